@@ -1,0 +1,44 @@
+#ifndef SLIPSTREAM_COMMON_BASE_IDS_H_
+#define SLIPSTREAM_COMMON_BASE_IDS_H_
+
+#include <cstdint>
+
+namespace slipstream {
+
+/// Numbers with a meaning, each its own type: passing one where another belongs does not compile.
+
+/// A range of the model and the server process that owns it; 0 … S−1.
+enum class ShardId : uint32_t {};
+
+/// A learner process; 0 … λ−1 at the start of a run, higher for those that join later.
+enum class WorkerId : uint32_t {};
+
+/// Given by the coordinator at each registration, unique within a run; an older one is fenced.
+enum class Incarnation : uint64_t {};
+
+/// A worker's push counter on one shard, contiguous from 1 within an incarnation.
+enum class Sequence : uint64_t {};
+
+/// A shard's clock: 0 for the initial weights, +1 with every update.
+enum class Version : uint64_t {};
+
+/// Number of a membership view; higher is newer.
+enum class ViewNumber : uint64_t {};
+
+/// Names one parked call; the shell keeps the matching RPC open until the core releases it.
+enum class Ticket : uint64_t {};
+
+constexpr uint32_t Value(ShardId id) { return static_cast<uint32_t>(id); }
+constexpr uint32_t Value(WorkerId id) { return static_cast<uint32_t>(id); }
+constexpr uint64_t Value(Incarnation id) { return static_cast<uint64_t>(id); }
+constexpr uint64_t Value(Sequence id) { return static_cast<uint64_t>(id); }
+constexpr uint64_t Value(Version id) { return static_cast<uint64_t>(id); }
+constexpr uint64_t Value(ViewNumber id) { return static_cast<uint64_t>(id); }
+constexpr uint64_t Value(Ticket id) { return static_cast<uint64_t>(id); }
+
+constexpr Version Next(Version version) { return Version{Value(version) + 1}; }
+constexpr Sequence Next(Sequence sequence) { return Sequence{Value(sequence) + 1}; }
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_BASE_IDS_H_

@@ -1,0 +1,47 @@
+#ifndef SLIPSTREAM_COMMON_LAYOUT_SHARD_MAP_H_
+#define SLIPSTREAM_COMMON_LAYOUT_SHARD_MAP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/layout/tensor_layout.h"
+
+namespace slipstream {
+
+/// Which shard owns which contiguous range of the flat parameter vector.
+///
+/// Ranges have equal bytes up to one cut granule: cuts lie on 64-byte boundaries (16 values), so a
+/// large tensor is split where a cut falls, and a tensor under `kWholeTensorValuesMax` is moved
+/// whole to the side where more of it lay, so that small ones are not scattered.
+///
+/// Thread-safe: const after construction.
+class ShardMap {
+ public:
+  static constexpr size_t kCutValues = 16;
+  static constexpr size_t kWholeTensorValuesMax = 1024;
+
+  ShardMap() = default;
+
+  /// Fails if there are more shards than granules to give each at least one, or no shards.
+  static absl::StatusOr<ShardMap> Cut(const TensorLayout& layout, uint32_t shards);
+
+  uint32_t shards() const { return static_cast<uint32_t>(ranges_.size()); }
+  ParameterRange range(ShardId shard) const { return ranges_.at(Value(shard)); }
+  size_t parameters() const { return ranges_.empty() ? 0 : ranges_.back().end; }
+
+  /// Equal for equal layouts cut into equally many shards.
+  uint64_t fingerprint() const { return fingerprint_; }
+
+  friend bool operator==(const ShardMap&, const ShardMap&) = default;
+
+ private:
+  std::vector<ParameterRange> ranges_;
+  uint64_t fingerprint_ = 0;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_LAYOUT_SHARD_MAP_H_

@@ -1,0 +1,67 @@
+#ifndef SLIPSTREAM_COMMON_LAYOUT_TENSOR_LAYOUT_H_
+#define SLIPSTREAM_COMMON_LAYOUT_TENSOR_LAYOUT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace slipstream {
+
+/// A half-open range of positions in the flat parameter vector.
+struct ParameterRange {
+  size_t begin = 0;
+  size_t end = 0;
+
+  size_t size() const { return end - begin; }
+  friend bool operator==(const ParameterRange&, const ParameterRange&) = default;
+};
+
+/// One named tensor of fp32 values in the flat parameter vector.
+struct Tensor {
+  std::string name;
+  std::vector<uint64_t> shape;
+  size_t offset = 0;  // Of its first value, in values.
+
+  size_t size() const;
+  friend bool operator==(const Tensor&, const Tensor&) = default;
+};
+
+/// How the model's named tensors lie in one flat vector: one after another, without gaps.
+///
+/// Thread-safe: const after construction (Append is construction).
+class TensorLayout {
+ public:
+  /// Limits on what a peer may propose; they bound what a server allocates and parses.
+  static constexpr size_t kTensorsMax = 100'000;
+  static constexpr size_t kNameBytesMax = 512;
+  static constexpr size_t kDimensionsMax = 8;
+  static constexpr size_t kParametersMax = size_t{1} << 36;
+
+  /// Adds a tensor after the last. Fails, changing nothing, if the name is empty, too long or
+  /// taken, a dimension is zero, or a limit is passed.
+  absl::Status Append(std::string name, std::vector<uint64_t> shape);
+
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  size_t parameters() const { return parameters_; }
+
+  /// Equal for equal names, shapes and order; stable across machines and versions (XXH64 of a
+  /// canonical text).
+  uint64_t Fingerprint() const;
+
+  /// Nullptr if there is none of that name.
+  const Tensor* Find(std::string_view name) const;
+
+  friend bool operator==(const TensorLayout&, const TensorLayout&) = default;
+
+ private:
+  std::vector<Tensor> tensors_;
+  size_t parameters_ = 0;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_LAYOUT_TENSOR_LAYOUT_H_

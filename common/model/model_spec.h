@@ -1,0 +1,76 @@
+#ifndef SLIPSTREAM_COMMON_MODEL_MODEL_SPEC_H_
+#define SLIPSTREAM_COMMON_MODEL_MODEL_SPEC_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace slipstream {
+
+/// The layers of a sequential net, as a user writes them. Shapes follow from the input's shape
+/// (common/model/net_shapes.h); nothing here has been checked for consistency.
+
+/// Fully connected: y = W x + b, W is [units, inputs].
+struct DenseLayer {
+  uint32_t units = 0;
+  friend bool operator==(const DenseLayer&, const DenseLayer&) = default;
+};
+
+/// 2-D cross-correlation with bias: weights [channels, input channels, kernel, kernel], stride 1
+/// unless said otherwise, zero padding on all four sides.
+struct Conv2dLayer {
+  uint32_t channels = 0;
+  uint32_t kernel = 0;
+  uint32_t stride = 1;
+  uint32_t padding = 0;
+  friend bool operator==(const Conv2dLayer&, const Conv2dLayer&) = default;
+};
+
+/// Max or average over kernel × kernel windows. With `ceil`, a last partial window counts (PyTorch's
+/// ceil_mode); an average divides by the number of elements inside the input.
+struct PoolLayer {
+  enum class Kind { kMax, kAverage };
+  Kind kind = Kind::kMax;
+  uint32_t kernel = 2;
+  uint32_t stride = 2;
+  bool ceil = false;
+  friend bool operator==(const PoolLayer&, const PoolLayer&) = default;
+};
+
+struct ReluLayer {
+  friend bool operator==(const ReluLayer&, const ReluLayer&) = default;
+};
+
+struct TanhLayer {
+  friend bool operator==(const TanhLayer&, const TanhLayer&) = default;
+};
+
+/// Zeroes each element with probability `rate` in training and scales the others by 1/(1 − rate).
+struct DropoutLayer {
+  float rate = 0.5f;
+  friend bool operator==(const DropoutLayer&, const DropoutLayer&) = default;
+};
+
+struct FlattenLayer {
+  friend bool operator==(const FlattenLayer&, const FlattenLayer&) = default;
+};
+
+using LayerSpec = std::variant<DenseLayer, Conv2dLayer, PoolLayer, ReluLayer, TanhLayer,
+                               DropoutLayer, FlattenLayer>;
+
+/// A net that ends in softmax cross-entropy over the last layer's outputs.
+struct ModelSpec {
+  /// `mlp`, `lenet5`, `cifar_quick`, or empty if `input` and `layers` were given by hand.
+  std::string preset;
+
+  /// Channels, height, width of one example.
+  std::vector<uint32_t> input;
+  std::vector<LayerSpec> layers;
+
+  friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_MODEL_MODEL_SPEC_H_

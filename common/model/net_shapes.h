@@ -1,0 +1,50 @@
+#ifndef SLIPSTREAM_COMMON_MODEL_NET_SHAPES_H_
+#define SLIPSTREAM_COMMON_MODEL_NET_SHAPES_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/layout/tensor_layout.h"
+#include "common/model/model_spec.h"
+
+namespace slipstream {
+
+/// Channels, height, width of one example between two layers; a flat vector is {n, 1, 1}.
+struct ExampleShape {
+  uint32_t channels = 0;
+  uint32_t height = 1;
+  uint32_t width = 1;
+
+  size_t elements() const { return size_t{channels} * height * width; }
+  friend bool operator==(const ExampleShape&, const ExampleShape&) = default;
+};
+
+/// What is wrong with a net, and in which layer; `layer` is −1 for the input itself.
+struct ShapeError {
+  int layer = -1;
+  std::string message;
+};
+
+/// The shapes of a net: shapes[0] is the input, shapes[i + 1] the output of layer i.
+struct NetShapes {
+  std::vector<ExampleShape> shapes;
+
+  /// The parameters in layer order, each layer's weight before its bias, named
+  /// `<layer index>.weight` and `<layer index>.bias`.
+  TensorLayout layout;
+
+  const ExampleShape& input() const { return shapes.front(); }
+  uint32_t classes() const { return shapes.back().channels; }
+};
+
+/// Follows the shapes from the input to the last layer. A dense layer takes only a flat vector, a
+/// convolution or pool only an image; the last output must be a flat vector of at least 2 classes.
+std::variant<NetShapes, ShapeError> InferShapes(const ModelSpec& model);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_MODEL_NET_SHAPES_H_

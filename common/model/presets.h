@@ -1,0 +1,22 @@
+#ifndef SLIPSTREAM_COMMON_MODEL_PRESETS_H_
+#define SLIPSTREAM_COMMON_MODEL_PRESETS_H_
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "common/model/model_spec.h"
+
+namespace slipstream {
+
+/// The net called `name` with its input shape and layers filled in; nothing for an unknown name.
+///   mlp          784-256-128-10, ReLU                                        235,146 parameters
+///   lenet5       LeNet-5 with ReLU and max pooling, 28×28                      61,706 parameters
+///   cifar_quick  Caffe's CIFAR-10 quick net without its middle dense layer     89,578 parameters
+std::optional<ModelSpec> FindPreset(std::string_view name);
+
+std::vector<std::string_view> PresetNames();
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_MODEL_PRESETS_H_

@@ -1,0 +1,197 @@
+#ifndef SLIPSTREAM_COMMON_RUN_RUN_SPEC_H_
+#define SLIPSTREAM_COMMON_RUN_RUN_SPEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/model/model_spec.h"
+
+namespace slipstream {
+
+/// The resolved settings of one run: what run.yaml says after defaults, environment and flags.
+/// common/config parses, checks and prints it; everything else takes the struct it needs. The
+/// bounds in these comments are enforced there, so code that receives a RunSpec relies on them.
+
+struct DataSpec {
+  enum class Format { kSynthetic, kIdx, kCifar10 };
+  Format format = Format::kSynthetic;
+
+  /// Directory with the published file names; required except for synthetic. Worker-local.
+  std::string path;
+
+  /// Of the generated set only. Each in [100, 1,000,000].
+  uint32_t train_examples = 20'000;
+  uint32_t test_examples = 4'000;
+
+  friend bool operator==(const DataSpec&, const DataSpec&) = default;
+};
+
+struct TrainingSpec {
+  /// μ, examples of one mini-batch of one worker. In [1, 65536].
+  uint32_t batch_size = 32;
+
+  /// Passes over the training data. In [1, 100,000].
+  uint32_t epochs = 1;
+
+  friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
+};
+
+struct ConsistencySpec {
+  enum class Policy { kHardsync, kSoftsync, kAsync };
+  Policy policy = Policy::kSoftsync;
+
+  /// Of softsync: a round closes with c = max(1, ⌊λ/n⌋) gradients. In [1, λ].
+  uint32_t n = 1;
+
+  friend bool operator==(const ConsistencySpec&, const ConsistencySpec&) = default;
+};
+
+struct ScheduleSpec {
+  enum class Kind { kConstant, kStep, kCosine };
+  Kind kind = Kind::kConstant;
+
+  /// The rate rises linearly from 0 over this many epochs before the schedule proper. ≥ 0.
+  double warmup_epochs = 0;
+
+  /// Of step: the rate is multiplied by `factor` at each of these epochs (rising, > 0).
+  std::vector<double> at_epochs;
+  double factor = 0.1;
+
+  /// Of cosine: the rate at the end of the run, as a share of learning_rate. In [0, 1].
+  double final_share = 0;
+
+  friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
+};
+
+struct OptimizerSpec {
+  enum class Kind { kSgd, kMomentum };
+  enum class StalenessScaling { kNone, kPerGradient, kMean };
+  Kind kind = Kind::kSgd;
+
+  /// α₀ > 0.
+  double learning_rate = 0.05;
+
+  /// Of momentum: v ← m v + g; θ ← θ − α v. In [0, 1).
+  double momentum = 0.9;
+
+  /// g ← g + d θ once per update. In [0, 1).
+  double weight_decay = 0;
+  StalenessScaling staleness_scaling = StalenessScaling::kNone;
+  ScheduleSpec schedule;
+
+  friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
+};
+
+struct ClusterSpec {
+  /// host:port of each server in the order of shards; the first hosts the coordinator. 1 … 256.
+  std::vector<std::string> servers = {"localhost:7070"};
+
+  /// λ at the start of the run. In [1, 4096].
+  uint32_t workers = 1;
+
+  /// A worker unheard of for this long is dead. Shorter detects faster and evicts busy nodes; a
+  /// worker sends a heartbeat every third of it. In [500 ms, 1 h].
+  absl::Duration lease = absl::Seconds(5);
+
+  /// Training starts when all servers and `workers` workers are there; the run fails if that takes
+  /// longer. In [1 s, 24 h].
+  absl::Duration start_timeout = absl::Minutes(2);
+
+  friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
+};
+
+struct ComputeSpec {
+  enum class Device { kCpu };
+  Device device = Device::kCpu;
+
+  /// Compute threads of one worker. In [1, 256]. Worker-local.
+  uint32_t threads = 1;
+
+  friend bool operator==(const ComputeSpec&, const ComputeSpec&) = default;
+};
+
+struct WireSpec {
+  /// Payload bytes of one message. In [4 KiB, 16 MiB], a multiple of 64.
+  size_t chunk_bytes = size_t{1} << 20;
+
+  /// Bytes of pushes a shard holds before it answers RETRY_LATER. 0: enough for two pushes of
+  /// every worker.
+  size_t push_bytes_max = 0;
+
+  friend bool operator==(const WireSpec&, const WireSpec&) = default;
+};
+
+struct EvaluationSpec {
+  /// Accuracy on the test set after every so many epochs; 0 only at the end.
+  uint32_t every_epochs = 1;
+
+  friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
+};
+
+struct LogSpec {
+  enum class Level { kDebug, kInfo, kWarning, kError };
+  Level level = Level::kInfo;
+
+  /// Directory for one push log per shard (push-log-<shard>.csv); empty: none. Server-local.
+  std::string push_log;
+
+  friend bool operator==(const LogSpec&, const LogSpec&) = default;
+};
+
+struct RunControlSpec {
+  enum class After { kExit, kStay };
+
+  /// What the servers do when the run is over: exit, or keep serving pulls and status.
+  After after = After::kExit;
+
+  friend bool operator==(const RunControlSpec&, const RunControlSpec&) = default;
+};
+
+/// Faults that tests inject on purpose.
+struct TestingSpec {
+  /// Each worker waits a random time up to this before each push (seeded). In [0, 10 s].
+  absl::Duration push_delay_max = absl::ZeroDuration();
+
+  friend bool operator==(const TestingSpec&, const TestingSpec&) = default;
+};
+
+struct RunSpec {
+  /// Of the file's format; 1.
+  uint32_t version = 1;
+  std::string name = "run";
+  uint64_t seed = 1;
+  ModelSpec model;
+  DataSpec data;
+  TrainingSpec training;
+  ConsistencySpec consistency;
+  OptimizerSpec optimizer;
+  ClusterSpec cluster;
+  ComputeSpec compute;
+  WireSpec wire;
+  EvaluationSpec evaluation;
+  LogSpec log;
+  RunControlSpec run;
+  TestingSpec testing;
+
+  friend bool operator==(const RunSpec&, const RunSpec&) = default;
+};
+
+/// c: the gradients one update combines, for λ workers under this policy (algorithms.md, section 2).
+constexpr uint32_t RoundSize(const ConsistencySpec& consistency, uint32_t workers) {
+  switch (consistency.policy) {
+    case ConsistencySpec::Policy::kHardsync:
+      return workers > 0 ? workers : 1;
+    case ConsistencySpec::Policy::kSoftsync:
+      return workers / consistency.n > 0 ? workers / consistency.n : 1;
+    case ConsistencySpec::Policy::kAsync:
+      break;
+  }
+  return 1;
+}
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_RUN_RUN_SPEC_H_
