@@ -13,15 +13,20 @@ namespace slipstream {
 
 /// Which shard owns which contiguous range of the flat parameter vector.
 ///
-/// Ranges have equal bytes up to one cut granule: cuts lie on 64-byte boundaries (16 values), so a
-/// large tensor is split where a cut falls, and a tensor under `kWholeTensorValuesMax` is moved
-/// whole to the side where more of it lay, so that small ones are not scattered.
+/// Ranges are contiguous, none is empty, and all cuts lie on 64-byte boundaries (16 values), so a
+/// large tensor is split where a cut falls. A cut that would split a tensor under
+/// `kWholeTensorValuesMax` is moved to the boundary nearby that splits off the least, so that small
+/// tensors are not scattered; what alignment forbids to keep whole is less than 16 values.
+///
+/// Balance: no cut moves by more than `kCutMoveValuesMax` values or an eighth of an equal share, so
+/// a range differs from an equal share by less than twice that plus two granules.
 ///
 /// Thread-safe: const after construction.
 class ShardMap {
  public:
   static constexpr size_t kCutValues = 16;
   static constexpr size_t kWholeTensorValuesMax = 1024;
+  static constexpr size_t kCutMoveValuesMax = kWholeTensorValuesMax;
 
   ShardMap() = default;
 

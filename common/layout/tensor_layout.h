@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +61,9 @@ class TensorLayout {
 
  private:
   std::vector<Tensor> tensors_;
+
+  // Where a name lies in tensors_: a peer may propose many tensors, so names are not searched.
+  std::map<std::string, size_t, std::less<>> index_;
   size_t parameters_ = 0;
 };
 

@@ -27,8 +27,8 @@ struct Conv2dLayer {
   friend bool operator==(const Conv2dLayer&, const Conv2dLayer&) = default;
 };
 
-/// Max or average over kernel × kernel windows. With `ceil`, a last partial window counts (PyTorch's
-/// ceil_mode); an average divides by the number of elements inside the input.
+/// Max or average over kernel × kernel windows. With `ceil`, a last partial window counts
+/// (PyTorch's ceil_mode); an average divides by the number of elements inside the input.
 struct PoolLayer {
   enum class Kind { kMax, kAverage };
   Kind kind = Kind::kMax;

@@ -179,7 +179,8 @@ struct RunSpec {
   friend bool operator==(const RunSpec&, const RunSpec&) = default;
 };
 
-/// c: the gradients one update combines, for λ workers under this policy (algorithms.md, section 2).
+/// c: the gradients one update combines, for λ workers under this policy (algorithms.md, section
+/// 2).
 constexpr uint32_t RoundSize(const ConsistencySpec& consistency, uint32_t workers) {
   switch (consistency.policy) {
     case ConsistencySpec::Policy::kHardsync:

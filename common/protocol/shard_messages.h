@@ -1,0 +1,175 @@
+#ifndef SLIPSTREAM_COMMON_PROTOCOL_SHARD_MESSAGES_H_
+#define SLIPSTREAM_COMMON_PROTOCOL_SHARD_MESSAGES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/ids.h"
+
+namespace slipstream {
+
+/// The data plane's messages as plain values, without their payloads. The cores speak these;
+/// common/wire alone turns them into protobuf messages (proto/shard.proto) and back.
+
+/// Who sends something, in which run.
+struct Identity {
+  uint64_t run = 0;
+  WorkerId worker{};
+  Incarnation incarnation{};
+
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+struct PushHeader {
+  Identity identity;
+  Sequence sequence{};
+  uint64_t shard_map = 0;
+
+  /// Version the gradient was computed from.
+  Version base{};
+
+  /// Values of the whole push; 0 excuses the member from its hardsync round.
+  uint64_t count = 0;
+
+  /// Examples the gradient is the mean of.
+  uint32_t examples = 0;
+
+  /// Mini-batch of the run-long sequence, for the push log.
+  uint64_t batch = 0;
+
+  /// Exchange only: answer with weights too, in messages of `chunk_bytes` (0: the server chooses).
+  bool pull = false;
+  uint32_t chunk_bytes = 0;
+
+  friend bool operator==(const PushHeader&, const PushHeader&) = default;
+};
+
+/// What became of a push; the numbers are those of proto/types.proto.
+enum class PushOutcome : uint8_t {
+  kApplied = 1,
+  kBuffered = 2,
+  kDuplicate = 3,
+  kDroppedLate = 4,
+
+  kFenced = 16,
+  kOutOfSequence = 17,
+  kSequenceReused = 18,
+  kWrongRun = 19,
+  kWrongShardMap = 20,
+  kShapeMismatch = 21,
+  kLengthMismatch = 22,
+  kNonfinite = 23,
+  kFutureVersion = 24,
+  kTooStale = 25,
+  kRetryLater = 26,
+};
+
+constexpr bool IsRefusal(PushOutcome outcome) { return outcome >= PushOutcome::kFenced; }
+
+/// As the wire, logs and status print it: `APPLIED`, `OUT_OF_SEQUENCE`, …
+constexpr std::string_view Name(PushOutcome outcome) {
+  switch (outcome) {
+    case PushOutcome::kApplied:
+      return "APPLIED";
+    case PushOutcome::kBuffered:
+      return "BUFFERED";
+    case PushOutcome::kDuplicate:
+      return "DUPLICATE";
+    case PushOutcome::kDroppedLate:
+      return "DROPPED_LATE";
+    case PushOutcome::kFenced:
+      return "FENCED";
+    case PushOutcome::kOutOfSequence:
+      return "OUT_OF_SEQUENCE";
+    case PushOutcome::kSequenceReused:
+      return "SEQ_REUSED";
+    case PushOutcome::kWrongRun:
+      return "WRONG_RUN";
+    case PushOutcome::kWrongShardMap:
+      return "WRONG_SHARD_MAP";
+    case PushOutcome::kShapeMismatch:
+      return "SHAPE_MISMATCH";
+    case PushOutcome::kLengthMismatch:
+      return "LENGTH_MISMATCH";
+    case PushOutcome::kNonfinite:
+      return "NONFINITE";
+    case PushOutcome::kFutureVersion:
+      return "FUTURE_VERSION";
+    case PushOutcome::kTooStale:
+      return "TOO_STALE";
+    case PushOutcome::kRetryLater:
+      return "RETRY_LATER";
+  }
+  return "UNKNOWN";
+}
+
+enum class Durability : uint8_t { kMemory = 1, kSynced = 2 };
+
+struct PushReply {
+  PushOutcome outcome = PushOutcome::kApplied;
+
+  /// The version the push is or will be part of; of a refusal, the shard's current one.
+  Version version{};
+  uint64_t staleness = 0;
+  Durability durability = Durability::kMemory;
+
+  /// Of kOutOfSequence: the sequence expected.
+  Sequence expected{};
+
+  /// Of kRetryLater: wait at least so long, in milliseconds.
+  uint32_t retry_after_ms = 0;
+
+  /// For people.
+  std::string message;
+
+  friend bool operator==(const PushReply&, const PushReply&) = default;
+};
+
+struct PullRequest {
+  /// Absent for readers that never push.
+  std::optional<Identity> identity;
+  uint64_t shard_map = 0;
+
+  /// The answer waits until the shard has published this version.
+  Version min_version{};
+
+  /// True if a gradient computed from the answer will be pushed.
+  bool trains = false;
+  uint32_t chunk_bytes = 0;
+
+  friend bool operator==(const PullRequest&, const PullRequest&) = default;
+};
+
+/// What a member does in a hardsync round; handed out by shard 0 with the weights.
+struct RoundWork {
+  enum class Kind : uint8_t { kCompute = 1, kExcused = 2, kFinished = 3 };
+  Kind kind = Kind::kCompute;
+  uint64_t batch = 0;
+
+  friend bool operator==(const RoundWork&, const RoundWork&) = default;
+};
+
+struct WeightsHeader {
+  Version version{};
+
+  /// Values of the whole shard.
+  uint64_t count = 0;
+  std::optional<RoundWork> work;
+
+  friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
+};
+
+struct InitializeHeader {
+  Identity identity;
+  uint64_t grant = 0;
+  uint64_t shard_map = 0;
+  uint64_t count = 0;
+
+  friend bool operator==(const InitializeHeader&, const InitializeHeader&) = default;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_PROTOCOL_SHARD_MESSAGES_H_

@@ -1,0 +1,53 @@
+#ifndef SLIPSTREAM_COMMON_PROTOCOL_VIEW_H_
+#define SLIPSTREAM_COMMON_PROTOCOL_VIEW_H_
+
+#include <vector>
+
+#include "common/base/ids.h"
+
+namespace slipstream {
+
+/// The phases of a run, in order; a run may fail from any of them. Numbers of proto/status.proto.
+enum class Phase : uint8_t {
+  kWaitingForServers = 1,
+  kWaitingForWorkers = 2,
+  kInitializing = 3,
+  kTraining = 4,
+  /// No work is left; open rounds close with what they hold.
+  kDraining = 5,
+  /// The final weights are being measured.
+  kEvaluating = 6,
+  kFinished = 7,
+  kFailed = 8,
+};
+
+struct Member {
+  WorkerId worker{};
+  Incarnation incarnation{};
+
+  /// Founding members owe every hardsync round from the first; others from their first pull.
+  bool founding = false;
+
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
+/// A numbered set of members, made by the coordinator; every shard sees the same ones in order.
+struct View {
+  ViewNumber number{};
+
+  /// In order of worker ids, each once.
+  std::vector<Member> members;
+
+  const Member* Find(WorkerId worker) const {
+    for (const Member& member : members) {
+      if (member.worker == worker) return &member;
+    }
+    return nullptr;
+  }
+
+  friend bool operator==(const View&, const View&) = default;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_PROTOCOL_VIEW_H_
