@@ -1,0 +1,34 @@
+#ifndef SLIPSTREAM_COMMON_PROCESS_EXIT_CODE_H_
+#define SLIPSTREAM_COMMON_PROCESS_EXIT_CODE_H_
+
+#include "absl/status/status.h"
+
+namespace slipstream {
+
+/// What every program of Slipstream tells whoever started it. The numbers from 69 on are those of
+/// <sysexits.h>. A process that was asked to stop ends with 128 + the signal (stop_signal.h).
+enum class ExitCode : int {
+  kOk = 0,
+  kInternal = 1,
+  kUsage = 2,
+  kUnreachable = 69,
+  kIo = 74,
+  kTemporary = 75,
+  kConfiguration = 78,
+};
+
+/// The exit code of a program that ends because of `status`:
+///
+///   | status                                           | exit code         | meaning            |
+///   |--------------------------------------------------|-------------------|--------------------|
+///   | OK                                               | 0 kOk             | done               |
+///   | UNAVAILABLE, DEADLINE_EXCEEDED                   | 69 kUnreachable   | a peer is not there|
+///   | NOT_FOUND, DATA_LOSS                             | 74 kIo            | a file             |
+///   | RESOURCE_EXHAUSTED, ABORTED, FAILED_PRECONDITION | 75 kTemporary     | try again          |
+///   | INVALID_ARGUMENT                                 | 78 kConfiguration | settings are wrong |
+///   | any other                                        | 1 kInternal       | a bug              |
+ExitCode ExitCodeFor(const absl::Status& status);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_PROCESS_EXIT_CODE_H_

@@ -1,0 +1,39 @@
+#include "common/process/logging.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace slipstream {
+namespace {
+
+spdlog::level::level_enum ToSpdlog(LogSpec::Level level) {
+  switch (level) {
+    case LogSpec::Level::kDebug:
+      return spdlog::level::debug;
+    case LogSpec::Level::kInfo:
+      return spdlog::level::info;
+    case LogSpec::Level::kWarning:
+      return spdlog::level::warn;
+    case LogSpec::Level::kError:
+      break;
+  }
+  return spdlog::level::err;
+}
+
+}  // namespace
+
+void StartLogging(std::string_view role, LogSpec::Level level) {
+  // spdlog itself and every thread that logs own the logger.
+  auto logger = std::make_shared<spdlog::logger>(
+      std::string(role), std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %n %^%-7l%$ %v", spdlog::pattern_time_type::utc);
+  logger->set_level(ToSpdlog(level));
+  logger->flush_on(spdlog::level::trace);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+}  // namespace slipstream

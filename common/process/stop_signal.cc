@@ -1,0 +1,77 @@
+#include "common/process/stop_signal.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/base/check.h"
+
+namespace slipstream {
+namespace {
+
+// A handler reaches nothing but statics. Both are lock-free, so a handler may use them.
+std::atomic<int> received_signal{0};
+std::atomic<int> event_fd{-1};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void NoteSignal(int signal) {
+  const int saved_errno = errno;
+  int none = 0;
+  if (!received_signal.compare_exchange_strong(none, signal)) _exit(128 + signal);
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(event_fd.load(), &one, sizeof one);
+  errno = saved_errno;
+}
+
+int OpenEventFd() {
+  PS_CHECK(event_fd.load() == -1);  // One at a time: signals belong to the process.
+  received_signal.store(0);
+  const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  PS_CHECK(fd >= 0);
+  event_fd.store(fd);
+  return fd;
+}
+
+}  // namespace
+
+StopSignal::StopSignal() : fd_(OpenEventFd()) {
+  struct sigaction action = {};
+  action.sa_handler = NoteSignal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  PS_CHECK(sigaction(SIGINT, &action, &old_interrupt_) == 0);
+  PS_CHECK(sigaction(SIGTERM, &action, &old_terminate_) == 0);
+}
+
+StopSignal::~StopSignal() {
+  sigaction(SIGINT, &old_interrupt_, nullptr);
+  sigaction(SIGTERM, &old_terminate_, nullptr);
+  event_fd.store(-1);
+  close(fd_);
+}
+
+int StopSignal::signal() const { return received_signal.load(); }
+
+bool StopSignal::WaitFor(absl::Duration timeout) const {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (!stopped()) {
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return false;
+    // Rounded up, so that the last wait does not spin; cut, because poll takes an int.
+    const absl::Duration step = std::min(absl::Ceil(left, absl::Milliseconds(1)), absl::Hours(1));
+    pollfd waiting = {.fd = fd_, .events = POLLIN, .revents = 0};
+    if (poll(&waiting, 1, static_cast<int>(absl::ToInt64Milliseconds(step))) < 0) {
+      PS_CHECK(errno == EINTR);
+    }
+  }
+  return true;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,48 @@
+#ifndef SLIPSTREAM_COMMON_PROCESS_STOP_SIGNAL_H_
+#define SLIPSTREAM_COMMON_PROCESS_STOP_SIGNAL_H_
+
+#include <csignal>
+
+#include "absl/time/time.h"
+
+namespace slipstream {
+
+/// Turns the first SIGINT or SIGTERM into something a program can wait for.
+///
+/// From construction to destruction the two signals only note themselves and make `fd()` readable;
+/// the program then stops in its own time, in ordinary code, where locks and gRPC may be used. A
+/// second signal ends the process at once with 128 + its number: whoever repeats it does not want
+/// to wait. Construct it first in main, before other threads, and only once at a time.
+///
+/// Thread-safe: any thread may ask and wait.
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  bool stopped() const { return signal() != 0; }
+
+  /// The signal that asked to stop, or 0.
+  int signal() const;
+
+  /// Waits until a signal asks to stop, for `timeout` at most (absl::InfiniteDuration() for ever).
+  /// True once stopped.
+  bool WaitFor(absl::Duration timeout) const;
+
+  /// Stays readable once stopped; for poll only, never to be read.
+  int fd() const { return fd_; }
+
+  /// 128 + the signal, or 0 if there was none.
+  int ExitStatus() const { return stopped() ? 128 + signal() : 0; }
+
+ private:
+  const int fd_;
+  struct sigaction old_interrupt_ = {};
+  struct sigaction old_terminate_ = {};
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_PROCESS_STOP_SIGNAL_H_
