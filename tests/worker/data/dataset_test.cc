@@ -1,0 +1,127 @@
+#include "worker/data/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace slipstream {
+namespace {
+
+DataSplits Load(const DataSpec& spec, uint64_t seed = 1) {
+  absl::StatusOr<DataSplits> splits = LoadData(spec, seed);
+  EXPECT_TRUE(splits.ok()) << splits.status();
+  return splits.ok() ? *std::move(splits) : DataSplits{};
+}
+
+DataSpec Generated(uint32_t train_examples, uint32_t test_examples) {
+  DataSpec spec;
+  spec.train_examples = train_examples;
+  spec.test_examples = test_examples;
+  return spec;
+}
+
+DataSpec Files(DataSpec::Format format, const std::string& path) {
+  DataSpec spec;
+  spec.format = format;
+  spec.path = path;
+  return spec;
+}
+
+double Mean(const std::vector<float>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double Deviation(const std::vector<float>& values) {
+  const double mean = Mean(values);
+  double squares = 0;
+  for (const float value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
+/// The directory of a published set, empty where SLIPSTREAM_SHARED_DATA does not lead to it.
+std::string PublishedSet(const std::string& directory, const std::string& first_file) {
+  const char* shared = std::getenv("SLIPSTREAM_SHARED_DATA");
+  if (shared == nullptr) return "";
+  const std::string path = std::string(shared) + "/" + directory;
+  return std::filesystem::exists(path + "/" + first_file) ? path : "";
+}
+
+TEST(LoadDataTest, GeneratesTheBuiltInSetNormalised) {
+  const DataSplits splits = Load(Generated(3000, 500));
+
+  EXPECT_EQ(splits.train.count(), 3000u);
+  EXPECT_EQ(splits.test.count(), 500u);
+  EXPECT_EQ(splits.train.classes, 10u);
+  EXPECT_EQ(splits.train.example(2999).size(), 784u);
+  EXPECT_NEAR(Mean(splits.train.examples), 0, 0.05);
+  EXPECT_NEAR(Deviation(splits.train.examples), 1, 0.05);
+}
+
+TEST(LoadDataTest, SaysWhichFileIsMissing) {
+  const absl::Status idx = LoadData(Files(DataSpec::Format::kIdx, "/none"), 1).status();
+  const absl::Status cifar10 = LoadData(Files(DataSpec::Format::kCifar10, "/none"), 1).status();
+
+  EXPECT_EQ(idx.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(std::string(idx.message()),
+            "/none/train-images-idx3-ubyte: no such file, neither plain nor as .gz");
+  EXPECT_EQ(cifar10.code(), absl::StatusCode::kNotFound);
+}
+
+TEST(LoadDataTest, ReadsFashionMnistAsPublished) {
+  const std::string path = PublishedSet("fashion-mnist", "train-images-idx3-ubyte.gz");
+  if (path.empty()) GTEST_SKIP() << "no fashion-mnist below $SLIPSTREAM_SHARED_DATA";
+
+  const DataSplits splits = Load(Files(DataSpec::Format::kIdx, path));
+
+  const ExampleShape shape = {.channels = 1, .height = 28, .width = 28};
+  EXPECT_EQ(splits.train.shape, shape);
+  EXPECT_EQ(splits.train.count(), 60000u);
+  EXPECT_EQ(splits.test.count(), 10000u);
+  for (uint8_t label = 0; label < 10; ++label) {
+    EXPECT_EQ(std::count(splits.train.labels.begin(), splits.train.labels.end(), label), 6000);
+    EXPECT_EQ(std::count(splits.test.labels.begin(), splits.test.labels.end(), label), 1000);
+  }
+  EXPECT_NEAR(Mean(splits.train.examples), 0, 0.001);
+  EXPECT_NEAR(Deviation(splits.train.examples), 1, 0.001);
+}
+
+TEST(LoadDataTest, ReadsCifar10AsPublished) {
+  const std::string path = PublishedSet("cifar10", "test_batch.bin");
+  if (path.empty()) GTEST_SKIP() << "no unpacked cifar10 below $SLIPSTREAM_SHARED_DATA";
+
+  const DataSplits splits = Load(Files(DataSpec::Format::kCifar10, path));
+
+  const ExampleShape shape = {.channels = 3, .height = 32, .width = 32};
+  EXPECT_EQ(splits.train.shape, shape);
+  EXPECT_EQ(splits.train.count(), 50000u);
+  EXPECT_EQ(splits.test.count(), 10000u);
+  EXPECT_NEAR(Mean(splits.train.examples), 0, 0.02);
+  EXPECT_NEAR(Deviation(splits.train.examples), 1, 0.02);
+}
+
+TEST(FingerprintTest, IsEqualForEqualContentsOnly) {
+  const DataSpec spec = Generated(100, 100);
+  const Dataset original = Load(spec).train;
+  Dataset other_value = original;
+  other_value.examples[700] += 1;
+  Dataset other_label = original;
+  other_label.labels[99] = 3;
+  Dataset other_shape = original;
+  std::swap(other_shape.shape.channels, other_shape.shape.height);
+
+  EXPECT_EQ(Load(spec).train.Fingerprint(), original.Fingerprint());
+  EXPECT_NE(other_value.Fingerprint(), original.Fingerprint());
+  EXPECT_NE(other_label.Fingerprint(), original.Fingerprint());
+  EXPECT_NE(other_shape.Fingerprint(), original.Fingerprint());
+  EXPECT_NE(Load(spec, 2).train.Fingerprint(), original.Fingerprint());
+  EXPECT_NE(Load(spec).test.Fingerprint(), original.Fingerprint());
+}
+
+}  // namespace
+}  // namespace slipstream

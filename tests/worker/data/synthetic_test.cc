@@ -1,0 +1,99 @@
+#include "worker/data/synthetic.h"
+
+#include <gtest/gtest.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace slipstream {
+namespace {
+
+std::vector<uint8_t> Image(const RawExamples& examples, size_t index) {
+  const auto begin = examples.pixels.begin() + static_cast<ptrdiff_t>(index * 784);
+  return {begin, begin + 784};
+}
+
+TEST(SyntheticTest, HasTheShapeAndCountsAskedFor) {
+  const RawSplits splits = GenerateSynthetic(1, 130, 100);
+
+  const ExampleShape shape = {.channels = 1, .height = 28, .width = 28};
+  EXPECT_EQ(splits.train.shape, shape);
+  EXPECT_EQ(splits.test.shape, shape);
+  EXPECT_EQ(splits.train.labels.size(), 130u);
+  EXPECT_EQ(splits.train.pixels.size(), 130u * 784);
+  EXPECT_EQ(splits.test.labels.size(), 100u);
+}
+
+TEST(SyntheticTest, LabelsAreBalanced) {
+  const RawSplits splits = GenerateSynthetic(1, 1000, 100);
+
+  for (uint8_t digit = 0; digit < 10; ++digit) {
+    EXPECT_EQ(std::count(splits.train.labels.begin(), splits.train.labels.end(), digit), 100);
+    EXPECT_EQ(std::count(splits.test.labels.begin(), splits.test.labels.end(), digit), 10);
+  }
+}
+
+TEST(SyntheticTest, AnExampleDependsOnSeedSplitAndIndexAlone) {
+  const RawSplits few = GenerateSynthetic(7, 100, 100);
+  const RawSplits more = GenerateSynthetic(7, 200, 150);
+
+  EXPECT_TRUE(
+      std::equal(few.train.pixels.begin(), few.train.pixels.end(), more.train.pixels.begin()));
+  EXPECT_TRUE(std::equal(few.test.pixels.begin(), few.test.pixels.end(), more.test.pixels.begin()));
+}
+
+TEST(SyntheticTest, NoTwoExamplesAreEqualAcrossSplitsAndSeeds) {
+  std::set<std::vector<uint8_t>> images;
+  for (const uint64_t seed : {1, 2}) {
+    const RawSplits splits = GenerateSynthetic(seed, 500, 500);
+    for (size_t i = 0; i < 500; ++i) {
+      images.insert(Image(splits.train, i));
+      images.insert(Image(splits.test, i));
+    }
+  }
+
+  EXPECT_EQ(images.size(), 2000u);
+}
+
+TEST(SyntheticTest, IsTheSameBytesOnEveryMachine) {
+  const RawSplits splits = GenerateSynthetic(1, 2000, 500);
+
+  EXPECT_EQ(XXH64(splits.train.pixels.data(), splits.train.pixels.size(), 0), 0x904afcdad145d550u);
+  EXPECT_EQ(XXH64(splits.test.pixels.data(), splits.test.pixels.size(), 0), 0xd327a39a0e75582cu);
+}
+
+/// The share of test images whose class mean of the training set is the nearest.
+double NearestMeanAccuracy(const RawSplits& splits) {
+  std::vector<std::vector<double>> means(10, std::vector<double>(784));
+  const size_t count = splits.train.labels.size();
+  for (size_t i = 0; i < count; ++i) {
+    const std::vector<uint8_t> image = Image(splits.train, i);
+    for (size_t p = 0; p < 784; ++p) means[splits.train.labels[i]][p] += image[p] * 10.0 / count;
+  }
+  size_t right = 0;
+  for (size_t i = 0; i < splits.test.labels.size(); ++i) {
+    const std::vector<uint8_t> image = Image(splits.test, i);
+    std::vector<double> distances(10);
+    for (size_t digit = 0; digit < 10; ++digit) {
+      for (size_t p = 0; p < 784; ++p) {
+        distances[digit] += (image[p] - means[digit][p]) * (image[p] - means[digit][p]);
+      }
+    }
+    const auto nearest = std::min_element(distances.begin(), distances.end());
+    right += nearest - distances.begin() == splits.test.labels[i] ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(splits.test.labels.size());
+}
+
+TEST(SyntheticTest, DigitsCarryTheirClassButAreNotToldApartByTheirMeans) {
+  const double accuracy = NearestMeanAccuracy(GenerateSynthetic(1, 4000, 1000));
+
+  EXPECT_GT(accuracy, 0.25);
+  EXPECT_LT(accuracy, 0.75);
+}
+
+}  // namespace
+}  // namespace slipstream

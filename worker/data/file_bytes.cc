@@ -1,0 +1,128 @@
+#include "worker/data/file_bytes.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kPieceBytes = size_t{1} << 20;
+
+// zlib's way to ask for a gzip header and trailer and nothing else: 15 window bits + 16.
+constexpr int kGzipWindowBits = 15 + 16;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+struct EndInflate {
+  void operator()(z_stream* stream) const { inflateEnd(stream); }
+};
+
+absl::Status Damaged(const std::string& path, const z_stream& stream) {
+  const std::string_view reason = stream.msg != nullptr ? stream.msg : "unknown";
+  if (reason == "incorrect data check") {
+    return absl::DataLossError(fmt::format(
+        "{}: the gzip CRC of the unpacked bytes does not match the one in the file", path));
+  }
+  if (reason == "incorrect length check") {
+    return absl::DataLossError(fmt::format(
+        "{}: unpacks to {} bytes, which is not the length in the file", path, stream.total_out));
+  }
+  return absl::DataLossError(fmt::format("{}: not a sound gzip file: {}", path, reason));
+}
+
+bool StartsMember(std::span<const uint8_t> bytes) {
+  return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
+/// Unpacks the member at the front of `packed` behind what `unpacked` holds and drops it from
+/// `packed`.
+absl::Status InflateMember(std::span<const uint8_t>& packed, const std::string& path,
+                           size_t bytes_max, Bytes& unpacked) {
+  z_stream stream = {};
+  PS_CHECK(inflateInit2(&stream, kGzipWindowBits) == Z_OK);
+  const std::unique_ptr<z_stream, EndInflate> end(&stream);
+
+  int result = Z_OK;
+  while (result != Z_STREAM_END) {
+    const size_t piece = std::min(packed.size(), kPieceBytes);
+    const size_t room = std::min(kPieceBytes, bytes_max + 1 - unpacked.size());
+    const size_t filled = unpacked.size();
+    unpacked.resize(filled + room);
+    stream.next_in = const_cast<uint8_t*>(packed.data());  // zlib reads only, its type is older.
+    stream.avail_in = static_cast<uInt>(piece);
+    stream.next_out = unpacked.data() + filled;
+    stream.avail_out = static_cast<uInt>(room);
+
+    result = inflate(&stream, Z_NO_FLUSH);
+    packed = packed.subspan(piece - stream.avail_in);
+    unpacked.resize(filled + room - stream.avail_out);
+    if (unpacked.size() > bytes_max) {
+      return absl::DataLossError(
+          fmt::format("{}: unpacks to more than {} bytes, the most accepted", path, bytes_max));
+    }
+    if (result == Z_BUF_ERROR || (result == Z_OK && packed.empty() && stream.avail_out > 0)) {
+      return absl::DataLossError(fmt::format(
+          "{}: truncated: the gzip stream ends after {} unpacked bytes", path, unpacked.size()));
+    }
+    if (result != Z_OK && result != Z_STREAM_END) return Damaged(path, stream);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool FileExists(const std::string& path) {
+  struct stat found = {};
+  return stat(path.c_str(), &found) == 0;
+}
+
+absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max) {
+  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
+  if (file == nullptr) {
+    return absl::NotFoundError(fmt::format("{}: cannot be opened: {}", path, strerror(errno)));
+  }
+  Bytes bytes;
+  while (true) {
+    const size_t filled = bytes.size();
+    bytes.resize(filled + kPieceBytes);
+    const size_t got = std::fread(bytes.data() + filled, 1, kPieceBytes, file.get());
+    bytes.resize(filled + got);
+    if (bytes.size() > bytes_max) {
+      return absl::DataLossError(
+          fmt::format("{}: has more than {} bytes, the most accepted", path, bytes_max));
+    }
+    if (got < kPieceBytes) break;
+  }
+  if (std::ferror(file.get()) != 0) {
+    return absl::DataLossError(fmt::format("{}: cannot be read: {}", path, strerror(errno)));
+  }
+  return bytes;
+}
+
+absl::StatusOr<Bytes> Gunzip(std::span<const uint8_t> packed, const std::string& path,
+                             size_t bytes_max) {
+  Bytes unpacked;
+  do {
+    absl::Status status = InflateMember(packed, path, bytes_max, unpacked);
+    if (!status.ok()) return status;
+  } while (StartsMember(packed));
+  if (!packed.empty()) {
+    return absl::DataLossError(
+        fmt::format("{}: {} bytes follow the end of the gzip stream", path, packed.size()));
+  }
+  return unpacked;
+}
+
+}  // namespace slipstream

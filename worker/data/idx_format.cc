@@ -1,0 +1,140 @@
+#include "worker/data/idx_format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "worker/data/file_bytes.h"
+
+namespace slipstream {
+namespace {
+
+// Magic numbers: two zero bytes, 8 for unsigned bytes, the number of dimensions.
+constexpr uint32_t kImagesMagic = 0x00000803;
+constexpr uint32_t kLabelsMagic = 0x00000801;
+
+constexpr uint32_t kExamplesMax = 10'000'000;
+constexpr uint32_t kSideMax = 1024;
+
+struct IdxFile {
+  std::string path;
+  std::vector<uint32_t> dimensions;
+  Bytes values;
+};
+
+uint32_t BigEndian(std::span<const uint8_t> bytes) {
+  return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
+}
+
+absl::StatusOr<Bytes> ReadPlainOrPacked(std::string& path) {
+  const std::string packed_path = path + ".gz";
+  if (FileExists(path)) return ReadFileBytes(path);
+  if (!FileExists(packed_path)) {
+    return absl::NotFoundError(fmt::format("{}: no such file, neither plain nor as .gz", path));
+  }
+  path = packed_path;
+  absl::StatusOr<Bytes> packed = ReadFileBytes(path);
+  if (!packed.ok()) return packed.status();
+  return Gunzip(*packed, path);
+}
+
+absl::Status CheckDimensions(const IdxFile& file) {
+  const uint32_t count = file.dimensions[0];
+  if (count == 0 || count > kExamplesMax) {
+    return absl::DataLossError(
+        fmt::format("{}: announces {} examples, expected 1 to {}", file.path, count, kExamplesMax));
+  }
+  for (const uint32_t side : std::span(file.dimensions).subspan(1)) {
+    if (side == 0 || side > kSideMax) {
+      return absl::DataLossError(
+          fmt::format("{}: announces images {} pixels wide or high, "
+                      "expected 1 to {}",
+                      file.path, side, kSideMax));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Reads the file at `path`, with or without `.gz`, which must carry `magic` and hold exactly what
+/// its header announces.
+absl::StatusOr<IdxFile> ReadIdxFile(std::string path, uint32_t magic) {
+  absl::StatusOr<Bytes> bytes = ReadPlainOrPacked(path);
+  if (!bytes.ok()) return bytes.status();
+  IdxFile file = {std::move(path), std::vector<uint32_t>(magic & 0xff), std::move(*bytes)};
+
+  const size_t header_bytes = 4 + 4 * file.dimensions.size();
+  const size_t file_bytes = file.values.size();
+  if (file_bytes >= 4 && BigEndian(file.values) != magic) {
+    return absl::DataLossError(fmt::format("{}: magic number {:#010x}, expected {:#010x}",
+                                           file.path, BigEndian(file.values), magic));
+  }
+  if (file_bytes < header_bytes) {
+    return absl::DataLossError(fmt::format("{}: truncated: {} bytes, expected a header of {}",
+                                           file.path, file_bytes, header_bytes));
+  }
+  uint64_t values_expected = 1;
+  for (size_t i = 0; i < file.dimensions.size(); ++i) {
+    file.dimensions[i] = BigEndian(std::span(file.values).subspan(4 + 4 * i));
+  }
+  if (absl::Status status = CheckDimensions(file); !status.ok()) return status;
+  for (const uint32_t dimension : file.dimensions) values_expected *= dimension;
+  if (file_bytes - header_bytes != values_expected) {
+    return absl::DataLossError(fmt::format(
+        "{}: {}: {} bytes after the header, expected {} as its header announces", file.path,
+        file_bytes - header_bytes < values_expected ? "truncated" : "too long",
+        file_bytes - header_bytes, values_expected));
+  }
+  file.values.erase(file.values.begin(),
+                    file.values.begin() + static_cast<ptrdiff_t>(header_bytes));
+  return file;
+}
+
+absl::StatusOr<RawExamples> ReadSplit(const std::string& directory, std::string_view split) {
+  absl::StatusOr<IdxFile> images =
+      ReadIdxFile(fmt::format("{}/{}-images-idx3-ubyte", directory, split), kImagesMagic);
+  if (!images.ok()) return images.status();
+  absl::StatusOr<IdxFile> labels =
+      ReadIdxFile(fmt::format("{}/{}-labels-idx1-ubyte", directory, split), kLabelsMagic);
+  if (!labels.ok()) return labels.status();
+
+  if (labels->dimensions[0] != images->dimensions[0]) {
+    return absl::DataLossError(fmt::format("{}: {} labels, expected {}, one for each image of {}",
+                                           labels->path, labels->dimensions[0],
+                                           images->dimensions[0], images->path));
+  }
+  const auto bad = std::find_if(labels->values.begin(), labels->values.end(),
+                                [](uint8_t label) { return label >= kClasses; });
+  if (bad != labels->values.end()) {
+    return absl::DataLossError(fmt::format("{}: label {} of example {}, expected 0 to {}",
+                                           labels->path, *bad, bad - labels->values.begin(),
+                                           kClasses - 1));
+  }
+  return RawExamples{
+      .shape = {.channels = 1, .height = images->dimensions[1], .width = images->dimensions[2]},
+      .pixels = std::move(images->values),
+      .labels = std::move(labels->values)};
+}
+
+}  // namespace
+
+absl::StatusOr<RawSplits> ReadIdx(const std::string& directory) {
+  absl::StatusOr<RawExamples> train = ReadSplit(directory, "train");
+  if (!train.ok()) return train.status();
+  absl::StatusOr<RawExamples> test = ReadSplit(directory, "t10k");
+  if (!test.ok()) return test.status();
+  if (test->shape != train->shape) {
+    return absl::DataLossError(fmt::format(
+        "{}/t10k-images-idx3-ubyte: images of {}×{} pixels, expected {}×{} as in the training set",
+        directory, test->shape.height, test->shape.width, train->shape.height, train->shape.width));
+  }
+  return RawSplits{std::move(*train), std::move(*test)};
+}
+
+}  // namespace slipstream

@@ -1,0 +1,21 @@
+#ifndef SLIPSTREAM_WORKER_DATA_IDX_FORMAT_H_
+#define SLIPSTREAM_WORKER_DATA_IDX_FORMAT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "worker/data/raw_examples.h"
+
+namespace slipstream {
+
+/// Reads a set in MNIST's IDX format (MNIST, Fashion-MNIST, KMNIST, …) from `directory`:
+/// `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and
+/// `t10k-labels-idx1-ubyte`, each plain or, where there is no plain one, with `.gz`.
+///
+/// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path and says what was found and
+/// what was expected.
+absl::StatusOr<RawSplits> ReadIdx(const std::string& directory);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_DATA_IDX_FORMAT_H_

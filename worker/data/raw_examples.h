@@ -1,0 +1,34 @@
+#ifndef SLIPSTREAM_WORKER_DATA_RAW_EXAMPLES_H_
+#define SLIPSTREAM_WORKER_DATA_RAW_EXAMPLES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/model/net_shapes.h"
+
+namespace slipstream {
+
+/// One split as a format's reader or the generator delivers it: bytes, not yet normalised.
+///
+/// Not thread-safe: a value.
+struct RawExamples {
+  ExampleShape shape;
+
+  /// [count, channels, height, width], row-major.
+  std::vector<uint8_t> pixels;
+
+  /// Each below 10: every format here has ten classes.
+  std::vector<uint8_t> labels;
+};
+
+struct RawSplits {
+  RawExamples train;
+  RawExamples test;
+};
+
+inline constexpr uint32_t kClasses = 10;
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_DATA_RAW_EXAMPLES_H_

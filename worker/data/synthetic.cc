@@ -1,0 +1,167 @@
+#include "worker/data/synthetic.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "common/base/philox.h"
+#include "worker/data/canvas.h"
+#include "worker/data/glyphs.h"
+
+namespace slipstream {
+namespace {
+
+// Keeps the streams of one seed apart from those that other parts draw from it; the split and the
+// example follow.
+constexpr uint64_t kExampleStreams = uint64_t{'G'} << 56;
+enum class Split : uint64_t { kTrain = 0, kTest = 1 };
+
+constexpr size_t kPixels = size_t{Canvas::kSide} * Canvas::kSide;
+constexpr float kMiddle = (Canvas::kSide - 1) / 2.0f;
+constexpr int kLinesPerCurve = 5;
+
+// How far examples of one digit differ. Chosen so that a small convolutional net learns something
+// new for several epochs (README.md has the accuracies).
+constexpr float kTurnMax = 0.22f;  // Tangent of half the angle: 25 degrees.
+constexpr float kShearMax = 0.35f;
+constexpr float kScaleMin = 7.0f;  // Half the glyph's height in pixels.
+constexpr float kScaleMax = 11.0f;
+constexpr float kWidthShareMin = 0.75f;
+constexpr float kWidthShareMax = 1.25f;
+constexpr float kShiftMax = 3.0f;
+constexpr float kBendMax = 0.22f;
+constexpr float kRadiusMin = 0.5f;
+constexpr float kRadiusMax = 1.7f;
+constexpr float kInkMin = 0.45f;
+constexpr float kPaperMax = 0.25f;
+constexpr uint32_t kStrayLinesMax = 4;
+constexpr float kStrayReach = 6.0f;
+constexpr float kNoiseMax = 0.25f;
+
+/// Where a glyph's points lie on the canvas: a smooth bend of the box, then an affine map.
+///
+/// Thread-safe: const after construction.
+class Distortion {
+ public:
+  explicit Distortion(RandomStream& random) {
+    for (GlyphPoint& bend : bends_) {
+      bend = {random.Uniform(-kBendMax, kBendMax), random.Uniform(-kBendMax, kBendMax)};
+    }
+    // The tangent of the half angle gives sine and cosine without the library's, whose last bits
+    // differ between machines.
+    const float tangent = random.Uniform(-kTurnMax, kTurnMax);
+    const float cosine = (1 - tangent * tangent) / (1 + tangent * tangent);
+    const float sine = 2 * tangent / (1 + tangent * tangent);
+    const float height = random.Uniform(kScaleMin, kScaleMax);
+    const float width = height * random.Uniform(kWidthShareMin, kWidthShareMax);
+    const float shear = random.Uniform(-kShearMax, kShearMax);
+    x_axis_ = {width * cosine, width * sine};
+    y_axis_ = {height * (shear * cosine - sine), height * (shear * sine + cosine)};
+    origin_ = {kMiddle + random.Uniform(-kShiftMax, kShiftMax),
+               kMiddle + random.Uniform(-kShiftMax, kShiftMax)};
+  }
+
+  GlyphPoint Map(GlyphPoint point) const {
+    const GlyphPoint bent = point + BendAt(point);
+    return origin_ + bent.x * x_axis_ + bent.y * y_axis_;
+  }
+
+ private:
+  static constexpr size_t kKnots = 3;
+
+  /// Between the offsets at the 3 × 3 knots of the box, bilinear.
+  GlyphPoint BendAt(GlyphPoint point) const {
+    const float x = std::clamp(point.x + 1, 0.0f, 2.0f);
+    const float y = std::clamp(point.y + 1, 0.0f, 2.0f);
+    const size_t column = x < 1 ? 0 : 1;
+    const size_t row = y < 1 ? 0 : 1;
+    const GlyphPoint* knot = &bends_[row * kKnots + column];
+    const float right = x - static_cast<float>(column);
+    const float down = y - static_cast<float>(row);
+    const GlyphPoint upper = knot[0] + right * (knot[1] - knot[0]);
+    const GlyphPoint lower = knot[kKnots] + right * (knot[kKnots + 1] - knot[kKnots]);
+    return upper + down * (lower - upper);
+  }
+
+  std::array<GlyphPoint, kKnots * kKnots> bends_;
+  GlyphPoint x_axis_;
+  GlyphPoint y_axis_;
+  GlyphPoint origin_;
+};
+
+void DrawStroke(const GlyphStroke& stroke, const Distortion& distortion, float radius, float ink,
+                Canvas& canvas) {
+  const auto points = static_cast<int>(stroke.through.size());
+  const auto point = [&](int i) {
+    const int index = stroke.closed ? (i + points) % points : std::clamp(i, 0, points - 1);
+    return stroke.through[static_cast<size_t>(index)];
+  };
+  GlyphPoint from = distortion.Map(point(0));
+  for (int i = 0; i < (stroke.closed ? points : points - 1); ++i) {
+    for (int line = 1; line <= kLinesPerCurve; ++line) {
+      const float share = static_cast<float>(line) / kLinesPerCurve;
+      const GlyphPoint to =
+          distortion.Map(CurvePoint(point(i - 1), point(i), point(i + 1), point(i + 2), share));
+      canvas.DrawLine(from, to, radius, ink);
+      from = to;
+    }
+  }
+}
+
+void DrawStrayLines(RandomStream& random, Canvas& canvas) {
+  for (uint32_t lines = random.Below(kStrayLinesMax + 1); lines > 0; --lines) {
+    const GlyphPoint from = {random.Uniform(0, Canvas::kSide), random.Uniform(0, Canvas::kSide)};
+    const GlyphPoint to = from + GlyphPoint{random.Uniform(-kStrayReach, kStrayReach),
+                                            random.Uniform(-kStrayReach, kStrayReach)};
+    const float radius = random.Uniform(kRadiusMin, 1.0f);
+    canvas.DrawLine(from, to, radius, random.Uniform(kInkMin, 1.0f));
+  }
+}
+
+/// Ink on paper of an even grey, with noise: the sum of two uniform numbers, as one word holds.
+void Expose(const Canvas& canvas, RandomStream& random, std::span<uint8_t> pixels) {
+  const float paper = random.Uniform(0, kPaperMax);
+  const float noise = random.Uniform(0, kNoiseMax);
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    const uint32_t word = random.NextWord();
+    const float unit = static_cast<float>((word & 0xffff) + (word >> 16)) * 0x1p-16f - 1;
+    const float grey = paper + (1 - paper) * canvas.pixels()[i] + noise * unit;
+    pixels[i] = static_cast<uint8_t>(std::clamp(grey, 0.0f, 1.0f) * 255 + 0.5f);
+  }
+}
+
+void DrawExample(uint64_t seed, Split split, uint32_t index, std::span<uint8_t> pixels) {
+  RandomStream random(seed, kExampleStreams | static_cast<uint64_t>(split) << 48 | index);
+  const Distortion distortion(random);
+  const float radius = random.Uniform(kRadiusMin, kRadiusMax);
+  const float ink = random.Uniform(kInkMin, 1.0f);
+
+  Canvas canvas;
+  for (const GlyphStroke& stroke : GlyphStrokes(index % kClasses)) {
+    DrawStroke(stroke, distortion, radius, ink, canvas);
+  }
+  DrawStrayLines(random, canvas);
+  Expose(canvas, random, pixels);
+}
+
+RawExamples DrawSplit(uint64_t seed, Split split, uint32_t count) {
+  RawExamples examples;
+  examples.shape = {.channels = 1, .height = Canvas::kSide, .width = Canvas::kSide};
+  examples.pixels.resize(count * kPixels);
+  examples.labels.resize(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    DrawExample(seed, split, i, std::span(examples.pixels).subspan(i * kPixels, kPixels));
+    examples.labels[i] = static_cast<uint8_t>(i % kClasses);
+  }
+  return examples;
+}
+
+}  // namespace
+
+RawSplits GenerateSynthetic(uint64_t seed, uint32_t train_examples, uint32_t test_examples) {
+  return {DrawSplit(seed, Split::kTrain, train_examples),
+          DrawSplit(seed, Split::kTest, test_examples)};
+}
+
+}  // namespace slipstream
