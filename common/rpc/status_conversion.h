@@ -1,0 +1,17 @@
+#ifndef SLIPSTREAM_COMMON_RPC_STATUS_CONVERSION_H_
+#define SLIPSTREAM_COMMON_RPC_STATUS_CONVERSION_H_
+
+#include <grpcpp/support/status.h>
+
+#include "absl/status/status.h"
+
+namespace slipstream {
+
+/// The same code and message in the other library's type. Both use the canonical codes; a code
+/// that a peer made up becomes UNKNOWN.
+grpc::Status ToGrpc(const absl::Status& status);
+absl::Status FromGrpc(const grpc::Status& status);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_RPC_STATUS_CONVERSION_H_

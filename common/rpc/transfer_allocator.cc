@@ -1,0 +1,16 @@
+#include "common/rpc/transfer_allocator.h"
+
+#include <malloc.h>
+
+namespace slipstream {
+
+void TuneAllocatorForTransfers() {
+#ifdef __GLIBC__
+  // Refused settings only cost speed, so nobody needs to hear of them.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, -1);
+  mallopt(M_TOP_PAD, 64 << 20);
+#endif
+}
+
+}  // namespace slipstream

@@ -1,0 +1,52 @@
+#include "common/rpc/transport_options.h"
+
+#include <grpc/grpc.h>
+
+#include <algorithm>
+
+namespace slipstream {
+namespace {
+
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(absl::ToInt64Milliseconds(duration));
+}
+
+}  // namespace
+
+grpc::ChannelArguments ClientArguments(const TransportOptions& options) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max));
+  arguments.SetMaxSendMessageSize(static_cast<int>(options.message_bytes_max));
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // The cluster's addresses are reached directly, whatever the environment says about the web.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_interval));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options.keepalive_timeout));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, Milliseconds(options.connect_timeout));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Milliseconds(options.reconnect_wait_max));
+  return arguments;
+}
+
+void ApplyTransportOptions(grpc::ServerBuilder& builder, const TransportOptions& options) {
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max));
+  builder.SetMaxSendMessageSize(static_cast<int>(options.message_bytes_max));
+  const auto set = [&builder](const char* name, int value) {
+    builder.AddChannelArgument(name, value);
+  };
+  set(GRPC_ARG_ALLOW_REUSEPORT, 0);  // A second server on the port is an error, not a partner.
+  set(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.streams_per_connection_max);
+  set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(options.handshake_timeout));
+  set(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_interval));
+  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options.keepalive_timeout));
+  set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // Half of what clients keep, so that none is cut off for probing on time.
+  set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+      std::max(1, Milliseconds(options.keepalive_interval / 2)));
+}
+
+}  // namespace slipstream

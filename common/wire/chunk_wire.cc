@@ -1,0 +1,86 @@
+#include "common/wire/chunk_wire.h"
+
+#include <utility>
+
+#include "common/wire/shard_wire.h"
+#include "proto/shard.pb.h"
+
+namespace slipstream {
+namespace {
+
+template <typename Message, typename Header>
+grpc::ByteBuffer Encode(const std::optional<Header>& header, uint64_t offset, LentValues values) {
+  Message message;
+  if (header) *message.mutable_header() = ToWire(*header);
+  message.set_offset(offset);
+  return EncodeWithValues(message, std::move(values));
+}
+
+/// What all four messages have.
+template <typename Message, typename Chunk>
+absl::StatusOr<Chunk> Decode(const grpc::ByteBuffer& bytes, Message& message) {
+  absl::StatusOr<ReceivedValues> values = DecodeWithValues(bytes, message);
+  if (!values.ok()) return values.status();
+  Chunk chunk;
+  chunk.offset = message.offset();
+  chunk.values = *std::move(values);
+  if (!message.has_header()) return chunk;
+  auto header = FromWire(message.header());
+  if (!header.ok()) return header.status();
+  chunk.header = *std::move(header);
+  return chunk;
+}
+
+}  // namespace
+
+grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
+                                 LentValues values) {
+  return Encode<v1::PushChunk>(header, offset, std::move(values));
+}
+
+grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
+                                    LentValues values) {
+  return Encode<v1::WeightsChunk>(header, offset, std::move(values));
+}
+
+grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
+                                       uint64_t offset, LentValues values) {
+  return Encode<v1::InitializeRequest>(header, offset, std::move(values));
+}
+
+grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,
+                                     const std::optional<WeightsHeader>& header, uint64_t offset,
+                                     LentValues values) {
+  v1::ExchangeReply message;
+  if (push) *message.mutable_push() = ToWire(*push);
+  if (header) *message.mutable_header() = ToWire(*header);
+  message.set_offset(offset);
+  return EncodeWithValues(message, std::move(values));
+}
+
+absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message) {
+  v1::PushChunk wire;
+  return Decode<v1::PushChunk, PushChunk>(message, wire);
+}
+
+absl::StatusOr<WeightsChunk> DecodeWeightsChunk(const grpc::ByteBuffer& message) {
+  v1::WeightsChunk wire;
+  return Decode<v1::WeightsChunk, WeightsChunk>(message, wire);
+}
+
+absl::StatusOr<InitializeChunk> DecodeInitializeChunk(const grpc::ByteBuffer& message) {
+  v1::InitializeRequest wire;
+  return Decode<v1::InitializeRequest, InitializeChunk>(message, wire);
+}
+
+absl::StatusOr<ExchangeChunk> DecodeExchangeChunk(const grpc::ByteBuffer& message) {
+  v1::ExchangeReply wire;
+  absl::StatusOr<ExchangeChunk> chunk = Decode<v1::ExchangeReply, ExchangeChunk>(message, wire);
+  if (!chunk.ok() || !wire.has_push()) return chunk;
+  absl::StatusOr<PushReply> push = FromWire(wire.push());
+  if (!push.ok()) return push.status();
+  chunk->push = *std::move(push);
+  return chunk;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,65 @@
+#ifndef SLIPSTREAM_COMMON_WIRE_CHUNK_WIRE_H_
+#define SLIPSTREAM_COMMON_WIRE_CHUNK_WIRE_H_
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "common/protocol/shard_messages.h"
+#include "common/wire/values_codec.h"
+
+namespace slipstream {
+
+/// The messages of proto/shard.proto that carry values, as structs with the payload borrowed.
+/// `offset` counts values from the begin of the shard's range.
+
+/// PushChunk: one piece of a push.
+struct PushChunk {
+  std::optional<PushHeader> header;
+  uint64_t offset = 0;
+  ReceivedValues values;
+};
+
+/// WeightsChunk: one piece of pulled weights.
+struct WeightsChunk {
+  std::optional<WeightsHeader> header;
+  uint64_t offset = 0;
+  ReceivedValues values;
+};
+
+/// InitializeRequest: one piece of the initial weights.
+struct InitializeChunk {
+  std::optional<InitializeHeader> header;
+  uint64_t offset = 0;
+  ReceivedValues values;
+};
+
+/// ExchangeReply: the outcome of a push, or one piece of weights, or both.
+struct ExchangeChunk {
+  std::optional<PushReply> push;
+  std::optional<WeightsHeader> header;
+  uint64_t offset = 0;
+  ReceivedValues values;
+};
+
+grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
+                                 LentValues values);
+grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
+                                    LentValues values);
+grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
+                                       uint64_t offset, LentValues values);
+grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,
+                                     const std::optional<WeightsHeader>& header, uint64_t offset,
+                                     LentValues values);
+
+/// These fail with INVALID_ARGUMENT naming the field.
+absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message);
+absl::StatusOr<WeightsChunk> DecodeWeightsChunk(const grpc::ByteBuffer& message);
+absl::StatusOr<InitializeChunk> DecodeInitializeChunk(const grpc::ByteBuffer& message);
+absl::StatusOr<ExchangeChunk> DecodeExchangeChunk(const grpc::ByteBuffer& message);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_WIRE_CHUNK_WIRE_H_

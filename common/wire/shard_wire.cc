@@ -1,0 +1,175 @@
+#include "common/wire/shard_wire.h"
+
+#include <string>
+#include <utility>
+
+#include "common/layout/tensor_layout.h"
+
+namespace slipstream {
+namespace {
+
+absl::Status Missing(const std::string& field) {
+  return absl::InvalidArgumentError(field + ": missing");
+}
+
+absl::Status OutOfRange(const std::string& field, uint64_t value) {
+  return absl::InvalidArgumentError(field + ": " + std::to_string(value) + " is not possible");
+}
+
+absl::Status CheckCount(const std::string& field, uint64_t count) {
+  return count <= TensorLayout::kParametersMax ? absl::OkStatus() : OutOfRange(field, count);
+}
+
+absl::Status CheckChunkBytes(const std::string& field, uint32_t bytes) {
+  const bool possible = bytes == 0 || (bytes >= kChunkBytesMin && bytes <= kChunkBytesMax &&
+                                       bytes % sizeof(float) == 0);
+  return possible ? absl::OkStatus() : OutOfRange(field, bytes);
+}
+
+}  // namespace
+
+v1::Identity ToWire(const Identity& identity) {
+  v1::Identity wire;
+  wire.set_run(identity.run);
+  wire.set_worker(Value(identity.worker));
+  wire.set_incarnation(Value(identity.incarnation));
+  return wire;
+}
+
+v1::PushHeader ToWire(const PushHeader& header) {
+  v1::PushHeader wire;
+  *wire.mutable_identity() = ToWire(header.identity);
+  wire.set_sequence(Value(header.sequence));
+  wire.set_shard_map(header.shard_map);
+  wire.set_base_version(Value(header.base));
+  wire.set_count(header.count);
+  wire.set_examples(header.examples);
+  wire.set_batch(header.batch);
+  wire.set_pull(header.pull);
+  wire.set_chunk_bytes(header.chunk_bytes);
+  return wire;
+}
+
+v1::PushReply ToWire(const PushReply& reply) {
+  v1::PushReply wire;
+  wire.set_outcome(static_cast<v1::PushOutcome>(reply.outcome));
+  wire.set_version(Value(reply.version));
+  wire.set_staleness(reply.staleness);
+  wire.set_durability(static_cast<v1::Durability>(reply.durability));
+  wire.set_expected_sequence(Value(reply.expected));
+  wire.set_retry_after_ms(reply.retry_after_ms);
+  wire.set_message(reply.message);
+  return wire;
+}
+
+v1::PullRequest ToWire(const PullRequest& request) {
+  v1::PullRequest wire;
+  if (request.identity) *wire.mutable_identity() = ToWire(*request.identity);
+  wire.set_shard_map(request.shard_map);
+  wire.set_min_version(Value(request.min_version));
+  wire.set_trains(request.trains);
+  wire.set_chunk_bytes(request.chunk_bytes);
+  return wire;
+}
+
+v1::RoundWork ToWire(const RoundWork& work) {
+  v1::RoundWork wire;
+  wire.set_kind(static_cast<v1::RoundWork::Kind>(work.kind));
+  wire.set_batch(work.batch);
+  return wire;
+}
+
+v1::WeightsHeader ToWire(const WeightsHeader& header) {
+  v1::WeightsHeader wire;
+  wire.set_version(Value(header.version));
+  wire.set_count(header.count);
+  if (header.work) *wire.mutable_work() = ToWire(*header.work);
+  return wire;
+}
+
+v1::InitializeHeader ToWire(const InitializeHeader& header) {
+  v1::InitializeHeader wire;
+  *wire.mutable_identity() = ToWire(header.identity);
+  wire.set_grant(header.grant);
+  wire.set_shard_map(header.shard_map);
+  wire.set_count(header.count);
+  return wire;
+}
+
+Identity FromWire(const v1::Identity& wire) {
+  return {wire.run(), WorkerId{wire.worker()}, Incarnation{wire.incarnation()}};
+}
+
+absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
+  if (!wire.has_identity()) return Missing("header.identity");
+  if (wire.sequence() == 0) return OutOfRange("header.sequence", 0);
+  if (absl::Status s = CheckCount("header.count", wire.count()); !s.ok()) return s;
+  if (absl::Status s = CheckChunkBytes("header.chunk_bytes", wire.chunk_bytes()); !s.ok()) return s;
+  PushHeader header;
+  header.identity = FromWire(wire.identity());
+  header.sequence = Sequence{wire.sequence()};
+  header.shard_map = wire.shard_map();
+  header.base = Version{wire.base_version()};
+  header.count = wire.count();
+  header.examples = wire.examples();
+  header.batch = wire.batch();
+  header.pull = wire.pull();
+  header.chunk_bytes = wire.chunk_bytes();
+  return header;
+}
+
+absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire) {
+  if (wire.outcome() == 0 || !v1::PushOutcome_IsValid(wire.outcome())) {
+    return OutOfRange("push.outcome", static_cast<uint64_t>(wire.outcome()));
+  }
+  if (!v1::Durability_IsValid(wire.durability())) {
+    return OutOfRange("push.durability", static_cast<uint64_t>(wire.durability()));
+  }
+  PushReply reply;
+  reply.outcome = static_cast<PushOutcome>(wire.outcome());
+  reply.version = Version{wire.version()};
+  reply.staleness = wire.staleness();
+  // Refusals have none.
+  if (wire.durability() != 0) reply.durability = static_cast<Durability>(wire.durability());
+  reply.expected = Sequence{wire.expected_sequence()};
+  reply.retry_after_ms = wire.retry_after_ms();
+  reply.message = wire.message();
+  return reply;
+}
+
+absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
+  if (absl::Status s = CheckChunkBytes("chunk_bytes", wire.chunk_bytes()); !s.ok()) return s;
+  if (wire.trains() && !wire.has_identity()) return Missing("identity (of a pull that trains)");
+  PullRequest request;
+  if (wire.has_identity()) request.identity = FromWire(wire.identity());
+  request.shard_map = wire.shard_map();
+  request.min_version = Version{wire.min_version()};
+  request.trains = wire.trains();
+  request.chunk_bytes = wire.chunk_bytes();
+  return request;
+}
+
+absl::StatusOr<RoundWork> FromWire(const v1::RoundWork& wire) {
+  if (wire.kind() == 0 || !v1::RoundWork::Kind_IsValid(wire.kind())) {
+    return OutOfRange("work.kind", static_cast<uint64_t>(wire.kind()));
+  }
+  return RoundWork{static_cast<RoundWork::Kind>(wire.kind()), wire.batch()};
+}
+
+absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {
+  if (absl::Status s = CheckCount("header.count", wire.count()); !s.ok()) return s;
+  WeightsHeader header{Version{wire.version()}, wire.count(), std::nullopt};
+  if (!wire.has_work()) return header;
+  absl::StatusOr<RoundWork> work = FromWire(wire.work());
+  if (!work.ok()) return work.status();
+  header.work = *work;
+  return header;
+}
+
+absl::StatusOr<InitializeHeader> FromWire(const v1::InitializeHeader& wire) {
+  if (!wire.has_identity()) return Missing("header.identity");
+  if (absl::Status s = CheckCount("header.count", wire.count()); !s.ok()) return s;
+  return InitializeHeader{FromWire(wire.identity()), wire.grant(), wire.shard_map(), wire.count()};
+}
+
+}  // namespace slipstream

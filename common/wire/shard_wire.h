@@ -1,0 +1,36 @@
+#ifndef SLIPSTREAM_COMMON_WIRE_SHARD_WIRE_H_
+#define SLIPSTREAM_COMMON_WIRE_SHARD_WIRE_H_
+
+#include "absl/status/statusor.h"
+#include "common/protocol/shard_messages.h"
+#include "proto/shard.pb.h"
+
+namespace slipstream {
+
+/// The data plane's headers as protobuf messages and back. What a peer sent comes back as a Status,
+/// INVALID_ARGUMENT with the field's name, where it breaks the contract of proto/shard.proto; what
+/// needs knowledge of the run (who, which version, how many values) is left to the cores.
+
+/// Bounds of `chunk_bytes`, where it is not 0.
+inline constexpr uint32_t kChunkBytesMin = uint32_t{4} << 10;
+inline constexpr uint32_t kChunkBytesMax = uint32_t{16} << 20;
+
+v1::Identity ToWire(const Identity& identity);
+v1::PushHeader ToWire(const PushHeader& header);
+v1::PushReply ToWire(const PushReply& reply);
+v1::PullRequest ToWire(const PullRequest& request);
+v1::RoundWork ToWire(const RoundWork& work);
+v1::WeightsHeader ToWire(const WeightsHeader& header);
+v1::InitializeHeader ToWire(const InitializeHeader& header);
+
+Identity FromWire(const v1::Identity& wire);  // Every value is possible.
+absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire);
+absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire);
+absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire);
+absl::StatusOr<RoundWork> FromWire(const v1::RoundWork& wire);
+absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire);
+absl::StatusOr<InitializeHeader> FromWire(const v1::InitializeHeader& wire);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_WIRE_SHARD_WIRE_H_

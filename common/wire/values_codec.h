@@ -1,0 +1,72 @@
+#ifndef SLIPSTREAM_COMMON_WIRE_VALUES_CODEC_H_
+#define SLIPSTREAM_COMMON_WIRE_VALUES_CODEC_H_
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/kernels/segments.h"
+
+namespace slipstream {
+
+/// Messages that carry values (`bytes values = 15`, the last field) as gRPC buffers whose payload
+/// is never copied: to and from the same bytes as protobuf's own encoder.
+
+/// Values lent to gRPC for as long as it needs them.
+struct LentValues {
+  std::span<const float> values;
+
+  /// Keeps `values` alive and unchanged. Owned by the lender and, from EncodeWithValues on, by
+  /// every gRPC buffer that still refers to the values; gRPC lets go when the bytes have been
+  /// handed to the kernel or the call is over, on a thread of its own. So the owner's deleter tells
+  /// a lender when the values may be written again.
+  std::shared_ptr<const void> owner;
+};
+
+/// `rest` followed by field 15 with the lent values; no field if there are none.
+/// REQUIRES: `rest` has no field above 14 set.
+grpc::ByteBuffer EncodeWithValues(const google::protobuf::MessageLite& rest, LentValues lent);
+
+/// Received values, where gRPC left them.
+///
+/// Not thread-safe: one owner. Movable only, because a short slice holds its bytes in itself.
+class ReceivedValues {
+ public:
+  ReceivedValues() = default;
+
+  /// `segments` lie in `slices`.
+  ReceivedValues(std::vector<grpc::Slice> slices, Segments segments)
+      : slices_(std::move(slices)), segments_(std::move(segments)) {}
+  ReceivedValues(ReceivedValues&&) = default;
+  ReceivedValues& operator=(ReceivedValues&&) = default;
+
+  /// Valid while this object lives, also after it was moved.
+  const Segments& segments() const { return segments_; }
+
+  /// Number of values.
+  size_t count() const { return TotalBytes(segments_) / sizeof(float); }
+
+ private:
+  std::vector<grpc::Slice> slices_;
+  Segments segments_;
+};
+
+/// Bytes that the fields beside the values may take.
+inline constexpr size_t kRestBytesMax = size_t{256} << 10;
+
+/// Parses all fields but the values into `rest`, and finds the values. Accepts every legal
+/// encoding: fields in any order, unknown, repeated (of the values the last one counts). Fails with
+/// INVALID_ARGUMENT for anything else, for groups, for values that are not whole, and for other
+/// fields of more than `kRestBytesMax`.
+absl::StatusOr<ReceivedValues> DecodeWithValues(const grpc::ByteBuffer& message,
+                                                google::protobuf::MessageLite& rest);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_WIRE_VALUES_CODEC_H_

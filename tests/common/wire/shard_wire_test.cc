@@ -1,0 +1,115 @@
+#include "common/wire/shard_wire.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/layout/tensor_layout.h"
+
+namespace slipstream {
+namespace {
+
+const Identity kIdentity{0xfedcba9876543210, WorkerId{7}, Incarnation{9}};
+
+PushHeader SomePush() {
+  return {.identity = kIdentity,
+          .sequence = Sequence{3},
+          .shard_map = 0x1234,
+          .base = Version{40},
+          .count = 5000,
+          .examples = 32,
+          .batch = 77,
+          .pull = true,
+          .chunk_bytes = 1 << 20};
+}
+
+TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
+  const PushReply reply{
+      PushOutcome::kOutOfSequence, Version{5}, 2, Durability::kSynced, Sequence{6}, 70, "why"};
+  const PullRequest pull{kIdentity, 1, Version{2}, true, 4096};
+  const PullRequest reader{std::nullopt, 1, Version{2}, false, 0};
+  const RoundWork work{RoundWork::Kind::kExcused, 12};
+  const WeightsHeader weights{Version{8}, 100, work};
+  const WeightsHeader plain{Version{8}, 100, std::nullopt};
+  const InitializeHeader initialize{kIdentity, 4, 5, 6};
+
+  EXPECT_EQ(FromWire(ToWire(kIdentity)), kIdentity);
+  EXPECT_EQ(FromWire(ToWire(SomePush())).value(), SomePush());
+  EXPECT_EQ(FromWire(ToWire(reply)).value(), reply);
+  EXPECT_EQ(FromWire(ToWire(pull)).value(), pull);
+  EXPECT_EQ(FromWire(ToWire(reader)).value(), reader);
+  EXPECT_EQ(FromWire(ToWire(work)).value(), work);
+  EXPECT_EQ(FromWire(ToWire(weights)).value(), weights);
+  EXPECT_EQ(FromWire(ToWire(plain)).value(), plain);
+  EXPECT_EQ(FromWire(ToWire(initialize)).value(), initialize);
+}
+
+TEST(ShardWireTest, OutcomesHaveTheWiresNumbersAndNames) {
+  int outcomes = 0;
+  for (int number = 1; number < 64; ++number) {
+    if (!v1::PushOutcome_IsValid(number)) continue;
+    ++outcomes;
+    EXPECT_EQ(Name(static_cast<PushOutcome>(number)),
+              v1::PushOutcome_Name(static_cast<v1::PushOutcome>(number)));
+  }
+  EXPECT_EQ(outcomes, 15);
+}
+
+/// Expects that `wire` is refused by the name of `field`.
+template <typename Wire>
+void ExpectRefused(const Wire& wire, const std::string& field) {
+  const auto read = FromWire(wire);
+  ASSERT_FALSE(read.ok()) << field;
+  EXPECT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(read.status().message().find(field), std::string::npos) << read.status();
+}
+
+TEST(ShardWireTest, RefusesAPushHeaderThatBreaksTheContract) {
+  const auto expect_refused = [](const std::string& field,
+                                 const std::function<void(v1::PushHeader&)>& change) {
+    v1::PushHeader wire = ToWire(SomePush());
+    change(wire);
+    ExpectRefused(wire, field);
+  };
+  expect_refused("header.identity", [](v1::PushHeader& wire) { wire.clear_identity(); });
+  expect_refused("header.sequence", [](v1::PushHeader& wire) { wire.set_sequence(0); });
+  expect_refused("header.count",
+                 [](v1::PushHeader& wire) { wire.set_count(TensorLayout::kParametersMax + 1); });
+  for (const uint32_t bytes :
+       {uint32_t{1}, kChunkBytesMin - 4, kChunkBytesMin + 2, kChunkBytesMax + 4, ~uint32_t{0}}) {
+    expect_refused("header.chunk_bytes",
+                   [bytes](v1::PushHeader& wire) { wire.set_chunk_bytes(bytes); });
+  }
+}
+
+TEST(ShardWireTest, RefusesNumbersThatNameNothing) {
+  v1::PushReply reply = ToWire(PushReply{});
+  for (const int number : {0, 5, 15, 27, -1}) {
+    reply.set_outcome(static_cast<v1::PushOutcome>(number));
+    ExpectRefused(reply, "push.outcome");
+  }
+  reply = ToWire(PushReply{});
+  reply.set_durability(static_cast<v1::Durability>(3));
+  ExpectRefused(reply, "push.durability");
+
+  v1::WeightsHeader weights = ToWire(WeightsHeader{Version{1}, 2, RoundWork{}});
+  weights.mutable_work()->set_kind(static_cast<v1::RoundWork::Kind>(4));
+  ExpectRefused(weights, "work.kind");
+  weights.mutable_work()->clear_kind();
+  ExpectRefused(weights, "work.kind");
+}
+
+TEST(ShardWireTest, RefusesCountsNoModelHas) {
+  const uint64_t count = TensorLayout::kParametersMax + 1;
+  ExpectRefused(ToWire(WeightsHeader{Version{1}, count, std::nullopt}), "header.count");
+  ExpectRefused(ToWire(InitializeHeader{kIdentity, 1, 2, count}), "header.count");
+}
+
+TEST(ShardWireTest, RefusesAPullThatTrainsForNobody) {
+  ExpectRefused(ToWire(PullRequest{std::nullopt, 1, Version{0}, true, 0}), "identity");
+}
+
+}  // namespace
+}  // namespace slipstream
