@@ -1,0 +1,57 @@
+#include "worker/compute/cpu/cpu_device.h"
+
+#include <new>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "common/model/net_shapes.h"
+#include "worker/compute/cpu/cpu_plan.h"
+#include "worker/compute/cpu/node_choice.h"
+#include "worker/compute/cpu/one_thread.h"
+
+namespace slipstream {
+namespace {
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(CpuKernels kernels) : kernels_(kernels) {}
+
+  absl::StatusOr<std::unique_ptr<Plan>> Prepare(const ModelSpec& model,
+                                                const PlanOptions& options) override {
+    if (options.batch_size_max == 0 || options.threads == 0) {
+      return absl::InvalidArgumentError("a plan needs at least one example and one thread");
+    }
+    std::variant<NetShapes, ShapeError> inferred = InferShapes(model);
+    if (const auto* error = std::get_if<ShapeError>(&inferred)) {
+      return absl::InvalidArgumentError("layer " + std::to_string(error->layer) + ": " +
+                                        error->message);
+    }
+    const NetShapes& shapes = std::get<NetShapes>(inferred);
+    const CpuPlan::Net net = {shapes.layout.parameters(), shapes.input().elements(),
+                              shapes.classes()};
+    const OneThreadScope one_thread;
+    try {
+      return std::make_unique<CpuPlan>(net, ChooseNodes(model, shapes, options.seed, kernels_),
+                                       options);
+    } catch (const std::bad_alloc&) {
+      return absl::ResourceExhaustedError("no memory for a plan of about " +
+                                          std::to_string(CpuPlan::BytesAtLeast(shapes, options)) +
+                                          " bytes");
+    } catch (const dnnl::error& error) {
+      return absl::InternalError(std::string("oneDNN: ") + error.what());
+    }
+  }
+
+ private:
+  const CpuKernels kernels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> NewCpuDevice(CpuKernels kernels) {
+  return std::make_unique<CpuDevice>(kernels);
+}
+
+}  // namespace slipstream

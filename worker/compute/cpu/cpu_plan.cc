@@ -1,0 +1,137 @@
+#include "worker/compute/cpu/cpu_plan.h"
+
+#include <algorithm>
+#include <new>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+#include "worker/compute/cpu/one_thread.h"
+#include "worker/compute/cpu/softmax.h"
+
+namespace slipstream {
+namespace {
+
+size_t LargestOutput(const std::vector<ChosenNode>& nodes) {
+  size_t largest = 0;
+  for (const ChosenNode& node : nodes) largest = std::max(largest, node.outputs);
+  return largest;
+}
+
+}  // namespace
+
+CpuPlan::CpuPlan(const Net& net, std::vector<ChosenNode> nodes, const PlanOptions& options)
+    : net_(net), options_(options), nodes_(std::move(nodes)), weights_(net.parameters) {
+  PS_CHECK(!nodes_.empty() && nodes_.back().outputs == net.classes);
+  const size_t count = options.batch_size_max;
+  for (const ChosenNode& node : nodes_) {
+    outputs_.emplace_back(count * node.outputs);
+    node.node->Prepare(options.batch_size_max);
+  }
+  if (!options.trains) return;
+  gradients_ = AlignedBuffer<float>(net.parameters);
+  for (AlignedBuffer<float>& gradients : output_gradients_) {
+    gradients = AlignedBuffer<float>(count * LargestOutput(nodes_));
+  }
+}
+
+size_t CpuPlan::BytesAtLeast(const NetShapes& shapes, const PlanOptions& options) {
+  size_t values = shapes.layout.parameters() * (options.trains ? 2 : 1);
+  for (const ExampleShape& shape : shapes.shapes) {
+    values += shape.elements() * options.batch_size_max;
+  }
+  return values * sizeof(float);
+}
+
+void CpuPlan::WeightsArrived(ParameterRange range) {
+  // They are in place: weights_host() is the arena.
+  PS_CHECK(range.begin <= range.end && range.end <= net_.parameters);
+}
+
+absl::Status CpuPlan::Check(const Batch& batch) const {
+  const size_t count = batch.labels.size();
+  if (count == 0 || count > options_.batch_size_max) {
+    return absl::InvalidArgumentError("a batch of " + std::to_string(count) +
+                                      " examples for a plan of at most " +
+                                      std::to_string(options_.batch_size_max));
+  }
+  if (batch.examples.size() != count * net_.inputs) {
+    return absl::InvalidArgumentError(std::to_string(batch.examples.size()) + " values for " +
+                                      std::to_string(count) + " examples of " +
+                                      std::to_string(net_.inputs));
+  }
+  const uint8_t largest = *std::max_element(batch.labels.begin(), batch.labels.end());
+  if (largest >= net_.classes) {
+    return absl::InvalidArgumentError("class " + std::to_string(largest) + " for a net of " +
+                                      std::to_string(net_.classes) + " classes");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuPlan::StartStep(const Batch& batch, GradientListener* listener) {
+  if (!options_.trains) return absl::FailedPreconditionError("the plan only evaluates");
+  if (absl::Status status = Check(batch); !status.ok()) return status;
+  const Pass pass = {.count = static_cast<uint32_t>(batch.labels.size()),
+                     .batch_index = batch.index,
+                     .training = true,
+                     .weights = weights_.data(),
+                     .gradients = gradients_.data(),
+                     .listener = listener};
+  try {
+    started_ = Run(batch, pass);
+  } catch (const dnnl::error& error) {
+    return absl::InternalError(std::string("oneDNN: ") + error.what());
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("no memory for a batch of another size");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepResult> CpuPlan::FinishStep() {
+  if (!started_.has_value()) return absl::FailedPreconditionError("no step was started");
+  return *std::exchange(started_, std::nullopt);
+}
+
+absl::StatusOr<StepResult> CpuPlan::Evaluate(const Batch& batch) {
+  if (absl::Status status = Check(batch); !status.ok()) return status;
+  const Pass pass = {.count = static_cast<uint32_t>(batch.labels.size()),
+                     .weights = weights_.data()};
+  try {
+    return Run(batch, pass);
+  } catch (const dnnl::error& error) {
+    return absl::InternalError(std::string("oneDNN: ") + error.what());
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("no memory for a batch of another size");
+  }
+}
+
+StepResult CpuPlan::Run(const Batch& batch, Pass pass) {
+  const OneThreadScope one_thread;
+  const float* input = batch.examples.data();
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    nodes_[i].node->Prepare(pass.count);
+    nodes_[i].node->Forward(pass, input, outputs_[i].data());
+    input = outputs_[i].data();
+  }
+  const size_t logits = size_t{pass.count} * net_.classes;
+  std::span<float> logits_gradient;
+  if (pass.training) logits_gradient = output_gradients_[0].span().first(logits);
+  const StepResult result =
+      SoftmaxCrossEntropy({input, logits}, batch.labels, net_.classes, logits_gradient);
+  if (pass.training) Backward(pass, batch.examples.data());
+  return result;
+}
+
+void CpuPlan::Backward(const Pass& pass, const float* examples) {
+  float* output_gradient = output_gradients_[0].data();
+  float* input_gradient = output_gradients_[1].data();
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    const float* input = i == 0 ? examples : outputs_[i - 1].data();
+    nodes_[i].node->Backward(pass, input, outputs_[i].data(), output_gradient,
+                             i == 0 ? nullptr : input_gradient);
+    std::swap(output_gradient, input_gradient);
+  }
+}
+
+}  // namespace slipstream

@@ -1,0 +1,62 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CPU_CPU_PLAN_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CPU_CPU_PLAN_H_
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "common/model/net_shapes.h"
+#include "worker/compute/cpu/aligned_buffer.h"
+#include "worker/compute/cpu/node_choice.h"
+#include "worker/compute/plan.h"
+
+namespace slipstream {
+
+/// A net's nodes and the arenas and activations they work on.
+///
+/// StartStep does the whole step; FinishStep hands out its result.
+class CpuPlan final : public Plan {
+ public:
+  struct Net {
+    size_t parameters = 0;
+    size_t inputs = 0;  // Of one example.
+    uint32_t classes = 0;
+  };
+
+  /// Throws std::bad_alloc or dnnl::error.
+  CpuPlan(const Net& net, std::vector<ChosenNode> nodes, const PlanOptions& options);
+
+  /// What the arenas and the activations of a plan take, without what fast nodes add.
+  static size_t BytesAtLeast(const NetShapes& shapes, const PlanOptions& options);
+
+  std::span<float> weights_host() override { return weights_.span(); }
+  void WeightsArrived(ParameterRange range) override;
+  std::span<const float> gradients_host() const override { return gradients_.span(); }
+  absl::Status StartStep(const Batch& batch, GradientListener* listener) override;
+  absl::StatusOr<StepResult> FinishStep() override;
+  absl::StatusOr<StepResult> Evaluate(const Batch& batch) override;
+
+ private:
+  absl::Status Check(const Batch& batch) const;
+
+  // Runs the pass that `pass` describes; throws what oneDNN throws.
+  StepResult Run(const Batch& batch, Pass pass);
+  void Backward(const Pass& pass, const float* examples);
+
+  // Constant after construction.
+  const Net net_;
+  const PlanOptions options_;
+
+  std::vector<ChosenNode> nodes_;
+  AlignedBuffer<float> weights_;
+  AlignedBuffer<float> gradients_;                        // Empty in a plan that only evaluates.
+  std::vector<AlignedBuffer<float>> outputs_;             // Of each node.
+  std::array<AlignedBuffer<float>, 2> output_gradients_;  // Of one node and of the one before it.
+
+  std::optional<StepResult> started_;  // The result that FinishStep has not fetched yet.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CPU_CPU_PLAN_H_

@@ -1,0 +1,68 @@
+#include "worker/compute/cpu/dense_node.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <span>
+
+#include "common/base/check.h"
+#include "worker/compute/cpu/plain_vector.h"
+
+namespace slipstream {
+namespace {
+
+struct Matrix {
+  const float* values = nullptr;
+  size_t row = 0;  // Values from one row to the next.
+  bool transposed = false;
+};
+
+// result[rows, columns] = left[rows, inner] · right[inner, columns], all row-major.
+void Multiply(size_t rows, size_t columns, size_t inner, const Matrix& left, const Matrix& right,
+              float* result) {
+  const auto flag = [](const Matrix& matrix) { return matrix.transposed ? 'T' : 'N'; };
+  const auto size = [](size_t value) { return static_cast<dnnl_dim_t>(value); };
+  const dnnl_status_t status =
+      dnnl_sgemm(flag(left), flag(right), size(rows), size(columns), size(inner), 1.0f, left.values,
+                 size(left.row), right.values, size(right.row), 0.0f, result, size(columns));
+  PS_CHECK(status == dnnl_success);  // It fails on bad sizes only.
+}
+
+}  // namespace
+
+void DenseNode::Forward(const Pass& pass, const float* input, float* output) {
+  const float* weight = pass.weights + parameters_.weight;
+  const float* bias = pass.weights + parameters_.bias;
+  Multiply(pass.count, shape_.units, shape_.inputs, {input, shape_.inputs},
+           {weight, shape_.inputs, true}, output);
+  const std::span<float> outputs(output, size_t{pass.count} * shape_.units);
+  for (float* row = output; row != output + outputs.size(); row += shape_.units) {
+    for (uint32_t unit = 0; unit < shape_.units; ++unit) row[unit] += bias[unit];
+  }
+  if (activation_ == Activation::kRelu) plain::Relu(outputs, outputs);
+  if (activation_ == Activation::kTanh) plain::Tanh(outputs, outputs);
+}
+
+void DenseNode::Backward(const Pass& pass, const float* input, const float* output,
+                         float* output_gradient, float* input_gradient) {
+  const std::span<const float> outputs(output, size_t{pass.count} * shape_.units);
+  const std::span<float> gradient(output_gradient, outputs.size());
+  if (activation_ == Activation::kRelu) plain::ReluInputGradient(outputs, gradient, gradient);
+  if (activation_ == Activation::kTanh) plain::TanhInputGradient(outputs, gradient, gradient);
+
+  float* bias_gradient = pass.gradients + parameters_.bias;
+  std::fill_n(bias_gradient, shape_.units, 0.0f);
+  for (const float* row = output_gradient; row != gradient.data() + gradient.size();
+       row += shape_.units) {
+    for (uint32_t unit = 0; unit < shape_.units; ++unit) bias_gradient[unit] += row[unit];
+  }
+  Multiply(shape_.units, shape_.inputs, pass.count, {output_gradient, shape_.units, true},
+           {input, shape_.inputs}, pass.gradients + parameters_.weight);
+  pass.GradientReady(parameters_.range());
+
+  if (input_gradient == nullptr) return;
+  Multiply(pass.count, shape_.inputs, shape_.units, {output_gradient, shape_.units},
+           {pass.weights + parameters_.weight, shape_.inputs}, input_gradient);
+}
+
+}  // namespace slipstream

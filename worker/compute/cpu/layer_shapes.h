@@ -1,0 +1,50 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CPU_LAYER_SHAPES_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CPU_LAYER_SHAPES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/layout/tensor_layout.h"
+#include "common/model/model_spec.h"
+#include "common/model/net_shapes.h"
+
+namespace slipstream {
+
+/// A layer together with what its place in the net says about it.
+
+/// Where the parameters of a layer begin in the flat arena; a bias follows its weight.
+struct LayerParameters {
+  size_t weight = 0;
+  size_t bias = 0;
+  size_t end = 0;
+
+  ParameterRange range() const { return {weight, end}; }
+};
+
+struct DenseShape {
+  uint32_t inputs = 0;
+  uint32_t units = 0;
+};
+
+struct Conv2dShape {
+  ExampleShape input;
+  ExampleShape output;
+  uint32_t kernel = 0;
+  uint32_t stride = 1;
+  uint32_t padding = 0;
+
+  size_t kernel_elements() const { return size_t{kernel} * kernel; }
+  size_t weights() const { return output.channels * input.channels * kernel_elements(); }
+};
+
+struct PoolShape {
+  PoolLayer::Kind kind = PoolLayer::Kind::kMax;
+  ExampleShape input;
+  ExampleShape output;
+  uint32_t kernel = 0;
+  uint32_t stride = 0;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CPU_LAYER_SHAPES_H_

@@ -1,0 +1,107 @@
+#include "worker/compute/cpu/node_choice.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "common/base/check.h"
+#include "worker/compute/cpu/dense_node.h"
+#include "worker/compute/cpu/layer_shapes.h"
+#include "worker/compute/cpu/plain_nodes.h"
+
+namespace slipstream {
+namespace {
+
+LayerParameters ParametersOf(const TensorLayout& layout, size_t layer) {
+  const std::string prefix = std::to_string(layer);
+  const Tensor* weight = layout.Find(prefix + ".weight");
+  const Tensor* bias = layout.Find(prefix + ".bias");
+  PS_CHECK(weight != nullptr && bias != nullptr);
+  PS_CHECK(bias->offset == weight->offset + weight->size());
+  return {weight->offset, bias->offset, bias->offset + bias->size()};
+}
+
+/// Makes the nodes of a net from its first layer to its last.
+class Chooser {
+ public:
+  Chooser(const ModelSpec& model, const NetShapes& shapes, uint64_t seed, CpuKernels kernels)
+      : model_(model), shapes_(shapes), seed_(seed), kernels_(kernels) {}
+
+  std::vector<ChosenNode> Choose() {
+    while (layer_ < model_.layers.size()) std::visit(*this, model_.layers[layer_]);
+    return std::move(nodes_);
+  }
+
+  void operator()(const DenseLayer& layer) {
+    const DenseShape shape = {input().channels, layer.units};
+    const LayerParameters parameters = ParametersOf(shapes_.layout, layer_);
+    if (kernels_ == CpuKernels::kPlain) {
+      Add(std::make_unique<PlainDenseNode>(shape, parameters), 1);
+      return;
+    }
+    const Activation activation = ActivationAt(layer_ + 1);
+    Add(std::make_unique<DenseNode>(shape, parameters, activation),
+        activation == Activation::kNone ? 1 : 2);
+  }
+
+  void operator()(const Conv2dLayer& layer) {
+    const Conv2dShape shape = {input(), output(), layer.kernel, layer.stride, layer.padding};
+    Add(std::make_unique<PlainConv2dNode>(shape, ParametersOf(shapes_.layout, layer_)), 1);
+  }
+
+  void operator()(const PoolLayer& layer) {
+    Add(std::make_unique<PlainPoolNode>(
+            PoolShape{layer.kind, input(), output(), layer.kernel, layer.stride}),
+        1);
+  }
+
+  void operator()(const ReluLayer&) { AddActivation(Activation::kRelu); }
+  void operator()(const TanhLayer&) { AddActivation(Activation::kTanh); }
+
+  void operator()(const DropoutLayer& layer) {
+    Add(std::make_unique<DropoutNode>(seed_, static_cast<uint32_t>(layer_), layer.rate,
+                                      input().elements()),
+        1);
+  }
+
+  // Plain images are flat vectors already.
+  void operator()(const FlattenLayer&) { ++layer_; }
+
+ private:
+  const ExampleShape& input() const { return shapes_.shapes[layer_]; }
+  const ExampleShape& output() const { return shapes_.shapes[layer_ + 1]; }
+
+  Activation ActivationAt(size_t layer) const {
+    if (layer >= model_.layers.size()) return Activation::kNone;
+    if (std::holds_alternative<ReluLayer>(model_.layers[layer])) return Activation::kRelu;
+    if (std::holds_alternative<TanhLayer>(model_.layers[layer])) return Activation::kTanh;
+    return Activation::kNone;
+  }
+
+  void AddActivation(Activation activation) {
+    Add(std::make_unique<PlainActivationNode>(activation, input().elements()), 1);
+  }
+
+  // `layers` that `node` covers begin with the current one.
+  void Add(std::unique_ptr<Node> node, size_t layers) {
+    layer_ += layers;
+    nodes_.push_back({std::move(node), input().elements()});
+  }
+
+  const ModelSpec& model_;
+  const NetShapes& shapes_;
+  const uint64_t seed_;
+  const CpuKernels kernels_;
+
+  size_t layer_ = 0;  // The first that has no node yet.
+  std::vector<ChosenNode> nodes_;
+};
+
+}  // namespace
+
+std::vector<ChosenNode> ChooseNodes(const ModelSpec& model, const NetShapes& shapes, uint64_t seed,
+                                    CpuKernels kernels) {
+  return Chooser(model, shapes, seed, kernels).Choose();
+}
+
+}  // namespace slipstream

@@ -1,0 +1,31 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CPU_NODE_CHOICE_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CPU_NODE_CHOICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/model/model_spec.h"
+#include "common/model/net_shapes.h"
+#include "worker/compute/cpu/cpu_kernels.h"
+#include "worker/compute/cpu/node.h"
+
+namespace slipstream {
+
+/// A node and the size of one example's output.
+struct ChosenNode {
+  std::unique_ptr<Node> node;
+  size_t outputs = 0;
+};
+
+/// Cuts a net into nodes, each of which covers the layers that its implementation computes best
+/// together. The choice depends on the net, the processor and `kernels` alone, so that a run's
+/// results do not depend on what was measured.
+/// REQUIRES: `shapes` is InferShapes(model).
+std::vector<ChosenNode> ChooseNodes(const ModelSpec& model, const NetShapes& shapes, uint64_t seed,
+                                    CpuKernels kernels);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CPU_NODE_CHOICE_H_

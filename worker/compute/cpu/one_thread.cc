@@ -1,0 +1,19 @@
+#include "worker/compute/cpu/one_thread.h"
+
+// Declared here instead of included: <omp.h> comes with a compiler and clang's is another package,
+// but both mean the run time that oneDNN is linked with.
+extern "C" {
+int omp_get_max_threads(void);
+void omp_set_num_threads(int threads);
+}
+
+namespace slipstream {
+
+OneThreadScope::OneThreadScope() : threads_before_(omp_get_max_threads()) {
+  // Sets the calling thread's own number, not the process's.
+  omp_set_num_threads(1);
+}
+
+OneThreadScope::~OneThreadScope() { omp_set_num_threads(threads_before_); }
+
+}  // namespace slipstream

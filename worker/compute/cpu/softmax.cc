@@ -1,0 +1,41 @@
+#include "worker/compute/cpu/softmax.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+
+StepResult SoftmaxCrossEntropy(std::span<const float> logits, std::span<const uint8_t> labels,
+                               uint32_t classes, std::span<float> logits_gradient) {
+  PS_CHECK(logits.size() == labels.size() * classes);
+  PS_CHECK(logits_gradient.empty() || logits_gradient.size() == logits.size());
+  const float share = 1.0f / static_cast<float>(labels.size());
+  double loss = 0;
+  StepResult result;
+  for (size_t example = 0; example < labels.size(); ++example) {
+    const std::span<const float> row = logits.subspan(example * classes, classes);
+    const uint8_t label = labels[example];
+    // Subtracting the largest keeps the exponentials from overflowing.
+    const auto largest = std::max_element(row.begin(), row.end());
+    const bool wants_gradient = !logits_gradient.empty();
+    float* const gradient = logits_gradient.data() + example * classes;
+    float sum = 0;
+    for (size_t i = 0; i < classes; ++i) {
+      const float exponential = std::exp(row[i] - *largest);
+      if (wants_gradient) gradient[i] = exponential;
+      sum += exponential;
+    }
+    loss += std::log(sum) - (row[label] - *largest);
+    result.correct += largest - row.begin() == label;
+    if (!wants_gradient) continue;
+    for (size_t i = 0; i < classes; ++i) gradient[i] = gradient[i] / sum * share;
+    gradient[label] -= share;
+  }
+  result.loss = static_cast<float>(loss / static_cast<double>(labels.size()));
+  return result;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,48 @@
+#include "worker/model/initial_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "common/base/check.h"
+#include "common/base/philox.h"
+
+namespace slipstream {
+namespace {
+
+// Keeps these draws apart from whatever else is drawn under the run's seed.
+constexpr uint64_t kInitialValuesKey = 0x696e697469616c00;  // "initial"
+
+constexpr std::string_view kWeight = ".weight";
+constexpr std::string_view kBias = ".bias";
+
+// The weight that decides a tensor's fan-in; nullptr if it is neither a weight nor a bias.
+const Tensor* DecidingWeight(const TensorLayout& layout, const Tensor& tensor) {
+  const std::string_view name = tensor.name;
+  if (name.ends_with(kWeight)) return &tensor;
+  if (!name.ends_with(kBias)) return nullptr;
+  const std::string stem(name.substr(0, name.size() - kBias.size()));
+  return layout.Find(stem + std::string(kWeight));
+}
+
+}  // namespace
+
+void FillInitialValues(const TensorLayout& layout, uint64_t seed, std::span<float> weights) {
+  PS_CHECK(weights.size() == layout.parameters());
+  uint64_t stream = 0;
+  for (const Tensor& tensor : layout.tensors()) {
+    RandomStream random(seed ^ kInitialValuesKey, stream++);
+    const std::span<float> values = weights.subspan(tensor.offset, tensor.size());
+    const Tensor* weight = DecidingWeight(layout, tensor);
+    if (weight == nullptr) {
+      std::fill(values.begin(), values.end(), 0.0f);
+      continue;
+    }
+    const size_t fan_in = weight->size() / weight->shape.front();
+    const float bound = 1.0f / std::sqrt(static_cast<float>(fan_in));
+    for (float& value : values) value = random.Uniform(-bound, bound);
+  }
+}
+
+}  // namespace slipstream
