@@ -1,0 +1,59 @@
+#ifndef SLIPSTREAM_COMMON_KERNELS_FLOAT_RUNS_H_
+#define SLIPSTREAM_COMMON_KERNELS_FLOAT_RUNS_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+
+#include "common/kernels/segments.h"
+
+// Payloads are little-endian and are read in place.
+static_assert(std::endian::native == std::endian::little);
+
+/// Compiles a kernel for several instruction sets and picks one at run time. Results are equal on
+/// all of them: contraction to fused multiply-add is off. Sanitizers cannot intercept the resolver
+/// and clang 14 does not know the attribute; they get the portable code.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(SLIPSTREAM_SANITIZER)
+#define SLIPSTREAM_CPU_DISPATCH __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define SLIPSTREAM_CPU_DISPATCH
+#endif
+
+namespace slipstream {
+
+/// A value that may start at any byte, as received payloads do.
+using UnalignedFloat __attribute__((aligned(1), may_alias)) = float;
+
+/// Calls run(position of the first value, pointer to it, values) for every stretch of whole values,
+/// in order. A value cut between segments is put together and passed as a run of its own; bytes
+/// that do not fill a value at the end are not passed.
+template <typename Run>
+void ForEachFloatRun(const Segments& segments, Run run) {
+  size_t position = 0;
+  std::byte partial[sizeof(float)];
+  size_t partial_bytes = 0;
+  for (ByteSegment segment : segments) {
+    if (partial_bytes > 0) {
+      const size_t taken = std::min(sizeof(float) - partial_bytes, segment.size());
+      std::memcpy(partial + partial_bytes, segment.data(), taken);
+      partial_bytes += taken;
+      segment = segment.subspan(taken);
+      if (partial_bytes < sizeof(float)) continue;
+      run(position++, reinterpret_cast<const UnalignedFloat*>(partial), size_t{1});
+      partial_bytes = 0;
+    }
+    const size_t values = segment.size() / sizeof(float);
+    if (values > 0) {
+      run(position, reinterpret_cast<const UnalignedFloat*>(segment.data()), values);
+      position += values;
+    }
+    partial_bytes = segment.size() % sizeof(float);
+    if (partial_bytes > 0) std::memcpy(partial, segment.data() + values * 4, partial_bytes);
+  }
+}
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_KERNELS_FLOAT_RUNS_H_

@@ -1,0 +1,38 @@
+#ifndef SLIPSTREAM_COMMON_POLICY_LEARNING_RATE_H_
+#define SLIPSTREAM_COMMON_POLICY_LEARNING_RATE_H_
+
+#include <cstdint>
+
+#include "common/run/run_spec.h"
+
+namespace slipstream {
+
+/// The learning rate as a function of the examples applied so far, so that it does not depend on
+/// how many updates they were combined into.
+///
+/// Thread-safe: const after construction.
+class LearningRate {
+ public:
+  struct Extent {
+    /// Examples of one epoch; 0 where it is not known, and then schedules stand at their start.
+    uint64_t examples_per_epoch = 0;
+    uint32_t epochs = 1;
+  };
+
+  LearningRate(double base, const ScheduleSpec& schedule, const Extent& extent)
+      : base_(base), schedule_(schedule), extent_(extent) {}
+
+  /// For the update that follows `examples_applied` examples.
+  double At(uint64_t examples_applied) const;
+
+ private:
+  double ScheduledShare(double epoch) const;
+
+  const double base_;
+  const ScheduleSpec schedule_;
+  const Extent extent_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_POLICY_LEARNING_RATE_H_

@@ -1,0 +1,72 @@
+#ifndef SLIPSTREAM_SERVER_CORE_LAG_TRACKER_H_
+#define SLIPSTREAM_SERVER_CORE_LAG_TRACKER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "common/base/ids.h"
+
+namespace slipstream {
+
+/// Keeps the staleness of every gradient that joined a round, and of every update.
+///
+/// σ of a gradient is the version it is applied to minus its base version (1511.05950, section 3).
+/// The update i−1 → i, triggered by gradients of base versions ⟨i₁ … i_c⟩, its vector clock, has
+/// average staleness ⟨σ⟩ = (i − 1) − mean(i₁ … i_c) (1509.04210).
+///
+/// Not thread-safe: one owner, which serialises calls.
+class LagTracker {
+ public:
+  /// histogram()[σ] counts σ; the last bucket also counts everything above it.
+  static constexpr size_t kBuckets = 1024;
+  static constexpr size_t kWindowUpdates = 100;
+  static constexpr size_t kClocksKept = 16;
+
+  struct VectorClock {
+    Version version{};
+    std::vector<Version> bases;
+    double mean_staleness = 0;
+  };
+
+  struct WorkerLag {
+    uint64_t pushes = 0;
+    uint64_t last = 0;
+    uint64_t sum = 0;
+  };
+
+  void RecordGradient(WorkerId worker, uint64_t staleness);
+
+  /// An update that made `version` out of gradients of these bases; a round closed without any
+  /// gradient is not recorded. REQUIRES: bases is not empty, each base < version.
+  void RecordUpdate(Version version, std::vector<Version> bases);
+
+  uint64_t gradients() const { return gradients_; }
+  uint64_t max() const { return max_; }
+  double mean() const;
+
+  /// Mean of ⟨σ⟩ over the last kWindowUpdates updates; 0 before the first.
+  double window_mean() const;
+
+  /// Up to the largest σ seen.
+  const std::vector<uint64_t>& histogram() const { return histogram_; }
+  const std::map<WorkerId, WorkerLag>& workers() const { return workers_; }
+
+  /// Of the last kClocksKept updates, newest last.
+  const std::deque<VectorClock>& vector_clocks() const { return vector_clocks_; }
+
+ private:
+  uint64_t gradients_ = 0;
+  uint64_t sum_ = 0;
+  uint64_t max_ = 0;
+  std::vector<uint64_t> histogram_;
+  std::map<WorkerId, WorkerLag> workers_;
+  std::deque<VectorClock> vector_clocks_;
+  std::deque<double> window_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_LAG_TRACKER_H_

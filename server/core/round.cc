@@ -1,0 +1,69 @@
+#include "server/core/round.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+
+void Round::Add(const Contribution& contribution) {
+  if (!synchronous_) {
+    contributions_.push_back(contribution);
+    return;
+  }
+  const auto place =
+      std::upper_bound(contributions_.begin(), contributions_.end(), contribution,
+                       [](const auto& a, const auto& b) { return a.worker < b.worker; });
+  // A late joiner with a low id may come after higher ones have been folded; it goes behind them.
+  const auto first_unfolded = contributions_.begin() + static_cast<std::ptrdiff_t>(folded_);
+  contributions_.insert(std::max(place, first_unfolded), contribution);
+}
+
+bool Round::HasHeardFrom(WorkerId worker) const {
+  return excused_.contains(worker) ||
+         std::any_of(contributions_.begin(), contributions_.end(),
+                     [worker](const Contribution& c) { return c.worker == worker; });
+}
+
+std::vector<Fold> Round::TakeFolds(const std::vector<WorkerId>& awaited, bool closes) {
+  std::vector<Fold> folds;
+  folded_alone_ = closes && folded_ == 0 && contributions_.size() == 1;
+  while (folded_ < contributions_.size()) {
+    const Contribution& next = contributions_[folded_];
+    if (synchronous_ && !closes && !awaited.empty() && awaited.front() < next.worker) break;
+    const double weight = folded_alone_ ? next.scale : Weight(next);
+    folds.push_back({next.push, static_cast<float>(weight), folded_ == 0});
+    ++folded_;
+  }
+  return folds;
+}
+
+double Round::InverseDivisor() const {
+  PS_CHECK(folded_ == contributions_.size() && folded_ > 0);
+  if (folded_alone_) return 1.0;
+  if (!synchronous_) return 1.0 / static_cast<double>(contributions_.size());
+  double divisor = 0;
+  for (const Contribution& contribution : contributions_) {
+    divisor += static_cast<double>(contribution.examples) / batch_size_;
+  }
+  return 1.0 / divisor;
+}
+
+std::vector<Version> Round::bases() const {
+  std::vector<Version> bases;
+  for (const Contribution& contribution : contributions_) bases.push_back(contribution.base);
+  return bases;
+}
+
+uint64_t Round::examples() const {
+  uint64_t examples = 0;
+  for (const Contribution& contribution : contributions_) examples += contribution.examples;
+  return examples;
+}
+
+double Round::Weight(const Contribution& contribution) const {
+  if (!synchronous_) return contribution.scale;
+  return contribution.scale * static_cast<double>(contribution.examples) / batch_size_;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,87 @@
+#ifndef SLIPSTREAM_SERVER_CORE_ROUND_H_
+#define SLIPSTREAM_SERVER_CORE_ROUND_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "common/base/ids.h"
+
+namespace slipstream {
+
+/// Names a complete push whose payload the shell holds until it has been folded.
+enum class PushId : uint64_t {};
+
+/// An instruction to the shell: sum = weight · gradient if `first`, else sum += weight · gradient.
+/// The payload can be let go afterwards.
+struct Fold {
+  PushId push{};
+  float weight = 1.0f;
+  bool first = false;
+
+  friend bool operator==(const Fold&, const Fold&) = default;
+};
+
+/// The gradients that one update combines, and the order in which they are summed.
+///
+/// A synchronous round sums in the order of worker ids, whatever the order of arrival: it folds the
+/// contiguous prefix of members that have sent something and holds the rest. Any other round sums
+/// in order of completion. Weights: of a synchronous round examples/μ, so that the sum divided by
+/// the sum of weights is the mean over all examples; else the scale given, divided by the count.
+///
+/// Not thread-safe: one owner, which serialises calls.
+class Round {
+ public:
+  struct Contribution {
+    PushId push{};
+    WorkerId worker{};
+    Version base{};
+    uint32_t examples = 0;
+
+    /// What staleness compensation multiplies the gradient by.
+    double scale = 1.0;
+  };
+
+  Round(bool synchronous, uint32_t batch_size)
+      : synchronous_(synchronous), batch_size_(batch_size) {}
+
+  void Add(const Contribution& contribution);
+
+  /// The worker has nothing for this round.
+  void Excuse(WorkerId worker) { excused_.insert(worker); }
+
+  bool HasHeardFrom(WorkerId worker) const;
+
+  /// What can be folded by now. `awaited` are the workers the round still waits for, ascending;
+  /// their position keeps later ones from being folded (synchronous rounds only).
+  /// `closes`: the round closes now, so nothing is held back.
+  std::vector<Fold> TakeFolds(const std::vector<WorkerId>& awaited, bool closes);
+
+  /// The sum is to be multiplied by this. REQUIRES: the round has contributions, all folded.
+  double InverseDivisor() const;
+
+  std::vector<Version> bases() const;
+  uint64_t examples() const;
+  uint32_t contributions() const { return static_cast<uint32_t>(contributions_.size()); }
+  uint32_t excused() const { return static_cast<uint32_t>(excused_.size()); }
+
+ private:
+  double Weight(const Contribution& contribution) const;
+
+  bool synchronous_;
+  uint32_t batch_size_;
+
+  // In fold order: by worker id if synchronous, else by completion. The first `folded_` are folded.
+  std::vector<Contribution> contributions_;
+  size_t folded_ = 0;
+  std::set<WorkerId> excused_;
+
+  // True if the only contribution was folded with weight `scale` instead of its share, so that one
+  // gradient alone is applied as it is, without a rounding.
+  bool folded_alone_ = false;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_ROUND_H_

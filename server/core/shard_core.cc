@@ -1,0 +1,202 @@
+#include "server/core/shard_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/policy/staleness_scaling.h"
+
+namespace slipstream {
+
+ShardCore::ShardCore(const Options& options)
+    : options_(options),
+      policy_(options.consistency),
+      round_(policy_.rounds_are_synchronous(), options.batch_size) {}
+
+void ShardCore::SetPlan(const Plan& plan) {
+  PS_CHECK(!plan_.has_value());
+  plan_ = plan;
+  learning_rate_.emplace(options_.learning_rate, options_.schedule,
+                         LearningRate::Extent{plan.examples_per_epoch, options_.epochs});
+  work_.emplace(plan.batches_total);
+}
+
+Effects ShardCore::OnView(const View& view) {
+  Effects effects;
+  if (view.number <= view_.number) return effects;
+  std::erase_if(owes_from_, [&](const auto& item) {
+    const Member* before = view_.Find(item.first);
+    const Member* now = view.Find(item.first);
+    return now == nullptr || before == nullptr || now->incarnation != before->incarnation;
+  });
+  for (const Member& member : view.members) {
+    if (member.founding) owes_from_.try_emplace(member.worker, Version{});
+  }
+  view_ = view;
+  sequences_.InstallView(view);
+  // A smaller view may make the open round complete at once.
+  if (is_initialized_) Advance(effects);
+  return effects;
+}
+
+Effects ShardCore::OnPhase(Phase phase, Version drain_version) {
+  Effects effects;
+  if (phase < phase_) return effects;
+  phase_ = phase;
+  drain_version_ = drain_version;
+  if (is_initialized_) Advance(effects);
+  ReleaseParked(effects);
+  return effects;
+}
+
+Effects ShardCore::OnInitialized() {
+  PS_CHECK(plan_.has_value() && !is_initialized_);
+  is_initialized_ = true;
+  Effects effects;
+  ReleaseParked(effects);
+  return effects;
+}
+
+Effects ShardCore::OnPublished(Version version) {
+  PS_CHECK(version == Next(published_) && version <= decided_);
+  published_ = version;
+  Effects effects;
+  ReleaseParked(effects);
+  return effects;
+}
+
+void ShardCore::ReleaseBytes(uint64_t bytes) {
+  PS_CHECK(bytes <= bytes_queued_);
+  bytes_queued_ -= bytes;
+}
+
+uint64_t ShardCore::bytes_queued_max() const {
+  if (options_.push_bytes_max > 0) return options_.push_bytes_max;
+  const uint64_t pushes = std::max<uint64_t>(8, 2 * view_.members.size());
+  return plan_.has_value() ? pushes * plan_->count * sizeof(float) : 0;
+}
+
+uint32_t ShardCore::round_size() const {
+  return policy_.round_size(static_cast<uint32_t>(view_.members.size()));
+}
+
+double ShardCore::current_learning_rate() const {
+  return learning_rate_.has_value() ? learning_rate_->At(examples_applied_)
+                                    : options_.learning_rate;
+}
+
+bool ShardCore::is_drained() const {
+  if (!is_initialized_ || published_ != decided_ || round_.contributions() > 0) return false;
+  if (!is_synchronous()) return phase_ >= Phase::kDraining;
+  if (phase_ >= Phase::kDraining) return published_ >= drain_version_;
+  return work_->finished();
+}
+
+// Pulls.
+
+std::optional<Refuse> ShardCore::RefusePull(const PullRequest& request) const {
+  if (plan_.has_value() && request.shard_map != plan_->shard_map) {
+    return Refuse{Refuse::Reason::kWrongShardMap};
+  }
+  if (request.identity.has_value()) {
+    const Identity& identity = *request.identity;
+    if (plan_.has_value() && identity.run != plan_->run) return Refuse{Refuse::Reason::kWrongRun};
+    const auto verdict = sequences_.CheckMember(identity.worker, identity.incarnation);
+    if (verdict == SequenceTable::Verdict::kFenced) return Refuse{Refuse::Reason::kFenced};
+    if (verdict != SequenceTable::Verdict::kFresh) return Refuse{Refuse::Reason::kUnknownMember};
+  }
+  if (parked_.size() >= options_.parked_max) return Refuse{Refuse::Reason::kTooManyParked};
+  return std::nullopt;
+}
+
+PullDecision ShardCore::OnPull(const PullRequest& request) {
+  if (const auto refusal = RefusePull(request)) return *refusal;
+  Version want = request.min_version;
+  std::optional<WorkerId> trainer;
+  if (request.trains && request.identity.has_value()) {
+    trainer = request.identity->worker;
+    // A gradient counts in a synchronous round only if it is of the round's own base version.
+    if (is_synchronous()) want = std::max(want, decided_);
+    owes_from_.try_emplace(*trainer, want);
+  }
+  return std::visit([](auto outcome) -> PullDecision { return outcome; },
+                    ServeOrPark(want, trainer));
+}
+
+std::variant<Serve, Park> ShardCore::ServeOrPark(Version want, std::optional<WorkerId> trainer) {
+  const bool is_there = want <= published_ || is_drained();
+  if (is_initialized_ && is_there) return Serve{published_, WorkFor(trainer)};
+  const Ticket ticket{next_ticket_++};
+  parked_.emplace(ticket, Parked{want, trainer});
+  return Park{ticket};
+}
+
+std::optional<RoundWork> ShardCore::WorkFor(std::optional<WorkerId> trainer) {
+  if (!trainer.has_value() || !is_synchronous()) return std::nullopt;
+  if (phase_ >= Phase::kDraining) return RoundWork{RoundWork::Kind::kFinished, 0};
+  return work_->For(*trainer, Owing());
+}
+
+void ShardCore::ReleaseParked(Effects& effects) {
+  if (!is_initialized_) return;
+  const bool nothing_more_comes = is_drained();
+  for (auto it = parked_.begin(); it != parked_.end();) {
+    const auto& [ticket, parked] = *it;
+    if (parked.want <= published_ || nothing_more_comes) {
+      effects.released.push_back({ticket, published_, WorkFor(parked.trainer)});
+      it = parked_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+// Rounds.
+
+std::vector<WorkerId> ShardCore::Owing() const {
+  std::vector<WorkerId> owing;
+  for (const auto& [worker, from] : owes_from_) {
+    if (from <= decided_) owing.push_back(worker);
+  }
+  return owing;
+}
+
+std::vector<WorkerId> ShardCore::Awaited() const {
+  if (!is_synchronous()) return {};
+  std::vector<WorkerId> awaited = Owing();
+  std::erase_if(awaited, [this](WorkerId worker) { return round_.HasHeardFrom(worker); });
+  return awaited;
+}
+
+bool ShardCore::RoundIsDue() const {
+  return policy_.Closes({.members = static_cast<uint32_t>(view_.members.size()),
+                         .contributions = round_.contributions(),
+                         .excused = round_.excused(),
+                         .awaited = static_cast<uint32_t>(Awaited().size()),
+                         .is_draining = phase_ >= Phase::kDraining});
+}
+
+void ShardCore::Advance(Effects& effects) {
+  const bool closes = RoundIsDue();
+  for (const Fold& fold : round_.TakeFolds(Awaited(), closes)) effects.folds.push_back(fold);
+  if (closes) CloseRound(effects);
+}
+
+void ShardCore::CloseRound(Effects& effects) {
+  Update update = {.from = decided_, .to = Next(decided_)};
+  if (round_.contributions() == 0) {
+    update.is_empty = true;
+  } else {
+    lag_.RecordUpdate(update.to, round_.bases());
+    const double scale = RoundScale(options_.staleness_scaling, lag_.window_mean());
+    update.inverse_divisor = static_cast<float>(round_.InverseDivisor() * scale);
+    update.learning_rate = static_cast<float>(current_learning_rate());
+    examples_applied_ += round_.examples();
+  }
+  decided_ = update.to;
+  round_ = Round(is_synchronous(), options_.batch_size);
+  work_->NextRound();
+  effects.update = update;
+}
+
+}  // namespace slipstream

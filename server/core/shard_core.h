@@ -1,0 +1,195 @@
+#ifndef SLIPSTREAM_SERVER_CORE_SHARD_CORE_H_
+#define SLIPSTREAM_SERVER_CORE_SHARD_CORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/policy/learning_rate.h"
+#include "common/policy/round_policy.h"
+#include "common/protocol/shard_messages.h"
+#include "common/protocol/view.h"
+#include "common/run/run_spec.h"
+#include "server/core/lag_tracker.h"
+#include "server/core/round.h"
+#include "server/core/round_work.h"
+#include "server/core/sequence_table.h"
+#include "server/core/shard_effects.h"
+
+namespace slipstream {
+
+/// Decides everything about one shard: which pushes count, when a round closes, which version
+/// answers which call. It holds no numbers of the model; the shell runs the kernels that the
+/// effects name, in their order, without a lock, and reports each published version.
+///
+/// Two clocks: `decided` is the version of the newest update ordered, `published` of the newest one
+/// finished. Staleness counts decided versions, answers wait for publication. Calls whose version
+/// is not published yet are parked under a ticket.
+///
+/// Invariants:
+///  - published <= decided; both only rise, by one;
+///  - a push of an identity and sequence joins at most one round, once;
+///  - a refused push changes nothing but the counters of refusals;
+///  - a ticket is released at most once, and never after it was cancelled;
+///  - every folded push belongs to the round of the update that follows.
+///
+/// Not thread-safe: one owner, which serialises calls.
+class ShardCore {
+ public:
+  struct Options {
+    ConsistencySpec consistency;
+    OptimizerSpec::StalenessScaling staleness_scaling = OptimizerSpec::StalenessScaling::kNone;
+    double learning_rate = 0.05;
+    ScheduleSpec schedule;
+    uint32_t batch_size = 32;
+    uint32_t epochs = 1;
+
+    /// Payload bytes of pushes on their way or held; more are answered RETRY_LATER. 0: two pushes
+    /// of every member, at least eight.
+    size_t push_bytes_max = 0;
+
+    /// Calls waiting for a version; further pulls are refused.
+    size_t parked_max = 16'384;
+  };
+
+  /// What is known once a client has named the model. Constant from then on.
+  struct Plan {
+    uint64_t run = 0;
+    uint64_t shard_map = 0;
+    uint64_t count = 0;  // Values of this shard.
+    uint64_t batches_total = 0;
+    uint64_t examples_per_epoch = 0;
+  };
+
+  explicit ShardCore(const Options& options);
+
+  // What the coordinator says.
+
+  /// REQUIRES: no plan was set before.
+  void SetPlan(const Plan& plan);
+  Effects OnView(const View& view);
+
+  /// `drain_version`: of a synchronous run in kDraining, the version that ends it.
+  Effects OnPhase(Phase phase, Version drain_version);
+
+  // What workers and readers say.
+
+  PullDecision OnPull(const PullRequest& request);
+
+  /// Whether the payload behind this header is wanted. Nothing: yes, and its bytes are counted as
+  /// queued until ReleaseBytes. A reply: the push is refused already.
+  std::optional<PushReply> OnPushHeader(const PushHeader& header);
+
+  /// What is known of a push once its payload has come.
+  struct PushFacts {
+    PushHeader header;
+    uint64_t values_received = 0;
+    bool is_finite = true;
+    uint64_t checksum = 0;
+  };
+  PushDecision OnPush(const PushFacts& push);
+
+  /// The call behind the ticket is gone.
+  void OnCancelled(Ticket ticket) { parked_.erase(ticket); }
+
+  // What the shell has done.
+
+  /// The initial weights are in place as version 0. REQUIRES: a plan; called once.
+  Effects OnInitialized();
+  Effects OnPublished(Version version);
+
+  /// Payload bytes admitted by OnPushHeader are free again.
+  void ReleaseBytes(uint64_t bytes);
+
+  // What status and log show.
+
+  bool has_plan() const { return plan_.has_value(); }
+  bool is_initialized() const { return is_initialized_; }
+
+  /// No further update can come: design in server_orders.h, OrdersSink::Drained.
+  bool is_drained() const;
+  Version decided() const { return decided_; }
+  Version published() const { return published_; }
+  Phase phase() const { return phase_; }
+  const View& view() const { return view_; }
+  const LagTracker& lag() const { return lag_; }
+  const Round& round() const { return round_; }
+  const SequenceTable& sequences() const { return sequences_; }
+  const std::map<PushOutcome, uint64_t>& outcomes() const { return outcomes_; }
+  uint64_t examples_applied() const { return examples_applied_; }
+  double current_learning_rate() const;
+  size_t parked() const { return parked_.size(); }
+  uint64_t bytes_queued() const { return bytes_queued_; }
+  uint64_t bytes_queued_max() const;
+  uint32_t round_size() const;
+
+  /// Members the open round cannot close without, in order of ids; of synchronous policies only.
+  std::vector<WorkerId> Awaited() const;
+
+ private:
+  struct Parked {
+    Version want{};
+    std::optional<WorkerId> trainer;  // Set if the answer carries round work.
+  };
+
+  std::optional<PushReply> RefuseByHeader(const PushHeader& header) const;
+  std::optional<PushReply> RefuseBySequence(const PushHeader& header) const;
+  std::optional<PushReply> RefuseByPayload(const PushFacts& push) const;
+  PushReply Refusal(PushOutcome outcome, std::string message) const;
+  std::optional<Refuse> RefusePull(const PullRequest& request) const;
+
+  PushDecision AnswerAgain(const PushFacts& push, const PushReply& first);
+  PushDecision DropLate(const PushFacts& push, std::string message);
+  PushDecision JoinRound(const PushFacts& push);
+  void Finish(const PushFacts& push, Version answer_version, PushDecision& decision);
+
+  /// Folds what can be folded and closes the round if it is due.
+  void Advance(Effects& effects);
+  void CloseRound(Effects& effects);
+  bool RoundIsDue() const;
+
+  std::variant<Serve, Park> ServeOrPark(Version want, std::optional<WorkerId> trainer);
+  std::optional<RoundWork> WorkFor(std::optional<WorkerId> trainer);
+  void ReleaseParked(Effects& effects);
+  std::vector<WorkerId> Owing() const;
+  bool is_synchronous() const { return policy_.rounds_are_synchronous(); }
+
+  // Constant after construction.
+  const Options options_;
+  const RoundPolicy policy_;
+
+  // What the coordinator said.
+  std::optional<Plan> plan_;
+  std::optional<LearningRate> learning_rate_;
+  std::optional<RoundWorkPlan> work_;
+  View view_;
+  Phase phase_ = Phase::kWaitingForServers;
+  Version drain_version_{};
+
+  // The version from which each member owes synchronous rounds a gradient or an excuse.
+  std::map<WorkerId, Version> owes_from_;
+
+  // The update path.
+  bool is_initialized_ = false;
+  Version decided_{};
+  Version published_{};
+  Round round_;
+  uint64_t next_push_ = 1;
+  uint64_t examples_applied_ = 0;
+
+  SequenceTable sequences_;
+  LagTracker lag_;
+  std::map<PushOutcome, uint64_t> outcomes_;
+  uint64_t bytes_queued_ = 0;
+
+  std::map<Ticket, Parked> parked_;  // By age.
+  uint64_t next_ticket_ = 1;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_SHARD_CORE_H_

@@ -1,0 +1,201 @@
+// The part of ShardCore that decides about pushes.
+
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/policy/staleness_scaling.h"
+#include "server/core/shard_core.h"
+
+namespace slipstream {
+namespace {
+
+constexpr uint32_t kRetryAfterMs = 20;
+
+std::string Number(uint64_t value) { return std::to_string(value); }
+
+}  // namespace
+
+PushReply ShardCore::Refusal(PushOutcome outcome, std::string message) const {
+  PushReply reply;
+  reply.outcome = outcome;
+  reply.version = decided_;
+  reply.message = std::move(message);
+  if (outcome == PushOutcome::kRetryLater) reply.retry_after_ms = kRetryAfterMs;
+  return reply;
+}
+
+std::optional<PushReply> ShardCore::RefuseByHeader(const PushHeader& header) const {
+  if (!plan_.has_value() || !is_initialized_) {
+    return Refusal(PushOutcome::kRetryLater, "the model has no initial weights yet");
+  }
+  if (header.identity.run != plan_->run) {
+    return Refusal(PushOutcome::kWrongRun, "this is run " + Number(plan_->run) +
+                                               ", the push is of " + Number(header.identity.run));
+  }
+  if (header.shard_map != plan_->shard_map) {
+    return Refusal(PushOutcome::kWrongShardMap, "the push was cut by another shard map");
+  }
+  if (auto refusal = RefuseBySequence(header)) return refusal;
+  const bool is_excuse = header.count == 0 && header.examples == 0 && is_synchronous();
+  if (header.count != plan_->count && !is_excuse) {
+    return Refusal(PushOutcome::kShapeMismatch, "this shard holds " + Number(plan_->count) +
+                                                    " values, the push has " +
+                                                    Number(header.count));
+  }
+  if (header.examples == 0 && !is_excuse) {
+    return Refusal(PushOutcome::kShapeMismatch, "a gradient of no examples");
+  }
+  if (header.base > decided_) {
+    return Refusal(PushOutcome::kFutureVersion, "base version " + Number(Value(header.base)) +
+                                                    " is beyond version " +
+                                                    Number(Value(decided_)));
+  }
+  return std::nullopt;
+}
+
+std::optional<PushReply> ShardCore::RefuseBySequence(const PushHeader& header) const {
+  using Verdict = SequenceTable::Verdict;
+  const Identity& identity = header.identity;
+  switch (sequences_.Check(identity.worker, identity.incarnation, header.sequence)) {
+    case Verdict::kFresh:
+    case Verdict::kRepeated:
+      return std::nullopt;
+    case Verdict::kFenced:
+      return Refusal(PushOutcome::kFenced, "incarnation " + Number(Value(identity.incarnation)) +
+                                               " of worker " + Number(Value(identity.worker)) +
+                                               " is not a member any more");
+    case Verdict::kUnknownMember:
+      return Refusal(PushOutcome::kRetryLater, "the view that has this member is on its way");
+    case Verdict::kGap:
+    case Verdict::kTooOld:
+      break;
+  }
+  const Sequence expected = sequences_.Expected(identity.worker);
+  PushReply reply = Refusal(PushOutcome::kOutOfSequence,
+                            "sequence " + Number(Value(header.sequence)) + " where " +
+                                Number(Value(expected)) + " is expected");
+  reply.expected = expected;
+  return reply;
+}
+
+std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
+  std::optional<PushReply> refusal = RefuseByHeader(header);
+  const uint64_t bytes = header.count * sizeof(float);
+  // One push is always let in, or a shard larger than the bound would refuse for ever.
+  if (!refusal && bytes_queued_ > 0 && bytes_queued_ + bytes > bytes_queued_max()) {
+    refusal = Refusal(PushOutcome::kRetryLater, Number(bytes_queued_) + " bytes are queued");
+  }
+  if (refusal) {
+    ++outcomes_[refusal->outcome];
+    return refusal;
+  }
+  bytes_queued_ += bytes;
+  return std::nullopt;
+}
+
+std::optional<PushReply> ShardCore::RefuseByPayload(const PushFacts& push) const {
+  if (push.values_received != push.header.count) {
+    return Refusal(PushOutcome::kLengthMismatch, Number(push.values_received) + " of " +
+                                                     Number(push.header.count) + " values came");
+  }
+  if (!push.is_finite) {
+    return Refusal(PushOutcome::kNonfinite, "the gradient has a NaN or an infinity");
+  }
+  return std::nullopt;
+}
+
+PushDecision ShardCore::OnPush(const PushFacts& push) {
+  // Again: the view or the sequence may have moved on while the payload came.
+  std::optional<PushReply> refusal = RefuseByHeader(push.header);
+  if (!refusal) refusal = RefuseByPayload(push);
+  if (refusal) {
+    ++outcomes_[refusal->outcome];
+    return {.reply = *std::move(refusal)};
+  }
+  const Identity& identity = push.header.identity;
+  if (push.header.sequence != sequences_.Expected(identity.worker)) {
+    const PushReply* first =
+        sequences_.FindAnswer(identity.worker, push.header.sequence, push.checksum);
+    if (first != nullptr) return AnswerAgain(push, *first);
+    ++outcomes_[PushOutcome::kSequenceReused];
+    return {.reply = Refusal(PushOutcome::kSequenceReused, "sequence " +
+                                                               Number(Value(push.header.sequence)) +
+                                                               " was used for another payload")};
+  }
+  if (phase_ >= Phase::kDraining && !is_synchronous()) {
+    return DropLate(push, "the run's work is done");
+  }
+  if (is_synchronous() && round_.HasHeardFrom(identity.worker)) {
+    return DropLate(push, "the open round has this worker's gradient already");
+  }
+  const RoundPolicy::PushFacts facts = {Value(push.header.base), Value(decided_)};
+  if (policy_.DecidePush(facts) == RoundPolicy::PushDecision::kDropLate) {
+    return DropLate(push, "its round closed without it");
+  }
+  return JoinRound(push);
+}
+
+PushDecision ShardCore::AnswerAgain(const PushFacts& push, const PushReply& first) {
+  ++outcomes_[PushOutcome::kDuplicate];
+  PushDecision decision = {.reply = first};
+  decision.reply.outcome = PushOutcome::kDuplicate;
+  // What the first answer waited for may not be published yet.
+  Finish(push, is_synchronous() ? first.version : decided_, decision);
+  return decision;
+}
+
+PushDecision ShardCore::DropLate(const PushFacts& push, std::string message) {
+  PushDecision decision = {.took_effect = true};
+  decision.reply.outcome = PushOutcome::kDroppedLate;
+  decision.reply.staleness = Value(decided_) - Value(push.header.base);
+  decision.reply.message = std::move(message);
+  // A second gradient for an open round waits for its end: there is nothing to compute before.
+  const bool is_second = is_synchronous() && push.header.base == decided_;
+  decision.reply.version = is_second ? Next(decided_) : decided_;
+  ++outcomes_[PushOutcome::kDroppedLate];
+  sequences_.Record(push.header.identity.worker, push.header.sequence, push.checksum,
+                    decision.reply);
+  Finish(push, decision.reply.version, decision);
+  return decision;
+}
+
+PushDecision ShardCore::JoinRound(const PushFacts& push) {
+  const PushHeader& header = push.header;
+  const WorkerId worker = header.identity.worker;
+  PushDecision decision = {.took_effect = true};
+  decision.reply.version = Next(decided_);
+  decision.reply.staleness = Value(decided_) - Value(header.base);
+  if (header.count == 0) {
+    round_.Excuse(worker);
+  } else {
+    decision.retained = PushId{next_push_++};
+    round_.Add({.push = *decision.retained,
+                .worker = worker,
+                .base = header.base,
+                .examples = header.examples,
+                .scale = GradientScale(options_.staleness_scaling, decision.reply.staleness)});
+    lag_.RecordGradient(worker, decision.reply.staleness);
+  }
+  Advance(decision.effects);
+
+  // In an exchange the push fixes the version answered: its own update's, or the current one if the
+  // push was buffered; a synchronous round is waited for in any case.
+  const bool is_applied = decision.effects.update.has_value();
+  const bool waits_for_round = is_applied || (is_synchronous() && header.pull);
+  decision.reply.outcome = waits_for_round ? PushOutcome::kApplied : PushOutcome::kBuffered;
+  ++outcomes_[decision.reply.outcome];
+  sequences_.Record(worker, header.sequence, push.checksum, decision.reply);
+  if (waits_for_round || header.pull) {
+    Finish(push, waits_for_round ? decision.reply.version : decided_, decision);
+  }
+  return decision;
+}
+
+void ShardCore::Finish(const PushFacts& push, Version answer_version, PushDecision& decision) {
+  const WorkerId worker = push.header.identity.worker;
+  decision.answer =
+      ServeOrPark(answer_version, push.header.pull ? std::optional(worker) : std::nullopt);
+}
+
+}  // namespace slipstream
