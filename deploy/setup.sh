@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that Slipstream is built from. See --help.
+set -euo pipefail
+
+usage() {
+  cat <<'END'
+Usage: deploy/setup.sh [--dev]
+
+Installs, with apt, what building and running Slipstream needs; with --dev also what its tests and
+checks need. Packages that are installed already are left alone; where none is missing nothing is
+run and no rights are needed. Works as root or through sudo, on Debian 12 and Ubuntu 24.04.
+
+  --dev    also clang, clang-tidy, clang-format, the sanitizers' libraries, Python's protobuf
+  --help   this text
+END
+}
+
+die() {
+  echo "setup: $*" >&2
+  exit 1
+}
+
+build_packages=(
+  bazel-bootstrap g++ pkg-config git ca-certificates python3
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+  libabsl-dev libspdlog-dev libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev
+  libdnnl-dev zlib1g-dev libxxhash-dev libssl-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+)
+dev_packages=(clang clang-tidy clang-format libclang-rt-dev python3-protobuf)
+
+packages=("${build_packages[@]}")
+purpose="to build and run Slipstream"
+for argument in "$@"; do
+  case "$argument" in
+    --dev)
+      packages+=("${dev_packages[@]}")
+      purpose="to build and test Slipstream"
+      ;;
+    --help | -h)
+      usage
+      exit 0
+      ;;
+    *) die "unknown argument '$argument'; see deploy/setup.sh --help" ;;
+  esac
+done
+
+for tool in dpkg-query apt-get; do
+  command -v "$tool" >/dev/null ||
+    die "$tool not found: this script knows Debian and Ubuntu only; elsewhere install: ${packages[*]}"
+done
+
+# dpkg-query fails for a package it has never heard of, and that is an answer here.
+installed=" $(dpkg-query --show --showformat='${db:Status-Status}=${Package} ' \
+  "${packages[@]}" 2>/dev/null || true)"
+missing=()
+for package in "${packages[@]}"; do
+  [[ "$installed" == *" installed=$package "* ]] || missing+=("$package")
+done
+if [[ ${#missing[@]} -eq 0 ]]; then
+  echo "setup: all ${#packages[@]} packages needed $purpose are installed; nothing to do"
+  exit 0
+fi
+
+as_root=()
+if [[ $EUID -ne 0 ]]; then
+  command -v sudo >/dev/null ||
+    die "not root and no sudo; as root run: apt-get install ${missing[*]}"
+  as_root=(sudo)
+fi
+
+log=$(mktemp "${TMPDIR:-/tmp}/slipstream-setup.XXXXXX")
+
+# apt_get ARGUMENTS: another apt may be running at boot, so wait for its lock instead of failing.
+apt_get() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
+    -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >"$log" 2>&1 </dev/null && return
+  local reason
+  reason=$(grep -m 1 '^E:' "$log" || tail -n 1 "$log")
+  die "apt-get $1 failed: ${reason:-no reason given} (all it said: $log)"
+}
+
+echo "setup: installing ${#missing[@]} packages needed $purpose: ${missing[*]}"
+apt_get update
+apt_get install --no-install-recommends "${missing[@]}"
+rm -f "$log"
+echo "setup: done"
