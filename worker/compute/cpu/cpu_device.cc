@@ -33,8 +33,7 @@ class CpuDevice final : public Device {
                               shapes.classes()};
     const OneThreadScope one_thread;
     try {
-      return std::make_unique<CpuPlan>(net, ChooseNodes(model, shapes, options.seed, kernels_),
-                                       options);
+      return std::make_unique<CpuPlan>(net, ChooseNodes(model, shapes, options, kernels_), options);
     } catch (const std::bad_alloc&) {
       return absl::ResourceExhaustedError("no memory for a plan of about " +
                                           std::to_string(CpuPlan::BytesAtLeast(shapes, options)) +

@@ -6,7 +6,9 @@
 
 #include "common/base/check.h"
 #include "worker/compute/cpu/dense_node.h"
+#include "worker/compute/cpu/image_block.h"
 #include "worker/compute/cpu/layer_shapes.h"
+#include "worker/compute/cpu/onednn_section.h"
 #include "worker/compute/cpu/plain_nodes.h"
 
 namespace slipstream {
@@ -24,8 +26,9 @@ LayerParameters ParametersOf(const TensorLayout& layout, size_t layer) {
 /// Makes the nodes of a net from its first layer to its last.
 class Chooser {
  public:
-  Chooser(const ModelSpec& model, const NetShapes& shapes, uint64_t seed, CpuKernels kernels)
-      : model_(model), shapes_(shapes), seed_(seed), kernels_(kernels) {}
+  Chooser(const ModelSpec& model, const NetShapes& shapes, const PlanOptions& options,
+          CpuKernels kernels)
+      : model_(model), shapes_(shapes), options_(options), kernels_(kernels) {}
 
   std::vector<ChosenNode> Choose() {
     while (layer_ < model_.layers.size()) std::visit(*this, model_.layers[layer_]);
@@ -44,22 +47,24 @@ class Chooser {
         activation == Activation::kNone ? 1 : 2);
   }
 
-  void operator()(const Conv2dLayer& layer) {
-    const Conv2dShape shape = {input(), output(), layer.kernel, layer.stride, layer.padding};
-    Add(std::make_unique<PlainConv2dNode>(shape, ParametersOf(shapes_.layout, layer_)), 1);
+  void operator()(const Conv2dLayer&) {
+    if (kernels_ != CpuKernels::kPlain) {
+      AddSection(ImageBlocks());
+      return;
+    }
+    const ConvBlock conv = ConvAt(layer_);
+    Add(std::make_unique<PlainConv2dNode>(conv.shape, conv.parameters), 1);
   }
 
   void operator()(const PoolLayer& layer) {
-    Add(std::make_unique<PlainPoolNode>(
-            PoolShape{layer.kind, input(), output(), layer.kernel, layer.stride}),
-        1);
+    Add(std::make_unique<PlainPoolNode>(PoolAt(layer_, layer)), 1);
   }
 
   void operator()(const ReluLayer&) { AddActivation(Activation::kRelu); }
   void operator()(const TanhLayer&) { AddActivation(Activation::kTanh); }
 
   void operator()(const DropoutLayer& layer) {
-    Add(std::make_unique<DropoutNode>(seed_, static_cast<uint32_t>(layer_), layer.rate,
+    Add(std::make_unique<DropoutNode>(options_.seed, static_cast<uint32_t>(layer_), layer.rate,
                                       input().elements()),
         1);
   }
@@ -78,6 +83,50 @@ class Chooser {
     return Activation::kNone;
   }
 
+  ConvBlock ConvAt(size_t layer) const {
+    const auto& conv = std::get<Conv2dLayer>(model_.layers[layer]);
+    const Conv2dShape shape = {shapes_.shapes[layer], shapes_.shapes[layer + 1], conv.kernel,
+                               conv.stride, conv.padding};
+    return {shape, ParametersOf(shapes_.layout, layer), Activation::kNone};
+  }
+
+  PoolShape PoolAt(size_t layer, const PoolLayer& pool) const {
+    return {pool.kind, shapes_.shapes[layer], shapes_.shapes[layer + 1], pool.kernel, pool.stride};
+  }
+
+  // The convolutions and pools from the current layer on, with their activations.
+  std::vector<ImageBlock> ImageBlocks() const {
+    std::vector<ImageBlock> blocks;
+    for (size_t layer = layer_; layer < model_.layers.size();) {
+      const Activation activation = ActivationAt(layer + 1);
+      if (std::holds_alternative<Conv2dLayer>(model_.layers[layer])) {
+        ConvBlock conv = ConvAt(layer);
+        conv.activation = activation;
+        blocks.push_back(conv);
+      } else if (const auto* pool = std::get_if<PoolLayer>(&model_.layers[layer])) {
+        blocks.push_back(PoolBlock{PoolAt(layer, *pool), activation});
+      } else {
+        break;
+      }
+      layer += activation == Activation::kNone ? 1 : 2;
+    }
+    return blocks;
+  }
+
+  static size_t LayersOf(const std::vector<ImageBlock>& blocks) {
+    size_t layers = blocks.size();
+    for (const ImageBlock& block : blocks) {
+      layers += std::visit([](const auto& b) { return b.activation != Activation::kNone; }, block);
+    }
+    return layers;
+  }
+
+  void AddSection(const std::vector<ImageBlock>& blocks) {
+    const bool wants_input_gradient = !nodes_.empty();
+    Add(std::make_unique<OneDnnSection>(blocks, options_.trains, wants_input_gradient),
+        LayersOf(blocks));
+  }
+
   void AddActivation(Activation activation) {
     Add(std::make_unique<PlainActivationNode>(activation, input().elements()), 1);
   }
@@ -90,7 +139,7 @@ class Chooser {
 
   const ModelSpec& model_;
   const NetShapes& shapes_;
-  const uint64_t seed_;
+  const PlanOptions& options_;
   const CpuKernels kernels_;
 
   size_t layer_ = 0;  // The first that has no node yet.
@@ -99,9 +148,9 @@ class Chooser {
 
 }  // namespace
 
-std::vector<ChosenNode> ChooseNodes(const ModelSpec& model, const NetShapes& shapes, uint64_t seed,
-                                    CpuKernels kernels) {
-  return Chooser(model, shapes, seed, kernels).Choose();
+std::vector<ChosenNode> ChooseNodes(const ModelSpec& model, const NetShapes& shapes,
+                                    const PlanOptions& options, CpuKernels kernels) {
+  return Chooser(model, shapes, options, kernels).Choose();
 }
 
 }  // namespace slipstream

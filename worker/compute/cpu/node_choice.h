@@ -2,7 +2,6 @@
 #define SLIPSTREAM_WORKER_COMPUTE_CPU_NODE_CHOICE_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "common/model/net_shapes.h"
 #include "worker/compute/cpu/cpu_kernels.h"
 #include "worker/compute/cpu/node.h"
+#include "worker/compute/plan.h"
 
 namespace slipstream {
 
@@ -23,8 +23,8 @@ struct ChosenNode {
 /// together. The choice depends on the net, the processor and `kernels` alone, so that a run's
 /// results do not depend on what was measured.
 /// REQUIRES: `shapes` is InferShapes(model).
-std::vector<ChosenNode> ChooseNodes(const ModelSpec& model, const NetShapes& shapes, uint64_t seed,
-                                    CpuKernels kernels);
+std::vector<ChosenNode> ChooseNodes(const ModelSpec& model, const NetShapes& shapes,
+                                    const PlanOptions& options, CpuKernels kernels);
 
 }  // namespace slipstream
 

@@ -1,0 +1,107 @@
+// Trains a preset on random examples with one thread and prints the images per second of the median
+// step: forward, backward and momentum update, as deep-learning frameworks measure a step.
+//
+//   compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS [fastest|onednn|plain]
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/model/net_shapes.h"
+#include "common/model/presets.h"
+#include "tests/worker/compute/random_batch.h"
+#include "worker/compute/cpu/cpu_device.h"
+#include "worker/compute/plan.h"
+#include "worker/model/initial_values.h"
+
+namespace slipstream {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+// A vector register at a time on every x86-64, which is enough for a loop that waits for memory.
+using Floats = float __attribute__((vector_size(16), aligned(4), may_alias));
+constexpr size_t kFloats = sizeof(Floats) / sizeof(float);
+
+void MomentumStep(std::span<float> weights, std::span<float> velocity,
+                  std::span<const float> gradients) {
+  constexpr float kRate = 1e-3f, kMomentum = 0.9f;
+  size_t i = 0;
+  for (; i + kFloats <= weights.size(); i += kFloats) {
+    const auto& gradient = reinterpret_cast<const Floats&>(gradients[i]);
+    auto& speed = reinterpret_cast<Floats&>(velocity[i]);
+    speed = kMomentum * speed + gradient;
+    reinterpret_cast<Floats&>(weights[i]) -= kRate * speed;
+  }
+  for (; i < weights.size(); ++i) {
+    velocity[i] = kMomentum * velocity[i] + gradients[i];
+    weights[i] -= kRate * velocity[i];
+  }
+}
+
+void Step(Plan& plan, const Batch& batch, std::span<float> velocity) {
+  if (!plan.StartStep(batch, nullptr).ok() || !plan.FinishStep().ok()) std::abort();
+  MomentumStep(plan.weights_host(), velocity, plan.gradients_host());
+  plan.WeightsArrived({0, velocity.size()});
+}
+
+int Run(std::string_view preset, size_t count, double seconds, CpuKernels kernels) {
+  const ModelSpec model = *FindPreset(preset);
+  const auto shapes = std::get<NetShapes>(InferShapes(model));
+  auto plan = NewCpuDevice(kernels)->Prepare(
+      model, {.batch_size_max = static_cast<uint32_t>(count), .threads = 1});
+  if (!plan.ok()) {
+    std::fprintf(stderr, "%s\n", plan.status().ToString().c_str());
+    return 1;
+  }
+  FillInitialValues(shapes.layout, 1, (*plan)->weights_host());
+  std::vector<RandomBatch> batches;
+  for (uint64_t i = 0; i < 20; ++i) {
+    batches.emplace_back(count, shapes.input().elements(), shapes.classes(), i);
+  }
+  std::vector<float> velocity(shapes.layout.parameters());
+
+  for (int i = 0; i < 3; ++i) Step(**plan, batches[0].batch(), velocity);
+  std::vector<double> steps;
+  const auto start = std::chrono::steady_clock::now();
+  auto now = start;
+  while (now - start < Seconds(seconds)) {
+    const auto before = now;
+    Step(**plan, batches[steps.size() % batches.size()].batch(), velocity);
+    now = std::chrono::steady_clock::now();
+    steps.push_back(Seconds(now - before).count());
+  }
+  std::nth_element(steps.begin(), steps.begin() + static_cast<long>(steps.size() / 2), steps.end());
+  const double median = steps[steps.size() / 2];
+  std::printf("net=%s batch=%zu steps=%zu p50_us=%.1f images_per_s=%.0f\n",
+              std::string(preset).c_str(), count, steps.size(), median * 1e6,
+              static_cast<double>(count) / median);
+  return 0;
+}
+
+}  // namespace
+}  // namespace slipstream
+
+int main(int argc, char** argv) {
+  using slipstream::CpuKernels;
+  const std::map<std::string, CpuKernels> kernels = {{"fastest", CpuKernels::kFastest},
+                                                     {"onednn", CpuKernels::kOneDnn},
+                                                     {"plain", CpuKernels::kPlain}};
+  const std::string chosen = argc > 4 ? argv[4] : "fastest";
+  const long batch = argc > 2 ? std::atol(argv[2]) : 0;
+  const double seconds = argc > 3 ? std::atof(argv[3]) : 0;
+  if (argc < 4 || argc > 5 || !slipstream::FindPreset(argv[1]) || batch < 1 || seconds <= 0 ||
+      !kernels.contains(chosen)) {
+    std::fprintf(stderr, "usage: %s mlp|lenet5|cifar_quick BATCH SECONDS [fastest|onednn|plain]\n",
+                 argv[0]);
+    return 2;
+  }
+  return slipstream::Run(argv[1], static_cast<size_t>(batch), seconds, kernels.at(chosen));
+}
