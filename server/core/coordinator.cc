@@ -1,0 +1,259 @@
+#include "server/core/coordinator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+
+Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
+    : run_(run),
+      policy_(spec.consistency.policy),
+      workers_to_start_(spec.cluster.workers),
+      batch_size_(spec.training.batch_size),
+      epochs_(spec.training.epochs),
+      lease_(spec.cluster.lease),
+      start_timeout_(spec.cluster.start_timeout),
+      exits_after_(spec.run.after == RunControlSpec::After::kExit),
+      membership_(run, spec.cluster.lease),
+      servers_(static_cast<uint32_t>(spec.cluster.servers.size()), spec.cluster.lease),
+      initialization_(static_cast<uint32_t>(spec.cluster.servers.size())),
+      evaluations_(spec.evaluation.every_epochs, spec.training.epochs),
+      phase_since_(start),
+      start_(start) {
+  orders_.run = run;
+  orders_.number = 1;
+  phase_orders_ = 1;
+}
+
+absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
+  const absl::StatusOr<Servers::Arrival> arrival = servers_.Record(report, now);
+  if (!arrival.ok()) return arrival.status();
+  const uint32_t shard = Value(report.shard);
+  switch (*arrival) {
+    case Servers::Arrival::kKnown:
+      break;
+    case Servers::Arrival::kFirst:
+      AddNote(false, fmt::format("server synced shard={} address={}", shard, report.address));
+      break;
+    case Servers::Arrival::kReplaced:
+      AddNote(true, fmt::format("server replaced shard={} address={}", shard, report.address));
+      if (phase_ == Phase::kInitializing) {
+        initialization_.Restart();
+      } else if (phase_ > Phase::kInitializing && !IsOver()) {
+        Fail(fmt::format("the server of shard {} was restarted; its weights are lost", shard), now);
+      }
+      break;
+  }
+  Advance(now);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Identity> Coordinator::OnRegister(std::optional<WorkerId> asked,
+                                                 const std::string& host, uint32_t process,
+                                                 absl::Time now) {
+  if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
+  if (!servers_.AllSynced()) {
+    // The answer names the servers' actual addresses, so it has to wait for them.
+    return absl::UnavailableError("waiting for the servers of shards " + servers_.Missing());
+  }
+  const absl::StatusOr<Membership::Registration> made =
+      membership_.Register(asked, host, process, now);
+  if (!made.ok()) return made.status();
+  if (made->fenced_older) OnGone(made->worker);
+  AddNote(made->fenced_older,
+          fmt::format("worker registered worker={} incarnation={} host={}{}", Value(made->worker),
+                      Value(made->incarnation), host,
+                      made->fenced_older ? "; its older incarnation is fenced" : ""));
+  Advance(now);
+  return Identity{run_, made->worker, made->incarnation};
+}
+
+absl::StatusOr<Coordinator::Preparation> Coordinator::OnPrepareModel(
+    const Identity& worker, const TensorLayout& layout, const Initialization::Data& data,
+    absl::Time now) {
+  if (absl::Status live = membership_.Renew(worker, now); !live.ok()) return live;
+  if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
+  if (absl::Status agreed = initialization_.Propose(worker, layout, data); !agreed.ok()) {
+    return agreed;
+  }
+  Advance(now);
+  return AskModel(worker);
+}
+
+absl::Status Coordinator::OnFinishInitialization(const Identity& worker, uint64_t grant,
+                                                 absl::Time now) {
+  if (absl::Status live = membership_.Renew(worker, now); !live.ok()) return live;
+  if (absl::Status finished = initialization_.Finish(worker, grant); !finished.ok()) {
+    return finished;
+  }
+  Advance(now);
+  return absl::OkStatus();
+}
+
+absl::Status Coordinator::OnHeartbeat(const Identity& worker, std::span<const Progress> progress,
+                                      absl::Time now) {
+  if (absl::Status live = membership_.Renew(worker, now); !live.ok()) return live;
+  if (absl::Status taken = TakeProgress(worker, progress); !taken.ok()) return taken;
+  Advance(now);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Coordinator::Work> Coordinator::OnGetWork(const Identity& worker,
+                                                         std::span<const Progress> progress,
+                                                         std::optional<uint64_t> newest_unit,
+                                                         absl::Time now) {
+  if (absl::Status taken = OnHeartbeat(worker, progress, now); !taken.ok()) return taken;
+  return AskWork(worker, newest_unit);
+}
+
+absl::Status Coordinator::OnReport(const Identity& worker, uint64_t evaluation, Evaluation result,
+                                   const std::string& weights_sha256, absl::Time now) {
+  if (absl::Status live = membership_.Renew(worker, now); !live.ok()) return live;
+  absl::Status reported =
+      evaluations_.Report(worker.worker, evaluation, std::move(result), weights_sha256);
+  if (reported.ok()) Advance(now);
+  return reported;
+}
+
+absl::Status Coordinator::OnLeave(const Identity& worker, const std::string& failure,
+                                  absl::Time now) {
+  if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
+  membership_.Leave(worker, failure);
+  AddNote(!failure.empty(), fmt::format("worker left worker={}{}{}", Value(worker.worker),
+                                        failure.empty() ? "" : " failure=",
+                                        membership_.workers().at(worker.worker).failure));
+  OnGone(worker.worker);
+  Advance(now);
+  return absl::OkStatus();
+}
+
+void Coordinator::Tick(absl::Time now) {
+  for (WorkerId worker : membership_.Expire(now)) {
+    AddNote(true, fmt::format("worker died worker={}: {}", Value(worker),
+                              membership_.workers().at(worker).failure));
+    OnGone(worker);
+  }
+  Advance(now);
+}
+
+absl::StatusOr<Coordinator::Preparation> Coordinator::AskModel(const Identity& worker) const {
+  if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
+  if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
+  Preparation answer;
+  if (phase_ >= Phase::kTraining) {
+    answer.state = Preparation::State::kReady;
+    answer.shard_map = initialization_.model()->shard_map;
+    return answer;
+  }
+  const std::optional<Initialization::Grant>& grant = initialization_.grant();
+  if (phase_ == Phase::kInitializing && grant.has_value() && grant->holder == worker &&
+      !initialization_.finished()) {
+    answer.state = Preparation::State::kGranted;
+    answer.grant = grant->number;
+    answer.shard_map = initialization_.model()->shard_map;
+    return answer;
+  }
+  if (phase_ == Phase::kWaitingForWorkers) {
+    answer.message =
+        fmt::format("{} of {} workers are there", membership_.live(), workers_to_start_);
+  } else if (initialization_.finished()) {
+    answer.message = "waiting for the servers to confirm the initial weights";
+  } else if (grant.has_value()) {
+    answer.message =
+        fmt::format("worker {} sends the initial weights", Value(grant->holder.worker));
+  }
+  return answer;
+}
+
+absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker,
+                                                       std::optional<uint64_t> newest_unit) {
+  if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
+  if (IsHardsync()) {
+    return absl::InvalidArgumentError("under hardsync shard 0 names the mini-batches");
+  }
+  if (phase_ == Phase::kFailed) return RefuseIfOver();
+  Work answer;
+  if (phase_ > Phase::kTraining) {
+    answer.state = Work::State::kFinished;
+    return answer;
+  }
+  if (phase_ < Phase::kTraining) return answer;
+
+  std::optional<WorkLedger::Unit> unit;
+  if (newest_unit.has_value()) unit = ledger_->FindNewer(worker.worker, *newest_unit);
+  if (!unit.has_value()) unit = ledger_->HandOut(worker.worker, membership_.live());
+  if (unit.has_value()) {
+    answer.state = Work::State::kUnit;
+    answer.unit = *unit;
+  }
+  return answer;
+}
+
+std::optional<Evaluations::Order> Coordinator::EvaluationFor(WorkerId worker) const {
+  const std::optional<Evaluations::Order>& open = evaluations_.open();
+  return open.has_value() && open->worker == worker ? open : std::nullopt;
+}
+
+bool Coordinator::ServersMayStop(absl::Time now) const {
+  return orders_.may_exit && servers_.AllSeenOrSilent(orders_.number, lease_, now);
+}
+
+std::vector<Coordinator::Note> Coordinator::TakeNotes() { return std::exchange(notes_, {}); }
+
+uint64_t Coordinator::batches_total() const {
+  return orders_.model.has_value() ? orders_.model->batches_total : 0;
+}
+
+uint64_t Coordinator::batches_done() const {
+  if (ledger_.has_value()) return ledger_->done();
+  if (rounds_done_) return batches_total();
+  if (!orders_.model.has_value() || !servers_.servers()[0].has_value()) return 0;
+  const uint64_t examples = servers_.servers()[0]->report.examples_applied;
+  const uint64_t of_epoch = examples % orders_.model->examples_per_epoch;
+  return std::min(batches_total(),
+                  examples / orders_.model->examples_per_epoch * orders_.model->batches_per_epoch +
+                      of_epoch / batch_size_);
+}
+
+uint32_t Coordinator::epochs_done() const {
+  if (ledger_.has_value()) return ledger_->epochs_done();
+  if (rounds_done_) return epochs_;
+  if (!orders_.model.has_value()) return 0;
+  return static_cast<uint32_t>(batches_done() / orders_.model->batches_per_epoch);
+}
+
+absl::Duration Coordinator::TrainingTime(absl::Time now) const {
+  if (training_began_ == absl::InfiniteFuture()) return absl::ZeroDuration();
+  return std::min(now, ended_) - training_began_;
+}
+
+absl::Status Coordinator::RefuseIfOver() const {
+  if (phase_ == Phase::kFinished) return absl::AbortedError("the run has finished");
+  if (phase_ == Phase::kFailed) return absl::AbortedError("the run failed: " + failure_);
+  return absl::OkStatus();
+}
+
+absl::Status Coordinator::TakeProgress(const Identity& worker, std::span<const Progress> progress) {
+  if (!ledger_.has_value()) return absl::OkStatus();
+  const uint64_t done_before = ledger_->done();
+  for (const Progress& report : progress) {
+    absl::Status taken = ledger_->Report(worker.worker, report.unit, report.batches_done);
+    if (!taken.ok()) return taken;
+  }
+  // A worker that held enough may now be given more.
+  if (ledger_->done() != done_before) ++changes_;
+  return absl::OkStatus();
+}
+
+void Coordinator::OnGone(WorkerId worker) {
+  initialization_.Forget(worker);
+  evaluations_.Forget(worker);
+  if (ledger_.has_value()) ledger_->Release(worker);
+  ++changes_;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,105 @@
+#ifndef SLIPSTREAM_SERVER_CORE_COORDINATOR_EVALUATIONS_H_
+#define SLIPSTREAM_SERVER_CORE_COORDINATOR_EVALUATIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/ids.h"
+
+namespace slipstream {
+
+/// What one worker measured of the weights.
+struct Evaluation {
+  /// Epochs completed when it was ordered.
+  uint32_t epoch = 0;
+  double test_accuracy = 0;
+  double test_loss = 0;
+  uint64_t examples = 0;
+
+  /// Of the weights measured, by shard.
+  std::vector<Version> versions;
+  double seconds = 0;
+  bool is_final = false;
+};
+
+/// Decides when the weights are measured and by whom; keeps the results.
+///
+/// One evaluation runs at a time. One that falls due meanwhile waits, and if several do, only the
+/// newest is made. The final one is made after the last update, whatever the epochs; it waits for
+/// one that still runs.
+///
+/// Invariants: at most one order is open; its number is the highest given; epochs of orders rise.
+///
+/// Not thread-safe: one owner, which serialises calls.
+class Evaluations {
+ public:
+  /// The oldest results are dropped beyond this many.
+  static constexpr size_t kResultsMax = 10'000;
+  static constexpr size_t kVersionsMax = 256;
+
+  struct Order {
+    uint64_t number = 0;
+    WorkerId worker{};
+    uint32_t epoch = 0;
+    bool is_final = false;
+  };
+
+  /// `every_epochs`: 0 for the final one only. `epochs`: of the run; the last needs no order of its
+  /// own, as the final evaluation measures it.
+  Evaluations(uint32_t every_epochs, uint32_t epochs)
+      : every_epochs_(every_epochs), epochs_(epochs) {}
+
+  /// Notes that so many epochs are complete.
+  void OnEpochs(uint32_t completed);
+
+  /// Notes that no update will come any more.
+  void OnLastUpdate(uint32_t epochs_completed);
+
+  /// Gives what is due to this worker, unless an order is open or nothing is due. Returns whether
+  /// it did.
+  bool Assign(WorkerId worker);
+
+  /// Takes back the order of a worker that is gone; it is due again.
+  void Forget(WorkerId worker);
+
+  /// Takes the result of the open order. Repeating the last report has no effect; another number or
+  /// worker is refused, and so is a final result without the hash of its weights.
+  absl::Status Report(WorkerId worker, uint64_t number, Evaluation result,
+                      const std::string& weights_sha256);
+
+  bool due() const { return !open_.has_value() && (due_epoch_ > 0 || final_due_); }
+  const std::optional<Order>& open() const { return open_; }
+  const std::deque<Evaluation>& results() const { return results_; }
+  bool final_done() const { return final_done_; }
+
+  /// Of the final weights; empty before.
+  const std::string& weights_sha256() const { return weights_sha256_; }
+
+ private:
+  // Constant after construction.
+  const uint32_t every_epochs_;
+  const uint32_t epochs_;
+
+  // 0: none.
+  uint32_t due_epoch_ = 0;
+  bool final_due_ = false;
+  uint32_t final_epoch_ = 0;
+
+  // The last epoch whose evaluation fell due.
+  uint32_t counted_epoch_ = 0;
+  std::optional<Order> open_;
+  uint64_t last_order_ = 0;
+  Order last_reported_;
+  std::deque<Evaluation> results_;
+  bool final_done_ = false;
+  std::string weights_sha256_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_COORDINATOR_EVALUATIONS_H_

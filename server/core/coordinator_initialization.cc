@@ -1,0 +1,96 @@
+#include "server/core/coordinator_initialization.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace slipstream {
+namespace {
+
+std::string Describe(const Tensor& tensor) {
+  return fmt::format("\"{}\" [{}]", tensor.name, fmt::join(tensor.shape, ", "));
+}
+
+std::string FirstDifference(const Initialization::Data& agreed, const Initialization::Data& named) {
+  if (agreed.examples != named.examples) {
+    return fmt::format("the training set has {} examples, the run's has {}", named.examples,
+                       agreed.examples);
+  }
+  if (agreed.fingerprint != named.fingerprint) {
+    return fmt::format("the training set has fingerprint {:016x}, the run's has {:016x}",
+                       named.fingerprint, agreed.fingerprint);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string FirstDifference(const TensorLayout& agreed, const TensorLayout& named) {
+  const size_t common = std::min(agreed.tensors().size(), named.tensors().size());
+  for (size_t i = 0; i < common; ++i) {
+    const Tensor& ours = agreed.tensors()[i];
+    const Tensor& theirs = named.tensors()[i];
+    if (ours.name == theirs.name && ours.shape == theirs.shape) continue;
+    return fmt::format("tensor {} is {}, the run's is {}", i, Describe(theirs), Describe(ours));
+  }
+  if (agreed.tensors().size() != named.tensors().size()) {
+    return fmt::format("the model has {} tensors, the run's has {}", named.tensors().size(),
+                       agreed.tensors().size());
+  }
+  return "";
+}
+
+absl::Status Initialization::Propose(const Identity& client, const TensorLayout& layout,
+                                     const Data& data) {
+  if (!model_.has_value()) {
+    if (data.examples == 0 || data.examples > kExamplesMax) {
+      return absl::InvalidArgumentError(
+          fmt::format("a training set has 1 to {} examples, not {}", kExamplesMax, data.examples));
+    }
+    absl::StatusOr<ShardMap> map = ShardMap::Cut(layout, shards_);
+    if (!map.ok()) return map.status();
+    model_ = Model{layout, *std::move(map), data};
+  }
+  std::string difference = FirstDifference(model_->layout, layout);
+  if (difference.empty()) difference = FirstDifference(model_->data, data);
+  if (!difference.empty()) return absl::InvalidArgumentError(difference);
+
+  proposers_.insert(client.worker);
+  const bool queued = std::find(waiting_.begin(), waiting_.end(), client) != waiting_.end();
+  const bool holds = grant_.has_value() && grant_->holder == client;
+  if (!queued && !holds) waiting_.push_back(client);
+  return absl::OkStatus();
+}
+
+bool Initialization::GrantNext() {
+  if (grant_.has_value() || finished_ || waiting_.empty()) return false;
+  grant_ = Grant{++last_grant_, waiting_.front()};
+  waiting_.pop_front();
+  return true;
+}
+
+absl::Status Initialization::Finish(const Identity& client, uint64_t grant) {
+  if (!grant_.has_value() || grant_->number != grant || grant_->holder != client) {
+    return absl::FailedPreconditionError(
+        fmt::format("grant {} is not worker {}'s, or no longer", grant, Value(client.worker)));
+  }
+  finished_ = true;
+  return absl::OkStatus();
+}
+
+void Initialization::Forget(WorkerId worker) {
+  proposers_.erase(worker);
+  waiting_.remove_if([worker](const Identity& client) { return client.worker == worker; });
+  if (finished_) return;
+  if (grant_.has_value() && grant_->holder.worker == worker) grant_.reset();
+  if (proposers_.empty() && last_grant_ == 0) model_.reset();
+}
+
+void Initialization::Restart() {
+  finished_ = false;
+  grant_.reset();
+}
+
+}  // namespace slipstream

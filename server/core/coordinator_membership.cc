@@ -1,0 +1,147 @@
+#include "server/core/coordinator_membership.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+
+absl::StatusOr<Membership::Registration> Membership::Register(std::optional<WorkerId> asked,
+                                                              const std::string& host,
+                                                              uint32_t process, absl::Time now) {
+  if (host.size() > kHostBytesMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("the name of a host has at most {} bytes, not {}", kHostBytesMax, host.size()));
+  }
+  if (asked.has_value() && Value(*asked) >= kWorkersMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("worker ids are below {}, not {}", kWorkersMax, Value(*asked)));
+  }
+  const std::optional<WorkerId> id = asked.has_value() ? asked : LowestFree();
+  if (!id.has_value()) {
+    return absl::ResourceExhaustedError(fmt::format("all {} worker ids are taken", kWorkersMax));
+  }
+
+  const bool was_live = IsLive(*id);
+  if (!was_live) ++live_;
+  const Incarnation incarnation{++last_incarnation_};
+  workers_[*id] = {.incarnation = incarnation,
+                   .state = State::kLive,
+                   .founding = false,
+                   .host = host,
+                   .process = process,
+                   .last_heard = now,
+                   .failure = ""};
+  RemakeView();
+  return Registration{*id, incarnation, was_live};
+}
+
+absl::Status Membership::Renew(const Identity& identity, absl::Time now) {
+  if (absl::Status live = Check(identity); !live.ok()) return live;
+  Worker& worker = workers_.at(identity.worker);
+  worker.last_heard = std::max(worker.last_heard, now);
+  return absl::OkStatus();
+}
+
+absl::Status Membership::Check(const Identity& identity) const {
+  const uint32_t id = Value(identity.worker);
+  if (identity.run != run_) {
+    return absl::FailedPreconditionError(
+        fmt::format("this is run {:016x}, not {:016x}", run_, identity.run));
+  }
+  const auto found = workers_.find(identity.worker);
+  if (found == workers_.end() || identity.incarnation > found->second.incarnation) {
+    return absl::FailedPreconditionError(fmt::format("worker {} is not registered", id));
+  }
+  const Worker& worker = found->second;
+  if (identity.incarnation < worker.incarnation) {
+    return absl::FailedPreconditionError(
+        fmt::format("worker {} incarnation {} is fenced: {} has been registered since", id,
+                    Value(identity.incarnation), Value(worker.incarnation)));
+  }
+  if (worker.state == State::kLeft) {
+    return absl::FailedPreconditionError(fmt::format("worker {} has left", id));
+  }
+  if (worker.state == State::kDead) {
+    return absl::FailedPreconditionError(
+        fmt::format("worker {} was given up ({}): register again", id, worker.failure));
+  }
+  return absl::OkStatus();
+}
+
+void Membership::Leave(const Identity& identity, const std::string& failure) {
+  PS_CHECK(Check(identity).ok());
+  End(workers_.at(identity.worker), failure.empty() ? State::kLeft : State::kDead, failure);
+  RemakeView();
+}
+
+std::vector<WorkerId> Membership::Expire(absl::Time now) {
+  std::vector<WorkerId> died;
+  for (auto& [id, worker] : workers_) {
+    if (worker.state != State::kLive || now - worker.last_heard <= lease_) continue;
+    End(worker, State::kDead,
+        "unheard of for more than its lease of " + absl::FormatDuration(lease_));
+    died.push_back(id);
+  }
+  if (!died.empty()) RemakeView();
+  return died;
+}
+
+void Membership::FoundView() {
+  PS_CHECK(Value(view_.number) == 0);
+  for (auto& [id, worker] : workers_) worker.founding = worker.state == State::kLive;
+  view_.number = ViewNumber{1};
+  FillView();
+}
+
+bool Membership::IsLive(WorkerId worker) const {
+  const auto found = workers_.find(worker);
+  return found != workers_.end() && found->second.state == State::kLive;
+}
+
+WorkerId Membership::LowestLive() const {
+  PS_CHECK(live_ > 0);
+  auto worker = workers_.begin();
+  while (worker->second.state != State::kLive) ++worker;
+  return worker->first;
+}
+
+absl::Duration Membership::LeaseLeft(const Worker& worker, absl::Time now) const {
+  if (worker.state != State::kLive) return absl::ZeroDuration();
+  return std::max(absl::ZeroDuration(), worker.last_heard + lease_ - now);
+}
+
+std::optional<WorkerId> Membership::LowestFree() const {
+  for (uint32_t id = 0; id < kWorkersMax; ++id) {
+    if (!IsLive(WorkerId{id})) return WorkerId{id};
+  }
+  return std::nullopt;
+}
+
+void Membership::End(Worker& worker, State state, const std::string& failure) {
+  worker.state = state;
+  size_t keep = std::min(failure.size(), kFailureBytesMax);
+  // A cut within a UTF-8 character would make the text undecodable for those who are told.
+  while (keep > 0 && keep < failure.size() && (failure[keep] & 0xC0) == 0x80) --keep;
+  worker.failure = failure.substr(0, keep);
+  --live_;
+}
+
+void Membership::RemakeView() {
+  if (Value(view_.number) == 0) return;
+  view_.number = ViewNumber{Value(view_.number) + 1};
+  FillView();
+}
+
+void Membership::FillView() {
+  view_.members.clear();
+  for (const auto& [id, worker] : workers_) {
+    if (worker.state == State::kLive) {
+      view_.members.push_back({id, worker.incarnation, worker.founding});
+    }
+  }
+}
+
+}  // namespace slipstream

@@ -1,0 +1,117 @@
+#ifndef SLIPSTREAM_SERVER_CORE_COORDINATOR_MEMBERSHIP_H_
+#define SLIPSTREAM_SERVER_CORE_COORDINATOR_MEMBERSHIP_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/protocol/shard_messages.h"
+#include "common/protocol/view.h"
+
+namespace slipstream {
+
+/// Who takes part in a run: ids, incarnations, leases, and the numbered views made of them.
+///
+/// A worker is live from its registration until it leaves, its lease ends, or its id is registered
+/// again. Records of workers that are gone stay, for status and so that an id can be taken up
+/// again.
+///
+/// Invariants:
+///  - an incarnation is given out once, and a later one is higher;
+///  - an id has at most one live incarnation;
+///  - the view holds exactly the live workers once the first view is made, and its number rises
+///  with
+///    every change of them.
+///
+/// Not thread-safe: one owner, which serialises calls.
+class Membership {
+ public:
+  static constexpr uint32_t kWorkersMax = 4096;
+  static constexpr size_t kHostBytesMax = 256;
+  static constexpr size_t kFailureBytesMax = 256;
+
+  enum class State : uint8_t { kLive, kLeft, kDead };
+
+  struct Worker {
+    Incarnation incarnation{};
+    State state = State::kLive;
+    bool founding = false;
+    std::string host;
+    uint32_t process = 0;
+    absl::Time last_heard;
+
+    /// What it said when it left, or why it was given up; empty after a clean end.
+    std::string failure;
+  };
+
+  struct Registration {
+    WorkerId worker{};
+    Incarnation incarnation{};
+
+    /// The id was live: its older incarnation is fenced from now on.
+    bool fenced_older = false;
+  };
+
+  /// `lease`: a worker unheard of for longer is dead.
+  Membership(uint64_t run, absl::Duration lease) : run_(run), lease_(lease) {}
+
+  /// Makes a worker live under the id asked for, or else the lowest that no live worker has. Fails
+  /// if the id or the name of the host is out of bounds, or all ids are taken.
+  absl::StatusOr<Registration> Register(std::optional<WorkerId> asked, const std::string& host,
+                                        uint32_t process, absl::Time now);
+
+  /// Renews the lease of a live incarnation. Fails, naming why, for another run, an older
+  /// incarnation, or a worker that is gone.
+  absl::Status Renew(const Identity& identity, absl::Time now);
+
+  /// As Renew, but only looks.
+  absl::Status Check(const Identity& identity) const;
+
+  /// Ends a membership; with a reason it counts as a death.
+  /// REQUIRES: Check(identity) is OK.
+  void Leave(const Identity& identity, const std::string& failure);
+
+  /// Ends the leases that have run out. Returns the workers that died, in order of ids.
+  std::vector<WorkerId> Expire(absl::Time now);
+
+  /// Makes view 1 of the workers now live, all founding; later changes make further views.
+  /// REQUIRES: not called before.
+  void FoundView();
+
+  const View& view() const { return view_; }
+  const std::map<WorkerId, Worker>& workers() const { return workers_; }
+  uint32_t live() const { return live_; }
+  bool IsLive(WorkerId worker) const;
+
+  /// REQUIRES: live() > 0.
+  WorkerId LowestLive() const;
+
+  /// Zero for workers that are gone.
+  absl::Duration LeaseLeft(const Worker& worker, absl::Time now) const;
+
+ private:
+  std::optional<WorkerId> LowestFree() const;
+  void End(Worker& worker, State state, const std::string& failure);
+  void RemakeView();
+  void FillView();
+
+  // Constant after construction.
+  const uint64_t run_;
+  const absl::Duration lease_;
+
+  // All workers ever seen, at most kWorkersMax.
+  std::map<WorkerId, Worker> workers_;
+  uint32_t live_ = 0;
+  uint64_t last_incarnation_ = 0;
+  View view_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_COORDINATOR_MEMBERSHIP_H_

@@ -1,0 +1,255 @@
+// The part of Coordinator that moves a run from phase to phase.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "server/core/coordinator.h"
+
+namespace slipstream {
+namespace {
+
+// More notes than one event can cause; a caller that does not take them loses the later ones.
+constexpr size_t kNotesMax = 10'000;
+
+// Ids of missing workers that a message lists.
+constexpr uint32_t kMissingNamedMax = 16;
+
+std::string_view Name(Phase phase) {
+  switch (phase) {
+    case Phase::kWaitingForServers:
+      return "WAITING_FOR_SERVERS";
+    case Phase::kWaitingForWorkers:
+      return "WAITING_FOR_WORKERS";
+    case Phase::kInitializing:
+      return "INITIALIZING";
+    case Phase::kTraining:
+      return "TRAINING";
+    case Phase::kDraining:
+      return "DRAINING";
+    case Phase::kEvaluating:
+      return "EVALUATING";
+    case Phase::kFinished:
+      return "FINISHED";
+    case Phase::kFailed:
+      return "FAILED";
+  }
+  return "UNKNOWN";
+}
+
+std::string Text(absl::Duration duration) { return absl::FormatDuration(duration); }
+
+}  // namespace
+
+void Coordinator::Advance(absl::Time now) {
+  while (AdvanceOnce(now)) {
+  }
+  PublishOrders();
+}
+
+bool Coordinator::AdvanceOnce(absl::Time now) {
+  if (IsOver()) return false;
+  const std::optional<ShardId> silent = servers_.FindSilent(start_timeout_, now);
+  if (silent.has_value()) {
+    return Fail(fmt::format("the server of shard {} has not been heard for {}", Value(*silent),
+                            Text(start_timeout_)),
+                now);
+  }
+  switch (phase_) {
+    case Phase::kWaitingForServers:
+      return AdvanceServers(now);
+    case Phase::kWaitingForWorkers:
+      return AdvanceWorkers(now);
+    case Phase::kInitializing:
+      return AdvanceInitialization(now);
+    case Phase::kTraining:
+      return AdvanceTraining(now);
+    case Phase::kDraining:
+      if (!servers_.AllDrained(phase_orders_)) return false;
+      evaluations_.OnLastUpdate(epochs_done());
+      MoveTo(Phase::kEvaluating, now);
+      return true;
+    case Phase::kEvaluating:
+      return AdvanceEvaluation(now);
+    case Phase::kFinished:
+    case Phase::kFailed:
+      break;
+  }
+  return false;
+}
+
+bool Coordinator::AdvanceServers(absl::Time now) {
+  if (servers_.AllSynced()) {
+    MoveTo(Phase::kWaitingForWorkers, now);
+    return true;
+  }
+  if (now - start_ <= start_timeout_) return false;
+  return Fail(fmt::format("no server came for shards {} within {}", servers_.Missing(),
+                          Text(start_timeout_)),
+              now);
+}
+
+bool Coordinator::AdvanceWorkers(absl::Time now) {
+  if (membership_.live() >= workers_to_start_) {
+    membership_.FoundView();
+    MoveTo(Phase::kInitializing, now);
+    return true;
+  }
+  if (now - start_ <= start_timeout_) return false;
+  return Fail(fmt::format("{} of {} workers came within {}; missing: {}{}", membership_.live(),
+                          workers_to_start_, Text(start_timeout_), MissingWorkers(), LastWords()),
+              now);
+}
+
+bool Coordinator::AdvanceInitialization(absl::Time now) {
+  if (initialization_.GrantNext()) {
+    const Initialization::Grant& grant = *initialization_.grant();
+    AddNote(false, fmt::format("initialization granted worker={} grant={}",
+                               Value(grant.holder.worker), grant.number));
+    PublishOrders();
+    grant_orders_ = orders_.number;
+    return true;
+  }
+  if (initialization_.finished() && servers_.AllInitialized(grant_orders_)) {
+    if (!IsHardsync()) {
+      ledger_.emplace(orders_.model->batches_total, orders_.model->batches_per_epoch);
+    }
+    training_began_ = now;
+    MoveTo(Phase::kTraining, now);
+    return true;
+  }
+  if (now - phase_since_ <= start_timeout_) return false;
+  const std::string who =
+      initialization_.grant().has_value()
+          ? fmt::format("worker {}", Value(initialization_.grant()->holder.worker))
+          : std::string("no worker");
+  return Fail(fmt::format("the weights were not initialised within {}; {} holds the grant{}",
+                          Text(start_timeout_), who, LastWords()),
+              now);
+}
+
+bool Coordinator::AdvanceTraining(absl::Time now) {
+  evaluations_.OnEpochs(epochs_done());
+  rounds_done_ = IsHardsync() && servers_.servers()[0]->report.drained;
+  if (rounds_done_ || (ledger_.has_value() && ledger_->AllDone())) {
+    MoveTo(Phase::kDraining, now);
+    return true;
+  }
+  if (membership_.live() == 0) return AdvanceDeserted(now);
+  deserted_since_.reset();
+  AssignEvaluation();
+  return false;
+}
+
+bool Coordinator::AdvanceDeserted(absl::Time now) {
+  const bool all_left = std::ranges::all_of(membership_.workers(), [](const auto& entry) {
+    return entry.second.state == Membership::State::kLeft;
+  });
+  if (all_left) {
+    MoveTo(Phase::kDraining, now);
+    return true;
+  }
+  if (!deserted_since_.has_value()) {
+    deserted_since_ = now;
+    AddNote(true, fmt::format("all workers are gone; waiting {} for one to come back",
+                              Text(start_timeout_)));
+  }
+  if (now - *deserted_since_ <= start_timeout_) return false;
+  return Fail(fmt::format("all workers are gone, and none came back within {}{}",
+                          Text(start_timeout_), LastWords()),
+              now);
+}
+
+bool Coordinator::AdvanceEvaluation(absl::Time now) {
+  if (evaluations_.final_done()) {
+    MoveTo(Phase::kFinished, now);
+    return true;
+  }
+  if (membership_.live() == 0) {
+    return Fail("no worker is left to measure the final weights" + LastWords(), now);
+  }
+  AssignEvaluation();
+  return false;
+}
+
+void Coordinator::AssignEvaluation() {
+  if (!evaluations_.due()) return;
+  evaluations_.Assign(membership_.LowestLive());
+  const Evaluations::Order& order = *evaluations_.open();
+  AddNote(false, fmt::format("evaluation ordered worker={} epoch={} final={}", Value(order.worker),
+                             order.epoch, order.is_final));
+}
+
+void Coordinator::MoveTo(Phase phase, absl::Time now) {
+  PS_CHECK(phase > phase_);
+  phase_ = phase;
+  phase_since_ = now;
+  if (IsOver()) ended_ = now;
+  AddNote(phase == Phase::kFailed,
+          fmt::format("phase {}", Name(phase)) + (failure_.empty() ? "" : ": " + failure_));
+  PublishOrders();
+  phase_orders_ = orders_.number;
+}
+
+bool Coordinator::Fail(std::string reason, absl::Time now) {
+  failure_ = std::move(reason);
+  MoveTo(Phase::kFailed, now);
+  return false;
+}
+
+std::string Coordinator::MissingWorkers() const {
+  std::string missing;
+  uint32_t named = 0;
+  for (uint32_t id = 0; id < workers_to_start_; ++id) {
+    if (membership_.IsLive(WorkerId{id})) continue;
+    if (named++ == kMissingNamedMax) return missing + ", ...";
+    missing += (missing.empty() ? "" : ", ") + std::to_string(id);
+  }
+  return missing.empty() ? "none of the first ids" : "workers " + missing;
+}
+
+std::string Coordinator::LastWords() const {
+  for (const auto& [id, worker] : membership_.workers()) {
+    if (worker.failure.empty()) continue;
+    return fmt::format("; worker {}: {}", Value(id), worker.failure);
+  }
+  return "";
+}
+
+void Coordinator::PublishOrders() {
+  ServerOrders& orders = orders_;
+  const bool is_over = IsOver();
+  const bool may_exit = exits_after_ && is_over && membership_.live() == 0;
+  const std::optional<Initialization::Grant>& grant = initialization_.grant();
+  const uint64_t number = grant.has_value() ? grant->number : 0;
+  if (orders.phase == phase_ && orders.view.number == membership_.view().number &&
+      orders.grant == number && orders.may_exit == may_exit) {
+    return;
+  }
+
+  orders.phase = phase_;
+  orders.failure = failure_;
+  orders.view = membership_.view();
+  orders.grant = number;
+  orders.initializer = grant.has_value() ? grant->holder : Identity{};
+  orders.may_exit = may_exit;
+  if (!orders.model.has_value() && grant.has_value()) {
+    const Initialization::Model& model = *initialization_.model();
+    const uint64_t per_epoch = (model.data.examples + batch_size_ - 1) / batch_size_;
+    orders.model = ModelOrders{.layout = model.layout,
+                               .shard_map = model.shard_map,
+                               .batches_total = per_epoch * epochs_,
+                               .batches_per_epoch = per_epoch,
+                               .examples_per_epoch = model.data.examples};
+  }
+  ++orders.number;
+  ++changes_;
+}
+
+void Coordinator::AddNote(bool is_warning, std::string text) {
+  if (notes_.size() < kNotesMax) notes_.push_back({is_warning, std::move(text)});
+}
+
+}  // namespace slipstream

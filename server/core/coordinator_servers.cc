@@ -1,0 +1,78 @@
+#include "server/core/coordinator_servers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace slipstream {
+
+absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, absl::Time now) {
+  const uint32_t shard = Value(report.shard);
+  if (shard >= servers_.size()) {
+    return absl::InvalidArgumentError(
+        fmt::format("the run has shards 0 to {}, not {}", servers_.size() - 1, shard));
+  }
+  if (report.address.empty() || report.address.size() > kAddressBytesMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("a server's address has 1 to {} bytes", kAddressBytesMax));
+  }
+  std::optional<Server>& server = servers_[shard];
+  Arrival arrival = server.has_value() ? Arrival::kKnown : Arrival::kFirst;
+  if (server.has_value() && server->report.instance != report.instance) {
+    if (now - server->last_heard <= takeover_) {
+      return absl::UnavailableError(fmt::format("shard {} is served by another process, at {}",
+                                                shard, server->report.address));
+    }
+    arrival = Arrival::kReplaced;
+  }
+  server = Server{report, now};
+  return arrival;
+}
+
+bool Servers::AllSynced() const {
+  return std::ranges::all_of(servers_, [](const auto& server) { return server.has_value(); });
+}
+
+bool Servers::AllSeen(uint64_t orders) const {
+  return std::ranges::all_of(servers_, [orders](const auto& server) {
+    return server.has_value() && server->report.orders_seen >= orders;
+  });
+}
+
+bool Servers::AllInitialized(uint64_t orders) const {
+  return AllSeen(orders) && std::ranges::all_of(servers_, [](const auto& server) {
+           return server->report.initialized;
+         });
+}
+
+bool Servers::AllDrained(uint64_t orders) const {
+  return AllSeen(orders) &&
+         std::ranges::all_of(servers_, [](const auto& server) { return server->report.drained; });
+}
+
+bool Servers::AllSeenOrSilent(uint64_t orders, absl::Duration silence, absl::Time now) const {
+  return std::ranges::all_of(servers_, [&](const auto& server) {
+    return !server.has_value() || server->report.orders_seen >= orders ||
+           now - server->last_heard > silence;
+  });
+}
+
+std::string Servers::Missing() const {
+  std::string missing;
+  for (size_t shard = 0; shard < servers_.size(); ++shard) {
+    if (servers_[shard].has_value()) continue;
+    missing += (missing.empty() ? "" : ", ") + std::to_string(shard);
+  }
+  return missing;
+}
+
+std::optional<ShardId> Servers::FindSilent(absl::Duration silence, absl::Time now) const {
+  for (size_t shard = 0; shard < servers_.size(); ++shard) {
+    if (servers_[shard].has_value() && now - servers_[shard]->last_heard > silence) {
+      return ShardId{static_cast<uint32_t>(shard)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,87 @@
+#include "server/core/coordinator_work_ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+
+WorkLedger::WorkLedger(uint64_t total, uint64_t per_epoch) : total_(total), per_epoch_(per_epoch) {
+  PS_CHECK(per_epoch > 0 && total % per_epoch == 0);
+}
+
+std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t workers) {
+  const auto holds = held_.find(worker);
+  if (holds != held_.end() && holds->second.size() >= kUnitsPerWorkerMax) return std::nullopt;
+
+  Unit unit;
+  if (!returned_.empty()) {
+    unit.first = returned_.begin()->first;
+    unit.batches = returned_.begin()->second;
+    returned_.erase(returned_.begin());
+    returned_batches_ -= unit.batches;
+  } else if (next_ < total_) {
+    const uint64_t remaining = per_epoch_ - next_ % per_epoch_;
+    const uint64_t share = 2 * uint64_t{std::max(1u, workers)};
+    unit.first = next_;
+    unit.batches = std::max(uint64_t{1}, remaining / share);
+    next_ += unit.batches;
+  } else {
+    return std::nullopt;
+  }
+  unit.number = ++last_unit_;
+  held_[worker][unit.number] = {unit.first, unit.batches, 0};
+  return unit;
+}
+
+std::optional<WorkLedger::Unit> WorkLedger::FindNewer(WorkerId worker, uint64_t newest) const {
+  const auto holds = held_.find(worker);
+  if (holds == held_.end()) return std::nullopt;
+  const auto found = holds->second.upper_bound(newest);
+  if (found == holds->second.end()) return std::nullopt;
+  return Unit{found->first, found->second.first, found->second.batches};
+}
+
+absl::Status WorkLedger::Report(WorkerId worker, uint64_t unit, uint64_t done) {
+  const auto holds = held_.find(worker);
+  if (holds == held_.end()) return absl::OkStatus();
+  const auto found = holds->second.find(unit);
+  if (found == holds->second.end()) return absl::OkStatus();
+  Held& held = found->second;
+  if (done > held.batches) {
+    return absl::InvalidArgumentError(fmt::format(
+        "unit {} has {} mini-batches, of which {} cannot be done", unit, held.batches, done));
+  }
+  if (done <= held.done) return absl::OkStatus();
+
+  Count(held.first + held.done, done - held.done);
+  held.done = done;
+  if (held.done == held.batches) holds->second.erase(found);
+  if (holds->second.empty()) held_.erase(holds);
+  return absl::OkStatus();
+}
+
+void WorkLedger::Release(WorkerId worker) {
+  const auto holds = held_.find(worker);
+  if (holds == held_.end()) return;
+  for (const auto& [number, held] : holds->second) {
+    returned_[held.first + held.done] = held.batches - held.done;
+    returned_batches_ += held.batches - held.done;
+  }
+  held_.erase(holds);
+}
+
+void WorkLedger::Count(uint64_t first, uint64_t batches) {
+  // A unit lies within one epoch.
+  done_of_epoch_[first / per_epoch_] += batches;
+  done_ += batches;
+  while (!done_of_epoch_.empty() && done_of_epoch_.begin()->first == epochs_done_ &&
+         done_of_epoch_.begin()->second == per_epoch_) {
+    done_of_epoch_.erase(done_of_epoch_.begin());
+    ++epochs_done_;
+  }
+}
+
+}  // namespace slipstream

@@ -1,0 +1,103 @@
+#include "server/core/coordinator_evaluations.h"
+
+#include <gtest/gtest.h>
+
+namespace slipstream {
+namespace {
+
+constexpr WorkerId kAda{0};
+constexpr WorkerId kBob{1};
+
+const std::string kHash(64, 'a');
+
+TEST(EvaluationsTest, FallDueAfterEveryFewEpochsButNotTheLast) {
+  Evaluations evaluations(2, 4);
+
+  evaluations.OnEpochs(1);
+  EXPECT_FALSE(evaluations.due());
+  evaluations.OnEpochs(2);
+  EXPECT_TRUE(evaluations.Assign(kAda));
+  EXPECT_EQ(evaluations.open()->epoch, 2u);
+  ASSERT_TRUE(evaluations.Report(kAda, 1, {}, "").ok());
+  evaluations.OnEpochs(4);
+  EXPECT_FALSE(evaluations.due());
+}
+
+TEST(EvaluationsTest, NoneButTheFinalOneIfEveryIsZero) {
+  Evaluations evaluations(0, 4);
+
+  evaluations.OnEpochs(3);
+  EXPECT_FALSE(evaluations.due());
+  evaluations.OnLastUpdate(4);
+  EXPECT_TRUE(evaluations.due());
+}
+
+TEST(EvaluationsTest, SkipToTheNewestEpochWhileOneRuns) {
+  Evaluations evaluations(1, 10);
+  evaluations.OnEpochs(1);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+  evaluations.OnEpochs(2);
+  evaluations.OnEpochs(3);
+
+  EXPECT_FALSE(evaluations.Assign(kBob));
+  ASSERT_TRUE(evaluations.Report(kAda, 1, {}, "").ok());
+
+  ASSERT_TRUE(evaluations.Assign(kBob));
+  EXPECT_EQ(evaluations.open()->epoch, 3u);
+}
+
+TEST(EvaluationsTest, AnOrderOfADeadWorkerIsGivenToAnother) {
+  Evaluations evaluations(1, 1);
+  evaluations.OnLastUpdate(1);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+
+  evaluations.Forget(kAda);
+  ASSERT_TRUE(evaluations.Assign(kBob));
+
+  EXPECT_TRUE(evaluations.open()->is_final);
+  EXPECT_EQ(evaluations.open()->number, 2u);
+  EXPECT_FALSE(evaluations.Report(kAda, 1, {}, kHash).ok());
+  EXPECT_TRUE(evaluations.Report(kBob, 2, {}, kHash).ok());
+  EXPECT_TRUE(evaluations.final_done());
+  EXPECT_EQ(evaluations.weights_sha256(), kHash);
+}
+
+TEST(EvaluationsTest, TheFinalOneWaitsForOneThatRuns) {
+  Evaluations evaluations(1, 3);
+  evaluations.OnEpochs(2);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+
+  evaluations.OnLastUpdate(3);
+  EXPECT_FALSE(evaluations.Assign(kBob));
+  ASSERT_TRUE(evaluations.Report(kAda, 1, {}, "").ok());
+
+  ASSERT_TRUE(evaluations.Assign(kBob));
+  EXPECT_TRUE(evaluations.open()->is_final);
+  EXPECT_EQ(evaluations.open()->epoch, 3u);
+}
+
+TEST(EvaluationsTest, RepeatedReportsHaveNoEffectAndForeignOnesAreRefused) {
+  Evaluations evaluations(1, 3);
+  evaluations.OnEpochs(1);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+
+  EXPECT_FALSE(evaluations.Report(kBob, 1, {}, "").ok());
+  EXPECT_FALSE(evaluations.Report(kAda, 2, {}, "").ok());
+  EXPECT_TRUE(evaluations.Report(kAda, 1, {}, "").ok());
+  EXPECT_TRUE(evaluations.Report(kAda, 1, {}, "").ok());
+
+  EXPECT_EQ(evaluations.results().size(), 1u);
+}
+
+TEST(EvaluationsTest, TheFinalResultNeedsTheHashOfTheWeights) {
+  Evaluations evaluations(1, 1);
+  evaluations.OnLastUpdate(1);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+
+  EXPECT_FALSE(evaluations.Report(kAda, 1, {}, "").ok());
+  EXPECT_FALSE(evaluations.Report(kAda, 1, {}, std::string(64, 'Z')).ok());
+  EXPECT_TRUE(evaluations.Report(kAda, 1, {}, kHash).ok());
+}
+
+}  // namespace
+}  // namespace slipstream

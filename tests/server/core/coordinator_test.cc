@@ -1,0 +1,422 @@
+#include "server/core/coordinator.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace slipstream {
+namespace {
+
+using PreparationState = Coordinator::Preparation::State;
+using WorkState = Coordinator::Work::State;
+
+constexpr uint64_t kRun = 5;
+constexpr Initialization::Data kData{100, 42};
+const std::string kHash(64, 'a');
+
+RunSpec Spec(ConsistencySpec::Policy policy = ConsistencySpec::Policy::kSoftsync) {
+  RunSpec spec;
+  spec.consistency.policy = policy;
+  spec.cluster.servers = {"a:1", "b:2"};
+  spec.cluster.workers = 2;
+  spec.cluster.lease = absl::Seconds(5);
+  spec.cluster.start_timeout = absl::Seconds(60);
+  spec.training.batch_size = 30;  // 4 mini-batches an epoch.
+  spec.training.epochs = 2;
+  return spec;
+}
+
+TensorLayout Layout() {
+  TensorLayout layout;
+  EXPECT_TRUE(layout.Append("weights", {10, 20}).ok());
+  return layout;
+}
+
+/// A coordinator with scripted servers and a clock that only the test moves.
+class CoordinatorTest : public testing::Test {
+ protected:
+  void Use(const RunSpec& spec) { coordinator_.emplace(kRun, spec, now_); }
+
+  Coordinator& coordinator() { return *coordinator_; }
+
+  /// Both servers report under the newest orders.
+  void Sync() {
+    for (uint32_t shard = 0; shard < 2; ++shard) SyncOne(shard);
+  }
+
+  void SyncOne(uint32_t shard) {
+    ServerReport report;
+    report.shard = ShardId{shard};
+    report.instance = instance_[shard];
+    report.address = "host:" + std::to_string(shard);
+    report.orders_seen = coordinator().orders().number;
+    report.initialized = initialized_;
+    report.drained = drained_;
+    report.examples_applied = examples_;
+    ASSERT_TRUE(coordinator().OnServer(report, now_).ok());
+  }
+
+  Identity Join() {
+    const auto identity = coordinator().OnRegister(std::nullopt, "host", 1, now_);
+    EXPECT_TRUE(identity.ok()) << identity.status();
+    return *identity;
+  }
+
+  PreparationState Prepare(const Identity& worker) {
+    const auto answer = coordinator().OnPrepareModel(worker, Layout(), kData, now_);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer->state;
+  }
+
+  /// To the beginning of training with two workers, of which the first initialised.
+  void Train(const RunSpec& spec) {
+    Use(spec);
+    Sync();
+    ada_ = Join();
+    bob_ = Join();
+    ASSERT_EQ(Prepare(ada_), PreparationState::kGranted);
+    ASSERT_EQ(Prepare(bob_), PreparationState::kWait);
+    initialized_ = true;
+    Sync();
+    ASSERT_TRUE(coordinator().OnFinishInitialization(ada_, 1, now_).ok());
+    ASSERT_EQ(coordinator().phase(), Phase::kTraining);
+  }
+
+  /// Lets time pass in steps that no heartbeat of `alive` misses, nor a server.
+  void Pass(absl::Duration duration, std::vector<Identity> alive) {
+    for (const absl::Time end = now_ + duration; now_ < end;) {
+      now_ += absl::Seconds(1);
+      Sync();
+      for (const Identity& worker : alive) {
+        ASSERT_TRUE(coordinator().OnHeartbeat(worker, {}, now_).ok());
+      }
+      coordinator().Tick(now_);
+    }
+  }
+
+  WorkState Ask(const Identity& worker) {
+    const auto work = coordinator().OnGetWork(worker, {}, std::nullopt, now_);
+    EXPECT_TRUE(work.ok()) << work.status();
+    last_unit_ = work->unit;
+    return work->state;
+  }
+
+  void WorkAllAs(const Identity& worker) {
+    while (Ask(worker) == WorkState::kUnit) {
+      const Coordinator::Progress done{last_unit_.number, last_unit_.batches};
+      ASSERT_TRUE(coordinator().OnHeartbeat(worker, {&done, 1}, now_).ok());
+    }
+  }
+
+  absl::Time now_ = absl::UnixEpoch();
+  std::optional<Coordinator> coordinator_;
+  uint64_t instance_[2] = {11, 12};
+  bool initialized_ = false;
+  bool drained_ = false;
+  uint64_t examples_ = 0;
+  Identity ada_;
+  Identity bob_;
+  WorkLedger::Unit last_unit_;
+};
+
+TEST_F(CoordinatorTest, WaitsForAllServersBeforeAnyWorkerRegisters) {
+  Use(Spec());
+  SyncOne(0);
+
+  const auto early = coordinator().OnRegister(std::nullopt, "host", 1, now_);
+  EXPECT_EQ(early.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(early.status().message(), "waiting for the servers of shards 1");
+
+  SyncOne(1);
+  EXPECT_EQ(coordinator().phase(), Phase::kWaitingForWorkers);
+  Join();
+}
+
+TEST_F(CoordinatorTest, ServersLearnOfTheViewOnlyWhenAllWorkersAreThere) {
+  Use(Spec());
+  Sync();
+  Join();
+  EXPECT_EQ(coordinator().orders().view, View{});
+
+  Join();
+
+  EXPECT_EQ(coordinator().phase(), Phase::kInitializing);
+  const View& view = coordinator().orders().view;
+  ASSERT_EQ(view.members.size(), 2u);
+  EXPECT_TRUE(view.members[0].founding && view.members[1].founding);
+}
+
+TEST_F(CoordinatorTest, ModelReachesTheServersWithItsCounts) {
+  Train(Spec());
+
+  const ModelOrders& model = *coordinator().orders().model;
+  EXPECT_EQ(model.layout, Layout());
+  EXPECT_EQ(model.shard_map.shards(), 2u);
+  EXPECT_EQ(model.batches_per_epoch, 4u);
+  EXPECT_EQ(model.batches_total, 8u);
+  EXPECT_EQ(model.examples_per_epoch, 100u);
+}
+
+TEST_F(CoordinatorTest, TrainingWaitsForEveryServerToHoldTheWeightsOfTheNewestGrant) {
+  Use(Spec());
+  Sync();
+  const Identity ada = Join();
+  const Identity bob = Join();
+  initialized_ = true;
+  ASSERT_EQ(Prepare(ada), PreparationState::kGranted);
+  const uint64_t first = coordinator().orders().number;
+  ASSERT_EQ(Prepare(bob), PreparationState::kWait);
+
+  ASSERT_TRUE(coordinator().OnLeave(ada, "disk full", now_).ok());
+  ASSERT_EQ(Prepare(bob), PreparationState::kGranted);
+  ASSERT_TRUE(coordinator().OnFinishInitialization(bob, 2, now_).ok());
+
+  EXPECT_GT(coordinator().orders().number, first);
+  EXPECT_EQ(coordinator().phase(), Phase::kInitializing) << "the reports are of the old grant";
+  Sync();
+  EXPECT_EQ(coordinator().phase(), Phase::kTraining);
+  EXPECT_EQ(Prepare(bob), PreparationState::kReady);
+}
+
+TEST_F(CoordinatorTest, RunsThroughAllPhasesToItsEnd) {
+  Train(Spec());
+  now_ += absl::Seconds(2);
+
+  WorkAllAs(ada_);
+  EXPECT_EQ(coordinator().phase(), Phase::kDraining);
+  EXPECT_EQ(Ask(bob_), WorkState::kFinished);
+  Sync();
+  EXPECT_EQ(coordinator().phase(), Phase::kDraining);
+  drained_ = true;
+  Sync();
+  EXPECT_EQ(coordinator().phase(), Phase::kEvaluating);
+
+  // The evaluation of epoch 1 was ordered while training and comes first.
+  auto order = coordinator().EvaluationFor(ada_.worker);
+  ASSERT_TRUE(order.has_value() && !order->is_final);
+  ASSERT_TRUE(coordinator().OnReport(ada_, order->number, {}, "", now_).ok());
+  order = coordinator().EvaluationFor(ada_.worker);
+  ASSERT_TRUE(order.has_value() && order->is_final);
+  ASSERT_TRUE(coordinator().OnReport(ada_, order->number, {}, kHash, now_).ok());
+
+  EXPECT_EQ(coordinator().phase(), Phase::kFinished);
+  EXPECT_EQ(coordinator().epochs_done(), 2u);
+  EXPECT_EQ(coordinator().TrainingTime(now_ + absl::Hours(1)), absl::Seconds(2));
+  EXPECT_EQ(coordinator().OnRegister(std::nullopt, "", 1, now_).status().code(),
+            absl::StatusCode::kAborted);
+}
+
+TEST_F(CoordinatorTest, ServersMayExitOnceAllWorkersHaveLeftAndTheyKnowIt) {
+  RunSpec spec = Spec();
+  spec.evaluation.every_epochs = 0;
+  Train(spec);
+  WorkAllAs(ada_);
+  drained_ = true;
+  Sync();
+  ASSERT_TRUE(coordinator().OnReport(ada_, 1, {}, kHash, now_).ok());
+
+  ASSERT_TRUE(coordinator().OnLeave(ada_, "", now_).ok());
+  EXPECT_FALSE(coordinator().orders().may_exit);
+  ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
+  EXPECT_TRUE(coordinator().orders().may_exit);
+
+  EXPECT_FALSE(coordinator().ServersMayStop(now_));
+  SyncOne(0);
+  EXPECT_FALSE(coordinator().ServersMayStop(now_));
+  SyncOne(1);
+  EXPECT_TRUE(coordinator().ServersMayStop(now_));
+}
+
+TEST_F(CoordinatorTest, ServersStayIfTheRunSaysSo) {
+  RunSpec spec = Spec();
+  spec.evaluation.every_epochs = 0;
+  spec.run.after = RunControlSpec::After::kStay;
+  Train(spec);
+  WorkAllAs(ada_);
+  drained_ = true;
+  Sync();
+  ASSERT_TRUE(coordinator().OnReport(ada_, 1, {}, kHash, now_).ok());
+  ASSERT_TRUE(coordinator().OnLeave(ada_, "", now_).ok());
+  ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
+
+  EXPECT_FALSE(coordinator().orders().may_exit);
+}
+
+TEST_F(CoordinatorTest, HardsyncEndsWhenShardZeroHasAppliedEveryMiniBatch) {
+  Train(Spec(ConsistencySpec::Policy::kHardsync));
+  examples_ = 130;
+  Sync();
+  EXPECT_EQ(coordinator().epochs_done(), 1u);
+  EXPECT_EQ(coordinator().batches_done(), 5u);
+  EXPECT_TRUE(coordinator().EvaluationFor(ada_.worker).has_value());
+  EXPECT_EQ(coordinator().OnGetWork(ada_, {}, std::nullopt, now_).status().code(),
+            absl::StatusCode::kInvalidArgument);
+
+  examples_ = 200;
+  drained_ = true;
+  SyncOne(0);
+
+  EXPECT_EQ(coordinator().phase(), Phase::kDraining);
+  Sync();
+  EXPECT_EQ(coordinator().phase(), Phase::kEvaluating);
+  EXPECT_EQ(coordinator().epochs_done(), 2u);
+}
+
+TEST_F(CoordinatorTest, AnotherTakesOverTheWorkOfADeadWorker) {
+  Train(Spec());
+  ASSERT_EQ(Ask(ada_), WorkState::kUnit);
+  const WorkLedger::Unit of_ada = last_unit_;
+  const uint64_t changes = coordinator().changes();
+
+  Pass(absl::Seconds(6), {bob_});
+
+  EXPECT_GT(coordinator().changes(), changes);
+  ASSERT_EQ(Ask(bob_), WorkState::kUnit);
+  EXPECT_EQ(last_unit_.first, of_ada.first);
+  EXPECT_EQ(coordinator().orders().view.members.size(), 1u);
+  EXPECT_FALSE(coordinator().AskWork(ada_, std::nullopt).ok());
+}
+
+TEST_F(CoordinatorTest, ARestartedWorkerRejoinsWhileTraining) {
+  Train(Spec());
+  const View before = coordinator().orders().view;
+
+  const auto again = coordinator().OnRegister(ada_.worker, "host", 2, now_);
+  ASSERT_TRUE(again.ok());
+
+  EXPECT_EQ(Prepare(*again), PreparationState::kReady);
+  EXPECT_GT(coordinator().orders().view.number, before.number);
+  EXPECT_FALSE(coordinator().orders().view.Find(ada_.worker)->founding);
+  EXPECT_FALSE(coordinator().OnHeartbeat(ada_, {}, now_).ok());
+}
+
+TEST_F(CoordinatorTest, TheFinalEvaluationIsOrderedAgainIfItsWorkerDies) {
+  RunSpec spec = Spec();
+  spec.evaluation.every_epochs = 0;
+  Train(spec);
+  WorkAllAs(ada_);
+  drained_ = true;
+  Sync();
+  ASSERT_TRUE(coordinator().EvaluationFor(ada_.worker).has_value());
+
+  Pass(absl::Seconds(6), {bob_});
+
+  ASSERT_TRUE(coordinator().EvaluationFor(bob_.worker).has_value());
+  EXPECT_TRUE(coordinator().EvaluationFor(bob_.worker)->is_final);
+  ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
+  EXPECT_EQ(coordinator().phase(), Phase::kFailed);
+}
+
+TEST_F(CoordinatorTest, FailsNamingTheServersThatDidNotCome) {
+  Use(Spec());
+  SyncOne(0);
+
+  now_ += absl::Seconds(60);
+  SyncOne(0);
+  EXPECT_EQ(coordinator().phase(), Phase::kWaitingForServers);
+  now_ += absl::Milliseconds(1);
+  coordinator().Tick(now_);
+
+  EXPECT_EQ(coordinator().phase(), Phase::kFailed);
+  EXPECT_EQ(coordinator().failure(), "no server came for shards 1 within 1m");
+}
+
+TEST_F(CoordinatorTest, FailsNamingTheWorkersThatDidNotCome) {
+  Use(Spec());
+  Sync();
+  const Identity ada = Join();
+
+  Pass(absl::Seconds(60), {ada});
+  now_ += absl::Milliseconds(1);
+  coordinator().Tick(now_);
+
+  EXPECT_EQ(coordinator().failure(), "1 of 2 workers came within 1m; missing: workers 1");
+  EXPECT_EQ(coordinator().AskModel(ada).status().code(), absl::StatusCode::kAborted);
+}
+
+TEST_F(CoordinatorTest, WaitsForAWorkerToComeBackAndThenFails) {
+  Train(Spec());
+
+  Pass(absl::Seconds(50), {});
+  EXPECT_EQ(coordinator().phase(), Phase::kTraining);
+  const auto back = coordinator().OnRegister(WorkerId{0}, "host", 1, now_);
+  ASSERT_TRUE(back.ok());
+  Pass(absl::Seconds(60), {*back});
+  EXPECT_EQ(coordinator().phase(), Phase::kTraining);
+  Pass(absl::Seconds(70), {});
+
+  EXPECT_EQ(coordinator().phase(), Phase::kFailed);
+  EXPECT_EQ(coordinator().failure().find("all workers are gone"), 0u) << coordinator().failure();
+  EXPECT_TRUE(coordinator().orders().may_exit);
+}
+
+TEST_F(CoordinatorTest, DrainsWhenAllWorkersHaveLeftOfTheirOwn) {
+  Train(Spec());
+
+  ASSERT_TRUE(coordinator().OnLeave(ada_, "", now_).ok());
+  ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
+
+  EXPECT_EQ(coordinator().phase(), Phase::kDraining);
+}
+
+TEST_F(CoordinatorTest, FailsWhenAServerIsSilentForTooLong) {
+  Train(Spec());
+
+  for (int second = 0; second < 61; ++second) {
+    now_ += absl::Seconds(1);
+    SyncOne(0);
+    ASSERT_TRUE(coordinator().OnHeartbeat(ada_, {}, now_).ok());
+    coordinator().Tick(now_);
+  }
+
+  EXPECT_EQ(coordinator().failure(), "the server of shard 1 has not been heard for 1m");
+}
+
+TEST_F(CoordinatorTest, ARestartedServerEndsARunThatTrains) {
+  Train(Spec());
+  ServerReport report;
+  report.shard = ShardId{1};
+  report.instance = 99;
+  report.address = "b:2";
+  EXPECT_EQ(coordinator().OnServer(report, now_).code(), absl::StatusCode::kUnavailable)
+      << "the first one was heard just now";
+
+  now_ += absl::Seconds(6);
+  ASSERT_TRUE(coordinator().OnServer(report, now_).ok());
+
+  EXPECT_EQ(coordinator().failure(), "the server of shard 1 was restarted; its weights are lost");
+}
+
+TEST_F(CoordinatorTest, AServerRestartedWhileInitializingStartsInitializationOver) {
+  Use(Spec());
+  Sync();
+  const Identity ada = Join();
+  Join();
+  ASSERT_EQ(Prepare(ada), PreparationState::kGranted);
+  ASSERT_EQ(coordinator().orders().grant, 1u);
+
+  now_ += absl::Seconds(6);
+  instance_[1] = 99;
+  SyncOne(1);
+
+  EXPECT_FALSE(coordinator().OnFinishInitialization(ada, 1, now_).ok());
+  ASSERT_EQ(Prepare(ada), PreparationState::kGranted);
+  EXPECT_EQ(coordinator().orders().grant, 2u);
+}
+
+TEST_F(CoordinatorTest, OrdersChangeOnlyWithTheirNumber) {
+  Train(Spec());
+  const ServerOrders before = coordinator().orders();
+
+  Sync();
+  ASSERT_TRUE(coordinator().OnHeartbeat(ada_, {}, now_).ok());
+  coordinator().Tick(now_);
+  EXPECT_EQ(coordinator().orders(), before);
+
+  Join();
+  EXPECT_GT(coordinator().orders().number, before.number);
+}
+
+}  // namespace
+}  // namespace slipstream
