@@ -158,6 +158,13 @@ struct TestingSpec {
   friend bool operator==(const TestingSpec&, const TestingSpec&) = default;
 };
 
+struct SecuritySpec {
+  /// Traffic is not encrypted: without this, servers off loopback are refused.
+  bool accept_plaintext_risk = false;
+
+  friend bool operator==(const SecuritySpec&, const SecuritySpec&) = default;
+};
+
 struct RunSpec {
   /// Of the file's format; 1.
   uint32_t version = 1;
@@ -175,6 +182,7 @@ struct RunSpec {
   LogSpec log;
   RunControlSpec run;
   TestingSpec testing;
+  SecuritySpec security;
 
   friend bool operator==(const RunSpec&, const RunSpec&) = default;
 };
