@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy over the project's own sources, two at a time; prints what it finds.
+
+Usage, in the repository root:  tests/checks/clang_tidy.py [FILE.cc ...]      (default: all)
+
+A file whose own text, included headers, settings and clang-tidy are as in an earlier run that found
+nothing is not looked at again. The generated headers must have been built.
+"""
+import concurrent.futures
+import functools
+import hashlib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import tidy
+
+PARALLEL = 2
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") \
+    / "slipstream-clang-tidy"
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+
+
+def sources():
+    return [path.relative_to(ROOT).as_posix() for path in tidy.files(ROOT) if path.suffix == ".cc"]
+
+
+@functools.cache
+def compiler_flags():
+    defines = subprocess.run(["pkg-config", "--cflags-only-other", "spdlog"], check=True,
+                             capture_output=True, text=True).stdout.split()
+    return ["-std=c++20", "-Wno-unknown-warning-option", "-I.", "-Ibazel-bin", *defines]
+
+
+def command(path):
+    return ["clang-tidy", "--quiet", path, "--", *compiler_flags()]
+
+
+@functools.cache
+def environment_key():
+    version = subprocess.run(["clang-tidy", "--version"], check=True, capture_output=True).stdout
+    return version + pathlib.Path(".clang-tidy").read_bytes() + " ".join(compiler_flags()).encode()
+
+
+def own_files(path):
+    """The file and all of the project's headers it includes; for a generated one, its .proto."""
+    seen, waiting = set(), [path]
+    while waiting:
+        name = waiting.pop()
+        name = re.sub(r"\.(grpc\.)?pb\.h$", ".proto", name)
+        if name in seen or not pathlib.Path(name).is_file():
+            continue
+        seen.add(name)
+        waiting += INCLUDE.findall(pathlib.Path(name).read_text(encoding="utf-8"))
+    return sorted(seen)
+
+
+def cache_entry(path):
+    digest = hashlib.sha256(environment_key())
+    for name in own_files(path):
+        digest.update(name.encode() + b"\0" + pathlib.Path(name).read_bytes() + b"\0")
+    return CACHE / digest.hexdigest()
+
+
+def check(path):
+    """What clang-tidy finds in the file; empty if nothing, now or in an earlier run."""
+    entry = cache_entry(path)
+    if entry.exists():
+        return ""
+    done = subprocess.run(command(path), capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        entry.touch()
+        return ""
+    return done.stdout or done.stderr or f"clang-tidy ended with {done.returncode}"
+
+
+def main():
+    paths = sys.argv[1:] or sources()
+    failed = []
+    with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
+        try:
+            for path, found in zip(paths, pool.map(check, paths)):
+                if found:
+                    failed.append(path)
+                    print(f"{path}:\n{found}", flush=True)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            return 130
+    print(f"clang-tidy: {len(paths)} files, {len(failed)} with findings")
+    if failed:
+        print("again: tests/checks/clang_tidy.py " + " ".join(failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Runs the project's checks and tests one after another; tests/run.sh starts it.
+
+A step that fails does not keep the later ones from running. The last line is the count of what
+ran: every GoogleTest case of every configuration, and one for each other check.
+"""
+import argparse
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import bazel_results
+import tidy
+
+SHARED_DATA = ROOT.parent / "shared" / "data"
+
+# Under a sanitizer the core runs whole, being where races and memory would go wrong unseen; of the
+# shells only what is marked, for their tests take several times as long there.
+TESTS_TAGGED = 'attr(tags, "[\\[ ]({})[,\\]]", tests(//tests/...))'
+LIBRARIES = "kind(cc_library, //common/... + //server/... + //worker/...)"
+
+
+class Interrupted(Exception):
+    pass
+
+
+def run(command):
+    """Runs a command to its end, in the foreground; its exit status."""
+    process = subprocess.Popen(command, cwd=ROOT)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        # The terminal has told the child too; Bazel then ends what it started.
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        raise Interrupted from None
+
+
+def output_of(command):
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE,
+                          text=True).stdout.split()
+
+
+def run_check(command):
+    results = bazel_results.Results()
+    if run(command) == 0:
+        results.passed = 1
+    else:
+        results.failures.append((" ".join(command), ""))
+    return results
+
+
+def run_bazel(verb, config, targets):
+    command = ["bazel", verb] + ([f"--config={config}"] if config else [])
+    with tempfile.TemporaryDirectory() as directory:
+        events = pathlib.Path(directory) / "events.json"
+        events.touch()
+        arguments = ["--keep_going", "--noshow_progress", f"--build_event_json_file={events}"]
+        if verb == "test" and SHARED_DATA.is_dir():
+            arguments.append(f"--test_env=SLIPSTREAM_SHARED_DATA={SHARED_DATA}")
+        results = bazel_results.read_results(events, run([*command, *arguments, "--", *targets]))
+    if verb == "build":
+        results.passed = 0 if results.failures else 1
+    for i, (target, case) in enumerate(results.failures):
+        case_filter = f" --test_filter={case}" if case else ""
+        results.failures[i] = (f"{' '.join(command)}{case_filter} {target or ' '.join(targets)}", case)
+    return results
+
+
+def check_format():
+    files = [str(path.relative_to(ROOT)) for path in tidy.files(ROOT)
+             if path.suffix in tidy.CODE_SUFFIXES]
+    results = run_check(["clang-format", "--dry-run", "-Werror", *files])
+    results.failures = [("clang-format -i THE FILES NAMED ABOVE", "") for _ in results.failures]
+    return results
+
+
+def test_tagged(config, tags):
+    tests = output_of(["bazel", "query", "--noshow_progress", TESTS_TAGGED.format(tags)])
+    return run_bazel("test", config, tests) if tests else bazel_results.Results()
+
+
+def build_with_clang():
+    return run_bazel("build", "clang",
+                     output_of(["bazel", "query", "--noshow_progress", LIBRARIES]))
+
+
+STEPS = {
+    "format": check_format,
+    "tidy": lambda: run_check(["python3", "tests/tidy.py"]),
+    "tidy_test": lambda: run_check(["python3", "tests/tidy_test.py", "--quiet"]),
+    "test": lambda: run_bazel("test", "", ["//..."]),
+    "clang": build_with_clang,
+    "asan": lambda: test_tagged("asan", "core|asan"),
+    "tsan": lambda: test_tagged("tsan", "core"),
+    "clang_tidy": lambda: run_check(["python3", "tests/checks/clang_tidy.py"]),
+}
+
+
+def run_step(name):
+    """Runs one step; whatever keeps it from running is its failure."""
+    print(f"\n=== {name}", flush=True)
+    started = time.monotonic()
+    try:
+        results = STEPS[name]()
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(error)
+        results = bazel_results.Results(failures=[(f"tests/run.sh --only {name}", "")])
+    print(f"=== {name}: {results.passed} passed, {len(results.failures)} failed, "
+          f"{results.skipped} skipped, {time.monotonic() - started:.0f} s", flush=True)
+    return results
+
+
+def print_failures(failed):
+    print("\nFailed; the command that repeats each:")
+    for step, repeat, case in failed:
+        print(f"  {step}{': ' + case if case else ''}\n    {repeat}")
+    print()
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="tests/run.sh", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Installs what is missing (deploy/setup.sh --dev), then runs all checks and tests.",
+        epilog="Also: --no-setup   do not look for missing packages")
+    parser.add_argument("--only", metavar="STEP,...", help="run these of: " + ", ".join(STEPS))
+    chosen = parser.parse_args().only
+    steps = chosen.split(",") if chosen else list(STEPS)
+    unknown = [name for name in steps if name not in STEPS]
+    if unknown:
+        parser.error(f"unknown step {unknown[0]}; there are: {', '.join(STEPS)}")
+
+    total = bazel_results.Results()
+    failed = []
+    for name in steps:
+        results = run_step(name)
+        total.passed += results.passed
+        total.skipped += results.skipped
+        failed += [(name, repeat, case) for repeat, case in results.failures]
+    if failed:
+        print_failures(failed)
+    skipped = f", {total.skipped} skipped" if total.skipped else ""
+    print(f"{total.passed} passed, {len(failed)} failed{skipped}")
+    return 1 if failed else 0
+
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        sys.exit(main())
+    except (Interrupted, KeyboardInterrupt):
+        print("\nstopped", file=sys.stderr)
+        sys.exit(130)
