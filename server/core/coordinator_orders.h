@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/ids.h"
 #include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
 #include "common/protocol/shard_messages.h"
@@ -35,6 +36,10 @@ struct ServerOrders {
   /// Number 0 and empty until the first members are named.
   View view;
   std::optional<ModelOrders> model;
+
+  /// Of a synchronous run in kDraining: the version of shard 0 that holds the last mini-batch. Rounds
+  /// close in step on all shards, so each has drained once it has published that version.
+  Version drain_version{};
 
   /// The only grant whose Initialize may be taken, and from whom; 0 for none. A higher grant starts
   /// initialisation over.

@@ -235,6 +235,7 @@ void Coordinator::PublishOrders() {
   orders.grant = number;
   orders.initializer = grant.has_value() ? grant->holder : Identity{};
   orders.may_exit = may_exit;
+  if (rounds_done_) orders.drain_version = servers_.servers()[0]->report.version;
   if (!orders.model.has_value() && grant.has_value()) {
     const Initialization::Model& model = *initialization_.model();
     const uint64_t per_epoch = (model.data.examples + batch_size_ - 1) / batch_size_;

@@ -25,6 +25,7 @@ struct ServerReport {
   uint64_t orders_seen = 0;
   bool initialized = false;
   bool drained = false;
+  Version version{};
   uint64_t examples_applied = 0;
 };
 

@@ -1,0 +1,28 @@
+#ifndef SLIPSTREAM_SERVER_CORE_HISTOGRAM_H_
+#define SLIPSTREAM_SERVER_CORE_HISTOGRAM_H_
+
+#include <cmath>
+#include <cstdint>
+
+namespace slipstream {
+
+/// The smallest value that at least a share of `quantile` of the counted values do not exceed;
+/// histogram[value] counts them. 0 if nothing was counted.
+template <typename Counts>
+uint64_t Percentile(const Counts& histogram, double quantile) {
+  uint64_t total = 0;
+  for (uint64_t count : histogram) total += count;
+  const auto rank = static_cast<uint64_t>(std::ceil(quantile * static_cast<double>(total)));
+  uint64_t counted = 0;
+  uint64_t value = 0;
+  for (uint64_t count : histogram) {
+    counted += count;
+    if (counted >= rank && counted > 0) return value;
+    ++value;
+  }
+  return 0;
+}
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_HISTOGRAM_H_

@@ -1,0 +1,36 @@
+#include "server/service/chunked_answer.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "common/wire/chunk_wire.h"
+
+namespace slipstream {
+
+ChunkedAnswer::ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes)
+    : form_(form), answer_(std::move(answer)), chunk_values_(chunk_bytes / sizeof(float)) {}
+
+std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
+  if (is_finished_) return std::nullopt;
+  const bool is_first = sent_ == 0;
+  std::optional<WeightsHeader> header;
+  LentValues lent;
+  const uint64_t offset = sent_;
+  if (answer_.weights.has_value()) {
+    const ServedWeights& served = *answer_.weights;
+    if (is_first) header = served.header;
+    const std::span<const float> values = served.weights->values();
+    const size_t count = std::min<size_t>(chunk_values_, values.size() - sent_);
+    lent = {values.subspan(sent_, count), served.weights};
+    sent_ += count;
+    is_finished_ = sent_ == values.size();
+  } else {
+    is_finished_ = true;
+  }
+  if (form_ == Form::kWeights) return EncodeWeightsChunk(header, offset, std::move(lent));
+  return EncodeExchangeChunk(is_first ? answer_.push : std::nullopt, header, offset,
+                             std::move(lent));
+}
+
+}  // namespace slipstream

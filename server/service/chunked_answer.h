@@ -1,0 +1,40 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_CHUNKED_ANSWER_H_
+#define SLIPSTREAM_SERVER_SERVICE_CHUNKED_ANSWER_H_
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "server/service/shard_engine.h"
+
+namespace slipstream {
+
+/// Cuts one answer into messages whose payloads borrow the version's buffer.
+///
+/// Not thread-safe: one owner.
+class ChunkedAnswer {
+ public:
+  /// What the messages are: WeightsChunk of a pull, ExchangeReply of an exchange.
+  enum class Form { kWeights, kExchange };
+
+  /// `chunk_bytes`: payload of one message; a multiple of 4, not 0.
+  ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes);
+
+  /// Nothing after the last one.
+  std::optional<grpc::ByteBuffer> Next();
+
+  bool is_finished() const { return is_finished_; }
+
+ private:
+  Form form_;
+  Answer answer_;
+  size_t chunk_values_;
+  uint64_t sent_ = 0;
+  bool is_finished_ = false;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_CHUNKED_ANSWER_H_

@@ -1,0 +1,73 @@
+#include "server/service/exchange_call.h"
+
+#include <utility>
+
+#include "common/rpc/status_conversion.h"
+
+namespace slipstream {
+
+ExchangeCall::ExchangeCall(ShardEngine& engine, size_t default_chunk_bytes)
+    : engine_(engine),
+      default_chunk_bytes_(default_chunk_bytes),
+      receiver_(engine),
+      chunk_bytes_(default_chunk_bytes) {
+  StartRead(&read_);
+}
+
+void ExchangeCall::OnReadDone(bool ok) {
+  if (!ok) return Finish(grpc::Status::OK);  // The client has ended the stream, or is gone.
+  absl::StatusOr<PushReceiver::Outcome> outcome = receiver_.OnMessage(read_);
+  if (!outcome.ok()) return Finish(ToGrpc(outcome.status()));
+  Handle(*std::move(outcome));
+}
+
+void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
+  if (auto* complete = std::get_if<PushReceiver::Complete>(&outcome)) {
+    const uint32_t asked = complete->push.header().chunk_bytes;
+    chunk_bytes_ = asked > 0 ? asked : default_chunk_bytes_;
+    std::optional<Answer> answer = engine_.FinishPush(std::move(complete->push), this);
+    if (answer.has_value()) return OnAnswer(*std::move(answer));
+    // OnCancel may have come before the call was parked, and found nothing to cancel.
+    if (is_cancelled_) GiveUpIfCancelled();
+    return;
+  }
+  if (auto* refused = std::get_if<PushReceiver::Refused>(&outcome)) {
+    ends_after_answer_ = refused->ends_stream;
+    return OnAnswer({.push = std::move(refused->reply)});
+  }
+  StartRead(&read_);
+}
+
+void ExchangeCall::OnAnswer(Answer answer) {
+  answer_.emplace(ChunkedAnswer::Form::kExchange, std::move(answer), chunk_bytes_);
+  WriteNext();
+}
+
+void ExchangeCall::WriteNext() {
+  std::optional<grpc::ByteBuffer> next = answer_->Next();
+  if (next.has_value()) {
+    written_.Swap(&*next);
+    return StartWrite(&written_);
+  }
+  answer_.reset();
+  if (ends_after_answer_) {
+    return Finish({grpc::StatusCode::INVALID_ARGUMENT, "the stream of chunks was broken"});
+  }
+  StartRead(&read_);
+}
+
+void ExchangeCall::OnWriteDone(bool ok) {
+  if (!ok) return Finish({grpc::StatusCode::CANCELLED, "the worker is gone"});
+  WriteNext();
+}
+
+void ExchangeCall::OnCancel() {
+  is_cancelled_ = true;
+  GiveUpIfCancelled();
+}
+
+void ExchangeCall::GiveUpIfCancelled() {
+  if (engine_.Cancel(this)) Finish({grpc::StatusCode::CANCELLED, "the worker is gone"});
+}
+
+}  // namespace slipstream

@@ -1,0 +1,40 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_INITIALIZE_CALL_H_
+#define SLIPSTREAM_SERVER_SERVICE_INITIALIZE_CALL_H_
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "common/protocol/shard_messages.h"
+#include "common/wire/chunk_wire.h"
+#include "server/service/shard_engine.h"
+
+namespace slipstream {
+
+/// One Initialize: copies the initial weights into a buffer of its own and hands it over when it is
+/// complete, so that a client that dies half-way leaves nothing behind. Deletes itself when gRPC is
+/// done with it. The engine must outlive it, and `response` is gRPC's until then.
+class InitializeCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
+ public:
+  InitializeCall(ShardEngine& engine, grpc::ByteBuffer* response);
+
+  void OnReadDone(bool ok) override;
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status Take(const InitializeChunk& chunk);
+
+  ShardEngine& engine_;
+  grpc::ByteBuffer* const response_;
+  std::optional<InitializeHeader> header_;
+  std::shared_ptr<FloatBuffer> weights_;  // Handed over to the engine when complete.
+  uint64_t received_ = 0;
+  grpc::ByteBuffer read_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_INITIALIZE_CALL_H_

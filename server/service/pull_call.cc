@@ -1,0 +1,64 @@
+#include "server/service/pull_call.h"
+
+#include <utility>
+
+#include "common/rpc/status_conversion.h"
+#include "common/wire/shard_wire.h"
+#include "common/wire/values_codec.h"
+#include "proto/shard.pb.h"
+
+namespace slipstream {
+namespace {
+
+absl::StatusOr<PullRequest> DecodePull(const grpc::ByteBuffer& message) {
+  v1::PullRequest wire;
+  // Carries no values; any that came would be an unknown field.
+  if (const auto values = DecodeWithValues(message, wire); !values.ok()) return values.status();
+  return FromWire(wire);
+}
+
+}  // namespace
+
+PullCall::PullCall(ShardEngine& engine, size_t default_chunk_bytes, const grpc::ByteBuffer& request)
+    : engine_(engine), chunk_bytes_(default_chunk_bytes) {
+  Ask(request);
+}
+
+void PullCall::Ask(const grpc::ByteBuffer& message) {
+  const absl::StatusOr<PullRequest> request = DecodePull(message);
+  if (!request.ok()) return Finish(ToGrpc(request.status()));
+  if (request->chunk_bytes > 0) chunk_bytes_ = request->chunk_bytes;
+  absl::StatusOr<std::optional<Answer>> answer = engine_.Pull(*request, this);
+  if (!answer.ok()) return Finish(ToGrpc(answer.status()));
+  if (answer->has_value()) return OnAnswer(**std::move(answer));
+  // OnCancel may have come before the call was parked, and found nothing to cancel.
+  if (is_cancelled_) GiveUpIfCancelled();
+}
+
+void PullCall::OnAnswer(Answer answer) {
+  answer_.emplace(ChunkedAnswer::Form::kWeights, std::move(answer), chunk_bytes_);
+  WriteNext();
+}
+
+void PullCall::WriteNext() {
+  std::optional<grpc::ByteBuffer> next = answer_->Next();
+  if (!next.has_value()) return Finish(grpc::Status::OK);
+  message_.Swap(&*next);
+  StartWrite(&message_);
+}
+
+void PullCall::OnWriteDone(bool ok) {
+  if (!ok) return Finish({grpc::StatusCode::CANCELLED, "the reader is gone"});
+  WriteNext();
+}
+
+void PullCall::OnCancel() {
+  is_cancelled_ = true;
+  GiveUpIfCancelled();
+}
+
+void PullCall::GiveUpIfCancelled() {
+  if (engine_.Cancel(this)) Finish({grpc::StatusCode::CANCELLED, "the reader is gone"});
+}
+
+}  // namespace slipstream

@@ -1,0 +1,43 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_PULL_CALL_H_
+#define SLIPSTREAM_SERVER_SERVICE_PULL_CALL_H_
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <cstddef>
+#include <optional>
+
+#include "server/service/chunked_answer.h"
+#include "server/service/shard_engine.h"
+
+namespace slipstream {
+
+/// One Pull: waits for its version, then writes the weights chunk by chunk. Deletes itself when
+/// gRPC is done with it. The engine must outlive it.
+class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public WaitingCall {
+ public:
+  PullCall(ShardEngine& engine, size_t default_chunk_bytes, const grpc::ByteBuffer& request);
+
+  void OnAnswer(Answer answer) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override { delete this; }
+
+ private:
+  void Ask(const grpc::ByteBuffer& request);
+  void WriteNext();
+  void GiveUpIfCancelled();
+
+  ShardEngine& engine_;
+  size_t chunk_bytes_;
+  std::atomic<bool> is_cancelled_ = false;
+
+  // Written by whoever gives the answer, then by OnWriteDone: one after another.
+  std::optional<ChunkedAnswer> answer_;
+  grpc::ByteBuffer message_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_PULL_CALL_H_

@@ -1,0 +1,49 @@
+#include "server/service/push_call.h"
+
+#include <utility>
+
+#include "common/rpc/status_conversion.h"
+#include "common/wire/shard_wire.h"
+#include "common/wire/values_codec.h"
+
+namespace slipstream {
+
+PushCall::PushCall(ShardEngine& engine, grpc::ByteBuffer* response)
+    : engine_(engine), response_(response), receiver_(engine) {
+  StartRead(&read_);
+}
+
+void PushCall::OnReadDone(bool ok) {
+  if (!ok) {
+    return Finish({grpc::StatusCode::INVALID_ARGUMENT, "the stream ended within the push"});
+  }
+  absl::StatusOr<PushReceiver::Outcome> outcome = receiver_.OnMessage(read_);
+  if (!outcome.ok()) return Finish(ToGrpc(outcome.status()));
+  if (auto* refused = std::get_if<PushReceiver::Refused>(&*outcome)) {
+    return OnAnswer({.push = std::move(refused->reply)});
+  }
+  if (auto* complete = std::get_if<PushReceiver::Complete>(&*outcome)) {
+    std::optional<Answer> answer = engine_.FinishPush(std::move(complete->push), this);
+    if (answer.has_value()) return OnAnswer(*std::move(answer));
+    // OnCancel may have come before the call was parked, and found nothing to cancel.
+    if (is_cancelled_) GiveUpIfCancelled();
+    return;
+  }
+  StartRead(&read_);
+}
+
+void PushCall::OnAnswer(Answer answer) {
+  *response_ = EncodeWithValues(ToWire(*answer.push), {});
+  Finish(grpc::Status::OK);
+}
+
+void PushCall::OnCancel() {
+  is_cancelled_ = true;
+  GiveUpIfCancelled();
+}
+
+void PushCall::GiveUpIfCancelled() {
+  if (engine_.Cancel(this)) Finish({grpc::StatusCode::CANCELLED, "the worker is gone"});
+}
+
+}  // namespace slipstream

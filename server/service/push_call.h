@@ -1,0 +1,37 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_PUSH_CALL_H_
+#define SLIPSTREAM_SERVER_SERVICE_PUSH_CALL_H_
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+
+#include "server/service/push_receiver.h"
+#include "server/service/shard_engine.h"
+
+namespace slipstream {
+
+/// One Push: reads one push and answers what became of it. Deletes itself when gRPC is done with
+/// it. The engine must outlive it, and `response` is gRPC's until then.
+class PushCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, public WaitingCall {
+ public:
+  PushCall(ShardEngine& engine, grpc::ByteBuffer* response);
+
+  void OnReadDone(bool ok) override;
+  void OnAnswer(Answer answer) override;
+  void OnCancel() override;
+  void OnDone() override { delete this; }
+
+ private:
+  void GiveUpIfCancelled();
+
+  ShardEngine& engine_;
+  grpc::ByteBuffer* const response_;
+  std::atomic<bool> is_cancelled_ = false;
+  PushReceiver receiver_;
+  grpc::ByteBuffer read_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_PUSH_CALL_H_

@@ -1,0 +1,74 @@
+#include "server/service/push_receiver.h"
+
+#include <string>
+#include <utility>
+
+#include "common/wire/chunk_wire.h"
+
+namespace slipstream {
+
+PushReceiver::~PushReceiver() {
+  if (assembly_.has_value()) engine_.AbandonPush(assembly_->header());
+}
+
+absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBuffer& message) {
+  absl::StatusOr<PushChunk> chunk = DecodePushChunk(message);
+  if (!chunk.ok()) return chunk.status();
+  if (chunk->header.has_value()) {
+    if (assembly_.has_value() || discarding_.has_value()) {
+      return BrokenFraming("a push began before the one in front of it was complete");
+    }
+    Outcome begun = Begin(*chunk->header);
+    if (!std::holds_alternative<NeedMore>(begun)) return begun;
+  }
+  if (discarding_.has_value()) return Discard(chunk->values.count());
+  if (!assembly_.has_value()) return BrokenFraming("values came without a header");
+  return Take(chunk->offset, std::move(chunk->values));
+}
+
+PushReceiver::Outcome PushReceiver::Begin(const PushHeader& header) {
+  std::optional<PushReply> refusal = engine_.BeginPush(header);
+  if (!refusal.has_value()) {
+    assembly_.emplace(header);
+    return NeedMore{};
+  }
+  // How much follows is known only if the count can be believed.
+  if (refusal->outcome == PushOutcome::kShapeMismatch) {
+    return Refused{*std::move(refusal), true};
+  }
+  discarding_ = Discarding{header, *std::move(refusal), header.count};
+  return NeedMore{};
+}
+
+PushReceiver::Outcome PushReceiver::Take(uint64_t offset, ReceivedValues values) {
+  if (absl::Status added = assembly_->Add(offset, std::move(values)); !added.ok()) {
+    return BrokenFraming(std::string(added.message()));
+  }
+  if (!assembly_->is_complete()) return NeedMore{};
+  Complete complete{*std::move(assembly_)};
+  assembly_.reset();
+  return complete;
+}
+
+PushReceiver::Outcome PushReceiver::Discard(uint64_t values) {
+  if (values > discarding_->values_left) return BrokenFraming("more values than announced");
+  discarding_->values_left -= values;
+  if (discarding_->values_left > 0) return NeedMore{};
+  Refused refused{std::move(discarding_->reply), false};
+  discarding_.reset();
+  return refused;
+}
+
+PushReceiver::Outcome PushReceiver::BrokenFraming(std::string message) {
+  if (assembly_.has_value()) {
+    engine_.AbandonPush(assembly_->header());
+    assembly_.reset();
+  }
+  discarding_.reset();
+  PushReply reply;
+  reply.outcome = PushOutcome::kLengthMismatch;
+  reply.message = std::move(message);
+  return Refused{std::move(reply), true};
+}
+
+}  // namespace slipstream

@@ -1,0 +1,63 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_PUSH_RECEIVER_H_
+#define SLIPSTREAM_SERVER_SERVICE_PUSH_RECEIVER_H_
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <optional>
+#include <variant>
+
+#include "server/service/push_assembly.h"
+#include "server/service/shard_engine.h"
+
+namespace slipstream {
+
+/// Turns the messages of a push stream into complete pushes or refusals. A refused push's remaining
+/// chunks are read and thrown away, so that the stream stays usable; a stream that breaks the
+/// framing is answered once more and then has to end.
+///
+/// Not thread-safe: one owner, the call that reads the stream.
+class PushReceiver {
+ public:
+  explicit PushReceiver(ShardEngine& engine) : engine_(engine) {}
+
+  /// Gives back what an incomplete push had been admitted with.
+  ~PushReceiver();
+  PushReceiver(const PushReceiver&) = delete;
+  PushReceiver& operator=(const PushReceiver&) = delete;
+
+  struct NeedMore {};
+  struct Complete {
+    PushAssembly push;
+  };
+  struct Refused {
+    PushReply reply;
+
+    /// The stream cannot be followed any further.
+    bool ends_stream = false;
+  };
+  using Outcome = std::variant<NeedMore, Complete, Refused>;
+
+  /// What the message makes of the push. Fails if it is no PushChunk.
+  absl::StatusOr<Outcome> OnMessage(const grpc::ByteBuffer& message);
+
+ private:
+  /// Values of a refused push still to come, and the answer they end with.
+  struct Discarding {
+    PushHeader header;
+    PushReply reply;
+    uint64_t values_left = 0;
+  };
+
+  Outcome Begin(const PushHeader& header);
+  Outcome Take(uint64_t offset, ReceivedValues values);
+  Outcome Discard(uint64_t values);
+  Outcome BrokenFraming(std::string message);
+
+  ShardEngine& engine_;
+  std::optional<PushAssembly> assembly_;
+  std::optional<Discarding> discarding_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_PUSH_RECEIVER_H_

@@ -1,0 +1,328 @@
+#include "server/service/shard_engine.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "server/service/shard_report.h"
+
+namespace slipstream {
+namespace {
+
+ShardCore::Options CoreOptions(const RunSpec& run) {
+  return {.consistency = run.consistency,
+          .staleness_scaling = run.optimizer.staleness_scaling,
+          .learning_rate = run.optimizer.learning_rate,
+          .schedule = run.optimizer.schedule,
+          .batch_size = run.training.batch_size,
+          .epochs = run.training.epochs,
+          .push_bytes_max = run.wire.push_bytes_max};
+}
+
+absl::Status ToStatus(Refuse::Reason reason) {
+  switch (reason) {
+    case Refuse::Reason::kWrongRun:
+      return absl::FailedPreconditionError("WRONG_RUN: this shard serves another run");
+    case Refuse::Reason::kWrongShardMap:
+      return absl::FailedPreconditionError("WRONG_SHARD_MAP: the model was cut by another map");
+    case Refuse::Reason::kFenced:
+      return absl::FailedPreconditionError("FENCED: this incarnation is not a member any more");
+    case Refuse::Reason::kUnknownMember:
+      return absl::UnavailableError("RETRY_LATER: the view that has this member is on its way");
+    case Refuse::Reason::kTooManyParked:
+      break;
+  }
+  return absl::ResourceExhaustedError("RETRY_LATER: too many pulls wait already");
+}
+
+}  // namespace
+
+ShardEngine::ShardEngine(const Options& options, std::optional<PushLog> push_log)
+    : options_(options),
+      core_(CoreOptions(options.run)),
+      push_log_(std::move(push_log)),
+      thread_([this] { RunJobs(); }) {}
+
+ShardEngine::~ShardEngine() {
+  {
+    MutexLock lock(mutex_);
+    is_stopping_ = true;
+  }
+  work_came_.NotifyAll();
+  thread_.join();
+}
+
+// Orders.
+
+void ShardEngine::OnOrders(const ServerOrders& orders) {
+  std::vector<Delivery> deliveries;
+  {
+    MutexLock lock(mutex_);
+    if (orders.number <= orders_.number) return;
+    if (orders.phase != orders_.phase || orders.view.number != orders_.view.number) {
+      spdlog::info("orders phase={} view={} members={}", static_cast<int>(orders.phase),
+                   Value(orders.view.number), orders.view.members.size());
+    }
+    orders_ = orders;
+    TakeModel(orders);
+    deliveries = Absorb(core_.OnView(orders.view));
+    for (Delivery& delivery : Absorb(core_.OnPhase(orders.phase, orders.drain_version))) {
+      deliveries.push_back(std::move(delivery));
+    }
+  }
+  Deliver(std::move(deliveries));
+}
+
+void ShardEngine::TakeModel(const ServerOrders& orders) {
+  if (!orders.model.has_value() || core_.has_plan()) return;
+  const ParameterRange range = orders.model->shard_map.range(options_.shard);
+  core_.SetPlan({.run = orders.run,
+                 .shard_map = orders.model->shard_map.fingerprint(),
+                 .count = range.size(),
+                 .batches_total = orders.model->batches_total,
+                 .examples_per_epoch = orders.model->examples_per_epoch});
+  path_ = std::make_unique<UpdatePath>(options_.run.optimizer, range.size());
+}
+
+bool ShardEngine::Initialized() {
+  MutexLock lock(mutex_);
+  return orders_.grant != 0 && initialized_grant_ == orders_.grant;
+}
+
+bool ShardEngine::Drained() {
+  MutexLock lock(mutex_);
+  return core_.is_drained();
+}
+
+v1::ShardStatus ShardEngine::Report() {
+  MutexLock lock(mutex_);
+  v1::ShardStatus status = DescribeShard(core_);
+  status.set_shard(Value(options_.shard));
+  status.set_address(options_.address);
+  if (orders_.model.has_value()) {
+    const ParameterRange range = orders_.model->shard_map.range(options_.shard);
+    status.set_begin(range.begin);
+    status.set_end(range.end);
+  }
+  status.set_live_versions(path_ == nullptr ? 0 : static_cast<uint32_t>(path_->live_versions()));
+  return status;
+}
+
+// Initial weights.
+
+absl::Status ShardEngine::CheckInitializer(const InitializeHeader& header) const {
+  if (!core_.has_plan() || orders_.grant == 0) {
+    return absl::UnavailableError("no client has been granted initialisation yet");
+  }
+  if (header.shard_map != orders_.model->shard_map.fingerprint()) {
+    return absl::FailedPreconditionError("WRONG_SHARD_MAP: the model was cut by another map");
+  }
+  if (header.grant > orders_.grant) {
+    return absl::UnavailableError(
+        fmt::format("grant {} is on its way, {} is known", header.grant, orders_.grant));
+  }
+  if (header.grant < orders_.grant || header.identity != orders_.initializer) {
+    return absl::FailedPreconditionError(
+        fmt::format("initialisation is granted to worker {} under grant {}",
+                    Value(orders_.initializer.worker), orders_.grant));
+  }
+  const size_t count = orders_.model->shard_map.range(options_.shard).size();
+  if (header.count != count) {
+    return absl::InvalidArgumentError(fmt::format(
+        "SHAPE_MISMATCH: this shard holds {} values, {} are announced", count, header.count));
+  }
+  if (orders_.phase > Phase::kInitializing) {
+    return absl::FailedPreconditionError("the model has its initial weights");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<FloatBuffer>> ShardEngine::BeginInitialize(
+    const InitializeHeader& header) {
+  MutexLock lock(mutex_);
+  if (absl::Status status = CheckInitializer(header); !status.ok()) return status;
+  return path_->NewWeights();
+}
+
+absl::Status ShardEngine::FinishInitialize(const InitializeHeader& header, Weights weights) {
+  {
+    MutexLock lock(mutex_);
+    // Again: the grant may have gone to another client meanwhile.
+    if (absl::Status status = CheckInitializer(header); !status.ok()) return status;
+    initialized_grant_ = header.grant;
+    jobs_.push_back({.initial = std::move(weights)});
+  }
+  work_came_.NotifyAll();
+  return absl::OkStatus();
+}
+
+// Pulls and pushes.
+
+absl::StatusOr<std::optional<Answer>> ShardEngine::Pull(const PullRequest& request,
+                                                        WaitingCall* call) {
+  MutexLock lock(mutex_);
+  const PullDecision decision = core_.OnPull(request);
+  if (const auto* refusal = std::get_if<Refuse>(&decision)) return ToStatus(refusal->reason);
+  const Parked parked = {.call = call, .wants_weights = true};
+  if (const auto* serve = std::get_if<Serve>(&decision)) return AnswerNow(*serve, parked);
+  return AnswerNow(std::get<Park>(decision), parked);
+}
+
+std::optional<PushReply> ShardEngine::BeginPush(const PushHeader& header) {
+  MutexLock lock(mutex_);
+  return core_.OnPushHeader(header);
+}
+
+void ShardEngine::AbandonPush(const PushHeader& header) {
+  MutexLock lock(mutex_);
+  core_.ReleaseBytes(header.count * sizeof(float));
+}
+
+std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* call) {
+  const ShardCore::PushFacts facts = push.Facts();
+  std::vector<Delivery> deliveries;
+  std::optional<Answer> answer;
+  {
+    MutexLock lock(mutex_);
+    PushDecision decision = core_.OnPush(facts);
+    if (decision.retained.has_value()) {
+      held_.emplace(*decision.retained, push.TakePayload());
+    } else {
+      core_.ReleaseBytes(facts.header.count * sizeof(float));
+    }
+    if (decision.took_effect && push_log_.has_value()) {
+      records_.push_back({facts.header, decision.reply});
+      work_came_.NotifyAll();
+    }
+    deliveries = Absorb(std::move(decision.effects));
+    if (decision.answer.has_value()) {
+      answer = AnswerNow(
+          *decision.answer,
+          {.call = call, .push = std::move(decision.reply), .wants_weights = facts.header.pull});
+    } else {
+      answer = Answer{.push = std::move(decision.reply)};
+    }
+  }
+  Deliver(std::move(deliveries));
+  return answer;
+}
+
+std::optional<Answer> ShardEngine::AnswerNow(const std::variant<Serve, Park>& outcome,
+                                             Parked parked) {
+  if (const auto* park = std::get_if<Park>(&outcome)) {
+    parked.call->ticket_ = park->ticket;
+    parked_.emplace(park->ticket, std::move(parked));
+    return std::nullopt;
+  }
+  const auto& serve = std::get<Serve>(outcome);
+  Answer answer = {.push = std::move(parked.push)};
+  if (parked.wants_weights) answer.weights = Served(serve.version, serve.work);
+  return answer;
+}
+
+ServedWeights ShardEngine::Served(Version version, std::optional<RoundWork> work) {
+  PS_CHECK(published_ != nullptr && version == core_.published());
+  return {.header = {.version = version, .count = published_->values().size(), .work = work},
+          .weights = published_};
+}
+
+bool ShardEngine::Cancel(WaitingCall* call) {
+  MutexLock lock(mutex_);
+  if (!call->ticket_.has_value()) return false;
+  core_.OnCancelled(*call->ticket_);
+  parked_.erase(*call->ticket_);
+  call->ticket_.reset();
+  return true;
+}
+
+// The engine's thread.
+
+std::vector<ShardEngine::Delivery> ShardEngine::Absorb(Effects effects) {
+  UpdateJob work;
+  for (const Fold& fold : effects.folds) {
+    const auto held = held_.find(fold.push);
+    PS_CHECK(held != held_.end());
+    work.folds.push_back({fold, std::move(held->second)});
+    held_.erase(held);
+  }
+  work.update = effects.update;
+  if (!work.folds.empty() || work.update.has_value()) {
+    jobs_.push_back({.work = std::move(work)});
+    work_came_.NotifyAll();
+  }
+  std::vector<Delivery> deliveries;
+  for (Release& release : effects.released) {
+    const auto found = parked_.find(release.ticket);
+    PS_CHECK(found != parked_.end());
+    Parked parked = std::move(found->second);
+    parked_.erase(found);
+    parked.call->ticket_.reset();
+    Answer answer = {.push = std::move(parked.push)};
+    if (parked.wants_weights) answer.weights = Served(release.version, release.work);
+    deliveries.emplace_back(parked.call, std::move(answer));
+  }
+  return deliveries;
+}
+
+void ShardEngine::RunJobs() {
+  while (true) {
+    std::optional<Job> job;
+    std::vector<PushRecord> records;
+    {
+      MutexLock lock(mutex_);
+      while (jobs_.empty() && records_.empty() && !is_stopping_) work_came_.Wait(mutex_);
+      if (jobs_.empty() && records_.empty()) return;
+      records.swap(records_);
+      if (!jobs_.empty()) {
+        job = std::move(jobs_.front());
+        jobs_.pop_front();
+      }
+    }
+    if (job.has_value()) RunJob(*std::move(job));
+    if (!records.empty()) WriteLog(std::move(records));
+  }
+}
+
+void ShardEngine::RunJob(Job job) {
+  std::optional<Weights> made;
+  if (job.initial.has_value()) {
+    path_->SetInitialWeights(*job.initial);
+    made = std::move(job.initial);
+  } else {
+    made = path_->Run(job.work);
+  }
+  uint64_t bytes = 0;
+  for (const FoldStep& step : job.work.folds) bytes += step.payload.bytes;
+  std::vector<Delivery> deliveries;
+  {
+    MutexLock lock(mutex_);
+    core_.ReleaseBytes(bytes);
+    if (made.has_value()) {
+      published_ = *std::move(made);
+      if (job.work.update.has_value()) {
+        deliveries = Absorb(core_.OnPublished(job.work.update->to));
+      } else if (!core_.is_initialized()) {
+        deliveries = Absorb(core_.OnInitialized());
+      }
+    }
+  }
+  Deliver(std::move(deliveries));
+}
+
+void ShardEngine::WriteLog(std::vector<PushRecord> records) {
+  absl::Status status;
+  for (const PushRecord& record : records) {
+    if (status.ok()) status = push_log_->Append(record);
+  }
+  if (status.ok()) status = push_log_->Flush();
+  // Training goes on without the log; status and the missing lines show it.
+  if (!status.ok()) spdlog::error("{}", std::string(status.message()));
+}
+
+void ShardEngine::Deliver(std::vector<Delivery> deliveries) {
+  for (auto& [call, answer] : deliveries) call->OnAnswer(std::move(answer));
+}
+
+}  // namespace slipstream

@@ -1,0 +1,154 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_SHARD_ENGINE_H_
+#define SLIPSTREAM_SERVER_SERVICE_SHARD_ENGINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/ids.h"
+#include "common/base/mutex.h"
+#include "common/protocol/shard_messages.h"
+#include "common/run/run_spec.h"
+#include "proto/status.pb.h"
+#include "server/core/shard_core.h"
+#include "server/service/push_assembly.h"
+#include "server/service/server_orders.h"
+#include "server/service/update_path.h"
+#include "server/storage/buffer_pool.h"
+#include "server/storage/push_log.h"
+
+namespace slipstream {
+
+/// The weights of one version, as an answer carries them.
+struct ServedWeights {
+  WeightsHeader header;
+  Weights weights;  // Shared with the shard and with other answers, see buffer_pool.h.
+};
+
+/// What a call is answered with.
+struct Answer {
+  std::optional<PushReply> push;
+  std::optional<ServedWeights> weights;
+};
+
+/// A call whose answer may come later, from the engine's thread.
+class WaitingCall {
+ public:
+  virtual ~WaitingCall() = default;
+
+  /// Called at most once after the engine said that the call waits, with no lock held, and never
+  /// after Cancel returned true.
+  virtual void OnAnswer(Answer answer) = 0;
+
+ private:
+  friend class ShardEngine;
+  std::optional<Ticket> ticket_;  // Guarded by the engine's mutex; set while the call waits.
+};
+
+/// Runs one shard: asks the core under a lock, lets its own thread run the kernels that the core
+/// orders, and answers the calls that waited for the result. Knows nothing of gRPC's calls.
+///
+/// Thread-safe: guarded by its own mutex, which is held for decisions only; files are written and
+/// kernels run by the engine's thread without it. Must outlive the calls it answers.
+class ShardEngine {
+ public:
+  struct Options {
+    ShardId shard{};
+
+    /// As other processes reach it; for status.
+    std::string address;
+    RunSpec run;
+  };
+
+  /// `push_log`, if any, gets one line per push that took effect.
+  ShardEngine(const Options& options, std::optional<PushLog> push_log);
+
+  /// Finishes what is queued; waiting calls are left to their cancellation.
+  ~ShardEngine();
+  ShardEngine(const ShardEngine&) = delete;
+  ShardEngine& operator=(const ShardEngine&) = delete;
+
+  void OnOrders(const ServerOrders& orders);
+  v1::ShardStatus Report();
+  bool Initialized();
+  bool Drained();
+
+  /// A buffer for the initial weights, or why they are not taken from this client.
+  absl::StatusOr<std::shared_ptr<FloatBuffer>> BeginInitialize(const InitializeHeader& header);
+  absl::Status FinishInitialize(const InitializeHeader& header, Weights weights);
+
+  /// The answer, or nothing: then `call` gets it later. Fails with the refusal.
+  absl::StatusOr<std::optional<Answer>> Pull(const PullRequest& request, WaitingCall* call);
+
+  /// Whether the payload behind this header is wanted: a refusal, or nothing, and then exactly one
+  /// of FinishPush and AbandonPush has to follow.
+  std::optional<PushReply> BeginPush(const PushHeader& header);
+  std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call);
+  void AbandonPush(const PushHeader& header);
+
+  /// True if the call was waiting; it waits no more and gets no answer.
+  bool Cancel(WaitingCall* call);
+
+ private:
+  struct Parked {
+    WaitingCall* call = nullptr;
+    std::optional<PushReply> push;
+    bool wants_weights = false;
+  };
+  struct Job {
+    std::optional<Weights> initial;
+    UpdateJob work;
+  };
+  using Delivery = std::pair<WaitingCall*, Answer>;
+
+  /// Queues what the effects order; returns the answers to be given once the lock is released.
+  std::vector<Delivery> Absorb(Effects effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<Answer> AnswerNow(const std::variant<Serve, Park>& outcome, Parked parked)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ServedWeights Served(Version version, std::optional<RoundWork> work)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckInitializer(const InitializeHeader& header) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeModel(const ServerOrders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  void RunJobs();
+  void RunJob(Job job);
+  void WriteLog(std::vector<PushRecord> records);
+  static void Deliver(std::vector<Delivery> deliveries);
+
+  // Constant after construction.
+  const Options options_;
+
+  Mutex mutex_;
+  CondVar work_came_;
+  ShardCore core_ ABSL_GUARDED_BY(mutex_);
+  ServerOrders orders_ ABSL_GUARDED_BY(mutex_);
+  uint64_t initialized_grant_ ABSL_GUARDED_BY(mutex_) = 0;
+  Weights published_ ABSL_GUARDED_BY(mutex_);
+  std::map<PushId, PushPayload> held_ ABSL_GUARDED_BY(mutex_);
+  std::map<Ticket, Parked> parked_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PushRecord> records_ ABSL_GUARDED_BY(mutex_);
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+
+  // Set once under the lock when the model is known; its numbers belong to the engine's thread.
+  std::unique_ptr<UpdatePath> path_;
+
+  // Owned by the engine's thread.
+  std::optional<PushLog> push_log_;
+
+  std::thread thread_;  // Last: it uses everything above.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_SHARD_ENGINE_H_

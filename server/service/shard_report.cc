@@ -1,0 +1,68 @@
+#include "server/service/shard_report.h"
+
+#include <string>
+
+#include "server/core/histogram.h"
+
+namespace slipstream {
+namespace {
+
+void DescribeWorkers(const ShardCore& core, v1::ShardStatus& status) {
+  for (const auto& [worker, lag] : core.lag().workers()) {
+    v1::ShardWorkerStatus& line = *status.add_workers();
+    line.set_worker(Value(worker));
+    line.set_pushes(lag.pushes);
+    line.set_last_staleness(lag.last);
+    line.set_mean_staleness(static_cast<double>(lag.sum) / static_cast<double>(lag.pushes));
+    if (const Member* member = core.view().Find(worker)) {
+      line.set_incarnation(Value(member->incarnation));
+      line.set_last_sequence(Value(core.sequences().Expected(worker)) - 1);
+    }
+  }
+}
+
+void DescribeRound(const ShardCore& core, v1::ShardStatus& status) {
+  status.set_round_contributions(core.round().contributions());
+  status.set_round_size(core.round_size());
+  for (WorkerId worker : core.Awaited()) status.add_waiting_for(Value(worker));
+}
+
+}  // namespace
+
+v1::StalenessStatus DescribeStaleness(const LagTracker& lag) {
+  v1::StalenessStatus status;
+  status.set_count(lag.gradients());
+  status.set_mean(lag.mean());
+  status.set_window_mean(lag.window_mean());
+  status.set_p50(Percentile(lag.histogram(), 0.50));
+  status.set_p99(Percentile(lag.histogram(), 0.99));
+  status.set_max(lag.max());
+  for (uint64_t count : lag.histogram()) status.add_histogram(count);
+  return status;
+}
+
+v1::ShardStatus DescribeShard(const ShardCore& core) {
+  v1::ShardStatus status;
+  status.set_version(Value(core.published()));
+  status.set_view(Value(core.view().number));
+  status.set_learning_rate(core.current_learning_rate());
+  status.set_examples_applied(core.examples_applied());
+  *status.mutable_staleness() = DescribeStaleness(core.lag());
+  for (const LagTracker::VectorClock& clock : core.lag().vector_clocks()) {
+    v1::VectorClock& line = *status.add_vector_clocks();
+    line.set_version(Value(clock.version));
+    for (Version base : clock.bases) line.add_base_versions(Value(base));
+    line.set_mean_staleness(clock.mean_staleness);
+  }
+  for (const auto& [outcome, count] : core.outcomes()) {
+    (*status.mutable_outcomes())[std::string(Name(outcome))] = count;
+  }
+  status.set_bytes_queued(core.bytes_queued());
+  status.set_bytes_queued_max(core.bytes_queued_max());
+  status.set_parked_pulls(static_cast<uint32_t>(core.parked()));
+  DescribeRound(core, status);
+  DescribeWorkers(core, status);
+  return status;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,43 @@
+#include "server/service/shard_service.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/service/exchange_call.h"
+#include "server/service/initialize_call.h"
+#include "server/service/pull_call.h"
+#include "server/service/push_call.h"
+
+namespace slipstream {
+
+ShardService::ShardService(const Options& options, std::optional<PushLog> push_log)
+    : chunk_bytes_(options.run.wire.chunk_bytes), engine_(options, std::move(push_log)) {}
+
+grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Initialize(grpc::CallbackServerContext*,
+                                                                    grpc::ByteBuffer* response) {
+  return new InitializeCall(engine_, response);
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ShardService::Pull(grpc::CallbackServerContext*,
+                                                               const grpc::ByteBuffer* request) {
+  return new PullCall(engine_, chunk_bytes_, *request);
+}
+
+grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Push(grpc::CallbackServerContext*,
+                                                              grpc::ByteBuffer* response) {
+  return new PushCall(engine_, response);
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ShardService::Exchange(
+    grpc::CallbackServerContext*) {
+  return new ExchangeCall(engine_, chunk_bytes_);
+}
+
+v1::ShardStatus ShardService::ShardReport() {
+  v1::ShardStatus status = engine_.Report();
+  MutexLock lock(rate_mutex_);
+  status.set_updates_per_second(updates_.Add(absl::Now(), status.version()));
+  return status;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,56 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_SHARD_SERVICE_H_
+#define SLIPSTREAM_SERVER_SERVICE_SHARD_SERVICE_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <cstddef>
+#include <optional>
+
+#include "common/base/mutex.h"
+#include "proto/shard.grpc.pb.h"
+#include "server/service/rate_window.h"
+#include "server/service/server_orders.h"
+#include "server/service/shard_engine.h"
+#include "server/storage/push_log.h"
+
+namespace slipstream {
+
+/// The data plane of one shard over gRPC. All four methods speak raw buffers through the callback
+/// API: no thread belongs to a call, and payloads are never copied into messages.
+///
+/// Thread-safe: guarded by its engine's mutex. Must outlive the gRPC server that it is registered
+/// with; the server's shutdown ends the calls.
+class ShardService final
+    : public v1::Shard::WithRawCallbackMethod_Initialize<
+          v1::Shard::WithRawCallbackMethod_Pull<v1::Shard::WithRawCallbackMethod_Push<
+              v1::Shard::WithRawCallbackMethod_Exchange<v1::Shard::Service>>>>,
+      public OrdersSink {
+ public:
+  using Options = ShardEngine::Options;
+
+  explicit ShardService(const Options& options, std::optional<PushLog> push_log = std::nullopt);
+
+  grpc::ServerReadReactor<grpc::ByteBuffer>* Initialize(grpc::CallbackServerContext* context,
+                                                        grpc::ByteBuffer* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Pull(grpc::CallbackServerContext* context,
+                                                   const grpc::ByteBuffer* request) override;
+  grpc::ServerReadReactor<grpc::ByteBuffer>* Push(grpc::CallbackServerContext* context,
+                                                  grpc::ByteBuffer* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
+      grpc::CallbackServerContext* context) override;
+
+  void OnOrders(const ServerOrders& orders) override { engine_.OnOrders(orders); }
+  v1::ShardStatus ShardReport() override;
+  bool Initialized() override { return engine_.Initialized(); }
+  bool Drained() override { return engine_.Drained(); }
+
+ private:
+  const size_t chunk_bytes_;
+  ShardEngine engine_;
+  Mutex rate_mutex_;
+  RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_SHARD_SERVICE_H_

@@ -1,0 +1,51 @@
+#ifndef SLIPSTREAM_SERVER_STORAGE_PUSH_LOG_H_
+#define SLIPSTREAM_SERVER_STORAGE_PUSH_LOG_H_
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/protocol/shard_messages.h"
+
+namespace slipstream {
+
+/// One push that took effect on a shard, as the shard decided about it.
+struct PushRecord {
+  PushHeader header;
+  PushReply reply;
+};
+
+/// A text file with one line per push that took effect, in the order of decisions, from which
+/// another program can recompute every staleness, vector clock and histogram. Excuses have 0
+/// examples; `version` is the version the push is part of, of a dropped one the shard's current.
+///
+/// Not thread-safe: one owner, which serialises calls.
+class PushLog {
+ public:
+  /// Makes (or empties) the file. Fails naming the path and the cause.
+  static absl::StatusOr<PushLog> Create(const std::string& path);
+
+  /// Fails naming the path and the cause, e.g. of a full disk.
+  absl::Status Append(const PushRecord& record);
+
+  /// Hands what was appended to the operating system.
+  absl::Status Flush();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  PushLog(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+  absl::Status Failure(const char* verb) const;
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_STORAGE_PUSH_LOG_H_
