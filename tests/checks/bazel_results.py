@@ -57,8 +57,7 @@ def read_results(events_path, exit_code):
     """The results of the Bazel command that wrote `events_path` and ended with `exit_code`."""
     results = Results()
     attempts = {}  # Only the last attempt of a test counts.
-    text = pathlib.Path(events_path).read_text(encoding="utf-8") if exit_code is not None else ""
-    for line in text.splitlines():
+    for line in pathlib.Path(events_path).read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         if "testResult" in event:
             attempts[event["id"]["testResult"]["label"]] = event["testResult"]

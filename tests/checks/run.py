@@ -95,6 +95,7 @@ STEPS = {
     "format": check_format,
     "tidy": lambda: run_check(["python3", "tests/tidy.py"]),
     "tidy_test": lambda: run_check(["python3", "tests/tidy_test.py", "--quiet"]),
+    "results_test": lambda: run_check(["python3", "tests/checks/bazel_results_test.py", "--quiet"]),
     "test": lambda: run_bazel("test", "", ["//..."]),
     "clang": build_with_clang,
     "asan": lambda: test_tagged("asan", "core|asan"),

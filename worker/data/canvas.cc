@@ -34,7 +34,7 @@ void Canvas::DrawLine(GlyphPoint from, GlyphPoint to, float radius, float ink) {
       const GlyphPoint gap = offset - along * line;
       const float distance = std::sqrt(gap.x * gap.x + gap.y * gap.y);
       const float covered = std::clamp(reach - distance, 0.0f, 1.0f);
-      float& pixel_ink = pixels_[static_cast<size_t>(row * kSide + column)];
+      float& pixel_ink = pixels_[static_cast<size_t>(row) * kSide + static_cast<size_t>(column)];
       pixel_ink = std::max(pixel_ink, covered * ink);
     }
   }

@@ -11,7 +11,7 @@ namespace slipstream {
 namespace {
 
 constexpr ExampleShape kShape = {.channels = 3, .height = 32, .width = 32};
-constexpr size_t kPixelBytes = 3 * 32 * 32;
+constexpr size_t kPixelBytes = size_t{3} * 32 * 32;
 constexpr size_t kRecordBytes = 1 + kPixelBytes;
 constexpr int kTrainFiles = 5;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <span>
 
@@ -127,7 +128,7 @@ void Expose(const Canvas& canvas, RandomStream& random, std::span<uint8_t> pixel
     const uint32_t word = random.NextWord();
     const float unit = static_cast<float>((word & 0xffff) + (word >> 16)) * 0x1p-16f - 1;
     const float grey = paper + (1 - paper) * canvas.pixels()[i] + noise * unit;
-    pixels[i] = static_cast<uint8_t>(std::clamp(grey, 0.0f, 1.0f) * 255 + 0.5f);
+    pixels[i] = static_cast<uint8_t>(std::lround(std::clamp(grey, 0.0f, 1.0f) * 255));
   }
 }
 
