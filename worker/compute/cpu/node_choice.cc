@@ -7,6 +7,8 @@
 #include "common/base/check.h"
 #include "worker/compute/cpu/dense_node.h"
 #include "worker/compute/cpu/image_block.h"
+#include "worker/compute/cpu/innermost_kernels.h"
+#include "worker/compute/cpu/innermost_section.h"
 #include "worker/compute/cpu/layer_shapes.h"
 #include "worker/compute/cpu/onednn_section.h"
 #include "worker/compute/cpu/plain_nodes.h"
@@ -122,9 +124,19 @@ class Chooser {
   }
 
   void AddSection(const std::vector<ImageBlock>& blocks) {
+    const size_t layers = LayersOf(blocks);
+    if (kernels_ == CpuKernels::kFastest) {
+      const auto available = AvailableInnermostKernels();
+      if (!available.empty()) {
+        auto section = InnermostSection::TryMake(blocks, *available.front(), options_.trains);
+        if (section != nullptr) {
+          Add(std::move(section), layers);
+          return;
+        }
+      }
+    }
     const bool wants_input_gradient = !nodes_.empty();
-    Add(std::make_unique<OneDnnSection>(blocks, options_.trains, wants_input_gradient),
-        LayersOf(blocks));
+    Add(std::make_unique<OneDnnSection>(blocks, options_.trains, wants_input_gradient), layers);
   }
 
   void AddActivation(Activation activation) {
