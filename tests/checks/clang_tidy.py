@@ -12,6 +12,7 @@ import hashlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -22,6 +23,7 @@ import tidy
 PARALLEL = 2
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") \
     / "slipstream-clang-tidy"
+running = set()  # The clang-tidy processes.
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
@@ -71,26 +73,32 @@ def check(path):
     entry = cache_entry(path)
     if entry.exists():
         return ""
-    done = subprocess.run(command(path), capture_output=True, text=True, check=False)
-    if done.returncode == 0:
+    process = subprocess.Popen(command(path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running.add(process)
+    output, errors = process.communicate()
+    running.discard(process)
+    if process.returncode == 0:
         CACHE.mkdir(parents=True, exist_ok=True)
         entry.touch()
         return ""
-    return done.stdout or done.stderr or f"clang-tidy ended with {done.returncode}"
+    return output or errors or f"clang-tidy ended with {process.returncode}"
+
+
+def stop(*_):
+    for process in list(running):
+        process.kill()
+    os._exit(130)  # Without waiting for the threads that wait for those.
 
 
 def main():
     paths = sys.argv[1:] or sources()
     failed = []
+    signal.signal(signal.SIGINT, stop)
     with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
-        try:
-            for path, found in zip(paths, pool.map(check, paths)):
-                if found:
-                    failed.append(path)
-                    print(f"{path}:\n{found}", flush=True)
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            return 130
+        for path, found in zip(paths, pool.map(check, paths)):
+            if found:
+                failed.append(path)
+                print(f"{path}:\n{found}", flush=True)
     print(f"clang-tidy: {len(paths)} files, {len(failed)} with findings")
     if failed:
         print("again: tests/checks/clang_tidy.py " + " ".join(failed))

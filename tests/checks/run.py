@@ -26,8 +26,8 @@ TESTS_TAGGED = 'attr(tags, "[\\[ ]({})[,\\]]", tests(//tests/...))'
 LIBRARIES = "kind(cc_library, //common/... + //server/... + //worker/...)"
 
 
-class Interrupted(Exception):
-    pass
+class Terminated(KeyboardInterrupt):
+    """A signal to this process alone, unlike Ctrl-C, which the terminal sends to its children too."""
 
 
 def run(command):
@@ -35,11 +35,11 @@ def run(command):
     process = subprocess.Popen(command, cwd=ROOT)
     try:
         return process.wait()
-    except KeyboardInterrupt:
-        # The terminal has told the child too; Bazel then ends what it started.
-        process.send_signal(signal.SIGINT)
-        process.wait()
-        raise Interrupted from None
+    except KeyboardInterrupt as interrupt:
+        if isinstance(interrupt, Terminated):
+            process.send_signal(signal.SIGINT)
+        process.wait()  # Bazel first ends what it started.
+        raise
 
 
 def output_of(command):
@@ -152,7 +152,7 @@ def main():
 
 
 def stop(*_):
-    raise KeyboardInterrupt
+    raise Terminated
 
 
 if __name__ == "__main__":
@@ -160,6 +160,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, stop)
     try:
         sys.exit(main())
-    except (Interrupted, KeyboardInterrupt):
+    except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         sys.exit(130)
