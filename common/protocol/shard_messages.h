@@ -130,6 +130,8 @@ struct PushReply {
 struct PullRequest {
   /// Absent for readers that never push.
   std::optional<Identity> identity;
+
+  /// 0, of such readers only: however the model was cut.
   uint64_t shard_map = 0;
 
   /// The answer waits until the shard has published this version.

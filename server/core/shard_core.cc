@@ -95,7 +95,9 @@ bool ShardCore::is_drained() const {
 // Pulls.
 
 std::optional<Refuse> ShardCore::RefusePull(const PullRequest& request) const {
-  if (plan_.has_value() && request.shard_map != plan_->shard_map) {
+  // A reader that takes one shard for itself need not know how the model was cut.
+  const bool takes_any_map = request.shard_map == 0 && !request.identity.has_value();
+  if (plan_.has_value() && request.shard_map != plan_->shard_map && !takes_any_map) {
     return Refuse{Refuse::Reason::kWrongShardMap};
   }
   if (request.identity.has_value()) {
