@@ -28,6 +28,23 @@ void Multiply(size_t rows, size_t columns, size_t inner, const Matrix& left, con
   PS_CHECK(status == dnnl_success);  // It fails on bad sizes only.
 }
 
+// Adds `bias` to each row, and then turns negative values off if `relu`.
+void AddToRows(std::span<float> rows, std::span<const float> bias, bool relu) {
+  for (float* row = rows.data(); row != rows.data() + rows.size(); row += bias.size()) {
+    if (relu) {
+      for (size_t i = 0; i < bias.size(); ++i) row[i] = std::max(row[i] + bias[i], 0.0f);
+    } else {
+      for (size_t i = 0; i < bias.size(); ++i) row[i] += bias[i];
+    }
+  }
+}
+
+void AddRows(std::span<const float> rows, std::span<float> sum) {
+  for (const float* row = rows.data(); row != rows.data() + rows.size(); row += sum.size()) {
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += row[i];
+  }
+}
+
 }  // namespace
 
 void DenseNode::Forward(const Pass& pass, const float* input, float* output) {
@@ -36,10 +53,7 @@ void DenseNode::Forward(const Pass& pass, const float* input, float* output) {
   Multiply(pass.count, shape_.units, shape_.inputs, {input, shape_.inputs},
            {weight, shape_.inputs, true}, output);
   const std::span<float> outputs(output, size_t{pass.count} * shape_.units);
-  for (float* row = output; row != output + outputs.size(); row += shape_.units) {
-    for (uint32_t unit = 0; unit < shape_.units; ++unit) row[unit] += bias[unit];
-  }
-  if (activation_ == Activation::kRelu) plain::Relu(outputs, outputs);
+  AddToRows(outputs, {bias, shape_.units}, activation_ == Activation::kRelu);
   if (activation_ == Activation::kTanh) plain::Tanh(outputs, outputs);
 }
 
@@ -52,10 +66,7 @@ void DenseNode::Backward(const Pass& pass, const float* input, const float* outp
 
   float* bias_gradient = pass.gradients + parameters_.bias;
   std::fill_n(bias_gradient, shape_.units, 0.0f);
-  for (const float* row = output_gradient; row != gradient.data() + gradient.size();
-       row += shape_.units) {
-    for (uint32_t unit = 0; unit < shape_.units; ++unit) bias_gradient[unit] += row[unit];
-  }
+  AddRows(gradient, {bias_gradient, shape_.units});
   Multiply(shape_.units, shape_.inputs, pass.count, {output_gradient, shape_.units, true},
            {input, shape_.inputs}, pass.gradients + parameters_.weight);
   pass.GradientReady(parameters_.range());

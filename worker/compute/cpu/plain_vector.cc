@@ -48,7 +48,7 @@ void DenseInputGradient(const DenseShape& shape, uint32_t count, const float* we
 
 void Relu(std::span<const float> input, std::span<float> output) {
   PS_CHECK(input.size() == output.size());
-  for (size_t i = 0; i < input.size(); ++i) output[i] = input[i] > 0 ? input[i] : 0.0f;
+  for (size_t i = 0; i < input.size(); ++i) output[i] = std::max(input[i], 0.0f);
 }
 
 void ReluInputGradient(std::span<const float> output, std::span<const float> output_gradient,

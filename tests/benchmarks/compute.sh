@@ -1,0 +1,56 @@
+#!/bin/sh
+# Compares a training step on one thread with PyTorch's, net by net.
+#
+#   compute.sh [TORCH_TRAIN [ROUNDS [SECONDS]]]
+#
+# TORCH_TRAIN is a script that is called with a net (mlp, lenet, cifar), threads and seconds and
+# prints images_per_s=N; by default ../shared/reference/transport/torch_train.py beside the
+# repository. Without it, or without PyTorch, only our own figures are printed. PyTorch runs as
+# installed and with OpenBLAS told the processor's real kind, which old versions take for a Haswell.
+# The programs take turns, and the table holds medians, so that other load disturbs all alike.
+set -eu
+cd "$(dirname "$0")/../.."
+
+torch_train=${1:-../shared/reference/transport/torch_train.py}
+rounds=${2:-5}
+seconds=${3:-2}
+python=${PYTHON:-/usr/bin/python3}
+bazel=${BAZEL:-bazel}
+[ -x "$python" ] || python=python3
+
+# shellcheck disable=SC2086 # BAZEL may carry options.
+$bazel build //tests/benchmarks:compute_benchmark
+# shellcheck disable=SC2086
+ours=$($bazel info bazel-bin)/tests/benchmarks/compute_benchmark
+
+has_torch=no
+if [ -f "$torch_train" ] && "$python" -c 'import torch' 2>/dev/null; then has_torch=yes; fi
+
+rate() { sed -n 's/.*images_per_s=\([0-9]*\).*/\1/p'; }
+median() { sort -n | awk '{v[NR] = $1} END {print NR ? v[int((NR + 1) / 2)] : 0}'; }
+
+results=$(mktemp -d)
+trap 'rm -r "$results"' EXIT
+
+measure() {  # our name, PyTorch script's name, batch
+  for _ in $(seq "$rounds"); do
+    "$ours" "$1" "$3" "$seconds" | rate >>"$results/$1.ours"
+    if [ $has_torch = no ]; then continue; fi
+    "$python" "$torch_train" "$2" 1 "$seconds" | rate >>"$results/$1.installed"
+    OPENBLAS_CORETYPE=SkylakeX OMP_PROC_BIND=true "$python" "$torch_train" "$2" 1 "$seconds" |
+      rate >>"$results/$1.tuned"
+  done
+  touch "$results/$1.installed" "$results/$1.tuned"
+  awk -v net="$1" -v batch="$3" -v ours="$(median <"$results/$1.ours")" \
+    -v installed="$(median <"$results/$1.installed")" -v tuned="$(median <"$results/$1.tuned")" '
+    function ratio(theirs) { return theirs > 0 ? sprintf("%.2f", ours / theirs) : "-" }
+    BEGIN {
+      printf "%-12s %5d %10d %10d %10d %12s %8s\n", net, batch, ours, installed, tuned,
+        ratio(installed), ratio(tuned)
+    }'
+}
+
+printf '%-12s %5s %10s %10s %10s %12s %8s\n' net batch images/s torch 'torch+' ratio 'ratio+'
+measure mlp mlp 64
+measure lenet5 lenet 64
+measure cifar_quick cifar 128

@@ -1,0 +1,166 @@
+#include "tests/support/fake_device.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/base/mutex.h"
+
+namespace slipstream {
+namespace {
+
+/// Does what is queued, in order, on its own thread.
+///
+/// Thread-safe: guarded by its own mutex.
+class Queue {
+ public:
+  Queue() : thread_([this] { Work(); }) {}
+
+  ~Queue() {
+    Add(nullptr);
+    thread_.join();
+  }
+
+  void Add(std::function<void()> work) {
+    MutexLock lock(mutex_);
+    work_.push_back(std::move(work));
+    changed_.NotifyAll();
+  }
+
+  /// Waits until everything queued so far is done.
+  void Drain() {
+    bool done = false;
+    Add([&] {
+      MutexLock lock(mutex_);
+      done = true;
+      changed_.NotifyAll();
+    });
+    MutexLock lock(mutex_);
+    while (!done) changed_.Wait(mutex_);
+  }
+
+ private:
+  void Work() {
+    while (const std::function<void()> work = Next()) work();
+  }
+
+  std::function<void()> Next() {
+    MutexLock lock(mutex_);
+    while (work_.empty()) changed_.Wait(mutex_);
+    std::function<void()> next = std::move(work_.front());
+    work_.pop_front();
+    return next;
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mutex_);  // An empty one ends the thread.
+  std::thread thread_;
+};
+
+class FakePlan final : public Plan {
+ public:
+  explicit FakePlan(std::unique_ptr<Plan> device)
+      : device_(std::move(device)),
+        weights_(device_->weights_host().size(), std::numeric_limits<float>::quiet_NaN()),
+        gradients_(device_->gradients_host().size()) {
+    // As an accelerator's memory, the weights hold anything until they arrive.
+    std::fill(device_->weights_host().begin(), device_->weights_host().end(),
+              std::numeric_limits<float>::quiet_NaN());
+  }
+
+  std::span<float> weights_host() override { return weights_; }
+
+  void WeightsArrived(ParameterRange range) override {
+    queue_.Add([this, range] {
+      const auto from = std::span(weights_).subspan(range.begin, range.size());
+      const auto to = device_->weights_host().subspan(range.begin, range.size());
+      std::copy(from.begin(), from.end(), to.begin());
+      device_->WeightsArrived(range);
+    });
+  }
+
+  std::span<const float> gradients_host() const override { return gradients_; }
+
+  absl::Status StartStep(const Batch& batch, GradientListener* listener) override {
+    std::fill(gradients_.begin(), gradients_.end(), std::numeric_limits<float>::quiet_NaN());
+    step_.emplace(absl::UnknownError("the step has not run"));
+    queue_.Add([this, batch, listener] {
+      CopyingListener copying(*this, listener);
+      const absl::Status started = device_->StartStep(batch, &copying);
+      step_ = started.ok() ? device_->FinishStep() : absl::StatusOr<StepResult>(started);
+    });
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<StepResult> FinishStep() override {
+    if (!step_.has_value()) return absl::FailedPreconditionError("no step was started");
+    queue_.Drain();
+    return *std::exchange(step_, std::nullopt);
+  }
+
+  absl::StatusOr<StepResult> Evaluate(const Batch& batch) override {
+    absl::StatusOr<StepResult> result = absl::UnknownError("the evaluation has not run");
+    queue_.Add([&] { result = device_->Evaluate(batch); });
+    queue_.Drain();
+    return result;
+  }
+
+ private:
+  /// Copies each range to the host before it is reported.
+  class CopyingListener final : public GradientListener {
+   public:
+    CopyingListener(FakePlan& plan, GradientListener* next) : plan_(plan), next_(next) {}
+
+    void OnGradientReady(ParameterRange range) override {
+      const auto from = plan_.device_->gradients_host().subspan(range.begin, range.size());
+      std::copy(from.begin(), from.end(),
+                plan_.gradients_.begin() + static_cast<std::ptrdiff_t>(range.begin));
+      if (next_ != nullptr) next_->OnGradientReady(range);
+    }
+
+   private:
+    FakePlan& plan_;
+    GradientListener* const next_;
+  };
+
+  const std::unique_ptr<Plan> device_;
+
+  // Shared with the queue's thread, never at the same time: the interface forbids to write weights
+  // or read unreported gradients during a step, and Drain orders the rest.
+  std::vector<float> weights_;
+  std::vector<float> gradients_;
+  std::optional<absl::StatusOr<StepResult>> step_;
+
+  Queue queue_;  // Last, so that its thread ends before what it uses.
+};
+
+class FakeDevice final : public Device {
+ public:
+  explicit FakeDevice(Device& device) : device_(device) {}
+
+  absl::StatusOr<std::unique_ptr<Plan>> Prepare(const ModelSpec& model,
+                                                const PlanOptions& options) override {
+    absl::StatusOr<std::unique_ptr<Plan>> plan = device_.Prepare(model, options);
+    if (!plan.ok()) return plan.status();
+    return std::make_unique<FakePlan>(*std::move(plan));
+  }
+
+ private:
+  Device& device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> NewFakeDevice(Device& device) {
+  return std::make_unique<FakeDevice>(device);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,22 @@
+#ifndef SLIPSTREAM_TESTS_SUPPORT_FAKE_DEVICE_H_
+#define SLIPSTREAM_TESTS_SUPPORT_FAKE_DEVICE_H_
+
+#include <memory>
+
+#include "worker/compute/plan.h"
+
+namespace slipstream {
+
+/// An accelerator for tests, on a machine that has none. Its plans compute like those of `device`,
+/// but behave like a device with memory and a queue of its own:
+///  - weights_host() and gradients_host() are staging buffers; a weight reaches the device only by
+///    WeightsArrived, a gradient the host only when its range is reported, until when it is NaN;
+///  - calls are queued and done in order by the plan's own thread, which also calls the listener.
+/// So whoever gets equal results from it and from a CPU needs nothing but the interface.
+///
+/// `device` must outlive it.
+std::unique_ptr<Device> NewFakeDevice(Device& device);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SUPPORT_FAKE_DEVICE_H_
