@@ -1,0 +1,495 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <ostream>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/base/philox.h"
+#include "tests/support/shard_core_driver.h"
+
+// Random workers do right and wrong things to a core; a naive model of the same rules says after
+// each what must have come of it.
+
+namespace slipstream {
+namespace {
+
+using Policy = ConsistencySpec::Policy;
+using PushFacts = ShardCore::PushFacts;
+
+struct Given {
+  WorkerId worker{};
+  Version base{};
+  uint32_t examples = 0;
+  double gradient = 0;
+};
+
+/// The rules of rounds in their plainest form, with everything that ever happened kept.
+class NaiveShard {
+ public:
+  explicit NaiveShard(const ConsistencySpec& consistency) : consistency_(consistency) {}
+
+  bool is_hardsync() const { return consistency_.policy == Policy::kHardsync; }
+
+  void OnView(const View& next) {
+    for (uint32_t id = 0; id < 64; ++id) {
+      const WorkerId worker{id};
+      const Member* before = view.Find(worker);
+      const Member* now = next.Find(worker);
+      if (before == nullptr || now == nullptr || before->incarnation != now->incarnation) {
+        owes_from.erase(worker);
+      }
+      if (now != nullptr && now->founding) owes_from.emplace(worker, Version{});
+    }
+    view = next;
+    CloseIfDue();
+  }
+
+  bool IsLate(WorkerId worker, Version base) const {
+    if (is_draining && !is_hardsync()) return true;
+    return is_hardsync() && (base < decided || HasAnswered(worker));
+  }
+
+  void Join(const Given& given) {
+    round.push_back(given);
+    ++joined[given.worker];
+    CloseIfDue();
+  }
+
+  void Excuse(WorkerId worker) {
+    excused.insert(worker);
+    CloseIfDue();
+  }
+
+  void Drain() {
+    is_draining = true;
+    CloseIfDue();
+  }
+
+  std::vector<WorkerId> Awaited() const {
+    std::vector<WorkerId> awaited;
+    if (!is_hardsync()) return awaited;
+    for (const auto& [worker, from] : owes_from) {
+      if (from <= decided && !HasAnswered(worker)) awaited.push_back(worker);
+    }
+    return awaited;
+  }
+
+  View view;
+  bool is_draining = false;
+  std::map<WorkerId, Version> owes_from;
+  Version decided{};
+  Version published{};
+  std::vector<Given> round;
+  std::set<WorkerId> excused;
+  std::vector<std::vector<Given>> closed;  // Round i made version i + 1.
+  std::map<WorkerId, uint64_t> joined;
+
+ private:
+  bool HasAnswered(WorkerId worker) const {
+    return excused.contains(worker) ||
+           std::any_of(round.begin(), round.end(),
+                       [worker](const Given& given) { return given.worker == worker; });
+  }
+
+  bool IsDue() const {
+    if (is_hardsync()) return round.size() + excused.size() > 0 && Awaited().empty();
+    if (round.empty()) return false;
+    if (is_draining || consistency_.policy == Policy::kAsync) return true;
+    return round.size() >= std::max<size_t>(1, view.members.size() / consistency_.n);
+  }
+
+  void CloseIfDue() {
+    if (!IsDue()) return;
+    closed.push_back(round);
+    round.clear();
+    excused.clear();
+    decided = Next(decided);
+  }
+
+  ConsistencySpec consistency_;
+};
+
+struct Wrong {
+  PushOutcome outcome;
+  std::function<void(PushFacts&)> spoil;
+};
+
+const std::vector<Wrong>& Wrongs() {
+  static const std::vector<Wrong> wrongs = {
+      {PushOutcome::kWrongRun, [](PushFacts& push) { ++push.header.identity.run; }},
+      {PushOutcome::kWrongShardMap, [](PushFacts& push) { ++push.header.shard_map; }},
+      {PushOutcome::kOutOfSequence,
+       [](PushFacts& push) { push.header.sequence = Next(push.header.sequence); }},
+      {PushOutcome::kShapeMismatch, [](PushFacts& push) { ++push.header.count; }},
+      {PushOutcome::kLengthMismatch, [](PushFacts& push) { --push.values_received; }},
+      {PushOutcome::kNonfinite, [](PushFacts& push) { push.is_finite = false; }},
+      {PushOutcome::kFutureVersion,
+       [](PushFacts& push) { push.header.base = Version{1'000'000'000}; }},
+      {PushOutcome::kFenced,
+       [](PushFacts& push) { push.header.identity.incarnation = Incarnation{}; }},
+      {PushOutcome::kRetryLater,
+       [](PushFacts& push) { push.header.identity.incarnation = Incarnation{1'000'000}; }}};
+  return wrongs;
+}
+
+/// One random history. Every method that acts also checks what the act itself promises.
+class History {
+ public:
+  History(const ConsistencySpec& consistency, uint64_t seed)
+      : random_(seed, 11), naive_(consistency), driver_(TestOptions(consistency)) {
+    const View view = FoundingView(1 + random_.Below(5));
+    next_incarnation_ = 100;
+    driver_.Start(view);
+    naive_.OnView(view);
+  }
+
+  void Step() {
+    const Version decided = core().decided();
+    const Version published = core().published();
+    const uint32_t die = random_.Below(100);
+    if (die < 45) {
+      PushRight();
+    } else if (die < 55) {
+      PushWrong();
+    } else if (die < 65) {
+      Repeat();
+    } else if (die < 75) {
+      Pull();
+    } else if (die < 79) {
+      Cancel();
+    } else if (die < 82) {
+      ChangeView();
+    } else {
+      Publish();
+    }
+    ASSERT_LE(Value(core().decided()) - Value(decided), 1u);
+    ASSERT_LE(Value(core().published()) - Value(published), 1u);
+    CheckAgreement();
+  }
+
+  /// Ends the run as the coordinator would; nobody may be left waiting.
+  void End() {
+    const auto is_open = [this] { return !naive_.round.empty() || !naive_.excused.empty(); };
+    while (naive_.is_hardsync() && is_open()) {
+      PublishAll();
+      const Member* member = naive_.view.Find(naive_.Awaited().front());
+      Push(*member, core().decided(), false, 0.5);
+    }
+    naive_.Drain();
+    driver_.OnPhase(Phase::kDraining, Value(core().decided()));
+    PublishAll();
+    CheckAgreement();
+
+    ASSERT_TRUE(core().is_drained());
+    ASSERT_TRUE(driver_.waiting().empty());
+    ASSERT_EQ(core().parked(), 0u);
+    ASSERT_EQ(driver_.payloads_held(), 0u);
+    ASSERT_EQ(core().bytes_queued(), 0u);
+    uint64_t counted = 0;
+    for (const std::vector<Given>& round : naive_.closed) counted += round.size();
+    ASSERT_EQ(core().lag().gradients(), counted);
+  }
+
+ private:
+  const ShardCore& core() const { return driver_.core(); }
+
+  const Member* RandomMember() {
+    const std::vector<Member>& members = naive_.view.members;
+    if (members.empty()) return nullptr;
+    return &members[random_.Below(static_cast<uint32_t>(members.size()))];
+  }
+
+  PushFacts NextPush(const Member& member, Version base) {
+    const uint64_t sequence = sent_[member.incarnation].size() + 1;
+    PushFacts push = PushOf(Value(member.worker), sequence, Value(base));
+    push.header.identity = IdentityOf(member);
+    push.header.examples = 1 + random_.Below(32);
+    push.header.pull = random_.Below(2) == 0;
+    push.checksum = random_.NextWord();
+    return push;
+  }
+
+  // What a worker can have seen: a published version, not long ago.
+  Version RandomBase() {
+    const uint64_t newest = Value(core().published());
+    const uint64_t back = random_.Below(3) == 0 ? random_.Below(4) : 0;
+    return Version{newest - std::min(newest, back)};
+  }
+
+  void PushRight() {
+    const Member* member = RandomMember();
+    if (member == nullptr) return;
+    const bool is_excuse = naive_.is_hardsync() && random_.Below(6) == 0;
+    Push(*member, RandomBase(), is_excuse, 2.0 * static_cast<double>(random_.Unit()) - 1.0);
+  }
+
+  void Push(const Member& member, Version base, bool is_excuse, double gradient) {
+    PushFacts push = NextPush(member, base);
+    if (is_excuse) push.header.count = push.header.examples = push.values_received = 0;
+    const Version decided = naive_.decided;
+    const bool is_late = naive_.IsLate(member.worker, base);
+
+    const PushDecision decision = driver_.Push(push, gradient);
+
+    sent_[member.incarnation].emplace_back(push, decision.reply);
+    ASSERT_TRUE(decision.took_effect) << decision.reply.message;
+    ASSERT_EQ(decision.reply.staleness, Value(decided) - Value(base));
+    ASSERT_EQ(decision.retained.has_value(), !is_late && !is_excuse);
+    ASSERT_EQ(decision.reply.outcome == PushOutcome::kDroppedLate, is_late);
+    if (!is_late) {
+      ASSERT_EQ(decision.reply.version, Next(decided));
+      if (is_excuse) {
+        naive_.Excuse(member.worker);
+      } else {
+        naive_.Join({member.worker, base, push.header.examples, gradient});
+      }
+    }
+    if (push.header.pull) {
+      ASSERT_TRUE(decision.answer.has_value());
+      const Version want = naive_.is_hardsync() ? decision.reply.version : naive_.decided;
+      NoteExchange(*decision.answer, want);
+    } else if (decision.answer.has_value()) {
+      NotePull(*decision.answer, decision.reply.version);
+    }
+  }
+
+  // The push fixes the version answered.
+  void NoteExchange(const std::variant<Serve, Park>& answer, Version want) {
+    NotePull(answer, want);
+    if (const Serve* serve = std::get_if<Serve>(&answer)) {
+      ASSERT_EQ(serve->version, want);
+      ASSERT_EQ(serve->work.has_value(), naive_.is_hardsync());
+    }
+  }
+
+  void NotePull(const std::variant<Serve, Park>& answer, Version want) {
+    if (const Serve* serve = std::get_if<Serve>(&answer)) {
+      ASSERT_EQ(serve->version, core().published());
+      ASSERT_GE(serve->version, want);
+    } else {
+      ASSERT_GT(want, core().published());
+      wanted_.emplace(std::get<Park>(answer).ticket, want);
+    }
+  }
+
+  void PushWrong() {
+    const Member* member = RandomMember();
+    if (member == nullptr) return;
+    const Wrong& wrong = Wrongs()[random_.Below(static_cast<uint32_t>(Wrongs().size()))];
+    PushFacts push = NextPush(*member, RandomBase());
+    wrong.spoil(push);
+    const std::string before = Describe(core());
+
+    const PushDecision decision = driver_.Push(push, 1e9);
+
+    ASSERT_EQ(Name(decision.reply.outcome), Name(wrong.outcome));
+    ASSERT_FALSE(decision.took_effect);
+    ASSERT_EQ(Describe(core()), before);
+  }
+
+  void Repeat() {
+    const Member* member = RandomMember();
+    if (member == nullptr || sent_[member->incarnation].empty()) return;
+    const auto& sent = sent_[member->incarnation];
+    const size_t index = random_.Below(static_cast<uint32_t>(sent.size()));
+    auto [push, first] = sent[index];
+    const bool is_kept = index + SequenceTable::kAnswersKept >= sent.size();
+    const bool is_changed = random_.Below(3) == 0;
+    if (is_changed) ++push.checksum;
+    const std::string before = Describe(core());
+    const uint64_t parked = core().parked();
+
+    const PushDecision decision = driver_.Push(push, 1e9);
+
+    ASSERT_FALSE(decision.took_effect);
+    ASSERT_FALSE(decision.retained.has_value());
+    if (!is_kept || is_changed) {
+      const PushOutcome refusal =
+          is_kept ? PushOutcome::kSequenceReused : PushOutcome::kOutOfSequence;
+      ASSERT_EQ(Name(decision.reply.outcome), Name(refusal));
+      ASSERT_EQ(Describe(core()), before);
+      return;
+    }
+    first.outcome = PushOutcome::kDuplicate;
+    ASSERT_EQ(decision.reply, first);
+    if (decision.answer.has_value()) {
+      NotePull(*decision.answer, naive_.is_hardsync() ? first.version : naive_.decided);
+    }
+    ASSERT_LE(core().parked(), parked + 1);
+  }
+
+  void Pull() {
+    const Member* member = RandomMember();
+    const bool reads = member == nullptr || random_.Below(4) == 0;
+    PullRequest request = {.shard_map = TestPlan().shard_map,
+                           .min_version = Version{Value(core().published()) + random_.Below(4)}};
+    if (random_.Below(2) == 0) request.min_version = Version{};
+    Version want = request.min_version;
+    if (!reads) {
+      request.identity = IdentityOf(*member);
+      request.trains = random_.Below(2) == 0;
+      if (request.trains && naive_.is_hardsync()) {
+        want = std::max(want, naive_.decided);
+        naive_.owes_from.emplace(member->worker, want);
+      }
+    }
+
+    const PullDecision decision = driver_.Pull(request);
+
+    ASSERT_FALSE(std::holds_alternative<Refuse>(decision));
+    if (const Serve* serve = std::get_if<Serve>(&decision)) {
+      ASSERT_EQ(serve->work.has_value(), request.trains && naive_.is_hardsync());
+      NotePull(*serve, want);
+    } else {
+      NotePull(std::get<Park>(decision), want);
+    }
+  }
+
+  void Cancel() {
+    if (driver_.waiting().empty()) return;
+    auto waiting = driver_.waiting().begin();
+    std::advance(waiting, random_.Below(static_cast<uint32_t>(driver_.waiting().size())));
+    const Ticket ticket = *waiting;
+    driver_.Cancel(ticket);
+    wanted_.erase(ticket);
+  }
+
+  // Of six workers each may stay, leave, come or register again.
+  void ChangeView() {
+    View view{.number = ViewNumber{Value(naive_.view.number) + 1}};
+    for (uint32_t id = 0; id < 6; ++id) {
+      const Member* before = naive_.view.Find(WorkerId{id});
+      const uint32_t fate = random_.Below(6);
+      if (before != nullptr && fate > 1) view.members.push_back(*before);
+      if ((before == nullptr && fate > 2) || fate == 1) {
+        view.members.push_back({WorkerId{id}, Incarnation{next_incarnation_++}, false});
+      }
+    }
+    driver_.OnView(view);
+    naive_.OnView(view);
+  }
+
+  void Publish() {
+    if (driver_.PublishNext()) naive_.published = Next(naive_.published);
+    for (auto it = wanted_.begin(); it != wanted_.end();) {
+      const auto released = driver_.released().find(it->first);
+      if (released != driver_.released().end() && !core().is_drained()) {
+        ASSERT_EQ(released->second.version, it->second) << "as soon as it is there";
+      }
+      it = released == driver_.released().end() ? std::next(it) : wanted_.erase(it);
+    }
+  }
+
+  void PublishAll() {
+    while (core().published() < core().decided()) Publish();
+  }
+
+  void CheckAgreement() {
+    ASSERT_EQ(core().decided(), naive_.decided);
+    ASSERT_EQ(core().published(), naive_.published);
+    ASSERT_LE(core().published(), core().decided());
+    ASSERT_EQ(core().round().contributions(), naive_.round.size());
+    ASSERT_EQ(core().round().excused(), naive_.excused.size());
+    ASSERT_EQ(core().Awaited(), naive_.Awaited());
+    ASSERT_EQ(core().parked(), driver_.waiting().size());
+    for (const Ticket ticket : driver_.waiting()) {
+      const auto want = wanted_.find(ticket);
+      ASSERT_NE(want, wanted_.end());
+      ASSERT_GT(want->second, core().published());
+    }
+    uint64_t gradients = 0;
+    for (const auto& [worker, count] : naive_.joined) {
+      ASSERT_EQ(core().lag().workers().at(worker).pushes, count);
+      gradients += count;
+    }
+    ASSERT_EQ(core().lag().gradients(), gradients);
+    for (const Member& member : naive_.view.members) {
+      ASSERT_EQ(Value(core().sequences().Expected(member.worker)),
+                sent_[member.incarnation].size() + 1);
+    }
+    CheckUpdates();
+  }
+
+  // Those made since the last look.
+  void CheckUpdates() {
+    ASSERT_EQ(driver_.updates().size(), naive_.closed.size());
+    for (; updates_checked_ < naive_.closed.size(); ++updates_checked_) {
+      const std::vector<Given>& given = naive_.closed[updates_checked_];
+      const ShardCoreDriver::DoneUpdate& done = driver_.updates()[updates_checked_];
+      ASSERT_EQ(done.folded.size(), given.size());
+      ASSERT_EQ(done.update.is_empty, given.empty());
+      double sum = 0;
+      double weights = 0;
+      std::vector<WorkerId> workers;
+      std::vector<Version> bases;
+      for (const Given& gradient : given) {
+        const double weight = naive_.is_hardsync() ? gradient.examples : 1.0;
+        sum += weight * gradient.gradient;
+        weights += weight;
+        workers.push_back(gradient.worker);
+        bases.push_back(gradient.base);
+      }
+      // Weights and divisor are floats: a few roundings of numbers below 1.
+      const std::vector<double>& model = driver_.weights();
+      const double step = model[updates_checked_] - model[updates_checked_ + 1];
+      ASSERT_NEAR(step, given.empty() ? 0.0 : sum / weights, 2e-6);
+      ASSERT_TRUE(std::is_permutation(workers.begin(), workers.end(), done.folded.begin()));
+      if (!naive_.is_hardsync()) {
+        ASSERT_EQ(done.folded, workers) << "in order of completion";
+      }
+      if (given.empty()) continue;
+      const LagTracker::VectorClock& clock = core().lag().vector_clocks().back();
+      ASSERT_EQ(Value(clock.version), updates_checked_ + 1);
+      ASSERT_EQ(clock.bases, bases);
+    }
+  }
+
+  RandomStream random_;
+  NaiveShard naive_;
+  ShardCoreDriver driver_;
+  uint64_t next_incarnation_ = 0;
+  std::map<Incarnation, std::vector<std::pair<PushFacts, PushReply>>> sent_;
+  std::map<Ticket, Version> wanted_;
+  size_t updates_checked_ = 0;
+};
+
+struct Setting {
+  std::string name;
+  ConsistencySpec consistency;
+};
+
+std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
+
+class ShardCoreProperty : public testing::TestWithParam<Setting> {};
+
+TEST_P(ShardCoreProperty, AgreesWithTheNaiveModelUnderRandomHistories) {
+  for (uint64_t seed = 0; seed < 120; ++seed) {
+    SCOPED_TRACE(GetParam().name + " seed " + std::to_string(seed));
+    History history(GetParam().consistency, seed);
+    for (int step = 0; step < 300; ++step) {
+      SCOPED_TRACE("step " + std::to_string(step));
+      history.Step();
+      if (testing::Test::HasFailure()) return;
+    }
+    history.End();
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, ShardCoreProperty,
+                         testing::Values(Setting{"hardsync", {Policy::kHardsync}},
+                                         Setting{"softsync1", {Policy::kSoftsync, 1}},
+                                         Setting{"softsync2", {Policy::kSoftsync, 2}},
+                                         Setting{"async", {Policy::kAsync}}),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace slipstream

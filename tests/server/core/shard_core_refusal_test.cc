@@ -1,0 +1,254 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+
+#include "tests/support/shard_core_driver.h"
+
+// Every refusal by its name, that it changes nothing, and what uses up a sequence.
+
+namespace slipstream {
+namespace {
+
+using Policy = ConsistencySpec::Policy;
+using PushFacts = ShardCore::PushFacts;
+
+constexpr ConsistencySpec kSoftsync = {Policy::kSoftsync, 1};
+constexpr ConsistencySpec kHardsync = {Policy::kHardsync};
+
+struct BadPush {
+  std::string name;
+  PushOutcome outcome;
+  std::function<void(PushFacts&)> spoil;
+  ConsistencySpec consistency = kSoftsync;
+};
+
+// Worker 1 of 3 has pushed sequence 1; the push spoiled is its sequence 2.
+class RefusedPush : public testing::TestWithParam<BadPush> {
+ protected:
+  RefusedPush() : driver_(TestOptions(GetParam().consistency)) {
+    driver_.Start(FoundingView(3));
+    driver_.Push(PushOf(1, 1, 0), 5.0);
+    if (GetParam().consistency.policy == Policy::kHardsync) {
+      driver_.Push(PushOf(0, 1, 0), 5.0);
+      driver_.Push(PushOf(2, 1, 0), 5.0);
+    }
+    good_ = PushOf(1, 2, Value(driver_.core().decided()));
+    bad_ = good_;
+    GetParam().spoil(bad_);
+  }
+
+  ShardCoreDriver driver_;
+  PushFacts good_;
+  PushFacts bad_;
+};
+
+TEST_P(RefusedPush, IsNamedAndChangesNothing) {
+  const std::string before = Describe(driver_.core());
+
+  const PushDecision decision = driver_.Push(bad_);
+
+  EXPECT_EQ(Name(decision.reply.outcome), Name(GetParam().outcome));
+  EXPECT_FALSE(decision.reply.message.empty());
+  EXPECT_EQ(decision.reply.version, driver_.core().decided());
+  EXPECT_FALSE(decision.took_effect);
+  EXPECT_FALSE(decision.retained.has_value());
+  EXPECT_FALSE(decision.answer.has_value());
+  EXPECT_EQ(Describe(driver_.core()), before);
+  EXPECT_EQ(driver_.core().outcomes().at(GetParam().outcome), 1u);
+}
+
+TEST_P(RefusedPush, IsRefusedTooIfOnlyTheCompletePushShowsIt) {
+  const std::string before = Describe(driver_.core());
+
+  const PushDecision decision = driver_.core().OnPush(bad_);
+
+  EXPECT_EQ(Name(decision.reply.outcome), Name(GetParam().outcome));
+  EXPECT_EQ(Describe(driver_.core()), before);
+}
+
+TEST_P(RefusedPush, DoesNotUseUpItsSequence) {
+  driver_.Push(bad_);
+
+  const PushDecision decision = driver_.Push(good_);
+
+  EXPECT_TRUE(decision.took_effect) << Name(decision.reply.outcome);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Promises, RefusedPush,
+    testing::Values(
+        BadPush{"OlderIncarnation", PushOutcome::kFenced,
+                [](PushFacts& push) { push.header.identity.incarnation = Incarnation{1}; }},
+        BadPush{"WorkerThatIsNoMember", PushOutcome::kFenced,
+                [](PushFacts& push) { push.header.identity.worker = WorkerId{7}; }},
+        BadPush{"IncarnationOfAViewToCome", PushOutcome::kRetryLater,
+                [](PushFacts& push) { push.header.identity.incarnation = Incarnation{99}; }},
+        BadPush{"SequenceAhead", PushOutcome::kOutOfSequence,
+                [](PushFacts& push) { push.header.sequence = Sequence{3}; }},
+        BadPush{"SequenceZero", PushOutcome::kOutOfSequence,
+                [](PushFacts& push) { push.header.sequence = Sequence{0}; }},
+        BadPush{"SequenceUsedForAnotherPayload", PushOutcome::kSequenceReused,
+                [](PushFacts& push) {
+                  push.header.sequence = Sequence{1};
+                  push.checksum = 424'242;
+                }},
+        BadPush{"OtherRun", PushOutcome::kWrongRun,
+                [](PushFacts& push) { ++push.header.identity.run; }},
+        BadPush{"OtherShardMap", PushOutcome::kWrongShardMap,
+                [](PushFacts& push) { ++push.header.shard_map; }},
+        BadPush{"OtherSize", PushOutcome::kShapeMismatch,
+                [](PushFacts& push) {
+                  ++push.header.count;
+                  ++push.values_received;
+                }},
+        BadPush{"HugeSize", PushOutcome::kShapeMismatch,
+                [](PushFacts& push) { push.header.count = ~uint64_t{0}; }},
+        BadPush{"ExcuseWhereNothingIsOwed", PushOutcome::kShapeMismatch,
+                [](PushFacts& push) {
+                  push.header.count = 0;
+                  push.header.examples = 0;
+                  push.values_received = 0;
+                }},
+        BadPush{"ValuesMissing", PushOutcome::kLengthMismatch,
+                [](PushFacts& push) { --push.values_received; }},
+        BadPush{"ValuesTooMany", PushOutcome::kLengthMismatch,
+                [](PushFacts& push) { ++push.values_received; }},
+        BadPush{"NotFinite", PushOutcome::kNonfinite,
+                [](PushFacts& push) { push.is_finite = false; }},
+        BadPush{"BaseFromTheFuture", PushOutcome::kFutureVersion,
+                [](PushFacts& push) { push.header.base = Next(push.header.base); }},
+        BadPush{"HardsyncBaseFromTheFuture", PushOutcome::kFutureVersion,
+                [](PushFacts& push) { push.header.base = Next(push.header.base); }, kHardsync},
+        BadPush{"HardsyncNotFinite", PushOutcome::kNonfinite,
+                [](PushFacts& push) { push.is_finite = false; }, kHardsync},
+        BadPush{"HardsyncExcuseWithValues", PushOutcome::kLengthMismatch,
+                [](PushFacts& push) {
+                  push.header.count = 0;
+                  push.header.examples = 0;
+                },
+                kHardsync}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(RefusalTest, OutOfSequenceTellsTheNumberExpected) {
+  ShardCoreDriver driver(TestOptions(kSoftsync));
+  driver.Start(FoundingView(3));
+  driver.Push(PushOf(1, 1, 0));
+
+  EXPECT_EQ(driver.Push(PushOf(1, 5, 0)).reply.expected, Sequence{2});
+}
+
+TEST(RefusalTest, AnAnswerNoLongerKeptIsOutOfSequence) {
+  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  driver.Start(FoundingView(1));
+  const uint64_t pushes = SequenceTable::kAnswersKept + 1;
+  for (uint64_t sequence = 1; sequence <= pushes; ++sequence) driver.Push(PushOf(0, sequence, 0));
+
+  const PushDecision decision = driver.Push(PushOf(0, 1, 0));
+
+  EXPECT_EQ(decision.reply.outcome, PushOutcome::kOutOfSequence);
+  EXPECT_EQ(decision.reply.expected, Sequence{pushes + 1});
+}
+
+TEST(RefusalTest, PushesBeforeTheInitialWeightsAreAskedToComeAgain) {
+  ShardCoreDriver driver(TestOptions(kSoftsync));
+  driver.OnView(FoundingView(3));
+
+  const PushReply reply = driver.Push(PushOf(0, 1, 0)).reply;
+
+  EXPECT_EQ(reply.outcome, PushOutcome::kRetryLater);
+  EXPECT_GT(reply.retry_after_ms, 0u);
+}
+
+TEST(RefusalTest, AMemberFencedWhileItsPayloadComesIsRefused) {
+  ShardCoreDriver driver(TestOptions(kSoftsync));
+  driver.Start(FoundingView(3));
+  ASSERT_EQ(driver.core().OnPushHeader(PushOf(1, 1, 0).header), std::nullopt);
+  View view = FoundingView(3);
+  view.number = ViewNumber{2};
+  view.members[1].incarnation = Incarnation{9};
+  driver.OnView(view);
+
+  EXPECT_EQ(driver.core().OnPush(PushOf(1, 1, 0)).reply.outcome, PushOutcome::kFenced);
+}
+
+TEST(RefusalTest, DroppedLateUsesUpItsSequence) {
+  ShardCoreDriver driver(TestOptions(kHardsync));
+  driver.Start(FoundingView(1));
+  driver.Push(PushOf(0, 1, 0));
+
+  EXPECT_EQ(driver.Push(PushOf(0, 2, 0)).reply.outcome, PushOutcome::kDroppedLate);
+  EXPECT_EQ(driver.core().sequences().Expected(WorkerId{0}), Sequence{3});
+}
+
+TEST(AdmissionTest, IsByBytesAndAsksToComeAgain) {
+  ShardCore::Options options = TestOptions(kSoftsync);
+  options.push_bytes_max = 2 * 4 * sizeof(float);
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(4));
+  ShardCore& core = driver.core();
+  ASSERT_EQ(core.OnPushHeader(PushOf(0, 1, 0).header), std::nullopt);
+  ASSERT_EQ(core.OnPushHeader(PushOf(1, 1, 0).header), std::nullopt);
+  const std::string before = Describe(core);
+
+  const auto refusal = core.OnPushHeader(PushOf(2, 1, 0).header);
+
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->outcome, PushOutcome::kRetryLater);
+  EXPECT_GT(refusal->retry_after_ms, 0u);
+  EXPECT_EQ(Describe(core), before);
+
+  core.ReleaseBytes(4 * sizeof(float));
+  EXPECT_EQ(core.OnPushHeader(PushOf(2, 1, 0).header), std::nullopt);
+}
+
+TEST(AdmissionTest, LeavesRoomForTwoPushesOfEveryMemberAndAtLeastEight) {
+  ShardCoreDriver driver(TestOptions(kSoftsync));
+  driver.Start(FoundingView(2));
+  EXPECT_EQ(driver.core().bytes_queued_max(), 8 * 4 * sizeof(float));
+
+  View view = FoundingView(9);
+  view.number = ViewNumber{2};
+  driver.OnView(view);
+  EXPECT_EQ(driver.core().bytes_queued_max(), 18 * 4 * sizeof(float));
+}
+
+TEST(AdmissionTest, BytesAreCountedFromTheHeaderUntilReleased) {
+  ShardCoreDriver driver(TestOptions(kHardsync));
+  driver.Start(FoundingView(2));
+  driver.Push(PushOf(1, 1, 0));
+  EXPECT_EQ(driver.core().bytes_queued(), 4 * sizeof(float));  // Held behind worker 0.
+
+  driver.Push(PushOf(0, 1, 0));
+  EXPECT_EQ(driver.core().bytes_queued(), 0u);
+}
+
+TEST(RefusedPullTest, IsNamed) {
+  using Reason = Refuse::Reason;
+  ShardCore::Options options = TestOptions(kSoftsync);
+  options.parked_max = 1;
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(2));
+  const auto reason = [&driver](const PullRequest& request) {
+    return std::get<Refuse>(driver.Pull(request)).reason;
+  };
+
+  PullRequest request = TrainingPullOf(0);
+  ++request.identity->run;
+  EXPECT_EQ(reason(request), Reason::kWrongRun);
+  request = TrainingPullOf(0);
+  ++request.shard_map;
+  EXPECT_EQ(reason(request), Reason::kWrongShardMap);
+  EXPECT_EQ(reason(TrainingPullOf(5)), Reason::kUnknownMember);
+  request = TrainingPullOf(1);
+  request.identity->incarnation = Incarnation{1};
+  EXPECT_EQ(reason(request), Reason::kFenced);
+
+  ASSERT_TRUE(std::holds_alternative<Park>(driver.Pull(TrainingPullOf(0, 1))));
+  EXPECT_EQ(reason(TrainingPullOf(1, 1)), Reason::kTooManyParked);
+}
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,316 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tests/support/shard_core_driver.h"
+
+// Softsync and async rounds, pulls, and which version answers what.
+
+namespace slipstream {
+namespace {
+
+using Policy = ConsistencySpec::Policy;
+using Scaling = OptimizerSpec::StalenessScaling;
+
+View Smaller(const View& view, size_t members) {
+  View smaller = view;
+  smaller.number = ViewNumber{Value(view.number) + 1};
+  smaller.members.resize(members);
+  return smaller;
+}
+
+PullRequest ReaderPull(uint64_t min_version = 0) {
+  return {.shard_map = TestPlan().shard_map, .min_version = Version{min_version}};
+}
+
+uint64_t Decided(const ShardCoreDriver& driver) { return Value(driver.core().decided()); }
+
+struct SizeCase {
+  uint32_t workers;
+  uint32_t n;
+  uint32_t c;
+};
+
+class SoftsyncSize : public testing::TestWithParam<SizeCase> {};
+
+TEST_P(SoftsyncSize, ClosesWithCGradients) {
+  const auto [workers, n, c] = GetParam();
+  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, n}));
+  driver.Start(FoundingView(workers));
+  EXPECT_EQ(driver.core().round_size(), c);
+
+  for (uint32_t push = 1; push < c; ++push) {
+    EXPECT_EQ(driver.Push(PushOf(push % workers, 1, 0)).reply.outcome, PushOutcome::kBuffered);
+  }
+  EXPECT_EQ(Decided(driver), 0u);
+  EXPECT_EQ(driver.Push(PushOf(0, 1, 0)).reply.outcome, PushOutcome::kApplied);
+  EXPECT_EQ(Decided(driver), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, SoftsyncSize,
+                         testing::Values(SizeCase{4, 1, 4}, SizeCase{4, 2, 2}, SizeCase{4, 4, 1},
+                                         SizeCase{5, 2, 2}, SizeCase{3, 2, 1}, SizeCase{1, 1, 1},
+                                         SizeCase{2, 4, 1}));
+
+TEST(SoftsyncTest, OneWorkerMayGiveSeveral) {
+  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  driver.Start(FoundingView(3));
+
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    driver.Push(PushOf(1, sequence, 0), static_cast<double>(sequence));
+  }
+
+  EXPECT_EQ(driver.LastFolded(), "1 1 1");
+  EXPECT_NEAR(driver.weights().back(), -2.0, 1e-6);
+}
+
+TEST(SoftsyncTest, FoldsInOrderOfCompletionAsItGoes) {
+  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  driver.Start(FoundingView(3));
+
+  driver.Push(PushOf(2, 1, 0));
+  EXPECT_EQ(driver.payloads_held(), 0u);
+  driver.Push(PushOf(0, 1, 0));
+  driver.Push(PushOf(1, 1, 0));
+
+  EXPECT_EQ(driver.LastFolded(), "2 0 1");
+}
+
+TEST(SoftsyncTest, ASmallerViewClosesARoundAtOnce) {
+  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  driver.Start(FoundingView(4));
+  driver.Push(PushOf(3, 1, 0), 1);
+  driver.Push(PushOf(0, 1, 0), 3);
+
+  driver.OnView(Smaller(FoundingView(4), 2));
+
+  EXPECT_EQ(Decided(driver), 1u);
+  EXPECT_EQ(driver.weights().back(), -2.0);
+}
+
+TEST(SoftsyncTest, AnOlderViewIsIgnored) {
+  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  driver.Start(Smaller(FoundingView(4), 3));
+
+  driver.OnView(FoundingView(1));
+
+  EXPECT_EQ(driver.core().view().members.size(), 3u);
+}
+
+TEST(SoftsyncTest, DrainingClosesWithWhatThereIsDividedByItsCount) {
+  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  driver.Start(FoundingView(4));
+  driver.Push(PushOf(0, 1, 0), 1);
+  driver.Push(PushOf(1, 1, 0), 2);
+
+  driver.OnPhase(Phase::kDraining);
+
+  EXPECT_EQ(driver.weights().back(), -1.5);
+  EXPECT_FALSE(driver.core().is_drained());
+  driver.PublishAll();
+  EXPECT_TRUE(driver.core().is_drained());
+}
+
+TEST(SoftsyncTest, NothingJoinsAfterTheDrain) {
+  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  driver.Start(FoundingView(2));
+  driver.OnPhase(Phase::kDraining);
+  EXPECT_TRUE(driver.core().is_drained());
+
+  const PushDecision decision = driver.Push(ExchangeOf(0, 1, 0));
+
+  EXPECT_EQ(decision.reply.outcome, PushOutcome::kDroppedLate);
+  EXPECT_EQ(Decided(driver), 0u);
+  EXPECT_TRUE(driver.core().is_drained());
+}
+
+TEST(SoftsyncTest, CountsStalenessInVersionsDecidedNotPublished) {
+  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 2}));
+  driver.Start(FoundingView(2));
+  driver.Push(PushOf(0, 1, 0));
+  driver.Push(PushOf(0, 2, 0));
+
+  const PushReply reply = driver.Push(PushOf(1, 1, 0)).reply;
+
+  EXPECT_EQ(driver.core().published(), Version{0});
+  EXPECT_EQ(reply.version, Version{3});
+  EXPECT_EQ(reply.staleness, 2u);
+  EXPECT_EQ(driver.core().lag().vector_clocks().back().mean_staleness, 2.0);
+}
+
+TEST(SoftsyncTest, ABufferedExchangeIsAnsweredWithTheVersionDecidedAtItsPush) {
+  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  driver.Start(FoundingView(2));
+  driver.Push(PushOf(0, 1, 0));
+  driver.Push(PushOf(1, 1, 0));  // Decides version 1, not published yet.
+
+  const PushDecision buffered = driver.Push(ExchangeOf(0, 2, 0));
+  const PushDecision applied = driver.Push(ExchangeOf(1, 2, 0));
+
+  EXPECT_EQ(buffered.reply.outcome, PushOutcome::kBuffered);
+  EXPECT_EQ(buffered.reply.version, Version{2});
+  EXPECT_EQ(applied.reply.outcome, PushOutcome::kApplied);
+  driver.PublishNext();
+  EXPECT_EQ(driver.released().at(std::get<Park>(*buffered.answer).ticket).version, Version{1});
+  EXPECT_FALSE(driver.released().contains(std::get<Park>(*applied.answer).ticket));
+  driver.PublishNext();
+  EXPECT_EQ(driver.released().at(std::get<Park>(*applied.answer).ticket).version, Version{2});
+}
+
+TEST(SoftsyncTest, ABufferedExchangeIsServedAtOnceWhenItsVersionIsPublished) {
+  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  driver.Start(FoundingView(2));
+
+  const PushDecision decision = driver.Push(ExchangeOf(0, 1, 0));
+
+  ASSERT_TRUE(decision.answer.has_value());
+  EXPECT_EQ(std::get<Serve>(*decision.answer).version, Version{0});
+  EXPECT_EQ(std::get<Serve>(*decision.answer).work, std::nullopt);
+}
+
+TEST(SoftsyncTest, ARepetitionIsAnsweredAsTheFirstTimeAndCountsOnce) {
+  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  driver.Start(FoundingView(3));
+  const PushReply first = driver.Push(PushOf(0, 1, 0)).reply;
+  const uint64_t bytes = driver.core().bytes_queued();
+
+  for (int repetition = 0; repetition < 5; ++repetition) {
+    const PushDecision again = driver.Push(PushOf(0, 1, 0));
+    PushReply expected = first;
+    expected.outcome = PushOutcome::kDuplicate;
+    EXPECT_EQ(again.reply, expected);
+    EXPECT_FALSE(again.took_effect);
+    EXPECT_FALSE(again.retained.has_value());
+  }
+
+  EXPECT_EQ(driver.core().round().contributions(), 1u);
+  EXPECT_EQ(driver.core().lag().gradients(), 1u);
+  EXPECT_EQ(driver.core().bytes_queued(), bytes);
+}
+
+TEST(AsyncTest, EveryGradientIsAnUpdate) {
+  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  driver.Start(FoundingView(3));
+
+  for (uint32_t worker = 0; worker < 3; ++worker) driver.Push(PushOf(worker, 1, 0), worker + 1.0);
+
+  EXPECT_EQ(driver.weights(), (std::vector<double>{0, -1, -3, -6}));
+}
+
+TEST(AsyncTest, OneOverSigmaGivesThePublishedSeries) {
+  ShardCore::Options options = TestOptions({Policy::kAsync});
+  options.staleness_scaling = Scaling::kPerGradient;
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(3));
+
+  for (uint32_t worker = 0; worker < 3; ++worker) driver.Push(PushOf(worker, 1, 0), 1.0);
+
+  EXPECT_EQ(driver.weights(), (std::vector<double>{0, -1, -2, -2.5}));
+}
+
+TEST(AsyncTest, OneOverTheMeanScalesTheWholeRound) {
+  ShardCore::Options options = TestOptions({Policy::kAsync});
+  options.staleness_scaling = Scaling::kMean;
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(1));
+  for (uint64_t sequence = 1; sequence <= 300; ++sequence) {
+    driver.Push(PushOf(0, sequence, sequence < 5 ? 0 : sequence - 5), 1.0);
+  }
+
+  const std::vector<double>& weights = driver.weights();
+  EXPECT_NEAR(weights[300] - weights[299], -0.25, 1e-6);  // ⟨σ⟩ = 4.
+}
+
+TEST(ScheduleTest, FollowsTheExamplesApplied) {
+  ShardCore::Options options = TestOptions({Policy::kAsync});
+  options.schedule = {.kind = ScheduleSpec::Kind::kStep, .at_epochs = {1.0}, .factor = 0.1};
+  options.epochs = 2;
+  ShardCore::Plan plan = TestPlan();
+  plan.examples_per_epoch = 64;
+  ShardCoreDriver driver(options, plan);
+  driver.Start(FoundingView(1));
+
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) driver.Push(PushOf(0, sequence, 0), 1.0);
+
+  EXPECT_NEAR(driver.weights()[2], -2.0, 1e-6);
+  EXPECT_NEAR(driver.weights()[3], -2.1, 1e-6);
+}
+
+TEST(PullTest, IsServedAtOnceFromThePublishedVersion) {
+  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  driver.Start(FoundingView(1));
+  driver.Push(PushOf(0, 1, 0));
+
+  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull())).version, Version{0});
+  driver.PublishAll();
+  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull(1))).version, Version{1});
+}
+
+TEST(PullTest, ParksUntilItsVersionIsPublished) {
+  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  driver.Start(FoundingView(1));
+  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(2))).ticket;
+
+  driver.Push(PushOf(0, 1, 0));
+  driver.Push(PushOf(0, 2, 0));
+  driver.PublishNext();
+  EXPECT_FALSE(driver.released().contains(ticket));
+  driver.PublishNext();
+
+  EXPECT_EQ(driver.released().at(ticket).version, Version{2});
+  EXPECT_EQ(driver.core().parked(), 0u);
+}
+
+TEST(PullTest, ParksUntilTheInitialWeightsAreThere) {
+  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull())).ticket;
+
+  driver.Start(FoundingView(1));
+
+  EXPECT_EQ(driver.released().at(ticket).version, Version{0});
+}
+
+TEST(PullTest, IsNotReleasedOnceCancelled) {
+  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  driver.Start(FoundingView(1));
+  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(1))).ticket;
+
+  driver.Cancel(ticket);
+  driver.Push(PushOf(0, 1, 0));
+  driver.PublishAll();
+
+  EXPECT_FALSE(driver.released().contains(ticket));
+  EXPECT_EQ(driver.core().parked(), 0u);
+}
+
+TEST(PullTest, CancellingATicketAlreadyReleasedChangesNothing) {
+  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  driver.Start(FoundingView(1));
+  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(1))).ticket;
+  driver.Push(PushOf(0, 1, 0));
+  driver.PublishAll();
+  const std::string before = Describe(driver.core());
+
+  driver.Cancel(ticket);
+
+  EXPECT_EQ(Describe(driver.core()), before);
+}
+
+TEST(PullTest, IsReleasedWhenNothingMoreComes) {
+  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  driver.Start(FoundingView(2));
+  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(9))).ticket;
+  driver.Push(PushOf(0, 1, 0));
+
+  driver.OnPhase(Phase::kDraining);
+  EXPECT_FALSE(driver.released().contains(ticket));
+  driver.PublishAll();
+
+  EXPECT_EQ(driver.released().at(ticket).version, Version{1});
+}
+
+}  // namespace
+}  // namespace slipstream
