@@ -1,0 +1,52 @@
+#ifndef SLIPSTREAM_COMMON_CONFIG_DIAGNOSTIC_H_
+#define SLIPSTREAM_COMMON_CONFIG_DIAGNOSTIC_H_
+
+#include <string>
+#include <vector>
+
+namespace slipstream {
+
+/// Where a setting was written. Lines and columns count from 1, columns in bytes; line 0 means that
+/// `file` names the whole place, as `--set training.epochs=3` or `environment PS_SEED` do.
+struct Source {
+  std::string file;
+  int line = 0;
+  int column = 0;
+
+  friend bool operator==(const Source&, const Source&) = default;
+};
+
+/// One thing that is wrong with a configuration, and where.
+struct Diagnostic {
+  Source source;
+  std::string message;
+
+  /// `file:line:column: error: message`, or `place: error: message`.
+  std::string ToString() const;
+
+  friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
+};
+
+/// Collects what is wrong, so that a reader reports everything in one pass.
+///
+/// Not thread-safe: one owner.
+class DiagnosticList {
+ public:
+  /// Past this many, further ones are only counted: a file of another kind is not worth a flood.
+  static constexpr size_t kDiagnosticsMax = 100;
+
+  void Report(Source source, std::string message);
+
+  bool empty() const { return diagnostics_.empty(); }
+
+  /// Those of one place in order of position; places in the order of their first report.
+  std::vector<Diagnostic> Sorted() const;
+
+ private:
+  std::vector<Diagnostic> diagnostics_;
+  size_t left_out_ = 0;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_CONFIG_DIAGNOSTIC_H_

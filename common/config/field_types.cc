@@ -1,0 +1,123 @@
+#include "common/config/field_types.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "common/config/layer_table.h"
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kLayersMax = 1024;
+
+std::string CountOf(const ListType& type) {
+  if (type.items_min == type.items_max) return fmt::format("{} items", type.items_min);
+  return fmt::format("{} to {} items", type.items_min, type.items_max);
+}
+
+struct ReadAs {
+  const std::string& path;
+  const YamlNode& node;
+  DiagnosticList& diagnostics;
+
+  std::optional<FieldValue> operator()(const ScalarType& type) const {
+    auto value = ReadScalar(type, node);
+    if (const auto* error = std::get_if<ValueError>(&value)) return Refuse(node, error->message);
+    return std::get<ScalarValue>(std::move(value));
+  }
+
+  std::optional<FieldValue> operator()(const ListType& type) const {
+    if (node.kind != YamlNode::Kind::kList || node.items.size() < type.items_min ||
+        node.items.size() > type.items_max) {
+      const std::string found = node.kind == YamlNode::Kind::kList
+                                    ? fmt::format("{}", node.items.size())
+                                    : DescribeNode(node);
+      return Refuse(node, fmt::format("must be {}, not {}", DescribeField(type), found));
+    }
+    std::vector<ScalarValue> values;
+    bool is_good = true;
+    for (const YamlNode& item : node.items) {
+      if (item.kind == YamlNode::Kind::kRefused) {
+        is_good = false;
+        continue;
+      }
+      auto value = ReadScalar(type.element, item);
+      if (const auto* error = std::get_if<ValueError>(&value)) {
+        Refuse(item, "has an item that " + error->message);
+        is_good = false;
+        continue;
+      }
+      values.push_back(std::get<ScalarValue>(std::move(value)));
+    }
+    return is_good ? std::optional<FieldValue>(std::move(values)) : std::nullopt;
+  }
+
+  std::optional<FieldValue> operator()(const LayersType& type) const {
+    if (node.kind != YamlNode::Kind::kList || node.items.empty() ||
+        node.items.size() > kLayersMax) {
+      return Refuse(node, fmt::format("must be {}", DescribeField(type)));
+    }
+    std::vector<LayerSpec> layers;
+    for (const YamlNode& item : node.items) {
+      if (auto layer = ReadLayer(item, diagnostics)) layers.push_back(*layer);
+    }
+    if (layers.size() < node.items.size()) return std::nullopt;
+    return layers;
+  }
+
+  std::optional<FieldValue> Refuse(const YamlNode& at, const std::string& message) const {
+    diagnostics.Report(at.source, path + " " + message);
+    return std::nullopt;
+  }
+};
+
+struct WriteAs {
+  const FieldValue& value;
+
+  std::string operator()(const ScalarType& type) const {
+    return WriteScalar(type, std::get<ScalarValue>(value));
+  }
+
+  std::string operator()(const ListType& type) const {
+    std::vector<std::string> items;
+    for (const ScalarValue& item : std::get<std::vector<ScalarValue>>(value)) {
+      items.push_back(WriteScalar(type.element, item));
+    }
+    return fmt::format("[{}]", fmt::join(items, ", "));
+  }
+
+  std::string operator()(const LayersType&) const {
+    std::vector<std::string> layers;
+    for (const LayerSpec& layer : std::get<std::vector<LayerSpec>>(value)) {
+      layers.push_back(WriteLayer(layer));
+    }
+    return fmt::format("[{}]", fmt::join(layers, ", "));
+  }
+};
+
+struct Describe {
+  std::string operator()(const ScalarType& type) const { return DescribeScalar(type); }
+  std::string operator()(const ListType& type) const {
+    return fmt::format("a list of {}, each {}", CountOf(type), DescribeScalar(type.element));
+  }
+  std::string operator()(const LayersType&) const {
+    return fmt::format("a list of 1 to {} layers", kLayersMax);
+  }
+};
+
+}  // namespace
+
+std::optional<FieldValue> ReadField(const std::string& path, const FieldType& type,
+                                    const YamlNode& node, DiagnosticList& diagnostics) {
+  if (node.kind == YamlNode::Kind::kRefused) return std::nullopt;
+  return std::visit(ReadAs{path, node, diagnostics}, type);
+}
+
+std::string WriteField(const FieldType& type, const FieldValue& value) {
+  return std::visit(WriteAs{value}, type);
+}
+
+std::string DescribeField(const FieldType& type) { return std::visit(Describe{}, type); }
+
+}  // namespace slipstream

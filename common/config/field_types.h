@@ -1,0 +1,44 @@
+#ifndef SLIPSTREAM_COMMON_CONFIG_FIELD_TYPES_H_
+#define SLIPSTREAM_COMMON_CONFIG_FIELD_TYPES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/config/diagnostic.h"
+#include "common/config/scalar_types.h"
+#include "common/config/yaml_tree.h"
+#include "common/model/model_spec.h"
+
+namespace slipstream {
+
+/// A list whose elements are scalars of one type, `items_min` to `items_max` of them.
+struct ListType {
+  ScalarType element;
+  size_t items_min = 0;
+  size_t items_max = 0;
+};
+
+/// The layers of a net; layer_table.h has what one may be.
+struct LayersType {};
+
+/// What one key of a configuration may hold.
+using FieldType = std::variant<ScalarType, ListType, LayersType>;
+using FieldValue = std::variant<ScalarValue, std::vector<ScalarValue>, std::vector<LayerSpec>>;
+
+/// Reads the value of the key at `path`. Reports everything that is wrong with it, and returns
+/// nothing then.
+std::optional<FieldValue> ReadField(const std::string& path, const FieldType& type,
+                                    const YamlNode& node, DiagnosticList& diagnostics);
+
+/// The value in one line, as YAML that reads back as the same.
+std::string WriteField(const FieldType& type, const FieldValue& value);
+
+/// What values there are, in words.
+std::string DescribeField(const FieldType& type);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_CONFIG_FIELD_TYPES_H_

@@ -1,0 +1,200 @@
+#include "common/config/layer_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <type_traits>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/config/suggestion.h"
+
+namespace slipstream {
+namespace {
+
+constexpr CountType kSize = {1, uint64_t{1} << 24};
+
+/// The double that is printed as `value` is: widening 0.1f would print more digits than were
+/// written.
+double AsWritten(float value) {
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  double result = 0;
+  std::from_chars(text.data(), end, result);
+  return result;
+}
+
+template <typename Carrier, typename Member>
+Carrier Widen(const Member& member) {
+  if constexpr (std::is_same_v<Member, float>) {
+    return AsWritten(member);
+  } else {
+    return static_cast<Carrier>(member);
+  }
+}
+
+/// Binds a setting to a member of its layer struct.
+template <typename Layer, typename Member>
+LayerField Bind(std::string name, std::string doc, ScalarType type, bool is_required,
+                Member Layer::*member) {
+  // Numbers travel as double, counts as uint64_t, whatever the struct keeps.
+  using Carrier =
+      std::conditional_t<std::is_same_v<Member, bool>, bool,
+                         std::conditional_t<std::is_floating_point_v<Member>, double, uint64_t>>;
+  LayerField field = {std::move(name), std::move(doc), std::move(type), is_required, {}, {}};
+  field.get = [member](const LayerSpec& layer) -> ScalarValue {
+    return Widen<Carrier>(std::get<Layer>(layer).*member);
+  };
+  field.set = [member](LayerSpec& layer, const ScalarValue& value) {
+    std::get<Layer>(layer).*member = static_cast<Member>(std::get<Carrier>(value));
+  };
+  return field;
+}
+
+LayerKind Pool(std::string name, std::string doc, PoolLayer::Kind kind) {
+  return {
+      std::move(name),
+      std::move(doc),
+      PoolLayer{.kind = kind},
+      {Bind("kernel", "Height and width of a window.", kSize, false, &PoolLayer::kernel),
+       Bind("stride", "Distance of windows.", kSize, false, &PoolLayer::stride),
+       Bind("ceil", "Whether a last partial window counts.", FlagType{}, false, &PoolLayer::ceil)}};
+}
+
+std::vector<LayerKind> MakeLayerKinds() {
+  return {
+      {"dense",
+       "Fully connected.",
+       DenseLayer{},
+       {Bind("units", "Outputs.", kSize, true, &DenseLayer::units)}},
+      {"conv2d",
+       "2-D convolution with bias.",
+       Conv2dLayer{},
+       {Bind("channels", "Output channels.", kSize, true, &Conv2dLayer::channels),
+        Bind("kernel", "Height and width of the kernel.", kSize, true, &Conv2dLayer::kernel),
+        Bind("stride", "Distance of windows.", kSize, false, &Conv2dLayer::stride),
+        Bind("padding", "Zeros on all four sides.", CountType{0, kSize.max}, false,
+             &Conv2dLayer::padding)}},
+      Pool("max_pool", "The largest of each window.", PoolLayer::Kind::kMax),
+      Pool("average_pool", "The mean of each window.", PoolLayer::Kind::kAverage),
+      {"relu", "max(0, x).", ReluLayer{}, {}},
+      {"tanh", "Hyperbolic tangent.", TanhLayer{}, {}},
+      {"dropout",
+       "Zeroes elements at random in training.",
+       DropoutLayer{},
+       {Bind("rate", "Probability of zero.", NumberType{.max = 1, .is_max_excluded = true}, false,
+             &DropoutLayer::rate)}},
+      {"flatten", "The image as one vector.", FlattenLayer{}, {}},
+  };
+}
+
+const LayerKind& KindOf(const LayerSpec& layer) {
+  for (const LayerKind& kind : LayerKinds()) {
+    if (kind.defaults.index() != layer.index()) continue;
+    const auto* pool = std::get_if<PoolLayer>(&layer);
+    if (pool == nullptr || pool->kind == std::get<PoolLayer>(kind.defaults).kind) return kind;
+  }
+  PS_CHECK(false && "every kind of layer is in the table");
+  return LayerKinds().front();
+}
+
+const LayerKind* FindKind(const std::string& name, const Source& source,
+                          DiagnosticList& diagnostics) {
+  std::vector<std::string> names;
+  for (const LayerKind& kind : LayerKinds()) {
+    if (kind.name == name) return &kind;
+    names.push_back(kind.name);
+  }
+  diagnostics.Report(source, fmt::format("unknown layer \"{}\"; layers are {}{}", name,
+                                         fmt::join(names, ", "), DidYouMean(name, names)));
+  return nullptr;
+}
+
+const LayerField* FindLayerField(const LayerKind& kind, const YamlNode::Entry& entry,
+                                 DiagnosticList& diagnostics) {
+  std::vector<std::string> names;
+  for (const LayerField& field : kind.fields) {
+    if (field.name == entry.key) return &field;
+    names.push_back(field.name);
+  }
+  const std::string known =
+      names.empty() ? "no settings" : fmt::format("{}", fmt::join(names, ", "));
+  diagnostics.Report(entry.key_source,
+                     fmt::format("unknown key \"{}\" of layer {}, which has {}{}", entry.key,
+                                 kind.name, known, DidYouMean(entry.key, names)));
+  return nullptr;
+}
+
+std::optional<LayerSpec> ReadSettings(const LayerKind& kind, const Source& kind_source,
+                                      const YamlNode& settings, DiagnosticList& diagnostics) {
+  LayerSpec layer = kind.defaults;
+  bool is_good = true;
+  for (const YamlNode::Entry& entry : settings.entries) {
+    const LayerField* field = FindLayerField(kind, entry, diagnostics);
+    if (field == nullptr || entry.value.kind == YamlNode::Kind::kRefused) {
+      is_good = false;
+      continue;
+    }
+    const auto value = ReadScalar(field->type, entry.value);
+    if (const auto* error = std::get_if<ValueError>(&value)) {
+      diagnostics.Report(entry.value.source,
+                         fmt::format("{} of layer {} {}", field->name, kind.name, error->message));
+      is_good = false;
+      continue;
+    }
+    field->set(layer, std::get<ScalarValue>(value));
+  }
+  for (const LayerField& field : kind.fields) {
+    const auto is_it = [&](const YamlNode::Entry& entry) { return entry.key == field.name; };
+    if (!field.is_required || std::ranges::any_of(settings.entries, is_it)) continue;
+    diagnostics.Report(kind_source, fmt::format("layer {} needs \"{}\": {}", kind.name, field.name,
+                                                DescribeScalar(field.type)));
+    is_good = false;
+  }
+  return is_good ? std::optional(layer) : std::nullopt;
+}
+
+}  // namespace
+
+const std::vector<LayerKind>& LayerKinds() {
+  static const std::vector<LayerKind>& kinds = *new std::vector<LayerKind>(MakeLayerKinds());
+  return kinds;
+}
+
+std::optional<LayerSpec> ReadLayer(const YamlNode& node, DiagnosticList& diagnostics) {
+  if (node.kind == YamlNode::Kind::kRefused) return std::nullopt;
+  if (node.kind == YamlNode::Kind::kScalar) {
+    const LayerKind* kind = FindKind(node.text, node.source, diagnostics);
+    if (kind == nullptr) return std::nullopt;
+    return ReadSettings(*kind, node.source, YamlNode(), diagnostics);
+  }
+  if (node.kind != YamlNode::Kind::kMap || node.entries.size() != 1) {
+    diagnostics.Report(node.source,
+                       "a layer is a name, or a name with its settings: dense: {units: 10}");
+    return std::nullopt;
+  }
+  const YamlNode::Entry& entry = node.entries.front();
+  const LayerKind* kind = FindKind(entry.key, entry.key_source, diagnostics);
+  if (kind == nullptr || entry.value.kind == YamlNode::Kind::kRefused) return std::nullopt;
+  if (entry.value.kind == YamlNode::Kind::kScalar || entry.value.kind == YamlNode::Kind::kList) {
+    diagnostics.Report(entry.value.source,
+                       fmt::format("the settings of layer {} must be a map, not {}", kind->name,
+                                   DescribeNode(entry.value)));
+    return std::nullopt;
+  }
+  return ReadSettings(*kind, entry.key_source, entry.value, diagnostics);
+}
+
+std::string WriteLayer(const LayerSpec& layer) {
+  const LayerKind& kind = KindOf(layer);
+  if (kind.fields.empty()) return kind.name;
+  std::vector<std::string> settings;
+  for (const LayerField& field : kind.fields) {
+    settings.push_back(field.name + ": " + WriteScalar(field.type, field.get(layer)));
+  }
+  return fmt::format("{}: {{{}}}", kind.name, fmt::join(settings, ", "));
+}
+
+}  // namespace slipstream

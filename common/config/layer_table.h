@@ -1,0 +1,44 @@
+#ifndef SLIPSTREAM_COMMON_CONFIG_LAYER_TABLE_H_
+#define SLIPSTREAM_COMMON_CONFIG_LAYER_TABLE_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/config/diagnostic.h"
+#include "common/config/scalar_types.h"
+#include "common/config/yaml_tree.h"
+#include "common/model/model_spec.h"
+
+namespace slipstream {
+
+/// One setting of one kind of layer.
+struct LayerField {
+  std::string name;
+  std::string doc;
+  ScalarType type;
+  bool is_required = false;
+  std::function<ScalarValue(const LayerSpec&)> get;
+  std::function<void(LayerSpec&, const ScalarValue&)> set;
+};
+
+/// A layer as it is written: `- dense: {units: 10}`, or `- relu` if nothing has to be said.
+struct LayerKind {
+  std::string name;
+  std::string doc;
+  LayerSpec defaults;
+  std::vector<LayerField> fields;
+};
+
+const std::vector<LayerKind>& LayerKinds();
+
+/// Reads one item of `model.layers`; nothing if something was reported.
+std::optional<LayerSpec> ReadLayer(const YamlNode& node, DiagnosticList& diagnostics);
+
+/// The layer in one line, with every setting.
+std::string WriteLayer(const LayerSpec& layer);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_CONFIG_LAYER_TABLE_H_

@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include <string>
+
+#include "common/config/field_table.h"
+#include "common/config/run_checks.h"
+#include "common/model/presets.h"
+
+namespace slipstream {
+namespace {
+
+std::string ChoiceOf(const std::string& path, const RunSpec& spec) {
+  return std::get<std::string>(std::get<ScalarValue>(FindField(path)->get(spec)));
+}
+
+void ResetField(const Field& field, RunDraft& draft) {
+  field.set(draft.spec, field.default_value());
+  draft.given.erase(field.path);
+}
+
+void ResolveConditions(RunDraft& draft, DiagnosticList& diagnostics) {
+  for (const Field& field : Fields()) {
+    if (!draft.IsGiven(field.path) || field.Applies(draft.spec)) continue;
+    const Condition& condition = *field.condition;
+    if (!draft.IsUsable(condition.path)) continue;
+    if (draft.OriginOf(field.path) >= draft.OriginOf(condition.path)) {
+      const std::string decider = FindField(condition.path)->name();
+      diagnostics.Report(draft.KeySource(field.path),
+                         fmt::format("\"{}\" belongs to {} {}, and {} is {}", field.name(), decider,
+                                     fmt::join(condition.choices, " or "), decider,
+                                     ChoiceOf(condition.path, draft.spec)));
+    }
+    ResetField(field, draft);
+  }
+}
+
+/// A net is given by its name or by its layers; of both, the one given later counts.
+void ResolveModel(RunDraft& draft, DiagnosticList& diagnostics) {
+  for (const char* path : {"model.input", "model.layers"}) {
+    if (!draft.IsGiven(path) || !draft.IsGiven("model.preset")) continue;
+    if (draft.OriginOf(path) > draft.OriginOf("model.preset")) {
+      ResetField(*FindField("model.preset"), draft);
+      continue;
+    }
+    if (draft.OriginOf(path) == draft.OriginOf("model.preset")) {
+      diagnostics.Report(
+          draft.KeySource(path),
+          fmt::format("\"{}\" and \"preset\" exclude each other", FindField(path)->name()));
+    }
+    ResetField(*FindField(path), draft);
+  }
+  if (auto preset = FindPreset(draft.spec.model.preset)) draft.spec.model = *preset;
+}
+
+}  // namespace
+
+void ResolveRun(RunDraft& draft, DiagnosticList& diagnostics) {
+  ResolveConditions(draft, diagnostics);
+  ResolveModel(draft, diagnostics);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,189 @@
+#include "common/config/run_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/config/field_table.h"
+#include "common/config/server_address.h"
+#include "common/layout/shard_map.h"
+#include "common/model/net_shapes.h"
+#include "common/model/presets.h"
+
+namespace slipstream {
+namespace {
+
+constexpr uint32_t kClasses = 10;  // Of every data format there is.
+
+using Draft = const RunDraft&;
+using Diagnostics = DiagnosticList&;
+
+std::string ToText(const ExampleShape& shape) {
+  return fmt::format("{}×{}×{}", shape.channels, shape.height, shape.width);
+}
+
+ExampleShape ShapeOf(DataSpec::Format format) {
+  return format == DataSpec::Format::kCifar10 ? ExampleShape{3, 32, 32} : ExampleShape{1, 28, 28};
+}
+
+void CheckRound(Draft draft, Diagnostics diagnostics) {
+  const ConsistencySpec& consistency = draft.spec.consistency;
+  if (!draft.IsUsable("consistency.n") || !draft.IsUsable("cluster.workers")) return;
+  if (consistency.policy != ConsistencySpec::Policy::kSoftsync) return;
+  if (consistency.n <= draft.spec.cluster.workers) return;
+  diagnostics.Report(draft.KeySource("consistency.n"),
+                     fmt::format("n must be at most the number of workers, {}, not {}",
+                                 draft.spec.cluster.workers, consistency.n));
+}
+
+void CheckSchedule(Draft draft, Diagnostics diagnostics) {
+  constexpr const char* kPath = "optimizer.schedule.at_epochs";
+  const ScheduleSpec& schedule = draft.spec.optimizer.schedule;
+  if (schedule.kind != ScheduleSpec::Kind::kStep || !draft.IsUsable(kPath)) return;
+  if (schedule.at_epochs.empty()) {
+    diagnostics.Report(draft.KeySource("optimizer.schedule.kind"),
+                       "schedule step needs \"at_epochs\", a list of rising epochs");
+    return;
+  }
+  for (size_t i = 1; i < schedule.at_epochs.size(); ++i) {
+    if (schedule.at_epochs[i] > schedule.at_epochs[i - 1]) continue;
+    diagnostics.Report(draft.ItemSource(kPath, i),
+                       fmt::format("at_epochs must rise, and {} comes after {}",
+                                   schedule.at_epochs[i], schedule.at_epochs[i - 1]));
+    return;
+  }
+}
+
+void CheckDataPath(Draft draft, Diagnostics diagnostics) {
+  const bool needs_path = draft.spec.data.format != DataSpec::Format::kSynthetic;
+  if (!needs_path || !draft.spec.data.path.empty() || !draft.IsUsable("data.path")) return;
+  const bool is_given = draft.IsGiven("data.path");
+  diagnostics.Report(draft.KeySource(is_given ? "data.path" : "data.format"),
+                     "files need \"path\", the directory they are in");
+}
+
+void CheckServer(Draft draft, size_t index, std::map<std::string, size_t>& seen,
+                 Diagnostics diagnostics) {
+  const std::string& text = draft.spec.cluster.servers[index];
+  const Source source = draft.ItemSource("cluster.servers", index);
+  const std::optional<ServerAddress> address = ParseServerAddress(text);
+  if (!address) {
+    diagnostics.Report(source, fmt::format("server \"{}\" must be host:port, with a port in "
+                                           "[1, 65535]",
+                                           text));
+    return;
+  }
+  if (!seen.emplace(address->ToString(), index).second) {
+    diagnostics.Report(source, fmt::format("server \"{}\" is there twice", text));
+    return;
+  }
+  if (!draft.IsUsable("security.plaintext") || draft.spec.security.accept_plaintext_risk) return;
+  if (!address->IsLoopback()) {
+    diagnostics.Report(source,
+                       fmt::format("server \"{}\" is not on loopback, and traffic is not "
+                                   "encrypted; write security: {{plaintext: accept_the_risk}} if "
+                                   "the network is trusted",
+                                   text));
+  }
+}
+
+void CheckServers(Draft draft, Diagnostics diagnostics) {
+  if (!draft.IsUsable("cluster.servers")) return;
+  std::map<std::string, size_t> seen;
+  for (size_t i = 0; i < draft.spec.cluster.servers.size(); ++i) {
+    CheckServer(draft, i, seen, diagnostics);
+  }
+}
+
+/// Whether there is a net to follow, as far as keys go.
+bool HasModel(Draft draft, Diagnostics diagnostics) {
+  const ModelSpec& model = draft.spec.model;
+  for (const char* path : {"model.preset", "model.input", "model.layers"}) {
+    if (!draft.IsUsable(path)) return false;
+  }
+  if (!model.input.empty() && !model.layers.empty()) return true;
+  if (model.input.empty() && model.layers.empty()) {
+    diagnostics.Report(draft.KeySource("model.preset"),
+                       fmt::format("model needs \"preset\" ({}), or \"input\" and \"layers\"",
+                                   fmt::join(PresetNames(), ", ")));
+  } else if (model.input.empty()) {
+    diagnostics.Report(draft.KeySource("model.layers"),
+                       "layers need \"input\": channels, height and width of one example");
+  } else {
+    diagnostics.Report(draft.KeySource("model.input"), "input needs \"layers\"");
+  }
+  return false;
+}
+
+void CheckExamplesFit(Draft draft, const NetShapes& net, Diagnostics diagnostics) {
+  if (!draft.IsUsable("data.format")) return;
+  const ExampleShape expected = ShapeOf(draft.spec.data.format);
+  const bool is_preset = !draft.spec.model.preset.empty();
+  if (net.input() != expected) {
+    const FieldValue format = FindField("data.format")->get(draft.spec);
+    diagnostics.Report(
+        draft.KeySource(is_preset ? "model.preset" : "model.input"),
+        fmt::format("the model takes {} examples, and data of format {} are {}",
+                    ToText(net.input()), WriteField(FindField("data.format")->type, format),
+                    ToText(expected)));
+  }
+  if (net.classes() != kClasses) {
+    diagnostics.Report(
+        draft.ItemSource("model.layers", draft.spec.model.layers.size() - 1),
+        fmt::format("the model ends in {} classes, and the data have {}", net.classes(), kClasses));
+  }
+}
+
+void CheckShards(Draft draft, const NetShapes& net, Diagnostics diagnostics) {
+  if (!draft.IsUsable("cluster.servers") || !draft.IsUsable("wire.push_bytes_max")) return;
+  const auto shards = static_cast<uint32_t>(draft.spec.cluster.servers.size());
+  const absl::StatusOr<ShardMap> map = ShardMap::Cut(net.layout, shards);
+  if (!map.ok()) {
+    const absl::string_view message = map.status().message();
+    diagnostics.Report(
+        draft.KeySource("cluster.servers"),
+        "there is one shard for each server, but " + std::string(message.data(), message.size()));
+    return;
+  }
+  size_t largest = 0;
+  for (uint32_t shard = 0; shard < shards; ++shard) {
+    largest = std::max(largest, map->range(ShardId{shard}).size() * sizeof(float));
+  }
+  const size_t push_bytes_max = draft.spec.wire.push_bytes_max;
+  if (push_bytes_max > 0 && push_bytes_max < largest) {
+    diagnostics.Report(draft.KeySource("wire.push_bytes_max"),
+                       fmt::format("push_bytes_max must hold one push, {} bytes, or none would "
+                                   "ever be taken",
+                                   largest));
+  }
+}
+
+void CheckModel(Draft draft, Diagnostics diagnostics) {
+  if (!HasModel(draft, diagnostics)) return;
+  const auto shapes = InferShapes(draft.spec.model);
+  if (const auto* error = std::get_if<ShapeError>(&shapes)) {
+    const Source source = error->layer < 0 ? draft.KeySource("model.input")
+                                           : draft.ItemSource("model.layers", error->layer);
+    const std::string place = error->layer < 0 ? "" : fmt::format("layer {}: ", error->layer);
+    diagnostics.Report(source, place + error->message);
+    return;
+  }
+  const NetShapes& net = std::get<NetShapes>(shapes);
+  CheckExamplesFit(draft, net, diagnostics);
+  CheckShards(draft, net, diagnostics);
+}
+
+}  // namespace
+
+void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
+  CheckModel(draft, diagnostics);
+  CheckDataPath(draft, diagnostics);
+  CheckRound(draft, diagnostics);
+  CheckSchedule(draft, diagnostics);
+  CheckServers(draft, diagnostics);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,19 @@
+#ifndef SLIPSTREAM_COMMON_CONFIG_RUN_CHECKS_H_
+#define SLIPSTREAM_COMMON_CONFIG_RUN_CHECKS_H_
+
+#include "common/config/diagnostic.h"
+#include "common/config/run_draft.h"
+
+namespace slipstream {
+
+/// Fills in what follows from other keys (the net of a preset) and drops what an override made
+/// meaningless: `--set consistency.policy=async` silences the file's `n`, while `n` beside
+/// `policy: async` in the same place is reported.
+void ResolveRun(RunDraft& draft, DiagnosticList& diagnostics);
+
+/// Checks what concerns several keys. A key whose own value was reported is left out of it.
+void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_CONFIG_RUN_CHECKS_H_

@@ -1,0 +1,46 @@
+#ifndef SLIPSTREAM_COMMON_CONFIG_RUN_CONFIG_H_
+#define SLIPSTREAM_COMMON_CONFIG_RUN_CONFIG_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/config/diagnostic.h"
+#include "common/run/run_spec.h"
+
+namespace slipstream {
+
+/// What changes a file's settings from outside. Flags override the environment, which overrides
+/// the file; an override of a key that decides about others (`consistency.policy`) silences those
+/// that the weaker source gave for another choice.
+struct Overrides {
+  /// `key=value` with a dotted key, from `--set`; the last of one key counts. A scalar is taken as
+  /// it stands, a list may leave out its brackets: `cluster.servers=localhost:7070,localhost:7071`.
+  std::vector<std::string> set;
+
+  /// The environment, or any part of it: only names that begin with PS_ are looked at. A name is
+  /// PS_ and the dotted key in upper case with '_' for '.', and one that fits no key is an error.
+  std::map<std::string, std::string> environment;
+
+  /// Names that begin with PS_ and are not meant for the configuration.
+  std::vector<std::string> environment_ignored;
+};
+
+/// A run that has passed every check, or everything that is wrong with it, in order of position.
+using ConfigResult = std::variant<RunSpec, std::vector<Diagnostic>>;
+
+/// Reads run.yaml from `text`; `file_name` appears in diagnostics only.
+ConfigResult ParseRunConfig(std::string_view text, const std::string& file_name,
+                            const Overrides& overrides = {});
+
+/// Reads the file at `path`; a file that cannot be read is one diagnostic.
+ConfigResult LoadRunConfig(const std::string& path, const Overrides& overrides = {});
+
+/// The diagnostics, one per line.
+std::string ToString(const std::vector<Diagnostic>& diagnostics);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_CONFIG_RUN_CONFIG_H_

@@ -1,0 +1,333 @@
+#include "common/config/run_fields.h"
+
+#include <algorithm>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/model/presets.h"
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kEpochsMax = 100'000;
+
+/// What carries a member's value through the table: counts as uint64_t, numbers as double.
+template <typename Member>
+auto Carry(const Member& member) {
+  if constexpr (std::is_same_v<Member, double> || std::is_same_v<Member, std::string> ||
+                std::is_same_v<Member, absl::Duration>) {
+    return ScalarValue(member);
+  } else {
+    return ScalarValue(static_cast<uint64_t>(member));
+  }
+}
+
+template <typename Member>
+Member Uncarry(const ScalarValue& value) {
+  if constexpr (std::is_same_v<Member, double> || std::is_same_v<Member, std::string> ||
+                std::is_same_v<Member, absl::Duration>) {
+    return std::get<Member>(value);
+  } else {
+    return static_cast<Member>(std::get<uint64_t>(value));
+  }
+}
+
+/// A scalar key. `access` returns a reference to the member, of a spec that is const or not.
+template <typename Access>
+Field Scalar(std::string path, std::string doc, ScalarType type, Access access) {
+  Field field;
+  field.path = std::move(path);
+  field.doc = std::move(doc);
+  field.type = std::move(type);
+  field.get = [access](const RunSpec& spec) -> FieldValue { return Carry(access(spec)); };
+  field.set = [access](RunSpec& spec, const FieldValue& value) {
+    using Member = std::remove_reference_t<decltype(access(spec))>;
+    access(spec) = Uncarry<Member>(std::get<ScalarValue>(value));
+  };
+  return field;
+}
+
+/// A key that names a value of an enumeration, or of bool; the names are in the order of values.
+template <typename Access>
+Field Choice(std::string path, std::string doc, std::vector<std::string> names, Access access) {
+  Field field;
+  field.path = std::move(path);
+  field.doc = std::move(doc);
+  field.type = ScalarType(ChoiceType{names});
+  field.get = [access, names](const RunSpec& spec) -> FieldValue {
+    return ScalarValue(names.at(static_cast<size_t>(access(spec))));
+  };
+  field.set = [access, names](RunSpec& spec, const FieldValue& value) {
+    using Member = std::remove_reference_t<decltype(access(spec))>;
+    const auto& name = std::get<std::string>(std::get<ScalarValue>(value));
+    const auto found = std::ranges::find(names, name);
+    PS_CHECK(found != names.end());  // ReadScalar made sure.
+    access(spec) = static_cast<Member>(found - names.begin());
+  };
+  return field;
+}
+
+template <typename Access>
+Field List(std::string path, std::string doc, ListType type, Access access) {
+  Field field;
+  field.path = std::move(path);
+  field.doc = std::move(doc);
+  field.type = std::move(type);
+  field.get = [access](const RunSpec& spec) -> FieldValue {
+    std::vector<ScalarValue> values;
+    for (const auto& member : access(spec)) values.push_back(Carry(member));
+    return values;
+  };
+  field.set = [access](RunSpec& spec, const FieldValue& value) {
+    auto& members = access(spec);
+    using Member = typename std::remove_reference_t<decltype(members)>::value_type;
+    members.clear();
+    for (const ScalarValue& item : std::get<std::vector<ScalarValue>>(value)) {
+      members.push_back(Uncarry<Member>(item));
+    }
+  };
+  return field;
+}
+
+Field Layers() {
+  Field field;
+  field.path = "model.layers";
+  field.doc = "The layers in order; with input, instead of preset.";
+  field.type = LayersType{};
+  field.get = [](const RunSpec& spec) -> FieldValue { return spec.model.layers; };
+  field.set = [](RunSpec& spec, const FieldValue& value) {
+    spec.model.layers = std::get<std::vector<LayerSpec>>(value);
+  };
+  field.example =
+      "[conv2d: {channels: 6, kernel: 5, padding: 2}, relu, max_pool: {kernel: 2, stride: 2}, "
+      "flatten, dense: {units: 10}]";
+  return field;
+}
+
+Field Local(Field::Locality locality, Field field) {
+  field.locality = locality;
+  return field;
+}
+
+Field Only(std::string path, std::vector<std::string> choices, std::string example, Field field) {
+  field.condition = Condition{std::move(path), std::move(choices)};
+  field.example = std::move(example);
+  return field;
+}
+
+using Table = std::vector<Field>;
+
+void AddGeneral(Table& table) {
+  table.push_back(Scalar(
+      "version", "Of this file's format.", CountType{1, 1},
+      [](auto& s) -> auto& { return s.version; }));
+  table.push_back(Scalar(
+      "name", "Of the run, in logs and status.", TextType{TextType::Form::kName},
+      [](auto& s) -> auto& { return s.name; }));
+  table.push_back(Scalar(
+      "seed", "Everything random in the run follows from it.", CountType{},
+      [](auto& s) -> auto& { return s.seed; }));
+}
+
+void AddModel(Table& table) {
+  std::vector<std::string> presets;
+  for (std::string_view name : PresetNames()) presets.emplace_back(name);
+  Field preset = Scalar(
+      "model.preset", "A net that has a name.", ChoiceType{presets},
+      [](auto& s) -> auto& { return s.model.preset; });
+  preset.example = "lenet5";
+  table.push_back(preset);
+  Field input = List(
+      "model.input", "Channels, height and width of one example; with layers.",
+      ListType{CountType{1, 65'536}, 3, 3}, [](auto& s) -> auto& { return s.model.input; });
+  input.example = "[1, 28, 28]";
+  table.push_back(input);
+  table.push_back(Layers());
+}
+
+void AddData(Table& table) {
+  table.push_back(Choice(
+      "data.format",
+      "Generated examples, or files: idx as MNIST and Fashion-MNIST publish "
+      "them, or the binary version of CIFAR-10.",
+      {"synthetic", "idx", "cifar10"}, [](auto& s) -> auto& { return s.data.format; }));
+  table.push_back(
+      Only("data.format", {"idx", "cifar10"}, "data/fashion-mnist",
+           Local(Field::Locality::kWorker,
+                 Scalar(
+                     "data.path", "Directory with the files under their published names.",
+                     TextType{}, [](auto& s) -> auto& { return s.data.path; }))));
+  table.push_back(
+      Only("data.format", {"synthetic"}, "",
+           Scalar(
+               "data.train_examples", "Generated for training.", CountType{100, 1'000'000},
+               [](auto& s) -> auto& { return s.data.train_examples; })));
+  table.push_back(
+      Only("data.format", {"synthetic"}, "",
+           Scalar(
+               "data.test_examples", "Generated for evaluation.", CountType{100, 1'000'000},
+               [](auto& s) -> auto& { return s.data.test_examples; })));
+}
+
+void AddTraining(Table& table) {
+  table.push_back(Scalar(
+      "training.batch_size", "Examples of one mini-batch of one worker (μ).", CountType{1, 65'536},
+      [](auto& s) -> auto& { return s.training.batch_size; }));
+  table.push_back(Scalar(
+      "training.epochs", "Passes over the training data.", CountType{1, kEpochsMax},
+      [](auto& s) -> auto& { return s.training.epochs; }));
+  table.push_back(Choice(
+      "consistency.policy",
+      "When gradients become an update: hardsync waits for every worker, "
+      "softsync for a share of them, async for none.",
+      {"hardsync", "softsync", "async"}, [](auto& s) -> auto& { return s.consistency.policy; }));
+  table.push_back(Only(
+      "consistency.policy", {"softsync"}, "",
+      Scalar(
+          "consistency.n", "An update combines max(1, workers / n) gradients. At most workers.",
+          CountType{1, 4096}, [](auto& s) -> auto& { return s.consistency.n; })));
+}
+
+void AddOptimizer(Table& table) {
+  table.push_back(Choice(
+      "optimizer.kind", "The update rule.", {"sgd", "momentum"},
+      [](auto& s) -> auto& { return s.optimizer.kind; }));
+  table.push_back(Scalar(
+      "optimizer.learning_rate", "At the start, before scaling and schedule.",
+      NumberType{.is_min_excluded = true},
+      [](auto& s) -> auto& { return s.optimizer.learning_rate; }));
+  table.push_back(Only("optimizer.kind", {"momentum"}, "",
+                       Scalar(
+                           "optimizer.momentum", "Share of the last step kept in the next.",
+                           NumberType{.max = 1, .is_max_excluded = true},
+                           [](auto& s) -> auto& { return s.optimizer.momentum; })));
+  table.push_back(Scalar(
+      "optimizer.weight_decay", "Share of the weights added to the gradient, once per update.",
+      NumberType{.max = 1, .is_max_excluded = true},
+      [](auto& s) -> auto& { return s.optimizer.weight_decay; }));
+  table.push_back(Choice(
+      "optimizer.staleness_scaling",
+      "Divide each gradient by its staleness, or the rate by the mean.",
+      {"none", "per_gradient", "mean"},
+      [](auto& s) -> auto& { return s.optimizer.staleness_scaling; }));
+}
+
+void AddSchedule(Table& table) {
+  table.push_back(Choice(
+      "optimizer.schedule.kind", "How the learning rate falls.", {"constant", "step", "cosine"},
+      [](auto& s) -> auto& { return s.optimizer.schedule.kind; }));
+  table.push_back(Scalar(
+      "optimizer.schedule.warmup_epochs", "The rate rises from 0 over this many epochs first.",
+      NumberType{.max = kEpochsMax},
+      [](auto& s) -> auto& { return s.optimizer.schedule.warmup_epochs; }));
+  table.push_back(
+      Only("optimizer.schedule.kind", {"step"}, "[30, 60]",
+           List(
+               "optimizer.schedule.at_epochs", "Rising; the rate is multiplied at each.",
+               ListType{NumberType{.max = kEpochsMax, .is_min_excluded = true}, 1, 1000},
+               [](auto& s) -> auto& { return s.optimizer.schedule.at_epochs; })));
+  table.push_back(Only("optimizer.schedule.kind", {"step"}, "",
+                       Scalar(
+                           "optimizer.schedule.factor", "What the rate is multiplied by.",
+                           NumberType{.max = 1, .is_min_excluded = true},
+                           [](auto& s) -> auto& { return s.optimizer.schedule.factor; })));
+  table.push_back(
+      Only("optimizer.schedule.kind", {"cosine"}, "",
+           Scalar(
+               "optimizer.schedule.final_share",
+               "The rate at the end, as a share of learning_rate.", NumberType{.max = 1},
+               [](auto& s) -> auto& { return s.optimizer.schedule.final_share; })));
+}
+
+void AddCluster(Table& table) {
+  table.push_back(List(
+      "cluster.servers",
+      "host:port of each server in the order of shards; the first hosts the "
+      "coordinator.",
+      ListType{TextType{}, 1, 256}, [](auto& s) -> auto& { return s.cluster.servers; }));
+  table.push_back(Scalar(
+      "cluster.workers", "At the start of the run (λ).", CountType{1, 4096},
+      [](auto& s) -> auto& { return s.cluster.workers; }));
+  table.push_back(Scalar(
+      "cluster.lease",
+      "A worker unheard of for this long is dead. Shorter detects faster and "
+      "evicts busy nodes.",
+      DurationType{absl::Milliseconds(500), absl::Hours(1)},
+      [](auto& s) -> auto& { return s.cluster.lease; }));
+  table.push_back(Scalar(
+      "cluster.start_timeout", "The run fails if servers and workers are not all there by then.",
+      DurationType{absl::Seconds(1), absl::Hours(24)},
+      [](auto& s) -> auto& { return s.cluster.start_timeout; }));
+}
+
+void AddMachine(Table& table) {
+  const auto worker = Field::Locality::kWorker;
+  const auto server = Field::Locality::kServer;
+  table.push_back(Local(worker, Choice(
+                                    "compute.device", "What computes gradients.", {"cpu"},
+                                    [](auto& s) -> auto& { return s.compute.device; })));
+  table.push_back(
+      Local(worker, Scalar(
+                        "compute.threads", "Compute threads of one worker.", CountType{1, 256},
+                        [](auto& s) -> auto& { return s.compute.threads; })));
+  table.push_back(Scalar(
+      "wire.chunk_bytes", "Payload of one message.", BytesType{4096, uint64_t{16} << 20, 64},
+      [](auto& s) -> auto& { return s.wire.chunk_bytes; }));
+  table.push_back(Scalar(
+      "wire.push_bytes_max",
+      "Pushes that a shard holds before it asks workers to retry later; 0 for "
+      "two of every worker.",
+      BytesType{0, uint64_t{1} << 40, 1}, [](auto& s) -> auto& { return s.wire.push_bytes_max; }));
+  table.push_back(Scalar(
+      "evaluation.every_epochs",
+      "Accuracy on the test set after so many epochs; 0 only at the end.", CountType{0, kEpochsMax},
+      [](auto& s) -> auto& { return s.evaluation.every_epochs; }));
+  table.push_back(Local(
+      server, Choice(
+                  "log.level", "The least that is logged.", {"debug", "info", "warning", "error"},
+                  [](auto& s) -> auto& { return s.log.level; })));
+  table.push_back(
+      Local(server, Scalar(
+                        "log.push_log", "Directory for one push log per shard; empty for none.",
+                        TextType{}, [](auto& s) -> auto& { return s.log.push_log; })));
+}
+
+void AddOperation(Table& table) {
+  table.push_back(Choice(
+      "run.after",
+      "What servers do when the run is over: exit, or stay and serve pulls and "
+      "status.",
+      {"exit", "stay"}, [](auto& s) -> auto& { return s.run.after; }));
+  table.push_back(Scalar(
+      "testing.push_delay_max",
+      "A fault for tests: each worker waits a random time up to this before "
+      "each push.",
+      DurationType{absl::ZeroDuration(), absl::Seconds(10)},
+      [](auto& s) -> auto& { return s.testing.push_delay_max; }));
+  table.push_back(Choice(
+      "security.plaintext",
+      "Traffic is not encrypted: servers off this machine need "
+      "accept_the_risk.",
+      {"loopback_only", "accept_the_risk"},
+      [](auto& s) -> auto& { return s.security.accept_plaintext_risk; }));
+}
+
+}  // namespace
+
+std::vector<Field> RunFields() {
+  Table table;
+  AddGeneral(table);
+  AddModel(table);
+  AddData(table);
+  AddTraining(table);
+  AddOptimizer(table);
+  AddSchedule(table);
+  AddCluster(table);
+  AddMachine(table);
+  AddOperation(table);
+  return table;
+}
+
+}  // namespace slipstream

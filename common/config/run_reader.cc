@@ -1,0 +1,191 @@
+#include "common/config/run_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/config/field_table.h"
+#include "common/config/suggestion.h"
+
+namespace slipstream {
+namespace {
+
+constexpr std::string_view kEnvironmentPrefix = "PS_";
+
+std::string Join(std::string_view section, const std::string& key) {
+  return section.empty() ? key : fmt::format("{}.{}", section, key);
+}
+
+/// The key that an unknown one was meant to be: a neighbour, or one of its name elsewhere.
+std::string SuggestKey(std::string_view section, const std::string& key) {
+  const std::string near = DidYouMean(key, KeysOf(section));
+  if (!near.empty()) return near;
+  for (const Field& field : Fields()) {
+    if (field.name() == key || field.path == key) {
+      return fmt::format("; did you mean \"{}\" in section {}?", field.name(),
+                         field.path.substr(0, field.path.rfind('.')));
+    }
+  }
+  return "";
+}
+
+/// The dotted path that an unknown one was meant to be.
+std::string SuggestPath(const std::string& path) {
+  std::vector<std::string> paths;
+  std::vector<std::string> names;
+  for (const Field& field : Fields()) {
+    paths.push_back(field.path);
+    names.push_back(field.name());
+  }
+  const std::optional<std::string> name = Nearest(path, names);
+  if (name && path.find('.') == std::string::npos) {
+    return fmt::format("; did you mean \"{}\"?",
+                       paths[std::ranges::find(names, *name) - names.begin()]);
+  }
+  return DidYouMean(path, paths);
+}
+
+void Take(const Field& field, Origin origin, const Source& key, const YamlNode& node,
+          RunDraft& draft, DiagnosticList& diagnostics) {
+  Given given = {.origin = origin, .key = key, .value = node.source, .items = {}};
+  for (const YamlNode& item : node.items) given.items.push_back(item.source);
+  if (const auto value = ReadField(field.path, field.type, node, diagnostics)) {
+    field.set(draft.spec, *value);
+    given.is_valid = true;
+  }
+  draft.given[field.path] = std::move(given);
+}
+
+void ReadSubsection(const std::string& path, const YamlNode::Entry& entry, RunDraft& draft,
+                    DiagnosticList& diagnostics);
+
+void ReadSection(std::string_view section, const YamlNode& map, RunDraft& draft,
+                 DiagnosticList& diagnostics) {
+  for (const YamlNode::Entry& entry : map.entries) {
+    const std::string path = Join(section, entry.key);
+    // A dot in a key would make two spellings of one path.
+    const bool is_dotted = entry.key.find('.') != std::string::npos;
+    const Field* field = is_dotted ? nullptr : FindField(path);
+    if (field != nullptr) {
+      const bool is_empty = entry.value.kind == YamlNode::Kind::kNothing;
+      YamlNode value = entry.value;
+      if (is_empty) value.source = entry.key_source;  // There is nothing else to point at.
+      Take(*field, Origin::kFile, entry.key_source, value, draft, diagnostics);
+    } else if (is_dotted || !IsSection(path)) {
+      diagnostics.Report(entry.key_source, fmt::format("unknown key \"{}\"{}", entry.key,
+                                                       SuggestKey(section, entry.key)));
+    } else {
+      draft.sections[path] = entry.key_source;
+      ReadSubsection(path, entry, draft, diagnostics);
+    }
+  }
+}
+
+void ReadSubsection(const std::string& path, const YamlNode::Entry& entry, RunDraft& draft,
+                    DiagnosticList& diagnostics) {
+  if (entry.value.kind == YamlNode::Kind::kMap) {
+    ReadSection(path, entry.value, draft, diagnostics);
+    return;
+  }
+  draft.unreadable_sections.insert(path);
+  if (entry.value.kind == YamlNode::Kind::kRefused) return;
+  diagnostics.Report(entry.key_source,
+                     fmt::format("{} is a section; it must be a map with keys of {}, not {}", path,
+                                 fmt::join(KeysOf(path), ", "), DescribeNode(entry.value)));
+}
+
+void Relabel(YamlNode& node, const Source& source) {
+  node.source = source;
+  for (YamlNode& item : node.items) Relabel(item, source);
+  for (YamlNode::Entry& entry : node.entries) {
+    entry.key_source = source;
+    Relabel(entry.value, source);
+  }
+}
+
+/// The value of an override as a tree. A scalar is the text as it stands, so that nothing has to
+/// be quoted twice; a list may leave out its brackets.
+std::optional<YamlNode> ParseOverride(const Field& field, const std::string& text,
+                                      const Source& source, DiagnosticList& diagnostics) {
+  YamlNode node;
+  if (std::holds_alternative<ScalarType>(field.type)) {
+    node.kind = YamlNode::Kind::kScalar;
+    node.source = source;
+    node.text = text;
+    return node;
+  }
+  DiagnosticList list_diagnostics;
+  std::optional<YamlNode> list =
+      ParseYaml(text.starts_with('[') ? text : "[" + text + "]", source.file, list_diagnostics);
+  // Their positions count within the value, where nobody looks for lines.
+  for (Diagnostic& diagnostic : list_diagnostics.Sorted()) {
+    diagnostics.Report(source, std::move(diagnostic.message));
+  }
+  if (list) Relabel(*list, source);
+  return list;
+}
+
+void TakeOverride(const Field& field, Origin origin, const std::string& text, const Source& source,
+                  RunDraft& draft, DiagnosticList& diagnostics) {
+  if (const auto node = ParseOverride(field, text, source, diagnostics)) {
+    Take(field, origin, source, *node, draft, diagnostics);
+  } else {
+    draft.given[field.path] = {.origin = origin, .key = source, .value = source, .items = {}};
+  }
+}
+
+Source Label(std::string label) { return {.file = std::move(label)}; }
+
+}  // namespace
+
+void ReadFileTree(const YamlNode& root, RunDraft& draft, DiagnosticList& diagnostics) {
+  if (root.kind == YamlNode::Kind::kRefused) return;
+  if (root.kind != YamlNode::Kind::kMap) {
+    diagnostics.Report(root.source,
+                       fmt::format("the file must be a map of keys, not {}", DescribeNode(root)));
+    return;
+  }
+  ReadSection("", root, draft, diagnostics);
+}
+
+void ReadEnvironment(const std::map<std::string, std::string>& environment,
+                     const std::vector<std::string>& ignored, RunDraft& draft,
+                     DiagnosticList& diagnostics) {
+  for (const auto& [name, text] : environment) {
+    if (!name.starts_with(kEnvironmentPrefix) || std::ranges::count(ignored, name) > 0) continue;
+    const Source source = Label("environment " + name);
+    const auto found = std::ranges::find(Fields(), name, &Field::EnvironmentName);
+    if (found == Fields().end()) {
+      std::vector<std::string> names;
+      for (const Field& field : Fields()) names.push_back(field.EnvironmentName());
+      diagnostics.Report(source, "no key has this name" + DidYouMean(name, names));
+      continue;
+    }
+    TakeOverride(*found, Origin::kEnvironment, text, source, draft, diagnostics);
+  }
+}
+
+void ReadFlags(const std::vector<std::string>& flags, RunDraft& draft,
+               DiagnosticList& diagnostics) {
+  for (const std::string& flag : flags) {
+    const Source source = Label("--set " + flag);
+    const size_t equals = flag.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      diagnostics.Report(source, "must be key=value, as in training.epochs=3");
+      continue;
+    }
+    const std::string path = flag.substr(0, equals);
+    const Field* field = FindField(path);
+    if (field != nullptr) {
+      TakeOverride(*field, Origin::kFlag, flag.substr(equals + 1), source, draft, diagnostics);
+    } else if (IsSection(path)) {
+      diagnostics.Report(source, fmt::format("{} is a section; set one of its keys: {}", path,
+                                             fmt::join(KeysOf(path), ", ")));
+    } else {
+      diagnostics.Report(source, fmt::format("unknown key \"{}\"{}", path, SuggestPath(path)));
+    }
+  }
+}
+
+}  // namespace slipstream

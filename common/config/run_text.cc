@@ -1,0 +1,157 @@
+#include "common/config/run_text.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "common/config/field_table.h"
+#include "common/config/layer_table.h"
+#include "common/model/presets.h"
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kColumns = 100;
+
+std::vector<std::string> Split(std::string_view path) {
+  std::vector<std::string> parts;
+  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
+    parts.emplace_back(path.substr(0, dot));
+    path.remove_prefix(dot + 1);
+  }
+  parts.emplace_back(path);
+  return parts;
+}
+
+/// Writes keys as nested sections; expects those of a section one after another.
+class SectionWriter {
+ public:
+  /// Opens the sections of `path` that are not open yet, and returns the key's indentation.
+  std::string Enter(const std::string& path, std::string_view line_before_section) {
+    std::vector<std::string> sections = Split(path);
+    sections.pop_back();
+    size_t common = 0;
+    while (common < std::min(sections.size(), open_.size()) && sections[common] == open_[common]) {
+      ++common;
+    }
+    for (size_t i = common; i < sections.size(); ++i) {
+      if (i == 0) text_ += line_before_section;
+      text_ += fmt::format("{}{}:\n", std::string(2 * i, ' '), sections[i]);
+    }
+    open_ = sections;
+    return std::string(2 * open_.size(), ' ');
+  }
+
+  void Line(std::string_view indent, std::string_view line) {
+    text_ += fmt::format("{}{}\n", indent, line);
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  std::vector<std::string> open_;
+  std::string text_;
+};
+
+/// Of a net only its name or its layers are written, as only one may be read.
+bool IsWritten(const Field& field, const RunSpec& spec) {
+  const bool has_preset = !spec.model.preset.empty();
+  if (field.path == "model.preset") return has_preset;
+  if (field.path == "model.input" || field.path == "model.layers") return !has_preset;
+  return field.Applies(spec);
+}
+
+std::string ValueOf(const Field& field, const RunSpec& spec) {
+  return WriteField(field.type, field.get(spec));
+}
+
+/// `text` in lines that fit the page with `prefix` before each.
+std::vector<std::string> Wrap(std::string_view prefix, std::string_view text) {
+  const size_t length_max = kColumns - prefix.size();
+  std::vector<std::string> lines;
+  while (text.size() > length_max) {
+    size_t end = text.rfind(' ', length_max);
+    if (end == std::string_view::npos) end = length_max;
+    lines.push_back(fmt::format("{}{}", prefix, text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  lines.push_back(fmt::format("{}{}", prefix, text));
+  return lines;
+}
+
+void WriteTemplateField(const Field& field, const RunSpec& defaults, SectionWriter& writer) {
+  const std::string indent = writer.Enter(field.path, "\n");
+  std::string doc = field.doc;
+  if (field.condition) {
+    doc += fmt::format(" Only with {} {}.", FindField(field.condition->path)->name(),
+                       fmt::join(field.condition->choices, " or "));
+  }
+  const std::string bounds = DescribeField(field.type);
+  doc += fmt::format(" Must be {}.", bounds);
+  for (const std::string& line : Wrap(indent + "# ", doc)) writer.Line("", line);
+  if (IsWritten(field, defaults)) {
+    writer.Line(indent, fmt::format("{}: {}", field.name(), ValueOf(field, defaults)));
+  } else {
+    const std::string value = field.example.empty() ? ValueOf(field, defaults) : field.example;
+    writer.Line(indent, fmt::format("# {}: {}", field.name(), value));
+  }
+}
+
+}  // namespace
+
+std::string ToYaml(const RunSpec& spec) {
+  SectionWriter writer;
+  for (const Field& field : Fields()) {
+    if (!IsWritten(field, spec)) continue;
+    const std::string indent = writer.Enter(field.path, "");
+    if (!std::holds_alternative<LayersType>(field.type)) {
+      writer.Line(indent, fmt::format("{}: {}", field.name(), ValueOf(field, spec)));
+      continue;
+    }
+    writer.Line(indent, field.name() + ":");
+    for (const LayerSpec& layer : spec.model.layers) {
+      writer.Line(indent + "  - ", WriteLayer(layer));
+    }
+  }
+  return writer.text();
+}
+
+std::string FingerprintText(const RunSpec& spec) {
+  std::string text;
+  for (const Field& field : Fields()) {
+    if (field.locality != Field::Locality::kRun || !field.Applies(spec)) continue;
+    text += fmt::format("{}: {}\n", field.path, ValueOf(field, spec));
+  }
+  return text;
+}
+
+uint64_t Fingerprint(const RunSpec& spec) {
+  const std::string text = FingerprintText(spec);
+  return XXH64(text.data(), text.size(), 0);
+}
+
+std::optional<std::string> FirstDifference(const RunSpec& a, const RunSpec& b) {
+  // A key that decides whether another applies comes before it, so it is found first.
+  for (const Field& field : Fields()) {
+    if (field.locality != Field::Locality::kRun || !field.Applies(a) || !field.Applies(b)) continue;
+    const std::string value_a = ValueOf(field, a);
+    const std::string value_b = ValueOf(field, b);
+    if (value_a != value_b) return fmt::format("{} is {} against {}", field.path, value_a, value_b);
+  }
+  return std::nullopt;
+}
+
+std::string ConfigTemplate() {
+  RunSpec defaults;
+  defaults.model = *FindPreset("lenet5");
+  SectionWriter writer;
+  writer.Line("", "# One run of Slipstream, for all servers and workers. Keys left out keep the");
+  writer.Line("", "# values they have here; `psctl validate` checks a file.");
+  for (const Field& field : Fields()) WriteTemplateField(field, defaults, writer);
+  return writer.text();
+}
+
+}  // namespace slipstream

@@ -1,0 +1,34 @@
+#ifndef SLIPSTREAM_COMMON_CONFIG_SCALAR_UNITS_H_
+#define SLIPSTREAM_COMMON_CONFIG_SCALAR_UNITS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace slipstream {
+
+/// What reading and printing of scalars share.
+
+/// Bounds on texts of the two forms.
+inline constexpr size_t kTextBytesMax = 4096;
+inline constexpr size_t kNameBytesMax = 64;
+
+/// A unit by the text after a number; the factor is to milliseconds, or to bytes.
+struct Unit {
+  std::string_view name;
+  uint64_t factor;
+};
+
+// Largest first: a value is printed in the largest unit that divides it.
+inline constexpr std::array<Unit, 4> kDurationUnits = {
+    {{"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}}};
+inline constexpr std::array<Unit, 3> kBytesUnits = {
+    {{"GiB", uint64_t{1} << 30}, {"MiB", uint64_t{1} << 20}, {"KiB", uint64_t{1} << 10}}};
+
+inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+inline bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_CONFIG_SCALAR_UNITS_H_

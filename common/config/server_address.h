@@ -1,0 +1,28 @@
+#ifndef SLIPSTREAM_COMMON_CONFIG_SERVER_ADDRESS_H_
+#define SLIPSTREAM_COMMON_CONFIG_SERVER_ADDRESS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace slipstream {
+
+/// host:port of a server. The host is a name, an IPv4 address, or an IPv6 address in brackets.
+struct ServerAddress {
+  std::string host;  // In lower case, as names are the same in any.
+  uint16_t port = 0;
+
+  /// True of localhost, 127.0.0.0/8 and [::1]: names are not looked up.
+  bool IsLoopback() const;
+
+  std::string ToString() const;
+  friend bool operator==(const ServerAddress&, const ServerAddress&) = default;
+};
+
+/// Nothing if `text` is not host:port with a port in [1, 65535].
+std::optional<ServerAddress> ParseServerAddress(std::string_view text);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_CONFIG_SERVER_ADDRESS_H_

@@ -1,0 +1,52 @@
+#ifndef SLIPSTREAM_COMMON_CONFIG_YAML_TREE_H_
+#define SLIPSTREAM_COMMON_CONFIG_YAML_TREE_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/config/diagnostic.h"
+
+namespace slipstream {
+
+/// A value of a YAML document with its position. Scalars stay text: what a text means is decided by
+/// the field it belongs to, so that `0777`, `yes` or `.nan` are never guessed at.
+struct YamlNode {
+  enum class Kind {
+    kNothing,  // `key:` without a value, `~` or `null`.
+    kScalar,
+    kMap,
+    kList,
+    kRefused,  // Reported already: says nothing about what its place should hold.
+  };
+  struct Entry;
+
+  Kind kind = Kind::kNothing;
+  Source source;
+  std::string text;        // Of a scalar.
+  bool is_quoted = false;  // Of a scalar: in quotes or a block, therefore text and nothing else.
+  std::vector<Entry> entries;
+  std::vector<YamlNode> items;
+};
+
+struct YamlNode::Entry {
+  std::string key;
+  Source key_source;
+  YamlNode value;
+};
+
+inline constexpr size_t kYamlBytesMax = size_t{1} << 20;
+
+/// Reads one document of the strict subset that configuration files use: maps with unique text
+/// keys, lists and scalars. Duplicate keys, anchors, aliases, merge keys, tags, other documents,
+/// keys that are not text, and text over kYamlBytesMax are reported; what can be read around them
+/// is still returned, so that the rest is checked too. Nothing is returned if the syntax is broken.
+/// An empty document is an empty map.
+std::optional<YamlNode> ParseYaml(std::string_view text, const std::string& file,
+                                  DiagnosticList& diagnostics);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_CONFIG_YAML_TREE_H_

@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "common/config/run_config.h"
+
+namespace slipstream {
+namespace {
+
+/// Each golden/NAME.yaml is a configuration that is wrong, and NAME.errors what must be said about
+/// it. Comment lines at the top that begin with `# --set ` or `# environment ` are overrides.
+/// To record the answers anew:
+///   RECORD_GOLDEN=1 bazel run //tests/common/config:golden_test
+
+constexpr const char* kFolder = "tests/common/config/golden";
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::vector<std::filesystem::path> Cases() {
+  std::vector<std::filesystem::path> cases;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    if (entry.path().extension() == ".yaml") cases.push_back(entry.path());
+  }
+  std::ranges::sort(cases);
+  return cases;
+}
+
+Overrides OverridesIn(const std::string& text) {
+  const std::string flag = "# --set ";
+  const std::string variable = "# environment ";
+  Overrides overrides;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(flag)) overrides.set.push_back(line.substr(flag.size()));
+    if (!line.starts_with(variable)) continue;
+    const size_t equals = line.find('=');
+    overrides.environment[line.substr(variable.size(), equals - variable.size())] =
+        line.substr(equals + 1);
+  }
+  return overrides;
+}
+
+std::string ErrorsOf(const std::filesystem::path& path) {
+  const std::string text = ReadFile(path);
+  const ConfigResult result = ParseRunConfig(text, "run.yaml", OverridesIn(text));
+  const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result);
+  return diagnostics == nullptr ? "no errors\n" : ToString(*diagnostics);
+}
+
+class GoldenTest : public testing::TestWithParam<std::filesystem::path> {};
+
+TEST_P(GoldenTest, ReportsEveryErrorAtItsPlaceInOnePass) {
+  std::filesystem::path expected = GetParam();
+  expected.replace_extension(".errors");
+  const std::string errors = ErrorsOf(GetParam());
+
+  const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
+  if (std::getenv("RECORD_GOLDEN") != nullptr && workspace != nullptr) {
+    std::ofstream(std::filesystem::path(workspace) / expected, std::ios::binary) << errors;
+  }
+
+  EXPECT_NE(errors, "no errors\n");
+  EXPECT_EQ(errors, ReadFile(expected)) << "of " << GetParam();
+}
+
+INSTANTIATE_TEST_SUITE_P(Folder, GoldenTest, testing::ValuesIn(Cases()),
+                         [](const auto& test) { return test.param.stem().string(); });
+
+}  // namespace
+}  // namespace slipstream

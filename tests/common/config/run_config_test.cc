@@ -1,0 +1,180 @@
+#include "common/config/run_config.h"
+
+#include <gtest/gtest.h>
+
+#include "common/model/presets.h"
+
+namespace slipstream {
+namespace {
+
+RunSpec SpecOf(const std::string& text, const Overrides& overrides = {}) {
+  const ConfigResult result = ParseRunConfig(text, "run.yaml", overrides);
+  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
+    ADD_FAILURE() << ToString(*diagnostics);
+    return {};
+  }
+  return std::get<RunSpec>(result);
+}
+
+Overrides Set(std::vector<std::string> flags) {
+  Overrides overrides;
+  overrides.set = std::move(flags);
+  return overrides;
+}
+
+TEST(RunConfigTest, ReadsTheExampleOfTheDesign) {
+  const RunSpec spec = SpecOf(R"(
+version: 1
+name: fashion-2-softsync
+seed: 7
+model: {preset: lenet5}
+data: {format: idx, path: ../shared/data/fashion-mnist}
+training: {batch_size: 32, epochs: 5}
+consistency:
+  policy: softsync
+  n: 2
+optimizer: {kind: momentum, learning_rate: 0.05, momentum: 0.9, staleness_scaling: per_gradient}
+cluster:
+  servers: [localhost:7070, localhost:7071]
+  workers: 4
+)");
+
+  EXPECT_EQ(spec.name, "fashion-2-softsync");
+  EXPECT_EQ(spec.model, *FindPreset("lenet5"));
+  EXPECT_EQ(spec.data.format, DataSpec::Format::kIdx);
+  EXPECT_EQ(spec.data.path, "../shared/data/fashion-mnist");
+  EXPECT_EQ(spec.training.epochs, 5u);
+  EXPECT_EQ(spec.consistency.n, 2u);
+  EXPECT_EQ(spec.optimizer.kind, OptimizerSpec::Kind::kMomentum);
+  EXPECT_EQ(spec.optimizer.staleness_scaling, OptimizerSpec::StalenessScaling::kPerGradient);
+  EXPECT_EQ(spec.cluster.servers, (std::vector<std::string>{"localhost:7070", "localhost:7071"}));
+  EXPECT_EQ(RoundSize(spec.consistency, spec.cluster.workers), 2u);
+}
+
+TEST(RunConfigTest, KeysLeftOutKeepTheDefaultsOfTheSpec) {
+  RunSpec expected;
+  expected.model = *FindPreset("mlp");
+
+  EXPECT_EQ(SpecOf("model: {preset: mlp}"), expected);
+}
+
+TEST(RunConfigTest, ReadsLayersByHand) {
+  const RunSpec spec = SpecOf(R"(
+model:
+  input: [1, 28, 28]
+  layers:
+    - conv2d: {channels: 6, kernel: 5, padding: 2}
+    - relu
+    - max_pool: {kernel: 2, stride: 2}
+    - average_pool: {kernel: 3, stride: 2, ceil: true}
+    - flatten
+    - dropout: {rate: 0.25}
+    - tanh
+    - dense: {units: 10}
+)");
+
+  const std::vector<LayerSpec> expected = {
+      Conv2dLayer{.channels = 6, .kernel = 5, .padding = 2},
+      ReluLayer{},
+      PoolLayer{},
+      PoolLayer{.kind = PoolLayer::Kind::kAverage, .kernel = 3, .stride = 2, .ceil = true},
+      FlattenLayer{},
+      DropoutLayer{0.25f},
+      TanhLayer{},
+      DenseLayer{10}};
+  EXPECT_EQ(spec.model.layers, expected);
+  EXPECT_EQ(spec.model.preset, "");
+}
+
+TEST(RunConfigTest, FlagsOverrideTheEnvironmentWhichOverridesTheFile) {
+  const std::string file = "model: {preset: mlp}\ntraining: {epochs: 2, batch_size: 2}\nseed: 2\n";
+  Overrides overrides = Set({"training.epochs=3", "training.epochs=4"});
+  overrides.environment = {{"PS_TRAINING_EPOCHS", "5"}, {"PS_SEED", "6"}, {"PATH", "x"}};
+
+  const RunSpec spec = SpecOf(file, overrides);
+
+  EXPECT_EQ(spec.training.epochs, 4u);
+  EXPECT_EQ(spec.training.batch_size, 2u);
+  EXPECT_EQ(spec.seed, 6u);
+}
+
+TEST(RunConfigTest, IgnoredVariablesAreNotLookedAt) {
+  Overrides overrides;
+  overrides.environment = {{"PS_OTHER", "x"}};
+  overrides.environment_ignored = {"PS_OTHER"};
+
+  SpecOf("model: {preset: mlp}", overrides);
+}
+
+TEST(RunConfigTest, OverridesOfListsMayLeaveOutBrackets) {
+  const auto servers = [](const std::string& flag) {
+    return SpecOf("model: {preset: mlp}", Set({flag})).cluster.servers;
+  };
+  const std::vector<std::string> two = {"localhost:1", "[::1]:2"};
+
+  EXPECT_EQ(servers("cluster.servers=localhost:1,'[::1]:2'"), two);
+  EXPECT_EQ(servers("cluster.servers=[localhost:1, \"[::1]:2\"]"), two);
+}
+
+TEST(RunConfigTest, OverridesOfTextAreTakenAsTheyStand) {
+  const RunSpec spec = SpecOf("model: {preset: mlp}\ndata: {format: idx, path: x}",
+                              Set({"data.path=/a b/#c: [d]=e"}));
+
+  EXPECT_EQ(spec.data.path, "/a b/#c: [d]=e");
+}
+
+TEST(RunConfigTest, AStrongerChoiceSilencesWhatTheFileSaidForAnother) {
+  const std::string file = R"(
+model: {preset: lenet5}
+consistency: {policy: softsync, n: 2}
+optimizer: {kind: momentum, momentum: 0.5}
+cluster: {workers: 4}
+)";
+  RunSpec expected;
+  expected.model = *FindPreset("lenet5");
+  expected.consistency.policy = ConsistencySpec::Policy::kAsync;
+  expected.cluster.workers = 4;
+
+  EXPECT_EQ(SpecOf(file, Set({"consistency.policy=async", "optimizer.kind=sgd"})), expected);
+}
+
+TEST(RunConfigTest, OfPresetAndLayersTheStrongerCounts) {
+  const std::string layers = "model: {input: [1, 28, 28], layers: [flatten, dense: {units: 10}]}";
+
+  EXPECT_EQ(SpecOf(layers, Set({"model.preset=mlp"})).model, *FindPreset("mlp"));
+
+  const ModelSpec by_hand =
+      SpecOf("model: {preset: mlp}",
+             Set({"model.input=1,28,28", "model.layers=flatten,dense: {units: 10}"}))
+          .model;
+  EXPECT_EQ(by_hand, SpecOf(layers).model);
+}
+
+TEST(RunConfigTest, ServersOffLoopbackNeedTheRiskAccepted) {
+  const std::string file = R"(
+model: {preset: mlp}
+cluster: {servers: ["10.0.0.1:7070"]}
+security: {plaintext: accept_the_risk}
+)";
+
+  EXPECT_TRUE(SpecOf(file).security.accept_plaintext_risk);
+}
+
+TEST(RunConfigTest, AnEndlessFileIsRefusedAndNotReadToItsEnd) {
+  const ConfigResult result = LoadRunConfig("/dev/zero");
+
+  ASSERT_TRUE(std::holds_alternative<std::vector<Diagnostic>>(result));
+}
+
+TEST(RunConfigTest, AMissingFileOrADirectoryIsOneError) {
+  for (const char* path : {"no/such/run.yaml", "."}) {
+    const ConfigResult result = LoadRunConfig(path);
+    const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result);
+    ASSERT_NE(diagnostics, nullptr) << path;
+    ASSERT_EQ(diagnostics->size(), 1u) << path;
+    EXPECT_EQ(ToString(*diagnostics).find(std::string(path) + ": error: cannot open"), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,211 @@
+#include "common/config/run_text.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/philox.h"
+#include "common/config/field_table.h"
+#include "common/config/run_config.h"
+#include "common/model/presets.h"
+
+namespace slipstream {
+namespace {
+
+RunSpec Default() {
+  RunSpec spec;
+  spec.model = *FindPreset("lenet5");
+  return spec;
+}
+
+/// A random value of a type, mostly at or near its bounds.
+struct RandomValue {
+  RandomStream& random;
+
+  ScalarValue operator()(const CountType& type) const {
+    const uint64_t span = type.max - type.min;
+    return type.min +
+           (span == 0 ? 0
+                      : random.Below(static_cast<uint32_t>(std::min<uint64_t>(span, 1'000'000))));
+  }
+  ScalarValue operator()(const BytesType& type) const {
+    const uint64_t steps = (type.max - type.min) / type.multiple_of;
+    const auto bound = static_cast<uint32_t>(std::min<uint64_t>(steps, 1u << 20));
+    return type.min + type.multiple_of * random.Below(bound);
+  }
+  ScalarValue operator()(const NumberType& type) const {
+    const double max = std::min(type.max, 100.0);
+    return type.min + (max - type.min) * (0.001 + 0.99 * random.Unit());
+  }
+  ScalarValue operator()(const DurationType& type) const {
+    const auto span = static_cast<uint32_t>(absl::ToInt64Milliseconds(type.max - type.min));
+    return type.min + absl::Milliseconds(random.Below(span));
+  }
+  ScalarValue operator()(const FlagType&) const { return random.Below(2) == 1; }
+  ScalarValue operator()(const TextType& type) const {
+    const std::string any = "ab1:/. #'\"\\[]{},&*!|%@-\xc3\xa4";
+    const std::string name = "abYN019._-";
+    const std::string& letters = type.form == TextType::Form::kName ? name : any;
+    std::string text;
+    for (uint32_t i = 1 + random.Below(12); i > 0; --i) {
+      text += letters[random.Below(static_cast<uint32_t>(letters.size()))];
+    }
+    return text;
+  }
+  ScalarValue operator()(const ChoiceType& type) const {
+    return type.names[random.Below(static_cast<uint32_t>(type.names.size()))];
+  }
+};
+
+/// A run that passes every check: each key at random, then what keys have to agree on.
+RunSpec RandomSpec(RandomStream& random) {
+  RunSpec spec = Default();
+  for (const Field& field : Fields()) {
+    const auto* type = std::get_if<ScalarType>(&field.type);
+    if (type == nullptr || field.path == "model.preset" || !field.Applies(spec)) continue;
+    field.set(spec, std::visit(RandomValue{random}, *type));
+  }
+  if (random.Below(2) == 0) spec.model = *FindPreset("mlp");
+  if (spec.data.format == DataSpec::Format::kCifar10) spec.model = *FindPreset("cifar_quick");
+  if (random.Below(2) == 0) spec.model.preset.clear();
+  if (spec.optimizer.schedule.kind == ScheduleSpec::Kind::kStep) {
+    spec.optimizer.schedule.at_epochs = {0.1, 1.0 / 3, 7};
+  }
+  spec.cluster.servers = {"localhost:" + std::to_string(1 + random.Below(65535)), "[::1]:7070"};
+  spec.cluster.workers = spec.consistency.n + random.Below(4097 - spec.consistency.n);
+  spec.wire.push_bytes_max = random.Below(2) == 0 ? 0 : 1'000'000 + random.Below(1'000'000);
+  return spec;
+}
+
+TEST(RunTextTest, CanonicalYamlReadsBackAsTheSameRun) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, 0);
+    const RunSpec spec = RandomSpec(random);
+
+    const std::string yaml = ToYaml(spec);
+    const ConfigResult result = ParseRunConfig(yaml, "run.yaml");
+
+    const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result);
+    ASSERT_EQ(diagnostics, nullptr) << ToString(*diagnostics) << yaml;
+    ASSERT_EQ(std::get<RunSpec>(result), spec) << yaml;
+    ASSERT_EQ(ToYaml(std::get<RunSpec>(result)), yaml);
+    ASSERT_EQ(Fingerprint(std::get<RunSpec>(result)), Fingerprint(spec));
+  }
+}
+
+TEST(RunTextTest, CanonicalYamlOfTheDefaults) {
+  RunSpec spec = Default();
+  spec.model.preset.clear();
+  spec.model.layers = {FlattenLayer{}, DropoutLayer{0.1f}, DenseLayer{10}};
+
+  EXPECT_EQ(ToYaml(spec), R"(version: 1
+name: run
+seed: 1
+model:
+  input: [1, 28, 28]
+  layers:
+    - flatten
+    - dropout: {rate: 0.1}
+    - dense: {units: 10}
+data:
+  format: synthetic
+  train_examples: 20000
+  test_examples: 4000
+training:
+  batch_size: 32
+  epochs: 1
+consistency:
+  policy: softsync
+  n: 1
+optimizer:
+  kind: sgd
+  learning_rate: 0.05
+  weight_decay: 0
+  staleness_scaling: none
+  schedule:
+    kind: constant
+    warmup_epochs: 0
+cluster:
+  servers: [localhost:7070]
+  workers: 1
+  lease: 5s
+  start_timeout: 2m
+compute:
+  device: cpu
+  threads: 1
+wire:
+  chunk_bytes: 1MiB
+  push_bytes_max: 0
+evaluation:
+  every_epochs: 1
+log:
+  level: info
+  push_log: ""
+run:
+  after: exit
+testing:
+  push_delay_max: 0s
+security:
+  plaintext: loopback_only
+)");
+}
+
+TEST(RunTextTest, TheTemplateIsARunWithTheDefaults) {
+  const ConfigResult result = ParseRunConfig(ConfigTemplate(), "run.yaml");
+
+  const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result);
+  ASSERT_EQ(diagnostics, nullptr) << ToString(*diagnostics);
+  EXPECT_EQ(std::get<RunSpec>(result), Default());
+}
+
+TEST(RunTextTest, TheTemplateNamesEveryKeyWithItsMeaning) {
+  const std::string text = ConfigTemplate();
+
+  for (const Field& field : Fields()) {
+    EXPECT_NE(text.find(field.name() + ": "), std::string::npos) << field.path;
+    EXPECT_NE(text.find("# " + field.doc.substr(0, 20)), std::string::npos) << field.path;
+  }
+}
+
+TEST(RunTextTest, KeysOfOneMachineAreNotPartOfTheFingerprint) {
+  RunSpec spec = Default();
+  spec.data.format = DataSpec::Format::kIdx;
+  spec.data.path = "here";
+  RunSpec other = spec;
+  other.data.path = "there";
+  other.compute.threads = 8;
+  other.log.level = LogSpec::Level::kDebug;
+  other.log.push_log = "pushes";
+
+  EXPECT_EQ(Fingerprint(spec), Fingerprint(other));
+  EXPECT_EQ(FirstDifference(spec, other), std::nullopt);
+}
+
+TEST(RunTextTest, TheFirstDifferenceNamesTheKeyAndBothValues) {
+  RunSpec a = Default();
+  RunSpec b = a;
+  b.consistency.n = 2;
+  b.testing.push_delay_max = absl::Seconds(1);
+
+  EXPECT_EQ(FirstDifference(a, b), "consistency.n is 1 against 2");
+  b.consistency.policy = ConsistencySpec::Policy::kAsync;
+  EXPECT_EQ(FirstDifference(a, b), "consistency.policy is softsync against async");
+}
+
+TEST(RunTextTest, FingerprintsDifferExactlyIfThereIsADifference) {
+  RandomStream random(3, 0);
+  std::vector<RunSpec> specs = {Default(), Default()};
+  for (int i = 0; i < 40; ++i) specs.push_back(RandomSpec(random));
+
+  for (const RunSpec& a : specs) {
+    for (const RunSpec& b : specs) {
+      ASSERT_EQ(Fingerprint(a) != Fingerprint(b), FirstDifference(a, b).has_value());
+    }
+  }
+}
+
+TEST(RunTextTest, TheFingerprintIsTheSameOnEveryMachine) {
+  EXPECT_EQ(Fingerprint(Default()), 7'499'752'244'330'807'334u) << FingerprintText(Default());
+}
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,44 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "common/config/run_config.h"
+
+namespace slipstream {
+namespace {
+
+RunSpec Example(const std::string& name) {
+  const ConfigResult result = LoadRunConfig("deploy/examples/" + name + ".yaml");
+  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
+    ADD_FAILURE() << ToString(*diagnostics);
+    return {};
+  }
+  return std::get<RunSpec>(result);
+}
+
+TEST(ExamplesTest, TheQuickstartNeedsNoFiles) {
+  const RunSpec spec = Example("quickstart");
+
+  EXPECT_EQ(spec.data.format, DataSpec::Format::kSynthetic);
+  EXPECT_EQ(spec.cluster.servers.size(), 2u);
+  EXPECT_EQ(spec.cluster.workers, 4u);
+}
+
+TEST(ExamplesTest, ThePoliciesAreComparedOnTheSameWork) {
+  const RunSpec hardsync = Example("hardsync");
+  EXPECT_EQ(hardsync.consistency.policy, ConsistencySpec::Policy::kHardsync);
+  EXPECT_EQ(Example("softsync").consistency.policy, ConsistencySpec::Policy::kSoftsync);
+  EXPECT_EQ(Example("async").consistency.policy, ConsistencySpec::Policy::kAsync);
+
+  for (const char* name : {"softsync", "async"}) {
+    const RunSpec spec = Example(name);
+    EXPECT_EQ(spec.model, hardsync.model) << name;
+    EXPECT_EQ(spec.data, hardsync.data) << name;
+    EXPECT_EQ(spec.training, hardsync.training) << name;
+    EXPECT_EQ(spec.cluster, hardsync.cluster) << name;
+    EXPECT_EQ(spec.seed, hardsync.seed) << name;
+  }
+}
+
+}  // namespace
+}  // namespace slipstream
