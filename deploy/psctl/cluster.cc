@@ -1,0 +1,148 @@
+#include "deploy/psctl/cluster.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+
+#include "absl/time/clock.h"
+#include "deploy/psctl/child_environment.h"
+
+namespace slipstream {
+namespace {
+
+// Between looks at a port file: long against a look, short against what a person notices.
+constexpr absl::Duration kLookInterval = absl::Milliseconds(10);
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace
+
+std::optional<std::string> ParsePortFile(std::string_view contents) {
+  if (contents.ends_with('\n')) contents.remove_suffix(1);
+  const size_t colon = contents.rfind(':');
+  const std::string_view digits = colon == contents.npos ? contents : contents.substr(colon + 1);
+  uint16_t port = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || port == 0) {
+    return std::nullopt;
+  }
+  return "127.0.0.1:" + std::to_string(port);
+}
+
+absl::Status Cluster::Start() {
+  absl::Status status = StartServer(0);
+  if (status.ok()) status = WaitForCoordinator();
+  for (uint32_t shard = 1; status.ok() && shard < options_.servers; ++shard) {
+    status = StartServer(shard);
+  }
+  for (uint32_t worker = 0; status.ok() && worker < options_.workers; ++worker) {
+    status =
+        StartProcess({Role::kWorker, worker}, {options_.programs.worker, "--coordinator",
+                                               coordinator_, "--worker", std::to_string(worker)});
+  }
+  return status;
+}
+
+absl::Status Cluster::StartServer(uint32_t shard) {
+  const ProcessName name = {Role::kServer, shard};
+  // The final figures are read after the run is over, so servers must not leave then.
+  std::vector<std::string> command = {
+      options_.programs.server,      "--config", directory_.ConfigPath(), "--shard",
+      std::to_string(shard),         "--listen", "127.0.0.1:0",           "--port-file",
+      directory_.PortFilePath(name), "--set",    "run.after=stay"};
+  if (shard > 0) command.insert(command.end(), {"--coordinator", coordinator_});
+  return StartProcess(name, std::move(command));
+}
+
+absl::Status Cluster::StartProcess(ProcessName name, std::vector<std::string> command) {
+  const std::string log = directory_.LogPath(name);
+  absl::StatusOr<ChildProcess> process =
+      ChildProcess::Start({.command = std::move(command),
+                           .environment = ChildEnvironment(environ),
+                           .stdout_path = log,
+                           .stderr_path = log});
+  if (!process.ok()) return process.status();
+  members_.push_back({.name = name, .process = *std::move(process)});
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::WaitForCoordinator() {
+  const std::string path = directory_.PortFilePath({Role::kServer, 0});
+  const absl::Time deadline = absl::Now() + options_.start_timeout;
+  do {
+    Poll();
+    if (!ends_.empty()) return absl::AbortedError("server 0 ended before it listened");
+    if (const auto address = ParsePortFile(ReadFile(path))) {
+      coordinator_ = *address;
+      return absl::OkStatus();
+    }
+    if (stop_.stopped()) return absl::AbortedError("asked to stop");
+    WaitForChange(kLookInterval);
+  } while (absl::Now() < deadline);
+  return absl::DeadlineExceededError("server 0 did not listen within " +
+                                     absl::FormatDuration(options_.start_timeout));
+}
+
+void Cluster::Poll() {
+  for (Member& member : members_) {
+    if (member.has_ended) continue;
+    const auto end = member.process.Poll();
+    if (!end) continue;
+    member.has_ended = true;
+    ends_.push_back({.name = member.name,
+                     .exit_code = end->exit_code,
+                     .signal = end->signal,
+                     .was_told = were_told_});
+  }
+}
+
+void Cluster::Stop(absl::Duration patience) {
+  Poll();
+  were_told_ = true;
+  SignalAll(SIGTERM);
+  const absl::Time deadline = absl::Now() + patience;
+  while (ends_.size() < members_.size() && absl::Now() < deadline) {
+    WaitForEnd(deadline - absl::Now(), /*or_stop=*/false);
+    Poll();
+  }
+  SignalAll(SIGKILL);
+  while (ends_.size() < members_.size()) {
+    WaitForEnd(absl::Hours(1), /*or_stop=*/false);
+    Poll();
+  }
+}
+
+void Cluster::SignalAll(int signal) {
+  for (Member& member : members_) member.process.Signal(signal);
+}
+
+void Cluster::WaitForChange(absl::Duration timeout) const { WaitForEnd(timeout, /*or_stop=*/true); }
+
+void Cluster::WaitForEnd(absl::Duration timeout, bool or_stop) const {
+  std::vector<pollfd> waiting;
+  if (or_stop) waiting.push_back({.fd = stop_.fd(), .events = POLLIN, .revents = 0});
+  for (const Member& member : members_) {
+    if (member.has_ended) continue;
+    waiting.push_back({.fd = member.process.fd(), .events = POLLIN, .revents = 0});
+  }
+  const absl::Duration rounded = absl::Ceil(timeout, absl::Milliseconds(1));
+  const auto milliseconds = absl::ToInt64Milliseconds(std::max(rounded, absl::ZeroDuration()));
+  // Interrupted by a signal or not, the caller looks for itself.
+  poll(waiting.data(), waiting.size(), static_cast<int>(milliseconds));
+}
+
+uint32_t Cluster::running(Role role) const {
+  return static_cast<uint32_t>(std::count_if(
+      members_.begin(), members_.end(),
+      [&](const Member& member) { return member.name.role == role && !member.has_ended; }));
+}
+
+}  // namespace slipstream

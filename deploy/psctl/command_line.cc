@@ -1,0 +1,185 @@
+#include "deploy/psctl/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string_view>
+
+#include "common/process/version.h"
+
+namespace slipstream {
+namespace {
+
+constexpr char kExitCodes[] =
+    "Exit codes: 0 done, 1 internal error, 2 usage, 69 peer unreachable, 74 input or output,\n"
+    "75 temporary failure, 78 configuration, 130 and 143 after SIGINT and SIGTERM.";
+
+constexpr char kRunExamples[] =
+    "Examples:\n"
+    "  psctl run run.yaml\n"
+    "  psctl run run.yaml --set training.epochs=3 --set cluster.workers=8\n"
+    "  psctl run run.yaml -o json >result.json\n"
+    "  psctl run run.yaml --run-dir runs/first --push-log";
+
+constexpr char kValidateExamples[] =
+    "Examples:\n"
+    "  psctl validate run.yaml\n"
+    "  psctl validate run.yaml --set consistency.n=2 -o json";
+
+constexpr char kInitExamples[] =
+    "Examples:\n"
+    "  psctl config init\n"
+    "  psctl config init big.yaml --force\n"
+    "  psctl config init - | less";
+
+constexpr char kShowExamples[] =
+    "Examples:\n"
+    "  psctl config show run.yaml\n"
+    "  psctl config show run.yaml --set seed=3 -o json";
+
+constexpr char kStatusExamples[] =
+    "Examples:\n"
+    "  psctl status --coordinator localhost:7070\n"
+    "  psctl status --coordinator localhost:7070 -o json";
+
+void AddConfig(CLI::App& command, ConfigArguments& arguments) {
+  command.add_option("config", arguments.path, "The run's configuration")
+      ->type_name("RUN.YAML")
+      ->required();
+  command.add_option("--set", arguments.overrides, "Overrides one setting; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        const size_t equals = text.find('=');
+        const bool is_pair = equals != text.npos && equals > 0;
+        return is_pair ? std::string() : "'" + text + "' is not of the form key=value";
+      });
+}
+
+void AddFormat(CLI::App& command, OutputFormat& format, std::vector<OutputFormat> choices) {
+  const std::map<OutputFormat, std::string> names = {{OutputFormat::kTable, "table"},
+                                                     {OutputFormat::kJson, "json"},
+                                                     {OutputFormat::kYaml, "yaml"}};
+  std::map<std::string, OutputFormat> by_name;
+  std::string type_name;
+  for (const OutputFormat choice : choices) {
+    by_name[names.at(choice)] = choice;
+    type_name += (type_name.empty() ? "" : "|") + names.at(choice);
+  }
+  command
+      .add_option_function<std::string>(
+          "-o,--output", [by_name, &format](const std::string& name) { format = by_name.at(name); },
+          "How to print the result (" + names.at(format) + ")")
+      ->type_name(type_name)
+      ->check([by_name, type_name](const std::string& name) {
+        return by_name.contains(name) ? std::string() : "'" + name + "' is none of " + type_name;
+      });
+}
+
+/// The parser and what it fills in.
+struct CommandLine {
+  CLI::App app{"Runs Slipstream clusters on this machine and looks at running ones.", "psctl"};
+  RunArguments run;
+  ValidateArguments validate;
+  ConfigInitArguments init;
+  ConfigShowArguments show;
+  StatusArguments status;
+
+  CLI::App* run_command = nullptr;
+  CLI::App* validate_command = nullptr;
+  CLI::App* init_command = nullptr;
+  CLI::App* show_command = nullptr;
+
+  CommandLine();
+  Arguments Chosen() const;
+
+ private:
+  void AddRun();
+  void AddValidate();
+  void AddConfigCommands();
+  void AddStatus();
+};
+
+CommandLine::CommandLine() {
+  app.set_version_flag("--version", std::string("psctl ") + std::string(kVersion));
+  app.require_subcommand(1);
+  app.footer(kExitCodes);
+  AddRun();
+  AddValidate();
+  AddConfigCommands();
+  AddStatus();
+}
+
+void CommandLine::AddRun() {
+  run_command = app.add_subcommand("run", "Starts servers and workers, waits, sums up");
+  AddConfig(*run_command, run.config);
+  AddFormat(*run_command, run.format,
+            {OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kYaml});
+  run_command
+      ->add_option("--run-dir", run.run_dir, "Where the run leaves its files (runs/<name>-<time>)")
+      ->type_name("DIR");
+  run_command->add_flag("--push-log", run.push_log,
+                        "Writes a line per push into the run directory");
+  run_command->add_option("--bin-dir", run.bin_dir, "Where ps_server and ps_worker lie")
+      ->type_name("DIR");
+  run_command
+      ->add_option("--stop-timeout", run.stop_timeout_seconds,
+                   "Kills what has not stopped after so many seconds (10)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, 3600.0).description(""));
+  run_command->footer(kRunExamples);
+}
+
+void CommandLine::AddValidate() {
+  validate_command = app.add_subcommand("validate", "Checks a configuration, says what would run");
+  AddConfig(*validate_command, validate.config);
+  AddFormat(*validate_command, validate.format, {OutputFormat::kTable, OutputFormat::kJson});
+  validate_command->footer(kValidateExamples);
+}
+
+void CommandLine::AddConfigCommands() {
+  CLI::App* config = app.add_subcommand("config", "Writes and shows configurations");
+  config->require_subcommand(1);
+  config->footer("See psctl config init --help and psctl config show --help.");
+
+  init_command = config->add_subcommand("init", "Writes a configuration to start from");
+  init_command->add_option("file", init.path, "The file to write (run.yaml); - for stdout")
+      ->type_name("FILE");
+  init_command->add_flag("--force", init.force, "Replaces a file that is there");
+  init_command->footer(kInitExamples);
+
+  show_command = config->add_subcommand("show", "Prints a configuration with everything resolved");
+  AddConfig(*show_command, show.config);
+  AddFormat(*show_command, show.format, {OutputFormat::kYaml, OutputFormat::kJson});
+  show_command->footer(kShowExamples);
+}
+
+void CommandLine::AddStatus() {
+  CLI::App* command = app.add_subcommand("status", "Looks at a running cluster");
+  command->add_option("--coordinator", status.coordinator, "Server 0 of the run")
+      ->type_name("HOST:PORT")
+      ->required();
+  AddFormat(*command, status.format, {OutputFormat::kTable, OutputFormat::kJson});
+  command->footer(kStatusExamples);
+}
+
+Arguments CommandLine::Chosen() const {
+  if (run_command->parsed()) return run;
+  if (validate_command->parsed()) return validate;
+  if (init_command->parsed()) return init;
+  if (show_command->parsed()) return show;
+  return status;
+}
+
+}  // namespace
+
+std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* argv) {
+  CommandLine line;
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {  // CLI11 says help and version this way, too.
+    return line.app.exit(error) == 0 ? ExitCode::kOk : ExitCode::kUsage;
+  }
+  return line.Chosen();
+}
+
+}  // namespace slipstream

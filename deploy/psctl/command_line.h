@@ -1,0 +1,65 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_COMMAND_LINE_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_COMMAND_LINE_H_
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/process/exit_code.h"
+
+namespace slipstream {
+
+enum class OutputFormat { kTable, kJson, kYaml };
+
+/// A configuration file and the settings that override it, as `key=value`.
+struct ConfigArguments {
+  std::string path;
+  std::vector<std::string> overrides;
+};
+
+struct RunArguments {
+  ConfigArguments config;
+  OutputFormat format = OutputFormat::kTable;
+
+  /// Empty: a fresh directory under runs/.
+  std::string run_dir;
+  bool push_log = false;
+
+  /// Empty: psctl looks for the programs itself.
+  std::string bin_dir;
+
+  /// Processes that do not stop when told are killed after so many seconds. In [0, 3600].
+  double stop_timeout_seconds = 10;
+};
+
+struct ValidateArguments {
+  ConfigArguments config;
+  OutputFormat format = OutputFormat::kTable;
+};
+
+struct ConfigInitArguments {
+  /// "-": stdout.
+  std::string path = "run.yaml";
+  bool force = false;
+};
+
+struct ConfigShowArguments {
+  ConfigArguments config;
+  OutputFormat format = OutputFormat::kYaml;
+};
+
+struct StatusArguments {
+  std::string coordinator;
+  OutputFormat format = OutputFormat::kTable;
+};
+
+using Arguments = std::variant<RunArguments, ValidateArguments, ConfigInitArguments,
+                               ConfigShowArguments, StatusArguments>;
+
+/// What to do, or what to exit with at once: help and version are on stdout then, what is wrong
+/// with the arguments on stderr.
+std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* argv);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_COMMAND_LINE_H_

@@ -1,0 +1,45 @@
+#include "deploy/psctl/config_commands.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <variant>
+
+#include "common/config/run_text.h"
+#include "common/process/exit_code.h"
+#include "deploy/psctl/config_loading.h"
+#include "deploy/psctl/run_directory.h"
+#include "deploy/psctl/yaml_json.h"
+
+namespace slipstream {
+
+int ConfigInitCommand(const ConfigInitArguments& arguments) {
+  if (arguments.path == "-") {
+    fmt::print("{}", ConfigTemplate());
+    return static_cast<int>(ExitCode::kOk);
+  }
+  std::error_code error;
+  if (!arguments.force && std::filesystem::exists(arguments.path, error)) {
+    return static_cast<int>(
+        Complain(ExitCode::kIo, arguments.path + " exists; --force replaces it"));
+  }
+  const absl::Status written = WriteWholeFile(arguments.path, ConfigTemplate());
+  if (!written.ok()) {
+    return static_cast<int>(Complain(ExitCode::kIo, std::string(written.message())));
+  }
+  fmt::print(stderr, "psctl: wrote {}\n", arguments.path);
+  return static_cast<int>(ExitCode::kOk);
+}
+
+int ConfigShowCommand(const ConfigShowArguments& arguments) {
+  const auto loaded = LoadConfigOrComplain(arguments.config);
+  if (const auto* code = std::get_if<ExitCode>(&loaded)) return static_cast<int>(*code);
+  const std::string yaml = ToYaml(std::get<RunSpec>(loaded));
+  const bool as_json = arguments.format == OutputFormat::kJson;
+  fmt::print("{}", as_json ? YamlToJson(yaml).dump(2) + "\n" : yaml);
+  return static_cast<int>(ExitCode::kOk);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,62 @@
+#include "deploy/psctl/config_loading.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "common/config/run_config.h"
+#include "deploy/psctl/child_environment.h"
+#include "deploy/psctl/run_plan.h"
+
+namespace slipstream {
+namespace {
+
+Overrides OverridesOf(const ConfigArguments& arguments) {
+  Overrides overrides;
+  overrides.set = arguments.overrides;
+  overrides.environment = EnvironmentMap(environ);
+  overrides.environment_ignored = {"PS_SERVER_BINARY", "PS_WORKER_BINARY"};
+  return overrides;
+}
+
+}  // namespace
+
+ExitCode Complain(ExitCode code, std::string_view message) {
+  fmt::print(stderr, "psctl: error: {}\n", message);
+  return code;
+}
+
+void PrintDiagnostics(const std::vector<Diagnostic>& diagnostics) {
+  for (const Diagnostic& diagnostic : diagnostics) {
+    fmt::print(stderr, "{}\n", diagnostic.ToString());
+  }
+  if (diagnostics.size() > 1) fmt::print(stderr, "{} errors\n", diagnostics.size());
+}
+
+std::variant<RunSpec, std::vector<Diagnostic>> LoadConfig(const ConfigArguments& arguments) {
+  ConfigResult result = LoadRunConfig(arguments.path, OverridesOf(arguments));
+  if (const auto* spec = std::get_if<RunSpec>(&result)) {
+    const absl::StatusOr<RunPlan> plan = PlanRun(*spec);
+    if (!plan.ok()) {
+      return std::vector<Diagnostic>{
+          {.source = {.file = arguments.path}, .message = std::string(plan.status().message())}};
+    }
+  }
+  return result;
+}
+
+ExitCode ConfigFailureCode(const ConfigArguments& arguments) {
+  const bool is_readable = access(arguments.path.c_str(), R_OK) == 0;
+  return is_readable ? ExitCode::kConfiguration : ExitCode::kIo;
+}
+
+std::variant<RunSpec, ExitCode> LoadConfigOrComplain(const ConfigArguments& arguments) {
+  auto loaded = LoadConfig(arguments);
+  if (auto* spec = std::get_if<RunSpec>(&loaded)) return std::move(*spec);
+  PrintDiagnostics(std::get<std::vector<Diagnostic>>(loaded));
+  return ConfigFailureCode(arguments);
+}
+
+}  // namespace slipstream

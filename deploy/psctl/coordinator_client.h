@@ -1,0 +1,32 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_COORDINATOR_CLIENT_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_COORDINATOR_CLIENT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "proto/status.pb.h"
+
+namespace slipstream {
+
+/// Asks one coordinator for the status of its run.
+///
+/// Thread-safe: const after construction.
+class CoordinatorClient {
+ public:
+  /// `address` is host:port. Connects at the first question.
+  explicit CoordinatorClient(const std::string& address);
+
+  /// Waits at most `timeout`. UNAVAILABLE and DEADLINE_EXCEEDED name the address.
+  absl::StatusOr<v1::RunStatus> GetStatus(absl::Duration timeout) const;
+
+ private:
+  const std::string address_;
+  const std::unique_ptr<v1::Coordinator::Stub> stub_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_COORDINATOR_CLIENT_H_

@@ -1,0 +1,59 @@
+#include "deploy/psctl/failure_report.h"
+
+#include <fmt/format.h>
+
+#include "deploy/psctl/progress_view.h"
+#include "deploy/psctl/root_cause.h"
+
+namespace slipstream {
+namespace {
+
+std::string EndText(const ProcessEnd& end) {
+  if (end.signal != 0) return fmt::format("was ended by {}", end.HowText());
+  if (end.exit_code == 0) return "ended before the run was over";
+  return fmt::format("failed with {}", end.HowText());
+}
+
+FailureReport DescribeWithoutProcess(const FailureEvidence& evidence) {
+  switch (evidence.verdict) {
+    case Verdict::kNotStarted:
+      return {ExitCode::kUnreachable,
+              fmt::format("the run did not start within {}: {}",
+                          FormatSeconds(absl::ToDoubleSeconds(evidence.start_timeout)),
+                          PhaseText(evidence.phase))};
+    case Verdict::kWorkersGone:
+      return {ExitCode::kInternal, fmt::format("all workers ended before the run was over: {}",
+                                               PhaseText(evidence.phase))};
+    default:
+      return {ExitCode::kInternal, "the run failed"};
+  }
+}
+
+}  // namespace
+
+FailureReport DescribeFailure(std::span<const ProcessEnd> ends, const FailureEvidence& evidence) {
+  FailureReport report = DescribeWithoutProcess(evidence);
+  if (const ProcessEnd* cause = FindRootCause(ends)) {
+    report.exit_code = ExitCodeFollowing(*cause);
+    const bool was_lost = MeaningOf(*cause) == EndMeaning::kLostWorker;
+    report.text = fmt::format("{}{} {}", was_lost ? report.text + "; " : "", cause->name.Text(),
+                              EndText(*cause));
+  }
+  report.text = "psctl: error: " + report.text + "\n";
+  if (!evidence.coordinator_says.empty()) {
+    report.text += fmt::format("  the coordinator says: {}\n", evidence.coordinator_says);
+  }
+  for (const std::string& line : evidence.log_lines) report.text += fmt::format("  | {}\n", line);
+  if (!evidence.log_path.empty()) report.text += fmt::format("  log: {}\n", evidence.log_path);
+  return report;
+}
+
+std::string DescribeLostWorker(const ProcessEnd& end, uint32_t workers_running) {
+  const std::string rest = workers_running == 0
+                               ? "no worker is left"
+                               : fmt::format("the run goes on with {} worker{}", workers_running,
+                                             workers_running == 1 ? "" : "s");
+  return fmt::format("psctl: warning: {} was ended: {}; {}", end.name.Text(), end.HowText(), rest);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,32 @@
+#include <variant>
+
+#include "deploy/psctl/command_line.h"
+#include "deploy/psctl/config_commands.h"
+#include "deploy/psctl/run_command.h"
+#include "deploy/psctl/status_command.h"
+#include "deploy/psctl/validate_command.h"
+
+namespace slipstream {
+namespace {
+
+/// Carries out what the command line asked for.
+struct Dispatch {
+  int operator()(const RunArguments& arguments) const { return RunCommand(arguments); }
+  int operator()(const ValidateArguments& arguments) const { return ValidateCommand(arguments); }
+  int operator()(const ConfigInitArguments& arguments) const {
+    return ConfigInitCommand(arguments);
+  }
+  int operator()(const ConfigShowArguments& arguments) const {
+    return ConfigShowCommand(arguments);
+  }
+  int operator()(const StatusArguments& arguments) const { return StatusCommand(arguments); }
+};
+
+}  // namespace
+}  // namespace slipstream
+
+int main(int argc, char** argv) {
+  const auto parsed = slipstream::ParseCommandLine(argc, argv);
+  if (const auto* code = std::get_if<slipstream::ExitCode>(&parsed)) return static_cast<int>(*code);
+  return std::visit(slipstream::Dispatch(), std::get<slipstream::Arguments>(parsed));
+}

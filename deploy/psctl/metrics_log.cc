@@ -1,0 +1,49 @@
+#include "deploy/psctl/metrics_log.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "deploy/psctl/json_number.h"
+#include "deploy/psctl/progress_view.h"
+#include "deploy/psctl/run_summary.h"
+
+namespace slipstream {
+
+nlohmann::ordered_json MetricsJson(const v1::RunStatus& status, int evaluations_told) {
+  nlohmann::ordered_json versions = nlohmann::ordered_json::array();
+  for (const v1::ShardStatus& shard : status.shards()) versions.push_back(shard.version());
+  nlohmann::ordered_json row = {
+      {"phase", v1::Phase_Name(status.phase())},
+      {"epoch", CurrentEpoch(status)},
+      {"batches_done", status.batches_done()},
+      {"updates", status.updates()},
+      {"pushes", status.pushes()},
+      {"examples", status.examples()},
+      {"examples_per_second", NumberOrNull(status.examples_per_second())},
+      {"train_loss", NumberOrNull(status.train_loss())},
+      {"train_accuracy", NumberOrNull(status.train_accuracy())},
+      {"staleness",
+       {{"mean", NumberOrNull(status.staleness().mean())},
+        {"window", NumberOrNull(status.staleness().window_mean())}}},
+      {"versions", std::move(versions)},
+  };
+  for (int i = evaluations_told; i < status.evaluations_size(); ++i) {
+    row["evaluations"].push_back(EvaluationJson(status.evaluations(i)));
+  }
+  return row;
+}
+
+void MetricsLog::Add(absl::Duration since_start, const v1::RunStatus& status) {
+  nlohmann::ordered_json row = MetricsJson(status, evaluations_told_);
+  if (row == last_) return;
+  nlohmann::ordered_json line = {
+      {"t", std::round(absl::ToDoubleSeconds(since_start) * 1000) / 1000}};
+  line.update(row);
+  file_ << line.dump() << '\n' << std::flush;
+  evaluations_told_ = std::max(evaluations_told_, status.evaluations_size());
+  row.erase("evaluations");
+  last_ = std::move(row);
+}
+
+}  // namespace slipstream

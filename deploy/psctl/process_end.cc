@@ -1,0 +1,52 @@
+#include "deploy/psctl/process_end.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstring>
+#include <string_view>
+
+#include "common/process/exit_code.h"
+
+namespace slipstream {
+namespace {
+
+std::string_view RoleText(Role role) { return role == Role::kServer ? "server" : "worker"; }
+
+std::string_view Meaning(int exit_code) {
+  switch (static_cast<ExitCode>(exit_code)) {
+    case ExitCode::kOk:
+      return "done";
+    case ExitCode::kInternal:
+      return "internal error";
+    case ExitCode::kUsage:
+      return "usage";
+    case ExitCode::kUnreachable:
+      return "peer unreachable";
+    case ExitCode::kIo:
+      return "input or output";
+    case ExitCode::kTemporary:
+      return "temporary failure";
+    case ExitCode::kConfiguration:
+      return "configuration";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string ProcessName::Slug() const { return fmt::format("{}-{}", RoleText(role), number); }
+
+std::string ProcessName::Text() const { return fmt::format("{} {}", RoleText(role), number); }
+
+std::string ProcessEnd::HowText() const {
+  if (signal != 0) return fmt::format("signal {} ({})", signal, strsignal(signal));
+  if (exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM) {
+    return fmt::format("exit code {} (told to stop)", exit_code);
+  }
+  const std::string_view meaning = Meaning(exit_code);
+  if (meaning.empty()) return fmt::format("exit code {}", exit_code);
+  return fmt::format("exit code {} ({})", exit_code, meaning);
+}
+
+}  // namespace slipstream

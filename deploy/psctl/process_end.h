@@ -1,0 +1,40 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_PROCESS_END_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_PROCESS_END_H_
+
+#include <cstdint>
+#include <string>
+
+namespace slipstream {
+
+enum class Role { kServer, kWorker };
+
+/// Which of a cluster's processes.
+struct ProcessName {
+  Role role = Role::kServer;
+  uint32_t number = 0;
+
+  /// "server-0": file names. "server 0": messages.
+  std::string Slug() const;
+  std::string Text() const;
+
+  friend bool operator==(const ProcessName&, const ProcessName&) = default;
+};
+
+/// How a process ended: by its own exit, or by a signal (then `signal` is not 0).
+struct ProcessEnd {
+  ProcessName name;
+  int exit_code = 0;
+  int signal = 0;
+
+  /// It had been told to stop before.
+  bool was_told = false;
+
+  /// "exit code 78 (configuration)", "signal 9 (Killed)".
+  std::string HowText() const;
+
+  friend bool operator==(const ProcessEnd&, const ProcessEnd&) = default;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_PROCESS_END_H_

@@ -1,0 +1,30 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_PROGRAM_LOCATIONS_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_PROGRAM_LOCATIONS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace slipstream {
+
+/// Where ps_server and ps_worker lie.
+struct ProgramPaths {
+  std::string server;
+  std::string worker;
+};
+
+/// Where a program may lie, the likeliest first: `bin_dir` alone if it is given; else the folder of
+/// psctl, its neighbour in a Bazel output tree, and psctl's runfiles. `package` is the program's
+/// Bazel package, `self` psctl's own path.
+std::vector<std::string> CandidatePaths(std::string_view program, std::string_view package,
+                                        std::string_view self, std::string_view bin_dir);
+
+/// Finds both: PS_SERVER_BINARY and PS_WORKER_BINARY name them outright, but not against
+/// `bin_dir`. Fails, saying where it looked, if one is not there or cannot be executed.
+absl::StatusOr<ProgramPaths> FindPrograms(std::string_view bin_dir);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_PROGRAM_LOCATIONS_H_

@@ -1,0 +1,63 @@
+#include "deploy/psctl/progress_printer.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "deploy/psctl/progress_view.h"
+
+namespace slipstream {
+namespace {
+
+constexpr absl::Duration kPlainLineInterval = absl::Seconds(2);
+constexpr size_t kColumnsIfUnknown = 100;
+
+size_t TerminalColumns() {
+  winsize size = {};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kColumnsIfUnknown;
+  return size.ws_col;
+}
+
+}  // namespace
+
+ProgressPrinter::ProgressPrinter() : is_terminal_(isatty(STDERR_FILENO) == 1) {}
+
+ProgressPrinter::~ProgressPrinter() { ClearBar(); }
+
+void ProgressPrinter::Show(const v1::RunStatus& status, absl::Time now) {
+  ShowEvaluations(status);
+  if (!is_terminal_) return ShowPlain(status, now);
+  // One column stays free: a full line would wrap on some terminals.
+  fmt::print(stderr, "\r\x1b[K{}", FormatProgressBar(status, TerminalColumns() - 1));
+  std::fflush(stderr);
+  has_bar_ = true;
+}
+
+void ProgressPrinter::Note(std::string_view text) {
+  ClearBar();
+  fmt::print(stderr, "{}\n", text);
+  std::fflush(stderr);
+}
+
+void ProgressPrinter::ClearBar() {
+  if (has_bar_) fmt::print(stderr, "\r\x1b[K");
+  has_bar_ = false;
+}
+
+void ProgressPrinter::ShowEvaluations(const v1::RunStatus& status) {
+  for (; evaluations_shown_ < status.evaluations_size(); ++evaluations_shown_) {
+    Note(FormatEvaluation(status.evaluations(evaluations_shown_)));
+  }
+}
+
+void ProgressPrinter::ShowPlain(const v1::RunStatus& status, absl::Time now) {
+  const bool is_due = status.phase() == v1::TRAINING && now - last_line_ >= kPlainLineInterval;
+  if (status.phase() == phase_ && !is_due) return;
+  phase_ = status.phase();
+  last_line_ = now;
+  Note(FormatProgress(status));
+}
+
+}  // namespace slipstream

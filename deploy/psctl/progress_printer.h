@@ -1,0 +1,45 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_PROGRESS_PRINTER_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_PROGRESS_PRINTER_H_
+
+#include <string_view>
+
+#include "absl/time/time.h"
+#include "proto/status.pb.h"
+
+namespace slipstream {
+
+/// Shows on stderr how a run goes: on a terminal one line that is redrawn; elsewhere a plain line
+/// when the phase changes and every two seconds of training. Evaluations and notes stay in both.
+///
+/// Not thread-safe: one owner.
+class ProgressPrinter {
+ public:
+  /// Looks whether stderr is a terminal.
+  ProgressPrinter();
+
+  /// Takes the redrawn line away.
+  ~ProgressPrinter();
+  ProgressPrinter(const ProgressPrinter&) = delete;
+  ProgressPrinter& operator=(const ProgressPrinter&) = delete;
+
+  void Show(const v1::RunStatus& status, absl::Time now);
+
+  /// A line of its own that stays.
+  void Note(std::string_view text);
+
+  void ClearBar();
+
+ private:
+  void ShowEvaluations(const v1::RunStatus& status);
+  void ShowPlain(const v1::RunStatus& status, absl::Time now);
+
+  const bool is_terminal_;
+  bool has_bar_ = false;
+  v1::Phase phase_ = v1::PHASE_UNSPECIFIED;
+  absl::Time last_line_ = absl::InfinitePast();
+  int evaluations_shown_ = 0;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_PROGRESS_PRINTER_H_

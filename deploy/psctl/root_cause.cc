@@ -1,0 +1,68 @@
+#include "deploy/psctl/root_cause.h"
+
+#include <csignal>
+#include <optional>
+
+namespace slipstream {
+namespace {
+
+/// The lower, the likelier a cause; nothing for an end that explains nothing.
+std::optional<int> RankOf(const ProcessEnd& end) {
+  const EndMeaning meaning = MeaningOf(end);
+  if (meaning == EndMeaning::kHarmless) return std::nullopt;
+  if (meaning == EndMeaning::kLostWorker) return 3;
+  if (end.signal != 0) return 1;
+  switch (static_cast<ExitCode>(end.exit_code)) {
+    case ExitCode::kConfiguration:
+    case ExitCode::kIo:
+    case ExitCode::kUsage:
+      return 0;
+    case ExitCode::kUnreachable:
+    case ExitCode::kTemporary:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+bool IsStopCode(int exit_code) { return exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM; }
+
+}  // namespace
+
+EndMeaning MeaningOf(const ProcessEnd& end) {
+  if (end.was_told && (end.signal != 0 || IsStopCode(end.exit_code))) return EndMeaning::kHarmless;
+  if (end.name.role == Role::kWorker) {
+    // A worker that obeyed somebody's SIGTERM was taken away, as one killed by SIGKILL was.
+    if (end.signal != 0 || IsStopCode(end.exit_code)) return EndMeaning::kLostWorker;
+    return end.exit_code == 0 ? EndMeaning::kHarmless : EndMeaning::kFailure;
+  }
+  // Servers stay until they are told: even a clean end leaves the run without its weights.
+  const bool ended_well = end.was_told && end.exit_code == 0;
+  return ended_well ? EndMeaning::kHarmless : EndMeaning::kFailure;
+}
+
+const ProcessEnd* FindRootCause(std::span<const ProcessEnd> ends) {
+  const ProcessEnd* cause = nullptr;
+  for (const ProcessEnd& end : ends) {
+    const std::optional<int> rank = RankOf(end);
+    if (rank && (cause == nullptr || *rank < *RankOf(*cause))) cause = &end;
+  }
+  return cause;
+}
+
+bool ExplainsItself(const ProcessEnd& end) { return RankOf(end) == 0; }
+
+ExitCode ExitCodeFollowing(const ProcessEnd& cause) {
+  if (cause.signal != 0) return ExitCode::kInternal;
+  switch (static_cast<ExitCode>(cause.exit_code)) {
+    case ExitCode::kUnreachable:
+    case ExitCode::kIo:
+    case ExitCode::kTemporary:
+    case ExitCode::kConfiguration:
+      return static_cast<ExitCode>(cause.exit_code);
+    default:
+      return ExitCode::kInternal;
+  }
+}
+
+}  // namespace slipstream

@@ -1,0 +1,125 @@
+#include "deploy/psctl/run_directory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+namespace slipstream {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kNameAttemptsMax = 1000;
+
+/// A run's name is any text; a folder's is not.
+std::string FolderName(std::string_view name) {
+  std::string folder(name);
+  for (char& c : folder) {
+    const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+    if (!is_plain && (c != '.' || &c == folder.data())) c = '_';
+  }
+  return folder.empty() ? "run" : folder;
+}
+
+absl::Status CannotCreate(const fs::path& path, const std::error_code& error) {
+  return absl::NotFoundError("cannot create " + path.string() + ": " + error.message());
+}
+
+absl::StatusOr<fs::path> CreateFresh(std::string_view name, absl::Time now) {
+  std::error_code error;
+  fs::create_directories("runs", error);
+  if (error) return CannotCreate("runs", error);
+  const std::string stem =
+      FolderName(name) + "-" + absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone());
+  for (int attempt = 1; attempt <= kNameAttemptsMax; ++attempt) {
+    const fs::path path =
+        fs::path("runs") / (attempt == 1 ? stem : fmt::format("{}-{}", stem, attempt));
+    if (fs::create_directory(path, error)) return path;
+    if (error) return CannotCreate(path, error);
+  }
+  return absl::NotFoundError("every name like runs/" + stem + " is taken");
+}
+
+absl::StatusOr<fs::path> CreateChosen(const fs::path& path) {
+  std::error_code error;
+  if (fs::exists(path / "run.yaml", error)) {
+    return absl::NotFoundError(path.string() + " already keeps a run; name another --run-dir");
+  }
+  fs::create_directories(path, error);
+  if (error) return CannotCreate(path, error);
+  return path;
+}
+
+bool ReportsAnError(std::string_view line) {
+  constexpr std::string_view kMarks[] = {" error ", "error:", " critical ", "check failed"};
+  return std::any_of(std::begin(kMarks), std::end(kMarks), [&](std::string_view mark) {
+    return line.find(mark) != std::string_view::npos;
+  });
+}
+
+std::vector<std::string> ReadLastLines(const std::string& path) {
+  constexpr std::streamoff kTailBytes = 16 * 1024;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  std::vector<std::string> lines;
+  if (!file) return lines;
+  const std::streamoff size = file.tellg();
+  file.seekg(std::max<std::streamoff>(0, size - kTailBytes));
+  std::string line;
+  // The first line of a tail may be a piece of one.
+  if (size > kTailBytes) std::getline(file, line);
+  while (std::getline(file, line)) {
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace
+
+absl::StatusOr<RunDirectory> RunDirectory::Create(const std::string& chosen, std::string_view name,
+                                                  absl::Time now) {
+  const absl::StatusOr<fs::path> path =
+      chosen.empty() ? CreateFresh(name, now) : CreateChosen(chosen);
+  if (!path.ok()) return path.status();
+  std::error_code error;
+  fs::create_directories(*path / "logs", error);
+  if (error) return CannotCreate(*path / "logs", error);
+  return RunDirectory(path->string());
+}
+
+std::string RunDirectory::LogPath(const ProcessName& process) const {
+  return path_ + "/logs/" + process.Slug() + ".log";
+}
+
+std::string RunDirectory::PortFilePath(const ProcessName& server) const {
+  return path_ + "/logs/" + server.Slug() + ".port";
+}
+
+absl::Status WriteWholeFile(const std::string& path, std::string_view contents) {
+  const std::string fresh = path + ".new";
+  {
+    std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
+    file << contents << std::flush;
+    if (!file) return absl::DataLossError("cannot write " + fresh);
+  }
+  std::error_code error;
+  fs::rename(fresh, path, error);
+  if (error) return absl::DataLossError("cannot write " + path + ": " + error.message());
+  return absl::OkStatus();
+}
+
+std::vector<std::string> LastErrorLines(const std::string& log_path, size_t lines_max) {
+  const std::vector<std::string> lines = ReadLastLines(log_path);
+  std::vector<std::string> chosen;
+  std::copy_if(lines.begin(), lines.end(), std::back_inserter(chosen), ReportsAnError);
+  if (chosen.empty()) chosen = lines;
+  if (chosen.size() > lines_max) {
+    chosen.erase(chosen.begin(), chosen.end() - static_cast<std::ptrdiff_t>(lines_max));
+  }
+  return chosen;
+}
+
+}  // namespace slipstream

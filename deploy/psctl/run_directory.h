@@ -1,0 +1,48 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_RUN_DIRECTORY_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_RUN_DIRECTORY_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "deploy/psctl/process_end.h"
+
+namespace slipstream {
+
+/// The directory that keeps everything one run leaves: run.yaml, logs/, metrics.jsonl,
+/// summary.json and, if asked for, the push logs.
+///
+/// Thread-safe: const after construction.
+class RunDirectory {
+ public:
+  /// Makes `chosen`, or if that is empty runs/<name>-<UTC time>[-2…] under the current directory.
+  /// Fails if it cannot be made, or if `chosen` already keeps a run: results are not mixed.
+  static absl::StatusOr<RunDirectory> Create(const std::string& chosen, std::string_view name,
+                                             absl::Time now);
+
+  const std::string& path() const { return path_; }
+  std::string ConfigPath() const { return path_ + "/run.yaml"; }
+  std::string MetricsPath() const { return path_ + "/metrics.jsonl"; }
+  std::string SummaryPath() const { return path_ + "/summary.json"; }
+  std::string LogPath(const ProcessName& process) const;
+  std::string PortFilePath(const ProcessName& server) const;
+
+ private:
+  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+};
+
+/// Writes the file as a whole: readers see the old contents or the new.
+absl::Status WriteWholeFile(const std::string& path, std::string_view contents);
+
+/// The last `lines_max` lines that report an error, or just the last lines if none does. Empty if
+/// there is no such file. Looks at the end of a long file only.
+std::vector<std::string> LastErrorLines(const std::string& log_path, size_t lines_max);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_RUN_DIRECTORY_H_

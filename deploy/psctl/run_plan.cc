@@ -1,0 +1,117 @@
+#include "deploy/psctl/run_plan.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "common/layout/shard_map.h"
+#include "common/model/net_shapes.h"
+#include "common/model/presets.h"
+#include "deploy/psctl/text_table.h"
+
+namespace slipstream {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view PolicyName(ConsistencySpec::Policy policy) {
+  switch (policy) {
+    case ConsistencySpec::Policy::kHardsync:
+      return "hardsync";
+    case ConsistencySpec::Policy::kSoftsync:
+      return "softsync";
+    case ConsistencySpec::Policy::kAsync:
+      break;
+  }
+  return "async";
+}
+
+absl::StatusOr<TensorLayout> LayoutOf(const ModelSpec& model) {
+  const std::optional<ModelSpec> preset = FindPreset(model.preset);
+  const auto shapes = InferShapes(model.layers.empty() && preset ? *preset : model);
+  if (const auto* error = std::get_if<ShapeError>(&shapes)) {
+    return absl::InvalidArgumentError(
+        fmt::format("model.layers[{}]: {}", error->layer, error->message));
+  }
+  return std::get<NetShapes>(shapes).layout;
+}
+
+std::optional<uint64_t> BatchesPerEpoch(const RunSpec& spec) {
+  if (spec.data.format != DataSpec::Format::kSynthetic) return std::nullopt;
+  const uint64_t batch = spec.training.batch_size;
+  return (spec.data.train_examples + batch - 1) / batch;
+}
+
+}  // namespace
+
+absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
+  const absl::StatusOr<TensorLayout> layout = LayoutOf(spec.model);
+  if (!layout.ok()) return layout.status();
+  const auto servers = static_cast<uint32_t>(spec.cluster.servers.size());
+  const absl::StatusOr<ShardMap> shard_map = ShardMap::Cut(*layout, servers);
+  if (!shard_map.ok()) return shard_map.status();
+
+  RunPlan plan;
+  plan.parameters = layout->parameters();
+  for (uint32_t shard = 0; shard < servers; ++shard) {
+    plan.shards.push_back(shard_map->range(ShardId{shard}));
+  }
+  const double workers = spec.cluster.workers;
+  plan.round_size = RoundSize(spec.consistency, spec.cluster.workers);
+  plan.effective_n = workers / plan.round_size;
+  const bool is_synchronous = spec.consistency.policy == ConsistencySpec::Policy::kHardsync;
+  plan.expected_staleness = is_synchronous ? 0 : (workers - 1) / plan.round_size;
+  plan.batches_per_epoch = BatchesPerEpoch(spec);
+  return plan;
+}
+
+std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
+  const std::string_view policy = PolicyName(spec.consistency.policy);
+  const bool has_n = spec.consistency.policy == ConsistencySpec::Policy::kSoftsync;
+  const std::string facts = FormatFacts({
+      {"run", spec.name},
+      {"parameters", fmt::format("{}", plan.parameters)},
+      {"workers", fmt::format("{}", spec.cluster.workers)},
+      {"policy",
+       has_n ? fmt::format("{} (n = {})", policy, spec.consistency.n) : std::string(policy)},
+      {"gradients per update (c)", fmt::format("{}", plan.round_size)},
+      {"effective n (workers/c)", fmt::format("{:.3g}", plan.effective_n)},
+      {"expected mean staleness", fmt::format("{:.3g}", plan.expected_staleness)},
+      {"epochs", fmt::format("{}", spec.training.epochs)},
+      {"batches per epoch", plan.batches_per_epoch ? fmt::format("{}", *plan.batches_per_epoch)
+                                                   : "known once a worker has read the data"},
+  });
+  std::vector<TableRow> rows;
+  for (size_t shard = 0; shard < plan.shards.size(); ++shard) {
+    const ParameterRange& range = plan.shards[shard];
+    rows.push_back({fmt::format("{}", shard), fmt::format("{}", range.begin),
+                    fmt::format("{}", range.end), fmt::format("{}", range.size()),
+                    spec.cluster.servers[shard]});
+  }
+  return facts + "\n" + FormatTable({"shard", "begin", "end", "parameters", "server"}, rows);
+}
+
+Json PlanJson(const RunSpec& spec, const RunPlan& plan) {
+  Json shards = Json::array();
+  for (size_t shard = 0; shard < plan.shards.size(); ++shard) {
+    shards.push_back({{"shard", shard},
+                      {"begin", plan.shards[shard].begin},
+                      {"end", plan.shards[shard].end},
+                      {"server", spec.cluster.servers[shard]}});
+  }
+  return {
+      {"name", spec.name},
+      {"parameters", plan.parameters},
+      {"workers", spec.cluster.workers},
+      {"policy", PolicyName(spec.consistency.policy)},
+      {"round_size", plan.round_size},
+      {"effective_n", plan.effective_n},
+      {"expected_staleness", plan.expected_staleness},
+      {"epochs", spec.training.epochs},
+      {"batches_per_epoch", plan.batches_per_epoch ? Json(*plan.batches_per_epoch) : Json(nullptr)},
+      {"shards", std::move(shards)}};
+}
+
+}  // namespace slipstream

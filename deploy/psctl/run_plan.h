@@ -1,0 +1,42 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_RUN_PLAN_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_RUN_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/layout/tensor_layout.h"
+#include "common/run/run_spec.h"
+
+namespace slipstream {
+
+/// What a configuration amounts to, worked out before anything runs.
+struct RunPlan {
+  size_t parameters = 0;
+  std::vector<ParameterRange> shards;
+
+  /// c, and λ/c: the n of softsync that it really is where n does not divide λ.
+  uint32_t round_size = 1;
+  double effective_n = 1;
+
+  /// (λ − 1)/c, the conservation law for one gradient in flight per worker; 0 under hardsync.
+  double expected_staleness = 0;
+
+  /// Unknown where the data decides.
+  std::optional<uint64_t> batches_per_epoch;
+};
+
+/// Fails with INVALID_ARGUMENT if the net's shapes do not fit, or it cannot be cut into that many
+/// shards.
+absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec);
+
+std::string PlanText(const RunSpec& spec, const RunPlan& plan);
+nlohmann::ordered_json PlanJson(const RunSpec& spec, const RunPlan& plan);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_RUN_PLAN_H_

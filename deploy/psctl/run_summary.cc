@@ -1,0 +1,136 @@
+#include "deploy/psctl/run_summary.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "deploy/psctl/json_number.h"
+#include "deploy/psctl/staleness_histogram.h"
+#include "deploy/psctl/text_table.h"
+
+namespace slipstream {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json StalenessJson(const v1::StalenessStatus& staleness) {
+  return {
+      {"count", staleness.count()},
+      {"mean", NumberOrNull(staleness.mean())},
+      {"p50", staleness.p50()},
+      {"p99", staleness.p99()},
+      {"max", staleness.max()},
+      {"histogram",
+       std::vector<uint64_t>(staleness.histogram().begin(), staleness.histogram().end())},
+  };
+}
+
+Json WorkersJson(const v1::RunStatus& status) {
+  Json workers = Json::array();
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    workers.push_back({{"worker", worker.worker()},
+                       {"state", worker.state()},
+                       {"pushes", worker.pushes()},
+                       {"examples", worker.examples()},
+                       {"examples_per_second", NumberOrNull(worker.examples_per_second())},
+                       {"compute_share", NumberOrNull(worker.compute_share())},
+                       {"communication_share", NumberOrNull(worker.communication_share())},
+                       {"staleness_mean", NumberOrNull(worker.mean_staleness())}});
+  }
+  return workers;
+}
+
+Json ServersJson(const v1::RunStatus& status) {
+  Json servers = Json::array();
+  for (const v1::ShardStatus& shard : status.shards()) {
+    servers.push_back({{"shard", shard.shard()},
+                       {"address", shard.address()},
+                       {"begin", shard.begin()},
+                       {"end", shard.end()},
+                       {"version", shard.version()},
+                       {"staleness_mean", NumberOrNull(shard.staleness().mean())}});
+  }
+  return servers;
+}
+
+}  // namespace
+
+Json EvaluationJson(const v1::EvaluationStatus& evaluation) {
+  return {{"epoch", evaluation.epoch()},
+          {"test_accuracy", NumberOrNull(evaluation.test_accuracy())},
+          {"test_loss", NumberOrNull(evaluation.test_loss())},
+          {"examples", evaluation.examples()},
+          {"seconds", NumberOrNull(evaluation.seconds())},
+          {"final", evaluation.final()}};
+}
+
+const v1::EvaluationStatus* DecidingEvaluation(const v1::RunStatus& status) {
+  for (const v1::EvaluationStatus& evaluation : status.evaluations()) {
+    if (evaluation.final()) return &evaluation;
+  }
+  return status.evaluations().empty() ? nullptr : &*status.evaluations().rbegin();
+}
+
+std::string PolicyText(const v1::RunStatus& status) {
+  const std::string round = fmt::format("{} gradient{} per update", status.round_size(),
+                                        status.round_size() == 1 ? "" : "s");
+  if (status.n() == 0) return fmt::format("{} ({})", status.policy(), round);
+  return fmt::format("{} (n = {}, {})", status.policy(), status.n(), round);
+}
+
+Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
+  const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
+  Json evaluations = Json::array();
+  for (const auto& evaluation : status.evaluations()) {
+    evaluations.push_back(EvaluationJson(evaluation));
+  }
+  return {
+      {"name", status.name()},
+      {"policy", status.policy()},
+      {"n", status.n()},
+      {"round_size", status.round_size()},
+      {"test_accuracy",
+       deciding != nullptr ? NumberOrNull(deciding->test_accuracy()) : Json(nullptr)},
+      {"test_loss", deciding != nullptr ? NumberOrNull(deciding->test_loss()) : Json(nullptr)},
+      {"seconds", NumberOrNull(status.seconds())},
+      {"examples", status.examples()},
+      {"examples_per_second", NumberOrNull(status.examples_per_second())},
+      {"updates", status.updates()},
+      {"pushes", status.pushes()},
+      {"staleness", StalenessJson(status.staleness())},
+      {"weights_sha256", status.weights_sha256()},
+      {"parameters", status.parameters()},
+      {"run_dir", run_dir},
+      {"evaluations", std::move(evaluations)},
+      {"workers", WorkersJson(status)},
+      {"servers", ServersJson(status)},
+  };
+}
+
+std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir) {
+  const v1::StalenessStatus& staleness = status.staleness();
+  const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
+  std::vector<std::pair<std::string, std::string>> facts = {{"run", status.name()},
+                                                            {"policy", PolicyText(status)}};
+  if (deciding != nullptr) {
+    facts.emplace_back("test accuracy", fmt::format("{:.2f}%", 100 * deciding->test_accuracy()));
+    facts.emplace_back("test loss", fmt::format("{:.4f}", deciding->test_loss()));
+  }
+  facts.emplace_back("seconds", fmt::format("{:.2f}", status.seconds()));
+  facts.emplace_back("examples/s", fmt::format("{:.0f}", status.examples_per_second()));
+  facts.emplace_back("updates", fmt::format("{}", status.updates()));
+  facts.emplace_back("pushes", fmt::format("{}", status.pushes()));
+  facts.emplace_back("staleness",
+                     fmt::format("mean {:.3f}, p50 {}, p99 {}, max {}", staleness.mean(),
+                                 staleness.p50(), staleness.p99(), staleness.max()));
+  facts.emplace_back("weights sha256", status.weights_sha256());
+  facts.emplace_back("run directory", run_dir);
+
+  const std::vector<uint64_t> counts(staleness.histogram().begin(), staleness.histogram().end());
+  const std::string histogram = FormatHistogram(counts, staleness.max());
+  return FormatFacts(facts) + (histogram.empty() ? "" : "\n" + histogram);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,31 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_RUN_SUMMARY_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_RUN_SUMMARY_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "proto/status.pb.h"
+
+namespace slipstream {
+
+/// What a finished run is remembered by, as one object: name, policy, test_accuracy (0 to 1) and
+/// test_loss of the final evaluation (null if there was none), seconds, examples_per_second,
+/// updates, pushes, staleness {mean, p50, p99, max, histogram}, weights_sha256, run_dir,
+/// evaluations, workers, servers.
+nlohmann::ordered_json SummaryJson(const v1::RunStatus& status, const std::string& run_dir);
+
+/// The same for people, with the histogram of staleness drawn.
+std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir);
+
+/// One evaluation as it appears in the summary and in metrics.jsonl.
+nlohmann::ordered_json EvaluationJson(const v1::EvaluationStatus& evaluation);
+
+/// "softsync (n = 2, 2 gradients per update)".
+std::string PolicyText(const v1::RunStatus& status);
+
+/// The final evaluation, else the last one, else nullptr.
+const v1::EvaluationStatus* DecidingEvaluation(const v1::RunStatus& status);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_RUN_SUMMARY_H_

@@ -1,0 +1,40 @@
+#include "deploy/psctl/run_verdict.h"
+
+#include <algorithm>
+
+#include "deploy/psctl/root_cause.h"
+
+namespace slipstream {
+namespace {
+
+bool IsWaitingToStart(v1::Phase phase) {
+  return phase == v1::PHASE_UNSPECIFIED || phase == v1::WAITING_FOR_SERVERS ||
+         phase == v1::WAITING_FOR_WORKERS;
+}
+
+bool HasFailure(std::span<const ProcessEnd> ends) {
+  return std::any_of(ends.begin(), ends.end(),
+                     [](const ProcessEnd& end) { return MeaningOf(end) == EndMeaning::kFailure; });
+}
+
+}  // namespace
+
+Verdict Judge(const RunFacts& facts, const VerdictLimits& limits) {
+  if (HasFailure(facts.ends)) return Verdict::kProcessFailed;
+  if (facts.phase == v1::FAILED) {
+    return facts.in_phase > limits.failed_phase_max ? Verdict::kRunFailed : Verdict::kGoOn;
+  }
+  if (facts.phase == v1::FINISHED) {
+    const bool is_over = facts.workers_running == 0 || facts.in_phase > limits.finished_phase_max;
+    return is_over ? Verdict::kFinished : Verdict::kGoOn;
+  }
+  if (facts.workers_running == 0 && facts.without_workers > limits.without_workers_max) {
+    return Verdict::kWorkersGone;
+  }
+  if (IsWaitingToStart(facts.phase) && facts.in_phase > facts.start_timeout + limits.start_slack) {
+    return Verdict::kNotStarted;
+  }
+  return Verdict::kGoOn;
+}
+
+}  // namespace slipstream

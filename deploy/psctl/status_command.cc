@@ -1,0 +1,31 @@
+#include "deploy/psctl/status_command.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "common/process/exit_code.h"
+#include "deploy/psctl/config_loading.h"
+#include "deploy/psctl/coordinator_client.h"
+#include "deploy/psctl/status_view.h"
+
+namespace slipstream {
+namespace {
+
+constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
+
+}  // namespace
+
+int StatusCommand(const StatusArguments& arguments) {
+  const CoordinatorClient client(arguments.coordinator);
+  const absl::StatusOr<v1::RunStatus> status = client.GetStatus(kStatusTimeout);
+  if (!status.ok()) {
+    const std::string message(status.status().message());
+    return static_cast<int>(Complain(ExitCodeFor(status.status()), message));
+  }
+  const bool as_json = arguments.format == OutputFormat::kJson;
+  fmt::print("{}", as_json ? StatusJson(*status) : StatusText(*status));
+  return static_cast<int>(ExitCode::kOk);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,13 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_STATUS_COMMAND_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_STATUS_COMMAND_H_
+
+#include "deploy/psctl/command_line.h"
+
+namespace slipstream {
+
+/// Prints what the coordinator of a running cluster knows. Returns psctl's exit code.
+int StatusCommand(const StatusArguments& arguments);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_STATUS_COMMAND_H_

@@ -1,0 +1,112 @@
+#include "deploy/psctl/status_view.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "deploy/psctl/progress_view.h"
+#include "deploy/psctl/run_summary.h"
+#include "deploy/psctl/staleness_histogram.h"
+#include "deploy/psctl/text_table.h"
+
+namespace slipstream {
+namespace {
+
+std::string RunFacts(const v1::RunStatus& status) {
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"run", status.name()}, {"policy", PolicyText(status)}, {"state", FormatProgress(status)}};
+  if (!status.failure().empty()) facts.emplace_back("failure", status.failure());
+  facts.emplace_back("seconds", fmt::format("{:.1f}", status.seconds()));
+  facts.emplace_back("updates", fmt::format("{}", status.updates()));
+  facts.emplace_back("pushes", fmt::format("{}", status.pushes()));
+  facts.emplace_back("learning rate", fmt::format("{:.6g}", status.learning_rate()));
+  facts.emplace_back("view", fmt::format("{}", status.view()));
+  facts.emplace_back("version skew", fmt::format("{}", status.version_skew()));
+  if (const v1::EvaluationStatus* evaluation = DecidingEvaluation(status)) {
+    facts.emplace_back("last evaluation", FormatEvaluation(*evaluation));
+  }
+  return FormatFacts(facts);
+}
+
+std::string ShardTable(const v1::RunStatus& status) {
+  std::vector<TableRow> rows;
+  for (const v1::ShardStatus& shard : status.shards()) {
+    rows.push_back(
+        {fmt::format("{}", shard.shard()), shard.address(),
+         fmt::format("{}", shard.end() - shard.begin()), fmt::format("{}", shard.version()),
+         fmt::format("{:.1f}", shard.updates_per_second()),
+         fmt::format("{:.2f}", shard.staleness().window_mean()),
+         fmt::format("{}", shard.staleness().max()),
+         fmt::format("{}/{}", shard.round_contributions(), shard.round_size()),
+         fmt::format("{}", shard.parked_pulls()), fmt::format("{}", shard.bytes_queued())});
+  }
+  return FormatTable({"shard", "address", "parameters", "version", "updates/s", "staleness", "max",
+                      "round", "parked pulls", "bytes queued"},
+                     rows);
+}
+
+std::string WorkerTable(const v1::RunStatus& status) {
+  std::vector<TableRow> rows;
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    rows.push_back({fmt::format("{}", worker.worker()), worker.state(), worker.host(),
+                    fmt::format("{}", worker.pushes()),
+                    fmt::format("{:.0f}", worker.examples_per_second()),
+                    fmt::format("{:.4f}", worker.train_loss()),
+                    fmt::format("{:.1f}%", 100 * worker.train_accuracy()),
+                    fmt::format("{:.2f}", worker.mean_staleness()),
+                    fmt::format("{:.0f}%", 100 * worker.compute_share()),
+                    fmt::format("{:.0f}%", 100 * worker.communication_share()),
+                    fmt::format("{:.1f}s", worker.lease_left_seconds())});
+  }
+  return FormatTable({"worker", "state", "host", "pushes", "examples/s", "loss", "accuracy",
+                      "staleness", "compute", "communication", "lease"},
+                     rows);
+}
+
+std::string WaitingLines(const v1::RunStatus& status) {
+  std::string text;
+  for (const v1::ShardStatus& shard : status.shards()) {
+    if (shard.waiting_for().empty()) continue;
+    std::string workers;
+    for (const uint32_t worker : shard.waiting_for()) {
+      workers += fmt::format("{}{}", workers.empty() ? "" : ", ", worker);
+    }
+    text += fmt::format("shard {} has {} of {} gradients and waits for worker{} {}\n",
+                        shard.shard(), shard.round_contributions(), shard.round_size(),
+                        shard.waiting_for().size() == 1 ? "" : "s", workers);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string StatusText(const v1::RunStatus& status) {
+  const v1::StalenessStatus& staleness = status.staleness();
+  const std::vector<uint64_t> counts(staleness.histogram().begin(), staleness.histogram().end());
+  std::vector<std::string> parts = {RunFacts(status)};
+  if (!status.shards().empty()) parts.push_back(ShardTable(status));
+  if (!status.workers().empty()) parts.push_back(WorkerTable(status));
+  parts.push_back(WaitingLines(status));
+  parts.push_back(FormatHistogram(counts, staleness.max()));
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
+  }
+  return text;
+}
+
+std::string StatusJson(const v1::RunStatus& status) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  // It can fail only for Any, which the status does not contain.
+  PS_CHECK(google::protobuf::util::MessageToJsonString(status, &text, options).ok());
+  return text;
+}
+
+}  // namespace slipstream

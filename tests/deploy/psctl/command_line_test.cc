@@ -1,0 +1,87 @@
+#include "deploy/psctl/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace slipstream {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::variant<Arguments, ExitCode> Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "psctl");
+  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+}
+
+template <typename T>
+T Parsed(std::vector<const char*> arguments) {
+  return std::get<T>(std::get<Arguments>(Parse(std::move(arguments))));
+}
+
+ExitCode Refused(std::vector<const char*> arguments) {
+  return std::get<ExitCode>(Parse(std::move(arguments)));
+}
+
+TEST(CommandLineTest, TakesSettingsBeforeAndAfterTheFile) {
+  const auto run = Parsed<RunArguments>(
+      {"run", "--set", "seed=3", "run.yaml", "--set", "cluster.servers=[a:1,b:2]", "-o", "json"});
+
+  EXPECT_EQ(run.config.path, "run.yaml");
+  EXPECT_THAT(run.config.overrides, ElementsAre("seed=3", "cluster.servers=[a:1,b:2]"));
+  EXPECT_EQ(run.format, OutputFormat::kJson);
+  EXPECT_FALSE(run.push_log);
+}
+
+TEST(CommandLineTest, KnowsEveryCommand) {
+  EXPECT_EQ(Parsed<RunArguments>({"run", "a", "--push-log", "--run-dir", "d"}).run_dir, "d");
+  EXPECT_EQ(Parsed<ValidateArguments>({"validate", "a"}).config.path, "a");
+  EXPECT_EQ(Parsed<ConfigInitArguments>({"config", "init"}).path, "run.yaml");
+  EXPECT_EQ(Parsed<ConfigInitArguments>({"config", "init", "-"}).path, "-");
+  EXPECT_TRUE(Parsed<ConfigInitArguments>({"config", "init", "x", "--force"}).force);
+  EXPECT_EQ(Parsed<ConfigShowArguments>({"config", "show", "a"}).format, OutputFormat::kYaml);
+  EXPECT_EQ(Parsed<StatusArguments>({"status", "--coordinator", "h:1"}).coordinator, "h:1");
+}
+
+TEST(CommandLineTest, RefusesWhatItDoesNotUnderstand) {
+  EXPECT_EQ(Refused({}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"fly"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"config"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"run"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"status"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"run", "a", "b"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"run", "a", "--set", "seed"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"run", "a", "-o", "xml"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"validate", "a", "-o", "yaml"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"run", "a", "--stop-timeout", "-1"}), ExitCode::kUsage);
+}
+
+TEST(CommandLineTest, HelpsWithExamplesForEveryCommand) {
+  const std::vector<std::vector<const char*>> commands = {{"run", "--help"},
+                                                          {"validate", "--help"},
+                                                          {"config", "init", "--help"},
+                                                          {"config", "show", "--help"},
+                                                          {"status", "--help"}};
+  for (const auto& command : commands) {
+    testing::internal::CaptureStdout();
+
+    EXPECT_EQ(Refused(command), ExitCode::kOk);
+
+    EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("Examples:\n  psctl "));
+  }
+}
+
+TEST(CommandLineTest, TellsItsVersion) {
+  testing::internal::CaptureStdout();
+
+  EXPECT_EQ(Refused({"--version"}), ExitCode::kOk);
+
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "psctl 0.1.0\n");
+}
+
+}  // namespace
+}  // namespace slipstream

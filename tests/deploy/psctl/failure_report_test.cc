@@ -1,0 +1,68 @@
+#include "deploy/psctl/failure_report.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <vector>
+
+namespace slipstream {
+namespace {
+
+TEST(FailureReportTest, NamesTheProcessItsLastWordsAndItsLog) {
+  const std::vector<ProcessEnd> ends = {{.name = {Role::kWorker, 0}, .exit_code = 69},
+                                        {.name = {Role::kWorker, 1}, .exit_code = 78}};
+
+  const FailureReport report = DescribeFailure(ends, {.coordinator_says = "worker 1 left",
+                                                      .log_path = "runs/x/logs/worker-1.log",
+                                                      .log_lines = {"error: no such data set"}});
+
+  EXPECT_EQ(report.exit_code, ExitCode::kConfiguration);
+  EXPECT_EQ(report.text,
+            "psctl: error: worker 1 failed with exit code 78 (configuration)\n"
+            "  the coordinator says: worker 1 left\n"
+            "  | error: no such data set\n"
+            "  log: runs/x/logs/worker-1.log\n");
+}
+
+TEST(FailureReportTest, NamesTheSignalOfACrashedServer) {
+  const std::vector<ProcessEnd> ends = {{.name = {Role::kServer, 1}, .signal = SIGSEGV}};
+
+  const FailureReport report = DescribeFailure(ends, {});
+
+  EXPECT_EQ(report.exit_code, ExitCode::kInternal);
+  EXPECT_EQ(report.text, "psctl: error: server 1 was ended by signal 11 (Segmentation fault)\n");
+}
+
+TEST(FailureReportTest, SaysThatNobodyIsLeft) {
+  const std::vector<ProcessEnd> ends = {{.name = {Role::kWorker, 0}, .signal = SIGKILL}};
+
+  const FailureReport report =
+      DescribeFailure(ends, {.verdict = Verdict::kWorkersGone, .phase = v1::TRAINING});
+
+  EXPECT_EQ(report.exit_code, ExitCode::kInternal);
+  EXPECT_EQ(report.text,
+            "psctl: error: all workers ended before the run was over: training; worker 0 was ended "
+            "by signal 9 (Killed)\n");
+}
+
+TEST(FailureReportTest, SaysWhatTheStartWaitedFor) {
+  const FailureReport report = DescribeFailure({}, {.verdict = Verdict::kNotStarted,
+                                                    .phase = v1::WAITING_FOR_WORKERS,
+                                                    .start_timeout = absl::Seconds(120)});
+
+  EXPECT_EQ(report.exit_code, ExitCode::kUnreachable);
+  EXPECT_EQ(report.text, "psctl: error: the run did not start within 2m00s: waiting for workers\n");
+}
+
+TEST(FailureReportTest, TellsOfALostWorker) {
+  const ProcessEnd end = {.name = {Role::kWorker, 2}, .signal = SIGKILL};
+
+  EXPECT_EQ(DescribeLostWorker(end, 3),
+            "psctl: warning: worker 2 was ended: signal 9 (Killed); the run goes on with 3 "
+            "workers");
+  EXPECT_EQ(DescribeLostWorker(end, 0),
+            "psctl: warning: worker 2 was ended: signal 9 (Killed); no worker is left");
+}
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,59 @@
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/process/stop_signal.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "tests/deploy/psctl/example_status.h"
+
+namespace slipstream {
+namespace {
+
+/// A coordinator whose run is in training until a file appears, then finished.
+class FakeCoordinator final : public v1::Coordinator::Service {
+ public:
+  explicit FakeCoordinator(std::string finished_file) : finished_file_(std::move(finished_file)) {}
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+                         v1::RunStatus* reply) override {
+    *reply = ExampleStatus();
+    if (std::filesystem::exists(finished_file_)) {
+      reply->set_phase(v1::FINISHED);
+      reply->set_weights_sha256("ab12");
+      *reply->add_evaluations() = ExampleEvaluation(4, 0.9, true);
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  const std::string finished_file_;
+};
+
+}  // namespace
+}  // namespace slipstream
+
+/// Usage: fake_coordinator PORT_FILE FINISHED_FILE. Serves until it is told to stop.
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const slipstream::StopSignal stop;
+  slipstream::FakeCoordinator service(argv[2]);
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr) return 1;
+  const std::string fresh = std::string(argv[1]) + ".new";
+  std::ofstream(fresh) << "127.0.0.1:" << port << "\n";
+  std::filesystem::rename(fresh, argv[1]);
+  stop.WaitFor(absl::InfiniteDuration());
+  server->Shutdown();
+  return stop.ExitStatus();
+}

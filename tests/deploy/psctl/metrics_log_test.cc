@@ -1,0 +1,63 @@
+#include "deploy/psctl/metrics_log.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/deploy/psctl/example_status.h"
+
+namespace slipstream {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<Json> ReadRows(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<Json> rows;
+  for (std::string line; std::getline(file, line);) rows.push_back(Json::parse(line));
+  return rows;
+}
+
+TEST(MetricsLogTest, AddsALineOnlyWhereSomethingChanged) {
+  const std::string path = testing::TempDir() + "/metrics-changed.jsonl";
+  MetricsLog log(path);
+  v1::RunStatus status = ExampleStatus();
+
+  log.Add(absl::Milliseconds(200), status);
+  log.Add(absl::Milliseconds(400), status);
+  status.set_pushes(101);
+  log.Add(absl::Milliseconds(600), status);
+
+  const std::vector<Json> rows = ReadRows(path);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].dump(),
+            R"({"t":0.2,"phase":"TRAINING","epoch":2,"batches_done":100,"updates":100,)"
+            R"("pushes":100,"examples":3200,"examples_per_second":1234.4,"train_loss":0.5,)"
+            R"("train_accuracy":0.875,"staleness":{"mean":1.25,"window":1.5},)"
+            R"("versions":[100,99]})");
+  EXPECT_EQ(rows[1]["t"], 0.6);
+  EXPECT_EQ(rows[1]["pushes"], 101);
+}
+
+TEST(MetricsLogTest, TellsEveryEvaluationOnce) {
+  const std::string path = testing::TempDir() + "/metrics-evaluations.jsonl";
+  MetricsLog log(path);
+  v1::RunStatus status = ExampleStatus();
+
+  *status.add_evaluations() = ExampleEvaluation(1, 0.5, false);
+  log.Add(absl::Seconds(1), status);
+  log.Add(absl::Seconds(2), status);
+  *status.add_evaluations() = ExampleEvaluation(2, 0.6, true);
+  log.Add(absl::Seconds(3), status);
+
+  const std::vector<Json> rows = ReadRows(path);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["evaluations"][0]["test_accuracy"], 0.5);
+  ASSERT_EQ(rows[1]["evaluations"].size(), 1u);
+  EXPECT_EQ(rows[1]["evaluations"][0]["epoch"], 2);
+}
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,267 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "deploy/psctl/child_environment.h"
+#include "deploy/psctl/child_process.h"
+
+namespace slipstream {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+namespace fs = std::filesystem;
+
+// Generous: only a broken psctl takes so long.
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+template <typename Condition>
+bool WaitUntil(const Condition& condition) {
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (!condition()) {
+    if (absl::Now() > deadline) return false;
+    poll(nullptr, 0, 10);
+  }
+  return true;
+}
+
+/// True if the process runs; one that has ended but is not reaped yet does not.
+bool IsRunning(const std::string& pid) {
+  const std::string stat = ReadFile("/proc/" + pid + "/stat");
+  const size_t name_end = stat.rfind(')');
+  return name_end != stat.npos && stat.at(name_end + 2) != 'Z';
+}
+
+/// Runs psctl with scripts for servers and workers; see fake_ps_server.sh.
+class PsctlRunTest : public testing::Test {
+ protected:
+  PsctlRunTest()
+      : folder_(fs::path(testing::TempDir()) /
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ / "bin");
+    fs::copy_file("tests/deploy/psctl/fake_ps_server.sh", folder_ / "bin/ps_server");
+    fs::copy_file("tests/deploy/psctl/fake_ps_worker.sh", folder_ / "bin/ps_worker");
+    std::ofstream(folder_ / "run.yaml") << "version: 1\n"
+                                           "name: demo\n"
+                                           "model: {preset: mlp}\n"
+                                           "data: {format: synthetic}\n"
+                                           "consistency: {policy: async}\n"
+                                           "cluster:\n"
+                                           "  servers: [localhost:7070, localhost:7071]\n"
+                                           "  workers: 2\n";
+    environment_ = ChildEnvironment(environ);
+    Say("FAKE_DIR", folder_);
+    Say("FAKE_COORDINATOR", fs::absolute("tests/deploy/psctl/fake_coordinator"));
+  }
+
+  void Say(const std::string& name, const std::string& value) {
+    environment_.push_back(name + "=" + value);
+  }
+
+  ChildProcess Start(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), fs::absolute("deploy/psctl/psctl"));
+    auto psctl = ChildProcess::Start({.command = std::move(arguments),
+                                      .environment = environment_,
+                                      .stdout_path = folder_ / "stdout",
+                                      .stderr_path = folder_ / "stderr"});
+    EXPECT_TRUE(psctl.ok()) << psctl.status();
+    return *std::move(psctl);
+  }
+
+  ChildProcess StartRun(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {
+        "run",       folder_ / "run.yaml", "--run-dir", folder_ / "run",
+        "--bin-dir", folder_ / "bin",      "-o",        "json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Start(std::move(arguments));
+  }
+
+  /// What psctl exits with; −1 if a signal ends it or it does not end.
+  int WaitForExit(ChildProcess& psctl) {
+    if (!WaitUntil([&] { return psctl.Poll().has_value(); })) return -1;
+    return psctl.Poll()->signal != 0 ? -1 : psctl.Poll()->exit_code;
+  }
+
+  std::string Stdout() const { return ReadFile(folder_ / "stdout"); }
+  std::string Stderr() const { return ReadFile(folder_ / "stderr"); }
+  std::string LogPath(const std::string& slug) const {
+    return folder_ / "run/logs" / (slug + ".log");
+  }
+
+  /// The ids of all processes that said theirs.
+  std::vector<std::string> Pids() const {
+    std::vector<std::string> pids;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      if (entry.path().extension() != ".pid") continue;
+      std::string pid = ReadFile(entry.path());
+      if (pid.ends_with('\n')) pids.push_back(pid.substr(0, pid.size() - 1));
+    }
+    return pids;
+  }
+
+  bool NoneIsRunning() const {
+    const std::vector<std::string> pids = Pids();
+    return std::none_of(pids.begin(), pids.end(), IsRunning);
+  }
+
+  const fs::path folder_;
+  std::vector<std::string> environment_;
+};
+
+TEST_F(PsctlRunTest, ToleratesAKilledWorkerAndSumsUp) {
+  ASSERT_EQ(mkfifo((folder_ / "go").c_str(), 0600), 0);
+  Say("FAKE_WORKER_0", R"(read -r < "$FAKE_DIR/go"; touch "$FAKE_DIR/finished")");
+  Say("FAKE_WORKER_1", "kill -KILL $$");
+  ChildProcess psctl = StartRun();
+  ASSERT_TRUE(WaitUntil([&] {
+    return Stderr().find(
+               "psctl: warning: worker 1 was ended: signal 9 (Killed); the run goes on "
+               "with 1 worker\n") != std::string::npos;
+  })) << Stderr();
+
+  std::ofstream(folder_ / "go") << "go\n";
+
+  ASSERT_EQ(WaitForExit(psctl), 0) << Stderr();
+  const auto summary = nlohmann::json::parse(Stdout());
+  EXPECT_EQ(summary["test_accuracy"], 0.9);
+  EXPECT_EQ(summary["run_dir"], (folder_ / "run").string());
+  EXPECT_EQ(ReadFile(folder_ / "run/summary.json"), Stdout());
+  EXPECT_THAT(ReadFile(folder_ / "run/run.yaml"), HasSubstr("name: demo"));
+  EXPECT_THAT(ReadFile(folder_ / "run/metrics.jsonl"), HasSubstr(R"("phase":"FINISHED")"));
+  EXPECT_TRUE(NoneIsRunning());
+}
+
+TEST_F(PsctlRunTest, StopsTheOthersAndTellsTheCauseLastWhenAWorkerFails) {
+  Say("FAKE_WORKER_1", "echo 'T worker-1 error   no such data set' >&2; exit 78");
+
+  ChildProcess psctl = StartRun();
+
+  EXPECT_EQ(WaitForExit(psctl), 78);
+  EXPECT_THAT(Stderr(), EndsWith("psctl: error: worker 1 failed with exit code 78 (configuration)\n"
+                                 "  | T worker-1 error   no such data set\n"
+                                 "  log: " +
+                                 LogPath("worker-1") + "\n"));
+  EXPECT_EQ(Stdout(), "");
+  EXPECT_TRUE(NoneIsRunning());
+}
+
+TEST_F(PsctlRunTest, BlamesTheServerThatCrashedNotTheWorkerThatLostIt) {
+  Say("FAKE_WORKER_0", "exit 69");
+  Say("FAKE_SERVER_1", R"(until [[ -e "$FAKE_DIR/worker-0.pid" ]]; do :; done; kill -SEGV $$)");
+
+  ChildProcess psctl = StartRun();
+
+  EXPECT_EQ(WaitForExit(psctl), 1);
+  EXPECT_THAT(Stderr(), HasSubstr("psctl: error: server 1 was ended by signal 11"));
+  EXPECT_THAT(Stderr(), Not(HasSubstr("worker 0 failed")));
+  EXPECT_TRUE(NoneIsRunning());
+}
+
+TEST_F(PsctlRunTest, TellsWhyServer0DoesNotStart) {
+  Say("FAKE_SERVER_0", "echo 'ps_server: error: no room' >&2; exit 74");
+
+  ChildProcess psctl = StartRun();
+
+  EXPECT_EQ(WaitForExit(psctl), 74);
+  EXPECT_THAT(Stderr(), HasSubstr("psctl: error: server 0 failed with exit code 74 (input or "
+                                  "output)\n  | ps_server: error: no room\n"));
+}
+
+TEST_F(PsctlRunTest, FailsWhenServer0DoesNotListenInTime) {
+  Say("FAKE_SERVER_0", "exec tail -f /dev/null");
+
+  ChildProcess psctl = StartRun({"--set", "cluster.start_timeout=1s"});
+
+  EXPECT_EQ(WaitForExit(psctl), 69);
+  EXPECT_THAT(Stderr(), EndsWith("psctl: error: server 0 did not listen within 1s\n"));
+  EXPECT_TRUE(NoneIsRunning());
+}
+
+TEST_F(PsctlRunTest, LeavesNoProcessWhenItIsInterrupted) {
+  Say("FAKE_WORKER_1", R"(trap '' TERM; tail -f /dev/null & echo $! >"$FAKE_DIR/child.pid"; wait)");
+  for (const int signal : {SIGINT, SIGTERM}) {
+    SCOPED_TRACE(testing::Message() << "signal " << signal);
+    for (const auto& name : {"server-0", "server-1", "worker-0", "worker-1", "child"}) {
+      fs::remove(folder_ / (std::string(name) + ".pid"));
+    }
+    fs::remove_all(folder_ / "run");
+    ChildProcess psctl = StartRun({"--stop-timeout", "0.1"});
+    ASSERT_TRUE(WaitUntil([&] { return Pids().size() == 5; }));
+
+    kill(psctl.pid(), signal);
+
+    EXPECT_EQ(WaitForExit(psctl), 128 + signal);
+    EXPECT_THAT(Stderr(), HasSubstr("psctl: stopped by signal"));
+    EXPECT_TRUE(WaitUntil([&] { return NoneIsRunning(); }));
+  }
+}
+
+TEST_F(PsctlRunTest, LeavesNoServerOrWorkerWhenItIsKilled) {
+  ChildProcess psctl = StartRun();
+  ASSERT_TRUE(WaitUntil([&] { return Pids().size() == 4; }));
+
+  kill(psctl.pid(), SIGKILL);
+
+  EXPECT_TRUE(WaitUntil([&] { return NoneIsRunning(); }));
+}
+
+TEST_F(PsctlRunTest, RefusesAWrongConfigurationBeforeAnythingStarts) {
+  ChildProcess psctl = StartRun({"--set", "training.epochs=0", "--set", "seeed=1"});
+
+  EXPECT_EQ(WaitForExit(psctl), 78);
+  EXPECT_THAT(Stderr(), HasSubstr("training.epochs=0: error: "));
+  EXPECT_THAT(Stderr(), HasSubstr("seeed=1: error: "));
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+  EXPECT_TRUE(Pids().empty());
+}
+
+TEST_F(PsctlRunTest, TellsAMissingFileFromAWrongOne) {
+  ChildProcess psctl = Start({"validate", folder_ / "none.yaml"});
+
+  EXPECT_EQ(WaitForExit(psctl), 74);
+  EXPECT_THAT(Stderr(), HasSubstr("none.yaml"));
+}
+
+TEST_F(PsctlRunTest, SaysThatNoCoordinatorAnswers) {
+  // Bound but not listening: nobody else gets the port, and connecting to it fails.
+  const int socket_fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(socket_fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(getsockname(socket_fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string peer = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+
+  ChildProcess psctl = Start({"status", "--coordinator", peer});
+
+  EXPECT_EQ(WaitForExit(psctl), 69);
+  EXPECT_THAT(Stderr(), HasSubstr("psctl: error: no coordinator answers at " + peer + ": "));
+  close(socket_fd);
+}
+
+}  // namespace
+}  // namespace slipstream

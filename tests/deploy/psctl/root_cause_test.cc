@@ -1,0 +1,86 @@
+#include "deploy/psctl/root_cause.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <vector>
+
+namespace slipstream {
+namespace {
+
+ProcessEnd Exit(Role role, uint32_t number, int code) {
+  return {.name = {role, number}, .exit_code = code};
+}
+
+ProcessEnd Killed(Role role, uint32_t number, int signal) {
+  return {.name = {role, number}, .signal = signal};
+}
+
+ProcessEnd Told(ProcessEnd end) {
+  end.was_told = true;
+  return end;
+}
+
+TEST(RootCauseTest, TakesAKilledWorkerForALossOnly) {
+  EXPECT_EQ(MeaningOf(Killed(Role::kWorker, 1, SIGKILL)), EndMeaning::kLostWorker);
+  EXPECT_EQ(MeaningOf(Exit(Role::kWorker, 1, 143)), EndMeaning::kLostWorker);
+  EXPECT_EQ(MeaningOf(Exit(Role::kWorker, 1, 0)), EndMeaning::kHarmless);
+  EXPECT_EQ(MeaningOf(Exit(Role::kWorker, 1, 1)), EndMeaning::kFailure);
+}
+
+TEST(RootCauseTest, TakesAnyEndOfAServerThatWasNotToldForAFailure) {
+  EXPECT_EQ(MeaningOf(Killed(Role::kServer, 0, SIGKILL)), EndMeaning::kFailure);
+  EXPECT_EQ(MeaningOf(Exit(Role::kServer, 0, 0)), EndMeaning::kFailure);
+  EXPECT_EQ(MeaningOf(Told(Exit(Role::kServer, 0, 0))), EndMeaning::kHarmless);
+  EXPECT_EQ(MeaningOf(Told(Exit(Role::kServer, 0, 143))), EndMeaning::kHarmless);
+  EXPECT_EQ(MeaningOf(Told(Killed(Role::kServer, 0, SIGKILL))), EndMeaning::kHarmless);
+  EXPECT_EQ(MeaningOf(Told(Exit(Role::kServer, 0, 1))), EndMeaning::kFailure);
+}
+
+TEST(RootCauseTest, IsTheFirstOfItsKind) {
+  const std::vector<ProcessEnd> ends = {Exit(Role::kWorker, 2, 1), Exit(Role::kWorker, 0, 3)};
+
+  EXPECT_EQ(FindRootCause(ends), &ends[0]);
+}
+
+TEST(RootCauseTest, IsNotAProcessWhosePeerWentAway) {
+  const std::vector<ProcessEnd> ends = {Exit(Role::kWorker, 0, 69), Exit(Role::kWorker, 1, 75),
+                                        Killed(Role::kServer, 1, SIGSEGV)};
+
+  EXPECT_EQ(FindRootCause(ends), &ends[2]);
+}
+
+TEST(RootCauseTest, IsTheConfigurationRatherThanTheServerThatNoticed) {
+  const std::vector<ProcessEnd> ends = {Exit(Role::kServer, 0, 1),
+                                        Told(Exit(Role::kWorker, 1, 78))};
+
+  EXPECT_EQ(FindRootCause(ends), &ends[1]);
+}
+
+TEST(RootCauseTest, IsAKilledWorkerOnlyIfNothingElseFailed) {
+  const std::vector<ProcessEnd> ends = {Killed(Role::kWorker, 0, SIGKILL),
+                                        Exit(Role::kWorker, 1, 69)};
+
+  EXPECT_EQ(FindRootCause(ends), &ends[1]);
+  EXPECT_EQ(FindRootCause(std::span(ends).first(1)), &ends[0]);
+}
+
+TEST(RootCauseTest, IsNothingWhenAllEndedWell) {
+  const std::vector<ProcessEnd> ends = {Exit(Role::kWorker, 0, 0),
+                                        Told(Exit(Role::kServer, 0, 143))};
+
+  EXPECT_EQ(FindRootCause(ends), nullptr);
+}
+
+TEST(RootCauseTest, PassesOnWhatTheUserCanActOn) {
+  EXPECT_EQ(ExitCodeFollowing(Exit(Role::kWorker, 0, 78)), ExitCode::kConfiguration);
+  EXPECT_EQ(ExitCodeFollowing(Exit(Role::kWorker, 0, 74)), ExitCode::kIo);
+  EXPECT_EQ(ExitCodeFollowing(Exit(Role::kServer, 0, 69)), ExitCode::kUnreachable);
+  // The user did not write that command line.
+  EXPECT_EQ(ExitCodeFollowing(Exit(Role::kServer, 0, 2)), ExitCode::kInternal);
+  EXPECT_EQ(ExitCodeFollowing(Exit(Role::kServer, 0, 42)), ExitCode::kInternal);
+  EXPECT_EQ(ExitCodeFollowing(Killed(Role::kServer, 0, SIGABRT)), ExitCode::kInternal);
+}
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,97 @@
+#include "deploy/psctl/run_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/time/civil_time.h"
+
+namespace slipstream {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+namespace fs = std::filesystem;
+
+/// An empty directory as the current one.
+class RunDirectoryTest : public testing::Test {
+ protected:
+  RunDirectoryTest() : previous_(fs::current_path()) {
+    fs::path fresh = fs::path(testing::TempDir()) /
+                     testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(fresh);
+    fs::create_directories(fresh);
+    fs::current_path(fresh);
+  }
+  ~RunDirectoryTest() override { fs::current_path(previous_); }
+
+  const absl::Time now_ =
+      absl::FromCivil(absl::CivilSecond(2026, 3, 1, 12, 30, 5), absl::UTCTimeZone());
+
+ private:
+  const fs::path previous_;
+};
+
+TEST_F(RunDirectoryTest, IsNamedByRunAndTimeAndNeverShared) {
+  const auto first = RunDirectory::Create("", "demo", now_);
+  const auto second = RunDirectory::Create("", "demo", now_);
+
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->path(), "runs/demo-20260301T123005Z");
+  EXPECT_EQ(second->path(), "runs/demo-20260301T123005Z-2");
+  EXPECT_TRUE(fs::is_directory("runs/demo-20260301T123005Z/logs"));
+  EXPECT_EQ(first->LogPath({Role::kWorker, 3}), "runs/demo-20260301T123005Z/logs/worker-3.log");
+}
+
+TEST_F(RunDirectoryTest, StaysBelowRunsWhateverTheName) {
+  const auto directory = RunDirectory::Create("", "../a b/ü", now_);
+
+  ASSERT_TRUE(directory.ok());
+  EXPECT_EQ(directory->path(), "runs/_._a_b___-20260301T123005Z");
+}
+
+TEST_F(RunDirectoryTest, RefusesAChosenOneThatKeepsARun) {
+  const auto first = RunDirectory::Create("mine/here", "demo", now_);
+  ASSERT_TRUE(first.ok());
+  ASSERT_TRUE(WriteWholeFile(first->ConfigPath(), "version: 1\n").ok());
+
+  EXPECT_EQ(first->path(), "mine/here");
+  EXPECT_FALSE(RunDirectory::Create("mine/here", "demo", now_).ok());
+}
+
+TEST_F(RunDirectoryTest, SaysWhyItCannotBeMade) {
+  std::ofstream("file") << "x";
+
+  const auto directory = RunDirectory::Create("file/below", "demo", now_);
+
+  ASSERT_FALSE(directory.ok());
+  EXPECT_EQ(std::string(directory.status().message()), "cannot create file/below: Not a directory");
+}
+
+TEST_F(RunDirectoryTest, FindsTheLastErrorsOfALog) {
+  std::ofstream("errors.log")
+      << "T worker-0 info    a\nT worker-0 error   b\nT worker-0 info    c\n"
+         "T worker-0 error   d\nps_worker: error: e\n";
+  std::ofstream("plain.log") << "1\n2\n3\n";
+
+  EXPECT_THAT(LastErrorLines("errors.log", 2),
+              ElementsAre("T worker-0 error   d", "ps_worker: error: e"));
+  EXPECT_THAT(LastErrorLines("plain.log", 2), ElementsAre("2", "3"));
+  EXPECT_THAT(LastErrorLines("none.log", 2), IsEmpty());
+}
+
+TEST_F(RunDirectoryTest, ReadsOnlyTheEndOfALongLog) {
+  {
+    std::ofstream file("long.log");
+    file << "error: long ago\n";
+    for (int i = 0; i < 10'000; ++i) file << "line " << i << "\n";
+  }
+
+  EXPECT_THAT(LastErrorLines("long.log", 1), ElementsAre("line 9999"));
+}
+
+}  // namespace
+}  // namespace slipstream

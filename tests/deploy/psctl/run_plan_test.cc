@@ -1,0 +1,80 @@
+#include "deploy/psctl/run_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/model/presets.h"
+
+namespace slipstream {
+namespace {
+
+using testing::HasSubstr;
+
+RunSpec Spec() {
+  RunSpec spec;
+  spec.model = *FindPreset("mlp");
+  spec.data.train_examples = 1000;
+  spec.training.batch_size = 32;
+  spec.cluster.workers = 30;
+  spec.cluster.servers = {"localhost:7070", "localhost:7071"};
+  return spec;
+}
+
+TEST(RunPlanTest, SaysWhatSoftsyncReallyIsWhereNDoesNotDivideTheWorkers) {
+  RunSpec spec = Spec();
+  spec.consistency.n = 4;
+
+  const auto plan = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->round_size, 7u);
+  EXPECT_DOUBLE_EQ(plan->effective_n, 30.0 / 7);
+  EXPECT_DOUBLE_EQ(plan->expected_staleness, 29.0 / 7);
+}
+
+TEST(RunPlanTest, ExpectsNoStalenessUnderHardsync) {
+  RunSpec spec = Spec();
+  spec.consistency.policy = ConsistencySpec::Policy::kHardsync;
+
+  const auto plan = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->round_size, 30u);
+  EXPECT_EQ(plan->expected_staleness, 0);
+}
+
+TEST(RunPlanTest, CutsTheModelAndCountsBatches) {
+  const auto plan = PlanRun(Spec());
+
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->parameters, 235'146u);
+  ASSERT_EQ(plan->shards.size(), 2u);
+  EXPECT_EQ(plan->shards[0].end, plan->shards[1].begin);
+  EXPECT_EQ(plan->shards[1].end, 235'146u);
+  EXPECT_EQ(plan->batches_per_epoch, 32u);
+}
+
+TEST(RunPlanTest, DoesNotGuessWhatOnlyTheDataKnows) {
+  RunSpec spec = Spec();
+  spec.data.format = DataSpec::Format::kIdx;
+
+  const auto plan = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok());
+  EXPECT_FALSE(plan->batches_per_epoch.has_value());
+  EXPECT_TRUE(PlanJson(spec, *plan)["batches_per_epoch"].is_null());
+  EXPECT_THAT(PlanText(spec, *plan), HasSubstr("known once a worker has read the data"));
+}
+
+TEST(RunPlanTest, RefusesMoreShardsThanTheModelHasRoomFor) {
+  RunSpec spec = Spec();
+  spec.model.preset.clear();
+  spec.model.layers = {FlattenLayer{}, DenseLayer{.units = 2}};
+  spec.model.input = {1, 2, 2};
+  spec.cluster.servers.assign(5, "localhost:0");
+
+  EXPECT_FALSE(PlanRun(spec).ok());
+}
+
+}  // namespace
+}  // namespace slipstream

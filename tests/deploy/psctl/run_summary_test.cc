@@ -1,0 +1,64 @@
+#include "deploy/psctl/run_summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/deploy/psctl/example_status.h"
+
+namespace slipstream {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(RunSummaryTest, HoldsWhatScriptsReadFromAStatus) {
+  v1::RunStatus status = ExampleStatus();
+  status.set_weights_sha256("ab12");
+  *status.add_evaluations() = ExampleEvaluation(4, 0.5, false);
+  *status.add_evaluations() = ExampleEvaluation(4, 0.9, true);
+
+  const nlohmann::ordered_json summary = SummaryJson(status, "runs/demo");
+
+  EXPECT_EQ(summary["name"], "demo");
+  EXPECT_EQ(summary["policy"], "softsync");
+  EXPECT_EQ(summary["test_accuracy"], 0.9);
+  EXPECT_EQ(summary["test_loss"], 0.25);
+  EXPECT_EQ(summary["seconds"], 30);
+  EXPECT_EQ(summary["examples_per_second"], 1234.4);
+  EXPECT_EQ(summary["updates"], 100);
+  EXPECT_EQ(summary["pushes"], 100);
+  EXPECT_EQ(summary["staleness"].dump(),
+            R"({"count":200,"mean":1.25,"p50":1,"p99":3,"max":3,"histogram":[40,90,50,20]})");
+  EXPECT_EQ(summary["weights_sha256"], "ab12");
+  EXPECT_EQ(summary["run_dir"], "runs/demo");
+  EXPECT_EQ(summary["evaluations"].size(), 2u);
+  EXPECT_EQ(summary["workers"].size(), 2u);
+  EXPECT_EQ(summary["servers"][1]["end"], 61706);
+}
+
+TEST(RunSummaryTest, WritesNullForWhatIsNoNumber) {
+  v1::RunStatus status;
+  status.set_seconds(std::numeric_limits<double>::infinity());
+
+  const nlohmann::ordered_json summary = SummaryJson(status, "d");
+
+  EXPECT_TRUE(summary["seconds"].is_null());
+  EXPECT_TRUE(summary["test_accuracy"].is_null());
+  EXPECT_TRUE(summary["evaluations"].is_array());
+}
+
+TEST(RunSummaryTest, ShowsPeopleFiguresAndTheHistogram) {
+  v1::RunStatus status = ExampleStatus();
+  *status.add_evaluations() = ExampleEvaluation(4, 0.9, true);
+
+  const std::string text = SummaryText(status, "runs/demo");
+
+  EXPECT_THAT(text, HasSubstr("policy          softsync (n = 2, 1 gradient per update)\n"));
+  EXPECT_THAT(text, HasSubstr("test accuracy   90.00%\n"));
+  EXPECT_THAT(text, HasSubstr("staleness       mean 1.250, p50 1, p99 3, max 3\n"));
+  EXPECT_THAT(text, HasSubstr("        1         90  45.0%  ####"));
+}
+
+}  // namespace
+}  // namespace slipstream

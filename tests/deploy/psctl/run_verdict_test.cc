@@ -1,0 +1,68 @@
+#include "deploy/psctl/run_verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+namespace slipstream {
+namespace {
+
+struct Row {
+  std::string name;
+  RunFacts facts;
+  std::vector<ProcessEnd> ends;
+  Verdict verdict;
+};
+
+RunFacts Facts(v1::Phase phase, int in_phase_seconds, uint32_t workers_running = 2,
+               int without_workers_seconds = 0) {
+  return {.phase = phase,
+          .in_phase = absl::Seconds(in_phase_seconds),
+          .ends = {},
+          .workers_running = workers_running,
+          .without_workers = absl::Seconds(without_workers_seconds),
+          .start_timeout = absl::Seconds(60)};
+}
+
+class RunVerdictTest : public testing::TestWithParam<Row> {};
+
+TEST_P(RunVerdictTest, FollowsFromTheFacts) {
+  RunFacts facts = GetParam().facts;
+  facts.ends = GetParam().ends;
+
+  EXPECT_EQ(Judge(facts), GetParam().verdict);
+}
+
+const ProcessEnd kKilledWorker = {.name = {Role::kWorker, 1}, .signal = SIGKILL};
+const ProcessEnd kFailedWorker = {.name = {Role::kWorker, 1}, .exit_code = 1};
+const ProcessEnd kDoneWorker = {.name = {Role::kWorker, 1}, .exit_code = 0};
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RunVerdictTest,
+    testing::Values(
+        Row{"TrainingGoesOnForEver", Facts(v1::TRAINING, 1'000'000), {}, Verdict::kGoOn},
+        Row{"AKilledWorkerIsTolerated", Facts(v1::TRAINING, 1), {kKilledWorker}, Verdict::kGoOn},
+        Row{"AWorkerThatIsDoneIsTolerated", Facts(v1::DRAINING, 1), {kDoneWorker}, Verdict::kGoOn},
+        Row{"AFailedWorkerIsNot", Facts(v1::TRAINING, 1), {kFailedWorker}, Verdict::kProcessFailed},
+        Row{"FinishedWaitsForWorkersToLeave", Facts(v1::FINISHED, 9), {}, Verdict::kGoOn},
+        Row{"FinishedWithoutWorkers", Facts(v1::FINISHED, 0, 0), {}, Verdict::kFinished},
+        Row{"FinishedDoesNotWaitForEver", Facts(v1::FINISHED, 11), {}, Verdict::kFinished},
+        Row{"FailedWaitsForTheCause", Facts(v1::FAILED, 2), {}, Verdict::kGoOn},
+        Row{"FailedWithoutACause", Facts(v1::FAILED, 4), {}, Verdict::kRunFailed},
+        Row{"TheCoordinatorMayNoticeFirst", Facts(v1::TRAINING, 9, 0, 2), {}, Verdict::kGoOn},
+        Row{"NobodyIsLeft", Facts(v1::TRAINING, 9, 0, 4), {kKilledWorker}, Verdict::kWorkersGone},
+        Row{"StartingMayTakeItsTime", Facts(v1::WAITING_FOR_WORKERS, 64), {}, Verdict::kGoOn},
+        Row{"StartingMayNotTakeLonger",
+            Facts(v1::WAITING_FOR_WORKERS, 66),
+            {},
+            Verdict::kNotStarted},
+        Row{"ACoordinatorThatNeverAnswers",
+            Facts(v1::PHASE_UNSPECIFIED, 66),
+            {},
+            Verdict::kNotStarted}),
+    [](const testing::TestParamInfo<Row>& row) { return row.param.name; });
+
+}  // namespace
+}  // namespace slipstream

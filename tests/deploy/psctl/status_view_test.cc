@@ -1,0 +1,50 @@
+#include "deploy/psctl/status_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/deploy/psctl/example_status.h"
+
+namespace slipstream {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(StatusViewTest, PrintsEveryFieldUnderItsProtoName) {
+  const auto json = nlohmann::json::parse(StatusJson(v1::RunStatus()));
+
+  EXPECT_EQ(json["weights_sha256"], "");
+  EXPECT_EQ(json["phase"], "PHASE_UNSPECIFIED");
+  EXPECT_EQ(json["examples_per_second"], 0);
+  EXPECT_TRUE(json["shards"].is_array());
+}
+
+TEST(StatusViewTest, ShowsALinePerShardAndPerWorker) {
+  const std::string text = StatusText(ExampleStatus());
+
+  EXPECT_THAT(text, HasSubstr("    1  127.0.0.1:7070       31706       99"));
+  EXPECT_THAT(text, HasSubstr("     1  live   node      50"));
+  EXPECT_THAT(text, HasSubstr("staleness  gradients  share"));
+  EXPECT_THAT(text, Not(HasSubstr("waits for")));
+}
+
+TEST(StatusViewTest, SaysWhomAnOpenRoundWaitsFor) {
+  v1::RunStatus status = ExampleStatus();
+  status.mutable_shards(0)->set_round_size(4);
+  status.mutable_shards(0)->set_round_contributions(2);
+  status.mutable_shards(0)->add_waiting_for(1);
+  status.mutable_shards(0)->add_waiting_for(3);
+
+  EXPECT_THAT(StatusText(status),
+              HasSubstr("shard 0 has 2 of 4 gradients and waits for workers 1, 3\n"));
+}
+
+TEST(StatusViewTest, CanShowARunThatHasNotBegun) {
+  EXPECT_THAT(StatusText(v1::RunStatus()), HasSubstr("state          starting\n"));
+}
+
+}  // namespace
+}  // namespace slipstream
