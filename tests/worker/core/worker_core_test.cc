@@ -1,0 +1,211 @@
+#include "worker/core/worker_core.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "common/base/philox.h"
+
+namespace slipstream {
+namespace {
+
+using Action = WorkerCore::Action;
+using PullShards = WorkerCore::PullShards;
+using ExcuseShards = WorkerCore::ExcuseShards;
+using ComputeBatch = WorkerCore::ComputeBatch;
+
+constexpr ShardId kShard0{0};
+constexpr ShardId kShard1{1};
+
+WeightsHeader Weights(uint64_t version, std::optional<RoundWork> work = std::nullopt) {
+  return {Version{version}, 100, work};
+}
+
+RoundWork Compute(uint64_t batch) { return {RoundWork::Kind::kCompute, batch}; }
+RoundWork Excused() { return {RoundWork::Kind::kExcused, 0}; }
+RoundWork NoMore() { return {RoundWork::Kind::kFinished, 0}; }
+
+PushReply Reply(PushOutcome outcome) {
+  PushReply reply;
+  reply.outcome = outcome;
+  return reply;
+}
+
+/// Shard 0 and 1 take a push and answer with `version`.
+void Answer(WorkerCore& core, uint64_t version, RoundWork work) {
+  for (const ShardId shard : {kShard0, kShard1}) {
+    ASSERT_TRUE(core.OnReply(shard, Reply(PushOutcome::kApplied)).ok());
+    ASSERT_TRUE(core.OnWeights(shard, Weights(version, work)).ok());
+  }
+}
+
+TEST(WorkerCoreTest, StartsByPullingEveryShard) {
+  const WorkerCore core({.shards = 2, .has_rounds = true});
+
+  EXPECT_EQ(core.Next(), Action(PullShards{{{kShard0, Version{0}}, {kShard1, Version{0}}}}));
+}
+
+TEST(WorkerCoreTest, ComputesTheBatchThatShardZeroNames) {
+  WorkerCore core({.shards = 2, .has_rounds = true});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(0, Compute(3))).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(0)).ok());
+  EXPECT_EQ(core.Next(), Action(ComputeBatch{3, true}));
+
+  Answer(core, 1, Compute(7));
+  core.OnBatchDone();
+
+  EXPECT_EQ(core.Next(), Action(ComputeBatch{7, true}));
+  EXPECT_EQ(core.sequence(kShard1), Sequence{2});
+  EXPECT_EQ(core.version(kShard1), Version{1});
+}
+
+TEST(WorkerCoreTest, ExcusesItselfEverywhereFromARoundWithoutWorkForIt) {
+  WorkerCore core({.shards = 2, .has_rounds = true});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(4, Excused())).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(4)).ok());
+  EXPECT_EQ(core.Next(), Action(ExcuseShards{{kShard0, kShard1}}));
+
+  Answer(core, 5, NoMore());
+
+  EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
+}
+
+TEST(WorkerCoreTest, WhoJoinsBetweenTwoUpdatesExcusesItselfWhereAShardIsBehind) {
+  WorkerCore core({.shards = 2, .has_rounds = true});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(9, Compute(30))).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(10)).ok());
+  EXPECT_EQ(core.Next(), Action(ExcuseShards{{kShard0}}));
+
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kBuffered)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(10, Compute(33))).ok());
+
+  EXPECT_EQ(core.Next(), Action(ComputeBatch{33, true}));
+  EXPECT_EQ(core.sequence(kShard0), Sequence{2});
+  EXPECT_EQ(core.sequence(kShard1), Sequence{1});
+}
+
+TEST(WorkerCoreTest, IsLevelWithAllShardsBeforeItBelievesTheRunFinished) {
+  WorkerCore core({.shards = 2, .has_rounds = true});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(10, NoMore())).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(9)).ok());
+
+  EXPECT_EQ(core.Next(), Action(ExcuseShards{{kShard1}}));
+}
+
+TEST(WorkerCoreTest, PullsAgainAtTheNewestVersionWhatAnAnswerDidNotBring) {
+  WorkerCore core({.shards = 2, .has_rounds = true});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(0, Compute(1))).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(0)).ok());
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(1, Compute(2))).ok());
+  ASSERT_TRUE(core.OnReply(kShard1, Reply(PushOutcome::kApplied)).ok());
+
+  EXPECT_EQ(core.Next(), Action(PullShards{{{kShard1, Version{1}}}}));
+}
+
+TEST(WorkerCoreTest, ARefusedPushKeepsItsSequence) {
+  WorkerCore core({.shards = 1});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
+  core.OnUnit({.id = 1, .first = 0, .batches = 9});
+
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kTooStale)).ok());
+
+  EXPECT_EQ(core.sequence(kShard0), Sequence{1});
+  EXPECT_EQ(core.Next(), Action(PullShards{{{kShard0, Version{0}}}}));
+}
+
+TEST(WorkerCoreTest, AFencedWorkerCannotGoOn) {
+  WorkerCore core({.shards = 1});
+
+  EXPECT_EQ(core.OnReply(kShard0, Reply(PushOutcome::kFenced)).code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(WorkerCoreTest, RefusesAShardWhoseClockGoesBack) {
+  WorkerCore core({.shards = 1});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
+
+  EXPECT_EQ(core.OnWeights(kShard0, Weights(4)).code(), absl::StatusCode::kAborted);
+}
+
+TEST(WorkerCoreTest, RefusesWeightsOfShardZeroWithoutWorkUnderRounds) {
+  WorkerCore core({.shards = 2, .has_rounds = true});
+
+  EXPECT_EQ(core.OnWeights(kShard0, Weights(5)).code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(core.OnWeights(kShard1, Weights(5)).ok());
+}
+
+TEST(WorkerCoreTest, WithoutRoundsItPullsOnlyOnceThereIsWork) {
+  WorkerCore core({.shards = 1});
+  EXPECT_TRUE(core.wants_unit());
+  EXPECT_EQ(core.Next(), Action(WorkerCore::AwaitUnit{}));
+
+  core.OnUnit({.id = 1, .first = 6, .batches = 1});
+
+  EXPECT_EQ(core.Next(), Action(PullShards{{{kShard0, Version{0}}}}));
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(2)).ok());
+  EXPECT_EQ(core.Next(), Action(ComputeBatch{6, true}));
+}
+
+TEST(WorkerCoreTest, WithoutRoundsShardsMayBeApart) {
+  WorkerCore core({.shards = 2});
+  core.OnUnit({.id = 1, .first = 6, .batches = 1});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(2)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(8)).ok());
+
+  EXPECT_EQ(core.Next(), Action(ComputeBatch{6, true}));
+}
+
+TEST(WorkerCoreTest, PushesItsLastBatchWithoutPulling) {
+  WorkerCore core({.shards = 1});
+  core.OnUnit({.id = 1, .first = 6, .batches = 1});
+  core.OnNoMoreUnits();
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(2)).ok());
+  EXPECT_EQ(core.Next(), Action(ComputeBatch{6, false}));
+
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
+  core.OnBatchDone();
+
+  EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
+}
+
+/// Shards that close rounds of two: this worker and one that is always there already.
+TEST(WorkerCoreTest, GetsLevelFromAnyStartAndComputesEveryLaterRound) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, 0);
+    std::vector<uint64_t> versions(1 + random.Below(5));
+    for (uint64_t& version : versions) version = 20 + random.Below(3);
+    WorkerCore core({.shards = static_cast<uint32_t>(versions.size()), .has_rounds = true});
+    const auto send = [&](ShardId shard) {
+      const uint64_t version = versions[Value(shard)];
+      return core.OnWeights(shard, Weights(version, Compute(2 * version + 1)));
+    };
+    const auto push = [&](ShardId shard) {
+      ++versions[Value(shard)];
+      ASSERT_TRUE(core.OnReply(shard, Reply(PushOutcome::kApplied)).ok());
+      ASSERT_TRUE(send(shard).ok());
+    };
+    int computed = 0;
+    for (int action = 0; action < 30; ++action) {
+      const Action next = core.Next();
+      if (const auto* pull = std::get_if<PullShards>(&next)) {
+        for (const auto& [shard, min_version] : pull->pulls) ASSERT_TRUE(send(shard).ok());
+      } else if (const auto* excuse = std::get_if<ExcuseShards>(&next)) {
+        ASSERT_EQ(computed, 0);
+        for (const ShardId shard : excuse->shards) push(shard);
+      } else {
+        const auto& compute = std::get<ComputeBatch>(next);
+        for (const uint64_t version : versions) ASSERT_EQ(compute.batch, 2 * version + 1);
+        for (uint32_t i = 0; i < versions.size(); ++i) push(ShardId{i});
+        core.OnBatchDone();
+        ++computed;
+      }
+    }
+    ASSERT_GE(computed, 26);  // One pull and at most two rounds of excuses.
+  }
+}
+
+}  // namespace
+}  // namespace slipstream

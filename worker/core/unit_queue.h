@@ -1,0 +1,70 @@
+#ifndef SLIPSTREAM_WORKER_CORE_UNIT_QUEUE_H_
+#define SLIPSTREAM_WORKER_CORE_UNIT_QUEUE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+namespace slipstream {
+
+/// Mini-batches [first, first + batches) of the run-long sequence, handed out as one piece.
+struct WorkUnit {
+  uint64_t id = 0;
+  uint64_t first = 0;
+  uint64_t batches = 0;
+
+  friend bool operator==(const WorkUnit&, const WorkUnit&) = default;
+};
+
+/// Mini-batches of a unit that have been pushed and answered.
+struct UnitProgress {
+  uint64_t id = 0;
+  uint64_t batches_done = 0;
+
+  friend bool operator==(const UnitProgress&, const UnitProgress&) = default;
+};
+
+/// The units of work a worker holds: the one it works through and, so that it never waits for the
+/// coordinator, the next. Policies without rounds hand out work this way.
+///
+/// Not thread-safe: one owner.
+class UnitQueue {
+ public:
+  /// Finished units that progress() still names; each is told at least once, since a request for
+  /// work tells it too.
+  static constexpr size_t kFinishedUnitsTold = 8;
+
+  /// REQUIRES: wants_unit() or nothing to do; `unit` is not empty.
+  void Add(const WorkUnit& unit);
+
+  /// There are no units after those added.
+  void Close() { is_closed_ = true; }
+
+  /// The mini-batch to compute; nothing if no unit is at hand.
+  std::optional<uint64_t> batch() const;
+
+  /// batch() has been pushed and answered. REQUIRES: batch().
+  void Done();
+
+  /// False once batch() is known to be the last one, or there is none to come.
+  bool has_more() const;
+
+  /// True while the last mini-batch at hand is at most the next one and more may come.
+  bool wants_unit() const;
+
+  bool is_finished() const { return is_closed_ && units_.empty(); }
+
+  std::vector<UnitProgress> progress() const;
+
+ private:
+  std::deque<WorkUnit> units_;
+  uint64_t done_ = 0;  // Of the first unit.
+  bool is_closed_ = false;
+  std::deque<UnitProgress> finished_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_CORE_UNIT_QUEUE_H_
