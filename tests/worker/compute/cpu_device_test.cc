@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -150,6 +152,27 @@ TEST_P(RepeatabilityTest, ExamplesMayLieAtAnyAddress) {
 INSTANTIATE_TEST_SUITE_P(Nets, RepeatabilityTest,
                          testing::Values("mlp", "lenet5", "cifar_quick", "dropout"),
                          [](const auto& net) { return net.param; });
+
+size_t ThreadsOfThisProcess() {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(threads), end(threads)));
+}
+
+// OpenMP would start one per core, and keep it.
+TEST(CpuDeviceTest, StartsNoThreads) {
+  const size_t threads_before = ThreadsOfThisProcess();
+
+  for (const std::string_view preset : PresetNames()) {
+    const ModelSpec model = *FindPreset(preset);
+    const RandomBatch random = BatchFor(model, 64, 1);
+    for (const CpuKernels kernels : {CpuKernels::kFastest, CpuKernels::kOneDnn}) {
+      const auto plan = PrepareWithWeights(*NewCpuDevice(kernels), model, {.batch_size_max = 64});
+      RunStep(*plan, random.batch());
+    }
+  }
+
+  EXPECT_EQ(ThreadsOfThisProcess(), threads_before);
+}
 
 TEST(CpuDeviceTest, DropoutActsInTrainingOnly) {
   const ModelSpec model = DroppingLenet();

@@ -22,8 +22,8 @@ namespace slipstream {
 /// summed in that order; how it is cut depends on the number of examples alone.
 class InnermostSection final : public Node {
  public:
-  /// The section for `blocks`; nullptr if some block is of a kind, or has more channels, than these
-  /// kernels are for.
+  /// The section for `blocks`; nullptr if these kernels cannot compute one of them or a blocked
+  /// layout suits their channels better.
   static std::unique_ptr<InnermostSection> TryMake(std::span<const ImageBlock> blocks,
                                                    const InnermostKernels& kernels, bool trains);
 

@@ -14,7 +14,8 @@
 
 namespace slipstream {
 
-/// A run of convolutions and pools on oneDNN's blocked kernels: the choice where channels are many.
+/// A run of convolutions and pools on oneDNN's blocked kernels: the choice where channels fill
+/// blocks.
 ///
 /// Primitives are made for one batch size, in some milliseconds; a run needs few sizes (its own,
 /// the rest of an epoch, the evaluation's), whose programs are kept.
