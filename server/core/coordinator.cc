@@ -30,6 +30,10 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
 }
 
 absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
+  if (report.orders_seen > orders_.number) {
+    return absl::FailedPreconditionError(
+        fmt::format("the server of shard {} follows orders of another run", Value(report.shard)));
+  }
   const absl::StatusOr<Servers::Arrival> arrival = servers_.Record(report, now);
   if (!arrival.ok()) return arrival.status();
   const uint32_t shard = Value(report.shard);

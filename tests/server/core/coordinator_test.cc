@@ -388,6 +388,15 @@ TEST_F(CoordinatorTest, ARestartedServerEndsARunThatTrains) {
   EXPECT_EQ(coordinator().failure(), "the server of shard 1 was restarted; its weights are lost");
 }
 
+TEST_F(CoordinatorTest, RefusesAServerThatFollowsAnotherRun) {
+  Use(Spec());
+  ServerReport report;
+  report.address = "a:1";
+  report.orders_seen = coordinator().orders().number + 1;
+
+  EXPECT_EQ(coordinator().OnServer(report, now_).code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(CoordinatorTest, AServerRestartedWhileInitializingStartsInitializationOver) {
   Use(Spec());
   Sync();

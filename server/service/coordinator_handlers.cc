@@ -1,0 +1,241 @@
+// The methods of CoordinatorService: each decodes, asks the coordinator, encodes.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "common/wire/control_wire.h"
+#include "common/wire/shard_wire.h"
+#include "server/service/coordinator_service.h"
+#include "server/service/orders_wire.h"
+
+namespace slipstream {
+namespace {
+
+ServerReport FromWire(const v1::SyncServerRequest& wire) {
+  ServerReport report;
+  report.shard = ShardId{wire.shard()};
+  report.instance = wire.instance();
+  report.address = wire.address();
+  report.orders_seen = wire.orders_seen();
+  report.initialized = wire.initialized();
+  report.drained = wire.drained();
+  report.version = Version{wire.status().version()};
+  report.examples_applied = wire.status().examples_applied();
+  return report;
+}
+
+std::vector<Coordinator::Progress> FromWire(
+    const google::protobuf::RepeatedPtrField<v1::WorkProgress>& wire) {
+  std::vector<Coordinator::Progress> progress;
+  for (const v1::WorkProgress& of_unit : wire) {
+    progress.push_back({of_unit.unit(), of_unit.batches_done()});
+  }
+  return progress;
+}
+
+Evaluation FromWire(const v1::EvaluationStatus& wire) {
+  Evaluation evaluation;
+  evaluation.test_accuracy = wire.test_accuracy();
+  evaluation.test_loss = wire.test_loss();
+  evaluation.examples = wire.examples();
+  for (uint64_t version : wire.versions()) evaluation.versions.push_back(Version{version});
+  evaluation.seconds = wire.seconds();
+  return evaluation;
+}
+
+void Encode(const Coordinator::Preparation& preparation, v1::PrepareModelReply& wire) {
+  switch (preparation.state) {
+    case Coordinator::Preparation::State::kWait:
+      wire.set_state(v1::PrepareModelReply::WAIT);
+      break;
+    case Coordinator::Preparation::State::kGranted:
+      wire.set_state(v1::PrepareModelReply::GRANTED);
+      break;
+    case Coordinator::Preparation::State::kReady:
+      wire.set_state(v1::PrepareModelReply::READY);
+      break;
+  }
+  wire.set_grant(preparation.grant);
+  *wire.mutable_shard_map() = ToWire(preparation.shard_map);
+  wire.set_message(preparation.message);
+}
+
+void Encode(const Coordinator::Work& work, v1::GetWorkReply& wire) {
+  switch (work.state) {
+    case Coordinator::Work::State::kWait:
+      wire.set_state(v1::GetWorkReply::WAIT);
+      break;
+    case Coordinator::Work::State::kUnit:
+      wire.set_state(v1::GetWorkReply::UNIT);
+      break;
+    case Coordinator::Work::State::kFinished:
+      wire.set_state(v1::GetWorkReply::FINISHED);
+      break;
+  }
+  wire.set_unit(work.unit.number);
+  wire.set_first_batch(work.unit.first);
+  wire.set_batches(work.unit.batches);
+}
+
+}  // namespace
+
+absl::Status CoordinatorService::CheckSettings(const v1::SyncServerRequest& request) const {
+  if (request.settings() == options_.settings) return absl::OkStatus();
+  const std::string difference = options_.settings_difference(request.settings());
+  if (difference.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("the settings of shard " + std::to_string(request.shard()) +
+                                    "'s server differ from the coordinator's: " + difference);
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerContext*,
+                                                         const v1::SyncServerRequest* request,
+                                                         v1::SyncServerReply* reply) {
+  const absl::Status settings = CheckSettings(*request);
+  const auto event = [this, &settings, request](absl::Time now)
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                           if (!settings.ok()) return settings;
+                           absl::Status recorded = coordinator_.OnServer(FromWire(*request), now);
+                           if (!recorded.ok()) return recorded;
+                           v1::ShardStatus& status = shards_[request->shard()];
+                           status = request->status();
+                           status.set_shard(request->shard());
+                           status.set_address(request->address());
+                           return absl::OkStatus();
+                         };
+  const auto question = [this, reply, seen = request->orders_seen()](bool is_last)
+                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
+    const ServerOrders& orders = coordinator_.orders();
+    if (orders.number == seen && !is_last) return std::nullopt;
+    if (orders.number != seen) {
+      *reply = ToWire(orders);
+    } else {
+      reply->set_orders(orders.number);
+      reply->set_run(orders.run);
+      reply->set_phase(ToWire(orders.phase));
+    }
+    return absl::OkStatus();
+  };
+  return ServeOrPark(event, request->wait_ms(), question);
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerContext*,
+                                                       const v1::RegisterRequest* request,
+                                                       v1::RegisterReply* reply) {
+  return Serve([this, request, reply](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::optional<WorkerId> asked;
+    if (request->has_worker()) asked = WorkerId{request->worker()};
+    const absl::StatusOr<Identity> identity =
+        coordinator_.OnRegister(asked, request->host(), request->process(), now);
+    if (!identity.ok()) return identity.status();
+    heartbeats_.erase(identity->worker);
+    *reply->mutable_identity() = ToWire(*identity);
+    reply->set_settings(options_.settings);
+    for (const auto& server : coordinator_.servers().servers()) {
+      reply->add_servers(server->report.address);
+    }
+    reply->set_lease_ms(
+        static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.spec.cluster.lease)));
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerContext*,
+                                                           const v1::PrepareModelRequest* request,
+                                                           v1::PrepareModelReply* reply) {
+  const Identity worker = FromWire(request->identity());
+  absl::StatusOr<TensorLayout> layout = FromWire(request->layout());
+  const auto event = [&](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!layout.ok()) return layout.status();
+    const Initialization::Data data{request->examples(), request->data_fingerprint()};
+    return coordinator_.OnPrepareModel(worker, *layout, data, now).status();
+  };
+  const auto question = [this, worker, reply](bool is_last)
+                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
+    const absl::StatusOr<Coordinator::Preparation> answer = coordinator_.AskModel(worker);
+    if (!answer.ok()) return answer.status();
+    if (answer->state == Coordinator::Preparation::State::kWait && !is_last) return std::nullopt;
+    Encode(*answer, *reply);
+    return absl::OkStatus();
+  };
+  return ServeOrPark(event, request->wait_ms(), question);
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::FinishInitialization(
+    grpc::CallbackServerContext*, const v1::FinishInitializationRequest* request,
+    v1::FinishInitializationReply*) {
+  return Serve([this, request](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return coordinator_.OnFinishInitialization(FromWire(request->identity()), request->grant(),
+                                               now);
+  });
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerContext*,
+                                                        const v1::HeartbeatRequest* request,
+                                                        v1::HeartbeatReply* reply) {
+  return Serve([this, request, reply](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const Identity worker = FromWire(request->identity());
+    absl::Status taken = coordinator_.OnHeartbeat(worker, FromWire(request->progress()), now);
+    if (!taken.ok()) return taken;
+    v1::HeartbeatRequest& figures = heartbeats_[worker.worker];
+    figures = *request;
+    figures.clear_progress();
+    reply->set_phase(ToWire(coordinator_.phase()));
+    reply->set_failure(coordinator_.failure());
+    const std::optional<Evaluations::Order> order = coordinator_.EvaluationFor(worker.worker);
+    if (order.has_value()) {
+      reply->set_evaluation(order->number);
+      reply->set_evaluation_epoch(order->epoch);
+      reply->set_evaluation_final(order->is_final);
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::GetWork(grpc::CallbackServerContext*,
+                                                      const v1::GetWorkRequest* request,
+                                                      v1::GetWorkReply* reply) {
+  const Identity worker = FromWire(request->identity());
+  std::optional<uint64_t> newest;
+  if (request->has_newest_unit()) newest = request->newest_unit();
+  const auto event = [this, worker, request](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return coordinator_.OnHeartbeat(worker, FromWire(request->progress()), now);
+  };
+  const auto question = [this, worker, newest, reply](bool is_last)
+                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
+    const absl::StatusOr<Coordinator::Work> answer = coordinator_.AskWork(worker, newest);
+    if (!answer.ok()) return answer.status();
+    if (answer->state == Coordinator::Work::State::kWait && !is_last) return std::nullopt;
+    Encode(*answer, *reply);
+    return absl::OkStatus();
+  };
+  return ServeOrPark(event, request->wait_ms(), question);
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::Report(grpc::CallbackServerContext*,
+                                                     const v1::ReportRequest* request,
+                                                     v1::ReportReply*) {
+  return Serve([this, request](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return coordinator_.OnReport(FromWire(request->identity()), request->evaluation(),
+                                 FromWire(request->result()), request->weights_sha256(), now);
+  });
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext*,
+                                                    const v1::LeaveRequest* request,
+                                                    v1::LeaveReply*) {
+  return Serve([this, request](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return coordinator_.OnLeave(FromWire(request->identity()), request->failure(), now);
+  });
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
+                                                        const v1::GetStatusRequest*,
+                                                        v1::RunStatus* reply) {
+  *reply = Status();
+  grpc::ServerUnaryReactor* call = context->DefaultReactor();
+  call->Finish(grpc::Status::OK);
+  return call;
+}
+
+}  // namespace slipstream

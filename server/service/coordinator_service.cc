@@ -1,0 +1,176 @@
+#include "server/service/coordinator_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/rpc/status_conversion.h"
+
+namespace slipstream {
+
+/// One call of any method. Deletes itself when gRPC is done with it.
+class CoordinatorService::Call final : public grpc::ServerUnaryReactor {
+ public:
+  explicit Call(CoordinatorService& service) : service_(service) {}
+
+  uint64_t parked_as = 0;
+
+ private:
+  void OnCancel() override { service_.Cancel(this); }
+  void OnDone() override { delete this; }
+
+  CoordinatorService& service_;
+};
+
+CoordinatorService::CoordinatorService(Options options)
+    : options_(std::move(options)),
+      coordinator_(options_.run, options_.spec, options_.now()),
+      timer_([this] { RunTimer(); }) {}
+
+CoordinatorService::~CoordinatorService() {
+  Stop();
+  timer_.join();
+}
+
+void CoordinatorService::Stop() {
+  Aftermath aftermath;
+  {
+    MutexLock lock(mutex_);
+    is_stopping_ = true;
+    for (const auto& [number, parked] : parked_) {
+      aftermath.answers.emplace_back(parked.call,
+                                     absl::UnavailableError("the coordinator is stopping"));
+    }
+    parked_.clear();
+  }
+  stopping_.NotifyAll();
+  Finish(aftermath);
+}
+
+bool CoordinatorService::ServersMayStop() {
+  MutexLock lock(mutex_);
+  return coordinator_.ServersMayStop(options_.now());
+}
+
+v1::RunStatus CoordinatorService::Status() {
+  RunFacts facts;
+  {
+    MutexLock lock(mutex_);
+    facts = Facts(options_.now());
+  }
+  return MergeStatus(options_.spec, facts);
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::Serve(
+    const std::function<absl::Status(absl::Time)>& event) {
+  return ServeOrPark(event, 0, [](bool) { return absl::OkStatus(); });
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::ServeOrPark(
+    const std::function<absl::Status(absl::Time)>& event, uint32_t wait_ms, Question question) {
+  Call* call = new Call(*this);
+  Aftermath aftermath;
+  {
+    MutexLock lock(mutex_);
+    const absl::Time now = options_.now();
+    absl::Status status = event(now);
+    std::optional<absl::Status> answer = status;
+    if (status.ok()) answer = question(wait_ms == 0 || is_stopping_);
+    if (!answer.has_value() && parked_.size() >= kParkedMax) {
+      answer = absl::ResourceExhaustedError("too many calls are waiting");
+    }
+    aftermath = Settle(now);
+    if (answer.has_value()) {
+      aftermath.answers.emplace_back(call, *answer);
+    } else {
+      const absl::Duration wait = std::min(absl::Milliseconds(wait_ms), kWaitMax);
+      call->parked_as = next_parked_++;
+      parked_.emplace(call->parked_as, ParkedCall{call, now + wait, std::move(question)});
+    }
+  }
+  Finish(aftermath);
+  return call;
+}
+
+void CoordinatorService::Cancel(Call* call) {
+  {
+    MutexLock lock(mutex_);
+    const auto found = parked_.find(call->parked_as);
+    // Numbers are used once, but a call that never waited has that of the first one that did.
+    if (found == parked_.end() || found->second.call != call) return;
+    parked_.erase(found);
+  }
+  call->Finish(grpc::Status::CANCELLED);
+}
+
+void CoordinatorService::RunTimer() {
+  while (true) {
+    Aftermath aftermath;
+    {
+      MutexLock lock(mutex_);
+      const auto next = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(options_.tick);
+      while (!is_stopping_ && stopping_.WaitUntil(mutex_, next)) {
+      }
+      if (is_stopping_) return;
+      const absl::Time now = options_.now();
+      coordinator_.Tick(now);
+      aftermath = Settle(now);
+    }
+    Finish(aftermath);
+  }
+}
+
+CoordinatorService::Aftermath CoordinatorService::Settle(absl::Time now) {
+  Aftermath aftermath;
+  const bool has_changed = coordinator_.changes() != changes_answered_;
+  changes_answered_ = coordinator_.changes();
+  for (auto it = parked_.begin(); it != parked_.end();) {
+    const bool is_last = now >= it->second.deadline;
+    std::optional<absl::Status> answer;
+    if (has_changed || is_last) answer = it->second.question(is_last);
+    if (!answer.has_value()) {
+      ++it;
+      continue;
+    }
+    aftermath.answers.emplace_back(it->second.call, *answer);
+    it = parked_.erase(it);
+  }
+  aftermath.notes = coordinator_.TakeNotes();
+  return aftermath;
+}
+
+void CoordinatorService::Finish(const Aftermath& aftermath) {
+  for (const Coordinator::Note& note : aftermath.notes) {
+    spdlog::log(note.is_warning ? spdlog::level::warn : spdlog::level::info, "{}", note.text);
+  }
+  for (const auto& [call, status] : aftermath.answers) call->Finish(ToGrpc(status));
+}
+
+RunFacts CoordinatorService::Facts(absl::Time now) {
+  RunFacts facts;
+  facts.run = options_.run;
+  facts.phase = coordinator_.phase();
+  facts.failure = coordinator_.failure();
+  facts.training_time = coordinator_.TrainingTime(now);
+  facts.batches_total = coordinator_.batches_total();
+  facts.batches_done = coordinator_.batches_done();
+  facts.epochs_done = coordinator_.epochs_done();
+  const std::optional<ModelOrders>& model = coordinator_.orders().model;
+  if (model.has_value()) facts.parameters = model->layout.parameters();
+  facts.view = coordinator_.membership().view().number;
+  facts.live_workers = coordinator_.membership().live();
+  for (const auto& [shard, status] : shards_) facts.shards.push_back(status);
+  for (const auto& [id, worker] : coordinator_.membership().workers()) {
+    RunFacts::Worker& of_worker = facts.workers[id];
+    of_worker.record = worker;
+    of_worker.lease_left = coordinator_.membership().LeaseLeft(worker, now);
+    const auto heartbeat = heartbeats_.find(id);
+    if (heartbeat != heartbeats_.end()) of_worker.heartbeat = heartbeat->second;
+  }
+  facts.evaluations = coordinator_.evaluations().results();
+  facts.weights_sha256 = coordinator_.evaluations().weights_sha256();
+  return facts;
+}
+
+}  // namespace slipstream

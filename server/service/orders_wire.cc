@@ -1,0 +1,61 @@
+#include "server/service/orders_wire.h"
+
+#include <utility>
+
+#include "common/wire/control_wire.h"
+#include "common/wire/shard_wire.h"
+
+namespace slipstream {
+
+v1::SyncServerReply ToWire(const ServerOrders& orders) {
+  v1::SyncServerReply wire;
+  wire.set_orders(orders.number);
+  wire.set_run(orders.run);
+  wire.set_phase(ToWire(orders.phase));
+  *wire.mutable_view() = ToWire(orders.view);
+  if (orders.model.has_value()) {
+    *wire.mutable_layout() = ToWire(orders.model->layout);
+    *wire.mutable_shard_map() = ToWire(orders.model->shard_map);
+    wire.set_batches_total(orders.model->batches_total);
+    wire.set_batches_per_epoch(orders.model->batches_per_epoch);
+    wire.set_examples_per_epoch(orders.model->examples_per_epoch);
+  }
+  wire.set_grant(orders.grant);
+  if (orders.grant != 0) *wire.mutable_initializer() = ToWire(orders.initializer);
+  wire.set_may_exit(orders.may_exit);
+  wire.set_failure(orders.failure);
+  wire.set_drain_version(Value(orders.drain_version));
+  return wire;
+}
+
+absl::StatusOr<ServerOrders> FromWire(const v1::SyncServerReply& wire) {
+  absl::StatusOr<Phase> phase = FromWire(wire.phase());
+  if (!phase.ok()) return phase.status();
+  absl::StatusOr<View> view = FromWire(wire.view());
+  if (!view.ok()) return view.status();
+
+  ServerOrders orders;
+  orders.number = wire.orders();
+  orders.run = wire.run();
+  orders.phase = *phase;
+  orders.view = *std::move(view);
+  if (wire.has_layout()) {
+    absl::StatusOr<TensorLayout> layout = FromWire(wire.layout());
+    if (!layout.ok()) return layout.status();
+    absl::StatusOr<ShardMap> map = FromWire(wire.shard_map(), *layout);
+    if (!map.ok()) return map.status();
+    orders.model = ModelOrders{.layout = *std::move(layout),
+                               .shard_map = *std::move(map),
+                               .batches_total = wire.batches_total(),
+                               .batches_per_epoch = wire.batches_per_epoch(),
+                               .examples_per_epoch = wire.examples_per_epoch()};
+  }
+  orders.grant = wire.grant();
+  if (wire.has_initializer()) orders.initializer = FromWire(wire.initializer());
+  orders.may_exit = wire.may_exit();
+  orders.failure = wire.failure();
+  orders.drain_version = Version{wire.drain_version()};
+  return orders;
+}
+
+}  // namespace slipstream

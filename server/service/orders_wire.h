@@ -1,0 +1,16 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_ORDERS_WIRE_H_
+#define SLIPSTREAM_SERVER_SERVICE_ORDERS_WIRE_H_
+
+#include "absl/status/statusor.h"
+#include "proto/coordinator.pb.h"
+#include "server/core/coordinator_orders.h"
+
+namespace slipstream {
+
+/// The coordinator's orders as SyncServer carries them. What does not decode is INVALID_ARGUMENT.
+v1::SyncServerReply ToWire(const ServerOrders& orders);
+absl::StatusOr<ServerOrders> FromWire(const v1::SyncServerReply& wire);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_ORDERS_WIRE_H_

@@ -1,0 +1,185 @@
+#include "server/service/run_status.h"
+
+#include <algorithm>
+
+#include "common/wire/control_wire.h"
+#include "server/core/histogram.h"
+
+namespace slipstream {
+namespace {
+
+const char* PolicyName(ConsistencySpec::Policy policy) {
+  switch (policy) {
+    case ConsistencySpec::Policy::kHardsync:
+      return "hardsync";
+    case ConsistencySpec::Policy::kSoftsync:
+      return "softsync";
+    case ConsistencySpec::Policy::kAsync:
+      return "async";
+  }
+  return "unknown";
+}
+
+const char* StateName(Membership::State state) {
+  switch (state) {
+    case Membership::State::kLive:
+      return "live";
+    case Membership::State::kLeft:
+      return "left";
+    case Membership::State::kDead:
+      return "dead";
+  }
+  return "unknown";
+}
+
+/// Pushes of this shard that are or will be part of its weights.
+uint64_t PushesInEffect(const v1::ShardStatus& shard) {
+  uint64_t pushes = 0;
+  for (const char* outcome : {"APPLIED", "BUFFERED"}) {
+    const auto found = shard.outcomes().find(outcome);
+    if (found != shard.outcomes().end()) pushes += found->second;
+  }
+  return pushes;
+}
+
+void AddShards(const std::vector<v1::ShardStatus>& shards, v1::RunStatus& status) {
+  if (shards.empty()) return;
+  uint64_t lowest = shards.front().version();
+  uint64_t highest = lowest;
+  for (const v1::ShardStatus& shard : shards) {
+    *status.add_shards() = shard;
+    lowest = std::min(lowest, shard.version());
+    highest = std::max(highest, shard.version());
+  }
+  status.set_version_skew(highest - lowest);
+  *status.mutable_staleness() = MergeStaleness(shards);
+
+  const v1::ShardStatus& first = shards.front();
+  if (first.shard() != 0) return;
+  status.set_updates(first.version());
+  status.set_pushes(PushesInEffect(first));
+  status.set_examples(first.examples_applied());
+  status.set_learning_rate(first.learning_rate());
+}
+
+void AddStaleness(const std::vector<v1::ShardStatus>& shards, v1::WorkerStatus& worker) {
+  double sum = 0;
+  uint64_t pushes = 0;
+  for (const v1::ShardStatus& shard : shards) {
+    for (const v1::ShardWorkerStatus& of_shard : shard.workers()) {
+      if (of_shard.worker() != worker.worker()) continue;
+      sum += of_shard.mean_staleness() * double(of_shard.pushes());
+      pushes += of_shard.pushes();
+      worker.set_last_staleness(std::max(worker.last_staleness(), of_shard.last_staleness()));
+    }
+  }
+  if (pushes > 0) worker.set_mean_staleness(sum / double(pushes));
+}
+
+v1::WorkerStatus ToWire(WorkerId id, const RunFacts::Worker& worker) {
+  const v1::HeartbeatRequest& figures = worker.heartbeat;
+  v1::WorkerStatus wire;
+  wire.set_worker(Value(id));
+  wire.set_incarnation(Value(worker.record.incarnation));
+  wire.set_state(StateName(worker.record.state));
+  wire.set_host(worker.record.host);
+  wire.set_pushes(figures.pushes());
+  wire.set_examples(figures.examples());
+  wire.set_examples_per_second(figures.examples_per_second());
+  wire.set_train_loss(figures.train_loss());
+  wire.set_train_accuracy(figures.train_accuracy());
+  wire.set_compute_share(figures.compute_share());
+  wire.set_communication_share(figures.communication_share());
+  wire.set_lease_left_seconds(absl::ToDoubleSeconds(worker.lease_left));
+  return wire;
+}
+
+void AddWorkers(const RunFacts& facts, v1::RunStatus& status) {
+  double loss = 0;
+  double accuracy = 0;
+  double examples = 0;
+  for (const auto& [id, worker] : facts.workers) {
+    v1::WorkerStatus& wire = *status.add_workers();
+    wire = ToWire(id, worker);
+    AddStaleness(facts.shards, wire);
+    const double weight = double(wire.examples());
+    // A weight of 0 must also silence a loss that is not a number.
+    if (weight == 0) continue;
+    loss += weight * wire.train_loss();
+    accuracy += weight * wire.train_accuracy();
+    examples += weight;
+  }
+  if (examples == 0) return;
+  status.set_train_loss(loss / examples);
+  status.set_train_accuracy(accuracy / examples);
+}
+
+v1::EvaluationStatus ToWire(const Evaluation& evaluation) {
+  v1::EvaluationStatus wire;
+  wire.set_epoch(evaluation.epoch);
+  wire.set_test_accuracy(evaluation.test_accuracy);
+  wire.set_test_loss(evaluation.test_loss);
+  wire.set_examples(evaluation.examples);
+  for (Version version : evaluation.versions) wire.add_versions(Value(version));
+  wire.set_seconds(evaluation.seconds);
+  wire.set_final(evaluation.is_final);
+  return wire;
+}
+
+}  // namespace
+
+v1::StalenessStatus MergeStaleness(const std::vector<v1::ShardStatus>& shards) {
+  v1::StalenessStatus merged;
+  double sum = 0;
+  double window_sum = 0;
+  int counting = 0;
+  for (const v1::ShardStatus& shard : shards) {
+    const v1::StalenessStatus& part = shard.staleness();
+    if (part.count() == 0) continue;
+    merged.set_count(merged.count() + part.count());
+    merged.set_max(std::max(merged.max(), part.max()));
+    sum += part.mean() * double(part.count());
+    window_sum += part.window_mean();
+    ++counting;
+    while (merged.histogram_size() < part.histogram_size()) merged.add_histogram(0);
+    for (int sigma = 0; sigma < part.histogram_size(); ++sigma) {
+      merged.set_histogram(sigma, merged.histogram(sigma) + part.histogram(sigma));
+    }
+  }
+  if (counting == 0) return merged;
+  merged.set_mean(sum / double(merged.count()));
+  merged.set_window_mean(window_sum / counting);
+  merged.set_p50(Percentile(merged.histogram(), 0.5));
+  merged.set_p99(Percentile(merged.histogram(), 0.99));
+  return merged;
+}
+
+v1::RunStatus MergeStatus(const RunSpec& spec, const RunFacts& facts) {
+  v1::RunStatus status;
+  status.set_name(spec.name);
+  status.set_run(facts.run);
+  status.set_phase(ToWire(facts.phase));
+  status.set_failure(facts.failure);
+  status.set_policy(PolicyName(spec.consistency.policy));
+  const bool is_softsync = spec.consistency.policy == ConsistencySpec::Policy::kSoftsync;
+  status.set_n(is_softsync ? spec.consistency.n : 0);
+  status.set_round_size(RoundSize(spec.consistency, facts.live_workers));
+  status.set_batches_total(facts.batches_total);
+  status.set_batches_done(facts.batches_done);
+  status.set_epochs(facts.epochs_done);
+  status.set_view(Value(facts.view));
+  status.set_parameters(facts.parameters);
+  status.set_weights_sha256(facts.weights_sha256);
+  AddShards(facts.shards, status);
+  AddWorkers(facts, status);
+  for (const Evaluation& evaluation : facts.evaluations) {
+    *status.add_evaluations() = ToWire(evaluation);
+  }
+
+  const double seconds = absl::ToDoubleSeconds(facts.training_time);
+  status.set_seconds(seconds);
+  if (seconds > 0) status.set_examples_per_second(double(status.examples()) / seconds);
+  return status;
+}
+
+}  // namespace slipstream

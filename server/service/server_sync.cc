@@ -1,0 +1,142 @@
+#include "server/service/server_sync.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/rpc/status_conversion.h"
+#include "server/service/orders_wire.h"
+
+namespace slipstream {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// On top of the wait: a coordinator that is busy is not one that is gone.
+constexpr absl::Duration kAnswerTime = absl::Seconds(5);
+
+/// Asking again cannot help.
+bool IsFinal(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kInvalidArgument ||
+         status.code() == absl::StatusCode::kFailedPrecondition ||
+         status.code() == absl::StatusCode::kUnimplemented;
+}
+
+}  // namespace
+
+ServerSync::ServerSync(Options options, std::unique_ptr<v1::Coordinator::StubInterface> coordinator,
+                       OrdersSink& sink)
+    : options_(std::move(options)),
+      coordinator_(std::move(coordinator)),
+      sink_(sink),
+      thread_([this] { Run(); }) {}
+
+ServerSync::~ServerSync() {
+  Stop();
+  thread_.join();
+}
+
+std::optional<absl::Status> ServerSync::result() {
+  MutexLock lock(mutex_);
+  return result_;
+}
+
+void ServerSync::Stop() {
+  {
+    MutexLock lock(mutex_);
+    is_stopping_ = true;
+    if (call_ != nullptr) call_->TryCancel();
+  }
+  stopping_.NotifyAll();
+}
+
+void ServerSync::Run() {
+  const absl::Status result = Converse();
+  MutexLock lock(mutex_);
+  result_ = result;
+}
+
+absl::Status ServerSync::Converse() {
+  absl::Duration pause = options_.pause_min;
+  Clock::time_point last_answer = Clock::now();
+  while (true) {
+    v1::SyncServerReply reply;
+    absl::Status status = SyncOnce(NextWait(), reply);
+    // What the coordinator has answered now includes that this server may exit.
+    if (orders_.may_exit) break;
+    if (status.ok()) {
+      status = TakeReply(reply);
+      if (!status.ok()) return status;
+      last_answer = Clock::now();
+      pause = options_.pause_min;
+      if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");
+      continue;
+    }
+
+    if (IsFinal(status)) return status;
+    if (Clock::now() - last_answer > absl::ToChronoNanoseconds(options_.unreachable_max)) {
+      return absl::UnavailableError("the coordinator does not answer: " +
+                                    std::string(status.message()));
+    }
+    if (!Pause(pause)) return absl::CancelledError("stopped");
+    spdlog::warn("coordinator not reached: {}", std::string(status.message()));
+    pause = std::min(pause * 2, options_.pause_max);
+  }
+  return orders_.phase == Phase::kFailed ? absl::AbortedError("the run failed: " + orders_.failure)
+                                         : absl::OkStatus();
+}
+
+absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& reply) {
+  v1::SyncServerRequest request;
+  request.set_shard(Value(options_.shard));
+  request.set_address(options_.address);
+  request.set_settings(options_.settings);
+  request.set_instance(options_.instance);
+  request.set_orders_seen(orders_.number);
+  request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
+  request.set_initialized(sink_.Initialized());
+  request.set_drained(sink_.Drained());
+  *request.mutable_status() = sink_.ShardReport();
+
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       absl::ToChronoMilliseconds(wait + kAnswerTime));
+  {
+    MutexLock lock(mutex_);
+    if (is_stopping_) return absl::CancelledError("stopped");
+    call_ = &context;
+  }
+  const grpc::Status status = coordinator_->SyncServer(&context, request, &reply);
+  MutexLock lock(mutex_);
+  call_ = nullptr;
+  return FromGrpc(status);
+}
+
+absl::Status ServerSync::TakeReply(const v1::SyncServerReply& reply) {
+  if (orders_.number != 0 && reply.run() != orders_.run) {
+    return absl::FailedPreconditionError("the coordinator was restarted and began another run");
+  }
+  if (reply.orders() <= orders_.number) return absl::OkStatus();
+  absl::StatusOr<ServerOrders> orders = FromWire(reply);
+  if (!orders.ok()) return orders.status();
+  orders_ = *std::move(orders);
+  sink_.OnOrders(orders_);
+  return absl::OkStatus();
+}
+
+absl::Duration ServerSync::NextWait() const {
+  if (orders_.may_exit) return absl::ZeroDuration();
+  const bool is_waited_for =
+      orders_.phase == Phase::kInitializing || orders_.phase == Phase::kDraining;
+  return is_waited_for ? options_.wait_eager : options_.wait;
+}
+
+bool ServerSync::Pause(absl::Duration duration) {
+  MutexLock lock(mutex_);
+  const Clock::time_point end = Clock::now() + absl::ToChronoNanoseconds(duration);
+  while (!is_stopping_ && Clock::now() < end) stopping_.WaitUntil(mutex_, end);
+  return !is_stopping_;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,102 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_SERVER_SYNC_H_
+#define SLIPSTREAM_SERVER_SERVICE_SERVER_SYNC_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/base/mutex.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "server/service/server_orders.h"
+
+namespace slipstream {
+
+/// A shard server's conversation with the coordinator: reports the shard again and again, and hands
+/// it the orders that come back. The process of shard 0 has one too, over loopback, so that there
+/// is one path.
+///
+/// The coordinator may be away for a while: it is asked again, with growing pauses, and the shard
+/// goes on with the orders it has.
+///
+/// Thread-safe: guarded by its own mutex; its thread makes the calls.
+class ServerSync {
+ public:
+  struct Options {
+    ShardId shard{};
+
+    /// Where workers reach this server.
+    std::string address;
+
+    /// In canonical form; the coordinator refuses a server whose settings differ.
+    std::string settings;
+
+    /// Random, one per process.
+    uint64_t instance = 0;
+
+    /// The coordinator answers after so long at the latest, so the shard's figures are never much
+    /// older.
+    absl::Duration wait = absl::Milliseconds(250);
+
+    /// The same while the run waits for what this shard says.
+    absl::Duration wait_eager = absl::Milliseconds(20);
+
+    /// Pauses after a failed call grow from the first to the second.
+    absl::Duration pause_min = absl::Milliseconds(100);
+    absl::Duration pause_max = absl::Seconds(2);
+
+    /// Gives up when the coordinator has not answered for so long.
+    absl::Duration unreachable_max = absl::Minutes(2);
+  };
+
+  /// Starts at once. `sink` must outlive the object.
+  ServerSync(Options options, std::unique_ptr<v1::Coordinator::StubInterface> coordinator,
+             OrdersSink& sink);
+  ~ServerSync();
+  ServerSync(const ServerSync&) = delete;
+  ServerSync& operator=(const ServerSync&) = delete;
+
+  /// Nothing while it goes on. OK once the run has finished and the coordinator knows that this
+  /// server has heard so; ABORTED the same after a run that failed; otherwise why the server cannot
+  /// take part (any longer).
+  std::optional<absl::Status> result();
+
+  /// Ends the conversation, also in the middle of a call.
+  void Stop();
+
+ private:
+  void Run();
+  absl::Status Converse();
+  absl::Status SyncOnce(absl::Duration wait, v1::SyncServerReply& reply);
+  absl::Status TakeReply(const v1::SyncServerReply& reply);
+  absl::Duration NextWait() const;
+  bool Pause(absl::Duration duration);
+
+  // Constant after construction.
+  const Options options_;
+  const std::unique_ptr<v1::Coordinator::StubInterface> coordinator_;
+  OrdersSink& sink_;
+
+  // Owned by the thread.
+  ServerOrders orders_;
+
+  Mutex mutex_;
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  CondVar stopping_;
+
+  // The call under way.
+  grpc::ClientContext* call_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::optional<absl::Status> result_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread thread_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_SERVER_SYNC_H_

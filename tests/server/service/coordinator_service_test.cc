@@ -1,0 +1,414 @@
+#include "server/service/coordinator_service.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/wire/control_wire.h"
+
+namespace slipstream {
+namespace {
+
+using grpc::StatusCode;
+
+constexpr uint32_t kLongWaitMs = 10'000;
+const std::string kHash(64, 'a');
+
+/// Time that only the test moves, read by the service's threads.
+class ManualClock {
+ public:
+  absl::Time now() const { return absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()); }
+  void Advance(absl::Duration duration) { milliseconds_ += absl::ToInt64Milliseconds(duration); }
+
+ private:
+  std::atomic<int64_t> milliseconds_ = 0;
+};
+
+RunSpec Spec() {
+  RunSpec spec;
+  spec.cluster.servers = {"localhost:1"};
+  spec.cluster.workers = 2;
+  spec.training.batch_size = 25;  // 4 mini-batches an epoch.
+  spec.training.epochs = 1;
+  return spec;
+}
+
+/// A coordinator on a port of its own, and scripted clients.
+class CoordinatorServiceTest : public testing::Test {
+ protected:
+  void Start(const RunSpec& spec = Spec()) {
+    CoordinatorService::Options options;
+    options.spec = spec;
+    options.run = 7;
+    options.settings = "settings";
+    options.settings_difference = [](const std::string& theirs) { return "key is " + theirs; };
+    options.now = [this] { return clock_.now(); };
+    options.tick = absl::Milliseconds(5);
+    service_ = std::make_unique<CoordinatorService>(options);
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("localhost:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    stub_ = v1::Coordinator::NewStub(grpc::CreateChannel("localhost:" + std::to_string(port),
+                                                         grpc::InsecureChannelCredentials()));
+  }
+
+  ~CoordinatorServiceTest() override {
+    if (service_ != nullptr) service_->Stop();
+    if (server_ != nullptr) server_->Shutdown();
+  }
+
+  template <typename Reply, typename Method, typename Request>
+  grpc::Status Call(Method method, const Request& request, Reply& reply) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    return (stub_.get()->*method)(&context, request, &reply);
+  }
+
+  grpc::Status Sync(v1::SyncServerRequest request, v1::SyncServerReply& reply) {
+    request.set_address("localhost:1");
+    if (request.settings().empty()) request.set_settings("settings");
+    request.set_instance(1);
+    return Call(&Stub::SyncServer, request, reply);
+  }
+
+  /// The server says what it is asked to and knows the newest orders.
+  uint64_t Sync(bool initialized = false, bool drained = false) {
+    v1::SyncServerRequest request;
+    request.set_orders_seen(seen_);
+    request.set_initialized(initialized);
+    request.set_drained(drained);
+    v1::SyncServerReply reply;
+    const grpc::Status status = Sync(request, reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    seen_ = reply.orders();
+    return seen_;
+  }
+
+  v1::Identity Register() {
+    v1::RegisterReply reply;
+    const grpc::Status status = Call(&Stub::Register, v1::RegisterRequest(), reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return reply.identity();
+  }
+
+  v1::PrepareModelRequest Model(const v1::Identity& identity, uint64_t rows = 8) {
+    TensorLayout layout;
+    EXPECT_TRUE(layout.Append("weights", {rows, 16}).ok());
+    v1::PrepareModelRequest request;
+    *request.mutable_identity() = identity;
+    *request.mutable_layout() = ToWire(layout);
+    request.set_examples(100);
+    request.set_data_fingerprint(3);
+    return request;
+  }
+
+  v1::PrepareModelReply Prepare(const v1::PrepareModelRequest& request) {
+    v1::PrepareModelReply reply;
+    const grpc::Status status = Call(&Stub::PrepareModel, request, reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return reply;
+  }
+
+  grpc::Status Finish(const v1::Identity& identity, uint64_t grant) {
+    v1::FinishInitializationRequest request;
+    *request.mutable_identity() = identity;
+    request.set_grant(grant);
+    v1::FinishInitializationReply reply;
+    return Call(&Stub::FinishInitialization, request, reply);
+  }
+
+  v1::HeartbeatReply Beat(const v1::Identity& identity) {
+    v1::HeartbeatRequest request;
+    *request.mutable_identity() = identity;
+    v1::HeartbeatReply reply;
+    const grpc::Status status = Call(&Stub::Heartbeat, request, reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return reply;
+  }
+
+  v1::GetWorkReply GetWork(const v1::Identity& identity, uint32_t wait_ms = 0,
+                           v1::WorkProgress progress = {}) {
+    v1::GetWorkRequest request;
+    *request.mutable_identity() = identity;
+    request.set_wait_ms(wait_ms);
+    if (progress.unit() != 0) *request.add_progress() = progress;
+    v1::GetWorkReply reply;
+    const grpc::Status status = Call(&Stub::GetWork, request, reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return reply;
+  }
+
+  grpc::Status Leave(const v1::Identity& identity) {
+    v1::LeaveRequest request;
+    *request.mutable_identity() = identity;
+    v1::LeaveReply reply;
+    return Call(&Stub::Leave, request, reply);
+  }
+
+  v1::RunStatus Status() {
+    v1::RunStatus status;
+    EXPECT_TRUE(Call(&Stub::GetStatus, v1::GetStatusRequest(), status).ok());
+    return status;
+  }
+
+  void Train() {
+    Start();
+    Sync();
+    ada_ = Register();
+    bob_ = Register();
+    const v1::PrepareModelReply grant = Prepare(Model(ada_));
+    ASSERT_EQ(grant.state(), v1::PrepareModelReply::GRANTED);
+    ASSERT_TRUE(Finish(ada_, grant.grant()).ok());
+    Sync();
+    Sync(/*initialized=*/true);
+    ASSERT_EQ(Status().phase(), v1::TRAINING);
+  }
+
+  using Stub = v1::Coordinator::Stub;
+  ManualClock clock_;
+  std::unique_ptr<CoordinatorService> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<v1::Coordinator::Stub> stub_;
+  uint64_t seen_ = 0;
+  v1::Identity ada_;
+  v1::Identity bob_;
+};
+
+TEST_F(CoordinatorServiceTest, RegistersWithWhatAWorkerNeedsToStart) {
+  Start();
+  v1::RegisterReply reply;
+  EXPECT_EQ(Call(&Stub::Register, v1::RegisterRequest(), reply).error_code(),
+            StatusCode::UNAVAILABLE);
+  Sync();
+
+  ASSERT_TRUE(Call(&Stub::Register, v1::RegisterRequest(), reply).ok());
+
+  EXPECT_EQ(reply.identity().run(), 7u);
+  EXPECT_EQ(reply.settings(), "settings");
+  EXPECT_EQ(reply.lease_ms(), 5000u);
+  ASSERT_EQ(reply.servers_size(), 1);
+  EXPECT_EQ(reply.servers(0), "localhost:1");
+}
+
+TEST_F(CoordinatorServiceTest, RefusesAServerWithOtherSettingsByKey) {
+  Start();
+  v1::SyncServerRequest request;
+  request.set_settings("other");
+  v1::SyncServerReply reply;
+
+  const grpc::Status status = Sync(request, reply);
+
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("key is other"), std::string::npos);
+}
+
+TEST_F(CoordinatorServiceTest, AnOlderIncarnationIsFenced) {
+  Start();
+  Sync();
+  const v1::Identity older = Register();
+  v1::RegisterRequest again;
+  again.set_worker(older.worker());
+  v1::RegisterReply newer;
+  ASSERT_TRUE(Call(&Stub::Register, again, newer).ok());
+
+  v1::HeartbeatRequest request;
+  *request.mutable_identity() = older;
+  v1::HeartbeatReply reply;
+
+  EXPECT_EQ(Call(&Stub::Heartbeat, request, reply).error_code(), StatusCode::FAILED_PRECONDITION);
+  Beat(newer.identity());
+}
+
+TEST_F(CoordinatorServiceTest, AWaitingWorkerIsGrantedInitializationWhenTheHolderLeaves) {
+  Start();
+  Sync();
+  const v1::Identity ada = Register();
+  const v1::Identity bob = Register();
+  ASSERT_EQ(Prepare(Model(ada)).state(), v1::PrepareModelReply::GRANTED);
+  v1::PrepareModelRequest waiting = Model(bob);
+  waiting.set_wait_ms(kLongWaitMs);
+  std::future<v1::PrepareModelReply> answer =
+      std::async(std::launch::async, [&] { return Prepare(waiting); });
+
+  ASSERT_TRUE(Leave(ada).ok());
+
+  const v1::PrepareModelReply reply = answer.get();
+  EXPECT_EQ(reply.state(), v1::PrepareModelReply::GRANTED);
+  EXPECT_EQ(reply.grant(), 2u);
+  EXPECT_FALSE(Finish(bob, 1).ok());
+  EXPECT_TRUE(Finish(bob, 2).ok());
+}
+
+TEST_F(CoordinatorServiceTest, RefusesAnotherModelByTensor) {
+  Start();
+  Sync();
+  const v1::Identity ada = Register();
+  Prepare(Model(ada));
+  v1::PrepareModelReply reply;
+
+  const grpc::Status status = Call(&Stub::PrepareModel, Model(ada, 9), reply);
+
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(),
+            "tensor 0 is \"weights\" [9, 16], the run's is \"weights\" [8, 16]");
+}
+
+TEST_F(CoordinatorServiceTest, AWaitThatEndsIsAnsweredWithWhatHoldsByThen) {
+  Start();
+  Sync();
+  const v1::Identity ada = Register();
+  v1::PrepareModelRequest request = Model(ada);
+  request.set_wait_ms(kLongWaitMs);
+  std::promise<void> answered;
+  std::thread time([&, done = answered.get_future()] {
+    // Leases last for 5 s: the worker is kept alive while its call waits for 10 s.
+    while (done.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) {
+      clock_.Advance(absl::Seconds(1));
+      Beat(ada);
+    }
+  });
+
+  const v1::PrepareModelReply reply = Prepare(request);
+  answered.set_value();
+  time.join();
+
+  EXPECT_EQ(reply.state(), v1::PrepareModelReply::WAIT);
+  EXPECT_EQ(reply.message(), "1 of 2 workers are there");
+}
+
+TEST_F(CoordinatorServiceTest, HandsOutWorkAndOrdersTheFinalEvaluation) {
+  Train();
+  v1::WorkProgress done;
+  int batches = 0;
+  v1::GetWorkReply work = GetWork(ada_);
+  while (work.state() == v1::GetWorkReply::UNIT) {
+    batches += static_cast<int>(work.batches());
+    done.set_unit(work.unit());
+    done.set_batches_done(work.batches());
+    work = GetWork(ada_, 0, done);
+  }
+  EXPECT_EQ(work.state(), v1::GetWorkReply::FINISHED);
+  EXPECT_EQ(batches, 4);
+
+  Sync();
+  Sync(true, true);
+  const v1::HeartbeatReply beat = Beat(ada_);
+  ASSERT_TRUE(beat.evaluation_final());
+  EXPECT_EQ(Beat(bob_).evaluation(), 0u);
+  v1::ReportRequest report;
+  *report.mutable_identity() = ada_;
+  report.set_evaluation(beat.evaluation());
+  report.mutable_result()->set_test_accuracy(0.75);
+  report.set_weights_sha256(kHash);
+  v1::ReportReply reply;
+  ASSERT_TRUE(Call(&Stub::Report, report, reply).ok());
+
+  const v1::RunStatus status = Status();
+  EXPECT_EQ(status.phase(), v1::FINISHED);
+  EXPECT_EQ(status.weights_sha256(), kHash);
+  EXPECT_EQ(status.batches_done(), 4u);
+  ASSERT_EQ(status.evaluations_size(), 1);
+  EXPECT_DOUBLE_EQ(status.evaluations(0).test_accuracy(), 0.75);
+  EXPECT_TRUE(status.evaluations(0).final());
+
+  ASSERT_TRUE(Leave(ada_).ok());
+  ASSERT_TRUE(Leave(bob_).ok());
+  EXPECT_FALSE(service_->ServersMayStop());
+  Sync();
+  Sync();
+  EXPECT_TRUE(service_->ServersMayStop());
+}
+
+TEST_F(CoordinatorServiceTest, AWaitingWorkerGetsTheUnitOfOneWhoseLeaseEnds) {
+  Train();
+  std::vector<v1::GetWorkReply> of_bob = {GetWork(bob_), GetWork(bob_)};
+  std::vector<v1::GetWorkReply> of_ada = {GetWork(ada_), GetWork(ada_)};
+  for (const v1::GetWorkReply& work : of_ada) ASSERT_EQ(work.state(), v1::GetWorkReply::UNIT);
+  std::future<v1::GetWorkReply> answer = std::async(std::launch::async, [&] {
+    v1::WorkProgress done;
+    done.set_unit(of_ada[0].unit());
+    done.set_batches_done(of_ada[0].batches());
+    return GetWork(ada_, kLongWaitMs, done);
+  });
+
+  // Ada's heartbeats go on; Bob is silent for more than his lease.
+  while (Status().view() == 1) {
+    Beat(ada_);
+    clock_.Advance(absl::Seconds(1));
+  }
+
+  const v1::GetWorkReply reply = answer.get();
+  EXPECT_EQ(reply.state(), v1::GetWorkReply::UNIT);
+  EXPECT_EQ(reply.first_batch(), of_bob[0].first_batch());
+  EXPECT_EQ(Status().workers(1).state(), "dead");
+}
+
+TEST_F(CoordinatorServiceTest, AServerLearnsOfNewOrdersWhileItsCallWaits) {
+  Start();
+  Sync();
+  v1::SyncServerRequest request;
+  request.set_orders_seen(Sync());
+  request.set_wait_ms(kLongWaitMs);
+  Register();
+  std::future<v1::SyncServerReply> answer = std::async(std::launch::async, [&] {
+    v1::SyncServerReply reply;
+    EXPECT_TRUE(Sync(request, reply).ok());
+    return reply;
+  });
+
+  Register();
+
+  const v1::SyncServerReply reply = answer.get();
+  EXPECT_EQ(reply.phase(), v1::INITIALIZING);
+  EXPECT_EQ(reply.view().members_size(), 2);
+}
+
+TEST_F(CoordinatorServiceTest, AClientThatGivesUpLeavesNothingBehind) {
+  Start();
+  Sync();
+  const v1::Identity ada = Register();
+  v1::PrepareModelRequest request = Model(ada);
+  request.set_wait_ms(kLongWaitMs);
+  grpc::ClientContext context;
+  std::future<grpc::Status> given_up = std::async(std::launch::async, [&] {
+    v1::PrepareModelReply reply;
+    return stub_->PrepareModel(&context, request, &reply);
+  });
+  context.TryCancel();
+  EXPECT_EQ(given_up.get().error_code(), StatusCode::CANCELLED);
+
+  Register();
+
+  EXPECT_NE(Prepare(Model(ada)).state(), v1::PrepareModelReply::STATE_UNSPECIFIED);
+}
+
+TEST_F(CoordinatorServiceTest, StoppingAnswersCallsThatWait) {
+  Start();
+  Sync();
+  v1::PrepareModelRequest request = Model(Register());
+  request.set_wait_ms(kLongWaitMs);
+  clock_.Advance(absl::Seconds(1));
+  std::future<grpc::Status> answer = std::async(std::launch::async, [&] {
+    v1::PrepareModelReply reply;
+    return Call(&Stub::PrepareModel, request, reply);
+  });
+  // The call has renewed the lease, and therefore waits.
+  while (Status().workers(0).lease_left_seconds() < 5) {
+  }
+
+  service_->Stop();
+
+  EXPECT_EQ(answer.get().error_code(), StatusCode::UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,126 @@
+#include "server/service/run_status.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "common/base/philox.h"
+
+namespace slipstream {
+namespace {
+
+/// The figures that a shard would report for these values of σ.
+v1::ShardStatus ShardOf(uint32_t id, const std::vector<uint64_t>& sigmas) {
+  v1::ShardStatus shard;
+  shard.set_shard(id);
+  v1::StalenessStatus& staleness = *shard.mutable_staleness();
+  double sum = 0;
+  for (uint64_t sigma : sigmas) {
+    while (staleness.histogram_size() <= static_cast<int>(sigma)) staleness.add_histogram(0);
+    const int bucket = static_cast<int>(sigma);
+    staleness.set_histogram(bucket, staleness.histogram(bucket) + 1);
+    staleness.set_max(std::max(staleness.max(), sigma));
+    sum += static_cast<double>(sigma);
+  }
+  staleness.set_count(sigmas.size());
+  if (!sigmas.empty()) staleness.set_mean(sum / static_cast<double>(sigmas.size()));
+  return shard;
+}
+
+uint64_t NaivePercentile(std::vector<uint64_t> sigmas, double share) {
+  std::sort(sigmas.begin(), sigmas.end());
+  const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(sigmas.size())));
+  return sigmas.at(rank - 1);
+}
+
+TEST(MergeStalenessTest, EqualsTheFiguresOfAllPushesTogether) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, 0);
+    std::vector<v1::ShardStatus> shards;
+    std::vector<uint64_t> all;
+    const uint32_t count = 1 + random.Below(4);
+    for (uint32_t id = 0; id < count; ++id) {
+      std::vector<uint64_t> sigmas(random.Below(50));
+      for (uint64_t& sigma : sigmas) sigma = random.Below(1 + random.Below(30));
+      shards.push_back(ShardOf(id, sigmas));
+      all.insert(all.end(), sigmas.begin(), sigmas.end());
+    }
+
+    const v1::StalenessStatus merged = MergeStaleness(shards);
+
+    ASSERT_EQ(merged.count(), all.size());
+    if (all.empty()) continue;
+    const v1::ShardStatus together = ShardOf(0, all);
+    const v1::StalenessStatus& expected = together.staleness();
+    EXPECT_EQ(merged.max(), expected.max());
+    EXPECT_NEAR(merged.mean(), expected.mean(), 1e-9);
+    EXPECT_EQ(merged.p50(), NaivePercentile(all, 0.5));
+    EXPECT_EQ(merged.p99(), NaivePercentile(all, 0.99));
+    EXPECT_TRUE(std::equal(merged.histogram().begin(), merged.histogram().end(),
+                           expected.histogram().begin(), expected.histogram().end()));
+  }
+}
+
+TEST(MergeStatusTest, CountsWorkerStepsByThePushesOfShardZeroThatTookEffect) {
+  RunFacts facts;
+  facts.shards = {ShardOf(0, {0, 1}), ShardOf(1, {2})};
+  (*facts.shards[0].mutable_outcomes())["APPLIED"] = 5;
+  (*facts.shards[0].mutable_outcomes())["BUFFERED"] = 7;
+  (*facts.shards[0].mutable_outcomes())["TOO_STALE"] = 100;
+  (*facts.shards[1].mutable_outcomes())["APPLIED"] = 999;
+  facts.shards[0].set_version(12);
+  facts.shards[1].set_version(9);
+  facts.shards[0].set_examples_applied(600);
+  facts.training_time = absl::Seconds(3);
+
+  const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
+
+  EXPECT_EQ(status.pushes(), 12u);
+  EXPECT_EQ(status.updates(), 12u);
+  EXPECT_EQ(status.version_skew(), 3u);
+  EXPECT_EQ(status.staleness().count(), 3u);
+  EXPECT_DOUBLE_EQ(status.examples_per_second(), 200);
+}
+
+TEST(MergeStatusTest, WeighsLossAndAccuracyByExamples) {
+  RunFacts facts;
+  for (uint32_t id = 0; id < 3; ++id) facts.workers[WorkerId{id}].record.host = "host";
+  facts.workers[WorkerId{0}].heartbeat.set_examples(100);
+  facts.workers[WorkerId{0}].heartbeat.set_train_loss(1);
+  facts.workers[WorkerId{0}].heartbeat.set_train_accuracy(0.5);
+  facts.workers[WorkerId{1}].heartbeat.set_examples(300);
+  facts.workers[WorkerId{1}].heartbeat.set_train_loss(2);
+  facts.workers[WorkerId{1}].heartbeat.set_train_accuracy(0.9);
+  facts.workers[WorkerId{2}].heartbeat.set_train_loss(std::nan(""));
+
+  const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
+
+  EXPECT_DOUBLE_EQ(status.train_loss(), 1.75);
+  EXPECT_DOUBLE_EQ(status.train_accuracy(), 0.8);
+}
+
+TEST(MergeStatusTest, AWorkersStalenessIsTheMeanOverItsPushesToAllShards) {
+  RunFacts facts;
+  facts.workers[WorkerId{4}].record.state = Membership::State::kDead;
+  facts.shards.resize(2);
+  for (int shard = 0; shard < 2; ++shard) {
+    v1::ShardWorkerStatus& worker = *facts.shards[static_cast<size_t>(shard)].add_workers();
+    worker.set_worker(4);
+    worker.set_pushes(shard == 0 ? 1 : 3);
+    worker.set_mean_staleness(shard == 0 ? 4 : 2);
+    worker.set_last_staleness(shard == 0 ? 4 : 1);
+  }
+
+  const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
+
+  ASSERT_EQ(status.workers_size(), 1);
+  EXPECT_EQ(status.workers(0).state(), "dead");
+  EXPECT_DOUBLE_EQ(status.workers(0).mean_staleness(), 2.5);
+  EXPECT_EQ(status.workers(0).last_staleness(), 4u);
+}
+
+}  // namespace
+}  // namespace slipstream

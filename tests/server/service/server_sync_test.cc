@@ -1,0 +1,195 @@
+#include "server/service/server_sync.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/service/orders_wire.h"
+
+namespace slipstream {
+namespace {
+
+/// A shard that remembers what it was told.
+class RecordingSink final : public OrdersSink {
+ public:
+  void OnOrders(const ServerOrders& orders) override {
+    MutexLock lock(mutex_);
+    orders_.push_back(orders);
+    arrived_.NotifyAll();
+  }
+  v1::ShardStatus ShardReport() override {
+    v1::ShardStatus status;
+    status.set_version(5);
+    return status;
+  }
+  bool Initialized() override { return true; }
+  bool Drained() override { return false; }
+
+  std::vector<ServerOrders> WaitFor(size_t count) {
+    MutexLock lock(mutex_);
+    while (orders_.size() < count) arrived_.Wait(mutex_);
+    return orders_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar arrived_;
+  std::vector<ServerOrders> orders_ ABSL_GUARDED_BY(mutex_);
+};
+
+/// Answers one call after another as scripted; the last answer is repeated.
+class ScriptedCoordinator final : public v1::Coordinator::Service {
+ public:
+  using Answer = std::pair<grpc::Status, ServerOrders>;
+
+  explicit ScriptedCoordinator(std::vector<Answer> script) : script_(std::move(script)) {}
+
+  grpc::Status SyncServer(grpc::ServerContext*, const v1::SyncServerRequest* request,
+                          v1::SyncServerReply* reply) override {
+    MutexLock lock(mutex_);
+    requests_.push_back(*request);
+    const Answer& answer = script_[std::min(requests_.size(), script_.size()) - 1];
+    *reply = ToWire(answer.second);
+    return answer.first;
+  }
+
+  std::vector<v1::SyncServerRequest> requests() {
+    MutexLock lock(mutex_);
+    return requests_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<Answer> script_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::SyncServerRequest> requests_ ABSL_GUARDED_BY(mutex_);
+};
+
+ServerOrders Orders(uint64_t number, Phase phase, uint64_t run = 7) {
+  ServerOrders orders;
+  orders.number = number;
+  orders.run = run;
+  orders.phase = phase;
+  return orders;
+}
+
+class ServerSyncTest : public testing::Test {
+ protected:
+  void Start(std::vector<ScriptedCoordinator::Answer> script) {
+    coordinator_ = std::make_unique<ScriptedCoordinator>(std::move(script));
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("localhost:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(coordinator_.get());
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    StartAgainst("localhost:" + std::to_string(port));
+  }
+
+  void StartAgainst(const std::string& address) {
+    ServerSync::Options options;
+    options.shard = ShardId{3};
+    options.address = "localhost:9";
+    options.settings = "settings";
+    options.instance = 11;
+    options.pause_min = absl::Milliseconds(1);
+    options.pause_max = absl::Milliseconds(2);
+    options.unreachable_max = absl::Milliseconds(200);
+    sync_ = std::make_unique<ServerSync>(
+        options,
+        v1::Coordinator::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())),
+        sink_);
+  }
+
+  absl::Status Result() {
+    while (!sync_->result().has_value()) std::this_thread::yield();
+    return *sync_->result();
+  }
+
+  RecordingSink sink_;
+  std::unique_ptr<ScriptedCoordinator> coordinator_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ServerSync> sync_;
+};
+
+TEST_F(ServerSyncTest, HandsOverEachOrderOnceAndReportsUnderIt) {
+  ServerOrders last = Orders(3, Phase::kFinished);
+  last.may_exit = true;
+  Start({{grpc::Status::OK, Orders(1, Phase::kWaitingForServers)},
+         {grpc::Status::OK, Orders(1, Phase::kWaitingForServers)},
+         {grpc::Status::OK, Orders(2, Phase::kTraining)},
+         {grpc::Status::OK, last}});
+
+  EXPECT_TRUE(Result().ok());
+
+  EXPECT_EQ(sink_.WaitFor(3).size(), 3u);
+  const std::vector<v1::SyncServerRequest> requests = coordinator_->requests();
+  ASSERT_EQ(requests.size(), 5u);
+  EXPECT_EQ(requests[0].orders_seen(), 0u);
+  EXPECT_EQ(requests[3].orders_seen(), 2u);
+  EXPECT_EQ(requests[4].orders_seen(), 3u) << "the coordinator must hear that the end is known";
+  EXPECT_EQ(requests[4].shard(), 3u);
+  EXPECT_EQ(requests[4].address(), "localhost:9");
+  EXPECT_EQ(requests[4].instance(), 11u);
+  EXPECT_EQ(requests[4].status().version(), 5u);
+  EXPECT_TRUE(requests[4].initialized());
+}
+
+TEST_F(ServerSyncTest, OutlivesACoordinatorThatIsAwayForAWhile) {
+  Start({{grpc::Status::OK, Orders(1, Phase::kTraining)},
+         {{grpc::StatusCode::UNAVAILABLE, "away"}, {}},
+         {{grpc::StatusCode::UNAVAILABLE, "away"}, {}},
+         {grpc::Status::OK, Orders(2, Phase::kDraining)}});
+
+  EXPECT_EQ(sink_.WaitFor(2)[1].phase, Phase::kDraining);
+  EXPECT_FALSE(sync_->result().has_value());
+}
+
+TEST_F(ServerSyncTest, EndsWhenTheCoordinatorRefusesTheServer) {
+  Start({{{grpc::StatusCode::INVALID_ARGUMENT, "seed is 2 against 1"}, {}}});
+
+  const absl::Status result = Result();
+
+  EXPECT_EQ(result.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(result.message(), "seed is 2 against 1");
+}
+
+TEST_F(ServerSyncTest, EndsWhenTheCoordinatorBeganAnotherRun) {
+  Start({{grpc::Status::OK, Orders(5, Phase::kTraining)},
+         {grpc::Status::OK, Orders(1, Phase::kWaitingForServers, 8)}});
+
+  EXPECT_EQ(Result().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ServerSyncTest, EndsWithTheReasonOfAFailedRun) {
+  ServerOrders failed = Orders(2, Phase::kFailed);
+  failed.failure = "no workers";
+  failed.may_exit = true;
+  Start({{grpc::Status::OK, failed}});
+
+  const absl::Status result = Result();
+
+  EXPECT_EQ(result.code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(result.message(), "the run failed: no workers");
+}
+
+TEST_F(ServerSyncTest, GivesUpOnACoordinatorThatNeverAnswers) {
+  StartAgainst("localhost:1");
+
+  EXPECT_EQ(Result().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ServerSyncTest, StopsInTheMiddleOfACall) {
+  Start({{grpc::Status::OK, Orders(1, Phase::kTraining)}});
+  sink_.WaitFor(1);
+
+  sync_->Stop();
+
+  EXPECT_EQ(Result().code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace slipstream
