@@ -150,6 +150,7 @@ std::string ConfigTemplate() {
   SectionWriter writer;
   writer.Line("", "# One run of Slipstream, for all servers and workers. Keys left out keep the");
   writer.Line("", "# values they have here; `psctl validate` checks a file.");
+  writer.Line("", "");
   for (const Field& field : Fields()) WriteTemplateField(field, defaults, writer);
   return writer.text();
 }
