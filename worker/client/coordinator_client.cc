@@ -1,0 +1,96 @@
+#include "worker/client/coordinator_client.h"
+
+#include <fmt/format.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <spdlog/spdlog.h>
+
+#include <optional>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "common/rpc/status_conversion.h"
+#include "common/rpc/transport_options.h"
+
+namespace slipstream {
+namespace {
+
+using Stub = v1::Coordinator::Stub;
+
+}  // namespace
+
+CoordinatorClient::CoordinatorClient(std::string address, const Options& options, Sleeper sleeper)
+    : address_(std::move(address)),
+      options_(options),
+      sleeper_(std::move(sleeper)),
+      stub_(v1::Coordinator::NewStub(grpc::CreateCustomChannel(
+          address_, grpc::InsecureChannelCredentials(), ClientArguments()))) {}
+
+template <typename Request, typename Reply>
+absl::StatusOr<Reply> CoordinatorClient::CallOnce(Method<Request, Reply> method,
+                                                  const Request& request,
+                                                  absl::Duration wait) const {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + options_.call_timeout + wait));
+  Reply reply;
+  const absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &reply));
+  if (!status.ok()) return status;
+  return reply;
+}
+
+template <typename Request, typename Reply>
+absl::StatusOr<Reply> CoordinatorClient::Call(Method<Request, Reply> method, const Request& request,
+                                              absl::Duration wait) const {
+  std::optional<RetrySchedule> schedule;
+  for (;;) {
+    absl::StatusOr<Reply> reply = CallOnce(method, request, wait);
+    if (reply.ok() || !IsTransient(reply.status())) return reply;
+    const absl::Time now = absl::Now();
+    if (!schedule) schedule.emplace(options_.retry, options_.seed + calls_++, now);
+    const std::optional<absl::Duration> pause = schedule->Next(now);
+    const std::string reason(reply.status().message());
+    if (!pause) {
+      return absl::UnavailableError(
+          fmt::format("coordinator at {} cannot be reached: {} (tried for {})", address_, reason,
+                      absl::FormatDuration(schedule->Elapsed(now))));
+    }
+    spdlog::debug("coordinator not reached, trying again wait={} reason=\"{}\"",
+                  absl::FormatDuration(*pause), reason);
+    if (!sleeper_(*pause)) return absl::CancelledError("stopped");
+  }
+}
+
+absl::StatusOr<v1::RegisterReply> CoordinatorClient::Register(
+    const v1::RegisterRequest& request) const {
+  return Call(&Stub::Register, request);
+}
+
+absl::StatusOr<v1::PrepareModelReply> CoordinatorClient::PrepareModel(
+    const v1::PrepareModelRequest& request) const {
+  return Call(&Stub::PrepareModel, request, absl::Milliseconds(request.wait_ms()));
+}
+
+absl::Status CoordinatorClient::FinishInitialization(
+    const v1::FinishInitializationRequest& request) const {
+  return Call(&Stub::FinishInitialization, request).status();
+}
+
+absl::StatusOr<v1::HeartbeatReply> CoordinatorClient::Heartbeat(
+    const v1::HeartbeatRequest& request) const {
+  return Call(&Stub::Heartbeat, request);
+}
+
+absl::StatusOr<v1::GetWorkReply> CoordinatorClient::GetWork(
+    const v1::GetWorkRequest& request) const {
+  return Call(&Stub::GetWork, request, absl::Milliseconds(request.wait_ms()));
+}
+
+absl::Status CoordinatorClient::Report(const v1::ReportRequest& request) const {
+  return Call(&Stub::Report, request).status();
+}
+
+absl::Status CoordinatorClient::Leave(const v1::LeaveRequest& request) const {
+  return CallOnce(&Stub::Leave, request, absl::ZeroDuration()).status();
+}
+
+}  // namespace slipstream

@@ -1,0 +1,72 @@
+#ifndef SLIPSTREAM_WORKER_CLIENT_COORDINATOR_CLIENT_H_
+#define SLIPSTREAM_WORKER_CLIENT_COORDINATOR_CLIENT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "worker/client/retry_schedule.h"
+
+namespace slipstream {
+
+/// A worker's calls to the coordinator. Each has a deadline, and is repeated while the coordinator
+/// cannot be reached, until the retry options give up; the failure then is UNAVAILABLE and names
+/// the address. What the coordinator itself refuses comes back as it is.
+///
+/// Thread-safe: const after construction.
+class CoordinatorClient {
+ public:
+  struct Options {
+    RetryOptions retry;
+
+    /// Of one try, beside the wait that a request asks for.
+    absl::Duration call_timeout = absl::Seconds(5);
+
+    /// Seeds the jitter of waits.
+    uint64_t seed = 1;
+  };
+
+  /// `address` is host:port.
+  CoordinatorClient(std::string address, const Options& options, Sleeper sleeper);
+
+  absl::StatusOr<v1::RegisterReply> Register(const v1::RegisterRequest& request) const;
+  absl::StatusOr<v1::PrepareModelReply> PrepareModel(const v1::PrepareModelRequest& request) const;
+  absl::Status FinishInitialization(const v1::FinishInitializationRequest& request) const;
+  absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) const;
+  absl::StatusOr<v1::GetWorkReply> GetWork(const v1::GetWorkRequest& request) const;
+  absl::Status Report(const v1::ReportRequest& request) const;
+
+  /// One try: whoever leaves does not wait for a coordinator that is gone.
+  absl::Status Leave(const v1::LeaveRequest& request) const;
+
+  const std::string& address() const { return address_; }
+
+ private:
+  template <typename Request, typename Reply>
+  using Method = grpc::Status (v1::Coordinator::Stub::*)(grpc::ClientContext*, const Request&,
+                                                         Reply*);
+
+  template <typename Request, typename Reply>
+  absl::StatusOr<Reply> CallOnce(Method<Request, Reply> method, const Request& request,
+                                 absl::Duration wait) const;
+  template <typename Request, typename Reply>
+  absl::StatusOr<Reply> Call(Method<Request, Reply> method, const Request& request,
+                             absl::Duration wait = absl::ZeroDuration()) const;
+
+  // Constant after construction.
+  const std::string address_;
+  const Options options_;
+  const Sleeper sleeper_;
+  const std::unique_ptr<v1::Coordinator::Stub> stub_;
+
+  mutable std::atomic<uint64_t> calls_{0};  // Seeds of their own for calls side by side.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_CLIENT_COORDINATOR_CLIENT_H_

@@ -1,0 +1,70 @@
+#include "worker/client/membership.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "common/wire/control_wire.h"
+#include "common/wire/shard_wire.h"
+
+namespace slipstream {
+namespace {
+
+// A waiting call holds up the end of a program that is told to stop.
+constexpr uint32_t kWaitMilliseconds = 500;
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+}  // namespace
+
+absl::StatusOr<Membership> JoinRun(const CoordinatorClient& coordinator,
+                                   std::optional<WorkerId> worker) {
+  v1::RegisterRequest request;
+  if (worker) request.set_worker(Value(*worker));
+  request.set_host(HostName());
+  request.set_process(static_cast<uint32_t>(getpid()));
+  const absl::StatusOr<v1::RegisterReply> reply = coordinator.Register(request);
+  if (!reply.ok()) return reply.status();
+  if (!reply->has_identity() || reply->servers().empty() || reply->lease_ms() == 0) {
+    return absl::InternalError("the coordinator's answer to a registration is incomplete");
+  }
+  return Membership{FromWire(reply->identity()),
+                    reply->settings(),
+                    {reply->servers().begin(), reply->servers().end()},
+                    absl::Milliseconds(reply->lease_ms())};
+}
+
+absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
+                                         const Identity& identity, const ModelProposal& proposal,
+                                         const std::function<bool()>& cancelled) {
+  v1::PrepareModelRequest request;
+  *request.mutable_identity() = ToWire(identity);
+  *request.mutable_layout() = ToWire(proposal.layout);
+  request.set_examples(proposal.examples);
+  request.set_data_fingerprint(proposal.data_fingerprint);
+  request.set_wait_ms(kWaitMilliseconds);
+  std::string waiting_for;
+  while (!cancelled()) {
+    const absl::StatusOr<v1::PrepareModelReply> reply = coordinator.PrepareModel(request);
+    if (!reply.ok()) return reply.status();
+    if (reply->state() == v1::PrepareModelReply::WAIT) {
+      if (reply->message() != waiting_for) spdlog::info("waiting: {}", reply->message());
+      waiting_for = reply->message();
+      continue;
+    }
+    absl::StatusOr<ShardMap> map = FromWire(reply->shard_map(), proposal.layout);
+    if (!map.ok()) {
+      return absl::InternalError("coordinator: " + std::string(map.status().message()));
+    }
+    const bool is_granted = reply->state() == v1::PrepareModelReply::GRANTED;
+    return PreparedModel{*std::move(map), is_granted ? reply->grant() : 0};
+  }
+  return absl::CancelledError("stopped");
+}
+
+}  // namespace slipstream

@@ -1,0 +1,66 @@
+#ifndef SLIPSTREAM_WORKER_CLIENT_RAW_CALL_H_
+#define SLIPSTREAM_WORKER_CLIENT_RAW_CALL_H_
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "worker/client/cancel_switch.h"
+
+namespace slipstream {
+
+/// One streaming call, of any kind, whose messages both ways are bytes.
+///
+/// Every operation waits, at most until its deadline; one that does not end by then cancels the
+/// call. It waits on a completion queue of its own, so that the calling thread itself moves the
+/// bytes, as fast as gRPC's blocking calls do, which know deadlines only for whole calls.
+///
+/// Not thread-safe: one owner; other threads may throw its switch.
+class RawCall {
+ public:
+  /// `cancel` must outlive the call.
+  RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+          CancelSwitch& cancel, absl::Time deadline);
+
+  /// Ends the call, if Finish has not.
+  ~RawCall();
+  RawCall(const RawCall&) = delete;
+  RawCall& operator=(const RawCall&) = delete;
+
+  /// False if the call is over: Finish tells why. `more` holds back the end of the message, in the
+  /// expectation of another one.
+  bool Write(const grpc::ByteBuffer& message, bool more, absl::Time deadline);
+
+  /// Nothing more will be written. Where the call is over already, what follows shows it.
+  void WritesDone(absl::Time deadline);
+
+  /// False if there is nothing more to read: Finish tells why.
+  bool Read(grpc::ByteBuffer& message, absl::Time deadline);
+
+  /// The call's status. After a false from above; otherwise it waits for the peer to end the call.
+  absl::Status Finish(absl::Time deadline);
+
+  /// Lets the transport work for this long although nothing is waited for.
+  void Poll(absl::Duration duration);
+
+ private:
+  bool Wait(absl::Time deadline);
+
+  CancelSwitch& cancel_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  bool is_late_ = false;
+  bool is_finished_ = false;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_CLIENT_RAW_CALL_H_

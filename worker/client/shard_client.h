@@ -1,0 +1,95 @@
+#ifndef SLIPSTREAM_WORKER_CLIENT_SHARD_CLIENT_H_
+#define SLIPSTREAM_WORKER_CLIENT_SHARD_CLIENT_H_
+
+#include <grpcpp/channel.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/protocol/shard_messages.h"
+#include "common/rpc/transport_options.h"
+#include "worker/client/arena_loan.h"
+#include "worker/client/cancel_switch.h"
+#include "worker/client/raw_call.h"
+
+namespace slipstream {
+
+/// The calls to one shard, over a connection of its own.
+///
+/// Each method is one try: what to repeat is the caller's to say. Pushes travel as pieces borrowed
+/// from the caller's arena, and weights are written straight into it. Exchanges share one stream,
+/// which is opened when the first needs it and again after a failure.
+///
+/// Not thread-safe: one owner; other threads may throw its switch.
+class ShardClient {
+ public:
+  struct Options {
+    /// Payload bytes of one message, both ways.
+    size_t chunk_bytes = size_t{1} << 20;
+
+    /// A message that the peer has not taken in by then is given up.
+    absl::Duration write_timeout = absl::Seconds(30);
+
+    /// So is an answer that has not come. Rounds wait for the slowest member, so this is long; a
+    /// dead peer is found by the connection's own probes, and a lost lease by the heartbeat.
+    absl::Duration answer_timeout = absl::Minutes(10);
+
+    TransportOptions transport;
+  };
+
+  /// What Exchange was answered. Without weights if none were asked for or the push was refused.
+  struct Answer {
+    PushReply push;
+    std::optional<WeightsHeader> weights;
+  };
+
+  /// `address` is host:port. `cancel` must outlive the client.
+  ShardClient(std::string address, const Options& options, CancelSwitch& cancel);
+
+  /// Sends the initial weights under a grant. `values` must stay as they are until AwaitReturn.
+  absl::Status Initialize(const InitializeHeader& header, std::span<const float> values);
+
+  /// Asks for the chunk size of the options. After a failure `weights` may be partly written.
+  absl::StatusOr<WeightsHeader> Pull(PullRequest request, std::span<float> weights);
+
+  /// Pushes `values` and, if the header says so, waits for weights. `values` must stay as they are
+  /// until AwaitReturn; after a failure `weights` may be partly written.
+  absl::StatusOr<Answer> Exchange(PushHeader header, std::span<const float> values,
+                                  std::span<float> weights);
+
+  /// Waits until gRPC has dropped all values that it was lent; they may be changed then.
+  absl::Status AwaitReturn(absl::Duration timeout);
+
+  const std::string& address() const { return address_; }
+
+ private:
+  absl::Time WriteDeadline() const { return absl::Now() + options_.write_timeout; }
+  absl::Time AnswerDeadline() const { return absl::Now() + options_.answer_timeout; }
+
+  std::unique_ptr<RawCall> Start(const std::string& method);
+  bool WritePush(const PushHeader& header, std::span<const float> values);
+  absl::StatusOr<Answer> ReadAnswer(bool pull, std::span<float> weights);
+
+  /// Why `call`, which ended early, did; never OK.
+  absl::Status Failure(RawCall& call) const;
+  absl::Status Named(const absl::Status& status) const;
+
+  // Constant after construction.
+  const std::string address_;
+  const Options options_;
+  const std::shared_ptr<grpc::Channel> channel_;
+
+  CancelSwitch& cancel_;
+  std::unique_ptr<RawCall> exchange_;  // The stream of exchanges, where it is open.
+  ArenaLoan loan_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_CLIENT_SHARD_CLIENT_H_

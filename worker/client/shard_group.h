@@ -1,0 +1,83 @@
+#ifndef SLIPSTREAM_WORKER_CLIENT_SHARD_GROUP_H_
+#define SLIPSTREAM_WORKER_CLIENT_SHARD_GROUP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/layout/shard_map.h"
+#include "worker/client/cancel_switch.h"
+#include "worker/client/retry_schedule.h"
+#include "worker/client/shard_client.h"
+#include "worker/client/shard_lanes.h"
+
+namespace slipstream {
+
+/// All shards of a model: their calls side by side, each repeated until it is answered for good or
+/// the shard has been out of reach for too long.
+///
+/// The flat vectors of the whole model go in; each lane takes its shard's range. A failure in one
+/// lane ends the calls in the others, because the worker cannot go on without it.
+///
+/// Not thread-safe: one owner; other threads may throw its switch.
+class ShardGroup {
+ public:
+  struct Options {
+    ShardClient::Options client;
+    RetryOptions retry;
+
+    /// A shard that answers RETRY_LATER for this long is given up.
+    absl::Duration overload_timeout = absl::Minutes(10);
+
+    /// Seeds the jitter of waits.
+    uint64_t seed = 1;
+  };
+
+  /// `servers` in the order of the map's shards. `cancel` must outlive the group.
+  ShardGroup(const std::vector<std::string>& servers, const ShardMap& map, const Options& options,
+             Sleeper sleeper, CancelSwitch& cancel);
+
+  /// Calls `work` for each of `shards`, side by side. Returns the first failure.
+  absl::Status Run(const std::vector<ShardId>& shards, const ShardLanes::Work& work);
+
+  // In a lane, for its shard:
+
+  absl::Status Initialize(ShardId shard, const InitializeHeader& header,
+                          std::span<const float> weights);
+  absl::StatusOr<WeightsHeader> Pull(ShardId shard, const PullRequest& request,
+                                     std::span<float> weights);
+
+  /// An empty `gradient` excuses. The same push goes out again after a broken stream or
+  /// RETRY_LATER, so the answer is any other than that. The gradient may be changed afterwards.
+  absl::StatusOr<ShardClient::Answer> Exchange(ShardId shard, const PushHeader& header,
+                                               std::span<const float> gradient,
+                                               std::span<float> weights);
+
+  const ShardMap& map() const { return map_; }
+  const std::vector<ShardId>& all() const { return all_; }
+
+ private:
+  /// Calls `once` until it succeeds or fails for good.
+  absl::Status Retry(ShardId shard, const std::function<absl::Status()>& once);
+  absl::Status Pause(absl::Duration wait) const;
+  ShardClient& client(ShardId shard) { return *clients_.at(Value(shard)); }
+
+  // Constant after construction.
+  const ShardMap map_;
+  const Options options_;
+  const Sleeper sleeper_;
+  std::vector<ShardId> all_;
+
+  CancelSwitch& cancel_;
+  std::vector<std::unique_ptr<ShardClient>> clients_;  // Each used by its lane.
+  ShardLanes lanes_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_CLIENT_SHARD_GROUP_H_

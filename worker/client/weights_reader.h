@@ -1,0 +1,40 @@
+#ifndef SLIPSTREAM_WORKER_CLIENT_WEIGHTS_READER_H_
+#define SLIPSTREAM_WORKER_CLIENT_WEIGHTS_READER_H_
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/layout/shard_map.h"
+#include "worker/client/cancel_switch.h"
+#include "worker/client/shard_group.h"
+
+namespace slipstream {
+
+/// Reads the weights of a run without taking part in it, for evaluation.
+///
+/// Not thread-safe: one owner; other threads may throw its switch.
+class WeightsReader {
+ public:
+  /// `cancel` must outlive the reader.
+  WeightsReader(const std::vector<std::string>& servers, const ShardMap& map,
+                const ShardGroup::Options& options, Sleeper sleeper, CancelSwitch& cancel)
+      : group_(servers, map, options, std::move(sleeper), cancel) {}
+
+  /// Fills `weights` and returns the versions read, by shard. If `one_version` and shards are
+  /// apart, waits until those behind publish the newest version; they may pass it meanwhile, so
+  /// this is tried a few times. Versions that still differ are for the caller to report.
+  absl::StatusOr<std::vector<Version>> Read(bool one_version, std::span<float> weights);
+
+ private:
+  absl::Status Pull(const std::vector<ShardId>& shards, Version min_version,
+                    std::span<float> weights, std::vector<Version>& versions);
+
+  ShardGroup group_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_CLIENT_WEIGHTS_READER_H_

@@ -1,0 +1,84 @@
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdint>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "common/process/exit_code.h"
+#include "common/process/logging.h"
+#include "common/process/stop_signal.h"
+#include "common/process/version.h"
+#include "common/rpc/transfer_allocator.h"
+#include "worker/training/interruption.h"
+#include "worker/training/worker_program.h"
+
+namespace slipstream {
+namespace {
+
+constexpr char kExamples[] = R"(Examples:
+  ps_worker --coordinator localhost:7070
+  ps_worker --coordinator ps-0.ps:7070 --worker 3 --data-path /data/fashion-mnist --threads 2
+
+All other settings are the run's; the worker gets them from the coordinator.
+
+Exit codes: 0 the run is over; 1 failed; 2 wrong flags; 69 a server cannot be reached; 74 the data
+cannot be read; 75 fenced or refused, try again; 78 wrong settings; 130, 143 stopped by a signal.)";
+
+/// Adds the flags to `app`; they end up in `options`.
+void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint32_t>& worker) {
+  app.add_option("--coordinator", options.coordinator, "host:port of the first server")
+      ->required()
+      ->envname("PS_COORDINATOR");
+  app.add_option("--worker", worker, "Id of this worker (default: the lowest free one)")
+      ->envname("PS_WORKER");
+  app.add_option("--data-path", options.data_path, "Where this machine keeps the data")
+      ->envname("PS_DATA_PATH");
+  app.add_option("--threads", options.threads, "Compute threads of this worker")
+      ->envname("PS_COMPUTE_THREADS");
+  app.set_version_flag("--version", std::string(kVersion));
+  app.footer(kExamples);
+}
+
+int Run(const WorkerProgram::Options& options, const StopSignal& stop) {
+  Interruption interruption;
+  std::atomic<bool> is_over = false;
+  std::thread watch([&] {
+    while (!is_over) {
+      if (!stop.WaitFor(absl::Milliseconds(50))) continue;
+      spdlog::info("stopping signal={}", stop.signal());
+      return interruption.Stop();
+    }
+  });
+  const absl::Status status = WorkerProgram(options, interruption).Run();
+  is_over = true;
+  watch.join();
+  if (!status.ok()) {
+    spdlog::error("{}", std::string(status.message()));
+    return static_cast<int>(ExitCodeFor(status));
+  }
+  return stop.ExitStatus();
+}
+
+}  // namespace
+}  // namespace slipstream
+
+int main(int argc, char** argv) {
+  slipstream::TuneAllocatorForTransfers();
+  const slipstream::StopSignal stop;
+  CLI::App app("Trains a model that Slipstream servers hold.", "ps_worker");
+  slipstream::WorkerProgram::Options options;
+  std::optional<uint32_t> worker;
+  slipstream::AddFlags(app, options, worker);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(slipstream::ExitCode::kUsage);
+  }
+  if (worker) options.worker = slipstream::WorkerId{*worker};
+  slipstream::StartLogging("worker", slipstream::LogSpec::Level::kInfo);
+  return slipstream::Run(options, stop);
+}

@@ -1,0 +1,117 @@
+#include "worker/training/heartbeat.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/time/clock.h"
+#include "common/wire/control_wire.h"
+#include "common/wire/shard_wire.h"
+
+namespace slipstream {
+namespace {
+
+// While nothing is left but to hear of the end.
+constexpr absl::Duration kHurriedInterval = absl::Milliseconds(100);
+
+}  // namespace
+
+Heartbeat::Heartbeat(const CoordinatorClient& coordinator, const Identity& identity,
+                     absl::Duration lease, const StepFigures& figures, Interruption& interruption)
+    : coordinator_(coordinator),
+      identity_(identity),
+      interval_(lease / 3),
+      figures_(figures),
+      interruption_(interruption),
+      thread_([this] { Run(); }) {}
+
+Heartbeat::~Heartbeat() {
+  Close();
+  thread_.join();
+}
+
+void Heartbeat::Close() {
+  MutexLock lock(mutex_);
+  is_closing_ = true;
+  changed_.NotifyAll();
+}
+
+void Heartbeat::Run() {
+  while (Pause()) {
+    const absl::Status status = Beat();
+    if (status.ok()) continue;
+    MutexLock lock(mutex_);
+    if (!is_closing_) interruption_.Fail(status);
+    changed_.NotifyAll();
+    return;
+  }
+}
+
+bool Heartbeat::Pause() {
+  const auto begin = std::chrono::steady_clock::now();
+  MutexLock lock(mutex_);
+  for (;;) {
+    if (is_closing_) return false;
+    const absl::Duration interval = is_hurried_ ? std::min(interval_, kHurriedInterval) : interval_;
+    if (!changed_.WaitUntil(mutex_, begin + absl::ToChronoNanoseconds(interval))) {
+      return !is_closing_;
+    }
+  }
+}
+
+absl::Status Heartbeat::Beat() {
+  const StepFigures::Figures figures = figures_.Read(absl::Now());
+  v1::HeartbeatRequest request;
+  *request.mutable_identity() = ToWire(identity_);
+  request.set_pushes(figures.pushes);
+  request.set_examples(figures.examples);
+  request.set_examples_per_second(figures.examples_per_second);
+  request.set_train_loss(figures.train_loss);
+  request.set_train_accuracy(figures.train_accuracy);
+  request.set_compute_share(figures.compute_share);
+  request.set_communication_share(figures.communication_share);
+  for (const UnitProgress& unit : figures.progress) {
+    v1::WorkProgress& progress = *request.add_progress();
+    progress.set_unit(unit.id);
+    progress.set_batches_done(unit.batches_done);
+  }
+  const absl::StatusOr<v1::HeartbeatReply> reply = coordinator_.Heartbeat(request);
+  if (reply.ok()) Note(*reply);
+  return reply.status();
+}
+
+void Heartbeat::Note(const v1::HeartbeatReply& reply) {
+  const absl::StatusOr<Phase> phase = FromWire(reply.phase());
+  MutexLock lock(mutex_);
+  if (phase.ok()) phase_ = *phase;
+  failure_ = reply.failure();
+  if (reply.evaluation() != 0) {
+    order_ = {reply.evaluation(), reply.evaluation_epoch(), reply.evaluation_final()};
+  }
+  if (phase_ == Phase::kFailed) {
+    interruption_.Fail(absl::UnknownError("the run failed: " + failure_));
+  }
+  changed_.NotifyAll();
+}
+
+absl::Status Heartbeat::AwaitEnd() {
+  MutexLock lock(mutex_);
+  is_hurried_ = true;
+  changed_.NotifyAll();
+  while (phase_ != Phase::kFinished) {
+    if (interruption_.interrupted()) return absl::CancelledError("stopped");
+    // An interruption does not wake this; it comes soon enough.
+    changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
+  }
+  return absl::OkStatus();
+}
+
+std::optional<Heartbeat::Order> Heartbeat::AwaitOrder(uint64_t newer_than) {
+  MutexLock lock(mutex_);
+  while (!is_closing_ && (!order_ || order_->number <= newer_than)) changed_.Wait(mutex_);
+  if (is_closing_) return std::nullopt;
+  return order_;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,77 @@
+#ifndef SLIPSTREAM_WORKER_TRAINING_HEARTBEAT_H_
+#define SLIPSTREAM_WORKER_TRAINING_HEARTBEAT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+#include "common/protocol/shard_messages.h"
+#include "common/protocol/view.h"
+#include "worker/client/coordinator_client.h"
+#include "worker/training/interruption.h"
+#include "worker/training/step_figures.h"
+
+namespace slipstream {
+
+/// Keeps a worker's lease from a thread of its own, tells the coordinator its figures, and notes
+/// what the coordinator answers: the run's phase, and evaluations for this worker to make.
+///
+/// A coordinator that fences this worker or cannot be reached interrupts the worker.
+///
+/// Thread-safe: guarded by its own mutex.
+class Heartbeat {
+ public:
+  struct Order {
+    uint64_t number = 0;
+    uint32_t epoch = 0;
+    bool is_final = false;
+  };
+
+  /// Starts at once. All arguments must outlive it.
+  Heartbeat(const CoordinatorClient& coordinator, const Identity& identity, absl::Duration lease,
+            const StepFigures& figures, Interruption& interruption);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  /// Waits for the end of the run, asking more often than before. Fails if the run has failed, with
+  /// CANCELLED if this worker is interrupted.
+  absl::Status AwaitEnd();
+
+  /// Waits for an evaluation with a number above `newer_than`; nothing once Close was called.
+  std::optional<Order> AwaitOrder(uint64_t newer_than);
+
+  /// Ends the thread and AwaitOrder.
+  void Close();
+
+ private:
+  void Run();
+  absl::Status Beat();
+  void Note(const v1::HeartbeatReply& reply);
+  bool Pause();
+
+  // Constant after construction.
+  const CoordinatorClient& coordinator_;
+  const Identity identity_;
+  const absl::Duration interval_;
+  const StepFigures& figures_;
+  Interruption& interruption_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_hurried_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<Phase> phase_ ABSL_GUARDED_BY(mutex_);
+  std::string failure_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Order> order_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread thread_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_TRAINING_HEARTBEAT_H_

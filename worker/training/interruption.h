@@ -1,0 +1,48 @@
+#ifndef SLIPSTREAM_WORKER_TRAINING_INTERRUPTION_H_
+#define SLIPSTREAM_WORKER_TRAINING_INTERRUPTION_H_
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+#include "worker/client/cancel_switch.h"
+
+namespace slipstream {
+
+/// Why the threads of a worker must end before the work is done: one of them failed, or the process
+/// was asked to stop. The first failure counts; what others fail with because their calls were
+/// cancelled does not.
+///
+/// Thread-safe: guarded by its own mutex.
+class Interruption {
+ public:
+  /// Ends everything with `status`. REQUIRES: !status.ok().
+  void Fail(const absl::Status& status);
+
+  /// Ends everything without a failure.
+  void Stop();
+
+  bool interrupted() const;
+
+  /// OK if nothing failed, also when stopped.
+  absl::Status failure() const;
+
+  /// Waits; returns false as soon as there is an interruption.
+  bool Sleep(absl::Duration duration);
+
+  /// Ends calls at an interruption.
+  CancelSwitch& cancel_switch() { return cancel_; }
+
+ private:
+  void Interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  CancelSwitch cancel_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool is_interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_TRAINING_INTERRUPTION_H_

@@ -1,0 +1,125 @@
+#include "worker/training/training_loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "absl/time/clock.h"
+
+namespace slipstream {
+namespace {
+
+/// Streams of the run's seed from here on are the workers' waits.
+constexpr uint64_t kDelayStreams = uint64_t{1} << 32;
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(const Options& options, const Dataset& train, Plan& plan,
+                           ParameterClient& client, UnitFetcher& units, StepFigures& figures,
+                           Interruption& interruption)
+    : options_(options),
+      train_(train),
+      plan_(plan),
+      client_(client),
+      units_(units),
+      figures_(figures),
+      interruption_(interruption),
+      order_(train.count(), options.batch_size, options.seed),
+      delays_(options.seed, kDelayStreams + Value(options.worker)) {}
+
+absl::Status TrainingLoop::Run() {
+  while (!interruption_.interrupted()) {
+    const absl::Time begin = absl::Now();
+    const absl::StatusOr<ParameterClient::Step> step = client_.Advance(plan_.weights_host());
+    if (!step.ok()) return step.status();
+    if (std::holds_alternative<ParameterClient::Finished>(*step)) return absl::OkStatus();
+    absl::Status status;
+    if (const auto* compute = std::get_if<ParameterClient::Compute>(&*step)) {
+      status = Step(compute->batch, absl::Now() - begin);
+    } else {
+      status = AwaitUnit();
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::CancelledError("stopped");
+}
+
+absl::Status TrainingLoop::AwaitUnit() {
+  units_.Ask();
+  return TakeUnit(units_.Await());
+}
+
+absl::Status TrainingLoop::TakeUnit(const UnitFetcher::Result& result) {
+  if (!result.ok()) return result.status();
+  if (*result) {
+    client_.OnUnit(**result);
+  } else {
+    client_.OnNoMoreUnits();
+  }
+  figures_.OnProgress(client_.progress());
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::Prefetch() {
+  if (client_.wants_unit()) units_.Ask();
+  const std::optional<UnitFetcher::Result> result = units_.Take();
+  return result ? TakeUnit(*result) : absl::OkStatus();
+}
+
+Batch TrainingLoop::Gather(uint64_t index) {
+  examples_.clear();
+  labels_.clear();
+  for (const uint32_t example : order_.Examples(index)) {
+    const std::span<const float> values = train_.example(example);
+    examples_.insert(examples_.end(), values.begin(), values.end());
+    labels_.push_back(train_.labels[example]);
+  }
+  return {.examples = examples_, .labels = labels_, .index = index};
+}
+
+absl::Status TrainingLoop::Step(uint64_t index, absl::Duration pulled) {
+  const absl::Time begin = absl::Now();
+  plan_.WeightsArrived({0, plan_.weights_host().size()});
+  const Batch batch = Gather(index);
+  if (absl::Status status = plan_.StartStep(batch, nullptr); !status.ok()) return status;
+  const absl::StatusOr<StepResult> result = plan_.FinishStep();
+  if (!result.ok()) return result.status();
+  const absl::Time computed = absl::Now();
+
+  if (absl::Status status = Delay(); !status.ok()) return status;
+  if (absl::Status status = Prefetch(); !status.ok()) return status;
+  const absl::Time pushing = absl::Now();
+  if (absl::Status status = Push(index, *result, batch.labels.size()); !status.ok()) return status;
+  const absl::Time end = absl::Now();
+  figures_.OnStep({.end = end,
+                   .compute = computed - begin,
+                   .communication = pulled + (end - pushing),
+                   .examples = static_cast<uint32_t>(batch.labels.size()),
+                   .correct = result->correct,
+                   .loss = result->loss},
+                  client_.progress());
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::Push(uint64_t index, const StepResult& result, size_t examples) {
+  const absl::Status status = client_.Push({.batch = index,
+                                            .examples = static_cast<uint32_t>(examples),
+                                            .values = plan_.gradients_host()},
+                                           plan_.weights_host());
+  // What shards refuse, and what they cannot see: a loss may be lost where its gradient is not.
+  if (absl::IsOutOfRange(status) || (status.ok() && !std::isfinite(result.loss))) {
+    return absl::InternalError(fmt::format("training diverged in mini-batch {}: loss {} {}", index,
+                                           result.loss, std::string(status.message())));
+  }
+  return status;
+}
+
+absl::Status TrainingLoop::Delay() {
+  if (options_.push_delay_max == absl::ZeroDuration()) return absl::OkStatus();
+  const bool slept = interruption_.Sleep(options_.push_delay_max * delays_.Unit());
+  return slept ? absl::OkStatus() : absl::CancelledError("stopped");
+}
+
+}  // namespace slipstream

@@ -1,0 +1,88 @@
+#include "worker/training/unit_fetcher.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "common/base/check.h"
+#include "common/wire/shard_wire.h"
+
+namespace slipstream {
+namespace {
+
+// The coordinator learns of progress with each question, so it is asked again soon.
+constexpr uint32_t kWaitMilliseconds = 100;
+
+}  // namespace
+
+UnitFetcher::UnitFetcher(const CoordinatorClient& coordinator, const Identity& identity,
+                         const StepFigures& figures, Interruption& interruption)
+    : coordinator_(coordinator),
+      identity_(identity),
+      figures_(figures),
+      interruption_(interruption),
+      thread_([this] { Run(); }) {}
+
+UnitFetcher::~UnitFetcher() {
+  {
+    MutexLock lock(mutex_);
+    is_closing_ = true;
+    changed_.NotifyAll();
+  }
+  thread_.join();
+}
+
+void UnitFetcher::Ask() {
+  MutexLock lock(mutex_);
+  if (is_asked_ || result_) return;
+  is_asked_ = true;
+  changed_.NotifyAll();
+}
+
+std::optional<UnitFetcher::Result> UnitFetcher::Take() {
+  MutexLock lock(mutex_);
+  return std::exchange(result_, std::nullopt);
+}
+
+UnitFetcher::Result UnitFetcher::Await() {
+  MutexLock lock(mutex_);
+  PS_CHECK(is_asked_ || result_);
+  while (!result_) changed_.Wait(mutex_);
+  return *std::exchange(result_, std::nullopt);
+}
+
+void UnitFetcher::Run() {
+  for (;;) {
+    {
+      MutexLock lock(mutex_);
+      while (!is_closing_ && !is_asked_) changed_.Wait(mutex_);
+      if (is_closing_) return;
+    }
+    Result result = Fetch();
+    MutexLock lock(mutex_);
+    result_ = std::move(result);
+    is_asked_ = false;
+    changed_.NotifyAll();
+  }
+}
+
+UnitFetcher::Result UnitFetcher::Fetch() {
+  while (!interruption_.interrupted()) {
+    v1::GetWorkRequest request;
+    *request.mutable_identity() = ToWire(identity_);
+    for (const UnitProgress& unit : figures_.Read(absl::Now()).progress) {
+      v1::WorkProgress& progress = *request.add_progress();
+      progress.set_unit(unit.id);
+      progress.set_batches_done(unit.batches_done);
+    }
+    request.set_wait_ms(kWaitMilliseconds);
+    const absl::StatusOr<v1::GetWorkReply> reply = coordinator_.GetWork(request);
+    if (!reply.ok()) return reply.status();
+    if (reply->state() == v1::GetWorkReply::FINISHED) return std::optional<WorkUnit>();
+    if (reply->state() != v1::GetWorkReply::UNIT) continue;
+    if (reply->batches() == 0) return absl::InternalError("the coordinator sent an empty unit");
+    return WorkUnit{reply->unit(), reply->first_batch(), reply->batches()};
+  }
+  return absl::CancelledError("stopped");
+}
+
+}  // namespace slipstream

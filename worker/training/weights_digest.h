@@ -1,0 +1,15 @@
+#ifndef SLIPSTREAM_WORKER_TRAINING_WEIGHTS_DIGEST_H_
+#define SLIPSTREAM_WORKER_TRAINING_WEIGHTS_DIGEST_H_
+
+#include <span>
+#include <string>
+
+namespace slipstream {
+
+/// SHA-256 of the weights as little-endian fp32 in layout order, in lower-case hex: equal for equal
+/// models, however many shards hold them.
+std::string WeightsSha256(std::span<const float> weights);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_TRAINING_WEIGHTS_DIGEST_H_

@@ -1,0 +1,191 @@
+#include "worker/training/worker_program.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "common/config/run_config.h"
+#include "common/process/logging.h"
+#include "common/wire/shard_wire.h"
+#include "worker/compute/cpu/cpu_device.h"
+#include "worker/model/initial_values.h"
+#include "worker/training/evaluator.h"
+#include "worker/training/training_loop.h"
+#include "worker/training/unit_fetcher.h"
+
+namespace slipstream {
+namespace {
+
+/// A shard that is gone for longer than a few leases has been noticed by the coordinator, too.
+constexpr int kGiveUpLeases = 3;
+
+/// Why the interrupted `status` came about, where an interruption is behind it.
+absl::Status Cause(const absl::Status& status, const Interruption& interruption) {
+  return absl::IsCancelled(status) ? interruption.failure() : status;
+}
+
+}  // namespace
+
+WorkerProgram::WorkerProgram(const Options& options, Interruption& interruption)
+    : options_(options),
+      interruption_(interruption),
+      coordinator_(options.coordinator, {}, MakeSleeper()) {}
+
+Sleeper WorkerProgram::MakeSleeper() {
+  return [this](absl::Duration wait) { return interruption_.Sleep(wait); };
+}
+
+absl::Status WorkerProgram::Run() {
+  if (absl::Status status = Join(); !status.ok()) return Cause(status, interruption_);
+  absl::Status status = ReadSettings();
+  if (status.ok()) {
+    StartLogging(fmt::format("worker-{}", Value(membership_.identity.worker)), settings_.log.level);
+    spdlog::info("joined run={:016x} incarnation={} name={}", membership_.identity.run,
+                 Value(membership_.identity.incarnation), settings_.name);
+    Heartbeat heartbeat(coordinator_, membership_.identity, membership_.lease, figures_,
+                        interruption_);
+    status = TakePart(heartbeat);
+    heartbeat.Close();
+  }
+  status = Cause(status, interruption_);
+  Leave(status);
+  return status;
+}
+
+absl::Status WorkerProgram::Join() {
+  absl::StatusOr<Membership> membership = JoinRun(coordinator_, options_.worker);
+  if (!membership.ok()) return membership.status();
+  membership_ = *std::move(membership);
+  return absl::OkStatus();
+}
+
+absl::Status WorkerProgram::ReadSettings() {
+  Overrides overrides;
+  if (options_.data_path) overrides.set.push_back("data.path=" + *options_.data_path);
+  if (options_.threads) {
+    overrides.set.push_back("compute.threads=" + std::to_string(*options_.threads));
+  }
+  ConfigResult result = ParseRunConfig(membership_.settings, "the run's settings", overrides);
+  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
+    return absl::InvalidArgumentError(ToString(*diagnostics));
+  }
+  settings_ = std::get<RunSpec>(std::move(result));
+  return absl::OkStatus();
+}
+
+ShardGroup::Options WorkerProgram::GroupOptions() const {
+  ShardGroup::Options options;
+  options.client.chunk_bytes = settings_.wire.chunk_bytes;
+  options.retry.give_up_after =
+      std::max(options.retry.give_up_after, kGiveUpLeases * membership_.lease);
+  options.seed = settings_.seed + Value(membership_.identity.incarnation);
+  return options;
+}
+
+absl::Status WorkerProgram::TakePart(Heartbeat& heartbeat) {
+  if (absl::Status status = PrepareCompute(); !status.ok()) return status;
+  if (absl::Status status = PrepareModel(); !status.ok()) return status;
+  absl::Status status = Train(heartbeat);
+  // Ends the other threads too; they are done if this one is.
+  if (!status.ok()) interruption_.Fail(status);
+  return status;
+}
+
+absl::Status WorkerProgram::PrepareCompute() {
+  std::variant<NetShapes, ShapeError> shapes = InferShapes(settings_.model);
+  if (const auto* error = std::get_if<ShapeError>(&shapes)) {
+    return absl::InvalidArgumentError(
+        fmt::format("model: layer {}: {}", error->layer, error->message));
+  }
+  net_ = std::get<NetShapes>(std::move(shapes));
+  absl::StatusOr<DataSplits> data = LoadData(settings_.data, settings_.seed);
+  if (!data.ok()) return data.status();
+  data_ = *std::move(data);
+  if (data_.train.shape != net_.input() || data_.train.classes > net_.classes()) {
+    return absl::InvalidArgumentError(
+        fmt::format("data of {}×{}×{} values in {} classes do not fit a model of {}×{}×{} and {}",
+                    data_.train.shape.channels, data_.train.shape.height, data_.train.shape.width,
+                    data_.train.classes, net_.input().channels, net_.input().height,
+                    net_.input().width, net_.classes()));
+  }
+  device_ = NewCpuDevice();
+  absl::StatusOr<std::unique_ptr<Plan>> plan =
+      device_->Prepare(settings_.model, {.batch_size_max = settings_.training.batch_size,
+                                         .seed = settings_.seed,
+                                         .threads = settings_.compute.threads});
+  if (!plan.ok()) return plan.status();
+  plan_ = *std::move(plan);
+  spdlog::info("prepared parameters={} examples={}", net_.layout.parameters(), data_.train.count());
+  return absl::OkStatus();
+}
+
+absl::Status WorkerProgram::PrepareModel() {
+  const ModelProposal proposal{net_.layout, data_.train.count(), data_.train.Fingerprint()};
+  for (;;) {
+    absl::StatusOr<PreparedModel> model =
+        AwaitModel(coordinator_, membership_.identity, proposal,
+                   [this] { return interruption_.interrupted(); });
+    if (!model.ok()) return model.status();
+    if (model->map.shards() != membership_.servers.size()) {
+      return absl::InternalError("the coordinator names other shards than servers");
+    }
+    map_ = std::move(model->map);
+    if (!client_) {
+      client_ = std::make_unique<ParameterClient>(
+          ParameterClient::Options{membership_.identity, membership_.servers, map_, HasRounds(),
+                                   GroupOptions()},
+          MakeSleeper(), interruption_.cancel_switch());
+    }
+    if (model->grant == 0) return absl::OkStatus();
+    if (absl::Status status = Initialize(model->grant); !status.ok()) return status;
+  }
+}
+
+absl::Status WorkerProgram::Initialize(uint64_t grant) {
+  spdlog::info("initialising the model grant={}", grant);
+  FillInitialValues(net_.layout, settings_.seed, plan_->weights_host());
+  if (absl::Status status = client_->Initialize(grant, plan_->weights_host()); !status.ok()) {
+    return status;
+  }
+  v1::FinishInitializationRequest request;
+  *request.mutable_identity() = ToWire(membership_.identity);
+  request.set_grant(grant);
+  return coordinator_.FinishInitialization(request);
+}
+
+absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
+  Evaluator evaluator({membership_.identity, settings_.model, membership_.servers, map_,
+                       GroupOptions(), HasRounds()},
+                      data_.test, *device_, coordinator_, heartbeat, interruption_);
+  UnitFetcher units(coordinator_, membership_.identity, figures_, interruption_);
+  TrainingLoop loop({.batch_size = settings_.training.batch_size,
+                     .seed = settings_.seed,
+                     .worker = membership_.identity.worker,
+                     .push_delay_max = settings_.testing.push_delay_max},
+                    data_.train, *plan_, *client_, units, figures_, interruption_);
+  absl::Status status = loop.Run();
+  if (status.ok()) {
+    spdlog::info("no work is left pushes={}", figures_.Read(absl::Now()).pushes);
+    status = heartbeat.AwaitEnd();
+  }
+  if (!status.ok()) interruption_.Fail(status);
+  heartbeat.Close();
+  return status;
+}
+
+void WorkerProgram::Leave(const absl::Status& status) {
+  v1::LeaveRequest request;
+  *request.mutable_identity() = ToWire(membership_.identity);
+  if (!status.ok()) request.set_failure(std::string(status.message()));
+  const absl::Status left = coordinator_.Leave(request);
+  if (left.ok()) {
+    spdlog::info("left the run{}", interruption_.interrupted() ? " early" : "");
+  } else {
+    spdlog::warn("leaving was not heard reason=\"{}\"", std::string(left.message()));
+  }
+}
+
+}  // namespace slipstream

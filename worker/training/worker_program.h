@@ -1,0 +1,82 @@
+#ifndef SLIPSTREAM_WORKER_TRAINING_WORKER_PROGRAM_H_
+#define SLIPSTREAM_WORKER_TRAINING_WORKER_PROGRAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/base/ids.h"
+#include "common/model/net_shapes.h"
+#include "common/run/run_spec.h"
+#include "worker/client/coordinator_client.h"
+#include "worker/client/membership.h"
+#include "worker/client/parameter_client.h"
+#include "worker/compute/plan.h"
+#include "worker/data/dataset.h"
+#include "worker/training/heartbeat.h"
+#include "worker/training/interruption.h"
+#include "worker/training/step_figures.h"
+
+namespace slipstream {
+
+/// One worker's part in one run, from registration to leaving.
+///
+/// Not thread-safe: one owner; an interruption may come from any thread.
+class WorkerProgram {
+ public:
+  struct Options {
+    /// host:port of the coordinator.
+    std::string coordinator;
+
+    /// Absent: the lowest free id.
+    std::optional<WorkerId> worker;
+
+    // Worker-local settings; absent ones are the run's.
+    std::optional<std::string> data_path;
+    std::optional<uint32_t> threads;
+  };
+
+  /// `interruption` must outlive it.
+  WorkerProgram(const Options& options, Interruption& interruption);
+
+  /// Runs to the end of the run, or to an interruption, and leaves in any case. OK also if it was
+  /// stopped.
+  absl::Status Run();
+
+ private:
+  absl::Status Join();
+  absl::Status ReadSettings();
+  absl::Status TakePart(Heartbeat& heartbeat);
+  absl::Status PrepareCompute();
+  absl::Status PrepareModel();
+  absl::Status Initialize(uint64_t grant);
+  absl::Status Train(Heartbeat& heartbeat);
+  void Leave(const absl::Status& status);
+
+  bool HasRounds() const {
+    return settings_.consistency.policy == ConsistencySpec::Policy::kHardsync;
+  }
+  ShardGroup::Options GroupOptions() const;
+  Sleeper MakeSleeper();
+
+  // Constant after construction.
+  const Options options_;
+
+  Interruption& interruption_;
+  CoordinatorClient coordinator_;
+  Membership membership_;
+  RunSpec settings_;
+  NetShapes net_;
+  DataSplits data_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Plan> plan_;
+  std::unique_ptr<ParameterClient> client_;
+  ShardMap map_;
+  StepFigures figures_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_TRAINING_WORKER_PROGRAM_H_
