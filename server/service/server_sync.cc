@@ -69,6 +69,7 @@ absl::Status ServerSync::Converse() {
       status = TakeReply(reply);
       if (!status.ok()) return status;
       last_answer = Clock::now();
+      if (pause != options_.pause_min) spdlog::info("coordinator found again");
       pause = options_.pause_min;
       if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");
       continue;
@@ -80,7 +81,9 @@ absl::Status ServerSync::Converse() {
                                     std::string(status.message()));
     }
     if (!Pause(pause)) return absl::CancelledError("stopped");
-    spdlog::warn("coordinator not reached: {}", std::string(status.message()));
+    if (pause == options_.pause_min) {
+      spdlog::warn("coordinator lost: {}", std::string(status.message()));
+    }
     pause = std::min(pause * 2, options_.pause_max);
   }
   return orders_.phase == Phase::kFailed ? absl::AbortedError("the run failed: " + orders_.failure)

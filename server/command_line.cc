@@ -1,0 +1,75 @@
+#include "server/command_line.h"
+
+#include <CLI/CLI.hpp>
+
+#include "common/process/exit_code.h"
+#include "common/process/version.h"
+
+namespace slipstream {
+namespace {
+
+constexpr char kDescription[] =
+    "Serves one shard of the model of a run; the server of shard 0 also hosts the coordinator.";
+
+constexpr char kExamples[] = R"text(
+Examples:
+  One server on this machine:
+    ps_server --config run.yaml --shard 0
+
+  Two servers, each where cluster.servers says:
+    ps_server --config run.yaml --shard 0 &
+    ps_server --config run.yaml --shard 1 &
+
+  Ports chosen by the system, as for tests:
+    ps_server --config run.yaml --shard 0 --listen localhost:0 --port-file server-0 &
+    ps_server --config run.yaml --shard 1 --listen localhost:0 --coordinator "$(cat server-0)" &
+
+  Another seed than the file's:
+    ps_server --config run.yaml --shard 0 --set seed=3
+
+Settings: --set overrides PS_... variables (PS_SEED=3), which override the file.
+
+Exit status: 0 the run has finished; 2 wrong usage; 69 the coordinator is not reached; 74 a file;
+75 try again (address in use, the run failed); 78 wrong settings; 130 or 143 stopped by a signal;
+1 a bug.)text";
+
+}  // namespace
+
+std::variant<CommandLine, int> ParseCommandLine(int argc, const char* const* argv) {
+  CommandLine line;
+  CLI::App app(kDescription, "ps_server");
+  app.footer(kExamples);
+  app.set_version_flag("--version", "ps_server " + std::string(kVersion));
+  app.add_option("--config", line.config, "The run.yaml that all servers of the run share")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--shard", line.shard, "Which shard to serve, counted from 0")
+      ->required()
+      ->type_name("NUMBER");
+  app.add_option(
+         "--listen", line.listen,
+         "Where to listen, by default cluster.servers[shard]; port 0 lets the system choose")
+      ->type_name("HOST:PORT");
+  app.add_option("--port-file", line.port_file, "Written with host:port once the server listens")
+      ->type_name("FILE");
+  app.add_option("--coordinator", line.coordinator,
+                 "Where shard 0 is served, by default cluster.servers[0]")
+      ->type_name("HOST:PORT");
+  app.add_option("--set", line.set, "Overrides a setting; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->take_all();
+  app.add_option("--log-level", line.log_level, "Overrides log.level")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool is_answer = error.get_exit_code() == 0;
+    app.exit(error);
+    return static_cast<int>(is_answer ? ExitCode::kOk : ExitCode::kUsage);
+  }
+  return line;
+}
+
+}  // namespace slipstream

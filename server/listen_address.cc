@@ -1,0 +1,50 @@
+#include "server/listen_address.h"
+
+#include <optional>
+
+#include "common/config/server_address.h"
+
+namespace slipstream {
+namespace {
+
+bool IsWildcard(std::string_view host) { return host == "0.0.0.0" || host == "[::]"; }
+
+/// As ParseServerAddress, but also takes port 0.
+std::optional<ServerAddress> ParseAnyPort(std::string_view text) {
+  const std::string_view zero = ":0";
+  if (!text.ends_with(zero)) return ParseServerAddress(text);
+  text.remove_suffix(zero.size());
+  std::optional<ServerAddress> address = ParseServerAddress(std::string(text) + ":1");
+  if (address.has_value()) address->port = 0;
+  return address;
+}
+
+}  // namespace
+
+std::string ListenAddress::ToString() const { return host + ":" + std::to_string(port); }
+
+std::string ListenAddress::PublicAddress(int actual_port) const {
+  return public_host + ":" + std::to_string(actual_port);
+}
+
+absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text, std::string_view configured,
+                                                 bool accept_plaintext_risk) {
+  const std::optional<ServerAddress> address = ParseAnyPort(text);
+  if (!address.has_value()) {
+    return absl::InvalidArgumentError("not a host:port to listen on: " + std::string(text));
+  }
+  if (!address->IsLoopback() && !accept_plaintext_risk) {
+    return absl::InvalidArgumentError(
+        "listening on " + std::string(text) +
+        " lets others on the network read and change the run, as nothing is encrypted; write "
+        "security: {plaintext: accept_the_risk} if they are trusted");
+  }
+  ListenAddress listen{address->host, address->port, address->host};
+  if (IsWildcard(address->host)) {
+    const std::optional<ServerAddress> known = ParseServerAddress(configured);
+    if (known.has_value()) listen.public_host = known->host;
+  }
+  return listen;
+}
+
+}  // namespace slipstream

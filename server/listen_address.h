@@ -1,0 +1,35 @@
+#ifndef SLIPSTREAM_SERVER_LISTEN_ADDRESS_H_
+#define SLIPSTREAM_SERVER_LISTEN_ADDRESS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace slipstream {
+
+/// Where a server listens, and how others reach it.
+struct ListenAddress {
+  std::string host;
+
+  /// 0: the system chooses.
+  uint16_t port = 0;
+
+  /// For others: the host it listens on, or the configured one if it listens on all of them.
+  std::string public_host;
+
+  std::string ToString() const;
+
+  /// Once the port is known.
+  std::string PublicAddress(int actual_port) const;
+};
+
+/// Reads host:port. `configured` is this server's address in the settings. Without encryption only
+/// loopback addresses pass, unless the risk is accepted.
+absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text, std::string_view configured,
+                                                 bool accept_plaintext_risk);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_LISTEN_ADDRESS_H_

@@ -1,0 +1,110 @@
+// ps_server: one shard of the model of a run.
+
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/config/run_config.h"
+#include "common/process/exit_code.h"
+#include "common/process/logging.h"
+#include "common/process/stop_signal.h"
+#include "common/process/version.h"
+#include "common/rpc/transfer_allocator.h"
+#include "common/run/run_spec.h"
+#include "server/command_line.h"
+#include "server/listen_address.h"
+#include "server/port_file.h"
+#include "server/server_process.h"
+
+extern char** environ;
+
+namespace slipstream {
+namespace {
+
+std::map<std::string, std::string> Environment() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    if (equals != text.npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return variables;
+}
+
+ConfigResult LoadSettings(const CommandLine& line) {
+  Overrides overrides;
+  overrides.set = line.set;
+  if (!line.log_level.empty()) overrides.set.push_back("log.level=" + line.log_level);
+  overrides.environment = Environment();
+  return LoadRunConfig(line.config, overrides);
+}
+
+int Exit(ExitCode code, const std::string& message) {
+  std::fprintf(stderr, "ps_server: %s\n", message.c_str());
+  return static_cast<int>(code);
+}
+
+int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen,
+        const StopSignal& stop) {
+  StartLogging("server-" + std::to_string(line.shard), run.log.level);
+  const std::string coordinator =
+      line.coordinator.empty() ? run.cluster.servers[0] : line.coordinator;
+  ServerProcess process({run, ShardId{line.shard}, listen, coordinator});
+  absl::Status status = process.Listen();
+  if (status.ok() && !line.port_file.empty()) {
+    status = WritePortFile(line.port_file, process.address());
+  }
+  if (status.ok()) {
+    spdlog::info("server listens address={} shard={} version={}", process.address(), line.shard,
+                 kVersion);
+    if (run.security.accept_plaintext_risk) {
+      spdlog::warn("nothing is encrypted: whoever reaches the servers can read and change the run");
+    }
+    status = process.Serve(stop);
+  }
+  if (stop.stopped()) {
+    spdlog::info("stopped by signal {}", stop.signal());
+    return stop.ExitStatus();
+  }
+  if (!status.ok()) spdlog::error("{}", std::string(status.message()));
+  return static_cast<int>(ExitCodeFor(status));
+}
+
+int Main(int argc, char** argv) {
+  const StopSignal stop;
+  TuneAllocatorForTransfers();
+  const std::variant<CommandLine, int> parsed = ParseCommandLine(argc, argv);
+  if (const int* code = std::get_if<int>(&parsed)) return *code;
+  const auto& line = std::get<CommandLine>(parsed);
+
+  const ConfigResult settings = LoadSettings(line);
+  if (const auto* wrong = std::get_if<std::vector<Diagnostic>>(&settings)) {
+    std::fputs(ToString(*wrong).c_str(), stderr);
+    return static_cast<int>(ExitCode::kConfiguration);
+  }
+  const auto& run = std::get<RunSpec>(settings);
+  if (line.shard >= run.cluster.servers.size()) {
+    return Exit(ExitCode::kUsage, "--shard " + std::to_string(line.shard) +
+                                      ": cluster.servers has " +
+                                      std::to_string(run.cluster.servers.size()));
+  }
+  const std::string& configured = run.cluster.servers[line.shard];
+  const absl::StatusOr<ListenAddress> listen =
+      ParseListenAddress(line.listen.empty() ? configured : line.listen, configured,
+                         run.security.accept_plaintext_risk);
+  if (!listen.ok()) {
+    return Exit(ExitCode::kConfiguration, std::string(listen.status().message()));
+  }
+  return Run(run, line, *listen, stop);
+}
+
+}  // namespace
+}  // namespace slipstream
+
+int main(int argc, char** argv) { return slipstream::Main(argc, argv); }

@@ -1,0 +1,153 @@
+#include "server/server_process.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "common/config/run_config.h"
+#include "common/config/run_text.h"
+#include "common/rpc/transport_options.h"
+
+namespace slipstream {
+namespace {
+
+// How soon the end of the run or a signal is noticed.
+constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
+
+uint64_t RandomNumber() {
+  std::random_device device;
+  // 0 stands for none.
+  return (uint64_t{device()} << 32 | device()) | 1;
+}
+
+/// The time of day when the process started, and steady from there: leases must not end because
+/// someone sets the clock.
+std::function<absl::Time()> SteadyTime() {
+  return [start = absl::Now(), steady_start = std::chrono::steady_clock::now()] {
+    return start + absl::FromChrono(std::chrono::steady_clock::now() - steady_start);
+  };
+}
+
+std::string SettingsDifference(const RunSpec& ours, const std::string& theirs) {
+  const ConfigResult parsed = ParseRunConfig(theirs, "settings");
+  if (const auto* wrong = std::get_if<std::vector<Diagnostic>>(&parsed)) {
+    return "they cannot be read: " + ToString(*wrong);
+  }
+  return FirstDifference(std::get<RunSpec>(parsed), ours).value_or("");
+}
+
+absl::StatusOr<std::optional<PushLog>> OpenPushLog(const std::string& folder, ShardId shard) {
+  if (folder.empty()) return std::optional<PushLog>();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return absl::DataLossError("cannot make " + folder + ": " + error.message());
+  absl::StatusOr<PushLog> log =
+      PushLog::Create(folder + "/push-log-" + std::to_string(Value(shard)) + ".csv");
+  if (!log.ok()) return log.status();
+  return std::optional<PushLog>(*std::move(log));
+}
+
+/// What gRPC says of itself is for those who look for it.
+void LogForGrpc(gpr_log_func_args* entry) {
+  spdlog::debug("grpc {}:{}: {}", entry->file, entry->line, entry->message);
+}
+
+}  // namespace
+
+ServerProcess::~ServerProcess() { Shutdown(); }
+
+absl::Status ServerProcess::Listen() {
+  gpr_set_log_function(LogForGrpc);
+  if (absl::Status made = MakeServices(); !made.ok()) return made;
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  ApplyTransportOptions(builder);
+  // Two servers on one port would each get some of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddListeningPort(options_.listen.ToString(), grpc::InsecureServerCredentials(), &port_);
+  builder.RegisterService(shard_.get());
+  if (coordinator_ != nullptr) builder.RegisterService(coordinator_.get());
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port_ == 0) {
+    return absl::ResourceExhaustedError("cannot listen on " + options_.listen.ToString() +
+                                        "; the address is in use or not this machine's");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ServerProcess::MakeServices() {
+  absl::StatusOr<std::optional<PushLog>> log =
+      OpenPushLog(options_.run.log.push_log, options_.shard);
+  if (!log.ok()) return log.status();
+  ShardService::Options shard;
+  shard.shard = options_.shard;
+  shard.address = options_.listen.ToString();
+  shard.run = options_.run;
+  shard_ = std::make_unique<ShardService>(shard, *std::move(log));
+  if (Value(options_.shard) != 0) return absl::OkStatus();
+
+  CoordinatorService::Options coordinator;
+  coordinator.spec = options_.run;
+  coordinator.run = RandomNumber();
+  coordinator.settings = ToYaml(options_.run);
+  coordinator.settings_difference = [this](const std::string& theirs) {
+    return SettingsDifference(options_.run, theirs);
+  };
+  coordinator.now = SteadyTime();
+  coordinator_ = std::make_unique<CoordinatorService>(std::move(coordinator));
+  return absl::OkStatus();
+}
+
+absl::Status ServerProcess::Serve(const StopSignal& stop) {
+  ServerSync::Options options;
+  options.shard = options_.shard;
+  options.address = address();
+  options.settings = ToYaml(options_.run);
+  options.instance = RandomNumber();
+  options.unreachable_max = options_.run.cluster.start_timeout;
+  sync_ = std::make_unique<ServerSync>(
+      std::move(options),
+      v1::Coordinator::NewStub(grpc::CreateCustomChannel(
+          CoordinatorAddress(), grpc::InsecureChannelCredentials(), ClientArguments())),
+      *shard_);
+
+  while (!sync_->result().has_value()) {
+    if (stop.WaitFor(kPollInterval)) return absl::CancelledError("stopped by a signal");
+  }
+  const absl::Status result = *sync_->result();
+  const bool is_over = result.ok() || result.code() == absl::StatusCode::kAborted;
+  while (coordinator_ != nullptr && is_over && !coordinator_->ServersMayStop()) {
+    if (stop.WaitFor(kPollInterval)) break;
+  }
+  return result;
+}
+
+std::string ServerProcess::CoordinatorAddress() const {
+  return coordinator_ != nullptr ? address() : options_.coordinator;
+}
+
+void ServerProcess::Shutdown() {
+  if (sync_ != nullptr) sync_->Stop();
+  if (coordinator_ != nullptr) coordinator_->Stop();
+  if (server_ != nullptr) {
+    server_->Shutdown(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(kShutdownTime));
+  }
+  sync_.reset();
+  server_.reset();
+}
+
+}  // namespace slipstream

@@ -1,0 +1,72 @@
+#ifndef SLIPSTREAM_SERVER_SERVER_PROCESS_H_
+#define SLIPSTREAM_SERVER_SERVER_PROCESS_H_
+
+#include <grpcpp/server.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/process/stop_signal.h"
+#include "common/run/run_spec.h"
+#include "server/listen_address.h"
+#include "server/service/coordinator_service.h"
+#include "server/service/server_sync.h"
+#include "server/service/shard_service.h"
+
+namespace slipstream {
+
+/// Everything that one ps_server runs: its shard, the coordinator in the server of shard 0, the
+/// gRPC server in front of them, and the conversation with the coordinator.
+///
+/// Not thread-safe: one owner.
+class ServerProcess {
+ public:
+  /// Calls under way when the server stops have this long to end.
+  static constexpr absl::Duration kShutdownTime = absl::Seconds(2);
+
+  struct Options {
+    RunSpec run;
+    ShardId shard{};
+    ListenAddress listen;
+
+    /// Where shard 0 is served; not used in the server of shard 0 itself.
+    std::string coordinator;
+  };
+
+  explicit ServerProcess(Options options) : options_(std::move(options)) {}
+  ~ServerProcess();
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  /// Opens the push log and the port. RESOURCE_EXHAUSTED if the address cannot be listened on: it
+  /// may be free later.
+  absl::Status Listen();
+
+  /// How others reach this server. REQUIRES: Listen() was OK.
+  std::string address() const { return options_.listen.PublicAddress(port_); }
+
+  /// Serves until the run is over or this server cannot take part in it, and returns that result,
+  /// or until `stop` asks to, and returns CANCELLED. REQUIRES: Listen() was OK.
+  absl::Status Serve(const StopSignal& stop);
+
+ private:
+  absl::Status MakeServices();
+  std::string CoordinatorAddress() const;
+  void Shutdown();
+
+  const Options options_;
+  std::unique_ptr<CoordinatorService> coordinator_;  // In the server of shard 0.
+  std::unique_ptr<ShardService> shard_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ServerSync> sync_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVER_PROCESS_H_
