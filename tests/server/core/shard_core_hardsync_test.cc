@@ -263,6 +263,19 @@ TEST_F(HardsyncTest, ARepeatedExchangeWaitsForTheSameVersion) {
   EXPECT_EQ(driver_.released().at(std::get<Park>(*again.answer).ticket).version, Version{1});
 }
 
+TEST_F(HardsyncTest, IsNotDrainedWhileARoundHoldsGradients) {
+  Start(2);
+  driver_.Push(PushOf(0, 1, 0), 1);
+  driver_.OnPhase(Phase::kDraining, 0);
+  EXPECT_FALSE(driver_.core().is_drained());
+
+  driver_.OnView(Next(FoundingView(2), {}));
+  driver_.PublishAll();
+
+  EXPECT_EQ(driver_.weights().back(), -1.0);
+  EXPECT_TRUE(driver_.core().is_drained());
+}
+
 // The end of a run of 3 mini-batches for 2 workers.
 class HardsyncEndTest : public testing::Test {
  protected:
