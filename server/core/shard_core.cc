@@ -65,6 +65,15 @@ Effects ShardCore::OnPublished(Version version) {
   return effects;
 }
 
+Effects ShardCore::OnPullDone(Reader reader) {
+  const auto pulls = pulls_.find(reader);
+  PS_CHECK(pulls != pulls_.end());
+  if (--pulls->second == 0) pulls_.erase(pulls);
+  Effects effects;
+  ReleaseParked(effects);
+  return effects;
+}
+
 void ShardCore::ReleaseBytes(uint64_t bytes) {
   PS_CHECK(bytes <= bytes_queued_);
   bytes_queued_ -= bytes;
@@ -113,23 +122,32 @@ std::optional<Refuse> ShardCore::RefusePull(const PullRequest& request) const {
 
 PullDecision ShardCore::OnPull(const PullRequest& request) {
   if (const auto refusal = RefusePull(request)) return *refusal;
-  Version want = request.min_version;
-  std::optional<WorkerId> trainer;
+  Wanted wanted = {.version = request.min_version, .is_pull = true};
+  if (request.identity.has_value()) wanted.reader = request.identity->worker;
   if (request.trains && request.identity.has_value()) {
-    trainer = request.identity->worker;
+    wanted.trainer = request.identity->worker;
     // A gradient counts in a synchronous round only if it is of the round's own base version.
-    if (is_synchronous()) want = std::max(want, decided_);
-    owes_from_.try_emplace(*trainer, want);
+    if (is_synchronous()) wanted.version = std::max(wanted.version, decided_);
+    owes_from_.try_emplace(*wanted.trainer, wanted.version);
   }
-  return std::visit([](auto outcome) -> PullDecision { return outcome; },
-                    ServeOrPark(want, trainer));
+  return std::visit([](auto outcome) -> PullDecision { return outcome; }, ServeOrPark(wanted));
 }
 
-std::variant<Serve, Park> ShardCore::ServeOrPark(Version want, std::optional<WorkerId> trainer) {
-  const bool is_there = want <= published_ || is_drained();
-  if (is_initialized_ && is_there) return Serve{published_, WorkFor(trainer)};
+bool ShardCore::CanServe(const Wanted& wanted) const {
+  if (!is_initialized_ || (wanted.version > published_ && !is_drained())) return false;
+  if (!wanted.is_pull) return true;
+  const auto pulls = pulls_.find(wanted.reader);
+  const uint32_t pulls_max = wanted.reader.has_value() ? 1 : options_.reader_pulls_max;
+  return pulls == pulls_.end() || pulls->second < pulls_max;
+}
+
+std::variant<Serve, Park> ShardCore::ServeOrPark(const Wanted& wanted) {
+  if (CanServe(wanted)) {
+    if (wanted.is_pull) ++pulls_[wanted.reader];
+    return Serve{published_, WorkFor(wanted.trainer)};
+  }
   const Ticket ticket{next_ticket_++};
-  parked_.emplace(ticket, Parked{want, trainer});
+  parked_.emplace(ticket, wanted);
   return Park{ticket};
 }
 
@@ -140,16 +158,15 @@ std::optional<RoundWork> ShardCore::WorkFor(std::optional<WorkerId> trainer) {
 }
 
 void ShardCore::ReleaseParked(Effects& effects) {
-  if (!is_initialized_) return;
-  const bool nothing_more_comes = is_drained();
   for (auto it = parked_.begin(); it != parked_.end();) {
-    const auto& [ticket, parked] = *it;
-    if (parked.want <= published_ || nothing_more_comes) {
-      effects.released.push_back({ticket, published_, WorkFor(parked.trainer)});
-      it = parked_.erase(it);
-    } else {
+    const auto& [ticket, wanted] = *it;
+    if (!CanServe(wanted)) {
       ++it;
+      continue;
     }
+    if (wanted.is_pull) ++pulls_[wanted.reader];
+    effects.released.push_back({ticket, published_, WorkFor(wanted.trainer)});
+    it = parked_.erase(it);
   }
 }
 

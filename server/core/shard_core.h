@@ -54,7 +54,14 @@ class ShardCore {
 
     /// Calls waiting for a version; further pulls are refused.
     size_t parked_max = 16'384;
+
+    /// Pulls that readers who are not members may have under way, all together; further ones wait.
+    /// A member may have one. So versions held by readers are bounded, and updates never wait.
+    uint32_t reader_pulls_max = 2;
   };
+
+  /// Who pulls: a member, or nothing for any other reader.
+  using Reader = std::optional<WorkerId>;
 
   /// What is known once a client has named the model. Constant from then on.
   struct Plan {
@@ -102,6 +109,9 @@ class ShardCore {
   Effects OnInitialized();
   Effects OnPublished(Version version);
 
+  /// A pull that was served has sent everything, or its call is gone: its version is let go.
+  Effects OnPullDone(Reader reader);
+
   /// Payload bytes admitted by OnPushHeader are free again.
   void ReleaseBytes(uint64_t bytes);
 
@@ -131,9 +141,12 @@ class ShardCore {
   std::vector<WorkerId> Awaited() const;
 
  private:
-  struct Parked {
-    Version want{};
+  /// An answer that somebody is to get, now or later.
+  struct Wanted {
+    Version version{};
     std::optional<WorkerId> trainer;  // Set if the answer carries round work.
+    bool is_pull = false;             // The answer to a push pins nothing.
+    Reader reader;                    // Of a pull.
   };
 
   std::optional<PushReply> RefuseByHeader(const PushHeader& header) const;
@@ -152,7 +165,8 @@ class ShardCore {
   void CloseRound(Effects& effects);
   bool RoundIsDue() const;
 
-  std::variant<Serve, Park> ServeOrPark(Version want, std::optional<WorkerId> trainer);
+  std::variant<Serve, Park> ServeOrPark(const Wanted& wanted);
+  bool CanServe(const Wanted& wanted) const;
   std::optional<RoundWork> WorkFor(std::optional<WorkerId> trainer);
   void ReleaseParked(Effects& effects);
   std::vector<WorkerId> Owing() const;
@@ -186,7 +200,8 @@ class ShardCore {
   std::map<PushOutcome, uint64_t> outcomes_;
   uint64_t bytes_queued_ = 0;
 
-  std::map<Ticket, Parked> parked_;  // By age.
+  std::map<Ticket, Wanted> parked_;   // By age.
+  std::map<Reader, uint32_t> pulls_;  // Served and not done.
   uint64_t next_ticket_ = 1;
 };
 

@@ -193,9 +193,9 @@ PushDecision ShardCore::JoinRound(const PushFacts& push) {
 }
 
 void ShardCore::Finish(const PushFacts& push, Version answer_version, PushDecision& decision) {
-  const WorkerId worker = push.header.identity.worker;
-  decision.answer =
-      ServeOrPark(answer_version, push.header.pull ? std::optional(worker) : std::nullopt);
+  Wanted wanted = {.version = answer_version};
+  if (push.header.pull) wanted.trainer = push.header.identity.worker;
+  decision.answer = ServeOrPark(wanted);
 }
 
 }  // namespace slipstream

@@ -28,6 +28,7 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
   const absl::StatusOr<PullRequest> request = DecodePull(message);
   if (!request.ok()) return Finish(ToGrpc(request.status()));
   if (request->chunk_bytes > 0) chunk_bytes_ = request->chunk_bytes;
+  if (request->identity.has_value()) reader_ = request->identity->worker;
   absl::StatusOr<std::optional<Answer>> answer = engine_.Pull(*request, this);
   if (!answer.ok()) return Finish(ToGrpc(answer.status()));
   if (answer->has_value()) return OnAnswer(**std::move(answer));
@@ -55,6 +56,14 @@ void PullCall::OnWriteDone(bool ok) {
 void PullCall::OnCancel() {
   is_cancelled_ = true;
   GiveUpIfCancelled();
+}
+
+void PullCall::OnDone() {
+  if (answer_.has_value()) {
+    answer_.reset();  // The version first: others may wait for its place.
+    engine_.FinishPull(reader_);
+  }
+  delete this;
 }
 
 void PullCall::GiveUpIfCancelled() {

@@ -22,7 +22,7 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   void OnAnswer(Answer answer) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
-  void OnDone() override { delete this; }
+  void OnDone() override;
 
  private:
   void Ask(const grpc::ByteBuffer& request);
@@ -32,6 +32,7 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   ShardEngine& engine_;
   size_t chunk_bytes_;
   std::atomic<bool> is_cancelled_ = false;
+  ShardCore::Reader reader_;  // Set before the engine is asked.
 
   // Written by whoever gives the answer, then by OnWriteDone: one after another.
   std::optional<ChunkedAnswer> answer_;

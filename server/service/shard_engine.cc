@@ -170,6 +170,15 @@ absl::StatusOr<std::optional<Answer>> ShardEngine::Pull(const PullRequest& reque
   return AnswerNow(std::get<Park>(decision), parked);
 }
 
+void ShardEngine::FinishPull(ShardCore::Reader reader) {
+  std::vector<Delivery> deliveries;
+  {
+    MutexLock lock(mutex_);
+    deliveries = Absorb(core_.OnPullDone(reader));
+  }
+  Deliver(std::move(deliveries));
+}
+
 std::optional<PushReply> ShardEngine::BeginPush(const PushHeader& header) {
   MutexLock lock(mutex_);
   return core_.OnPushHeader(header);

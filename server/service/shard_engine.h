@@ -89,6 +89,9 @@ class ShardEngine {
   /// The answer, or nothing: then `call` gets it later. Fails with the refusal.
   absl::StatusOr<std::optional<Answer>> Pull(const PullRequest& request, WaitingCall* call);
 
+  /// A pull of this reader that got an answer has sent it, or its call is gone.
+  void FinishPull(ShardCore::Reader reader);
+
   /// Whether the payload behind this header is wanted: a refusal, or nothing, and then exactly one
   /// of FinishPush and AbandonPush has to follow.
   std::optional<PushReply> BeginPush(const PushHeader& header);

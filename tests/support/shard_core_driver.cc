@@ -39,12 +39,20 @@ PushDecision ShardCoreDriver::Push(const ShardCore::PushFacts& push, double grad
 
 PullDecision ShardCoreDriver::Pull(const PullRequest& request) {
   PullDecision decision = core_.OnPull(request);
-  if (const Park* park = std::get_if<Park>(&decision)) NoteParked(*park);
+  ShardCore::Reader reader;
+  if (request.identity.has_value()) reader = request.identity->worker;
+  if (const Park* park = std::get_if<Park>(&decision)) {
+    NoteParked(*park);
+    pulls_waiting_.emplace(park->ticket, reader);
+  } else if (std::holds_alternative<Serve>(decision)) {
+    Carry(core_.OnPullDone(reader));
+  }
   return decision;
 }
 
 void ShardCoreDriver::Cancel(Ticket ticket) {
   waiting_.erase(ticket);
+  pulls_waiting_.erase(ticket);
   core_.OnCancelled(ticket);
 }
 
@@ -78,6 +86,10 @@ void ShardCoreDriver::Carry(const Effects& effects) {
         << "released a ticket that does not wait: " << Value(release.ticket);
     EXPECT_EQ(release.version, core_.published());
     released_.emplace(release.ticket, release);
+    // A released pull is sent at once.
+    if (const auto pull = pulls_waiting_.extract(release.ticket)) {
+      Carry(core_.OnPullDone(pull.mapped()));
+    }
   }
 }
 
@@ -145,7 +157,7 @@ ShardCore::PushFacts PushOf(uint32_t worker, uint64_t sequence, uint64_t base) {
                      .count = plan.count,
                      .examples = 32},
           .values_received = plan.count,
-          .checksum = 1'000'000 * (worker + 1) + sequence};
+          .checksum = 1'000'000 * (uint64_t{worker} + 1) + sequence};
 }
 
 ShardCore::PushFacts ExchangeOf(uint32_t worker, uint64_t sequence, uint64_t base) {

@@ -42,6 +42,8 @@ class ShardCoreDriver {
   // What the world does. Effects are carried out before the call returns.
 
   PushDecision Push(const ShardCore::PushFacts& push, double gradient = 0);
+
+  /// The answer, at once or when released, is sent in no time.
   PullDecision Pull(const PullRequest& request);
   void Cancel(Ticket ticket);
   void OnView(const View& view) { Carry(core_.OnView(view)); }
@@ -89,6 +91,7 @@ class ShardCoreDriver {
   std::vector<DoneUpdate> updates_;
   std::deque<Version> unpublished_;
   std::set<Ticket> waiting_;
+  std::map<Ticket, ShardCore::Reader> pulls_waiting_;
   std::map<Ticket, Release> released_;
 };
 

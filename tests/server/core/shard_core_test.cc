@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -310,6 +311,25 @@ TEST(PullTest, IsReleasedWhenNothingMoreComes) {
   driver.PublishAll();
 
   EXPECT_EQ(driver.released().at(ticket).version, Version{1});
+}
+
+TEST(PullTest, ReadersHoldABoundedNumberOfVersions) {
+  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  driver.Start(FoundingView(1));
+  ShardCore& core = driver.core();
+  ASSERT_TRUE(std::holds_alternative<Serve>(core.OnPull(ReaderPull())));
+  ASSERT_TRUE(std::holds_alternative<Serve>(core.OnPull(ReaderPull())));
+
+  const PullDecision third = core.OnPull(ReaderPull());
+  ASSERT_TRUE(std::holds_alternative<Park>(third));
+  PullRequest of_member = ReaderPull();
+  of_member.identity = PushOf(0, 1, 0).header.identity;
+  EXPECT_TRUE(std::holds_alternative<Serve>(core.OnPull(of_member))) << "members have their own";
+  EXPECT_TRUE(std::holds_alternative<Park>(core.OnPull(of_member))) << "one at a time";
+
+  const Effects effects = core.OnPullDone(std::nullopt);
+  ASSERT_EQ(effects.released.size(), 1u);
+  EXPECT_EQ(effects.released[0].ticket, std::get<Park>(third).ticket);
 }
 
 }  // namespace
