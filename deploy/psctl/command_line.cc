@@ -157,6 +157,7 @@ void CommandLine::AddStatus() {
   CLI::App* command = app.add_subcommand("status", "Looks at a running cluster");
   command->add_option("--coordinator", status.coordinator, "Server 0 of the run")
       ->type_name("HOST:PORT")
+      ->envname("PS_COORDINATOR")
       ->required();
   AddFormat(*command, status.format, {OutputFormat::kTable, OutputFormat::kJson});
   command->footer(kStatusExamples);

@@ -17,7 +17,9 @@ Overrides OverridesOf(const ConfigArguments& arguments) {
   Overrides overrides;
   overrides.set = arguments.overrides;
   overrides.environment = EnvironmentMap(environ);
-  overrides.environment_ignored = {"PS_SERVER_BINARY", "PS_WORKER_BINARY"};
+  // Of psctl and ps_worker themselves.
+  overrides.environment_ignored = {"PS_SERVER_BINARY", "PS_WORKER_BINARY", "PS_COORDINATOR",
+                                   "PS_WORKER"};
   return overrides;
 }
 

@@ -22,7 +22,8 @@ size_t TerminalColumns() {
 
 }  // namespace
 
-ProgressPrinter::ProgressPrinter() : is_terminal_(isatty(STDERR_FILENO) == 1) {}
+ProgressPrinter::ProgressPrinter(uint32_t epochs_total)
+    : epochs_total_(epochs_total), is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 ProgressPrinter::~ProgressPrinter() { ClearBar(); }
 
@@ -30,7 +31,7 @@ void ProgressPrinter::Show(const v1::RunStatus& status, absl::Time now) {
   ShowEvaluations(status);
   if (!is_terminal_) return ShowPlain(status, now);
   // One column stays free: a full line would wrap on some terminals.
-  fmt::print(stderr, "\r\x1b[K{}", FormatProgressBar(status, TerminalColumns() - 1));
+  fmt::print(stderr, "\r\x1b[K{}", FormatProgressBar(status, epochs_total_, TerminalColumns() - 1));
   std::fflush(stderr);
   has_bar_ = true;
 }
@@ -57,7 +58,7 @@ void ProgressPrinter::ShowPlain(const v1::RunStatus& status, absl::Time now) {
   if (status.phase() == phase_ && !is_due) return;
   phase_ = status.phase();
   last_line_ = now;
-  Note(FormatProgress(status));
+  Note(FormatProgress(status, epochs_total_));
 }
 
 }  // namespace slipstream

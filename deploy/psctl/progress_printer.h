@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_PROGRESS_PRINTER_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_PROGRESS_PRINTER_H_
 
+#include <cstdint>
 #include <string_view>
 
 #include "absl/time/time.h"
@@ -14,8 +15,8 @@ namespace slipstream {
 /// Not thread-safe: one owner.
 class ProgressPrinter {
  public:
-  /// Looks whether stderr is a terminal.
-  ProgressPrinter();
+  /// Looks whether stderr is a terminal. `epochs_total` is the run's.
+  explicit ProgressPrinter(uint32_t epochs_total);
 
   /// Takes the redrawn line away.
   ~ProgressPrinter();
@@ -33,6 +34,7 @@ class ProgressPrinter {
   void ShowEvaluations(const v1::RunStatus& status);
   void ShowPlain(const v1::RunStatus& status, absl::Time now);
 
+  const uint32_t epochs_total_;
   const bool is_terminal_;
   bool has_bar_ = false;
   v1::Phase phase_ = v1::PHASE_UNSPECIFIED;

@@ -14,11 +14,12 @@ bool IsUnderWay(v1::Phase phase) {
   return phase == v1::TRAINING || phase == v1::DRAINING || phase == v1::EVALUATING;
 }
 
-std::string FormatFigures(const v1::RunStatus& status) {
-  std::string text = fmt::format(
-      "epoch {}/{}  loss {:.4f}  accuracy {:.1f}%  {:.0f} examples/s  staleness {:.2f}",
-      CurrentEpoch(status), status.epochs(), status.train_loss(), 100 * status.train_accuracy(),
-      status.examples_per_second(), status.staleness().window_mean());
+std::string FormatFigures(const v1::RunStatus& status, uint32_t epochs_total) {
+  std::string text = fmt::format("epoch {}", CurrentEpoch(status));
+  if (epochs_total > 0) text += fmt::format("/{}", epochs_total);
+  text += fmt::format("  loss {:.4f}  accuracy {:.1f}%  {:.0f} examples/s  staleness {:.2f}",
+                      status.train_loss(), 100 * status.train_accuracy(),
+                      status.examples_per_second(), status.staleness().window_mean());
   if (const auto left = SecondsLeft(status)) text += "  " + FormatSeconds(*left) + " left";
   return text;
 }
@@ -56,9 +57,8 @@ double DoneShare(const v1::RunStatus& status) {
 }
 
 uint32_t CurrentEpoch(const v1::RunStatus& status) {
-  if (status.batches_total() == 0) return 0;
-  const auto completed = static_cast<uint32_t>(DoneShare(status) * status.epochs());
-  return std::min(completed + 1, status.epochs());
+  const bool is_in_one = status.phase() == v1::TRAINING && DoneShare(status) < 1;
+  return status.epochs() + (is_in_one ? 1 : 0);
 }
 
 std::optional<double> SecondsLeft(const v1::RunStatus& status) {
@@ -74,19 +74,21 @@ std::string FormatSeconds(double seconds) {
   return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
 }
 
-std::string FormatProgress(const v1::RunStatus& status) {
+std::string FormatProgress(const v1::RunStatus& status, uint32_t epochs_total) {
   const std::string_view phase = PhaseText(status.phase());
-  if (!IsUnderWay(status.phase())) return std::string(phase);
-  return fmt::format("{} {:.1f}%  {}", phase, 100 * DoneShare(status), FormatFigures(status));
+  // The first status of a training may not know the data yet.
+  if (!IsUnderWay(status.phase()) || status.batches_total() == 0) return std::string(phase);
+  return fmt::format("{} {:.1f}%  {}", phase, 100 * DoneShare(status),
+                     FormatFigures(status, epochs_total));
 }
 
-std::string FormatProgressBar(const v1::RunStatus& status, size_t columns) {
+std::string FormatProgressBar(const v1::RunStatus& status, uint32_t epochs_total, size_t columns) {
   const double done = DoneShare(status);
   const auto filled = static_cast<size_t>(done * kBarWidth);
   std::string line =
       fmt::format("[{}{}] {:5.1f}%  {}", std::string(filled, '='),
                   std::string(kBarWidth - filled, ' '), 100 * done,
-                  status.phase() == v1::TRAINING ? FormatFigures(status)
+                  status.phase() == v1::TRAINING ? FormatFigures(status, epochs_total)
                                                  : std::string(PhaseText(status.phase())));
   if (line.size() > columns) line.resize(columns);
   return line;

@@ -17,7 +17,7 @@ std::string_view PhaseText(v1::Phase phase);
 /// Share of the run's mini-batches that are done, in [0, 1]; 0 while their number is unknown.
 double DoneShare(const v1::RunStatus& status);
 
-/// The epoch being worked on, from 1; 0 before training.
+/// The epoch being worked on, from 1 (status.epochs counts those that are done); 0 before training.
 uint32_t CurrentEpoch(const v1::RunStatus& status);
 
 /// Seconds until the last mini-batch at the pace so far; nothing while there is none.
@@ -26,13 +26,13 @@ std::optional<double> SecondsLeft(const v1::RunStatus& status);
 /// "9s", "3m07s", "2h05m".
 std::string FormatSeconds(double seconds);
 
-/// What is happening in one line, for a log:
+/// What is happening in one line, for a log; `epochs_total` is shown where it is known (not 0):
 ///   "training 43.1%  epoch 3/5  loss 0.4321  accuracy 86.2%  12345 examples/s  staleness 1.02
 ///   3m07s left".
-std::string FormatProgress(const v1::RunStatus& status);
+std::string FormatProgress(const v1::RunStatus& status, uint32_t epochs_total = 0);
 
 /// The same behind a bar, cut to `columns` characters.
-std::string FormatProgressBar(const v1::RunStatus& status, size_t columns);
+std::string FormatProgressBar(const v1::RunStatus& status, uint32_t epochs_total, size_t columns);
 
 /// "epoch 3: test accuracy 87.35%, test loss 0.3551 (10000 examples in 0.8 s)".
 std::string FormatEvaluation(const v1::EvaluationStatus& evaluation);

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "absl/time/clock.h"
@@ -37,10 +39,12 @@ class LocalRun {
   LocalRun(const RunArguments& arguments, const RunSpec& spec, ProgramPaths programs,
            RunDirectory directory, const StopSignal& stop)
       : arguments_(arguments),
+        round_size_(RoundSize(spec.consistency, spec.cluster.workers)),
         start_timeout_(spec.cluster.start_timeout),
         stop_(stop),
         directory_(std::move(directory)),
         metrics_(directory_.MetricsPath()),
+        progress_(spec.training.epochs),
         cluster_({.programs = std::move(programs),
                   .servers = static_cast<uint32_t>(spec.cluster.servers.size()),
                   .workers = spec.cluster.workers,
@@ -58,17 +62,18 @@ class LocalRun {
     if (!started.ok() && !failed_to_start) result.verdict = Verdict::kProcessFailed;
     cluster_.Stop(absl::Seconds(arguments_.stop_timeout_seconds));
 
-    if (result.verdict == Verdict::kFinished) return Finish(result.status);
+    if (result.verdict == Verdict::kFinished) return Finish(std::move(result.status));
     if (stop_.stopped()) return TellOfStop();
     return failed_to_start ? ExitWith(started) : Fail(result);
   }
 
  private:
-  int Finish(const v1::RunStatus& status);
+  int Finish(v1::RunStatus status);
   int TellOfStop();
   int Fail(const RunWatch::Result& result);
 
   const RunArguments& arguments_;
+  const uint32_t round_size_;
   const absl::Duration start_timeout_;
   const StopSignal& stop_;
   const RunDirectory directory_;
@@ -77,7 +82,9 @@ class LocalRun {
   Cluster cluster_;
 };
 
-int LocalRun::Finish(const v1::RunStatus& status) {
+int LocalRun::Finish(v1::RunStatus status) {
+  // The status tells of the current view, and all workers have left; the run had this many.
+  status.set_round_size(round_size_);
   for (const ProcessEnd& end : cluster_.ends()) {
     if (MeaningOf(end) != EndMeaning::kFailure) continue;
     progress_.Note(fmt::format("psctl: warning: after the run, {} ended with {}; log: {}",

@@ -20,7 +20,7 @@ inline v1::RunStatus ExampleStatus() {
   status.set_examples_per_second(1234.4);
   status.set_batches_total(400);
   status.set_batches_done(100);
-  status.set_epochs(4);
+  status.set_epochs(1);
   status.set_train_loss(0.5);
   status.set_train_accuracy(0.875);
   status.set_parameters(61706);

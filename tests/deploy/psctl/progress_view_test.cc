@@ -8,13 +8,19 @@ namespace slipstream {
 namespace {
 
 TEST(ProgressViewTest, SaysEverythingInOneLine) {
-  EXPECT_EQ(FormatProgress(ExampleStatus()),
+  EXPECT_EQ(FormatProgress(ExampleStatus(), 4),
             "training 25.0%  epoch 2/4  loss 0.5000  accuracy 87.5%  1234 examples/s  "
             "staleness 1.50  1m30s left");
 }
 
+TEST(ProgressViewTest, LeavesOutHowManyEpochsWhereThatIsNotKnown) {
+  EXPECT_EQ(FormatProgress(ExampleStatus()),
+            "training 25.0%  epoch 2  loss 0.5000  accuracy 87.5%  1234 examples/s  "
+            "staleness 1.50  1m30s left");
+}
+
 TEST(ProgressViewTest, DrawsABarOfTheTerminalsWidth) {
-  EXPECT_EQ(FormatProgressBar(ExampleStatus(), 60),
+  EXPECT_EQ(FormatProgressBar(ExampleStatus(), 4, 60),
             "[======                  ]  25.0%  epoch 2/4  loss 0.5000  a");
 }
 
@@ -23,7 +29,7 @@ TEST(ProgressViewTest, NamesThePhaseWhereThereAreNoFigures) {
   status.set_phase(v1::WAITING_FOR_WORKERS);
 
   EXPECT_EQ(FormatProgress(status), "waiting for workers");
-  EXPECT_EQ(FormatProgressBar(status, 80),
+  EXPECT_EQ(FormatProgressBar(status, 4, 80),
             "[                        ]   0.0%  waiting for workers");
   EXPECT_EQ(CurrentEpoch(status), 0u);
   EXPECT_FALSE(SecondsLeft(status).has_value());
@@ -31,6 +37,7 @@ TEST(ProgressViewTest, NamesThePhaseWhereThereAreNoFigures) {
 
 TEST(ProgressViewTest, NeverPassesTheLastEpoch) {
   v1::RunStatus status = ExampleStatus();
+  status.set_epochs(4);
   status.set_batches_done(401);
 
   EXPECT_EQ(DoneShare(status), 1);
