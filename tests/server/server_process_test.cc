@@ -1,0 +1,113 @@
+#include "server/server_process.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "proto/coordinator.grpc.pb.h"
+
+namespace slipstream {
+namespace {
+
+ServerProcess::Options OnFreePort() {
+  ServerProcess::Options options;
+  options.run.cluster.servers = {"localhost:7070"};
+  options.listen = *ParseListenAddress("localhost:0", "localhost:7070", false);
+  return options;
+}
+
+std::shared_ptr<grpc::Channel> ChannelTo(const ServerProcess& process) {
+  return grpc::CreateChannel(process.address(), grpc::InsecureChannelCredentials());
+}
+
+grpc::ByteBuffer Bytes(const std::string& text) {
+  const grpc::Slice slice(text);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+std::string Text(const grpc::ByteBuffer& bytes) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(bytes.Dump(&slices).ok());
+  std::string text;
+  for (const grpc::Slice& slice : slices) text.append(slice.begin(), slice.end());
+  return text;
+}
+
+TEST(ServerProcessTest, ShardZeroServesTheCoordinator) {
+  ServerProcess process(OnFreePort());
+  ASSERT_TRUE(process.Listen().ok());
+  const auto stub = v1::Coordinator::NewStub(ChannelTo(process));
+  grpc::ClientContext context;
+  v1::RunStatus status;
+
+  ASSERT_TRUE(stub->GetStatus(&context, {}, &status).ok());
+
+  EXPECT_EQ(status.phase(), v1::WAITING_FOR_SERVERS);
+  EXPECT_NE(status.run(), 0u);
+}
+
+TEST(ServerProcessTest, AnswersHealthChecks) {
+  ServerProcess process(OnFreePort());
+  ASSERT_TRUE(process.Listen().ok());
+  grpc::GenericStub stub(ChannelTo(process));
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  const auto call =
+      stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", Bytes(""), &queue);
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+
+  call->StartCall();
+  call->Finish(&reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(Text(reply), "\x08\x01") << "not SERVING";
+}
+
+TEST(ServerProcessTest, NamesItsServicesToReflection) {
+  ServerProcess process(OnFreePort());
+  ASSERT_TRUE(process.Listen().ok());
+  grpc::GenericStub stub(ChannelTo(process));
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  const auto call = stub.PrepareCall(
+      &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  call->StartCall(nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
+
+  // list_services (field 7) of anything.
+  call->Write(Bytes(std::string("\x3a\x01*")), nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
+  grpc::ByteBuffer reply;
+  call->Read(&reply, nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
+
+  for (const char* service : {"slipstream.v1.Coordinator", "slipstream.v1.Shard"}) {
+    EXPECT_NE(Text(reply).find(service), std::string::npos) << service;
+  }
+  context.TryCancel();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+}
+
+TEST(ServerProcessTest, SaysThatItsAddressIsInUse) {
+  ServerProcess first(OnFreePort());
+  ASSERT_TRUE(first.Listen().ok());
+  ServerProcess::Options options = OnFreePort();
+  options.listen = *ParseListenAddress(first.address(), "localhost:7070", false);
+  ServerProcess second(options);
+
+  EXPECT_EQ(second.Listen().code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace slipstream
