@@ -13,6 +13,8 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,11 +55,8 @@ class NaiveService final : public benchmarks::Naive::Service {
   std::vector<float> weights_;
 };
 
-std::unique_ptr<grpc::Server> Serve(grpc::Service& service, int& port) {
-  grpc::ServerBuilder builder;
-  ApplyTransportOptions(builder);
-  builder.SetMaxReceiveMessageSize(-1);
-  builder.SetMaxSendMessageSize(-1);
+std::unique_ptr<grpc::Server> Serve(grpc::ServerBuilder& builder, grpc::Service& service,
+                                    int& port) {
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&service);
   return builder.BuildAndStart();
@@ -93,80 +92,119 @@ double Median(std::vector<double> seconds) {
   return seconds[seconds.size() / 2];
 }
 
-int Main(size_t megabytes, int rounds) {
-  const size_t values = megabytes << 18;
-  std::vector<float> gradient(values, 1.0f);
-  std::vector<float> weights(values, 0.0f);
+/// The contender with a `bytes` field: its server, and one step of its worker.
+class NaiveContender {
+ public:
+  explicit NaiveContender(size_t values) : service_(values) {
+    grpc::ServerBuilder builder;
+    builder.SetMaxReceiveMessageSize(-1);
+    builder.SetMaxSendMessageSize(-1);
+    int port = 0;
+    server_ = Serve(builder, service_, port);
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetMaxSendMessageSize(-1);
+    stub_ = benchmarks::Naive::NewStub(grpc::CreateCustomChannel(
+        "127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials(), arguments));
+  }
 
-  int naive_port = 0;
-  NaiveService naive(values);
-  const auto naive_server = Serve(naive, naive_port);
-  grpc::ChannelArguments arguments = ClientArguments();
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetMaxSendMessageSize(-1);
-  const auto naive_stub = benchmarks::Naive::NewStub(grpc::CreateCustomChannel(
-      "127.0.0.1:" + std::to_string(naive_port), grpc::InsecureChannelCredentials(), arguments));
-
-  int port = 0;
-  RunSpec run;
-  run.consistency.policy = ConsistencySpec::Policy::kAsync;
-  run.optimizer.learning_rate = 1e-9;
-  ShardService service({.run = run});
-  ServerOrders orders = Orders(values);
-  service.OnOrders(orders);
-  const auto server = Serve(service, port);
-  CancelSwitch cancel;
-  ShardClient client("127.0.0.1:" + std::to_string(port), {.chunk_bytes = run.wire.chunk_bytes},
-                     cancel);
-  const uint64_t map = orders.model->shard_map.fingerprint();
-  Require(client.Initialize({kWorker, 1, map, values}, weights).ok(), "initialise");
-  Require(client.AwaitReturn(absl::Seconds(10)).ok(), "initial values were not returned");
-  orders.number = 2;
-  orders.phase = Phase::kTraining;
-  service.OnOrders(orders);
-  const auto pulled = client.Pull({kWorker, map, Version{}, true, 0}, weights);
-  Require(pulled.ok(), "pull");
-
-  Version base = pulled->version;
-  Sequence sequence{1};
-  const auto slipstream_step = [&] {
-    const PushHeader header = {.identity = kWorker,
-                               .sequence = sequence,
-                               .shard_map = map,
-                               .base = base,
-                               .count = values,
-                               .examples = 32,
-                               .pull = true};
-    const auto answer = client.Exchange(header, gradient, weights);
-    Require(answer.ok() && answer->push.outcome == PushOutcome::kApplied, "exchange");
-    Require(client.AwaitReturn(absl::Seconds(10)).ok(), "the gradient was not returned");
-    base = answer->weights->version;
-    sequence = Next(sequence);
-  };
-  const auto naive_step = [&] {
+  void Step(std::span<const float> gradient, std::span<float> weights) {
     grpc::ClientContext context;
     benchmarks::NaiveValues request;
     benchmarks::NaiveValues reply;
-    request.set_values(gradient.data(), values * sizeof(float));
-    Require(naive_stub->Exchange(&context, request, &reply).ok(), "naive exchange");
-    std::memcpy(weights.data(), reply.values().data(), values * sizeof(float));
-  };
+    request.set_values(gradient.data(), gradient.size_bytes());
+    const grpc::Status status = stub_->Exchange(&context, request, &reply);
+    Require(status.ok(), "naive exchange: " + status.error_message());
+    std::memcpy(weights.data(), reply.values().data(), weights.size_bytes());
+  }
+
+ private:
+  NaiveService service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<benchmarks::Naive::Stub> stub_;
+};
+
+/// The contender with the real service and client.
+class SlipstreamContender {
+ public:
+  explicit SlipstreamContender(size_t values) : service_({.run = Run()}), orders_(Orders(values)) {
+    grpc::ServerBuilder builder;
+    ApplyTransportOptions(builder);
+    int port = 0;
+    server_ = Serve(builder, service_, port);
+    client_.emplace("127.0.0.1:" + std::to_string(port),
+                    ShardClient::Options{.chunk_bytes = Run().wire.chunk_bytes}, cancel_);
+    map_ = orders_.model->shard_map.fingerprint();
+    service_.OnOrders(orders_);
+    Initialize(values);
+  }
+
+  void Step(std::span<const float> gradient, std::span<float> weights) {
+    const PushHeader header = {.identity = kWorker,
+                               .sequence = sequence_,
+                               .shard_map = map_,
+                               .base = base_,
+                               .count = gradient.size(),
+                               .examples = 32,
+                               .pull = true};
+    const auto answer = client_->Exchange(header, gradient, weights);
+    Require(answer.ok() && answer->push.outcome == PushOutcome::kApplied, "exchange");
+    Require(client_->AwaitReturn(absl::Seconds(10)).ok(), "the gradient was not returned");
+    base_ = answer->weights->version;
+    sequence_ = Next(sequence_);
+  }
+
+ private:
+  static RunSpec Run() {
+    RunSpec run;
+    run.consistency.policy = ConsistencySpec::Policy::kAsync;
+    run.optimizer.learning_rate = 1e-9;
+    return run;
+  }
+
+  void Initialize(size_t values) {
+    std::vector<float> weights(values, 0.0f);
+    Require(client_->Initialize({kWorker, 1, map_, values}, weights).ok(), "initialise");
+    Require(client_->AwaitReturn(absl::Seconds(10)).ok(), "the weights were not returned");
+    orders_.number = 2;
+    orders_.phase = Phase::kTraining;
+    service_.OnOrders(orders_);
+    const auto pulled = client_->Pull({kWorker, map_, Version{}, true, 0}, weights);
+    Require(pulled.ok(), "pull");
+    base_ = pulled->version;
+  }
+
+  ShardService service_;
+  ServerOrders orders_;
+  std::unique_ptr<grpc::Server> server_;
+  CancelSwitch cancel_;
+  std::optional<ShardClient> client_;
+  uint64_t map_ = 0;
+  Version base_{};
+  Sequence sequence_{1};
+};
+
+int Main(size_t megabytes, int rounds) {
+  const size_t values = megabytes << 18;
+  const std::vector<float> gradient(values, 1.0f);
+  std::vector<float> weights(values, 0.0f);
+  NaiveContender naive(values);
+  SlipstreamContender slipstream(values);
 
   std::vector<double> slipstream_seconds;
   std::vector<double> naive_seconds;
   for (int round = -2; round < rounds; ++round) {  // Two rounds to warm up.
-    const double slipstream = Time(slipstream_step);
-    const double by_bytes = Time(naive_step);
+    const double ours = Time([&] { slipstream.Step(gradient, weights); });
+    const double theirs = Time([&] { naive.Step(gradient, weights); });
     if (round < 0) continue;
-    slipstream_seconds.push_back(slipstream);
-    naive_seconds.push_back(by_bytes);
+    slipstream_seconds.push_back(ours);
+    naive_seconds.push_back(theirs);
   }
   const double gigabytes = 2.0 * static_cast<double>(values) * sizeof(float) / 1e9;
   const double ours = gigabytes / Median(slipstream_seconds);
   const double theirs = gigabytes / Median(naive_seconds);
   std::printf("%zu MB, %d rounds: slipstream %.2f GB/s, bytes field %.2f GB/s, ratio %.2f\n",
               megabytes, rounds, ours, theirs, ours / theirs);
-  server->Shutdown(std::chrono::system_clock::now());
   return 0;
 }
 

@@ -1,0 +1,171 @@
+"""Starts Slipstream's programs as real processes for a test, and stops each of them by its id.
+
+Programs are found below the current directory, as Bazel lays out a test's data, or below bazel-bin.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+DEADLINE_S = 120
+
+
+def program(path):
+    for root in (pathlib.Path.cwd(), pathlib.Path.cwd() / "bazel-bin"):
+        if (root / path).exists():
+            return str(root / path)
+    raise FileNotFoundError(f"{path} is built neither here nor in bazel-bin")
+
+
+def psctl(*arguments, timeout=DEADLINE_S, check=True):
+    """Runs psctl to its end; returns the completed process with its output as text."""
+    done = subprocess.run([program("deploy/psctl/psctl"), *arguments], text=True, timeout=timeout,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if check and done.returncode != 0:
+        raise AssertionError(f"psctl {' '.join(arguments)} exited {done.returncode}:\n{done.stderr}")
+    return done
+
+
+def overrides(settings):
+    arguments = []
+    for key, value in settings.items():
+        arguments += ["--set", f"{key}={value}"]
+    return arguments
+
+
+def run(config, settings=None, run_dir=None, timeout=DEADLINE_S, extra=()):
+    """`psctl run -o json` to the end; returns its summary."""
+    arguments = ["run", str(config), "-o", "json", *overrides(settings or {}), *extra]
+    if run_dir is not None:
+        arguments += ["--run-dir", str(run_dir)]
+    return json.loads(psctl(*arguments, timeout=timeout).stdout)
+
+
+def plain_loop(config, settings=None, steps=None, weights=None):
+    """The same training without servers; returns its summary."""
+    arguments = [program("tests/integration/plain_loop"), str(config), *overrides(settings or {})]
+    if steps is not None:
+        arguments += ["--steps", str(steps)]
+    if weights is not None:
+        arguments += ["--weights", str(weights)]
+    done = subprocess.run(arguments, text=True, timeout=DEADLINE_S, stdout=subprocess.PIPE,
+                          check=True)
+    return json.loads(done.stdout)
+
+
+class Cluster:
+    """Servers and workers started by hand, as an operator starts separate services."""
+
+    def __init__(self, config, settings, directory, workers):
+        self.directory = pathlib.Path(directory)
+        self.config = str(config)
+        self.settings = dict(settings)
+        self.servers = []
+        self.workers = {}
+        self.logs = []
+        shards = len(self.settings["cluster.servers"].split(","))
+        try:
+            self.coordinator = self._start_server(0)
+            for shard in range(1, shards):
+                self._start_server(shard)
+            for worker in range(workers):
+                self.start_worker(worker)
+        except BaseException:
+            self.stop()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def _start(self, name, *arguments):
+        log = open(self.directory / f"{name}.log", "ab")
+        self.logs.append(log)
+        return subprocess.Popen(list(arguments), stdout=log, stderr=log)
+
+    def _start_server(self, shard):
+        port_file = self.directory / f"server-{shard}.port"
+        arguments = [program("server/ps_server"), "--config", self.config, "--shard", str(shard),
+                     "--listen", "127.0.0.1:0", "--port-file", str(port_file),
+                     *overrides(self.settings)]
+        if shard > 0:
+            arguments += ["--coordinator", self.coordinator]
+        server = self._start(f"server-{shard}", *arguments)
+        self.servers.append(server)
+        wait_until(lambda: port_file.exists() or server.poll() is not None,
+                   f"server {shard} has neither a port nor ended")
+        if server.poll() is not None:
+            raise AssertionError(f"server {shard} exited {server.returncode}:\n"
+                                 + (self.directory / f"server-{shard}.log").read_text())
+        return port_file.read_text().strip()
+
+    def start_worker(self, worker):
+        self.workers[worker] = self._start(f"worker-{worker}", program("worker/ps_worker"),
+                                           "--coordinator", self.coordinator,
+                                           "--worker", str(worker))
+
+    def status(self):
+        done = psctl("status", "--coordinator", self.coordinator, "-o", "json")
+        return json.loads(done.stdout)
+
+    def wait_for(self, condition, what, timeout=DEADLINE_S):
+        """Polls the status until `condition(status)`; returns that status."""
+        found = []
+
+        def look():
+            status = self.status()
+            if status["phase"] == "FAILED":
+                raise AssertionError(f"the run failed: {status['failure']}\n{self.log_texts()}")
+            if condition(status):
+                found.append(status)
+            return bool(found)
+
+        wait_until(look, what, timeout)
+        return found[0]
+
+    def wait_finished(self, timeout=DEADLINE_S):
+        return self.wait_for(lambda status: status["phase"] == "FINISHED", "the run to finish",
+                             timeout)
+
+    def log_texts(self):
+        return "\n".join(f"--- {path.name}\n{path.read_text()}" for path in
+                         sorted(self.directory.glob("*.log")))
+
+    def stop(self):
+        processes = [*self.workers.values(), *self.servers]
+        for process in processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in processes:
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for log in self.logs:
+            log.close()
+
+
+def wait_until(condition, what, timeout=DEADLINE_S):
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout} s in vain: {what}")
+        time.sleep(0.05)
+
+
+def write_config(directory, text):
+    path = pathlib.Path(directory) / "run.yaml"
+    path.write_text(text)
+    return path
+
+
+def scratch():
+    """A directory for one test; Bazel's own if it runs the test."""
+    return tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))

@@ -1,0 +1,74 @@
+"""A cluster computes what a plain loop computes."""
+import array
+import math
+import pathlib
+import subprocess
+import unittest
+
+import cluster
+
+CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
+
+
+def read_weights(path):
+    values = array.array("f")
+    values.frombytes(pathlib.Path(path).read_bytes())
+    return values
+
+
+def distance(a, b):
+    """Of two vectors, relative to the length of the second."""
+    difference = math.sqrt(sum((x - y) ** 2 for x, y in zip(a, b)))
+    return difference / math.sqrt(sum(y * y for y in b))
+
+
+class EqualityTest(unittest.TestCase):
+    def test_one_worker_equals_a_plain_loop_to_the_bit(self):
+        for policy in ("hardsync", "softsync", "async"):
+            for preset, kind in (("mlp", "momentum"), ("lenet5", "sgd")):
+                # A batch size that leaves a shorter last mini-batch, with a weight that is not a
+                # power of two.
+                settings = {"consistency.policy": policy, "cluster.workers": 1,
+                            "model.preset": preset, "optimizer.kind": kind,
+                            "optimizer.weight_decay": 0.001, "data.train_examples": 1000,
+                            "training.batch_size": 48, "training.epochs": 2}
+                with self.subTest(policy=policy, preset=preset):
+                    trained = cluster.run(CONFIG, settings)
+                    plain = cluster.plain_loop(CONFIG, settings)
+                    self.assertEqual(trained["weights_sha256"], plain["weights_sha256"])
+                    self.assertAlmostEqual(trained["test_accuracy"], plain["test_accuracy"],
+                                           places=5)
+
+    def test_four_hardsync_workers_equal_one_learner_with_four_times_the_batch(self):
+        # 6,400 examples are 50 steps of 4 × 32.
+        servers = "localhost:7070,localhost:7071"
+        settings = {"consistency.policy": "hardsync", "cluster.servers": servers,
+                    "run.after": "stay"}
+        with cluster.scratch() as directory:
+            with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
+                status = live.wait_finished()
+                addresses = [shard["address"] for shard in status["shards"]]
+                pulled = pathlib.Path(directory) / "pulled"
+                subprocess.run([cluster.program("tests/integration/pull_weights"), pulled,
+                                *addresses], check=True, timeout=cluster.DEADLINE_S)
+            plain = pathlib.Path(directory) / "plain"
+            cluster.plain_loop(CONFIG, {"consistency.policy": "hardsync",
+                                        "training.batch_size": 128}, weights=plain)
+            apart = distance(read_weights(pulled), read_weights(plain))
+        self.assertEqual(int(status["updates"]), 50)
+        print(f"relative distance after 50 steps: {apart:.2e}")
+        self.assertLess(apart, 1e-4)
+
+    def test_hardsync_gives_the_same_weights_whatever_the_timing_and_the_shards(self):
+        settings = {"consistency.policy": "hardsync", "data.train_examples": 2000}
+        first = cluster.run(CONFIG, settings)
+        for changed in ({}, {"testing.push_delay_max": "30ms"},
+                        {"cluster.servers": "localhost:7070,localhost:7071,localhost:7072"}):
+            with self.subTest(changed=changed):
+                again = cluster.run(CONFIG, {**settings, **changed})
+                self.assertEqual(again["weights_sha256"], first["weights_sha256"])
+                self.assertEqual(again["test_accuracy"], first["test_accuracy"])
+
+
+if __name__ == "__main__":
+    unittest.main()

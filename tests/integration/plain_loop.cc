@@ -1,0 +1,188 @@
+// Trains a run.yaml's net in one plain loop, without any code of servers or clients: the oracle
+// that a cluster is compared with. Prints one JSON object; with --weights it writes the final
+// weights as raw little-endian fp32.
+//
+//   plain_loop run.yaml [--set key=value]… [--steps N] [--weights FILE]
+
+#include <openssl/sha.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/config/run_config.h"
+#include "common/model/net_shapes.h"
+#include "common/run/run_spec.h"
+#include "worker/compute/cpu/cpu_device.h"
+#include "worker/compute/plan.h"
+#include "worker/data/batch_order.h"
+#include "worker/data/dataset.h"
+#include "worker/model/initial_values.h"
+
+namespace slipstream {
+namespace {
+
+struct Arguments {
+  std::string config;
+  Overrides overrides;
+  uint64_t steps = UINT64_MAX;
+  std::string weights_file;
+};
+
+/// Examples of one mini-batch, copied together.
+struct Gathered {
+  std::vector<float> examples;
+  std::vector<uint8_t> labels;
+
+  void Fill(const Dataset& data, std::span<const uint32_t> indices) {
+    examples.clear();
+    labels.clear();
+    for (uint32_t index : indices) {
+      const auto example = data.example(index);
+      examples.insert(examples.end(), example.begin(), example.end());
+      labels.push_back(data.labels[index]);
+    }
+  }
+};
+
+class PlainLoop {
+ public:
+  PlainLoop(const RunSpec& run, std::unique_ptr<Plan> plan)
+      : run_(run), plan_(std::move(plan)), velocity_(plan_->weights_host().size(), 0.0f) {}
+
+  void Train(const Dataset& data, uint64_t steps_max) {
+    BatchOrder order(data.count(), run_.training.batch_size, run_.seed);
+    const uint64_t steps = order.batches_per_epoch() * run_.training.epochs;
+    for (uint64_t step = 0; step < std::min(steps, steps_max); ++step) {
+      batch_.Fill(data, order.Examples(step));
+      Check(plan_->StartStep({batch_.examples, batch_.labels, step}, nullptr));
+      const auto result = plan_->FinishStep();
+      Check(result.status());
+      Update();
+    }
+  }
+
+  double Accuracy(const Dataset& data) {
+    uint64_t correct = 0;
+    for (uint32_t begin = 0; begin < data.count(); begin += run_.training.batch_size) {
+      std::vector<uint32_t> indices;
+      for (uint32_t i = begin; i < data.count() && i < begin + run_.training.batch_size; ++i) {
+        indices.push_back(i);
+      }
+      batch_.Fill(data, indices);
+      const auto result = plan_->Evaluate({batch_.examples, batch_.labels, 0});
+      Check(result.status());
+      correct += result->correct;
+    }
+    return static_cast<double>(correct) / static_cast<double>(data.count());
+  }
+
+  std::span<const float> weights() { return plan_->weights_host(); }
+
+ private:
+  static void Check(const absl::Status& status) {
+    if (status.ok()) return;
+    std::cerr << "plain_loop: " << status.ToString() << "\n";
+    std::exit(1);
+  }
+
+  /// v ← m v + (g + d θ); θ ← θ − α v, in fp32 and in this order of operations.
+  void Update() {
+    const auto rate = static_cast<float>(run_.optimizer.learning_rate);
+    const auto decay = static_cast<float>(run_.optimizer.weight_decay);
+    const bool has_momentum = run_.optimizer.kind == OptimizerSpec::Kind::kMomentum;
+    const auto momentum = has_momentum ? static_cast<float>(run_.optimizer.momentum) : 0.0f;
+    const std::span<float> weights = plan_->weights_host();
+    const std::span<const float> gradient = plan_->gradients_host();
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const float g = gradient[i] + decay * weights[i];
+      velocity_[i] = momentum * velocity_[i] + g;
+      weights[i] = weights[i] - rate * velocity_[i];
+    }
+    plan_->WeightsArrived({0, weights.size()});
+  }
+
+  const RunSpec& run_;
+  std::unique_ptr<Plan> plan_;
+  std::vector<float> velocity_;
+  Gathered batch_;
+};
+
+std::string Sha256(std::span<const float> values) {
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(values.data()), values.size_bytes(), digest);
+  std::string text;
+  for (unsigned char byte : digest) {
+    char hex[3];
+    std::snprintf(hex, sizeof(hex), "%02x", byte);
+    text += hex;
+  }
+  return text;
+}
+
+Arguments ParseArguments(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const bool has_value = i + 1 < argc;
+    if (argument == "--set" && has_value) {
+      arguments.overrides.set.emplace_back(argv[++i]);
+    } else if (argument == "--steps" && has_value) {
+      arguments.steps = std::stoull(argv[++i]);
+    } else if (argument == "--weights" && has_value) {
+      arguments.weights_file = argv[++i];
+    } else {
+      arguments.config = argument;
+    }
+  }
+  return arguments;
+}
+
+int Main(int argc, char** argv) {
+  const Arguments arguments = ParseArguments(argc, argv);
+  const ConfigResult config = LoadRunConfig(arguments.config, arguments.overrides);
+  if (const auto* errors = std::get_if<std::vector<Diagnostic>>(&config)) {
+    for (const Diagnostic& error : *errors) std::cerr << error.ToString() << "\n";
+    return 78;
+  }
+  const auto& run = std::get<RunSpec>(config);
+  const auto data = LoadData(run.data, run.seed);
+  if (!data.ok()) {
+    std::cerr << "plain_loop: " << data.status().ToString() << "\n";
+    return 74;
+  }
+  auto plan = NewCpuDevice()->Prepare(
+      run.model, {.batch_size_max = run.training.batch_size, .seed = run.seed});
+  if (!plan.ok()) {
+    std::cerr << "plain_loop: " << plan.status().ToString() << "\n";
+    return 1;
+  }
+  const auto shapes = std::get<NetShapes>(InferShapes(run.model));
+  FillInitialValues(shapes.layout, run.seed, (*plan)->weights_host());
+  (*plan)->WeightsArrived({0, shapes.layout.parameters()});
+
+  PlainLoop loop(run, *std::move(plan));
+  loop.Train(data->train, arguments.steps);
+
+  const auto weights = loop.weights();
+  if (!arguments.weights_file.empty()) {
+    std::ofstream file(arguments.weights_file, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(weights.data()),
+               static_cast<std::streamsize>(weights.size_bytes()));
+    if (!file) return 74;
+  }
+  std::printf("{\"test_accuracy\": %.6f, \"weights_sha256\": \"%s\"}\n", loop.Accuracy(data->test),
+              Sha256(weights).c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace slipstream
+
+int main(int argc, char** argv) { return slipstream::Main(argc, argv); }

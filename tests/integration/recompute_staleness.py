@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Recomputes every staleness, vector clock and histogram of a run from its push logs alone, and
+compares them with what GetStatus said. Shares no code with the servers.
+
+    psctl status --coordinator HOST:PORT -o json > status.json
+    recompute_staleness.py status.json push-log-0.csv push-log-1.csv
+
+Prints each difference and exits 1 if there is any.
+"""
+import collections
+import csv
+import json
+import math
+import sys
+
+BUCKETS_MAX = 1024
+CLOCKS_KEPT = 16
+
+
+def read_gradients(path):
+    """The pushes that joined an update, as (worker, base, version), in order of decisions."""
+    with open(path, encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            if row["outcome"] in ("APPLIED", "BUFFERED") and int(row["examples"]) > 0:
+                yield int(row["worker"]), int(row["base"]), int(row["version"]), row
+
+
+def percentile(histogram, quantile):
+    rank = math.ceil(quantile * sum(histogram))
+    counted = 0
+    for value, count in enumerate(histogram):
+        counted += count
+        if counted >= rank and counted > 0:
+            return value
+    return 0
+
+
+class Recomputed:
+    def __init__(self, path):
+        self.differences = []
+        self.sigmas = []
+        self.by_worker = collections.defaultdict(list)
+        self.clocks = collections.OrderedDict()
+        sequences = collections.defaultdict(int)
+        for worker, base, version, row in read_gradients(path):
+            # The push is part of the update version − 1 → version.
+            sigma = (version - 1) - base
+            if sigma != int(row["staleness"]):
+                self.differences.append(f"{path}: {row}: staleness is {sigma}")
+            key = (worker, int(row["incarnation"]))
+            if int(row["sequence"]) <= sequences[key]:
+                self.differences.append(f"{path}: {row}: counted twice or out of order")
+            sequences[key] = int(row["sequence"])
+            self.sigmas.append(sigma)
+            self.by_worker[worker].append(sigma)
+            self.clocks.setdefault(version, []).append(base)
+
+    def histogram(self):
+        counts = [0] * (min(max(self.sigmas, default=-1), BUCKETS_MAX - 1) + 1)
+        for sigma in self.sigmas:
+            counts[min(sigma, BUCKETS_MAX - 1)] += 1
+        return counts
+
+
+def check(differences, where, what, said, computed):
+    if isinstance(computed, float):
+        same = abs(float(said) - computed) <= 1e-9 * max(1.0, abs(computed))
+    else:
+        same = said == computed
+    if not same:
+        differences.append(f"{where}: {what}: status says {said}, the log gives {computed}")
+
+
+def compare_staleness(differences, where, said, sigmas, histogram):
+    check(differences, where, "count", int(said["count"]), len(sigmas))
+    check(differences, where, "mean", said["mean"], sum(sigmas) / max(1, len(sigmas)))
+    check(differences, where, "max", int(said["max"]), max(sigmas, default=0))
+    check(differences, where, "p50", int(said["p50"]), percentile(histogram, 0.50))
+    check(differences, where, "p99", int(said["p99"]), percentile(histogram, 0.99))
+    check(differences, where, "histogram", [int(count) for count in said["histogram"]], histogram)
+
+
+def compare_shard(differences, where, shard, computed):
+    compare_staleness(differences, where, shard["staleness"], computed.sigmas,
+                      computed.histogram())
+    newest = list(computed.clocks.items())[-CLOCKS_KEPT:]
+    said = [(int(clock["version"]), [int(base) for base in clock["base_versions"]])
+            for clock in shard["vector_clocks"]]
+    check(differences, where, "vector clocks (bases sorted)",
+          [(version, sorted(bases)) for version, bases in said],
+          [(version, sorted(bases)) for version, bases in newest])
+    for clock, (version, bases) in zip(shard["vector_clocks"], newest):
+        check(differences, where, f"mean staleness of update {version}", clock["mean_staleness"],
+              (version - 1) - sum(bases) / len(bases))
+    for worker in shard["workers"]:
+        sigmas = computed.by_worker[int(worker["worker"])]
+        name = f"worker {worker['worker']}"
+        check(differences, where, f"{name} pushes", int(worker["pushes"]), len(sigmas))
+        check(differences, where, f"{name} last", int(worker["last_staleness"]), sigmas[-1])
+        check(differences, where, f"{name} mean", worker["mean_staleness"],
+              sum(sigmas) / len(sigmas))
+
+
+def compare(log_paths, status):
+    """All differences between the logs, in the order of shards, and the status; as lines."""
+    differences = []
+    all_sigmas = []
+    for shard, path in zip(status["shards"], log_paths):
+        computed = Recomputed(path)
+        differences += computed.differences
+        all_sigmas += computed.sigmas
+        compare_shard(differences, f"shard {shard['shard']}", shard, computed)
+    merged = [0] * (max(all_sigmas, default=-1) + 1)
+    for sigma in all_sigmas:
+        merged[sigma] += 1
+    compare_staleness(differences, "run", status["staleness"], all_sigmas, merged)
+    return differences
+
+
+def main():
+    if len(sys.argv) < 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    with open(sys.argv[1], encoding="utf-8") as text:
+        differences = compare(sys.argv[2:], json.load(text))
+    print("\n".join(differences) if differences else "every figure is the same")
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

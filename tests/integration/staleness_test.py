@@ -1,0 +1,54 @@
+"""Staleness on the live cluster is what the theory says and what the push log says."""
+import csv
+import pathlib
+import unittest
+
+import cluster
+import recompute_staleness
+
+CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
+
+
+class StalenessTest(unittest.TestCase):
+    def test_mean_staleness_follows_the_conservation_law(self):
+        # (λ − 1)/c with c = λ/n, whatever the speeds (algorithms.md, section 2).
+        for n in (1, 2, 4):
+            with self.subTest(n=n):
+                summary = cluster.run(CONFIG, {"consistency.n": n, "data.train_examples": 19200,
+                                               "training.epochs": 6,
+                                               "evaluation.every_epochs": 0})
+                expected = 3 / (4 // n)
+                measured = summary["staleness"]["mean"]
+                print(f"n={n}: mean staleness {measured:.3f}, expected {expected:.3f}")
+                self.assertLess(abs(measured - expected), 0.1 * expected)
+
+    def test_hardsync_has_no_staleness(self):
+        summary = cluster.run(CONFIG, {"consistency.policy": "hardsync",
+                                       "data.train_examples": 1600})
+        self.assertEqual(summary["staleness"]["mean"], 0)
+        self.assertEqual(summary["staleness"]["max"], 0)
+
+    def test_status_says_what_the_push_log_says(self):
+        for policy in ("hardsync", "softsync", "async"):
+            with self.subTest(policy=policy), cluster.scratch() as directory:
+                settings = {"consistency.policy": policy, "run.after": "stay",
+                            "cluster.servers": "localhost:7070,localhost:7071",
+                            "log.push_log": directory, "data.train_examples": 3200}
+                with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
+                    status = live.wait_finished()
+                logs = sorted(pathlib.Path(directory).glob("push-log-*.csv"))
+                self.assertEqual(len(logs), 2)
+                differences = recompute_staleness.compare(logs, status)
+                self.assertEqual(differences, [])
+                self.assert_every_batch_counts_once(logs)
+
+    def assert_every_batch_counts_once(self, logs):
+        for log in logs:
+            with open(log, encoding="utf-8") as lines:
+                batches = sorted(int(row["batch"]) for row in csv.DictReader(lines)
+                                 if int(row["examples"]) > 0)
+            self.assertEqual(batches, list(range(100)), log.name)
+
+
+if __name__ == "__main__":
+    unittest.main()
