@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/transport_options.h"
+#include "worker/client/retry_pause.h"
 
 namespace slipstream {
 namespace {
@@ -23,8 +24,9 @@ CoordinatorClient::CoordinatorClient(std::string address, const Options& options
     : address_(std::move(address)),
       options_(options),
       sleeper_(std::move(sleeper)),
-      stub_(v1::Coordinator::NewStub(grpc::CreateCustomChannel(
-          address_, grpc::InsecureChannelCredentials(), ClientArguments()))) {}
+      channel_(grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(),
+                                         ClientArguments())),
+      stub_(v1::Coordinator::NewStub(channel_)) {}
 
 template <typename Request, typename Reply>
 absl::StatusOr<Reply> CoordinatorClient::CallOnce(Method<Request, Reply> method,
@@ -56,7 +58,7 @@ absl::StatusOr<Reply> CoordinatorClient::Call(Method<Request, Reply> method, con
     }
     spdlog::debug("coordinator not reached, trying again wait={} reason=\"{}\"",
                   absl::FormatDuration(*pause), reason);
-    if (!sleeper_(*pause)) return absl::CancelledError("stopped");
+    if (!PauseBeforeRetry(*channel_, *pause, sleeper_)) return absl::CancelledError("stopped");
   }
 }
 

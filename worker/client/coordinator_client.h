@@ -62,6 +62,7 @@ class CoordinatorClient {
   const std::string address_;
   const Options options_;
   const Sleeper sleeper_;
+  const std::shared_ptr<grpc::Channel> channel_;  // Also the stub's.
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
 
   mutable std::atomic<uint64_t> calls_{0};  // Seeds of their own for calls side by side.

@@ -67,6 +67,7 @@ class ShardClient {
   absl::Status AwaitReturn(absl::Duration timeout);
 
   const std::string& address() const { return address_; }
+  grpc::Channel& channel() { return *channel_; }
 
  private:
   absl::Time WriteDeadline() const { return absl::Now() + options_.write_timeout; }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "worker/client/retry_pause.h"
 
 namespace slipstream {
 namespace {
@@ -44,8 +45,9 @@ absl::Status ShardGroup::Run(const std::vector<ShardId>& shards, const ShardLane
   });
 }
 
-absl::Status ShardGroup::Pause(absl::Duration wait) const {
-  if (cancel_.thrown() || !sleeper_(wait)) return absl::CancelledError("stopped");
+absl::Status ShardGroup::Pause(ShardId shard, absl::Duration wait) {
+  const bool goes_on = PauseBeforeRetry(client(shard).channel(), wait, sleeper_);
+  if (!goes_on || cancel_.thrown()) return absl::CancelledError("stopped");
   return absl::OkStatus();
 }
 
@@ -64,7 +66,7 @@ absl::Status ShardGroup::Retry(ShardId shard, const std::function<absl::Status()
     }
     spdlog::warn("call failed, trying again shard={} wait={} reason=\"{}\"", Value(shard),
                  absl::FormatDuration(*wait), std::string(status.message()));
-    if (absl::Status stopped = Pause(*wait); !stopped.ok()) return stopped;
+    if (absl::Status stopped = Pause(shard, *wait); !stopped.ok()) return stopped;
   }
 }
 
@@ -108,7 +110,7 @@ absl::StatusOr<ShardClient::Answer> ShardGroup::Exchange(ShardId shard, const Pu
                                                 absl::FormatDuration(options_.overload_timeout)));
     }
     const absl::Duration wait = absl::Milliseconds(std::max(1u, answer->push.retry_after_ms));
-    if (absl::Status stopped = Pause(wait); !stopped.ok()) return stopped;
+    if (absl::Status stopped = Pause(shard, wait); !stopped.ok()) return stopped;
   }
   const absl::Status returned = client(shard).AwaitReturn(kReturnTimeout);
   if (!returned.ok()) return returned;

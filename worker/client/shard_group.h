@@ -64,7 +64,7 @@ class ShardGroup {
  private:
   /// Calls `once` until it succeeds or fails for good.
   absl::Status Retry(ShardId shard, const std::function<absl::Status()>& once);
-  absl::Status Pause(absl::Duration wait) const;
+  absl::Status Pause(ShardId shard, absl::Duration wait);
   ShardClient& client(ShardId shard) { return *clients_.at(Value(shard)); }
 
   // Constant after construction.

@@ -38,7 +38,9 @@ absl::Status ShardLanes::Run(const std::vector<ShardId>& shards, const Work& wor
 }
 
 void ShardLanes::Note(const absl::Status& status) {
-  if (first_failure_.ok()) first_failure_ = status;
+  // What failed ends the other lanes' calls, and they may be faster to return.
+  const bool is_only_echo = absl::IsCancelled(first_failure_) && !status.ok();
+  if (first_failure_.ok() || is_only_echo) first_failure_ = status;
 }
 
 void ShardLanes::Serve(uint32_t shard) {

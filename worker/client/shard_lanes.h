@@ -26,7 +26,7 @@ class ShardLanes {
   ShardLanes& operator=(const ShardLanes&) = delete;
 
   /// Calls `work` for each of `shards` (in rising order), each in its lane, and returns once all
-  /// have returned: OK, or the failure that came first in time.
+  /// have returned: OK, or the failure that came first; CANCELLED only if there is no other.
   absl::Status Run(const std::vector<ShardId>& shards, const Work& work);
 
  private:

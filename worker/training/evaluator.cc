@@ -78,11 +78,14 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   result.set_final(order.is_final);
   for (const Version version : *versions) result.add_versions(Value(version));
   if (absl::Status status = Measure(result); !status.ok()) return status;
-  if (order.is_final) request.set_weights_sha256(WeightsSha256(plan_->weights_host()));
   result.set_seconds(absl::ToDoubleSeconds(absl::Now() - begin));
-  spdlog::info("evaluated epoch={} version={} accuracy={:.4f} loss={:.4f} seconds={:.2f}{}",
+  spdlog::info("evaluated epoch={} version={} accuracy={:.4f} loss={:.4f} seconds={:.2f}",
                order.epoch, result.versions(0), result.test_accuracy(), result.test_loss(),
-               result.seconds(), order.is_final ? " final" : "");
+               result.seconds());
+  if (order.is_final) {
+    request.set_weights_sha256(WeightsSha256(plan_->weights_host()));
+    spdlog::info("final weights sha256={}", request.weights_sha256());
+  }
   const absl::Status reported = coordinator_.Report(request);
   // The order was taken back, and another worker may have it: no reason to end.
   return absl::IsFailedPrecondition(reported) ? absl::OkStatus() : reported;

@@ -1,0 +1,93 @@
+#ifndef SLIPSTREAM_TESTS_SUPPORT_FAKE_COORDINATOR_H_
+#define SLIPSTREAM_TESTS_SUPPORT_FAKE_COORDINATOR_H_
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "proto/coordinator.grpc.pb.h"
+
+namespace slipstream {
+
+/// A coordinator in this process, on a port of the system's choice, that answers heartbeats and
+/// registrations as a test tells it.
+///
+/// Thread-safe: guarded by its own mutex.
+class FakeCoordinator final : public v1::Coordinator::Service {
+ public:
+  FakeCoordinator() {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    address_ = "127.0.0.1:" + std::to_string(port);
+  }
+  ~FakeCoordinator() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  /// host:port
+  const std::string& address() const { return address_; }
+
+  /// The next `calls` calls fail with `status`.
+  void FailNext(int calls, const grpc::Status& status) {
+    MutexLock lock(mutex_);
+    failures_ = calls;
+    failure_ = status;
+  }
+
+  /// What heartbeats are answered from now on.
+  void SetHeartbeatReply(v1::HeartbeatReply reply) {
+    MutexLock lock(mutex_);
+    heartbeat_reply_ = std::move(reply);
+  }
+
+  int calls() const {
+    MutexLock lock(mutex_);
+    return calls_;
+  }
+
+  grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
+                        v1::RegisterReply* reply) override {
+    MutexLock lock(mutex_);
+    reply->mutable_identity()->set_worker(request->worker());
+    reply->add_servers(address_);
+    reply->set_lease_ms(1000);
+    return Next();
+  }
+
+  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest*,
+                         v1::HeartbeatReply* reply) override {
+    MutexLock lock(mutex_);
+    *reply = heartbeat_reply_;
+    return Next();
+  }
+
+ private:
+  grpc::Status Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ++calls_;
+    if (failures_ == 0) return grpc::Status::OK;
+    --failures_;
+    return failure_;
+  }
+
+  std::string address_;
+
+  mutable Mutex mutex_;
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  int failures_ ABSL_GUARDED_BY(mutex_) = 0;
+  grpc::Status failure_ ABSL_GUARDED_BY(mutex_);
+  v1::HeartbeatReply heartbeat_reply_ ABSL_GUARDED_BY(mutex_);
+
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SUPPORT_FAKE_COORDINATOR_H_

@@ -1,0 +1,212 @@
+#include "tests/support/fake_shard.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+namespace {
+
+void Append(const std::string& bytes, std::vector<float>& values) {
+  const size_t before = values.size();
+  values.resize(before + bytes.size() / sizeof(float));
+  if (!bytes.empty()) std::memcpy(values.data() + before, bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+FakeShard::FakeShard(size_t count, uint64_t shard_map) : shard_map_(shard_map), weights_(count) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(this);
+  builder.SetMaxReceiveMessageSize(-1);
+  server_ = builder.BuildAndStart();
+  PS_CHECK(server_ != nullptr);
+  address_ = "127.0.0.1:" + std::to_string(port);
+}
+
+FakeShard::~FakeShard() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+void FakeShard::AddFault(Fault fault) {
+  MutexLock lock(mutex_);
+  faults_.push_back(fault);
+}
+
+void FakeShard::RefuseNext(v1::PushOutcome outcome) {
+  MutexLock lock(mutex_);
+  refusal_ = outcome;
+}
+
+void FakeShard::NameWork(std::function<v1::RoundWork(uint64_t)> work) {
+  MutexLock lock(mutex_);
+  work_ = std::move(work);
+}
+
+void FakeShard::SetVersion(uint64_t version) {
+  MutexLock lock(mutex_);
+  version_ = version;
+  published_.NotifyAll();
+}
+
+std::vector<float> FakeShard::weights() const {
+  MutexLock lock(mutex_);
+  return weights_;
+}
+
+uint64_t FakeShard::version() const {
+  MutexLock lock(mutex_);
+  return version_;
+}
+
+std::vector<FakeShard::Push> FakeShard::taken() const {
+  MutexLock lock(mutex_);
+  return taken_;
+}
+
+int FakeShard::received() const {
+  MutexLock lock(mutex_);
+  return received_;
+}
+
+std::vector<v1::PullRequest> FakeShard::pulls() const {
+  MutexLock lock(mutex_);
+  return pulls_;
+}
+
+grpc::Status FakeShard::Initialize(grpc::ServerContext*,
+                                   grpc::ServerReader<v1::InitializeRequest>* reader,
+                                   v1::InitializeReply*) {
+  std::vector<float> values;
+  v1::InitializeRequest request;
+  uint64_t count = 0;
+  while (reader->Read(&request)) {
+    if (request.has_header()) count = request.header().count();
+    if (request.offset() != values.size()) return {grpc::INVALID_ARGUMENT, "offset"};
+    Append(request.values(), values);
+  }
+  MutexLock lock(mutex_);
+  if (count != weights_.size() || values.size() != count) return {grpc::INVALID_ARGUMENT, "count"};
+  weights_ = std::move(values);
+  return grpc::Status::OK;
+}
+
+v1::WeightsHeader FakeShard::Header() const {
+  v1::WeightsHeader header;
+  header.set_version(version_);
+  header.set_count(weights_.size());
+  if (work_) *header.mutable_work() = work_(version_);
+  return header;
+}
+
+template <typename Message, typename Write>
+void FakeShard::WriteWeights(Message first, uint32_t chunk_bytes, const std::vector<float>& weights,
+                             const Write& write) {
+  const size_t step = chunk_bytes / sizeof(float);
+  Message message = std::move(first);
+  for (size_t offset = 0; offset < weights.size(); offset += step) {
+    const size_t count = std::min(step, weights.size() - offset);
+    message.set_offset(offset);
+    message.set_values(weights.data() + offset, count * sizeof(float));
+    write(message);
+    message.Clear();
+  }
+}
+
+grpc::Status FakeShard::Pull(grpc::ServerContext*, const v1::PullRequest* request,
+                             grpc::ServerWriter<v1::WeightsChunk>* writer) {
+  v1::WeightsChunk first;
+  std::vector<float> weights;
+  {
+    MutexLock lock(mutex_);
+    pulls_.push_back(*request);
+    if (request->shard_map() != shard_map_) return {grpc::FAILED_PRECONDITION, "shard map"};
+    while (version_ < request->min_version()) published_.Wait(mutex_);
+    *first.mutable_header() = Header();
+    weights = weights_;
+  }
+  WriteWeights(first, request->chunk_bytes(), weights,
+               [&](const v1::WeightsChunk& chunk) { writer->Write(chunk); });
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeShard::Exchange(grpc::ServerContext* context, Stream* stream) {
+  Push push;
+  v1::PushChunk chunk;
+  while (stream->Read(&chunk)) {
+    if (chunk.has_header()) push = {chunk.header(), {}};
+    if (chunk.offset() != push.values.size()) return {grpc::INVALID_ARGUMENT, "offset"};
+    Append(chunk.values(), push.values);
+    if (push.values.size() < push.header.count()) continue;
+    const grpc::Status status = Answer(context, std::move(push), stream);
+    if (!status.ok()) return status;
+  }
+  return grpc::Status::OK;
+}
+
+v1::PushReply FakeShard::Take(Push push) {
+  v1::PushReply reply;
+  if (push.header.sequence() <= last_sequence_) {
+    reply.set_outcome(v1::DUPLICATE);
+  } else if (push.header.sequence() > last_sequence_ + 1) {
+    reply.set_outcome(v1::OUT_OF_SEQUENCE);
+  } else {
+    last_sequence_ = push.header.sequence();
+    for (size_t i = 0; i < push.values.size(); ++i) weights_[i] -= push.values[i];
+    ++version_;
+    published_.NotifyAll();
+    taken_.push_back(std::move(push));
+    reply.set_outcome(v1::APPLIED);
+  }
+  reply.set_version(version_);
+  return reply;
+}
+
+grpc::Status FakeShard::Answer(grpc::ServerContext* context, Push push, Stream* stream) {
+  const v1::PushHeader header = push.header;
+  v1::ExchangeReply reply;
+  std::vector<float> weights;
+  std::optional<Fault> fault;
+  {
+    MutexLock lock(mutex_);
+    ++received_;
+    if (!faults_.empty()) {
+      fault = faults_.front();
+      faults_.pop_front();
+    }
+    if (fault == Fault::kBreakBeforeTaking) return {grpc::UNAVAILABLE, "broken"};
+    if (fault == Fault::kRetryLater) {
+      reply.mutable_push()->set_outcome(v1::RETRY_LATER);
+      reply.mutable_push()->set_retry_after_ms(1);
+    } else if (refusal_) {
+      reply.mutable_push()->set_outcome(*std::exchange(refusal_, std::nullopt));
+    } else {
+      *reply.mutable_push() = Take(std::move(push));
+    }
+    if (fault == Fault::kBreakAfterTaking) return {grpc::UNAVAILABLE, "broken"};
+    if (header.pull() && reply.push().outcome() < v1::FENCED) {
+      *reply.mutable_header() = Header();
+      weights = weights_;
+    }
+  }
+  if (fault == Fault::kAnswerNever) {
+    v1::PushChunk ignored;
+    while (!context->IsCancelled() && stream->Read(&ignored)) continue;
+    return grpc::Status::CANCELLED;
+  }
+  if (weights.empty()) {
+    stream->Write(reply);
+  } else {
+    WriteWeights(reply, header.chunk_bytes(), weights,
+                 [&](const v1::ExchangeReply& message) { stream->Write(message); });
+  }
+  return grpc::Status::OK;
+}
+
+}  // namespace slipstream

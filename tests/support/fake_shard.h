@@ -1,0 +1,100 @@
+#ifndef SLIPSTREAM_TESTS_SUPPORT_FAKE_SHARD_H_
+#define SLIPSTREAM_TESTS_SUPPORT_FAKE_SHARD_H_
+
+#include <grpcpp/server.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "proto/shard.grpc.pb.h"
+
+namespace slipstream {
+
+/// A shard in this process, on a port of the system's choice, that does as a test tells it. It
+/// speaks through protobuf's own encoder, so it also holds the client's against it. Every push it
+/// takes makes a version: weights −= gradient.
+///
+/// Thread-safe: guarded by its own mutex.
+class FakeShard final : public v1::Shard::Service {
+ public:
+  /// What to do with one push instead of taking and answering it.
+  enum class Fault {
+    kBreakBeforeTaking,
+    kBreakAfterTaking,
+    kRetryLater,
+    kAnswerNever,  // Until the call is cancelled.
+  };
+
+  struct Push {
+    v1::PushHeader header;
+    std::vector<float> values;
+  };
+
+  FakeShard(size_t count, uint64_t shard_map);
+  ~FakeShard() override;
+
+  /// host:port
+  const std::string& address() const { return address_; }
+
+  // Of the pushes to come, in order.
+  void AddFault(Fault fault);
+  void RefuseNext(v1::PushOutcome outcome);
+
+  /// What weights of a version say that their reader has to do.
+  void NameWork(std::function<v1::RoundWork(uint64_t version)> work);
+  void SetVersion(uint64_t version);
+
+  std::vector<float> weights() const;
+  uint64_t version() const;
+
+  /// Those taken, and how many came in all.
+  std::vector<Push> taken() const;
+  int received() const;
+  std::vector<v1::PullRequest> pulls() const;
+
+  grpc::Status Initialize(grpc::ServerContext* context,
+                          grpc::ServerReader<v1::InitializeRequest>* reader,
+                          v1::InitializeReply* reply) override;
+  grpc::Status Pull(grpc::ServerContext* context, const v1::PullRequest* request,
+                    grpc::ServerWriter<v1::WeightsChunk>* writer) override;
+  grpc::Status Exchange(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::ExchangeReply, v1::PushChunk>* stream) override;
+
+ private:
+  using Stream = grpc::ServerReaderWriter<v1::ExchangeReply, v1::PushChunk>;
+
+  grpc::Status Answer(grpc::ServerContext* context, Push push, Stream* stream);
+  v1::PushReply Take(Push push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::WeightsHeader Header() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  template <typename Message, typename Write>
+  void WriteWeights(Message first, uint32_t chunk_bytes, const std::vector<float>& weights,
+                    const Write& write);
+
+  const uint64_t shard_map_;
+  std::string address_;
+
+  mutable Mutex mutex_;
+  CondVar published_;
+  std::vector<float> weights_ ABSL_GUARDED_BY(mutex_);
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<Fault> faults_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::PushOutcome> refusal_ ABSL_GUARDED_BY(mutex_);
+  std::function<v1::RoundWork(uint64_t)> work_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Push> taken_ ABSL_GUARDED_BY(mutex_);
+  int received_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<v1::PullRequest> pulls_ ABSL_GUARDED_BY(mutex_);
+
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SUPPORT_FAKE_SHARD_H_

@@ -1,0 +1,252 @@
+#include "worker/client/parameter_client.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/layout/tensor_layout.h"
+#include "tests/support/fake_shard.h"
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kParameters = 10'000;
+constexpr ShardId kShard0{0};
+constexpr ShardId kShard1{1};
+
+ShardMap TwoShards() {
+  TensorLayout layout;
+  EXPECT_TRUE(layout.Append("all", {kParameters}).ok());
+  return ShardMap::Cut(layout, 2).value();
+}
+
+/// A client and two shards that it talks to in several small chunks.
+class ParameterClientTest : public testing::Test {
+ protected:
+  ParameterClientTest()
+      : map_(TwoShards()),
+        first_(map_.range(kShard0).size(), map_.fingerprint()),
+        second_(map_.range(kShard1).size(), map_.fingerprint()),
+        weights_(kParameters),
+        gradient_(kParameters) {
+    for (size_t i = 0; i < kParameters; ++i) gradient_[i] = static_cast<float>(i) / 16;
+  }
+
+  std::unique_ptr<ParameterClient> NewClient(bool has_rounds = false) {
+    ParameterClient::Options options;
+    options.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
+    options.servers = {first_.address(), second_.address()};
+    options.map = map_;
+    options.has_rounds = has_rounds;
+    options.group.client.chunk_bytes = 4096;
+    options.group.retry = {.first_wait = absl::Milliseconds(1),
+                           .wait_max = absl::Milliseconds(5),
+                           .give_up_after = absl::Milliseconds(200)};
+    return std::make_unique<ParameterClient>(
+        options, [](absl::Duration) { return true; }, cancel_);
+  }
+
+  /// A client that has pulled and been told of two batches, 7 and 8.
+  std::unique_ptr<ParameterClient> NewReadyClient() {
+    auto client = NewClient();
+    client->OnUnit({.id = 1, .first = 7, .batches = 2});
+    client->OnNoMoreUnits();
+    EXPECT_TRUE(client->Advance(weights_).ok());
+    return client;
+  }
+
+  absl::Status Push(ParameterClient& client, uint64_t batch) {
+    return client.Push({.batch = batch, .examples = 32, .values = gradient_}, weights_);
+  }
+
+  std::vector<float> ShardWeights() const {
+    std::vector<float> all = first_.weights();
+    const std::vector<float> rest = second_.weights();
+    all.insert(all.end(), rest.begin(), rest.end());
+    return all;
+  }
+
+  const ShardMap map_;
+  FakeShard first_;
+  FakeShard second_;
+  CancelSwitch cancel_;
+  std::vector<float> weights_;
+  std::vector<float> gradient_;
+};
+
+TEST_F(ParameterClientTest, InitialWeightsArriveOnEveryShardAndComeBack) {
+  auto client = NewClient();
+  ASSERT_TRUE(client->Initialize(3, gradient_).ok());
+  EXPECT_EQ(ShardWeights(), gradient_);
+
+  client->OnUnit({.id = 1, .first = 7, .batches = 1});
+  const absl::StatusOr<ParameterClient::Step> step = client->Advance(weights_);
+
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(std::get<ParameterClient::Compute>(*step).batch, 7u);
+  EXPECT_EQ(weights_, gradient_);
+}
+
+TEST_F(ParameterClientTest, APushBringsTheNextWeightsInTheSameTrip) {
+  auto client = NewReadyClient();
+
+  ASSERT_TRUE(Push(*client, 7).ok());
+
+  EXPECT_EQ(weights_, ShardWeights());
+  EXPECT_EQ(weights_[160], -10.0f);
+  EXPECT_EQ(first_.pulls().size(), 1u);
+  const v1::PushHeader header = second_.taken().at(0).header;
+  EXPECT_EQ(header.identity().incarnation(), 2u);
+  EXPECT_EQ(header.sequence(), 1u);
+  EXPECT_EQ(header.base_version(), 0u);
+  EXPECT_EQ(header.examples(), 32u);
+  EXPECT_EQ(header.batch(), 7u);
+}
+
+TEST_F(ParameterClientTest, TheLastPushTakesNoWeights) {
+  auto client = NewReadyClient();
+  ASSERT_TRUE(Push(*client, 7).ok());
+  const std::vector<float> before = weights_;
+
+  ASSERT_TRUE(Push(*client, 8).ok());
+
+  EXPECT_EQ(weights_, before);
+  EXPECT_FALSE(first_.taken().at(1).header.pull());
+  EXPECT_EQ(first_.taken().at(1).header.sequence(), 2u);
+  EXPECT_TRUE(std::holds_alternative<ParameterClient::Finished>(client->Advance(weights_).value()));
+}
+
+TEST_F(ParameterClientTest, APushWhoseAnswerWasLostGoesOutAgainAndCountsOnce) {
+  auto client = NewReadyClient();
+  second_.AddFault(FakeShard::Fault::kBreakAfterTaking);
+  second_.AddFault(FakeShard::Fault::kBreakBeforeTaking);
+
+  ASSERT_TRUE(Push(*client, 7).ok());
+  ASSERT_TRUE(Push(*client, 8).ok());
+
+  EXPECT_EQ(second_.received(), 4);
+  ASSERT_EQ(second_.taken().size(), 2u);
+  EXPECT_EQ(second_.taken()[0].header.sequence(), 1u);
+  EXPECT_EQ(second_.taken()[1].header.sequence(), 2u);
+  EXPECT_EQ(second_.version(), first_.version());
+}
+
+TEST_F(ParameterClientTest, ABusyShardIsAskedAgainWithTheSamePush) {
+  auto client = NewReadyClient();
+  for (int i = 0; i < 3; ++i) first_.AddFault(FakeShard::Fault::kRetryLater);
+
+  ASSERT_TRUE(Push(*client, 7).ok());
+
+  EXPECT_EQ(first_.received(), 4);
+  EXPECT_EQ(first_.taken().size(), 1u);
+  EXPECT_EQ(weights_, ShardWeights());
+}
+
+TEST_F(ParameterClientTest, AFencedWorkerFailsForGood) {
+  auto client = NewReadyClient();
+  second_.RefuseNext(v1::FENCED);
+
+  const absl::Status status = Push(*client, 7);
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_TRUE(cancel_.thrown());
+}
+
+TEST_F(ParameterClientTest, ARefusalInOneLaneEndsTheWaitInTheOther) {
+  auto client = NewReadyClient();
+  first_.AddFault(FakeShard::Fault::kAnswerNever);
+  second_.RefuseNext(v1::NONFINITE);
+
+  EXPECT_EQ(Push(*client, 7).code(), absl::StatusCode::kOutOfRange);
+}
+
+TEST_F(ParameterClientTest, AStaleRefusalLeadsToNewerWeightsUnderTheSameSequence) {
+  auto client = NewReadyClient();
+  first_.RefuseNext(v1::TOO_STALE);
+  ASSERT_TRUE(Push(*client, 7).ok());
+
+  ASSERT_TRUE(client->Advance(weights_).ok());
+  ASSERT_TRUE(Push(*client, 8).ok());
+
+  EXPECT_EQ(first_.pulls().size(), 2u);
+  ASSERT_EQ(first_.taken().size(), 1u);
+  EXPECT_EQ(first_.taken()[0].header.sequence(), 1u);
+}
+
+TEST_F(ParameterClientTest, AThrownSwitchEndsAWaitingPush) {
+  auto client = NewReadyClient();
+  first_.AddFault(FakeShard::Fault::kAnswerNever);
+  std::thread stopper([this] {
+    while (first_.received() == 0) std::this_thread::yield();
+    cancel_.Throw();
+  });
+
+  const absl::Status status = Push(*client, 7);
+  stopper.join();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+}
+
+TEST_F(ParameterClientTest, AShardOutOfReachIsGivenUpByName) {
+  ParameterClient::Options options;
+  options.map = map_;
+  // Port 1 of this machine is reserved and nothing listens there.
+  options.servers = {"127.0.0.1:1", second_.address()};
+  options.group.retry = {.first_wait = absl::Milliseconds(1),
+                         .wait_max = absl::Milliseconds(5),
+                         .give_up_after = absl::Milliseconds(30)};
+  ParameterClient client(
+      options, [](absl::Duration) { return true; }, cancel_);
+
+  const absl::Status status = client.Initialize(1, gradient_);
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_NE(status.message().find("127.0.0.1:1"), absl::string_view::npos) << status;
+}
+
+v1::RoundWork Work(v1::RoundWork::Kind kind, uint64_t batch = 0) {
+  v1::RoundWork work;
+  work.set_kind(kind);
+  work.set_batch(batch);
+  return work;
+}
+
+TEST_F(ParameterClientTest, UnderRoundsItFollowsTheWorkOfShardZero) {
+  first_.NameWork([](uint64_t version) {
+    if (version == 0) return Work(v1::RoundWork::COMPUTE, 4);
+    return Work(version == 1 ? v1::RoundWork::EXCUSED : v1::RoundWork::FINISHED);
+  });
+  auto client = NewClient(/*has_rounds=*/true);
+  const absl::StatusOr<ParameterClient::Step> step = client->Advance(weights_);
+  ASSERT_TRUE(step.ok()) << step.status();
+  ASSERT_EQ(std::get<ParameterClient::Compute>(*step).batch, 4u);
+  ASSERT_TRUE(Push(*client, 4).ok());
+
+  const absl::StatusOr<ParameterClient::Step> end = client->Advance(weights_);
+
+  EXPECT_TRUE(std::holds_alternative<ParameterClient::Finished>(end.value()));
+  ASSERT_EQ(second_.taken().size(), 2u);
+  EXPECT_EQ(second_.taken()[1].header.count(), 0u);
+  EXPECT_EQ(second_.taken()[1].header.examples(), 0u);
+  EXPECT_EQ(second_.taken()[1].header.base_version(), 1u);
+}
+
+TEST_F(ParameterClientTest, UnderRoundsItBringsShardsLevelThatItFoundApart) {
+  first_.NameWork([](uint64_t version) { return Work(v1::RoundWork::COMPUTE, 100 + version); });
+  first_.SetVersion(10);
+  second_.SetVersion(9);
+  auto client = NewClient(/*has_rounds=*/true);
+
+  const absl::StatusOr<ParameterClient::Step> step = client->Advance(weights_);
+
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(std::get<ParameterClient::Compute>(*step).batch, 110u);
+  EXPECT_EQ(second_.version(), 10u);
+  EXPECT_EQ(first_.received(), 0);
+}
+
+}  // namespace
+}  // namespace slipstream

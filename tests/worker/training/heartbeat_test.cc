@@ -1,0 +1,82 @@
+#include "worker/training/heartbeat.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/support/fake_coordinator.h"
+
+namespace slipstream {
+namespace {
+
+class HeartbeatTest : public testing::Test {
+ protected:
+  HeartbeatTest() : client_(coordinator_.address(), {}, [](absl::Duration) { return true; }) {}
+
+  static v1::HeartbeatReply Reply(v1::Phase phase, uint64_t evaluation = 0) {
+    v1::HeartbeatReply reply;
+    reply.set_phase(phase);
+    reply.set_evaluation(evaluation);
+    return reply;
+  }
+
+  /// Waits at most as long as the test may run.
+  void AwaitInterruption() {
+    while (interruption_.Sleep(absl::Hours(1))) continue;
+  }
+
+  FakeCoordinator coordinator_;
+  CoordinatorClient client_;
+  StepFigures figures_;
+  Interruption interruption_;
+};
+
+TEST_F(HeartbeatTest, KeepsBeatingThroughALease) {
+  coordinator_.SetHeartbeatReply(Reply(v1::TRAINING));
+  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+
+  while (coordinator_.calls() < 3) std::this_thread::yield();
+
+  EXPECT_FALSE(interruption_.interrupted());
+}
+
+TEST_F(HeartbeatTest, HearsOfTheEndOfTheRun) {
+  coordinator_.SetHeartbeatReply(Reply(v1::FINISHED));
+  Heartbeat heartbeat(client_, {}, absl::Hours(1), figures_, interruption_);
+
+  EXPECT_TRUE(heartbeat.AwaitEnd().ok());
+}
+
+TEST_F(HeartbeatTest, AFencedWorkerIsInterrupted) {
+  coordinator_.FailNext(1, {grpc::FAILED_PRECONDITION, "fenced"});
+  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+
+  AwaitInterruption();
+
+  EXPECT_EQ(interruption_.failure(), absl::FailedPreconditionError("fenced"));
+}
+
+TEST_F(HeartbeatTest, AFailedRunInterruptsWithItsReason) {
+  v1::HeartbeatReply reply = Reply(v1::FAILED);
+  reply.set_failure("a server was lost");
+  coordinator_.SetHeartbeatReply(reply);
+  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+
+  AwaitInterruption();
+
+  EXPECT_EQ(interruption_.failure(), absl::UnknownError("the run failed: a server was lost"));
+}
+
+TEST_F(HeartbeatTest, HandsOutAnOrderOnce) {
+  coordinator_.SetHeartbeatReply(Reply(v1::TRAINING, 4));
+  Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+
+  EXPECT_EQ(heartbeat.AwaitOrder(0)->number, 4u);
+  coordinator_.SetHeartbeatReply(Reply(v1::EVALUATING, 5));
+  EXPECT_EQ(heartbeat.AwaitOrder(4)->number, 5u);
+  heartbeat.Close();
+  EXPECT_FALSE(heartbeat.AwaitOrder(5));
+}
+
+}  // namespace
+}  // namespace slipstream

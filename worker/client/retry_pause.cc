@@ -1,0 +1,27 @@
+#include "worker/client/retry_pause.h"
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+
+namespace slipstream {
+namespace {
+
+// Between two looks at whether the program is to stop.
+constexpr absl::Duration kSlice = absl::Milliseconds(20);
+
+}  // namespace
+
+bool PauseBeforeRetry(grpc::Channel& channel, absl::Duration wait, const Sleeper& sleeper) {
+  // Refused by a peer that is there.
+  if (channel.GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) return sleeper(wait);
+  const absl::Time end = absl::Now() + wait;
+  for (;;) {
+    if (!sleeper(absl::ZeroDuration())) return false;
+    const absl::Time now = absl::Now();
+    if (now >= end) return true;
+    if (channel.WaitForConnected(absl::ToChronoTime(std::min(end, now + kSlice)))) return true;
+  }
+}
+
+}  // namespace slipstream
