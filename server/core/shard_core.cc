@@ -18,7 +18,7 @@ void ShardCore::SetPlan(const Plan& plan) {
   plan_ = plan;
   learning_rate_.emplace(options_.learning_rate, options_.schedule,
                          LearningRate::Extent{plan.examples_per_epoch, options_.epochs});
-  work_.emplace(plan.batches_total);
+  if (is_synchronous() && options_.hands_out_work) work_.emplace(plan.batches_total);
 }
 
 Effects ShardCore::OnView(const View& view) {
@@ -96,9 +96,14 @@ double ShardCore::current_learning_rate() const {
 
 bool ShardCore::is_drained() const {
   if (!is_initialized_ || published_ != decided_ || round_.contributions() > 0) return false;
+  return WorkIsDone();
+}
+
+bool ShardCore::WorkIsDone() const {
   if (!is_synchronous()) return phase_ >= Phase::kDraining;
-  if (phase_ >= Phase::kDraining) return published_ >= drain_version_;
-  return work_->finished();
+  if (phase_ < Phase::kDraining) return work_.has_value() && work_->finished();
+  // Without members nobody is left to bring the rounds that are missing.
+  return decided_ >= drain_version_ || view_.members.empty();
 }
 
 // Pulls.
@@ -106,12 +111,13 @@ bool ShardCore::is_drained() const {
 std::optional<Refuse> ShardCore::RefusePull(const PullRequest& request) const {
   // A reader that takes one shard for itself need not know how the model was cut.
   const bool takes_any_map = request.shard_map == 0 && !request.identity.has_value();
-  if (plan_.has_value() && request.shard_map != plan_->shard_map && !takes_any_map) {
+  if (!plan_.has_value()) return Refuse{Refuse::Reason::kNoModel};
+  if (request.shard_map != plan_->shard_map && !takes_any_map) {
     return Refuse{Refuse::Reason::kWrongShardMap};
   }
   if (request.identity.has_value()) {
     const Identity& identity = *request.identity;
-    if (plan_.has_value() && identity.run != plan_->run) return Refuse{Refuse::Reason::kWrongRun};
+    if (identity.run != plan_->run) return Refuse{Refuse::Reason::kWrongRun};
     const auto verdict = sequences_.CheckMember(identity.worker, identity.incarnation);
     if (verdict == SequenceTable::Verdict::kFenced) return Refuse{Refuse::Reason::kFenced};
     if (verdict != SequenceTable::Verdict::kFresh) return Refuse{Refuse::Reason::kUnknownMember};
@@ -134,7 +140,8 @@ PullDecision ShardCore::OnPull(const PullRequest& request) {
 }
 
 bool ShardCore::CanServe(const Wanted& wanted) const {
-  if (!is_initialized_ || (wanted.version > published_ && !is_drained())) return false;
+  const bool nothing_newer_comes = is_drained() || phase_ == Phase::kFailed;
+  if (!is_initialized_ || (wanted.version > published_ && !nothing_newer_comes)) return false;
   if (!wanted.is_pull) return true;
   const auto pulls = pulls_.find(wanted.reader);
   const uint32_t pulls_max = wanted.reader.has_value() ? 1 : options_.reader_pulls_max;
@@ -152,7 +159,7 @@ std::variant<Serve, Park> ShardCore::ServeOrPark(const Wanted& wanted) {
 }
 
 std::optional<RoundWork> ShardCore::WorkFor(std::optional<WorkerId> trainer) {
-  if (!trainer.has_value() || !is_synchronous()) return std::nullopt;
+  if (!trainer.has_value() || !work_.has_value()) return std::nullopt;
   if (phase_ >= Phase::kDraining) return RoundWork{RoundWork::Kind::kFinished, 0};
   return work_->For(*trainer, Owing());
 }
@@ -214,7 +221,7 @@ void ShardCore::CloseRound(Effects& effects) {
   }
   decided_ = update.to;
   round_ = Round(is_synchronous(), options_.batch_size);
-  work_->NextRound();
+  if (work_.has_value()) work_->NextRound();
   effects.update = update;
 }
 

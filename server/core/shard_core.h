@@ -48,6 +48,10 @@ class ShardCore {
     uint32_t batch_size = 32;
     uint32_t epochs = 1;
 
+    /// Of synchronous policies: this shard names the mini-batches, and so knows when the run ends.
+    /// One shard of a run does; the others learn the last version from the coordinator.
+    bool hands_out_work = true;
+
     /// Payload bytes of pushes on their way or held; more are answered RETRY_LATER. 0: two pushes
     /// of every member, at least eight.
     size_t push_bytes_max = 0;
@@ -160,6 +164,9 @@ class ShardCore {
   PushDecision JoinRound(const PushFacts& push);
   void Finish(const PushFacts& push, Version answer_version, PushDecision& decision);
 
+  /// No further gradient can count.
+  bool WorkIsDone() const;
+
   /// Folds what can be folded and closes the round if it is due.
   void Advance(Effects& effects);
   void CloseRound(Effects& effects);
@@ -179,7 +186,7 @@ class ShardCore {
   // What the coordinator said.
   std::optional<Plan> plan_;
   std::optional<LearningRate> learning_rate_;
-  std::optional<RoundWorkPlan> work_;
+  std::optional<RoundWorkPlan> work_;  // Of synchronous policies, where it is handed out.
   View view_;
   Phase phase_ = Phase::kWaitingForServers;
   Version drain_version_{};

@@ -58,6 +58,7 @@ struct Park {
 /// A pull is refused.
 struct Refuse {
   enum class Reason {
+    kNoModel,  // Try again: no client has named the model yet.
     kWrongRun,
     kWrongShardMap,
     kFenced,

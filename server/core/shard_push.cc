@@ -82,8 +82,11 @@ std::optional<PushReply> ShardCore::RefuseBySequence(const PushHeader& header) c
 std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
   std::optional<PushReply> refusal = RefuseByHeader(header);
   const uint64_t bytes = header.count * sizeof(float);
-  // One push is always let in, or a shard larger than the bound would refuse for ever.
-  if (!refusal && bytes_queued_ > 0 && bytes_queued_ + bytes > bytes_queued_max()) {
+  // One push is always let in, or a shard larger than the bound would refuse for ever; and so is
+  // one that a synchronous round waits for, because what is held cannot be folded before it.
+  const bool is_needed =
+      bytes_queued_ == 0 || (is_synchronous() && !round_.HasHeardFrom(header.identity.worker));
+  if (!refusal && !is_needed && bytes_queued_ + bytes > bytes_queued_max()) {
     refusal = Refusal(PushOutcome::kRetryLater, Number(bytes_queued_) + " bytes are queued");
   }
   if (refusal) {
@@ -123,9 +126,7 @@ PushDecision ShardCore::OnPush(const PushFacts& push) {
                                                                Number(Value(push.header.sequence)) +
                                                                " was used for another payload")};
   }
-  if (phase_ >= Phase::kDraining && !is_synchronous()) {
-    return DropLate(push, "the run's work is done");
-  }
+  if (WorkIsDone()) return DropLate(push, "the run's work is done");
   if (is_synchronous() && round_.HasHeardFrom(identity.worker)) {
     return DropLate(push, "the open round has this worker's gradient already");
   }
@@ -141,7 +142,9 @@ PushDecision ShardCore::AnswerAgain(const PushFacts& push, const PushReply& firs
   PushDecision decision = {.reply = first};
   decision.reply.outcome = PushOutcome::kDuplicate;
   // What the first answer waited for may not be published yet.
-  Finish(push, is_synchronous() ? first.version : decided_, decision);
+  if (push.header.pull || first.outcome == PushOutcome::kApplied) {
+    Finish(push, is_synchronous() ? first.version : decided_, decision);
+  }
   return decision;
 }
 
@@ -194,7 +197,10 @@ PushDecision ShardCore::JoinRound(const PushFacts& push) {
 
 void ShardCore::Finish(const PushFacts& push, Version answer_version, PushDecision& decision) {
   Wanted wanted = {.version = answer_version};
-  if (push.header.pull) wanted.trainer = push.header.identity.worker;
+  if (push.header.pull) {
+    wanted.trainer = push.header.identity.worker;
+    owes_from_.try_emplace(*wanted.trainer, answer_version);
+  }
   decision.answer = ServeOrPark(wanted);
 }
 

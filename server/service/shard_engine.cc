@@ -11,18 +11,22 @@
 namespace slipstream {
 namespace {
 
-ShardCore::Options CoreOptions(const RunSpec& run) {
+ShardCore::Options CoreOptions(const ShardEngine::Options& options) {
+  const RunSpec& run = options.run;
   return {.consistency = run.consistency,
           .staleness_scaling = run.optimizer.staleness_scaling,
           .learning_rate = run.optimizer.learning_rate,
           .schedule = run.optimizer.schedule,
           .batch_size = run.training.batch_size,
           .epochs = run.training.epochs,
+          .hands_out_work = options.shard == ShardId{0},
           .push_bytes_max = run.wire.push_bytes_max};
 }
 
 absl::Status ToStatus(Refuse::Reason reason) {
   switch (reason) {
+    case Refuse::Reason::kNoModel:
+      return absl::UnavailableError("RETRY_LATER: no client has named the model yet");
     case Refuse::Reason::kWrongRun:
       return absl::FailedPreconditionError("WRONG_RUN: this shard serves another run");
     case Refuse::Reason::kWrongShardMap:
@@ -41,7 +45,7 @@ absl::Status ToStatus(Refuse::Reason reason) {
 
 ShardEngine::ShardEngine(const Options& options, std::optional<PushLog> push_log)
     : options_(options),
-      core_(CoreOptions(options.run)),
+      core_(CoreOptions(options)),
       push_log_(std::move(push_log)),
       thread_([this] { RunJobs(); }) {}
 

@@ -345,5 +345,96 @@ TEST_F(HardsyncEndTest, CallsThatWaitForMoreAreAnsweredWhenNothingMoreComes) {
   EXPECT_EQ(driver_.released().at(std::get<Park>(decision).ticket).work->kind, Kind::kFinished);
 }
 
+TEST(HardsyncDrainTest, NothingJoinsADrainedShard) {
+  ShardCore::Plan plan = TestPlan();
+  plan.batches_total = 2;
+  ShardCoreDriver driver(Hardsync(), plan);
+  driver.Start(FoundingView(2));
+  driver.Pull(TrainingPullOf(0));
+  driver.Push(PushOf(0, 1, 0), 1);
+  driver.Push(PushOf(1, 1, 0), 1);
+  driver.PublishAll();
+  ASSERT_TRUE(driver.core().is_drained());
+
+  driver.Push(ExchangeOf(0, 2, 1), 1);
+  driver.Push(PushOf(1, 2, 1), 1);
+
+  EXPECT_TRUE(driver.core().is_drained());
+  EXPECT_EQ(driver.core().decided(), Version{1});
+  EXPECT_TRUE(driver.waiting().empty());
+}
+
+TEST(HardsyncDrainTest, NothingJoinsBeyondTheDrainVersion) {
+  ShardCore::Options options = Hardsync();
+  options.hands_out_work = false;
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(1));
+  driver.Push(PushOf(0, 1, 0), 1);
+  driver.OnPhase(Phase::kDraining, 1);
+  driver.PublishAll();
+  ASSERT_TRUE(driver.core().is_drained());
+
+  driver.Push(PushOf(0, 2, 1), 1);
+
+  EXPECT_EQ(driver.core().decided(), Version{1});
+  EXPECT_TRUE(driver.core().is_drained());
+}
+
+TEST(HardsyncDrainTest, AShardLeftBehindByDeadWorkersStillDrains) {
+  ShardCoreDriver driver(Hardsync());
+  driver.Start(FoundingView(1));
+
+  driver.OnView({.number = ViewNumber{2}, .members = {}});
+  driver.OnPhase(Phase::kDraining, 1);
+
+  EXPECT_TRUE(driver.core().is_drained());
+}
+
+TEST(HardsyncDrainTest, AFailedRunReleasesParkedCalls) {
+  ShardCoreDriver driver(Hardsync());
+  driver.Start(FoundingView(2));
+  driver.Push(ExchangeOf(0, 1, 0), 1);
+
+  driver.OnPhase(Phase::kFailed);
+
+  EXPECT_TRUE(driver.waiting().empty());
+}
+
+TEST(HardsyncRepeatTest, ARepeatedPushWithoutPullIsAnsweredAtOnceToo) {
+  ShardCoreDriver driver(Hardsync());
+  driver.Start(FoundingView(2));
+  ASSERT_FALSE(driver.Push(PushOf(0, 1, 0)).answer.has_value());
+
+  const PushDecision again = driver.Push(PushOf(0, 1, 0));
+
+  EXPECT_EQ(again.reply.outcome, PushOutcome::kDuplicate);
+  EXPECT_TRUE(driver.waiting().empty());
+}
+
+TEST(HardsyncJoinTest, AJoinerAnsweredWithRoundWorkOwesThatRound) {
+  ShardCoreDriver driver(Hardsync());
+  View view = FoundingView(2);
+  view.members[1].founding = false;
+  driver.Start(view);
+  driver.Push(ExchangeOf(1, 1, 0), 1);
+  driver.Push(PushOf(0, 1, 0), 1);
+  driver.PublishAll();
+
+  EXPECT_EQ(driver.core().Awaited(), Workers({0, 1}));
+}
+
+TEST(HardsyncAdmissionTest, HeldPushesNeverKeepOutTheOneTheyWaitFor) {
+  ShardCore::Options options = Hardsync();
+  options.push_bytes_max = 2 * TestPlan().count * sizeof(float);
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(3));
+  driver.Push(PushOf(1, 1, 0), 1);
+  driver.Push(PushOf(2, 1, 0), 1);
+
+  driver.Push(PushOf(0, 1, 0), 1);
+
+  EXPECT_EQ(driver.core().decided(), Version{1});
+}
+
 }  // namespace
 }  // namespace slipstream

@@ -255,6 +255,7 @@ class History {
     if (push.header.pull) {
       ASSERT_TRUE(decision.answer.has_value());
       const Version want = naive_.is_hardsync() ? decision.reply.version : naive_.decided;
+      naive_.owes_from.emplace(member.worker, want);
       NoteExchange(*decision.answer, want);
     } else if (decision.answer.has_value()) {
       NotePull(*decision.answer, decision.reply.version);
@@ -321,7 +322,9 @@ class History {
     first.outcome = PushOutcome::kDuplicate;
     ASSERT_EQ(decision.reply, first);
     if (decision.answer.has_value()) {
-      NotePull(*decision.answer, naive_.is_hardsync() ? first.version : naive_.decided);
+      const Version want = naive_.is_hardsync() ? first.version : naive_.decided;
+      if (push.header.pull) naive_.owes_from.emplace(member->worker, want);
+      NotePull(*decision.answer, want);
     }
     ASSERT_LE(core().parked(), parked + 1);
   }

@@ -332,5 +332,14 @@ TEST(PullTest, ReadersHoldABoundedNumberOfVersions) {
   EXPECT_EQ(effects.released[0].ticket, std::get<Park>(third).ticket);
 }
 
+TEST(PullTest, ComesAgainWhenItIsBeforeTheModel) {
+  ShardCore core(TestOptions({Policy::kAsync}));
+
+  const PullDecision decision = core.OnPull(ReaderPull());
+
+  ASSERT_TRUE(std::holds_alternative<Refuse>(decision));
+  EXPECT_EQ(std::get<Refuse>(decision).reason, Refuse::Reason::kNoModel);
+}
+
 }  // namespace
 }  // namespace slipstream
