@@ -168,7 +168,11 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                     data_.train, *plan_, *client_, units, figures_, interruption_);
   absl::Status status = loop.Run();
   if (status.ok()) {
-    spdlog::info("no work is left pushes={}", figures_.Read(absl::Now()).pushes);
+    const StepFigures::Figures figures = figures_.Read(absl::Now());
+    spdlog::info(
+        "no work is left pushes={} examples_per_second={:.0f} compute={:.0f}% talk={:.0f}%",
+        figures.pushes, figures.examples_per_second, 100 * figures.compute_share,
+        100 * figures.communication_share);
     status = heartbeat.AwaitEnd();
   }
   if (!status.ok()) interruption_.Fail(status);
@@ -177,6 +181,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
 }
 
 void WorkerProgram::Leave(const absl::Status& status) {
+  if (absl::IsFailedPrecondition(status)) return;  // Fenced: this incarnation is gone already.
   v1::LeaveRequest request;
   *request.mutable_identity() = ToWire(membership_.identity);
   if (!status.ok()) request.set_failure(std::string(status.message()));
