@@ -37,8 +37,8 @@ struct ServerOrders {
   View view;
   std::optional<ModelOrders> model;
 
-  /// Of a synchronous run in kDraining: the version of shard 0 that holds the last mini-batch. Rounds
-  /// close in step on all shards, so each has drained once it has published that version.
+  /// Of a synchronous run in kDraining: the version of shard 0 that holds the last mini-batch.
+  /// Rounds close in step on all shards, so each has drained once it has published that version.
   Version drain_version{};
 
   /// The only grant whose Initialize may be taken, and from whom; 0 for none. A higher grant starts
