@@ -1,31 +1,50 @@
 #ifndef SLIPSTREAM_WORKER_CLIENT_ARENA_LOAN_H_
 #define SLIPSTREAM_WORKER_CLIENT_ARENA_LOAN_H_
 
-#include <atomic>
+#include <chrono>
 #include <memory>
+
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
 
 namespace slipstream {
 
 /// Counts what gRPC still holds of an arena that it was lent, so that nobody writes to it too soon.
 ///
-/// Thread-safe: pieces are returned on gRPC's threads.
+/// Thread-safe: guarded by a mutex; pieces are returned on gRPC's threads.
 class ArenaLoan {
  public:
   /// To be kept by whoever uses a piece of the arena; the piece is returned when it is destroyed.
   std::shared_ptr<const void> Lend() {
-    pieces_->fetch_add(1, std::memory_order_relaxed);
-    const auto take_back = [pieces = pieces_](const void*) {
-      pieces->fetch_sub(1, std::memory_order_release);
-    };
-    return {this, take_back};
+    MutexLock lock(pieces_->mutex);
+    ++pieces_->lent;
+    return {this, [pieces = pieces_](const void*) { TakeBack(*pieces); }};
   }
 
-  /// True once every piece is back; the arena may be written then.
-  bool returned() const { return pieces_->load(std::memory_order_acquire) == 0; }
+  /// True once every piece is back; the arena may be written then. Waits for that for `timeout`.
+  bool AwaitReturn(absl::Duration timeout) {
+    const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
+    MutexLock lock(pieces_->mutex);
+    while (pieces_->lent > 0) {
+      if (!pieces_->returned.WaitUntil(pieces_->mutex, deadline)) break;
+    }
+    return pieces_->lent == 0;
+  }
 
  private:
+  struct Pieces {
+    Mutex mutex;
+    CondVar returned;
+    int lent ABSL_GUARDED_BY(mutex) = 0;
+  };
+
+  static void TakeBack(Pieces& pieces) {
+    MutexLock lock(pieces.mutex);
+    if (--pieces.lent == 0) pieces.returned.NotifyAll();
+  }
+
   // Owned by the loan and by each piece, since a piece may come back after the loan is gone.
-  std::shared_ptr<std::atomic<int>> pieces_ = std::make_shared<std::atomic<int>>(0);
+  std::shared_ptr<Pieces> pieces_ = std::make_shared<Pieces>();
 };
 
 }  // namespace slipstream

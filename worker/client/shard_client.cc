@@ -137,18 +137,14 @@ absl::StatusOr<ShardClient::Answer> ShardClient::ReadAnswer(bool pull, std::span
 }
 
 absl::Status ShardClient::AwaitReturn(absl::Duration timeout) {
-  constexpr absl::Duration kPollInterval = absl::Milliseconds(1);
+  constexpr absl::Duration kSlice = absl::Milliseconds(1);
   const absl::Time deadline = absl::Now() + timeout;
-  while (!loan_.returned()) {
+  while (!loan_.AwaitReturn(exchange_ ? absl::ZeroDuration() : kSlice)) {
     if (absl::Now() > deadline) {
       return Named(absl::DeadlineExceededError("the connection still holds what was sent"));
     }
     // The transport may need a thread to let go, and there is none but this.
-    if (exchange_) {
-      exchange_->Poll(kPollInterval);
-    } else {
-      absl::SleepFor(kPollInterval);
-    }
+    if (exchange_) exchange_->Poll(kSlice);
   }
   return absl::OkStatus();
 }

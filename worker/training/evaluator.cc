@@ -77,7 +77,11 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   result.set_epoch(order.epoch);
   result.set_final(order.is_final);
   for (const Version version : *versions) result.add_versions(Value(version));
-  if (absl::Status status = Measure(result); !status.ok()) return status;
+  const absl::StatusOr<Measures> measures = Measure();
+  if (!measures.ok()) return measures.status();
+  result.set_test_loss(measures->loss);
+  result.set_test_accuracy(measures->accuracy);
+  result.set_examples(test_.count());
   result.set_seconds(absl::ToDoubleSeconds(absl::Now() - begin));
   spdlog::info("evaluated epoch={} version={} accuracy={:.4f} loss={:.4f} seconds={:.2f}",
                order.epoch, result.versions(0), result.test_accuracy(), result.test_loss(),
@@ -91,7 +95,7 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   return absl::IsFailedPrecondition(reported) ? absl::OkStatus() : reported;
 }
 
-absl::Status Evaluator::Measure(v1::EvaluationStatus& result) {
+absl::StatusOr<Evaluator::Measures> Evaluator::Measure() {
   double loss = 0;
   uint64_t correct = 0;
   for (size_t first = 0; first < test_.count(); first += kBatchSize) {
@@ -106,10 +110,7 @@ absl::Status Evaluator::Measure(v1::EvaluationStatus& result) {
     correct += step->correct;
   }
   const auto examples = static_cast<double>(test_.count());
-  result.set_examples(test_.count());
-  result.set_test_loss(loss / examples);
-  result.set_test_accuracy(static_cast<double>(correct) / examples);
-  return absl::OkStatus();
+  return Measures{loss / examples, static_cast<double>(correct) / examples};
 }
 
 }  // namespace slipstream

@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "common/layout/shard_map.h"
 #include "common/protocol/shard_messages.h"
-#include "proto/coordinator.pb.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/shard_group.h"
 #include "worker/client/weights_reader.h"
@@ -47,10 +46,16 @@ class Evaluator {
   Evaluator& operator=(const Evaluator&) = delete;
 
  private:
+  /// Means over the test set.
+  struct Measures {
+    double loss = 0;
+    double accuracy = 0;
+  };
+
   void Run();
   absl::Status Prepare();
   absl::Status Serve(const Heartbeat::Order& order);
-  absl::Status Measure(v1::EvaluationStatus& result);
+  absl::StatusOr<Measures> Measure();
 
   // Constant after construction.
   const Options options_;
