@@ -12,6 +12,7 @@
 
 #include "common/config/run_config.h"
 #include "common/process/exit_code.h"
+#include "common/process/guarded_main.h"
 #include "common/process/logging.h"
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
@@ -107,4 +108,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace slipstream
 
-int main(int argc, char** argv) { return slipstream::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return slipstream::GuardedMain("ps_server", [&] { return slipstream::Main(argc, argv); });
+}

@@ -128,7 +128,7 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   while (!sync_->result().has_value()) {
     if (stop.WaitFor(kPollInterval)) return absl::CancelledError("stopped by a signal");
   }
-  const absl::Status result = *sync_->result();
+  absl::Status result = *sync_->result();
   const bool is_over = result.ok() || result.code() == absl::StatusCode::kAborted;
   while (coordinator_ != nullptr && is_over && !coordinator_->ServersMayStop()) {
     if (stop.WaitFor(kPollInterval)) break;

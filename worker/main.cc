@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "common/process/exit_code.h"
+#include "common/process/guarded_main.h"
 #include "common/process/logging.h"
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
@@ -63,22 +64,26 @@ int Run(const WorkerProgram::Options& options, const StopSignal& stop) {
   return stop.ExitStatus();
 }
 
+int Main(int argc, char** argv) {
+  TuneAllocatorForTransfers();
+  const StopSignal stop;
+  CLI::App app("Trains a model that Slipstream servers hold.", "ps_worker");
+  WorkerProgram::Options options;
+  std::optional<uint32_t> worker;
+  AddFlags(app, options, worker);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+  }
+  if (worker) options.worker = WorkerId{*worker};
+  StartLogging("worker", LogSpec::Level::kInfo);
+  return Run(options, stop);
+}
+
 }  // namespace
 }  // namespace slipstream
 
 int main(int argc, char** argv) {
-  slipstream::TuneAllocatorForTransfers();
-  const slipstream::StopSignal stop;
-  CLI::App app("Trains a model that Slipstream servers hold.", "ps_worker");
-  slipstream::WorkerProgram::Options options;
-  std::optional<uint32_t> worker;
-  slipstream::AddFlags(app, options, worker);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(slipstream::ExitCode::kUsage);
-  }
-  if (worker) options.worker = slipstream::WorkerId{*worker};
-  slipstream::StartLogging("worker", slipstream::LogSpec::Level::kInfo);
-  return slipstream::Run(options, stop);
+  return slipstream::GuardedMain("ps_worker", [&] { return slipstream::Main(argc, argv); });
 }

@@ -1,5 +1,7 @@
 #include <variant>
 
+#include "common/process/exit_code.h"
+#include "common/process/guarded_main.h"
 #include "deploy/psctl/command_line.h"
 #include "deploy/psctl/config_commands.h"
 #include "deploy/psctl/run_command.h"
@@ -22,11 +24,15 @@ struct Dispatch {
   int operator()(const StatusArguments& arguments) const { return StatusCommand(arguments); }
 };
 
+int Main(int argc, char** argv) {
+  const auto parsed = ParseCommandLine(argc, argv);
+  if (const auto* code = std::get_if<ExitCode>(&parsed)) return static_cast<int>(*code);
+  return std::visit(Dispatch(), std::get<Arguments>(parsed));
+}
+
 }  // namespace
 }  // namespace slipstream
 
 int main(int argc, char** argv) {
-  const auto parsed = slipstream::ParseCommandLine(argc, argv);
-  if (const auto* code = std::get_if<slipstream::ExitCode>(&parsed)) return static_cast<int>(*code);
-  return std::visit(slipstream::Dispatch(), std::get<slipstream::Arguments>(parsed));
+  return slipstream::GuardedMain("psctl", [&] { return slipstream::Main(argc, argv); });
 }
