@@ -74,12 +74,14 @@ UnitFetcher::Result UnitFetcher::Fetch() {
       progress.set_unit(unit.id);
       progress.set_batches_done(unit.batches_done);
     }
+    request.set_newest_unit(newest_unit_);
     request.set_wait_ms(kWaitMilliseconds);
     const absl::StatusOr<v1::GetWorkReply> reply = coordinator_.GetWork(request);
     if (!reply.ok()) return reply.status();
     if (reply->state() == v1::GetWorkReply::FINISHED) return std::optional<WorkUnit>();
     if (reply->state() != v1::GetWorkReply::UNIT) continue;
     if (reply->batches() == 0) return absl::InternalError("the coordinator sent an empty unit");
+    newest_unit_ = reply->unit();
     return WorkUnit{reply->unit(), reply->first_batch(), reply->batches()};
   }
   return absl::CancelledError("stopped");

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_TRAINING_UNIT_FETCHER_H_
 #define SLIPSTREAM_WORKER_TRAINING_UNIT_FETCHER_H_
 
+#include <cstdint>
 #include <optional>
 #include <thread>
 
@@ -54,6 +55,9 @@ class UnitFetcher {
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_asked_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Result> result_ ABSL_GUARDED_BY(mutex_);
+
+  // Owned by the thread. Told with each question, so that a unit whose answer was lost comes again.
+  uint64_t newest_unit_ = 0;
 
   std::thread thread_;
 };
