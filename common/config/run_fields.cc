@@ -51,7 +51,8 @@ Field Scalar(std::string path, std::string doc, ScalarType type, Access access) 
 
 /// A key that names a value of an enumeration, or of bool; the names are in the order of values.
 template <typename Access>
-Field Choice(std::string path, std::string doc, std::vector<std::string> names, Access access) {
+Field Choice(std::string path, std::string doc, const std::vector<std::string>& names,
+             Access access) {
   Field field;
   field.path = std::move(path);
   field.doc = std::move(doc);

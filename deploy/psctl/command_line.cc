@@ -55,7 +55,7 @@ void AddConfig(CLI::App& command, ConfigArguments& arguments) {
       });
 }
 
-void AddFormat(CLI::App& command, OutputFormat& format, std::vector<OutputFormat> choices) {
+void AddFormat(CLI::App& command, OutputFormat& format, const std::vector<OutputFormat>& choices) {
   const std::map<OutputFormat, std::string> names = {{OutputFormat::kTable, "table"},
                                                      {OutputFormat::kJson, "json"},
                                                      {OutputFormat::kYaml, "yaml"}};

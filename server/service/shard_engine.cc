@@ -209,7 +209,7 @@ std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* ca
       records_.push_back({facts.header, decision.reply});
       work_came_.NotifyAll();
     }
-    deliveries = Absorb(std::move(decision.effects));
+    deliveries = Absorb(decision.effects);
     if (decision.answer.has_value()) {
       answer = AnswerNow(
           *decision.answer,
@@ -252,7 +252,7 @@ bool ShardEngine::Cancel(WaitingCall* call) {
 
 // The engine's thread.
 
-std::vector<ShardEngine::Delivery> ShardEngine::Absorb(Effects effects) {
+std::vector<ShardEngine::Delivery> ShardEngine::Absorb(const Effects& effects) {
   UpdateJob work;
   for (const Fold& fold : effects.folds) {
     const auto held = held_.find(fold.push);
@@ -266,7 +266,7 @@ std::vector<ShardEngine::Delivery> ShardEngine::Absorb(Effects effects) {
     work_came_.NotifyAll();
   }
   std::vector<Delivery> deliveries;
-  for (Release& release : effects.released) {
+  for (const Release& release : effects.released) {
     const auto found = parked_.find(release.ticket);
     PS_CHECK(found != parked_.end());
     Parked parked = std::move(found->second);
@@ -294,7 +294,7 @@ void ShardEngine::RunJobs() {
       }
     }
     if (job.has_value()) RunJob(*std::move(job));
-    if (!records.empty()) WriteLog(std::move(records));
+    if (!records.empty()) WriteLog(records);
   }
 }
 
@@ -324,7 +324,7 @@ void ShardEngine::RunJob(Job job) {
   Deliver(std::move(deliveries));
 }
 
-void ShardEngine::WriteLog(std::vector<PushRecord> records) {
+void ShardEngine::WriteLog(const std::vector<PushRecord>& records) {
   absl::Status status;
   for (const PushRecord& record : records) {
     if (status.ok()) status = push_log_->Append(record);
@@ -334,7 +334,7 @@ void ShardEngine::WriteLog(std::vector<PushRecord> records) {
   if (!status.ok()) spdlog::error("{}", std::string(status.message()));
 }
 
-void ShardEngine::Deliver(std::vector<Delivery> deliveries) {
+void ShardEngine::Deliver(std::vector<Delivery>&& deliveries) {
   for (auto& [call, answer] : deliveries) call->OnAnswer(std::move(answer));
 }
 

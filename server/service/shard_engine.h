@@ -114,7 +114,7 @@ class ShardEngine {
   using Delivery = std::pair<WaitingCall*, Answer>;
 
   /// Queues what the effects order; returns the answers to be given once the lock is released.
-  std::vector<Delivery> Absorb(Effects effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Delivery> Absorb(const Effects& effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Answer> AnswerNow(const std::variant<Serve, Park>& outcome, Parked parked)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ServedWeights Served(Version version, std::optional<RoundWork> work)
@@ -125,8 +125,8 @@ class ShardEngine {
 
   void RunJobs();
   void RunJob(Job job);
-  void WriteLog(std::vector<PushRecord> records);
-  static void Deliver(std::vector<Delivery> deliveries);
+  void WriteLog(const std::vector<PushRecord>& records);
+  static void Deliver(std::vector<Delivery>&& deliveries);
 
   // Constant after construction.
   const Options options_;

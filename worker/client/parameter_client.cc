@@ -59,8 +59,9 @@ absl::Status ParameterClient::Pull(const WorkerCore::PullShards& action, std::sp
   }
   absl::Status status = group_.Run(shards, [&](ShardId shard) {
     absl::StatusOr<WeightsHeader> header = group_.Pull(shard, requests[Value(shard)], weights);
-    if (header.ok()) headers[Value(shard)] = *std::move(header);
-    return header.status();
+    if (!header.ok()) return header.status();
+    headers[Value(shard)] = *std::move(header);
+    return absl::OkStatus();
   });
   for (size_t i = 0; status.ok() && i < shards.size(); ++i) {
     status = core_.OnWeights(shards[i], headers[Value(shards[i])]);
