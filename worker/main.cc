@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "common/config/server_address.h"
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
@@ -29,18 +30,28 @@ All other settings are the run's; the worker gets them from the coordinator.
 Exit codes: 0 the run is over; 1 failed; 2 wrong flags; 69 a server cannot be reached; 74 the data
 cannot be read; 75 fenced or refused, try again; 78 wrong settings; 130, 143 stopped by a signal.)";
 
+/// What is wrong with a flag's address; empty if nothing is.
+std::string IsAddress(const std::string& text) {
+  return ParseServerAddress(text).has_value() ? "" : "\"" + text + "\" is not host:port";
+}
+
 /// Adds the flags to `app`; they end up in `options`.
 void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint32_t>& worker) {
   app.add_option("--coordinator", options.coordinator, "host:port of the first server")
       ->required()
+      ->type_name("HOST:PORT")
+      ->check(IsAddress, "")
       ->envname("PS_COORDINATOR");
   app.add_option("--worker", worker, "Id of this worker (default: the lowest free one)")
+      ->type_name("ID")
       ->envname("PS_WORKER");
   app.add_option("--data-path", options.data_path, "Where this machine keeps the data")
+      ->type_name("DIR")
       ->envname("PS_DATA_PATH");
   app.add_option("--threads", options.threads, "Compute threads of this worker")
+      ->type_name("NUMBER")
       ->envname("PS_COMPUTE_THREADS");
-  app.set_version_flag("--version", std::string(kVersion));
+  app.set_version_flag("--version", "ps_worker " + std::string(kVersion));
   app.footer(kExamples);
 }
 

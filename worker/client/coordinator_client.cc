@@ -48,16 +48,19 @@ absl::StatusOr<Reply> CoordinatorClient::Call(Method<Request, Reply> method, con
     absl::StatusOr<Reply> reply = CallOnce(method, request, wait);
     if (reply.ok() || !IsTransient(reply.status())) return reply;
     const absl::Time now = absl::Now();
-    if (!schedule) schedule.emplace(options_.retry, options_.seed + calls_++, now);
-    const std::optional<absl::Duration> pause = schedule->Next(now);
     const std::string reason(reply.status().message());
+    if (!schedule) {
+      schedule.emplace(options_.retry, options_.seed + calls_++, now);
+      spdlog::info("coordinator not reached, trying again for {} address={} reason=\"{}\"",
+                   absl::FormatDuration(options_.retry.give_up_after), address_, reason);
+    }
+    const std::optional<absl::Duration> pause = schedule->Next(now);
     if (!pause) {
+      const absl::Duration tried = absl::Trunc(schedule->Elapsed(now), absl::Milliseconds(100));
       return absl::UnavailableError(
           fmt::format("coordinator at {} cannot be reached: {} (tried for {})", address_, reason,
-                      absl::FormatDuration(schedule->Elapsed(now))));
+                      absl::FormatDuration(tried)));
     }
-    spdlog::debug("coordinator not reached, trying again wait={} reason=\"{}\"",
-                  absl::FormatDuration(*pause), reason);
     if (!PauseBeforeRetry(*channel_, *pause, sleeper_)) return absl::CancelledError("stopped");
   }
 }

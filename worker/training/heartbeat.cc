@@ -12,6 +12,10 @@
 namespace slipstream {
 namespace {
 
+// Status shows what heartbeats say, and they bring the orders to evaluate: a lease may be long, the
+// figures and the weights measured shall not be old.
+constexpr absl::Duration kIntervalMax = absl::Milliseconds(500);
+
 // While nothing is left but to hear of the end.
 constexpr absl::Duration kHurriedInterval = absl::Milliseconds(100);
 
@@ -21,7 +25,7 @@ Heartbeat::Heartbeat(const CoordinatorClient& coordinator, const Identity& ident
                      absl::Duration lease, const StepFigures& figures, Interruption& interruption)
     : coordinator_(coordinator),
       identity_(identity),
-      interval_(lease / 3),
+      interval_(std::min(lease / 3, kIntervalMax)),
       figures_(figures),
       interruption_(interruption),
       thread_([this] { Run(); }) {}
@@ -90,7 +94,7 @@ void Heartbeat::Note(const v1::HeartbeatReply& reply) {
     order_ = {reply.evaluation(), reply.evaluation_epoch(), reply.evaluation_final()};
   }
   if (phase_ == Phase::kFailed) {
-    interruption_.Fail(absl::UnknownError("the run failed: " + failure_));
+    interruption_.Fail(absl::AbortedError("the run failed: " + failure_));
   }
   changed_.NotifyAll();
 }

@@ -110,8 +110,9 @@ absl::Status TrainingLoop::Push(uint64_t index, const StepResult& result, size_t
                                            plan_.weights_host());
   // What shards refuse, and what they cannot see: a loss may be lost where its gradient is not.
   if (absl::IsOutOfRange(status) || (status.ok() && !std::isfinite(result.loss))) {
-    return absl::InternalError(fmt::format("training diverged in mini-batch {}: loss {} {}", index,
-                                           result.loss, std::string(status.message())));
+    const std::string refusal = status.ok() ? "" : "; " + std::string(status.message());
+    return absl::InternalError(
+        fmt::format("training diverged in mini-batch {}: loss {}{}", index, result.loss, refusal));
   }
   return status;
 }
