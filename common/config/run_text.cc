@@ -148,8 +148,12 @@ std::string ConfigTemplate() {
   RunSpec defaults;
   defaults.model = *FindPreset("lenet5");
   SectionWriter writer;
-  writer.Line("", "# One run of Slipstream, for all servers and workers. Keys left out keep the");
-  writer.Line("", "# values they have here; `psctl validate` checks a file.");
+  writer.Line(
+      "", "# One run of Slipstream, for all servers and workers. The section `model` is required,");
+  writer.Line(
+      "",
+      "# with a preset or with input and layers; other keys left out keep the values they have");
+  writer.Line("", "# here. `psctl validate` checks a file.");
   writer.Line("", "");
   for (const Field& field : Fields()) WriteTemplateField(field, defaults, writer);
   return writer.text();
