@@ -4,12 +4,20 @@
 #include <map>
 #include <string_view>
 
+#include "common/config/server_address.h"
+#include "common/config/suggestion.h"
 #include "common/process/version.h"
 
 namespace slipstream {
 namespace {
 
-constexpr char kExitCodes[] =
+constexpr char kFooter[] =
+    "Examples:\n"
+    "  psctl config init run.yaml\n"
+    "  psctl validate run.yaml\n"
+    "  psctl run run.yaml --set cluster.workers=4\n"
+    "  psctl status --coordinator localhost:7070\n"
+    "\n"
     "Exit codes: 0 done, 1 internal error, 2 usage, 69 peer unreachable, 74 input or output,\n"
     "75 temporary failure, 78 configuration, 130 and 143 after SIGINT and SIGTERM.";
 
@@ -47,12 +55,7 @@ void AddConfig(CLI::App& command, ConfigArguments& arguments) {
       ->required();
   command.add_option("--set", arguments.overrides, "Overrides one setting; may be repeated")
       ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->check([](const std::string& text) {
-        const size_t equals = text.find('=');
-        const bool is_pair = equals != text.npos && equals > 0;
-        return is_pair ? std::string() : "'" + text + "' is not of the form key=value";
-      });
+      ->allow_extra_args(false);  // LoadConfig checks them all, with everything else.
 }
 
 void AddFormat(CLI::App& command, OutputFormat& format, const std::vector<OutputFormat>& choices) {
@@ -84,6 +87,7 @@ struct CommandLine {
   ConfigShowArguments show;
   StatusArguments status;
 
+  CLI::App* config_commands = nullptr;
   CLI::App* run_command = nullptr;
   CLI::App* validate_command = nullptr;
   CLI::App* init_command = nullptr;
@@ -91,6 +95,9 @@ struct CommandLine {
 
   CommandLine();
   Arguments Chosen() const;
+
+  /// Names the word that stands where a command should; nothing if there is none.
+  std::string UnknownCommand() const;
 
  private:
   void AddRun();
@@ -102,7 +109,7 @@ struct CommandLine {
 CommandLine::CommandLine() {
   app.set_version_flag("--version", std::string("psctl ") + std::string(kVersion));
   app.require_subcommand(1);
-  app.footer(kExitCodes);
+  app.footer(kFooter);
   AddRun();
   AddValidate();
   AddConfigCommands();
@@ -138,6 +145,7 @@ void CommandLine::AddValidate() {
 
 void CommandLine::AddConfigCommands() {
   CLI::App* config = app.add_subcommand("config", "Writes and shows configurations");
+  config_commands = config;
   config->require_subcommand(1);
   config->footer("See psctl config init --help and psctl config show --help.");
 
@@ -160,6 +168,11 @@ void CommandLine::AddStatus() {
       ->envname("PS_COORDINATOR")
       ->required();
   AddFormat(*command, status.format, {OutputFormat::kTable, OutputFormat::kJson});
+  command->callback([this] {
+    if (ParseServerAddress(status.coordinator)) return;
+    throw CLI::ValidationError(
+        "--coordinator", "'" + status.coordinator + "' is not host:port, as in localhost:7070");
+  });
   command->footer(kStatusExamples);
 }
 
@@ -171,6 +184,18 @@ Arguments CommandLine::Chosen() const {
   return status;
 }
 
+std::string CommandLine::UnknownCommand() const {
+  const CLI::App& group = config_commands->parsed() ? *config_commands : app;
+  if (!group.get_subcommands().empty()) return "";
+  for (const std::string& word : group.remaining()) {
+    if (word.starts_with('-')) continue;
+    std::vector<std::string> names;
+    for (const CLI::App* command : group.get_subcommands({})) names.push_back(command->get_name());
+    return "there is no command '" + word + "'" + DidYouMean(word, names);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* argv) {
@@ -178,7 +203,14 @@ std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* 
   try {
     line.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {  // CLI11 says help and version this way, too.
-    return line.app.exit(error) == 0 ? ExitCode::kOk : ExitCode::kUsage;
+    const bool is_help = error.get_exit_code() == 0;
+    const std::string unknown = line.UnknownCommand();
+    if (is_help || unknown.empty()) {
+      line.app.exit(error);
+    } else {
+      line.app.exit(CLI::ValidationError(unknown));
+    }
+    return is_help ? ExitCode::kOk : ExitCode::kUsage;
   }
   return line.Chosen();
 }

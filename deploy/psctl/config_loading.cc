@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "common/config/run_config.h"
@@ -21,6 +24,11 @@ Overrides OverridesOf(const ConfigArguments& arguments) {
   overrides.environment_ignored = {"PS_SERVER_BINARY", "PS_WORKER_BINARY", "PS_COORDINATOR",
                                    "PS_WORKER"};
   return overrides;
+}
+
+bool IsKeyAndValue(const std::string& override) {
+  const size_t equals = override.find('=');
+  return equals != override.npos && equals > 0;
 }
 
 }  // namespace
@@ -50,8 +58,12 @@ std::variant<RunSpec, std::vector<Diagnostic>> LoadConfig(const ConfigArguments&
 }
 
 ExitCode ConfigFailureCode(const ConfigArguments& arguments) {
-  const bool is_readable = access(arguments.path.c_str(), R_OK) == 0;
-  return is_readable ? ExitCode::kConfiguration : ExitCode::kIo;
+  std::error_code error;
+  const bool is_readable = access(arguments.path.c_str(), R_OK) == 0 &&
+                           !std::filesystem::is_directory(arguments.path, error);
+  if (!is_readable) return ExitCode::kIo;
+  const bool are_pairs = std::ranges::all_of(arguments.overrides, IsKeyAndValue);
+  return are_pairs ? ExitCode::kConfiguration : ExitCode::kUsage;
 }
 
 std::variant<RunSpec, ExitCode> LoadConfigOrComplain(const ConfigArguments& arguments) {

@@ -15,9 +15,11 @@ CoordinatorClient::CoordinatorClient(const std::string& address)
       stub_(v1::Coordinator::NewStub(grpc::CreateCustomChannel(
           address, grpc::InsecureChannelCredentials(), ClientArguments()))) {}
 
-absl::StatusOr<v1::RunStatus> CoordinatorClient::GetStatus(absl::Duration timeout) const {
+absl::StatusOr<v1::RunStatus> CoordinatorClient::GetStatus(absl::Duration timeout,
+                                                           IfRefused if_refused) const {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  context.set_wait_for_ready(if_refused == IfRefused::kWait);
   v1::RunStatus reply;
   const absl::Status status = FromGrpc(stub_->GetStatus(&context, v1::GetStatusRequest(), &reply));
   if (status.ok()) return reply;

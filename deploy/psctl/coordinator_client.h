@@ -11,6 +11,9 @@
 
 namespace slipstream {
 
+/// What to do while a coordinator refuses connections.
+enum class IfRefused { kFail, kWait };
+
 /// Asks one coordinator for the status of its run.
 ///
 /// Thread-safe: const after construction.
@@ -19,8 +22,9 @@ class CoordinatorClient {
   /// `address` is host:port. Connects at the first question.
   explicit CoordinatorClient(const std::string& address);
 
-  /// Waits at most `timeout`. UNAVAILABLE and DEADLINE_EXCEEDED name the address.
-  absl::StatusOr<v1::RunStatus> GetStatus(absl::Duration timeout) const;
+  /// Takes at most `timeout`. UNAVAILABLE and DEADLINE_EXCEEDED name the address.
+  absl::StatusOr<v1::RunStatus> GetStatus(absl::Duration timeout,
+                                          IfRefused if_refused = IfRefused::kFail) const;
 
  private:
   const std::string address_;

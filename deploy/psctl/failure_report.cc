@@ -14,18 +14,20 @@ std::string EndText(const ProcessEnd& end) {
   return fmt::format("failed with {}", end.HowText());
 }
 
+/// Code and message alone.
 FailureReport DescribeWithoutProcess(const FailureEvidence& evidence) {
   switch (evidence.verdict) {
     case Verdict::kNotStarted:
-      return {ExitCode::kUnreachable,
-              fmt::format("the run did not start within {}: {}",
-                          FormatSeconds(absl::ToDoubleSeconds(evidence.start_timeout)),
-                          PhaseText(evidence.phase))};
+      return {.exit_code = ExitCode::kUnreachable,
+              .message = fmt::format("the run did not start within {}: {}",
+                                     FormatSeconds(absl::ToDoubleSeconds(evidence.start_timeout)),
+                                     PhaseText(evidence.phase))};
     case Verdict::kWorkersGone:
-      return {ExitCode::kInternal, fmt::format("all workers ended before the run was over: {}",
-                                               PhaseText(evidence.phase))};
+      return {.exit_code = ExitCode::kInternal,
+              .message = fmt::format("all workers ended before the run was over: {}",
+                                     PhaseText(evidence.phase))};
     default:
-      return {ExitCode::kInternal, "the run failed"};
+      return {.exit_code = ExitCode::kInternal, .message = "the run failed"};
   }
 }
 
@@ -36,10 +38,10 @@ FailureReport DescribeFailure(std::span<const ProcessEnd> ends, const FailureEvi
   if (const ProcessEnd* cause = FindRootCause(ends)) {
     report.exit_code = ExitCodeFollowing(*cause);
     const bool was_lost = MeaningOf(*cause) == EndMeaning::kLostWorker;
-    report.text = fmt::format("{}{} {}", was_lost ? report.text + "; " : "", cause->name.Text(),
-                              EndText(*cause));
+    report.message = fmt::format("{}{} {}", was_lost ? report.message + "; " : "",
+                                 cause->name.Text(), EndText(*cause));
   }
-  report.text = "psctl: error: " + report.text + "\n";
+  report.text = "psctl: error: " + report.message + "\n";
   if (!evidence.coordinator_says.empty()) {
     report.text += fmt::format("  the coordinator says: {}\n", evidence.coordinator_says);
   }

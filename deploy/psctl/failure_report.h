@@ -16,7 +16,8 @@ namespace slipstream {
 /// Why a run failed, for the end of stderr, and what psctl exits with.
 struct FailureReport {
   ExitCode exit_code = ExitCode::kInternal;
-  std::string text;
+  std::string text;     // Several lines, for stderr.
+  std::string message;  // The first of them, without psctl's name.
 };
 
 /// What the report draws on besides the ends of the processes.

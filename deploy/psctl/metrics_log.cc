@@ -13,6 +13,7 @@ namespace slipstream {
 nlohmann::ordered_json MetricsJson(const v1::RunStatus& status, int evaluations_told) {
   nlohmann::ordered_json versions = nlohmann::ordered_json::array();
   for (const v1::ShardStatus& shard : status.shards()) versions.push_back(shard.version());
+  const bool has_reports = HasReports(status);
   nlohmann::ordered_json row = {
       {"phase", v1::Phase_Name(status.phase())},
       {"epoch", CurrentEpoch(status)},
@@ -21,8 +22,8 @@ nlohmann::ordered_json MetricsJson(const v1::RunStatus& status, int evaluations_
       {"pushes", status.pushes()},
       {"examples", status.examples()},
       {"examples_per_second", NumberOrNull(status.examples_per_second())},
-      {"train_loss", NumberOrNull(status.train_loss())},
-      {"train_accuracy", NumberOrNull(status.train_accuracy())},
+      {"train_loss", has_reports ? NumberOrNull(status.train_loss()) : nullptr},
+      {"train_accuracy", has_reports ? NumberOrNull(status.train_accuracy()) : nullptr},
       {"staleness",
        {{"mean", NumberOrNull(status.staleness().mean())},
         {"window", NumberOrNull(status.staleness().window_mean())}}},

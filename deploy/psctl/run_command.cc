@@ -7,8 +7,10 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/time/clock.h"
+#include "common/config/diagnostic.h"
 #include "common/config/run_text.h"
 #include "common/process/exit_code.h"
 #include "common/process/stop_signal.h"
@@ -29,8 +31,29 @@ namespace {
 
 constexpr size_t kLogLinesMax = 5;
 
-int ExitWith(const absl::Status& status) {
-  return static_cast<int>(Complain(ExitCodeFor(status), std::string(status.message())));
+/// Tells scripts on stdout of a run without a summary; stderr tells people. Returns `exit_code`.
+int EndWithError(OutputFormat format, const std::string& error, int exit_code,
+                 const std::string& run_dir) {
+  const nlohmann::ordered_json failure = FailureJson(error, exit_code, run_dir);
+  if (format == OutputFormat::kJson) fmt::print("{}\n", failure.dump(2));
+  if (format == OutputFormat::kYaml) fmt::print("{}", JsonToYaml(failure));
+  return exit_code;
+}
+
+int EndWithStatus(OutputFormat format, const absl::Status& status, const std::string& run_dir) {
+  const std::string message(status.message());
+  const ExitCode code = Complain(ExitCodeFor(status), message);
+  return EndWithError(format, message, static_cast<int>(code), run_dir);
+}
+
+int EndWithDiagnostics(const RunArguments& arguments, const std::vector<Diagnostic>& diagnostics) {
+  PrintDiagnostics(diagnostics);
+  std::string error;
+  for (const Diagnostic& diagnostic : diagnostics) {
+    error += (error.empty() ? "" : "\n") + diagnostic.ToString();
+  }
+  const ExitCode code = ConfigFailureCode(arguments.config);
+  return EndWithError(arguments.format, error, static_cast<int>(code), "");
 }
 
 /// One run of a cluster, from its start to its end.
@@ -64,7 +87,8 @@ class LocalRun {
 
     if (result.verdict == Verdict::kFinished) return Finish(std::move(result.status));
     if (stop_.stopped()) return TellOfStop();
-    return failed_to_start ? ExitWith(started) : Fail(result);
+    if (!failed_to_start) return Fail(result);
+    return EndWithStatus(arguments_.format, started, directory_.path());
   }
 
  private:
@@ -104,13 +128,16 @@ int LocalRun::Finish(v1::RunStatus status) {
       break;
   }
   const absl::Status saved = WriteWholeFile(directory_.SummaryPath(), json);
-  return saved.ok() ? static_cast<int>(ExitCode::kOk) : ExitWith(saved);
+  if (saved.ok()) return static_cast<int>(ExitCode::kOk);
+  // Stdout has the summary, and one object is all that belongs there.
+  return static_cast<int>(Complain(ExitCodeFor(saved), std::string(saved.message())));
 }
 
 int LocalRun::TellOfStop() {
-  progress_.Note(fmt::format("psctl: stopped by signal {} ({}); what there is lies in {}",
-                             stop_.signal(), strsignal(stop_.signal()), directory_.path()));
-  return stop_.ExitStatus();
+  const std::string error =
+      fmt::format("stopped by signal {} ({})", stop_.signal(), strsignal(stop_.signal()));
+  progress_.Note(fmt::format("psctl: {}; what there is lies in {}", error, directory_.path()));
+  return EndWithError(arguments_.format, error, stop_.ExitStatus(), directory_.path());
 }
 
 int LocalRun::Fail(const RunWatch::Result& result) {
@@ -126,25 +153,28 @@ int LocalRun::Fail(const RunWatch::Result& result) {
   evidence.log_lines = LastErrorLines(evidence.log_path, kLogLinesMax);
   const FailureReport report = DescribeFailure(cluster_.ends(), evidence);
   fmt::print(stderr, "{}", report.text);
-  return static_cast<int>(report.exit_code);
+  return EndWithError(arguments_.format, report.message, static_cast<int>(report.exit_code),
+                      directory_.path());
 }
 
 }  // namespace
 
 int RunCommand(const RunArguments& arguments) {
-  auto loaded = LoadConfigOrComplain(arguments.config);
-  if (const auto* code = std::get_if<ExitCode>(&loaded)) return static_cast<int>(*code);
+  auto loaded = LoadConfig(arguments.config);
+  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&loaded)) {
+    return EndWithDiagnostics(arguments, *diagnostics);
+  }
   RunSpec& spec = std::get<RunSpec>(loaded);
   absl::StatusOr<ProgramPaths> programs = FindPrograms(arguments.bin_dir);
-  if (!programs.ok()) return ExitWith(programs.status());
+  if (!programs.ok()) return EndWithStatus(arguments.format, programs.status(), "");
 
   const StopSignal stop;
   absl::StatusOr<RunDirectory> directory =
       RunDirectory::Create(arguments.run_dir, spec.name, absl::Now());
-  if (!directory.ok()) return ExitWith(directory.status());
+  if (!directory.ok()) return EndWithStatus(arguments.format, directory.status(), "");
   if (arguments.push_log) spec.log.push_log = directory->path();
   const absl::Status written = WriteWholeFile(directory->ConfigPath(), ToYaml(spec));
-  if (!written.ok()) return ExitWith(written);
+  if (!written.ok()) return EndWithStatus(arguments.format, written, directory->path());
 
   fmt::print(stderr, "psctl: {} server{} and {} worker{}; run directory {}\n",
              spec.cluster.servers.size(), spec.cluster.servers.size() == 1 ? "" : "s",

@@ -62,6 +62,8 @@ Json EvaluationJson(const v1::EvaluationStatus& evaluation) {
           {"test_accuracy", NumberOrNull(evaluation.test_accuracy())},
           {"test_loss", NumberOrNull(evaluation.test_loss())},
           {"examples", evaluation.examples()},
+          {"versions",
+           std::vector<uint64_t>(evaluation.versions().begin(), evaluation.versions().end())},
           {"seconds", NumberOrNull(evaluation.seconds())},
           {"final", evaluation.final()}};
 }
@@ -89,7 +91,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
   return {
       {"name", status.name()},
       {"policy", status.policy()},
-      {"n", status.n()},
+      {"n", status.n() > 0 ? Json(status.n()) : Json(nullptr)},
       {"round_size", status.round_size()},
       {"test_accuracy",
        deciding != nullptr ? NumberOrNull(deciding->test_accuracy()) : Json(nullptr)},
@@ -107,6 +109,12 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
       {"workers", WorkersJson(status)},
       {"servers", ServersJson(status)},
   };
+}
+
+Json FailureJson(const std::string& error, int exit_code, const std::string& run_dir) {
+  return {{"error", error},
+          {"exit_code", exit_code},
+          {"run_dir", run_dir.empty() ? Json(nullptr) : Json(run_dir)}};
 }
 
 std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir) {

@@ -8,16 +8,23 @@
 
 namespace slipstream {
 
-/// What a finished run is remembered by, as one object: name, policy, test_accuracy (0 to 1) and
+/// What a finished run is remembered by, as one object: name, policy, n (null but
+/// for softsync), test_accuracy (0 to 1) and
 /// test_loss of the final evaluation (null if there was none), seconds, examples_per_second,
 /// updates, pushes, staleness {mean, p50, p99, max, histogram}, weights_sha256, run_dir,
 /// evaluations, workers, servers.
 nlohmann::ordered_json SummaryJson(const v1::RunStatus& status, const std::string& run_dir);
 
-/// The same for people, with the histogram of staleness drawn.
+/// What stands for the summary of a run that has none: error, exit_code, run_dir (null if the run
+/// did not come to have one).
+nlohmann::ordered_json FailureJson(const std::string& error, int exit_code,
+                                   const std::string& run_dir);
+
+/// The summary for people, with the histogram of staleness drawn.
 std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir);
 
-/// One evaluation as it appears in the summary and in metrics.jsonl.
+/// One evaluation, with the versions of the weights measured by shard, as it appears in the summary
+/// and in metrics.jsonl.
 nlohmann::ordered_json EvaluationJson(const v1::EvaluationStatus& evaluation);
 
 /// "softsync (n = 2, 2 gradients per update)".

@@ -12,13 +12,14 @@
 namespace slipstream {
 namespace {
 
-constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
+// Long enough for a coordinator that is just starting.
+constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 
 }  // namespace
 
 int StatusCommand(const StatusArguments& arguments) {
   const CoordinatorClient client(arguments.coordinator);
-  const absl::StatusOr<v1::RunStatus> status = client.GetStatus(kStatusTimeout);
+  const absl::StatusOr<v1::RunStatus> status = client.GetStatus(kStatusTimeout, IfRefused::kWait);
   if (!status.ok()) {
     const std::string message(status.status().message());
     return static_cast<int>(Complain(ExitCodeFor(status.status()), message));

@@ -15,6 +15,14 @@
 namespace slipstream {
 namespace {
 
+// Servers report several times a second; one silent for so long is in trouble.
+constexpr double kSilenceSecondsMax = 2;
+
+std::string HeardText(double silent_seconds) {
+  const std::string text = fmt::format("{:.1f} s ago", silent_seconds);
+  return silent_seconds > kSilenceSecondsMax ? text + " <-- SILENT" : text;
+}
+
 std::string RunFacts(const v1::RunStatus& status) {
   std::vector<std::pair<std::string, std::string>> facts = {
       {"run", status.name()}, {"policy", PolicyText(status)}, {"state", FormatProgress(status)}};
@@ -34,28 +42,30 @@ std::string RunFacts(const v1::RunStatus& status) {
 std::string ShardTable(const v1::RunStatus& status) {
   std::vector<TableRow> rows;
   for (const v1::ShardStatus& shard : status.shards()) {
-    rows.push_back(
-        {fmt::format("{}", shard.shard()), shard.address(),
-         fmt::format("{}", shard.end() - shard.begin()), fmt::format("{}", shard.version()),
-         fmt::format("{:.1f}", shard.updates_per_second()),
-         fmt::format("{:.2f}", shard.staleness().window_mean()),
-         fmt::format("{}", shard.staleness().max()),
-         fmt::format("{}/{}", shard.round_contributions(), shard.round_size()),
-         fmt::format("{}", shard.parked_pulls()), fmt::format("{}", shard.bytes_queued())});
+    rows.push_back({fmt::format("{}", shard.shard()), shard.address(),
+                    fmt::format("{}", shard.end() - shard.begin()),
+                    fmt::format("{}", shard.version()),
+                    fmt::format("{:.1f}", shard.updates_per_second()),
+                    fmt::format("{:.2f}", shard.staleness().window_mean()),
+                    fmt::format("{}", shard.staleness().max()),
+                    fmt::format("{}/{}", shard.round_contributions(), shard.round_size()),
+                    fmt::format("{}", shard.parked_pulls()),
+                    fmt::format("{}", shard.bytes_queued()), HeardText(shard.silent_seconds())});
   }
   return FormatTable({"shard", "address", "parameters", "version", "updates/s", "staleness", "max",
-                      "round", "parked pulls", "bytes queued"},
+                      "round", "parked pulls", "bytes queued", "heard"},
                      rows);
 }
 
 std::string WorkerTable(const v1::RunStatus& status) {
   std::vector<TableRow> rows;
   for (const v1::WorkerStatus& worker : status.workers()) {
+    const bool has_reported = worker.examples() > 0;
     rows.push_back({fmt::format("{}", worker.worker()), worker.state(), worker.host(),
                     fmt::format("{}", worker.pushes()),
                     fmt::format("{:.0f}", worker.examples_per_second()),
-                    fmt::format("{:.4f}", worker.train_loss()),
-                    fmt::format("{:.1f}%", 100 * worker.train_accuracy()),
+                    has_reported ? fmt::format("{:.4f}", worker.train_loss()) : "-",
+                    has_reported ? fmt::format("{:.1f}%", 100 * worker.train_accuracy()) : "-",
                     fmt::format("{:.2f}", worker.mean_staleness()),
                     fmt::format("{:.0f}%", 100 * worker.compute_share()),
                     fmt::format("{:.0f}%", 100 * worker.communication_share()),

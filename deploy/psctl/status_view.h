@@ -7,7 +7,8 @@
 
 namespace slipstream {
 
-/// A running cluster for people: the run, a line per shard and per worker, whom an open round waits
+/// A running cluster for people: the run, a line per shard (marked if its
+/// server is silent) and per worker, whom an open round waits
 /// for, and the histogram of staleness.
 std::string StatusText(const v1::RunStatus& status);
 

@@ -54,14 +54,36 @@ TEST(CommandLineTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(Refused({"run"}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"status"}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"run", "a", "b"}), ExitCode::kUsage);
-  EXPECT_EQ(Refused({"run", "a", "--set", "seed"}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"run", "a", "-o", "xml"}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"validate", "a", "-o", "yaml"}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"run", "a", "--stop-timeout", "-1"}), ExitCode::kUsage);
 }
 
+TEST(CommandLineTest, NamesAWrongCommand) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Refused({"stauts", "--coordinator", "h:1"}), ExitCode::kUsage);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr(R"(there is no command 'stauts'; did you mean "status"?)"));
+
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Refused({"config", "fly"}), ExitCode::kUsage);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("there is no command 'fly'\n"));
+}
+
+TEST(CommandLineTest, RefusesACoordinatorThatIsNoAddress) {
+  for (const char* coordinator : {"localhost", ":7070", "localhost:", "localhost:0", "a:b"}) {
+    SCOPED_TRACE(coordinator);
+    testing::internal::CaptureStderr();
+
+    EXPECT_EQ(Refused({"status", "--coordinator", coordinator}), ExitCode::kUsage);
+
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("is not host:port"));
+  }
+}
+
 TEST(CommandLineTest, HelpsWithExamplesForEveryCommand) {
-  const std::vector<std::vector<const char*>> commands = {{"run", "--help"},
+  const std::vector<std::vector<const char*>> commands = {{"--help"},
+                                                          {"run", "--help"},
                                                           {"validate", "--help"},
                                                           {"config", "init", "--help"},
                                                           {"config", "show", "--help"},

@@ -40,6 +40,7 @@ inline v1::RunStatus ExampleStatus() {
     added.set_end(shard == 0 ? 30000 : 61706);
     added.set_version(100 - shard);
     added.set_round_size(1);
+    added.set_silent_seconds(0.2);
   }
   for (uint32_t worker = 0; worker < 2; ++worker) {
     v1::WorkerStatus& added = *status.add_workers();
@@ -47,6 +48,7 @@ inline v1::RunStatus ExampleStatus() {
     added.set_state("live");
     added.set_host("node");
     added.set_pushes(50);
+    added.set_examples(1600);
   }
   return status;
 }
@@ -58,6 +60,7 @@ inline v1::EvaluationStatus ExampleEvaluation(uint32_t epoch, double accuracy, b
   evaluation.set_test_loss(0.25);
   evaluation.set_examples(4000);
   evaluation.set_seconds(0.5);
+  for (int shard = 0; shard < 2; ++shard) evaluation.add_versions(1406);
   evaluation.set_final(is_final);
   return evaluation;
 }

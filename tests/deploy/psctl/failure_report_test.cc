@@ -17,6 +17,7 @@ TEST(FailureReportTest, NamesTheProcessItsLastWordsAndItsLog) {
                                                       .log_lines = {"error: no such data set"}});
 
   EXPECT_EQ(report.exit_code, ExitCode::kConfiguration);
+  EXPECT_EQ(report.message, "worker 1 failed with exit code 78 (configuration)");
   EXPECT_EQ(report.text,
             "psctl: error: worker 1 failed with exit code 78 (configuration)\n"
             "  the coordinator says: worker 1 left\n"

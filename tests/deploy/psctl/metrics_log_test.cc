@@ -41,6 +41,16 @@ TEST(MetricsLogTest, AddsALineOnlyWhereSomethingChanged) {
   EXPECT_EQ(rows[1]["pushes"], 101);
 }
 
+TEST(MetricsLogTest, HasNoLossBeforeTheFirstReport) {
+  v1::RunStatus status = ExampleStatus();
+  status.clear_workers();
+
+  const Json row = MetricsJson(status, 0);
+
+  EXPECT_TRUE(row["train_loss"].is_null());
+  EXPECT_TRUE(row["train_accuracy"].is_null());
+}
+
 TEST(MetricsLogTest, TellsEveryEvaluationOnce) {
   const std::string path = testing::TempDir() + "/metrics-evaluations.jsonl";
   MetricsLog log(path);
@@ -55,6 +65,7 @@ TEST(MetricsLogTest, TellsEveryEvaluationOnce) {
   const std::vector<Json> rows = ReadRows(path);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0]["evaluations"][0]["test_accuracy"], 0.5);
+  EXPECT_EQ(rows[0]["evaluations"][0]["versions"].dump(), "[1406,1406]");
   ASSERT_EQ(rows[1]["evaluations"].size(), 1u);
   EXPECT_EQ(rows[1]["evaluations"][0]["epoch"], 2);
 }

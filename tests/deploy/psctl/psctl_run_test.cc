@@ -164,7 +164,10 @@ TEST_F(PsctlRunTest, StopsTheOthersAndTellsTheCauseLastWhenAWorkerFails) {
                                  "  | T worker-1 error   no such data set\n"
                                  "  log: " +
                                  LogPath("worker-1") + "\n"));
-  EXPECT_EQ(Stdout(), "");
+  EXPECT_EQ(nlohmann::json::parse(Stdout()),
+            nlohmann::json({{"error", "worker 1 failed with exit code 78 (configuration)"},
+                            {"exit_code", 78},
+                            {"run_dir", (folder_ / "run").string()}}));
   EXPECT_TRUE(NoneIsRunning());
 }
 
@@ -208,6 +211,7 @@ TEST_F(PsctlRunTest, LeavesNoProcessWhenItIsInterrupted) {
       fs::remove(folder_ / (std::string(name) + ".pid"));
     }
     fs::remove_all(folder_ / "run");
+    fs::remove(folder_ / "stdout");  // A second process would append to it.
     ChildProcess psctl = StartRun({"--stop-timeout", "0.1"});
     ASSERT_TRUE(WaitUntil([&] { return Pids().size() == 5; }));
 
@@ -215,6 +219,7 @@ TEST_F(PsctlRunTest, LeavesNoProcessWhenItIsInterrupted) {
 
     EXPECT_EQ(WaitForExit(psctl), 128 + signal);
     EXPECT_THAT(Stderr(), HasSubstr("psctl: stopped by signal"));
+    EXPECT_EQ(nlohmann::json::parse(Stdout())["exit_code"], 128 + signal);
     EXPECT_TRUE(WaitUntil([&] { return NoneIsRunning(); }));
   }
 }
@@ -234,15 +239,36 @@ TEST_F(PsctlRunTest, RefusesAWrongConfigurationBeforeAnythingStarts) {
   EXPECT_EQ(WaitForExit(psctl), 78);
   EXPECT_THAT(Stderr(), HasSubstr("training.epochs=0: error: "));
   EXPECT_THAT(Stderr(), HasSubstr("seeed=1: error: "));
+  EXPECT_TRUE(nlohmann::json::parse(Stdout())["run_dir"].is_null());
   EXPECT_FALSE(fs::exists(folder_ / "run"));
   EXPECT_TRUE(Pids().empty());
 }
 
-TEST_F(PsctlRunTest, TellsAMissingFileFromAWrongOne) {
-  ChildProcess psctl = Start({"validate", folder_ / "none.yaml"});
+TEST_F(PsctlRunTest, ReportsEveryWrongOverrideInOnePass) {
+  ChildProcess psctl = Start({"validate", folder_ / "run.yaml", "--set", "seed", "--set", "=1",
+                              "--set", "training.epochs=0"});
 
-  EXPECT_EQ(WaitForExit(psctl), 74);
-  EXPECT_THAT(Stderr(), HasSubstr("none.yaml"));
+  EXPECT_EQ(WaitForExit(psctl), 2);
+  EXPECT_THAT(Stderr(), HasSubstr("--set seed: error: must be key=value"));
+  EXPECT_THAT(Stderr(), HasSubstr("--set =1: error: must be key=value"));
+  EXPECT_THAT(Stderr(), HasSubstr("--set training.epochs=0: error: "));
+}
+
+TEST_F(PsctlRunTest, TellsAFileThatCannotBeReadFromAWrongOne) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"validate"}, {"run"}, {"config", "show"}};
+  for (const std::vector<std::string>& command : commands) {
+    for (const fs::path& path : {folder_ / "none.yaml", folder_}) {
+      SCOPED_TRACE(command.front() + " " + path.string());
+      std::vector<std::string> arguments = command;
+      arguments.push_back(path);
+
+      ChildProcess psctl = Start(arguments);
+
+      EXPECT_EQ(WaitForExit(psctl), 74);
+      EXPECT_THAT(Stderr(), HasSubstr(path.string() + ": error: cannot open the file"));
+    }
+  }
 }
 
 TEST_F(PsctlRunTest, SaysThatNoCoordinatorAnswers) {

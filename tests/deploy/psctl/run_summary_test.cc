@@ -22,6 +22,7 @@ TEST(RunSummaryTest, HoldsWhatScriptsReadFromAStatus) {
 
   EXPECT_EQ(summary["name"], "demo");
   EXPECT_EQ(summary["policy"], "softsync");
+  EXPECT_EQ(summary["n"], 2);
   EXPECT_EQ(summary["test_accuracy"], 0.9);
   EXPECT_EQ(summary["test_loss"], 0.25);
   EXPECT_EQ(summary["seconds"], 30);
@@ -33,6 +34,7 @@ TEST(RunSummaryTest, HoldsWhatScriptsReadFromAStatus) {
   EXPECT_EQ(summary["weights_sha256"], "ab12");
   EXPECT_EQ(summary["run_dir"], "runs/demo");
   EXPECT_EQ(summary["evaluations"].size(), 2u);
+  EXPECT_EQ(summary["evaluations"][1]["versions"].dump(), "[1406,1406]");
   EXPECT_EQ(summary["workers"].size(), 2u);
   EXPECT_EQ(summary["servers"][1]["end"], 61706);
 }
@@ -46,6 +48,20 @@ TEST(RunSummaryTest, WritesNullForWhatIsNoNumber) {
   EXPECT_TRUE(summary["seconds"].is_null());
   EXPECT_TRUE(summary["test_accuracy"].is_null());
   EXPECT_TRUE(summary["evaluations"].is_array());
+}
+
+TEST(RunSummaryTest, HasNoNButForSoftsync) {
+  v1::RunStatus status = ExampleStatus();
+  status.set_policy("async");
+  status.set_n(0);
+
+  EXPECT_TRUE(SummaryJson(status, "d")["n"].is_null());
+}
+
+TEST(RunSummaryTest, TellsScriptsOfAFailure) {
+  EXPECT_EQ(FailureJson("no room", 74, "runs/demo").dump(),
+            R"({"error":"no room","exit_code":74,"run_dir":"runs/demo"})");
+  EXPECT_TRUE(FailureJson("no room", 74, "")["run_dir"].is_null());
 }
 
 TEST(RunSummaryTest, ShowsPeopleFiguresAndTheHistogram) {

@@ -31,6 +31,25 @@ TEST(StatusViewTest, ShowsALinePerShardAndPerWorker) {
   EXPECT_THAT(text, Not(HasSubstr("waits for")));
 }
 
+TEST(StatusViewTest, MarksAServerThatIsSilent) {
+  v1::RunStatus status = ExampleStatus();
+  status.mutable_shards(1)->set_silent_seconds(21.34);
+
+  const std::string text = StatusText(status);
+
+  EXPECT_THAT(text, HasSubstr("  heard\n"));
+  EXPECT_THAT(text, HasSubstr(" 0.2 s ago\n"));
+  EXPECT_THAT(text, HasSubstr(" 21.3 s ago <-- SILENT\n"));
+}
+
+TEST(StatusViewTest, ShowsNoLossOfAWorkerThatHasNotReported) {
+  v1::RunStatus status = ExampleStatus();
+  for (v1::WorkerStatus& worker : *status.mutable_workers()) worker.set_examples(0);
+
+  EXPECT_THAT(StatusText(status), HasSubstr("loss -  accuracy -"));
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("0.0000")));
+}
+
 TEST(StatusViewTest, SaysWhomAnOpenRoundWaitsFor) {
   v1::RunStatus status = ExampleStatus();
   status.mutable_shards(0)->set_round_size(4);
