@@ -115,6 +115,7 @@ absl::Status ServerProcess::MakeServices() {
 absl::Status ServerProcess::Serve(const StopSignal& stop) {
   ServerSync::Options options;
   options.shard = options_.shard;
+  options.coordinator = CoordinatorAddress();
   options.address = address();
   options.settings = ToYaml(options_.run);
   options.instance = RandomNumber();

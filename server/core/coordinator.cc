@@ -8,6 +8,12 @@
 #include "common/base/check.h"
 
 namespace slipstream {
+namespace {
+
+// A server that is started again and again must not fill the memory.
+constexpr size_t kRefusalsMax = 1000;
+
+}  // namespace
 
 Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
     : run_(run),
@@ -31,11 +37,16 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
 
 absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
   if (report.orders_seen > orders_.number) {
-    return absl::FailedPreconditionError(
+    absl::Status other_run = absl::FailedPreconditionError(
         fmt::format("the server of shard {} follows orders of another run", Value(report.shard)));
+    NoteRefusal(report, other_run);
+    return other_run;
   }
   const absl::StatusOr<Servers::Arrival> arrival = servers_.Record(report, now);
-  if (!arrival.ok()) return arrival.status();
+  if (!arrival.ok()) {
+    NoteRefusal(report, arrival.status());
+    return arrival.status();
+  }
   const uint32_t shard = Value(report.shard);
   switch (*arrival) {
     case Servers::Arrival::kKnown:
@@ -54,6 +65,14 @@ absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
   }
   Advance(now);
   return absl::OkStatus();
+}
+
+void Coordinator::NoteRefusal(const ServerReport& report, const absl::Status& reason) {
+  if (refusals_.size() >= kRefusalsMax) return;
+  const std::string message(reason.message());
+  if (!refusals_.emplace(report.instance, message).second) return;
+  AddNote(true, fmt::format("server refused shard={} address={}: {}", Value(report.shard),
+                            report.address.substr(0, Servers::kAddressBytesMax), message));
 }
 
 absl::StatusOr<Identity> Coordinator::OnRegister(std::optional<WorkerId> asked,

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -74,6 +76,10 @@ class Coordinator {
   /// are lost.
   absl::Status OnServer(const ServerReport& report, absl::Time now);
 
+  /// Notes, once for each process and reason, that a server was turned away: its own log may be out
+  /// of sight.
+  void NoteRefusal(const ServerReport& report, const absl::Status& reason);
+
   /// Workers. Every call of a live one renews its lease.
   absl::StatusOr<Identity> OnRegister(std::optional<WorkerId> asked, const std::string& host,
                                       uint32_t process, absl::Time now);
@@ -139,7 +145,10 @@ class Coordinator {
   bool AdvanceEvaluation(absl::Time now);
 
   void Advance(absl::Time now);
-  void AssignEvaluation();
+  void AssignEvaluation(WorkerId worker, absl::Time now);
+  std::optional<WorkerId> FindEvaluator() const;
+  void GiveUpLateEvaluator(absl::Time now);
+  void NoteSkipped(uint32_t epoch);
   void MoveTo(Phase phase, absl::Time now);
   bool Fail(std::string reason, absl::Time now);
   std::string MissingWorkers() const;
@@ -171,6 +180,12 @@ class Coordinator {
   const absl::Time start_;
   absl::Time training_began_ = absl::InfiniteFuture();
   absl::Time ended_ = absl::InfiniteFuture();
+
+  // When the newest order to evaluate was given.
+  absl::Time evaluation_ordered_ = absl::InfinitePast();
+
+  // What was noted of servers turned away, by process and reason; at most kRefusalsMax.
+  std::set<std::pair<uint64_t, std::string>> refusals_;
 
   // Since when training goes on without a worker.
   std::optional<absl::Time> deserted_since_;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace slipstream {
 namespace {
 
@@ -15,31 +17,48 @@ bool IsSha256(std::string_view text) {
 
 }  // namespace
 
-void Evaluations::OnEpochs(uint32_t completed) {
-  if (every_epochs_ == 0 || final_due_ || final_done_) return;
+std::vector<uint32_t> Evaluations::OnEpochs(uint32_t completed) {
+  epochs_completed_ = std::max(epochs_completed_, completed);
+  std::vector<uint32_t> skipped;
+  if (every_epochs_ == 0 || final_due_ || final_done_) return skipped;
   const uint32_t epoch = completed / every_epochs_ * every_epochs_;
-  if (epoch <= counted_epoch_ || epoch >= epochs_) return;
+  if (epoch <= counted_epoch_ || epoch >= epochs_) return skipped;
+  if (open_.has_value()) {
+    const uint32_t first = due_epoch_ > 0 ? due_epoch_ : counted_epoch_ + every_epochs_;
+    for (uint32_t missed = first; missed < epoch; missed += every_epochs_) {
+      skipped.push_back(missed);
+    }
+  }
   counted_epoch_ = epoch;
   due_epoch_ = epoch;
+  return skipped;
 }
 
-void Evaluations::OnLastUpdate(uint32_t epochs_completed) {
-  if (final_done_ || (open_.has_value() && open_->is_final)) return;
+std::optional<uint32_t> Evaluations::OnLastUpdate(uint32_t epochs_completed) {
+  epochs_completed_ = std::max(epochs_completed_, epochs_completed);
+  if (final_done_ || (open_.has_value() && open_->is_final)) return std::nullopt;
   final_due_ = true;
-  final_epoch_ = epochs_completed;
-  due_epoch_ = 0;
+  const uint32_t replaced = std::exchange(due_epoch_, 0);
+  return replaced > 0 ? std::optional(replaced) : std::nullopt;
 }
 
 bool Evaluations::Assign(WorkerId worker) {
   if (!due()) return false;
-  const uint32_t epoch = final_due_ ? final_epoch_ : due_epoch_;
-  open_ = Order{++last_order_, worker, epoch, final_due_};
+  open_ = Order{++last_order_, worker, epochs_completed_, final_due_};
   final_due_ = false;
   due_epoch_ = 0;
   return true;
 }
 
+void Evaluations::GiveUpHolder() {
+  PS_CHECK(open_.has_value());
+  const WorkerId holder = open_->worker;
+  Forget(holder);
+  given_up_.insert(holder);
+}
+
 void Evaluations::Forget(WorkerId worker) {
+  given_up_.erase(worker);
   if (!open_.has_value() || open_->worker != worker) return;
   if (open_->is_final) {
     final_due_ = true;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,11 @@ struct Evaluation {
 /// newest is made. The final one is made after the last update, whatever the epochs; it waits for
 /// one that still runs.
 ///
-/// Invariants: at most one order is open; its number is the highest given; epochs of orders rise.
+/// An order is labelled with the epochs complete when it is given, also when it is given again: the
+/// weights that its worker will measure have gone on since it fell due.
+///
+/// Invariants: at most one order is open; its number is the highest given; epochs of orders never
+/// fall.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Evaluations {
@@ -54,11 +59,13 @@ class Evaluations {
   Evaluations(uint32_t every_epochs, uint32_t epochs)
       : every_epochs_(every_epochs), epochs_(epochs) {}
 
-  /// Notes that so many epochs are complete.
-  void OnEpochs(uint32_t completed);
+  /// Notes that so many epochs are complete. Returns the epochs that will not be measured because
+  /// an order was open all the while.
+  std::vector<uint32_t> OnEpochs(uint32_t completed);
 
-  /// Notes that no update will come any more.
-  void OnLastUpdate(uint32_t epochs_completed);
+  /// Notes that no update will come any more. Returns the epoch that was due, if any: the final
+  /// evaluation takes its place.
+  std::optional<uint32_t> OnLastUpdate(uint32_t epochs_completed);
 
   /// Gives what is due to this worker, unless an order is open or nothing is due. Returns whether
   /// it did.
@@ -66,6 +73,14 @@ class Evaluations {
 
   /// Takes back the order of a worker that is gone; it is due again.
   void Forget(WorkerId worker);
+
+  /// Takes the open order from its holder, which is there but does not report; it is due again, for
+  /// others. The holder is an option again once it was forgotten.
+  /// REQUIRES: an order is open.
+  void GiveUpHolder();
+
+  /// True for a holder that was given up.
+  bool IsGivenUp(WorkerId worker) const { return given_up_.contains(worker); }
 
   /// Takes the result of the open order. Repeating the last report has no effect; another number or
   /// worker is refused, and so is a final result without the hash of its weights.
@@ -88,13 +103,14 @@ class Evaluations {
   // 0: none.
   uint32_t due_epoch_ = 0;
   bool final_due_ = false;
-  uint32_t final_epoch_ = 0;
 
   // The last epoch whose evaluation fell due.
   uint32_t counted_epoch_ = 0;
+  uint32_t epochs_completed_ = 0;
   std::optional<Order> open_;
   uint64_t last_order_ = 0;
   Order last_reported_;
+  std::set<WorkerId> given_up_;
   std::deque<Evaluation> results_;
   bool final_done_ = false;
   std::string weights_sha256_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "common/base/check.h"
@@ -68,7 +69,7 @@ bool Coordinator::AdvanceOnce(absl::Time now) {
       return AdvanceTraining(now);
     case Phase::kDraining:
       if (!servers_.AllDrained(phase_orders_)) return false;
-      evaluations_.OnLastUpdate(epochs_done());
+      if (const auto replaced = evaluations_.OnLastUpdate(epochs_done())) NoteSkipped(*replaced);
       MoveTo(Phase::kEvaluating, now);
       return true;
     case Phase::kEvaluating:
@@ -131,7 +132,7 @@ bool Coordinator::AdvanceInitialization(absl::Time now) {
 }
 
 bool Coordinator::AdvanceTraining(absl::Time now) {
-  evaluations_.OnEpochs(epochs_done());
+  for (uint32_t epoch : evaluations_.OnEpochs(epochs_done())) NoteSkipped(epoch);
   rounds_done_ = IsHardsync() && servers_.servers()[0]->report.drained;
   if (rounds_done_ || (ledger_.has_value() && ledger_->AllDone())) {
     MoveTo(Phase::kDraining, now);
@@ -139,7 +140,7 @@ bool Coordinator::AdvanceTraining(absl::Time now) {
   }
   if (membership_.live() == 0) return AdvanceDeserted(now);
   deserted_since_.reset();
-  AssignEvaluation();
+  AssignEvaluation(membership_.LowestLive(), now);
   return false;
 }
 
@@ -164,22 +165,62 @@ bool Coordinator::AdvanceDeserted(absl::Time now) {
 
 bool Coordinator::AdvanceEvaluation(absl::Time now) {
   if (evaluations_.final_done()) {
+    const double loss = evaluations_.results().back().test_loss;
+    if (!std::isfinite(loss)) {
+      return Fail(fmt::format("training diverged: the final weights give loss {}",
+                              std::isnan(loss) ? "nan" : fmt::format("{}", loss)),
+                  now);
+    }
     MoveTo(Phase::kFinished, now);
     return true;
   }
   if (membership_.live() == 0) {
     return Fail("no worker is left to measure the final weights" + LastWords(), now);
   }
-  AssignEvaluation();
+  GiveUpLateEvaluator(now);
+  if (!evaluations_.due()) return false;
+  const std::optional<WorkerId> evaluator = FindEvaluator();
+  if (!evaluator.has_value()) {
+    return Fail(fmt::format("no worker measured the final weights within {}, though {} live",
+                            Text(start_timeout_), membership_.live()),
+                now);
+  }
+  AssignEvaluation(*evaluator, now);
   return false;
 }
 
-void Coordinator::AssignEvaluation() {
-  if (!evaluations_.due()) return;
-  evaluations_.Assign(membership_.LowestLive());
+void Coordinator::GiveUpLateEvaluator(absl::Time now) {
+  if (!evaluations_.open().has_value()) return;
+  // While training, nothing waits for a result.
+  const absl::Time waiting_since = std::max(evaluation_ordered_, phase_since_);
+  if (now - waiting_since <= start_timeout_) return;
+  AddNote(true, fmt::format("evaluation given up worker={}: no result within {}",
+                            Value(evaluations_.open()->worker), Text(start_timeout_)));
+  evaluations_.GiveUpHolder();
+  ++changes_;
+}
+
+std::optional<WorkerId> Coordinator::FindEvaluator() const {
+  for (const auto& [id, worker] : membership_.workers()) {
+    if (membership_.IsLive(id) && !evaluations_.IsGivenUp(id)) return id;
+  }
+  return std::nullopt;
+}
+
+void Coordinator::AssignEvaluation(WorkerId worker, absl::Time now) {
+  if (!evaluations_.Assign(worker)) return;
+  evaluation_ordered_ = now;
   const Evaluations::Order& order = *evaluations_.open();
   AddNote(false, fmt::format("evaluation ordered worker={} epoch={} final={}", Value(order.worker),
                              order.epoch, order.is_final));
+}
+
+void Coordinator::NoteSkipped(uint32_t epoch) {
+  const std::optional<Evaluations::Order>& open = evaluations_.open();
+  AddNote(false,
+          fmt::format("evaluation skipped epoch={}: {}", epoch,
+                      open.has_value() ? fmt::format("the one of epoch {} still runs", open->epoch)
+                                       : std::string("the final one takes its place")));
 }
 
 void Coordinator::MoveTo(Phase phase, absl::Time now) {

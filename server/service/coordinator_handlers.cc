@@ -94,7 +94,10 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
   const absl::Status settings = CheckSettings(*request);
   const auto event = [this, &settings, request](absl::Time now)
                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-                           if (!settings.ok()) return absl::Status(settings);
+                           if (!settings.ok()) {
+                             coordinator_.NoteRefusal(FromWire(*request), settings);
+                             return absl::Status(settings);
+                           }
                            absl::Status recorded = coordinator_.OnServer(FromWire(*request), now);
                            if (!recorded.ok()) return recorded;
                            v1::ShardStatus& status = shards_[request->shard()];

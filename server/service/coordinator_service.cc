@@ -160,7 +160,11 @@ RunFacts CoordinatorService::Facts(absl::Time now) {
   if (model.has_value()) facts.parameters = model->layout.parameters();
   facts.view = coordinator_.membership().view().number;
   facts.live_workers = coordinator_.membership().live();
-  for (const auto& [shard, status] : shards_) facts.shards.push_back(status);
+  for (const auto& [shard, status] : shards_) {
+    facts.shards.push_back(status);
+    const absl::Duration silence = now - coordinator_.servers().servers()[shard]->last_heard;
+    facts.shards.back().set_silent_seconds(absl::ToDoubleSeconds(silence));
+  }
   for (const auto& [id, worker] : coordinator_.membership().workers()) {
     RunFacts::Worker& of_worker = facts.workers[id];
     of_worker.record = worker;

@@ -32,16 +32,6 @@ const char* StateName(Membership::State state) {
   return "unknown";
 }
 
-/// Pushes of this shard that are or will be part of its weights.
-uint64_t PushesInEffect(const v1::ShardStatus& shard) {
-  uint64_t pushes = 0;
-  for (const char* outcome : {"APPLIED", "BUFFERED"}) {
-    const auto found = shard.outcomes().find(outcome);
-    if (found != shard.outcomes().end()) pushes += found->second;
-  }
-  return pushes;
-}
-
 void AddShards(const std::vector<v1::ShardStatus>& shards, v1::RunStatus& status) {
   if (shards.empty()) return;
   uint64_t lowest = shards.front().version();
@@ -57,9 +47,19 @@ void AddShards(const std::vector<v1::ShardStatus>& shards, v1::RunStatus& status
   const v1::ShardStatus& first = shards.front();
   if (first.shard() != 0) return;
   status.set_updates(first.version());
-  status.set_pushes(PushesInEffect(first));
+  // Excuses and dropped gradients are no steps.
+  status.set_pushes(first.staleness().count());
   status.set_examples(first.examples_applied());
   status.set_learning_rate(first.learning_rate());
+}
+
+/// As RunStatus.pushes, of one worker.
+uint64_t PushesOf(uint32_t worker, const std::vector<v1::ShardStatus>& shards) {
+  if (shards.empty() || shards.front().shard() != 0) return 0;
+  for (const v1::ShardWorkerStatus& of_shard : shards.front().workers()) {
+    if (of_shard.worker() == worker) return of_shard.pushes();
+  }
+  return 0;
 }
 
 void AddStaleness(const std::vector<v1::ShardStatus>& shards, v1::WorkerStatus& worker) {
@@ -83,7 +83,6 @@ v1::WorkerStatus ToWire(WorkerId id, const RunFacts::Worker& worker) {
   wire.set_incarnation(Value(worker.record.incarnation));
   wire.set_state(StateName(worker.record.state));
   wire.set_host(worker.record.host);
-  wire.set_pushes(figures.pushes());
   wire.set_examples(figures.examples());
   wire.set_examples_per_second(figures.examples_per_second());
   wire.set_train_loss(figures.train_loss());
@@ -101,6 +100,7 @@ void AddWorkers(const RunFacts& facts, v1::RunStatus& status) {
   for (const auto& [id, worker] : facts.workers) {
     v1::WorkerStatus& wire = *status.add_workers();
     wire = ToWire(id, worker);
+    wire.set_pushes(PushesOf(wire.worker(), facts.shards));
     AddStaleness(facts.shards, wire);
     const double weight = double(wire.examples());
     // A weight of 0 must also silence a loss that is not a number.

@@ -59,7 +59,7 @@ void ServerSync::Run() {
 
 absl::Status ServerSync::Converse() {
   absl::Duration pause = options_.pause_min;
-  Clock::time_point last_answer = Clock::now();
+  last_answer_ = Clock::now();
   while (true) {
     v1::SyncServerReply reply;
     absl::Status status = SyncOnce(NextWait(), reply);
@@ -68,26 +68,42 @@ absl::Status ServerSync::Converse() {
     if (status.ok()) {
       status = TakeReply(reply);
       if (!status.ok()) return status;
-      last_answer = Clock::now();
-      if (pause != options_.pause_min) spdlog::info("coordinator found again");
+      OnAnswer();
       pause = options_.pause_min;
       if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");
       continue;
     }
 
     if (IsFinal(status)) return status;
-    if (Clock::now() - last_answer > absl::ToChronoNanoseconds(options_.unreachable_max)) {
-      return absl::UnavailableError("the coordinator does not answer: " +
-                                    std::string(status.message()));
+    if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");
+    OnFailedCall(status);
+    if (Clock::now() - last_answer_ > absl::ToChronoNanoseconds(options_.unreachable_max)) {
+      return absl::UnavailableError("the coordinator does not answer: " + lost_because_);
     }
     if (!Pause(pause)) return absl::CancelledError("stopped");
-    if (pause == options_.pause_min) {
-      spdlog::warn("coordinator lost: {}", std::string(status.message()));
-    }
     pause = std::min(pause * 2, options_.pause_max);
   }
   return orders_.phase == Phase::kFailed ? absl::AbortedError("the run failed: " + orders_.failure)
                                          : absl::OkStatus();
+}
+
+void ServerSync::OnFailedCall(const absl::Status& status) {
+  // A call that waited for a connection does not know what was wrong with it.
+  if (!is_lost_ || !absl::IsDeadlineExceeded(status)) lost_because_ = std::string(status.message());
+  if (is_lost_) return;
+  is_lost_ = true;
+  if (was_answered_) {
+    spdlog::warn("coordinator lost: {}", lost_because_);
+  } else {
+    spdlog::info("waiting for the coordinator at {}", options_.coordinator);
+  }
+}
+
+void ServerSync::OnAnswer() {
+  if (is_lost_) spdlog::info("coordinator found{}", was_answered_ ? " again" : "");
+  is_lost_ = false;
+  was_answered_ = true;
+  last_answer_ = Clock::now();
 }
 
 absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& reply) {
@@ -103,8 +119,14 @@ absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& repl
   *request.mutable_status() = sink_.ShardReport();
 
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       absl::ToChronoMilliseconds(wait + kAnswerTime));
+  absl::Duration patience = wait + kAnswerTime;
+  if (is_lost_ && !orders_.may_exit) {
+    // A channel connects again only while a call waits for it. The first call that fails still does
+    // so at once, and says why.
+    context.set_wait_for_ready(true);
+    patience = std::min(patience, options_.unreachable_max);
+  }
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(patience));
   {
     MutexLock lock(mutex_);
     if (is_stopping_) return absl::CancelledError("stopped");

@@ -22,14 +22,18 @@ namespace slipstream {
 /// it the orders that come back. The process of shard 0 has one too, over loopback, so that there
 /// is one path.
 ///
-/// The coordinator may be away for a while: it is asked again, with growing pauses, and the shard
-/// goes on with the orders it has.
+/// The coordinator may come late or be away for a while: it is asked again, and the shard goes on
+/// with the orders it has. Once a call has failed, the next ones wait for a connection, so that a
+/// coordinator that is there again is found at once; pauses grow while it refuses.
 ///
 /// Thread-safe: guarded by its own mutex; its thread makes the calls.
 class ServerSync {
  public:
   struct Options {
     ShardId shard{};
+
+    /// Where the coordinator is said to be, for the log.
+    std::string coordinator;
 
     /// Where workers reach this server.
     std::string address;
@@ -74,6 +78,8 @@ class ServerSync {
   void Run();
   absl::Status Converse();
   absl::Status SyncOnce(absl::Duration wait, v1::SyncServerReply& reply);
+  void OnFailedCall(const absl::Status& status);
+  void OnAnswer();
   absl::Status TakeReply(const v1::SyncServerReply& reply);
   absl::Duration NextWait() const;
   bool Pause(absl::Duration duration);
@@ -85,6 +91,10 @@ class ServerSync {
 
   // Owned by the thread.
   ServerOrders orders_;
+  bool was_answered_ = false;
+  bool is_lost_ = false;
+  std::string lost_because_;
+  std::chrono::steady_clock::time_point last_answer_;
 
   Mutex mutex_;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace slipstream {
 namespace {
 
@@ -60,6 +63,45 @@ TEST(EvaluationsTest, AnOrderOfADeadWorkerIsGivenToAnother) {
   EXPECT_TRUE(evaluations.Report(kBob, 2, {}, kHash).ok());
   EXPECT_TRUE(evaluations.final_done());
   EXPECT_EQ(evaluations.weights_sha256(), kHash);
+}
+
+TEST(EvaluationsTest, AnOrderGivenAgainIsLabelledWithTheEpochsCompleteByThen) {
+  Evaluations evaluations(2, 10);
+  evaluations.OnEpochs(2);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+  evaluations.OnEpochs(3);
+
+  evaluations.Forget(kAda);
+  ASSERT_TRUE(evaluations.Assign(kBob));
+
+  EXPECT_EQ(evaluations.open()->epoch, 3u);
+  ASSERT_TRUE(evaluations.Report(kBob, 2, {}, "").ok());
+  EXPECT_EQ(evaluations.results().back().epoch, 3u);
+}
+
+TEST(EvaluationsTest, NameTheEpochsThatAreNotMeasuredWhileOneRuns) {
+  Evaluations evaluations(2, 20);
+  EXPECT_TRUE(evaluations.OnEpochs(2).empty());
+  ASSERT_TRUE(evaluations.Assign(kAda));
+
+  EXPECT_TRUE(evaluations.OnEpochs(4).empty()) << "it may still be made";
+  EXPECT_TRUE(evaluations.OnEpochs(5).empty());
+  EXPECT_EQ(evaluations.OnEpochs(11), (std::vector<uint32_t>{4, 6, 8}));
+  EXPECT_EQ(evaluations.OnLastUpdate(20), 10u);
+}
+
+TEST(EvaluationsTest, AHolderThatDoesNotReportIsGivenUpUntilItIsForgotten) {
+  Evaluations evaluations(1, 1);
+  evaluations.OnLastUpdate(1);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+
+  evaluations.GiveUpHolder();
+
+  EXPECT_TRUE(evaluations.due());
+  EXPECT_TRUE(evaluations.IsGivenUp(kAda));
+  EXPECT_FALSE(evaluations.Report(kAda, 1, {}, kHash).ok());
+  evaluations.Forget(kAda);
+  EXPECT_FALSE(evaluations.IsGivenUp(kAda));
 }
 
 TEST(EvaluationsTest, TheFinalOneWaitsForOneThatRuns) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/wire/control_wire.h"
+#include "tests/support/captured_log.h"
 
 namespace slipstream {
 namespace {
@@ -174,6 +175,8 @@ class CoordinatorServiceTest : public testing::Test {
   }
 
   using Stub = v1::Coordinator::Stub;
+  // First, as the others log.
+  CapturedLog log_;
   ManualClock clock_;
   std::unique_ptr<CoordinatorService> service_;
   std::unique_ptr<grpc::Server> server_;
@@ -209,6 +212,29 @@ TEST_F(CoordinatorServiceTest, RefusesAServerWithOtherSettingsByKey) {
 
   EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
   EXPECT_NE(status.error_message().find("key is other"), std::string::npos);
+}
+
+TEST_F(CoordinatorServiceTest, LogsOnceThatAServerWithOtherSettingsWasRefused) {
+  Start();
+  v1::SyncServerRequest request;
+  request.set_settings("other");
+  v1::SyncServerReply reply;
+
+  for (int attempt = 0; attempt < 2; ++attempt) ASSERT_FALSE(Sync(request, reply).ok());
+
+  EXPECT_EQ(log_.Count("server refused shard=0 address=localhost:1: the settings of shard 0's "
+                       "server differ from the coordinator's: key is other"),
+            1);
+}
+
+TEST_F(CoordinatorServiceTest, SaysHowLongAServerHasBeenSilent) {
+  Start();
+  Sync();
+  EXPECT_EQ(Status().shards(0).silent_seconds(), 0);
+
+  clock_.Advance(absl::Milliseconds(1500));
+
+  EXPECT_DOUBLE_EQ(Status().shards(0).silent_seconds(), 1.5);
 }
 
 TEST_F(CoordinatorServiceTest, AnOlderIncarnationIsFenced) {
@@ -340,11 +366,11 @@ TEST_F(CoordinatorServiceTest, AWaitingWorkerGetsTheUnitOfOneWhoseLeaseEnds) {
     return GetWork(ada_, kLongWaitMs, done);
   });
 
-  // Ada's heartbeats go on; Bob is silent for more than his lease.
-  while (Status().view() == 1) {
-    Beat(ada_);
-    clock_.Advance(absl::Seconds(1));
-  }
+  // Ada's heartbeats go on; Bob is silent for more than his lease, but no wait ends.
+  clock_.Advance(absl::Seconds(3));
+  Beat(ada_);
+  clock_.Advance(absl::Seconds(3));
+  while (Status().view() == 1) Beat(ada_);
 
   const v1::GetWorkReply reply = answer.get();
   EXPECT_EQ(reply.state(), v1::GetWorkReply::UNIT);

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "common/base/philox.h"
+#include "server/service/shard_report.h"
+#include "tests/support/shard_core_driver.h"
 
 namespace slipstream {
 namespace {
@@ -64,13 +66,11 @@ TEST(MergeStalenessTest, EqualsTheFiguresOfAllPushesTogether) {
   }
 }
 
-TEST(MergeStatusTest, CountsWorkerStepsByThePushesOfShardZeroThatTookEffect) {
+TEST(MergeStatusTest, CountsWorkerStepsByTheGradientsOfShardZero) {
   RunFacts facts;
   facts.shards = {ShardOf(0, {0, 1}), ShardOf(1, {2})};
   (*facts.shards[0].mutable_outcomes())["APPLIED"] = 5;
-  (*facts.shards[0].mutable_outcomes())["BUFFERED"] = 7;
   (*facts.shards[0].mutable_outcomes())["TOO_STALE"] = 100;
-  (*facts.shards[1].mutable_outcomes())["APPLIED"] = 999;
   facts.shards[0].set_version(12);
   facts.shards[1].set_version(9);
   facts.shards[0].set_examples_applied(600);
@@ -78,11 +78,30 @@ TEST(MergeStatusTest, CountsWorkerStepsByThePushesOfShardZeroThatTookEffect) {
 
   const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
 
-  EXPECT_EQ(status.pushes(), 12u);
+  EXPECT_EQ(status.pushes(), 2u) << "excuses are answered, too, but are no steps";
   EXPECT_EQ(status.updates(), 12u);
   EXPECT_EQ(status.version_skew(), 3u);
   EXPECT_EQ(status.staleness().count(), 3u);
   EXPECT_DOUBLE_EQ(status.examples_per_second(), 200);
+}
+
+TEST(MergeStatusTest, CountsGradientsThatJoinedARoundButNoExcuses) {
+  ShardCoreDriver driver(TestOptions({ConsistencySpec::Policy::kHardsync}));
+  driver.Start(FoundingView(2));
+  driver.Push(PushOf(0, 1, 0));
+  driver.Push(PushOf(1, 1, 0));
+  driver.Push(PushOf(0, 2, 1));
+  driver.Push(ExcuseOf(1, 2, 1));
+  RunFacts facts;
+  facts.shards = {DescribeShard(driver.core())};
+  for (uint32_t id = 0; id < 2; ++id) facts.workers[WorkerId{id}].heartbeat.set_pushes(2);
+
+  const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
+
+  EXPECT_EQ(status.pushes(), 3u);
+  ASSERT_EQ(status.workers_size(), 2);
+  EXPECT_EQ(status.workers(0).pushes(), 2u);
+  EXPECT_EQ(status.workers(1).pushes(), 1u);
 }
 
 TEST(MergeStatusTest, WeighsLossAndAccuracyByExamples) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/service/orders_wire.h"
+#include "tests/support/captured_log.h"
 
 namespace slipstream {
 namespace {
@@ -86,18 +87,28 @@ class ServerSyncTest : public testing::Test {
     builder.RegisterService(coordinator_.get());
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
-    StartAgainst("localhost:" + std::to_string(port));
+    StartAgainst("localhost:" + std::to_string(port), absl::Milliseconds(200));
   }
 
-  void StartAgainst(const std::string& address) {
+  /// A port where nothing listens (any more).
+  static std::string FreeAddress() {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("localhost:0", grpc::InsecureServerCredentials(), &port);
+    builder.BuildAndStart()->Shutdown();
+    return "localhost:" + std::to_string(port);
+  }
+
+  void StartAgainst(const std::string& address, absl::Duration unreachable_max) {
     ServerSync::Options options;
+    options.coordinator = address;
     options.shard = ShardId{3};
     options.address = "localhost:9";
     options.settings = "settings";
     options.instance = 11;
     options.pause_min = absl::Milliseconds(1);
     options.pause_max = absl::Milliseconds(2);
-    options.unreachable_max = absl::Milliseconds(200);
+    options.unreachable_max = unreachable_max;
     sync_ = std::make_unique<ServerSync>(
         options,
         v1::Coordinator::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())),
@@ -109,6 +120,8 @@ class ServerSyncTest : public testing::Test {
     return *sync_->result();
   }
 
+  // First, as the others log.
+  CapturedLog log_;
   RecordingSink sink_;
   std::unique_ptr<ScriptedCoordinator> coordinator_;
   std::unique_ptr<grpc::Server> server_;
@@ -177,9 +190,39 @@ TEST_F(ServerSyncTest, EndsWithTheReasonOfAFailedRun) {
 }
 
 TEST_F(ServerSyncTest, GivesUpOnACoordinatorThatNeverAnswers) {
-  StartAgainst("localhost:1");
+  StartAgainst("localhost:1", absl::Milliseconds(200));
 
-  EXPECT_EQ(Result().code(), absl::StatusCode::kUnavailable);
+  const absl::Status result = Result();
+
+  EXPECT_EQ(result.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(result.message().find("connect"), absl::string_view::npos) << result;
+}
+
+TEST_F(ServerSyncTest, WaitsForACoordinatorThatComesLater) {
+  const std::string address = FreeAddress();
+  StartAgainst(address, absl::Minutes(1));
+  log_.WaitFor("waiting for the coordinator at " + address);
+
+  coordinator_ = std::make_unique<ScriptedCoordinator>(
+      std::vector<ScriptedCoordinator::Answer>{{grpc::Status::OK, Orders(1, Phase::kTraining)}});
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+  builder.RegisterService(coordinator_.get());
+  server_ = builder.BuildAndStart();
+  ASSERT_NE(server_, nullptr);
+
+  EXPECT_EQ(sink_.WaitFor(1)[0].phase, Phase::kTraining);
+  EXPECT_EQ(log_.Count("waiting for the coordinator"), 1);
+  EXPECT_EQ(log_.Count("coordinator lost"), 0);
+}
+
+TEST_F(ServerSyncTest, StopsWhileItWaitsForACoordinator) {
+  StartAgainst(FreeAddress(), absl::Minutes(1));
+  log_.WaitFor("waiting for the coordinator");
+
+  sync_->Stop();
+
+  EXPECT_EQ(Result().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(ServerSyncTest, StopsInTheMiddleOfACall) {
