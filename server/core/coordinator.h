@@ -142,6 +142,7 @@ class Coordinator {
   bool AdvanceInitialization(absl::Time now);
   bool AdvanceTraining(absl::Time now);
   bool AdvanceDeserted(absl::Time now);
+  bool AwaitReturn(const char* purpose, absl::Time now);
   bool AdvanceEvaluation(absl::Time now);
 
   void Advance(absl::Time now);

@@ -152,14 +152,18 @@ bool Coordinator::AdvanceDeserted(absl::Time now) {
     MoveTo(Phase::kDraining, now);
     return true;
   }
+  return AwaitReturn("to go on", now);
+}
+
+bool Coordinator::AwaitReturn(const char* purpose, absl::Time now) {
   if (!deserted_since_.has_value()) {
     deserted_since_ = now;
-    AddNote(true, fmt::format("all workers are gone; waiting {} for one to come back",
-                              Text(start_timeout_)));
+    AddNote(true, fmt::format("all workers are gone; waiting {} for one to come back {}",
+                              Text(start_timeout_), purpose));
   }
   if (now - *deserted_since_ <= start_timeout_) return false;
-  return Fail(fmt::format("all workers are gone, and none came back within {}{}",
-                          Text(start_timeout_), LastWords()),
+  return Fail(fmt::format("all workers are gone, and none came back within {} {}{}",
+                          Text(start_timeout_), purpose, LastWords()),
               now);
 }
 
@@ -175,8 +179,9 @@ bool Coordinator::AdvanceEvaluation(absl::Time now) {
     return true;
   }
   if (membership_.live() == 0) {
-    return Fail("no worker is left to measure the final weights" + LastWords(), now);
+    return AwaitReturn("to measure the final weights", now);
   }
+  deserted_since_.reset();
   GiveUpLateEvaluator(now);
   if (!evaluations_.due()) return false;
   const std::optional<WorkerId> evaluator = FindEvaluator();

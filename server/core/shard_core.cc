@@ -122,14 +122,22 @@ std::optional<Refuse> ShardCore::RefusePull(const PullRequest& request) const {
     if (verdict == SequenceTable::Verdict::kFenced) return Refuse{Refuse::Reason::kFenced};
     if (verdict != SequenceTable::Verdict::kFresh) return Refuse{Refuse::Reason::kUnknownMember};
   }
+  const bool is_outsider = !request.identity.has_value();
+  if (is_outsider && ParkedPulls(std::nullopt) >= options_.parked_readers_max) {
+    return Refuse{Refuse::Reason::kTooManyParked};
+  }
   if (parked_.size() >= options_.parked_max) return Refuse{Refuse::Reason::kTooManyParked};
   return std::nullopt;
 }
 
+ShardCore::Reader ShardCore::ReaderOf(const PullRequest& request) {
+  if (!request.identity.has_value()) return std::nullopt;
+  return std::pair(request.identity->worker, request.identity->incarnation);
+}
+
 PullDecision ShardCore::OnPull(const PullRequest& request) {
   if (const auto refusal = RefusePull(request)) return *refusal;
-  Wanted wanted = {.version = request.min_version, .is_pull = true};
-  if (request.identity.has_value()) wanted.reader = request.identity->worker;
+  Wanted wanted = {.version = request.min_version, .is_pull = true, .reader = ReaderOf(request)};
   if (request.trains && request.identity.has_value()) {
     wanted.trainer = request.identity->worker;
     // A gradient counts in a synchronous round only if it is of the round's own base version.
@@ -137,6 +145,17 @@ PullDecision ShardCore::OnPull(const PullRequest& request) {
     owes_from_.try_emplace(*wanted.trainer, wanted.version);
   }
   return std::visit([](auto outcome) -> PullDecision { return outcome; }, ServeOrPark(wanted));
+}
+
+size_t ShardCore::ParkedPulls(const Reader& reader) const {
+  return static_cast<size_t>(std::ranges::count_if(parked_, [&reader](const auto& item) {
+    return item.second.is_pull && item.second.reader == reader;
+  }));
+}
+
+size_t ShardCore::ParkedPulls() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(parked_, [](const auto& item) { return item.second.is_pull; }));
 }
 
 bool ShardCore::CanServe(const Wanted& wanted) const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -62,10 +63,15 @@ class ShardCore {
     /// Pulls that readers who are not members may have under way, all together; further ones wait.
     /// A member may have one. So versions held by readers are bounded, and updates never wait.
     uint32_t reader_pulls_max = 2;
+
+    /// Of `parked_max`, what such readers may take.
+    size_t parked_readers_max = 256;
   };
 
-  /// Who pulls: a member, or nothing for any other reader.
-  using Reader = std::optional<WorkerId>;
+  /// Who pulls: a member, or nothing for any other reader. A worker that comes back does not wait
+  /// for the calls of its past life.
+  using Reader = std::optional<std::pair<WorkerId, Incarnation>>;
+  static Reader ReaderOf(const PullRequest& request);
 
   /// What is known once a client has named the model. Constant from then on.
   struct Plan {
@@ -137,6 +143,10 @@ class ShardCore {
   uint64_t examples_applied() const { return examples_applied_; }
   double current_learning_rate() const;
   size_t parked() const { return parked_.size(); }
+
+  /// Of these, the pulls, by whom: of one reader, or of all.
+  size_t ParkedPulls(const Reader& reader) const;
+  size_t ParkedPulls() const;
   uint64_t bytes_queued() const { return bytes_queued_; }
   uint64_t bytes_queued_max() const;
   uint32_t round_size() const;

@@ -82,11 +82,14 @@ std::optional<PushReply> ShardCore::RefuseBySequence(const PushHeader& header) c
 std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
   std::optional<PushReply> refusal = RefuseByHeader(header);
   const uint64_t bytes = header.count * sizeof(float);
-  // One push is always let in, or a shard larger than the bound would refuse for ever; and so is
-  // one that a synchronous round waits for, because what is held cannot be folded before it.
-  const bool is_needed =
-      bytes_queued_ == 0 || (is_synchronous() && !round_.HasHeardFrom(header.identity.worker));
-  if (!refusal && !is_needed && bytes_queued_ + bytes > bytes_queued_max()) {
+  // One push is always let in, or a shard larger than the bound would refuse for ever. What a
+  // synchronous round holds cannot be folded before the ones it waits for: they have room of their
+  // own, a push of each member.
+  uint64_t bytes_max = bytes_queued_max();
+  if (is_synchronous() && !round_.HasHeardFrom(header.identity.worker)) {
+    bytes_max += view_.members.size() * bytes;
+  }
+  if (!refusal && bytes_queued_ > 0 && bytes_queued_ + bytes > bytes_max) {
     refusal = Refusal(PushOutcome::kRetryLater, Number(bytes_queued_) + " bytes are queued");
   }
   if (refusal) {

@@ -44,6 +44,7 @@ void ExchangeCall::OnAnswer(Answer answer) {
 }
 
 void ExchangeCall::WriteNext() {
+  written_.Clear();  // What was sent lets go of its version now, not with the next answer.
   std::optional<grpc::ByteBuffer> next = answer_->Next();
   if (next.has_value()) {
     written_.Swap(&*next);

@@ -28,7 +28,7 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
   const absl::StatusOr<PullRequest> request = DecodePull(message);
   if (!request.ok()) return Finish(ToGrpc(request.status()));
   if (request->chunk_bytes > 0) chunk_bytes_ = request->chunk_bytes;
-  if (request->identity.has_value()) reader_ = request->identity->worker;
+  reader_ = ShardCore::ReaderOf(*request);
   absl::StatusOr<std::optional<Answer>> answer = engine_.Pull(*request, this);
   if (!answer.ok()) return Finish(ToGrpc(answer.status()));
   if (answer->has_value()) return OnAnswer(**std::move(answer));
@@ -60,7 +60,9 @@ void PullCall::OnCancel() {
 
 void PullCall::OnDone() {
   if (answer_.has_value()) {
-    answer_.reset();  // The version first: others may wait for its place.
+    // The version first: others may wait for its place.
+    answer_.reset();
+    message_.Clear();
     engine_.FinishPull(reader_);
   }
   delete this;

@@ -6,8 +6,15 @@
 
 #include "common/base/check.h"
 #include "common/kernels/finite.h"
+#include "common/wire/shard_wire.h"
 
 namespace slipstream {
+namespace {
+
+// Each piece costs bookkeeping beside its bytes, which are all that admission counts.
+constexpr size_t kSmallPiecesMax = 64;
+
+}  // namespace
 
 PushAssembly::PushAssembly(const PushHeader& header) : hash_(XXH3_createState()) {
   facts_.header = header;
@@ -20,6 +27,11 @@ absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values) {
         fmt::format("values from {} on came where {} was next", offset, facts_.values_received));
   }
   const uint64_t count = values.count();
+  if (count == 0) return absl::OkStatus();  // Nothing to keep; a header may come alone.
+  if (payload_.pieces.size() > kSmallPiecesMax + payload_.bytes / kChunkBytesMin) {
+    return absl::InvalidArgumentError(
+        fmt::format("too many chunks of less than {} bytes", kChunkBytesMin));
+  }
   if (count > facts_.header.count - facts_.values_received) {
     return absl::InvalidArgumentError(fmt::format(
         "{} values came, {} were announced", facts_.values_received + count, facts_.header.count));

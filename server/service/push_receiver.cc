@@ -14,6 +14,9 @@ PushReceiver::~PushReceiver() {
 absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBuffer& message) {
   absl::StatusOr<PushChunk> chunk = DecodePushChunk(message);
   if (!chunk.ok()) return chunk.status();
+  if (message.Length() > TotalBytes(chunk->values.segments()) + kRestBytesMax) {
+    return BrokenFraming("the message holds more than its values");
+  }
   if (chunk->header.has_value()) {
     if (assembly_.has_value() || discarding_.has_value()) {
       return BrokenFraming("a push began before the one in front of it was complete");

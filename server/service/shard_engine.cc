@@ -38,7 +38,7 @@ absl::Status ToStatus(Refuse::Reason reason) {
     case Refuse::Reason::kTooManyParked:
       break;
   }
-  return absl::ResourceExhaustedError("RETRY_LATER: too many pulls wait already");
+  return absl::UnavailableError("RETRY_LATER: too many pulls wait already");
 }
 
 }  // namespace
@@ -155,6 +155,7 @@ absl::Status ShardEngine::FinishInitialize(const InitializeHeader& header, Weigh
     MutexLock lock(mutex_);
     // Again: the grant may have gone to another client meanwhile.
     if (absl::Status status = CheckInitializer(header); !status.ok()) return status;
+    if (initialized_grant_ == header.grant) return absl::OkStatus();  // A repetition.
     initialized_grant_ = header.grant;
     jobs_.push_back({.initial = std::move(weights)});
   }
@@ -325,13 +326,16 @@ void ShardEngine::RunJob(Job job) {
 }
 
 void ShardEngine::WriteLog(const std::vector<PushRecord>& records) {
+  if (push_log_failed_) return;
   absl::Status status;
   for (const PushRecord& record : records) {
     if (status.ok()) status = push_log_->Append(record);
   }
   if (status.ok()) status = push_log_->Flush();
-  // Training goes on without the log; status and the missing lines show it.
-  if (!status.ok()) spdlog::error("{}", std::string(status.message()));
+  if (status.ok()) return;
+  // Training goes on without the log, which ends here: lines after a gap would deceive its reader.
+  push_log_failed_ = true;
+  spdlog::error("the push log ends here: {}", std::string(status.message()));
 }
 
 void ShardEngine::Deliver(std::vector<Delivery>&& deliveries) {

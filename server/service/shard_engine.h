@@ -148,6 +148,7 @@ class ShardEngine {
 
   // Owned by the engine's thread.
   std::optional<PushLog> push_log_;
+  bool push_log_failed_ = false;
 
   std::thread thread_;  // Last: it uses everything above.
 };

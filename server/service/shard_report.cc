@@ -59,7 +59,7 @@ v1::ShardStatus DescribeShard(const ShardCore& core) {
   }
   status.set_bytes_queued(core.bytes_queued());
   status.set_bytes_queued_max(core.bytes_queued_max());
-  status.set_parked_pulls(static_cast<uint32_t>(core.parked()));
+  status.set_parked_pulls(static_cast<uint32_t>(core.ParkedPulls()));
   DescribeRound(core, status);
   DescribeWorkers(core, status);
   return status;

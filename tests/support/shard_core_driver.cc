@@ -39,8 +39,7 @@ PushDecision ShardCoreDriver::Push(const ShardCore::PushFacts& push, double grad
 
 PullDecision ShardCoreDriver::Pull(const PullRequest& request) {
   PullDecision decision = core_.OnPull(request);
-  ShardCore::Reader reader;
-  if (request.identity.has_value()) reader = request.identity->worker;
+  const ShardCore::Reader reader = ShardCore::ReaderOf(request);
   if (const Park* park = std::get_if<Park>(&decision)) {
     NoteParked(*park);
     pulls_waiting_.emplace(park->ticket, reader);

@@ -28,7 +28,7 @@ absl::StatusOr<std::vector<Version>> WeightsReader::Read(bool one_version,
 
 absl::Status WeightsReader::Pull(const std::vector<ShardId>& shards, Version min_version,
                                  std::span<float> weights, std::vector<Version>& versions) {
-  const PullRequest request{std::nullopt, group_.map().fingerprint(), min_version, false, 0};
+  const PullRequest request{identity_, group_.map().fingerprint(), min_version, false, 0};
   return group_.Run(shards, [&](ShardId shard) {
     const absl::StatusOr<WeightsHeader> header = group_.Pull(shard, request, weights);
     if (header.ok()) versions[Value(shard)] = header->version;

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/layout/shard_map.h"
+#include "common/protocol/shard_messages.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/shard_group.h"
 
@@ -18,10 +19,12 @@ namespace slipstream {
 /// Not thread-safe: one owner; other threads may throw its switch.
 class WeightsReader {
  public:
-  /// `cancel` must outlive the reader.
-  WeightsReader(const std::vector<std::string>& servers, const ShardMap& map,
-                const ShardGroup::Options& options, Sleeper sleeper, CancelSwitch& cancel)
-      : group_(servers, map, options, std::move(sleeper), cancel) {}
+  /// `identity`: of a member, which has room of its own on the shards. `cancel` must outlive the
+  /// reader.
+  WeightsReader(const Identity& identity, const std::vector<std::string>& servers,
+                const ShardMap& map, const ShardGroup::Options& options, Sleeper sleeper,
+                CancelSwitch& cancel)
+      : identity_(identity), group_(servers, map, options, std::move(sleeper), cancel) {}
 
   /// Fills `weights` and returns the versions read, by shard. If `one_version` and shards are
   /// apart, waits until those behind publish the newest version; they may pass it meanwhile, so
@@ -32,6 +35,7 @@ class WeightsReader {
   absl::Status Pull(const std::vector<ShardId>& shards, Version min_version,
                     std::span<float> weights, std::vector<Version>& versions);
 
+  const Identity identity_;
   ShardGroup group_;
 };
 

@@ -328,7 +328,14 @@ TEST_F(CoordinatorTest, TheFinalEvaluationIsOrderedAgainIfItsWorkerDies) {
 
   ASSERT_TRUE(coordinator().EvaluationFor(bob_.worker).has_value());
   EXPECT_TRUE(coordinator().EvaluationFor(bob_.worker)->is_final);
+
+  // Nobody is left; one that comes back may still measure the weights that are there.
   ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
+  EXPECT_EQ(coordinator().phase(), Phase::kEvaluating);
+  const auto back = coordinator().OnRegister(WorkerId{1}, "host", 1, now_);
+  ASSERT_TRUE(back.ok());
+  EXPECT_TRUE(coordinator().EvaluationFor(WorkerId{1}).has_value());
+  Pass(absl::Seconds(130), {});
   EXPECT_EQ(coordinator().phase(), Phase::kFailed);
 }
 

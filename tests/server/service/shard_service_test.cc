@@ -343,6 +343,56 @@ TEST_F(ShardServiceTest, HardsyncExchangeWaitsForTheRoundAndCarriesTheNextWork) 
   other.join();
 }
 
+TEST_F(ShardServiceTest, AnAnsweredExchangeHoldsNoVersion) {
+  Start(kAsync, 2);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  auto stream = stub_->Exchange(&context);
+  v1::PushChunk chunk;
+  *chunk.mutable_header() = Header(0, 1, 0);
+  chunk.mutable_header()->set_pull(true);
+  chunk.set_values(Bytes(std::vector<float>(kValues, 1.0f)));
+  ASSERT_TRUE(stream->Write(chunk));
+  size_t received = 0;
+  for (v1::ExchangeReply reply; received < kValues * sizeof(float) && stream->Read(&reply);) {
+    received += reply.values().size();
+  }
+
+  for (uint64_t sequence = 1; sequence <= 2; ++sequence) {
+    EXPECT_EQ(Push(Header(1, sequence, 0), std::vector<float>(kValues, 1.0f)).outcome(),
+              v1::APPLIED);
+  }
+
+  // The stream is still open; only the newest version lives, once gRPC has let go of what it sent.
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (service_->ShardReport().live_versions() > 1 && absl::Now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(service_->ShardReport().live_versions(), 1u);
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(ShardServiceTest, RefusesPushesInTooManySmallPieces) {
+  Start(kAsync, 1);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::PushReply reply;
+  auto writer = stub_->Push(&context, &reply);
+  for (size_t i = 0; i < kValues; ++i) {
+    v1::PushChunk chunk;
+    if (i == 0) *chunk.mutable_header() = Header(0, 1, 0);
+    chunk.set_offset(i);
+    chunk.set_values(Bytes({1.0f}));
+    if (!writer->Write(chunk)) break;
+  }
+  writer->WritesDone();
+
+  ASSERT_TRUE(writer->Finish().ok());
+  EXPECT_EQ(reply.outcome(), v1::LENGTH_MISMATCH);
+  EXPECT_EQ(service_->ShardReport().bytes_queued(), 0u);
+}
+
 TEST_F(ShardServiceTest, LetsGoOfAPullWhoseReaderHasLeft) {
   Start(kAsync, 1);
   grpc::ClientContext context;

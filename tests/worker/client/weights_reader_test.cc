@@ -19,8 +19,8 @@ class WeightsReaderTest : public testing::Test {
         second_(map_.range(ShardId{1}).size(), map_.fingerprint()),
         weights_(map_.parameters()),
         reader_(
-            {first_.address(), second_.address()}, map_, {}, [](absl::Duration) { return true; },
-            cancel_) {}
+            {77, WorkerId{3}, Incarnation{5}}, {first_.address(), second_.address()}, map_, {},
+            [](absl::Duration) { return true; }, cancel_) {}
 
   static ShardMap Map() {
     TensorLayout layout;
@@ -36,11 +36,12 @@ class WeightsReaderTest : public testing::Test {
   WeightsReader reader_;
 };
 
-TEST_F(WeightsReaderTest, ReadsAsNobodyAndWithoutPushIntent) {
+TEST_F(WeightsReaderTest, ReadsAsItsMemberWithoutPushIntent) {
   ASSERT_TRUE(reader_.Read(false, weights_).ok());
 
   const v1::PullRequest pull = first_.pulls().at(0);
-  EXPECT_FALSE(pull.has_identity());
+  EXPECT_EQ(pull.identity().worker(), 3u);
+  EXPECT_EQ(pull.identity().incarnation(), 5u);
   EXPECT_FALSE(pull.trains());
 }
 
