@@ -32,7 +32,7 @@ inline RunSpec Spec(ConsistencySpec::Policy policy = ConsistencySpec::Policy::kS
   return spec;
 }
 
-TensorLayout Layout() {
+inline TensorLayout Layout() {
   TensorLayout layout;
   EXPECT_TRUE(layout.Append("weights", {10, 20}).ok());
   return layout;
