@@ -64,7 +64,7 @@ TEST_F(HeartbeatTest, AFailedRunInterruptsWithItsReason) {
 
   AwaitInterruption();
 
-  EXPECT_EQ(interruption_.failure(), absl::UnknownError("the run failed: a server was lost"));
+  EXPECT_EQ(interruption_.failure(), absl::AbortedError("the run failed: a server was lost"));
 }
 
 TEST_F(HeartbeatTest, HandsOutAnOrderOnce) {
