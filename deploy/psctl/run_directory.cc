@@ -62,7 +62,7 @@ bool ReportsAnError(std::string_view line) {
 }
 
 std::vector<std::string> ReadLastLines(const std::string& path) {
-  constexpr std::streamoff kTailBytes = 16 * 1024;
+  constexpr std::streamoff kTailBytes = std::streamoff{16} * 1024;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   std::vector<std::string> lines;
   if (!file) return lines;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -16,7 +17,7 @@ std::string Bar(uint64_t count, uint64_t largest, size_t width) {
   if (count == 0) return "";
   const double share = static_cast<double>(count) / static_cast<double>(largest);
   // Whatever was counted shows.
-  const auto length = static_cast<size_t>(share * static_cast<double>(width) + 0.5);
+  const auto length = static_cast<size_t>(std::lround(share * static_cast<double>(width)));
   return std::string(std::max<size_t>(length, 1), '#');
 }
 

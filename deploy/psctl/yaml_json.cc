@@ -39,7 +39,8 @@ void AppendValue(const Json& value, size_t indent, std::string& text) {
   } else {
     text += "\n";
     for (const auto& [key, item] : value.items()) {
-      text += margin + (value.is_array() ? "-" : key + ":");
+      text += margin;
+      text += value.is_array() ? "-" : key + ":";
       AppendValue(item, indent + 2, text);
     }
   }
