@@ -1,21 +1,22 @@
 // One worker exchanges a model with one shard over loopback TCP: the real service and client, whose
-// payloads are borrowed slices, against a service with a `bytes` field. Both apply SGD. The
-// contenders take turns, round by round; the ratio is that of the medians.
+// payloads are borrowed slices, against a service with a `bytes` field. Both apply SGD. Every
+// server and every worker is a process of its own; the contenders take turns, round by round, and
+// the ratio is that of the medians.
 //
 //   wire_benchmark [megabytes=64] [rounds=15]
 
 #include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/layout/shard_map.h"
@@ -23,20 +24,49 @@
 #include "common/rpc/transfer_allocator.h"
 #include "common/rpc/transport_options.h"
 #include "server/service/shard_service.h"
+#include "tests/benchmarks/child_process.h"
 #include "tests/benchmarks/naive.grpc.pb.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/shard_client.h"
 
-namespace slipstream {
+namespace slipstream::benchmarks {
 namespace {
 
 constexpr Identity kWorker = {1, WorkerId{0}, Incarnation{1}};
 
-void Require(bool condition, const std::string& what) {
-  if (condition) return;
-  std::fprintf(stderr, "wire_benchmark: %s\n", what.c_str());
-  std::exit(1);
+/// One worker's side of a contender.
+class Worker {
+ public:
+  virtual ~Worker() = default;
+  virtual void Step(std::span<const float> gradient, std::span<float> weights) = 0;
+};
+
+/// Listens on a free port, which it tells, and serves until it is killed.
+void Serve(grpc::ServerBuilder& builder, grpc::Service& service, Pipe pipe) {
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  Require(server != nullptr, "no port to listen on");
+  pipe.Send(port);
+  server->Wait();
 }
+
+std::string Address(int port) { return "127.0.0.1:" + std::to_string(port); }
+
+/// Takes one step for each number that comes, and answers with its seconds.
+void Work(Worker& worker, size_t values, Pipe pipe) {
+  const std::vector<float> gradient(values, 1.0f);
+  std::vector<float> weights(values, 0.0f);
+  for (;;) {
+    pipe.Receive();
+    const auto begin = std::chrono::steady_clock::now();
+    worker.Step(gradient, weights);
+    pipe.Send(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+}
+
+// The contender with a `bytes` field.
 
 /// The service of a first attempt.
 class NaiveService final : public benchmarks::Naive::Service {
@@ -55,11 +85,45 @@ class NaiveService final : public benchmarks::Naive::Service {
   std::vector<float> weights_;
 };
 
-std::unique_ptr<grpc::Server> Serve(grpc::ServerBuilder& builder, grpc::Service& service,
-                                    int& port) {
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&service);
-  return builder.BuildAndStart();
+void ServeNaive(size_t values, Pipe pipe) {
+  NaiveService service(values);
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(-1);
+  builder.SetMaxSendMessageSize(-1);
+  Serve(builder, service, pipe);
+}
+
+class NaiveWorker final : public Worker {
+ public:
+  explicit NaiveWorker(int port) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetMaxSendMessageSize(-1);
+    stub_ = Naive::NewStub(
+        grpc::CreateCustomChannel(Address(port), grpc::InsecureChannelCredentials(), arguments));
+  }
+
+  void Step(std::span<const float> gradient, std::span<float> weights) override {
+    grpc::ClientContext context;
+    NaiveValues request;
+    NaiveValues reply;
+    request.set_values(gradient.data(), gradient.size_bytes());
+    const grpc::Status status = stub_->Exchange(&context, request, &reply);
+    Require(status.ok(), "naive exchange: " + status.error_message());
+    std::memcpy(weights.data(), reply.values().data(), weights.size_bytes());
+  }
+
+ private:
+  std::unique_ptr<Naive::Stub> stub_;
+};
+
+// The contender with the real service and client.
+
+RunSpec Run() {
+  RunSpec run;
+  run.consistency.policy = ConsistencySpec::Policy::kAsync;
+  run.optimizer.learning_rate = 1e-9;
+  return run;
 }
 
 ServerOrders Orders(size_t values) {
@@ -80,66 +144,40 @@ ServerOrders Orders(size_t values) {
   return orders;
 }
 
-/// One step of a contender, in seconds.
-double Time(const std::function<void()>& step) {
-  const auto begin = std::chrono::steady_clock::now();
-  step();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+/// Tells the shard, in the coordinator's place, that the initial weights may come, and then that
+/// training has begun.
+void ServeSlipstream(size_t values, Pipe pipe) {
+  spdlog::set_level(spdlog::level::warn);
+  TuneAllocatorForTransfers();
+  ShardService service({.run = Run()});
+  ServerOrders orders = Orders(values);
+  service.OnOrders(orders);
+  std::thread trains([&service, orders]() mutable {
+    while (!service.Initialized()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    orders.number = 2;
+    orders.phase = Phase::kTraining;
+    service.OnOrders(orders);
+  });
+  grpc::ServerBuilder builder;
+  ApplyTransportOptions(builder);
+  Serve(builder, service, pipe);
+  trains.join();
 }
 
-double Median(std::vector<double> seconds) {
-  std::ranges::sort(seconds);
-  return seconds[seconds.size() / 2];
-}
-
-/// The contender with a `bytes` field: its server, and one step of its worker.
-class NaiveContender {
+class SlipstreamWorker final : public Worker {
  public:
-  explicit NaiveContender(size_t values) : service_(values) {
-    grpc::ServerBuilder builder;
-    builder.SetMaxReceiveMessageSize(-1);
-    builder.SetMaxSendMessageSize(-1);
-    int port = 0;
-    server_ = Serve(builder, service_, port);
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(-1);
-    arguments.SetMaxSendMessageSize(-1);
-    stub_ = benchmarks::Naive::NewStub(grpc::CreateCustomChannel(
-        "127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials(), arguments));
+  SlipstreamWorker(int port, size_t values)
+      : client_(Address(port), {.chunk_bytes = Run().wire.chunk_bytes}, cancel_),
+        map_(Orders(values).model->shard_map.fingerprint()) {
+    std::vector<float> weights(values, 0.0f);
+    Require(client_.Initialize({kWorker, 1, map_, values}, weights).ok(), "initialise");
+    Require(client_.AwaitReturn(absl::Seconds(10)).ok(), "the weights were not returned");
+    const auto pulled = client_.Pull({kWorker, map_, Version{}, true, 0}, weights);
+    Require(pulled.ok(), "pull: " + std::string(pulled.status().message()));
+    base_ = pulled->version;
   }
 
-  void Step(std::span<const float> gradient, std::span<float> weights) {
-    grpc::ClientContext context;
-    benchmarks::NaiveValues request;
-    benchmarks::NaiveValues reply;
-    request.set_values(gradient.data(), gradient.size_bytes());
-    const grpc::Status status = stub_->Exchange(&context, request, &reply);
-    Require(status.ok(), "naive exchange: " + status.error_message());
-    std::memcpy(weights.data(), reply.values().data(), weights.size_bytes());
-  }
-
- private:
-  NaiveService service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<benchmarks::Naive::Stub> stub_;
-};
-
-/// The contender with the real service and client.
-class SlipstreamContender {
- public:
-  explicit SlipstreamContender(size_t values) : service_({.run = Run()}), orders_(Orders(values)) {
-    grpc::ServerBuilder builder;
-    ApplyTransportOptions(builder);
-    int port = 0;
-    server_ = Serve(builder, service_, port);
-    client_.emplace("127.0.0.1:" + std::to_string(port),
-                    ShardClient::Options{.chunk_bytes = Run().wire.chunk_bytes}, cancel_);
-    map_ = orders_.model->shard_map.fingerprint();
-    service_.OnOrders(orders_);
-    Initialize(values);
-  }
-
-  void Step(std::span<const float> gradient, std::span<float> weights) {
+  void Step(std::span<const float> gradient, std::span<float> weights) override {
     const PushHeader header = {.identity = kWorker,
                                .sequence = sequence_,
                                .shard_map = map_,
@@ -147,55 +185,51 @@ class SlipstreamContender {
                                .count = gradient.size(),
                                .examples = 32,
                                .pull = true};
-    const auto answer = client_->Exchange(header, gradient, weights);
+    const auto answer = client_.Exchange(header, gradient, weights);
     Require(answer.ok() && answer->push.outcome == PushOutcome::kApplied, "exchange");
-    Require(client_->AwaitReturn(absl::Seconds(10)).ok(), "the gradient was not returned");
+    Require(client_.AwaitReturn(absl::Seconds(10)).ok(), "the gradient was not returned");
     base_ = answer->weights->version;
     sequence_ = Next(sequence_);
   }
 
  private:
-  static RunSpec Run() {
-    RunSpec run;
-    run.consistency.policy = ConsistencySpec::Policy::kAsync;
-    run.optimizer.learning_rate = 1e-9;
-    return run;
-  }
-
-  void Initialize(size_t values) {
-    std::vector<float> weights(values, 0.0f);
-    Require(client_->Initialize({kWorker, 1, map_, values}, weights).ok(), "initialise");
-    Require(client_->AwaitReturn(absl::Seconds(10)).ok(), "the weights were not returned");
-    orders_.number = 2;
-    orders_.phase = Phase::kTraining;
-    service_.OnOrders(orders_);
-    const auto pulled = client_->Pull({kWorker, map_, Version{}, true, 0}, weights);
-    Require(pulled.ok(), "pull");
-    base_ = pulled->version;
-  }
-
-  ShardService service_;
-  ServerOrders orders_;
-  std::unique_ptr<grpc::Server> server_;
   CancelSwitch cancel_;
-  std::optional<ShardClient> client_;
-  uint64_t map_ = 0;
+  ShardClient client_;
+  const uint64_t map_;
   Version base_{};
   Sequence sequence_{1};
 };
 
+double Median(std::vector<double> seconds) {
+  std::ranges::sort(seconds);
+  return seconds[seconds.size() / 2];
+}
+
 int Main(size_t megabytes, int rounds) {
   const size_t values = megabytes << 18;
-  const std::vector<float> gradient(values, 1.0f);
-  std::vector<float> weights(values, 0.0f);
-  NaiveContender naive(values);
-  SlipstreamContender slipstream(values);
+  ChildProcess naive_server([&](Pipe pipe) { ServeNaive(values, pipe); });
+  ChildProcess slipstream_server([&](Pipe pipe) { ServeSlipstream(values, pipe); });
+  const int naive_port = static_cast<int>(naive_server.pipe().Receive());
+  const int slipstream_port = static_cast<int>(slipstream_server.pipe().Receive());
+  ChildProcess naive([&](Pipe pipe) {
+    NaiveWorker worker(naive_port);
+    Work(worker, values, pipe);
+  });
+  ChildProcess slipstream([&](Pipe pipe) {
+    TuneAllocatorForTransfers();
+    SlipstreamWorker worker(slipstream_port, values);
+    Work(worker, values, pipe);
+  });
 
+  const auto step = [](const ChildProcess& worker) {
+    worker.pipe().Send(0);
+    return worker.pipe().Receive();
+  };
   std::vector<double> slipstream_seconds;
   std::vector<double> naive_seconds;
   for (int round = -2; round < rounds; ++round) {  // Two rounds to warm up.
-    const double ours = Time([&] { slipstream.Step(gradient, weights); });
-    const double theirs = Time([&] { naive.Step(gradient, weights); });
+    const double ours = step(slipstream);
+    const double theirs = step(naive);
     if (round < 0) continue;
     slipstream_seconds.push_back(ours);
     naive_seconds.push_back(theirs);
@@ -209,15 +243,14 @@ int Main(size_t megabytes, int rounds) {
 }
 
 }  // namespace
-}  // namespace slipstream
+}  // namespace slipstream::benchmarks
 
 int main(int argc, char** argv) {
-  slipstream::TuneAllocatorForTransfers();
   const size_t megabytes = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 64;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
   if (megabytes == 0 || rounds <= 0) {
     std::fprintf(stderr, "usage: wire_benchmark [megabytes] [rounds]\n");
     return 2;
   }
-  return slipstream::Main(megabytes, rounds);
+  return slipstream::benchmarks::Main(megabytes, rounds);
 }
