@@ -1,96 +1,16 @@
 #include "common/config/run_fields.h"
 
-#include <algorithm>
 #include <string>
-#include <type_traits>
 #include <utility>
+#include <vector>
 
-#include "common/base/check.h"
+#include "common/config/field_builders.h"
 #include "common/model/presets.h"
 
 namespace slipstream {
 namespace {
 
 constexpr size_t kEpochsMax = 100'000;
-
-/// What carries a member's value through the table: counts as uint64_t, numbers as double.
-template <typename Member>
-auto Carry(const Member& member) {
-  if constexpr (std::is_same_v<Member, double> || std::is_same_v<Member, std::string> ||
-                std::is_same_v<Member, absl::Duration>) {
-    return ScalarValue(member);
-  } else {
-    return ScalarValue(static_cast<uint64_t>(member));
-  }
-}
-
-template <typename Member>
-Member Uncarry(const ScalarValue& value) {
-  if constexpr (std::is_same_v<Member, double> || std::is_same_v<Member, std::string> ||
-                std::is_same_v<Member, absl::Duration>) {
-    return std::get<Member>(value);
-  } else {
-    return static_cast<Member>(std::get<uint64_t>(value));
-  }
-}
-
-/// A scalar key. `access` returns a reference to the member, of a spec that is const or not.
-template <typename Access>
-Field Scalar(std::string path, std::string doc, ScalarType type, Access access) {
-  Field field;
-  field.path = std::move(path);
-  field.doc = std::move(doc);
-  field.type = std::move(type);
-  field.get = [access](const RunSpec& spec) -> FieldValue { return Carry(access(spec)); };
-  field.set = [access](RunSpec& spec, const FieldValue& value) {
-    using Member = std::remove_reference_t<decltype(access(spec))>;
-    access(spec) = Uncarry<Member>(std::get<ScalarValue>(value));
-  };
-  return field;
-}
-
-/// A key that names a value of an enumeration, or of bool; the names are in the order of values.
-template <typename Access>
-Field Choice(std::string path, std::string doc, const std::vector<std::string>& names,
-             Access access) {
-  Field field;
-  field.path = std::move(path);
-  field.doc = std::move(doc);
-  field.type = ScalarType(ChoiceType{names});
-  field.get = [access, names](const RunSpec& spec) -> FieldValue {
-    return ScalarValue(names.at(static_cast<size_t>(access(spec))));
-  };
-  field.set = [access, names](RunSpec& spec, const FieldValue& value) {
-    using Member = std::remove_reference_t<decltype(access(spec))>;
-    const auto& name = std::get<std::string>(std::get<ScalarValue>(value));
-    const auto found = std::ranges::find(names, name);
-    PS_CHECK(found != names.end());  // ReadScalar made sure.
-    access(spec) = static_cast<Member>(found - names.begin());
-  };
-  return field;
-}
-
-template <typename Access>
-Field List(std::string path, std::string doc, ListType type, Access access) {
-  Field field;
-  field.path = std::move(path);
-  field.doc = std::move(doc);
-  field.type = std::move(type);
-  field.get = [access](const RunSpec& spec) -> FieldValue {
-    std::vector<ScalarValue> values;
-    for (const auto& member : access(spec)) values.push_back(Carry(member));
-    return values;
-  };
-  field.set = [access](RunSpec& spec, const FieldValue& value) {
-    auto& members = access(spec);
-    using Member = typename std::remove_reference_t<decltype(members)>::value_type;
-    members.clear();
-    for (const ScalarValue& item : std::get<std::vector<ScalarValue>>(value)) {
-      members.push_back(Uncarry<Member>(item));
-    }
-  };
-  return field;
-}
 
 Field Layers() {
   Field field;
@@ -104,17 +24,6 @@ Field Layers() {
   field.example =
       "[conv2d: {channels: 6, kernel: 5, padding: 2}, relu, max_pool: {kernel: 2, stride: 2}, "
       "flatten, dense: {units: 10}]";
-  return field;
-}
-
-Field Local(Field::Locality locality, Field field) {
-  field.locality = locality;
-  return field;
-}
-
-Field Only(std::string path, std::vector<std::string> choices, std::string example, Field field) {
-  field.condition = Condition{std::move(path), std::move(choices)};
-  field.example = std::move(example);
   return field;
 }
 

@@ -1,0 +1,114 @@
+#ifndef SLIPSTREAM_COMMON_CONFIG_FIELD_BUILDERS_H_
+#define SLIPSTREAM_COMMON_CONFIG_FIELD_BUILDERS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/config/field_table.h"
+
+namespace slipstream {
+
+/// How a row of the table of run.yaml's keys is written. `access` returns a reference to the member
+/// of a spec, which may be const.
+
+/// What carries a member's value through the table: counts as uint64_t, numbers as double.
+template <typename Member>
+auto Carry(const Member& member) {
+  if constexpr (std::is_same_v<Member, double> || std::is_same_v<Member, std::string> ||
+                std::is_same_v<Member, absl::Duration>) {
+    return ScalarValue(member);
+  } else {
+    return ScalarValue(static_cast<uint64_t>(member));
+  }
+}
+
+template <typename Member>
+Member Uncarry(const ScalarValue& value) {
+  if constexpr (std::is_same_v<Member, double> || std::is_same_v<Member, std::string> ||
+                std::is_same_v<Member, absl::Duration>) {
+    return std::get<Member>(value);
+  } else {
+    return static_cast<Member>(std::get<uint64_t>(value));
+  }
+}
+
+/// A scalar key.
+template <typename Access>
+Field Scalar(std::string path, std::string doc, ScalarType type, Access access) {
+  Field field;
+  field.path = std::move(path);
+  field.doc = std::move(doc);
+  field.type = std::move(type);
+  field.get = [access](const RunSpec& spec) -> FieldValue { return Carry(access(spec)); };
+  field.set = [access](RunSpec& spec, const FieldValue& value) {
+    using Member = std::remove_reference_t<decltype(access(spec))>;
+    access(spec) = Uncarry<Member>(std::get<ScalarValue>(value));
+  };
+  return field;
+}
+
+/// A key that names a value of an enumeration, or of bool; the names are in the order of values.
+template <typename Access>
+Field Choice(std::string path, std::string doc, const std::vector<std::string>& names,
+             Access access) {
+  Field field;
+  field.path = std::move(path);
+  field.doc = std::move(doc);
+  field.type = ScalarType(ChoiceType{names});
+  field.get = [access, names](const RunSpec& spec) -> FieldValue {
+    return ScalarValue(names.at(static_cast<size_t>(access(spec))));
+  };
+  field.set = [access, names](RunSpec& spec, const FieldValue& value) {
+    using Member = std::remove_reference_t<decltype(access(spec))>;
+    const auto& name = std::get<std::string>(std::get<ScalarValue>(value));
+    const auto found = std::ranges::find(names, name);
+    PS_CHECK(found != names.end());  // ReadScalar made sure.
+    access(spec) = static_cast<Member>(found - names.begin());
+  };
+  return field;
+}
+
+template <typename Access>
+Field List(std::string path, std::string doc, ListType type, Access access) {
+  Field field;
+  field.path = std::move(path);
+  field.doc = std::move(doc);
+  field.type = std::move(type);
+  field.get = [access](const RunSpec& spec) -> FieldValue {
+    std::vector<ScalarValue> values;
+    for (const auto& member : access(spec)) values.push_back(Carry(member));
+    return values;
+  };
+  field.set = [access](RunSpec& spec, const FieldValue& value) {
+    auto& members = access(spec);
+    using Member = typename std::remove_reference_t<decltype(members)>::value_type;
+    members.clear();
+    for (const ScalarValue& item : std::get<std::vector<ScalarValue>>(value)) {
+      members.push_back(Uncarry<Member>(item));
+    }
+  };
+  return field;
+}
+
+/// A key whose value may differ from process to process.
+inline Field Local(Field::Locality locality, Field field) {
+  field.locality = locality;
+  return field;
+}
+
+/// A key that has a meaning only where another one is set to one of `choices`.
+inline Field Only(std::string path, std::vector<std::string> choices, std::string example,
+                  Field field) {
+  field.condition = Condition{std::move(path), std::move(choices)};
+  field.example = std::move(example);
+  return field;
+}
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_CONFIG_FIELD_BUILDERS_H_
