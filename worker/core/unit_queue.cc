@@ -6,13 +6,17 @@ namespace slipstream {
 
 void UnitQueue::Add(const WorkUnit& unit) {
   PS_CHECK(unit.batches > 0);
-  PS_CHECK(!is_closed_ && units_.size() < 2);
+  PS_CHECK(!is_closed_ && units_.size() <= depth_);
   units_.push_back(unit);
 }
 
-std::optional<uint64_t> UnitQueue::batch() const {
-  if (units_.empty()) return std::nullopt;
-  return units_.front().first + done_;
+std::optional<uint64_t> UnitQueue::batch(size_t ahead) const {
+  uint64_t before = done_ + ahead;  // Mini-batches of the units from here on that come first.
+  for (const WorkUnit& unit : units_) {
+    if (before < unit.batches) return unit.first + before;
+    before -= unit.batches;
+  }
+  return std::nullopt;
 }
 
 void UnitQueue::Done() {
@@ -24,14 +28,14 @@ void UnitQueue::Done() {
   done_ = 0;
 }
 
-bool UnitQueue::has_more() const {
-  if (!is_closed_) return true;
-  return units_.size() > 1 || (units_.size() == 1 && done_ + 1 < units_.front().batches);
+uint64_t UnitQueue::left() const {
+  uint64_t batches = 0;
+  for (const WorkUnit& unit : units_) batches += unit.batches;
+  return batches - done_;
 }
 
 bool UnitQueue::wants_unit() const {
-  if (is_closed_ || units_.size() > 1) return false;
-  return units_.empty() || units_.front().batches - done_ <= 2;
+  return !is_closed_ && units_.size() <= depth_ && left() <= depth_ + 1;
 }
 
 std::vector<UnitProgress> UnitQueue::progress() const {

@@ -26,12 +26,15 @@ struct UnitProgress {
   friend bool operator==(const UnitProgress&, const UnitProgress&) = default;
 };
 
-/// The units of work a worker holds: the one it works through and, so that it never waits for the
+/// The units of work a worker holds: those it works through and, so that it never waits for the
 /// coordinator, the next. Policies without rounds hand out work this way.
 ///
 /// Not thread-safe: one owner.
 class UnitQueue {
  public:
+  /// `depth`: mini-batches that may be under way at once.
+  explicit UnitQueue(uint32_t depth = 1) : depth_(depth) {}
+
   /// Finished units that progress() still names; each is told at least once, since a request for
   /// work tells it too.
   static constexpr size_t kFinishedUnitsTold = 8;
@@ -42,23 +45,29 @@ class UnitQueue {
   /// There are no units after those added.
   void Close() { is_closed_ = true; }
 
-  /// The mini-batch to compute; nothing if no unit is at hand.
-  std::optional<uint64_t> batch() const;
+  /// The mini-batch to compute while `ahead` older ones are under way; nothing if none is at hand.
+  std::optional<uint64_t> batch(size_t ahead = 0) const;
 
   /// batch() has been pushed and answered. REQUIRES: batch().
   void Done();
 
-  /// False once batch() is known to be the last one, or there is none to come.
-  bool has_more() const;
+  /// False once it is known that not more than `count` mini-batches are left, those under way
+  /// included.
+  bool has_more(uint64_t count = 1) const { return !is_closed_ || left() > count; }
 
-  /// True while the last mini-batch at hand is at most the next one and more may come.
+  /// True while the last mini-batch at hand is at most the one after those that may be under way,
+  /// and more may come.
   bool wants_unit() const;
-
-  bool is_finished() const { return is_closed_ && units_.empty(); }
 
   std::vector<UnitProgress> progress() const;
 
  private:
+  /// Mini-batches at hand that are not done.
+  uint64_t left() const;
+
+  // Constant after construction.
+  const uint32_t depth_;
+
   std::deque<WorkUnit> units_;
   uint64_t done_ = 0;  // Of the first unit.
   bool is_closed_ = false;

@@ -9,22 +9,32 @@
 
 namespace slipstream {
 
-WorkerCore::WorkerCore(const Options& options) : options_(options), shards_(options.shards) {
+WorkerCore::WorkerCore(const Options& options)
+    : options_(options),
+      sequences_(options.shards, Sequence{1}),
+      slots_(options.depth, Slot(options.shards)),
+      units_(options.depth) {
   PS_CHECK(options.shards > 0);
+  PS_CHECK(options.depth > 0 && (options.depth == 1 || !options.has_rounds));
 }
 
-WorkerCore::Action WorkerCore::Next() const {
-  return options_.has_rounds ? NextOfRounds() : NextOfUnits();
+WorkerCore::Action WorkerCore::Next(uint32_t slot) const {
+  PS_CHECK(slot < options_.depth);
+  return options_.has_rounds ? NextOfRounds() : NextOfUnits(slot);
 }
 
-std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing() const {
+size_t WorkerCore::Ahead(uint32_t slot) const {
+  return static_cast<size_t>(std::ranges::find(begun_, slot) - begun_.begin());
+}
+
+std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot) const {
   Version newest{};
-  for (const ShardState& shard : shards_) {
+  for (const Held& shard : slot) {
     if (shard.is_held) newest = std::max(newest, shard.version);
   }
   PullShards missing;
-  for (uint32_t i = 0; i < shards_.size(); ++i) {
-    if (shards_[i].is_held) continue;
+  for (uint32_t i = 0; i < slot.size(); ++i) {
+    if (slot[i].is_held) continue;
     missing.pulls.push_back({ShardId{i}, options_.has_rounds ? newest : Version{}});
   }
   if (missing.pulls.empty()) return std::nullopt;
@@ -32,15 +42,16 @@ std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing() const {
 }
 
 WorkerCore::Action WorkerCore::NextOfRounds() const {
-  if (std::optional<Action> pull = PullWhatIsMissing()) return *std::move(pull);
-  const auto older = [](const ShardState& a, const ShardState& b) { return a.version < b.version; };
-  const Version newest = std::max_element(shards_.begin(), shards_.end(), older)->version;
+  const Slot& held = slots_.front();
+  if (std::optional<Action> pull = PullWhatIsMissing(held)) return *std::move(pull);
+  const auto older = [](const Held& a, const Held& b) { return a.version < b.version; };
+  const Version newest = std::max_element(held.begin(), held.end(), older)->version;
   // Who joins between two updates finds shards apart. Those behind wait for this worker in a round
   // that the others have closed without it; excusing it there brings them level.
   ExcuseShards behind;
   ExcuseShards all;
-  for (uint32_t i = 0; i < shards_.size(); ++i) {
-    if (shards_[i].version < newest) behind.shards.push_back(ShardId{i});
+  for (uint32_t i = 0; i < held.size(); ++i) {
+    if (held[i].version < newest) behind.shards.push_back(ShardId{i});
     all.shards.push_back(ShardId{i});
   }
   if (!behind.shards.empty()) return behind;
@@ -55,19 +66,29 @@ WorkerCore::Action WorkerCore::NextOfRounds() const {
   return Finished{};
 }
 
-WorkerCore::Action WorkerCore::NextOfUnits() const {
-  if (units_.is_finished()) return Finished{};
-  const std::optional<uint64_t> batch = units_.batch();
+WorkerCore::Action WorkerCore::NextOfUnits(uint32_t slot) const {
+  const std::optional<uint64_t> batch = units_.batch(Ahead(slot));
+  if (!units_.has_more(Ahead(slot))) return Finished{};
   if (!batch) return AwaitUnit{};
-  if (std::optional<Action> pull = PullWhatIsMissing()) return *std::move(pull);
-  return ComputeBatch{*batch, units_.has_more()};
+  if (std::optional<Action> pull = PullWhatIsMissing(slots_[slot])) return *std::move(pull);
+  return ComputeBatch{*batch, wants_weights(slot)};
 }
 
-absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply) {
-  ShardState& state = shards_.at(Value(shard));
+bool WorkerCore::wants_weights(uint32_t slot) const {
+  // Its next batch comes after those of all other slots.
+  return options_.has_rounds || units_.has_more(Ahead(slot) + options_.depth);
+}
+
+void WorkerCore::OnBatchBegun(uint32_t slot) {
+  PS_CHECK(std::holds_alternative<ComputeBatch>(Next(slot)));
+  if (Ahead(slot) == begun_.size()) begun_.push_back(slot);
+}
+
+absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t slot) {
+  Sequence& sequence = sequences_.at(Value(shard));
   switch (Judge(reply.outcome)) {
     case PushVerdict::kTaken:
-      state.sequence = slipstream::Next(state.sequence);
+      sequence = slipstream::Next(sequence);
       break;
     case PushVerdict::kPullAgain:
       break;
@@ -77,28 +98,29 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply) {
     case PushVerdict::kGiveUp:
       return Refusal(shard, reply);
   }
-  state.is_held = false;
+  slots_.at(slot)[Value(shard)].is_held = false;
   return absl::OkStatus();
 }
 
-absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header) {
-  ShardState& state = shards_.at(Value(shard));
+absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, uint32_t slot) {
+  Held& held = slots_.at(slot).at(Value(shard));
   const std::string name = "shard " + std::to_string(Value(shard));
-  if (header.version < state.version) {
+  if (header.version < held.version) {
     return absl::AbortedError(name + " went back from version " +
-                              std::to_string(Value(state.version)) + " to " +
+                              std::to_string(Value(held.version)) + " to " +
                               std::to_string(Value(header.version)));
   }
   if (options_.has_rounds && Value(shard) == 0) {
     if (!header.work) return absl::InternalError(name + " sent weights without work");
     work_ = header.work;
   }
-  state.version = header.version;
-  state.is_held = true;
+  held = {header.version, true};
   return absl::OkStatus();
 }
 
-void WorkerCore::OnBatchDone() {
+void WorkerCore::OnBatchDone(uint32_t slot) {
+  PS_CHECK(Ahead(slot) == 0);
+  if (!begun_.empty()) begun_.erase(begun_.begin());
   if (!options_.has_rounds) units_.Done();
 }
 

@@ -22,9 +22,16 @@ namespace slipstream {
 /// with all shards at one version, and excuses itself from rounds that it cannot or need not fill.
 /// Without rounds, the coordinator hands out units, and shards may be at any versions.
 ///
+/// A pipeline of `depth` gradients has as many slots, each with weights of its own, that take
+/// turns: while the push of one is under way, the next computes. The shell works them round robin,
+/// and each call names its slot; with depth 1 there is slot 0 alone.
+///
 /// Invariants:
-///  - sequences of a shard go up by one with each push that used one up, and never otherwise
+///  - sequences of a shard go up by one with each push that used one up, and never otherwise;
+///    pushes of all slots to a shard share them, so they go out, and are answered, one after
+///    another
 ///  - with rounds, a batch is named only while all shards are held at one version
+///  - no batch is named for two slots, and batches are done in the order they were begun
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class WorkerCore {
@@ -34,6 +41,9 @@ class WorkerCore {
 
     /// Shard 0 hands out work, round by round.
     bool has_rounds = false;
+
+    /// Gradients that may be under way at once; 1 with rounds.
+    uint32_t depth = 1;
   };
 
   struct ShardPull {
@@ -54,7 +64,8 @@ class WorkerCore {
     friend bool operator==(const ExcuseShards&, const ExcuseShards&) = default;
   };
 
-  /// Compute the gradient of this mini-batch and push it to every shard; then OnBatchDone.
+  /// Compute the gradient of this mini-batch (OnBatchBegun) and push it to every shard; then
+  /// OnBatchDone.
   struct ComputeBatch {
     uint64_t batch = 0;
 
@@ -75,21 +86,27 @@ class WorkerCore {
 
   using Action = std::variant<PullShards, ExcuseShards, ComputeBatch, AwaitUnit, Finished>;
 
-  /// REQUIRES: options.shards > 0.
+  /// REQUIRES: options.shards > 0; options.depth > 0, and 1 with rounds.
   explicit WorkerCore(const Options& options);
 
-  Action Next() const;
+  /// Of Finished: nothing is left for this slot; the batches of others may be under way.
+  Action Next(uint32_t slot = 0) const;
+
+  /// The slot computes the batch that Next() named for it, and others take later ones.
+  void OnBatchBegun(uint32_t slot = 0);
 
   /// A push to `shard` was answered, for good. The weights held of it are used up; OnWeights
   /// follows if the answer brought others. Fails, as the worker must, if the push was refused in a
   /// way that repeating cannot mend. REQUIRES: the outcome is not one to send again.
-  absl::Status OnReply(ShardId shard, const PushReply& reply);
+  absl::Status OnReply(ShardId shard, const PushReply& reply, uint32_t slot = 0);
 
-  /// `shard` sent weights. Fails if its clock went back, or if it owes work and names none.
-  absl::Status OnWeights(ShardId shard, const WeightsHeader& header);
+  /// `shard` sends weights; where others of it are held, they are replaced. Fails if its clock went
+  /// back, or if it owes work and names none.
+  absl::Status OnWeights(ShardId shard, const WeightsHeader& header, uint32_t slot = 0);
 
-  /// Every shard has answered the push of the batch that Next() named.
-  void OnBatchDone();
+  /// Every shard has answered the push of the batch that the slot began. REQUIRES: it is the
+  /// oldest.
+  void OnBatchDone(uint32_t slot = 0);
 
   void OnUnit(const WorkUnit& unit) { units_.Add(unit); }
   void OnNoMoreUnits() { units_.Close(); }
@@ -99,26 +116,35 @@ class WorkerCore {
   std::vector<UnitProgress> progress() const { return units_.progress(); }
 
   /// Of the next push to `shard`.
-  Sequence sequence(ShardId shard) const { return shards_.at(Value(shard)).sequence; }
+  Sequence sequence(ShardId shard) const { return sequences_.at(Value(shard)); }
 
   /// Of the weights held, or last held.
-  Version version(ShardId shard) const { return shards_.at(Value(shard)).version; }
+  Version version(ShardId shard, uint32_t slot = 0) const {
+    return slots_.at(slot).at(Value(shard)).version;
+  }
+
+  /// Whether the slot's push is to bring weights: it has, or may have, another batch to compute.
+  bool wants_weights(uint32_t slot = 0) const;
 
  private:
-  struct ShardState {
-    Sequence sequence{1};
+  struct Held {
     Version version{};
     bool is_held = false;  // Weights of `version` are there, and no push has used them.
   };
+  using Slot = std::vector<Held>;  // By shard.
 
-  std::optional<Action> PullWhatIsMissing() const;
+  /// Batches under way that are older than the slot's.
+  size_t Ahead(uint32_t slot) const;
+  std::optional<Action> PullWhatIsMissing(const Slot& slot) const;
   Action NextOfRounds() const;
-  Action NextOfUnits() const;
+  Action NextOfUnits(uint32_t slot) const;
 
   // Constant after construction.
   const Options options_;
 
-  std::vector<ShardState> shards_;
+  std::vector<Sequence> sequences_;  // By shard.
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> begun_;    // Slots whose batches are under way, oldest first.
   std::optional<RoundWork> work_;  // Of rounds: what shard 0 named with the weights held of it.
   UnitQueue units_;                // Of policies without.
 };

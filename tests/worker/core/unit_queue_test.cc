@@ -21,7 +21,7 @@ TEST(UnitQueueTest, WorksThroughUnitsInOrder) {
   }
 
   EXPECT_EQ(batches, (std::vector<uint64_t>{10, 11, 40}));
-  EXPECT_TRUE(queue.is_finished());
+  EXPECT_FALSE(queue.has_more(0));
 }
 
 TEST(UnitQueueTest, AsksForTheNextUnitOneBatchBeforeItIsNeeded) {
@@ -47,7 +47,7 @@ TEST(UnitQueueTest, TheLastBatchIsKnownAsSuchOnlyOnceNoUnitWillFollow) {
   queue.Close();
 
   EXPECT_FALSE(queue.has_more());
-  EXPECT_FALSE(queue.is_finished());
+  EXPECT_TRUE(queue.has_more(0));
   EXPECT_FALSE(queue.wants_unit());
 }
 
@@ -66,6 +66,23 @@ TEST(UnitQueueTest, TellsTheProgressOfEveryUnitAtHandAndOfThoseLatelyFinished) {
   EXPECT_EQ(progress.front(), (UnitProgress{2, 2}));
   EXPECT_EQ(progress[8], (UnitProgress{10, 1}));
   EXPECT_EQ(progress.back(), (UnitProgress{11, 0}));
+}
+
+TEST(UnitQueueTest, NamesBatchesBehindThoseUnderWayAcrossUnits) {
+  UnitQueue queue(2);
+  queue.Add({.id = 1, .first = 10, .batches = 2});
+  EXPECT_TRUE(queue.wants_unit());
+  queue.Add({.id = 2, .first = 40, .batches = 1});
+
+  EXPECT_EQ(queue.batch(1), 11u);
+  EXPECT_EQ(queue.batch(2), 40u);
+  EXPECT_EQ(queue.batch(3), std::nullopt);
+  queue.Done();
+  EXPECT_EQ(queue.batch(1), 40u);
+  EXPECT_TRUE(queue.has_more(5));
+  queue.Close();
+  EXPECT_TRUE(queue.has_more(1));
+  EXPECT_FALSE(queue.has_more(2));
 }
 
 }  // namespace

@@ -170,6 +170,74 @@ TEST(WorkerCoreTest, PushesItsLastBatchWithoutPulling) {
   EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
 }
 
+TEST(WorkerCoreTest, ASlotComputesWhileThePushOfTheOtherIsUnderWay) {
+  WorkerCore core({.shards = 1, .depth = 2});
+  core.OnUnit({.id = 1, .first = 6, .batches = 9});
+  EXPECT_EQ(core.Next(0), Action(PullShards{{{kShard0, Version{0}}}}));
+  EXPECT_EQ(core.Next(1), Action(PullShards{{{kShard0, Version{0}}}}));
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(2), 0).ok());
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(3), 1).ok());
+  EXPECT_EQ(core.Next(0), Action(ComputeBatch{6, true}));
+  core.OnBatchBegun(0);
+  EXPECT_EQ(core.Next(1), Action(ComputeBatch{7, true}));
+  core.OnBatchBegun(1);
+
+  EXPECT_EQ(core.Next(0), Action(ComputeBatch{6, true}));
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied), 0).ok());
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(5), 0).ok());
+  core.OnBatchDone(0);
+
+  EXPECT_EQ(core.Next(1), Action(ComputeBatch{7, true}));
+  EXPECT_EQ(core.Next(0), Action(ComputeBatch{8, true}));
+  EXPECT_EQ(core.version(kShard0, 0), Version{5});
+  EXPECT_EQ(core.version(kShard0, 1), Version{3});
+  EXPECT_EQ(core.sequence(kShard0), Sequence{2});
+}
+
+TEST(WorkerCoreTest, TheLastPushOfEachSlotTakesNoWeights) {
+  WorkerCore core({.shards = 1, .depth = 2});
+  core.OnUnit({.id = 1, .first = 0, .batches = 3});
+  core.OnNoMoreUnits();
+  for (const uint32_t slot : {0u, 1u}) {
+    ASSERT_TRUE(core.OnWeights(kShard0, Weights(1), slot).ok());
+    core.OnBatchBegun(slot);
+  }
+  EXPECT_TRUE(core.wants_weights(0));
+  EXPECT_FALSE(core.wants_weights(1));
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied), 0).ok());
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(2), 0).ok());
+  core.OnBatchDone(0);
+
+  EXPECT_EQ(core.Next(0), Action(ComputeBatch{2, false}));
+  core.OnBatchBegun(0);
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied), 1).ok());
+  core.OnBatchDone(1);
+
+  EXPECT_EQ(core.Next(1), Action(WorkerCore::Finished{}));
+  EXPECT_EQ(core.Next(0), Action(ComputeBatch{2, false}));
+}
+
+TEST(WorkerCoreTest, ASlotWithoutABatchWaitsForAUnitWhileTheOtherComputes) {
+  WorkerCore core({.shards = 1, .depth = 2});
+  core.OnUnit({.id = 1, .first = 0, .batches = 1});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(1), 0).ok());
+  core.OnBatchBegun(0);
+
+  EXPECT_TRUE(core.wants_unit());
+  EXPECT_EQ(core.Next(1), Action(WorkerCore::AwaitUnit{}));
+}
+
+TEST(WorkerCoreTest, WeightsOfANewerVersionReplaceThoseThatWereOnTheirWay) {
+  WorkerCore core({.shards = 1});
+  core.OnUnit({.id = 1, .first = 6, .batches = 2});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
+
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(6)).ok());
+
+  EXPECT_EQ(core.version(kShard0), Version{6});
+  EXPECT_EQ(core.Next(), Action(ComputeBatch{6, true}));
+}
+
 /// Shards that close rounds of two: this worker and one that is always there already.
 TEST(WorkerCoreTest, GetsLevelFromAnyStartAndComputesEveryLaterRound) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
