@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <utility>
 
 #include "common/base/check.h"
@@ -14,44 +15,78 @@ namespace {
 // Each piece costs bookkeeping beside its bytes, which are all that admission counts.
 constexpr size_t kSmallPiecesMax = 64;
 
+std::string RangeText(uint64_t begin, uint64_t end) {
+  return fmt::format("values {} to {}", begin, end - 1);
+}
+
 }  // namespace
 
 PushAssembly::PushAssembly(const PushHeader& header) : hash_(XXH3_createState()) {
   facts_.header = header;
-  XXH3_64bits_reset(hash_.get());
+}
+
+absl::Status PushAssembly::CheckPlace(uint64_t offset, uint64_t count) const {
+  const uint64_t announced = facts_.header.count;
+  if (offset > announced || count > announced - offset) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} values from {} on came, {} were announced", count, offset, announced));
+  }
+  const auto next = pieces_.lower_bound(offset);
+  if (next != pieces_.end() && next->first < offset + count) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} came twice", RangeText(next->first, offset + count)));
+  }
+  if (next == pieces_.begin()) return absl::OkStatus();
+  const auto& [before, values] = *std::prev(next);
+  if (before + values.count() > offset) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} came twice", RangeText(offset, before + values.count())));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values) {
-  if (offset != facts_.values_received) {
-    return absl::InvalidArgumentError(
-        fmt::format("values from {} on came where {} was next", offset, facts_.values_received));
-  }
   const uint64_t count = values.count();
   if (count == 0) return absl::OkStatus();  // Nothing to keep; a header may come alone.
-  if (payload_.pieces.size() > kSmallPiecesMax + payload_.bytes / kChunkBytesMin) {
+  if (pieces_.size() > kSmallPiecesMax + payload_.bytes / kChunkBytesMin) {
     return absl::InvalidArgumentError(
         fmt::format("too many chunks of less than {} bytes", kChunkBytesMin));
   }
-  if (count > facts_.header.count - facts_.values_received) {
-    return absl::InvalidArgumentError(fmt::format(
-        "{} values came, {} were announced", facts_.values_received + count, facts_.header.count));
-  }
+  if (absl::Status status = CheckPlace(offset, count); !status.ok()) return status;
   facts_.values_received += count;
   facts_.is_finite = facts_.is_finite && AllFinite(values.segments());
+  XXH3_64bits_reset_withSeed(hash_.get(), offset);
   for (const ByteSegment& segment : values.segments()) {
     XXH3_64bits_update(hash_.get(), segment.data(), segment.size());
-    payload_.segments.push_back(segment);
     payload_.bytes += segment.size();
   }
-  payload_.pieces.push_back(std::move(values));
+  facts_.checksum += XXH3_64bits_digest(hash_.get());
+  pieces_.emplace(offset, std::move(values));
+  if (is_complete()) Assemble();
   return absl::OkStatus();
+}
+
+void PushAssembly::Assemble() {
+  for (auto& [offset, values] : pieces_) {
+    for (const ByteSegment& segment : values.segments()) payload_.segments.push_back(segment);
+    payload_.pieces.push_back(std::move(values));
+  }
+  pieces_.clear();
+}
+
+std::string PushAssembly::Missing() const {
+  PS_CHECK(!is_complete());
+  uint64_t missing = 0;
+  for (const auto& [offset, values] : pieces_) {
+    if (offset > missing) return RangeText(missing, offset);
+    missing = offset + values.count();
+  }
+  return RangeText(missing, facts_.header.count);
 }
 
 ShardCore::PushFacts PushAssembly::Facts() const {
   PS_CHECK(is_complete());
-  ShardCore::PushFacts facts = facts_;
-  facts.checksum = XXH3_64bits_digest(hash_.get());
-  return facts;
+  return facts_;
 }
 
 PushPayload PushAssembly::TakePayload() { return std::move(payload_); }

@@ -4,7 +4,9 @@
 #include <xxhash.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,24 +18,32 @@ namespace slipstream {
 
 /// The received values of one push, where gRPC left them.
 struct PushPayload {
-  std::vector<ReceivedValues> pieces;
-  Segments segments;  // Of all pieces, in order.
+  std::vector<ReceivedValues> pieces;  // In order of their offsets.
+  Segments segments;                   // Of all pieces, in order.
   uint64_t bytes = 0;
 };
 
-/// Collects one push, chunk by chunk, and learns of its values in the pass that they need anyway:
-/// are they finite, what is their checksum. Nothing has an effect before the push is complete.
+/// Collects one push, chunk by chunk in any order, and learns of its values in the pass that they
+/// need anyway: are they finite, what is their checksum. Nothing has an effect before the push is
+/// complete.
+///
+/// The checksum is the sum, modulo 2^64, of the chunks' XXH3 with their offsets as seeds. So it
+/// depends on what came where and on how the push was cut, but not on the order of arrival.
 ///
 /// Not thread-safe: one owner.
 class PushAssembly {
  public:
   explicit PushAssembly(const PushHeader& header);
 
-  /// Takes the values from `offset` on. Fails, and the push cannot be completed any more, if they
-  /// do not follow the ones before or exceed the announced count.
+  /// Takes the values from `offset` on. Fails, and the push cannot be completed any more, if some
+  /// of them came before, are beyond the announced count, or come in too many small chunks.
   absl::Status Add(uint64_t offset, ReceivedValues values);
 
   bool is_complete() const { return facts_.values_received == facts_.header.count; }
+
+  /// The first values that have not come, for people: "values 8 to 15". REQUIRES: !is_complete().
+  std::string Missing() const;
+
   const PushHeader& header() const { return facts_.header; }
 
   /// REQUIRES: is_complete().
@@ -45,7 +55,11 @@ class PushAssembly {
     void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
   };
 
+  absl::Status CheckPlace(uint64_t offset, uint64_t count) const;
+  void Assemble();
+
   ShardCore::PushFacts facts_;
+  std::map<uint64_t, ReceivedValues> pieces_;  // By offset; disjoint. Empty once complete.
   PushPayload payload_;
   std::unique_ptr<XXH3_state_t, FreeHash> hash_;
 };

@@ -29,6 +29,10 @@ absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBu
   return Take(chunk->offset, std::move(chunk->values));
 }
 
+std::string PushReceiver::Missing() const {
+  return assembly_.has_value() ? assembly_->Missing() : "the push";
+}
+
 PushReceiver::Outcome PushReceiver::Begin(const PushHeader& header) {
   std::optional<PushReply> refusal = engine_.BeginPush(header);
   if (!refusal.has_value()) {

@@ -4,6 +4,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "server/service/push_assembly.h"
@@ -39,6 +40,9 @@ class PushReceiver {
 
   /// What the message makes of the push. Fails if it is no PushChunk.
   absl::StatusOr<Outcome> OnMessage(const grpc::ByteBuffer& message);
+
+  /// What a stream that ends here leaves out, for people.
+  std::string Missing() const;
 
  private:
   /// Values of a refused push still to come, and the answer they end with.

@@ -131,17 +131,20 @@ class ShardServiceTest : public testing::Test {
     return header;
   }
 
-  /// Pushes in `pieces` messages of equal size and returns the answer.
+  /// Pushes in four messages of equal size, the last values first if `descending`, and returns the
+  /// answer.
   v1::PushReply Push(const v1::PushHeader& header, const std::vector<float>& values,
-                     size_t pieces = 4) {
+                     bool descending = false) {
+    constexpr size_t kPieces = 4;
     grpc::ClientContext context;
     SetDeadline(context);
     v1::PushReply reply;
     auto writer = stub_->Push(&context, &reply);
-    const size_t piece = values.size() / pieces;
-    for (size_t i = 0; i < pieces; ++i) {
+    const size_t piece = values.size() / kPieces;
+    for (size_t sent = 0; sent < kPieces; ++sent) {
+      const size_t i = descending ? kPieces - 1 - sent : sent;
       v1::PushChunk chunk;
-      if (i == 0) *chunk.mutable_header() = header;
+      if (sent == 0) *chunk.mutable_header() = header;
       chunk.set_offset(i * piece);
       const auto begin = values.begin() + static_cast<std::ptrdiff_t>(i * piece);
       chunk.set_values(Bytes({begin, begin + static_cast<std::ptrdiff_t>(piece)}));
@@ -205,11 +208,22 @@ TEST_F(ShardServiceTest, AnswersARepeatedPushAsTheFirstTimeWithoutASecondEffect)
   const std::vector<float> gradient(kValues, 2.0f);
   const v1::PushReply first = Push(Header(0, 1, 0), gradient);
 
-  const v1::PushReply second = Push(Header(0, 1, 0), gradient, 2);
+  const v1::PushReply second = Push(Header(0, 1, 0), gradient, /*descending=*/true);
 
   EXPECT_EQ(second.outcome(), v1::DUPLICATE);
   EXPECT_EQ(second.version(), first.version());
   EXPECT_EQ(Pull().values, std::vector<float>(kValues, -2.0f));
+}
+
+TEST_F(ShardServiceTest, AppliesChunksToTheirPlacesInWhateverOrderTheyCome) {
+  Start(kAsync, 1);
+  std::vector<float> gradient(kValues);
+  for (size_t i = 0; i < kValues; ++i) gradient[i] = static_cast<float>(i);
+
+  EXPECT_EQ(Push(Header(0, 1, 0), gradient, /*descending=*/true).outcome(), v1::APPLIED);
+
+  for (float& value : gradient) value = 0 - value;
+  EXPECT_EQ(Pull().values, gradient);
 }
 
 TEST_F(ShardServiceTest, RefusesEveryBadPushByNameAndChangesNothing) {
@@ -257,7 +271,10 @@ TEST_F(ShardServiceTest, ForgetsAPushThatWasCutInTheMiddle) {
     chunk.set_values(Bytes(std::vector<float>(kValues / 2, 1.0f)));
     writer->Write(chunk);
     writer->WritesDone();
-    EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    const grpc::Status status = writer->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_NE(status.error_message().find("values 500 to 999"), std::string::npos)
+        << status.error_message();
   }
 
   EXPECT_EQ(Pull().values, std::vector<float>(kValues, 0.0f));
@@ -265,7 +282,7 @@ TEST_F(ShardServiceTest, ForgetsAPushThatWasCutInTheMiddle) {
   EXPECT_EQ(Push(Header(0, 1, 0), std::vector<float>(kValues, 1.0f)).outcome(), v1::APPLIED);
 }
 
-TEST_F(ShardServiceTest, RefusesChunksThatDoNotFollowOneAnother) {
+TEST_F(ShardServiceTest, RefusesChunksBeyondTheAnnouncedCount) {
   Start(kAsync, 1);
   grpc::ClientContext context;
   SetDeadline(context);

@@ -1,0 +1,146 @@
+#include "server/service/push_assembly.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common/base/philox.h"
+#include "common/kernels/copy_values.h"
+
+namespace slipstream {
+namespace {
+
+/// 1, 2, 3, …
+std::vector<float> Ramp(size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 1.0f);
+  return values;
+}
+
+/// As gRPC hands them out, in two slices cut inside a value.
+ReceivedValues Received(std::span<const float> values) {
+  const auto* bytes = reinterpret_cast<const char*>(values.data());
+  const size_t cut = std::min<size_t>(6, values.size_bytes());
+  std::vector<grpc::Slice> slices;
+  slices.emplace_back(bytes, cut);
+  slices.emplace_back(bytes + cut, values.size_bytes() - cut);
+  Segments segments;
+  for (const grpc::Slice& slice : slices) {
+    segments.emplace_back(reinterpret_cast<const std::byte*>(slice.begin()), slice.size());
+  }
+  return {std::move(slices), std::move(segments)};
+}
+
+PushAssembly NewAssembly(size_t count) {
+  PushHeader header;
+  header.count = count;
+  return PushAssembly(header);
+}
+
+absl::Status Add(PushAssembly& assembly, const std::vector<float>& gradient, size_t begin,
+                 size_t end) {
+  return assembly.Add(begin, Received(std::span(gradient).subspan(begin, end - begin)));
+}
+
+std::vector<float> Collected(const PushPayload& payload) {
+  std::vector<float> values(payload.bytes / sizeof(float));
+  CopyValues(payload.segments, values);
+  return values;
+}
+
+TEST(PushAssemblyTest, PutsChunksInOrderInWhateverOrderTheyCome) {
+  const std::vector<float> gradient = Ramp(1000);
+  std::vector<size_t> chunks(10);
+  std::iota(chunks.begin(), chunks.end(), size_t{0});
+  std::optional<uint64_t> checksum;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, 0);
+    for (size_t i = chunks.size(); i > 1; --i) std::swap(chunks[i - 1], chunks[random.Below(i)]);
+    PushAssembly assembly = NewAssembly(gradient.size());
+    for (const size_t chunk : chunks) {
+      ASSERT_FALSE(assembly.is_complete());
+      ASSERT_TRUE(Add(assembly, gradient, chunk * 100, chunk * 100 + 100).ok());
+    }
+
+    ASSERT_TRUE(assembly.is_complete());
+    EXPECT_EQ(assembly.Facts().checksum, checksum.value_or(assembly.Facts().checksum));
+    checksum = assembly.Facts().checksum;
+    EXPECT_EQ(Collected(assembly.TakePayload()), gradient);
+  }
+}
+
+TEST(PushAssemblyTest, TellsEqualChunksAtOtherPlacesApart) {
+  const std::vector<float> gradient = {1, 2, 2, 1};
+  PushAssembly straight = NewAssembly(4);
+  ASSERT_TRUE(Add(straight, gradient, 0, 2).ok());
+  ASSERT_TRUE(Add(straight, gradient, 2, 4).ok());
+  PushAssembly swapped = NewAssembly(4);
+  const std::vector<float> other = {2, 1, 1, 2};
+  ASSERT_TRUE(Add(swapped, other, 0, 2).ok());
+  ASSERT_TRUE(Add(swapped, other, 2, 4).ok());
+
+  EXPECT_NE(straight.Facts().checksum, swapped.Facts().checksum);
+}
+
+TEST(PushAssemblyTest, RefusesValuesThatCameBefore) {
+  const std::vector<float> gradient = Ramp(100);
+  for (const auto& [begin, end] : {std::pair(0, 21), std::pair(39, 60), std::pair(20, 40),
+                                   std::pair(10, 50), std::pair(25, 30)}) {
+    SCOPED_TRACE(testing::Message() << begin << " to " << end);
+    PushAssembly assembly = NewAssembly(100);
+    ASSERT_TRUE(Add(assembly, gradient, 20, 40).ok());
+
+    const absl::Status status = Add(assembly, gradient, begin, end);
+
+    EXPECT_NE(status.message().find("came twice"), absl::string_view::npos) << status;
+  }
+}
+
+TEST(PushAssemblyTest, RefusesValuesBeyondTheAnnouncedCount) {
+  const std::vector<float> gradient = Ramp(100);
+  PushAssembly assembly = NewAssembly(50);
+
+  EXPECT_FALSE(Add(assembly, gradient, 40, 51).ok());
+  EXPECT_FALSE(Add(assembly, gradient, 60, 70).ok());
+  EXPECT_FALSE(assembly.Add(UINT64_MAX, Received(gradient)).ok());
+}
+
+TEST(PushAssemblyTest, NamesTheFirstGap) {
+  const std::vector<float> gradient = Ramp(100);
+  PushAssembly assembly = NewAssembly(100);
+  EXPECT_EQ(assembly.Missing(), "values 0 to 99");
+  ASSERT_TRUE(Add(assembly, gradient, 80, 100).ok());
+  ASSERT_TRUE(Add(assembly, gradient, 0, 30).ok());
+
+  EXPECT_EQ(assembly.Missing(), "values 30 to 79");
+}
+
+TEST(PushAssemblyTest, RefusesTooManySmallChunks) {
+  const std::vector<float> gradient = Ramp(1000);
+  PushAssembly assembly = NewAssembly(1000);
+  size_t taken = 0;
+  while (taken < 499 && Add(assembly, gradient, 998 - 2 * taken, 1000 - 2 * taken).ok()) ++taken;
+
+  EXPECT_LT(taken, 100u);
+}
+
+TEST(PushAssemblyTest, SeesAnInfinityInAnyChunk) {
+  std::vector<float> gradient = Ramp(100);
+  gradient[70] = std::numeric_limits<float>::infinity();
+  PushAssembly assembly = NewAssembly(100);
+  ASSERT_TRUE(Add(assembly, gradient, 50, 100).ok());
+  ASSERT_TRUE(Add(assembly, gradient, 0, 50).ok());
+
+  EXPECT_FALSE(assembly.Facts().is_finite);
+}
+
+}  // namespace
+}  // namespace slipstream
