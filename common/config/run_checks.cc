@@ -39,6 +39,22 @@ void CheckRound(Draft draft, Diagnostics diagnostics) {
                                  draft.spec.cluster.workers, consistency.n));
 }
 
+void CheckGuard(Draft draft, Diagnostics diagnostics) {
+  constexpr const char* kAction = "consistency.max_staleness.action";
+  constexpr const char* kBound = "consistency.max_staleness.bound";
+  using Action = StalenessGuardSpec::Action;
+  const StalenessGuardSpec& guard = draft.spec.consistency.max_staleness;
+  if (!draft.IsUsable(kAction) || !draft.IsUsable(kBound) || guard.action == Action::kNone) return;
+  if (!draft.IsGiven(kBound)) {
+    diagnostics.Report(draft.KeySource(kAction),
+                       "max_staleness needs \"bound\", the largest staleness a gradient may have");
+  } else if (guard.action == Action::kScale && guard.bound == 0) {
+    diagnostics.Report(draft.KeySource(kBound),
+                       "scale needs a bound of at least 1: gradients are multiplied by "
+                       "bound/staleness");
+  }
+}
+
 void CheckSchedule(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "optimizer.schedule.at_epochs";
   const ScheduleSpec& schedule = draft.spec.optimizer.schedule;
@@ -182,6 +198,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckModel(draft, diagnostics);
   CheckDataPath(draft, diagnostics);
   CheckRound(draft, diagnostics);
+  CheckGuard(draft, diagnostics);
   CheckSchedule(draft, diagnostics);
   CheckServers(draft, diagnostics);
 }

@@ -98,6 +98,19 @@ void AddTraining(Table& table) {
       Scalar(
           "consistency.n", "An update combines max(1, workers / n) gradients. At most workers.",
           CountType{1, 4096}, [](auto& s) -> auto& { return s.consistency.n; })));
+  table.push_back(Choice(
+      "consistency.max_staleness.action",
+      "What becomes of a gradient beyond the bound: reject has its worker compute anew, block "
+      "makes "
+      "rounds wait so that there is none, scale multiplies it by bound/staleness, drop ignores it.",
+      {"none", "reject", "block", "scale", "drop"},
+      [](auto& s) -> auto& { return s.consistency.max_staleness.action; }));
+  table.push_back(Only("consistency.max_staleness.action", {"reject", "block", "scale", "drop"},
+                       "16",
+                       Scalar(
+                           "consistency.max_staleness.bound",
+                           "The largest staleness a gradient may have.", CountType{0, 1'000'000},
+                           [](auto& s) -> auto& { return s.consistency.max_staleness.bound; })));
 }
 
 void AddOptimizer(Table& table) {

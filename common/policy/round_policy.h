@@ -47,6 +47,9 @@ class RoundPolicy {
     /// Members that owe this round a gradient or an excuse and have sent neither.
     uint32_t awaited = 0;
 
+    /// A gradient on its way would come to exceed the staleness guard if the round closed.
+    bool is_held_back = false;
+
     /// No further gradients will come: the run's work is done.
     bool is_draining = false;
   };
@@ -58,7 +61,8 @@ class RoundPolicy {
       return facts.contributions + facts.excused > 0 && facts.awaited == 0;
     }
     if (facts.contributions == 0) return false;
-    return facts.is_draining || facts.contributions >= RoundSize(spec_, facts.members);
+    if (facts.is_draining) return true;
+    return !facts.is_held_back && facts.contributions >= RoundSize(spec_, facts.members);
   }
 
   uint32_t round_size(uint32_t members) const { return RoundSize(spec_, members); }

@@ -39,12 +39,27 @@ struct TrainingSpec {
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 
+/// Bounds the staleness σ of every gradient (algorithms.md, section 2).
+struct StalenessGuardSpec {
+  /// Of a gradient beyond the bound: reject refuses it by name and its worker computes anew, drop
+  /// acknowledges it without effect, scale multiplies it by bound/σ. block holds rounds back, so
+  /// that none gets there.
+  enum class Action { kNone, kReject, kBlock, kScale, kDrop };
+  Action action = Action::kNone;
+
+  /// Largest σ. At least 1 of scale.
+  uint64_t bound = 0;
+
+  friend bool operator==(const StalenessGuardSpec&, const StalenessGuardSpec&) = default;
+};
+
 struct ConsistencySpec {
   enum class Policy { kHardsync, kSoftsync, kAsync };
   Policy policy = Policy::kSoftsync;
 
   /// Of softsync: a round closes with c = max(1, ⌊λ/n⌋) gradients. In [1, λ].
   uint32_t n = 1;
+  StalenessGuardSpec max_staleness;
 
   friend bool operator==(const ConsistencySpec&, const ConsistencySpec&) = default;
 };

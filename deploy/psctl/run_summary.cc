@@ -55,6 +55,14 @@ Json ServersJson(const v1::RunStatus& status) {
   return servers;
 }
 
+Json GuardJson(const v1::RunStatus& status) {
+  if (!status.has_guard()) return nullptr;
+  const v1::GuardStatus& guard = status.guard();
+  return {{"action", guard.action()},     {"bound", guard.bound()},
+          {"rejected", guard.rejected()}, {"dropped", guard.dropped()},
+          {"scaled", guard.scaled()},     {"rounds_held_back", guard.rounds_held_back()}};
+}
+
 }  // namespace
 
 Json EvaluationJson(const v1::EvaluationStatus& evaluation) {
@@ -82,6 +90,14 @@ std::string PolicyText(const v1::RunStatus& status) {
   return fmt::format("{} (n = {}, {})", status.policy(), status.n(), round);
 }
 
+std::string GuardText(const v1::RunStatus& status) {
+  const v1::GuardStatus& guard = status.guard();
+  return fmt::format(
+      "{} beyond {} (largest {}): {} rejected, {} dropped, {} scaled, {} rounds held back",
+      guard.action(), guard.bound(), status.staleness().max(), guard.rejected(), guard.dropped(),
+      guard.scaled(), guard.rounds_held_back());
+}
+
 Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
   const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
   Json evaluations = Json::array();
@@ -102,6 +118,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
       {"updates", status.updates()},
       {"pushes", status.pushes()},
       {"staleness", StalenessJson(status.staleness())},
+      {"guard", GuardJson(status)},
       {"weights_sha256", status.weights_sha256()},
       {"parameters", status.parameters()},
       {"run_dir", run_dir},
@@ -133,6 +150,7 @@ std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir)
   facts.emplace_back("staleness",
                      fmt::format("mean {:.3f}, p50 {}, p99 {}, max {}", staleness.mean(),
                                  staleness.p50(), staleness.p99(), staleness.max()));
+  if (status.has_guard()) facts.emplace_back("guard", GuardText(status));
   facts.emplace_back("weights sha256", status.weights_sha256());
   facts.emplace_back("run directory", run_dir);
 

@@ -30,6 +30,9 @@ nlohmann::ordered_json EvaluationJson(const v1::EvaluationStatus& evaluation);
 /// "softsync (n = 2, 2 gradients per update)".
 std::string PolicyText(const v1::RunStatus& status);
 
+/// "reject beyond 4 (largest 4): 12 rejected, …". REQUIRES: the status has a guard.
+std::string GuardText(const v1::RunStatus& status);
+
 /// The final evaluation, else the last one, else nullptr.
 const v1::EvaluationStatus* DecidingEvaluation(const v1::RunStatus& status);
 

@@ -32,6 +32,7 @@ std::string RunFacts(const v1::RunStatus& status) {
   facts.emplace_back("pushes", fmt::format("{}", status.pushes()));
   facts.emplace_back("learning rate", fmt::format("{:.6g}", status.learning_rate()));
   facts.emplace_back("view", fmt::format("{}", status.view()));
+  if (status.has_guard()) facts.emplace_back("guard", GuardText(status));
   facts.emplace_back("version skew", fmt::format("{}", status.version_skew()));
   if (const v1::EvaluationStatus* evaluation = DecidingEvaluation(status)) {
     facts.emplace_back("last evaluation", FormatEvaluation(*evaluation));
@@ -79,11 +80,13 @@ std::string WorkerTable(const v1::RunStatus& status) {
 std::string WaitingLines(const v1::RunStatus& status) {
   std::string text;
   for (const v1::ShardStatus& shard : status.shards()) {
-    if (shard.waiting_for().empty()) continue;
-    std::string workers;
-    for (const uint32_t worker : shard.waiting_for()) {
-      workers += fmt::format("{}{}", workers.empty() ? "" : ", ", worker);
+    const auto& held_back_by = shard.guard().held_back_by();
+    if (!held_back_by.empty()) {
+      text += fmt::format("shard {}: the guard holds the round back for worker {}\n", shard.shard(),
+                          fmt::join(held_back_by, ", "));
     }
+    if (shard.waiting_for().empty()) continue;
+    const std::string workers = fmt::format("{}", fmt::join(shard.waiting_for(), ", "));
     text += fmt::format("shard {} has {} of {} gradients and waits for worker{} {}\n",
                         shard.shard(), shard.round_contributions(), shard.round_size(),
                         shard.waiting_for().size() == 1 ? "" : "s", workers);

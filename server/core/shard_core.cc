@@ -11,14 +11,16 @@ namespace slipstream {
 ShardCore::ShardCore(const Options& options)
     : options_(options),
       policy_(options.consistency),
-      round_(policy_.rounds_are_synchronous(), options.batch_size) {}
+      guard_(options.consistency.max_staleness),
+      round_(policy_.rounds_are_synchronous(), options.batch_size),
+      outstanding_(options.gradients_in_flight) {}
 
 void ShardCore::SetPlan(const Plan& plan) {
   PS_CHECK(!plan_.has_value());
   plan_ = plan;
   learning_rate_.emplace(options_.learning_rate, options_.schedule,
                          LearningRate::Extent{plan.examples_per_epoch, options_.epochs});
-  if (is_synchronous() && options_.hands_out_work) work_.emplace(plan.batches_total);
+  if (is_synchronous() && options_.is_first) work_.emplace(plan.batches_total);
 }
 
 Effects ShardCore::OnView(const View& view) {
@@ -32,6 +34,7 @@ Effects ShardCore::OnView(const View& view) {
   for (const Member& member : view.members) {
     if (member.founding) owes_from_.try_emplace(member.worker, Version{});
   }
+  outstanding_.KeepMembers(view_, view);
   view_ = view;
   sequences_.InstallView(view);
   // A smaller view may make the open round complete at once.
@@ -136,15 +139,28 @@ ShardCore::Reader ShardCore::ReaderOf(const PullRequest& request) {
 }
 
 PullDecision ShardCore::OnPull(const PullRequest& request) {
-  if (const auto refusal = RefusePull(request)) return *refusal;
+  if (const auto refusal = RefusePull(request)) return {.outcome = *refusal};
+  PullDecision decision;
   Wanted wanted = {.version = request.min_version, .is_pull = true, .reader = ReaderOf(request)};
   if (request.trains && request.identity.has_value()) {
     wanted.trainer = request.identity->worker;
-    // A gradient counts in a synchronous round only if it is of the round's own base version.
-    if (is_synchronous()) wanted.version = std::max(wanted.version, decided_);
+    outstanding_.MakeRoom(*wanted.trainer);
+    if (is_initialized_ && guard_.blocks()) Advance(decision.effects);
+    wanted.version = std::max(wanted.version, OldestToTrainOn(*wanted.trainer));
     owes_from_.try_emplace(*wanted.trainer, wanted.version);
   }
-  return std::visit([](auto outcome) -> PullDecision { return outcome; }, ServeOrPark(wanted));
+  std::visit([&decision](auto outcome) { decision.outcome = outcome; }, ServeOrPark(wanted));
+  return decision;
+}
+
+Version ShardCore::OldestToTrainOn(WorkerId worker) const {
+  // A gradient counts in a synchronous round only if it is of the round's own base version.
+  if (is_synchronous()) return decided_;
+  if (ParksUntilRoundCloses(worker) && round_.HasHeardFrom(worker)) return Next(decided_);
+  // Nothing that the guard would refuse at once, though newer versions may not be published yet.
+  const uint64_t bound = guard_.spec().bound;
+  const bool is_bounded = guard_.Judge(bound + 1) != StalenessGuard::Verdict::kTake;
+  return Version{is_bounded && Value(decided_) > bound ? Value(decided_) - bound : 0};
 }
 
 size_t ShardCore::ParkedPulls(const Reader& reader) const {
@@ -170,8 +186,11 @@ bool ShardCore::CanServe(const Wanted& wanted) const {
 std::variant<Serve, Park> ShardCore::ServeOrPark(const Wanted& wanted) {
   if (CanServe(wanted)) {
     if (wanted.is_pull) ++pulls_[wanted.reader];
+    if (wanted.trainer.has_value()) outstanding_.Add(*wanted.trainer, published_);
     return Serve{published_, WorkFor(wanted.trainer)};
   }
+  // The version is fixed now: the rounds that close before it is published count for it.
+  if (wanted.trainer.has_value()) outstanding_.Add(*wanted.trainer, wanted.version);
   const Ticket ticket{next_ticket_++};
   parked_.emplace(ticket, wanted);
   return Park{ticket};
@@ -213,16 +232,35 @@ std::vector<WorkerId> ShardCore::Awaited() const {
   return awaited;
 }
 
-bool ShardCore::RoundIsDue() const {
-  return policy_.Closes({.members = static_cast<uint32_t>(view_.members.size()),
-                         .contributions = round_.contributions(),
-                         .excused = round_.excused(),
-                         .awaited = static_cast<uint32_t>(Awaited().size()),
-                         .is_draining = phase_ >= Phase::kDraining});
+RoundPolicy::RoundFacts ShardCore::RoundFacts() const {
+  return {.members = static_cast<uint32_t>(view_.members.size()),
+          .contributions = round_.contributions(),
+          .excused = round_.excused(),
+          .awaited = static_cast<uint32_t>(Awaited().size()),
+          .is_draining = phase_ >= Phase::kDraining};
+}
+
+std::vector<WorkerId> ShardCore::HeldBackBy() const {
+  if (!guard_.blocks() || is_synchronous()) return {};
+  RoundPolicy::RoundFacts facts = RoundFacts();
+  const bool is_full = policy_.Closes(facts);
+  facts.is_held_back = true;
+  if (!is_full || policy_.Closes(facts)) return {};
+  return outstanding_.Where(
+      [this](Version base) { return guard_.HoldsBack(Value(base), Value(decided_)); });
+}
+
+bool ShardCore::ParksUntilRoundCloses(WorkerId worker) const {
+  return options_.is_first && !outstanding_.Has(worker) && !HeldBackBy().empty();
 }
 
 void ShardCore::Advance(Effects& effects) {
-  const bool closes = RoundIsDue();
+  RoundPolicy::RoundFacts facts = RoundFacts();
+  facts.is_held_back = !HeldBackBy().empty();
+  if (facts.is_held_back && !std::exchange(round_was_held_back_, true)) {
+    ++guard_counts_.rounds_held_back;
+  }
+  const bool closes = policy_.Closes(facts);
   for (const Fold& fold : round_.TakeFolds(Awaited(), closes)) effects.folds.push_back(fold);
   if (closes) CloseRound(effects);
 }
@@ -239,6 +277,7 @@ void ShardCore::CloseRound(Effects& effects) {
     examples_applied_ += round_.examples();
   }
   decided_ = update.to;
+  round_was_held_back_ = false;
   round_ = Round(is_synchronous(), options_.batch_size);
   if (work_.has_value()) work_->NextRound();
   effects.update = update;

@@ -12,10 +12,12 @@
 #include "common/base/ids.h"
 #include "common/policy/learning_rate.h"
 #include "common/policy/round_policy.h"
+#include "common/policy/staleness_guard.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
 #include "common/run/run_spec.h"
 #include "server/core/lag_tracker.h"
+#include "server/core/outstanding_pulls.h"
 #include "server/core/round.h"
 #include "server/core/round_work.h"
 #include "server/core/sequence_table.h"
@@ -34,6 +36,7 @@ namespace slipstream {
 /// Invariants:
 ///  - published <= decided; both only rise, by one;
 ///  - a push of an identity and sequence joins at most one round, once;
+///  - with a guard that rejects, blocks or drops, no gradient beyond its bound joins a round;
 ///  - a refused push changes nothing but the counters of refusals;
 ///  - a ticket is released at most once, and never after it was cancelled;
 ///  - every folded push belongs to the round of the update that follows.
@@ -49,9 +52,14 @@ class ShardCore {
     uint32_t batch_size = 32;
     uint32_t epochs = 1;
 
-    /// Of synchronous policies: this shard names the mini-batches, and so knows when the run ends.
-    /// One shard of a run does; the others learn the last version from the coordinator.
-    bool hands_out_work = true;
+    /// The first shard of a run. Under synchronous policies it names the mini-batches, and so knows
+    /// when the run ends; the others learn the last version from the coordinator. Under a guard that
+    /// blocks, it alone lets workers wait: two that waited at two shards, each for the other's
+    /// gradient, would wait for ever.
+    bool is_first = true;
+
+    /// Gradients that a worker has on their way at a time.
+    uint32_t gradients_in_flight = 1;
 
     /// Payload bytes of pushes on their way or held; more are answered RETRY_LATER. 0: two pushes
     /// of every member, at least eight.
@@ -140,6 +148,16 @@ class ShardCore {
   const Round& round() const { return round_; }
   const SequenceTable& sequences() const { return sequences_; }
   const std::map<PushOutcome, uint64_t>& outcomes() const { return outcomes_; }
+
+  /// How often the staleness guard engaged.
+  struct GuardCounts {
+    uint64_t rejected = 0;
+    uint64_t dropped = 0;
+    uint64_t scaled = 0;
+    uint64_t rounds_held_back = 0;
+  };
+  const GuardCounts& guard_counts() const { return guard_counts_; }
+  const StalenessGuardSpec& guard() const { return guard_.spec(); }
   uint64_t examples_applied() const { return examples_applied_; }
   double current_learning_rate() const;
   size_t parked() const { return parked_.size(); }
@@ -154,6 +172,10 @@ class ShardCore {
   /// Members the open round cannot close without, in order of ids; of synchronous policies only.
   std::vector<WorkerId> Awaited() const;
 
+  /// Members whose gradient must come before the guard lets any round close, in order of ids; empty
+  /// unless the open round would close but for them.
+  std::vector<WorkerId> HeldBackBy() const;
+
  private:
   /// An answer that somebody is to get, now or later.
   struct Wanted {
@@ -166,12 +188,15 @@ class ShardCore {
   std::optional<PushReply> RefuseByHeader(const PushHeader& header) const;
   std::optional<PushReply> RefuseBySequence(const PushHeader& header) const;
   std::optional<PushReply> RefuseByPayload(const PushFacts& push) const;
+  std::optional<PushReply> RefuseByGuard(const PushHeader& header) const;
   PushReply Refusal(PushOutcome outcome, std::string message) const;
+  PushReply Counted(PushReply refusal);
   std::optional<Refuse> RefusePull(const PullRequest& request) const;
 
   PushDecision AnswerAgain(const PushFacts& push, const PushReply& first);
   PushDecision DropLate(const PushFacts& push, std::string message);
   PushDecision JoinRound(const PushFacts& push);
+  PushDecision GiveUpPull(const PushFacts& push);
   void Finish(const PushFacts& push, Version answer_version, PushDecision& decision);
 
   /// No further gradient can count.
@@ -180,8 +205,16 @@ class ShardCore {
   /// Folds what can be folded and closes the round if it is due.
   void Advance(Effects& effects);
   void CloseRound(Effects& effects);
-  bool RoundIsDue() const;
+  RoundPolicy::RoundFacts RoundFacts() const;
+  bool IsExcuse(const PushHeader& header) const;
+  uint64_t StalenessOf(const PushHeader& header) const;
 
+  /// Whether the worker, which has a gradient in the open round, has to wait for those that hold
+  /// the round back; never for a gradient of its own.
+  bool ParksUntilRoundCloses(WorkerId worker) const;
+
+  /// The oldest version whose gradient this worker could still bring.
+  Version OldestToTrainOn(WorkerId worker) const;
   std::variant<Serve, Park> ServeOrPark(const Wanted& wanted);
   bool CanServe(const Wanted& wanted) const;
   std::optional<RoundWork> WorkFor(std::optional<WorkerId> trainer);
@@ -192,6 +225,7 @@ class ShardCore {
   // Constant after construction.
   const Options options_;
   const RoundPolicy policy_;
+  const StalenessGuard guard_;
 
   // What the coordinator said.
   std::optional<Plan> plan_;
@@ -209,12 +243,15 @@ class ShardCore {
   Version decided_{};
   Version published_{};
   Round round_;
+  bool round_was_held_back_ = false;
+  OutstandingPulls outstanding_;
   uint64_t next_push_ = 1;
   uint64_t examples_applied_ = 0;
 
   SequenceTable sequences_;
   LagTracker lag_;
   std::map<PushOutcome, uint64_t> outcomes_;
+  GuardCounts guard_counts_;
   uint64_t bytes_queued_ = 0;
 
   std::map<Ticket, Wanted> parked_;   // By age.

@@ -68,7 +68,12 @@ struct Refuse {
   Reason reason{};
 };
 
-using PullDecision = std::variant<Serve, Park, Refuse>;
+struct PullDecision {
+  std::variant<Serve, Park, Refuse> outcome;
+
+  /// The reader has given up an older pull, which the open round may have waited for.
+  Effects effects;
+};
 
 /// What became of a complete push.
 struct PushDecision {

@@ -1,5 +1,6 @@
 // The part of ShardCore that decides about pushes.
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -37,7 +38,7 @@ std::optional<PushReply> ShardCore::RefuseByHeader(const PushHeader& header) con
     return Refusal(PushOutcome::kWrongShardMap, "the push was cut by another shard map");
   }
   if (auto refusal = RefuseBySequence(header)) return refusal;
-  const bool is_excuse = header.count == 0 && header.examples == 0 && is_synchronous();
+  const bool is_excuse = IsExcuse(header);
   if (header.count != plan_->count && !is_excuse) {
     return Refusal(PushOutcome::kShapeMismatch, "this shard holds " + Number(plan_->count) +
                                                     " values, the push has " +
@@ -52,6 +53,34 @@ std::optional<PushReply> ShardCore::RefuseByHeader(const PushHeader& header) con
                                                     Number(Value(decided_)));
   }
   return std::nullopt;
+}
+
+bool ShardCore::IsExcuse(const PushHeader& header) const {
+  return header.count == 0 && header.examples == 0 && (is_synchronous() || guard_.blocks());
+}
+
+uint64_t ShardCore::StalenessOf(const PushHeader& header) const {
+  return Value(decided_) - Value(header.base);
+}
+
+std::optional<PushReply> ShardCore::RefuseByGuard(const PushHeader& header) const {
+  const uint64_t staleness = StalenessOf(header);
+  // What a synchronous round takes is never stale, and what it does not take has come late.
+  if (is_synchronous() || IsExcuse(header)) return std::nullopt;
+  // A repetition gets its answer, whatever happened since.
+  if (header.sequence != sequences_.Expected(header.identity.worker)) return std::nullopt;
+  if (guard_.Judge(staleness) != StalenessGuard::Verdict::kRefuse) return std::nullopt;
+  PushReply reply =
+      Refusal(PushOutcome::kTooStale, "staleness " + Number(staleness) + " exceeds the bound " +
+                                          Number(guard_.spec().bound));
+  reply.staleness = staleness;
+  return reply;
+}
+
+PushReply ShardCore::Counted(PushReply refusal) {
+  ++outcomes_[refusal.outcome];
+  if (refusal.outcome == PushOutcome::kTooStale) ++guard_counts_.rejected;
+  return refusal;
 }
 
 std::optional<PushReply> ShardCore::RefuseBySequence(const PushHeader& header) const {
@@ -81,6 +110,8 @@ std::optional<PushReply> ShardCore::RefuseBySequence(const PushHeader& header) c
 
 std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
   std::optional<PushReply> refusal = RefuseByHeader(header);
+  // It can only grow older while the payload comes.
+  if (!refusal) refusal = RefuseByGuard(header);
   const uint64_t bytes = header.count * sizeof(float);
   // One push is always let in, or a shard larger than the bound would refuse for ever. What a
   // synchronous round holds cannot be folded before the ones it waits for: they have room of their
@@ -92,10 +123,7 @@ std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
   if (!refusal && bytes_queued_ > 0 && bytes_queued_ + bytes > bytes_max) {
     refusal = Refusal(PushOutcome::kRetryLater, Number(bytes_queued_) + " bytes are queued");
   }
-  if (refusal) {
-    ++outcomes_[refusal->outcome];
-    return refusal;
-  }
+  if (refusal) return Counted(*std::move(refusal));
   bytes_queued_ += bytes;
   return std::nullopt;
 }
@@ -115,19 +143,15 @@ PushDecision ShardCore::OnPush(const PushFacts& push) {
   // Again: the view or the sequence may have moved on while the payload came.
   std::optional<PushReply> refusal = RefuseByHeader(push.header);
   if (!refusal) refusal = RefuseByPayload(push);
-  if (refusal) {
-    ++outcomes_[refusal->outcome];
-    return {.reply = *std::move(refusal)};
-  }
+  if (refusal) return {.reply = Counted(*std::move(refusal))};
   const Identity& identity = push.header.identity;
   if (push.header.sequence != sequences_.Expected(identity.worker)) {
     const PushReply* first =
         sequences_.FindAnswer(identity.worker, push.header.sequence, push.checksum);
     if (first != nullptr) return AnswerAgain(push, *first);
-    ++outcomes_[PushOutcome::kSequenceReused];
-    return {.reply = Refusal(PushOutcome::kSequenceReused, "sequence " +
-                                                               Number(Value(push.header.sequence)) +
-                                                               " was used for another payload")};
+    return {.reply = Counted(Refusal(PushOutcome::kSequenceReused,
+                                     "sequence " + Number(Value(push.header.sequence)) +
+                                         " was used for another payload"))};
   }
   if (WorkIsDone()) return DropLate(push, "the run's work is done");
   if (is_synchronous() && round_.HasHeardFrom(identity.worker)) {
@@ -137,7 +161,27 @@ PushDecision ShardCore::OnPush(const PushFacts& push) {
   if (policy_.DecidePush(facts) == RoundPolicy::PushDecision::kDropLate) {
     return DropLate(push, "its round closed without it");
   }
+  if (!is_synchronous() && IsExcuse(push.header)) return GiveUpPull(push);
+  if (auto too_stale = RefuseByGuard(push.header)) return {.reply = Counted(*std::move(too_stale))};
+  if (!is_synchronous() &&
+      guard_.Judge(StalenessOf(push.header)) == StalenessGuard::Verdict::kDrop) {
+    ++guard_counts_.dropped;
+    return DropLate(push, "its staleness exceeds the bound " + Number(guard_.spec().bound));
+  }
   return JoinRound(push);
+}
+
+PushDecision ShardCore::GiveUpPull(const PushFacts& push) {
+  const PushHeader& header = push.header;
+  PushDecision decision = {.took_effect = true};
+  decision.reply.outcome = PushOutcome::kBuffered;
+  decision.reply.version = decided_;
+  outstanding_.Settle(header.identity.worker, header.base);
+  Advance(decision.effects);
+  ++outcomes_[decision.reply.outcome];
+  sequences_.Record(header.identity.worker, header.sequence, push.checksum, decision.reply);
+  if (header.pull) Finish(push, decided_, decision);
+  return decision;
 }
 
 PushDecision ShardCore::AnswerAgain(const PushFacts& push, const PushReply& first) {
@@ -146,7 +190,10 @@ PushDecision ShardCore::AnswerAgain(const PushFacts& push, const PushReply& firs
   decision.reply.outcome = PushOutcome::kDuplicate;
   // What the first answer waited for may not be published yet.
   if (push.header.pull || first.outcome == PushOutcome::kApplied) {
-    Finish(push, is_synchronous() ? first.version : decided_, decision);
+    // A round that is held back will still make the version that was promised.
+    const bool is_promised = is_synchronous() || first.outcome == PushOutcome::kApplied;
+    const Version at_least = is_synchronous() ? Version{} : decided_;
+    Finish(push, is_promised ? std::max(first.version, at_least) : decided_, decision);
   }
   return decision;
 }
@@ -154,12 +201,13 @@ PushDecision ShardCore::AnswerAgain(const PushFacts& push, const PushReply& firs
 PushDecision ShardCore::DropLate(const PushFacts& push, std::string message) {
   PushDecision decision = {.took_effect = true};
   decision.reply.outcome = PushOutcome::kDroppedLate;
-  decision.reply.staleness = Value(decided_) - Value(push.header.base);
+  decision.reply.staleness = StalenessOf(push.header);
   decision.reply.message = std::move(message);
   // A second gradient for an open round waits for its end: there is nothing to compute before.
   const bool is_second = is_synchronous() && push.header.base == decided_;
   decision.reply.version = is_second ? Next(decided_) : decided_;
   ++outcomes_[PushOutcome::kDroppedLate];
+  outstanding_.Settle(push.header.identity.worker, push.header.base);
   sequences_.Record(push.header.identity.worker, push.header.sequence, push.checksum,
                     decision.reply);
   Finish(push, decision.reply.version, decision);
@@ -171,7 +219,8 @@ PushDecision ShardCore::JoinRound(const PushFacts& push) {
   const WorkerId worker = header.identity.worker;
   PushDecision decision = {.took_effect = true};
   decision.reply.version = Next(decided_);
-  decision.reply.staleness = Value(decided_) - Value(header.base);
+  decision.reply.staleness = StalenessOf(header);
+  outstanding_.Settle(worker, header.base);
   if (header.count == 0) {
     round_.Excuse(worker);
   } else {
@@ -180,15 +229,19 @@ PushDecision ShardCore::JoinRound(const PushFacts& push) {
                 .worker = worker,
                 .base = header.base,
                 .examples = header.examples,
-                .scale = GradientScale(options_.staleness_scaling, decision.reply.staleness)});
+                .scale = GradientScale(options_.staleness_scaling, decision.reply.staleness) *
+                         guard_.Scale(decision.reply.staleness)});
+    if (guard_.Scale(decision.reply.staleness) < 1.0) ++guard_counts_.scaled;
     lag_.RecordGradient(worker, decision.reply.staleness);
   }
   Advance(decision.effects);
 
   // In an exchange the push fixes the version answered: its own update's, or the current one if the
-  // push was buffered; a synchronous round is waited for in any case.
+  // push was buffered; a synchronous round is waited for in any case, and one that the guard holds
+  // back until it may close.
   const bool is_applied = decision.effects.update.has_value();
-  const bool waits_for_round = is_applied || (is_synchronous() && header.pull);
+  const bool is_open_but_awaited = is_synchronous() || ParksUntilRoundCloses(worker);
+  const bool waits_for_round = is_applied || (is_open_but_awaited && header.pull);
   decision.reply.outcome = waits_for_round ? PushOutcome::kApplied : PushOutcome::kBuffered;
   ++outcomes_[decision.reply.outcome];
   sequences_.Record(worker, header.sequence, push.checksum, decision.reply);

@@ -20,6 +20,16 @@ const char* PolicyName(ConsistencySpec::Policy policy) {
   return "unknown";
 }
 
+/// Adds up what engaged; the shards' guards are the same.
+void AddGuard(const v1::GuardStatus& shard, v1::GuardStatus& run) {
+  run.set_action(shard.action());
+  run.set_bound(shard.bound());
+  run.set_rejected(run.rejected() + shard.rejected());
+  run.set_dropped(run.dropped() + shard.dropped());
+  run.set_scaled(run.scaled() + shard.scaled());
+  run.set_rounds_held_back(run.rounds_held_back() + shard.rounds_held_back());
+}
+
 const char* StateName(Membership::State state) {
   switch (state) {
     case Membership::State::kLive:
@@ -38,6 +48,7 @@ void AddShards(const std::vector<v1::ShardStatus>& shards, v1::RunStatus& status
   uint64_t highest = lowest;
   for (const v1::ShardStatus& shard : shards) {
     *status.add_shards() = shard;
+    if (shard.has_guard()) AddGuard(shard.guard(), *status.mutable_guard());
     lowest = std::min(lowest, shard.version());
     highest = std::max(highest, shard.version());
   }

@@ -19,7 +19,7 @@ ShardCore::Options CoreOptions(const ShardEngine::Options& options) {
           .schedule = run.optimizer.schedule,
           .batch_size = run.training.batch_size,
           .epochs = run.training.epochs,
-          .hands_out_work = options.shard == ShardId{0},
+          .is_first = options.shard == ShardId{0},
           .push_bytes_max = run.wire.push_bytes_max};
 }
 
@@ -167,12 +167,23 @@ absl::Status ShardEngine::FinishInitialize(const InitializeHeader& header, Weigh
 
 absl::StatusOr<std::optional<Answer>> ShardEngine::Pull(const PullRequest& request,
                                                         WaitingCall* call) {
-  MutexLock lock(mutex_);
-  const PullDecision decision = core_.OnPull(request);
-  if (const auto* refusal = std::get_if<Refuse>(&decision)) return ToStatus(refusal->reason);
-  const Parked parked = {.call = call, .wants_weights = true};
-  if (const auto* serve = std::get_if<Serve>(&decision)) return AnswerNow(*serve, parked);
-  return AnswerNow(std::get<Park>(decision), parked);
+  std::vector<Delivery> deliveries;
+  absl::StatusOr<std::optional<Answer>> answer;
+  {
+    MutexLock lock(mutex_);
+    const PullDecision decision = core_.OnPull(request);
+    const Parked parked = {.call = call, .wants_weights = true};
+    if (const auto* refusal = std::get_if<Refuse>(&decision.outcome)) {
+      answer = ToStatus(refusal->reason);
+    } else if (const auto* serve = std::get_if<Serve>(&decision.outcome)) {
+      answer = AnswerNow(*serve, parked);
+    } else {
+      answer = AnswerNow(std::get<Park>(decision.outcome), parked);
+    }
+    deliveries = Absorb(decision.effects);
+  }
+  Deliver(std::move(deliveries));
+  return answer;
 }
 
 void ShardEngine::FinishPull(ShardCore::Reader reader) {

@@ -27,6 +27,34 @@ void DescribeRound(const ShardCore& core, v1::ShardStatus& status) {
   for (WorkerId worker : core.Awaited()) status.add_waiting_for(Value(worker));
 }
 
+const char* ActionName(StalenessGuardSpec::Action action) {
+  switch (action) {
+    case StalenessGuardSpec::Action::kReject:
+      return "reject";
+    case StalenessGuardSpec::Action::kBlock:
+      return "block";
+    case StalenessGuardSpec::Action::kScale:
+      return "scale";
+    case StalenessGuardSpec::Action::kDrop:
+      return "drop";
+    case StalenessGuardSpec::Action::kNone:
+      break;
+  }
+  return "none";
+}
+
+void DescribeGuard(const ShardCore& core, v1::ShardStatus& status) {
+  if (core.guard().action == StalenessGuardSpec::Action::kNone) return;
+  v1::GuardStatus& guard = *status.mutable_guard();
+  guard.set_action(ActionName(core.guard().action));
+  guard.set_bound(core.guard().bound);
+  guard.set_rejected(core.guard_counts().rejected);
+  guard.set_dropped(core.guard_counts().dropped);
+  guard.set_scaled(core.guard_counts().scaled);
+  guard.set_rounds_held_back(core.guard_counts().rounds_held_back);
+  for (WorkerId worker : core.HeldBackBy()) guard.add_held_back_by(Value(worker));
+}
+
 }  // namespace
 
 v1::StalenessStatus DescribeStaleness(const LagTracker& lag) {
@@ -60,6 +88,7 @@ v1::ShardStatus DescribeShard(const ShardCore& core) {
   status.set_bytes_queued(core.bytes_queued());
   status.set_bytes_queued_max(core.bytes_queued_max());
   status.set_parked_pulls(static_cast<uint32_t>(core.ParkedPulls()));
+  DescribeGuard(core, status);
   DescribeRound(core, status);
   DescribeWorkers(core, status);
   return status;

@@ -40,12 +40,13 @@ PushDecision ShardCoreDriver::Push(const ShardCore::PushFacts& push, double grad
 PullDecision ShardCoreDriver::Pull(const PullRequest& request) {
   PullDecision decision = core_.OnPull(request);
   const ShardCore::Reader reader = ShardCore::ReaderOf(request);
-  if (const Park* park = std::get_if<Park>(&decision)) {
+  if (const Park* park = std::get_if<Park>(&decision.outcome)) {
     NoteParked(*park);
     pulls_waiting_.emplace(park->ticket, reader);
-  } else if (std::holds_alternative<Serve>(decision)) {
+  } else if (std::holds_alternative<Serve>(decision.outcome)) {
     Carry(core_.OnPullDone(reader));
   }
+  Carry(decision.effects);
   return decision;
 }
 

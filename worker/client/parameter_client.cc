@@ -10,7 +10,8 @@ namespace slipstream {
 
 ParameterClient::ParameterClient(const Options& options, Sleeper sleeper, CancelSwitch& cancel)
     : identity_(options.identity),
-      core_({.shards = options.map.shards(), .has_rounds = options.has_rounds}),
+      core_({.shards = options.map.shards(), .has_rounds = options.has_rounds,
+             .releases_unused = options.releases_unused}),
       group_(options.servers, options.map, options.group, std::move(sleeper), cancel) {}
 
 absl::Status ParameterClient::Initialize(uint64_t grant, std::span<const float> weights) {
@@ -27,6 +28,8 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(std::span<float> 
       status = Pull(*pull, weights);
     } else if (const auto* excuse = std::get_if<WorkerCore::ExcuseShards>(&action)) {
       status = Exchange(excuse->shards, {}, true, weights);
+    } else if (const auto* release = std::get_if<WorkerCore::ReleaseShards>(&action)) {
+      status = Exchange(release->shards, {}, false, weights);
     } else if (const auto* compute = std::get_if<WorkerCore::ComputeBatch>(&action)) {
       return Step(Compute{compute->batch});
     } else if (std::holds_alternative<WorkerCore::AwaitUnit>(action)) {

@@ -41,6 +41,9 @@ class ParameterClient {
 
     /// The consistency policy closes rounds of all members, and shard 0 names their batches.
     bool has_rounds = false;
+
+    /// The staleness guard makes rounds wait for gradients on their way.
+    bool releases_unused = false;
     ShardGroup::Options group;
   };
 

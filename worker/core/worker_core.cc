@@ -41,6 +41,15 @@ std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot
   return missing;
 }
 
+std::optional<WorkerCore::Action> WorkerCore::ReleaseWhatIsHeld(const Slot& slot) const {
+  ReleaseShards held;
+  for (uint32_t i = 0; i < slot.size(); ++i) {
+    if (slot[i].is_held) held.shards.push_back(ShardId{i});
+  }
+  if (!options_.releases_unused || held.shards.empty()) return std::nullopt;
+  return held;
+}
+
 WorkerCore::Action WorkerCore::NextOfRounds() const {
   const Slot& held = slots_.front();
   if (std::optional<Action> pull = PullWhatIsMissing(held)) return *std::move(pull);
@@ -68,8 +77,11 @@ WorkerCore::Action WorkerCore::NextOfRounds() const {
 
 WorkerCore::Action WorkerCore::NextOfUnits(uint32_t slot) const {
   const std::optional<uint64_t> batch = units_.batch(Ahead(slot));
-  if (!units_.has_more(Ahead(slot))) return Finished{};
-  if (!batch) return AwaitUnit{};
+  if (!batch) {
+    if (std::optional<Action> release = ReleaseWhatIsHeld(slots_[slot])) return *std::move(release);
+    if (!units_.has_more(Ahead(slot))) return Finished{};
+    return AwaitUnit{};
+  }
   if (std::optional<Action> pull = PullWhatIsMissing(slots_[slot])) return *std::move(pull);
   return ComputeBatch{*batch, wants_weights(slot)};
 }
@@ -89,6 +101,7 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
   switch (Judge(reply.outcome)) {
     case PushVerdict::kTaken:
       sequence = slipstream::Next(sequence);
+      batch_counts_ = units_.batch(0).has_value();
       break;
     case PushVerdict::kPullAgain:
       break;
@@ -121,7 +134,9 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
 void WorkerCore::OnBatchDone(uint32_t slot) {
   PS_CHECK(Ahead(slot) == 0);
   if (!begun_.empty()) begun_.erase(begun_.begin());
-  if (!options_.has_rounds) units_.Done();
+  // A batch that was begun behind this one cannot take its place in the order any more.
+  const bool is_done = std::exchange(batch_counts_, false) || options_.depth > 1;
+  if (!options_.has_rounds && is_done) units_.Done();
 }
 
 }  // namespace slipstream

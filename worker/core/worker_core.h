@@ -44,6 +44,10 @@ class WorkerCore {
 
     /// Gradients that may be under way at once; 1 with rounds.
     uint32_t depth = 1;
+
+    /// Shards wait for gradients that they know to be on their way, and so have to be told where
+    /// none will come.
+    bool releases_unused = false;
   };
 
   struct ShardPull {
@@ -64,8 +68,15 @@ class WorkerCore {
     friend bool operator==(const ExcuseShards&, const ExcuseShards&) = default;
   };
 
+  /// Push no values to these shards, and take none: what is held of them will not be used.
+  struct ReleaseShards {
+    std::vector<ShardId> shards;
+    friend bool operator==(const ReleaseShards&, const ReleaseShards&) = default;
+  };
+
   /// Compute the gradient of this mini-batch (OnBatchBegun) and push it to every shard; then
-  /// OnBatchDone.
+  /// OnBatchDone. Without rounds, one that every shard refused for its age is named again, for
+  /// newer weights, unless others are under way behind it.
   struct ComputeBatch {
     uint64_t batch = 0;
 
@@ -84,7 +95,8 @@ class WorkerCore {
     friend bool operator==(const Finished&, const Finished&) = default;
   };
 
-  using Action = std::variant<PullShards, ExcuseShards, ComputeBatch, AwaitUnit, Finished>;
+  using Action =
+      std::variant<PullShards, ExcuseShards, ReleaseShards, ComputeBatch, AwaitUnit, Finished>;
 
   /// REQUIRES: options.shards > 0; options.depth > 0, and 1 with rounds.
   explicit WorkerCore(const Options& options);
@@ -136,6 +148,7 @@ class WorkerCore {
   /// Batches under way that are older than the slot's.
   size_t Ahead(uint32_t slot) const;
   std::optional<Action> PullWhatIsMissing(const Slot& slot) const;
+  std::optional<Action> ReleaseWhatIsHeld(const Slot& slot) const;
   Action NextOfRounds() const;
   Action NextOfUnits(uint32_t slot) const;
 
@@ -147,6 +160,7 @@ class WorkerCore {
   std::vector<uint32_t> begun_;    // Slots whose batches are under way, oldest first.
   std::optional<RoundWork> work_;  // Of rounds: what shard 0 named with the weights held of it.
   UnitQueue units_;                // Of policies without.
+  bool batch_counts_ = false;      // Some shard has taken the gradient of the batch at hand.
 };
 
 }  // namespace slipstream

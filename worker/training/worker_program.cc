@@ -136,7 +136,7 @@ absl::Status WorkerProgram::PrepareModel() {
     if (!client_) {
       client_ = std::make_unique<ParameterClient>(
           ParameterClient::Options{membership_.identity, membership_.servers, map_, HasRounds(),
-                                   GroupOptions()},
+                                   GuardBlocks(), GroupOptions()},
           MakeSleeper(), interruption_.cancel_switch());
     }
     if (model->grant == 0) return absl::OkStatus();

@@ -58,6 +58,9 @@ class WorkerProgram {
   bool HasRounds() const {
     return settings_.consistency.policy == ConsistencySpec::Policy::kHardsync;
   }
+  bool GuardBlocks() const {
+    return settings_.consistency.max_staleness.action == StalenessGuardSpec::Action::kBlock;
+  }
   ShardGroup::Options GroupOptions() const;
   Sleeper MakeSleeper();
 

@@ -188,9 +188,9 @@ TEST_F(HardsyncTest, AJoinersPullWaitsForTheVersionOfTheOpenRound) {
   const PullDecision decision = driver_.Pull(TrainingPullOf(1));
 
   // Version 0 is there, but a gradient of it would be late.
-  ASSERT_TRUE(std::holds_alternative<Park>(decision));
+  ASSERT_TRUE(std::holds_alternative<Park>(decision.outcome));
   driver_.PublishAll();
-  EXPECT_EQ(driver_.released().at(std::get<Park>(decision).ticket).version, Version{1});
+  EXPECT_EQ(driver_.released().at(std::get<Park>(decision.outcome).ticket).version, Version{1});
 }
 
 TEST_F(HardsyncTest, AJoinerOfAnOpenRoundIsExcusedFromItAndHasWorkInTheNext) {
@@ -200,7 +200,7 @@ TEST_F(HardsyncTest, AJoinerOfAnOpenRoundIsExcusedFromItAndHasWorkInTheNext) {
       Next(FoundingView(2), {FoundingView(2).members[0], FoundingView(2).members[1], Joiner(2)}));
 
   const PullDecision first = driver_.Pull(TrainingPullOf(2));
-  EXPECT_EQ(std::get<Serve>(first).work->kind, Kind::kExcused);
+  EXPECT_EQ(std::get<Serve>(first.outcome).work->kind, Kind::kExcused);
 
   driver_.Push(PushOf(0, 1, 0));
   driver_.Push(PushOf(1, 1, 0));
@@ -216,7 +216,7 @@ TEST_F(HardsyncTest, HandsOutTheBatchesOfTheRoundByRank) {
   Start(3);
   for (const uint32_t worker : {2u, 0u, 1u}) {
     const PullDecision decision = driver_.Pull(TrainingPullOf(worker));
-    EXPECT_EQ(std::get<Serve>(decision).work, (RoundWork{Kind::kCompute, worker}));
+    EXPECT_EQ(std::get<Serve>(decision.outcome).work, (RoundWork{Kind::kCompute, worker}));
   }
 }
 
@@ -337,12 +337,13 @@ TEST_F(HardsyncEndTest, DrainingEndsAtTheVersionNamed) {
 
 TEST_F(HardsyncEndTest, CallsThatWaitForMoreAreAnsweredWhenNothingMoreComes) {
   const PullDecision decision = driver_.Pull(TrainingPullOf(0, 50));
-  ASSERT_TRUE(std::holds_alternative<Park>(decision));
+  ASSERT_TRUE(std::holds_alternative<Park>(decision.outcome));
 
   driver_.OnPhase(Phase::kDraining, 1);
 
   EXPECT_TRUE(driver_.core().is_drained());
-  EXPECT_EQ(driver_.released().at(std::get<Park>(decision).ticket).work->kind, Kind::kFinished);
+  EXPECT_EQ(driver_.released().at(std::get<Park>(decision.outcome).ticket).work->kind,
+            Kind::kFinished);
 }
 
 TEST(HardsyncDrainTest, NothingJoinsADrainedShard) {
@@ -366,7 +367,7 @@ TEST(HardsyncDrainTest, NothingJoinsADrainedShard) {
 
 TEST(HardsyncDrainTest, NothingJoinsBeyondTheDrainVersion) {
   ShardCore::Options options = Hardsync();
-  options.hands_out_work = false;
+  options.is_first = false;
   ShardCoreDriver driver(options);
   driver.Start(FoundingView(1));
   driver.Push(PushOf(0, 1, 0), 1);

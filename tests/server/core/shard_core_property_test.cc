@@ -347,12 +347,12 @@ class History {
 
     const PullDecision decision = driver_.Pull(request);
 
-    ASSERT_FALSE(std::holds_alternative<Refuse>(decision));
-    if (const Serve* serve = std::get_if<Serve>(&decision)) {
+    ASSERT_FALSE(std::holds_alternative<Refuse>(decision.outcome));
+    if (const Serve* serve = std::get_if<Serve>(&decision.outcome)) {
       ASSERT_EQ(serve->work.has_value(), request.trains && naive_.is_hardsync());
       NotePull(*serve, want);
     } else {
-      NotePull(std::get<Park>(decision), want);
+      NotePull(std::get<Park>(decision.outcome), want);
     }
   }
 

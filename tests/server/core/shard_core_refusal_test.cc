@@ -232,7 +232,7 @@ TEST(RefusedPullTest, IsNamed) {
   ShardCoreDriver driver(options);
   driver.Start(FoundingView(2));
   const auto reason = [&driver](const PullRequest& request) {
-    return std::get<Refuse>(driver.Pull(request)).reason;
+    return std::get<Refuse>(driver.Pull(request).outcome).reason;
   };
 
   PullRequest request = TrainingPullOf(0);
@@ -246,7 +246,7 @@ TEST(RefusedPullTest, IsNamed) {
   request.identity->incarnation = Incarnation{1};
   EXPECT_EQ(reason(request), Reason::kFenced);
 
-  ASSERT_TRUE(std::holds_alternative<Park>(driver.Pull(TrainingPullOf(0, 1))));
+  ASSERT_TRUE(std::holds_alternative<Park>(driver.Pull(TrainingPullOf(0, 1)).outcome));
   EXPECT_EQ(reason(TrainingPullOf(1, 1)), Reason::kTooManyParked);
 }
 

@@ -245,15 +245,15 @@ TEST(PullTest, IsServedAtOnceFromThePublishedVersion) {
   driver.Start(FoundingView(1));
   driver.Push(PushOf(0, 1, 0));
 
-  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull())).version, Version{0});
+  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull()).outcome).version, Version{0});
   driver.PublishAll();
-  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull(1))).version, Version{1});
+  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull(1)).outcome).version, Version{1});
 }
 
 TEST(PullTest, ParksUntilItsVersionIsPublished) {
   ShardCoreDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
-  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(2))).ticket;
+  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(2)).outcome).ticket;
 
   driver.Push(PushOf(0, 1, 0));
   driver.Push(PushOf(0, 2, 0));
@@ -267,7 +267,7 @@ TEST(PullTest, ParksUntilItsVersionIsPublished) {
 
 TEST(PullTest, ParksUntilTheInitialWeightsAreThere) {
   ShardCoreDriver driver(TestOptions({Policy::kAsync}));
-  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull())).ticket;
+  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull()).outcome).ticket;
 
   driver.Start(FoundingView(1));
 
@@ -277,7 +277,7 @@ TEST(PullTest, ParksUntilTheInitialWeightsAreThere) {
 TEST(PullTest, IsNotReleasedOnceCancelled) {
   ShardCoreDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
-  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(1))).ticket;
+  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(1)).outcome).ticket;
 
   driver.Cancel(ticket);
   driver.Push(PushOf(0, 1, 0));
@@ -290,7 +290,7 @@ TEST(PullTest, IsNotReleasedOnceCancelled) {
 TEST(PullTest, CancellingATicketAlreadyReleasedChangesNothing) {
   ShardCoreDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
-  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(1))).ticket;
+  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(1)).outcome).ticket;
   driver.Push(PushOf(0, 1, 0));
   driver.PublishAll();
   const std::string before = Describe(driver.core());
@@ -303,7 +303,7 @@ TEST(PullTest, CancellingATicketAlreadyReleasedChangesNothing) {
 TEST(PullTest, IsReleasedWhenNothingMoreComes) {
   ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
   driver.Start(FoundingView(2));
-  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(9))).ticket;
+  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(9)).outcome).ticket;
   driver.Push(PushOf(0, 1, 0));
 
   driver.OnPhase(Phase::kDraining);
@@ -317,19 +317,20 @@ TEST(PullTest, ReadersHoldABoundedNumberOfVersions) {
   ShardCoreDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
   ShardCore& core = driver.core();
-  ASSERT_TRUE(std::holds_alternative<Serve>(core.OnPull(ReaderPull())));
-  ASSERT_TRUE(std::holds_alternative<Serve>(core.OnPull(ReaderPull())));
+  ASSERT_TRUE(std::holds_alternative<Serve>(core.OnPull(ReaderPull()).outcome));
+  ASSERT_TRUE(std::holds_alternative<Serve>(core.OnPull(ReaderPull()).outcome));
 
   const PullDecision third = core.OnPull(ReaderPull());
-  ASSERT_TRUE(std::holds_alternative<Park>(third));
+  ASSERT_TRUE(std::holds_alternative<Park>(third.outcome));
   PullRequest of_member = ReaderPull();
   of_member.identity = PushOf(0, 1, 0).header.identity;
-  EXPECT_TRUE(std::holds_alternative<Serve>(core.OnPull(of_member))) << "members have their own";
-  EXPECT_TRUE(std::holds_alternative<Park>(core.OnPull(of_member))) << "one at a time";
+  EXPECT_TRUE(std::holds_alternative<Serve>(core.OnPull(of_member).outcome))
+      << "members have their own";
+  EXPECT_TRUE(std::holds_alternative<Park>(core.OnPull(of_member).outcome)) << "one at a time";
 
   const Effects effects = core.OnPullDone(std::nullopt);
   ASSERT_EQ(effects.released.size(), 1u);
-  EXPECT_EQ(effects.released[0].ticket, std::get<Park>(third).ticket);
+  EXPECT_EQ(effects.released[0].ticket, std::get<Park>(third.outcome).ticket);
 }
 
 TEST(PullTest, ComesAgainWhenItIsBeforeTheModel) {
@@ -337,8 +338,8 @@ TEST(PullTest, ComesAgainWhenItIsBeforeTheModel) {
 
   const PullDecision decision = core.OnPull(ReaderPull());
 
-  ASSERT_TRUE(std::holds_alternative<Refuse>(decision));
-  EXPECT_EQ(std::get<Refuse>(decision).reason, Refuse::Reason::kNoModel);
+  ASSERT_TRUE(std::holds_alternative<Refuse>(decision.outcome));
+  EXPECT_EQ(std::get<Refuse>(decision.outcome).reason, Refuse::Reason::kNoModel);
 }
 
 }  // namespace

@@ -238,6 +238,45 @@ TEST(WorkerCoreTest, WeightsOfANewerVersionReplaceThoseThatWereOnTheirWay) {
   EXPECT_EQ(core.Next(), Action(ComputeBatch{6, true}));
 }
 
+TEST(WorkerCoreTest, ComputesABatchAgainThatEveryShardFoundTooStale) {
+  WorkerCore core({.shards = 2});
+  core.OnUnit({.id = 1, .first = 6, .batches = 2});
+  for (const ShardId shard : {kShard0, kShard1}) {
+    ASSERT_TRUE(core.OnWeights(shard, Weights(2)).ok());
+    ASSERT_TRUE(core.OnReply(shard, Reply(PushOutcome::kTooStale)).ok());
+  }
+  core.OnBatchDone();
+  for (const ShardId shard : {kShard0, kShard1}) {
+    ASSERT_TRUE(core.OnWeights(shard, Weights(9)).ok());
+  }
+
+  EXPECT_EQ(core.Next(), Action(ComputeBatch{6, true}));
+}
+
+TEST(WorkerCoreTest, ABatchThatOneShardTookCountsAsDone) {
+  WorkerCore core({.shards = 2});
+  core.OnUnit({.id = 1, .first = 6, .batches = 2});
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
+  ASSERT_TRUE(core.OnReply(kShard1, Reply(PushOutcome::kTooStale)).ok());
+  core.OnBatchDone();
+
+  EXPECT_EQ(core.progress().front().batches_done, 1u);
+}
+
+TEST(WorkerCoreTest, TellsShardsThatWaitForGradientsWhereNoneWillCome) {
+  WorkerCore core({.shards = 1, .releases_unused = true});
+  core.OnUnit({.id = 1, .first = 6, .batches = 1});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(2)).ok());
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(3)).ok());
+  core.OnBatchDone();
+
+  EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard0}}));
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kBuffered)).ok());
+  EXPECT_EQ(core.Next(), Action(WorkerCore::AwaitUnit{}));
+  EXPECT_EQ(core.sequence(kShard0), Sequence{3});
+}
+
 /// Shards that close rounds of two: this worker and one that is always there already.
 TEST(WorkerCoreTest, GetsLevelFromAnyStartAndComputesEveryLaterRound) {
   for (uint64_t seed = 0; seed < 300; ++seed) {

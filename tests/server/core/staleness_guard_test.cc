@@ -1,0 +1,250 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <variant>
+
+#include "tests/support/shard_core_driver.h"
+
+// What the staleness guard makes of gradients beyond its bound (design.md, section 5a, rule 8).
+
+namespace slipstream {
+namespace {
+
+using Action = StalenessGuardSpec::Action;
+using Policy = ConsistencySpec::Policy;
+
+ConsistencySpec Guarded(Action action, uint64_t bound, Policy policy = Policy::kAsync) {
+  return {.policy = policy, .max_staleness = {.action = action, .bound = bound}};
+}
+
+/// Worker 0 makes `updates` versions alone.
+void RunAhead(ShardCoreDriver& driver, uint64_t updates) {
+  for (uint64_t step = 0; step < updates; ++step) {
+    driver.Push(PushOf(0, step + 1, step));
+    driver.PublishAll();
+  }
+}
+
+uint64_t Decided(const ShardCoreDriver& driver) { return Value(driver.core().decided()); }
+
+TEST(RejectTest, RefusesByNameAndKeepsTheSequenceFree) {
+  ShardCoreDriver driver(TestOptions(Guarded(Action::kReject, 2)));
+  driver.Start(FoundingView(2));
+  RunAhead(driver, 3);
+  const std::string before = Describe(driver.core());
+
+  const PushDecision stale = driver.Push(PushOf(1, 1, 0));
+
+  EXPECT_EQ(stale.reply.outcome, PushOutcome::kTooStale);
+  EXPECT_EQ(stale.reply.staleness, 3u);
+  EXPECT_EQ(stale.reply.message, "staleness 3 exceeds the bound 2");
+  EXPECT_EQ(Describe(driver.core()), before);
+  EXPECT_EQ(driver.core().guard_counts().rejected, 1u);
+  EXPECT_EQ(driver.Push(PushOf(1, 1, 1)).reply.outcome, PushOutcome::kApplied) << "at the bound";
+  EXPECT_EQ(driver.core().lag().max(), 2u);
+}
+
+TEST(RejectTest, RefusesAPushThatAgedWhileItsPayloadCame) {
+  ShardCoreDriver driver(TestOptions(Guarded(Action::kReject, 2)));
+  driver.Start(FoundingView(2));
+  const ShardCore::PushFacts slow = PushOf(1, 1, 0);
+  ASSERT_FALSE(driver.core().OnPushHeader(slow.header).has_value());
+  RunAhead(driver, 3);
+
+  const PushDecision decision = driver.core().OnPush(slow);
+
+  EXPECT_EQ(decision.reply.outcome, PushOutcome::kTooStale);
+  EXPECT_FALSE(decision.retained.has_value());
+}
+
+TEST(RejectTest, AnswersARepetitionHoweverOldItIsNow) {
+  ShardCoreDriver driver(TestOptions(Guarded(Action::kReject, 2)));
+  driver.Start(FoundingView(2));
+  driver.Push(PushOf(1, 1, 0));
+  for (uint64_t step = 1; step < 6; ++step) driver.Push(PushOf(0, step, step));
+
+  EXPECT_EQ(driver.Push(PushOf(1, 1, 0)).reply.outcome, PushOutcome::kDuplicate);
+}
+
+TEST(RejectTest, DoesNotServeForTrainingWhatItWouldRefuse) {
+  ShardCoreDriver driver(TestOptions(Guarded(Action::kReject, 2)));
+  driver.Start(FoundingView(3));
+  for (uint64_t step = 0; step < 5; ++step) driver.Push(PushOf(0, step + 1, step));
+
+  const PullDecision pull = driver.Pull(TrainingPullOf(1));
+
+  ASSERT_TRUE(std::holds_alternative<Park>(pull.outcome)) << "version 0 of 5 is published";
+  driver.PublishAll();
+  const Ticket ticket = std::get<Park>(pull.outcome).ticket;
+  EXPECT_EQ(driver.released().at(ticket).version, Version{3});
+}
+
+TEST(DropTest, AcknowledgesWithoutEffectAndUsesTheSequenceUp) {
+  ShardCoreDriver driver(TestOptions(Guarded(Action::kDrop, 2)));
+  driver.Start(FoundingView(2));
+  RunAhead(driver, 3);
+  const double weight = driver.weights().back();
+
+  const PushDecision stale = driver.Push(PushOf(1, 1, 0), 7.0);
+
+  EXPECT_EQ(stale.reply.outcome, PushOutcome::kDroppedLate);
+  EXPECT_EQ(stale.reply.message, "its staleness exceeds the bound 2");
+  EXPECT_EQ(Decided(driver), 3u);
+  EXPECT_EQ(driver.weights().back(), weight);
+  EXPECT_EQ(driver.core().guard_counts().dropped, 1u);
+  EXPECT_EQ(driver.Push(PushOf(1, 2, 3)).reply.outcome, PushOutcome::kApplied);
+}
+
+TEST(ScaleTest, MultipliesByBoundOverStaleness) {
+  ShardCoreDriver driver(TestOptions(Guarded(Action::kScale, 2)));
+  driver.Start(FoundingView(2));
+  RunAhead(driver, 8);
+  const double weight = driver.weights().back();
+
+  driver.Push(PushOf(1, 1, 0), 4.0);
+
+  EXPECT_DOUBLE_EQ(driver.weights().back(), weight - 4.0 * 2 / 8);
+  EXPECT_EQ(driver.core().guard_counts().scaled, 1u);
+  EXPECT_EQ(driver.core().lag().max(), 8u) << "the staleness itself is told as it is";
+}
+
+TEST(HardsyncGuardTest, NeverEngages) {
+  ShardCoreDriver driver(TestOptions(Guarded(Action::kReject, 0, Policy::kHardsync)));
+  driver.Start(FoundingView(1));
+  RunAhead(driver, 3);
+
+  EXPECT_EQ(driver.Push(PushOf(0, 4, 0)).reply.outcome, PushOutcome::kDroppedLate);
+  EXPECT_EQ(driver.core().guard_counts().rejected, 0u);
+}
+
+/// Async with bound 2: worker 1 has pulled version 0 and takes its time.
+class BlockTest : public testing::Test {
+ protected:
+  BlockTest() {
+    driver_.Start(FoundingView(3));
+    driver_.Pull(TrainingPullOf(0));
+    driver_.Pull(TrainingPullOf(1));
+  }
+
+  /// Worker 0 exchanges twice; a third update would leave worker 1 behind the bound.
+  PushDecision ReachTheBound() {
+    driver_.Push(ExchangeOf(0, 1, 0), 1.0);
+    driver_.PublishAll();
+    driver_.Push(ExchangeOf(0, 2, 1), 1.0);
+    driver_.PublishAll();
+    return driver_.Push(ExchangeOf(0, 3, 2), 1.0);
+  }
+
+  ShardCoreDriver driver_{TestOptions(Guarded(Action::kBlock, 2))};
+};
+
+TEST_F(BlockTest, HoldsTheRoundBackAndParksWhoHasAGradientInIt) {
+  const PushDecision third = ReachTheBound();
+
+  EXPECT_EQ(Decided(driver_), 2u);
+  EXPECT_EQ(driver_.core().HeldBackBy(), std::vector{WorkerId{1}});
+  EXPECT_EQ(driver_.core().guard_counts().rounds_held_back, 1u);
+  ASSERT_TRUE(third.answer.has_value());
+  EXPECT_TRUE(std::holds_alternative<Park>(*third.answer));
+  EXPECT_EQ(third.reply.outcome, PushOutcome::kApplied);
+  EXPECT_EQ(third.reply.version, Version{3});
+}
+
+TEST_F(BlockTest, TheAwaitedGradientJoinsTheOpenRound) {
+  ReachTheBound();
+
+  const PushDecision late = driver_.Push(PushOf(1, 1, 0), 1.0);
+  driver_.PublishAll();
+
+  EXPECT_EQ(late.reply.staleness, 2u);
+  EXPECT_EQ(Decided(driver_), 3u);
+  EXPECT_EQ(driver_.LastFolded(), "0 1");
+  EXPECT_EQ(driver_.core().lag().max(), 2u);
+  EXPECT_TRUE(driver_.waiting().empty());
+  EXPECT_EQ(driver_.core().guard_counts().rejected, 0u);
+}
+
+TEST_F(BlockTest, OthersMayStillStart) {
+  ReachTheBound();
+
+  EXPECT_TRUE(std::holds_alternative<Serve>(driver_.Pull(TrainingPullOf(2)).outcome));
+}
+
+TEST_F(BlockTest, TheDeathOfTheAwaitedWorkerLetsTheRoundClose) {
+  ReachTheBound();
+  View view = FoundingView(3);
+  view.number = ViewNumber{2};
+  std::erase_if(view.members, [](const Member& member) { return member.worker == WorkerId{1}; });
+
+  driver_.OnView(view);
+
+  EXPECT_EQ(Decided(driver_), 3u);
+}
+
+TEST_F(BlockTest, AWorkerThatGivesItsPullUpLetsTheRoundClose) {
+  ReachTheBound();
+
+  const PushDecision excuse = driver_.Push(ExcuseOf(1, 1, 0));
+
+  EXPECT_EQ(excuse.reply.outcome, PushOutcome::kBuffered);
+  EXPECT_EQ(Decided(driver_), 3u);
+  EXPECT_EQ(driver_.LastFolded(), "0");
+}
+
+TEST_F(BlockTest, AnotherPullOfTheAwaitedWorkerTakesThePlaceOfTheFirst) {
+  ReachTheBound();
+
+  const PullDecision again = driver_.Pull(TrainingPullOf(1));
+
+  EXPECT_TRUE(std::holds_alternative<Serve>(again.outcome));
+  EXPECT_EQ(Decided(driver_), 3u);
+}
+
+TEST_F(BlockTest, RefusesTheGradientOfAPullThatWasGivenUp) {
+  ReachTheBound();
+  driver_.Push(ExcuseOf(1, 1, 0));
+
+  EXPECT_EQ(driver_.Push(PushOf(1, 2, 0)).reply.outcome, PushOutcome::kTooStale);
+}
+
+TEST_F(BlockTest, TheEndOfTheWorkClosesTheRound) {
+  ReachTheBound();
+
+  driver_.OnPhase(Phase::kDraining);
+
+  EXPECT_EQ(Decided(driver_), 3u);
+  driver_.PublishAll();
+  EXPECT_TRUE(driver_.core().is_drained());
+}
+
+TEST(BlockOfOtherShardsTest, NoWorkerWaitsAtAnyButTheFirst) {
+  ShardCore::Options options = TestOptions(Guarded(Action::kBlock, 0));
+  options.is_first = false;
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(2));
+  driver.Pull(TrainingPullOf(0));
+  driver.Pull(TrainingPullOf(1));
+
+  const PushDecision first = driver.Push(ExchangeOf(0, 1, 0), 1.0);
+
+  EXPECT_EQ(Decided(driver), 0u) << "the bound holds all the same";
+  EXPECT_EQ(first.reply.outcome, PushOutcome::kBuffered);
+  EXPECT_TRUE(std::holds_alternative<Serve>(*first.answer));
+}
+
+TEST(BlockWithTwoInFlightTest, AWorkerNeverWaitsForItself) {
+  ShardCore::Options options = TestOptions(Guarded(Action::kBlock, 0));
+  options.gradients_in_flight = 2;
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(1));
+  driver.Pull(TrainingPullOf(0));
+  driver.Pull(TrainingPullOf(0));
+
+  const PushDecision first = driver.Push(ExchangeOf(0, 1, 0), 1.0);
+
+  EXPECT_EQ(Decided(driver), 0u);
+  EXPECT_TRUE(std::holds_alternative<Serve>(*first.answer));
+}
+
+}  // namespace
+}  // namespace slipstream
