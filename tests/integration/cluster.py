@@ -8,6 +8,7 @@ import pathlib
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 DEADLINE_S = 120
@@ -150,6 +151,33 @@ class Cluster:
                 process.wait()
         for log in self.logs:
             log.close()
+
+
+class Throttled:
+    """Lets a process run for only one part in `factor` of the time, while the block lasts."""
+
+    SLICE_S = 0.01
+
+    def __init__(self, process, factor):
+        self.process = process
+        self.factor = factor
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._toggle)
+
+    def _toggle(self):
+        while not self.over.is_set() and self.process.poll() is None:
+            self.process.send_signal(signal.SIGSTOP)
+            self.over.wait((self.factor - 1) * self.SLICE_S)
+            self.process.send_signal(signal.SIGCONT)
+            self.over.wait(self.SLICE_S)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
 
 
 def wait_until(condition, what, timeout=DEADLINE_S):

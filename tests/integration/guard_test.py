@@ -1,0 +1,57 @@
+"""The staleness guard on a live cluster, one of whose workers is four times slower."""
+import pathlib
+import unittest
+
+import cluster
+
+CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
+BOUND = 4
+
+
+class GuardTest(unittest.TestCase):
+    def run_with(self, action, shards=2):
+        """Staleness and guard of a run to the end."""
+        servers = ",".join(f"localhost:{7070 + shard}" for shard in range(shards))
+        settings = {"consistency.policy": "async", "consistency.max_staleness.action": action,
+                    "consistency.max_staleness.bound": BOUND, "run.after": "stay",
+                    "cluster.servers": servers, "data.train_examples": 12800,
+                    "testing.push_delay_max": "5ms"}
+        with cluster.scratch() as directory, \
+                cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
+            live.wait_for(lambda status: int(status["updates"]) >= 10, "some updates")
+            with cluster.Throttled(live.workers[3], factor=4):
+                status = live.wait_finished()
+        self.assertEqual(int(status["batches_done"]), int(status["batches_total"]))
+        guard = {key: value if key == "action" else int(value)
+                 for key, value in status["guard"].items() if key != "held_back_by"}
+        self.assertEqual((guard["action"], guard["bound"]), (action, BOUND))
+        return int(status["staleness"]["max"]), guard, status
+
+    def test_reject_refuses_what_is_beyond_the_bound(self):
+        largest, guard, status = self.run_with("reject")
+        self.assertGreater(guard["rejected"], 0)
+        self.assertLessEqual(largest, BOUND)
+        refused = sum(int(shard["outcomes"].get("TOO_STALE", 0)) for shard in status["shards"])
+        self.assertEqual(refused, guard["rejected"])
+
+    def test_drop_ignores_what_is_beyond_the_bound(self):
+        largest, guard, _ = self.run_with("drop")
+        self.assertGreater(guard["dropped"], 0)
+        self.assertLessEqual(largest, BOUND)
+
+    def test_scale_takes_it_all(self):
+        largest, guard, _ = self.run_with("scale")
+        self.assertGreater(guard["scaled"], 0)
+        self.assertGreater(largest, BOUND)
+
+    def test_block_lets_nothing_get_there(self):
+        for shards in (1, 2):
+            with self.subTest(shards=shards):
+                largest, guard, _ = self.run_with("block", shards)
+                self.assertGreater(guard["rounds_held_back"], 0)
+                self.assertLessEqual(largest, BOUND)
+                self.assertEqual(guard["rejected"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
