@@ -73,6 +73,15 @@ void CheckSchedule(Draft draft, Diagnostics diagnostics) {
   }
 }
 
+void CheckTarget(Draft draft, Diagnostics diagnostics) {
+  constexpr const char* kPath = "training.target_accuracy";
+  if (!draft.IsUsable(kPath) || !draft.IsUsable("evaluation.every_epochs")) return;
+  if (draft.spec.training.target_accuracy == 0 || draft.spec.evaluation.every_epochs > 0) return;
+  diagnostics.Report(draft.KeySource(kPath),
+                     "target_accuracy is looked for in evaluations, and evaluation.every_epochs is "
+                     "0, which makes none before the end");
+}
+
 void CheckDataPath(Draft draft, Diagnostics diagnostics) {
   const bool needs_path = draft.spec.data.format != DataSpec::Format::kSynthetic;
   if (!needs_path || !draft.spec.data.path.empty() || !draft.IsUsable("data.path")) return;
@@ -200,6 +209,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckRound(draft, diagnostics);
   CheckGuard(draft, diagnostics);
   CheckSchedule(draft, diagnostics);
+  CheckTarget(draft, diagnostics);
   CheckServers(draft, diagnostics);
 }
 

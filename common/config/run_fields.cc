@@ -88,6 +88,18 @@ void AddTraining(Table& table) {
   table.push_back(Scalar(
       "training.epochs", "Passes over the training data.", CountType{1, kEpochsMax},
       [](auto& s) -> auto& { return s.training.epochs; }));
+  table.push_back(Scalar(
+      "training.max_steps",
+      "Ends the run after so many worker steps (mini-batches pushed, over all workers); 0 for no "
+      "limit.",
+      CountType{0, uint64_t{1} << 40}, [](auto& s) -> auto& { return s.training.max_steps; }));
+  table.push_back(Scalar(
+      "training.max_seconds", "Ends the run after so much time of training; 0 for no limit.",
+      NumberType{.max = 1e9}, [](auto& s) -> auto& { return s.training.max_seconds; }));
+  table.push_back(Scalar(
+      "training.target_accuracy",
+      "Ends the run when an evaluation reaches this share of the test set; 0 for none.",
+      NumberType{.max = 1}, [](auto& s) -> auto& { return s.training.target_accuracy; }));
   table.push_back(Choice(
       "consistency.policy",
       "When gradients become an update: hardsync waits for every worker, "

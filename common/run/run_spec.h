@@ -36,6 +36,16 @@ struct TrainingSpec {
   /// Passes over the training data. In [1, 100,000].
   uint32_t epochs = 1;
 
+  /// What ends the run before its epochs are over; 0: nothing. Worker steps are mini-batches whose
+  /// gradients were pushed, over all workers. At most 2^40.
+  uint64_t max_steps = 0;
+
+  /// Of training, without start and final evaluation. In [0, 10^9].
+  double max_seconds = 0;
+
+  /// On the test set, in an evaluation between epochs. In [0, 1].
+  double target_accuracy = 0;
+
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 

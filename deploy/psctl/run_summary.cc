@@ -112,6 +112,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
       {"test_accuracy",
        deciding != nullptr ? NumberOrNull(deciding->test_accuracy()) : Json(nullptr)},
       {"test_loss", deciding != nullptr ? NumberOrNull(deciding->test_loss()) : Json(nullptr)},
+      {"ended_by", status.ended_by()},
       {"seconds", NumberOrNull(status.seconds())},
       {"examples", status.examples()},
       {"examples_per_second", NumberOrNull(status.examples_per_second())},
@@ -143,6 +144,7 @@ std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir)
     facts.emplace_back("test accuracy", fmt::format("{:.2f}%", 100 * deciding->test_accuracy()));
     facts.emplace_back("test loss", fmt::format("{:.4f}", deciding->test_loss()));
   }
+  facts.emplace_back("ended by", status.ended_by());
   facts.emplace_back("seconds", fmt::format("{:.2f}", status.seconds()));
   facts.emplace_back("examples/s", fmt::format("{:.0f}", status.examples_per_second()));
   facts.emplace_back("updates", fmt::format("{}", status.updates()));

@@ -20,7 +20,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       policy_(spec.consistency.policy),
       workers_to_start_(spec.cluster.workers),
       batch_size_(spec.training.batch_size),
-      epochs_(spec.training.epochs),
+      stop_conditions_(spec.training),
       lease_(spec.cluster.lease),
       start_timeout_(spec.cluster.start_timeout),
       exits_after_(spec.run.after == RunControlSpec::After::kExit),
@@ -125,6 +125,14 @@ absl::Status Coordinator::OnHeartbeat(const Identity& worker, std::span<const Pr
   return absl::OkStatus();
 }
 
+absl::Status Coordinator::OnDonePushing(const Identity& worker, absl::Time now) {
+  if (absl::Status live = membership_.Renew(worker, now); !live.ok()) return live;
+  if (!ledger_.has_value() || !ledger_->Release(worker.worker)) return absl::OkStatus();
+  ++changes_;
+  Advance(now);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Coordinator::Work> Coordinator::OnGetWork(const Identity& worker,
                                                          std::span<const Progress> progress,
                                                          std::optional<uint64_t> newest_unit,
@@ -200,7 +208,7 @@ absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker,
   }
   if (phase_ == Phase::kFailed) return RefuseIfOver();
   Work answer;
-  if (phase_ > Phase::kTraining) {
+  if (phase_ > Phase::kTraining || WorkEnds()) {
     answer.state = Work::State::kFinished;
     return answer;
   }
@@ -233,7 +241,7 @@ uint64_t Coordinator::batches_total() const {
 
 uint64_t Coordinator::batches_done() const {
   if (ledger_.has_value()) return ledger_->done();
-  if (rounds_done_) return batches_total();
+  if (rounds_done_ && !ends_early_) return batches_total();
   if (!orders_.model.has_value() || !servers_.servers()[0].has_value()) return 0;
   const uint64_t examples = servers_.servers()[0]->report.examples_applied;
   const uint64_t of_epoch = examples % orders_.model->examples_per_epoch;
@@ -244,7 +252,6 @@ uint64_t Coordinator::batches_done() const {
 
 uint32_t Coordinator::epochs_done() const {
   if (ledger_.has_value()) return ledger_->epochs_done();
-  if (rounds_done_) return epochs_;
   if (!orders_.model.has_value()) return 0;
   return static_cast<uint32_t>(batches_done() / orders_.model->batches_per_epoch);
 }

@@ -22,6 +22,7 @@
 #include "server/core/coordinator_orders.h"
 #include "server/core/coordinator_servers.h"
 #include "server/core/coordinator_work_ledger.h"
+#include "server/core/stop_conditions.h"
 
 namespace slipstream {
 
@@ -88,6 +89,9 @@ class Coordinator {
   absl::Status OnFinishInitialization(const Identity& worker, uint64_t grant, absl::Time now);
   absl::Status OnHeartbeat(const Identity& worker, std::span<const Progress> progress,
                            absl::Time now);
+
+  /// This incarnation pushes nothing more: what is left of its units is free.
+  absl::Status OnDonePushing(const Identity& worker, absl::Time now);
   absl::StatusOr<Work> OnGetWork(const Identity& worker, std::span<const Progress> progress,
                                  std::optional<uint64_t> newest_unit, absl::Time now);
   absl::Status OnReport(const Identity& worker, uint64_t evaluation, Evaluation result,
@@ -112,12 +116,18 @@ class Coordinator {
   /// True once every server that is still there knows that it may exit.
   bool ServersMayStop(absl::Time now) const;
 
+  /// No work is handed out any more, and workers leave what they hold.
+  bool WorkEnds() const { return end_reason_.has_value(); }
+
   /// What happened since the last call.
   std::vector<Note> TakeNotes();
 
   // For status.
   Phase phase() const { return phase_; }
   const std::string& failure() const { return failure_; }
+
+  /// Nothing while training goes on, and of a run that failed in it.
+  std::optional<EndReason> end_reason() const { return end_reason_; }
   const Membership& membership() const { return membership_; }
   const Servers& servers() const { return servers_; }
   const Evaluations& evaluations() const { return evaluations_; }
@@ -141,6 +151,8 @@ class Coordinator {
   bool AdvanceWorkers(absl::Time now);
   bool AdvanceInitialization(absl::Time now);
   bool AdvanceTraining(absl::Time now);
+  bool WorkIsDone();
+  void EndWorkIfDue(absl::Time now);
   bool AdvanceDeserted(absl::Time now);
   bool AwaitReturn(const char* purpose, absl::Time now);
   bool AdvanceEvaluation(absl::Time now);
@@ -162,7 +174,7 @@ class Coordinator {
   const ConsistencySpec::Policy policy_;
   const uint32_t workers_to_start_;
   const uint32_t batch_size_;
-  const uint32_t epochs_;
+  const StopConditions stop_conditions_;
   const absl::Duration lease_;
   const absl::Duration start_timeout_;
   const bool exits_after_;
@@ -193,6 +205,10 @@ class Coordinator {
 
   // Hardsync's last mini-batch is part of the weights.
   bool rounds_done_ = false;
+
+  // Set when work ends, early or not; the orders tell of an early end.
+  std::optional<EndReason> end_reason_;
+  bool ends_early_ = false;
 
   ServerOrders orders_;
 

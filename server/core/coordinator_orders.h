@@ -37,6 +37,9 @@ struct ServerOrders {
   View view;
   std::optional<ModelOrders> model;
 
+  /// Of a synchronous run in kTraining: the open round is the last one with work.
+  bool ends_work = false;
+
   /// Of a synchronous run in kDraining: the version of shard 0 that holds the last mini-batch.
   /// Rounds close in step on all shards, so each has drained once it has published that version.
   Version drain_version{};

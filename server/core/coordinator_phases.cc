@@ -133,8 +133,11 @@ bool Coordinator::AdvanceInitialization(absl::Time now) {
 
 bool Coordinator::AdvanceTraining(absl::Time now) {
   for (uint32_t epoch : evaluations_.OnEpochs(epochs_done())) NoteSkipped(epoch);
-  rounds_done_ = IsHardsync() && servers_.servers()[0]->report.drained;
-  if (rounds_done_ || (ledger_.has_value() && ledger_->AllDone())) {
+  if (!WorkIsDone()) EndWorkIfDue(now);
+  if (WorkIsDone()) {
+    if (!end_reason_.has_value()) {
+      end_reason_ = stop_conditions_.ReasonOfLastStep(orders_.model->batches_per_epoch);
+    }
     MoveTo(Phase::kDraining, now);
     return true;
   }
@@ -144,11 +147,31 @@ bool Coordinator::AdvanceTraining(absl::Time now) {
   return false;
 }
 
+bool Coordinator::WorkIsDone() {
+  rounds_done_ = IsHardsync() && servers_.servers()[0]->report.drained;
+  return rounds_done_ || (ledger_.has_value() && ledger_->AllDone());
+}
+
+void Coordinator::EndWorkIfDue(absl::Time now) {
+  if (end_reason_.has_value()) return;
+  StopConditions::Facts facts = {.trained = TrainingTime(now)};
+  if (!evaluations_.results().empty()) {
+    facts.accuracy = evaluations_.results().back().test_accuracy;
+  }
+  end_reason_ = stop_conditions_.EndsEarly(facts);
+  if (!end_reason_.has_value()) return;
+  ends_early_ = true;
+  if (ledger_.has_value()) ledger_->Close();
+  AddNote(false, fmt::format("work ends reason={} steps={}", Name(*end_reason_), batches_done()));
+  ++changes_;
+}
+
 bool Coordinator::AdvanceDeserted(absl::Time now) {
   const bool all_left = std::ranges::all_of(membership_.workers(), [](const auto& entry) {
     return entry.second.state == Membership::State::kLeft;
   });
   if (all_left) {
+    if (!end_reason_.has_value()) end_reason_ = EndReason::kWorkersLeft;
     MoveTo(Phase::kDraining, now);
     return true;
   }
@@ -270,8 +293,9 @@ void Coordinator::PublishOrders() {
   const bool may_exit = exits_after_ && is_over && membership_.live() == 0;
   const std::optional<Initialization::Grant>& grant = initialization_.grant();
   const uint64_t number = grant.has_value() ? grant->number : 0;
+  const bool ends_work = IsHardsync() && ends_early_;
   if (orders.phase == phase_ && orders.view.number == membership_.view().number &&
-      orders.grant == number && orders.may_exit == may_exit) {
+      orders.grant == number && orders.may_exit == may_exit && orders.ends_work == ends_work) {
     return;
   }
 
@@ -281,13 +305,14 @@ void Coordinator::PublishOrders() {
   orders.grant = number;
   orders.initializer = grant.has_value() ? grant->holder : Identity{};
   orders.may_exit = may_exit;
+  orders.ends_work = ends_work;
   if (rounds_done_) orders.drain_version = servers_.servers()[0]->report.version;
   if (!orders.model.has_value() && grant.has_value()) {
     const Initialization::Model& model = *initialization_.model();
     const uint64_t per_epoch = (model.data.examples + batch_size_ - 1) / batch_size_;
     orders.model = ModelOrders{.layout = model.layout,
                                .shard_map = model.shard_map,
-                               .batches_total = per_epoch * epochs_,
+                               .batches_total = stop_conditions_.Steps(per_epoch),
                                .batches_per_epoch = per_epoch,
                                .examples_per_epoch = model.data.examples};
   }

@@ -9,10 +9,11 @@
 namespace slipstream {
 
 WorkLedger::WorkLedger(uint64_t total, uint64_t per_epoch) : total_(total), per_epoch_(per_epoch) {
-  PS_CHECK(per_epoch > 0 && total % per_epoch == 0);
+  PS_CHECK(per_epoch > 0);
 }
 
 std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t workers) {
+  if (is_closed_) return std::nullopt;
   const auto holds = held_.find(worker);
   if (holds != held_.end() && holds->second.size() >= kUnitsPerWorkerMax) return std::nullopt;
 
@@ -23,7 +24,7 @@ std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t wo
     returned_.erase(returned_.begin());
     returned_batches_ -= unit.batches;
   } else if (next_ < total_) {
-    const uint64_t remaining = per_epoch_ - next_ % per_epoch_;
+    const uint64_t remaining = std::min(per_epoch_ - next_ % per_epoch_, total_ - next_);
     const uint64_t share = 2 * uint64_t{std::max(1u, workers)};
     unit.first = next_;
     unit.batches = std::max(uint64_t{1}, remaining / share);
@@ -63,14 +64,15 @@ absl::Status WorkLedger::Report(WorkerId worker, uint64_t unit, uint64_t done) {
   return absl::OkStatus();
 }
 
-void WorkLedger::Release(WorkerId worker) {
+bool WorkLedger::Release(WorkerId worker) {
   const auto holds = held_.find(worker);
-  if (holds == held_.end()) return;
+  if (holds == held_.end()) return false;
   for (const auto& [number, held] : holds->second) {
     returned_[held.first + held.done] = held.batches - held.done;
     returned_batches_ += held.batches - held.done;
   }
   held_.erase(holds);
+  return true;
 }
 
 void WorkLedger::Count(uint64_t first, uint64_t batches) {

@@ -20,6 +20,7 @@ namespace slipstream {
 ///
 /// Invariants:
 ///  - every mini-batch is either not handed out, in exactly one unit, or done;
+///  - once closed, nothing is handed out;
 ///  - a mini-batch that is done stays done;
 ///  - no unit crosses the end of an epoch, and no worker holds more than kUnitsPerWorkerMax.
 ///
@@ -38,7 +39,8 @@ class WorkLedger {
     friend bool operator==(const Unit&, const Unit&) = default;
   };
 
-  /// REQUIRES: per_epoch > 0, and total is a multiple of it.
+  /// Mini-batches of the whole run, and of one epoch; the last epoch may be cut short.
+  /// REQUIRES: per_epoch > 0.
   WorkLedger(uint64_t total, uint64_t per_epoch);
 
   /// Hands out the next unit; nothing if the worker holds enough or all are handed out. Numbers
@@ -53,18 +55,23 @@ class WorkLedger {
   /// is more than the unit has.
   absl::Status Report(WorkerId worker, uint64_t unit, uint64_t done);
 
-  /// Takes back what this worker has not finished.
-  void Release(WorkerId worker);
+  /// Takes back what this worker has not finished. Returns whether there was anything.
+  bool Release(WorkerId worker);
+
+  /// Hands out nothing any more. What is held is finished, or taken back and never done.
+  void Close() { is_closed_ = true; }
 
   uint64_t total() const { return total_; }
   uint64_t done() const { return done_; }
-  bool AllDone() const { return done_ == total_; }
+
+  /// No mini-batch will be done any more.
+  bool AllDone() const { return done_ == total_ || (is_closed_ && held_.empty()); }
 
   /// Epochs of which every mini-batch is done, and all before them.
   uint32_t epochs_done() const { return epochs_done_; }
 
   /// Mini-batches that HandOut would still give to someone.
-  uint64_t waiting() const { return total_ - next_ + returned_batches_; }
+  uint64_t waiting() const { return is_closed_ ? 0 : total_ - next_ + returned_batches_; }
 
  private:
   struct Held {
@@ -89,6 +96,7 @@ class WorkLedger {
 
   std::map<WorkerId, Units> held_;
   uint64_t last_unit_ = 0;
+  bool is_closed_ = false;
 
   uint64_t done_ = 0;
   uint32_t epochs_done_ = 0;

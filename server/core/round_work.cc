@@ -19,4 +19,8 @@ void RoundWorkPlan::NextRound() {
   ranks_.clear();
 }
 
+void RoundWorkPlan::Close() {
+  batches_total_ = std::min(batches_total_, first_batch_ + ranks_.size());
+}
+
 }  // namespace slipstream

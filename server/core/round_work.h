@@ -29,11 +29,14 @@ class RoundWorkPlan {
   /// The open round has closed; the next one opens.
   void NextRound();
 
+  /// The open round, if its members are fixed, is the last one with work.
+  void Close();
+
   /// True if the open round has no work for anybody.
   bool finished() const { return first_batch_ >= batches_total_; }
 
  private:
-  const uint64_t batches_total_;
+  uint64_t batches_total_;
   uint64_t first_batch_ = 0;
   std::vector<WorkerId> ranks_;  // Of the open round; empty until somebody asks.
 };

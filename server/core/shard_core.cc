@@ -52,6 +52,15 @@ Effects ShardCore::OnPhase(Phase phase, Version drain_version) {
   return effects;
 }
 
+Effects ShardCore::OnWorkEnds() {
+  Effects effects;
+  if (!work_.has_value()) return effects;
+  work_->Close();
+  // Pulls that wait for a version which will not be made are answered now.
+  ReleaseParked(effects);
+  return effects;
+}
+
 Effects ShardCore::OnInitialized() {
   PS_CHECK(plan_.has_value() && !is_initialized_);
   is_initialized_ = true;

@@ -101,6 +101,10 @@ class ShardCore {
   /// `drain_version`: of a synchronous run in kDraining, the version that ends it.
   Effects OnPhase(Phase phase, Version drain_version);
 
+  /// The open round is the last one with work; of a synchronous policy where work is handed out,
+  /// without effect elsewhere.
+  Effects OnWorkEnds();
+
   // What workers and readers say.
 
   PullDecision OnPull(const PullRequest& request);

@@ -179,12 +179,14 @@ grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerCont
   return Serve([this, request, reply](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const Identity worker = FromWire(request->identity());
     absl::Status taken = coordinator_.OnHeartbeat(worker, FromWire(request->progress()), now);
+    if (taken.ok() && request->done_pushing()) taken = coordinator_.OnDonePushing(worker, now);
     if (!taken.ok()) return taken;
     v1::HeartbeatRequest& figures = heartbeats_[worker.worker];
     figures = *request;
     figures.clear_progress();
     reply->set_phase(ToWire(coordinator_.phase()));
     reply->set_failure(coordinator_.failure());
+    reply->set_work_ends(coordinator_.WorkEnds());
     const std::optional<Evaluations::Order> order = coordinator_.EvaluationFor(worker.worker);
     if (order.has_value()) {
       reply->set_evaluation(order->number);

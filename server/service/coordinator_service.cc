@@ -152,6 +152,9 @@ RunFacts CoordinatorService::Facts(absl::Time now) {
   facts.run = options_.run;
   facts.phase = coordinator_.phase();
   facts.failure = coordinator_.failure();
+  if (const std::optional<EndReason> reason = coordinator_.end_reason()) {
+    facts.ended_by = Name(*reason);
+  }
   facts.training_time = coordinator_.TrainingTime(now);
   facts.batches_total = coordinator_.batches_total();
   facts.batches_done = coordinator_.batches_done();

@@ -25,6 +25,7 @@ v1::SyncServerReply ToWire(const ServerOrders& orders) {
   wire.set_may_exit(orders.may_exit);
   wire.set_failure(orders.failure);
   wire.set_drain_version(Value(orders.drain_version));
+  wire.set_ends_work(orders.ends_work);
   return wire;
 }
 
@@ -55,6 +56,7 @@ absl::StatusOr<ServerOrders> FromWire(const v1::SyncServerReply& wire) {
   orders.may_exit = wire.may_exit();
   orders.failure = wire.failure();
   orders.drain_version = Version{wire.drain_version()};
+  orders.ends_work = wire.ends_work();
   return orders;
 }
 

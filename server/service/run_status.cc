@@ -171,6 +171,7 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const RunFacts& facts) {
   status.set_run(facts.run);
   status.set_phase(ToWire(facts.phase));
   status.set_failure(facts.failure);
+  status.set_ended_by(facts.ended_by);
   status.set_policy(PolicyName(spec.consistency.policy));
   const bool is_softsync = spec.consistency.policy == ConsistencySpec::Policy::kSoftsync;
   status.set_n(is_softsync ? spec.consistency.n : 0);

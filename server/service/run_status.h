@@ -23,6 +23,9 @@ struct RunFacts {
   uint64_t run = 0;
   Phase phase = Phase::kWaitingForServers;
   std::string failure;
+
+  /// Why training ended; empty before.
+  std::string ended_by;
   absl::Duration training_time;
   uint64_t batches_total = 0;
   uint64_t batches_done = 0;

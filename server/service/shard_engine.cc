@@ -75,6 +75,11 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
     for (Delivery& delivery : Absorb(core_.OnPhase(orders.phase, orders.drain_version))) {
       deliveries.push_back(std::move(delivery));
     }
+    if (orders.ends_work) {
+      for (Delivery& delivery : Absorb(core_.OnWorkEnds())) {
+        deliveries.push_back(std::move(delivery));
+      }
+    }
   }
   Deliver(std::move(deliveries));
 }

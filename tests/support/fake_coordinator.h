@@ -48,6 +48,12 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     heartbeat_reply_ = std::move(reply);
   }
 
+  /// What the newest heartbeat said.
+  v1::HeartbeatRequest last_heartbeat() const {
+    MutexLock lock(mutex_);
+    return last_heartbeat_;
+  }
+
   int calls() const {
     MutexLock lock(mutex_);
     return calls_;
@@ -62,9 +68,10 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     return Next();
   }
 
-  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest*,
+  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
                          v1::HeartbeatReply* reply) override {
     MutexLock lock(mutex_);
+    last_heartbeat_ = *request;
     *reply = heartbeat_reply_;
     return Next();
   }
@@ -84,6 +91,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   int failures_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::Status failure_ ABSL_GUARDED_BY(mutex_);
   v1::HeartbeatReply heartbeat_reply_ ABSL_GUARDED_BY(mutex_);
+  v1::HeartbeatRequest last_heartbeat_ ABSL_GUARDED_BY(mutex_);
 
   std::unique_ptr<grpc::Server> server_;
 };

@@ -51,6 +51,8 @@ class ShardCoreDriver {
     Carry(core_.OnPhase(phase, Version{drain_version}));
   }
 
+  void OnWorkEnds() { Carry(core_.OnWorkEnds()); }
+
   /// Publishes the oldest update decided; false if there is none.
   bool PublishNext();
   void PublishAll();

@@ -79,6 +79,7 @@ class ParameterClient {
   // Work, of policies without rounds.
   void OnUnit(const WorkUnit& unit) { core_.OnUnit(unit); }
   void OnNoMoreUnits() { core_.OnNoMoreUnits(); }
+  void OnWorkEnds() { core_.OnWorkEnds(); }
   bool wants_unit() const { return core_.wants_unit(); }
   std::vector<UnitProgress> progress() const { return core_.progress(); }
 

@@ -1,5 +1,7 @@
 #include "worker/core/unit_queue.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
 
 namespace slipstream {
@@ -21,7 +23,23 @@ std::optional<uint64_t> UnitQueue::batch(size_t ahead) const {
 
 void UnitQueue::Done() {
   PS_CHECK(!units_.empty());
-  if (++done_ < units_.front().batches) return;
+  ++done_;
+  FinishFirstIfDone();
+}
+
+void UnitQueue::DropAllBut(uint64_t under_way) {
+  is_closed_ = true;
+  uint64_t kept = done_ + under_way;
+  for (WorkUnit& unit : units_) {
+    unit.batches = std::min(unit.batches, kept);
+    kept -= unit.batches;
+  }
+  while (!units_.empty() && units_.back().batches == 0) units_.pop_back();
+  FinishFirstIfDone();
+}
+
+void UnitQueue::FinishFirstIfDone() {
+  if (units_.empty() || done_ < units_.front().batches) return;
   finished_.push_back({units_.front().id, done_});
   if (finished_.size() > kFinishedUnitsTold) finished_.pop_front();
   units_.pop_front();

@@ -45,6 +45,9 @@ class UnitQueue {
   /// There are no units after those added.
   void Close() { is_closed_ = true; }
 
+  /// Of the mini-batches not done, only the oldest `under_way` will be, and no unit follows.
+  void DropAllBut(uint64_t under_way);
+
   /// The mini-batch to compute while `ahead` older ones are under way; nothing if none is at hand.
   std::optional<uint64_t> batch(size_t ahead = 0) const;
 
@@ -64,6 +67,7 @@ class UnitQueue {
  private:
   /// Mini-batches at hand that are not done.
   uint64_t left() const;
+  void FinishFirstIfDone();
 
   // Constant after construction.
   const uint32_t depth_;

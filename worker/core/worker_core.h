@@ -123,6 +123,10 @@ class WorkerCore {
   void OnUnit(const WorkUnit& unit) { units_.Add(unit); }
   void OnNoMoreUnits() { units_.Close(); }
 
+  /// Of the units only what is under way is to be done. Without effect with rounds, where shard 0
+  /// says so.
+  void OnWorkEnds() { units_.DropAllBut(begun_.size()); }
+
   /// A unit should be asked for now, to be there when it is needed.
   bool wants_unit() const { return !options_.has_rounds && units_.wants_unit(); }
   std::vector<UnitProgress> progress() const { return units_.progress(); }

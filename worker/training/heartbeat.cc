@@ -80,6 +80,7 @@ absl::Status Heartbeat::Beat() {
     progress.set_unit(unit.id);
     progress.set_batches_done(unit.batches_done);
   }
+  request.set_done_pushing(figures.is_done);
   const absl::StatusOr<v1::HeartbeatReply> reply = coordinator_.Heartbeat(request);
   if (reply.ok()) Note(*reply);
   return reply.status();
@@ -90,6 +91,7 @@ void Heartbeat::Note(const v1::HeartbeatReply& reply) {
   MutexLock lock(mutex_);
   if (phase.ok()) phase_ = *phase;
   failure_ = reply.failure();
+  work_ends_ = work_ends_ || reply.work_ends();
   if (reply.evaluation() != 0) {
     order_ = {reply.evaluation(), reply.evaluation_epoch(), reply.evaluation_final()};
   }
@@ -109,6 +111,11 @@ absl::Status Heartbeat::AwaitEnd() {
     changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
   }
   return absl::OkStatus();
+}
+
+bool Heartbeat::work_ends() const {
+  MutexLock lock(mutex_);
+  return work_ends_;
 }
 
 std::optional<Heartbeat::Order> Heartbeat::AwaitOrder(uint64_t newer_than) {

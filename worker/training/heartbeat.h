@@ -42,6 +42,9 @@ class Heartbeat {
   /// CANCELLED if this worker is interrupted.
   absl::Status AwaitEnd();
 
+  /// The coordinator asks for an end of the work; stays so.
+  bool work_ends() const;
+
   /// Waits for an evaluation with a number above `newer_than`; nothing once Close was called.
   std::optional<Order> AwaitOrder(uint64_t newer_than);
 
@@ -61,12 +64,13 @@ class Heartbeat {
   const StepFigures& figures_;
   Interruption& interruption_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_hurried_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Phase> phase_ ABSL_GUARDED_BY(mutex_);
   std::string failure_ ABSL_GUARDED_BY(mutex_);
+  bool work_ends_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Order> order_ ABSL_GUARDED_BY(mutex_);
 
   std::thread thread_;

@@ -28,9 +28,16 @@ void StepFigures::OnProgress(std::vector<UnitProgress> progress) {
   progress_ = std::move(progress);
 }
 
+void StepFigures::OnDone(std::vector<UnitProgress> progress) {
+  MutexLock lock(mutex_);
+  progress_ = std::move(progress);
+  is_done_ = true;
+}
+
 StepFigures::Figures StepFigures::Read(absl::Time now) const {
   MutexLock lock(mutex_);
-  Figures figures{.pushes = pushes_, .examples = examples_, .progress = progress_};
+  Figures figures{
+      .pushes = pushes_, .examples = examples_, .progress = progress_, .is_done = is_done_};
   if (pushes_ == 0) return figures;
   double examples = 0;
   for (const Step& step : window_) {

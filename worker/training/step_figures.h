@@ -40,11 +40,17 @@ class StepFigures {
     double compute_share = 0;
     double communication_share = 0;
     std::vector<UnitProgress> progress;
+
+    /// No push follows, and `progress` is the last.
+    bool is_done = false;
   };
 
   /// A step, its push included, has ended; `progress` holds with it.
   void OnStep(const Step& step, std::vector<UnitProgress> progress);
   void OnProgress(std::vector<UnitProgress> progress);
+
+  /// No push follows.
+  void OnDone(std::vector<UnitProgress> progress);
 
   Figures Read(absl::Time now) const;
 
@@ -57,6 +63,7 @@ class StepFigures {
   absl::Duration communication_ ABSL_GUARDED_BY(mutex_);
   std::deque<Step> window_ ABSL_GUARDED_BY(mutex_);
   std::vector<UnitProgress> progress_ ABSL_GUARDED_BY(mutex_);
+  bool is_done_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace slipstream

@@ -17,13 +17,14 @@ constexpr uint64_t kDelayStreams = uint64_t{1} << 32;
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Options& options, const Dataset& train, Plan& plan,
-                           ParameterClient& client, UnitFetcher& units, StepFigures& figures,
-                           Interruption& interruption)
+                           ParameterClient& client, UnitFetcher& units, const Heartbeat& heartbeat,
+                           StepFigures& figures, Interruption& interruption)
     : options_(options),
       train_(train),
       plan_(plan),
       client_(client),
       units_(units),
+      heartbeat_(heartbeat),
       figures_(figures),
       interruption_(interruption),
       order_(train.count(), options.batch_size, options.seed),
@@ -31,10 +32,14 @@ TrainingLoop::TrainingLoop(const Options& options, const Dataset& train, Plan& p
 
 absl::Status TrainingLoop::Run() {
   while (!interruption_.interrupted()) {
+    if (heartbeat_.work_ends()) client_.OnWorkEnds();
     const absl::Time begin = absl::Now();
     const absl::StatusOr<ParameterClient::Step> step = client_.Advance(plan_.weights_host());
     if (!step.ok()) return step.status();
-    if (std::holds_alternative<ParameterClient::Finished>(*step)) return absl::OkStatus();
+    if (std::holds_alternative<ParameterClient::Finished>(*step)) {
+      figures_.OnDone(client_.progress());
+      return absl::OkStatus();
+    }
     absl::Status status;
     if (const auto* compute = std::get_if<ParameterClient::Compute>(&*step)) {
       status = Step(compute->batch, absl::Now() - begin);

@@ -11,6 +11,7 @@
 #include "worker/compute/plan.h"
 #include "worker/data/batch_order.h"
 #include "worker/data/dataset.h"
+#include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/unit_fetcher.h"
@@ -35,9 +36,11 @@ class TrainingLoop {
 
   /// All arguments must outlive it but `options`. `units` is asked only if the client needs units.
   TrainingLoop(const Options& options, const Dataset& train, Plan& plan, ParameterClient& client,
-               UnitFetcher& units, StepFigures& figures, Interruption& interruption);
+               UnitFetcher& units, const Heartbeat& heartbeat, StepFigures& figures,
+               Interruption& interruption);
 
-  /// Returns once this worker's share is done. CANCELLED at an interruption.
+  /// Returns once this worker's share is done, or the coordinator ends the work. CANCELLED at an
+  /// interruption.
   absl::Status Run();
 
  private:
@@ -56,6 +59,7 @@ class TrainingLoop {
   Plan& plan_;
   ParameterClient& client_;
   UnitFetcher& units_;
+  const Heartbeat& heartbeat_;
   StepFigures& figures_;
   Interruption& interruption_;
 

@@ -165,7 +165,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                      .seed = settings_.seed,
                      .worker = membership_.identity.worker,
                      .push_delay_max = settings_.testing.push_delay_max},
-                    data_.train, *plan_, *client_, units, figures_, interruption_);
+                    data_.train, *plan_, *client_, units, heartbeat, figures_, interruption_);
   absl::Status status = loop.Run();
   if (status.ok()) {
     const StepFigures::Figures figures = figures_.Read(absl::Now());

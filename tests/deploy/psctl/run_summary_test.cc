@@ -15,6 +15,7 @@ using testing::HasSubstr;
 TEST(RunSummaryTest, HoldsWhatScriptsReadFromAStatus) {
   v1::RunStatus status = ExampleStatus();
   status.set_weights_sha256("ab12");
+  status.set_ended_by("max_steps");
   *status.add_evaluations() = ExampleEvaluation(4, 0.5, false);
   *status.add_evaluations() = ExampleEvaluation(4, 0.9, true);
 
@@ -25,6 +26,7 @@ TEST(RunSummaryTest, HoldsWhatScriptsReadFromAStatus) {
   EXPECT_EQ(summary["n"], 2);
   EXPECT_EQ(summary["test_accuracy"], 0.9);
   EXPECT_EQ(summary["test_loss"], 0.25);
+  EXPECT_EQ(summary["ended_by"], "max_steps");
   EXPECT_EQ(summary["seconds"], 30);
   EXPECT_EQ(summary["examples_per_second"], 1234.4);
   EXPECT_EQ(summary["updates"], 100);

@@ -185,5 +185,42 @@ TEST(WorkLedgerTest, EveryMiniBatchIsDoneExactlyOnceUnderRandomDeaths) {
   }
 }
 
+TEST(WorkLedgerTest, ATotalWithinAnEpochIsHandedOutToTheLast) {
+  for (uint64_t total = 1; total <= 12; ++total) {
+    SCOPED_TRACE(testing::Message() << "total " << total);
+    WorkLedger ledger(total, 5);
+    uint64_t next = 0;
+
+    while (std::optional<Unit> unit = ledger.HandOut(kAda, 1)) {
+      EXPECT_EQ(unit->first, next);
+      next += unit->batches;
+      ASSERT_TRUE(ledger.Report(kAda, unit->number, unit->batches).ok());
+    }
+
+    EXPECT_EQ(next, total);
+    EXPECT_TRUE(ledger.AllDone());
+    EXPECT_EQ(ledger.epochs_done(), total / 5);
+  }
+}
+
+TEST(WorkLedgerTest, AClosedLedgerIsDoneWhenNobodyHoldsAnything) {
+  WorkLedger ledger(40, 40);
+  const Unit of_ada = *ledger.HandOut(kAda, 2);
+  const Unit of_bob = *ledger.HandOut(kBob, 2);
+
+  ledger.Close();
+
+  EXPECT_FALSE(ledger.HandOut(kAda, 2).has_value());
+  EXPECT_EQ(ledger.waiting(), 0u);
+  EXPECT_FALSE(ledger.AllDone());
+  ASSERT_TRUE(ledger.Report(kAda, of_ada.number, of_ada.batches).ok());
+  EXPECT_FALSE(ledger.AllDone());
+  ASSERT_TRUE(ledger.Report(kBob, of_bob.number, 1).ok());
+  EXPECT_TRUE(ledger.Release(kBob));
+  EXPECT_TRUE(ledger.AllDone());
+  EXPECT_EQ(ledger.done(), of_ada.batches + 1);
+  EXPECT_FALSE(ledger.Release(kBob));
+}
+
 }  // namespace
 }  // namespace slipstream

@@ -119,5 +119,41 @@ TEST(RoundWorkPlanPropertyTest, HandsOutEveryBatchExactlyOnceInOrder) {
   }
 }
 
+TEST(RoundWorkPlanTest, ClosedWithinARoundItEndsWithThatRound) {
+  RoundWorkPlan plan(100);
+  const std::vector<WorkerId> members = Workers({0, 1, 2});
+  plan.NextRound();
+  ASSERT_EQ(plan.For(WorkerId{0}, members), Compute(0));
+
+  plan.Close();
+
+  EXPECT_FALSE(plan.finished());
+  EXPECT_EQ(plan.For(WorkerId{2}, members), Compute(2));
+  plan.NextRound();
+  EXPECT_TRUE(plan.finished());
+  EXPECT_EQ(plan.For(WorkerId{0}, members).kind, Kind::kFinished);
+}
+
+TEST(RoundWorkPlanTest, ClosedBetweenRoundsItIsFinished) {
+  RoundWorkPlan plan(100);
+  ASSERT_EQ(plan.For(WorkerId{0}, Workers({0})), Compute(0));
+  plan.NextRound();
+
+  plan.Close();
+
+  EXPECT_TRUE(plan.finished());
+}
+
+TEST(RoundWorkPlanTest, ClosingDoesNotLengthenTheLastRound) {
+  RoundWorkPlan plan(2);
+  const std::vector<WorkerId> members = Workers({0, 1, 2});
+  ASSERT_EQ(plan.For(WorkerId{2}, members).kind, Kind::kExcused);
+
+  plan.Close();
+
+  EXPECT_EQ(plan.For(WorkerId{2}, members).kind, Kind::kExcused);
+  EXPECT_EQ(plan.For(WorkerId{1}, members), Compute(1));
+}
+
 }  // namespace
 }  // namespace slipstream

@@ -437,5 +437,36 @@ TEST(HardsyncAdmissionTest, HeldPushesNeverKeepOutTheOneTheyWaitFor) {
   EXPECT_EQ(driver.core().decided(), Version{1});
 }
 
+TEST_F(HardsyncTest, WhenWorkEndsTheOpenRoundIsTheLast) {
+  Start(2);
+  driver_.Pull(TrainingPullOf(0));
+  driver_.Pull(TrainingPullOf(1));
+
+  driver_.OnWorkEnds();
+  EXPECT_FALSE(driver_.core().is_drained());
+  driver_.Push(ExchangeOf(0, 1, 0), 2);
+  driver_.Push(ExchangeOf(1, 1, 0), 4);
+  driver_.PublishAll();
+
+  EXPECT_TRUE(driver_.core().is_drained());
+  EXPECT_EQ(decided(), 1u);
+  EXPECT_EQ(driver_.weights().back(), -3.0);
+  for (const auto& [ticket, release] : driver_.released()) {
+    ASSERT_TRUE(release.work.has_value());
+    EXPECT_EQ(release.work->kind, RoundWork::Kind::kFinished);
+  }
+  EXPECT_EQ(driver_.released().size(), 2u);
+}
+
+TEST_F(HardsyncTest, WhenWorkEndsBetweenRoundsThereIsNoFurtherOne) {
+  Start(2);
+
+  driver_.OnWorkEnds();
+
+  EXPECT_TRUE(driver_.core().is_drained());
+  const PullDecision pull = driver_.Pull(TrainingPullOf(0));
+  EXPECT_EQ(std::get<Serve>(pull).work->kind, RoundWork::Kind::kFinished);
+}
+
 }  // namespace
 }  // namespace slipstream

@@ -85,5 +85,42 @@ TEST(UnitQueueTest, NamesBatchesBehindThoseUnderWayAcrossUnits) {
   EXPECT_FALSE(queue.has_more(2));
 }
 
+TEST(UnitQueueTest, DroppingEndsTheWorkAndKeepsTheProgress) {
+  UnitQueue queue;
+  queue.Add({.id = 1, .first = 0, .batches = 3});
+  queue.Add({.id = 2, .first = 3, .batches = 3});
+  queue.Done();
+
+  queue.DropAllBut(0);
+
+  EXPECT_FALSE(queue.has_more(0));
+  EXPECT_FALSE(queue.batch().has_value());
+  EXPECT_FALSE(queue.wants_unit());
+  EXPECT_EQ(queue.progress(), (std::vector<UnitProgress>{{1, 1}}));
+  queue.DropAllBut(0);
+  EXPECT_EQ(queue.progress().size(), 1u);
+}
+
+TEST(UnitQueueTest, WhatIsUnderWayWhenTheRestIsDroppedIsDoneAsUsual) {
+  for (uint64_t under_way = 0; under_way <= 5; ++under_way) {
+    SCOPED_TRACE(testing::Message() << under_way << " under way");
+    UnitQueue queue(5);
+    queue.Add({.id = 1, .first = 0, .batches = 3});
+    queue.Add({.id = 2, .first = 3, .batches = 3});
+    queue.Done();
+
+    queue.DropAllBut(under_way);
+
+    for (uint64_t i = 0; i < under_way; ++i) {
+      ASSERT_EQ(queue.batch(), 1 + i);
+      queue.Done();
+    }
+    EXPECT_FALSE(queue.has_more(0));
+    uint64_t done = 0;
+    for (const UnitProgress& unit : queue.progress()) done += unit.batches_done;
+    EXPECT_EQ(done, 1 + under_way);
+  }
+}
+
 }  // namespace
 }  // namespace slipstream

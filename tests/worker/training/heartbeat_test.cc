@@ -78,5 +78,20 @@ TEST_F(HeartbeatTest, HandsOutAnOrderOnce) {
   EXPECT_FALSE(heartbeat.AwaitOrder(5));
 }
 
+TEST_F(HeartbeatTest, HearsThatWorkEndsAndSaysWhenThisWorkerIsDone) {
+  v1::HeartbeatReply reply = Reply(v1::TRAINING);
+  reply.set_work_ends(true);
+  coordinator_.SetHeartbeatReply(reply);
+  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+
+  while (!heartbeat.work_ends()) std::this_thread::yield();
+  EXPECT_FALSE(coordinator_.last_heartbeat().done_pushing());
+  figures_.OnDone({{7, 3}});
+
+  while (!coordinator_.last_heartbeat().done_pushing()) std::this_thread::yield();
+  ASSERT_EQ(coordinator_.last_heartbeat().progress_size(), 1);
+  EXPECT_EQ(coordinator_.last_heartbeat().progress(0).batches_done(), 3u);
+}
+
 }  // namespace
 }  // namespace slipstream

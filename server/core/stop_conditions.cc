@@ -1,0 +1,46 @@
+#include "server/core/stop_conditions.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+
+std::string_view Name(EndReason reason) {
+  switch (reason) {
+    case EndReason::kEpochs:
+      return "epochs";
+    case EndReason::kMaxSteps:
+      return "max_steps";
+    case EndReason::kMaxSeconds:
+      return "max_seconds";
+    case EndReason::kTargetAccuracy:
+      return "target_accuracy";
+    case EndReason::kWorkersLeft:
+      return "workers_left";
+  }
+  return "unknown";
+}
+
+uint64_t StopConditions::Steps(uint64_t batches_per_epoch) const {
+  PS_CHECK(batches_per_epoch > 0);
+  const uint64_t steps = batches_per_epoch * training_.epochs;
+  return training_.max_steps == 0 ? steps : std::min(steps, training_.max_steps);
+}
+
+EndReason StopConditions::ReasonOfLastStep(uint64_t batches_per_epoch) const {
+  const bool is_cut = Steps(batches_per_epoch) < batches_per_epoch * training_.epochs;
+  return is_cut ? EndReason::kMaxSteps : EndReason::kEpochs;
+}
+
+std::optional<EndReason> StopConditions::EndsEarly(const Facts& facts) const {
+  const bool has_target = training_.target_accuracy > 0;
+  if (has_target && facts.accuracy.has_value() && *facts.accuracy >= training_.target_accuracy) {
+    return EndReason::kTargetAccuracy;
+  }
+  const absl::Duration time_max = absl::Seconds(training_.max_seconds);
+  if (training_.max_seconds > 0 && facts.trained >= time_max) return EndReason::kMaxSeconds;
+  return std::nullopt;
+}
+
+}  // namespace slipstream

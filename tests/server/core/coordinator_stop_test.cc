@@ -1,0 +1,179 @@
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+
+#include "tests/server/core/coordinator_fixture.h"
+
+// What ends a run before its epochs are over.
+
+namespace slipstream {
+namespace {
+
+using Policy = ConsistencySpec::Policy;
+
+class CoordinatorStopTest : public CoordinatorTest {
+ protected:
+  /// Ada measures what is ordered, with this accuracy.
+  void Measure(double accuracy) {
+    const auto order = coordinator().EvaluationFor(ada_.worker);
+    ASSERT_TRUE(order.has_value());
+    Evaluation result;
+    result.test_accuracy = accuracy;
+    ASSERT_TRUE(coordinator()
+                    .OnReport(ada_, order->number, result, order->is_final ? kHash : "", now_)
+                    .ok());
+  }
+
+  /// The last weights are there and measured.
+  void Finish() {
+    drained_ = true;
+    Sync();
+    ASSERT_EQ(coordinator().phase(), Phase::kEvaluating);
+    while (coordinator().phase() == Phase::kEvaluating) ASSERT_NO_FATAL_FAILURE(Measure(0.5));
+    EXPECT_EQ(coordinator().phase(), Phase::kFinished);
+  }
+
+  absl::Status Report(const Identity& worker, uint64_t unit, uint64_t done) {
+    const Coordinator::Progress progress{unit, done};
+    return coordinator().OnHeartbeat(worker, {&progress, 1}, now_);
+  }
+};
+
+TEST_F(CoordinatorStopTest, ARunOfEpochsSaysSo) {
+  Train(Spec());
+  EXPECT_FALSE(coordinator().end_reason().has_value());
+
+  WorkAllAs(ada_);
+  Finish();
+
+  EXPECT_EQ(coordinator().end_reason(), EndReason::kEpochs);
+}
+
+TEST_F(CoordinatorStopTest, ExactlySoManyStepsAreHandedOut) {
+  for (uint64_t steps = 1; steps <= 8; ++steps) {
+    SCOPED_TRACE(testing::Message() << steps << " steps");
+    initialized_ = drained_ = false;
+    RunSpec spec = Spec();
+    spec.training.max_steps = steps;
+    Train(spec);
+    std::set<uint64_t> handed_out;
+    while (Ask(ada_) == WorkState::kUnit) {
+      for (uint64_t i = 0; i < last_unit_.batches; ++i) handed_out.insert(last_unit_.first + i);
+      ASSERT_TRUE(Report(ada_, last_unit_.number, last_unit_.batches).ok());
+    }
+
+    EXPECT_EQ(handed_out.size(), steps);
+    EXPECT_EQ(*handed_out.rbegin(), steps - 1);
+    EXPECT_EQ(coordinator().phase(), Phase::kDraining);
+    EXPECT_EQ(coordinator().batches_total(), steps);
+    EXPECT_EQ(coordinator().epochs_done(), steps / 4);
+    EXPECT_EQ(coordinator().end_reason(), steps < 8 ? EndReason::kMaxSteps : EndReason::kEpochs);
+  }
+}
+
+TEST_F(CoordinatorStopTest, HardsyncShardsLearnOfTheLimitWithTheModel) {
+  RunSpec spec = Spec(Policy::kHardsync);
+  spec.training.max_steps = 5;
+  Train(spec);
+
+  EXPECT_EQ(coordinator().orders().model->batches_total, 5u);
+  drained_ = true;
+  Sync();
+
+  EXPECT_EQ(coordinator().batches_done(), 5u);
+  EXPECT_EQ(coordinator().end_reason(), EndReason::kMaxSteps);
+}
+
+TEST_F(CoordinatorStopTest, WhenTimeIsOverWorkersFinishTheStepTheyAreAt) {
+  RunSpec spec = Spec();
+  spec.training.batch_size = 1;  // 100 mini-batches an epoch, so units are large.
+  spec.training.max_seconds = 10;
+  Train(spec);
+  ASSERT_EQ(Ask(ada_), WorkState::kUnit);
+  const WorkLedger::Unit ada_unit = last_unit_;
+  ASSERT_GT(ada_unit.batches, 2u);
+  ASSERT_EQ(Ask(bob_), WorkState::kUnit);
+
+  ASSERT_NO_FATAL_FAILURE(Pass(absl::Seconds(9), {ada_, bob_}));
+  EXPECT_FALSE(coordinator().WorkEnds());
+  ASSERT_NO_FATAL_FAILURE(Pass(absl::Seconds(1), {ada_, bob_}));
+
+  EXPECT_TRUE(coordinator().WorkEnds());
+  EXPECT_EQ(coordinator().phase(), Phase::kTraining) << "both are at a step";
+  EXPECT_EQ(Ask(ada_), WorkState::kFinished);
+  ASSERT_TRUE(Report(ada_, ada_unit.number, 2).ok());
+  ASSERT_TRUE(coordinator().OnDonePushing(ada_, now_).ok());
+  EXPECT_EQ(coordinator().phase(), Phase::kTraining);
+  ASSERT_TRUE(coordinator().OnDonePushing(bob_, now_).ok());
+  EXPECT_EQ(coordinator().phase(), Phase::kDraining);
+  EXPECT_EQ(coordinator().batches_done(), 2u);
+  ASSERT_NO_FATAL_FAILURE(Finish());
+  EXPECT_EQ(coordinator().end_reason(), EndReason::kMaxSeconds);
+}
+
+TEST_F(CoordinatorStopTest, ADeadWorkerDoesNotHoldUpTheEnd) {
+  RunSpec spec = Spec();
+  spec.training.max_seconds = 2;
+  Train(spec);
+  ASSERT_EQ(Ask(bob_), WorkState::kUnit);
+
+  ASSERT_NO_FATAL_FAILURE(Pass(absl::Seconds(4), {ada_}));
+  EXPECT_EQ(coordinator().phase(), Phase::kTraining);
+  ASSERT_NO_FATAL_FAILURE(Pass(absl::Seconds(4), {ada_}));
+
+  EXPECT_EQ(coordinator().phase(), Phase::kDraining);
+}
+
+TEST_F(CoordinatorStopTest, HardsyncEndsWithTheRoundThatIsOpen) {
+  RunSpec spec = Spec(Policy::kHardsync);
+  spec.training.max_seconds = 3;
+  Train(spec);
+  const uint64_t before = coordinator().orders().number;
+
+  ASSERT_NO_FATAL_FAILURE(Pass(absl::Seconds(3), {ada_, bob_}));
+
+  EXPECT_TRUE(coordinator().orders().ends_work);
+  EXPECT_GT(coordinator().orders().number, before);
+  EXPECT_EQ(coordinator().phase(), Phase::kTraining);
+  examples_ = 60;
+  drained_ = true;
+  Sync();
+  EXPECT_EQ(coordinator().batches_done(), 2u) << "not all of the run's";
+  EXPECT_EQ(coordinator().epochs_done(), 0u);
+  ASSERT_NO_FATAL_FAILURE(Finish());
+  EXPECT_EQ(coordinator().end_reason(), EndReason::kMaxSeconds);
+}
+
+TEST_F(CoordinatorStopTest, AnEvaluationThatReachesTheTargetEndsTheRunAsASuccess) {
+  RunSpec spec = Spec();
+  spec.training.epochs = 5;
+  spec.training.target_accuracy = 0.8;
+  Train(spec);
+  for (uint32_t epoch = 1; epoch <= 2; ++epoch) {
+    while (coordinator().epochs_done() < epoch) {
+      ASSERT_EQ(Ask(ada_), WorkState::kUnit);
+      ASSERT_TRUE(Report(ada_, last_unit_.number, last_unit_.batches).ok());
+    }
+    EXPECT_FALSE(coordinator().WorkEnds());
+    ASSERT_NO_FATAL_FAILURE(Measure(epoch == 1 ? 0.79 : 0.8));
+  }
+
+  EXPECT_EQ(coordinator().phase(), Phase::kDraining) << "nobody holds work";
+  ASSERT_NO_FATAL_FAILURE(Finish());
+  EXPECT_EQ(coordinator().end_reason(), EndReason::kTargetAccuracy);
+  EXPECT_EQ(coordinator().failure(), "");
+}
+
+TEST_F(CoordinatorStopTest, ARunThatAllWorkersLeaveSaysSo) {
+  Train(Spec());
+
+  ASSERT_TRUE(coordinator().OnLeave(ada_, "", now_).ok());
+  ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
+
+  EXPECT_EQ(coordinator().phase(), Phase::kDraining);
+  EXPECT_EQ(coordinator().end_reason(), EndReason::kWorkersLeft);
+}
+
+}  // namespace
+}  // namespace slipstream
