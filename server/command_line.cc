@@ -62,6 +62,9 @@ std::variant<CommandLine, int> ParseCommandLine(int argc, const char* const* arg
   app.add_option("--log-level", line.log_level, "Overrides log.level")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  app.add_option("--log-format", line.log_format, "Overrides log.format: text, or JSON lines")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "json"}));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -18,6 +18,7 @@ struct CommandLine {
   std::string coordinator;
   std::vector<std::string> set;
   std::string log_level;
+  std::string log_format;
 };
 
 /// The arguments, or the exit status of a process that has nothing more to do: help and version

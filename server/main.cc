@@ -42,6 +42,7 @@ ConfigResult LoadSettings(const CommandLine& line) {
   Overrides overrides;
   overrides.set = line.set;
   if (!line.log_level.empty()) overrides.set.push_back("log.level=" + line.log_level);
+  if (!line.log_format.empty()) overrides.set.push_back("log.format=" + line.log_format);
   overrides.environment = Environment();
   return LoadRunConfig(line.config, overrides);
 }
@@ -53,7 +54,7 @@ int Exit(ExitCode code, const std::string& message) {
 
 int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen,
         const StopSignal& stop) {
-  StartLogging("server-" + std::to_string(line.shard), run.log.level);
+  StartLogging({"server", line.shard}, run.log.level, run.log.format);
   const std::string coordinator =
       line.coordinator.empty() ? run.cluster.servers[0] : line.coordinator;
   ServerProcess process({run, ShardId{line.shard}, listen, coordinator});

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -51,6 +52,22 @@ void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint
   app.add_option("--threads", options.threads, "Compute threads of this worker")
       ->type_name("NUMBER")
       ->envname("PS_COMPUTE_THREADS");
+  const std::map<std::string, LogSpec::Level> levels = {{"debug", LogSpec::Level::kDebug},
+                                                        {"info", LogSpec::Level::kInfo},
+                                                        {"warning", LogSpec::Level::kWarning},
+                                                        {"error", LogSpec::Level::kError}};
+  app.add_option("--log-level", options.log_level,
+                 "debug, info, warning or error, whatever the run says")
+      ->type_name("LEVEL")
+      ->transform(CLI::CheckedTransformer(levels).description(""))
+      ->envname("PS_LOG_LEVEL");
+  const std::map<std::string, LogSpec::Format> formats = {{"text", LogSpec::Format::kText},
+                                                          {"json", LogSpec::Format::kJson}};
+  app.add_option("--log-format", options.log_format,
+                 "text, or json for an object per line, whatever the run says")
+      ->type_name("FORMAT")
+      ->transform(CLI::CheckedTransformer(formats).description(""))
+      ->envname("PS_LOG_FORMAT");
   app.set_version_flag("--version", "ps_worker " + std::string(kVersion));
   app.footer(kExamples);
 }
@@ -88,7 +105,8 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
   if (worker) options.worker = WorkerId{*worker};
-  StartLogging("worker", LogSpec::Level::kInfo);
+  StartLogging({"worker", std::nullopt}, options.log_level.value_or(LogSpec::Level::kInfo),
+               options.log_format.value_or(LogSpec::Format::kText));
   return Run(options, stop);
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "common/process/json_log_formatter.h"
+
 namespace slipstream {
 namespace {
 
@@ -26,11 +28,17 @@ spdlog::level::level_enum ToSpdlog(LogSpec::Level level) {
 
 }  // namespace
 
-void StartLogging(std::string_view role, LogSpec::Level level) {
+void StartLogging(const LogSource& source, LogSpec::Level level, LogSpec::Format format) {
+  std::string name = source.role;
+  if (source.number.has_value()) name += "-" + std::to_string(*source.number);
   // spdlog itself and every thread that logs own the logger.
   auto logger = std::make_shared<spdlog::logger>(
-      std::string(role), std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %n %^%-7l%$ %v", spdlog::pattern_time_type::utc);
+      name, std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  if (format == LogSpec::Format::kJson) {
+    logger->set_formatter(std::make_unique<JsonLogFormatter>(source));
+  } else {
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%fZ %n %^%-7l%$ %v", spdlog::pattern_time_type::utc);
+  }
   logger->set_level(ToSpdlog(level));
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));

@@ -160,6 +160,9 @@ struct LogSpec {
   enum class Level { kDebug, kInfo, kWarning, kError };
   Level level = Level::kInfo;
 
+  enum class Format { kText, kJson };
+  Format format = Format::kText;
+
   /// Directory for one push log per shard (push-log-<shard>.csv); empty: none. Server-local.
   std::string push_log;
 

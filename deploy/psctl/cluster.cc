@@ -44,9 +44,12 @@ absl::Status Cluster::Start() {
     status = StartServer(shard);
   }
   for (uint32_t worker = 0; status.ok() && worker < options_.workers; ++worker) {
-    status =
-        StartProcess({Role::kWorker, worker}, {options_.programs.worker, "--coordinator",
-                                               coordinator_, "--worker", std::to_string(worker)});
+    std::vector<std::string> command = {options_.programs.worker, "--coordinator", coordinator_,
+                                        "--worker", std::to_string(worker)};
+    if (options_.worker_log_format == LogSpec::Format::kJson) {
+      command.insert(command.end(), {"--log-format", "json"});
+    }
+    status = StartProcess({Role::kWorker, worker}, std::move(command));
   }
   return status;
 }

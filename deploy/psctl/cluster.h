@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/process/stop_signal.h"
+#include "common/run/run_spec.h"
 #include "deploy/psctl/child_process.h"
 #include "deploy/psctl/process_end.h"
 #include "deploy/psctl/program_locations.h"
@@ -30,6 +31,9 @@ class Cluster {
     ProgramPaths programs;
     uint32_t servers = 1;
     uint32_t workers = 1;
+
+    /// Of what workers say before they have the run's settings.
+    LogSpec::Format worker_log_format = LogSpec::Format::kText;
 
     /// Server 0 must listen by then.
     absl::Duration start_timeout = absl::Minutes(2);

@@ -126,6 +126,15 @@ void CommandLine::AddRun() {
       ->type_name("DIR");
   run_command->add_flag("--push-log", run.push_log,
                         "Writes a line per push into the run directory");
+  run_command
+      ->add_option_function<std::string>(
+          "--log-format",
+          [this](const std::string& format) {
+            run.config.overrides.push_back("log.format=" + format);
+          },
+          "Overrides log.format, of servers, workers and psctl: text, or json lines")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "json"}).description(""));
   run_command->add_option("--bin-dir", run.bin_dir, "Where ps_server and ps_worker lie")
       ->type_name("DIR");
   run_command

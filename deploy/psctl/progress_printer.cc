@@ -1,6 +1,7 @@
 #include "deploy/psctl/progress_printer.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -22,8 +23,10 @@ size_t TerminalColumns() {
 
 }  // namespace
 
-ProgressPrinter::ProgressPrinter(uint32_t epochs_total)
-    : epochs_total_(epochs_total), is_terminal_(isatty(STDERR_FILENO) == 1) {}
+ProgressPrinter::ProgressPrinter(uint32_t epochs_total, LogSpec::Format format)
+    : epochs_total_(epochs_total),
+      is_json_(format == LogSpec::Format::kJson),
+      is_terminal_(!is_json_ && isatty(STDERR_FILENO) == 1) {}
 
 ProgressPrinter::~ProgressPrinter() { ClearBar(); }
 
@@ -37,6 +40,7 @@ void ProgressPrinter::Show(const v1::RunStatus& status, absl::Time now) {
 }
 
 void ProgressPrinter::Note(std::string_view text) {
+  if (is_json_) return spdlog::info("{}", text);
   ClearBar();
   fmt::print(stderr, "{}\n", text);
   std::fflush(stderr);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/time/time.h"
+#include "common/run/run_spec.h"
 #include "proto/status.pb.h"
 
 namespace slipstream {
@@ -15,8 +16,9 @@ namespace slipstream {
 /// Not thread-safe: one owner.
 class ProgressPrinter {
  public:
-  /// Looks whether stderr is a terminal. `epochs_total` is the run's.
-  explicit ProgressPrinter(uint32_t epochs_total);
+  /// Looks whether stderr is a terminal. `epochs_total` is the run's. With JSON every line is
+  /// logged through spdlog, and nothing is redrawn.
+  explicit ProgressPrinter(uint32_t epochs_total, LogSpec::Format format = LogSpec::Format::kText);
 
   /// Takes the redrawn line away.
   ~ProgressPrinter();
@@ -35,6 +37,7 @@ class ProgressPrinter {
   void ShowPlain(const v1::RunStatus& status, absl::Time now);
 
   const uint32_t epochs_total_;
+  const bool is_json_;
   const bool is_terminal_;
   bool has_bar_ = false;
   v1::Phase phase_ = v1::PHASE_UNSPECIFIED;

@@ -1,6 +1,7 @@
 #include "deploy/psctl/run_command.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <cstdint>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "common/config/diagnostic.h"
 #include "common/config/run_text.h"
 #include "common/process/exit_code.h"
+#include "common/process/logging.h"
 #include "common/process/stop_signal.h"
 #include "deploy/psctl/cluster.h"
 #include "deploy/psctl/config_loading.h"
@@ -63,14 +65,16 @@ class LocalRun {
            RunDirectory directory, const StopSignal& stop)
       : arguments_(arguments),
         round_size_(RoundSize(spec.consistency, spec.cluster.workers)),
+        is_json_(spec.log.format == LogSpec::Format::kJson),
         start_timeout_(spec.cluster.start_timeout),
         stop_(stop),
         directory_(std::move(directory)),
         metrics_(directory_.MetricsPath()),
-        progress_(spec.training.epochs),
+        progress_(spec.training.epochs, spec.log.format),
         cluster_({.programs = std::move(programs),
                   .servers = static_cast<uint32_t>(spec.cluster.servers.size()),
                   .workers = spec.cluster.workers,
+                  .worker_log_format = spec.log.format,
                   .start_timeout = start_timeout_},
                  directory_, stop) {}
 
@@ -98,6 +102,7 @@ class LocalRun {
 
   const RunArguments& arguments_;
   const uint32_t round_size_;
+  const bool is_json_;
   const absl::Duration start_timeout_;
   const StopSignal& stop_;
   const RunDirectory directory_;
@@ -152,7 +157,11 @@ int LocalRun::Fail(const RunWatch::Result& result) {
   }
   evidence.log_lines = LastErrorLines(evidence.log_path, kLogLinesMax);
   const FailureReport report = DescribeFailure(cluster_.ends(), evidence);
-  fmt::print(stderr, "{}", report.text);
+  if (is_json_) {
+    spdlog::error("{}", report.text);
+  } else {
+    fmt::print(stderr, "{}", report.text);
+  }
   return EndWithError(arguments_.format, report.message, static_cast<int>(report.exit_code),
                       directory_.path());
 }
@@ -176,9 +185,16 @@ int RunCommand(const RunArguments& arguments) {
   const absl::Status written = WriteWholeFile(directory->ConfigPath(), ToYaml(spec));
   if (!written.ok()) return EndWithStatus(arguments.format, written, directory->path());
 
-  fmt::print(stderr, "psctl: {} server{} and {} worker{}; run directory {}\n",
-             spec.cluster.servers.size(), spec.cluster.servers.size() == 1 ? "" : "s",
-             spec.cluster.workers, spec.cluster.workers == 1 ? "" : "s", directory->path());
+  const std::string start =
+      fmt::format("{} server{} and {} worker{}; run directory {}", spec.cluster.servers.size(),
+                  spec.cluster.servers.size() == 1 ? "" : "s", spec.cluster.workers,
+                  spec.cluster.workers == 1 ? "" : "s", directory->path());
+  if (spec.log.format == LogSpec::Format::kJson) {
+    StartLogging({"psctl", std::nullopt}, LogSpec::Level::kInfo, LogSpec::Format::kJson);
+    spdlog::info("{}", start);
+  } else {
+    fmt::print(stderr, "psctl: {}\n", start);
+  }
   return LocalRun(arguments, spec, *std::move(programs), *std::move(directory), stop).Run();
 }
 

@@ -55,7 +55,12 @@ absl::StatusOr<fs::path> CreateChosen(const fs::path& path) {
 }
 
 bool ReportsAnError(std::string_view line) {
-  constexpr std::string_view kMarks[] = {" error ", "error:", " critical ", "check failed"};
+  constexpr std::string_view kMarks[] = {" error ",
+                                         "error:",
+                                         " critical ",
+                                         "check failed",
+                                         R"("level":"error")",
+                                         R"("level":"critical")"};
   return std::any_of(std::begin(kMarks), std::end(kMarks), [&](std::string_view mark) {
     return line.find(mark) != std::string_view::npos;
   });

@@ -27,6 +27,9 @@ std::string RunFacts(const v1::RunStatus& status) {
   std::vector<std::pair<std::string, std::string>> facts = {
       {"run", status.name()}, {"policy", PolicyText(status)}, {"state", FormatProgress(status)}};
   if (!status.failure().empty()) facts.emplace_back("failure", status.failure());
+  if (status.plaintext_accepted()) {
+    facts.emplace_back("security", "none: traffic is not encrypted, and the risk was accepted");
+  }
   if (!status.ended_by().empty()) facts.emplace_back("ended by", status.ended_by());
   facts.emplace_back("seconds", fmt::format("{:.1f}", status.seconds()));
   facts.emplace_back("updates", fmt::format("{}", status.updates()));

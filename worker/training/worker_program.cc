@@ -22,6 +22,12 @@ namespace {
 /// A shard that is gone for longer than a few leases has been noticed by the coordinator, too.
 constexpr int kGiveUpLeases = 3;
 
+/// A worker that comes when the run has finished has done its part.
+absl::Status NothingToDo(const absl::Status& finished) {
+  spdlog::info("{}", std::string(finished.message()));
+  return absl::OkStatus();
+}
+
 /// Why the interrupted `status` came about, where an interruption is behind it.
 absl::Status Cause(const absl::Status& status, const Interruption& interruption) {
   return absl::IsCancelled(status) ? interruption.failure() : status;
@@ -39,10 +45,14 @@ Sleeper WorkerProgram::MakeSleeper() {
 }
 
 absl::Status WorkerProgram::Run() {
-  if (absl::Status status = Join(); !status.ok()) return Cause(status, interruption_);
-  absl::Status status = ReadSettings();
+  absl::Status status = Join();
+  if (absl::IsOutOfRange(status)) return NothingToDo(status);
+  if (!status.ok()) return Cause(status, interruption_);
+  status = ReadSettings();
   if (status.ok()) {
-    StartLogging(fmt::format("worker-{}", Value(membership_.identity.worker)), settings_.log.level);
+    StartLogging({"worker", Value(membership_.identity.worker)},
+                 options_.log_level.value_or(settings_.log.level),
+                 options_.log_format.value_or(settings_.log.format));
     spdlog::info("joined run={:016x} incarnation={} name={}", membership_.identity.run,
                  Value(membership_.identity.incarnation), settings_.name);
     Heartbeat heartbeat(coordinator_, membership_.identity, membership_.lease, figures_,
@@ -51,6 +61,7 @@ absl::Status WorkerProgram::Run() {
     heartbeat.Close();
   }
   status = Cause(status, interruption_);
+  if (absl::IsOutOfRange(status)) status = NothingToDo(status);
   Leave(status);
   return status;
 }

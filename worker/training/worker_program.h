@@ -36,6 +36,8 @@ class WorkerProgram {
     // Worker-local settings; absent ones are the run's.
     std::optional<std::string> data_path;
     std::optional<uint32_t> threads;
+    std::optional<LogSpec::Level> log_level;
+    std::optional<LogSpec::Format> log_format;
   };
 
   /// `interruption` must outlive it.

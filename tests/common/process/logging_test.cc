@@ -5,7 +5,11 @@
 #include <spdlog/spdlog.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "common/run/run_spec.h"
 
@@ -17,7 +21,7 @@ using testing::MatchesRegex;
 
 TEST(LoggingTest, WritesTimeRoleAndLevelToStderr) {
   testing::internal::CaptureStderr();
-  StartLogging("worker-3", LogSpec::Level::kInfo);
+  StartLogging({"worker", 3}, LogSpec::Level::kInfo, LogSpec::Format::kText);
 
   spdlog::info("joined worker={}", 3);
 
@@ -27,7 +31,7 @@ TEST(LoggingTest, WritesTimeRoleAndLevelToStderr) {
 
 TEST(LoggingTest, LeavesOutWhatIsBelowTheLevel) {
   testing::internal::CaptureStderr();
-  StartLogging("server-0", LogSpec::Level::kWarning);
+  StartLogging({"server", 0}, LogSpec::Level::kWarning, LogSpec::Format::kText);
 
   spdlog::info("quiet");
   spdlog::warn("loud");
@@ -37,10 +41,56 @@ TEST(LoggingTest, LeavesOutWhatIsBelowTheLevel) {
   EXPECT_THAT(output, HasSubstr("server-0 warning loud"));
 }
 
+/// What is logged with this source as JSON, parsed line by line.
+std::vector<nlohmann::json> JsonLines(const LogSource& source,
+                                      const std::vector<std::string>& messages) {
+  testing::internal::CaptureStderr();
+  StartLogging(source, LogSpec::Level::kInfo, LogSpec::Format::kJson);
+  for (const std::string& message : messages) spdlog::warn("{}", message);
+  std::istringstream output(testing::internal::GetCapturedStderr());
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(output, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+TEST(LoggingTest, WritesJsonWithTimeLevelAndTheProcess) {
+  const std::vector<nlohmann::json> lines = JsonLines({"server", 2}, {"hello key=1"});
+
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["level"], "warning");
+  EXPECT_EQ(lines[0]["role"], "server");
+  EXPECT_EQ(lines[0]["shard"], 2);
+  EXPECT_EQ(lines[0]["message"], "hello key=1");
+  EXPECT_THAT(lines[0]["time"].get<std::string>(), MatchesRegex("20..-..-..T..:..:..[.]......Z"));
+}
+
+TEST(LoggingTest, AWorkerWithoutIdHasNone) {
+  EXPECT_FALSE(JsonLines({"worker", std::nullopt}, {"x"})[0].contains("worker"));
+  EXPECT_EQ(JsonLines({"worker", 7}, {"x"})[0]["worker"], 7);
+}
+
+TEST(LoggingTest, JsonLinesSurviveWhateverAMessageHolds) {
+  const std::vector<std::string> messages = {"quote \" backslash \\ {}",
+                                             "line\nbreak\r\ttab",
+                                             std::string("nul\0 bell\a", 9),
+                                             "Größe ≤ 1",
+                                             "",
+                                             std::string(10'000, 'x')};
+
+  const std::vector<nlohmann::json> lines = JsonLines({"server", 0}, messages);
+
+  ASSERT_EQ(lines.size(), messages.size());
+  for (size_t i = 0; i < messages.size(); ++i) EXPECT_EQ(lines[i]["message"], messages[i]);
+}
+
+TEST(LoggingTest, JsonReplacesBytesThatAreNoText) {
+  EXPECT_EQ(JsonLines({"server", 0}, {"a\xff\xfe b"})[0]["message"], "a\uFFFD\uFFFD b");
+}
+
 TEST(LoggingDeathTest, LosesNothingWhenTheProcessDies) {
   EXPECT_EXIT(
       {
-        StartLogging("server-1", LogSpec::Level::kDebug);
+        StartLogging({"server", 1}, LogSpec::Level::kDebug, LogSpec::Format::kText);
         spdlog::debug("last words");
         raise(SIGKILL);
       },
