@@ -1,6 +1,8 @@
 #include "common/kernels/update.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/kernels/float_runs.h"
@@ -94,31 +96,50 @@ void MomentumSumRun(const Stretch& s, const Factors& f) {
   }
 }
 
+/// `count` positions of `whole` from `position` on.
+Stretch Part(const Stretch& whole, size_t position, size_t count) {
+  Stretch part = whole;
+  part.weights_in += position;
+  part.weights_out += position;
+  if (part.velocity_in != nullptr) {
+    part.velocity_in += position;
+    part.velocity_out += position;
+  }
+  if (part.sum != nullptr) part.sum += position;
+  if (part.gradient != nullptr) part.gradient += position;
+  part.count = count;
+  return part;
+}
+
+/// Calls run(stretch). A sum that lies in weights_out is moved out of the way, piece by piece, as
+/// kernels rely on it that what they write is nowhere else. The pieces stay in the first cache.
+template <typename Run>
+void RunBesideSum(const Stretch& whole, Run run) {
+  constexpr size_t kPieceValues = 1024;
+  const auto run_piece = [&run](Stretch piece) {
+    // A sum alone is the gradient.
+    if (piece.gradient == nullptr) piece.gradient = std::exchange(piece.sum, nullptr);
+    run(piece);
+  };
+  if (whole.sum != whole.weights_out) return run_piece(whole);
+  float sums[kPieceValues];
+  for (size_t begin = 0; begin < whole.count; begin += kPieceValues) {
+    Stretch piece = Part(whole, begin, std::min(kPieceValues, whole.count - begin));
+    std::copy_n(piece.sum, piece.count, sums);
+    piece.sum = sums;
+    run_piece(piece);
+  }
+}
+
 /// Calls run(stretch) for all of `whole`, with its sum where there is one besides the last part.
 template <typename Run>
-void ForEachStretch(const Stretch& whole, const CombinedGradient& gradient, Run run) {
-  const auto stretch_at = [&whole](size_t position, size_t count) {
-    Stretch stretch = whole;
-    stretch.weights_in += position;
-    stretch.weights_out += position;
-    if (stretch.velocity_in != nullptr) {
-      stretch.velocity_in += position;
-      stretch.velocity_out += position;
-    }
-    stretch.count = count;
-    return stretch;
-  };
-  if (gradient.last == nullptr) {
-    Stretch stretch = stretch_at(0, whole.count);
-    stretch.gradient = gradient.sum.data();
-    run(stretch);
-    return;
-  }
+void ForEachStretch(Stretch whole, const CombinedGradient& gradient, Run run) {
+  if (!gradient.sum.empty()) whole.sum = gradient.sum.data();
+  if (gradient.last == nullptr) return RunBesideSum(whole, run);
   ForEachFloatRun(*gradient.last, [&](size_t position, const UnalignedFloat* values, size_t count) {
-    Stretch stretch = stretch_at(position, count);
-    if (!gradient.sum.empty()) stretch.sum = gradient.sum.data() + position;
+    Stretch stretch = Part(whole, position, count);
     stretch.gradient = values;
-    run(stretch);
+    RunBesideSum(stretch, run);
   });
 }
 

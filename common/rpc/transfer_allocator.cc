@@ -10,6 +10,9 @@ void TuneAllocatorForTransfers() {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, -1);
   mallopt(M_TOP_PAD, 64 << 20);
+  // What one thread lets go of serves all others: a payload is read, folded and freed by different
+  // threads, and with an arena of its own for each the process would keep every arena's peak.
+  mallopt(M_ARENA_MAX, 1);
 #endif
 }
 

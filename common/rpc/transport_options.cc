@@ -1,6 +1,8 @@
 #include "common/rpc/transport_options.h"
 
 #include <grpc/grpc.h>
+#include <grpcpp/resource_quota.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -9,6 +11,10 @@ namespace {
 
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
+}
+
+size_t MachineBytes() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -35,6 +41,9 @@ grpc::ChannelArguments ClientArguments(const TransportOptions& options) {
 void ApplyTransportOptions(grpc::ServerBuilder& builder, const TransportOptions& options) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max));
   builder.SetMaxSendMessageSize(static_cast<int>(options.message_bytes_max));
+  const size_t bytes_max =
+      options.connection_bytes_max > 0 ? options.connection_bytes_max : MachineBytes() / 10 * 9;
+  builder.SetResourceQuota(grpc::ResourceQuota("server").Resize(bytes_max));
   const auto set = [&builder](const char* name, int value) {
     builder.AddChannelArgument(name, value);
   };

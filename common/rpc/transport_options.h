@@ -30,6 +30,11 @@ struct TransportOptions {
 
   /// Calls open at once on one connection; bounds what a peer can have read on its behalf.
   int streams_per_connection_max = 128;
+
+  /// Bytes that a server's connections may hold all together: what is read, held or to be written.
+  /// Beyond it gRPC reads less, and then refuses; a shard itself refuses before, by RETRY_LATER.
+  /// 0: nine tenths of the machine's memory.
+  size_t connection_bytes_max = 0;
 };
 
 /// Of a channel with a connection of its own. gRPC's own retries are off: they would keep sent

@@ -29,7 +29,8 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       initialization_(static_cast<uint32_t>(spec.cluster.servers.size())),
       evaluations_(spec.evaluation.every_epochs, spec.training.epochs),
       phase_since_(start),
-      start_(start) {
+      start_(start),
+      last_observed_(start) {
   orders_.run = run;
   orders_.number = 1;
   phase_orders_ = 1;
@@ -63,6 +64,9 @@ absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
       }
       break;
   }
+  if (!report.failure.empty() && !IsOver()) {
+    Fail(fmt::format("the server of shard {} cannot go on: {}", shard, report.failure), now);
+  }
   Advance(now);
   return absl::OkStatus();
 }
@@ -75,21 +79,19 @@ void Coordinator::NoteRefusal(const ServerReport& report, const absl::Status& re
                             report.address.substr(0, Servers::kAddressBytesMax), message));
 }
 
-absl::StatusOr<Identity> Coordinator::OnRegister(std::optional<WorkerId> asked,
-                                                 const std::string& host, uint32_t process,
-                                                 absl::Time now) {
+absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, absl::Time now) {
   if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
   if (!servers_.AllSynced()) {
     // The answer names the servers' actual addresses, so it has to wait for them.
     return absl::UnavailableError("waiting for the servers of shards " + servers_.Missing());
   }
-  const absl::StatusOr<Membership::Registration> made =
-      membership_.Register(asked, host, process, now);
+  const absl::StatusOr<Membership::Registration> made = membership_.Register(applicant, now);
   if (!made.ok()) return made.status();
-  if (made->fenced_older) OnGone(made->worker);
+  if (made->is_repeated) return Identity{run_, made->worker, made->incarnation};
+  if (made->fenced_older) OnGone(made->worker, made->older);
   AddNote(made->fenced_older,
           fmt::format("worker registered worker={} incarnation={} host={}{}", Value(made->worker),
-                      Value(made->incarnation), host,
+                      Value(made->incarnation), applicant.host,
                       made->fenced_older ? "; its older incarnation is fenced" : ""));
   Advance(now);
   return Identity{run_, made->worker, made->incarnation};
@@ -157,16 +159,30 @@ absl::Status Coordinator::OnLeave(const Identity& worker, const std::string& fai
   AddNote(!failure.empty(), fmt::format("worker left worker={}{}{}", Value(worker.worker),
                                         failure.empty() ? "" : " failure=",
                                         membership_.workers().at(worker.worker).failure));
-  OnGone(worker.worker);
+  OnGone(worker.worker, worker.incarnation);
   Advance(now);
   return absl::OkStatus();
 }
 
+void Coordinator::Observe(absl::Time now) {
+  const absl::Duration gap = now - std::exchange(last_observed_, std::max(last_observed_, now));
+  if (gap <= lease_ / 2) return;
+  AddNote(true, fmt::format("this process stood still for {}: leases and timeouts are extended",
+                            absl::FormatDuration(gap)));
+  membership_.Forgive(gap, now);
+  servers_.Forgive(gap, now);
+  start_ += gap;
+  phase_since_ += gap;
+  evaluation_ordered_ += gap;
+  if (deserted_since_.has_value()) *deserted_since_ += gap;
+}
+
 void Coordinator::Tick(absl::Time now) {
+  Observe(now);
   for (WorkerId worker : membership_.Expire(now)) {
     AddNote(true, fmt::format("worker died worker={}: {}", Value(worker),
                               membership_.workers().at(worker).failure));
-    OnGone(worker);
+    OnGone(worker, membership_.workers().at(worker).incarnation);
   }
   Advance(now);
 }
@@ -262,7 +278,9 @@ absl::Duration Coordinator::TrainingTime(absl::Time now) const {
 }
 
 absl::Status Coordinator::RefuseIfOver() const {
-  if (phase_ == Phase::kFinished) return absl::AbortedError("the run has finished");
+  if (phase_ == Phase::kFinished) {
+    return absl::OutOfRangeError("the run has finished: there is nothing left to do");
+  }
   if (phase_ == Phase::kFailed) return absl::AbortedError("the run failed: " + failure_);
   return absl::OkStatus();
 }
@@ -279,10 +297,14 @@ absl::Status Coordinator::TakeProgress(const Identity& worker, std::span<const P
   return absl::OkStatus();
 }
 
-void Coordinator::OnGone(WorkerId worker) {
+void Coordinator::OnGone(WorkerId worker, Incarnation gone) {
   initialization_.Forget(worker);
   evaluations_.Forget(worker);
-  if (ledger_.has_value()) ledger_->Release(worker);
+  if (ledger_.has_value()) {
+    // What shards have of it is not to be done again, though it did not live to tell.
+    ledger_->ReportUpTo(worker, servers_.PushedEnd(worker, gone));
+    ledger_->Release(worker);
+  }
   ++changes_;
 }
 

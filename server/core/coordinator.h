@@ -32,8 +32,9 @@ namespace slipstream {
 /// A pure state machine. Calls that have to wait are not kept here: an answer of kWait means "ask
 /// again when changes() has risen", so a call that is given up leaves nothing behind.
 ///
-/// Codes of refusals: UNAVAILABLE, ask again later; FAILED_PRECONDITION, register again; ABORTED,
-/// the run is over; INVALID_ARGUMENT, what was sent does not fit the run.
+/// Codes of refusals: UNAVAILABLE, ask again later; FAILED_PRECONDITION, register again;
+/// OUT_OF_RANGE, the run has finished; ABORTED, it failed; INVALID_ARGUMENT, what was sent does not
+/// fit the run.
 ///
 /// Invariants:
 ///  - phases only advance, and kFinished and kFailed are final;
@@ -82,8 +83,7 @@ class Coordinator {
   void NoteRefusal(const ServerReport& report, const absl::Status& reason);
 
   /// Workers. Every call of a live one renews its lease.
-  absl::StatusOr<Identity> OnRegister(std::optional<WorkerId> asked, const std::string& host,
-                                      uint32_t process, absl::Time now);
+  absl::StatusOr<Identity> OnRegister(const Applicant& applicant, absl::Time now);
   absl::StatusOr<Preparation> OnPrepareModel(const Identity& worker, const TensorLayout& layout,
                                              const Initialization::Data& data, absl::Time now);
   absl::Status OnFinishInitialization(const Identity& worker, uint64_t grant, absl::Time now);
@@ -100,6 +100,11 @@ class Coordinator {
 
   /// What time alone brings about: leases and timeouts end.
   void Tick(absl::Time now);
+
+  /// Notes that time has passed; to be called before an event that comes between two ticks. Time in
+  /// which nothing was noted for more than half a lease counts for nobody: this process was stopped
+  /// and could not hear what the others said. Leases and timeouts are longer by so much.
+  void Observe(absl::Time now);
 
   /// The answers to a waiting PrepareModel and GetWork. They renew no lease. `newest_unit`: the
   /// newest unit this worker knows of; one that it never got is given again.
@@ -143,7 +148,7 @@ class Coordinator {
   bool IsHardsync() const { return policy_ == ConsistencySpec::Policy::kHardsync; }
   absl::Status RefuseIfOver() const;
   absl::Status TakeProgress(const Identity& worker, std::span<const Progress> progress);
-  void OnGone(WorkerId worker);
+  void OnGone(WorkerId worker, Incarnation gone);
 
   // Each returns whether it changed the phase or a grant, so that more may follow.
   bool AdvanceOnce(absl::Time now);
@@ -190,7 +195,8 @@ class Coordinator {
   Phase phase_ = Phase::kWaitingForServers;
   std::string failure_;
   absl::Time phase_since_;
-  const absl::Time start_;
+  absl::Time start_;
+  absl::Time last_observed_;
   absl::Time training_began_ = absl::InfiniteFuture();
   absl::Time ended_ = absl::InfiniteFuture();
 

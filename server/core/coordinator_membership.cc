@@ -8,9 +8,9 @@
 
 namespace slipstream {
 
-absl::StatusOr<Membership::Registration> Membership::Register(std::optional<WorkerId> asked,
-                                                              const std::string& host,
-                                                              uint32_t process, absl::Time now) {
+absl::StatusOr<Membership::Registration> Membership::Register(const Applicant& applicant,
+                                                              absl::Time now) {
+  const auto& [asked, host, process, instance] = applicant;
   if (host.size() > kHostBytesMax) {
     return absl::InvalidArgumentError(
         fmt::format("the name of a host has at most {} bytes, not {}", kHostBytesMax, host.size()));
@@ -19,12 +19,18 @@ absl::StatusOr<Membership::Registration> Membership::Register(std::optional<Work
     return absl::InvalidArgumentError(
         fmt::format("worker ids are below {}, not {}", kWorkersMax, Value(*asked)));
   }
+  if (const std::optional<WorkerId> same = FindInstance(applicant)) {
+    Worker& worker = workers_.at(*same);
+    worker.last_heard = std::max(worker.last_heard, now);
+    return Registration{.worker = *same, .incarnation = worker.incarnation, .is_repeated = true};
+  }
   const std::optional<WorkerId> id = asked.has_value() ? asked : LowestFree();
   if (!id.has_value()) {
     return absl::ResourceExhaustedError(fmt::format("all {} worker ids are taken", kWorkersMax));
   }
 
   const bool was_live = IsLive(*id);
+  const Incarnation older = was_live ? workers_.at(*id).incarnation : Incarnation{};
   if (!was_live) ++live_;
   const Incarnation incarnation{++last_incarnation_};
   workers_[*id] = {.incarnation = incarnation,
@@ -32,10 +38,12 @@ absl::StatusOr<Membership::Registration> Membership::Register(std::optional<Work
                    .founding = false,
                    .host = host,
                    .process = process,
+                   .instance = instance,
                    .last_heard = now,
                    .failure = ""};
   RemakeView();
-  return Registration{*id, incarnation, was_live};
+  return Registration{
+      .worker = *id, .incarnation = incarnation, .fenced_older = was_live, .older = older};
 }
 
 absl::Status Membership::Renew(const Identity& identity, absl::Time now) {
@@ -77,6 +85,10 @@ void Membership::Leave(const Identity& identity, const std::string& failure) {
   RemakeView();
 }
 
+void Membership::Forgive(absl::Duration gap, absl::Time now) {
+  for (auto& [id, worker] : workers_) worker.last_heard = std::min(now, worker.last_heard + gap);
+}
+
 std::vector<WorkerId> Membership::Expire(absl::Time now) {
   std::vector<WorkerId> died;
   for (auto& [id, worker] : workers_) {
@@ -116,6 +128,15 @@ absl::Duration Membership::LeaseLeft(const Worker& worker, absl::Time now) const
 std::optional<WorkerId> Membership::LowestFree() const {
   for (uint32_t id = 0; id < kWorkersMax; ++id) {
     if (!IsLive(WorkerId{id})) return WorkerId{id};
+  }
+  return std::nullopt;
+}
+
+std::optional<WorkerId> Membership::FindInstance(const Applicant& applicant) const {
+  if (applicant.instance == 0) return std::nullopt;
+  for (const auto& [id, worker] : workers_) {
+    const bool is_same = worker.state == State::kLive && worker.instance == applicant.instance;
+    if (is_same && applicant.worker.value_or(id) == id) return id;
   }
   return std::nullopt;
 }

@@ -16,6 +16,17 @@
 
 namespace slipstream {
 
+/// Who asks to take part in a run.
+struct Applicant {
+  /// Absent: the lowest free id.
+  std::optional<WorkerId> worker;
+  std::string host;
+  uint32_t process = 0;
+
+  /// Random, one per process: tells a repeated call from another process. 0: unknown.
+  uint64_t instance = 0;
+};
+
 /// Who takes part in a run: ids, incarnations, leases, and the numbered views made of them.
 ///
 /// A worker is live from its registration until it leaves, its lease ends, or its id is registered
@@ -44,6 +55,7 @@ class Membership {
     bool founding = false;
     std::string host;
     uint32_t process = 0;
+    uint64_t instance = 0;
     absl::Time last_heard;
 
     /// What it said when it left, or why it was given up; empty after a clean end.
@@ -56,15 +68,19 @@ class Membership {
 
     /// The id was live: its older incarnation is fenced from now on.
     bool fenced_older = false;
+    Incarnation older{};
+
+    /// The same process has this registration already: the answer was lost on its way.
+    bool is_repeated = false;
   };
 
   /// `lease`: a worker unheard of for longer is dead.
   Membership(uint64_t run, absl::Duration lease) : run_(run), lease_(lease) {}
 
-  /// Makes a worker live under the id asked for, or else the lowest that no live worker has. Fails
-  /// if the id or the name of the host is out of bounds, or all ids are taken.
-  absl::StatusOr<Registration> Register(std::optional<WorkerId> asked, const std::string& host,
-                                        uint32_t process, absl::Time now);
+  /// Makes a worker live under the id asked for, or else the lowest that no live worker has. A live
+  /// worker of the same instance keeps its registration, so that an answer that was lost leaves no
+  /// ghost behind. Fails if the id or the name of the host is out of bounds, or all ids are taken.
+  absl::StatusOr<Registration> Register(const Applicant& applicant, absl::Time now);
 
   /// Renews the lease of a live incarnation. Fails, naming why, for another run, an older
   /// incarnation, or a worker that is gone.
@@ -76,6 +92,9 @@ class Membership {
   /// Ends a membership; with a reason it counts as a death.
   /// REQUIRES: Check(identity) is OK.
   void Leave(const Identity& identity, const std::string& failure);
+
+  /// For `gap` until now nobody could be heard: leases are longer by so much, once.
+  void Forgive(absl::Duration gap, absl::Time now);
 
   /// Ends the leases that have run out. Returns the workers that died, in order of ids.
   std::vector<WorkerId> Expire(absl::Time now);
@@ -97,6 +116,7 @@ class Membership {
 
  private:
   std::optional<WorkerId> LowestFree() const;
+  std::optional<WorkerId> FindInstance(const Applicant& applicant) const;
   void End(Worker& worker, State state, const std::string& failure);
   void RemakeView();
   void FillView();

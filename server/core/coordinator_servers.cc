@@ -29,6 +29,12 @@ absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, abs
   return arrival;
 }
 
+void Servers::Forgive(absl::Duration gap, absl::Time now) {
+  for (std::optional<Server>& server : servers_) {
+    if (server.has_value()) server->last_heard = std::min(now, server->last_heard + gap);
+  }
+}
+
 bool Servers::AllSynced() const {
   return std::ranges::all_of(servers_, [](const auto& server) { return server.has_value(); });
 }
@@ -55,6 +61,19 @@ bool Servers::AllSeenOrSilent(uint64_t orders, absl::Duration silence, absl::Tim
     return !server.has_value() || server->report.orders_seen >= orders ||
            now - server->last_heard > silence;
   });
+}
+
+uint64_t Servers::PushedEnd(WorkerId worker, Incarnation incarnation) const {
+  uint64_t end = 0;
+  for (const std::optional<Server>& server : servers_) {
+    if (!server.has_value()) continue;
+    for (const ServerReport::Pushed& pushed : server->report.pushed) {
+      if (pushed.worker == worker && pushed.incarnation == incarnation) {
+        end = std::max(end, pushed.batch_end);
+      }
+    }
+  }
+  return end;
 }
 
 std::string Servers::Missing() const {

@@ -25,8 +25,19 @@ struct ServerReport {
   uint64_t orders_seen = 0;
   bool initialized = false;
   bool drained = false;
+
+  /// Why it cannot take part; empty if nothing keeps it.
+  std::string failure;
   Version version{};
   uint64_t examples_applied = 0;
+
+  /// The end of what a member has pushed: one more than its newest mini-batch.
+  struct Pushed {
+    WorkerId worker{};
+    Incarnation incarnation{};
+    uint64_t batch_end = 0;
+  };
+  std::vector<Pushed> pushed;
 };
 
 /// The shard servers: which are there, and what each said last.
@@ -53,6 +64,9 @@ class Servers {
   /// heard lately, or the address is out of bounds.
   absl::StatusOr<Arrival> Record(const ServerReport& report, absl::Time now);
 
+  /// For `gap` until now nobody could be heard: it does not count as silence.
+  void Forgive(absl::Duration gap, absl::Time now);
+
   const std::vector<std::optional<Server>>& servers() const { return servers_; }
   bool AllSynced() const;
 
@@ -63,6 +77,9 @@ class Servers {
 
   /// As AllSeen, but without those that are silent for longer than `silence`.
   bool AllSeenOrSilent(uint64_t orders, absl::Duration silence, absl::Time now) const;
+
+  /// One more than the newest mini-batch that any shard has of this incarnation; 0: none.
+  uint64_t PushedEnd(WorkerId worker, Incarnation incarnation) const;
 
   /// The shards never heard of, like "1, 3".
   std::string Missing() const;

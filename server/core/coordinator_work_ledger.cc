@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 
@@ -62,6 +64,22 @@ absl::Status WorkLedger::Report(WorkerId worker, uint64_t unit, uint64_t done) {
   if (held.done == held.batches) holds->second.erase(found);
   if (holds->second.empty()) held_.erase(holds);
   return absl::OkStatus();
+}
+
+void WorkLedger::ReportUpTo(WorkerId worker, uint64_t end) {
+  const auto holds = held_.find(worker);
+  if (holds == held_.end()) return;
+  const auto has_last = [end](const auto& unit) {
+    return unit.second.first < end && end <= unit.second.first + unit.second.batches;
+  };
+  const auto last = std::ranges::find_if(holds->second, has_last);
+  if (last == holds->second.end()) return;
+  std::vector<std::pair<uint64_t, uint64_t>> done;  // Unit and mini-batches; reports erase units.
+  for (auto unit = holds->second.begin(); unit != last; ++unit) {
+    done.emplace_back(unit->first, unit->second.batches);
+  }
+  done.emplace_back(last->first, end - last->second.first);
+  for (const auto& [unit, batches] : done) PS_CHECK(Report(worker, unit, batches).ok());
 }
 
 bool WorkLedger::Release(WorkerId worker) {

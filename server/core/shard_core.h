@@ -53,8 +53,8 @@ class ShardCore {
     uint32_t epochs = 1;
 
     /// The first shard of a run. Under synchronous policies it names the mini-batches, and so knows
-    /// when the run ends; the others learn the last version from the coordinator. Under a guard that
-    /// blocks, it alone lets workers wait: two that waited at two shards, each for the other's
+    /// when the run ends; the others learn the last version from the coordinator. Under a guard
+    /// that blocks, it alone lets workers wait: two that waited at two shards, each for the other's
     /// gradient, would wait for ever.
     bool is_first = true;
 
@@ -163,6 +163,10 @@ class ShardCore {
   const GuardCounts& guard_counts() const { return guard_counts_; }
   const StalenessGuardSpec& guard() const { return guard_.spec(); }
   uint64_t examples_applied() const { return examples_applied_; }
+
+  /// One more than the mini-batch of the newest gradient that this incarnation has pushed, also of
+  /// one that was dropped; 0 before the first.
+  uint64_t NewestBatchEnd(WorkerId worker, Incarnation incarnation) const;
   double current_learning_rate() const;
   size_t parked() const { return parked_.size(); }
 
@@ -197,6 +201,7 @@ class ShardCore {
   PushReply Counted(PushReply refusal);
   std::optional<Refuse> RefusePull(const PullRequest& request) const;
 
+  void NoteBatch(const PushHeader& header);
   PushDecision AnswerAgain(const PushFacts& push, const PushReply& first);
   PushDecision DropLate(const PushFacts& push, std::string message);
   PushDecision JoinRound(const PushFacts& push);
@@ -251,6 +256,13 @@ class ShardCore {
   OutstandingPulls outstanding_;
   uint64_t next_push_ = 1;
   uint64_t examples_applied_ = 0;
+
+  /// What a worker pushed last; bounded by the ids there are.
+  struct Newest {
+    Incarnation incarnation{};
+    uint64_t batch_end = 0;
+  };
+  std::map<WorkerId, Newest> newest_;
 
   SequenceTable sequences_;
   LagTracker lag_;

@@ -199,6 +199,7 @@ PushDecision ShardCore::AnswerAgain(const PushFacts& push, const PushReply& firs
 }
 
 PushDecision ShardCore::DropLate(const PushFacts& push, std::string message) {
+  NoteBatch(push.header);
   PushDecision decision = {.took_effect = true};
   decision.reply.outcome = PushOutcome::kDroppedLate;
   decision.reply.staleness = StalenessOf(push.header);
@@ -214,8 +215,20 @@ PushDecision ShardCore::DropLate(const PushFacts& push, std::string message) {
   return decision;
 }
 
+void ShardCore::NoteBatch(const PushHeader& header) {
+  if (header.count == 0) return;
+  newest_[header.identity.worker] = {header.identity.incarnation, header.batch + 1};
+}
+
+uint64_t ShardCore::NewestBatchEnd(WorkerId worker, Incarnation incarnation) const {
+  const auto found = newest_.find(worker);
+  const bool is_known = found != newest_.end() && found->second.incarnation == incarnation;
+  return is_known ? found->second.batch_end : 0;
+}
+
 PushDecision ShardCore::JoinRound(const PushFacts& push) {
   const PushHeader& header = push.header;
+  NoteBatch(header);
   const WorkerId worker = header.identity.worker;
   PushDecision decision = {.took_effect = true};
   decision.reply.version = Next(decided_);

@@ -20,8 +20,14 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   report.orders_seen = wire.orders_seen();
   report.initialized = wire.initialized();
   report.drained = wire.drained();
+  report.failure = wire.failure();
   report.version = Version{wire.status().version()};
   report.examples_applied = wire.status().examples_applied();
+  for (const v1::ShardWorkerStatus& worker : wire.status().workers()) {
+    if (worker.newest_batch_end() == 0) continue;
+    report.pushed.push_back(
+        {WorkerId{worker.worker()}, Incarnation{worker.incarnation()}, worker.newest_batch_end()});
+  }
   return report;
 }
 
@@ -126,10 +132,10 @@ grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerConte
                                                        const v1::RegisterRequest* request,
                                                        v1::RegisterReply* reply) {
   return Serve([this, request, reply](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    std::optional<WorkerId> asked;
-    if (request->has_worker()) asked = WorkerId{request->worker()};
-    const absl::StatusOr<Identity> identity =
-        coordinator_.OnRegister(asked, request->host(), request->process(), now);
+    Applicant applicant = {
+        .host = request->host(), .process = request->process(), .instance = request->instance()};
+    if (request->has_worker()) applicant.worker = WorkerId{request->worker()};
+    const absl::StatusOr<Identity> identity = coordinator_.OnRegister(applicant, now);
     if (!identity.ok()) return identity.status();
     heartbeats_.erase(identity->worker);
     *reply->mutable_identity() = ToWire(*identity);

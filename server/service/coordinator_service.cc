@@ -74,6 +74,7 @@ grpc::ServerUnaryReactor* CoordinatorService::ServeOrPark(
   {
     MutexLock lock(mutex_);
     const absl::Time now = options_.now();
+    coordinator_.Observe(now);
     absl::Status status = event(now);
     std::optional<absl::Status> answer = status;
     if (status.ok()) answer = question(wait_ms == 0 || is_stopping_);

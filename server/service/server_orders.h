@@ -1,6 +1,8 @@
 #ifndef SLIPSTREAM_SERVER_SERVICE_SERVER_ORDERS_H_
 #define SLIPSTREAM_SERVER_SERVICE_SERVER_ORDERS_H_
 
+#include <string>
+
 #include "proto/status.pb.h"
 #include "server/core/coordinator_orders.h"
 
@@ -28,6 +30,9 @@ class OrdersSink {
   /// or under hardsync every mini-batch of the run is part of a published version (also while the
   /// phase is still kTraining).
   virtual bool Drained() = 0;
+
+  /// Why the shard cannot take part in the run; empty if nothing keeps it. The run fails with it.
+  virtual std::string Failure() = 0;
 };
 
 }  // namespace slipstream

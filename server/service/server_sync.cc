@@ -116,6 +116,7 @@ absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& repl
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
   request.set_initialized(sink_.Initialized());
   request.set_drained(sink_.Drained());
+  request.set_failure(sink_.Failure());
   *request.mutable_status() = sink_.ShardReport();
 
   grpc::ClientContext context;

@@ -85,14 +85,37 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
 }
 
 void ShardEngine::TakeModel(const ServerOrders& orders) {
-  if (!orders.model.has_value() || core_.has_plan()) return;
+  if (!orders.model.has_value() || core_.has_plan() || !failure_.empty()) return;
   const ParameterRange range = orders.model->shard_map.range(options_.shard);
+  path_ = MakePath(range.size());
+  if (path_ == nullptr) return;
   core_.SetPlan({.run = orders.run,
                  .shard_map = orders.model->shard_map.fingerprint(),
                  .count = range.size(),
                  .batches_total = orders.model->batches_total,
                  .examples_per_epoch = orders.model->examples_per_epoch});
-  path_ = std::make_unique<UpdatePath>(options_.run.optimizer, range.size());
+}
+
+std::unique_ptr<UpdatePath> ShardEngine::MakePath(size_t values) {
+  const uint32_t workers = options_.run.cluster.workers;
+  const uint64_t needed = ShardBytesNeeded(values, workers, options_.run.optimizer);
+  const uint64_t available = options_.memory_available();
+  std::unique_ptr<UpdatePath> path;
+  if (needed <= available) path = UpdatePath::TryMake(options_.run.optimizer, values);
+  if (path == nullptr) {
+    failure_ = fmt::format(
+        "the model is too large for this server: {} of weights, which with {} worker{} can take {} "
+        "({} bytes) of memory, and {} are free; use more servers or a smaller model",
+        BytesText(values * sizeof(float)), workers, workers == 1 ? "" : "s", BytesText(needed),
+        needed, BytesText(available));
+    spdlog::error("{}", failure_);
+  }
+  return path;
+}
+
+std::string ShardEngine::Failure() {
+  MutexLock lock(mutex_);
+  return failure_;
 }
 
 bool ShardEngine::Initialized() {
@@ -122,6 +145,7 @@ v1::ShardStatus ShardEngine::Report() {
 // Initial weights.
 
 absl::Status ShardEngine::CheckInitializer(const InitializeHeader& header) const {
+  if (!failure_.empty()) return absl::ResourceExhaustedError(failure_);
   if (!core_.has_plan() || orders_.grant == 0) {
     return absl::UnavailableError("no client has been granted initialisation yet");
   }

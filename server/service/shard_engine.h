@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "server/service/server_orders.h"
 #include "server/service/update_path.h"
 #include "server/storage/buffer_pool.h"
+#include "server/storage/memory_budget.h"
 #include "server/storage/push_log.h"
 
 namespace slipstream {
@@ -67,6 +69,9 @@ class ShardEngine {
     /// As other processes reach it; for status.
     std::string address;
     RunSpec run;
+
+    /// What the machine can spare, in bytes; a model that needs more is refused.
+    std::function<uint64_t()> memory_available = AvailableMemoryBytes;
   };
 
   /// `push_log`, if any, gets one line per push that took effect.
@@ -81,6 +86,9 @@ class ShardEngine {
   v1::ShardStatus Report();
   bool Initialized();
   bool Drained();
+
+  /// Why this shard cannot take part in the run; empty if nothing keeps it.
+  std::string Failure();
 
   /// A buffer for the initial weights, or why they are not taken from this client.
   absl::StatusOr<std::shared_ptr<FloatBuffer>> BeginInitialize(const InitializeHeader& header);
@@ -122,6 +130,7 @@ class ShardEngine {
   absl::Status CheckInitializer(const InitializeHeader& header) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeModel(const ServerOrders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::unique_ptr<UpdatePath> MakePath(size_t values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void RunJobs();
   void RunJob(Job job);
@@ -136,6 +145,7 @@ class ShardEngine {
   ShardCore core_ ABSL_GUARDED_BY(mutex_);
   ServerOrders orders_ ABSL_GUARDED_BY(mutex_);
   uint64_t initialized_grant_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string failure_ ABSL_GUARDED_BY(mutex_);
   Weights published_ ABSL_GUARDED_BY(mutex_);
   std::map<PushId, PushPayload> held_ ABSL_GUARDED_BY(mutex_);
   std::map<Ticket, Parked> parked_ ABSL_GUARDED_BY(mutex_);

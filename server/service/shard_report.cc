@@ -17,6 +17,7 @@ void DescribeWorkers(const ShardCore& core, v1::ShardStatus& status) {
     if (const Member* member = core.view().Find(worker)) {
       line.set_incarnation(Value(member->incarnation));
       line.set_last_sequence(Value(core.sequences().Expected(worker)) - 1);
+      line.set_newest_batch_end(core.NewestBatchEnd(worker, member->incarnation));
     }
   }
 }

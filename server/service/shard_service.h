@@ -43,6 +43,7 @@ class ShardService final
   v1::ShardStatus ShardReport() override;
   bool Initialized() override { return engine_.Initialized(); }
   bool Drained() override { return engine_.Drained(); }
+  std::string Failure() override { return engine_.Failure(); }
 
  private:
   const size_t chunk_bytes_;

@@ -8,13 +8,15 @@
 
 namespace slipstream {
 
-UpdatePath::UpdatePath(const OptimizerSpec& optimizer, size_t values)
-    : optimizer_(optimizer), values_(values), pool_(values) {
+std::unique_ptr<UpdatePath> UpdatePath::TryMake(const OptimizerSpec& optimizer, size_t values) {
+  std::unique_ptr<UpdatePath> path(new UpdatePath(optimizer, values));
+  if (!path->pool_.Reserve(2)) return nullptr;
   if (optimizer.kind == OptimizerSpec::Kind::kMomentum) {
-    velocity_ = std::make_unique<FloatBuffer>(values);
-    velocity_next_ = std::make_unique<FloatBuffer>(values);
-    std::ranges::fill(velocity_->values(), 0.0f);
+    path->velocity_ = FloatBuffer::TryMake(values);  // 0 at first, as a velocity is.
+    path->velocity_next_ = FloatBuffer::TryMake(values);
+    if (path->velocity_ == nullptr || path->velocity_next_ == nullptr) return nullptr;
   }
+  return path;
 }
 
 std::optional<Weights> UpdatePath::Run(const UpdateJob& job) {
@@ -23,27 +25,29 @@ std::optional<Weights> UpdatePath::Run(const UpdateJob& job) {
   const size_t folded = job.folds.size() - (fuses_last ? 1 : 0);
   for (size_t i = 0; i < folded; ++i) {
     const FoldStep& step = job.folds[i];
-    if (sum_ == nullptr) sum_ = std::make_unique<FloatBuffer>(values_);
-    PS_CHECK(step.fold.first == !sum_holds_something_);
+    PS_CHECK(step.fold.first == (sum_ == nullptr));
+    if (sum_ == nullptr) sum_ = pool_.Take();
     FoldGradient(sum_->values(), step.payload.segments, step.fold.weight, step.fold.first);
-    sum_holds_something_ = true;
   }
   if (!job.update.has_value()) return std::nullopt;
   newest_ = Apply(*job.update, fuses_last ? &job.folds.back() : nullptr);
-  sum_holds_something_ = false;
   return newest_;
 }
 
 Weights UpdatePath::Apply(const Update& update, const FoldStep* last) {
   if (update.is_empty) return newest_;
   CombinedGradient gradient = {.inverse_divisor = update.inverse_divisor};
-  if (sum_holds_something_) gradient.sum = sum_->values();
+  std::shared_ptr<FloatBuffer> next = std::exchange(sum_, nullptr);
+  if (next != nullptr) {
+    gradient.sum = next->values();
+  } else {
+    next = pool_.Take();
+  }
   if (last != nullptr) {
     gradient.last = &last->payload.segments;
     gradient.last_weight = last->fold.weight;
   }
   const auto decay = static_cast<float>(optimizer_.weight_decay);
-  std::shared_ptr<FloatBuffer> next = pool_.Take();
   if (optimizer_.kind == OptimizerSpec::Kind::kMomentum) {
     MomentumUpdate(newest_->values(), next->values(), velocity_->values(), velocity_next_->values(),
                    gradient, update.learning_rate, static_cast<float>(optimizer_.momentum), decay);

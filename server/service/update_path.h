@@ -31,7 +31,8 @@ struct UpdateJob {
 /// Not thread-safe: one owner, which runs the jobs one after another in the order of decisions.
 class UpdatePath {
  public:
-  UpdatePath(const OptimizerSpec& optimizer, size_t values);
+  /// With memory for two versions and the optimizer's state; nothing if it cannot be had.
+  static std::unique_ptr<UpdatePath> TryMake(const OptimizerSpec& optimizer, size_t values);
 
   /// A buffer for the initial weights.
   std::shared_ptr<FloatBuffer> NewWeights() { return pool_.Take(); }
@@ -40,21 +41,26 @@ class UpdatePath {
   /// Folds and updates; returns the new version's weights if there was an update.
   std::optional<Weights> Run(const UpdateJob& job);
 
+  /// Versions that somebody holds, and the one being made.
   size_t live_versions() const { return pool_.live(); }
 
  private:
+  UpdatePath(const OptimizerSpec& optimizer, size_t values)
+      : optimizer_(optimizer), pool_(values) {}
+
   Weights Apply(const Update& update, const FoldStep* last);
 
   const OptimizerSpec optimizer_;
-  const size_t values_;
   BufferPool pool_;
   Weights newest_;
 
-  // Made at first use: no sum where every gradient is a round, no velocity without momentum.
-  std::unique_ptr<FloatBuffer> sum_;
+  // The open round's sum, in the buffer that will hold the version it makes; null while nothing has
+  // been folded.
+  std::shared_ptr<FloatBuffer> sum_;
+
+  // Null without momentum.
   std::unique_ptr<FloatBuffer> velocity_;
   std::unique_ptr<FloatBuffer> velocity_next_;
-  bool sum_holds_something_ = false;
 };
 
 }  // namespace slipstream

@@ -7,20 +7,26 @@
 
 namespace slipstream {
 
-/// Values on a 64-byte boundary; contents are undefined until written.
+/// Values on a page boundary, zero at first. The pages come from the kernel and go back to it: a
+/// heap that never shrinks would keep the largest blocks there are, in the arena of whichever
+/// thread let go of them.
 class FloatBuffer {
  public:
-  explicit FloatBuffer(size_t values);
+  /// Nothing if the memory cannot be had. Pages that were never written take up none.
+  static std::unique_ptr<FloatBuffer> TryMake(size_t values);
 
-  std::span<float> values() { return {values_.get(), size_}; }
-  std::span<const float> values() const { return {values_.get(), size_}; }
+  ~FloatBuffer();
+  FloatBuffer(const FloatBuffer&) = delete;
+  FloatBuffer& operator=(const FloatBuffer&) = delete;
+
+  std::span<float> values() { return {values_, size_}; }
+  std::span<const float> values() const { return {values_, size_}; }
 
  private:
-  struct Free {
-    void operator()(float* values) const;
-  };
-  size_t size_;
-  std::unique_ptr<float[], Free> values_;
+  FloatBuffer(float* values, size_t size) : values_(values), size_(size) {}
+
+  float* const values_;
+  const size_t size_;
 };
 
 /// Weights of one published version. Owned by the shard for as long as the version is the newest,
@@ -38,7 +44,11 @@ class BufferPool {
 
   explicit BufferPool(size_t values);
 
-  /// A buffer that comes back by itself when its last owner lets go, also after the pool is gone.
+  /// Has so many buffers idle. False if the memory cannot be had.
+  bool Reserve(size_t buffers);
+
+  /// A buffer that comes back by itself when its last owner lets go, also after the pool is gone;
+  /// what it holds is undefined. REQUIRES: the address space is there, as Reserve found.
   std::shared_ptr<FloatBuffer> Take();
 
   /// Buffers handed out and not yet back.

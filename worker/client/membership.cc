@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <random>
 
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
@@ -28,6 +29,8 @@ absl::StatusOr<Membership> JoinRun(const CoordinatorClient& coordinator,
   if (worker) request.set_worker(Value(*worker));
   request.set_host(HostName());
   request.set_process(static_cast<uint32_t>(getpid()));
+  std::random_device device;
+  request.set_instance((uint64_t{device()} << 32 | device()) | 1);
   const absl::StatusOr<v1::RegisterReply> reply = coordinator.Register(request);
   if (!reply.ok()) return reply.status();
   if (!reply->has_identity() || reply->servers().empty() || reply->lease_ms() == 0) {

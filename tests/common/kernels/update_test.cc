@@ -149,5 +149,39 @@ TEST(AllFiniteTest, TakesTheLargestFiniteAndTheSmallestSubnormal) {
   EXPECT_TRUE(AllFinite(payload.segments()));
 }
 
+TEST(UpdateKernels, ASumThatLiesInTheWeightsToBeWrittenGivesTheSameBits) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, 3);
+    // Up to a few of the pieces in which the sum is moved out of the way.
+    const auto weights = RandomValues(1 + random.Below(5000), random);
+    const auto velocity = RandomValues(weights.size(), random);
+    const auto gradient = RandomValues(weights.size(), random);
+    const auto sum = RandomValues(weights.size(), random);
+    const CutPayload payload(gradient, random);
+    CombinedGradient combined = {.sum = sum, .last_weight = 0.5f, .inverse_divisor = 1.0f / 3.0f};
+    if (random.Below(3) > 0) combined.last = &payload.segments();
+    const bool has_momentum = random.Below(2) == 0;
+    const auto update = [&](std::vector<float>& out, std::vector<float>& velocity_out) {
+      if (has_momentum) {
+        MomentumUpdate(weights, out, velocity, velocity_out, combined, 0.1f, 0.9f, 0.01f);
+      } else {
+        SgdUpdate(weights, out, combined, 0.1f, 0.01f);
+      }
+    };
+    std::vector<float> apart(weights.size());
+    std::vector<float> velocity_apart(weights.size());
+    update(apart, velocity_apart);
+
+    std::vector<float> in_place = sum;
+    std::vector<float> velocity_in_place(weights.size());
+    combined.sum = in_place;
+    update(in_place, velocity_in_place);
+
+    ASSERT_EQ(in_place, apart);
+    ASSERT_EQ(velocity_in_place, velocity_apart);
+  }
+}
+
 }  // namespace
 }  // namespace slipstream

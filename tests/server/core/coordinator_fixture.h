@@ -59,11 +59,12 @@ class CoordinatorTest : public testing::Test {
     report.initialized = initialized_;
     report.drained = drained_;
     report.examples_applied = examples_;
+    report.pushed = pushed_;
     ASSERT_TRUE(coordinator().OnServer(report, now_).ok());
   }
 
   Identity Join() {
-    const auto identity = coordinator().OnRegister(std::nullopt, "host", 1, now_);
+    const auto identity = coordinator().OnRegister({.host = "host"}, now_);
     EXPECT_TRUE(identity.ok()) << identity.status();
     return *identity;
   }
@@ -141,6 +142,7 @@ class CoordinatorTest : public testing::Test {
   bool initialized_ = false;
   bool drained_ = false;
   uint64_t examples_ = 0;
+  std::vector<ServerReport::Pushed> pushed_;
   Identity ada_;
   Identity bob_;
   WorkLedger::Unit last_unit_;

@@ -31,7 +31,7 @@ TEST_F(CoordinatorTest, TheFinalEvaluationIsOrderedAgainIfItsWorkerDies) {
   // Nobody is left; one that comes back may still measure the weights that are there.
   ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
   EXPECT_EQ(coordinator().phase(), Phase::kEvaluating);
-  const auto back = coordinator().OnRegister(WorkerId{1}, "host", 1, now_);
+  const auto back = coordinator().OnRegister({.worker = WorkerId{1}}, now_);
   ASSERT_TRUE(back.ok());
   EXPECT_TRUE(coordinator().EvaluationFor(WorkerId{1}).has_value());
   Pass(absl::Seconds(130), {});

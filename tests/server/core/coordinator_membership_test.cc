@@ -17,7 +17,7 @@ constexpr absl::Duration kLease = absl::Seconds(5);
 absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
 
 Identity Join(Membership& membership, std::optional<WorkerId> asked, absl::Time now) {
-  const auto made = membership.Register(asked, "host", 1, now);
+  const auto made = membership.Register({.worker = asked, .host = "host"}, now);
   EXPECT_TRUE(made.ok()) << made.status();
   return {kRun, made->worker, made->incarnation};
 }
@@ -124,15 +124,14 @@ TEST(MembershipTest, CutsALongFailureBetweenCharacters) {
 
 TEST(MembershipTest, RefusesIdsAndNamesOutOfBounds) {
   Membership membership(kRun, kLease);
-  EXPECT_FALSE(membership.Register(WorkerId{Membership::kWorkersMax}, "", 1, At(0)).ok());
-  EXPECT_FALSE(membership.Register(std::nullopt, std::string(257, 'h'), 1, At(0)).ok());
+  EXPECT_FALSE(membership.Register({.worker = WorkerId{Membership::kWorkersMax}}, At(0)).ok());
+  EXPECT_FALSE(membership.Register({.host = std::string(257, 'h')}, At(0)).ok());
 
   for (uint32_t i = 0; i < Membership::kWorkersMax; ++i) {
-    ASSERT_TRUE(membership.Register(WorkerId{i}, "", 1, At(0)).ok());
+    ASSERT_TRUE(membership.Register({.worker = WorkerId{i}}, At(0)).ok());
   }
 
-  EXPECT_EQ(membership.Register(std::nullopt, "", 1, At(0)).status().code(),
-            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(membership.Register({}, At(0)).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(MembershipTest, ViewsFollowTheLiveWorkersUnderRandomEvents) {
@@ -171,6 +170,47 @@ TEST(MembershipTest, ViewsFollowTheLiveWorkersUnderRandomEvents) {
       ASSERT_EQ(membership.live(), live.size());
     }
   }
+}
+
+TEST(MembershipTest, AProcessThatAsksAgainGetsItsRegistrationBack) {
+  Membership membership(kRun, kLease);
+  const auto first = membership.Register({.host = "host", .instance = 9}, At(0));
+  ASSERT_TRUE(first.ok() && !first->is_repeated);
+
+  const auto again = membership.Register({.host = "host", .instance = 9}, At(4));
+
+  ASSERT_TRUE(again.ok());
+  EXPECT_TRUE(again->is_repeated);
+  EXPECT_EQ(again->worker, first->worker);
+  EXPECT_EQ(again->incarnation, first->incarnation);
+  EXPECT_EQ(membership.live(), 1u) << "no ghost";
+  EXPECT_TRUE(membership.Expire(At(8)).empty()) << "asking renews the lease";
+}
+
+TEST(MembershipTest, AProcessIsKnownAgainOnlyWhileItLivesAndUnderTheIdItAsksFor) {
+  Membership membership(kRun, kLease);
+  const auto first = membership.Register({.worker = WorkerId{3}, .instance = 9}, At(0));
+  ASSERT_TRUE(first.ok());
+
+  EXPECT_FALSE(membership.Register({.worker = WorkerId{4}, .instance = 9}, At(0))->is_repeated);
+  EXPECT_FALSE(membership.Register({.worker = WorkerId{3}, .instance = 8}, At(0))->is_repeated);
+  EXPECT_FALSE(membership.Register({}, At(0))->is_repeated);
+  EXPECT_FALSE(membership.Register({}, At(0))->is_repeated) << "0 is no instance";
+  membership.Expire(At(60));
+  EXPECT_FALSE(membership.Register({.instance = 8}, At(60))->is_repeated) << "it was given up";
+}
+
+TEST(MembershipTest, AForgivenGapLengthensLeasesOnceAndNotBeyondNow) {
+  Membership membership(kRun, kLease);
+  Join(membership, WorkerId{0}, At(0));
+  Join(membership, WorkerId{1}, At(4));
+
+  membership.Forgive(absl::Seconds(100), At(104));
+
+  EXPECT_TRUE(membership.Expire(At(104)).empty());
+  EXPECT_EQ(membership.Expire(At(105.5)), std::vector<WorkerId>{WorkerId{0}});
+  EXPECT_TRUE(membership.Expire(At(109)).empty());
+  EXPECT_EQ(membership.Expire(At(109.5)), std::vector<WorkerId>{WorkerId{1}});
 }
 
 }  // namespace

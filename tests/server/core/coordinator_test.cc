@@ -19,7 +19,7 @@ TEST_F(CoordinatorTest, WaitsForAllServersBeforeAnyWorkerRegisters) {
   Use(Spec());
   SyncOne(0);
 
-  const auto early = coordinator().OnRegister(std::nullopt, "host", 1, now_);
+  const auto early = coordinator().OnRegister({}, now_);
   EXPECT_EQ(early.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(early.status().message(), "waiting for the servers of shards 1");
 
@@ -98,8 +98,8 @@ TEST_F(CoordinatorTest, RunsThroughAllPhasesToItsEnd) {
   EXPECT_EQ(coordinator().phase(), Phase::kFinished);
   EXPECT_EQ(coordinator().epochs_done(), 2u);
   EXPECT_EQ(coordinator().TrainingTime(now_ + absl::Hours(1)), absl::Seconds(2));
-  EXPECT_EQ(coordinator().OnRegister(std::nullopt, "", 1, now_).status().code(),
-            absl::StatusCode::kAborted);
+  EXPECT_EQ(coordinator().OnRegister({}, now_).status().code(), absl::StatusCode::kOutOfRange)
+      << "who comes late has nothing to do";
 }
 
 TEST_F(CoordinatorTest, ServersMayExitOnceAllWorkersHaveLeftAndTheyKnowIt) {
@@ -177,7 +177,7 @@ TEST_F(CoordinatorTest, ARestartedWorkerRejoinsWhileTraining) {
   Train(Spec());
   const View before = coordinator().orders().view;
 
-  const auto again = coordinator().OnRegister(ada_.worker, "host", 2, now_);
+  const auto again = coordinator().OnRegister({.worker = ada_.worker}, now_);
   ASSERT_TRUE(again.ok());
 
   EXPECT_EQ(Prepare(*again), PreparationState::kReady);
@@ -212,8 +212,11 @@ TEST_F(CoordinatorTest, FailsNamingTheServersThatDidNotCome) {
   Use(Spec());
   SyncOne(0);
 
-  now_ += absl::Seconds(60);
-  SyncOne(0);
+  for (int second = 0; second < 60; ++second) {
+    now_ += absl::Seconds(1);
+    SyncOne(0);
+    coordinator().Tick(now_);
+  }
   EXPECT_EQ(coordinator().phase(), Phase::kWaitingForServers);
   now_ += absl::Milliseconds(1);
   coordinator().Tick(now_);
@@ -240,7 +243,7 @@ TEST_F(CoordinatorTest, WaitsForAWorkerToComeBackAndThenFails) {
 
   Pass(absl::Seconds(50), {});
   EXPECT_EQ(coordinator().phase(), Phase::kTraining);
-  const auto back = coordinator().OnRegister(WorkerId{0}, "host", 1, now_);
+  const auto back = coordinator().OnRegister({.worker = WorkerId{0}}, now_);
   ASSERT_TRUE(back.ok());
   Pass(absl::Seconds(60), {*back});
   EXPECT_EQ(coordinator().phase(), Phase::kTraining);
@@ -325,6 +328,84 @@ TEST_F(CoordinatorTest, OrdersChangeOnlyWithTheirNumber) {
 
   Join();
   EXPECT_GT(coordinator().orders().number, before.number);
+}
+
+TEST_F(CoordinatorTest, ACoordinatorThatStoodStillTakesNobodyForDead) {
+  Train(Spec());
+  coordinator().Tick(now_);
+
+  // Longer than leases and timeouts together.
+  now_ += absl::Hours(1);
+  coordinator().Tick(now_);
+
+  EXPECT_EQ(coordinator().phase(), Phase::kTraining);
+  EXPECT_EQ(coordinator().membership().live(), 2u);
+  EXPECT_EQ(CountNotes("this process stood still for 1h"), 1);
+  Pass(absl::Seconds(4), {ada_});
+  EXPECT_EQ(coordinator().membership().live(), 2u);
+  Pass(absl::Seconds(2), {ada_});
+  EXPECT_EQ(coordinator().membership().live(), 1u) << "who is silent from then on dies as usual";
+}
+
+TEST_F(CoordinatorTest, TheFirstCallAfterAStandstillIsNoDeathSentenceForTheOthers) {
+  Train(Spec());
+  coordinator().Tick(now_);
+
+  now_ += absl::Minutes(10);
+  coordinator().Observe(now_);
+  ASSERT_TRUE(coordinator().OnHeartbeat(ada_, {}, now_).ok());
+  coordinator().Tick(now_);
+
+  EXPECT_EQ(coordinator().phase(), Phase::kTraining);
+  EXPECT_TRUE(coordinator().OnHeartbeat(bob_, {}, now_).ok());
+}
+
+TEST_F(CoordinatorTest, ARegistrationWhoseAnswerWasLostLeavesNoGhost) {
+  Use(Spec());
+  Sync();
+  const auto first = coordinator().OnRegister({.instance = 5}, now_);
+  const auto again = coordinator().OnRegister({.instance = 5}, now_);
+
+  ASSERT_TRUE(first.ok() && again.ok());
+  EXPECT_EQ(*first, *again);
+  EXPECT_EQ(coordinator().phase(), Phase::kWaitingForWorkers) << "one worker of two";
+}
+
+TEST_F(CoordinatorTest, FailsWithTheReasonOfAServerThatCannotGoOn) {
+  Use(Spec());
+  Sync();
+  Join();
+  Join();
+  ServerReport report;
+  report.shard = ShardId{1};
+  report.instance = instance_[1];
+  report.address = "host:1";
+  report.failure = "the model is too large";
+
+  ASSERT_TRUE(coordinator().OnServer(report, now_).ok());
+
+  EXPECT_EQ(coordinator().failure(), "the server of shard 1 cannot go on: the model is too large");
+}
+
+TEST_F(CoordinatorTest, WhatADeadWorkerHasPushedIsNotHandedOutAgain) {
+  RunSpec spec = Spec();
+  spec.training.batch_size = 1;
+  Train(spec);
+  ASSERT_EQ(Ask(bob_), WorkState::kUnit);
+  const WorkLedger::Unit unit = last_unit_;
+  ASSERT_GT(unit.batches, 3u);
+  // It told of one mini-batch, and pushed three.
+  const Coordinator::Progress told{unit.number, 1};
+  ASSERT_TRUE(coordinator().OnHeartbeat(bob_, {&told, 1}, now_).ok());
+  pushed_ = {{bob_.worker, bob_.incarnation, unit.first + 3}};
+  Sync();
+
+  Pass(absl::Seconds(6), {ada_});
+
+  ASSERT_FALSE(coordinator().membership().IsLive(bob_.worker));
+  EXPECT_EQ(coordinator().batches_done(), 3u);
+  ASSERT_EQ(Ask(ada_), WorkState::kUnit);
+  EXPECT_EQ(last_unit_.first, unit.first + 3);
 }
 
 }  // namespace

@@ -222,5 +222,26 @@ TEST(WorkLedgerTest, AClosedLedgerIsDoneWhenNobodyHoldsAnything) {
   EXPECT_FALSE(ledger.Release(kBob));
 }
 
+TEST(WorkLedgerTest, WhatWasDoneWithoutAReportIsFoundByItsLastMiniBatch) {
+  WorkLedger ledger(40, 40);
+  const Unit first = *ledger.HandOut(kAda, 2);   // 0 to 9
+  const Unit second = *ledger.HandOut(kAda, 2);  // 10 to 16
+  ASSERT_EQ(first.batches + second.batches, 17u);
+
+  ledger.ReportUpTo(kAda, 4);
+  EXPECT_EQ(ledger.done(), 4u);
+  ledger.ReportUpTo(kAda, 3);
+  EXPECT_EQ(ledger.done(), 4u) << "older news";
+  ledger.ReportUpTo(kAda, 12);
+  EXPECT_EQ(ledger.done(), 12u) << "the first unit comes before the second";
+  ledger.ReportUpTo(kAda, 30);
+  ledger.ReportUpTo(kAda, 0);
+  ledger.ReportUpTo(kBob, 12);
+  EXPECT_EQ(ledger.done(), 12u) << "not its own";
+
+  ledger.Release(kAda);
+  EXPECT_EQ(*ledger.HandOut(kBob, 1), (Unit{3, 12, 5}));
+}
+
 }  // namespace
 }  // namespace slipstream

@@ -342,5 +342,19 @@ TEST(PullTest, ComesAgainWhenItIsBeforeTheModel) {
   EXPECT_EQ(std::get<Refuse>(decision.outcome).reason, Refuse::Reason::kNoModel);
 }
 
+TEST(ShardCoreNewestBatchTest, IsThatOfTheNewestGradientOfAnIncarnation) {
+  ShardCoreDriver driver(TestOptions({ConsistencySpec::Policy::kAsync}));
+  driver.Start(FoundingView(2));
+  EXPECT_EQ(driver.core().NewestBatchEnd(WorkerId{0}, Incarnation{1}), 0u);
+
+  ShardCore::PushFacts push = PushOf(0, 1, 0);
+  push.header.batch = 7;
+  driver.Push(push);
+
+  EXPECT_EQ(driver.core().NewestBatchEnd(WorkerId{0}, Incarnation{1}), 8u);
+  EXPECT_EQ(driver.core().NewestBatchEnd(WorkerId{0}, Incarnation{2}), 0u);
+  EXPECT_EQ(driver.core().NewestBatchEnd(WorkerId{1}, Incarnation{2}), 0u);
+}
+
 }  // namespace
 }  // namespace slipstream

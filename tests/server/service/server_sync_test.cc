@@ -29,6 +29,7 @@ class RecordingSink final : public OrdersSink {
   }
   bool Initialized() override { return true; }
   bool Drained() override { return false; }
+  std::string Failure() override { return ""; }
 
   std::vector<ServerOrders> WaitFor(size_t count) {
     MutexLock lock(mutex_);

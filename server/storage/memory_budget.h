@@ -1,0 +1,25 @@
+#ifndef SLIPSTREAM_SERVER_STORAGE_MEMORY_BUDGET_H_
+#define SLIPSTREAM_SERVER_STORAGE_MEMORY_BUDGET_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/run/run_spec.h"
+
+namespace slipstream {
+
+/// What a shard of so many values takes at its peak, in bytes: two versions of the weights, for
+/// each worker either a push on its way or a version that it reads, the optimizer's state twice,
+/// and a fixed part. Saturates.
+uint64_t ShardBytesNeeded(uint64_t values, uint32_t workers, const OptimizerSpec& optimizer);
+
+/// What this process can still have without taking it from others, in bytes: of the machine, and of
+/// its control group if that has less. The largest number where the system does not say.
+uint64_t AvailableMemoryBytes();
+
+/// Like "41.2 GiB".
+std::string BytesText(uint64_t bytes);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_STORAGE_MEMORY_BUDGET_H_
