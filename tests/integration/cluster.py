@@ -60,7 +60,8 @@ def plain_loop(config, settings=None, steps=None, weights=None):
 class Cluster:
     """Servers and workers started by hand, as an operator starts separate services."""
 
-    def __init__(self, config, settings, directory, workers):
+    def __init__(self, config, settings, directory, workers, server_prefix=()):
+        self.server_prefix = list(server_prefix)
         self.directory = pathlib.Path(directory)
         self.config = str(config)
         self.settings = dict(settings)
@@ -91,7 +92,7 @@ class Cluster:
 
     def _start_server(self, shard):
         port_file = self.directory / f"server-{shard}.port"
-        arguments = [program("server/ps_server"), "--config", self.config, "--shard", str(shard),
+        arguments = [*self.server_prefix, program("server/ps_server"), "--config", self.config, "--shard", str(shard),
                      "--listen", "127.0.0.1:0", "--port-file", str(port_file),
                      *overrides(self.settings)]
         if shard > 0:
@@ -105,10 +106,14 @@ class Cluster:
                                  + (self.directory / f"server-{shard}.log").read_text())
         return port_file.read_text().strip()
 
-    def start_worker(self, worker):
+    def start_worker(self, worker, arguments=None):
+        """Under its id, unless `arguments` say otherwise."""
+        arguments = ["--worker", str(worker)] if arguments is None else arguments
         self.workers[worker] = self._start(f"worker-{worker}", program("worker/ps_worker"),
-                                           "--coordinator", self.coordinator,
-                                           "--worker", str(worker))
+                                           "--coordinator", self.coordinator, *arguments)
+
+    def log_text(self, name):
+        return (self.directory / f"{name}.log").read_text(encoding="utf-8")
 
     def status(self):
         done = psctl("status", "--coordinator", self.coordinator, "-o", "json")
@@ -119,7 +124,13 @@ class Cluster:
         found = []
 
         def look():
-            status = self.status()
+            try:
+                status = self.status()
+            except AssertionError:
+                # On a machine that is full an answer may take too long.
+                if any(server.poll() is not None for server in self.servers):
+                    raise
+                return False
             if status["phase"] == "FAILED":
                 raise AssertionError(f"the run failed: {status['failure']}\n{self.log_texts()}")
             if condition(status):

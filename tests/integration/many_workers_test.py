@@ -1,0 +1,82 @@
+"""Many workers on a small machine: an epoch ends, nobody expires, servers stay as they are."""
+import json
+import pathlib
+import sys
+import unittest
+
+import cluster
+import process_figures
+
+CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
+WORKERS = 64
+
+# gRPC's own threads follow the cores; none of ours belongs to a worker.
+THREADS_MAX = 40
+
+
+def run_epoch(policy, workers=WORKERS, steps=4096, directory=None):
+    """One epoch of `steps` mini-batches; returns the last status and the servers' samples."""
+    settings = {"consistency.policy": policy, "run.after": "stay", "cluster.workers": workers,
+                "cluster.servers": "localhost:7070,localhost:7071", "training.batch_size": 4,
+                "data.train_examples": 4 * steps, "data.test_examples": 500,
+                "evaluation.every_epochs": 0,
+                # Staleness is about as large as the number of workers under async.
+                "optimizer.learning_rate": 0.001, "optimizer.staleness_scaling": "per_gradient"}
+    with cluster.Cluster(CONFIG, settings, directory, workers=workers) as live:
+        pids = [server.pid for server in live.servers]
+
+        def version():
+            try:
+                status = live.status()
+            except AssertionError:  # On a machine this full an answer may take too long.
+                return None
+            return int(status["updates"]) if status["phase"] == "TRAINING" else None
+
+        with process_figures.Sampler(pids, version) as sampler:
+            status = live.wait_finished()
+        ends = {worker: process.wait(timeout=cluster.DEADLINE_S)
+                for worker, process in live.workers.items()}
+    return status, list(sampler.samples.values()), ends
+
+
+def describe(samples):
+    """Threads and memory of one server's second half, when everybody has connected."""
+    half = samples[len(samples) // 2:]
+    return {"threads_max": max(sample["threads"] for sample in half),
+            "rss_mib": round(half[-1]["rss_kib"] / 1024, 1),
+            "rss_kib_per_step": round(process_figures.slope(half, "rss_kib"), 3),
+            "threads_per_step": round(process_figures.slope(half, "threads"), 6)}
+
+
+class ManyWorkersTest(unittest.TestCase):
+    def check(self, policy):
+        with cluster.scratch() as directory:
+            status, servers, ends = run_epoch(policy, directory=directory)
+        self.assertEqual(set(ends.values()), {0})
+        self.assertEqual({worker["state"] for worker in status["workers"]}, {"left"})
+        self.assertEqual(status["batches_done"], status["batches_total"])
+        for server in servers:
+            figures = describe(server)
+            print(policy, f"{float(status['seconds']):.1f} s", figures)
+            self.assertLessEqual(figures["threads_max"], THREADS_MAX)
+
+    def test_hardsync_ends_its_epoch(self):
+        self.check("hardsync")
+
+    def test_softsync_ends_its_epoch(self):
+        self.check("softsync")
+
+    def test_async_ends_its_epoch(self):
+        self.check("async")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1] == "--measure":
+        for name in sys.argv[2:] or ("hardsync", "softsync", "async"):
+            with cluster.scratch() as scratch:
+                final, samples_of_servers, _ = run_epoch(name, directory=scratch)
+            print(json.dumps({"policy": name, "seconds": final["seconds"],
+                              "examples_per_second": final["examples_per_second"],
+                              "servers": [describe(one) for one in samples_of_servers]}), flush=True)
+    else:
+        unittest.main()

@@ -1,0 +1,66 @@
+"""What /proc says of a process, and how it changes over a run."""
+import pathlib
+import threading
+import time
+
+
+def status(pid):
+    """The lines of /proc/PID/status by name; sizes in KiB. Empty once the process is gone."""
+    try:
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    return {name: value.split()[0] for name, value in
+            (line.split(":", 1) for line in lines) if value.split()}
+
+
+def cpu_seconds(pid):
+    """User and system time of all threads so far."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+class Sampler:
+    """Samples threads and resident memory of processes until it is left.
+
+    `progress()` gives what a sample is drawn against, such as the version of a shard.
+    """
+
+    def __init__(self, pids, progress, interval_s=0.5):
+        self.samples = {pid: [] for pid in pids}
+        self._progress = progress
+        self._interval_s = interval_s
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self):
+        while not self._stop.is_set():
+            begin = time.monotonic()
+            progress = self._progress()
+            for pid, samples in self.samples.items():
+                figures = status(pid)
+                if progress is not None and "VmRSS" in figures:
+                    samples.append({"progress": progress, "threads": int(figures["Threads"]),
+                                    "rss_kib": int(figures["VmRSS"])})
+            self._stop.wait(max(0.0, begin + self._interval_s - time.monotonic()))
+
+
+def slope(samples, what):
+    """Least squares: by how much `what` changes for one unit of progress."""
+    if len(samples) < 2:
+        return 0.0
+    xs = [sample["progress"] for sample in samples]
+    ys = [sample[what] for sample in samples]
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    spread = sum((x - mean_x) ** 2 for x in xs)
+    if spread == 0:
+        return 0.0
+    return sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys)) / spread
