@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/config/run_config.h"
+#include "common/files/whole_file.h"
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
@@ -20,7 +21,6 @@
 #include "common/run/run_spec.h"
 #include "server/command_line.h"
 #include "server/listen_address.h"
-#include "server/port_file.h"
 #include "server/server_process.h"
 
 extern char** environ;
@@ -60,7 +60,7 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
   ServerProcess process({run, ShardId{line.shard}, listen, coordinator});
   absl::Status status = process.Listen();
   if (status.ok() && !line.port_file.empty()) {
-    status = WritePortFile(line.port_file, process.address());
+    status = WriteWholeFile(line.port_file, process.address() + "\n");
   }
   if (status.ok()) {
     spdlog::info("server listens address={} shard={} version={}", process.address(), line.shard,

@@ -8,9 +8,9 @@
 #include <variant>
 
 #include "common/config/run_text.h"
+#include "common/files/whole_file.h"
 #include "common/process/exit_code.h"
 #include "deploy/psctl/config_loading.h"
-#include "deploy/psctl/run_directory.h"
 #include "deploy/psctl/yaml_json.h"
 
 namespace slipstream {

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "common/config/diagnostic.h"
 #include "common/config/run_text.h"
+#include "common/files/whole_file.h"
 #include "common/process/exit_code.h"
 #include "common/process/logging.h"
 #include "common/process/stop_signal.h"

@@ -103,19 +103,6 @@ std::string RunDirectory::PortFilePath(const ProcessName& server) const {
   return path_ + "/logs/" + server.Slug() + ".port";
 }
 
-absl::Status WriteWholeFile(const std::string& path, std::string_view contents) {
-  const std::string fresh = path + ".new";
-  {
-    std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
-    file << contents << std::flush;
-    if (!file) return absl::DataLossError("cannot write " + fresh);
-  }
-  std::error_code error;
-  fs::rename(fresh, path, error);
-  if (error) return absl::DataLossError("cannot write " + path + ": " + error.message());
-  return absl::OkStatus();
-}
-
 std::vector<std::string> LastErrorLines(const std::string& log_path, size_t lines_max) {
   const std::vector<std::string> lines = ReadLastLines(log_path);
   std::vector<std::string> chosen;

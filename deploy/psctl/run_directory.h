@@ -36,9 +36,6 @@ class RunDirectory {
   std::string path_;
 };
 
-/// Writes the file as a whole: readers see the old contents or the new.
-absl::Status WriteWholeFile(const std::string& path, std::string_view contents);
-
 /// The last `lines_max` lines that report an error, or just the last lines if none does. Empty if
 /// there is no such file. Looks at the end of a long file only.
 std::vector<std::string> LastErrorLines(const std::string& log_path, size_t lines_max);

@@ -56,7 +56,7 @@ TEST_F(RunDirectoryTest, StaysBelowRunsWhateverTheName) {
 TEST_F(RunDirectoryTest, RefusesAChosenOneThatKeepsARun) {
   const auto first = RunDirectory::Create("mine/here", "demo", now_);
   ASSERT_TRUE(first.ok());
-  ASSERT_TRUE(WriteWholeFile(first->ConfigPath(), "version: 1\n").ok());
+  std::ofstream(first->ConfigPath()) << "version: 1\n";
 
   EXPECT_EQ(first->path(), "mine/here");
   EXPECT_FALSE(RunDirectory::Create("mine/here", "demo", now_).ok());

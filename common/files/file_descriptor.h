@@ -1,0 +1,36 @@
+#ifndef SLIPSTREAM_COMMON_FILES_FILE_DESCRIPTOR_H_
+#define SLIPSTREAM_COMMON_FILES_FILE_DESCRIPTOR_H_
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace slipstream {
+
+/// An open file, closed when this goes. What close() says is not looked at: whoever must know that
+/// the bytes have arrived calls fsync() first.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+
+  /// Takes over `fd`; -1, as open() answers a failure, for none.
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FileDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+
+  bool is_open() const { return fd_ >= 0; }
+  int get() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_FILES_FILE_DESCRIPTOR_H_

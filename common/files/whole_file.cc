@@ -1,0 +1,109 @@
+#include "common/files/whole_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace slipstream {
+namespace {
+
+// Linux writes at most about 2 GiB at once; pieces also keep one call from lasting.
+constexpr size_t kPieceBytes = size_t{64} << 20;
+
+constexpr mode_t kMode = 0666;  // The process's umask takes away from it.
+
+absl::Status Failure(const std::string& path, int error) {
+  return absl::DataLossError(fmt::format("cannot write {}: {}", path, std::strerror(error)));
+}
+
+/// Two threads or processes that are told the same path must not write into one file.
+std::string UnfinishedPath(const std::string& path) {
+  static std::atomic<uint64_t> files = 0;
+  return fmt::format("{}.{}-{}.unfinished", path, getpid(), ++files);
+}
+
+bool IsReplaceable(const std::string& path) {
+  struct stat found = {};
+  return stat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode);
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == path.npos) return ".";
+  return path.substr(0, std::max<size_t>(slash, 1));
+}
+
+/// A rename is on the disk only once its directory is. Returns 0 or the error.
+int SyncDirectoryOf(const std::string& path) {
+  const FileDescriptor directory(
+      open(DirectoryOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // A directory that may be written but not read, or whose file system cannot do it, has no other
+  // way to say so; the file is there.
+  if (!directory.is_open()) return errno == EACCES ? 0 : errno;
+  if (fsync(directory.get()) == 0 || errno == EINVAL || errno == ENOTSUP) return 0;
+  return errno;
+}
+
+}  // namespace
+
+absl::StatusOr<WholeFile> WholeFile::Create(const std::string& path) {
+  if (!IsReplaceable(path)) {
+    return absl::DataLossError(fmt::format("cannot write {}: it is no plain file", path));
+  }
+  std::string unfinished_path = UnfinishedPath(path);
+  FileDescriptor file(
+      open(unfinished_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kMode));
+  if (!file.is_open()) return Failure(path, errno);
+  return WholeFile(path, std::move(unfinished_path), std::move(file));
+}
+
+WholeFile::WholeFile(std::string path, std::string unfinished_path, FileDescriptor file)
+    : path_(std::move(path)),
+      unfinished_path_(std::move(unfinished_path)),
+      file_(std::move(file)) {}
+
+WholeFile::WholeFile(WholeFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      unfinished_path_(std::exchange(other.unfinished_path_, {})),
+      file_(std::move(other.file_)) {}
+
+WholeFile::~WholeFile() {
+  if (!unfinished_path_.empty()) unlink(unfinished_path_.c_str());
+}
+
+absl::Status WholeFile::Append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        write(file_.get(), bytes.data(), std::min<size_t>(bytes.size(), kPieceBytes));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Failure(path_, errno);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WholeFile::Publish() {
+  // Some file systems notice only here that the disk is full.
+  if (fsync(file_.get()) != 0) return Failure(path_, errno);
+  if (std::rename(unfinished_path_.c_str(), path_.c_str()) != 0) return Failure(path_, errno);
+  unfinished_path_.clear();
+  const int error = SyncDirectoryOf(path_);
+  return error == 0 ? absl::OkStatus() : Failure(path_, error);
+}
+
+absl::Status WriteWholeFile(const std::string& path, std::string_view contents) {
+  absl::StatusOr<WholeFile> file = WholeFile::Create(path);
+  if (!file.ok()) return file.status();
+  absl::Status written = file->Append(std::as_bytes(std::span(contents)));
+  return written.ok() ? file->Publish() : written;
+}
+
+}  // namespace slipstream

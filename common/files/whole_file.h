@@ -1,0 +1,53 @@
+#ifndef SLIPSTREAM_COMMON_FILES_WHOLE_FILE_H_
+#define SLIPSTREAM_COMMON_FILES_WHOLE_FILE_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/files/file_descriptor.h"
+
+namespace slipstream {
+
+/// A file that gets its name when it is complete. Until Publish it lies beside its place, as
+/// <path>.<process>-<number>.unfinished, and is removed if this goes before; so readers find what
+/// was there before or the new file, both whole, also after a crash or on a full disk.
+///
+/// Failures are DATA_LOSS and name the path and the system's reason; after one, nothing under
+/// `path` has changed. A program that may be under a limit on file sizes must ignore SIGXFSZ, as
+/// GuardedMain does, to hear of it.
+///
+/// Not thread-safe: one owner. Several may write the same path at once; the last to publish wins.
+class WholeFile {
+ public:
+  /// Fails if the directory is missing or not writable, or if `path` is there and not a plain file:
+  /// a device or a pipe must not be replaced by one.
+  static absl::StatusOr<WholeFile> Create(const std::string& path);
+
+  WholeFile(WholeFile&& other) noexcept;
+  WholeFile& operator=(WholeFile&& other) = delete;
+  ~WholeFile();
+
+  /// Adds `bytes` at the end.
+  absl::Status Append(std::span<const std::byte> bytes);
+
+  /// Brings the bytes to the disk and the file to its name. Call once, last.
+  absl::Status Publish();
+
+ private:
+  WholeFile(std::string path, std::string unfinished_path, FileDescriptor file);
+
+  std::string path_;
+  std::string unfinished_path_;  // Empty once there is nothing to remove.
+  FileDescriptor file_;
+};
+
+/// Makes `path` hold exactly `contents`, as a WholeFile.
+absl::Status WriteWholeFile(const std::string& path, std::string_view contents);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_FILES_WHOLE_FILE_H_
