@@ -1,10 +1,9 @@
 // ps_server: one shard of the model of a run.
 
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <string>
 #include <utility>
 #include <variant>
@@ -12,6 +11,7 @@
 
 #include "common/config/run_config.h"
 #include "common/files/whole_file.h"
+#include "common/process/environment.h"
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
@@ -23,27 +23,15 @@
 #include "server/listen_address.h"
 #include "server/server_process.h"
 
-extern char** environ;
-
 namespace slipstream {
 namespace {
-
-std::map<std::string, std::string> Environment() {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const size_t equals = text.find('=');
-    if (equals != text.npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return variables;
-}
 
 ConfigResult LoadSettings(const CommandLine& line) {
   Overrides overrides;
   overrides.set = line.set;
   if (!line.log_level.empty()) overrides.set.push_back("log.level=" + line.log_level);
   if (!line.log_format.empty()) overrides.set.push_back("log.format=" + line.log_format);
-  overrides.environment = Environment();
+  overrides.environment = EnvironmentMap(environ);
   return LoadRunConfig(line.config, overrides);
 }
 

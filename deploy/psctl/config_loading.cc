@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common/config/run_config.h"
-#include "deploy/psctl/child_environment.h"
+#include "common/process/environment.h"
 #include "deploy/psctl/run_plan.h"
 
 namespace slipstream {
@@ -21,8 +21,8 @@ Overrides OverridesOf(const ConfigArguments& arguments) {
   overrides.set = arguments.overrides;
   overrides.environment = EnvironmentMap(environ);
   // Of psctl and ps_worker themselves.
-  overrides.environment_ignored = {"PS_SERVER_BINARY", "PS_WORKER_BINARY", "PS_COORDINATOR",
-                                   "PS_WORKER"};
+  overrides.environment_ignored = {"PS_SERVER_BINARY", "PS_WORKER_BINARY", "PS_EVALUATE_BINARY",
+                                   "PS_COORDINATOR", "PS_WORKER"};
   return overrides;
 }
 
