@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/model_file/weights_digest.h"
 #include "common/wire/shard_wire.h"
-#include "worker/training/weights_digest.h"
 
 namespace slipstream {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_WORKER_TRAINING_WEIGHTS_DIGEST_H_
-#define SLIPSTREAM_WORKER_TRAINING_WEIGHTS_DIGEST_H_
+#ifndef SLIPSTREAM_COMMON_MODEL_FILE_WEIGHTS_DIGEST_H_
+#define SLIPSTREAM_COMMON_MODEL_FILE_WEIGHTS_DIGEST_H_
 
 #include <span>
 #include <string>
@@ -12,4 +12,4 @@ std::string WeightsSha256(std::span<const float> weights);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_WORKER_TRAINING_WEIGHTS_DIGEST_H_
+#endif  // SLIPSTREAM_COMMON_MODEL_FILE_WEIGHTS_DIGEST_H_

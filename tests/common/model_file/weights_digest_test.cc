@@ -1,4 +1,4 @@
-#include "worker/training/weights_digest.h"
+#include "common/model_file/weights_digest.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,233 @@
+#include "common/model_file/model_header.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace slipstream {
+namespace {
+
+using Json = nlohmann::json;
+using Event = Json::parse_event_t;
+
+constexpr char kMetadata[] = "__metadata__";
+constexpr size_t kAlignment = 8;
+constexpr uint64_t kValueBytes = sizeof(float);
+constexpr size_t kReasonBytesMax = 200;
+
+// Of the header as a JSON value: tensors, their keys, the numbers of a shape.
+constexpr int kTensorDepth = 1;
+constexpr int kKeyDepth = 2;
+constexpr int kNumberDepth = 3;
+
+/// Text that is not UTF-8 has no place in JSON; what can be kept of it is.
+std::string Quote(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// For messages.
+std::string Short(const Json& value) {
+  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text.size() <= 64 ? text : text.substr(0, 64) + "…";
+}
+
+/// Whole numbers, all of which can be told by a machine; nothing if there is anything else.
+std::optional<std::vector<uint64_t>> WholeNumbers(const Json& value) {
+  if (!value.is_array()) return std::nullopt;
+  std::vector<uint64_t> numbers;
+  for (const Json& item : value) {
+    if (!item.is_number_unsigned()) return std::nullopt;
+    numbers.push_back(item.get<uint64_t>());
+  }
+  return numbers;
+}
+
+/// Takes the header's entries one by one, as the parser finds them, so that a long header is never
+/// held as a tree. Keeps the first thing that is wrong.
+class HeaderReader {
+ public:
+  explicit HeaderReader(uint64_t data_bytes) : data_bytes_(data_bytes) {}
+
+  /// Returns whether the parser shall keep the value.
+  bool OnEvent(int depth, Event event, Json& value);
+
+  /// Only the first reason counts.
+  void Refuse(const std::string& reason) {
+    if (status_.ok()) status_ = absl::DataLossError(reason);
+  }
+
+  absl::StatusOr<ModelHeader> Finish();
+
+ private:
+  void OnName(std::string name);
+  void OnKey(const std::string& key);
+  void OnEntry(const Json& entry);
+  void OnMetadata(const Json& entry);
+  void OnTensor(const Json& entry);
+  bool CheckKeys(const Json& entry);
+  void AddTensor(std::vector<uint64_t> shape, uint64_t begin, uint64_t end);
+
+  void RefuseTensor(const std::string& reason) {
+    Refuse(fmt::format("tensor \"{}\": {}", name_.substr(0, 64), reason));
+  }
+
+  const uint64_t data_bytes_;
+  absl::Status status_;
+  ModelHeader header_;
+  uint64_t end_ = 0;  // Of the last tensor, in bytes of data.
+  bool has_metadata_ = false;
+
+  // Of the entry that is being read.
+  std::string name_;
+  std::set<std::string> keys_;
+};
+
+bool HeaderReader::OnEvent(int depth, Event event, Json& value) {
+  if (!status_.ok()) return false;
+  const bool begins = event == Event::object_start || event == Event::array_start;
+  if (begins && depth >= kNumberDepth) {
+    Refuse("the header nests deeper than tensors, their keys and numbers");
+    return false;
+  }
+  if (event == Event::key && depth == kTensorDepth) OnName(value.get<std::string>());
+  if (event == Event::key && depth == kKeyDepth) OnKey(value.get<std::string>());
+  if (depth != kTensorDepth || begins || event == Event::key) return true;
+  OnEntry(value);
+  return false;
+}
+
+void HeaderReader::OnName(std::string name) {
+  name_ = std::move(name);
+  keys_.clear();
+  if (header_.layout.Find(name_) != nullptr) RefuseTensor("is there twice");
+}
+
+void HeaderReader::OnKey(const std::string& key) {
+  if (!keys_.insert(key).second) RefuseTensor(fmt::format("\"{}\" is there twice", key));
+}
+
+void HeaderReader::OnEntry(const Json& entry) {
+  if (name_ == kMetadata) {
+    OnMetadata(entry);
+  } else if (entry.is_object()) {
+    OnTensor(entry);
+  } else {
+    RefuseTensor("is no object but " + Short(entry));
+  }
+}
+
+void HeaderReader::OnMetadata(const Json& entry) {
+  if (std::exchange(has_metadata_, true)) return Refuse("__metadata__ is there twice");
+  if (!entry.is_object()) return Refuse("__metadata__ is no object but " + Short(entry));
+  for (const auto& [key, value] : entry.items()) {
+    if (!value.is_string()) {
+      return Refuse(fmt::format("__metadata__: \"{}\" is no text but {}", key, Short(value)));
+    }
+    header_.metadata.emplace(key, value.get<std::string>());
+  }
+}
+
+bool HeaderReader::CheckKeys(const Json& entry) {
+  for (const char* key : {"dtype", "shape", "data_offsets"}) {
+    if (entry.contains(key)) continue;
+    RefuseTensor(fmt::format("has no \"{}\"", key));
+    return false;
+  }
+  if (entry.size() == 3) return true;
+  for (const auto& [key, value] : entry.items()) {
+    if (key == "dtype" || key == "shape" || key == "data_offsets") continue;
+    RefuseTensor(fmt::format("\"{}\" means nothing here", key));
+    break;
+  }
+  return false;
+}
+
+void HeaderReader::OnTensor(const Json& entry) {
+  if (!CheckKeys(entry)) return;
+  if (entry["dtype"] != "F32") {
+    return RefuseTensor(fmt::format("dtype is {}; only \"F32\" is read", Short(entry["dtype"])));
+  }
+  std::optional<std::vector<uint64_t>> shape = WholeNumbers(entry["shape"]);
+  if (!shape) {
+    return RefuseTensor(
+        fmt::format("shape is {}, not a list of whole numbers", Short(entry["shape"])));
+  }
+  const std::optional<std::vector<uint64_t>> offsets = WholeNumbers(entry["data_offsets"]);
+  if (!offsets || offsets->size() != 2 || offsets->at(0) > offsets->at(1)) {
+    return RefuseTensor(
+        fmt::format("data_offsets are {}, not a begin and an end", Short(entry["data_offsets"])));
+  }
+  AddTensor(*std::move(shape), offsets->at(0), offsets->at(1));
+}
+
+void HeaderReader::AddTensor(std::vector<uint64_t> shape, uint64_t begin, uint64_t end) {
+  if (begin != end_) {
+    return RefuseTensor(
+        fmt::format("its data begin at byte {}, and those of the tensor before it end at {}; "
+                    "tensors must follow one another in the order of the header",
+                    begin, end_));
+  }
+  const std::string shape_text = fmt::format("[{}]", fmt::join(shape, ", "));
+  if (absl::Status added = header_.layout.Append(name_, std::move(shape)); !added.ok()) {
+    return Refuse(std::string(added.message()));
+  }
+  const uint64_t bytes = header_.layout.tensors().back().size() * kValueBytes;
+  if (end - begin != bytes) {
+    return RefuseTensor(fmt::format("has {} bytes of data, and its shape {} takes {}", end - begin,
+                                    shape_text, bytes));
+  }
+  if (end > data_bytes_) {
+    return RefuseTensor(fmt::format(
+        "truncated: its data end at byte {}, and the file has {} bytes of data", end, data_bytes_));
+  }
+  end_ = end;
+}
+
+absl::StatusOr<ModelHeader> HeaderReader::Finish() {
+  if (status_.ok() && header_.layout.tensors().empty()) Refuse("the header names no tensor");
+  if (data_bytes_ > end_) {
+    Refuse(fmt::format("{} bytes follow the data of the last tensor", data_bytes_ - end_));
+  }
+  if (!status_.ok()) return status_;
+  return std::move(header_);
+}
+
+}  // namespace
+
+std::string EncodeModelHeader(const TensorLayout& layout, const ModelMetadata& metadata) {
+  std::string json = "{";
+  if (!metadata.empty()) {
+    const std::string text = Json(metadata).dump(-1, ' ', false, Json::error_handler_t::replace);
+    json += fmt::format("\"{}\":{}{}", kMetadata, text, layout.tensors().empty() ? "" : ",");
+  }
+  for (const Tensor& tensor : layout.tensors()) {
+    if (tensor.offset > 0) json += ",";
+    json += fmt::format(R"({}:{{"dtype":"F32","shape":[{}],"data_offsets":[{},{}]}})",
+                        Quote(tensor.name), fmt::join(tensor.shape, ","),
+                        tensor.offset * kValueBytes, (tensor.offset + tensor.size()) * kValueBytes);
+  }
+  json += "}";
+  json.resize((json.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  return json;
+}
+
+absl::StatusOr<ModelHeader> ParseModelHeader(std::string_view json, uint64_t data_bytes) {
+  if (!json.starts_with('{')) return absl::DataLossError("the header does not begin with '{'");
+  HeaderReader reader(data_bytes);
+  try {
+    const Json rest = Json::parse(json, [&reader](int depth, Event event, Json& value) {
+      return reader.OnEvent(depth, event, value);
+    });
+  } catch (const Json::exception& error) {
+    // What it tells may quote all of the header.
+    reader.Refuse(fmt::format("the header is not JSON: {:.{}}", error.what(), kReasonBytesMax));
+  }
+  return reader.Finish();
+}
+
+}  // namespace slipstream
