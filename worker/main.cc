@@ -25,6 +25,7 @@ namespace {
 constexpr char kExamples[] = R"(Examples:
   ps_worker --coordinator localhost:7070
   ps_worker --coordinator ps-0.ps:7070 --worker 3 --data-path /data/fashion-mnist --threads 2
+  ps_worker --coordinator ps-0.ps:7070 --save-dir /models
 
 All other settings are the run's; the worker gets them from the coordinator.
 
@@ -68,6 +69,12 @@ void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint
       ->type_name("FORMAT")
       ->transform(CLI::CheckedTransformer(formats).description(""))
       ->envname("PS_LOG_FORMAT");
+  app.add_option("--init", options.init, "Where this machine keeps the weights to start from")
+      ->type_name("FILE")
+      ->envname("PS_MODEL_INIT");
+  app.add_option("--save-dir", options.save_dir, "Where this worker saves weights it measures")
+      ->type_name("DIR")
+      ->envname("PS_MODEL_SAVE_DIR");
   app.set_version_flag("--version", "ps_worker " + std::string(kVersion));
   app.footer(kExamples);
 }

@@ -57,6 +57,28 @@ void AddModel(Table& table) {
   table.push_back(Layers());
 }
 
+void AddModelFiles(Table& table) {
+  const auto worker = Field::Locality::kWorker;
+  table.push_back(
+      Local(worker, Scalar(
+                        "model.init",
+                        "A model file (safetensors) with the weights to start from; empty for "
+                        "random ones.",
+                        TextType{}, [](auto& s) -> auto& { return s.model_files.init; })));
+  table.push_back(Local(
+      worker, Scalar(
+                  "model.save_dir",
+                  "Directory where the worker that measures the weights saves them as "
+                  "model.safetensors, replacing an older one; empty for none. psctl run has its "
+                  "run directory for it.",
+                  TextType{}, [](auto& s) -> auto& { return s.model_files.save_dir; })));
+  table.push_back(Scalar(
+      "model.save_every_epochs",
+      "Weights on the way are measured and saved, too, after so many epochs, each as "
+      "model-epoch-<epoch>.safetensors; 0 only the final ones.",
+      CountType{0, kEpochsMax}, [](auto& s) -> auto& { return s.model_files.save_every_epochs; }));
+}
+
 void AddData(Table& table) {
   table.push_back(Choice(
       "data.format",
@@ -259,6 +281,7 @@ std::vector<Field> RunFields() {
   Table table;
   AddGeneral(table);
   AddModel(table);
+  AddModelFiles(table);
   AddData(table);
   AddTraining(table);
   AddOptimizer(table);

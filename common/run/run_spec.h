@@ -15,6 +15,21 @@ namespace slipstream {
 /// common/config parses, checks and prints it; everything else takes the struct it needs. The
 /// bounds in these comments are enforced there, so code that receives a RunSpec relies on them.
 
+/// Files of weights, beside the net itself.
+struct ModelFilesSpec {
+  /// The weights to start from; empty: random ones. Worker-local.
+  std::string init;
+
+  /// Directory for the trained weights; empty: they are not saved. Worker-local.
+  std::string save_dir;
+
+  /// Weights on the way are saved after every so many epochs; 0: only the final ones. In
+  /// [0, 100,000].
+  uint32_t save_every_epochs = 0;
+
+  friend bool operator==(const ModelFilesSpec&, const ModelFilesSpec&) = default;
+};
+
 struct DataSpec {
   enum class Format { kSynthetic, kIdx, kCifar10 };
   Format format = Format::kSynthetic;
@@ -199,6 +214,7 @@ struct RunSpec {
   std::string name = "run";
   uint64_t seed = 1;
   ModelSpec model;
+  ModelFilesSpec model_files;
   DataSpec data;
   TrainingSpec training;
   ConsistencySpec consistency;

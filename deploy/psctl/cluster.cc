@@ -44,14 +44,21 @@ absl::Status Cluster::Start() {
     status = StartServer(shard);
   }
   for (uint32_t worker = 0; status.ok() && worker < options_.workers; ++worker) {
-    std::vector<std::string> command = {options_.programs.worker, "--coordinator", coordinator_,
-                                        "--worker", std::to_string(worker)};
-    if (options_.worker_log_format == LogSpec::Format::kJson) {
-      command.insert(command.end(), {"--log-format", "json"});
-    }
-    status = StartProcess({Role::kWorker, worker}, std::move(command));
+    status = StartWorker(worker);
   }
   return status;
+}
+
+absl::Status Cluster::StartWorker(uint32_t worker) {
+  std::vector<std::string> command = {options_.programs.worker, "--coordinator", coordinator_,
+                                      "--worker", std::to_string(worker)};
+  if (options_.worker_log_format == LogSpec::Format::kJson) {
+    command.insert(command.end(), {"--log-format", "json"});
+  }
+  if (!options_.save_dir.empty()) {
+    command.insert(command.end(), {"--save-dir", options_.save_dir});
+  }
+  return StartProcess({Role::kWorker, worker}, std::move(command));
 }
 
 absl::Status Cluster::StartServer(uint32_t shard) {

@@ -35,6 +35,9 @@ class Cluster {
     /// Of what workers say before they have the run's settings.
     LogSpec::Format worker_log_format = LogSpec::Format::kText;
 
+    /// Where workers save the weights they measure; empty: where the run's settings say.
+    std::string save_dir;
+
     /// Server 0 must listen by then.
     absl::Duration start_timeout = absl::Minutes(2);
   };
@@ -75,6 +78,7 @@ class Cluster {
 
   absl::Status StartProcess(ProcessName name, std::vector<std::string> command);
   absl::Status StartServer(uint32_t shard);
+  absl::Status StartWorker(uint32_t worker);
   absl::Status WaitForCoordinator();
   void WaitForEnd(absl::Duration timeout, bool or_stop) const;
   void SignalAll(int signal);

@@ -16,6 +16,7 @@ constexpr char kFooter[] =
     "  psctl config init run.yaml\n"
     "  psctl validate run.yaml\n"
     "  psctl run run.yaml --set cluster.workers=4\n"
+    "  psctl evaluate runs/demo-20260301T123005Z\n"
     "  psctl status --coordinator localhost:7070\n"
     "\n"
     "Exit codes: 0 done, 1 internal error, 2 usage, 69 peer unreachable, 74 input or output,\n"
@@ -43,6 +44,11 @@ constexpr char kShowExamples[] =
     "Examples:\n"
     "  psctl config show run.yaml\n"
     "  psctl config show run.yaml --set seed=3 -o json";
+
+constexpr char kEvaluateExamples[] =
+    "Examples:\n"
+    "  psctl evaluate runs/demo-20260301T123005Z\n"
+    "  psctl evaluate model.safetensors --set data.path=/data/fashion-mnist -o json";
 
 constexpr char kStatusExamples[] =
     "Examples:\n"
@@ -85,6 +91,7 @@ struct CommandLine {
   ValidateArguments validate;
   ConfigInitArguments init;
   ConfigShowArguments show;
+  EvaluateArguments evaluate;
   StatusArguments status;
 
   CLI::App* config_commands = nullptr;
@@ -92,6 +99,7 @@ struct CommandLine {
   CLI::App* validate_command = nullptr;
   CLI::App* init_command = nullptr;
   CLI::App* show_command = nullptr;
+  CLI::App* evaluate_command = nullptr;
 
   CommandLine();
   Arguments Chosen() const;
@@ -103,6 +111,7 @@ struct CommandLine {
   void AddRun();
   void AddValidate();
   void AddConfigCommands();
+  void AddEvaluate();
   void AddStatus();
 };
 
@@ -113,6 +122,7 @@ CommandLine::CommandLine() {
   AddRun();
   AddValidate();
   AddConfigCommands();
+  AddEvaluate();
   AddStatus();
 }
 
@@ -170,6 +180,25 @@ void CommandLine::AddConfigCommands() {
   show_command->footer(kShowExamples);
 }
 
+void CommandLine::AddEvaluate() {
+  evaluate_command = app.add_subcommand("evaluate", "Measures a saved model on its test set");
+  evaluate_command->add_option("model", evaluate.model, "A run directory, or a model file")
+      ->type_name("RUN_DIR|FILE")
+      ->required();
+  evaluate_command
+      ->add_option("--config", evaluate.config,
+                   "The run's settings (the run directory's, or those in the file)")
+      ->type_name("RUN.YAML");
+  evaluate_command
+      ->add_option("--set", evaluate.overrides, "Overrides one setting; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  AddFormat(*evaluate_command, evaluate.format, {OutputFormat::kTable, OutputFormat::kJson});
+  evaluate_command->add_option("--bin-dir", evaluate.bin_dir, "Where ps_evaluate lies")
+      ->type_name("DIR");
+  evaluate_command->footer(kEvaluateExamples);
+}
+
 void CommandLine::AddStatus() {
   CLI::App* command = app.add_subcommand("status", "Looks at a running cluster");
   command->add_option("--coordinator", status.coordinator, "Server 0 of the run")
@@ -190,6 +219,7 @@ Arguments CommandLine::Chosen() const {
   if (validate_command->parsed()) return validate;
   if (init_command->parsed()) return init;
   if (show_command->parsed()) return show;
+  if (evaluate_command->parsed()) return evaluate;
   return status;
 }
 

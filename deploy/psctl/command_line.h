@@ -48,13 +48,26 @@ struct ConfigShowArguments {
   OutputFormat format = OutputFormat::kYaml;
 };
 
+struct EvaluateArguments {
+  /// A run directory, or a model file.
+  std::string model;
+
+  /// Empty: the run directory's, or what the file holds.
+  std::string config;
+  std::vector<std::string> overrides;
+  OutputFormat format = OutputFormat::kTable;
+
+  /// Empty: psctl looks for the program itself.
+  std::string bin_dir;
+};
+
 struct StatusArguments {
   std::string coordinator;
   OutputFormat format = OutputFormat::kTable;
 };
 
 using Arguments = std::variant<RunArguments, ValidateArguments, ConfigInitArguments,
-                               ConfigShowArguments, StatusArguments>;
+                               ConfigShowArguments, EvaluateArguments, StatusArguments>;
 
 /// What to do, or what to exit with at once: help and version are on stdout then, what is wrong
 /// with the arguments on stderr.

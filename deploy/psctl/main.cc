@@ -4,6 +4,7 @@
 #include "common/process/guarded_main.h"
 #include "deploy/psctl/command_line.h"
 #include "deploy/psctl/config_commands.h"
+#include "deploy/psctl/evaluate_command.h"
 #include "deploy/psctl/run_command.h"
 #include "deploy/psctl/status_command.h"
 #include "deploy/psctl/validate_command.h"
@@ -21,6 +22,7 @@ struct Dispatch {
   int operator()(const ConfigShowArguments& arguments) const {
     return ConfigShowCommand(arguments);
   }
+  int operator()(const EvaluateArguments& arguments) const { return EvaluateCommand(arguments); }
   int operator()(const StatusArguments& arguments) const { return StatusCommand(arguments); }
 };
 

@@ -60,4 +60,8 @@ absl::StatusOr<ProgramPaths> FindPrograms(std::string_view bin_dir) {
   return ProgramPaths{.server = *std::move(server), .worker = *std::move(worker)};
 }
 
+absl::StatusOr<std::string> FindEvaluator(std::string_view bin_dir) {
+  return FindProgram("ps_evaluate", "worker", "PS_EVALUATE_BINARY", bin_dir);
+}
+
 }  // namespace slipstream

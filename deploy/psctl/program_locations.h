@@ -25,6 +25,9 @@ std::vector<std::string> CandidatePaths(std::string_view program, std::string_vi
 /// `bin_dir`. Fails, saying where it looked, if one is not there or cannot be executed.
 absl::StatusOr<ProgramPaths> FindPrograms(std::string_view bin_dir);
 
+/// Finds ps_evaluate, as FindPrograms does the others; PS_EVALUATE_BINARY names it.
+absl::StatusOr<std::string> FindEvaluator(std::string_view bin_dir);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_DEPLOY_PSCTL_PROGRAM_LOCATIONS_H_

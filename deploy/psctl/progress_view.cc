@@ -157,7 +157,8 @@ std::string FormatEvaluation(const v1::EvaluationStatus& evaluation) {
   return fmt::format("{} {}: test accuracy {:.2f}%, test loss {:.4f}{} ({} examples in {:.1f} s)",
                      evaluation.final() ? "final weights, epoch" : "epoch", evaluation.epoch(),
                      100 * evaluation.test_accuracy(), evaluation.test_loss(),
-                     VersionText(evaluation), evaluation.examples(), evaluation.seconds());
+                     VersionText(evaluation), evaluation.examples(), evaluation.seconds()) +
+         (evaluation.model_failure().empty() ? "" : "; NOT SAVED: " + evaluation.model_failure());
 }
 
 }  // namespace slipstream

@@ -59,6 +59,13 @@ int EndWithDiagnostics(const RunArguments& arguments, const std::vector<Diagnost
   return EndWithError(arguments.format, error, static_cast<int>(code), "");
 }
 
+/// What became of the final weights' file; the weights themselves are gone with the servers.
+absl::Status ModelSaved(const v1::RunStatus& status) {
+  const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
+  if (deciding == nullptr || deciding->model_failure().empty()) return absl::OkStatus();
+  return absl::DataLossError("the trained weights were not saved: " + deciding->model_failure());
+}
+
 /// One run of a cluster, from its start to its end.
 class LocalRun {
  public:
@@ -76,6 +83,7 @@ class LocalRun {
                   .servers = static_cast<uint32_t>(spec.cluster.servers.size()),
                   .workers = spec.cluster.workers,
                   .worker_log_format = spec.log.format,
+                  .save_dir = spec.model_files.save_dir.empty() ? directory_.path() : "",
                   .start_timeout = start_timeout_},
                  directory_, stop) {}
 
@@ -133,7 +141,8 @@ int LocalRun::Finish(v1::RunStatus status) {
       fmt::print("{}", JsonToYaml(summary));
       break;
   }
-  const absl::Status saved = WriteWholeFile(directory_.SummaryPath(), json);
+  absl::Status saved = WriteWholeFile(directory_.SummaryPath(), json);
+  saved.Update(ModelSaved(status));
   if (saved.ok()) return static_cast<int>(ExitCode::kOk);
   // Stdout has the summary, and one object is all that belongs there.
   return static_cast<int>(Complain(ExitCodeFor(saved), std::string(saved.message())));

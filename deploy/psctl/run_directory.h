@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,7 +14,7 @@
 namespace slipstream {
 
 /// The directory that keeps everything one run leaves: run.yaml, logs/, metrics.jsonl,
-/// summary.json and, if asked for, the push logs.
+/// summary.json, model.safetensors and, if asked for, models on the way and the push logs.
 ///
 /// Thread-safe: const after construction.
 class RunDirectory {
@@ -23,10 +24,14 @@ class RunDirectory {
   static absl::StatusOr<RunDirectory> Create(const std::string& chosen, std::string_view name,
                                              absl::Time now);
 
+  /// The one at `path`, which a run has left.
+  static RunDirectory Of(std::string path) { return RunDirectory(std::move(path)); }
+
   const std::string& path() const { return path_; }
   std::string ConfigPath() const { return path_ + "/run.yaml"; }
   std::string MetricsPath() const { return path_ + "/metrics.jsonl"; }
   std::string SummaryPath() const { return path_ + "/summary.json"; }
+  std::string ModelPath() const { return path_ + "/model.safetensors"; }
   std::string LogPath(const ProcessName& process) const;
   std::string PortFilePath(const ProcessName& server) const;
 

@@ -15,6 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 Json StalenessJson(const v1::StalenessStatus& staleness) {
   return {
       {"count", staleness.count()},
@@ -73,7 +75,8 @@ Json EvaluationJson(const v1::EvaluationStatus& evaluation) {
           {"versions",
            std::vector<uint64_t>(evaluation.versions().begin(), evaluation.versions().end())},
           {"seconds", NumberOrNull(evaluation.seconds())},
-          {"final", evaluation.final()}};
+          {"final", evaluation.final()},
+          {"model", TextOrNull(evaluation.model_file())}};
 }
 
 const v1::EvaluationStatus* DecidingEvaluation(const v1::RunStatus& status) {
@@ -121,6 +124,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
       {"staleness", StalenessJson(status.staleness())},
       {"guard", GuardJson(status)},
       {"weights_sha256", status.weights_sha256()},
+      {"model", deciding != nullptr ? TextOrNull(deciding->model_file()) : Json(nullptr)},
       {"parameters", status.parameters()},
       {"run_dir", run_dir},
       {"evaluations", std::move(evaluations)},
@@ -154,6 +158,9 @@ std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir)
                                  staleness.p50(), staleness.p99(), staleness.max()));
   if (status.has_guard()) facts.emplace_back("guard", GuardText(status));
   facts.emplace_back("weights sha256", status.weights_sha256());
+  if (deciding != nullptr && !deciding->model_file().empty()) {
+    facts.emplace_back("model", deciding->model_file());
+  }
   facts.emplace_back("run directory", run_dir);
 
   const std::vector<uint64_t> counts(staleness.histogram().begin(), staleness.histogram().end());

@@ -27,7 +27,8 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       membership_(run, spec.cluster.lease),
       servers_(static_cast<uint32_t>(spec.cluster.servers.size()), spec.cluster.lease),
       initialization_(static_cast<uint32_t>(spec.cluster.servers.size())),
-      evaluations_(spec.evaluation.every_epochs, spec.training.epochs),
+      evaluations_(spec.evaluation.every_epochs, spec.model_files.save_every_epochs,
+                   spec.training.epochs),
       phase_since_(start),
       start_(start),
       last_observed_(start) {
@@ -146,10 +147,18 @@ absl::StatusOr<Coordinator::Work> Coordinator::OnGetWork(const Identity& worker,
 absl::Status Coordinator::OnReport(const Identity& worker, uint64_t evaluation, Evaluation result,
                                    const std::string& weights_sha256, absl::Time now) {
   if (absl::Status live = membership_.Renew(worker, now); !live.ok()) return live;
+  if (!result.model_file.empty()) {
+    result.model_host = membership_.workers().at(worker.worker).host;
+  }
+  const std::string failure = result.model_failure;
   absl::Status reported =
       evaluations_.Report(worker.worker, evaluation, std::move(result), weights_sha256);
-  if (reported.ok()) Advance(now);
-  return reported;
+  if (!reported.ok()) return reported;
+  if (!failure.empty()) {
+    AddNote(true, fmt::format("weights not saved worker={}: {}", Value(worker.worker), failure));
+  }
+  Advance(now);
+  return absl::OkStatus();
 }
 
 absl::Status Coordinator::OnLeave(const Identity& worker, const std::string& failure,

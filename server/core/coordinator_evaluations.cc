@@ -20,13 +20,20 @@ bool IsSha256(std::string_view text) {
 std::vector<uint32_t> Evaluations::OnEpochs(uint32_t completed) {
   epochs_completed_ = std::max(epochs_completed_, completed);
   std::vector<uint32_t> skipped;
-  if (every_epochs_ == 0 || final_due_ || final_done_) return skipped;
-  const uint32_t epoch = completed / every_epochs_ * every_epochs_;
-  if (epoch <= counted_epoch_ || epoch >= epochs_) return skipped;
+  if (final_due_ || final_done_) return skipped;
+  const uint32_t save = LastDue(save_every_epochs_, completed);
+  const uint32_t epoch = std::max(LastDue(every_epochs_, completed), save);
+  if (epoch <= counted_epoch_) return skipped;
+  if (save > counted_save_) {
+    counted_save_ = save;
+    save_due_ = true;
+  }
   if (open_.has_value()) {
-    const uint32_t first = due_epoch_ > 0 ? due_epoch_ : counted_epoch_ + every_epochs_;
-    for (uint32_t missed = first; missed < epoch; missed += every_epochs_) {
-      skipped.push_back(missed);
+    const uint32_t first = due_epoch_ > 0 ? due_epoch_ : counted_epoch_ + 1;
+    for (uint32_t missed = first; missed < epoch; ++missed) {
+      const bool was_due =
+          LastDue(every_epochs_, missed) == missed || LastDue(save_every_epochs_, missed) == missed;
+      if (was_due) skipped.push_back(missed);
     }
   }
   counted_epoch_ = epoch;
@@ -34,18 +41,26 @@ std::vector<uint32_t> Evaluations::OnEpochs(uint32_t completed) {
   return skipped;
 }
 
+uint32_t Evaluations::LastDue(uint32_t every, uint32_t completed) const {
+  if (every == 0) return 0;
+  const uint32_t epoch = completed / every * every;
+  return epoch < epochs_ ? epoch : 0;
+}
+
 std::optional<uint32_t> Evaluations::OnLastUpdate(uint32_t epochs_completed) {
   epochs_completed_ = std::max(epochs_completed_, epochs_completed);
   if (final_done_ || (open_.has_value() && open_->is_final)) return std::nullopt;
   final_due_ = true;
+  save_due_ = false;
   const uint32_t replaced = std::exchange(due_epoch_, 0);
   return replaced > 0 ? std::optional(replaced) : std::nullopt;
 }
 
 bool Evaluations::Assign(WorkerId worker) {
   if (!due()) return false;
-  open_ = Order{++last_order_, worker, epochs_completed_, final_due_};
+  open_ = Order{++last_order_, worker, epochs_completed_, final_due_, final_due_ || save_due_};
   final_due_ = false;
+  save_due_ = false;
   due_epoch_ = 0;
   return true;
 }
@@ -64,6 +79,7 @@ void Evaluations::Forget(WorkerId worker) {
     final_due_ = true;
   } else if (!final_due_) {
     due_epoch_ = std::max(due_epoch_, open_->epoch);
+    save_due_ = save_due_ || open_->saves;
   }
   open_.reset();
 }
@@ -80,6 +96,11 @@ absl::Status Evaluations::Report(WorkerId worker, uint64_t number, Evaluation re
   if (result.versions.size() > kVersionsMax) {
     return absl::InvalidArgumentError(
         fmt::format("an evaluation has at most {} versions", kVersionsMax));
+  }
+  for (const std::string* text : {&result.model_file, &result.model_host, &result.model_failure}) {
+    if (text->size() <= kTextBytesMax) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("what is said of a saved model has at most {} bytes", kTextBytesMax));
   }
   if (open_->is_final && !IsSha256(weights_sha256)) {
     return absl::InvalidArgumentError(

@@ -26,6 +26,13 @@ struct Evaluation {
   std::vector<Version> versions;
   double seconds = 0;
   bool is_final = false;
+
+  /// Where the weights were saved: a path on the host of the worker. Empty if they were not.
+  std::string model_file;
+  std::string model_host;
+
+  /// Why they could not be saved.
+  std::string model_failure;
 };
 
 /// Decides when the weights are measured and by whom; keeps the results.
@@ -37,6 +44,10 @@ struct Evaluation {
 /// An order is labelled with the epochs complete when it is given, also when it is given again: the
 /// weights that its worker will measure have gone on since it fell due.
 ///
+/// Weights are saved by whoever measures them, so that a file holds what the figures are of: a save
+/// that falls due makes an evaluation fall due. One that has to wait is not dropped with the
+/// evaluation; the next order carries it.
+///
 /// Invariants: at most one order is open; its number is the highest given; epochs of orders never
 /// fall.
 ///
@@ -47,17 +58,23 @@ class Evaluations {
   static constexpr size_t kResultsMax = 10'000;
   static constexpr size_t kVersionsMax = 256;
 
+  /// Of each text about a saved model.
+  static constexpr size_t kTextBytesMax = 4096;
+
   struct Order {
     uint64_t number = 0;
     WorkerId worker{};
     uint32_t epoch = 0;
     bool is_final = false;
+
+    /// The weights measured are to be saved; the final ones always are.
+    bool saves = false;
   };
 
-  /// `every_epochs`: 0 for the final one only. `epochs`: of the run; the last needs no order of its
-  /// own, as the final evaluation measures it.
-  Evaluations(uint32_t every_epochs, uint32_t epochs)
-      : every_epochs_(every_epochs), epochs_(epochs) {}
+  /// `every_epochs`, `save_every_epochs`: 0 for the final one only. `epochs`: of the run; the last
+  /// needs no order of its own, as the final evaluation measures it.
+  Evaluations(uint32_t every_epochs, uint32_t save_every_epochs, uint32_t epochs)
+      : every_epochs_(every_epochs), save_every_epochs_(save_every_epochs), epochs_(epochs) {}
 
   /// Notes that so many epochs are complete. Returns the epochs that will not be measured because
   /// an order was open all the while.
@@ -96,13 +113,22 @@ class Evaluations {
   const std::string& weights_sha256() const { return weights_sha256_; }
 
  private:
+  /// The last multiple of `every` among the completed epochs that has an order of its own; 0 for
+  /// none.
+  uint32_t LastDue(uint32_t every, uint32_t completed) const;
+
   // Constant after construction.
   const uint32_t every_epochs_;
+  const uint32_t save_every_epochs_;
   const uint32_t epochs_;
 
   // 0: none.
   uint32_t due_epoch_ = 0;
   bool final_due_ = false;
+  bool save_due_ = false;
+
+  // The last epoch whose save fell due.
+  uint32_t counted_save_ = 0;
 
   // The last epoch whose evaluation fell due.
   uint32_t counted_epoch_ = 0;

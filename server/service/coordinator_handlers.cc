@@ -47,6 +47,8 @@ Evaluation FromWire(const v1::EvaluationStatus& wire) {
   evaluation.examples = wire.examples();
   for (uint64_t version : wire.versions()) evaluation.versions.push_back(Version{version});
   evaluation.seconds = wire.seconds();
+  evaluation.model_file = wire.model_file();
+  evaluation.model_failure = wire.model_failure();
   return evaluation;
 }
 
@@ -198,6 +200,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerCont
       reply->set_evaluation(order->number);
       reply->set_evaluation_epoch(order->epoch);
       reply->set_evaluation_final(order->is_final);
+      reply->set_evaluation_saves(order->saves);
     }
     return absl::OkStatus();
   });

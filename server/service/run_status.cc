@@ -134,6 +134,9 @@ v1::EvaluationStatus ToWire(const Evaluation& evaluation) {
   for (Version version : evaluation.versions) wire.add_versions(Value(version));
   wire.set_seconds(evaluation.seconds);
   wire.set_final(evaluation.is_final);
+  wire.set_model_file(evaluation.model_file);
+  wire.set_model_host(evaluation.model_host);
+  wire.set_model_failure(evaluation.model_failure);
   return wire;
 }
 

@@ -4,19 +4,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "common/model_file/weights_digest.h"
 #include "common/wire/shard_wire.h"
+#include "worker/training/test_measures.h"
 
 namespace slipstream {
 namespace {
 
-constexpr uint32_t kBatchSize = 256;
+// What a report says of a failure to save.
+constexpr size_t kReasonBytesMax = 1000;
 
 /// Training on the same cores goes first.
 constexpr int kNiceness = 10;
@@ -24,11 +24,12 @@ constexpr int kNiceness = 10;
 }  // namespace
 
 Evaluator::Evaluator(const Options& options, const Dataset& test, Device& device,
-                     const CoordinatorClient& coordinator, Heartbeat& heartbeat,
-                     Interruption& interruption)
+                     const ModelKeeper& keeper, const CoordinatorClient& coordinator,
+                     Heartbeat& heartbeat, Interruption& interruption)
     : options_(options),
       test_(test),
       device_(device),
+      keeper_(keeper),
       coordinator_(coordinator),
       heartbeat_(heartbeat),
       interruption_(interruption),
@@ -52,7 +53,7 @@ void Evaluator::Run() {
 absl::Status Evaluator::Prepare() {
   if (plan_) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<Plan>> plan =
-      device_.Prepare(options_.model, {.batch_size_max = kBatchSize, .trains = false});
+      device_.Prepare(options_.model, {.batch_size_max = kTestBatchSize, .trains = false});
   if (!plan.ok()) return plan.status();
   plan_ = *std::move(plan);
   reader_ = std::make_unique<WeightsReader>(
@@ -77,7 +78,8 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   result.set_epoch(order.epoch);
   result.set_final(order.is_final);
   for (const Version version : *versions) result.add_versions(Value(version));
-  const absl::StatusOr<Measures> measures = Measure();
+  const absl::StatusOr<TestMeasures> measures =
+      MeasureOnTest(*plan_, test_, [this] { return interruption_.interrupted(); });
   if (!measures.ok()) return measures.status();
   result.set_test_loss(measures->loss);
   result.set_test_accuracy(measures->accuracy);
@@ -86,31 +88,33 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   spdlog::info("evaluated epoch={} version={} accuracy={:.4f} loss={:.4f} seconds={:.2f}",
                order.epoch, result.versions(0), result.test_accuracy(), result.test_loss(),
                result.seconds());
-  if (order.is_final) {
-    request.set_weights_sha256(WeightsSha256(plan_->weights_host()));
-    spdlog::info("final weights sha256={}", request.weights_sha256());
+  if (order.is_final || order.saves) {
+    const std::string sha256 = WeightsSha256(plan_->weights_host());
+    if (order.is_final) {
+      request.set_weights_sha256(sha256);
+      spdlog::info("final weights sha256={}", sha256);
+    }
+    if (order.saves) {
+      Keep({order.epoch, order.is_final, *versions, *measures, test_.count(), sha256}, result);
+    }
   }
   const absl::Status reported = coordinator_.Report(request);
   // The order was taken back, and another worker may have it: no reason to end.
   return absl::IsFailedPrecondition(reported) ? absl::OkStatus() : reported;
 }
 
-absl::StatusOr<Evaluator::Measures> Evaluator::Measure() {
-  double loss = 0;
-  uint64_t correct = 0;
-  for (size_t first = 0; first < test_.count(); first += kBatchSize) {
-    if (interruption_.interrupted()) return absl::CancelledError("stopped");
-    const size_t count = std::min<size_t>(kBatchSize, test_.count() - first);
-    const size_t elements = test_.shape.elements();
-    const absl::StatusOr<StepResult> step = plan_->Evaluate(
-        {.examples = std::span(test_.examples).subspan(first * elements, count * elements),
-         .labels = std::span(test_.labels).subspan(first, count)});
-    if (!step.ok()) return step.status();
-    loss += static_cast<double>(step->loss) * static_cast<double>(count);
-    correct += step->correct;
+void Evaluator::Keep(const ModelFacts& facts, v1::EvaluationStatus& result) const {
+  if (!keeper_.keeps()) return;
+  const absl::StatusOr<std::string> path = keeper_.Keep(facts, plan_->weights_host());
+  if (path.ok()) {
+    spdlog::info("weights saved path={} epoch={}", *path, facts.epoch);
+    result.set_model_file(*path);
+    return;
   }
-  const auto examples = static_cast<double>(test_.count());
-  return Measures{loss / examples, static_cast<double>(correct) / examples};
+  // The run is worth more than one file of it: it goes on, and whoever watches it is told.
+  const std::string reason(path.status().message());
+  spdlog::error("weights not saved epoch={} reason=\"{}\"", facts.epoch, reason);
+  result.set_model_failure(reason.substr(0, kReasonBytesMax));
 }
 
 }  // namespace slipstream

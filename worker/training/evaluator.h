@@ -16,11 +16,13 @@
 #include "worker/data/dataset.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
+#include "worker/training/model_keeper.h"
 
 namespace slipstream {
 
 /// Measures the weights on the test set whenever a heartbeat brings an order, beside training: on a
-/// thread of low priority, with weights, activations and connections of its own.
+/// thread of low priority, with weights, activations and connections of its own. Where an order
+/// asks for it, saves the very weights that it measured.
 ///
 /// Thread-safe: const after construction; all work is its thread's.
 class Evaluator {
@@ -37,7 +39,7 @@ class Evaluator {
   };
 
   /// Starts at once. All arguments must outlive it but `options`.
-  Evaluator(const Options& options, const Dataset& test, Device& device,
+  Evaluator(const Options& options, const Dataset& test, Device& device, const ModelKeeper& keeper,
             const CoordinatorClient& coordinator, Heartbeat& heartbeat, Interruption& interruption);
 
   /// The heartbeat must have been closed.
@@ -46,21 +48,18 @@ class Evaluator {
   Evaluator& operator=(const Evaluator&) = delete;
 
  private:
-  /// Means over the test set.
-  struct Measures {
-    double loss = 0;
-    double accuracy = 0;
-  };
-
   void Run();
   absl::Status Prepare();
   absl::Status Serve(const Heartbeat::Order& order);
-  absl::StatusOr<Measures> Measure();
+
+  /// Saves the measured weights if they are kept anywhere, and tells `result` of it.
+  void Keep(const ModelFacts& facts, v1::EvaluationStatus& result) const;
 
   // Constant after construction.
   const Options options_;
   const Dataset& test_;
   Device& device_;
+  const ModelKeeper& keeper_;
   const CoordinatorClient& coordinator_;
   Heartbeat& heartbeat_;
   Interruption& interruption_;

@@ -93,7 +93,8 @@ void Heartbeat::Note(const v1::HeartbeatReply& reply) {
   failure_ = reply.failure();
   work_ends_ = work_ends_ || reply.work_ends();
   if (reply.evaluation() != 0) {
-    order_ = {reply.evaluation(), reply.evaluation_epoch(), reply.evaluation_final()};
+    order_ = {reply.evaluation(), reply.evaluation_epoch(), reply.evaluation_final(),
+              reply.evaluation_saves()};
   }
   if (phase_ == Phase::kFailed) {
     interruption_.Fail(absl::AbortedError("the run failed: " + failure_));

@@ -29,6 +29,9 @@ class Heartbeat {
     uint64_t number = 0;
     uint32_t epoch = 0;
     bool is_final = false;
+
+    /// The weights measured are to be saved.
+    bool saves = false;
   };
 
   /// Starts at once. All arguments must outlive it.

@@ -8,11 +8,15 @@
 #include <variant>
 
 #include "common/config/run_config.h"
+#include "common/model_file/model_file.h"
+#include "common/model_file/weights_digest.h"
 #include "common/process/logging.h"
 #include "common/wire/shard_wire.h"
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/model/initial_values.h"
 #include "worker/training/evaluator.h"
+#include "worker/training/model_keeper.h"
+#include "worker/training/net_and_data.h"
 #include "worker/training/training_loop.h"
 #include "worker/training/unit_fetcher.h"
 
@@ -79,6 +83,8 @@ absl::Status WorkerProgram::ReadSettings() {
   if (options_.threads) {
     overrides.set.push_back("compute.threads=" + std::to_string(*options_.threads));
   }
+  if (options_.init) overrides.set.push_back("model.init=" + *options_.init);
+  if (options_.save_dir) overrides.set.push_back("model.save_dir=" + *options_.save_dir);
   ConfigResult result = ParseRunConfig(membership_.settings, "the run's settings", overrides);
   if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
     return absl::InvalidArgumentError(ToString(*diagnostics));
@@ -106,22 +112,13 @@ absl::Status WorkerProgram::TakePart(Heartbeat& heartbeat) {
 }
 
 absl::Status WorkerProgram::PrepareCompute() {
-  std::variant<NetShapes, ShapeError> shapes = InferShapes(settings_.model);
-  if (const auto* error = std::get_if<ShapeError>(&shapes)) {
-    return absl::InvalidArgumentError(
-        fmt::format("model: layer {}: {}", error->layer, error->message));
-  }
-  net_ = std::get<NetShapes>(std::move(shapes));
+  absl::StatusOr<NetShapes> net = ShapesOf(settings_.model);
+  if (!net.ok()) return net.status();
+  net_ = *std::move(net);
   absl::StatusOr<DataSplits> data = LoadData(settings_.data, settings_.seed);
   if (!data.ok()) return data.status();
   data_ = *std::move(data);
-  if (data_.train.shape != net_.input() || data_.train.classes > net_.classes()) {
-    return absl::InvalidArgumentError(
-        fmt::format("data of {}×{}×{} values in {} classes do not fit a model of {}×{}×{} and {}",
-                    data_.train.shape.channels, data_.train.shape.height, data_.train.shape.width,
-                    data_.train.classes, net_.input().channels, net_.input().height,
-                    net_.input().width, net_.classes()));
-  }
+  if (absl::Status fit = CheckExamplesFit(net_, data_.train); !fit.ok()) return fit;
   device_ = NewCpuDevice();
   absl::StatusOr<std::unique_ptr<Plan>> plan =
       device_->Prepare(settings_.model, {.batch_size_max = settings_.training.batch_size,
@@ -157,7 +154,7 @@ absl::Status WorkerProgram::PrepareModel() {
 
 absl::Status WorkerProgram::Initialize(uint64_t grant) {
   spdlog::info("initialising the model grant={}", grant);
-  FillInitialValues(net_.layout, settings_.seed, plan_->weights_host());
+  if (absl::Status filled = FillFirstWeights(plan_->weights_host()); !filled.ok()) return filled;
   if (absl::Status status = client_->Initialize(grant, plan_->weights_host()); !status.ok()) {
     return status;
   }
@@ -167,10 +164,30 @@ absl::Status WorkerProgram::Initialize(uint64_t grant) {
   return coordinator_.FinishInitialization(request);
 }
 
+absl::Status WorkerProgram::FillFirstWeights(std::span<float> weights) {
+  const std::string& path = settings_.model_files.init;
+  if (path.empty()) {
+    FillInitialValues(net_.layout, settings_.seed, weights);
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<ModelFile> file = ModelFile::Open(path);
+  absl::Status read = file.ok() ? file->Read(net_.layout, weights) : file.status();
+  if (!read.ok()) {
+    return absl::Status(read.code(), "model.init: " + std::string(read.message()));
+  }
+  spdlog::info("starting from saved weights path={} sha256={}", path, WeightsSha256(weights));
+  return absl::OkStatus();
+}
+
 absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
+  const ModelKeeper keeper(settings_.model_files.save_dir, settings_, net_.layout);
+  if (settings_.model_files.save_every_epochs > 0 && !keeper.keeps()) {
+    spdlog::warn(
+        "model.save_every_epochs asks for weights to be saved, and model.save_dir is empty");
+  }
   Evaluator evaluator({membership_.identity, settings_.model, membership_.servers, map_,
                        GroupOptions(), HasRounds()},
-                      data_.test, *device_, coordinator_, heartbeat, interruption_);
+                      data_.test, *device_, keeper, coordinator_, heartbeat, interruption_);
   UnitFetcher units(coordinator_, membership_.identity, figures_, interruption_);
   TrainingLoop loop({.batch_size = settings_.training.batch_size,
                      .seed = settings_.seed,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -38,6 +39,8 @@ class WorkerProgram {
     std::optional<uint32_t> threads;
     std::optional<LogSpec::Level> log_level;
     std::optional<LogSpec::Format> log_format;
+    std::optional<std::string> init;
+    std::optional<std::string> save_dir;
   };
 
   /// `interruption` must outlive it.
@@ -54,6 +57,9 @@ class WorkerProgram {
   absl::Status PrepareCompute();
   absl::Status PrepareModel();
   absl::Status Initialize(uint64_t grant);
+
+  /// The weights that the run starts from.
+  absl::Status FillFirstWeights(std::span<float> weights);
   absl::Status Train(Heartbeat& heartbeat);
   void Leave(const absl::Status& status);
 

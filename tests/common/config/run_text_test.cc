@@ -106,6 +106,9 @@ model:
     - flatten
     - dropout: {rate: 0.1}
     - dense: {units: 10}
+  init: ""
+  save_dir: ""
+  save_every_epochs: 0
 data:
   format: synthetic
   train_examples: 20000
@@ -174,6 +177,8 @@ TEST(RunTextTest, KeysOfOneMachineAreNotPartOfTheFingerprint) {
   spec.data.path = "here";
   RunSpec other = spec;
   other.data.path = "there";
+  other.model_files.init = "model.safetensors";
+  other.model_files.save_dir = "models";
   other.compute.threads = 8;
   other.log.level = LogSpec::Level::kDebug;
   other.log.push_log = "pushes";
@@ -206,7 +211,7 @@ TEST(RunTextTest, FingerprintsDifferExactlyIfThereIsADifference) {
 }
 
 TEST(RunTextTest, TheFingerprintIsTheSameOnEveryMachine) {
-  EXPECT_EQ(Fingerprint(Default()), 4'118'883'331'106'850'101u) << FingerprintText(Default());
+  EXPECT_EQ(Fingerprint(Default()), 7'239'128'820'634'077'520u) << FingerprintText(Default());
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ TEST(CommandLineTest, KnowsEveryCommand) {
   EXPECT_EQ(Parsed<ConfigInitArguments>({"config", "init", "-"}).path, "-");
   EXPECT_TRUE(Parsed<ConfigInitArguments>({"config", "init", "x", "--force"}).force);
   EXPECT_EQ(Parsed<ConfigShowArguments>({"config", "show", "a"}).format, OutputFormat::kYaml);
+  EXPECT_EQ(Parsed<EvaluateArguments>({"evaluate", "runs/a", "-o", "json"}).model, "runs/a");
   EXPECT_EQ(Parsed<StatusArguments>({"status", "--coordinator", "h:1"}).coordinator, "h:1");
 }
 

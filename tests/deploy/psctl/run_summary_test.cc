@@ -41,6 +41,21 @@ TEST(RunSummaryTest, HoldsWhatScriptsReadFromAStatus) {
   EXPECT_EQ(summary["servers"][1]["end"], 61706);
 }
 
+TEST(RunSummaryTest, NamesTheFileOfEachModelThatWasSaved) {
+  v1::RunStatus status = ExampleStatus();
+  *status.add_evaluations() = ExampleEvaluation(4, 0.5, false);
+  *status.add_evaluations() = ExampleEvaluation(5, 0.9, true);
+  EXPECT_TRUE(SummaryJson(status, "d")["model"].is_null());
+
+  status.mutable_evaluations(1)->set_model_file("/runs/d/model.safetensors");
+
+  const nlohmann::ordered_json summary = SummaryJson(status, "d");
+  EXPECT_EQ(summary["model"], "/runs/d/model.safetensors");
+  EXPECT_TRUE(summary["evaluations"][0]["model"].is_null());
+  EXPECT_EQ(summary["evaluations"][1]["model"], "/runs/d/model.safetensors");
+  EXPECT_THAT(SummaryText(status, "d"), HasSubstr("/runs/d/model.safetensors\n"));
+}
+
 TEST(RunSummaryTest, WritesNullForWhatIsNoNumber) {
   v1::RunStatus status;
   status.set_seconds(std::numeric_limits<double>::infinity());

@@ -14,7 +14,7 @@ constexpr WorkerId kBob{1};
 const std::string kHash(64, 'a');
 
 TEST(EvaluationsTest, FallDueAfterEveryFewEpochsButNotTheLast) {
-  Evaluations evaluations(2, 4);
+  Evaluations evaluations(2, 0, 4);
 
   evaluations.OnEpochs(1);
   EXPECT_FALSE(evaluations.due());
@@ -27,7 +27,7 @@ TEST(EvaluationsTest, FallDueAfterEveryFewEpochsButNotTheLast) {
 }
 
 TEST(EvaluationsTest, NoneButTheFinalOneIfEveryIsZero) {
-  Evaluations evaluations(0, 4);
+  Evaluations evaluations(0, 0, 4);
 
   evaluations.OnEpochs(3);
   EXPECT_FALSE(evaluations.due());
@@ -36,7 +36,7 @@ TEST(EvaluationsTest, NoneButTheFinalOneIfEveryIsZero) {
 }
 
 TEST(EvaluationsTest, SkipToTheNewestEpochWhileOneRuns) {
-  Evaluations evaluations(1, 10);
+  Evaluations evaluations(1, 0, 10);
   evaluations.OnEpochs(1);
   ASSERT_TRUE(evaluations.Assign(kAda));
   evaluations.OnEpochs(2);
@@ -50,7 +50,7 @@ TEST(EvaluationsTest, SkipToTheNewestEpochWhileOneRuns) {
 }
 
 TEST(EvaluationsTest, AnOrderOfADeadWorkerIsGivenToAnother) {
-  Evaluations evaluations(1, 1);
+  Evaluations evaluations(1, 0, 1);
   evaluations.OnLastUpdate(1);
   ASSERT_TRUE(evaluations.Assign(kAda));
 
@@ -66,7 +66,7 @@ TEST(EvaluationsTest, AnOrderOfADeadWorkerIsGivenToAnother) {
 }
 
 TEST(EvaluationsTest, AnOrderGivenAgainIsLabelledWithTheEpochsCompleteByThen) {
-  Evaluations evaluations(2, 10);
+  Evaluations evaluations(2, 0, 10);
   evaluations.OnEpochs(2);
   ASSERT_TRUE(evaluations.Assign(kAda));
   evaluations.OnEpochs(3);
@@ -80,7 +80,7 @@ TEST(EvaluationsTest, AnOrderGivenAgainIsLabelledWithTheEpochsCompleteByThen) {
 }
 
 TEST(EvaluationsTest, NameTheEpochsThatAreNotMeasuredWhileOneRuns) {
-  Evaluations evaluations(2, 20);
+  Evaluations evaluations(2, 0, 20);
   EXPECT_TRUE(evaluations.OnEpochs(2).empty());
   ASSERT_TRUE(evaluations.Assign(kAda));
 
@@ -91,7 +91,7 @@ TEST(EvaluationsTest, NameTheEpochsThatAreNotMeasuredWhileOneRuns) {
 }
 
 TEST(EvaluationsTest, AHolderThatDoesNotReportIsGivenUpUntilItIsForgotten) {
-  Evaluations evaluations(1, 1);
+  Evaluations evaluations(1, 0, 1);
   evaluations.OnLastUpdate(1);
   ASSERT_TRUE(evaluations.Assign(kAda));
 
@@ -105,7 +105,7 @@ TEST(EvaluationsTest, AHolderThatDoesNotReportIsGivenUpUntilItIsForgotten) {
 }
 
 TEST(EvaluationsTest, TheFinalOneWaitsForOneThatRuns) {
-  Evaluations evaluations(1, 3);
+  Evaluations evaluations(1, 0, 3);
   evaluations.OnEpochs(2);
   ASSERT_TRUE(evaluations.Assign(kAda));
 
@@ -119,7 +119,7 @@ TEST(EvaluationsTest, TheFinalOneWaitsForOneThatRuns) {
 }
 
 TEST(EvaluationsTest, RepeatedReportsHaveNoEffectAndForeignOnesAreRefused) {
-  Evaluations evaluations(1, 3);
+  Evaluations evaluations(1, 0, 3);
   evaluations.OnEpochs(1);
   ASSERT_TRUE(evaluations.Assign(kAda));
 
@@ -131,8 +131,76 @@ TEST(EvaluationsTest, RepeatedReportsHaveNoEffectAndForeignOnesAreRefused) {
   EXPECT_EQ(evaluations.results().size(), 1u);
 }
 
+TEST(EvaluationsTest, SavesFallDueAfterEpochsOfTheirOwn) {
+  Evaluations evaluations(2, 3, 10);
+
+  evaluations.OnEpochs(2);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+  EXPECT_FALSE(evaluations.open()->saves);
+  ASSERT_TRUE(evaluations.Report(kAda, 1, {}, "").ok());
+  evaluations.OnEpochs(3);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+
+  EXPECT_TRUE(evaluations.open()->saves);
+  EXPECT_EQ(evaluations.open()->epoch, 3u);
+}
+
+TEST(EvaluationsTest, SavesNeedNoOtherMeasurements) {
+  Evaluations evaluations(0, 2, 4);
+
+  evaluations.OnEpochs(1);
+  EXPECT_FALSE(evaluations.due());
+  evaluations.OnEpochs(2);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+
+  EXPECT_TRUE(evaluations.open()->saves);
+}
+
+TEST(EvaluationsTest, ASaveThatHasToWaitIsMadeWithTheNextOrder) {
+  Evaluations evaluations(1, 2, 10);
+  evaluations.OnEpochs(1);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+  evaluations.OnEpochs(2);
+
+  EXPECT_EQ(evaluations.OnEpochs(3), (std::vector<uint32_t>{2}));
+  ASSERT_TRUE(evaluations.Report(kAda, 1, {}, "").ok());
+  ASSERT_TRUE(evaluations.Assign(kAda));
+
+  EXPECT_TRUE(evaluations.open()->saves);
+  EXPECT_EQ(evaluations.open()->epoch, 3u);
+}
+
+TEST(EvaluationsTest, ASaveThatADeadWorkerOwesIsMadeByAnother) {
+  Evaluations evaluations(0, 1, 10);
+  evaluations.OnEpochs(1);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+
+  evaluations.Forget(kAda);
+  ASSERT_TRUE(evaluations.Assign(kBob));
+
+  EXPECT_TRUE(evaluations.open()->saves);
+}
+
+TEST(EvaluationsTest, TheFinalWeightsAreSavedWhateverWasDue) {
+  Evaluations evaluations(0, 0, 4);
+
+  evaluations.OnLastUpdate(4);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+
+  EXPECT_TRUE(evaluations.open()->saves);
+}
+
+TEST(EvaluationsTest, EndlessTextAboutASavedModelIsRefused) {
+  Evaluations evaluations(1, 0, 3);
+  evaluations.OnEpochs(1);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+  const Evaluation result = {.model_failure = std::string(Evaluations::kTextBytesMax + 1, 'x')};
+
+  EXPECT_FALSE(evaluations.Report(kAda, 1, result, "").ok());
+}
+
 TEST(EvaluationsTest, TheFinalResultNeedsTheHashOfTheWeights) {
-  Evaluations evaluations(1, 1);
+  Evaluations evaluations(1, 0, 1);
   evaluations.OnLastUpdate(1);
   ASSERT_TRUE(evaluations.Assign(kAda));
 

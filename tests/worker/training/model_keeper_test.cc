@@ -1,0 +1,119 @@
+#include "worker/training/model_keeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/config/run_config.h"
+#include "common/model/presets.h"
+#include "common/model_file/model_file.h"
+#include "common/model_file/weights_digest.h"
+
+namespace slipstream {
+namespace {
+
+using testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+RunSpec Settings() {
+  RunSpec settings;
+  settings.name = "demo";
+  settings.seed = 7;
+  settings.model = *FindPreset("mlp");
+  return settings;
+}
+
+/// Two weights of a small model, in an empty directory.
+class ModelKeeperTest : public testing::Test {
+ protected:
+  ModelKeeperTest()
+      : folder_(fs::path(testing::TempDir()) /
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(folder_);
+    EXPECT_TRUE(layout_.Append("w", {2}).ok());
+  }
+
+  ModelFacts Facts(uint32_t epoch, bool is_final) const {
+    return {.epoch = epoch,
+            .is_final = is_final,
+            .versions = {Version{12}, Version{13}},
+            .measures = {.loss = 0.5, .accuracy = 0.875},
+            .test_examples = 1000,
+            .weights_sha256 = WeightsSha256(weights_)};
+  }
+
+  const fs::path folder_;
+  TensorLayout layout_;
+  const std::vector<float> weights_ = {1.0f, -2.0f};
+};
+
+TEST_F(ModelKeeperTest, NamesModelsByEpochAndTheFinalOneForWhatItIs) {
+  const ModelKeeper keeper(folder_ / "made", Settings(), layout_);
+
+  const auto on_the_way = keeper.Keep(Facts(5, false), weights_);
+  const auto final = keeper.Keep(Facts(10, true), weights_);
+
+  ASSERT_TRUE(on_the_way.ok() && final.ok());
+  EXPECT_EQ(*on_the_way, (folder_ / "made/model-epoch-0005.safetensors").string());
+  EXPECT_EQ(*final, (folder_ / "made/model.safetensors").string());
+  EXPECT_TRUE(fs::exists(*on_the_way) && fs::exists(*final));
+}
+
+TEST_F(ModelKeeperTest, WritesTheWeightsWithAllThatIsKnownOfThem) {
+  const ModelKeeper keeper(folder_, Settings(), layout_);
+  const auto path = keeper.Keep(Facts(10, true), weights_);
+  ASSERT_TRUE(path.ok()) << path.status();
+
+  const auto file = ModelFile::Open(*path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::vector<float> read(2);
+  ASSERT_TRUE(file->Read(layout_, read).ok());
+
+  EXPECT_EQ(read, weights_);
+  const ModelMetadata& metadata = file->metadata();
+  EXPECT_EQ(metadata.at("run"), "demo");
+  EXPECT_EQ(metadata.at("seed"), "7");
+  EXPECT_EQ(metadata.at("preset"), "mlp");
+  EXPECT_EQ(metadata.at("data_format"), "synthetic");
+  EXPECT_EQ(metadata.at("epoch"), "10");
+  EXPECT_EQ(metadata.at("final"), "true");
+  EXPECT_EQ(metadata.at("versions"), "12,13");
+  EXPECT_EQ(metadata.at("test_accuracy"), "0.875");
+  EXPECT_EQ(metadata.at("test_loss"), "0.5");
+  EXPECT_EQ(metadata.at("weights_sha256"), WeightsSha256(weights_));
+}
+
+TEST_F(ModelKeeperTest, TheSettingsInTheMetadataAreThoseOfTheRun) {
+  RunSpec settings = Settings();
+  settings.model = {.preset = "",
+                    .input = {1, 28, 28},
+                    .layers = {FlattenLayer{}, DenseLayer{12}, ReluLayer{}, DenseLayer{10}}};
+
+  const ModelMetadata metadata = DescribeModel(settings, Facts(1, false));
+
+  const ConfigResult read = ParseRunConfig(metadata.at(kModelSettings), "metadata");
+  ASSERT_TRUE(std::holds_alternative<RunSpec>(read));
+  EXPECT_EQ(std::get<RunSpec>(read), settings);
+  EXPECT_THAT(metadata.at("layers"), HasSubstr("dense: {units: 12}"));
+  EXPECT_EQ(metadata.count("preset"), 0u);
+}
+
+TEST_F(ModelKeeperTest, SaysWhatCannotBeWritten) {
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "file") << "x";
+  const ModelKeeper keeper(folder_ / "file", Settings(), layout_);
+
+  const auto path = keeper.Keep(Facts(1, true), weights_);
+
+  ASSERT_EQ(path.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(path.status().message()), HasSubstr((folder_ / "file").string()));
+}
+
+}  // namespace
+}  // namespace slipstream

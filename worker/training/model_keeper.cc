@@ -1,0 +1,73 @@
+#include "worker/training/model_keeper.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "common/base/check.h"
+#include "common/config/field_table.h"
+#include "common/config/run_text.h"
+#include "common/model_file/model_file.h"
+#include "common/process/version.h"
+
+namespace slipstream {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// As run.yaml would say it.
+std::string Setting(const char* path, const RunSpec& settings) {
+  const Field& field = *FindField(path);
+  return WriteField(field.type, field.get(settings));
+}
+
+std::string FileName(const ModelFacts& facts) {
+  if (facts.is_final) return "model.safetensors";
+  return fmt::format("model-epoch-{:04}.safetensors", facts.epoch);
+}
+
+}  // namespace
+
+ModelMetadata DescribeModel(const RunSpec& settings, const ModelFacts& facts) {
+  std::vector<uint64_t> versions;
+  for (const Version version : facts.versions) versions.push_back(Value(version));
+  ModelMetadata metadata = {
+      {"written_by", fmt::format("slipstream {}", kVersion)},
+      {"run", settings.name},
+      {"seed", fmt::format("{}", settings.seed)},
+      {"data_format", Setting("data.format", settings)},
+      {"epoch", fmt::format("{}", facts.epoch)},
+      {"final", facts.is_final ? "true" : "false"},
+      {"versions", fmt::format("{}", fmt::join(versions, ","))},
+      {"test_accuracy", fmt::format("{}", facts.measures.accuracy)},
+      {"test_loss", fmt::format("{}", facts.measures.loss)},
+      {"test_examples", fmt::format("{}", facts.test_examples)},
+      {kWeightsSha256, facts.weights_sha256},
+      {kModelSettings, ToYaml(settings)},
+  };
+  if (settings.model.preset.empty()) {
+    metadata.emplace("layers", Setting("model.layers", settings));
+  } else {
+    metadata.emplace("preset", settings.model.preset);
+  }
+  return metadata;
+}
+
+absl::StatusOr<std::string> ModelKeeper::Keep(const ModelFacts& facts,
+                                              std::span<const float> weights) const {
+  PS_CHECK(keeps());
+  std::error_code error;
+  fs::create_directories(directory_, error);
+  if (error) {
+    return absl::DataLossError(fmt::format("cannot make {}: {}", directory_, error.message()));
+  }
+  const fs::path path = fs::absolute(directory_, error) / FileName(facts);
+  if (error) return absl::DataLossError(fmt::format("{}: {}", directory_, error.message()));
+  const absl::Status written =
+      WriteModelFile(path, layout_, DescribeModel(settings_, facts), weights);
+  if (!written.ok()) return written;
+  return path.lexically_normal().string();
+}
+
+}  // namespace slipstream

@@ -1,0 +1,70 @@
+#include "worker/training/saved_model.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/model_file/weights_digest.h"
+#include "worker/compute/cpu/cpu_device.h"
+#include "worker/compute/plan.h"
+#include "worker/data/dataset.h"
+#include "worker/training/model_keeper.h"
+#include "worker/training/net_and_data.h"
+
+namespace slipstream {
+
+absl::StatusOr<RunSpec> SettingsOf(const ModelFile& file, const std::string& path,
+                                   const std::optional<std::string>& config,
+                                   const Overrides& overrides) {
+  ConfigResult result;
+  if (config) {
+    result = LoadRunConfig(*config, overrides);
+  } else {
+    const auto settings = file.metadata().find(kModelSettings);
+    if (settings == file.metadata().end()) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}: its metadata hold no {}, so it tells nothing of its run; name the run's "
+                      "with --config",
+                      path, kModelSettings));
+    }
+    result = ParseRunConfig(settings->second, path + "'s settings", overrides);
+  }
+  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
+    std::string text = ToString(*diagnostics);
+    if (text.ends_with('\n')) text.pop_back();
+    return absl::InvalidArgumentError(text);
+  }
+  return std::get<RunSpec>(std::move(result));
+}
+
+absl::StatusOr<ModelEvaluation> EvaluateModel(const ModelFile& file, const RunSpec& settings) {
+  const absl::StatusOr<NetShapes> net = ShapesOf(settings.model);
+  if (!net.ok()) return net.status();
+  const std::unique_ptr<Device> device = NewCpuDevice();
+  const absl::StatusOr<std::unique_ptr<Plan>> plan =
+      device->Prepare(settings.model, {.batch_size_max = kTestBatchSize,
+                                       .seed = settings.seed,
+                                       .threads = settings.compute.threads,
+                                       .trains = false});
+  if (!plan.ok()) return plan.status();
+  const std::span<float> weights = (*plan)->weights_host();
+  if (absl::Status read = file.Read(net->layout, weights); !read.ok()) return read;
+  (*plan)->WeightsArrived({0, weights.size()});
+
+  const absl::StatusOr<DataSplits> data = LoadData(settings.data, settings.seed);
+  if (!data.ok()) return data.status();
+  if (absl::Status fit = CheckExamplesFit(*net, data->test); !fit.ok()) return fit;
+  const absl::StatusOr<TestMeasures> measures =
+      MeasureOnTest(**plan, data->test, [] { return false; });
+  if (!measures.ok()) return measures.status();
+  return ModelEvaluation{.name = settings.name,
+                         .measures = *measures,
+                         .examples = data->test.count(),
+                         .parameters = weights.size(),
+                         .weights_sha256 = WeightsSha256(weights)};
+}
+
+}  // namespace slipstream

@@ -1,0 +1,30 @@
+#ifndef SLIPSTREAM_WORKER_TRAINING_TEST_MEASURES_H_
+#define SLIPSTREAM_WORKER_TRAINING_TEST_MEASURES_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "worker/compute/plan.h"
+#include "worker/data/dataset.h"
+
+namespace slipstream {
+
+/// Examples of one batch of a measurement. The same everywhere, as the mean loss depends in its
+/// last digits on how examples are grouped.
+inline constexpr uint32_t kTestBatchSize = 256;
+
+/// How good weights are: means over a test set.
+struct TestMeasures {
+  double loss = 0;
+  double accuracy = 0;
+};
+
+/// Measures the weights that have arrived in `plan`, which takes batches of kTestBatchSize.
+/// CANCELLED as soon as `cancelled` says so; it is asked before each batch.
+absl::StatusOr<TestMeasures> MeasureOnTest(Plan& plan, const Dataset& test,
+                                           const std::function<bool()>& cancelled);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_TRAINING_TEST_MEASURES_H_
