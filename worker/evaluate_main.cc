@@ -50,23 +50,31 @@ void AddFlags(CLI::App& app, CommandLine& line) {
   app.footer(kExamples);
 }
 
+std::string AccuracyText(const TestMeasures& measures) {
+  return measures.accuracy ? fmt::format("{:.2f}%", 100 * *measures.accuracy) : "-";
+}
+
+nlohmann::ordered_json AccuracyJson(const TestMeasures& measures) {
+  return measures.accuracy ? nlohmann::ordered_json(*measures.accuracy) : nullptr;
+}
+
 std::string Text(const std::string& path, const ModelEvaluation& result) {
   return fmt::format(
       "model           {}\n"
       "run             {}\n"
-      "test accuracy   {:.2f}%\n"
+      "test accuracy   {}\n"
       "test loss       {:.4f}\n"
       "examples        {}\n"
       "parameters      {}\n"
       "weights sha256  {}\n",
-      path, result.name, 100 * result.measures.accuracy, result.measures.loss, result.examples,
+      path, result.name, AccuracyText(result.measures), result.measures.loss, result.examples,
       result.parameters, result.weights_sha256);
 }
 
 std::string JsonText(const std::string& path, const ModelEvaluation& result) {
   const nlohmann::ordered_json json = {{"model", path},
                                        {"name", result.name},
-                                       {"test_accuracy", result.measures.accuracy},
+                                       {"test_accuracy", AccuracyJson(result.measures)},
                                        {"test_loss", result.measures.loss},
                                        {"examples", result.examples},
                                        {"parameters", result.parameters},

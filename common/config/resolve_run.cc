@@ -49,7 +49,10 @@ void ResolveModel(RunDraft& draft, DiagnosticList& diagnostics) {
     }
     ResetField(*FindField(path), draft);
   }
-  if (auto preset = FindPreset(draft.spec.model.preset)) draft.spec.model = *preset;
+  if (auto preset = FindPreset(draft.spec.model.preset)) {
+    preset->loss = draft.spec.model.loss;
+    draft.spec.model = *preset;
+  }
 }
 
 }  // namespace

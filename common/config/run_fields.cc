@@ -55,6 +55,11 @@ void AddModel(Table& table) {
   input.example = "[1, 28, 28]";
   table.push_back(input);
   table.push_back(Layers());
+  table.push_back(Choice(
+      "model.loss",
+      "What training makes small: cross_entropy of a class for each example, or mse, the mean "
+      "squared difference of outputs and targets (of classes: 1 for the class, 0 for others).",
+      {"cross_entropy", "mse"}, [](auto& s) -> auto& { return s.model.loss; }));
 }
 
 void AddModelFiles(Table& table) {

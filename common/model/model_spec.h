@@ -59,14 +59,20 @@ struct FlattenLayer {
 using LayerSpec = std::variant<DenseLayer, Conv2dLayer, PoolLayer, ReluLayer, TanhLayer,
                                DropoutLayer, FlattenLayer>;
 
-/// A net that ends in softmax cross-entropy over the last layer's outputs.
+/// A net and what its outputs are held against.
 struct ModelSpec {
+  enum class Loss {
+    kCrossEntropy,  // Of softmax over the last layer's outputs against a class per example.
+    kMse,           // Squared difference of outputs and targets, mean over all of a batch's values.
+  };
+
   /// `mlp`, `lenet5`, `cifar_quick`, or empty if `input` and `layers` were given by hand.
   std::string preset;
 
   /// Channels, height, width of one example.
   std::vector<uint32_t> input;
   std::vector<LayerSpec> layers;
+  Loss loss = Loss::kCrossEntropy;
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };

@@ -139,9 +139,11 @@ std::variant<NetShapes, ShapeError> InferShapes(const ModelSpec& model) {
   const int last = static_cast<int>(model.layers.size()) - 1;
   const ExampleShape& output = net.shapes.back();
   if (!IsFlat(output)) {
-    return ShapeError{last, "the net must end in a flat vector of classes, not " + ToText(output)};
+    return ShapeError{last, "the net must end in a flat vector, not " + ToText(output)};
   }
-  if (output.channels < 2) return ShapeError{last, "the net must end in at least 2 classes"};
+  if (model.loss == ModelSpec::Loss::kCrossEntropy && output.channels < 2) {
+    return ShapeError{last, "the net must end in at least 2 classes for cross_entropy"};
+  }
   return net;
 }
 

@@ -38,11 +38,14 @@ struct NetShapes {
   TensorLayout layout;
 
   const ExampleShape& input() const { return shapes.front(); }
-  uint32_t classes() const { return shapes.back().channels; }
+
+  /// Values of the last layer for one example: scores of classes, or what targets are held against.
+  uint32_t outputs() const { return shapes.back().channels; }
 };
 
 /// Follows the shapes from the input to the last layer. A dense layer takes only a flat vector, a
-/// convolution or pool only an image; the last output must be a flat vector of at least 2 classes.
+/// convolution or pool only an image; the last output must be a flat vector, of at least 2 classes
+/// where the loss is cross-entropy.
 std::variant<NetShapes, ShapeError> InferShapes(const ModelSpec& model);
 
 }  // namespace slipstream

@@ -14,6 +14,7 @@ nlohmann::ordered_json MetricsJson(const v1::RunStatus& status, int evaluations_
   nlohmann::ordered_json versions = nlohmann::ordered_json::array();
   for (const v1::ShardStatus& shard : status.shards()) versions.push_back(shard.version());
   const bool has_reports = HasReports(status);
+  const bool has_accuracy = has_reports && status.has_train_accuracy();
   nlohmann::ordered_json row = {
       {"phase", v1::Phase_Name(status.phase())},
       {"epoch", CurrentEpoch(status)},
@@ -23,7 +24,7 @@ nlohmann::ordered_json MetricsJson(const v1::RunStatus& status, int evaluations_
       {"examples", status.examples()},
       {"examples_per_second", NumberOrNull(status.examples_per_second())},
       {"train_loss", has_reports ? NumberOrNull(status.train_loss()) : nullptr},
-      {"train_accuracy", has_reports ? NumberOrNull(status.train_accuracy()) : nullptr},
+      {"train_accuracy", has_accuracy ? NumberOrNull(status.train_accuracy()) : nullptr},
       {"staleness",
        {{"mean", NumberOrNull(status.staleness().mean())},
         {"window", NumberOrNull(status.staleness().window_mean())}}},

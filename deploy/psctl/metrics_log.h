@@ -11,9 +11,9 @@
 namespace slipstream {
 
 /// The figures of one moment: phase, epoch, batches_done, updates, pushes, examples,
-/// examples_per_second, train_loss and train_accuracy (null before the first report), staleness
-/// {mean, window}, versions (by shard) and, where there are more than `evaluations_told`, the new
-/// `evaluations`.
+/// examples_per_second, train_loss and train_accuracy (null before the first report, the latter
+/// also where the loss knows no classes), staleness {mean, window}, versions (by shard) and, where
+/// there are more than `evaluations_told`, the new `evaluations`.
 nlohmann::ordered_json MetricsJson(const v1::RunStatus& status, int evaluations_told);
 
 /// metrics.jsonl: how a run went, one object per line whenever something changed, for plots.

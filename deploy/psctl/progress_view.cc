@@ -32,10 +32,13 @@ std::vector<Figure> Figures(const v1::RunStatus& status, uint32_t epochs_total) 
   std::vector<Figure> figures = {
       {fmt::format("epoch {}{}", CurrentEpoch(status), of_all), 3},
       {has_reports ? fmt::format("loss {:.4f}", status.train_loss()) : "loss -", 2},
-      {has_reports ? fmt::format("accuracy {:.1f}%", 100 * status.train_accuracy()) : "accuracy -",
-       1},
       {fmt::format("{:.0f} examples/s", status.examples_per_second()), 5},
       {fmt::format("staleness {:.2f}", status.staleness().window_mean()), 4}};
+  if (status.has_train_accuracy() || !has_reports) {
+    const std::string share =
+        has_reports ? fmt::format("{:.1f}%", 100 * status.train_accuracy()) : "-";
+    figures.insert(figures.begin() + 2, {"accuracy " + share, 1});
+  }
   if (const auto left = SecondsLeft(status)) {
     figures.push_back({FormatSeconds(*left) + " left", 6});
   }
@@ -154,10 +157,14 @@ std::string FormatProgressBar(const v1::RunStatus& status, uint32_t epochs_total
 }
 
 std::string FormatEvaluation(const v1::EvaluationStatus& evaluation) {
-  return fmt::format("{} {}: test accuracy {:.2f}%, test loss {:.4f}{} ({} examples in {:.1f} s)",
+  const std::string accuracy =
+      evaluation.has_test_accuracy()
+          ? fmt::format("test accuracy {:.2f}%, ", 100 * evaluation.test_accuracy())
+          : "";
+  return fmt::format("{} {}: {}test loss {:.4f}{} ({} examples in {:.1f} s)",
                      evaluation.final() ? "final weights, epoch" : "epoch", evaluation.epoch(),
-                     100 * evaluation.test_accuracy(), evaluation.test_loss(),
-                     VersionText(evaluation), evaluation.examples(), evaluation.seconds()) +
+                     accuracy, evaluation.test_loss(), VersionText(evaluation),
+                     evaluation.examples(), evaluation.seconds()) +
          (evaluation.model_failure().empty() ? "" : "; NOT SAVED: " + evaluation.model_failure());
 }
 

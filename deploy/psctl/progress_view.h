@@ -31,7 +31,8 @@ bool HasReports(const v1::RunStatus& status);
 
 /// What is happening in one line, for a log; `epochs_total` is shown where it is known (not 0):
 ///   "training 43.1%  epoch 3/5  loss 0.4321  accuracy 86.2%  12345 examples/s  staleness 1.02
-///   3m07s left". Loss and accuracy are "-" before the first report.
+///   3m07s left". Loss and accuracy are "-" before the first report; there is no
+///   accuracy where the loss knows no classes.
 std::string FormatProgress(const v1::RunStatus& status, uint32_t epochs_total = 0);
 
 /// The same behind a bar, in at most `columns` characters. What does not fit is left out: the bar
@@ -39,7 +40,7 @@ std::string FormatProgress(const v1::RunStatus& status, uint32_t epochs_total = 
 std::string FormatProgressBar(const v1::RunStatus& status, uint32_t epochs_total, size_t columns);
 
 /// "epoch 3: test accuracy 87.35%, test loss 0.3551 at version 1406 (10000 examples in 0.8 s)", or
-/// "at versions 1405 to 1407" where shards differ.
+/// "at versions 1405 to 1407" where shards differ; without accuracy where there is none.
 std::string FormatEvaluation(const v1::EvaluationStatus& evaluation);
 
 }  // namespace slipstream

@@ -68,15 +68,17 @@ Json GuardJson(const v1::RunStatus& status) {
 }  // namespace
 
 Json EvaluationJson(const v1::EvaluationStatus& evaluation) {
-  return {{"epoch", evaluation.epoch()},
-          {"test_accuracy", NumberOrNull(evaluation.test_accuracy())},
-          {"test_loss", NumberOrNull(evaluation.test_loss())},
-          {"examples", evaluation.examples()},
-          {"versions",
-           std::vector<uint64_t>(evaluation.versions().begin(), evaluation.versions().end())},
-          {"seconds", NumberOrNull(evaluation.seconds())},
-          {"final", evaluation.final()},
-          {"model", TextOrNull(evaluation.model_file())}};
+  return {
+      {"epoch", evaluation.epoch()},
+      {"test_accuracy",
+       evaluation.has_test_accuracy() ? NumberOrNull(evaluation.test_accuracy()) : Json(nullptr)},
+      {"test_loss", NumberOrNull(evaluation.test_loss())},
+      {"examples", evaluation.examples()},
+      {"versions",
+       std::vector<uint64_t>(evaluation.versions().begin(), evaluation.versions().end())},
+      {"seconds", NumberOrNull(evaluation.seconds())},
+      {"final", evaluation.final()},
+      {"model", TextOrNull(evaluation.model_file())}};
 }
 
 const v1::EvaluationStatus* DecidingEvaluation(const v1::RunStatus& status) {
@@ -112,8 +114,9 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
       {"policy", status.policy()},
       {"n", status.n() > 0 ? Json(status.n()) : Json(nullptr)},
       {"round_size", status.round_size()},
-      {"test_accuracy",
-       deciding != nullptr ? NumberOrNull(deciding->test_accuracy()) : Json(nullptr)},
+      {"test_accuracy", deciding != nullptr && deciding->has_test_accuracy()
+                            ? NumberOrNull(deciding->test_accuracy())
+                            : Json(nullptr)},
       {"test_loss", deciding != nullptr ? NumberOrNull(deciding->test_loss()) : Json(nullptr)},
       {"ended_by", status.ended_by()},
       {"seconds", NumberOrNull(status.seconds())},
@@ -145,7 +148,9 @@ std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir)
   std::vector<std::pair<std::string, std::string>> facts = {{"run", status.name()},
                                                             {"policy", PolicyText(status)}};
   if (deciding != nullptr) {
-    facts.emplace_back("test accuracy", fmt::format("{:.2f}%", 100 * deciding->test_accuracy()));
+    if (deciding->has_test_accuracy()) {
+      facts.emplace_back("test accuracy", fmt::format("{:.2f}%", 100 * deciding->test_accuracy()));
+    }
     facts.emplace_back("test loss", fmt::format("{:.4f}", deciding->test_loss()));
   }
   facts.emplace_back("ended by", status.ended_by());

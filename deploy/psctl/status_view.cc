@@ -66,15 +66,15 @@ std::string WorkerTable(const v1::RunStatus& status) {
   std::vector<TableRow> rows;
   for (const v1::WorkerStatus& worker : status.workers()) {
     const bool has_reported = worker.examples() > 0;
-    rows.push_back({fmt::format("{}", worker.worker()), worker.state(), worker.host(),
-                    fmt::format("{}", worker.pushes()),
-                    fmt::format("{:.0f}", worker.examples_per_second()),
-                    has_reported ? fmt::format("{:.4f}", worker.train_loss()) : "-",
-                    has_reported ? fmt::format("{:.1f}%", 100 * worker.train_accuracy()) : "-",
-                    fmt::format("{:.2f}", worker.mean_staleness()),
-                    fmt::format("{:.0f}%", 100 * worker.compute_share()),
-                    fmt::format("{:.0f}%", 100 * worker.communication_share()),
-                    fmt::format("{:.1f}s", worker.lease_left_seconds())});
+    rows.push_back(
+        {fmt::format("{}", worker.worker()), worker.state(), worker.host(),
+         fmt::format("{}", worker.pushes()), fmt::format("{:.0f}", worker.examples_per_second()),
+         has_reported ? fmt::format("{:.4f}", worker.train_loss()) : "-",
+         worker.has_train_accuracy() ? fmt::format("{:.1f}%", 100 * worker.train_accuracy()) : "-",
+         fmt::format("{:.2f}", worker.mean_staleness()),
+         fmt::format("{:.0f}%", 100 * worker.compute_share()),
+         fmt::format("{:.0f}%", 100 * worker.communication_share()),
+         fmt::format("{:.1f}s", worker.lease_left_seconds())});
   }
   return FormatTable({"worker", "state", "host", "pushes", "examples/s", "loss", "accuracy",
                       "staleness", "compute", "communication", "lease"},

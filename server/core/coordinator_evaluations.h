@@ -18,7 +18,9 @@ namespace slipstream {
 struct Evaluation {
   /// Epochs completed when it was ordered.
   uint32_t epoch = 0;
-  double test_accuracy = 0;
+
+  /// Absent where the loss knows no classes.
+  std::optional<double> test_accuracy;
   double test_loss = 0;
   uint64_t examples = 0;
 

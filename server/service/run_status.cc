@@ -97,7 +97,7 @@ v1::WorkerStatus ToWire(WorkerId id, const RunFacts::Worker& worker) {
   wire.set_examples(figures.examples());
   wire.set_examples_per_second(figures.examples_per_second());
   wire.set_train_loss(figures.train_loss());
-  wire.set_train_accuracy(figures.train_accuracy());
+  if (figures.has_train_accuracy()) wire.set_train_accuracy(figures.train_accuracy());
   wire.set_compute_share(figures.compute_share());
   wire.set_communication_share(figures.communication_share());
   wire.set_lease_left_seconds(absl::ToDoubleSeconds(worker.lease_left));
@@ -106,7 +106,7 @@ v1::WorkerStatus ToWire(WorkerId id, const RunFacts::Worker& worker) {
 
 void AddWorkers(const RunFacts& facts, v1::RunStatus& status) {
   double loss = 0;
-  double accuracy = 0;
+  std::optional<double> accuracy;
   double examples = 0;
   for (const auto& [id, worker] : facts.workers) {
     v1::WorkerStatus& wire = *status.add_workers();
@@ -117,18 +117,20 @@ void AddWorkers(const RunFacts& facts, v1::RunStatus& status) {
     // A weight of 0 must also silence a loss that is not a number.
     if (weight == 0) continue;
     loss += weight * wire.train_loss();
-    accuracy += weight * wire.train_accuracy();
+    if (wire.has_train_accuracy()) {
+      accuracy = accuracy.value_or(0) + weight * wire.train_accuracy();
+    }
     examples += weight;
   }
   if (examples == 0) return;
   status.set_train_loss(loss / examples);
-  status.set_train_accuracy(accuracy / examples);
+  if (accuracy) status.set_train_accuracy(*accuracy / examples);
 }
 
 v1::EvaluationStatus ToWire(const Evaluation& evaluation) {
   v1::EvaluationStatus wire;
   wire.set_epoch(evaluation.epoch);
-  wire.set_test_accuracy(evaluation.test_accuracy);
+  if (evaluation.test_accuracy) wire.set_test_accuracy(*evaluation.test_accuracy);
   wire.set_test_loss(evaluation.test_loss);
   wire.set_examples(evaluation.examples);
   for (Version version : evaluation.versions) wire.add_versions(Value(version));

@@ -64,7 +64,7 @@ int Run(std::string_view preset, size_t count, double seconds, CpuKernels kernel
   FillInitialValues(shapes.layout, 1, (*plan)->weights_host());
   std::vector<RandomBatch> batches;
   for (uint64_t i = 0; i < 20; ++i) {
-    batches.emplace_back(count, shapes.input().elements(), shapes.classes(), i);
+    batches.emplace_back(count, shapes.input().elements(), shapes.outputs(), i);
   }
   std::vector<float> velocity(shapes.layout.parameters());
 

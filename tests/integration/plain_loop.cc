@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,17 +39,23 @@ struct Arguments {
 /// Examples of one mini-batch, copied together.
 struct Gathered {
   std::vector<float> examples;
-  std::vector<uint8_t> labels;
+  std::vector<uint32_t> labels;
+  std::vector<float> targets;
 
   void Fill(const Dataset& data, std::span<const uint32_t> indices) {
     examples.clear();
     labels.clear();
+    targets.clear();
     for (uint32_t index : indices) {
       const auto example = data.example(index);
       examples.insert(examples.end(), example.begin(), example.end());
-      labels.push_back(data.labels[index]);
+      if (data.is_labelled()) labels.push_back(data.labels[index]);
+      const auto target = data.target(index);
+      targets.insert(targets.end(), target.begin(), target.end());
     }
   }
+
+  Batch batch(uint64_t index) const { return {examples, labels, index, targets}; }
 };
 
 class PlainLoop {
@@ -61,26 +68,32 @@ class PlainLoop {
     const uint64_t steps = order.batches_per_epoch() * run_.training.epochs;
     for (uint64_t step = 0; step < std::min(steps, steps_max); ++step) {
       batch_.Fill(data, order.Examples(step));
-      Check(plan_->StartStep({batch_.examples, batch_.labels, step}, nullptr));
+      Check(plan_->StartStep(batch_.batch(step), nullptr));
       const auto result = plan_->FinishStep();
       Check(result.status());
       Update();
     }
   }
 
-  double Accuracy(const Dataset& data) {
-    uint64_t correct = 0;
+  /// The mean loss and, if there are classes, the accuracy.
+  std::string Measures(const Dataset& data) {
+    double loss = 0;
+    std::optional<uint64_t> correct;
     for (uint32_t begin = 0; begin < data.count(); begin += run_.training.batch_size) {
       std::vector<uint32_t> indices;
       for (uint32_t i = begin; i < data.count() && i < begin + run_.training.batch_size; ++i) {
         indices.push_back(i);
       }
       batch_.Fill(data, indices);
-      const auto result = plan_->Evaluate({batch_.examples, batch_.labels, 0});
+      const auto result = plan_->Evaluate(batch_.batch(0));
       Check(result.status());
-      correct += result->correct;
+      loss += static_cast<double>(result->loss) * static_cast<double>(indices.size());
+      if (result->correct) correct = correct.value_or(0) + *result->correct;
     }
-    return static_cast<double>(correct) / static_cast<double>(data.count());
+    const auto count = static_cast<double>(data.count());
+    const std::string accuracy =
+        correct ? std::to_string(static_cast<double>(*correct) / count) : "null";
+    return "\"test_loss\": " + std::to_string(loss / count) + ", \"test_accuracy\": " + accuracy;
   }
 
   std::span<const float> weights() { return plan_->weights_host(); }
@@ -152,7 +165,7 @@ int Main(int argc, char** argv) {
     return 78;
   }
   const auto& run = std::get<RunSpec>(config);
-  const auto data = LoadData(run.data, run.seed);
+  const auto data = LoadData(run.data, run.model.loss, run.seed);
   if (!data.ok()) {
     std::cerr << "plain_loop: " << data.status().ToString() << "\n";
     return 74;
@@ -177,7 +190,7 @@ int Main(int argc, char** argv) {
                static_cast<std::streamsize>(weights.size_bytes()));
     if (!file) return 74;
   }
-  std::printf("{\"test_accuracy\": %.6f, \"weights_sha256\": \"%s\"}\n", loop.Accuracy(data->test),
+  std::printf("{%s, \"weights_sha256\": \"%s\"}\n", loop.Measures(data->test).c_str(),
               Sha256(weights).c_str());
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "absl/status/status.h"
@@ -12,25 +13,28 @@
 
 namespace slipstream {
 
-/// Examples and their classes, borrowed from the data set for the length of one call.
+/// Examples and what they are held against, borrowed from the data set for the length of one call.
 struct Batch {
   /// [count, channels, height, width], row-major.
   std::span<const float> examples;
 
-  /// One class per example, below the net's number of classes.
-  std::span<const uint8_t> labels;
+  /// Of cross-entropy: one class per example, below the net's outputs. Else empty.
+  std::span<const uint32_t> labels;
 
   /// Position of this mini-batch in the run-long sequence; keys dropout together with the seed and
   /// the layer, so that equal batches drop equal units whoever computes them.
   uint64_t index = 0;
+
+  /// Of mse: [count, outputs], row-major. Else empty.
+  std::span<const float> targets;
 };
 
 struct StepResult {
-  /// Mean softmax cross-entropy over the batch.
+  /// Mean over the batch of what ModelSpec::Loss names.
   float loss = 0;
 
-  /// Examples whose largest output was their class.
-  uint32_t correct = 0;
+  /// Examples whose largest output was their class; absent where there are no classes (mse).
+  std::optional<uint32_t> correct;
 };
 
 /// Is told of gradient ranges as backward finishes them.

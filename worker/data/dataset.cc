@@ -65,8 +65,8 @@ Dataset Normalise(RawExamples raw, std::span<const ChannelScale> scale) {
 
   Dataset dataset;
   dataset.shape = raw.shape;
-  dataset.classes = kClasses;
-  dataset.labels = std::move(raw.labels);
+  dataset.outputs = kClasses;
+  dataset.labels.assign(raw.labels.begin(), raw.labels.end());
   dataset.examples.resize(raw.pixels.size());
   const size_t plane = size_t{raw.shape.height} * raw.shape.width;
   for (size_t begin = 0; begin < raw.pixels.size(); begin += plane) {
@@ -76,23 +76,38 @@ Dataset Normalise(RawExamples raw, std::span<const ChannelScale> scale) {
   return dataset;
 }
 
+/// Puts a target in the place of each label.
+void MakeTargets(Dataset& dataset) {
+  dataset.targets.resize(dataset.labels.size() * dataset.outputs);
+  for (size_t i = 0; i < dataset.labels.size(); ++i) {
+    dataset.targets[i * dataset.outputs + dataset.labels[i]] = 1;
+  }
+  dataset.labels.clear();
+}
+
 }  // namespace
 
 uint64_t Dataset::Fingerprint() const {
-  const std::array<uint64_t, 5> header = {shape.channels, shape.height, shape.width, classes,
-                                          labels.size()};
+  const std::array<uint64_t, 6> header = {shape.channels, shape.height,  shape.width,
+                                          outputs,        labels.size(), targets.size()};
   // Each part's hash seeds the next.
   uint64_t hash = XXH64(header.data(), sizeof(header), 0);
-  hash = XXH64(labels.data(), labels.size(), hash);
+  hash = XXH64(labels.data(), labels.size() * sizeof(uint32_t), hash);
+  hash = XXH64(targets.data(), targets.size() * sizeof(float), hash);
   return XXH64(examples.data(), examples.size() * sizeof(float), hash);
 }
 
-absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, uint64_t seed) {
+absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed) {
   absl::StatusOr<RawSplits> raw = LoadRaw(spec, seed);
   if (!raw.ok()) return raw.status();
   const std::span<const ChannelScale> scale = Scale(spec.format);
-  return DataSplits{Normalise(std::move(raw->train), scale),
-                    Normalise(std::move(raw->test), scale)};
+  DataSplits splits = {Normalise(std::move(raw->train), scale),
+                       Normalise(std::move(raw->test), scale)};
+  if (loss == ModelSpec::Loss::kMse) {
+    MakeTargets(splits.train);
+    MakeTargets(splits.test);
+  }
+  return splits;
 }
 
 }  // namespace slipstream

@@ -12,24 +12,39 @@
 
 namespace slipstream {
 
-/// Labelled examples in memory as fp32, normalised; one split (training or test) of a data set.
+/// Examples in memory as fp32 and what a model shall make of them; one split (training or test) of
+/// a data set.
 ///
 /// Thread-safe: const after construction.
 struct Dataset {
   ExampleShape shape;
-  uint32_t classes = 0;
+
+  /// What a model needs at its end: as many classes, or values of one target.
+  uint32_t outputs = 0;
 
   /// [count, channels, height, width], row-major.
   std::vector<float> examples;
-  std::vector<uint8_t> labels;
 
-  size_t count() const { return labels.size(); }
+  /// One of the two is there, the other is empty: a class below `outputs` for each example, or
+  /// [count, outputs] of real values.
+  std::vector<uint32_t> labels;
+  std::vector<float> targets;
+
+  bool is_labelled() const { return targets.empty(); }
+  size_t count() const { return is_labelled() ? labels.size() : targets.size() / outputs; }
   std::span<const float> example(size_t index) const {
     return std::span(examples).subspan(index * shape.elements(), shape.elements());
   }
 
-  /// Equal for equal contents (XXH64 of shape, labels and values); the coordinator compares it, so
-  /// that two workers with different files do not train on as if they had one data set.
+  /// Empty if the examples are labelled.
+  std::span<const float> target(size_t index) const {
+    if (is_labelled()) return {};
+    return std::span(targets).subspan(index * outputs, outputs);
+  }
+
+  /// Equal for equal contents (XXH64 of shape, labels, targets and values); the coordinator
+  /// compares it, so that two workers with different files do not train on as if they had one data
+  /// set.
   uint64_t Fingerprint() const;
 };
 
@@ -38,10 +53,12 @@ struct DataSplits {
   Dataset test;
 };
 
-/// Loads or generates what `spec` names. `seed` is the run's (of the generated set only). Fails
+/// Loads or generates what `spec` names, with what `loss` needs: labels, or targets, which of a set
+/// of classes are 1 for the class and 0 for the others. `seed` is the run's (of the generated set
+/// only). Fails
 /// with NOT_FOUND or DATA_LOSS naming the path and what is wrong with the file: missing, truncated,
 /// wrong magic number, counts that differ between images and labels, labels out of range, empty.
-absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, uint64_t seed);
+absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed);
 
 }  // namespace slipstream
 

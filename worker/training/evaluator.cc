@@ -1,5 +1,6 @@
 #include "worker/training/evaluator.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ constexpr size_t kReasonBytesMax = 1000;
 /// Training on the same cores goes first.
 constexpr int kNiceness = 10;
 
+/// Neighbouring examples, where they lie.
 }  // namespace
 
 Evaluator::Evaluator(const Options& options, const Dataset& test, Device& device,
@@ -82,12 +84,13 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
       MeasureOnTest(*plan_, test_, [this] { return interruption_.interrupted(); });
   if (!measures.ok()) return measures.status();
   result.set_test_loss(measures->loss);
-  result.set_test_accuracy(measures->accuracy);
+  if (measures->accuracy) result.set_test_accuracy(*measures->accuracy);
   result.set_examples(test_.count());
   result.set_seconds(absl::ToDoubleSeconds(absl::Now() - begin));
-  spdlog::info("evaluated epoch={} version={} accuracy={:.4f} loss={:.4f} seconds={:.2f}",
-               order.epoch, result.versions(0), result.test_accuracy(), result.test_loss(),
-               result.seconds());
+  const std::string accuracy =
+      measures->accuracy ? fmt::format(" accuracy={:.4f}", *measures->accuracy) : "";
+  spdlog::info("evaluated epoch={} version={}{} loss={:.4f} seconds={:.2f}", order.epoch,
+               result.versions(0), accuracy, result.test_loss(), result.seconds());
   if (order.is_final || order.saves) {
     const std::string sha256 = WeightsSha256(plan_->weights_host());
     if (order.is_final) {

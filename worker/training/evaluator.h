@@ -2,6 +2,7 @@
 #define SLIPSTREAM_WORKER_TRAINING_EVALUATOR_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>

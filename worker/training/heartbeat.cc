@@ -72,7 +72,7 @@ absl::Status Heartbeat::Beat() {
   request.set_examples(figures.examples);
   request.set_examples_per_second(figures.examples_per_second);
   request.set_train_loss(figures.train_loss);
-  request.set_train_accuracy(figures.train_accuracy);
+  if (figures.train_accuracy) request.set_train_accuracy(*figures.train_accuracy);
   request.set_compute_share(figures.compute_share);
   request.set_communication_share(figures.communication_share);
   for (const UnitProgress& unit : figures.progress) {

@@ -40,12 +40,14 @@ ModelMetadata DescribeModel(const RunSpec& settings, const ModelFacts& facts) {
       {"epoch", fmt::format("{}", facts.epoch)},
       {"final", facts.is_final ? "true" : "false"},
       {"versions", fmt::format("{}", fmt::join(versions, ","))},
-      {"test_accuracy", fmt::format("{}", facts.measures.accuracy)},
       {"test_loss", fmt::format("{}", facts.measures.loss)},
       {"test_examples", fmt::format("{}", facts.test_examples)},
       {kWeightsSha256, facts.weights_sha256},
       {kModelSettings, ToYaml(settings)},
   };
+  if (facts.measures.accuracy) {
+    metadata.emplace("test_accuracy", fmt::format("{}", *facts.measures.accuracy));
+  }
   if (settings.model.preset.empty()) {
     metadata.emplace("layers", Setting("model.layers", settings));
   } else {

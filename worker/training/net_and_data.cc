@@ -17,11 +17,11 @@ absl::StatusOr<NetShapes> ShapesOf(const ModelSpec& model) {
 }
 
 absl::Status CheckExamplesFit(const NetShapes& net, const Dataset& data) {
-  if (data.shape == net.input() && data.classes <= net.classes()) return absl::OkStatus();
+  if (data.shape == net.input() && data.outputs <= net.outputs()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       fmt::format("data of {}×{}×{} values in {} classes do not fit a model of {}×{}×{} and {}",
-                  data.shape.channels, data.shape.height, data.shape.width, data.classes,
-                  net.input().channels, net.input().height, net.input().width, net.classes()));
+                  data.shape.channels, data.shape.height, data.shape.width, data.outputs,
+                  net.input().channels, net.input().height, net.input().width, net.outputs()));
 }
 
 }  // namespace slipstream

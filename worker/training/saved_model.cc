@@ -54,7 +54,7 @@ absl::StatusOr<ModelEvaluation> EvaluateModel(const ModelFile& file, const RunSp
   if (absl::Status read = file.Read(net->layout, weights); !read.ok()) return read;
   (*plan)->WeightsArrived({0, weights.size()});
 
-  const absl::StatusOr<DataSplits> data = LoadData(settings.data, settings.seed);
+  const absl::StatusOr<DataSplits> data = LoadData(settings.data, settings.model.loss, settings.seed);
   if (!data.ok()) return data.status();
   if (absl::Status fit = CheckExamplesFit(*net, data->test); !fit.ok()) return fit;
   const absl::StatusOr<TestMeasures> measures =

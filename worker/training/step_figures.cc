@@ -40,13 +40,14 @@ StepFigures::Figures StepFigures::Read(absl::Time now) const {
       .pushes = pushes_, .examples = examples_, .progress = progress_, .is_done = is_done_};
   if (pushes_ == 0) return figures;
   double examples = 0;
+  double correct = 0;
   for (const Step& step : window_) {
     examples += step.examples;
     figures.train_loss += static_cast<double>(step.loss) * step.examples;
-    figures.train_accuracy += step.correct;
+    correct += step.correct.value_or(0);
   }
   figures.train_loss /= examples;
-  figures.train_accuracy /= examples;
+  if (window_.back().correct) figures.train_accuracy = correct / examples;
   // To now, not to the last step: a worker that stands still slows down.
   figures.examples_per_second =
       examples / std::max(1e-9, absl::ToDoubleSeconds(now - Begin(window_.front())));

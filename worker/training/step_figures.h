@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -25,7 +26,7 @@ class StepFigures {
     absl::Duration compute;
     absl::Duration communication;
     uint32_t examples = 0;
-    uint32_t correct = 0;
+    std::optional<uint32_t> correct;
     float loss = 0;
   };
 
@@ -34,7 +35,9 @@ class StepFigures {
     uint64_t examples = 0;
     double examples_per_second = 0;
     double train_loss = 0;
-    double train_accuracy = 0;
+
+    /// Absent where the loss knows no classes, and before the first step.
+    std::optional<double> train_accuracy;
 
     /// Of the time since the first step began.
     double compute_share = 0;

@@ -4,24 +4,37 @@
 #include <span>
 
 namespace slipstream {
+namespace {
+
+Batch BatchOf(const Dataset& data, size_t first, size_t count) {
+  const size_t inputs = data.shape.elements();
+  Batch batch = {.examples = std::span(data.examples).subspan(first * inputs, count * inputs)};
+  if (data.is_labelled()) {
+    batch.labels = std::span(data.labels).subspan(first, count);
+  } else {
+    batch.targets = std::span(data.targets).subspan(first * data.outputs, count * data.outputs);
+  }
+  return batch;
+}
+
+}  // namespace
 
 absl::StatusOr<TestMeasures> MeasureOnTest(Plan& plan, const Dataset& test,
                                            const std::function<bool()>& cancelled) {
   double loss = 0;
-  uint64_t correct = 0;
+  std::optional<uint64_t> correct;
   for (size_t first = 0; first < test.count(); first += kTestBatchSize) {
     if (cancelled()) return absl::CancelledError("stopped");
     const size_t count = std::min<size_t>(kTestBatchSize, test.count() - first);
-    const size_t elements = test.shape.elements();
-    const absl::StatusOr<StepResult> step = plan.Evaluate(
-        {.examples = std::span(test.examples).subspan(first * elements, count * elements),
-         .labels = std::span(test.labels).subspan(first, count)});
+    const absl::StatusOr<StepResult> step = plan.Evaluate(BatchOf(test, first, count));
     if (!step.ok()) return step.status();
     loss += static_cast<double>(step->loss) * static_cast<double>(count);
-    correct += step->correct;
+    if (step->correct) correct = correct.value_or(0) + *step->correct;
   }
   const auto examples = static_cast<double>(test.count());
-  return TestMeasures{loss / examples, static_cast<double>(correct) / examples};
+  TestMeasures measures{.loss = loss / examples};
+  if (correct) measures.accuracy = static_cast<double>(*correct) / examples;
+  return measures;
 }
 
 }  // namespace slipstream

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "worker/compute/plan.h"
@@ -17,7 +18,7 @@ inline constexpr uint32_t kTestBatchSize = 256;
 /// How good weights are: means over a test set.
 struct TestMeasures {
   double loss = 0;
-  double accuracy = 0;
+  std::optional<double> accuracy;  // Absent where the loss knows no classes.
 };
 
 /// Measures the weights that have arrived in `plan`, which takes batches of kTestBatchSize.

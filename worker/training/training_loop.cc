@@ -76,18 +76,22 @@ absl::Status TrainingLoop::Prefetch() {
 Batch TrainingLoop::Gather(uint64_t index) {
   examples_.clear();
   labels_.clear();
+  targets_.clear();
   for (const uint32_t example : order_.Examples(index)) {
     const std::span<const float> values = train_.example(example);
     examples_.insert(examples_.end(), values.begin(), values.end());
-    labels_.push_back(train_.labels[example]);
+    if (train_.is_labelled()) labels_.push_back(train_.labels[example]);
+    const std::span<const float> targets = train_.target(example);
+    targets_.insert(targets_.end(), targets.begin(), targets.end());
   }
-  return {.examples = examples_, .labels = labels_, .index = index};
+  return {.examples = examples_, .labels = labels_, .index = index, .targets = targets_};
 }
 
 absl::Status TrainingLoop::Step(uint64_t index, absl::Duration pulled) {
   const absl::Time begin = absl::Now();
   plan_.WeightsArrived({0, plan_.weights_host().size()});
   const Batch batch = Gather(index);
+  const size_t examples = batch.examples.size() / train_.shape.elements();
   if (absl::Status status = plan_.StartStep(batch, nullptr); !status.ok()) return status;
   const absl::StatusOr<StepResult> result = plan_.FinishStep();
   if (!result.ok()) return result.status();
@@ -96,12 +100,12 @@ absl::Status TrainingLoop::Step(uint64_t index, absl::Duration pulled) {
   if (absl::Status status = Delay(); !status.ok()) return status;
   if (absl::Status status = Prefetch(); !status.ok()) return status;
   const absl::Time pushing = absl::Now();
-  if (absl::Status status = Push(index, *result, batch.labels.size()); !status.ok()) return status;
+  if (absl::Status status = Push(index, *result, examples); !status.ok()) return status;
   const absl::Time end = absl::Now();
   figures_.OnStep({.end = end,
                    .compute = computed - begin,
                    .communication = pulled + (end - pushing),
-                   .examples = static_cast<uint32_t>(batch.labels.size()),
+                   .examples = static_cast<uint32_t>(examples),
                    .correct = result->correct,
                    .loss = result->loss},
                   client_.progress());

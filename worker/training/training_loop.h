@@ -66,7 +66,8 @@ class TrainingLoop {
   BatchOrder order_;
   RandomStream delays_;
   std::vector<float> examples_;  // Of the batch being computed.
-  std::vector<uint8_t> labels_;
+  std::vector<uint32_t> labels_;
+  std::vector<float> targets_;
 };
 
 }  // namespace slipstream

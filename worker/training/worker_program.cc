@@ -115,7 +115,7 @@ absl::Status WorkerProgram::PrepareCompute() {
   absl::StatusOr<NetShapes> net = ShapesOf(settings_.model);
   if (!net.ok()) return net.status();
   net_ = *std::move(net);
-  absl::StatusOr<DataSplits> data = LoadData(settings_.data, settings_.seed);
+  absl::StatusOr<DataSplits> data = LoadData(settings_.data, settings_.model.loss, settings_.seed);
   if (!data.ok()) return data.status();
   data_ = *std::move(data);
   if (absl::Status fit = CheckExamplesFit(net_, data_.train); !fit.ok()) return fit;

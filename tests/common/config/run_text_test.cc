@@ -106,6 +106,7 @@ model:
     - flatten
     - dropout: {rate: 0.1}
     - dense: {units: 10}
+  loss: cross_entropy
   init: ""
   save_dir: ""
   save_every_epochs: 0

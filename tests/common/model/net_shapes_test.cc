@@ -26,7 +26,7 @@ TEST(NetShapesTest, NamesParametersByLayerWeightBeforeBias) {
   EXPECT_EQ(net.layout.Find("0.weight")->shape, (std::vector<uint64_t>{2, 1, 3, 3}));
   EXPECT_EQ(net.layout.Find("3.weight")->shape, (std::vector<uint64_t>{10, 8}));
   EXPECT_EQ(net.input(), (ExampleShape{1, 4, 4}));
-  EXPECT_EQ(net.classes(), 10u);
+  EXPECT_EQ(net.outputs(), 10u);
 }
 
 struct WindowCase {
@@ -63,6 +63,14 @@ TEST(NetShapesTest, ConvolutionWithPaddingAndStride) {
           {Conv2dLayer{.channels = 4, .kernel = 5, .stride = 2, .padding = 2}, FlattenLayer{}})));
 
   EXPECT_EQ(net.shapes[1], (ExampleShape{4, 6, 4}));
+}
+
+TEST(NetShapesTest, OnlyClassesMustBeMoreThanOne) {
+  ModelSpec net = Net({3, 1, 1}, {DenseLayer{1}});
+
+  EXPECT_EQ(ErrorOf(net).layer, 0);
+  net.loss = ModelSpec::Loss::kMse;
+  EXPECT_EQ(std::get<NetShapes>(InferShapes(net)).outputs(), 1u);
 }
 
 TEST(NetShapesTest, SaysWhichLayerDoesNotFit) {

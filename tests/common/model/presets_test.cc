@@ -23,7 +23,7 @@ TEST(PresetsTest, EveryNameIsFoundAndCarriesItsName) {
   for (std::string_view name : PresetNames()) {
     ASSERT_TRUE(FindPreset(name).has_value()) << name;
     EXPECT_EQ(FindPreset(name)->preset, name);
-    EXPECT_EQ(ShapesOf(name).classes(), 10u) << name;
+    EXPECT_EQ(ShapesOf(name).outputs(), 10u) << name;
   }
   EXPECT_FALSE(FindPreset("lenet6").has_value());
 }

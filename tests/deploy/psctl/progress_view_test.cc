@@ -9,6 +9,18 @@
 namespace slipstream {
 namespace {
 
+TEST(ProgressViewTest, HasNoAccuracyWhereTheLossKnowsNoClasses) {
+  v1::RunStatus status = ExampleStatus();
+  status.clear_train_accuracy();
+  v1::EvaluationStatus evaluation = ExampleEvaluation(3, 0.5, false);
+  evaluation.clear_test_accuracy();
+
+  EXPECT_EQ(FormatProgress(status, 4),
+            "training 25.0%  epoch 2/4  loss 0.5000  1234 examples/s  staleness 1.50  1m30s left");
+  EXPECT_EQ(FormatEvaluation(evaluation),
+            "epoch 3: test loss 0.2500 at version 1406 (4000 examples in 0.5 s)");
+}
+
 TEST(ProgressViewTest, SaysEverythingInOneLine) {
   EXPECT_EQ(FormatProgress(ExampleStatus(), 4),
             "training 25.0%  epoch 2/4  loss 0.5000  accuracy 87.5%  1234 examples/s  "

@@ -67,6 +67,19 @@ TEST(RunSummaryTest, WritesNullForWhatIsNoNumber) {
   EXPECT_TRUE(summary["evaluations"].is_array());
 }
 
+TEST(RunSummaryTest, HasNoAccuracyWhereTheLossKnowsNoClasses) {
+  v1::RunStatus status = ExampleStatus();
+  *status.add_evaluations() = ExampleEvaluation(4, 0.9, true);
+  status.mutable_evaluations(0)->clear_test_accuracy();
+
+  const nlohmann::ordered_json summary = SummaryJson(status, "d");
+
+  EXPECT_TRUE(summary["test_accuracy"].is_null());
+  EXPECT_TRUE(summary["evaluations"][0]["test_accuracy"].is_null());
+  EXPECT_EQ(summary["test_loss"], 0.25);
+  EXPECT_THAT(SummaryText(status, "d"), testing::Not(HasSubstr("accuracy")));
+}
+
 TEST(RunSummaryTest, HasNoNButForSoftsync) {
   v1::RunStatus status = ExampleStatus();
   status.set_policy("async");

@@ -121,6 +121,21 @@ TEST(MergeStatusTest, WeighsLossAndAccuracyByExamples) {
   EXPECT_DOUBLE_EQ(status.train_accuracy(), 0.8);
 }
 
+TEST(MergeStatusTest, HasNoAccuracyWhereWorkersReportNone) {
+  RunFacts facts;
+  facts.workers[WorkerId{0}].heartbeat.set_examples(100);
+  facts.workers[WorkerId{0}].heartbeat.set_train_loss(1);
+  facts.evaluations.push_back({.test_loss = 0.5});
+
+  const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
+
+  EXPECT_DOUBLE_EQ(status.train_loss(), 1);
+  EXPECT_FALSE(status.has_train_accuracy());
+  EXPECT_FALSE(status.workers(0).has_train_accuracy());
+  ASSERT_EQ(status.evaluations_size(), 1);
+  EXPECT_FALSE(status.evaluations(0).has_test_accuracy());
+}
+
 TEST(MergeStatusTest, AWorkersStalenessIsTheMeanOverItsPushesToAllShards) {
   RunFacts facts;
   facts.workers[WorkerId{4}].record.state = Membership::State::kDead;

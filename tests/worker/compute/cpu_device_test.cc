@@ -18,7 +18,7 @@ namespace {
 
 RandomBatch BatchFor(const ModelSpec& model, size_t count, uint64_t seed) {
   const NetShapes shapes = ShapesOf(model);
-  return RandomBatch(count, shapes.input().elements(), shapes.classes(), seed);
+  return RandomBatch(count, shapes.input().elements(), shapes.outputs(), seed);
 }
 
 ModelSpec DroppingLenet() {
@@ -189,7 +189,7 @@ TEST(CpuDeviceTest, RefusesWhatDoesNotFitTheNet) {
   const ModelSpec model = *FindPreset("mlp");
   const RandomBatch random = BatchFor(model, 3, 1);
   const auto plan = PrepareWithWeights(*NewCpuDevice(), model, {.batch_size_max = 2});
-  const std::vector<uint8_t> wrong_classes = {1, 10};
+  const std::vector<uint32_t> wrong_classes = {1, 10};
   Batch wrong_class = random.first(2);
   wrong_class.labels = wrong_classes;
   Batch wrong_size = random.first(2);

@@ -40,7 +40,7 @@ std::vector<float> Train(Device& device, const ModelSpec& model) {
   std::vector<float> gradients(shapes.layout.parameters());
   std::vector<float> history;
   for (const size_t count : {17, 17, 4, 17}) {
-    const RandomBatch random(count, shapes.input().elements(), shapes.classes(), count);
+    const RandomBatch random(count, shapes.input().elements(), shapes.outputs(), count);
     CollectingListener listener(*plan, gradients);
     EXPECT_TRUE(plan->StartStep(random.batch(), &listener).ok());
     const auto result = plan->FinishStep();

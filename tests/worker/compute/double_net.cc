@@ -133,18 +133,22 @@ DoubleNet::DoubleNet(const ModelSpec& model, uint64_t dropout_seed)
       dropout_seed_(dropout_seed) {}
 
 double DoubleNet::Loss(std::span<const double> weights, const Batch& batch, bool training) const {
-  const size_t count = batch.labels.size();
+  const size_t count = batch.examples.size() / shapes_.input().elements();
   Values values(batch.examples.begin(), batch.examples.end());
   for (size_t i = 0; i < model_.layers.size(); ++i) {
     const Layer layer = {shapes_, weights, values, i, count, dropout_seed_, batch.index, training};
     values = std::visit(layer, model_.layers[i]);
   }
   double loss = 0;
+  if (model_.loss == ModelSpec::Loss::kMse) {
+    for (size_t i = 0; i < values.size(); ++i) loss += std::pow(values[i] - batch.targets[i], 2);
+    return loss / static_cast<double>(values.size());
+  }
   for (size_t n = 0; n < count; ++n) {
     double sum = 0;
-    for (size_t c = 0; c < shapes_.classes(); ++c)
-      sum += std::exp(values[n * shapes_.classes() + c]);
-    loss += std::log(sum) - values[n * shapes_.classes() + batch.labels[n]];
+    for (size_t c = 0; c < shapes_.outputs(); ++c)
+      sum += std::exp(values[n * shapes_.outputs() + c]);
+    loss += std::log(sum) - values[n * shapes_.outputs() + batch.labels[n]];
   }
   return loss / static_cast<double>(count);
 }

@@ -30,7 +30,8 @@ Conv2dLayer Conv(uint32_t channels, uint32_t kernel, uint32_t stride = 1, uint32
 struct Case {
   std::string name;
   std::vector<uint32_t> input;
-  std::vector<LayerSpec> layers;  // A dense layer of 3 classes follows.
+  std::vector<LayerSpec> layers;  // A dense layer of 3 outputs follows.
+  ModelSpec::Loss loss = ModelSpec::Loss::kCrossEntropy;
 };
 
 const std::vector<Case>& Cases() {
@@ -64,6 +65,9 @@ const std::vector<Case>& Cases() {
       {"AveragePoolCeilOfOddSize", {1, 7, 9}, {Conv(2, 2), AveragePool(3, 2, true)}},
       {"PoolOfInput", {2, 6, 6}, {AveragePool(2, 2), Conv(2, 2), TanhLayer{}}},
       {"DropoutOfImage", {1, 5, 5}, {Conv(2, 3), ReluLayer{}, DropoutLayer{0.3f}, Conv(2, 2)}},
+      {"MseOfOneLayer", {7, 1, 1}, {}, ModelSpec::Loss::kMse},
+      {"MseDenseTanh", {7, 1, 1}, {DenseLayer{5}, TanhLayer{}}, ModelSpec::Loss::kMse},
+      {"MseConvPool", {1, 6, 6}, {Conv(2, 3), ReluLayer{}, MaxPool(2, 2)}, ModelSpec::Loss::kMse},
       {"WideConv", {1, 3, 3}, {Conv(17, 2), ReluLayer{}, Conv(18, 2), TanhLayer{}}},
   };
   return *cases;
@@ -73,25 +77,26 @@ class GradientTest : public testing::TestWithParam<std::tuple<Case, CpuKernels>>
 
 TEST_P(GradientTest, IsTheDerivativeOfTheLoss) {
   const auto& [net, kernels] = GetParam();
-  ModelSpec model = {.preset = "", .input = net.input, .layers = net.layers};
+  ModelSpec model = {.preset = "", .input = net.input, .layers = net.layers, .loss = net.loss};
   model.layers.push_back(FlattenLayer{});
   model.layers.push_back(DenseLayer{3});
   const NetShapes shapes = ShapesOf(model);
-  const RandomBatch random(4, shapes.input().elements(), shapes.classes(), 11);
+  const RandomBatch random(4, shapes.input().elements(), shapes.outputs(), 11);
   const std::unique_ptr<Device> device = NewCpuDevice(kernels);
   const std::unique_ptr<Plan> plan =
       PrepareWithWeights(*device, model, {.batch_size_max = 5, .seed = kSeed});
   const DoubleNet oracle(model, kSeed);
 
-  const Step step = RunStep(*plan, random.batch());
+  const Batch batch = random.batch(net.loss);
+  const Step step = RunStep(*plan, batch);
 
   const std::vector<double> weights(plan->weights_host().begin(), plan->weights_host().end());
-  EXPECT_NEAR(step.result.loss, oracle.Loss(weights, random.batch(), true), 1e-5);
-  EXPECT_NEAR(plan->Evaluate(random.batch())->loss, oracle.Loss(weights, random.batch(), false),
-              1e-5);
+  EXPECT_NEAR(step.result.loss, oracle.Loss(weights, batch, true), 1e-5);
+  EXPECT_NEAR(plan->Evaluate(batch)->loss, oracle.Loss(weights, batch, false), 1e-5);
+  EXPECT_EQ(step.result.correct.has_value(), net.loss == ModelSpec::Loss::kCrossEntropy);
   // Sums of at most some hundred products in single precision, each off by 6e-8 of its terms.
-  ExpectGradientsNear(shapes.layout, step.gradients,
-                      oracle.Gradients(plan->weights_host(), random.batch()), 3e-5f);
+  ExpectGradientsNear(shapes.layout, step.gradients, oracle.Gradients(plan->weights_host(), batch),
+                      3e-5f);
 }
 
 std::string NameOf(const testing::TestParamInfo<std::tuple<Case, CpuKernels>>& info) {

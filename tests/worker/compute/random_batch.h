@@ -6,26 +6,36 @@
 #include <vector>
 
 #include "common/base/philox.h"
+#include "common/model/model_spec.h"
 #include "worker/compute/plan.h"
 
 namespace slipstream {
 
-/// Examples of noise around a pattern that tells their class, so that a net can learn them.
+/// Examples of noise around a pattern that tells their class, so that a net can learn them; and
+/// targets in [-1, 1), as many as classes, for nets without classes.
 class RandomBatch {
  public:
   RandomBatch(size_t count, size_t inputs, uint32_t classes, uint64_t seed)
-      : examples_(count * inputs), labels_(count), index_(seed) {
+      : examples_(count * inputs), labels_(count), targets_(count * classes), index_(seed) {
     RandomStream random(seed, 0);
     for (size_t i = 0; i < count; ++i) {
-      labels_[i] = static_cast<uint8_t>(random.Below(classes));
+      labels_[i] = random.Below(classes);
       RandomStream pattern(labels_[i], 1);
       for (size_t j = 0; j < inputs; ++j) {
         examples_[i * inputs + j] = random.Uniform(-1, 1) + pattern.Uniform(-1, 1);
       }
     }
+    RandomStream values(seed, 2);
+    for (float& target : targets_) target = values.Uniform(-1, 1);
   }
 
   Batch batch() const { return {examples_, labels_, index_}; }
+
+  /// For a net with this loss.
+  Batch batch(ModelSpec::Loss loss) const {
+    if (loss == ModelSpec::Loss::kCrossEntropy) return batch();
+    return {examples_, {}, index_, targets_};
+  }
 
   /// Its first examples.
   Batch first(size_t count) const {
@@ -35,7 +45,8 @@ class RandomBatch {
 
  private:
   std::vector<float> examples_;
-  std::vector<uint8_t> labels_;
+  std::vector<uint32_t> labels_;
+  std::vector<float> targets_;
   uint64_t index_;
 };
 

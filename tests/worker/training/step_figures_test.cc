@@ -10,7 +10,7 @@ namespace {
 const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
 
 /// A step of 10 examples that took 3 s of computing and 1 s of talking, and ended at second `end`.
-StepFigures::Step StepEndingAt(int end, uint32_t correct, float loss) {
+StepFigures::Step StepEndingAt(int end, std::optional<uint32_t> correct, float loss) {
   return {.end = kStart + absl::Seconds(end),
           .compute = absl::Seconds(3),
           .communication = absl::Seconds(1),
@@ -38,10 +38,20 @@ TEST(StepFiguresTest, AreMeansByExamplesAndSharesOfTheTimeSinceTheFirstStep) {
   EXPECT_EQ(read.examples, 20u);
   EXPECT_DOUBLE_EQ(read.examples_per_second, 2.0);
   EXPECT_DOUBLE_EQ(read.train_loss, 1.5);
-  EXPECT_DOUBLE_EQ(read.train_accuracy, 0.7);
+  EXPECT_DOUBLE_EQ(read.train_accuracy.value(), 0.7);
   EXPECT_DOUBLE_EQ(read.compute_share, 0.6);
   EXPECT_DOUBLE_EQ(read.communication_share, 0.2);
   EXPECT_EQ(read.progress, (std::vector<UnitProgress>{{3, 2}}));
+}
+
+TEST(StepFiguresTest, HaveNoAccuracyWhereTheLossKnowsNoClasses) {
+  StepFigures figures;
+  figures.OnStep(StepEndingAt(4, std::nullopt, 2.0f), {});
+
+  const StepFigures::Figures read = figures.Read(kStart + absl::Seconds(10));
+
+  EXPECT_FALSE(read.train_accuracy.has_value());
+  EXPECT_DOUBLE_EQ(read.train_loss, 2.0);
 }
 
 TEST(StepFiguresTest, ForgetStepsThatLeftTheWindow) {
@@ -54,7 +64,7 @@ TEST(StepFiguresTest, ForgetStepsThatLeftTheWindow) {
   const StepFigures::Figures read = figures.Read(kStart + absl::Seconds(1000));
 
   EXPECT_DOUBLE_EQ(read.train_loss, 1.0);
-  EXPECT_DOUBLE_EQ(read.train_accuracy, 1.0);
+  EXPECT_DOUBLE_EQ(read.train_accuracy.value(), 1.0);
   EXPECT_EQ(read.pushes, StepFigures::kWindowSteps + 1);
 }
 

@@ -30,7 +30,7 @@ class CpuDevice final : public Device {
     }
     const NetShapes& shapes = std::get<NetShapes>(inferred);
     const CpuPlan::Net net = {shapes.layout.parameters(), shapes.input().elements(),
-                              shapes.classes()};
+                              shapes.outputs(), model.loss};
     const OneThreadScope one_thread;
     try {
       return std::make_unique<CpuPlan>(net, ChooseNodes(model, shapes, options, kernels_), options);

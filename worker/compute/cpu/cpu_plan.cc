@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "worker/compute/cpu/mean_squared_error.h"
 #include "worker/compute/cpu/one_thread.h"
 #include "worker/compute/cpu/softmax.h"
 
@@ -23,7 +24,7 @@ size_t LargestOutput(const std::vector<ChosenNode>& nodes) {
 
 CpuPlan::CpuPlan(const Net& net, std::vector<ChosenNode> nodes, const PlanOptions& options)
     : net_(net), options_(options), nodes_(std::move(nodes)), weights_(net.parameters) {
-  PS_CHECK(!nodes_.empty() && nodes_.back().outputs == net.classes);
+  PS_CHECK(!nodes_.empty() && nodes_.back().outputs == net.outputs);
   const size_t count = options.batch_size_max;
   for (const ChosenNode& node : nodes_) {
     outputs_.emplace_back(count * node.outputs);
@@ -49,30 +50,45 @@ void CpuPlan::WeightsArrived(ParameterRange range) {
   PS_CHECK(range.begin <= range.end && range.end <= net_.parameters);
 }
 
-absl::Status CpuPlan::Check(const Batch& batch) const {
-  const size_t count = batch.labels.size();
+absl::StatusOr<uint32_t> CpuPlan::Check(const Batch& batch) const {
+  const size_t count = batch.examples.size() / net_.inputs;
+  if (batch.examples.size() != count * net_.inputs) {
+    return absl::InvalidArgumentError(std::to_string(batch.examples.size()) +
+                                      " values are no examples of " + std::to_string(net_.inputs));
+  }
   if (count == 0 || count > options_.batch_size_max) {
     return absl::InvalidArgumentError("a batch of " + std::to_string(count) +
                                       " examples for a plan of at most " +
                                       std::to_string(options_.batch_size_max));
   }
-  if (batch.examples.size() != count * net_.inputs) {
-    return absl::InvalidArgumentError(std::to_string(batch.examples.size()) + " values for " +
-                                      std::to_string(count) + " examples of " +
-                                      std::to_string(net_.inputs));
+  if (net_.loss == ModelSpec::Loss::kCrossEntropy) {
+    if (absl::Status status = CheckLabels(batch, count); !status.ok()) return status;
+  } else if (batch.targets.size() != count * net_.outputs) {
+    return absl::InvalidArgumentError(std::to_string(batch.targets.size()) + " targets for " +
+                                      std::to_string(count) + " examples and a net of " +
+                                      std::to_string(net_.outputs) + " outputs");
   }
-  const uint8_t largest = *std::max_element(batch.labels.begin(), batch.labels.end());
-  if (largest >= net_.classes) {
+  return static_cast<uint32_t>(count);
+}
+
+absl::Status CpuPlan::CheckLabels(const Batch& batch, size_t count) const {
+  if (batch.labels.size() != count) {
+    return absl::InvalidArgumentError(std::to_string(batch.labels.size()) + " labels for " +
+                                      std::to_string(count) + " examples");
+  }
+  const uint32_t largest = *std::max_element(batch.labels.begin(), batch.labels.end());
+  if (largest >= net_.outputs) {
     return absl::InvalidArgumentError("class " + std::to_string(largest) + " for a net of " +
-                                      std::to_string(net_.classes) + " classes");
+                                      std::to_string(net_.outputs) + " classes");
   }
   return absl::OkStatus();
 }
 
 absl::Status CpuPlan::StartStep(const Batch& batch, GradientListener* listener) {
   if (!options_.trains) return absl::FailedPreconditionError("the plan only evaluates");
-  if (absl::Status status = Check(batch); !status.ok()) return status;
-  const Pass pass = {.count = static_cast<uint32_t>(batch.labels.size()),
+  const absl::StatusOr<uint32_t> count = Check(batch);
+  if (!count.ok()) return count.status();
+  const Pass pass = {.count = *count,
                      .batch_index = batch.index,
                      .training = true,
                      .weights = weights_.data(),
@@ -94,9 +110,9 @@ absl::StatusOr<StepResult> CpuPlan::FinishStep() {
 }
 
 absl::StatusOr<StepResult> CpuPlan::Evaluate(const Batch& batch) {
-  if (absl::Status status = Check(batch); !status.ok()) return status;
-  const Pass pass = {.count = static_cast<uint32_t>(batch.labels.size()),
-                     .weights = weights_.data()};
+  const absl::StatusOr<uint32_t> count = Check(batch);
+  if (!count.ok()) return count.status();
+  const Pass pass = {.count = *count, .weights = weights_.data()};
   try {
     return Run(batch, pass);
   } catch (const dnnl::error& error) {
@@ -114,13 +130,23 @@ StepResult CpuPlan::Run(const Batch& batch, Pass pass) {
     nodes_[i].node->Forward(pass, input, outputs_[i].data());
     input = outputs_[i].data();
   }
-  const size_t logits = size_t{pass.count} * net_.classes;
-  std::span<float> logits_gradient;
-  if (pass.training) logits_gradient = output_gradients_[0].span().first(logits);
-  const StepResult result =
-      SoftmaxCrossEntropy({input, logits}, batch.labels, net_.classes, logits_gradient);
+  const StepResult result = Loss(batch, pass, input);
   if (pass.training) Backward(pass, batch.examples.data());
   return result;
+}
+
+StepResult CpuPlan::Loss(const Batch& batch, const Pass& pass, const float* outputs) {
+  const size_t values = size_t{pass.count} * net_.outputs;
+  std::span<float> gradient;
+  if (pass.training) gradient = output_gradients_[0].span().first(values);
+  switch (net_.loss) {
+    case ModelSpec::Loss::kCrossEntropy:
+      return SoftmaxCrossEntropy({outputs, values}, batch.labels, net_.outputs, gradient);
+    case ModelSpec::Loss::kMse:
+      return MeanSquaredError({outputs, values}, batch.targets, gradient);
+  }
+  PS_CHECK(false);
+  return {};
 }
 
 void CpuPlan::Backward(const Pass& pass, const float* examples) {

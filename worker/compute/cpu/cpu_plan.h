@@ -21,7 +21,8 @@ class CpuPlan final : public Plan {
   struct Net {
     size_t parameters = 0;
     size_t inputs = 0;  // Of one example.
-    uint32_t classes = 0;
+    uint32_t outputs = 0;
+    ModelSpec::Loss loss = ModelSpec::Loss::kCrossEntropy;
   };
 
   /// Throws std::bad_alloc or dnnl::error.
@@ -38,10 +39,13 @@ class CpuPlan final : public Plan {
   absl::StatusOr<StepResult> Evaluate(const Batch& batch) override;
 
  private:
-  absl::Status Check(const Batch& batch) const;
+  /// The number of examples. Fails if the batch does not fit the net.
+  absl::StatusOr<uint32_t> Check(const Batch& batch) const;
+  absl::Status CheckLabels(const Batch& batch, size_t count) const;
 
   // Runs the pass that `pass` describes; throws what oneDNN throws.
   StepResult Run(const Batch& batch, Pass pass);
+  StepResult Loss(const Batch& batch, const Pass& pass, const float* outputs);
   void Backward(const Pass& pass, const float* examples);
 
   // Constant after construction.

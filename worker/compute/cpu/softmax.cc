@@ -8,16 +8,16 @@
 
 namespace slipstream {
 
-StepResult SoftmaxCrossEntropy(std::span<const float> logits, std::span<const uint8_t> labels,
+StepResult SoftmaxCrossEntropy(std::span<const float> logits, std::span<const uint32_t> labels,
                                uint32_t classes, std::span<float> logits_gradient) {
   PS_CHECK(logits.size() == labels.size() * classes);
   PS_CHECK(logits_gradient.empty() || logits_gradient.size() == logits.size());
   const float share = 1.0f / static_cast<float>(labels.size());
   double loss = 0;
-  StepResult result;
+  uint32_t correct = 0;
   for (size_t example = 0; example < labels.size(); ++example) {
     const std::span<const float> row = logits.subspan(example * classes, classes);
-    const uint8_t label = labels[example];
+    const uint32_t label = labels[example];
     // Subtracting the largest keeps the exponentials from overflowing.
     const auto largest = std::max_element(row.begin(), row.end());
     const bool wants_gradient = !logits_gradient.empty();
@@ -29,13 +29,13 @@ StepResult SoftmaxCrossEntropy(std::span<const float> logits, std::span<const ui
       sum += exponential;
     }
     loss += std::log(sum) - (row[label] - *largest);
-    result.correct += largest - row.begin() == label;
+    correct += largest - row.begin() == label;
     if (!wants_gradient) continue;
     for (size_t i = 0; i < classes; ++i) gradient[i] = gradient[i] / sum * share;
     gradient[label] -= share;
   }
-  result.loss = static_cast<float>(loss / static_cast<double>(labels.size()));
-  return result;
+  return {.loss = static_cast<float>(loss / static_cast<double>(labels.size())),
+          .correct = correct};
 }
 
 }  // namespace slipstream

@@ -12,7 +12,7 @@ namespace slipstream {
 /// of equal ones) are the label's. Writes the gradient of the mean unless `logits_gradient` is
 /// empty. Logits are [labels.size(), classes], row-major.
 /// REQUIRES: each label < classes; logits_gradient is empty or as large as logits.
-StepResult SoftmaxCrossEntropy(std::span<const float> logits, std::span<const uint8_t> labels,
+StepResult SoftmaxCrossEntropy(std::span<const float> logits, std::span<const uint32_t> labels,
                                uint32_t classes, std::span<float> logits_gradient);
 
 }  // namespace slipstream

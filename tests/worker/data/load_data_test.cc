@@ -14,7 +14,7 @@ namespace slipstream {
 namespace {
 
 DataSplits Load(const DataSpec& spec, uint64_t seed = 1) {
-  absl::StatusOr<DataSplits> splits = LoadData(spec, seed);
+  absl::StatusOr<DataSplits> splits = LoadData(spec, ModelSpec::Loss::kCrossEntropy, seed);
   EXPECT_TRUE(splits.ok()) << splits.status();
   return splits.ok() ? *std::move(splits) : DataSplits{};
 }
@@ -31,6 +31,10 @@ DataSpec Files(DataSpec::Format format, const std::string& path) {
   spec.format = format;
   spec.path = path;
   return spec;
+}
+
+absl::Status StatusOf(const DataSpec& spec) {
+  return LoadData(spec, ModelSpec::Loss::kCrossEntropy, 1).status();
 }
 
 double Mean(const std::vector<float>& values) {
@@ -57,15 +61,30 @@ TEST(LoadDataTest, GeneratesTheBuiltInSetNormalised) {
 
   EXPECT_EQ(splits.train.count(), 3000u);
   EXPECT_EQ(splits.test.count(), 500u);
-  EXPECT_EQ(splits.train.classes, 10u);
+  EXPECT_EQ(splits.train.outputs, 10u);
   EXPECT_EQ(splits.train.example(2999).size(), 784u);
   EXPECT_NEAR(Mean(splits.train.examples), 0, 0.05);
   EXPECT_NEAR(Deviation(splits.train.examples), 1, 0.05);
 }
 
+TEST(LoadDataTest, GivesTargetsOfOneForTheClassWhereTheLossWantsTargets) {
+  const Dataset labelled = Load(Generated(200, 100)).train;
+
+  const Dataset targets = LoadData(Generated(200, 100), ModelSpec::Loss::kMse, 1)->train;
+
+  EXPECT_FALSE(targets.is_labelled());
+  ASSERT_EQ(targets.count(), 200u);
+  for (size_t i = 0; i < targets.count(); ++i) {
+    for (uint32_t j = 0; j < 10; ++j) {
+      EXPECT_EQ(targets.target(i)[j], j == labelled.labels[i] ? 1.0f : 0.0f);
+    }
+  }
+  EXPECT_NE(targets.Fingerprint(), labelled.Fingerprint());
+}
+
 TEST(LoadDataTest, SaysWhichFileIsMissing) {
-  const absl::Status idx = LoadData(Files(DataSpec::Format::kIdx, "/none"), 1).status();
-  const absl::Status cifar10 = LoadData(Files(DataSpec::Format::kCifar10, "/none"), 1).status();
+  const absl::Status idx = StatusOf(Files(DataSpec::Format::kIdx, "/none"));
+  const absl::Status cifar10 = StatusOf(Files(DataSpec::Format::kCifar10, "/none"));
 
   EXPECT_EQ(idx.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(std::string(idx.message()),
@@ -83,7 +102,7 @@ TEST(LoadDataTest, ReadsFashionMnistAsPublished) {
   EXPECT_EQ(splits.train.shape, shape);
   EXPECT_EQ(splits.train.count(), 60000u);
   EXPECT_EQ(splits.test.count(), 10000u);
-  for (uint8_t label = 0; label < 10; ++label) {
+  for (uint32_t label = 0; label < 10; ++label) {
     EXPECT_EQ(std::count(splits.train.labels.begin(), splits.train.labels.end(), label), 6000);
     EXPECT_EQ(std::count(splits.test.labels.begin(), splits.test.labels.end(), label), 1000);
   }

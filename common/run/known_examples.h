@@ -1,0 +1,33 @@
+#ifndef SLIPSTREAM_COMMON_RUN_KNOWN_EXAMPLES_H_
+#define SLIPSTREAM_COMMON_RUN_KNOWN_EXAMPLES_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "common/model/net_shapes.h"
+#include "common/run/run_spec.h"
+
+namespace slipstream {
+
+/// What every set in a format has in common, so that a model can be checked against it before a
+/// file is there.
+struct KnownExamples {
+  ExampleShape shape;
+  uint32_t classes = 0;
+};
+
+/// Nothing for formats whose files alone tell.
+constexpr std::optional<KnownExamples> FindKnownExamples(DataSpec::Format format) {
+  switch (format) {
+    case DataSpec::Format::kSynthetic:
+    case DataSpec::Format::kIdx:
+      return KnownExamples{{.channels = 1, .height = 28, .width = 28}, 10};
+    case DataSpec::Format::kCifar10:
+      return KnownExamples{{.channels = 3, .height = 32, .width = 32}, 10};
+  }
+  return std::nullopt;
+}
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_RUN_KNOWN_EXAMPLES_H_
