@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "common/config/field_table.h"
@@ -19,10 +20,6 @@ namespace {
 
 using Draft = const RunDraft&;
 using Diagnostics = DiagnosticList&;
-
-std::string ToText(const ExampleShape& shape) {
-  return fmt::format("{}×{}×{}", shape.channels, shape.height, shape.width);
-}
 
 void CheckRound(Draft draft, Diagnostics diagnostics) {
   const ConsistencySpec& consistency = draft.spec.consistency;
@@ -83,6 +80,24 @@ void CheckDataPath(Draft draft, Diagnostics diagnostics) {
   const bool is_given = draft.IsGiven("data.path");
   diagnostics.Report(draft.KeySource(is_given ? "data.path" : "data.format"),
                      "files need \"path\", the directory they are in");
+}
+
+void CheckLabelColumns(Draft draft, Diagnostics diagnostics) {
+  constexpr const char* kPath = "data.label_columns";
+  const DataSpec& data = draft.spec.data;
+  if (data.format != DataSpec::Format::kCsv || !draft.IsUsable(kPath)) return;
+  const bool has_classes = draft.spec.model.loss == ModelSpec::Loss::kCrossEntropy;
+  if (has_classes && data.label_columns.size() > 1 && draft.IsUsable("model.loss")) {
+    diagnostics.Report(draft.ItemSource(kPath, 1),
+                       "cross_entropy needs one column with a class; several are targets of "
+                       "model.loss mse");
+  }
+  std::set<std::string> seen;
+  for (size_t i = 0; i < data.label_columns.size(); ++i) {
+    if (seen.insert(data.label_columns[i]).second) continue;
+    diagnostics.Report(draft.ItemSource(kPath, i),
+                       fmt::format("column \"{}\" is there twice", data.label_columns[i]));
+  }
 }
 
 void CheckServer(Draft draft, size_t index, std::map<std::string, size_t>& seen,
@@ -202,6 +217,7 @@ void CheckModel(Draft draft, Diagnostics diagnostics) {
 void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckModel(draft, diagnostics);
   CheckDataPath(draft, diagnostics);
+  CheckLabelColumns(draft, diagnostics);
   CheckRound(draft, diagnostics);
   CheckGuard(draft, diagnostics);
   CheckSchedule(draft, diagnostics);

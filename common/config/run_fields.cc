@@ -87,15 +87,24 @@ void AddModelFiles(Table& table) {
 void AddData(Table& table) {
   table.push_back(Choice(
       "data.format",
-      "Generated examples, or files: idx as MNIST and Fashion-MNIST publish "
-      "them, or the binary version of CIFAR-10.",
-      {"synthetic", "idx", "cifar10"}, [](auto& s) -> auto& { return s.data.format; }));
+      "Generated examples, or files: idx as MNIST and Fashion-MNIST publish them, the binary "
+      "version "
+      "of CIFAR-10, npy as NumPy saves arrays (X_train.npy, y_train.npy, X_test.npy, y_test.npy), "
+      "csv with numbers (train.csv, test.csv).",
+      {"synthetic", "idx", "cifar10", "npy", "csv"},
+      [](auto& s) -> auto& { return s.data.format; }));
   table.push_back(
-      Only("data.format", {"idx", "cifar10"}, "data/fashion-mnist",
-           Local(Field::Locality::kWorker,
-                 Scalar(
-                     "data.path", "Directory with the files under their published names.",
-                     TextType{}, [](auto& s) -> auto& { return s.data.path; }))));
+      Only("data.format", {"idx", "cifar10", "npy", "csv"}, "data/fashion-mnist",
+           Local(Field::Locality::kWorker, Scalar(
+                                               "data.path", "Directory with the files.", TextType{},
+                                               [](auto& s) -> auto& { return s.data.path; }))));
+  table.push_back(Only(
+      "data.format", {"csv"}, "[price]",
+      List(
+          "data.label_columns",
+          "Names of the columns with the class, or with the targets of mse; the last column if "
+          "empty.",
+          ListType{TextType{}, 0, 1024}, [](auto& s) -> auto& { return s.data.label_columns; })));
   table.push_back(
       Only("data.format", {"synthetic"}, "",
            Scalar(

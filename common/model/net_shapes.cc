@@ -13,11 +13,6 @@ constexpr size_t kLayersMax = 1024;
 
 using ShapeOrError = std::variant<ExampleShape, std::string>;
 
-std::string ToText(const ExampleShape& shape) {
-  return std::to_string(shape.channels) + "×" + std::to_string(shape.height) + "×" +
-         std::to_string(shape.width);
-}
-
 bool IsFlat(const ExampleShape& shape) { return shape.height == 1 && shape.width == 1; }
 
 /// How many windows of `kernel` fit along `length`, which is not shorter than `kernel`.
@@ -119,6 +114,11 @@ bool IsTooLarge(const ExampleShape& shape) {
 }
 
 }  // namespace
+
+std::string ToText(const ExampleShape& shape) {
+  return std::to_string(shape.channels) + "×" + std::to_string(shape.height) + "×" +
+         std::to_string(shape.width);
+}
 
 std::variant<NetShapes, ShapeError> InferShapes(const ModelSpec& model) {
   if (auto error = InputError(model)) return ShapeError{-1, *error};

@@ -23,6 +23,9 @@ struct ExampleShape {
   friend bool operator==(const ExampleShape&, const ExampleShape&) = default;
 };
 
+/// "1×28×28".
+std::string ToText(const ExampleShape& shape);
+
 /// What is wrong with a net, and in which layer; `layer` is −1 for the input itself.
 struct ShapeError {
   int layer = -1;

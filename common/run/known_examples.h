@@ -24,6 +24,9 @@ constexpr std::optional<KnownExamples> FindKnownExamples(DataSpec::Format format
       return KnownExamples{{.channels = 1, .height = 28, .width = 28}, 10};
     case DataSpec::Format::kCifar10:
       return KnownExamples{{.channels = 3, .height = 32, .width = 32}, 10};
+    case DataSpec::Format::kNpy:
+    case DataSpec::Format::kCsv:
+      break;
   }
   return std::nullopt;
 }

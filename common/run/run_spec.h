@@ -31,11 +31,15 @@ struct ModelFilesSpec {
 };
 
 struct DataSpec {
-  enum class Format { kSynthetic, kIdx, kCifar10 };
+  enum class Format { kSynthetic, kIdx, kCifar10, kNpy, kCsv };
   Format format = Format::kSynthetic;
 
-  /// Directory with the published file names; required except for synthetic. Worker-local.
+  /// Directory with the format's file names; required except for synthetic. Worker-local.
   std::string path;
+
+  /// Of csv: the columns that the model shall answer, by name; one if these are classes. Empty: the
+  /// last. At most 1024.
+  std::vector<std::string> label_columns;
 
   /// Of the generated set only. Each in [100, 1,000,000].
   uint32_t train_examples = 20'000;

@@ -24,6 +24,8 @@
 #include "worker/compute/plan.h"
 #include "worker/data/batch_order.h"
 #include "worker/data/dataset.h"
+#include "worker/data/load_data.h"
+#include "worker/data/model_fit.h"
 #include "worker/model/initial_values.h"
 
 namespace slipstream {
@@ -165,9 +167,10 @@ int Main(int argc, char** argv) {
     return 78;
   }
   const auto& run = std::get<RunSpec>(config);
-  const auto data = LoadData(run.data, run.model.loss, run.seed);
-  if (!data.ok()) {
-    std::cerr << "plain_loop: " << data.status().ToString() << "\n";
+  const auto shapes = std::get<NetShapes>(InferShapes(run.model));
+  auto data = LoadData(run.data, run.model.loss, run.seed);
+  if (const auto fit = data.ok() ? FitToModel(shapes, *data) : data.status(); !fit.ok()) {
+    std::cerr << "plain_loop: " << fit.ToString() << "\n";
     return 74;
   }
   auto plan = NewCpuDevice()->Prepare(
@@ -176,7 +179,6 @@ int Main(int argc, char** argv) {
     std::cerr << "plain_loop: " << plan.status().ToString() << "\n";
     return 1;
   }
-  const auto shapes = std::get<NetShapes>(InferShapes(run.model));
   FillInitialValues(shapes.layout, run.seed, (*plan)->weights_host());
   (*plan)->WeightsArrived({0, shapes.layout.parameters()});
 

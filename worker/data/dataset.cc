@@ -3,89 +3,8 @@
 #include <xxhash.h>
 
 #include <array>
-#include <utility>
-
-#include "common/base/check.h"
-#include "worker/data/cifar10_format.h"
-#include "worker/data/idx_format.h"
-#include "worker/data/raw_examples.h"
-#include "worker/data/synthetic.h"
 
 namespace slipstream {
-namespace {
-
-/// Of a channel's pixels as shares of 255.
-struct ChannelScale {
-  float mean = 0;
-  float deviation = 1;
-};
-
-// Measured once over each training set; constants, so that what a net sees does not depend on which
-// part of a set is loaded.
-constexpr ChannelScale kSyntheticScale[] = {{0.2054f, 0.2084f}};
-constexpr ChannelScale kFashionMnistScale[] = {{0.2860f, 0.3530f}};
-constexpr ChannelScale kCifar10Scale[] = {
-    {0.4914f, 0.2470f}, {0.4822f, 0.2435f}, {0.4465f, 0.2616f}};
-
-std::span<const ChannelScale> Scale(DataSpec::Format format) {
-  switch (format) {
-    case DataSpec::Format::kSynthetic:
-      return kSyntheticScale;
-    case DataSpec::Format::kIdx:
-      return kFashionMnistScale;
-    case DataSpec::Format::kCifar10:
-      return kCifar10Scale;
-  }
-  PS_CHECK(false);
-  return {};
-}
-
-absl::StatusOr<RawSplits> LoadRaw(const DataSpec& spec, uint64_t seed) {
-  switch (spec.format) {
-    case DataSpec::Format::kSynthetic:
-      return GenerateSynthetic(seed, spec.train_examples, spec.test_examples);
-    case DataSpec::Format::kIdx:
-      return ReadIdx(spec.path);
-    case DataSpec::Format::kCifar10:
-      return ReadCifar10(spec.path);
-  }
-  PS_CHECK(false);
-  return absl::InternalError("unreachable");
-}
-
-Dataset Normalise(RawExamples raw, std::span<const ChannelScale> scale) {
-  PS_CHECK(raw.shape.channels == scale.size());
-  std::vector<std::array<float, 256>> value_of_pixel(scale.size());
-  for (size_t channel = 0; channel < scale.size(); ++channel) {
-    for (size_t pixel = 0; pixel < 256; ++pixel) {
-      const float share = static_cast<float>(pixel) / 255.0f;
-      value_of_pixel[channel][pixel] = (share - scale[channel].mean) / scale[channel].deviation;
-    }
-  }
-
-  Dataset dataset;
-  dataset.shape = raw.shape;
-  dataset.outputs = kClasses;
-  dataset.labels.assign(raw.labels.begin(), raw.labels.end());
-  dataset.examples.resize(raw.pixels.size());
-  const size_t plane = size_t{raw.shape.height} * raw.shape.width;
-  for (size_t begin = 0; begin < raw.pixels.size(); begin += plane) {
-    const std::array<float, 256>& values = value_of_pixel[begin / plane % scale.size()];
-    for (size_t i = begin; i < begin + plane; ++i) dataset.examples[i] = values[raw.pixels[i]];
-  }
-  return dataset;
-}
-
-/// Puts a target in the place of each label.
-void MakeTargets(Dataset& dataset) {
-  dataset.targets.resize(dataset.labels.size() * dataset.outputs);
-  for (size_t i = 0; i < dataset.labels.size(); ++i) {
-    dataset.targets[i * dataset.outputs + dataset.labels[i]] = 1;
-  }
-  dataset.labels.clear();
-}
-
-}  // namespace
 
 uint64_t Dataset::Fingerprint() const {
   const std::array<uint64_t, 6> header = {shape.channels, shape.height,  shape.width,
@@ -95,19 +14,6 @@ uint64_t Dataset::Fingerprint() const {
   hash = XXH64(labels.data(), labels.size() * sizeof(uint32_t), hash);
   hash = XXH64(targets.data(), targets.size() * sizeof(float), hash);
   return XXH64(examples.data(), examples.size() * sizeof(float), hash);
-}
-
-absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed) {
-  absl::StatusOr<RawSplits> raw = LoadRaw(spec, seed);
-  if (!raw.ok()) return raw.status();
-  const std::span<const ChannelScale> scale = Scale(spec.format);
-  DataSplits splits = {Normalise(std::move(raw->train), scale),
-                       Normalise(std::move(raw->test), scale)};
-  if (loss == ModelSpec::Loss::kMse) {
-    MakeTargets(splits.train);
-    MakeTargets(splits.test);
-  }
-  return splits;
 }
 
 }  // namespace slipstream

@@ -6,9 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "common/model/net_shapes.h"
-#include "common/run/run_spec.h"
 
 namespace slipstream {
 
@@ -52,13 +50,6 @@ struct DataSplits {
   Dataset train;
   Dataset test;
 };
-
-/// Loads or generates what `spec` names, with what `loss` needs: labels, or targets, which of a set
-/// of classes are 1 for the class and 0 for the others. `seed` is the run's (of the generated set
-/// only). Fails
-/// with NOT_FOUND or DATA_LOSS naming the path and what is wrong with the file: missing, truncated,
-/// wrong magic number, counts that differ between images and labels, labels out of range, empty.
-absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed);
 
 }  // namespace slipstream
 

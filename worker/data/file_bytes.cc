@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -20,10 +21,6 @@ constexpr size_t kPieceBytes = size_t{1} << 20;
 
 // zlib's way to ask for a gzip header and trailer and nothing else: 15 window bits + 16.
 constexpr int kGzipWindowBits = 15 + 16;
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 
 struct EndInflate {
   void operator()(z_stream* stream) const { inflateEnd(stream); }
@@ -83,16 +80,31 @@ absl::Status InflateMember(std::span<const uint8_t>& packed, const std::string& 
 
 }  // namespace
 
+absl::StatusOr<OpenFile> OpenToRead(const std::string& path) {
+  OpenFile file(std::fopen(path.c_str(), "rb"));
+  if (file == nullptr) {
+    return absl::NotFoundError(fmt::format("{}: cannot be opened: {}", path, strerror(errno)));
+  }
+  return file;
+}
+
+absl::StatusOr<uint64_t> FileBytes(const OpenFile& file, const std::string& path) {
+  struct stat found = {};
+  if (fstat(fileno(file.get()), &found) != 0 || !S_ISREG(found.st_mode)) {
+    return absl::DataLossError(fmt::format("{}: is no ordinary file", path));
+  }
+  return static_cast<uint64_t>(found.st_size);
+}
+
 bool FileExists(const std::string& path) {
   struct stat found = {};
   return stat(path.c_str(), &found) == 0;
 }
 
 absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max) {
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr) {
-    return absl::NotFoundError(fmt::format("{}: cannot be opened: {}", path, strerror(errno)));
-  }
+  absl::StatusOr<OpenFile> opened = OpenToRead(path);
+  if (!opened.ok()) return opened.status();
+  const OpenFile file = *std::move(opened);
   Bytes bytes;
   while (true) {
     const size_t filled = bytes.size();

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +18,20 @@ using Bytes = std::vector<uint8_t>;
 /// A data file, packed or not, may have this many bytes: about 40 times the published sets. More
 /// is a wrong file, or a small one that unpacks without end.
 inline constexpr size_t kFileBytesMax = size_t{2} << 30;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+/// Closes itself.
+using OpenFile = std::unique_ptr<std::FILE, CloseFile>;
+
+/// Fails with NOT_FOUND if the file cannot be opened; the message starts with the
+/// path.
+absl::StatusOr<OpenFile> OpenToRead(const std::string& path);
+
+/// The size of an open file. Fails with DATA_LOSS if it has none, as a pipe.
+absl::StatusOr<uint64_t> FileBytes(const OpenFile& file, const std::string& path);
 
 bool FileExists(const std::string& path);
 

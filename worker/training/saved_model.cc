@@ -10,9 +10,10 @@
 #include "common/model_file/weights_digest.h"
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/compute/plan.h"
-#include "worker/data/dataset.h"
+#include "worker/data/load_data.h"
+#include "worker/data/model_fit.h"
 #include "worker/training/model_keeper.h"
-#include "worker/training/net_and_data.h"
+#include "worker/training/model_shapes.h"
 
 namespace slipstream {
 
@@ -54,9 +55,9 @@ absl::StatusOr<ModelEvaluation> EvaluateModel(const ModelFile& file, const RunSp
   if (absl::Status read = file.Read(net->layout, weights); !read.ok()) return read;
   (*plan)->WeightsArrived({0, weights.size()});
 
-  const absl::StatusOr<DataSplits> data = LoadData(settings.data, settings.model.loss, settings.seed);
+  absl::StatusOr<DataSplits> data = LoadData(settings.data, settings.model.loss, settings.seed);
   if (!data.ok()) return data.status();
-  if (absl::Status fit = CheckExamplesFit(*net, data->test); !fit.ok()) return fit;
+  if (absl::Status fit = FitToModel(*net, *data); !fit.ok()) return fit;
   const absl::StatusOr<TestMeasures> measures =
       MeasureOnTest(**plan, data->test, [] { return false; });
   if (!measures.ok()) return measures.status();

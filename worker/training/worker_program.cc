@@ -7,16 +7,19 @@
 #include <utility>
 #include <variant>
 
+#include "absl/time/clock.h"
 #include "common/config/run_config.h"
 #include "common/model_file/model_file.h"
 #include "common/model_file/weights_digest.h"
 #include "common/process/logging.h"
 #include "common/wire/shard_wire.h"
 #include "worker/compute/cpu/cpu_device.h"
+#include "worker/data/load_data.h"
+#include "worker/data/model_fit.h"
 #include "worker/model/initial_values.h"
 #include "worker/training/evaluator.h"
 #include "worker/training/model_keeper.h"
-#include "worker/training/net_and_data.h"
+#include "worker/training/model_shapes.h"
 #include "worker/training/training_loop.h"
 #include "worker/training/unit_fetcher.h"
 
@@ -31,6 +34,8 @@ absl::Status NothingToDo(const absl::Status& finished) {
   spdlog::info("{}", std::string(finished.message()));
   return absl::OkStatus();
 }
+/// A file that takes longer to read is heard of in between.
+constexpr absl::Duration kReadingTold = absl::Seconds(5);
 
 /// Why the interrupted `status` came about, where an interruption is behind it.
 absl::Status Cause(const absl::Status& status, const Interruption& interruption) {
@@ -115,10 +120,7 @@ absl::Status WorkerProgram::PrepareCompute() {
   absl::StatusOr<NetShapes> net = ShapesOf(settings_.model);
   if (!net.ok()) return net.status();
   net_ = *std::move(net);
-  absl::StatusOr<DataSplits> data = LoadData(settings_.data, settings_.model.loss, settings_.seed);
-  if (!data.ok()) return data.status();
-  data_ = *std::move(data);
-  if (absl::Status fit = CheckExamplesFit(net_, data_.train); !fit.ok()) return fit;
+  if (absl::Status status = PrepareData(); !status.ok()) return status;
   device_ = NewCpuDevice();
   absl::StatusOr<std::unique_ptr<Plan>> plan =
       device_->Prepare(settings_.model, {.batch_size_max = settings_.training.batch_size,
@@ -128,6 +130,22 @@ absl::Status WorkerProgram::PrepareCompute() {
   plan_ = *std::move(plan);
   spdlog::info("prepared parameters={} examples={}", net_.layout.parameters(), data_.train.count());
   return absl::OkStatus();
+}
+
+absl::Status WorkerProgram::PrepareData() {
+  absl::Time told = absl::Now();
+  const auto tell = [&](const std::string& path, double share) {
+    if (absl::Now() - told >= kReadingTold) {
+      told = absl::Now();
+      spdlog::info("reading data path={} done={:.0f}%", path, 100 * share);
+    }
+    return !interruption_.interrupted();
+  };
+  absl::StatusOr<DataSplits> data =
+      LoadData(settings_.data, settings_.model.loss, settings_.seed, tell);
+  if (!data.ok()) return data.status();
+  data_ = *std::move(data);
+  return FitToModel(net_, data_);
 }
 
 absl::Status WorkerProgram::PrepareModel() {

@@ -55,6 +55,7 @@ class WorkerProgram {
   absl::Status ReadSettings();
   absl::Status TakePart(Heartbeat& heartbeat);
   absl::Status PrepareCompute();
+  absl::Status PrepareData();
   absl::Status PrepareModel();
   absl::Status Initialize(uint64_t grant);
 

@@ -24,6 +24,13 @@ TEST(ExamplesTest, TheQuickstartNeedsNoFiles) {
   EXPECT_EQ(spec.cluster.workers, 4u);
 }
 
+TEST(ExamplesTest, TheRegressionReadsATable) {
+  const RunSpec spec = Example("regression");
+
+  EXPECT_EQ(spec.data.format, DataSpec::Format::kCsv);
+  EXPECT_EQ(spec.model.loss, ModelSpec::Loss::kMse);
+}
+
 TEST(ExamplesTest, ThePoliciesAreComparedOnTheSameWork) {
   const RunSpec hardsync = Example("hardsync");
   EXPECT_EQ(hardsync.consistency.policy, ConsistencySpec::Policy::kHardsync);

@@ -1,4 +1,4 @@
-#include "worker/data/dataset.h"
+#include "worker/data/load_data.h"
 
 #include <gtest/gtest.h>
 
@@ -124,6 +124,13 @@ TEST(LoadDataTest, ReadsCifar10AsPublished) {
   EXPECT_NEAR(Deviation(splits.train.examples), 1, 0.02);
 }
 
+TEST(LoadDataTest, SaysWhichOwnFileIsMissing) {
+  EXPECT_EQ(std::string(StatusOf(Files(DataSpec::Format::kNpy, "/none")).message()),
+            "/none/X_train.npy: cannot be opened: No such file or directory");
+  EXPECT_EQ(std::string(StatusOf(Files(DataSpec::Format::kCsv, "/none")).message()),
+            "/none/train.csv: cannot be opened: No such file or directory");
+}
+
 TEST(FingerprintTest, IsEqualForEqualContentsOnly) {
   const DataSpec spec = Generated(100, 100);
   const Dataset original = Load(spec).train;
@@ -131,12 +138,19 @@ TEST(FingerprintTest, IsEqualForEqualContentsOnly) {
   other_value.examples[700] += 1;
   Dataset other_label = original;
   other_label.labels[99] = 3;
+  Dataset targets = original;
+  targets.labels.clear();
+  targets.targets.resize(1000);
+  Dataset other_target = targets;
+  other_target.targets[999] = 1;
   Dataset other_shape = original;
   std::swap(other_shape.shape.channels, other_shape.shape.height);
 
   EXPECT_EQ(Load(spec).train.Fingerprint(), original.Fingerprint());
   EXPECT_NE(other_value.Fingerprint(), original.Fingerprint());
   EXPECT_NE(other_label.Fingerprint(), original.Fingerprint());
+  EXPECT_NE(targets.Fingerprint(), original.Fingerprint());
+  EXPECT_NE(targets.Fingerprint(), other_target.Fingerprint());
   EXPECT_NE(other_shape.Fingerprint(), original.Fingerprint());
   EXPECT_NE(Load(spec, 2).train.Fingerprint(), original.Fingerprint());
   EXPECT_NE(Load(spec).test.Fingerprint(), original.Fingerprint());

@@ -32,6 +32,9 @@ class TempDirectory {
     file.write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
   }
+  void Write(const std::string& name, const std::string& text) const {
+    Write(name, std::vector<uint8_t>(text.begin(), text.end()));
+  }
   void Remove(const std::string& name) const { std::filesystem::remove(path_ + "/" + name); }
 
  private:

@@ -1,0 +1,183 @@
+#include "worker/data/csv_format.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/worker/data/temp_directory.h"
+
+namespace slipstream {
+namespace {
+
+constexpr auto kClasses = ModelSpec::Loss::kCrossEntropy;
+constexpr auto kTargets = ModelSpec::Loss::kMse;
+
+using Names = std::vector<std::string>;
+
+class CsvFormatTest : public testing::Test {
+ protected:
+  void Write(const std::string& train, const std::string& test) const {
+    directory_.Write("train.csv", train);
+    directory_.Write("test.csv", test);
+  }
+
+  DataSplits Read(ModelSpec::Loss loss = kClasses, const Names& labels = {}) const {
+    absl::StatusOr<DataSplits> splits = ReadCsv(directory_.path(), labels, loss, {});
+    EXPECT_TRUE(splits.ok()) << splits.status();
+    return splits.ok() ? *std::move(splits) : DataSplits{};
+  }
+
+  /// What reading `train` fails with, without the directory.
+  std::string ErrorOf(const std::string& train, ModelSpec::Loss loss = kClasses,
+                      const Names& labels = {}) const {
+    Write(train, "1,2,0\n");
+    return Error(loss, labels);
+  }
+
+  std::string Error(ModelSpec::Loss loss = kClasses, const Names& labels = {}) const {
+    const absl::Status status = ReadCsv(directory_.path(), labels, loss, {}).status();
+    EXPECT_FALSE(status.ok());
+    std::string message(status.message());
+    EXPECT_EQ(message.rfind(directory_.path() + "/", 0), 0u) << message;
+    return message.substr(directory_.path().size() + 1);
+  }
+
+  const TempDirectory directory_;
+};
+
+TEST_F(CsvFormatTest, TheLastColumnIsTheClassUnlessTold) {
+  Write("1,2,0\n3,4.5,2\n", "-5e-1,+6,1\n");
+
+  const DataSplits splits = Read();
+
+  EXPECT_EQ(splits.train.shape, (ExampleShape{.channels = 2}));
+  EXPECT_EQ(splits.train.examples, (std::vector<float>{1, 2, 3, 4.5f}));
+  EXPECT_EQ(splits.train.labels, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(splits.train.outputs, 3u);
+  EXPECT_EQ(splits.test.examples, (std::vector<float>{-0.5f, 6}));
+  EXPECT_EQ(splits.test.labels, (std::vector<uint32_t>{1}));
+  EXPECT_EQ(splits.test.outputs, 3u);
+}
+
+TEST_F(CsvFormatTest, ReadsAHeaderAndColumnsByTheirNames) {
+  Write("kind,width,\"height\"\n2,1,2\n0,3,4\n", "kind,width,height\n1,5,6\n");
+
+  EXPECT_EQ(Read(kClasses, {"kind"}).train.labels, (std::vector<uint32_t>{2, 0}));
+  EXPECT_EQ(Read(kClasses, {"kind"}).train.examples, (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(Read(kTargets).train.targets, (std::vector<float>{2, 4}));
+  const DataSplits both = Read(kTargets, {"height", "kind"});
+  EXPECT_EQ(both.train.targets, (std::vector<float>{2, 2, 4, 0}));
+  EXPECT_EQ(both.train.examples, (std::vector<float>{1, 3}));
+  EXPECT_EQ(both.train.outputs, 2u);
+}
+
+TEST_F(CsvFormatTest, EndsOfLinesSpacesAndAByteOrderMarkMeanNothing) {
+  Write(
+      "\xEF\xBB\xBF"
+      "1, 2 ,0\r\n3,\"4\",1.0\r\n\r\n\n",
+      "1,2,0");
+
+  const DataSplits splits = Read();
+
+  EXPECT_EQ(splits.train.examples, (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(splits.train.labels, (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(splits.test.count(), 1u);
+}
+
+TEST_F(CsvFormatTest, TakesNoMoreMemoryThanItsExamples) {
+  std::string train;
+  for (int i = 0; i < 10'000; ++i) train += "1,2,3,4,5,0\n";
+  Write(train, "1,2,3,4,5,0\n");
+
+  const DataSplits splits = Read();
+
+  EXPECT_EQ(splits.train.examples.size(), 50'000u);
+  EXPECT_EQ(splits.train.examples.capacity(), 50'000u);
+}
+
+TEST_F(CsvFormatTest, TellsItsProgressAndGivesUpWhenTold) {
+  std::string train;
+  for (int i = 0; i < 10'000; ++i) train += "1,2,0\n";
+  Write(train, "1,2,0\n");
+  std::vector<double> shares;
+
+  const auto gives_up = [&](const std::string&, double share) {
+    shares.push_back(share);
+    return shares.size() < 2;
+  };
+
+  EXPECT_EQ(ReadCsv(directory_.path(), {}, kClasses, gives_up).status().code(),
+            absl::StatusCode::kCancelled);
+  ASSERT_EQ(shares.size(), 2u);
+  EXPECT_NEAR(shares[1], 0.82, 0.01);
+}
+
+struct Bad {
+  std::string train;
+  std::string message;
+};
+
+class BadCsvTest : public CsvFormatTest, public testing::WithParamInterface<Bad> {};
+
+TEST_P(BadCsvTest, IsRefusedNamingLineAndColumn) {
+  EXPECT_EQ(ErrorOf(GetParam().train), GetParam().message);
+}
+
+const std::string kValue = ", expected a finite number that fp32 can hold";
+const std::string kClass = ", expected a class: a whole number from 0 to 1048575";
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, BadCsvTest,
+    testing::Values(
+        Bad{"", "train.csv: is empty"}, Bad{"\n\n", "train.csv: has no examples"},
+        Bad{"a,b,c\n", "train.csv: has no examples"},
+        Bad{"1,2,0\n1,x,0\n", "train.csv: line 2, column 2: found \"x\"" + kValue},
+        Bad{"a,b,c\n1,2,0\n1,1 2,0\n", "train.csv: line 3, column 2 (b): found \"1 2\"" + kValue},
+        Bad{"a,2,c\n1,2,0\n", "train.csv: line 1, column 1: found \"a\"" + kValue},
+        Bad{"1,2,0\n1,,0\n", "train.csv: line 2, column 2: found nothing" + kValue},
+        Bad{"1,2,0\n1,nan,0\n", "train.csv: line 2, column 2: found \"nan\"" + kValue},
+        Bad{"1,2,0\n-inf,2,0\n", "train.csv: line 2, column 1: found \"-inf\"" + kValue},
+        Bad{"1,2,0\n1,1e39,0\n", "train.csv: line 2, column 2: found \"1e39\"" + kValue},
+        Bad{"1,2,0\n1,1e999,0\n", "train.csv: line 2, column 2: found \"1e999\"" + kValue},
+        Bad{"1,2,0\n1,0x10,0\n", "train.csv: line 2, column 2: found \"0x10\"" + kValue},
+        Bad{"1,2,0\n1,2,-1\n", "train.csv: line 2, column 3: found \"-1\"" + kClass},
+        Bad{"1,2,0\n1,2,1.5\n", "train.csv: line 2, column 3: found \"1.5\"" + kClass},
+        Bad{"1,2,0\n1,2,cat\n", "train.csv: line 2, column 3: found \"cat\"" + kClass},
+        Bad{"1,2,0\n1,2,1048576\n", "train.csv: line 2, column 3: found \"1048576\"" + kClass},
+        Bad{"1,2,0\n1,0\n", "train.csv: line 2: found 2 columns, expected 3 as in line 1"},
+        Bad{"1,2,0\n1,2,3,0\n", "train.csv: line 2: found 4 columns, expected 3 as in line 1"},
+        Bad{"1,2,0\n\n1,2,0\n", "train.csv: line 2 is empty"},
+        Bad{"1;2;0\n1;2;0\n",
+            "train.csv: line 1: found 1 column, all of them labels; expected others to learn from, "
+            "separated by commas"},
+        Bad{",a,b\n0,1,2\n",
+            "train.csv: line 1, column 1: found no name, expected one in every column of a header "
+            "(pandas writes its index so, unless told to_csv(path, index=False))"},
+        Bad{std::string("1,2,0\n1,\x00\x01,0\n", 12),
+            "train.csv: line 2, column 2: found \"\\x00\\x01\"" + kValue}));
+
+TEST_F(CsvFormatTest, SaysWhichColumnIsNotThere) {
+  EXPECT_EQ(ErrorOf("a,b,c\n1,2,0\n", kClasses, {"d"}),
+            "train.csv: line 1: found no columns \"d\", expected one; the columns are a, b, c");
+  EXPECT_EQ(
+      ErrorOf("a,b,a\n1,2,0\n", kClasses, {"a"}),
+      "train.csv: line 1: found several columns \"a\", expected one; the columns are a, b, a");
+  EXPECT_EQ(ErrorOf("1,2,0\n", kClasses, {"a"}),
+            "train.csv: line 1: found numbers, expected the names of columns, \"a\" among them");
+}
+
+TEST_F(CsvFormatTest, RefusesATestFileOfAnotherTable) {
+  Write("a,b,c\n1,2,0\n", "a,b\n1,0\n");
+  EXPECT_EQ(Error(), "test.csv: 2 columns, expected 3 as in train.csv");
+  Write("a,b,c\n1,2,0\n", "a,c,b\n1,2,0\n");
+  EXPECT_EQ(Error(), "test.csv: expected the header of train.csv, or none in both files");
+  Write("a,b,c\n1,2,0\n", "1,2,0\n");
+  EXPECT_EQ(Error(), "test.csv: expected the header of train.csv, or none in both files");
+  directory_.Remove("test.csv");
+  EXPECT_EQ(Error(), "test.csv: cannot be opened: No such file or directory");
+}
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,27 @@
+#ifndef SLIPSTREAM_WORKER_DATA_CSV_FORMAT_H_
+#define SLIPSTREAM_WORKER_DATA_CSV_FORMAT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/model/model_spec.h"
+#include "worker/data/dataset.h"
+#include "worker/data/read_progress.h"
+
+namespace slipstream {
+
+/// Reads train.csv and test.csv from `directory`: numbers separated by commas, one example in a
+/// line, with a line of names at the top or without. What the model shall answer stands in the
+/// columns called `label_columns`, or in the last one if none is called: of cross-entropy one
+/// column of classes from 0, of mse the targets. The others are the example, in their order.
+///
+/// Fails with NOT_FOUND, DATA_LOSS or CANCELLED; the message starts with the path, and says in
+/// which line and column what was found, and what was expected.
+absl::StatusOr<DataSplits> ReadCsv(const std::string& directory,
+                                   const std::vector<std::string>& label_columns,
+                                   ModelSpec::Loss loss, const ReadProgress& progress);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_DATA_CSV_FORMAT_H_

@@ -1,0 +1,74 @@
+#include "worker/data/csv_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+}  // namespace
+
+absl::StatusOr<CsvLines> CsvLines::Open(const std::string& path) {
+  absl::StatusOr<OpenFile> file = OpenToRead(path);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<uint64_t> bytes = FileBytes(*file, path);
+  if (!bytes.ok()) return bytes.status();
+  return CsvLines(path, *std::move(file), *bytes);
+}
+
+double CsvLines::share() const {
+  return bytes_ == 0 ? 1 : std::min(1.0, static_cast<double>(taken_) / static_cast<double>(bytes_));
+}
+
+absl::Status CsvLines::Fill() {
+  std::copy(buffer_.begin() + static_cast<ptrdiff_t>(begin_),
+            buffer_.begin() + static_cast<ptrdiff_t>(end_), buffer_.begin());
+  end_ -= begin_;
+  begin_ = 0;
+  if (buffer_.size() < end_ + kPieceBytes) buffer_.resize(std::max(2 * end_, kPieceBytes + end_));
+  const size_t got = std::fread(buffer_.data() + end_, 1, buffer_.size() - end_, file_.get());
+  end_ += got;
+  is_at_end_ = got == 0;
+  if (std::ferror(file_.get()) != 0) {
+    return absl::DataLossError(fmt::format("{}: cannot be read: {}", path_, strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+std::string_view CsvLines::Take(size_t length, size_t with_end) {
+  std::string_view line(buffer_.data() + begin_, length);
+  begin_ += with_end;
+  taken_ += with_end;
+  if (++number_ == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+absl::StatusOr<std::optional<std::string_view>> CsvLines::Next() {
+  size_t searched = 0;
+  for (;;) {
+    const std::string_view held(buffer_.data() + begin_, end_ - begin_);
+    const size_t length = held.find('\n', searched);
+    if (length != std::string_view::npos) return Take(length, length + 1);
+    if (is_at_end_) {
+      if (held.empty()) return std::nullopt;
+      return Take(held.size(), held.size());  // The last line has no end.
+    }
+    if (held.size() > kLineBytesMax) {
+      return absl::DataLossError(
+          fmt::format("{}: line {} has more than {} bytes, the most accepted", path_, number_ + 1,
+                      kLineBytesMax));
+    }
+    searched = held.size();
+    if (absl::Status status = Fill(); !status.ok()) return status;
+  }
+}
+
+}  // namespace slipstream

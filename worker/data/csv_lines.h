@@ -1,0 +1,58 @@
+#ifndef SLIPSTREAM_WORKER_DATA_CSV_LINES_H_
+#define SLIPSTREAM_WORKER_DATA_CSV_LINES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/data/file_bytes.h"
+
+namespace slipstream {
+
+/// A text file line by line, in memory that does not grow with the file.
+///
+/// Not thread-safe: one owner.
+class CsvLines {
+ public:
+  static constexpr size_t kLineBytesMax = size_t{1} << 26;
+
+  /// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path.
+  static absl::StatusOr<CsvLines> Open(const std::string& path);
+
+  /// The next line without its end, LF or CRLF, and without a byte order mark; nothing at the end
+  /// of the file. Valid until the next call. Fails with DATA_LOSS on a line of more than
+  /// kLineBytesMax, and where the file cannot be read.
+  absl::StatusOr<std::optional<std::string_view>> Next();
+
+  /// Of the line returned last, from 1.
+  uint64_t number() const { return number_; }
+
+  /// Of the file, as far as it was returned; 1 of an empty one.
+  double share() const;
+
+ private:
+  CsvLines(std::string path, OpenFile file, uint64_t bytes)
+      : path_(std::move(path)), file_(std::move(file)), bytes_(bytes) {}
+
+  absl::Status Fill();
+  std::string_view Take(size_t length, size_t with_end);
+
+  std::string path_;
+  OpenFile file_;
+  uint64_t bytes_;
+  uint64_t taken_ = 0;
+  uint64_t number_ = 0;
+  bool is_at_end_ = false;
+  std::vector<char> buffer_;  // [begin_, end_) is read and not returned.
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_DATA_CSV_LINES_H_
