@@ -136,6 +136,11 @@ void AddTraining(Table& table) {
       "training.target_accuracy",
       "Ends the run when an evaluation reaches this share of the test set; 0 for none.",
       NumberType{.max = 1}, [](auto& s) -> auto& { return s.training.target_accuracy; }));
+  table.push_back(Scalar(
+      "training.nonfinite_max",
+      "Mini-batches of one worker in a row whose loss or gradient is not finite that end the run; "
+      "fewer are left out.",
+      CountType{1, 1'000'000'000}, [](auto& s) -> auto& { return s.training.nonfinite_max; }));
   table.push_back(Choice(
       "consistency.policy",
       "When gradients become an update: hardsync waits for every worker, "

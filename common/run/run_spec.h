@@ -65,6 +65,10 @@ struct TrainingSpec {
   /// On the test set, in an evaluation between epochs. In [0, 1].
   double target_accuracy = 0;
 
+  /// A mini-batch whose loss or gradient is not finite is left out; so many in a row of one worker
+  /// end the run. ≥ 1.
+  uint32_t nonfinite_max = 10;
+
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 

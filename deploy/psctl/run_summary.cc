@@ -36,6 +36,7 @@ Json WorkersJson(const v1::RunStatus& status) {
                        {"state", worker.state()},
                        {"pushes", worker.pushes()},
                        {"examples", worker.examples()},
+                       {"nonfinite", worker.nonfinite().total()},
                        {"examples_per_second", NumberOrNull(worker.examples_per_second())},
                        {"compute_share", NumberOrNull(worker.compute_share())},
                        {"communication_share", NumberOrNull(worker.communication_share())},

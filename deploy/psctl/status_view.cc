@@ -98,6 +98,20 @@ std::string WaitingLines(const v1::RunStatus& status) {
   return text;
 }
 
+std::string NonfiniteLines(const v1::RunStatus& status) {
+  std::string text;
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    if (!worker.has_nonfinite()) continue;
+    const v1::NonfiniteStatus& nonfinite = worker.nonfinite();
+    text += fmt::format(
+        "worker {} left out {} mini-batch{} without finite numbers, {} in a row by now; the last, "
+        "mini-batch {}, gave {}\n",
+        worker.worker(), nonfinite.total(), nonfinite.total() == 1 ? "" : "es",
+        nonfinite.in_a_row(), nonfinite.batch(), nonfinite.what());
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string StatusText(const v1::RunStatus& status) {
@@ -106,6 +120,7 @@ std::string StatusText(const v1::RunStatus& status) {
   std::vector<std::string> parts = {RunFacts(status)};
   if (!status.shards().empty()) parts.push_back(ShardTable(status));
   if (!status.workers().empty()) parts.push_back(WorkerTable(status));
+  parts.push_back(NonfiniteLines(status));
   parts.push_back(WaitingLines(status));
   parts.push_back(FormatHistogram(counts, staleness.max()));
   std::string text;

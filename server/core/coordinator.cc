@@ -162,13 +162,18 @@ absl::Status Coordinator::OnReport(const Identity& worker, uint64_t evaluation, 
 }
 
 absl::Status Coordinator::OnLeave(const Identity& worker, const std::string& failure,
-                                  absl::Time now) {
+                                  absl::Time now, bool ends_run) {
   if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
   membership_.Leave(worker, failure);
   AddNote(!failure.empty(), fmt::format("worker left worker={}{}{}", Value(worker.worker),
                                         failure.empty() ? "" : " failure=",
                                         membership_.workers().at(worker.worker).failure));
   OnGone(worker.worker, worker.incarnation);
+  if (ends_run && !IsOver()) {
+    Fail(fmt::format("worker {}: {}", Value(worker.worker),
+                     membership_.workers().at(worker.worker).failure),
+         now);
+  }
   Advance(now);
   return absl::OkStatus();
 }

@@ -96,7 +96,10 @@ class Coordinator {
                                  std::optional<uint64_t> newest_unit, absl::Time now);
   absl::Status OnReport(const Identity& worker, uint64_t evaluation, Evaluation result,
                         const std::string& weights_sha256, absl::Time now);
-  absl::Status OnLeave(const Identity& worker, const std::string& failure, absl::Time now);
+
+  /// `ends_run`: no other worker could go on either, so the run fails with its failure.
+  absl::Status OnLeave(const Identity& worker, const std::string& failure, absl::Time now,
+                       bool ends_run = false);
 
   /// What time alone brings about: leases and timeouts end.
   void Tick(absl::Time now);

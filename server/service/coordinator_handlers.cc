@@ -239,7 +239,8 @@ grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext*
                                                     const v1::LeaveRequest* request,
                                                     v1::LeaveReply*) {
   return Serve([this, request](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return coordinator_.OnLeave(FromWire(request->identity()), request->failure(), now);
+    return coordinator_.OnLeave(FromWire(request->identity()), request->failure(), now,
+                                request->ends_run());
   });
 }
 

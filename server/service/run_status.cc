@@ -100,6 +100,7 @@ v1::WorkerStatus ToWire(WorkerId id, const RunFacts::Worker& worker) {
   if (figures.has_train_accuracy()) wire.set_train_accuracy(figures.train_accuracy());
   wire.set_compute_share(figures.compute_share());
   wire.set_communication_share(figures.communication_share());
+  if (figures.has_nonfinite()) *wire.mutable_nonfinite() = figures.nonfinite();
   wire.set_lease_left_seconds(absl::ToDoubleSeconds(worker.lease_left));
   return wire;
 }

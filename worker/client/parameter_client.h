@@ -76,6 +76,9 @@ class ParameterClient {
   /// in the same round trip. OUT_OF_RANGE if a shard found values that are not finite.
   absl::Status Push(const Gradient& gradient, std::span<float> weights);
 
+  /// The batch that Advance named is done without a push, because its numbers are no gradient.
+  void Skip() { core_.OnBatchSkipped(); }
+
   // Work, of policies without rounds.
   void OnUnit(const WorkUnit& unit) { core_.OnUnit(unit); }
   void OnNoMoreUnits() { core_.OnNoMoreUnits(); }

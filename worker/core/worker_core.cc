@@ -131,6 +131,16 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
   return absl::OkStatus();
 }
 
+void WorkerCore::OnBatchSkipped(uint32_t slot) {
+  OnBatchDone(slot);
+  if (options_.has_rounds) {
+    work_->kind = RoundWork::Kind::kExcused;
+    return;
+  }
+  // Weights that others have made meanwhile: from the same ones the next batch would do no better.
+  for (Held& shard : slots_[slot]) shard.is_held = false;
+}
+
 void WorkerCore::OnBatchDone(uint32_t slot) {
   PS_CHECK(Ahead(slot) == 0);
   if (!begun_.empty()) begun_.erase(begun_.begin());

@@ -120,6 +120,11 @@ class WorkerCore {
   /// oldest.
   void OnBatchDone(uint32_t slot = 0);
 
+  /// The batch that the slot began is done without a push. With rounds, the slot excuses itself
+  /// from the open one next; without, it pulls. REQUIRES: it is the oldest, and its weights are
+  /// held.
+  void OnBatchSkipped(uint32_t slot = 0);
+
   void OnUnit(const WorkUnit& unit) { units_.Add(unit); }
   void OnNoMoreUnits() { units_.Close(); }
 

@@ -81,6 +81,13 @@ absl::Status Heartbeat::Beat() {
     progress.set_batches_done(unit.batches_done);
   }
   request.set_done_pushing(figures.is_done);
+  if (figures.nonfinite.total > 0) {
+    v1::NonfiniteStatus& nonfinite = *request.mutable_nonfinite();
+    nonfinite.set_total(figures.nonfinite.total);
+    nonfinite.set_in_a_row(figures.nonfinite.in_a_row);
+    nonfinite.set_batch(figures.nonfinite.batch);
+    nonfinite.set_what(figures.nonfinite.what);
+  }
   const absl::StatusOr<v1::HeartbeatReply> reply = coordinator_.Heartbeat(request);
   if (reply.ok()) Note(*reply);
   return reply.status();

@@ -34,10 +34,19 @@ void StepFigures::OnDone(std::vector<UnitProgress> progress) {
   is_done_ = true;
 }
 
+void StepFigures::OnNonfinite(const NonfiniteSteps::Count& count) {
+  MutexLock lock(mutex_);
+  nonfinite_ = count;
+}
+
 StepFigures::Figures StepFigures::Read(absl::Time now) const {
   MutexLock lock(mutex_);
   Figures figures{
-      .pushes = pushes_, .examples = examples_, .progress = progress_, .is_done = is_done_};
+      .pushes = pushes_,
+      .examples = examples_,
+      .progress = progress_,
+      .is_done = is_done_,
+      .nonfinite = nonfinite_};
   if (pushes_ == 0) return figures;
   double examples = 0;
   double correct = 0;

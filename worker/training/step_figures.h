@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "worker/core/unit_queue.h"
+#include "worker/training/nonfinite_steps.h"
 
 namespace slipstream {
 
@@ -46,6 +47,8 @@ class StepFigures {
 
     /// No push follows, and `progress` is the last.
     bool is_done = false;
+
+    NonfiniteSteps::Count nonfinite;
   };
 
   /// A step, its push included, has ended; `progress` holds with it.
@@ -54,6 +57,9 @@ class StepFigures {
 
   /// No push follows.
   void OnDone(std::vector<UnitProgress> progress);
+
+  /// A step was left out, or the first healthy one has followed.
+  void OnNonfinite(const NonfiniteSteps::Count& count);
 
   Figures Read(absl::Time now) const;
 
@@ -67,6 +73,7 @@ class StepFigures {
   std::deque<Step> window_ ABSL_GUARDED_BY(mutex_);
   std::vector<UnitProgress> progress_ ABSL_GUARDED_BY(mutex_);
   bool is_done_ ABSL_GUARDED_BY(mutex_) = false;
+  NonfiniteSteps::Count nonfinite_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace slipstream

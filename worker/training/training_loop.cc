@@ -1,9 +1,8 @@
 #include "worker/training/training_loop.h"
 
-#include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "absl/time/clock.h"
@@ -13,6 +12,9 @@ namespace {
 
 /// Streams of the run's seed from here on are the workers' waits.
 constexpr uint64_t kDelayStreams = uint64_t{1} << 32;
+
+/// One warning tells of all since the last.
+constexpr absl::Duration kWarningInterval = absl::Seconds(1);
 
 }  // namespace
 
@@ -28,7 +30,8 @@ TrainingLoop::TrainingLoop(const Options& options, const Dataset& train, Plan& p
       figures_(figures),
       interruption_(interruption),
       order_(train.count(), options.batch_size, options.seed),
-      delays_(options.seed, kDelayStreams + Value(options.worker)) {}
+      delays_(options.seed, kDelayStreams + Value(options.worker)),
+      nonfinite_(options.nonfinite_max) {}
 
 absl::Status TrainingLoop::Run() {
   while (!interruption_.interrupted()) {
@@ -96,12 +99,19 @@ absl::Status TrainingLoop::Step(uint64_t index, absl::Duration pulled) {
   const absl::StatusOr<StepResult> result = plan_.FinishStep();
   if (!result.ok()) return result.status();
   const absl::Time computed = absl::Now();
+  if (const auto what = NonfinitePart(result->loss, plan_.gradients_host())) {
+    return LeaveOut(index, *what);
+  }
 
   if (absl::Status status = Delay(); !status.ok()) return status;
   if (absl::Status status = Prefetch(); !status.ok()) return status;
   const absl::Time pushing = absl::Now();
-  if (absl::Status status = Push(index, *result, examples); !status.ok()) return status;
+  if (absl::Status status = Push(index, examples); !status.ok()) return status;
   const absl::Time end = absl::Now();
+  if (nonfinite_.count().in_a_row > 0) {
+    nonfinite_.OnHealthy();
+    figures_.OnNonfinite(nonfinite_.count());
+  }
   figures_.OnStep({.end = end,
                    .compute = computed - begin,
                    .communication = pulled + (end - pushing),
@@ -112,17 +122,29 @@ absl::Status TrainingLoop::Step(uint64_t index, absl::Duration pulled) {
   return absl::OkStatus();
 }
 
-absl::Status TrainingLoop::Push(uint64_t index, const StepResult& result, size_t examples) {
+absl::Status TrainingLoop::LeaveOut(uint64_t index, const std::string& what) {
+  const absl::Status status = nonfinite_.OnNonfinite(index, what);
+  const NonfiniteSteps::Count& count = nonfinite_.count();
+  figures_.OnNonfinite(count);
+  if (absl::Now() - warned_ >= kWarningInterval) {
+    warned_ = absl::Now();
+    spdlog::warn(
+        "left out a mini-batch without finite numbers batch={} gave=\"{}\" in_a_row={} total={}",
+        index, what, count.in_a_row, count.total);
+  }
+  if (!status.ok()) return status;
+  client_.Skip();
+  figures_.OnProgress(client_.progress());
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::Push(uint64_t index, size_t examples) {
   const absl::Status status = client_.Push({.batch = index,
                                             .examples = static_cast<uint32_t>(examples),
                                             .values = plan_.gradients_host()},
                                            plan_.weights_host());
-  // What shards refuse, and what they cannot see: a loss may be lost where its gradient is not.
-  if (absl::IsOutOfRange(status) || (status.ok() && !std::isfinite(result.loss))) {
-    const std::string refusal = status.ok() ? "" : "; " + std::string(status.message());
-    return absl::InternalError(
-        fmt::format("training diverged in mini-batch {}: loss {}{}", index, result.loss, refusal));
-  }
+  // Not what was computed, which was looked at.
+  if (absl::IsOutOfRange(status)) return absl::InternalError(std::string(status.message()));
   return status;
 }
 

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_WORKER_TRAINING_TRAINING_LOOP_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 #include "worker/data/dataset.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
+#include "worker/training/nonfinite_steps.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/unit_fetcher.h"
 
@@ -32,6 +34,9 @@ class TrainingLoop {
 
     /// For tests: each push waits a random time up to this.
     absl::Duration push_delay_max = absl::ZeroDuration();
+
+    /// So many steps in a row without finite numbers are a failure; fewer are left out. ≥ 1.
+    uint32_t nonfinite_max = 10;
   };
 
   /// All arguments must outlive it but `options`. `units` is asked only if the client needs units.
@@ -49,7 +54,10 @@ class TrainingLoop {
   absl::Status Prefetch();
   Batch Gather(uint64_t index);
   absl::Status Step(uint64_t index, absl::Duration pulled);
-  absl::Status Push(uint64_t index, const StepResult& result, size_t examples);
+  absl::Status Push(uint64_t index, size_t examples);
+
+  /// What becomes of a step that gave `what` instead of finite numbers.
+  absl::Status LeaveOut(uint64_t index, const std::string& what);
   absl::Status Delay();
 
   // Constant after construction.
@@ -68,6 +76,8 @@ class TrainingLoop {
   std::vector<float> examples_;  // Of the batch being computed.
   std::vector<uint32_t> labels_;
   std::vector<float> targets_;
+  NonfiniteSteps nonfinite_;
+  absl::Time warned_ = absl::InfinitePast();
 };
 
 }  // namespace slipstream

@@ -210,7 +210,8 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   TrainingLoop loop({.batch_size = settings_.training.batch_size,
                      .seed = settings_.seed,
                      .worker = membership_.identity.worker,
-                     .push_delay_max = settings_.testing.push_delay_max},
+                     .push_delay_max = settings_.testing.push_delay_max,
+                     .nonfinite_max = settings_.training.nonfinite_max},
                     data_.train, *plan_, *client_, units, heartbeat, figures_, interruption_);
   absl::Status status = loop.Run();
   if (status.ok()) {
@@ -231,6 +232,9 @@ void WorkerProgram::Leave(const absl::Status& status) {
   v1::LeaveRequest request;
   *request.mutable_identity() = ToWire(membership_.identity);
   if (!status.ok()) request.set_failure(std::string(status.message()));
+  // Weights that give one worker no finite numbers give them to none.
+  const uint32_t in_a_row = figures_.Read(absl::Now()).nonfinite.in_a_row;
+  request.set_ends_run(!status.ok() && in_a_row >= settings_.training.nonfinite_max);
   const absl::Status left = coordinator_.Leave(request);
   if (left.ok()) {
     spdlog::info("left the run{}", interruption_.interrupted() ? " early" : "");

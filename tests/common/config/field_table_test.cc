@@ -63,8 +63,9 @@ TEST(FieldTableTest, SectionsAndTheirKeysAreFound) {
   EXPECT_FALSE(IsSection("optim"));
   EXPECT_FALSE(IsSection("seed"));
   EXPECT_FALSE(IsSection(""));
-  EXPECT_EQ(KeysOf("training"), (std::vector<std::string>{"batch_size", "epochs", "max_steps",
-                                                          "max_seconds", "target_accuracy"}));
+  EXPECT_EQ(KeysOf("training"),
+            (std::vector<std::string>{"batch_size", "epochs", "max_steps", "max_seconds",
+                                      "target_accuracy", "nonfinite_max"}));
 }
 
 }  // namespace

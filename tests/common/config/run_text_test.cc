@@ -118,6 +118,7 @@ data:
 training:
   batch_size: 32
   epochs: 1
+  nonfinite_max: 10
 consistency:
   policy: softsync
   n: 1

@@ -50,6 +50,20 @@ TEST(StatusViewTest, ShowsNoLossOfAWorkerThatHasNotReported) {
   EXPECT_THAT(StatusText(status), Not(HasSubstr("0.0000")));
 }
 
+TEST(StatusViewTest, NamesTheMiniBatchesThatWereLeftOut) {
+  v1::RunStatus status = ExampleStatus();
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("left out")));
+  v1::NonfiniteStatus& nonfinite = *status.mutable_workers(1)->mutable_nonfinite();
+  nonfinite.set_total(3);
+  nonfinite.set_in_a_row(2);
+  nonfinite.set_batch(531);
+  nonfinite.set_what("a loss of nan");
+
+  EXPECT_THAT(StatusText(status),
+              HasSubstr("worker 1 left out 3 mini-batches without finite numbers, 2 in a row by "
+                        "now; the last, mini-batch 531, gave a loss of nan\n"));
+}
+
 TEST(StatusViewTest, SaysWhomAnOpenRoundWaitsFor) {
   v1::RunStatus status = ExampleStatus();
   status.mutable_shards(0)->set_round_size(4);

@@ -102,6 +102,17 @@ TEST_F(CoordinatorTest, RunsThroughAllPhasesToItsEnd) {
       << "who comes late has nothing to do";
 }
 
+TEST_F(CoordinatorTest, AWorkerMayEndTheRunWithItsFailure) {
+  Train(Spec());
+
+  ASSERT_TRUE(coordinator().OnLeave(ada_, "no finite numbers", now_, true).ok());
+
+  EXPECT_EQ(coordinator().phase(), Phase::kFailed);
+  EXPECT_EQ(coordinator().failure(), "worker 0: no finite numbers");
+  ASSERT_TRUE(coordinator().OnLeave(bob_, "another", now_, true).ok());
+  EXPECT_EQ(coordinator().failure(), "worker 0: no finite numbers");
+}
+
 TEST_F(CoordinatorTest, ServersMayExitOnceAllWorkersHaveLeftAndTheyKnowIt) {
   RunSpec spec = Spec();
   spec.evaluation.every_epochs = 0;

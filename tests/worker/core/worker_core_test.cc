@@ -115,6 +115,39 @@ TEST(WorkerCoreTest, ARefusedPushKeepsItsSequence) {
   EXPECT_EQ(core.Next(), Action(PullShards{{{kShard0, Version{0}}}}));
 }
 
+TEST(WorkerCoreTest, ABatchLeftOutExcusesItselfFromItsRoundOnEveryShard) {
+  WorkerCore core({.shards = 2, .has_rounds = true});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(4, Compute(3))).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(4)).ok());
+  core.OnBatchBegun();
+
+  core.OnBatchSkipped();
+  EXPECT_EQ(core.Next(), Action(ExcuseShards{{kShard0, kShard1}}));
+  Answer(core, 5, Compute(7));
+
+  EXPECT_EQ(core.Next(), Action(ComputeBatch{7, true}));
+  EXPECT_EQ(core.sequence(kShard0), Sequence{2});
+}
+
+TEST(WorkerCoreTest, ABatchLeftOutCountsAsDoneAndIsFollowedByNewerWeights) {
+  WorkerCore core({.shards = 1});
+  core.OnUnit({.id = 1, .first = 0, .batches = 2});
+  core.OnNoMoreUnits();
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
+  core.OnBatchBegun();
+
+  core.OnBatchSkipped();
+
+  EXPECT_EQ(core.progress(), (std::vector<UnitProgress>{{.id = 1, .batches_done = 1}}));
+  EXPECT_EQ(core.Next(), Action(PullShards{{{kShard0, Version{0}}}}));
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(6)).ok());
+  EXPECT_EQ(core.Next(), Action(ComputeBatch{1, false}));
+  EXPECT_EQ(core.sequence(kShard0), Sequence{1});
+  core.OnBatchBegun();
+  core.OnBatchSkipped();
+  EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
+}
+
 TEST(WorkerCoreTest, AFencedWorkerCannotGoOn) {
   WorkerCore core({.shards = 1});
 

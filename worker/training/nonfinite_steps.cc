@@ -1,0 +1,40 @@
+#include "worker/training/nonfinite_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/check.h"
+#include "common/kernels/finite.h"
+
+namespace slipstream {
+
+std::optional<std::string> NonfinitePart(float loss, std::span<const float> gradient) {
+  if (!std::isfinite(loss)) return fmt::format("a loss of {}", loss);
+  if (AllFinite({std::as_bytes(gradient)})) return std::nullopt;
+  const auto wrong =
+      std::ranges::find_if(gradient, [](float value) { return !std::isfinite(value); });
+  return fmt::format("a gradient with {} at parameter {}, and a loss of {}", *wrong,
+                     wrong - gradient.begin(), loss);
+}
+
+NonfiniteSteps::NonfiniteSteps(uint32_t in_a_row_max) : in_a_row_max_(in_a_row_max) {
+  PS_CHECK(in_a_row_max > 0);
+}
+
+absl::Status NonfiniteSteps::OnNonfinite(uint64_t batch, const std::string& what) {
+  ++count_.total;
+  ++count_.in_a_row;
+  count_.batch = batch;
+  count_.what = what;
+  if (count_.in_a_row < in_a_row_max_) return absl::OkStatus();
+  return absl::InternalError(fmt::format(
+      "training diverged: {} mini-batch{} in a row gave no finite numbers; the last, mini-batch "
+      "{}, "
+      "gave {}. Lower optimizer.learning_rate, or let it rise (optimizer.schedule.warmup_epochs); "
+      "training.nonfinite_max says how many may be left out",
+      count_.in_a_row, count_.in_a_row == 1 ? "" : "es", batch, what));
+}
+
+}  // namespace slipstream
