@@ -264,10 +264,10 @@ void AddMachine(Table& table) {
       server, Choice(
                   "log.level", "The least that is logged.", {"debug", "info", "warning", "error"},
                   [](auto& s) -> auto& { return s.log.level; })));
-  table.push_back(Local(
-      server, Choice(
-                  "log.format", "Lines of text, or one JSON object per line.", {"text", "json"},
-                  [](auto& s) -> auto& { return s.log.format; })));
+  table.push_back(
+      Local(server, Choice(
+                        "log.format", "Lines of text, or one JSON object per line.",
+                        {"text", "json"}, [](auto& s) -> auto& { return s.log.format; })));
   table.push_back(
       Local(server, Scalar(
                         "log.push_log", "Directory for one push log per shard; empty for none.",

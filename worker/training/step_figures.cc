@@ -41,12 +41,11 @@ void StepFigures::OnNonfinite(const NonfiniteSteps::Count& count) {
 
 StepFigures::Figures StepFigures::Read(absl::Time now) const {
   MutexLock lock(mutex_);
-  Figures figures{
-      .pushes = pushes_,
-      .examples = examples_,
-      .progress = progress_,
-      .is_done = is_done_,
-      .nonfinite = nonfinite_};
+  Figures figures{.pushes = pushes_,
+                  .examples = examples_,
+                  .progress = progress_,
+                  .is_done = is_done_,
+                  .nonfinite = nonfinite_};
   if (pushes_ == 0) return figures;
   double examples = 0;
   double correct = 0;
