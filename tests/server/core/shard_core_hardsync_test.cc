@@ -465,7 +465,7 @@ TEST_F(HardsyncTest, WhenWorkEndsBetweenRoundsThereIsNoFurtherOne) {
 
   EXPECT_TRUE(driver_.core().is_drained());
   const PullDecision pull = driver_.Pull(TrainingPullOf(0));
-  EXPECT_EQ(std::get<Serve>(pull).work->kind, RoundWork::Kind::kFinished);
+  EXPECT_EQ(std::get<Serve>(pull.outcome).work->kind, RoundWork::Kind::kFinished);
 }
 
 }  // namespace
