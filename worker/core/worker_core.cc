@@ -13,6 +13,7 @@ WorkerCore::WorkerCore(const Options& options)
     : options_(options),
       sequences_(options.shards, Sequence{1}),
       slots_(options.depth, Slot(options.shards)),
+      is_spent_(options.depth, false),
       units_(options.depth) {
   PS_CHECK(options.shards > 0);
   PS_CHECK(options.depth > 0 && (options.depth == 1 || !options.has_rounds));
@@ -76,6 +77,9 @@ WorkerCore::Action WorkerCore::NextOfRounds() const {
 }
 
 WorkerCore::Action WorkerCore::NextOfUnits(uint32_t slot) const {
+  if (is_spent_[slot]) {
+    if (std::optional<Action> release = ReleaseWhatIsHeld(slots_[slot])) return *std::move(release);
+  }
   const std::optional<uint64_t> batch = units_.batch(Ahead(slot));
   if (!batch) {
     if (std::optional<Action> release = ReleaseWhatIsHeld(slots_[slot])) return *std::move(release);
@@ -128,17 +132,25 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
     work_ = header.work;
   }
   held = {header.version, true};
+  is_spent_[slot] = false;
   return absl::OkStatus();
 }
 
 void WorkerCore::OnBatchSkipped(uint32_t slot) {
-  OnBatchDone(slot);
+  PS_CHECK(Ahead(slot) == 0);
+  if (!begun_.empty()) begun_.erase(begun_.begin());
   if (options_.has_rounds) {
     work_->kind = RoundWork::Kind::kExcused;
     return;
   }
-  // Weights that others have made meanwhile: from the same ones the next batch would do no better.
-  for (Held& shard : slots_[slot]) shard.is_held = false;
+  units_.Done();
+  // Others may have made newer weights meanwhile: from the same ones the next batch would do no
+  // better.
+  if (options_.releases_unused) {
+    is_spent_[slot] = true;
+  } else {
+    for (Held& shard : slots_[slot]) shard.is_held = false;
+  }
 }
 
 void WorkerCore::OnBatchDone(uint32_t slot) {

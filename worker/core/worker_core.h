@@ -121,8 +121,8 @@ class WorkerCore {
   void OnBatchDone(uint32_t slot = 0);
 
   /// The batch that the slot began is done without a push. With rounds, the slot excuses itself
-  /// from the open one next; without, it pulls. REQUIRES: it is the oldest, and its weights are
-  /// held.
+  /// from the open one next; without, it pulls, after it has released what shards may wait for.
+  /// REQUIRES: it is the oldest, and its weights are held.
   void OnBatchSkipped(uint32_t slot = 0);
 
   void OnUnit(const WorkUnit& unit) { units_.Add(unit); }
@@ -166,6 +166,7 @@ class WorkerCore {
 
   std::vector<Sequence> sequences_;  // By shard.
   std::vector<Slot> slots_;
+  std::vector<bool> is_spent_;     // By slot: what is held of it will not be used.
   std::vector<uint32_t> begun_;    // Slots whose batches are under way, oldest first.
   std::optional<RoundWork> work_;  // Of rounds: what shard 0 named with the weights held of it.
   UnitQueue units_;                // Of policies without.

@@ -148,6 +148,28 @@ TEST(WorkerCoreTest, ABatchLeftOutCountsAsDoneAndIsFollowedByNewerWeights) {
   EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
 }
 
+TEST(WorkerCoreTest, ABatchLeftOutIsReleasedWhereShardsWaitForIt) {
+  WorkerCore core({.shards = 2, .releases_unused = true});
+  core.OnUnit({.id = 1, .first = 0, .batches = 2});
+  core.OnNoMoreUnits();
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(5)).ok());
+  core.OnBatchBegun();
+
+  core.OnBatchSkipped();
+  EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard0, kShard1}}));
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kBuffered)).ok());
+  ASSERT_TRUE(core.OnReply(kShard1, Reply(PushOutcome::kBuffered)).ok());
+  EXPECT_EQ(core.Next(), Action(PullShards{{{kShard0, Version{0}}, {kShard1, Version{0}}}}));
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(6)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(6)).ok());
+  EXPECT_EQ(core.Next(), Action(ComputeBatch{1, false}));
+
+  core.OnBatchBegun();
+  core.OnBatchSkipped();
+  EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard0, kShard1}}));
+}
+
 TEST(WorkerCoreTest, AFencedWorkerCannotGoOn) {
   WorkerCore core({.shards = 1});
 
