@@ -12,7 +12,7 @@ import cluster
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 STOPPED = 3
 BATCHES = 600
-EPOCHS = 2
+EPOCHS = 4
 
 
 class StoppedWorkerTest(unittest.TestCase):
@@ -46,7 +46,7 @@ class StoppedWorkerTest(unittest.TestCase):
         return {int(worker["worker"]): int(worker["pushes"]) for worker in status["workers"]}
 
     def test_shorter_than_the_lease_the_others_process_more_and_it_goes_on(self):
-        status, rows, pushed, ends = self.stop_one(lease="30s", stop_s=5)
+        status, rows, pushed, ends = self.stop_one(lease="30s", stop_s=10)
         for shard in rows:
             batches = collections.Counter(int(row["batch"]) for row in shard)
             self.assertEqual(batches, collections.Counter(range(BATCHES * EPOCHS)))
@@ -56,7 +56,7 @@ class StoppedWorkerTest(unittest.TestCase):
         self.assertEqual(set(ends.values()), {0})
 
     def test_longer_than_the_lease_its_work_is_done_by_others(self):
-        status, rows, _, ends = self.stop_one(lease="1s", stop_s=5)
+        status, rows, _, ends = self.stop_one(lease="1s", stop_s=10)
         states = {int(worker["worker"]): worker["state"] for worker in status["workers"]}
         self.assertEqual(states[STOPPED], "dead")
         for shard in rows:
