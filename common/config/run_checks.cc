@@ -67,8 +67,13 @@ void CheckSchedule(Draft draft, Diagnostics diagnostics) {
 
 void CheckTarget(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "training.target_accuracy";
-  if (!draft.IsUsable(kPath) || !draft.IsUsable("evaluation.every_epochs")) return;
-  if (draft.spec.training.target_accuracy == 0 || draft.spec.evaluation.every_epochs > 0) return;
+  if (!draft.IsUsable(kPath) || draft.spec.training.target_accuracy == 0) return;
+  if (draft.IsUsable("model.loss") && draft.spec.model.loss == ModelSpec::Loss::kMse) {
+    diagnostics.Report(draft.KeySource(kPath),
+                       "target_accuracy is never reached with model.loss mse, which knows no "
+                       "classes and so no accuracy");
+  }
+  if (!draft.IsUsable("evaluation.every_epochs") || draft.spec.evaluation.every_epochs > 0) return;
   diagnostics.Report(draft.KeySource(kPath),
                      "target_accuracy is looked for in evaluations, and evaluation.every_epochs is "
                      "0, which makes none before the end");
