@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the data of regression.yaml: train.csv and test.csv in the directory named.
 
-Friedman's first problem: ten numbers in [0, 1), of which five matter, and a value that depends on
+Friedman's first problem: ten numbers in [-1, 1), of which five matter, and a value that depends on
 them in curves, with noise of variance 0.04. The same bytes on every machine.
 """
 import math
@@ -14,7 +14,8 @@ NOISE = 0.2
 
 
 def value(x, noise):
-    return (10 * math.sin(math.pi * x[0] * x[1]) + 20 * (x[2] - 0.5) ** 2 + 10 * x[3] + 5 * x[4]
+    u = [(number + 1) / 2 for number in x]
+    return (10 * math.sin(math.pi * u[0] * u[1]) + 20 * (u[2] - 0.5) ** 2 + 10 * u[3] + 5 * u[4]
             - 14.4) / 5 + noise
 
 
@@ -22,7 +23,7 @@ def write_table(path, rows, chance):
     with open(path, "w", encoding="ascii") as table:
         print(*(f"x{i + 1}" for i in range(FEATURES)), "y", sep=",", file=table)
         for _ in range(rows):
-            x = [round(chance.random(), 6) for _ in range(FEATURES)]
+            x = [round(2 * chance.random() - 1, 6) for _ in range(FEATURES)]
             # A sum of uniform numbers instead of gauss(), whose bits have changed between versions.
             noise = NOISE * (sum(chance.random() for _ in range(12)) - 6)
             print(*x, f"{value(x, noise):.6f}", sep=",", file=table)

@@ -9,11 +9,11 @@ import cluster
 CONFIG = """
 version: 1
 name: nonfinite
-model: {input: [6, 1, 1], layers: [dense: {units: 1}], loss: mse}
+model: {input: [40, 1, 1], layers: [dense: {units: 1}], loss: mse}
 data: {format: npy, path: .}
-training: {batch_size: 20, epochs: 3}
+training: {batch_size: 20, epochs: 6}
 consistency: {policy: softsync, n: 1}
-optimizer: {kind: momentum, learning_rate: 0.05, momentum: 0.9, schedule: {kind: cosine}}
+optimizer: {kind: momentum, learning_rate: 0.02, momentum: 0.9, schedule: {kind: cosine}}
 cluster: {servers: ["localhost:7070", "localhost:7071"], workers: 3}
 """
 
@@ -24,8 +24,8 @@ class NonfiniteTest(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.directory = pathlib.Path(scratch.name)
         chance = numpy.random.RandomState(3)
-        x = chance.uniform(-1, 1, (2400, 6)).astype("f4")
-        y = (x @ chance.normal(0, 1, 6) + chance.normal(0, 0.1, 2400)).astype("f4")
+        x = chance.uniform(-1, 1, (2400, 40)).astype("f4")
+        y = (x @ chance.normal(0, 0.3, 40) + chance.normal(0, 0.1, 2400)).astype("f4")
         # One example whose squared error fp32 cannot hold.
         x[777] = 1e30
         for name, part in (("train", slice(0, 2000)), ("test", slice(2000, 2400))):
@@ -45,9 +45,9 @@ class NonfiniteTest(unittest.TestCase):
             with self.subTest(policy=policy, **more):
                 summary = cluster.run(self.config, {"data.path": self.directory,
                                                     "consistency.policy": policy, **more})
-                # It is in one of the 100 mini-batches of each of the three epochs.
-                self.assertEqual(sum(worker["nonfinite"] for worker in summary["workers"]), 3)
-                self.assertEqual(summary["pushes"], 297)
+                # It is in one of the 100 mini-batches of each of the six epochs.
+                self.assertEqual(sum(worker["nonfinite"] for worker in summary["workers"]), 6)
+                self.assertEqual(summary["pushes"], 594)
                 self.assertLess(summary["test_loss"], 0.012)
 
     def test_many_in_a_row_end_the_run_and_say_what_to_do(self):

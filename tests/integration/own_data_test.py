@@ -27,9 +27,9 @@ def save(directory, x, y, train):
 def linear_problem(directory, dtype):
     """Two targets that a matrix gives, with noise: what least squares leaves is known."""
     chance = numpy.random.RandomState(3)
-    x = chance.uniform(-1, 1, (2400, 6)).astype(dtype)
+    x = chance.uniform(-1, 1, (2400, 40)).astype(dtype)
     noise = chance.normal(0, 0.1, (2400, 2))
-    y = (x @ chance.normal(0, 1, (6, 2)) + 0.5 + noise).astype(dtype)
+    y = (x @ chance.normal(0, 0.3, (40, 2)) + 0.5 + noise).astype(dtype)
     save(directory, x, y, train=2000)
     with_one = numpy.hstack([x, numpy.ones((2400, 1), dtype)])
     solution = numpy.linalg.lstsq(with_one[:2000], y[:2000], rcond=None)[0]
@@ -59,7 +59,7 @@ class OwnDataTest(unittest.TestCase):
 
     def test_mse_on_arrays_of_numpy_reaches_what_least_squares_leaves(self):
         text = """
-model: {input: [6, 1, 1], layers: [dense: {units: 2}], loss: mse}
+model: {input: [40, 1, 1], layers: [dense: {units: 2}], loss: mse}
 data: {format: npy, path: .}
 training: {batch_size: 20, epochs: 10}
 """
@@ -76,14 +76,15 @@ training: {batch_size: 20, epochs: 10}
                     self.assertIsNone(summary["test_accuracy"])
                     for evaluation in summary["evaluations"]:
                         self.assertIsNone(evaluation["test_accuracy"])
-                    rows = [json.loads(line) for line in open(run_dir / "metrics.jsonl")]
+                    rows = [json.loads(line) for line in
+                            (run_dir / "metrics.jsonl").read_text().splitlines()]
                     self.assertTrue(all(row["train_accuracy"] is None for row in rows))
                     self.assertTrue(any(row["train_loss"] is not None for row in rows))
 
     def test_one_worker_equals_a_plain_loop_to_the_bit(self):
         linear_problem(self.directory, "float32")
         config = cluster.write_config(self.directory, HEAD + """
-model: {input: [6, 1, 1], layers: [dense: {units: 9}, tanh, dense: {units: 2}], loss: mse}
+model: {input: [40, 1, 1], layers: [dense: {units: 9}, tanh, dense: {units: 2}], loss: mse}
 data: {format: npy, path: .}
 training: {batch_size: 48, epochs: 2}
 """)
@@ -133,19 +134,20 @@ training: {batch_size: 20, epochs: 20}
 
     def test_what_numpy_saves_and_is_not_read_is_refused_with_the_remedy(self):
         good = numpy.arange(40, dtype="f4").reshape(20, 2)
+        first = good[:10]
         wrong = {
-            "in Fortran order; save numpy.ascontiguousarray": numpy.asfortranarray(good),
-            "big-endian values (\">f4\"); save array.astype(\"<f4\")": good.astype(">f4"),
-            "Python objects": good.astype(object),
-            "values of type \"<f2\"": good.astype("f2"),
-            "values of type \"<U3\"": good.astype("U3"),
-            "structured values": numpy.zeros(20, dtype=[("a", "f4")]),
-            "nan at [3, 1], expected a finite number": numpy.where(good == 7, numpy.nan, good),
+            "in Fortran order; save numpy.ascontiguousarray": numpy.asfortranarray(first),
+            "big-endian values (\">f4\"); save array.astype(\"<f4\")": first.astype(">f4"),
+            "Python objects": first.astype(object),
+            "values of type \"<f2\"": first.astype("f2"),
+            "values of type \"<U3\"": first.astype("U3"),
+            "structured values": numpy.zeros(10, dtype=[("a", "f4")]),
+            "nan at [3, 1], expected a finite number": numpy.where(first == 7, numpy.nan, first),
         }
         for message, x in wrong.items():
             with self.subTest(message):
                 save(self.directory, good, numpy.arange(20) % 2, train=10)
-                numpy.save(self.directory / "X_train.npy", x[:10] if x.ndim == 1 else x)
+                numpy.save(self.directory / "X_train.npy", x)
                 error = self.error_of("[2, 1, 1]", 2)
                 self.assertIn(message, error)
                 self.assertIn("X_train.npy", error)
@@ -163,7 +165,8 @@ model: {{input: {shape}, layers: [dense: {{units: {units}}}]}}
 data: {{format: npy, path: .}}
 """)
         done = cluster.psctl("run", str(config), "--set", f"data.path={self.directory}",
-                             "--set", "cluster.workers=1", check=False)
+                             "--set", "cluster.workers=1",
+                             "--set", "cluster.servers=localhost:7070", check=False)
         self.assertNotEqual(done.returncode, 0)
         return done.stderr
 
