@@ -47,6 +47,17 @@ void CheckGuard(Draft draft, Diagnostics diagnostics) {
   }
 }
 
+void CheckPipeline(Draft draft, Diagnostics diagnostics) {
+  constexpr const char* kPath = "training.pipeline_depth";
+  if (!draft.IsUsable(kPath) || !draft.IsUsable("consistency.policy")) return;
+  if (draft.spec.consistency.policy != ConsistencySpec::Policy::kHardsync) return;
+  if (draft.spec.training.pipeline_depth == 1) return;
+  diagnostics.Report(draft.KeySource(kPath),
+                     fmt::format("training.pipeline_depth must be 1, not {}, with "
+                                 "consistency.policy hardsync, whose gradients are never stale",
+                                 draft.spec.training.pipeline_depth));
+}
+
 void CheckSchedule(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "optimizer.schedule.at_epochs";
   const ScheduleSpec& schedule = draft.spec.optimizer.schedule;
@@ -225,6 +236,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckLabelColumns(draft, diagnostics);
   CheckRound(draft, diagnostics);
   CheckGuard(draft, diagnostics);
+  CheckPipeline(draft, diagnostics);
   CheckSchedule(draft, diagnostics);
   CheckTarget(draft, diagnostics);
   CheckServers(draft, diagnostics);

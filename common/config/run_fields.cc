@@ -141,6 +141,11 @@ void AddTraining(Table& table) {
       "Mini-batches of one worker in a row whose loss or gradient is not finite that end the run; "
       "fewer are left out.",
       CountType{1, 1'000'000'000}, [](auto& s) -> auto& { return s.training.nonfinite_max; }));
+  table.push_back(Scalar(
+      "training.pipeline_depth",
+      "Gradients of a worker under way at once: 2 computes the next while one is pushed, from "
+      "weights one step older. 1 with hardsync.",
+      CountType{1, 2}, [](auto& s) -> auto& { return s.training.pipeline_depth; }));
   table.push_back(Choice(
       "consistency.policy",
       "When gradients become an update: hardsync waits for every worker, "

@@ -69,6 +69,10 @@ struct TrainingSpec {
   /// end the run. ≥ 1.
   uint32_t nonfinite_max = 10;
 
+  /// Gradients of one worker that may be under way at once. 2: a step computes while the push of
+  /// the one before is answered, from weights that are one step older. In [1, 2]; 1 with hardsync.
+  uint32_t pipeline_depth = 1;
+
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 

@@ -62,7 +62,8 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   plan.round_size = RoundSize(spec.consistency, spec.cluster.workers);
   plan.effective_n = workers / plan.round_size;
   const bool is_synchronous = spec.consistency.policy == ConsistencySpec::Policy::kHardsync;
-  plan.expected_staleness = is_synchronous ? 0 : (workers - 1) / plan.round_size;
+  const double in_flight = workers * spec.training.pipeline_depth;
+  plan.expected_staleness = is_synchronous ? 0 : (in_flight - 1) / plan.round_size;
   plan.batches_per_epoch = BatchesPerEpoch(spec);
   return plan;
 }

@@ -23,7 +23,7 @@ struct RunPlan {
   uint32_t round_size = 1;
   double effective_n = 1;
 
-  /// (λ − 1)/c, the conservation law for one gradient in flight per worker; 0 under hardsync.
+  /// (dλ − 1)/c, the conservation law for d gradients in flight per worker; 0 under hardsync.
   double expected_staleness = 0;
 
   /// Unknown where the data decides.

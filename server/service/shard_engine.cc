@@ -20,6 +20,7 @@ ShardCore::Options CoreOptions(const ShardEngine::Options& options) {
           .batch_size = run.training.batch_size,
           .epochs = run.training.epochs,
           .is_first = options.shard == ShardId{0},
+          .gradients_in_flight = run.training.pipeline_depth,
           .push_bytes_max = run.wire.push_bytes_max};
 }
 

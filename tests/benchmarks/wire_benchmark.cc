@@ -172,23 +172,27 @@ class SlipstreamWorker final : public Worker {
     std::vector<float> weights(values, 0.0f);
     Require(client_.Initialize({kWorker, 1, map_, values}, weights).ok(), "initialise");
     Require(client_.AwaitReturn(absl::Seconds(10)).ok(), "the weights were not returned");
-    const auto pulled = client_.Pull({kWorker, map_, Version{}, true, 0}, weights);
-    Require(pulled.ok(), "pull: " + std::string(pulled.status().message()));
-    base_ = pulled->version;
+    WeightsArrival arrival(weights);
+    const absl::Status pulled = client_.Pull({kWorker, map_, Version{}, true, 0}, arrival);
+    Require(pulled.ok(), "pull: " + std::string(pulled.message()));
+    base_ = arrival.header()->version;
   }
 
   void Step(std::span<const float> gradient, std::span<float> weights) override {
-    const PushHeader header = {.identity = kWorker,
-                               .sequence = sequence_,
-                               .shard_map = map_,
-                               .base = base_,
-                               .count = gradient.size(),
-                               .examples = 32,
-                               .pull = true};
-    const auto answer = client_.Exchange(header, gradient, weights);
-    Require(answer.ok() && answer->push.outcome == PushOutcome::kApplied, "exchange");
+    ShardExchange exchange = {.header = {.identity = kWorker,
+                                         .sequence = sequence_,
+                                         .shard_map = map_,
+                                         .base = base_,
+                                         .count = gradient.size(),
+                                         .examples = 32,
+                                         .pull = true},
+                              .values = gradient,
+                              .weights = WeightsArrival(weights),
+                              .on_answer = [](const ExchangeAnswer&) { return absl::OkStatus(); }};
+    const auto reply = client_.Exchange(exchange);
+    Require(reply.ok() && reply->outcome == PushOutcome::kApplied, "exchange");
     Require(client_.AwaitReturn(absl::Seconds(10)).ok(), "the gradient was not returned");
-    base_ = answer->weights->version;
+    base_ = exchange.weights.header()->version;
     sequence_ = Next(sequence_);
   }
 

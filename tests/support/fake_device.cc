@@ -79,7 +79,7 @@ class FakePlan final : public Plan {
   std::span<float> weights_host() override { return weights_; }
 
   void WeightsArrived(ParameterRange range) override {
-    queue_.Add([this, range] {
+    copies_.Add([this, range] {
       const auto from = std::span(weights_).subspan(range.begin, range.size());
       const auto to = device_->weights_host().subspan(range.begin, range.size());
       std::copy(from.begin(), from.end(), to.begin());
@@ -87,10 +87,22 @@ class FakePlan final : public Plan {
     });
   }
 
+  void ExpectWeights() override {
+    copies_.Drain();
+    device_->ExpectWeights();
+  }
+
+  void RevokeWeights(ParameterRange range) override {
+    copies_.Drain();
+    device_->RevokeWeights(range);
+  }
+
+  void AbandonWeights() override { device_->AbandonWeights(); }
+
   std::span<const float> gradients_host() const override { return gradients_; }
 
   absl::Status StartStep(const Batch& batch, GradientListener* listener) override {
-    std::fill(gradients_.begin(), gradients_.end(), std::numeric_limits<float>::quiet_NaN());
+    copies_.Drain();
     step_.emplace(absl::UnknownError("the step has not run"));
     queue_.Add([this, batch, listener] {
       CopyingListener copying(*this, listener);
@@ -107,6 +119,7 @@ class FakePlan final : public Plan {
   }
 
   absl::StatusOr<StepResult> Evaluate(const Batch& batch) override {
+    copies_.Drain();
     absl::StatusOr<StepResult> result = absl::UnknownError("the evaluation has not run");
     queue_.Add([&] { result = device_->Evaluate(batch); });
     queue_.Drain();
@@ -114,12 +127,18 @@ class FakePlan final : public Plan {
   }
 
  private:
+  /// Until the backward pass that follows all weights, the last gradient may still be on its way.
+  void ForgetGradients() {
+    std::fill(gradients_.begin(), gradients_.end(), std::numeric_limits<float>::quiet_NaN());
+  }
+
   /// Copies each range to the host before it is reported.
   class CopyingListener final : public GradientListener {
    public:
     CopyingListener(FakePlan& plan, GradientListener* next) : plan_(plan), next_(next) {}
 
     void OnGradientReady(ParameterRange range) override {
+      if (range.end == plan_.gradients_.size()) plan_.ForgetGradients();
       const auto from = plan_.device_->gradients_host().subspan(range.begin, range.size());
       std::copy(from.begin(), from.end(),
                 plan_.gradients_.begin() + static_cast<std::ptrdiff_t>(range.begin));
@@ -133,13 +152,16 @@ class FakePlan final : public Plan {
 
   const std::unique_ptr<Plan> device_;
 
-  // Shared with the queue's thread, never at the same time: the interface forbids to write weights
-  // or read unreported gradients during a step, and Drain orders the rest.
+  // Shared with the queues' threads, never at the same time: the interface forbids to write weights
+  // that have arrived or read unreported gradients during a step, and Drain orders the rest.
   std::vector<float> weights_;
   std::vector<float> gradients_;
   std::optional<absl::StatusOr<StepResult>> step_;
 
-  Queue queue_;  // Last, so that its thread ends before what it uses.
+  // Last, so that their threads end before what they use. Copies of weights do not wait for a step
+  // that waits for them.
+  Queue copies_;
+  Queue queue_;
 };
 
 class FakeDevice final : public Device {

@@ -11,7 +11,8 @@ namespace slipstream {
 /// but behave like a device with memory and a queue of its own:
 ///  - weights_host() and gradients_host() are staging buffers; a weight reaches the device only by
 ///    WeightsArrived, a gradient the host only when its range is reported, until when it is NaN;
-///  - calls are queued and done in order by the plan's own thread, which also calls the listener.
+///  - steps are queued and done in order by the plan's own thread, which also calls the listener;
+///    weights are copied by another.
 /// So whoever gets equal results from it and from a CPU needs nothing but the interface.
 ///
 /// `device` must outlive it.

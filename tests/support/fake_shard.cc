@@ -49,6 +49,25 @@ void FakeShard::NameWork(std::function<v1::RoundWork(uint64_t)> work) {
   work_ = std::move(work);
 }
 
+void FakeShard::GoOn() {
+  MutexLock lock(mutex_);
+  may_go_on_ = true;
+  published_.NotifyAll();
+}
+
+void FakeShard::AwaitGoOn(const grpc::ServerContext& context) {
+  MutexLock lock(mutex_);
+  while (!may_go_on_ && !context.IsCancelled()) {
+    published_.WaitUntil(mutex_, std::chrono::steady_clock::now() + std::chrono::milliseconds(5));
+  }
+}
+
+void FakeShard::MoveOn() {
+  MutexLock lock(mutex_);
+  for (float& weight : weights_) weight += 0.25f;
+  history_[++version_] = weights_;
+}
+
 void FakeShard::SetVersion(uint64_t version) {
   MutexLock lock(mutex_);
   version_ = version;
@@ -58,6 +77,11 @@ void FakeShard::SetVersion(uint64_t version) {
 std::vector<float> FakeShard::weights() const {
   MutexLock lock(mutex_);
   return weights_;
+}
+
+std::vector<float> FakeShard::weights_of(uint64_t version) const {
+  MutexLock lock(mutex_);
+  return history_.at(version);
 }
 
 uint64_t FakeShard::version() const {
@@ -73,6 +97,11 @@ std::vector<FakeShard::Push> FakeShard::taken() const {
 int FakeShard::received() const {
   MutexLock lock(mutex_);
   return received_;
+}
+
+uint64_t FakeShard::values_received() const {
+  MutexLock lock(mutex_);
+  return values_received_;
 }
 
 std::vector<v1::PullRequest> FakeShard::pulls() const {
@@ -94,6 +123,7 @@ grpc::Status FakeShard::Initialize(grpc::ServerContext*,
   MutexLock lock(mutex_);
   if (count != weights_.size() || values.size() != count) return {grpc::INVALID_ARGUMENT, "count"};
   weights_ = std::move(values);
+  history_[version_] = weights_;
   return grpc::Status::OK;
 }
 
@@ -138,15 +168,30 @@ grpc::Status FakeShard::Pull(grpc::ServerContext*, const v1::PullRequest* reques
 
 grpc::Status FakeShard::Exchange(grpc::ServerContext* context, Stream* stream) {
   Push push;
+  size_t left = 0;
   v1::PushChunk chunk;
   while (stream->Read(&chunk)) {
-    if (chunk.has_header()) push = {chunk.header(), {}};
-    if (chunk.offset() != push.values.size()) return {grpc::INVALID_ARGUMENT, "offset"};
-    Append(chunk.values(), push.values);
-    if (push.values.size() < push.header.count()) continue;
-    const grpc::Status status = Answer(context, std::move(push), stream);
+    grpc::Status status = Receive(chunk, push, left);
+    if (status.ok() && left == 0) status = Answer(context, std::move(push), stream);
     if (!status.ok()) return status;
   }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeShard::Receive(const v1::PushChunk& chunk, Push& push, size_t& left) {
+  if (chunk.has_header()) {
+    push = {chunk.header(), std::vector<float>(chunk.header().count())};
+    left = push.values.size();
+  }
+  const size_t count = chunk.values().size() / sizeof(float);
+  if (chunk.offset() + count > push.values.size()) return {grpc::INVALID_ARGUMENT, "offset"};
+  if (count > 0) {
+    std::memcpy(push.values.data() + chunk.offset(), chunk.values().data(), chunk.values().size());
+  }
+  push.offsets.push_back(chunk.offset());
+  left -= count;
+  MutexLock lock(mutex_);
+  values_received_ += count;
   return grpc::Status::OK;
 }
 
@@ -159,7 +204,7 @@ v1::PushReply FakeShard::Take(Push push) {
   } else {
     last_sequence_ = push.header.sequence();
     for (size_t i = 0; i < push.values.size(); ++i) weights_[i] -= push.values[i];
-    ++version_;
+    history_[++version_] = weights_;
     published_.NotifyAll();
     taken_.push_back(std::move(push));
     reply.set_outcome(v1::APPLIED);
@@ -200,11 +245,22 @@ grpc::Status FakeShard::Answer(grpc::ServerContext* context, Push push, Stream* 
     while (!context->IsCancelled() && stream->Read(&ignored)) continue;
     return grpc::Status::CANCELLED;
   }
+  const bool breaks = fault == Fault::kBreakWithinWeights || fault == Fault::kMoveOnWithinWeights;
+  if (breaks && !weights.empty()) {
+    const size_t first = header.chunk_bytes() / sizeof(float);
+    reply.set_values(weights.data(), first * sizeof(float));
+    stream->Write(reply);
+    if (fault == Fault::kMoveOnWithinWeights) MoveOn();
+    return {grpc::UNAVAILABLE, "broken"};
+  }
   if (weights.empty()) {
     stream->Write(reply);
   } else {
-    WriteWeights(reply, header.chunk_bytes(), weights,
-                 [&](const v1::ExchangeReply& message) { stream->Write(message); });
+    WriteWeights(reply, header.chunk_bytes(), weights, [&](const v1::ExchangeReply& message) {
+      stream->Write(message);
+      const bool is_first = message.has_push();
+      if (is_first && fault == Fault::kPauseWithinWeights) AwaitGoOn(*context);
+    });
   }
   return grpc::Status::OK;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,15 +26,20 @@ class FakeShard final : public v1::Shard::Service {
  public:
   /// What to do with one push instead of taking and answering it.
   enum class Fault {
+    kNone,
     kBreakBeforeTaking,
     kBreakAfterTaking,
     kRetryLater,
     kAnswerNever,  // Until the call is cancelled.
+    kBreakWithinWeights,
+    kMoveOnWithinWeights,  // Breaks too, and has a newer version when it is asked again.
+    kPauseWithinWeights,   // After the first chunk, until GoOn or the end of the call.
   };
 
   struct Push {
     v1::PushHeader header;
     std::vector<float> values;
+    std::vector<uint64_t> offsets = {};  // Of its chunks, as they came.
   };
 
   FakeShard(size_t count, uint64_t shard_map);
@@ -45,17 +51,22 @@ class FakeShard final : public v1::Shard::Service {
   // Of the pushes to come, in order.
   void AddFault(Fault fault);
   void RefuseNext(v1::PushOutcome outcome);
+  void GoOn();
 
   /// What weights of a version say that their reader has to do.
   void NameWork(std::function<v1::RoundWork(uint64_t version)> work);
   void SetVersion(uint64_t version);
 
   std::vector<float> weights() const;
+  std::vector<float> weights_of(uint64_t version) const;
   uint64_t version() const;
 
   /// Those taken, and how many came in all.
   std::vector<Push> taken() const;
   int received() const;
+
+  /// Values of pushes that came, also of those that were never complete.
+  uint64_t values_received() const;
   std::vector<v1::PullRequest> pulls() const;
 
   grpc::Status Initialize(grpc::ServerContext* context,
@@ -70,12 +81,15 @@ class FakeShard final : public v1::Shard::Service {
  private:
   using Stream = grpc::ServerReaderWriter<v1::ExchangeReply, v1::PushChunk>;
 
+  void MoveOn();
+  void AwaitGoOn(const grpc::ServerContext& context);
+  grpc::Status Receive(const v1::PushChunk& chunk, Push& push, size_t& left);
   grpc::Status Answer(grpc::ServerContext* context, Push push, Stream* stream);
   v1::PushReply Take(Push push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::WeightsHeader Header() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename Message, typename Write>
-  void WriteWeights(Message first, uint32_t chunk_bytes, const std::vector<float>& weights,
-                    const Write& write);
+  static void WriteWeights(Message first, uint32_t chunk_bytes, const std::vector<float>& weights,
+                           const Write& write);
 
   const uint64_t shard_map_;
   std::string address_;
@@ -84,12 +98,15 @@ class FakeShard final : public v1::Shard::Service {
   CondVar published_;
   std::vector<float> weights_ ABSL_GUARDED_BY(mutex_);
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, std::vector<float>> history_ ABSL_GUARDED_BY(mutex_);  // By version.
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Fault> faults_ ABSL_GUARDED_BY(mutex_);
+  bool may_go_on_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<v1::PushOutcome> refusal_ ABSL_GUARDED_BY(mutex_);
   std::function<v1::RoundWork(uint64_t)> work_ ABSL_GUARDED_BY(mutex_);
   std::vector<Push> taken_ ABSL_GUARDED_BY(mutex_);
   int received_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t values_received_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<v1::PullRequest> pulls_ ABSL_GUARDED_BY(mutex_);
 
   std::unique_ptr<grpc::Server> server_;

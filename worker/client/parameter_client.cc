@@ -1,5 +1,6 @@
 #include "worker/client/parameter_client.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -7,12 +8,36 @@
 #include "worker/core/push_verdict.h"
 
 namespace slipstream {
+namespace {
 
-ParameterClient::ParameterClient(const Options& options, Sleeper sleeper, CancelSwitch& cancel)
+/// Whether anything can leave, or arrive, while a step computes.
+bool Overlaps(const ParameterClient::Options& options, size_t slots) {
+  const size_t chunk_values = options.group.client.chunk_bytes / sizeof(float);
+  bool is_cut = false;
+  for (uint32_t i = 0; i < options.map.shards(); ++i) {
+    is_cut = is_cut || options.map.range(ShardId{i}).size() > chunk_values;
+  }
+  return slots > 1 || is_cut;
+}
+
+}  // namespace
+
+ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots, Sleeper sleeper,
+                                 CancelSwitch& cancel)
     : identity_(options.identity),
-      core_({.shards = options.map.shards(), .has_rounds = options.has_rounds,
+      slots_(std::move(slots)),
+      overlaps_(Overlaps(options, slots_.size())),
+      pushes_(slots_.size()),
+      core_({.shards = options.map.shards(),
+             .has_rounds = options.has_rounds,
+             .depth = static_cast<uint32_t>(slots_.size()),
              .releases_unused = options.releases_unused}),
-      group_(options.servers, options.map, options.group, std::move(sleeper), cancel) {}
+      group_(options.servers, options.map, options.group, std::move(sleeper), cancel) {
+  for (const Slot& slot : slots_) {
+    PS_CHECK(slot.weights.size() == options.map.parameters());
+    PS_CHECK(slot.gradient.size() == options.map.parameters());
+  }
+}
 
 absl::Status ParameterClient::Initialize(uint64_t grant, std::span<const float> weights) {
   const InitializeHeader header{identity_, grant, group_.map().fingerprint(), 0};
@@ -20,84 +45,242 @@ absl::Status ParameterClient::Initialize(uint64_t grant, std::span<const float> 
                     [&](ShardId shard) { return group_.Initialize(shard, header, weights); });
 }
 
-absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(std::span<float> weights) {
+absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
   for (;;) {
-    const WorkerCore::Action action = core_.Next();
     absl::Status status;
-    if (const auto* pull = std::get_if<WorkerCore::PullShards>(&action)) {
-      status = Pull(*pull, weights);
-    } else if (const auto* excuse = std::get_if<WorkerCore::ExcuseShards>(&action)) {
-      status = Exchange(excuse->shards, {}, true, weights);
-    } else if (const auto* release = std::get_if<WorkerCore::ReleaseShards>(&action)) {
-      status = Exchange(release->shards, {}, false, weights);
-    } else if (const auto* compute = std::get_if<WorkerCore::ComputeBatch>(&action)) {
+    std::optional<WorkerCore::Action> action;
+    {
+      MutexLock lock(mutex_);
+      const Push* push = pushes_[slot].get();
+      while (failure_.ok() && push != nullptr && push->unanswered > 0) changed_.Wait(mutex_);
+      status = failure_;
+      action = core_.Next(slot);
+    }
+    if (!status.ok()) return Fail(status);
+    if (const auto* pull = std::get_if<WorkerCore::PullShards>(&*action)) {
+      status = Pull(slot, *pull);
+    } else if (const auto* excuse = std::get_if<WorkerCore::ExcuseShards>(&*action)) {
+      status = PushNothing(slot, excuse->shards, true);
+    } else if (const auto* release = std::get_if<WorkerCore::ReleaseShards>(&*action)) {
+      status = PushNothing(slot, release->shards, false);
+    } else if (const auto* compute = std::get_if<WorkerCore::ComputeBatch>(&*action)) {
       return Step(Compute{compute->batch});
-    } else if (std::holds_alternative<WorkerCore::AwaitUnit>(action)) {
+    } else if (std::holds_alternative<WorkerCore::AwaitUnit>(*action)) {
       return Step(AwaitUnit{});
     } else {
       return Step(Finished{});
     }
-    if (!status.ok()) return status;
+    if (!status.ok()) return Fail(status);
   }
 }
 
-absl::Status ParameterClient::Push(const Gradient& gradient, std::span<float> weights) {
-  const WorkerCore::Action action = core_.Next();
-  const auto* compute = std::get_if<WorkerCore::ComputeBatch>(&action);
-  PS_CHECK(compute != nullptr && compute->batch == gradient.batch);
-  PS_CHECK(gradient.values.size() == group_.map().parameters());
-  absl::Status status = Exchange(group_.all(), gradient, compute->pull, weights);
-  if (status.ok()) core_.OnBatchDone();
-  return status;
+// Pushes, on the caller's thread.
+
+GradientFeed& ParameterClient::BeginPush(uint32_t slot, const Gradient& gradient) {
+  auto push =
+      std::make_shared<Push>(slot, gradient, group_.map().parameters(), group_.map().shards());
+  {
+    MutexLock lock(mutex_);
+    const WorkerCore::Action action = core_.Next(slot);
+    // Weights that were replaced since Advance may call for something else. The step computed from
+    // them will not succeed.
+    if (std::holds_alternative<WorkerCore::ComputeBatch>(action)) core_.OnBatchBegun(slot);
+    push->under_way = group_.map().shards();
+    lanes_under_way_ += push->under_way;
+  }
+  pushes_[slot] = push;
+  if (overlaps_) group_.Start([this, push](ShardId shard) { return ServePush(shard, *push); });
+  return push->feed;
 }
 
-absl::Status ParameterClient::Pull(const WorkerCore::PullShards& action, std::span<float> weights) {
+absl::Status ParameterClient::FinishPush(uint32_t slot) {
+  Push& push = *pushes_[slot];
+  push.feed.Seal();
+  if (overlaps_) return absl::OkStatus();
+  const absl::Status status =
+      group_.Run(group_.all(), [this, &push](ShardId shard) { return ServePush(shard, push); });
+  return status.ok() ? status : Fail(status);
+}
+
+void ParameterClient::AbortPush(uint32_t slot) {
+  const std::shared_ptr<Push> push = std::exchange(pushes_[slot], nullptr);
+  push->feed.Abort();
+  MutexLock lock(mutex_);
+  if (!overlaps_) lanes_under_way_ -= std::exchange(push->under_way, 0);  // No lane knows of it.
+  while (push->under_way > 0) changed_.Wait(mutex_);
+}
+
+void ParameterClient::Skip(uint32_t slot) {
+  MutexLock lock(mutex_);
+  const auto is_awaited = [](const std::shared_ptr<Push>& push) {
+    return push != nullptr && push->unanswered > 0;
+  };
+  while (failure_.ok() && std::ranges::any_of(pushes_, is_awaited)) changed_.Wait(mutex_);
+  if (failure_.ok()) core_.OnBatchSkipped(slot);  // Otherwise nothing goes on anyway.
+}
+
+absl::Status ParameterClient::Drain() {
+  MutexLock lock(mutex_);
+  AwaitLanes();
+  return failure_;
+}
+
+void ParameterClient::AwaitLanes() {
+  while (lanes_under_way_ > 0) changed_.Wait(mutex_);
+}
+
+absl::Status ParameterClient::Fail(const absl::Status& status) {
+  MutexLock lock(mutex_);
+  Note(status);
+  AwaitLanes();
+  return failure_;
+}
+
+void ParameterClient::Note(const absl::Status& failure) {
+  // One failure ends all calls, and those it ended may be faster to return.
+  if (failure_.ok() || absl::IsCancelled(failure_)) failure_ = failure;
+}
+
+absl::Status ParameterClient::Pull(uint32_t slot, const WorkerCore::PullShards& action) {
   std::vector<ShardId> shards;
   std::vector<PullRequest> requests(group_.map().shards());
-  std::vector<WeightsHeader> headers(group_.map().shards());
   for (const WorkerCore::ShardPull& pull : action.pulls) {
     shards.push_back(pull.shard);
     requests[Value(pull.shard)] = {identity_, group_.map().fingerprint(), pull.min_version, true,
                                    0};
   }
-  absl::Status status = group_.Run(shards, [&](ShardId shard) {
-    absl::StatusOr<WeightsHeader> header = group_.Pull(shard, requests[Value(shard)], weights);
+  return group_.Run(shards, [&](ShardId shard) {
+    const absl::StatusOr<WeightsHeader> header =
+        group_.Pull(shard, requests[Value(shard)],
+                    group_.ArrivalOf(shard, slots_[slot].weights, slots_[slot].listener));
     if (!header.ok()) return header.status();
-    headers[Value(shard)] = *std::move(header);
-    return absl::OkStatus();
+    MutexLock lock(mutex_);
+    return core_.OnWeights(shard, *header, slot);
   });
-  for (size_t i = 0; status.ok() && i < shards.size(); ++i) {
-    status = core_.OnWeights(shards[i], headers[Value(shards[i])]);
+}
+
+absl::Status ParameterClient::PushNothing(uint32_t slot, const std::vector<ShardId>& shards,
+                                          bool pull) {
+  return group_.Run(shards, [&](ShardId shard) {
+    bool is_known = false;
+    ShardExchange exchange = {
+        .header = Header(shard, slot, {}),
+        .values = {},
+        .weights = group_.ArrivalOf(shard, slots_[slot].weights, slots_[slot].listener),
+        .on_answer = [&](const ExchangeAnswer& answer) {
+          return OnAnswer(shard, slot, nullptr, answer, is_known);
+        }};
+    exchange.header.pull = pull;
+    return group_.Exchange(shard, exchange);
+  });
+}
+
+// In a lane.
+
+PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient& gradient) {
+  PushHeader header;
+  header.identity = identity_;
+  header.shard_map = group_.map().fingerprint();
+  header.examples = gradient.examples;
+  header.batch = gradient.batch;
+  MutexLock lock(mutex_);
+  header.sequence = core_.sequence(shard);
+  header.base = core_.version(shard, slot);
+  header.pull = core_.wants_weights(slot);
+  return header;
+}
+
+absl::Status ParameterClient::ServePush(ShardId shard, Push& push) {
+  absl::Status status = ExchangePush(shard, push);
+  const bool is_aborted = push.feed.is_aborted();
+  if (is_aborted) status = absl::OkStatus();
+  if (!status.ok()) {
+    {
+      MutexLock lock(mutex_);
+      Note(status);
+      changed_.NotifyAll();
+    }
+    for (const Slot& slot : slots_) {
+      if (slot.listener != nullptr) slot.listener->OnWeightsAbandoned();
+    }
   }
+  MutexLock lock(mutex_);
+  --lanes_under_way_;
+  if (--push.under_way == 0 && !is_aborted) transfers_.push_back(std::move(push.transfer));
+  changed_.NotifyAll();
   return status;
 }
 
-absl::Status ParameterClient::Exchange(const std::vector<ShardId>& shards, const Gradient& gradient,
-                                       bool pull, std::span<float> weights) {
-  std::vector<ShardClient::Answer> answers(group_.map().shards());
-  absl::Status status = group_.Run(shards, [&](ShardId shard) {
-    PushHeader header;
-    header.identity = identity_;
-    header.sequence = core_.sequence(shard);
-    header.shard_map = group_.map().fingerprint();
-    header.base = core_.version(shard);
-    header.examples = gradient.examples;
-    header.batch = gradient.batch;
-    header.pull = pull;
-    absl::StatusOr<ShardClient::Answer> answer =
-        group_.Exchange(shard, header, gradient.values, weights);
-    if (!answer.ok()) return answer.status();
-    answers[Value(shard)] = *std::move(answer);
-    const PushReply& reply = answers[Value(shard)].push;
-    // Fails the lane, so that the others do not wait for a round that will not come.
-    return Judge(reply.outcome) == PushVerdict::kGiveUp ? Refusal(shard, reply) : absl::OkStatus();
-  });
-  for (size_t i = 0; status.ok() && i < shards.size(); ++i) {
-    const ShardClient::Answer& answer = answers[Value(shards[i])];
-    status = core_.OnReply(shards[i], answer.push);
-    if (status.ok() && answer.weights) status = core_.OnWeights(shards[i], *answer.weights);
-  }
+absl::Status ParameterClient::ExchangePush(ShardId shard, Push& push) {
+  // All weights have arrived once backward has begun, so what the core says of them is final.
+  const ParameterRange range = group_.map().range(shard);
+  if (!push.feed.AwaitFinal(range.end - 1)) return absl::OkStatus();
+  const Slot& slot = slots_[push.slot];
+  bool is_known = false;
+  ShardExchange exchange = {.header = Header(shard, push.slot, push.gradient),
+                            .values = slot.gradient.subspan(range.begin, range.size()),
+                            .feed = &push.feed,
+                            .feed_begin = range.begin,
+                            .weights = group_.ArrivalOf(shard, slot.weights, slot.listener),
+                            .on_answer = [&](const ExchangeAnswer& answer) {
+                              return OnAnswer(shard, push.slot, &push, answer, is_known);
+                            }};
+  const absl::Status status = group_.Exchange(shard, exchange);
+  MutexLock lock(mutex_);
+  push.transfer.lanes[Value(shard)] = exchange.times;
   return status;
+}
+
+absl::Status ParameterClient::OnAnswer(ShardId shard, uint32_t slot, Push* push,
+                                       const ExchangeAnswer& answer, bool& is_known) {
+  if (Judge(answer.push.outcome) == PushVerdict::kSendAgain) return absl::OkStatus();
+  const bool is_first = !std::exchange(is_known, true);
+  MutexLock lock(mutex_);
+  absl::Status status;
+  // Asked again after its answer broke off, a shard says DUPLICATE; the push was counted before.
+  if (is_first) status = core_.OnReply(shard, answer.push, slot);
+  if (status.ok() && answer.weights) status = core_.OnWeights(shard, *answer.weights, slot);
+  if (!status.ok()) return status;
+  if (push != nullptr && is_first && --push->unanswered == 0) core_.OnBatchDone(slot);
+  changed_.NotifyAll();
+  return absl::OkStatus();
+}
+
+// What the core says.
+
+void ParameterClient::OnUnit(const WorkUnit& unit) {
+  MutexLock lock(mutex_);
+  core_.OnUnit(unit);
+}
+
+void ParameterClient::OnNoMoreUnits() {
+  MutexLock lock(mutex_);
+  core_.OnNoMoreUnits();
+}
+
+void ParameterClient::OnWorkEnds() {
+  MutexLock lock(mutex_);
+  core_.OnWorkEnds();
+}
+
+bool ParameterClient::wants_unit() const {
+  MutexLock lock(mutex_);
+  return core_.wants_unit();
+}
+
+std::vector<UnitProgress> ParameterClient::progress() const {
+  MutexLock lock(mutex_);
+  return core_.progress();
+}
+
+Version ParameterClient::version(ShardId shard, uint32_t slot) const {
+  MutexLock lock(mutex_);
+  return core_.version(shard, slot);
+}
+
+std::vector<ParameterClient::Transfer> ParameterClient::TakeTransfers() {
+  MutexLock lock(mutex_);
+  return std::exchange(transfers_, {});
 }
 
 }  // namespace slipstream

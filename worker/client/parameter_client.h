@@ -2,6 +2,7 @@
 #define SLIPSTREAM_WORKER_CLIENT_PARAMETER_CLIENT_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <variant>
@@ -9,10 +10,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/mutex.h"
 #include "common/layout/shard_map.h"
 #include "common/protocol/shard_messages.h"
 #include "worker/client/cancel_switch.h"
+#include "worker/client/gradient_feed.h"
+#include "worker/client/shard_exchange.h"
 #include "worker/client/shard_group.h"
+#include "worker/client/weights_listener.h"
 #include "worker/core/worker_core.h"
 
 namespace slipstream {
@@ -20,16 +25,28 @@ namespace slipstream {
 /// The model as a training loop sees it: weights that come, gradients that go.
 ///
 ///   while (true) {
-///     StatusOr<Step> step = client.Advance(weights);   // Weights to compute a gradient from.
+///     StatusOr<Step> step = client.Advance();   // Weights to compute a gradient from.
 ///     … the batch that *step names, or a unit of work for it, or the end …
-///     client.Push({.batch = …, .examples = …, .values = gradient}, weights);
+///     GradientFeed& feed = client.BeginPush(0, {.batch = …, .examples = …});
+///     … compute, and tell the feed of what is final …
+///     client.FinishPush(0);                     // Or AbortPush, if it must not count.
 ///   }
 ///
-/// It carries out what the worker's core decides: which shards to pull, from which rounds to excuse
-/// itself, and under which sequence and base version a gradient goes out. Weights and gradients are
-/// flat vectors of the whole model in the order of its layout.
+/// It carries out what the worker's core decides: which shards to pull, which to tell that no
+/// gradient comes, and under which sequence and base version a gradient goes out. Weights and
+/// gradients are flat vectors of the whole model in the order of its layout, one of each per slot
+/// of the pipeline.
 ///
-/// Not thread-safe: one owner; other threads may throw its switch.
+/// Three lanes overlap: the caller computes, and for each shard a lane (shard_lanes.h) pushes
+/// chunks as they become final and then writes the weights of the answer as they arrive. Advance
+/// returns as soon as every shard has said which version it answers with; a WeightsListener hears
+/// of the values. The version a gradient is pushed as is the one it was computed from: where a
+/// repeated call replaces weights, the listener revokes them, the caller aborts the push, and
+/// Advance tells how to start over. A model whose shards fit one message each has nothing to
+/// overlap with one slot: FinishPush does it all then, on the caller's thread.
+///
+/// Not thread-safe: one owner, which computes; other threads may throw its switch, and may tell a
+/// feed of ranges. The core is guarded by a mutex, because the lanes tell it of answers.
 class ParameterClient {
  public:
   struct Options {
@@ -47,14 +64,34 @@ class ParameterClient {
     ShardGroup::Options group;
   };
 
+  /// Where a gradient is computed, and its weights. What is borrowed must outlive the client.
+  struct Slot {
+    /// Written by lanes, from the answer to a push until all of it has arrived.
+    std::span<float> weights;
+
+    /// Read by lanes, from the push until all weights of its answer have arrived.
+    std::span<const float> gradient;
+
+    /// May be null: then FinishPush, or Drain with several slots or messages, has to be waited for.
+    WeightsListener* listener = nullptr;
+  };
+
   /// A gradient: the mean over `examples` examples.
   struct Gradient {
     uint64_t batch = 0;
     uint32_t examples = 0;
-    std::span<const float> values;
+
+    /// The caller's own number, by which a Transfer names the step.
+    uint64_t step = 0;
   };
 
-  /// What to do with the weights that are there.
+  /// How the exchange of one step went, lane by lane in the order of shards.
+  struct Transfer {
+    uint64_t step = 0;
+    std::vector<LaneTimes> lanes;
+  };
+
+  /// What to do with the weights that are there, or on their way.
   struct Compute {
     uint64_t batch = 0;
   };
@@ -62,44 +99,107 @@ class ParameterClient {
   struct Finished {};
   using Step = std::variant<Compute, AwaitUnit, Finished>;
 
-  /// `cancel` must outlive the client; a failure of any call throws it.
-  ParameterClient(const Options& options, Sleeper sleeper, CancelSwitch& cancel);
+  /// `slots`: one for each gradient that may be under way, at least one. `cancel` must outlive the
+  /// client; a failure of any call throws it.
+  ParameterClient(const Options& options, std::vector<Slot> slots, Sleeper sleeper,
+                  CancelSwitch& cancel);
 
   /// Sends the initial weights to all shards.
   absl::Status Initialize(uint64_t grant, std::span<const float> weights);
 
-  /// Does what is needed before the next gradient: pulls, and excuses. Returns at once where the
-  /// last Push brought everything.
-  absl::StatusOr<Step> Advance(std::span<float> weights);
+  /// Does what is needed before the slot's next gradient: waits for the answers to its last push,
+  /// pulls, excuses and releases. OUT_OF_RANGE if a shard found values that are not finite.
+  absl::StatusOr<Step> Advance(uint32_t slot = 0);
 
-  /// Pushes to all shards the gradient of the batch that Advance named, and takes the next weights
-  /// in the same round trip. OUT_OF_RANGE if a shard found values that are not finite.
-  absl::Status Push(const Gradient& gradient, std::span<float> weights);
+  /// Announces the gradient of the batch that Advance named; lanes begin to send what the feed
+  /// calls final. The feed may be used until the push is finished or aborted, one of which must
+  /// follow.
+  GradientFeed& BeginPush(uint32_t slot, const Gradient& gradient);
 
-  /// The batch that Advance named is done without a push, because its numbers are no gradient.
-  void Skip() { core_.OnBatchSkipped(); }
+  /// The gradient is complete and counts.
+  absl::Status FinishPush(uint32_t slot);
+
+  /// The gradient must not count. Advance names a batch again, unless it is skipped.
+  void AbortPush(uint32_t slot);
+
+  /// Waits until everything begun is done: all pushes are answered, all weights in place.
+  absl::Status Drain();
+
+  /// The batch of the slot's aborted push is done without one, because its numbers are no gradient.
+  /// Waits for the answers to older pushes.
+  void Skip(uint32_t slot);
 
   // Work, of policies without rounds.
-  void OnUnit(const WorkUnit& unit) { core_.OnUnit(unit); }
-  void OnNoMoreUnits() { core_.OnNoMoreUnits(); }
-  void OnWorkEnds() { core_.OnWorkEnds(); }
-  bool wants_unit() const { return core_.wants_unit(); }
-  std::vector<UnitProgress> progress() const { return core_.progress(); }
+  void OnUnit(const WorkUnit& unit);
+  void OnNoMoreUnits();
+  void OnWorkEnds();
+  bool wants_unit() const;
+  std::vector<UnitProgress> progress() const;
 
-  Version version(ShardId shard) const { return core_.version(shard); }
+  Version version(ShardId shard, uint32_t slot = 0) const;
+
+  /// The transfers that ended since the last call, oldest first.
+  std::vector<Transfer> TakeTransfers();
 
  private:
-  absl::Status Pull(const WorkerCore::PullShards& action, std::span<float> weights);
+  /// One gradient on its way. Owned by its slot, until that begins another, and by the lanes that
+  /// work on it.
+  struct Push {
+    Push(uint32_t of_slot, const Gradient& of_gradient, size_t parameters, uint32_t shards)
+        : slot(of_slot),
+          gradient(of_gradient),
+          feed(parameters),
+          unanswered(shards),
+          transfer{of_gradient.step, std::vector<LaneTimes>(shards)} {}
 
-  /// Sends one push to each of `shards` and tells the core of the answers.
-  absl::Status Exchange(const std::vector<ShardId>& shards, const Gradient& gradient, bool pull,
-                        std::span<float> weights);
+    const uint32_t slot;
+    const Gradient gradient;
+    GradientFeed feed;
+
+    // Guarded by the client's mutex.
+    uint32_t unanswered;     // Shards.
+    uint32_t under_way = 0;  // Lanes.
+    Transfer transfer;
+  };
+
+  absl::Status Pull(uint32_t slot, const WorkerCore::PullShards& action);
+
+  /// Tells shards that no gradient comes, and takes weights if `pull`.
+  absl::Status PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull);
+
+  // In a lane.
+  absl::Status ServePush(ShardId shard, Push& push);
+  absl::Status ExchangePush(ShardId shard, Push& push);
+  PushHeader Header(ShardId shard, uint32_t slot, const Gradient& gradient);
+
+  /// `push` is null for an excuse; `is_known` tells whether the core has heard the outcome of this
+  /// exchange already.
+  absl::Status OnAnswer(ShardId shard, uint32_t slot, Push* push, const ExchangeAnswer& answer,
+                        bool& is_known);
+
+  /// Keeps the failure that others follow from.
+  void Note(const absl::Status& failure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitLanes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Fail(const absl::Status& status);
 
   // Constant after construction.
   const Identity identity_;
+  const std::vector<Slot> slots_;
 
-  WorkerCore core_;
-  ShardGroup group_;
+  /// Pushes go out, and weights come in, while the caller computes.
+  const bool overlaps_;
+
+  std::vector<std::shared_ptr<Push>>
+      pushes_;  // The newest of each slot; its pointer is the owner's.
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  WorkerCore core_ ABSL_GUARDED_BY(mutex_);
+  uint32_t lanes_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Transfer> transfers_ ABSL_GUARDED_BY(mutex_);
+
+  ShardGroup group_;  // Last, so that its lanes end before what they use.
 };
 
 }  // namespace slipstream

@@ -45,9 +45,10 @@ bool RawCall::Wait(absl::Time deadline) {
   return false;
 }
 
-bool RawCall::Write(const grpc::ByteBuffer& message, bool more, absl::Time deadline) {
+bool RawCall::Write(const grpc::ByteBuffer& message, Next next, absl::Time deadline) {
   grpc::WriteOptions options;
-  if (more) options.set_buffer_hint();
+  if (next == Next::kWrites) options.set_buffer_hint();
+  if (next == Next::kPauses) options.set_write_through();
   stream_->Write(message, options, this);
   return Wait(deadline);
 }

@@ -34,9 +34,15 @@ class RawCall {
   RawCall(const RawCall&) = delete;
   RawCall& operator=(const RawCall&) = delete;
 
-  /// False if the call is over: Finish tells why. `more` holds back the end of the message, in the
-  /// expectation of another one.
-  bool Write(const grpc::ByteBuffer& message, bool more, absl::Time deadline);
+  /// What the caller does after a Write.
+  enum class Next {
+    kWrites,  // The end of the message may be held back for the next one.
+    kReads,   // The rest of the message leaves while that waits.
+    kPauses,  // Nobody moves bytes meanwhile, so Write returns once the kernel has them all.
+  };
+
+  /// False if the call is over: Finish tells why.
+  bool Write(const grpc::ByteBuffer& message, Next next, absl::Time deadline);
 
   /// Nothing more will be written. Where the call is over already, what follows shows it.
   void WritesDone(absl::Time deadline);

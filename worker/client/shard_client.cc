@@ -5,11 +5,11 @@
 #include <grpcpp/security/credentials.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "common/wire/chunk_wire.h"
 #include "common/wire/shard_wire.h"
-#include "worker/client/weights_arrival.h"
 
 namespace slipstream {
 namespace {
@@ -60,7 +60,8 @@ absl::Status ShardClient::Initialize(const InitializeHeader& header,
     const bool more = offset + piece.size() < values.size();
     const grpc::ByteBuffer message = EncodeInitializeChunk(
         offset == 0 ? std::optional(header) : std::nullopt, offset, {piece, loan_.Lend()});
-    if (!call->Write(message, more, WriteDeadline())) return Failure(*call);
+    const RawCall::Next next = more ? RawCall::Next::kWrites : RawCall::Next::kReads;
+    if (!call->Write(message, next, WriteDeadline())) return Failure(*call);
     offset += piece.size();
   } while (offset < values.size());
   call->WritesDone(WriteDeadline());
@@ -70,55 +71,77 @@ absl::Status ShardClient::Initialize(const InitializeHeader& header,
   return status.ok() ? status : Named(status);
 }
 
-absl::StatusOr<WeightsHeader> ShardClient::Pull(PullRequest request, std::span<float> weights) {
+absl::Status ShardClient::Pull(PullRequest request, WeightsArrival& weights) {
   request.chunk_bytes = static_cast<uint32_t>(options_.chunk_bytes);
+  weights.StartTry();
   const std::unique_ptr<RawCall> call = Start(kPull);
-  if (!call->Write(Serialized(ToWire(request)), false, WriteDeadline())) return Failure(*call);
+  const grpc::ByteBuffer question = Serialized(ToWire(request));
+  if (!call->Write(question, RawCall::Next::kReads, WriteDeadline())) return Failure(*call);
   call->WritesDone(WriteDeadline());
-  WeightsArrival arrival(weights);
-  while (!arrival.is_complete()) {
+  while (!weights.is_complete()) {
     grpc::ByteBuffer message;
     if (!call->Read(message, AnswerDeadline())) return Failure(*call);
     const absl::StatusOr<WeightsChunk> chunk = DecodeWeightsChunk(message);
     if (!chunk.ok()) return Named(PeerFault(chunk.status()));
-    const absl::Status status = arrival.Take(chunk->header, chunk->offset, chunk->values);
+    const absl::Status status = weights.Take(chunk->header, chunk->offset, chunk->values);
     if (!status.ok()) return Named(status);
   }
   const absl::Status status = call->Finish(AnswerDeadline());
-  if (!status.ok()) return Named(status);
-  return *arrival.header();
+  return status.ok() ? status : Named(status);
 }
 
-absl::StatusOr<ShardClient::Answer> ShardClient::Exchange(PushHeader header,
-                                                          std::span<const float> values,
-                                                          std::span<float> weights) {
-  header.count = values.size();
-  header.chunk_bytes = static_cast<uint32_t>(options_.chunk_bytes);
+absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
+  exchange.header.count = exchange.values.size();
+  exchange.header.chunk_bytes = static_cast<uint32_t>(options_.chunk_bytes);
+  exchange.weights.StartTry();
   if (!exchange_) exchange_ = Start(kExchange);
-  absl::StatusOr<Answer> answer = WritePush(header, values)
-                                      ? ReadAnswer(header.pull, weights)
-                                      : absl::StatusOr<Answer>(Failure(*exchange_));
-  if (!answer.ok()) exchange_.reset();  // The next try starts over on a stream of its own.
-  return answer;
+  const absl::Status written = WritePush(exchange);
+  absl::StatusOr<PushReply> reply = written.ok() ? ReadAnswer(exchange) : written;
+  if (!reply.ok()) exchange_.reset();  // The next try starts over on a stream of its own.
+  exchange.times.end = absl::Now();
+  if (reply.ok()) exchange.times.busy += exchange.times.end - exchange.times.push_end;
+  return reply;
 }
 
-bool ShardClient::WritePush(const PushHeader& header, std::span<const float> values) {
+absl::Status ShardClient::WritePush(ShardExchange& exchange) {
   const size_t chunk_values = options_.chunk_bytes / sizeof(float);
-  size_t offset = 0;
+  const size_t count = exchange.values.size();
+  GradientFeed* const feed = exchange.feed;
+  bool is_first = true;
+  size_t end = count;
   do {
-    const auto piece = values.subspan(offset, std::min(chunk_values, values.size() - offset));
-    const bool more = offset + piece.size() < values.size();
-    const grpc::ByteBuffer message = EncodePushChunk(
-        offset == 0 ? std::optional(header) : std::nullopt, offset, {piece, loan_.Lend()});
-    if (!exchange_->Write(message, more, WriteDeadline())) return false;
-    offset += piece.size();
-  } while (offset < values.size());
-  return true;
+    const size_t begin = end == 0 ? 0 : (end - 1) / chunk_values * chunk_values;
+    const bool goes_on =
+        feed == nullptr ||
+        (begin > 0 ? feed->AwaitFinal(exchange.feed_begin + begin) : feed->AwaitSeal());
+    if (!goes_on) return absl::AbortedError("the step was given up");
+    const absl::Time begun = absl::Now();
+    if (is_first) exchange.times.push_begin = begun;
+    const grpc::ByteBuffer message =
+        EncodePushChunk(is_first ? std::optional(exchange.header) : std::nullopt, begin,
+                        {exchange.values.subspan(begin, end - begin), loan_.Lend()});
+    if (!exchange_->Write(message, AfterChunk(exchange, begin), WriteDeadline())) {
+      return Failure(*exchange_);
+    }
+    exchange.times.push_end = absl::Now();
+    exchange.times.busy += exchange.times.push_end - begun;
+    is_first = false;
+    end = begin;
+  } while (end > 0);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<ShardClient::Answer> ShardClient::ReadAnswer(bool pull, std::span<float> weights) {
+RawCall::Next ShardClient::AfterChunk(const ShardExchange& exchange, size_t begin) const {
+  if (begin == 0) return RawCall::Next::kReads;
+  const GradientFeed* const feed = exchange.feed;
+  const size_t next = begin - options_.chunk_bytes / sizeof(float);
+  const bool is_there =
+      feed == nullptr || (next > 0 ? feed->IsDecided(exchange.feed_begin + next) : feed->is_over());
+  return is_there ? RawCall::Next::kWrites : RawCall::Next::kPauses;
+}
+
+absl::StatusOr<PushReply> ShardClient::ReadAnswer(ShardExchange& exchange) {
   std::optional<PushReply> push;
-  WeightsArrival arrival(weights);
   for (;;) {
     grpc::ByteBuffer message;
     if (!exchange_->Read(message, AnswerDeadline())) return Failure(*exchange_);
@@ -127,12 +150,20 @@ absl::StatusOr<ShardClient::Answer> ShardClient::ReadAnswer(bool pull, std::span
     if (chunk->push.has_value() == push.has_value()) {
       return Named(absl::InternalError("answer: not one outcome, in its first message"));
     }
-    if (chunk->push) push = chunk->push;
-    if (!pull || IsRefusal(push->outcome)) return Answer{*std::move(push), std::nullopt};
-    if (chunk->push && !chunk->header) continue;  // The weights follow.
-    const absl::Status status = arrival.Take(chunk->header, chunk->offset, chunk->values);
+    if (chunk->push) {
+      push = chunk->push;
+      exchange.times.answered = absl::Now();
+    }
+    const bool has_weights = exchange.header.pull && !IsRefusal(push->outcome);
+    if (has_weights && chunk->push && !chunk->header) continue;  // The weights follow.
+    if (!has_weights || chunk->header) {
+      const absl::Status taken = exchange.on_answer({*push, chunk->header});
+      if (!taken.ok()) return taken;
+    }
+    if (!has_weights) return *push;
+    const absl::Status status = exchange.weights.Take(chunk->header, chunk->offset, chunk->values);
     if (!status.ok()) return Named(status);
-    if (arrival.is_complete()) return Answer{*std::move(push), arrival.header()};
+    if (exchange.weights.is_complete()) return *push;
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -17,6 +16,8 @@
 #include "worker/client/arena_loan.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/raw_call.h"
+#include "worker/client/shard_exchange.h"
+#include "worker/client/weights_arrival.h"
 
 namespace slipstream {
 
@@ -24,7 +25,8 @@ namespace slipstream {
 ///
 /// Each method is one try: what to repeat is the caller's to say. Pushes travel as pieces borrowed
 /// from the caller's arena, and weights are written straight into it. Exchanges share one stream,
-/// which is opened when the first needs it and again after a failure.
+/// which is opened when the first needs it and again after a failure; a push that must not count is
+/// ended with its stream.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class ShardClient {
@@ -43,25 +45,19 @@ class ShardClient {
     TransportOptions transport;
   };
 
-  /// What Exchange was answered. Without weights if none were asked for or the push was refused.
-  struct Answer {
-    PushReply push;
-    std::optional<WeightsHeader> weights;
-  };
-
   /// `address` is host:port. `cancel` must outlive the client.
   ShardClient(std::string address, const Options& options, CancelSwitch& cancel);
 
   /// Sends the initial weights under a grant. `values` must stay as they are until AwaitReturn.
   absl::Status Initialize(const InitializeHeader& header, std::span<const float> values);
 
-  /// Asks for the chunk size of the options. After a failure `weights` may be partly written.
-  absl::StatusOr<WeightsHeader> Pull(PullRequest request, std::span<float> weights);
+  /// Asks for the chunk size of the options and puts the answer in place.
+  absl::Status Pull(PullRequest request, WeightsArrival& weights);
 
-  /// Pushes `values` and, if the header says so, waits for weights. `values` must stay as they are
-  /// until AwaitReturn; after a failure `weights` may be partly written.
-  absl::StatusOr<Answer> Exchange(PushHeader header, std::span<const float> values,
-                                  std::span<float> weights);
+  /// Pushes the chunks of the options' size from the last to the first, each as soon as it is
+  /// final, and waits for the answer and for its weights, if the header asks for them. The answer
+  /// may be any, also RETRY_LATER. ABORTED if the gradient was: what was sent has no effect then.
+  absl::StatusOr<PushReply> Exchange(ShardExchange& exchange);
 
   /// Waits until gRPC has dropped all values that it was lent; they may be changed then.
   absl::Status AwaitReturn(absl::Duration timeout);
@@ -74,8 +70,11 @@ class ShardClient {
   absl::Time AnswerDeadline() const { return absl::Now() + options_.answer_timeout; }
 
   std::unique_ptr<RawCall> Start(const std::string& method);
-  bool WritePush(const PushHeader& header, std::span<const float> values);
-  absl::StatusOr<Answer> ReadAnswer(bool pull, std::span<float> weights);
+  absl::Status WritePush(ShardExchange& exchange);
+
+  /// What follows the chunk of a push that begins at `begin`.
+  RawCall::Next AfterChunk(const ShardExchange& exchange, size_t begin) const;
+  absl::StatusOr<PushReply> ReadAnswer(ShardExchange& exchange);
 
   /// Why `call`, which ended early, did; never OK.
   absl::Status Failure(RawCall& call) const;

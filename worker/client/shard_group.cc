@@ -37,12 +37,20 @@ ShardGroup::ShardGroup(const std::vector<std::string>& servers, const ShardMap& 
   }
 }
 
-absl::Status ShardGroup::Run(const std::vector<ShardId>& shards, const ShardLanes::Work& work) {
-  return lanes_.Run(shards, [this, &work](ShardId shard) {
+ShardLanes::Work ShardGroup::EndingAllOnFailure(ShardLanes::Work work) {
+  return [this, work = std::move(work)](ShardId shard) {
     absl::Status status = work(shard);
     if (!status.ok()) cancel_.Throw();
     return status;
-  });
+  };
+}
+
+absl::Status ShardGroup::Run(const std::vector<ShardId>& shards, const ShardLanes::Work& work) {
+  return lanes_.Run(shards, EndingAllOnFailure(work));
+}
+
+void ShardGroup::Start(ShardLanes::Work work) {
+  lanes_.Start(all_, EndingAllOnFailure(std::move(work)));
 }
 
 absl::Status ShardGroup::Pause(ShardId shard, absl::Duration wait) {
@@ -79,42 +87,42 @@ absl::Status ShardGroup::Initialize(ShardId shard, const InitializeHeader& heade
   return status.ok() ? client(shard).AwaitReturn(kReturnTimeout) : status;
 }
 
-absl::StatusOr<WeightsHeader> ShardGroup::Pull(ShardId shard, const PullRequest& request,
-                                               std::span<float> weights) {
-  absl::StatusOr<WeightsHeader> header;
-  const absl::Status status = Retry(shard, [&] {
-    header = client(shard).Pull(request, Part(weights, map_.range(shard)));
-    return header.status();
-  });
-  if (!status.ok()) return status;
-  return header;
+WeightsArrival ShardGroup::ArrivalOf(ShardId shard, std::span<float> weights,
+                                     WeightsListener* listener) const {
+  const ParameterRange range = map_.range(shard);
+  return WeightsArrival(Part(weights, range), range.begin, listener);
 }
 
-absl::StatusOr<ShardClient::Answer> ShardGroup::Exchange(ShardId shard, const PushHeader& header,
-                                                         std::span<const float> gradient,
-                                                         std::span<float> weights) {
-  const std::span<const float> values =
-      gradient.empty() ? gradient : Part(gradient, map_.range(shard));
+absl::StatusOr<WeightsHeader> ShardGroup::Pull(ShardId shard, const PullRequest& request,
+                                               WeightsArrival weights) {
+  const absl::Status status = Retry(shard, [&] { return client(shard).Pull(request, weights); });
+  if (!status.ok()) return status;
+  weights.Finish();
+  return *weights.header();
+}
+
+absl::Status ShardGroup::Exchange(ShardId shard, ShardExchange& exchange) {
   const absl::Time overload_end = absl::Now() + options_.overload_timeout;
-  absl::StatusOr<ShardClient::Answer> answer;
   for (;;) {
+    absl::StatusOr<PushReply> reply;
     const absl::Status status = Retry(shard, [&] {
-      answer = client(shard).Exchange(header, values, Part(weights, map_.range(shard)));
-      return answer.status();
+      reply = client(shard).Exchange(exchange);
+      return reply.status();
     });
     if (!status.ok()) return status;
-    if (answer->push.outcome != PushOutcome::kRetryLater) break;
+    if (reply->outcome != PushOutcome::kRetryLater) break;
     if (absl::Now() > overload_end) {
       return absl::UnavailableError(fmt::format("shard at {} has been overloaded for {}",
                                                 client(shard).address(),
                                                 absl::FormatDuration(options_.overload_timeout)));
     }
-    const absl::Duration wait = absl::Milliseconds(std::max(1u, answer->push.retry_after_ms));
+    const absl::Duration wait = absl::Milliseconds(std::max(1u, reply->retry_after_ms));
     if (absl::Status stopped = Pause(shard, wait); !stopped.ok()) return stopped;
   }
+  // The last weights let the next step go on, which may write the gradient anew.
   const absl::Status returned = client(shard).AwaitReturn(kReturnTimeout);
-  if (!returned.ok()) return returned;
-  return answer;
+  if (returned.ok() && exchange.weights.is_complete()) exchange.weights.Finish();
+  return returned;
 }
 
 }  // namespace slipstream

@@ -14,15 +14,16 @@
 #include "worker/client/cancel_switch.h"
 #include "worker/client/retry_schedule.h"
 #include "worker/client/shard_client.h"
+#include "worker/client/shard_exchange.h"
 #include "worker/client/shard_lanes.h"
+#include "worker/client/weights_arrival.h"
 
 namespace slipstream {
 
 /// All shards of a model: their calls side by side, each repeated until it is answered for good or
 /// the shard has been out of reach for too long.
 ///
-/// The flat vectors of the whole model go in; each lane takes its shard's range. A failure in one
-/// lane ends the calls in the others, because the worker cannot go on without it.
+/// A failure in one lane ends the calls in the others, because the worker cannot go on without it.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class ShardGroup {
@@ -45,18 +46,25 @@ class ShardGroup {
   /// Calls `work` for each of `shards`, side by side. Returns the first failure.
   absl::Status Run(const std::vector<ShardId>& shards, const ShardLanes::Work& work);
 
+  /// Gives `work` to the lane of each shard, behind what it has to do already, and returns at once.
+  void Start(ShardLanes::Work work);
+
   // In a lane, for its shard:
 
   absl::Status Initialize(ShardId shard, const InitializeHeader& header,
                           std::span<const float> weights);
-  absl::StatusOr<WeightsHeader> Pull(ShardId shard, const PullRequest& request,
-                                     std::span<float> weights);
 
-  /// An empty `gradient` excuses. The same push goes out again after a broken stream or
-  /// RETRY_LATER, so the answer is any other than that. The gradient may be changed afterwards.
-  absl::StatusOr<ShardClient::Answer> Exchange(ShardId shard, const PushHeader& header,
-                                               std::span<const float> gradient,
-                                               std::span<float> weights);
+  /// Returns the header of the weights that are in place.
+  absl::StatusOr<WeightsHeader> Pull(ShardId shard, const PullRequest& request,
+                                     WeightsArrival weights);
+
+  /// The same push goes out again after a broken stream or RETRY_LATER, so what it is answered in
+  /// the end is anything but that. The gradient may be changed afterwards. ABORTED if its feed was.
+  absl::Status Exchange(ShardId shard, ShardExchange& exchange);
+
+  /// A place for the weights of a shard in an arena of the whole model's. `listener` may be null.
+  WeightsArrival ArrivalOf(ShardId shard, std::span<float> weights,
+                           WeightsListener* listener) const;
 
   const ShardMap& map() const { return map_; }
   const std::vector<ShardId>& all() const { return all_; }
@@ -65,6 +73,7 @@ class ShardGroup {
   /// Calls `once` until it succeeds or fails for good.
   absl::Status Retry(ShardId shard, const std::function<absl::Status()>& once);
   absl::Status Pause(ShardId shard, absl::Duration wait);
+  ShardLanes::Work EndingAllOnFailure(ShardLanes::Work work);
   ShardClient& client(ShardId shard) { return *clients_.at(Value(shard)); }
 
   // Constant after construction.

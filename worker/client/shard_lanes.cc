@@ -1,62 +1,101 @@
 #include "worker/client/shard_lanes.h"
 
-namespace slipstream {
+#include <utility>
 
-ShardLanes::ShardLanes(uint32_t shards) : work_(shards) {
-  for (uint32_t shard = 1; shard < shards; ++shard) {
-    threads_.emplace_back([this, shard] { Serve(shard); });
-  }
+namespace slipstream {
+namespace {
+
+void Note(const absl::Status& status, absl::Status& first_failure) {
+  // What failed ends the other lanes' calls, and they may be faster to return.
+  const bool is_only_echo = absl::IsCancelled(first_failure) && !status.ok();
+  if (first_failure.ok() || is_only_echo) first_failure = status;
 }
 
+}  // namespace
+
+ShardLanes::ShardLanes(uint32_t shards) : lanes_(shards) {}
+
 ShardLanes::~ShardLanes() {
+  std::vector<std::thread> threads;
   {
     MutexLock lock(mutex_);
     is_closing_ = true;
+    for (Lane& lane : lanes_) {
+      lane.changed.NotifyAll();
+      if (lane.thread.joinable()) threads.push_back(std::move(lane.thread));
+    }
   }
-  work_changed_.NotifyAll();
-  for (std::thread& thread : threads_) thread.join();
+  for (std::thread& thread : threads) thread.join();
 }
 
-absl::Status ShardLanes::Run(const std::vector<ShardId>& shards, const Work& work) {
-  const bool has_first = !shards.empty() && Value(shards.front()) == 0;
+std::shared_ptr<ShardLanes::Job> ShardLanes::Give(const std::vector<ShardId>& shards, Work work) {
+  auto job = std::make_shared<Job>(std::move(work));
+  job->left = static_cast<uint32_t>(shards.size());
+  for (const ShardId shard : shards) lanes_.at(Value(shard)).jobs.push_back(job);
+  return job;
+}
+
+void ShardLanes::Wake(ShardId shard) {
+  if (is_closing_) return;
+  Lane& lane = lanes_.at(Value(shard));
+  if (!lane.thread.joinable()) lane.thread = std::thread([this, shard] { Serve(shard); });
+  lane.changed.NotifyOne();
+}
+
+void ShardLanes::Start(const std::vector<ShardId>& shards, Work work) {
+  MutexLock lock(mutex_);
+  Give(shards, std::move(work));
+  for (const ShardId shard : shards) Wake(shard);
+}
+
+absl::Status ShardLanes::Run(const std::vector<ShardId>& shards, Work work) {
+  std::shared_ptr<Job> job;
+  bool serves_first = false;
   {
     MutexLock lock(mutex_);
-    first_failure_ = absl::OkStatus();
+    job = Give(shards, std::move(work));
     for (const ShardId shard : shards) {
-      if (Value(shard) == 0) continue;
-      work_.at(Value(shard)) = &work;
-      ++busy_;
+      Lane& lane = lanes_[Value(shard)];
+      if (Value(shard) == 0 && lane.jobs.size() == 1) {
+        serves_first = true;
+        lane.is_busy = true;
+      } else {
+        Wake(shard);
+      }
     }
   }
-  if (shards.size() > (has_first ? 1u : 0u)) work_changed_.NotifyAll();
-  const absl::Status own = has_first ? work(ShardId{0}) : absl::OkStatus();
-
+  if (serves_first) DoNext(ShardId{0});
   MutexLock lock(mutex_);
-  Note(own);
-  while (busy_ > 0) lane_done_.Wait(mutex_);
-  return first_failure_;
+  while (job->left > 0) job_done_.Wait(mutex_);
+  return job->failure;
 }
 
-void ShardLanes::Note(const absl::Status& status) {
-  // What failed ends the other lanes' calls, and they may be faster to return.
-  const bool is_only_echo = absl::IsCancelled(first_failure_) && !status.ok();
-  if (first_failure_.ok() || is_only_echo) first_failure_ = status;
+void ShardLanes::DoNext(ShardId shard) {
+  std::shared_ptr<Job> job;
+  {
+    MutexLock lock(mutex_);
+    job = lanes_[Value(shard)].jobs.front();
+  }
+  const absl::Status status = job->work(shard);
+  MutexLock lock(mutex_);
+  Lane& lane = lanes_[Value(shard)];
+  lane.jobs.pop_front();
+  lane.is_busy = false;
+  if (!lane.jobs.empty()) Wake(shard);
+  Note(status, job->failure);
+  if (--job->left == 0) job_done_.NotifyAll();
 }
 
-void ShardLanes::Serve(uint32_t shard) {
+void ShardLanes::Serve(ShardId shard) {
   for (;;) {
-    const Work* work = nullptr;
     {
       MutexLock lock(mutex_);
-      while (!is_closing_ && work_[shard] == nullptr) work_changed_.Wait(mutex_);
+      Lane& lane = lanes_[Value(shard)];
+      while (!is_closing_ && (lane.jobs.empty() || lane.is_busy)) lane.changed.Wait(mutex_);
       if (is_closing_) return;
-      work = work_[shard];
+      lane.is_busy = true;
     }
-    const absl::Status status = (*work)(ShardId{shard});
-    MutexLock lock(mutex_);
-    work_[shard] = nullptr;
-    Note(status);
-    if (--busy_ == 0) lane_done_.NotifyOne();
+    DoNext(shard);
   }
 }
 

@@ -2,27 +2,62 @@
 
 #include <fmt/format.h>
 
+#include "common/base/check.h"
 #include "common/kernels/copy_values.h"
 
 namespace slipstream {
 
+void WeightsArrival::StartTry() {
+  has_begun_ = false;
+  position_ = 0;
+}
+
+void WeightsArrival::Begin(const WeightsHeader& header) {
+  has_begun_ = true;
+  const bool replaces = header_ && header_->version != header.version;
+  header_ = header;
+  if (!replaces) return;
+  // Also if no value came: a step may have begun as one of the version that was announced.
+  if (listener_ != nullptr) listener_->OnWeightsRevoked({begin_, begin_ + target_.size()});
+  arrived_ = 0;
+  told_ = 0;
+}
+
 absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, uint64_t offset,
                                   const ReceivedValues& values) {
-  if (header.has_value() == header_.has_value()) {
+  if (header.has_value() == has_begun_) {
     return absl::InternalError(header ? "weights: a second header" : "weights: no header");
   }
-  if (header) header_ = header;
-  if (header_->count != target_.size()) {
+  if (header && header->count != target_.size()) {
     return absl::InternalError(
-        fmt::format("weights: {} values, expected {}", header_->count, target_.size()));
+        fmt::format("weights: {} values, expected {}", header->count, target_.size()));
   }
-  if (offset != arrived_ || values.count() > target_.size() - arrived_) {
+  if (header) Begin(*header);
+  if (offset != position_ || values.count() > target_.size() - position_) {
     return absl::InternalError(
-        fmt::format("weights: values from {} on, expected those from {} on", offset, arrived_));
+        fmt::format("weights: values from {} on, expected those from {} on", offset, position_));
   }
-  CopyValues(values.segments(), target_.subspan(arrived_, values.count()));
-  arrived_ += values.count();
+  position_ += values.count();
+  if (position_ <= arrived_) return absl::OkStatus();  // They came with the try before.
+  if (offset < arrived_) {
+    return absl::InternalError("weights: cut into other chunks than by the try before");
+  }
+  CopyValues(values.segments(), target_.subspan(offset, values.count()));
+  arrived_ = position_;
+  if (!is_complete()) Tell(arrived_);
   return absl::OkStatus();
+}
+
+void WeightsArrival::Tell(size_t end) {
+  if (listener_ != nullptr && end > told_) {
+    listener_->OnWeightsArrived({begin_ + told_, begin_ + end});
+  }
+  told_ = end;
+}
+
+void WeightsArrival::Finish() {
+  PS_CHECK(is_complete());
+  Tell(arrived_);
 }
 
 }  // namespace slipstream

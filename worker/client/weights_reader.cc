@@ -30,7 +30,8 @@ absl::Status WeightsReader::Pull(const std::vector<ShardId>& shards, Version min
                                  std::span<float> weights, std::vector<Version>& versions) {
   const PullRequest request{identity_, group_.map().fingerprint(), min_version, false, 0};
   return group_.Run(shards, [&](ShardId shard) {
-    const absl::StatusOr<WeightsHeader> header = group_.Pull(shard, request, weights);
+    const absl::StatusOr<WeightsHeader> header =
+        group_.Pull(shard, request, group_.ArrivalOf(shard, weights, nullptr));
     if (header.ok()) versions[Value(shard)] = header->version;
     return header.status();
   });

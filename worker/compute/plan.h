@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/layout/tensor_layout.h"
 #include "common/model/model_spec.h"
 
@@ -35,6 +36,10 @@ struct StepResult {
 
   /// Examples whose largest output was their class; absent where there are no classes (mse).
   std::optional<uint32_t> correct;
+
+  /// Of a training step: when forward was over, and how long it had waited for weights.
+  absl::Time forward_end = {};
+  absl::Duration waited = {};
 };
 
 /// Is told of gradient ranges as backward finishes them.
@@ -42,9 +47,10 @@ class GradientListener {
  public:
   virtual ~GradientListener() = default;
 
-  /// `range` of gradients_host() is final and stays so until the next StartStep. Ranges are
-  /// disjoint, come in order from the end of the arena to its beginning, and cover it by the time
-  /// FinishStep returns. May be called from the plan's own thread: must not block.
+  /// `range` of gradients_host() is final and stays so until the backward pass of the next step,
+  /// which begins once all weights expected have arrived. Ranges are disjoint, come in order from
+  /// the end of the arena to its beginning, and cover it by the time FinishStep returns. May be
+  /// called from the plan's own thread: must not block.
   virtual void OnGradientReady(ParameterRange range) = 0;
 };
 
@@ -56,30 +62,48 @@ class GradientListener {
 /// themselves and on other devices pinned staging buffers. Only flat arenas in the order of the
 /// net's TensorLayout cross the boundary.
 ///
-/// Not thread-safe: one owner. Plans share nothing, so two may run at once.
+/// Weights may arrive while a step runs. After ExpectWeights, a step waits, layer by layer, until
+/// WeightsArrived has named what the layer reads; without it, all weights are taken to be there. A
+/// step that will not get its weights, or read some that were replaced by another version's, fails
+/// with CANCELLED, reports no gradient, and may be started again.
+///
+/// Not thread-safe: one owner, but for WeightsArrived, RevokeWeights and AbandonWeights, which may
+/// be called from any thread at any time. Plans share nothing, so two may run at once.
 class Plan {
  public:
   virtual ~Plan() = default;
 
-  /// Where weights are written before WeightsArrived names them. Not to be written while a step or
-  /// an evaluation that uses them runs.
+  /// Where weights are written before WeightsArrived names them. A range that was named is not to
+  /// be written while a step or an evaluation that uses it runs.
   virtual std::span<float> weights_host() = 0;
 
-  /// The range of weights_host() holds new values that later steps shall use; returns without
-  /// waiting for the device.
+  /// The range of weights_host() holds new values that steps shall use; returns without waiting for
+  /// the device.
   virtual void WeightsArrived(ParameterRange range) = 0;
+
+  /// All weights are about to be replaced. REQUIRES: no step is under way, nothing that was
+  /// expected before is still to arrive.
+  virtual void ExpectWeights() = 0;
+
+  /// `range`, of which parts may have arrived, will be written anew, by another version. Returns
+  /// once no step reads it; the step under way, or else the next one, fails.
+  virtual void RevokeWeights(ParameterRange range) = 0;
+
+  /// What has not arrived will not: steps that wait for it fail, now and later.
+  virtual void AbandonWeights() = 0;
 
   /// The gradient of the mean loss of the last step, layout order.
   virtual std::span<const float> gradients_host() const = 0;
 
   /// Starts forward and backward on at most `batch_size_max` examples; the batch must stay until
-  /// FinishStep. May do the work before it returns. `listener` may be null.
+  /// FinishStep. May do the work, and wait for weights, before it returns. `listener` may be null.
   virtual absl::Status StartStep(const Batch& batch, GradientListener* listener) = 0;
 
   /// Waits for the step started last.
   virtual absl::StatusOr<StepResult> FinishStep() = 0;
 
-  /// Forward only, dropout off; the batch's index is not used. For test sets.
+  /// Forward only, dropout off; the batch's index is not used. For test sets. REQUIRES: all weights
+  /// are there.
   virtual absl::StatusOr<StepResult> Evaluate(const Batch& batch) = 0;
 };
 

@@ -1,26 +1,33 @@
 #include "worker/training/step_figures.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace slipstream {
-namespace {
 
-absl::Time Begin(const StepFigures::Step& step) {
-  return step.end - step.compute - step.communication;
-}
-
-}  // namespace
-
-void StepFigures::OnStep(const Step& step, std::vector<UnitProgress> progress) {
+void StepFigures::OnStep(const Step& step) {
   MutexLock lock(mutex_);
-  if (pushes_ == 0) first_begin_ = Begin(step);
+  if (pushes_ == 0) first_turn_ = step.turn;
   ++pushes_;
   examples_ += step.examples;
-  compute_ += step.compute;
-  communication_ += step.communication;
+  compute_ += step.backward_end - step.forward_begin - step.waited;
+  blocked_ += step.blocked + step.waited;
   window_.push_back(step);
   if (window_.size() > kWindowSteps) window_.pop_front();
-  progress_ = std::move(progress);
+}
+
+void StepFigures::OnTransfer(ParameterClient::Transfer transfer) {
+  absl::Duration longest;
+  for (const LaneTimes& lane : transfer.lanes) longest = std::max(longest, lane.busy);
+  MutexLock lock(mutex_);
+  communication_ += longest;
+  // A pipeline is much shorter than the window.
+  const auto step = std::find_if(window_.rbegin(), window_.rend(),
+                                 [&](const Step& known) { return known.number == transfer.step; });
+  if (step == window_.rend()) return;
+  const size_t shards = std::max<size_t>(1, transfer.lanes.size());
+  recent_.push_back({*step, std::move(transfer.lanes)});
+  if (recent_.size() > std::clamp<size_t>(kLanesTold / shards, 1, kStepsTold)) recent_.pop_front();
 }
 
 void StepFigures::OnProgress(std::vector<UnitProgress> progress) {
@@ -41,11 +48,12 @@ void StepFigures::OnNonfinite(const NonfiniteSteps::Count& count) {
 
 StepFigures::Figures StepFigures::Read(absl::Time now) const {
   MutexLock lock(mutex_);
-  Figures figures{.pushes = pushes_,
-                  .examples = examples_,
-                  .progress = progress_,
-                  .is_done = is_done_,
-                  .nonfinite = nonfinite_};
+  Figures figures;
+  figures.pushes = pushes_;
+  figures.examples = examples_;
+  figures.progress = progress_;
+  figures.is_done = is_done_;
+  figures.nonfinite = nonfinite_;
   if (pushes_ == 0) return figures;
   double examples = 0;
   double correct = 0;
@@ -58,11 +66,22 @@ StepFigures::Figures StepFigures::Read(absl::Time now) const {
   if (window_.back().correct) figures.train_accuracy = correct / examples;
   // To now, not to the last step: a worker that stands still slows down.
   figures.examples_per_second =
-      examples / std::max(1e-9, absl::ToDoubleSeconds(now - Begin(window_.front())));
-  const double elapsed = std::max(1e-9, absl::ToDoubleSeconds(now - first_begin_));
-  figures.compute_share = absl::ToDoubleSeconds(compute_) / elapsed;
-  figures.communication_share = absl::ToDoubleSeconds(communication_) / elapsed;
+      examples / std::max(1e-9, absl::ToDoubleSeconds(now - window_.front().turn));
+  figures.recent.assign(recent_.begin(), recent_.end());
+  ReadShares(now, figures);
   return figures;
+}
+
+void StepFigures::ReadShares(absl::Time now, Figures& figures) const {
+  const double elapsed = std::max(1e-9, absl::ToDoubleSeconds(now - first_turn_));
+  const double compute = absl::ToDoubleSeconds(compute_);
+  const double communication = absl::ToDoubleSeconds(communication_);
+  const double blocked = absl::ToDoubleSeconds(blocked_);
+  figures.compute_share = compute / elapsed;
+  figures.communication_share = communication / elapsed;
+  // Standing still takes a little longer than what it waits for.
+  if (communication > 0) figures.communication_hidden = std::max(0.0, 1 - blocked / communication);
+  if (compute > 0) figures.overlap = compute / (compute + blocked);
 }
 
 }  // namespace slipstream

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "absl/time/clock.h"
+#include "worker/training/plan_links.h"
 
 namespace slipstream {
 namespace {
@@ -18,12 +21,13 @@ constexpr absl::Duration kWarningInterval = absl::Seconds(1);
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(const Options& options, const Dataset& train, Plan& plan,
-                           ParameterClient& client, UnitFetcher& units, const Heartbeat& heartbeat,
-                           StepFigures& figures, Interruption& interruption)
+TrainingLoop::TrainingLoop(const Options& options, const Dataset& train,
+                           std::span<const std::unique_ptr<Plan>> plans, ParameterClient& client,
+                           UnitFetcher& units, const Heartbeat& heartbeat, StepFigures& figures,
+                           Interruption& interruption)
     : options_(options),
       train_(train),
-      plan_(plan),
+      plans_(plans),
       client_(client),
       units_(units),
       heartbeat_(heartbeat),
@@ -31,30 +35,60 @@ TrainingLoop::TrainingLoop(const Options& options, const Dataset& train, Plan& p
       interruption_(interruption),
       order_(train.count(), options.batch_size, options.seed),
       delays_(options.seed, kDelayStreams + Value(options.worker)),
-      nonfinite_(options.nonfinite_max) {}
+      nonfinite_(options.nonfinite_max),
+      finished_(plans.size()) {}
 
 absl::Status TrainingLoop::Run() {
+  uint32_t slot = 0;
   while (!interruption_.interrupted()) {
     if (heartbeat_.work_ends()) client_.OnWorkEnds();
-    const absl::Time begin = absl::Now();
-    const absl::StatusOr<ParameterClient::Step> step = client_.Advance(plan_.weights_host());
+    const absl::Time turn = absl::Now();
+    const uint64_t before = steps_;
+    const absl::StatusOr<ParameterClient::Step> step = client_.Advance(slot);
     if (!step.ok()) return step.status();
-    if (std::holds_alternative<ParameterClient::Finished>(*step)) {
-      figures_.OnDone(client_.progress());
-      return absl::OkStatus();
-    }
+    TellFigures();
+    const bool is_finished = std::holds_alternative<ParameterClient::Finished>(*step);
+    if (is_finished && IsOver(slot)) return Drain();
     absl::Status status;
     if (const auto* compute = std::get_if<ParameterClient::Compute>(&*step)) {
-      status = Step(compute->batch, absl::Now() - begin);
-    } else {
+      status = Step(slot, compute->batch, turn);
+    } else if (!is_finished) {
       status = AwaitUnit();
     }
     if (!status.ok()) return status;
+    const bool was_its_turn = is_finished || last_over_ > before;
+    if (was_its_turn) slot = (slot + 1) % static_cast<uint32_t>(plans_.size());
   }
   return absl::CancelledError("stopped");
 }
 
+bool TrainingLoop::IsOver(uint32_t finished_slot) {
+  finished_[finished_slot] = true;
+  return std::ranges::all_of(finished_, [](bool is_finished) { return is_finished; });
+}
+
+absl::Status TrainingLoop::Drain() {
+  absl::Status status = client_.Drain();
+  TellFigures();
+  figures_.OnDone(client_.progress());
+  return status;
+}
+
+void TrainingLoop::TellFigures() {
+  for (ParameterClient::Transfer& transfer : client_.TakeTransfers()) {
+    figures_.OnTransfer(std::move(transfer));
+  }
+  figures_.OnProgress(client_.progress());
+}
+
 absl::Status TrainingLoop::AwaitUnit() {
+  // What is under way may be all that is left: the coordinator has to hear that it is done, and
+  // shards, which weights will not be used.
+  for (uint32_t slot = 0; slot < plans_.size(); ++slot) {
+    const absl::StatusOr<ParameterClient::Step> step = client_.Advance(slot);
+    if (!step.ok()) return step.status();
+  }
+  TellFigures();
   units_.Ask();
   return TakeUnit(units_.Await());
 }
@@ -90,39 +124,63 @@ Batch TrainingLoop::Gather(uint64_t index) {
   return {.examples = examples_, .labels = labels_, .index = index, .targets = targets_};
 }
 
-absl::Status TrainingLoop::Step(uint64_t index, absl::Duration pulled) {
-  const absl::Time begin = absl::Now();
-  plan_.WeightsArrived({0, plan_.weights_host().size()});
+absl::Status TrainingLoop::Step(uint32_t slot, uint64_t index, absl::Time turn) {
+  Plan& plan = *plans_[slot];
   const Batch batch = Gather(index);
   const size_t examples = batch.examples.size() / train_.shape.elements();
-  if (absl::Status status = plan_.StartStep(batch, nullptr); !status.ok()) return status;
-  const absl::StatusOr<StepResult> result = plan_.FinishStep();
-  if (!result.ok()) return result.status();
-  const absl::Time computed = absl::Now();
-  if (const auto what = NonfinitePart(result->loss, plan_.gradients_host())) {
-    return LeaveOut(index, *what);
+  StepFigures::Step step;
+  step.number = ++steps_;
+  step.batch = index;
+  step.examples = static_cast<uint32_t>(examples);
+  step.turn = turn;
+  step.forward_begin = absl::Now();
+  step.blocked = step.forward_begin - turn;
+  GradientFeed& feed =
+      client_.BeginPush(slot, {.batch = index, .examples = step.examples, .step = step.number});
+  const absl::StatusOr<StepResult> result = Compute(plan, batch, feed);
+  step.backward_end = absl::Now();
+  std::optional<std::string> nonfinite;
+  if (result.ok()) nonfinite = NonfinitePart(result->loss, plan.gradients_host());
+  absl::Status status = result.status();
+  if (status.ok() && !nonfinite) status = PrepareToPush();
+  if (!status.ok() || nonfinite) client_.AbortPush(slot);
+  if (nonfinite) {
+    plan.ExpectWeights();
+    return LeaveOut(slot, index, *nonfinite);
   }
-
-  if (absl::Status status = Delay(); !status.ok()) return status;
-  if (absl::Status status = Prefetch(); !status.ok()) return status;
+  // Weights were replaced or will not come: the client knows which, and what to do.
+  if (absl::IsCancelled(result.status())) return absl::OkStatus();
+  if (!status.ok()) return status;
+  plan.ExpectWeights();
   const absl::Time pushing = absl::Now();
-  if (absl::Status status = Push(index, examples); !status.ok()) return status;
-  const absl::Time end = absl::Now();
+  last_over_ = step.number;
+  if (absl::Status pushed = client_.FinishPush(slot); !pushed.ok()) return pushed;
+  step.blocked += absl::Now() - pushing;
+  step.forward_end = result->forward_end;
+  step.waited = result->waited;
+  step.correct = result->correct;
+  step.loss = result->loss;
+  figures_.OnStep(step);
   if (nonfinite_.count().in_a_row > 0) {
     nonfinite_.OnHealthy();
     figures_.OnNonfinite(nonfinite_.count());
   }
-  figures_.OnStep({.end = end,
-                   .compute = computed - begin,
-                   .communication = pulled + (end - pushing),
-                   .examples = static_cast<uint32_t>(examples),
-                   .correct = result->correct,
-                   .loss = result->loss},
-                  client_.progress());
   return absl::OkStatus();
 }
 
-absl::Status TrainingLoop::LeaveOut(uint64_t index, const std::string& what) {
+absl::StatusOr<StepResult> TrainingLoop::Compute(Plan& plan, const Batch& batch,
+                                                 GradientFeed& feed) {
+  PlanGradient gradient(feed);
+  if (absl::Status status = plan.StartStep(batch, &gradient); !status.ok()) return status;
+  return plan.FinishStep();
+}
+
+absl::Status TrainingLoop::PrepareToPush() {
+  if (absl::Status status = Delay(); !status.ok()) return status;
+  return Prefetch();
+}
+
+absl::Status TrainingLoop::LeaveOut(uint32_t slot, uint64_t index, const std::string& what) {
   const absl::Status status = nonfinite_.OnNonfinite(index, what);
   const NonfiniteSteps::Count& count = nonfinite_.count();
   figures_.OnNonfinite(count);
@@ -133,19 +191,10 @@ absl::Status TrainingLoop::LeaveOut(uint64_t index, const std::string& what) {
         index, what, count.in_a_row, count.total);
   }
   if (!status.ok()) return status;
-  client_.Skip();
+  last_over_ = steps_;
+  client_.Skip(slot);
   figures_.OnProgress(client_.progress());
   return absl::OkStatus();
-}
-
-absl::Status TrainingLoop::Push(uint64_t index, size_t examples) {
-  const absl::Status status = client_.Push({.batch = index,
-                                            .examples = static_cast<uint32_t>(examples),
-                                            .values = plan_.gradients_host()},
-                                           plan_.weights_host());
-  // Not what was computed, which was looked at.
-  if (absl::IsOutOfRange(status)) return absl::InternalError(std::string(status.message()));
-  return status;
 }
 
 absl::Status TrainingLoop::Delay() {

@@ -2,10 +2,13 @@
 #define SLIPSTREAM_WORKER_TRAINING_TRAINING_LOOP_H_
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/philox.h"
 #include "worker/client/parameter_client.h"
@@ -20,7 +23,13 @@
 
 namespace slipstream {
 
-/// Pulls, computes and pushes until no work is left.
+/// Computes gradients until no work is left; the client's lanes push them, and bring the next
+/// weights, meanwhile.
+///
+/// One plan for each slot of the pipeline, which take turns. With one, a step's gradient leaves
+/// while backward goes on, and the next step's forward goes on while its weights arrive. With two,
+/// the exchange of one gradient goes on while the next is computed from weights that came one step
+/// earlier.
 ///
 /// Not thread-safe: one owner.
 class TrainingLoop {
@@ -39,8 +48,10 @@ class TrainingLoop {
     uint32_t nonfinite_max = 10;
   };
 
-  /// All arguments must outlive it but `options`. `units` is asked only if the client needs units.
-  TrainingLoop(const Options& options, const Dataset& train, Plan& plan, ParameterClient& client,
+  /// All arguments must outlive it but `options`. `plans` are those of the client's slots, in
+  /// order. `units` is asked only if the client needs units.
+  TrainingLoop(const Options& options, const Dataset& train,
+               std::span<const std::unique_ptr<Plan>> plans, ParameterClient& client,
                UnitFetcher& units, const Heartbeat& heartbeat, StepFigures& figures,
                Interruption& interruption);
 
@@ -49,22 +60,34 @@ class TrainingLoop {
   absl::Status Run();
 
  private:
+  /// True once every slot was told that nothing is left for it.
+  bool IsOver(uint32_t finished_slot);
   absl::Status AwaitUnit();
   absl::Status TakeUnit(const UnitFetcher::Result& result);
   absl::Status Prefetch();
   Batch Gather(uint64_t index);
-  absl::Status Step(uint64_t index, absl::Duration pulled);
-  absl::Status Push(uint64_t index, size_t examples);
+
+  /// One gradient, pushed if its weights were not replaced meanwhile; `turn` is when the slot's
+  /// turn came.
+  absl::Status Step(uint32_t slot, uint64_t index, absl::Time turn);
+  absl::StatusOr<StepResult> Compute(Plan& plan, const Batch& batch, GradientFeed& feed);
+
+  /// What has to be done and asked before a computed gradient may count.
+  absl::Status PrepareToPush();
 
   /// What becomes of a step that gave `what` instead of finite numbers.
-  absl::Status LeaveOut(uint64_t index, const std::string& what);
+  absl::Status LeaveOut(uint32_t slot, uint64_t index, const std::string& what);
+  absl::Status Drain();
+
+  /// Hands on what lanes have done.
+  void TellFigures();
   absl::Status Delay();
 
   // Constant after construction.
   const Options options_;
   const Dataset& train_;
 
-  Plan& plan_;
+  const std::span<const std::unique_ptr<Plan>> plans_;
   ParameterClient& client_;
   UnitFetcher& units_;
   const Heartbeat& heartbeat_;
@@ -78,6 +101,9 @@ class TrainingLoop {
   std::vector<float> targets_;
   NonfiniteSteps nonfinite_;
   absl::Time warned_ = absl::InfinitePast();
+  uint64_t steps_ = 0;      // Begun.
+  uint64_t last_over_ = 0;  // The last of these that was pushed or left out.
+  std::vector<bool> finished_;
 };
 
 }  // namespace slipstream

@@ -121,13 +121,20 @@ absl::Status WorkerProgram::PrepareCompute() {
   if (!net.ok()) return net.status();
   net_ = *std::move(net);
   if (absl::Status status = PrepareData(); !status.ok()) return status;
+  return PreparePlans();
+}
+
+absl::Status WorkerProgram::PreparePlans() {
   device_ = NewCpuDevice();
-  absl::StatusOr<std::unique_ptr<Plan>> plan =
-      device_->Prepare(settings_.model, {.batch_size_max = settings_.training.batch_size,
-                                         .seed = settings_.seed,
-                                         .threads = settings_.compute.threads});
-  if (!plan.ok()) return plan.status();
-  plan_ = *std::move(plan);
+  for (uint32_t slot = 0; slot < settings_.training.pipeline_depth; ++slot) {
+    absl::StatusOr<std::unique_ptr<Plan>> plan =
+        device_->Prepare(settings_.model, {.batch_size_max = settings_.training.batch_size,
+                                           .seed = settings_.seed,
+                                           .threads = settings_.compute.threads});
+    if (!plan.ok()) return plan.status();
+    plan_weights_.push_back(std::make_unique<PlanWeights>(**plan));
+    plans_.push_back(*std::move(plan));
+  }
   spdlog::info("prepared parameters={} examples={}", net_.layout.parameters(), data_.train.count());
   return absl::OkStatus();
 }
@@ -148,6 +155,18 @@ absl::Status WorkerProgram::PrepareData() {
   return FitToModel(net_, data_);
 }
 
+std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
+  std::vector<ParameterClient::Slot> slots;
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    slots.push_back(
+        {plans_[i]->weights_host(), plans_[i]->gradients_host(), plan_weights_[i].get()});
+  }
+  return std::make_unique<ParameterClient>(
+      ParameterClient::Options{membership_.identity, membership_.servers, map_, HasRounds(),
+                               GuardBlocks(), GroupOptions()},
+      std::move(slots), MakeSleeper(), interruption_.cancel_switch());
+}
+
 absl::Status WorkerProgram::PrepareModel() {
   const ModelProposal proposal{net_.layout, data_.train.count(), data_.train.Fingerprint()};
   for (;;) {
@@ -159,12 +178,7 @@ absl::Status WorkerProgram::PrepareModel() {
       return absl::InternalError("the coordinator names other shards than servers");
     }
     map_ = std::move(model->map);
-    if (!client_) {
-      client_ = std::make_unique<ParameterClient>(
-          ParameterClient::Options{membership_.identity, membership_.servers, map_, HasRounds(),
-                                   GuardBlocks(), GroupOptions()},
-          MakeSleeper(), interruption_.cancel_switch());
-    }
+    if (!client_) client_ = NewClient();
     if (model->grant == 0) return absl::OkStatus();
     if (absl::Status status = Initialize(model->grant); !status.ok()) return status;
   }
@@ -172,10 +186,9 @@ absl::Status WorkerProgram::PrepareModel() {
 
 absl::Status WorkerProgram::Initialize(uint64_t grant) {
   spdlog::info("initialising the model grant={}", grant);
-  if (absl::Status filled = FillFirstWeights(plan_->weights_host()); !filled.ok()) return filled;
-  if (absl::Status status = client_->Initialize(grant, plan_->weights_host()); !status.ok()) {
-    return status;
-  }
+  const std::span<float> weights = plans_.front()->weights_host();
+  if (absl::Status filled = FillFirstWeights(weights); !filled.ok()) return filled;
+  if (absl::Status status = client_->Initialize(grant, weights); !status.ok()) return status;
   v1::FinishInitializationRequest request;
   *request.mutable_identity() = ToWire(membership_.identity);
   request.set_grant(grant);
@@ -212,14 +225,15 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                      .worker = membership_.identity.worker,
                      .push_delay_max = settings_.testing.push_delay_max,
                      .nonfinite_max = settings_.training.nonfinite_max},
-                    data_.train, *plan_, *client_, units, heartbeat, figures_, interruption_);
+                    data_.train, plans_, *client_, units, heartbeat, figures_, interruption_);
   absl::Status status = loop.Run();
   if (status.ok()) {
     const StepFigures::Figures figures = figures_.Read(absl::Now());
     spdlog::info(
-        "no work is left pushes={} examples_per_second={:.0f} compute={:.0f}% talk={:.0f}%",
+        "no work is left pushes={} examples_per_second={:.0f} compute={:.0f}% talk={:.0f}% "
+        "hidden={:.0f}%",
         figures.pushes, figures.examples_per_second, 100 * figures.compute_share,
-        100 * figures.communication_share);
+        100 * figures.communication_share, 100 * figures.communication_hidden);
     status = heartbeat.AwaitEnd();
   }
   if (!status.ok()) interruption_.Fail(status);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
@@ -18,6 +19,7 @@
 #include "worker/data/dataset.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
+#include "worker/training/plan_links.h"
 #include "worker/training/step_figures.h"
 
 namespace slipstream {
@@ -56,6 +58,7 @@ class WorkerProgram {
   absl::Status TakePart(Heartbeat& heartbeat);
   absl::Status PrepareCompute();
   absl::Status PrepareData();
+  absl::Status PreparePlans();
   absl::Status PrepareModel();
   absl::Status Initialize(uint64_t grant);
 
@@ -71,6 +74,7 @@ class WorkerProgram {
     return settings_.consistency.max_staleness.action == StalenessGuardSpec::Action::kBlock;
   }
   ShardGroup::Options GroupOptions() const;
+  std::unique_ptr<ParameterClient> NewClient();
   Sleeper MakeSleeper();
 
   // Constant after construction.
@@ -83,7 +87,10 @@ class WorkerProgram {
   NetShapes net_;
   DataSplits data_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Plan> plan_;
+
+  // One for each gradient that may be under way. Outlive the client, whose lanes use them.
+  std::vector<std::unique_ptr<Plan>> plans_;
+  std::vector<std::unique_ptr<PlanWeights>> plan_weights_;
   std::unique_ptr<ParameterClient> client_;
   ShardMap map_;
   StepFigures figures_;

@@ -65,7 +65,7 @@ TEST(FieldTableTest, SectionsAndTheirKeysAreFound) {
   EXPECT_FALSE(IsSection(""));
   EXPECT_EQ(KeysOf("training"),
             (std::vector<std::string>{"batch_size", "epochs", "max_steps", "max_seconds",
-                                      "target_accuracy", "nonfinite_max"}));
+                                      "target_accuracy", "nonfinite_max", "pipeline_depth"}));
 }
 
 }  // namespace

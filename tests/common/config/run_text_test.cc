@@ -123,6 +123,7 @@ training:
   max_seconds: 0
   target_accuracy: 0
   nonfinite_max: 10
+  pipeline_depth: 1
 consistency:
   policy: softsync
   n: 1

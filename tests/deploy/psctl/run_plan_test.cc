@@ -32,6 +32,17 @@ TEST(RunPlanTest, SaysWhatSoftsyncReallyIsWhereNDoesNotDivideTheWorkers) {
   EXPECT_DOUBLE_EQ(plan->expected_staleness, 29.0 / 7);
 }
 
+TEST(RunPlanTest, ExpectsTheStalenessOfAllGradientsUnderWay) {
+  RunSpec spec = Spec();
+  spec.consistency.n = 15;
+  spec.training.pipeline_depth = 2;
+
+  const auto plan = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok());
+  EXPECT_DOUBLE_EQ(plan->expected_staleness, 59.0 / 2);
+}
+
 TEST(RunPlanTest, ExpectsNoStalenessUnderHardsync) {
   RunSpec spec = Spec();
   spec.consistency.policy = ConsistencySpec::Policy::kHardsync;

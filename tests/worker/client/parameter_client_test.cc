@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/base/mutex.h"
 #include "common/layout/tensor_layout.h"
 #include "tests/support/fake_shard.h"
 
@@ -22,6 +24,42 @@ ShardMap TwoShards() {
   EXPECT_TRUE(layout.Append("all", {kParameters}).ok());
   return ShardMap::Cut(layout, 2).value();
 }
+
+/// Notes what it is told.
+class NotingListener final : public WeightsListener {
+ public:
+  void OnWeightsArrived(ParameterRange range) override {
+    MutexLock lock(mutex_);
+    values_ += range.size();
+  }
+  void OnWeightsRevoked(ParameterRange range) override {
+    MutexLock lock(mutex_);
+    revoked_.push_back(range);
+  }
+  void OnWeightsAbandoned() override {
+    MutexLock lock(mutex_);
+    is_abandoned_ = true;
+  }
+
+  size_t values() const {
+    MutexLock lock(mutex_);
+    return values_;
+  }
+  std::vector<ParameterRange> revoked() const {
+    MutexLock lock(mutex_);
+    return revoked_;
+  }
+  bool is_abandoned() const {
+    MutexLock lock(mutex_);
+    return is_abandoned_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  size_t values_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<ParameterRange> revoked_ ABSL_GUARDED_BY(mutex_);
+  bool is_abandoned_ ABSL_GUARDED_BY(mutex_) = false;
+};
 
 /// A client and two shards that it talks to in several small chunks.
 class ParameterClientTest : public testing::Test {
@@ -46,7 +84,8 @@ class ParameterClientTest : public testing::Test {
                            .wait_max = absl::Milliseconds(5),
                            .give_up_after = absl::Milliseconds(200)};
     return std::make_unique<ParameterClient>(
-        options, [](absl::Duration) { return true; }, cancel_);
+        options, std::vector<ParameterClient::Slot>{{weights_, gradient_, &listener_}},
+        [](absl::Duration) { return true; }, cancel_);
   }
 
   /// A client that has pulled and been told of two batches, 7 and 8.
@@ -54,12 +93,15 @@ class ParameterClientTest : public testing::Test {
     auto client = NewClient();
     client->OnUnit({.id = 1, .first = 7, .batches = 2});
     client->OnNoMoreUnits();
-    EXPECT_TRUE(client->Advance(weights_).ok());
+    EXPECT_TRUE(client->Advance().ok());
     return client;
   }
 
-  absl::Status Push(ParameterClient& client, uint64_t batch) {
-    return client.Push({.batch = batch, .examples = 32, .values = gradient_}, weights_);
+  /// Pushes a whole gradient and waits until the shards have done what they do.
+  static absl::Status Push(ParameterClient& client, uint64_t batch) {
+    client.BeginPush(0, {.batch = batch, .examples = 32});
+    if (absl::Status status = client.FinishPush(0); !status.ok()) return status;
+    return client.Drain();
   }
 
   std::vector<float> ShardWeights() const {
@@ -75,6 +117,7 @@ class ParameterClientTest : public testing::Test {
   CancelSwitch cancel_;
   std::vector<float> weights_;
   std::vector<float> gradient_;
+  NotingListener listener_;
 };
 
 TEST_F(ParameterClientTest, InitialWeightsArriveOnEveryShardAndComeBack) {
@@ -83,7 +126,7 @@ TEST_F(ParameterClientTest, InitialWeightsArriveOnEveryShardAndComeBack) {
   EXPECT_EQ(ShardWeights(), gradient_);
 
   client->OnUnit({.id = 1, .first = 7, .batches = 1});
-  const absl::StatusOr<ParameterClient::Step> step = client->Advance(weights_);
+  const absl::StatusOr<ParameterClient::Step> step = client->Advance();
 
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(std::get<ParameterClient::Compute>(*step).batch, 7u);
@@ -116,7 +159,7 @@ TEST_F(ParameterClientTest, TheLastPushTakesNoWeights) {
   EXPECT_EQ(weights_, before);
   EXPECT_FALSE(first_.taken().at(1).header.pull());
   EXPECT_EQ(first_.taken().at(1).header.sequence(), 2u);
-  EXPECT_TRUE(std::holds_alternative<ParameterClient::Finished>(client->Advance(weights_).value()));
+  EXPECT_TRUE(std::holds_alternative<ParameterClient::Finished>(client->Advance().value()));
 }
 
 TEST_F(ParameterClientTest, APushWhoseAnswerWasLostGoesOutAgainAndCountsOnce) {
@@ -153,6 +196,8 @@ TEST_F(ParameterClientTest, AFencedWorkerFailsForGood) {
 
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_TRUE(cancel_.thrown());
+  EXPECT_TRUE(listener_.is_abandoned());
+  EXPECT_EQ(client->Advance().status(), status);
 }
 
 TEST_F(ParameterClientTest, ARefusalInOneLaneEndsTheWaitInTheOther) {
@@ -168,7 +213,7 @@ TEST_F(ParameterClientTest, AStaleRefusalLeadsToNewerWeightsUnderTheSameSequence
   first_.RefuseNext(v1::TOO_STALE);
   ASSERT_TRUE(Push(*client, 7).ok());
 
-  ASSERT_TRUE(client->Advance(weights_).ok());
+  ASSERT_TRUE(client->Advance().ok());
   ASSERT_TRUE(Push(*client, 8).ok());
 
   EXPECT_EQ(first_.pulls().size(), 2u);
@@ -199,12 +244,144 @@ TEST_F(ParameterClientTest, AShardOutOfReachIsGivenUpByName) {
                          .wait_max = absl::Milliseconds(5),
                          .give_up_after = absl::Milliseconds(30)};
   ParameterClient client(
-      options, [](absl::Duration) { return true; }, cancel_);
+      options, {{weights_, gradient_, nullptr}}, [](absl::Duration) { return true; }, cancel_);
 
   const absl::Status status = client.Initialize(1, gradient_);
 
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_NE(status.message().find("127.0.0.1:1"), absl::string_view::npos) << status;
+}
+
+// Overlap.
+
+TEST_F(ParameterClientTest, ChunksLeaveAsTheyBecomeFinalAndTheLastOnlyOnceTheStepSucceeded) {
+  auto client = NewReadyClient();
+  GradientFeed& feed = client->BeginPush(0, {.batch = 7, .examples = 32});
+
+  feed.OnReady({kParameters - 2000, kParameters});
+
+  // Two whole chunks of 1024 values and the part of one at the end of the arena.
+  const size_t tail = map_.range(kShard1).size() % 1024;
+  while (second_.values_received() < tail + 1024) std::this_thread::yield();
+  EXPECT_EQ(first_.values_received(), 0u);
+  feed.OnReady({0, kParameters - 2000});
+  while (second_.values_received() < map_.range(kShard1).size() - 1024) std::this_thread::yield();
+  while (first_.values_received() < map_.range(kShard0).size() - 1024) std::this_thread::yield();
+  EXPECT_EQ(first_.received() + second_.received(), 0) << "a push counted before it was finished";
+  ASSERT_TRUE(client->FinishPush(0).ok());
+  ASSERT_TRUE(client->Drain().ok());
+
+  EXPECT_EQ(first_.taken().at(0).values,
+            std::vector<float>(
+                gradient_.begin(),
+                gradient_.begin() + static_cast<std::ptrdiff_t>(map_.range(kShard0).size())));
+  const std::vector<uint64_t> offsets = second_.taken().at(0).offsets;
+  EXPECT_TRUE(std::is_sorted(offsets.rbegin(), offsets.rend()));
+  EXPECT_EQ(weights_, ShardWeights());
+  EXPECT_EQ(listener_.values(), 2 * kParameters);  // Of the first pull, too.
+}
+
+TEST_F(ParameterClientTest, AnAbortedPushHasNoEffectAndItsSequenceIsUsedByTheNext) {
+  auto client = NewReadyClient();
+  GradientFeed& feed = client->BeginPush(0, {.batch = 7, .examples = 32});
+  feed.OnReady({0, kParameters});
+  while (second_.values_received() < map_.range(kShard1).size() - 1024) std::this_thread::yield();
+
+  client->AbortPush(0);
+
+  ASSERT_EQ(std::get<ParameterClient::Compute>(client->Advance().value()).batch, 7u);
+  ASSERT_TRUE(Push(*client, 7).ok());
+  for (const FakeShard* shard : {&first_, &second_}) {
+    ASSERT_EQ(shard->taken().size(), 1u);
+    EXPECT_EQ(shard->taken()[0].header.sequence(), 1u);
+    EXPECT_EQ(shard->version(), 1u);
+  }
+}
+
+TEST_F(ParameterClientTest, WeightsOfTheSameVersionContinueWhereTheyBrokeOff) {
+  auto client = NewReadyClient();
+  second_.AddFault(FakeShard::Fault::kBreakWithinWeights);
+
+  ASSERT_TRUE(Push(*client, 7).ok());
+
+  EXPECT_EQ(second_.received(), 2);
+  EXPECT_EQ(second_.taken().size(), 1u);
+  EXPECT_EQ(weights_, ShardWeights());
+  EXPECT_EQ(listener_.values(), 2 * kParameters) << "no value is told, or written, twice";
+  EXPECT_TRUE(listener_.revoked().empty());
+  EXPECT_TRUE(client->Advance().ok());
+}
+
+TEST_F(ParameterClientTest, WeightsOfANewerVersionReplaceThoseThatBrokeOff) {
+  auto client = NewReadyClient();
+  second_.AddFault(FakeShard::Fault::kMoveOnWithinWeights);
+
+  ASSERT_TRUE(Push(*client, 7).ok());
+
+  EXPECT_EQ(listener_.revoked(), std::vector<ParameterRange>{map_.range(kShard1)});
+  EXPECT_EQ(weights_, ShardWeights());
+  ASSERT_EQ(std::get<ParameterClient::Compute>(client->Advance().value()).batch, 8u);
+  ASSERT_TRUE(Push(*client, 8).ok());
+  EXPECT_EQ(second_.taken().at(1).header.base_version(), 2u);
+  EXPECT_EQ(first_.taken().at(1).header.base_version(), 1u);
+}
+
+TEST_F(ParameterClientTest, AdvanceNamesTheNextBatchWhileWeightsStillArrive) {
+  auto client = NewReadyClient();
+  second_.AddFault(FakeShard::Fault::kPauseWithinWeights);
+  client->BeginPush(0, {.batch = 7, .examples = 32, .step = 3});
+  ASSERT_TRUE(client->FinishPush(0).ok());
+
+  EXPECT_EQ(std::get<ParameterClient::Compute>(client->Advance().value()).batch, 8u);
+  EXPECT_LT(listener_.values(), 2 * kParameters);
+
+  second_.GoOn();
+  ASSERT_TRUE(client->Drain().ok());
+  EXPECT_EQ(listener_.values(), 2 * kParameters);
+  const std::vector<ParameterClient::Transfer> transfers = client->TakeTransfers();
+  ASSERT_EQ(transfers.size(), 1u);
+  EXPECT_EQ(transfers[0].step, 3u);
+  for (const LaneTimes& lane : transfers[0].lanes) {
+    EXPECT_LE(lane.push_begin, lane.push_end);
+    EXPECT_LE(lane.push_end, lane.answered);
+    EXPECT_LE(lane.answered, lane.end);
+    EXPECT_GT(lane.busy, absl::ZeroDuration());
+  }
+}
+
+TEST_F(ParameterClientTest, TwoSlotsPushInTurnEachAsTheVersionItHolds) {
+  std::vector<float> other_weights(kParameters);
+  ParameterClient::Options options;
+  options.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
+  options.servers = {first_.address(), second_.address()};
+  options.map = map_;
+  options.group.client.chunk_bytes = 4096;
+  ParameterClient client(
+      options, {{weights_, gradient_, &listener_}, {other_weights, gradient_, &listener_}},
+      [](absl::Duration) { return true; }, cancel_);
+  client.OnUnit({.id = 1, .first = 0, .batches = 6});
+  client.OnNoMoreUnits();
+
+  for (uint32_t slot : {0u, 1u}) ASSERT_TRUE(client.Advance(slot).ok());
+  for (uint64_t batch = 0; batch < 6; ++batch) {
+    const uint32_t slot = batch % 2;
+    const absl::StatusOr<ParameterClient::Step> step = client.Advance(slot);
+    ASSERT_TRUE(step.ok()) << step.status();
+    ASSERT_EQ(std::get<ParameterClient::Compute>(*step).batch, batch);
+    client.BeginPush(slot, {.batch = batch, .examples = 32});
+    ASSERT_TRUE(client.FinishPush(slot).ok());
+  }
+  ASSERT_TRUE(std::holds_alternative<ParameterClient::Finished>(client.Advance(0).value()));
+  ASSERT_TRUE(client.Drain().ok());
+
+  const std::vector<FakeShard::Push> taken = second_.taken();
+  ASSERT_EQ(taken.size(), 6u);
+  for (uint64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(taken[i].header.sequence(), i + 1);
+    // Two under way: of each, the one before is in its base version only from the third on.
+    EXPECT_EQ(taken[i].header.base_version(), i < 2 ? 0 : i - 1);
+    EXPECT_EQ(taken[i].header.pull(), i < 4);
+  }
 }
 
 v1::RoundWork Work(v1::RoundWork::Kind kind, uint64_t batch = 0) {
@@ -220,12 +397,12 @@ TEST_F(ParameterClientTest, UnderRoundsItFollowsTheWorkOfShardZero) {
     return Work(version == 1 ? v1::RoundWork::EXCUSED : v1::RoundWork::FINISHED);
   });
   auto client = NewClient(/*has_rounds=*/true);
-  const absl::StatusOr<ParameterClient::Step> step = client->Advance(weights_);
+  const absl::StatusOr<ParameterClient::Step> step = client->Advance();
   ASSERT_TRUE(step.ok()) << step.status();
   ASSERT_EQ(std::get<ParameterClient::Compute>(*step).batch, 4u);
   ASSERT_TRUE(Push(*client, 4).ok());
 
-  const absl::StatusOr<ParameterClient::Step> end = client->Advance(weights_);
+  const absl::StatusOr<ParameterClient::Step> end = client->Advance();
 
   EXPECT_TRUE(std::holds_alternative<ParameterClient::Finished>(end.value()));
   ASSERT_EQ(second_.taken().size(), 2u);
@@ -240,7 +417,7 @@ TEST_F(ParameterClientTest, UnderRoundsItBringsShardsLevelThatItFoundApart) {
   second_.SetVersion(9);
   auto client = NewClient(/*has_rounds=*/true);
 
-  const absl::StatusOr<ParameterClient::Step> step = client->Advance(weights_);
+  const absl::StatusOr<ParameterClient::Step> step = client->Advance();
 
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(std::get<ParameterClient::Compute>(*step).batch, 110u);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <string>
@@ -78,6 +79,46 @@ TEST(ShardLanesTest, AFailureCountsMoreThanTheCancellationsItCauses) {
       });
 
   EXPECT_EQ(status, absl::FailedPreconditionError("fenced"));
+}
+
+TEST(ShardLanesTest, ALaneDoesOneThingAfterAnotherInTheOrderGiven) {
+  std::vector<int> done;  // Written by lane 1 alone.
+  std::atomic<bool> may_go = false;
+  {
+    ShardLanes lanes(2);
+    for (int i = 0; i < 20; ++i) {
+      lanes.Start({ShardId{1}}, [&, i](ShardId) {
+        while (!may_go) std::this_thread::yield();
+        done.push_back(i);
+        return absl::OkStatus();
+      });
+    }
+    EXPECT_TRUE(lanes.Run({ShardId{0}}, [](ShardId) { return absl::OkStatus(); }).ok())
+        << "the other lane is free";
+    may_go = true;
+    ASSERT_TRUE(lanes.Run({ShardId{1}}, [](ShardId) { return absl::OkStatus(); }).ok());
+  }
+
+  ASSERT_EQ(done.size(), 20u);
+  EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
+}
+
+TEST(ShardLanesTest, RunWaitsItsTurnInTheFirstLane) {
+  ShardLanes lanes(1);
+  std::atomic<bool> first_is_done = false;
+  lanes.Start({ShardId{0}}, [&](ShardId) {
+    std::this_thread::yield();
+    first_is_done = true;
+    return absl::OkStatus();
+  });
+
+  ASSERT_TRUE(lanes
+                  .Run({ShardId{0}},
+                       [&](ShardId) {
+                         EXPECT_TRUE(first_is_done);
+                         return absl::OkStatus();
+                       })
+                  .ok());
 }
 
 }  // namespace

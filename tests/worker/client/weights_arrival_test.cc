@@ -55,5 +55,69 @@ TEST(WeightsArrivalTest, RefusesWhatDoesNotContinueTheWeights) {
   EXPECT_EQ(Take(too_long, std::nullopt, 4, 0, 3).code(), absl::StatusCode::kInternal);
 }
 
+/// Notes what it is told, as text.
+class NotingListener final : public WeightsListener {
+ public:
+  void OnWeightsArrived(ParameterRange range) override { Note("arrived", range); }
+  void OnWeightsRevoked(ParameterRange range) override { Note("revoked", range); }
+  void OnWeightsAbandoned() override {}
+
+  std::string told;
+
+ private:
+  void Note(const std::string& what, ParameterRange range) {
+    told += what + " " + std::to_string(range.begin) + "-" + std::to_string(range.end) + ";";
+  }
+};
+
+TEST(WeightsArrivalTest, TellsOfEachChunkAndHoldsBackTheLast) {
+  std::vector<float> target(6);
+  NotingListener listener;
+  WeightsArrival arrival(target, 100, &listener);
+  ASSERT_TRUE(Take(arrival, kHeader, 0, 0, 4).ok());
+  ASSERT_TRUE(Take(arrival, std::nullopt, 4, 4, 6).ok());
+  EXPECT_EQ(listener.told, "arrived 100-104;");
+
+  arrival.Finish();
+
+  EXPECT_EQ(listener.told, "arrived 100-104;arrived 104-106;");
+}
+
+TEST(WeightsArrivalTest, AnotherTryOfTheSameVersionGoesOnWhereTheLastOneEnded) {
+  std::vector<float> target(6);
+  NotingListener listener;
+  WeightsArrival arrival(target, 0, &listener);
+  ASSERT_TRUE(Take(arrival, kHeader, 0, 0, 2).ok());
+  target[0] = 7;  // Not written again: somebody may be reading it.
+
+  arrival.StartTry();
+  for (const size_t begin : {0, 2, 4}) {
+    EXPECT_FALSE(arrival.is_complete());
+    const auto header = begin == 0 ? std::optional(kHeader) : std::nullopt;
+    ASSERT_TRUE(Take(arrival, header, begin, begin, begin + 2).ok());
+  }
+  arrival.Finish();
+
+  EXPECT_TRUE(arrival.is_complete());
+  EXPECT_EQ(target, (std::vector<float>{7, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(listener.told, "arrived 0-2;arrived 2-4;arrived 4-6;");
+}
+
+TEST(WeightsArrivalTest, AnotherTryOfANewerVersionRevokesWhatCame) {
+  std::vector<float> target(6);
+  NotingListener listener;
+  WeightsArrival arrival(target, 0, &listener);
+  ASSERT_TRUE(Take(arrival, kHeader, 0, 0, 4).ok());
+
+  arrival.StartTry();
+  const WeightsHeader newer{Version{4}, 6, std::nullopt};
+  ASSERT_TRUE(Take(arrival, newer, 0, 0, 6).ok());
+  arrival.Finish();
+
+  EXPECT_EQ(arrival.header(), newer);
+  EXPECT_EQ(target, kValues);
+  EXPECT_EQ(listener.told, "arrived 0-4;revoked 0-6;arrived 0-6;");
+}
+
 }  // namespace
 }  // namespace slipstream

@@ -9,14 +9,34 @@ namespace {
 
 const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
 
-/// A step of 10 examples that took 3 s of computing and 1 s of talking, and ended at second `end`.
-StepFigures::Step StepEndingAt(int end, std::optional<uint32_t> correct, float loss) {
-  return {.end = kStart + absl::Seconds(end),
-          .compute = absl::Seconds(3),
-          .communication = absl::Seconds(1),
-          .examples = 10,
-          .correct = correct,
-          .loss = loss};
+/// A step of 10 examples that took 4 s, of which it computed 3 s and stood still half a second
+/// before and half a second within forward.
+StepFigures::Step StepEndingAt(int end, std::optional<uint32_t> correct, float loss,
+                               uint64_t number = 1) {
+  StepFigures::Step step;
+  step.number = number;
+  step.backward_end = kStart + absl::Seconds(end);
+  step.forward_end = step.backward_end - absl::Seconds(2);
+  step.forward_begin = step.backward_end - absl::Milliseconds(3500);
+  step.turn = step.backward_end - absl::Seconds(4);
+  step.waited = absl::Milliseconds(500);
+  step.blocked = absl::Milliseconds(500);
+  step.examples = 10;
+  step.correct = correct;
+  step.loss = loss;
+  return step;
+}
+
+/// Lanes that were busy for so many seconds each.
+ParameterClient::Transfer TransferOf(uint64_t step, const std::vector<int>& busy) {
+  ParameterClient::Transfer transfer;
+  transfer.step = step;
+  for (const int seconds : busy) {
+    LaneTimes lane;
+    lane.busy = absl::Seconds(seconds);
+    transfer.lanes.push_back(lane);
+  }
+  return transfer;
 }
 
 TEST(StepFiguresTest, AreZeroBeforeTheFirstStep) {
@@ -25,12 +45,14 @@ TEST(StepFiguresTest, AreZeroBeforeTheFirstStep) {
   EXPECT_EQ(figures.pushes, 0u);
   EXPECT_EQ(figures.examples_per_second, 0);
   EXPECT_EQ(figures.compute_share, 0);
+  EXPECT_EQ(figures.overlap, 0);
 }
 
-TEST(StepFiguresTest, AreMeansByExamplesAndSharesOfTheTimeSinceTheFirstStep) {
+TEST(StepFiguresTest, AreMeansByExamplesAndSharesOfTheTimeSinceTheFirstTurn) {
   StepFigures figures;
-  figures.OnStep(StepEndingAt(4, 5, 2.0f), {});
-  figures.OnStep(StepEndingAt(8, 9, 1.0f), {{.id = 3, .batches_done = 2}});
+  figures.OnStep(StepEndingAt(4, 5, 2.0f));
+  figures.OnStep(StepEndingAt(8, 9, 1.0f));
+  figures.OnProgress({{.id = 3, .batches_done = 2}});
 
   const StepFigures::Figures read = figures.Read(kStart + absl::Seconds(10));
 
@@ -40,13 +62,12 @@ TEST(StepFiguresTest, AreMeansByExamplesAndSharesOfTheTimeSinceTheFirstStep) {
   EXPECT_DOUBLE_EQ(read.train_loss, 1.5);
   EXPECT_DOUBLE_EQ(read.train_accuracy.value(), 0.7);
   EXPECT_DOUBLE_EQ(read.compute_share, 0.6);
-  EXPECT_DOUBLE_EQ(read.communication_share, 0.2);
   EXPECT_EQ(read.progress, (std::vector<UnitProgress>{{3, 2}}));
 }
 
 TEST(StepFiguresTest, HaveNoAccuracyWhereTheLossKnowsNoClasses) {
   StepFigures figures;
-  figures.OnStep(StepEndingAt(4, std::nullopt, 2.0f), {});
+  figures.OnStep(StepEndingAt(4, std::nullopt, 2.0f));
 
   const StepFigures::Figures read = figures.Read(kStart + absl::Seconds(10));
 
@@ -54,11 +75,51 @@ TEST(StepFiguresTest, HaveNoAccuracyWhereTheLossKnowsNoClasses) {
   EXPECT_DOUBLE_EQ(read.train_loss, 2.0);
 }
 
+TEST(StepFiguresTest, HiddenIsWhatComputingDidNotStandStillFor) {
+  StepFigures figures;
+  figures.OnStep(StepEndingAt(4, 0, 1, 1));
+  figures.OnTransfer(TransferOf(1, {1, 3}));  // Lanes go side by side: three seconds.
+  figures.OnStep(StepEndingAt(8, 0, 1, 2));
+  figures.OnTransfer(TransferOf(2, {1, 1}));
+
+  const StepFigures::Figures read = figures.Read(kStart + absl::Seconds(8));
+
+  EXPECT_DOUBLE_EQ(read.communication_share, 0.5);
+  EXPECT_DOUBLE_EQ(read.communication_hidden, 0.5);  // Two of four seconds stood still.
+  EXPECT_DOUBLE_EQ(read.overlap, 0.75);              // Six of eight seconds computed.
+}
+
+TEST(StepFiguresTest, StandingStillForLongerThanCommunicationHidesNothing) {
+  StepFigures figures;
+  figures.OnStep(StepEndingAt(4, 0, 1, 1));
+  ParameterClient::Transfer transfer = TransferOf(1, {0});
+  transfer.lanes[0].busy = absl::Milliseconds(900);
+  figures.OnTransfer(transfer);
+
+  EXPECT_EQ(figures.Read(kStart + absl::Seconds(4)).communication_hidden, 0);
+}
+
+TEST(StepFiguresTest, TellTheLanesOfAFewLastSteps) {
+  StepFigures figures;
+  const std::vector<int> shards(StepFigures::kLanesTold / 2, 1);
+  for (uint64_t number = 1; number <= 9; ++number) {
+    figures.OnStep(StepEndingAt(4, 0, 1, number));
+    figures.OnTransfer(TransferOf(number, shards));
+  }
+
+  const StepFigures::Figures read = figures.Read(kStart);
+
+  ASSERT_EQ(read.recent.size(), 2u);
+  EXPECT_EQ(read.recent[0].step.number, 8u);
+  EXPECT_EQ(read.recent[1].step.number, 9u);
+  EXPECT_EQ(read.recent[1].lanes.size(), shards.size());
+}
+
 TEST(StepFiguresTest, ForgetStepsThatLeftTheWindow) {
   StepFigures figures;
-  figures.OnStep(StepEndingAt(4, 0, 1000), {});
+  figures.OnStep(StepEndingAt(4, 0, 1000));
   for (size_t i = 0; i < StepFigures::kWindowSteps; ++i) {
-    figures.OnStep(StepEndingAt(static_cast<int>(4 * (i + 2)), 10, 1), {});
+    figures.OnStep(StepEndingAt(static_cast<int>(4 * (i + 2)), 10, 1));
   }
 
   const StepFigures::Figures read = figures.Read(kStart + absl::Seconds(1000));

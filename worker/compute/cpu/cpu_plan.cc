@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "worker/compute/cpu/mean_squared_error.h"
 #include "worker/compute/cpu/one_thread.h"
@@ -23,7 +24,11 @@ size_t LargestOutput(const std::vector<ChosenNode>& nodes) {
 }  // namespace
 
 CpuPlan::CpuPlan(const Net& net, std::vector<ChosenNode> nodes, const PlanOptions& options)
-    : net_(net), options_(options), nodes_(std::move(nodes)), weights_(net.parameters) {
+    : net_(net),
+      options_(options),
+      nodes_(std::move(nodes)),
+      weights_(net.parameters),
+      gate_(net.parameters) {
   PS_CHECK(!nodes_.empty() && nodes_.back().outputs == net.outputs);
   const size_t count = options.batch_size_max;
   for (const ChosenNode& node : nodes_) {
@@ -43,11 +48,6 @@ size_t CpuPlan::BytesAtLeast(const NetShapes& shapes, const PlanOptions& options
     values += shape.elements() * options.batch_size_max;
   }
   return values * sizeof(float);
-}
-
-void CpuPlan::WeightsArrived(ParameterRange range) {
-  // They are in place: weights_host() is the arena.
-  PS_CHECK(range.begin <= range.end && range.end <= net_.parameters);
 }
 
 absl::StatusOr<uint32_t> CpuPlan::Check(const Batch& batch) const {
@@ -88,20 +88,40 @@ absl::Status CpuPlan::StartStep(const Batch& batch, GradientListener* listener) 
   if (!options_.trains) return absl::FailedPreconditionError("the plan only evaluates");
   const absl::StatusOr<uint32_t> count = Check(batch);
   if (!count.ok()) return count.status();
-  const Pass pass = {.count = *count,
+  gate_.Enter();
+  absl::StatusOr<StepResult> result = Step(batch, *count, listener);
+  const bool may_have_mixed = !gate_.Leave();
+  if (may_have_mixed) return absl::CancelledError("the weights were replaced");
+  if (!result.ok()) return result.status();
+  started_ = *result;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepResult> CpuPlan::Step(const Batch& batch, uint32_t count,
+                                         GradientListener* listener) {
+  const Pass pass = {.count = count,
                      .batch_index = batch.index,
                      .training = true,
                      .weights = weights_.data(),
                      .gradients = gradients_.data(),
                      .listener = listener};
+  const OneThreadScope one_thread;
   try {
-    started_ = Run(batch, pass);
+    const float* outputs = Forward(pass, batch.examples.data());
+    // Also what no layer read, if there is such: the gradient may be written only then.
+    if (outputs == nullptr || !gate_.Await({0, net_.parameters})) {
+      return absl::CancelledError("the weights did not come");
+    }
+    StepResult result = Loss(batch, pass, outputs);
+    result.forward_end = absl::Now();
+    result.waited = gate_.waited();
+    Backward(pass, batch.examples.data());
+    return result;
   } catch (const dnnl::error& error) {
     return absl::InternalError(std::string("oneDNN: ") + error.what());
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("no memory for a batch of another size");
   }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<StepResult> CpuPlan::FinishStep() {
@@ -113,8 +133,9 @@ absl::StatusOr<StepResult> CpuPlan::Evaluate(const Batch& batch) {
   const absl::StatusOr<uint32_t> count = Check(batch);
   if (!count.ok()) return count.status();
   const Pass pass = {.count = *count, .weights = weights_.data()};
+  const OneThreadScope one_thread;
   try {
-    return Run(batch, pass);
+    return Loss(batch, pass, Forward(pass, batch.examples.data()));
   } catch (const dnnl::error& error) {
     return absl::InternalError(std::string("oneDNN: ") + error.what());
   } catch (const std::bad_alloc&) {
@@ -122,17 +143,15 @@ absl::StatusOr<StepResult> CpuPlan::Evaluate(const Batch& batch) {
   }
 }
 
-StepResult CpuPlan::Run(const Batch& batch, Pass pass) {
-  const OneThreadScope one_thread;
-  const float* input = batch.examples.data();
+const float* CpuPlan::Forward(const Pass& pass, const float* examples) {
+  const float* input = examples;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     nodes_[i].node->Prepare(pass.count);
+    if (pass.training && !gate_.Await(nodes_[i].parameters)) return nullptr;
     nodes_[i].node->Forward(pass, input, outputs_[i].data());
     input = outputs_[i].data();
   }
-  const StepResult result = Loss(batch, pass, input);
-  if (pass.training) Backward(pass, batch.examples.data());
-  return result;
+  return input;
 }
 
 StepResult CpuPlan::Loss(const Batch& batch, const Pass& pass, const float* outputs) {

@@ -10,12 +10,14 @@
 #include "worker/compute/cpu/aligned_buffer.h"
 #include "worker/compute/cpu/node_choice.h"
 #include "worker/compute/plan.h"
+#include "worker/compute/weights_gate.h"
 
 namespace slipstream {
 
 /// A net's nodes and the arenas and activations they work on.
 ///
-/// StartStep does the whole step; FinishStep hands out its result.
+/// StartStep does the whole step, waiting for the weights of each node before it computes it;
+/// FinishStep hands out the result.
 class CpuPlan final : public Plan {
  public:
   struct Net {
@@ -32,7 +34,10 @@ class CpuPlan final : public Plan {
   static size_t BytesAtLeast(const NetShapes& shapes, const PlanOptions& options);
 
   std::span<float> weights_host() override { return weights_.span(); }
-  void WeightsArrived(ParameterRange range) override;
+  void WeightsArrived(ParameterRange range) override { gate_.Arrived(range); }
+  void ExpectWeights() override { gate_.Expect(); }
+  void RevokeWeights(ParameterRange range) override { gate_.Revoke(range); }
+  void AbandonWeights() override { gate_.Abandon(); }
   std::span<const float> gradients_host() const override { return gradients_.span(); }
   absl::Status StartStep(const Batch& batch, GradientListener* listener) override;
   absl::StatusOr<StepResult> FinishStep() override;
@@ -43,8 +48,12 @@ class CpuPlan final : public Plan {
   absl::StatusOr<uint32_t> Check(const Batch& batch) const;
   absl::Status CheckLabels(const Batch& batch, size_t count) const;
 
-  // Runs the pass that `pass` describes; throws what oneDNN throws.
-  StepResult Run(const Batch& batch, Pass pass);
+  // A training step, or why there was none.
+  absl::StatusOr<StepResult> Step(const Batch& batch, uint32_t count, GradientListener* listener);
+
+  // These throw what oneDNN throws. Forward returns the outputs; nullptr if it will not get its
+  // weights, which happens in training only.
+  const float* Forward(const Pass& pass, const float* examples);
   StepResult Loss(const Batch& batch, const Pass& pass, const float* outputs);
   void Backward(const Pass& pass, const float* examples);
 
@@ -58,6 +67,7 @@ class CpuPlan final : public Plan {
   std::vector<AlignedBuffer<float>> outputs_;             // Of each node.
   std::array<AlignedBuffer<float>, 2> output_gradients_;  // Of one node and of the one before it.
 
+  WeightsGate gate_;
   std::optional<StepResult> started_;  // The result that FinishStep has not fetched yet.
 };
 

@@ -1,5 +1,6 @@
 #include "worker/compute/cpu/node_choice.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -145,8 +146,22 @@ class Chooser {
 
   // `layers` that `node` covers begin with the current one.
   void Add(std::unique_ptr<Node> node, size_t layers) {
+    const ParameterRange parameters = ParametersFrom(layer_, layer_ + layers);
     layer_ += layers;
-    nodes_.push_back({std::move(node), input().elements()});
+    nodes_.push_back({std::move(node), input().elements(), parameters});
+  }
+
+  // Of the layers [first, end), which follow one another in the arena, too.
+  ParameterRange ParametersFrom(size_t first, size_t end) const {
+    std::optional<ParameterRange> all;
+    for (size_t layer = first; layer < end; ++layer) {
+      const bool has_parameters = std::holds_alternative<DenseLayer>(model_.layers[layer]) ||
+                                  std::holds_alternative<Conv2dLayer>(model_.layers[layer]);
+      if (!has_parameters) continue;
+      const ParameterRange own = ParametersOf(shapes_.layout, layer).range();
+      all = {all ? all->begin : own.begin, own.end};
+    }
+    return all.value_or(ParameterRange{});
   }
 
   const ModelSpec& model_;

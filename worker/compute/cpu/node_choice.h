@@ -13,10 +13,12 @@
 
 namespace slipstream {
 
-/// A node and the size of one example's output.
+/// A node, the size of one example's output, and where its layers' parameters lie (empty if they
+/// have none).
 struct ChosenNode {
   std::unique_ptr<Node> node;
   size_t outputs = 0;
+  ParameterRange parameters;
 };
 
 /// Cuts a net into nodes, each of which covers the layers that its implementation computes best

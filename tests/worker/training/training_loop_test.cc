@@ -1,0 +1,222 @@
+#include "worker/training/training_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "common/base/philox.h"
+#include "common/model/net_shapes.h"
+#include "tests/support/fake_coordinator.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/fake_shard.h"
+#include "worker/compute/cpu/cpu_device.h"
+#include "worker/model/initial_values.h"
+#include "worker/training/heartbeat.h"
+#include "worker/training/plan_links.h"
+
+namespace slipstream {
+namespace {
+
+using Fault = FakeShard::Fault;
+
+constexpr uint32_t kBatchSize = 8;
+constexpr uint32_t kClasses = 3;
+constexpr uint64_t kSeed = 4;
+
+const ModelSpec kModel = {
+    .preset = "",
+    .input = {8, 1, 1},
+    .layers = {DenseLayer{40}, ReluLayer{}, DenseLayer{30}, ReluLayer{}, DenseLayer{kClasses}}};
+
+Dataset RandomData() {
+  RandomStream random(1, 0);
+  Dataset data;
+  data.shape = {8, 1, 1};
+  data.outputs = kClasses;
+  for (size_t i = 0; i < 4 * kBatchSize; ++i) {
+    data.labels.push_back(random.Below(kClasses));
+    for (int j = 0; j < 8; ++j) data.examples.push_back(static_cast<float>(random.Unit()) - 0.5f);
+  }
+  return data;
+}
+
+struct Case {
+  std::string name;
+  uint32_t depth = 1;
+  bool has_own_memory = false;  // The device.
+};
+
+/// One worker and two shards, which it talks to in several chunks each.
+class TrainingLoopTest : public testing::TestWithParam<Case> {
+ protected:
+  TrainingLoopTest()
+      : shapes_(std::get<NetShapes>(InferShapes(kModel))),
+        map_(ShardMap::Cut(shapes_.layout, 2).value()),
+        shards_{std::make_unique<FakeShard>(map_.range(ShardId{0}).size(), map_.fingerprint()),
+                std::make_unique<FakeShard>(map_.range(ShardId{1}).size(), map_.fingerprint())},
+        cpu_(NewCpuDevice()),
+        fake_(NewFakeDevice(*cpu_)),
+        coordinator_client_(coordinator_.address(), {}, [](absl::Duration) { return true; }),
+        heartbeat_(coordinator_client_, {}, absl::Hours(1), figures_, interruption_),
+        units_(coordinator_client_, {}, figures_, interruption_) {}
+
+  std::unique_ptr<Plan> NewPlan(Device& device) {
+    return *device.Prepare(kModel, {.batch_size_max = kBatchSize, .seed = kSeed});
+  }
+
+  void MakeClient() {
+    for (uint32_t slot = 0; slot < GetParam().depth; ++slot) {
+      plans_.push_back(NewPlan(GetParam().has_own_memory ? *fake_ : *cpu_));
+      links_.push_back(std::make_unique<PlanWeights>(*plans_.back()));
+    }
+    ParameterClient::Options options;
+    options.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
+    options.servers = {shards_[0]->address(), shards_[1]->address()};
+    options.map = map_;
+    options.group.client.chunk_bytes = 256;
+    options.group.retry = {.first_wait = absl::Milliseconds(1), .wait_max = absl::Milliseconds(2)};
+    std::vector<ParameterClient::Slot> slots;
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      slots.push_back({plans_[i]->weights_host(), plans_[i]->gradients_host(), links_[i].get()});
+    }
+    client_ = std::make_unique<ParameterClient>(
+        options, slots, [](absl::Duration) { return true; }, interruption_.cancel_switch());
+    std::vector<float> initial(shapes_.layout.parameters());
+    FillInitialValues(shapes_.layout, kSeed, initial);
+    ASSERT_TRUE(client_->Initialize(1, initial).ok());
+  }
+
+  /// Trains on so many batches.
+  absl::Status Run(uint64_t batches) {
+    MakeClient();
+    client_->OnUnit({.id = 1, .first = 0, .batches = batches});
+    client_->OnNoMoreUnits();
+    TrainingLoop loop({.batch_size = kBatchSize, .seed = kSeed}, data_, plans_, *client_, units_,
+                      heartbeat_, figures_, interruption_);
+    return loop.Run();
+  }
+
+  /// The gradient of a batch at the versions that the shards had.
+  std::vector<float> GradientAt(uint64_t first_version, uint64_t second_version, uint64_t batch) {
+    const std::unique_ptr<Plan> plan = NewPlan(*cpu_);
+    std::vector<float> weights = shards_[0]->weights_of(first_version);
+    const std::vector<float> rest = shards_[1]->weights_of(second_version);
+    weights.insert(weights.end(), rest.begin(), rest.end());
+    std::copy(weights.begin(), weights.end(), plan->weights_host().begin());
+    BatchOrder order(data_.count(), kBatchSize, kSeed);
+    std::vector<float> examples;
+    std::vector<uint32_t> labels;
+    for (const uint32_t i : order.Examples(batch)) {
+      examples.insert(examples.end(), data_.example(i).begin(), data_.example(i).end());
+      labels.push_back(data_.labels[i]);
+    }
+    EXPECT_TRUE(plan->StartStep({examples, labels, batch, {}}, nullptr).ok());
+    EXPECT_TRUE(plan->FinishStep().ok());
+    return {plan->gradients_host().begin(), plan->gradients_host().end()};
+  }
+
+  void ExpectEveryGradientIsThatOfItsVersions(uint64_t batches) {
+    const std::vector<FakeShard::Push> first = shards_[0]->taken();
+    const std::vector<FakeShard::Push> second = shards_[1]->taken();
+    ASSERT_EQ(first.size(), batches);
+    ASSERT_EQ(second.size(), batches);
+    for (uint64_t i = 0; i < batches; ++i) {
+      SCOPED_TRACE(testing::Message() << "push " << i);
+      ASSERT_EQ(first[i].header.batch(), i);
+      ASSERT_EQ(second[i].header.batch(), i);
+      std::vector<float> pushed = first[i].values;
+      pushed.insert(pushed.end(), second[i].values.begin(), second[i].values.end());
+      EXPECT_EQ(pushed,
+                GradientAt(first[i].header.base_version(), second[i].header.base_version(), i));
+    }
+  }
+
+  const NetShapes shapes_;
+  const ShardMap map_;
+  std::unique_ptr<FakeShard> shards_[2];
+  Dataset data_ = RandomData();
+  const std::unique_ptr<Device> cpu_;
+  const std::unique_ptr<Device> fake_;
+  FakeCoordinator coordinator_;
+  CoordinatorClient coordinator_client_;
+  StepFigures figures_;
+  Interruption interruption_;
+  Heartbeat heartbeat_;
+  UnitFetcher units_;
+  std::vector<std::unique_ptr<Plan>> plans_;
+  std::vector<std::unique_ptr<PlanWeights>> links_;
+  std::unique_ptr<ParameterClient> client_;
+};
+
+TEST_P(TrainingLoopTest, EveryGradientIsThatOfTheVersionsItIsPushedAs) {
+  ASSERT_TRUE(Run(20).ok());
+
+  ExpectEveryGradientIsThatOfItsVersions(20);
+  EXPECT_EQ(figures_.Read(absl::Now()).pushes, 20u);
+  EXPECT_EQ(figures_.Read(absl::Now()).recent.back().step.number, 20u);
+}
+
+TEST_P(TrainingLoopTest, NoGradientComesFromTwoVersionsOfAShardWhateverBreaks) {
+  constexpr Fault kFaults[] = {Fault::kNone,
+                               Fault::kBreakBeforeTaking,
+                               Fault::kBreakAfterTaking,
+                               Fault::kBreakWithinWeights,
+                               Fault::kMoveOnWithinWeights,
+                               Fault::kMoveOnWithinWeights,
+                               Fault::kRetryLater};
+  RandomStream random(7, 0);
+  for (const auto& shard : shards_) {
+    for (int i = 0; i < 40; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
+  }
+
+  ASSERT_TRUE(Run(30).ok());
+
+  ExpectEveryGradientIsThatOfItsVersions(30);
+}
+
+TEST_P(TrainingLoopTest, AStepThatIsNotFiniteHasNoEffectAlthoughItsPushHasBegun) {
+  // Of each epoch of four mini-batches, one has no finite numbers.
+  data_.examples[0] = std::numeric_limits<float>::infinity();
+
+  ASSERT_TRUE(Run(12).ok());
+
+  for (const auto& shard : shards_) EXPECT_EQ(shard->taken().size(), 9u);
+  EXPECT_EQ(figures_.Read(absl::Now()).nonfinite.total, 3u);
+}
+
+TEST_P(TrainingLoopTest, AStopEndsAStepThatWaitsForWeights) {
+  shards_[1]->AddFault(Fault::kPauseWithinWeights);
+  std::thread stopper([this] {
+    while (shards_[1]->received() == 0) std::this_thread::yield();
+    interruption_.Stop();
+  });
+
+  const absl::Status status = Run(20);
+  stopper.join();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+}
+
+TEST_P(TrainingLoopTest, ARefusalEndsTrainingByItsName) {
+  shards_[0]->RefuseNext(v1::FENCED);
+
+  const absl::Status status = Run(20);
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, TrainingLoopTest,
+                         testing::Values(Case{"OneOfTheProcessor", 1, false},
+                                         Case{"OneWithMemoryOfItsOwn", 1, true},
+                                         Case{"TwoOfTheProcessor", 2, false},
+                                         Case{"TwoWithMemoryOfTheirOwn", 2, true}),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace slipstream

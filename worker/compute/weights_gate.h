@@ -1,0 +1,59 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_WEIGHTS_GATE_H_
+#define SLIPSTREAM_WORKER_COMPUTE_WEIGHTS_GATE_H_
+
+#include <cstddef>
+#include <map>
+
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+#include "common/layout/tensor_layout.h"
+
+namespace slipstream {
+
+/// Which weights of a plan are there: lets a step wait, layer by layer, for those that it reads.
+///
+/// The first four methods are those of the plan (plan.h says what they mean); the others are for
+/// the thread that computes.
+///
+/// Thread-safe: guarded by its own mutex. One step at a time.
+class WeightsGate {
+ public:
+  /// All weights are there.
+  explicit WeightsGate(size_t parameters) : parameters_(parameters) {}
+
+  void Expect();
+  void Arrived(ParameterRange range);
+  void Revoke(ParameterRange range);
+  void Abandon();
+
+  /// A step begins to read weights.
+  void Enter();
+
+  /// The step reads no more; false if weights were revoked that it may have read.
+  bool Leave();
+
+  /// Waits until the range is there; false if the step must end. REQUIRES: between Enter and Leave.
+  bool Await(ParameterRange range);
+
+  /// How long the step has waited since Enter.
+  absl::Duration waited() const;
+
+ private:
+  void Erase(ParameterRange range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsMissing(ParameterRange range) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Constant after construction.
+  const size_t parameters_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::map<size_t, size_t> missing_ ABSL_GUARDED_BY(mutex_);  // Begin → end; disjoint.
+  bool is_read_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_revoked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_abandoned_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration waited_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_WEIGHTS_GATE_H_
