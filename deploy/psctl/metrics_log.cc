@@ -36,12 +36,49 @@ nlohmann::ordered_json MetricsJson(const v1::RunStatus& status, int evaluations_
   return row;
 }
 
+nlohmann::ordered_json LanesJson(const v1::WorkerStatus& worker, uint64_t told) {
+  using Json = nlohmann::ordered_json;
+  Json steps = Json::array();
+  for (const v1::StepTimes& step : worker.recent_steps()) {
+    if (step.step() <= told) continue;
+    Json push = Json::array();
+    Json pull = Json::array();
+    for (const v1::LaneTimes& lane : step.lanes()) {
+      push.push_back(Json::array({lane.push_begin(), lane.push_end()}));
+      pull.push_back(Json::array({lane.pull_begin(), lane.pull_end()}));
+    }
+    steps.push_back({{"worker", worker.worker()},
+                     {"step", step.step()},
+                     {"batch", step.batch()},
+                     {"forward", Json::array({step.forward_begin(), step.backward_begin()})},
+                     {"waited", step.waited_seconds()},
+                     {"backward", Json::array({step.backward_begin(), step.backward_end()})},
+                     {"push", std::move(push)},
+                     {"pull", std::move(pull)}});
+  }
+  return steps;
+}
+
+nlohmann::ordered_json MetricsLog::TakeLanes(const v1::RunStatus& status) {
+  nlohmann::ordered_json lanes = nlohmann::ordered_json::array();
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    if (worker.recent_steps().empty()) continue;
+    Told& told = steps_told_[worker.worker()];
+    if (told.incarnation != worker.incarnation()) told = {worker.incarnation(), 0};
+    for (auto& step : LanesJson(worker, told.step)) lanes.push_back(std::move(step));
+    told.step = std::max(told.step, worker.recent_steps().rbegin()->step());
+  }
+  return lanes;
+}
+
 void MetricsLog::Add(absl::Duration since_start, const v1::RunStatus& status) {
   nlohmann::ordered_json row = MetricsJson(status, evaluations_told_);
-  if (row == last_) return;
+  nlohmann::ordered_json lanes = TakeLanes(status);
+  if (row == last_ && lanes.empty()) return;
   nlohmann::ordered_json line = {
       {"t", std::round(absl::ToDoubleSeconds(since_start) * 1000) / 1000}};
   line.update(row);
+  if (!lanes.empty()) line["lanes"] = std::move(lanes);
   file_ << line.dump() << '\n' << std::flush;
   evaluations_told_ = std::max(evaluations_told_, status.evaluations_size());
   row.erase("evaluations");

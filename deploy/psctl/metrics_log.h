@@ -1,7 +1,9 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_METRICS_LOG_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_METRICS_LOG_H_
 
+#include <cstdint>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -16,6 +18,11 @@ namespace slipstream {
 /// there are more than `evaluations_told`, the new `evaluations`.
 nlohmann::ordered_json MetricsJson(const v1::RunStatus& status, int evaluations_told);
 
+/// When the steps of `worker` after step `told` did what, oldest first, in seconds since the Unix
+/// epoch on its clock: worker, step, batch, `forward` and `backward` as [begin, end], how long
+/// forward waited for weights, and for each shard [begin, end] of `push` and of `pull`.
+nlohmann::ordered_json LanesJson(const v1::WorkerStatus& worker, uint64_t told);
+
 /// metrics.jsonl: how a run went, one object per line whenever something changed, for plots.
 ///
 /// Not thread-safe: one owner.
@@ -25,13 +32,23 @@ class MetricsLog {
   explicit MetricsLog(const std::string& path) : file_(path, std::ios::trunc) {}
 
   /// Adds a line, flushed, beginning with `t` (seconds since the cluster was started) if anything
-  /// but the time differs from the last line.
+  /// but the time differs from the last line. `lanes` are those of steps not told before: of every
+  /// heartbeat a few, so there are gaps between them.
   void Add(absl::Duration since_start, const v1::RunStatus& status);
 
  private:
+  /// The newest step told of a worker.
+  struct Told {
+    uint64_t incarnation = 0;
+    uint64_t step = 0;
+  };
+
+  nlohmann::ordered_json TakeLanes(const v1::RunStatus& status);
+
   std::ofstream file_;
   nlohmann::ordered_json last_;
   int evaluations_told_ = 0;
+  std::map<uint32_t, Told> steps_told_;  // By worker.
 };
 
 }  // namespace slipstream

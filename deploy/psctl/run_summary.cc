@@ -40,6 +40,8 @@ Json WorkersJson(const v1::RunStatus& status) {
                        {"examples_per_second", NumberOrNull(worker.examples_per_second())},
                        {"compute_share", NumberOrNull(worker.compute_share())},
                        {"communication_share", NumberOrNull(worker.communication_share())},
+                       {"communication_hidden", NumberOrNull(worker.communication_hidden())},
+                       {"overlap", NumberOrNull(worker.overlap())},
                        {"staleness_mean", NumberOrNull(worker.mean_staleness())}});
   }
   return workers;

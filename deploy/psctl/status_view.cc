@@ -74,10 +74,11 @@ std::string WorkerTable(const v1::RunStatus& status) {
          fmt::format("{:.2f}", worker.mean_staleness()),
          fmt::format("{:.0f}%", 100 * worker.compute_share()),
          fmt::format("{:.0f}%", 100 * worker.communication_share()),
+         fmt::format("{:.0f}%", 100 * worker.communication_hidden()),
          fmt::format("{:.1f}s", worker.lease_left_seconds())});
   }
   return FormatTable({"worker", "state", "host", "pushes", "examples/s", "loss", "accuracy",
-                      "staleness", "compute", "communication", "lease"},
+                      "staleness", "compute", "communication", "communication hidden", "lease"},
                      rows);
 }
 

@@ -12,6 +12,9 @@
 namespace slipstream {
 namespace {
 
+/// Of each worker, whatever it sends.
+constexpr int kRecentStepsMax = 8;
+
 ServerReport FromWire(const v1::SyncServerRequest& wire) {
   ServerReport report;
   report.shard = ShardId{wire.shard()};
@@ -192,6 +195,8 @@ grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerCont
     v1::HeartbeatRequest& figures = heartbeats_[worker.worker];
     figures = *request;
     figures.clear_progress();
+    const int excess = figures.recent_steps_size() - kRecentStepsMax;
+    if (excess > 0) figures.mutable_recent_steps()->DeleteSubrange(0, excess);
     reply->set_phase(ToWire(coordinator_.phase()));
     reply->set_failure(coordinator_.failure());
     reply->set_work_ends(coordinator_.WorkEnds());

@@ -101,6 +101,9 @@ v1::WorkerStatus ToWire(WorkerId id, const RunFacts::Worker& worker) {
   wire.set_compute_share(figures.compute_share());
   wire.set_communication_share(figures.communication_share());
   if (figures.has_nonfinite()) *wire.mutable_nonfinite() = figures.nonfinite();
+  wire.set_communication_hidden(figures.communication_hidden());
+  wire.set_overlap(figures.overlap());
+  *wire.mutable_recent_steps() = figures.recent_steps();
   wire.set_lease_left_seconds(absl::ToDoubleSeconds(worker.lease_left));
   return wire;
 }

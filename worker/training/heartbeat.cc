@@ -19,6 +19,26 @@ constexpr absl::Duration kIntervalMax = absl::Milliseconds(500);
 // While nothing is left but to hear of the end.
 constexpr absl::Duration kHurriedInterval = absl::Milliseconds(100);
 
+double Seconds(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
+
+v1::StepTimes ToWire(const StepFigures::StepLanes& of) {
+  v1::StepTimes times;
+  times.set_step(of.step.number);
+  times.set_batch(of.step.batch);
+  times.set_forward_begin(Seconds(of.step.forward_begin));
+  times.set_backward_begin(Seconds(of.step.forward_end));
+  times.set_backward_end(Seconds(of.step.backward_end));
+  times.set_waited_seconds(absl::ToDoubleSeconds(of.step.waited));
+  for (const LaneTimes& lane : of.lanes) {
+    v1::LaneTimes& wire = *times.add_lanes();
+    wire.set_push_begin(Seconds(lane.push_begin));
+    wire.set_push_end(Seconds(lane.push_end));
+    wire.set_pull_begin(Seconds(lane.answered));
+    wire.set_pull_end(Seconds(lane.end));
+  }
+  return times;
+}
+
 }  // namespace
 
 Heartbeat::Heartbeat(const CoordinatorClient& coordinator, const Identity& identity,
@@ -75,6 +95,11 @@ absl::Status Heartbeat::Beat() {
   if (figures.train_accuracy) request.set_train_accuracy(*figures.train_accuracy);
   request.set_compute_share(figures.compute_share);
   request.set_communication_share(figures.communication_share);
+  request.set_communication_hidden(figures.communication_hidden);
+  request.set_overlap(figures.overlap);
+  for (const StepFigures::StepLanes& step : figures.recent) {
+    *request.add_recent_steps() = ToWire(step);
+  }
   for (const UnitProgress& unit : figures.progress) {
     v1::WorkProgress& progress = *request.add_progress();
     progress.set_unit(unit.id);

@@ -70,5 +70,48 @@ TEST(MetricsLogTest, TellsEveryEvaluationOnce) {
   EXPECT_EQ(rows[1]["evaluations"][0]["epoch"], 2);
 }
 
+void AddStep(v1::WorkerStatus& worker, uint64_t number) {
+  v1::StepTimes& step = *worker.add_recent_steps();
+  step.set_step(number);
+  step.set_batch(number + 10);
+  step.set_forward_begin(1.5);
+  step.set_backward_begin(2.5);
+  step.set_backward_end(4.5);
+  step.set_waited_seconds(0.25);
+  for (const double shift : {0.0, 0.5}) {
+    v1::LaneTimes& lane = *step.add_lanes();
+    lane.set_push_begin(3.0 + shift);
+    lane.set_push_end(5.0 + shift);
+    lane.set_pull_begin(6.0 + shift);
+    lane.set_pull_end(7.0 + shift);
+  }
+}
+
+TEST(MetricsLogTest, TellsTheLanesOfEveryStepOnce) {
+  const std::string path = testing::TempDir() + "/metrics-lanes.jsonl";
+  MetricsLog log(path);
+  v1::RunStatus status = ExampleStatus();
+  v1::WorkerStatus& worker = *status.mutable_workers(1);
+  AddStep(worker, 4);
+  AddStep(worker, 5);
+
+  log.Add(absl::Seconds(1), status);
+  log.Add(absl::Seconds(2), status);
+  AddStep(worker, 6);
+  log.Add(absl::Seconds(3), status);
+  worker.set_incarnation(2);
+  log.Add(absl::Seconds(4), status);
+
+  const std::vector<Json> rows = ReadRows(path);
+  ASSERT_EQ(rows.size(), 3u);
+  ASSERT_EQ(rows[0]["lanes"].size(), 2u);
+  EXPECT_EQ(rows[0]["lanes"][0].dump(),
+            R"({"worker":1,"step":4,"batch":14,"forward":[1.5,2.5],"waited":0.25,)"
+            R"("backward":[2.5,4.5],"push":[[3.0,5.0],[3.5,5.5]],"pull":[[6.0,7.0],[6.5,7.5]]})");
+  ASSERT_EQ(rows[1]["lanes"].size(), 1u);
+  EXPECT_EQ(rows[1]["lanes"][0]["step"], 6);
+  EXPECT_EQ(rows[2]["lanes"].size(), 3u) << "of the worker's next life";
+}
+
 }  // namespace
 }  // namespace slipstream
