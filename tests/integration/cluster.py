@@ -60,6 +60,9 @@ def plain_loop(config, settings=None, steps=None, weights=None):
 class Cluster:
     """Servers and workers started by hand, as an operator starts separate services."""
 
+    listen = "127.0.0.1:0"  # Of servers.
+    worker_prefix = ()      # What workers are started by.
+
     def __init__(self, config, settings, directory, workers, server_prefix=()):
         self.server_prefix = list(server_prefix)
         self.directory = pathlib.Path(directory)
@@ -93,7 +96,7 @@ class Cluster:
     def _start_server(self, shard):
         port_file = self.directory / f"server-{shard}.port"
         arguments = [*self.server_prefix, program("server/ps_server"), "--config", self.config, "--shard", str(shard),
-                     "--listen", "127.0.0.1:0", "--port-file", str(port_file),
+                     "--listen", self.listen, "--port-file", str(port_file),
                      *overrides(self.settings)]
         if shard > 0:
             arguments += ["--coordinator", self.coordinator]
@@ -109,8 +112,8 @@ class Cluster:
     def start_worker(self, worker, arguments=None):
         """Under its id, unless `arguments` say otherwise."""
         arguments = ["--worker", str(worker)] if arguments is None else arguments
-        self.workers[worker] = self._start(f"worker-{worker}", program("worker/ps_worker"),
-                                           "--coordinator", self.coordinator, *arguments)
+        self.workers[worker] = self._start(f"worker-{worker}", *self.worker_prefix,
+                                           program("worker/ps_worker"), "--coordinator", self.coordinator, *arguments)
 
     def log_text(self, name):
         return (self.directory / f"{name}.log").read_text(encoding="utf-8")
