@@ -10,7 +10,8 @@ Installs, with apt, what building and running Slipstream needs; with --dev also 
 checks need. Packages that are installed already are left alone; where none is missing nothing is
 run and no rights are needed. Works as root or through sudo, on Debian 12 and Ubuntu 24.04.
 
-  --dev    also clang, clang-tidy, clang-format, the sanitizers' libraries, NumPy, Python's protobuf, iproute2
+  --dev    also clang, clang-tidy, clang-format, the sanitizers' libraries, iproute2, and Python's
+           NumPy, protobuf, gRPC, YAML and JSON Schema
   --help   this text
 END
 }
@@ -27,7 +28,10 @@ build_packages=(
   libdnnl-dev zlib1g-dev libxxhash-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
-dev_packages=(clang clang-tidy clang-format libclang-rt-dev python3-numpy python3-protobuf iproute2)
+dev_packages=(
+  clang clang-tidy clang-format libclang-rt-dev iproute2
+  python3-numpy python3-protobuf python3-grpcio python3-jsonschema python3-yaml
+)
 
 packages=("${build_packages[@]}")
 purpose="to build and run Slipstream"

@@ -97,6 +97,7 @@ absl::Status ServerProcess::MakeServices() {
   shard.shard = options_.shard;
   shard.address = options_.listen.ToString();
   shard.run = options_.run;
+  shard.now = SteadyTime();
   shard_ = std::make_unique<ShardService>(shard, *std::move(log));
   if (Value(options_.shard) != 0) return absl::OkStatus();
 

@@ -4,9 +4,11 @@
 #include <map>
 #include <string_view>
 
+#include "common/config/scalar_types.h"
 #include "common/config/server_address.h"
 #include "common/config/suggestion.h"
 #include "common/process/version.h"
+#include "deploy/psctl/describe_app.h"
 
 namespace slipstream {
 namespace {
@@ -50,10 +52,35 @@ constexpr char kEvaluateExamples[] =
     "  psctl evaluate runs/demo-20260301T123005Z\n"
     "  psctl evaluate model.safetensors --set data.path=/data/fashion-mnist -o json";
 
+constexpr char kSchemaExamples[] =
+    "Examples:\n"
+    "  psctl config schema >run.schema.json\n"
+    "An editor that knows the YAML language server checks a file that begins with\n"
+    "  # yaml-language-server: $schema=run.schema.json";
+
+constexpr char kCompletionExamples[] =
+    "Examples:\n"
+    "  source <(psctl completion bash)\n"
+    "  psctl completion fish | source";
+
 constexpr char kStatusExamples[] =
     "Examples:\n"
     "  psctl status --coordinator localhost:7070\n"
-    "  psctl status --coordinator localhost:7070 -o json";
+    "  psctl status --coordinator localhost:7070 --watch --interval 500ms\n"
+    "  psctl status --coordinator localhost:7070 --watch -o json | jq .updates";
+
+constexpr DurationType kWatchInterval = {absl::Milliseconds(100), absl::Hours(1)};
+
+/// What is wrong with the text of an interval; nothing if it was taken.
+std::string ReadInterval(const std::string& text, absl::Duration& interval) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::kScalar;
+  node.text = text;
+  const auto value = ReadScalar(kWatchInterval, node);
+  if (const auto* error = std::get_if<ValueError>(&value)) return error->message;
+  interval = std::get<absl::Duration>(std::get<ScalarValue>(value));
+  return "";
+}
 
 void AddConfig(CLI::App& command, ConfigArguments& arguments) {
   command.add_option("config", arguments.path, "The run's configuration")
@@ -93,6 +120,7 @@ struct CommandLine {
   ConfigShowArguments show;
   EvaluateArguments evaluate;
   StatusArguments status;
+  CompletionArguments completion;
 
   CLI::App* config_commands = nullptr;
   CLI::App* run_command = nullptr;
@@ -100,6 +128,8 @@ struct CommandLine {
   CLI::App* init_command = nullptr;
   CLI::App* show_command = nullptr;
   CLI::App* evaluate_command = nullptr;
+  CLI::App* schema_command = nullptr;
+  CLI::App* completion_command = nullptr;
 
   CommandLine();
   Arguments Chosen() const;
@@ -113,6 +143,7 @@ struct CommandLine {
   void AddConfigCommands();
   void AddEvaluate();
   void AddStatus();
+  void AddCompletion();
 };
 
 CommandLine::CommandLine() {
@@ -124,6 +155,7 @@ CommandLine::CommandLine() {
   AddConfigCommands();
   AddEvaluate();
   AddStatus();
+  AddCompletion();
 }
 
 void CommandLine::AddRun() {
@@ -166,7 +198,7 @@ void CommandLine::AddConfigCommands() {
   CLI::App* config = app.add_subcommand("config", "Writes and shows configurations");
   config_commands = config;
   config->require_subcommand(1);
-  config->footer("See psctl config init --help and psctl config show --help.");
+  config->footer("See psctl config init --help, show --help and schema --help.");
 
   init_command = config->add_subcommand("init", "Writes a configuration to start from");
   init_command->add_option("file", init.path, "The file to write (run.yaml); - for stdout")
@@ -178,6 +210,25 @@ void CommandLine::AddConfigCommands() {
   AddConfig(*show_command, show.config);
   AddFormat(*show_command, show.format, {OutputFormat::kYaml, OutputFormat::kJson});
   show_command->footer(kShowExamples);
+
+  schema_command = config->add_subcommand("schema", "Prints a JSON Schema of configurations");
+  schema_command->footer(kSchemaExamples);
+}
+
+void CommandLine::AddCompletion() {
+  static const std::map<std::string, Shell> kShells = {
+      {"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}};
+  completion_command = app.add_subcommand("completion", "Prints a script that completes commands");
+  completion_command
+      ->add_option_function<std::string>(
+          "shell", [this](const std::string& name) { completion.shell = kShells.at(name); },
+          "The shell it is for")
+      ->type_name("bash|zsh|fish")
+      ->required()
+      ->check([](const std::string& name) {
+        return kShells.contains(name) ? "" : "'" + name + "' is none of bash|zsh|fish";
+      });
+  completion_command->footer(kCompletionExamples);
 }
 
 void CommandLine::AddEvaluate() {
@@ -206,6 +257,18 @@ void CommandLine::AddStatus() {
       ->envname("PS_COORDINATOR")
       ->required();
   AddFormat(*command, status.format, {OutputFormat::kTable, OutputFormat::kJson});
+  CLI::Option* watch =
+      command->add_flag("--watch", status.watch, "Shows it again and again until the run is over");
+  command
+      ->add_option_function<std::string>(
+          "--interval",
+          [this](const std::string& text) {
+            const std::string error = ReadInterval(text, status.interval);
+            if (!error.empty()) throw CLI::ValidationError("--interval", error);
+          },
+          "Between two statuses of --watch (1s)")
+      ->type_name("TIME")
+      ->needs(watch);
   command->callback([this] {
     if (ParseServerAddress(status.coordinator)) return;
     throw CLI::ValidationError(
@@ -220,6 +283,8 @@ Arguments CommandLine::Chosen() const {
   if (init_command->parsed()) return init;
   if (show_command->parsed()) return show;
   if (evaluate_command->parsed()) return evaluate;
+  if (schema_command->parsed()) return ConfigSchemaArguments();
+  if (completion_command->parsed()) return completion;
   return status;
 }
 
@@ -236,6 +301,8 @@ std::string CommandLine::UnknownCommand() const {
 }
 
 }  // namespace
+
+std::vector<CommandDescription> DescribeCommands() { return DescribeApp(CommandLine().app); }
 
 std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* argv) {
   CommandLine line;

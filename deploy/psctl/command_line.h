@@ -5,7 +5,9 @@
 #include <variant>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "common/process/exit_code.h"
+#include "deploy/psctl/command_description.h"
 
 namespace slipstream {
 
@@ -64,14 +66,31 @@ struct EvaluateArguments {
 struct StatusArguments {
   std::string coordinator;
   OutputFormat format = OutputFormat::kTable;
+
+  /// Again and again until the run is over, every `interval`, in [100 ms, 1 h].
+  bool watch = false;
+  absl::Duration interval = absl::Seconds(1);
 };
 
-using Arguments = std::variant<RunArguments, ValidateArguments, ConfigInitArguments,
-                               ConfigShowArguments, EvaluateArguments, StatusArguments>;
+/// Prints the schema of run.yaml.
+struct ConfigSchemaArguments {};
+
+enum class Shell { kBash, kZsh, kFish };
+
+struct CompletionArguments {
+  Shell shell = Shell::kBash;
+};
+
+using Arguments =
+    std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
+                 ConfigSchemaArguments, EvaluateArguments, StatusArguments, CompletionArguments>;
 
 /// What to do, or what to exit with at once: help and version are on stdout then, what is wrong
 /// with the arguments on stderr.
 std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* argv);
+
+/// Everything that ParseCommandLine understands; the first is psctl itself.
+std::vector<CommandDescription> DescribeCommands();
 
 }  // namespace slipstream
 

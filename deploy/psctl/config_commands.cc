@@ -11,6 +11,8 @@
 #include "common/files/whole_file.h"
 #include "common/process/exit_code.h"
 #include "deploy/psctl/config_loading.h"
+#include "deploy/psctl/config_schema.h"
+#include "deploy/psctl/message_json.h"
 #include "deploy/psctl/yaml_json.h"
 
 namespace slipstream {
@@ -39,6 +41,11 @@ int ConfigShowCommand(const ConfigShowArguments& arguments) {
   const std::string yaml = ToYaml(std::get<RunSpec>(loaded));
   const bool as_json = arguments.format == OutputFormat::kJson;
   fmt::print("{}", as_json ? YamlToJson(yaml).dump(2) + "\n" : yaml);
+  return static_cast<int>(ExitCode::kOk);
+}
+
+int ConfigSchemaCommand() {
+  fmt::print("{}", JsonText(ConfigSchema()));
   return static_cast<int>(ExitCode::kOk);
 }
 

@@ -11,6 +11,9 @@ int ConfigInitCommand(const ConfigInitArguments& arguments);
 /// Prints a configuration as the programs will see it. Returns psctl's exit code.
 int ConfigShowCommand(const ConfigShowArguments& arguments);
 
+/// Prints the JSON Schema of run.yaml.
+int ConfigSchemaCommand();
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_DEPLOY_PSCTL_CONFIG_COMMANDS_H_

@@ -23,11 +23,20 @@ absl::StatusOr<v1::RunStatus> CoordinatorClient::GetStatus(absl::Duration timeou
   v1::RunStatus reply;
   const absl::Status status = FromGrpc(stub_->GetStatus(&context, v1::GetStatusRequest(), &reply));
   if (status.ok()) return reply;
+  return absl::Status(status.code(), Explain(status));
+}
+
+std::unique_ptr<StatusStream> CoordinatorClient::Watch(absl::Duration interval,
+                                                       const StopSignal& stop) const {
+  return std::make_unique<StatusStream>(*stub_, interval, stop);
+}
+
+std::string CoordinatorClient::Explain(const absl::Status& status) const {
   const std::string reason(status.message());
   if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
-    return absl::Status(status.code(), "no coordinator answers at " + address_ + ": " + reason);
+    return "no coordinator answers at " + address_ + ": " + reason;
   }
-  return absl::Status(status.code(), "the coordinator at " + address_ + " answered: " + reason);
+  return "the coordinator at " + address_ + " answered: " + reason;
 }
 
 }  // namespace slipstream

@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/process/stop_signal.h"
+#include "deploy/psctl/status_stream.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "proto/status.pb.h"
 
@@ -14,7 +16,7 @@ namespace slipstream {
 /// What to do while a coordinator refuses connections.
 enum class IfRefused { kFail, kWait };
 
-/// Asks one coordinator for the status of its run.
+/// Asks one coordinator for the status of its run, or watches it.
 ///
 /// Thread-safe: const after construction.
 class CoordinatorClient {
@@ -25,6 +27,13 @@ class CoordinatorClient {
   /// Takes at most `timeout`. UNAVAILABLE and DEADLINE_EXCEEDED name the address.
   absl::StatusOr<v1::RunStatus> GetStatus(absl::Duration timeout,
                                           IfRefused if_refused = IfRefused::kFail) const;
+
+  /// Begins to watch; does not wait. The client and `stop`, which ends every wait, must outlive
+  /// the stream.
+  std::unique_ptr<StatusStream> Watch(absl::Duration interval, const StopSignal& stop) const;
+
+  /// Why a call failed, for people: names the address.
+  std::string Explain(const absl::Status& status) const;
 
  private:
   const std::string address_;

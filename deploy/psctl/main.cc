@@ -3,6 +3,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
 #include "deploy/psctl/command_line.h"
+#include "deploy/psctl/completion_command.h"
 #include "deploy/psctl/config_commands.h"
 #include "deploy/psctl/evaluate_command.h"
 #include "deploy/psctl/run_command.h"
@@ -23,7 +24,11 @@ struct Dispatch {
     return ConfigShowCommand(arguments);
   }
   int operator()(const EvaluateArguments& arguments) const { return EvaluateCommand(arguments); }
+  int operator()(const ConfigSchemaArguments&) const { return ConfigSchemaCommand(); }
   int operator()(const StatusArguments& arguments) const { return StatusCommand(arguments); }
+  int operator()(const CompletionArguments& arguments) const {
+    return CompletionCommand(arguments);
+  }
 };
 
 int Main(int argc, char** argv) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "deploy/psctl/json_number.h"
+#include "deploy/psctl/message_json.h"
 #include "deploy/psctl/staleness_histogram.h"
 #include "deploy/psctl/text_table.h"
 
@@ -16,18 +17,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-Json StalenessJson(const v1::StalenessStatus& staleness) {
-  return {
-      {"count", staleness.count()},
-      {"mean", NumberOrNull(staleness.mean())},
-      {"p50", staleness.p50()},
-      {"p99", staleness.p99()},
-      {"max", staleness.max()},
-      {"histogram",
-       std::vector<uint64_t>(staleness.histogram().begin(), staleness.histogram().end())},
-  };
-}
 
 Json WorkersJson(const v1::RunStatus& status) {
   Json workers = Json::array();
@@ -110,7 +99,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
   const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
   Json evaluations = Json::array();
   for (const auto& evaluation : status.evaluations()) {
-    evaluations.push_back(EvaluationJson(evaluation));
+    evaluations.push_back(MessageJson(evaluation));
   }
   return {
       {"name", status.name()},
@@ -127,7 +116,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
       {"examples_per_second", NumberOrNull(status.examples_per_second())},
       {"updates", status.updates()},
       {"pushes", status.pushes()},
-      {"staleness", StalenessJson(status.staleness())},
+      {"staleness", MessageJson(status.staleness())},
       {"guard", GuardJson(status)},
       {"weights_sha256", status.weights_sha256()},
       {"model", deciding != nullptr ? TextOrNull(deciding->model_file()) : Json(nullptr)},

@@ -11,7 +11,7 @@ namespace slipstream {
 /// What a finished run is remembered by, as one object: name, policy, n (null but
 /// for softsync), test_accuracy (0 to 1; null where the loss knows no classes) and test_loss of the
 /// final evaluation (null if there was none), seconds, examples_per_second, updates, pushes,
-/// staleness {mean, p50, p99, max, histogram}, weights_sha256, model (the path of the file with
+/// staleness with the fields of its message, weights_sha256, model (the path of the file with
 /// these weights, null if they were not saved), run_dir, evaluations, workers,
 /// servers.
 nlohmann::ordered_json SummaryJson(const v1::RunStatus& status, const std::string& run_dir);

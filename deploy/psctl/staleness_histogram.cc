@@ -21,6 +21,10 @@ std::string Bar(uint64_t count, uint64_t largest, size_t width) {
   return std::string(std::max<size_t>(length, 1), '#');
 }
 
+std::string Percent(uint64_t count, uint64_t total) {
+  return fmt::format("{:.1f}%", 100.0 * static_cast<double>(count) / static_cast<double>(total));
+}
+
 std::string Label(size_t first, size_t last, bool open) {
   if (open) return fmt::format("{}+", first);
   return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
@@ -45,15 +49,16 @@ std::string FormatHistogram(std::span<const uint64_t> counts, uint64_t max,
   const uint64_t largest = *std::max_element(lines.begin(), lines.end());
 
   std::vector<TableRow> rows;
+  uint64_t up_to = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
     const size_t first = i * per_line;
     const size_t last = std::min(first + per_line, counts.size()) - 1;
-    const double percent = 100.0 * static_cast<double>(lines[i]) / static_cast<double>(total);
+    up_to += lines[i];
     rows.push_back({Label(first, last, is_open && i + 1 == lines.size()),
-                    fmt::format("{}", lines[i]), fmt::format("{:.1f}%", percent),
+                    fmt::format("{}", lines[i]), Percent(lines[i], total), Percent(up_to, total),
                     Bar(lines[i], largest, style.bar_width)});
   }
-  return FormatTable({"staleness", "gradients", "share", ""}, rows);
+  return FormatTable({"staleness", "gradients", "share", "up to", ""}, rows);
 }
 
 }  // namespace slipstream

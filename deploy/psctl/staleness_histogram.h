@@ -16,7 +16,8 @@ struct HistogramStyle {
   size_t bar_width = 40;
 };
 
-/// One line per staleness: the value (or range), the count, its share and a bar. `counts[σ]` pushes
+/// One line per staleness: the value (or range), the count, its share, the share of all up to it,
+/// and a bar. `counts[σ]` pushes
 /// had staleness σ, the last bucket holding everything above it too; `max` is the largest σ seen.
 /// Empty if nothing was counted.
 std::string FormatHistogram(std::span<const uint64_t> counts, uint64_t max,

@@ -7,7 +7,9 @@
 #include "common/process/exit_code.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/coordinator_client.h"
+#include "deploy/psctl/message_json.h"
 #include "deploy/psctl/status_view.h"
+#include "deploy/psctl/status_watch.h"
 
 namespace slipstream {
 namespace {
@@ -18,6 +20,7 @@ constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 }  // namespace
 
 int StatusCommand(const StatusArguments& arguments) {
+  if (arguments.watch) return WatchStatus(arguments);
   const CoordinatorClient client(arguments.coordinator);
   const absl::StatusOr<v1::RunStatus> status = client.GetStatus(kStatusTimeout, IfRefused::kWait);
   if (!status.ok()) {
@@ -25,7 +28,7 @@ int StatusCommand(const StatusArguments& arguments) {
     return static_cast<int>(Complain(ExitCodeFor(status.status()), message));
   }
   const bool as_json = arguments.format == OutputFormat::kJson;
-  fmt::print("{}", as_json ? StatusJson(*status) : StatusText(*status));
+  fmt::print("{}", as_json ? JsonText(MessageJson(*status)) : StatusText(*status));
   return static_cast<int>(ExitCode::kOk);
 }
 

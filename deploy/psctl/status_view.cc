@@ -1,12 +1,11 @@
 #include "deploy/psctl/status_view.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/util/json_util.h>
 
+#include <map>
 #include <utility>
 #include <vector>
 
-#include "common/base/check.h"
 #include "deploy/psctl/progress_view.h"
 #include "deploy/psctl/run_summary.h"
 #include "deploy/psctl/staleness_histogram.h"
@@ -23,6 +22,24 @@ std::string HeardText(double silent_seconds) {
   return silent_seconds > kSilenceSecondsMax ? text + " <-- SILENT" : text;
 }
 
+/// "NONFINITE 3, RETRY_LATER 12"; "none".
+std::string RefusalText(const v1::RunStatus& status) {
+  // Sorted, so that lines do not jump while one watches.
+  const std::map<std::string, uint64_t> refusals(status.refusals().begin(),
+                                                 status.refusals().end());
+  std::string text;
+  for (const auto& [reason, count] : refusals) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", reason, count);
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string RateText(const v1::RunStatus& status) {
+  const std::string rate = fmt::format("{:.6g}", status.learning_rate());
+  if (status.effective_learning_rate() == status.learning_rate()) return rate;
+  return fmt::format("{}, effective {:.6g}", rate, status.effective_learning_rate());
+}
+
 std::string RunFacts(const v1::RunStatus& status) {
   std::vector<std::pair<std::string, std::string>> facts = {
       {"run", status.name()}, {"policy", PolicyText(status)}, {"state", FormatProgress(status)}};
@@ -34,7 +51,8 @@ std::string RunFacts(const v1::RunStatus& status) {
   facts.emplace_back("seconds", fmt::format("{:.1f}", status.seconds()));
   facts.emplace_back("updates", fmt::format("{}", status.updates()));
   facts.emplace_back("pushes", fmt::format("{}", status.pushes()));
-  facts.emplace_back("learning rate", fmt::format("{:.6g}", status.learning_rate()));
+  facts.emplace_back("refused", RefusalText(status));
+  facts.emplace_back("learning rate", RateText(status));
   facts.emplace_back("view", fmt::format("{}", status.view()));
   if (status.has_guard()) facts.emplace_back("guard", GuardText(status));
   facts.emplace_back("version skew", fmt::format("{}", status.version_skew()));
@@ -44,21 +62,30 @@ std::string RunFacts(const v1::RunStatus& status) {
   return FormatFacts(facts);
 }
 
+/// "1.5/64.0 MiB"
+std::string BytesText(uint64_t bytes, uint64_t bytes_max) {
+  constexpr double kMebibyte = 1 << 20;
+  return fmt::format("{:.1f}/{:.1f} MiB", static_cast<double>(bytes) / kMebibyte,
+                     static_cast<double>(bytes_max) / kMebibyte);
+}
+
 std::string ShardTable(const v1::RunStatus& status) {
   std::vector<TableRow> rows;
   for (const v1::ShardStatus& shard : status.shards()) {
-    rows.push_back({fmt::format("{}", shard.shard()), shard.address(),
-                    fmt::format("{}", shard.end() - shard.begin()),
-                    fmt::format("{}", shard.version()),
-                    fmt::format("{:.1f}", shard.updates_per_second()),
-                    fmt::format("{:.2f}", shard.staleness().window_mean()),
-                    fmt::format("{}", shard.staleness().max()),
-                    fmt::format("{}/{}", shard.round_contributions(), shard.round_size()),
-                    fmt::format("{}", shard.parked_pulls()),
-                    fmt::format("{}", shard.bytes_queued()), HeardText(shard.silent_seconds())});
+    rows.push_back(
+        {fmt::format("{}", shard.shard()), shard.address(),
+         fmt::format("{}", shard.end() - shard.begin()), fmt::format("{}", shard.version()),
+         fmt::format("{:.1f}", shard.updates_per_second()),
+         fmt::format("{:.2f}", shard.staleness().window_mean()),
+         fmt::format("{}", shard.staleness().max()),
+         fmt::format("{}/{}", shard.round_contributions(), shard.round_size()),
+         fmt::format("{}", shard.parked_calls()), fmt::format("{}", shard.pulls_under_way()),
+         fmt::format("{}", shard.live_versions()),
+         BytesText(shard.bytes_queued(), shard.bytes_queued_max()),
+         HeardText(shard.silent_seconds())});
   }
   return FormatTable({"shard", "address", "parameters", "version", "updates/s", "staleness", "max",
-                      "round", "parked pulls", "bytes queued", "heard"},
+                      "round", "parked", "pulls", "versions", "queued", "heard"},
                      rows);
 }
 
@@ -69,32 +96,40 @@ std::string WorkerTable(const v1::RunStatus& status) {
     rows.push_back(
         {fmt::format("{}", worker.worker()), worker.state(), worker.host(),
          fmt::format("{}", worker.pushes()), fmt::format("{:.0f}", worker.examples_per_second()),
+         fmt::format("{:.0f} ms", 1000 * worker.step_seconds()),
          has_reported ? fmt::format("{:.4f}", worker.train_loss()) : "-",
          worker.has_train_accuracy() ? fmt::format("{:.1f}%", 100 * worker.train_accuracy()) : "-",
-         fmt::format("{:.2f}", worker.mean_staleness()),
+         fmt::format("{:.2f}", worker.mean_staleness()), fmt::format("{}", worker.last_staleness()),
          fmt::format("{:.0f}%", 100 * worker.compute_share()),
          fmt::format("{:.0f}%", 100 * worker.communication_share()),
          fmt::format("{:.0f}%", 100 * worker.communication_hidden()),
-         fmt::format("{:.1f}s", worker.lease_left_seconds())});
+         fmt::format("{:.1f}s", worker.lease_left_seconds()),
+         worker.is_straggler() ? "<-- STRAGGLER" : ""});
   }
-  return FormatTable({"worker", "state", "host", "pushes", "examples/s", "loss", "accuracy",
-                      "staleness", "compute", "communication", "communication hidden", "lease"},
+  return FormatTable({"worker", "state", "host", "pushes", "examples/s", "step", "loss", "accuracy",
+                      "staleness", "last", "compute", "communication", "communication hidden", "lease",
+                      ""},
                      rows);
+}
+
+std::string StragglerLines(const v1::RunStatus& status) {
+  std::string text;
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    if (!worker.is_straggler()) continue;
+    text +=
+        fmt::format("worker {} is a straggler: {}\n", worker.worker(), worker.straggler_reason());
+  }
+  return text;
 }
 
 std::string WaitingLines(const v1::RunStatus& status) {
   std::string text;
-  for (const v1::ShardStatus& shard : status.shards()) {
-    const auto& held_back_by = shard.guard().held_back_by();
-    if (!held_back_by.empty()) {
-      text += fmt::format("shard {}: the guard holds the round back for worker {}\n", shard.shard(),
-                          fmt::join(held_back_by, ", "));
-    }
-    if (shard.waiting_for().empty()) continue;
-    const std::string workers = fmt::format("{}", fmt::join(shard.waiting_for(), ", "));
-    text += fmt::format("shard {} has {} of {} gradients and waits for worker{} {}\n",
-                        shard.shard(), shard.round_contributions(), shard.round_size(),
-                        shard.waiting_for().size() == 1 ? "" : "s", workers);
+  for (const v1::WaitingRound& round : status.waiting_rounds()) {
+    text += fmt::format(
+        "shard {} has {} of {} gradients of version {}, open for {:.1f} s, unchanged for {:.1f} s: "
+        "{}\n",
+        round.shard(), round.contributions(), round.round_size(), round.version(),
+        round.open_seconds(), round.unchanged_seconds(), round.outlook());
   }
   return text;
 }
@@ -122,23 +157,13 @@ std::string StatusText(const v1::RunStatus& status) {
   if (!status.shards().empty()) parts.push_back(ShardTable(status));
   if (!status.workers().empty()) parts.push_back(WorkerTable(status));
   parts.push_back(NonfiniteLines(status));
+  parts.push_back(StragglerLines(status));
   parts.push_back(WaitingLines(status));
   parts.push_back(FormatHistogram(counts, staleness.max()));
   std::string text;
   for (const std::string& part : parts) {
     if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
   }
-  return text;
-}
-
-std::string StatusJson(const v1::RunStatus& status) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  std::string text;
-  // It can fail only for Any, which the status does not contain.
-  PS_CHECK(google::protobuf::util::MessageToJsonString(status, &text, options).ok());
   return text;
 }
 

@@ -269,6 +269,10 @@ uint64_t Coordinator::batches_total() const {
   return orders_.model.has_value() ? orders_.model->batches_total : 0;
 }
 
+bool Coordinator::HasWork(WorkerId worker) const {
+  return ledger_.has_value() ? ledger_->HoldsWork(worker) : batches_done() < batches_total();
+}
+
 uint64_t Coordinator::batches_done() const {
   if (ledger_.has_value()) return ledger_->done();
   if (rounds_done_ && !ends_early_) return batches_total();

@@ -143,6 +143,10 @@ class Coordinator {
   uint64_t batches_done() const;
   uint32_t epochs_done() const;
 
+  /// Whether the worker has mini-batches to push: under hardsync, where rounds hand them out, all
+  /// have while there are any.
+  bool HasWork(WorkerId worker) const;
+
   /// From the beginning of training to the end of the run, or now.
   absl::Duration TrainingTime(absl::Time now) const;
 

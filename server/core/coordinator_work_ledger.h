@@ -55,6 +55,9 @@ class WorkLedger {
   /// is more than the unit has.
   absl::Status Report(WorkerId worker, uint64_t unit, uint64_t done);
 
+  /// Whether the worker has a unit that it has not finished.
+  bool HoldsWork(WorkerId worker) const { return held_.contains(worker); }
+
   /// Records that the worker has done its units in order up to the mini-batch before `end`, of
   /// which it may not have told. Without effect if it holds no unit with that mini-batch.
   void ReportUpTo(WorkerId worker, uint64_t end);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 namespace slipstream {
 
@@ -21,6 +22,22 @@ uint64_t Percentile(const Counts& histogram, double quantile) {
     ++value;
   }
   return 0;
+}
+
+/// The share of the counted values that are at most value, for every value of the histogram; empty
+/// if nothing was counted.
+template <typename Counts>
+std::vector<double> Distribution(const Counts& histogram) {
+  uint64_t total = 0;
+  for (uint64_t count : histogram) total += count;
+  std::vector<double> distribution;
+  if (total == 0) return distribution;
+  uint64_t counted = 0;
+  for (uint64_t count : histogram) {
+    counted += count;
+    distribution.push_back(static_cast<double>(counted) / static_cast<double>(total));
+  }
+  return distribution;
 }
 
 }  // namespace slipstream

@@ -35,6 +35,11 @@ void LagTracker::RecordUpdate(Version version, std::vector<Version> bases) {
   if (window_.size() > kWindowUpdates) window_.pop_front();
 }
 
+void LagTracker::RecordScale(double scale) {
+  scales_.push_back(scale);
+  if (scales_.size() > kWindowUpdates) scales_.pop_front();
+}
+
 double LagTracker::mean() const {
   return gradients_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(gradients_);
 }
@@ -42,6 +47,11 @@ double LagTracker::mean() const {
 double LagTracker::window_mean() const {
   if (window_.empty()) return 0.0;
   return std::accumulate(window_.begin(), window_.end(), 0.0) / static_cast<double>(window_.size());
+}
+
+double LagTracker::window_scale() const {
+  if (scales_.empty()) return 1.0;
+  return std::accumulate(scales_.begin(), scales_.end(), 0.0) / static_cast<double>(scales_.size());
 }
 
 }  // namespace slipstream

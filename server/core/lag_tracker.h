@@ -43,12 +43,18 @@ class LagTracker {
   /// gradient is not recorded. REQUIRES: bases is not empty, each base < version.
   void RecordUpdate(Version version, std::vector<Version> bases);
 
+  /// What staleness compensation multiplied the gradients of an update by, on average.
+  void RecordScale(double scale);
+
   uint64_t gradients() const { return gradients_; }
   uint64_t max() const { return max_; }
   double mean() const;
 
   /// Mean of ⟨σ⟩ over the last kWindowUpdates updates; 0 before the first.
   double window_mean() const;
+
+  /// Mean of the scales of the last kWindowUpdates updates; 1 before the first.
+  double window_scale() const;
 
   /// Up to the largest σ seen.
   const std::vector<uint64_t>& histogram() const { return histogram_; }
@@ -65,6 +71,7 @@ class LagTracker {
   std::map<WorkerId, WorkerLag> workers_;
   std::deque<VectorClock> vector_clocks_;
   std::deque<double> window_;
+  std::deque<double> scales_;
 };
 
 }  // namespace slipstream

@@ -61,6 +61,13 @@ uint64_t Round::examples() const {
   return examples;
 }
 
+double Round::mean_scale() const {
+  PS_CHECK(!contributions_.empty());
+  double sum = 0;
+  for (const Contribution& contribution : contributions_) sum += contribution.scale;
+  return sum / static_cast<double>(contributions_.size());
+}
+
 double Round::Weight(const Contribution& contribution) const {
   if (!synchronous_) return contribution.scale;
   return contribution.scale * static_cast<double>(contribution.examples) / batch_size_;

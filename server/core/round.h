@@ -63,6 +63,9 @@ class Round {
 
   std::vector<Version> bases() const;
   uint64_t examples() const;
+
+  /// Of the contributions. REQUIRES: there are some.
+  double mean_scale() const;
   uint32_t contributions() const { return static_cast<uint32_t>(contributions_.size()); }
   uint32_t excused() const { return static_cast<uint32_t>(excused_.size()); }
 

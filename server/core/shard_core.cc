@@ -106,6 +106,12 @@ double ShardCore::current_learning_rate() const {
                                     : options_.learning_rate;
 }
 
+uint32_t ShardCore::pulls_under_way() const {
+  uint32_t pulls = 0;
+  for (const auto& [reader, count] : pulls_) pulls += count;
+  return pulls;
+}
+
 bool ShardCore::is_drained() const {
   if (!is_initialized_ || published_ != decided_ || round_.contributions() > 0) return false;
   return WorkIsDone();
@@ -283,6 +289,7 @@ void ShardCore::CloseRound(Effects& effects) {
     const double scale = RoundScale(options_.staleness_scaling, lag_.window_mean());
     update.inverse_divisor = static_cast<float>(round_.InverseDivisor() * scale);
     update.learning_rate = static_cast<float>(current_learning_rate());
+    lag_.RecordScale(scale * round_.mean_scale());
     examples_applied_ += round_.examples();
   }
   decided_ = update.to;

@@ -168,6 +168,12 @@ class ShardCore {
   /// one that was dropped; 0 before the first.
   uint64_t NewestBatchEnd(WorkerId worker, Incarnation incarnation) const;
   double current_learning_rate() const;
+
+  /// The same times what staleness compensation has lately multiplied gradients by, on average.
+  double effective_learning_rate() const { return current_learning_rate() * lag_.window_scale(); }
+
+  /// Served and not done.
+  uint32_t pulls_under_way() const;
   size_t parked() const { return parked_.size(); }
 
   /// Of these, the pulls, by whom: of one reader, or of all.

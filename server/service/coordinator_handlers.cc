@@ -115,6 +115,7 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
                            status = request->status();
                            status.set_shard(request->shard());
                            status.set_address(request->address());
+                           skew_.Note(ShardId{request->shard()}, Version{status.version()}, now);
                            return absl::OkStatus();
                          };
   const auto question = [this, reply, seen = request->orders_seen()](bool is_last)
@@ -256,6 +257,11 @@ grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerCont
   grpc::ServerUnaryReactor* call = context->DefaultReactor();
   call->Finish(grpc::Status::OK);
   return call;
+}
+
+grpc::ServerWriteReactor<v1::RunStatus>* CoordinatorService::WatchStatus(
+    grpc::CallbackServerContext*, const v1::WatchStatusRequest* request) {
+  return watchers_.Watch(*request, options_.now());
 }
 
 }  // namespace slipstream

@@ -25,6 +25,7 @@ class CoordinatorService::Call final : public grpc::ServerUnaryReactor {
 
 CoordinatorService::CoordinatorService(Options options)
     : options_(std::move(options)),
+      watchers_([this] { return Status(); }),
       coordinator_(options_.run, options_.spec, options_.now()),
       timer_([this] { RunTimer(); }) {}
 
@@ -34,6 +35,8 @@ CoordinatorService::~CoordinatorService() {
 }
 
 void CoordinatorService::Stop() {
+  TickWatchers();
+  watchers_.Stop();
   Aftermath aftermath;
   {
     MutexLock lock(mutex_);
@@ -119,7 +122,19 @@ void CoordinatorService::RunTimer() {
       aftermath = Settle(now);
     }
     Finish(aftermath);
+    TickWatchers();
   }
+}
+
+void CoordinatorService::TickWatchers() {
+  absl::Time now;
+  bool is_over = false;
+  {
+    MutexLock lock(mutex_);
+    now = options_.now();
+    is_over = coordinator_.phase() == Phase::kFinished || coordinator_.phase() == Phase::kFailed;
+  }
+  watchers_.Tick(now, is_over);
 }
 
 CoordinatorService::Aftermath CoordinatorService::Settle(absl::Time now) {
@@ -164,6 +179,7 @@ RunFacts CoordinatorService::Facts(absl::Time now) {
   if (model.has_value()) facts.parameters = model->layout.parameters();
   facts.view = coordinator_.membership().view().number;
   facts.live_workers = coordinator_.membership().live();
+  facts.version_skew = skew_.Skew();
   for (const auto& [shard, status] : shards_) {
     facts.shards.push_back(status);
     const absl::Duration silence = now - coordinator_.servers().servers()[shard]->last_heard;
@@ -173,6 +189,7 @@ RunFacts CoordinatorService::Facts(absl::Time now) {
     RunFacts::Worker& of_worker = facts.workers[id];
     of_worker.record = worker;
     of_worker.lease_left = coordinator_.membership().LeaseLeft(worker, now);
+    of_worker.has_work = coordinator_.HasWork(id);
     const auto heartbeat = heartbeats_.find(id);
     if (heartbeat != heartbeats_.end()) of_worker.heartbeat = heartbeat->second;
   }

@@ -19,7 +19,9 @@
 #include "common/run/run_spec.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "server/core/coordinator.h"
+#include "server/core/version_skew.h"
 #include "server/service/run_status.h"
+#include "server/service/status_watchers.h"
 
 namespace slipstream {
 
@@ -63,7 +65,8 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   ~CoordinatorService() override;
 
   /// Answers all waiting calls with UNAVAILABLE and lets no other wait, so that the gRPC server can
-  /// shut down. To be called before its Shutdown.
+  /// shut down; of a run that is over, watchers get the last status. To be called before its
+  /// Shutdown.
   void Stop();
 
   /// True once the run is over and every server that is still there knows that it may exit.
@@ -98,6 +101,8 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::RunStatus* reply) override;
+  grpc::ServerWriteReactor<v1::RunStatus>* WatchStatus(
+      grpc::CallbackServerContext* context, const v1::WatchStatusRequest* request) override;
 
  private:
   class Call;
@@ -130,12 +135,15 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   absl::Status CheckSettings(const v1::SyncServerRequest& request) const;
   void Cancel(Call* call);
   void RunTimer();
+  void TickWatchers();
   RunFacts Facts(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Aftermath Settle(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void Finish(const Aftermath& aftermath);
 
   // Constant after construction.
   const Options options_;
+
+  StatusWatchers watchers_;
 
   Mutex mutex_;
   Coordinator coordinator_ ABSL_GUARDED_BY(mutex_);
@@ -149,6 +157,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   // The latest, for status.
   std::map<uint32_t, v1::ShardStatus> shards_ ABSL_GUARDED_BY(mutex_);
+  VersionSkew skew_ ABSL_GUARDED_BY(mutex_);
   std::map<WorkerId, v1::HeartbeatRequest> heartbeats_ ABSL_GUARDED_BY(mutex_);
 
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;

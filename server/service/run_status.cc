@@ -1,9 +1,12 @@
 #include "server/service/run_status.h"
 
 #include <algorithm>
+#include <string>
 
 #include "common/wire/control_wire.h"
+#include "proto/types.pb.h"
 #include "server/core/histogram.h"
+#include "server/service/status_waits.h"
 
 namespace slipstream {
 namespace {
@@ -42,17 +45,21 @@ const char* StateName(Membership::State state) {
   return "unknown";
 }
 
+/// By the name of an outcome.
+bool IsRefusal(const std::string& outcome) {
+  v1::PushOutcome value = v1::PUSH_OUTCOME_UNSPECIFIED;
+  return v1::PushOutcome_Parse(outcome, &value) && value >= v1::FENCED;
+}
+
 void AddShards(const std::vector<v1::ShardStatus>& shards, v1::RunStatus& status) {
   if (shards.empty()) return;
-  uint64_t lowest = shards.front().version();
-  uint64_t highest = lowest;
   for (const v1::ShardStatus& shard : shards) {
     *status.add_shards() = shard;
     if (shard.has_guard()) AddGuard(shard.guard(), *status.mutable_guard());
-    lowest = std::min(lowest, shard.version());
-    highest = std::max(highest, shard.version());
+    for (const auto& [outcome, count] : shard.outcomes()) {
+      if (IsRefusal(outcome)) (*status.mutable_refusals())[outcome] += count;
+    }
   }
-  status.set_version_skew(highest - lowest);
   *status.mutable_staleness() = MergeStaleness(shards);
 
   const v1::ShardStatus& first = shards.front();
@@ -62,6 +69,7 @@ void AddShards(const std::vector<v1::ShardStatus>& shards, v1::RunStatus& status
   status.set_pushes(first.staleness().count());
   status.set_examples(first.examples_applied());
   status.set_learning_rate(first.learning_rate());
+  status.set_effective_learning_rate(first.effective_learning_rate());
 }
 
 /// As RunStatus.pushes, of one worker.
@@ -73,7 +81,7 @@ uint64_t PushesOf(uint32_t worker, const std::vector<v1::ShardStatus>& shards) {
   return 0;
 }
 
-void AddStaleness(const std::vector<v1::ShardStatus>& shards, v1::WorkerStatus& worker) {
+void AddFiguresOfShards(const std::vector<v1::ShardStatus>& shards, v1::WorkerStatus& worker) {
   double sum = 0;
   uint64_t pushes = 0;
   for (const v1::ShardStatus& shard : shards) {
@@ -116,7 +124,7 @@ void AddWorkers(const RunFacts& facts, v1::RunStatus& status) {
     v1::WorkerStatus& wire = *status.add_workers();
     wire = ToWire(id, worker);
     wire.set_pushes(PushesOf(wire.worker(), facts.shards));
-    AddStaleness(facts.shards, wire);
+    AddFiguresOfShards(facts.shards, wire);
     const double weight = double(wire.examples());
     // A weight of 0 must also silence a loss that is not a number.
     if (weight == 0) continue;
@@ -171,6 +179,7 @@ v1::StalenessStatus MergeStaleness(const std::vector<v1::ShardStatus>& shards) {
   merged.set_window_mean(window_sum / counting);
   merged.set_p50(Percentile(merged.histogram(), 0.5));
   merged.set_p99(Percentile(merged.histogram(), 0.99));
+  for (double share : Distribution(merged.histogram())) merged.add_cdf(share);
   return merged;
 }
 
@@ -193,7 +202,10 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const RunFacts& facts) {
   status.set_parameters(facts.parameters);
   status.set_weights_sha256(facts.weights_sha256);
   AddShards(facts.shards, status);
+  status.set_version_skew(facts.version_skew);
   AddWorkers(facts, status);
+  AddStragglers(facts, status);
+  AddWaitingRounds(spec, facts, status);
   for (const Evaluation& evaluation : facts.evaluations) {
     *status.add_evaluations() = ToWire(evaluation);
   }

@@ -71,6 +71,7 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
                    Value(orders.view.number), orders.view.members.size());
     }
     orders_ = orders;
+    step_times_.OnView(orders.view);
     TakeModel(orders);
     deliveries = Absorb(core_.OnView(orders.view));
     for (Delivery& delivery : Absorb(core_.OnPhase(orders.phase, orders.drain_version))) {
@@ -132,6 +133,7 @@ bool ShardEngine::Drained() {
 v1::ShardStatus ShardEngine::Report() {
   MutexLock lock(mutex_);
   v1::ShardStatus status = DescribeShard(core_);
+  DescribeTimes(round_clock_, step_times_, options_.now(), status);
   status.set_shard(Value(options_.shard));
   status.set_address(options_.address);
   if (orders_.model.has_value()) {
@@ -202,13 +204,14 @@ absl::StatusOr<std::optional<Answer>> ShardEngine::Pull(const PullRequest& reque
   {
     MutexLock lock(mutex_);
     const PullDecision decision = core_.OnPull(request);
-    const Parked parked = {.call = call, .wants_weights = true};
+    Parked parked = {.call = call, .wants_weights = true};
+    if (request.trains && request.identity.has_value()) parked.trainer = request.identity->worker;
     if (const auto* refusal = std::get_if<Refuse>(&decision.outcome)) {
       answer = ToStatus(refusal->reason);
     } else if (const auto* serve = std::get_if<Serve>(&decision.outcome)) {
       answer = AnswerNow(*serve, parked);
     } else {
-      answer = AnswerNow(std::get<Park>(decision.outcome), parked);
+      answer = AnswerNow(std::get<Park>(decision.outcome), std::move(parked));
     }
     deliveries = Absorb(decision.effects);
   }
@@ -247,15 +250,17 @@ std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* ca
     } else {
       core_.ReleaseBytes(facts.header.count * sizeof(float));
     }
+    if (decision.took_effect) NoteStep(facts.header);
     if (decision.took_effect && push_log_.has_value()) {
       records_.push_back({facts.header, decision.reply});
       work_came_.NotifyAll();
     }
     deliveries = Absorb(decision.effects);
     if (decision.answer.has_value()) {
-      answer = AnswerNow(
-          *decision.answer,
-          {.call = call, .push = std::move(decision.reply), .wants_weights = facts.header.pull});
+      Parked parked = {
+          .call = call, .push = std::move(decision.reply), .wants_weights = facts.header.pull};
+      if (facts.header.pull) parked.trainer = facts.header.identity.worker;
+      answer = AnswerNow(*decision.answer, std::move(parked));
     } else {
       answer = Answer{.push = std::move(decision.reply)};
     }
@@ -273,11 +278,20 @@ std::optional<Answer> ShardEngine::AnswerNow(const std::variant<Serve, Park>& ou
   }
   const auto& serve = std::get<Serve>(outcome);
   Answer answer = {.push = std::move(parked.push)};
-  if (parked.wants_weights) answer.weights = Served(serve.version, serve.work);
+  if (parked.wants_weights) answer.weights = Give(parked, serve.version, serve.work);
   return answer;
 }
 
-ServedWeights ShardEngine::Served(Version version, std::optional<RoundWork> work) {
+void ShardEngine::NoteStep(const PushHeader& header) {
+  if (header.count == 0) return step_times_.OnExcuse(header.identity.worker, header.base);
+  step_times_.OnGradient(header.identity.worker, header.base, options_.now());
+}
+
+ServedWeights ShardEngine::Give(const Parked& to, Version version, std::optional<RoundWork> work) {
+  const bool is_to_train = !work.has_value() || work->kind == RoundWork::Kind::kCompute;
+  if (to.trainer.has_value() && is_to_train) {
+    step_times_.OnServed(*to.trainer, version, options_.now());
+  }
   PS_CHECK(published_ != nullptr && version == core_.published());
   return {.header = {.version = version, .count = published_->values().size(), .work = work},
           .weights = published_};
@@ -315,8 +329,12 @@ std::vector<ShardEngine::Delivery> ShardEngine::Absorb(const Effects& effects) {
     parked_.erase(found);
     parked.call->ticket_.reset();
     Answer answer = {.push = std::move(parked.push)};
-    if (parked.wants_weights) answer.weights = Served(release.version, release.work);
+    if (parked.wants_weights) answer.weights = Give(parked, release.version, release.work);
     deliveries.emplace_back(parked.call, std::move(answer));
+  }
+  if (core_.is_initialized()) {
+    round_clock_.Observe(core_.decided(), core_.round().contributions() + core_.round().excused(),
+                         options_.now());
   }
   return deliveries;
 }

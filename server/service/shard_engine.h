@@ -15,12 +15,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
 #include "common/protocol/shard_messages.h"
 #include "common/run/run_spec.h"
 #include "proto/status.pb.h"
+#include "server/core/round_clock.h"
 #include "server/core/shard_core.h"
+#include "server/core/step_times.h"
 #include "server/service/push_assembly.h"
 #include "server/service/server_orders.h"
 #include "server/service/update_path.h"
@@ -72,6 +76,9 @@ class ShardEngine {
 
     /// What the machine can spare, in bytes; a model that needs more is refused.
     std::function<uint64_t()> memory_available = AvailableMemoryBytes;
+
+    /// For what is shown and logged; must not go back.
+    std::function<absl::Time()> now = [] { return absl::Now(); };
   };
 
   /// `push_log`, if any, gets one line per push that took effect.
@@ -114,6 +121,7 @@ class ShardEngine {
     WaitingCall* call = nullptr;
     std::optional<PushReply> push;
     bool wants_weights = false;
+    std::optional<WorkerId> trainer;  // Will push a gradient computed from the weights.
   };
   struct Job {
     std::optional<Weights> initial;
@@ -125,8 +133,9 @@ class ShardEngine {
   std::vector<Delivery> Absorb(const Effects& effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Answer> AnswerNow(const std::variant<Serve, Park>& outcome, Parked parked)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  ServedWeights Served(Version version, std::optional<RoundWork> work)
+  ServedWeights Give(const Parked& to, Version version, std::optional<RoundWork> work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteStep(const PushHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckInitializer(const InitializeHeader& header) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeModel(const ServerOrders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -143,6 +152,8 @@ class ShardEngine {
   Mutex mutex_;
   CondVar work_came_;
   ShardCore core_ ABSL_GUARDED_BY(mutex_);
+  RoundClock round_clock_ ABSL_GUARDED_BY(mutex_);
+  StepTimes step_times_ ABSL_GUARDED_BY(mutex_);
   ServerOrders orders_ ABSL_GUARDED_BY(mutex_);
   uint64_t initialized_grant_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string failure_ ABSL_GUARDED_BY(mutex_);

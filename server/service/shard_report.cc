@@ -24,6 +24,7 @@ void DescribeWorkers(const ShardCore& core, v1::ShardStatus& status) {
 
 void DescribeRound(const ShardCore& core, v1::ShardStatus& status) {
   status.set_round_contributions(core.round().contributions());
+  status.set_round_excused(core.round().excused());
   status.set_round_size(core.round_size());
   for (WorkerId worker : core.Awaited()) status.add_waiting_for(Value(worker));
 }
@@ -56,7 +57,28 @@ void DescribeGuard(const ShardCore& core, v1::ShardStatus& status) {
   for (WorkerId worker : core.HeldBackBy()) guard.add_held_back_by(Value(worker));
 }
 
+v1::ShardWorkerStatus& LineOf(WorkerId worker, v1::ShardStatus& status) {
+  for (v1::ShardWorkerStatus& line : *status.mutable_workers()) {
+    if (line.worker() == Value(worker)) return line;
+  }
+  v1::ShardWorkerStatus& line = *status.add_workers();  // It has not pushed yet.
+  line.set_worker(Value(worker));
+  return line;
+}
+
 }  // namespace
+
+void DescribeTimes(const RoundClock& round, const StepTimes& steps, absl::Time now,
+                   v1::ShardStatus& status) {
+  status.set_round_open_seconds(absl::ToDoubleSeconds(round.open(now)));
+  status.set_round_unchanged_seconds(absl::ToDoubleSeconds(round.unchanged(now)));
+  for (const auto& [worker, pace] : steps.Paces(now)) {
+    v1::ShardWorkerStatus& line = LineOf(worker, status);
+    line.set_steps(pace.steps);
+    line.set_step_seconds(absl::ToDoubleSeconds(pace.step));
+    line.set_holding_seconds(absl::ToDoubleSeconds(pace.holding));
+  }
+}
 
 v1::StalenessStatus DescribeStaleness(const LagTracker& lag) {
   v1::StalenessStatus status;
@@ -67,6 +89,7 @@ v1::StalenessStatus DescribeStaleness(const LagTracker& lag) {
   status.set_p99(Percentile(lag.histogram(), 0.99));
   status.set_max(lag.max());
   for (uint64_t count : lag.histogram()) status.add_histogram(count);
+  for (double share : Distribution(lag.histogram())) status.add_cdf(share);
   return status;
 }
 
@@ -75,6 +98,7 @@ v1::ShardStatus DescribeShard(const ShardCore& core) {
   status.set_version(Value(core.published()));
   status.set_view(Value(core.view().number));
   status.set_learning_rate(core.current_learning_rate());
+  status.set_effective_learning_rate(core.effective_learning_rate());
   status.set_examples_applied(core.examples_applied());
   *status.mutable_staleness() = DescribeStaleness(core.lag());
   for (const LagTracker::VectorClock& clock : core.lag().vector_clocks()) {
@@ -90,6 +114,8 @@ v1::ShardStatus DescribeShard(const ShardCore& core) {
   status.set_bytes_queued_max(core.bytes_queued_max());
   status.set_parked_pulls(static_cast<uint32_t>(core.ParkedPulls()));
   DescribeGuard(core, status);
+  status.set_parked_calls(static_cast<uint32_t>(core.parked()));
+  status.set_pulls_under_way(core.pulls_under_way());
   DescribeRound(core, status);
   DescribeWorkers(core, status);
   return status;

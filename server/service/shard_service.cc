@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "server/service/exchange_call.h"
 #include "server/service/initialize_call.h"
 #include "server/service/pull_call.h"
@@ -11,7 +10,9 @@
 namespace slipstream {
 
 ShardService::ShardService(const Options& options, std::optional<PushLog> push_log)
-    : chunk_bytes_(options.run.wire.chunk_bytes), engine_(options, std::move(push_log)) {}
+    : chunk_bytes_(options.run.wire.chunk_bytes),
+      now_(options.now),
+      engine_(options, std::move(push_log)) {}
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Initialize(grpc::CallbackServerContext*,
                                                                     grpc::ByteBuffer* response) {
@@ -36,7 +37,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ShardService::Excha
 v1::ShardStatus ShardService::ShardReport() {
   v1::ShardStatus status = engine_.Report();
   MutexLock lock(rate_mutex_);
-  status.set_updates_per_second(updates_.Add(absl::Now(), status.version()));
+  status.set_updates_per_second(updates_.Add(now_(), status.version()));
   return status;
 }
 

@@ -4,8 +4,10 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 
+#include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/service/rate_window.h"
@@ -46,7 +48,10 @@ class ShardService final
   std::string Failure() override { return engine_.Failure(); }
 
  private:
+  // Constant after construction.
   const size_t chunk_bytes_;
+  const std::function<absl::Time()> now_;
+
   ShardEngine engine_;
   Mutex rate_mutex_;
   RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);

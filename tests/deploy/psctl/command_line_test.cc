@@ -60,6 +60,31 @@ TEST(CommandLineTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(Refused({"run", "a", "--stop-timeout", "-1"}), ExitCode::kUsage);
 }
 
+TEST(CommandLineTest, WatchesAtAnIntervalWithAUnit) {
+  const auto watch = [](std::vector<const char*> more) {
+    more.insert(more.begin(), {"status", "--coordinator", "h:1"});
+    return Parse(more);
+  };
+  const auto chosen = [](const auto& parsed) {
+    return std::get<StatusArguments>(std::get<Arguments>(parsed));
+  };
+
+  EXPECT_FALSE(chosen(watch({})).watch);
+  EXPECT_TRUE(chosen(watch({"--watch"})).watch);
+  EXPECT_EQ(chosen(watch({"--watch"})).interval, absl::Seconds(1));
+  EXPECT_EQ(chosen(watch({"--watch", "--interval", "2.5s"})).interval, absl::Milliseconds(2500));
+  EXPECT_EQ(chosen(watch({"--interval", "100ms", "--watch"})).interval, absl::Milliseconds(100));
+  for (const char* wrong : {"1", "0.01s", "2h", "soon", ""}) {
+    SCOPED_TRACE(wrong);
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(std::get<ExitCode>(watch({"--watch", "--interval", wrong})), ExitCode::kUsage);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("--interval: "));
+  }
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(std::get<ExitCode>(watch({"--interval", "1s"})), ExitCode::kUsage);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("--watch"));
+}
+
 TEST(CommandLineTest, NamesAWrongCommand) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(Refused({"stauts", "--coordinator", "h:1"}), ExitCode::kUsage);

@@ -1,6 +1,7 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -16,7 +17,8 @@
 namespace slipstream {
 namespace {
 
-/// A coordinator whose run is in training until a file appears, then finished.
+/// A coordinator whose run is in training until a file appears, then finished. While a file of
+/// that name and ".away" is there, it refuses to be watched.
 class FakeCoordinator final : public v1::Coordinator::Service {
  public:
   explicit FakeCoordinator(std::string finished_file) : finished_file_(std::move(finished_file)) {}
@@ -28,6 +30,20 @@ class FakeCoordinator final : public v1::Coordinator::Service {
       reply->set_phase(v1::FINISHED);
       reply->set_weights_sha256("ab12");
       *reply->add_evaluations() = ExampleEvaluation(4, 0.9, true);
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status WatchStatus(grpc::ServerContext* context, const v1::WatchStatusRequest* request,
+                           grpc::ServerWriter<v1::RunStatus>* writer) override {
+    v1::RunStatus status;
+    while (!context->IsCancelled() && status.phase() != v1::FINISHED) {
+      if (std::filesystem::exists(finished_file_ + ".away")) {
+        return {grpc::StatusCode::UNAVAILABLE, "it is away"};
+      }
+      GetStatus(context, nullptr, &status);
+      if (!writer->Write(status)) break;
+      poll(nullptr, 0, static_cast<int>(request->interval_ms()));
     }
     return grpc::Status::OK;
   }

@@ -32,7 +32,8 @@ TEST(RunSummaryTest, HoldsWhatScriptsReadFromAStatus) {
   EXPECT_EQ(summary["updates"], 100);
   EXPECT_EQ(summary["pushes"], 100);
   EXPECT_EQ(summary["staleness"].dump(),
-            R"({"count":200,"mean":1.25,"p50":1,"p99":3,"max":3,"histogram":[40,90,50,20]})");
+            R"({"count":200,"mean":1.25,"window_mean":1.5,"p50":1,"p99":3,"max":3,)"
+            R"("histogram":[40,90,50,20],"cdf":[]})");
   EXPECT_EQ(summary["weights_sha256"], "ab12");
   EXPECT_EQ(summary["run_dir"], "runs/demo");
   EXPECT_EQ(summary["evaluations"].size(), 2u);
@@ -103,7 +104,7 @@ TEST(RunSummaryTest, ShowsPeopleFiguresAndTheHistogram) {
   EXPECT_THAT(text, HasSubstr("policy          softsync (n = 2, 1 gradient per update)\n"));
   EXPECT_THAT(text, HasSubstr("test accuracy   90.00%\n"));
   EXPECT_THAT(text, HasSubstr("staleness       mean 1.250, p50 1, p99 3, max 3\n"));
-  EXPECT_THAT(text, HasSubstr("        1         90  45.0%  ####"));
+  EXPECT_THAT(text, HasSubstr("        1         90  45.0%   65.0%  ####"));
 }
 
 }  // namespace

@@ -13,21 +13,21 @@ TEST(StalenessHistogramTest, DrawsALinePerValue) {
   const std::vector<uint64_t> counts = {10, 20, 0, 1, 0, 0};
 
   EXPECT_EQ(FormatHistogram(counts, 3, {.lines_max = 8, .bar_width = 10}),
-            "staleness  gradients  share\n"
-            "        0         10  32.3%  #####\n"
-            "        1         20  64.5%  ##########\n"
-            "        2          0   0.0%\n"
-            "        3          1   3.2%  #\n");
+            "staleness  gradients  share   up to\n"
+            "        0         10  32.3%   32.3%  #####\n"
+            "        1         20  64.5%   96.8%  ##########\n"
+            "        2          0   0.0%   96.8%\n"
+            "        3          1   3.2%  100.0%  #\n");
 }
 
 TEST(StalenessHistogramTest, JoinsValuesWhereThereAreManyAndSaysThatTheLastIsOpen) {
   const std::vector<uint64_t> counts = {1, 1, 1, 1, 1};
 
   EXPECT_EQ(FormatHistogram(counts, 9, {.lines_max = 3, .bar_width = 4}),
-            "staleness  gradients  share\n"
-            "      0-1          2  40.0%  ####\n"
-            "      2-3          2  40.0%  ####\n"
-            "       4+          1  20.0%  ##\n");
+            "staleness  gradients  share   up to\n"
+            "      0-1          2  40.0%   40.0%  ####\n"
+            "      2-3          2  40.0%   80.0%  ####\n"
+            "       4+          1  20.0%  100.0%  ##\n");
 }
 
 TEST(StalenessHistogramTest, IsEmptyWithoutGradients) {

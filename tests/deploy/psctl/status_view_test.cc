@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tests/deploy/psctl/example_status.h"
 
 namespace slipstream {
@@ -13,21 +11,12 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(StatusViewTest, PrintsEveryFieldUnderItsProtoName) {
-  const auto json = nlohmann::json::parse(StatusJson(v1::RunStatus()));
-
-  EXPECT_EQ(json["weights_sha256"], "");
-  EXPECT_EQ(json["phase"], "PHASE_UNSPECIFIED");
-  EXPECT_EQ(json["examples_per_second"], 0);
-  EXPECT_TRUE(json["shards"].is_array());
-}
-
 TEST(StatusViewTest, ShowsALinePerShardAndPerWorker) {
   const std::string text = StatusText(ExampleStatus());
 
   EXPECT_THAT(text, HasSubstr("    1  127.0.0.1:7070       31706       99"));
   EXPECT_THAT(text, HasSubstr("     1  live   node      50"));
-  EXPECT_THAT(text, HasSubstr("staleness  gradients  share"));
+  EXPECT_THAT(text, HasSubstr("staleness  gradients  share   up to"));
   EXPECT_THAT(text, Not(HasSubstr("waits for")));
 }
 
@@ -64,15 +53,51 @@ TEST(StatusViewTest, NamesTheMiniBatchesThatWereLeftOut) {
                         "now; the last, mini-batch 531, gave a loss of nan\n"));
 }
 
-TEST(StatusViewTest, SaysWhomAnOpenRoundWaitsFor) {
+TEST(StatusViewTest, SaysWhatAnOpenRoundWaitsForAndWhatWillHappen) {
   v1::RunStatus status = ExampleStatus();
-  status.mutable_shards(0)->set_round_size(4);
-  status.mutable_shards(0)->set_round_contributions(2);
-  status.mutable_shards(0)->add_waiting_for(1);
-  status.mutable_shards(0)->add_waiting_for(3);
+  v1::WaitingRound& round = *status.add_waiting_rounds();
+  round.set_shard(1);
+  round.set_version(101);
+  round.set_contributions(2);
+  round.set_round_size(4);
+  round.set_open_seconds(1.24);
+  round.set_unchanged_seconds(0.81);
+  round.set_outlook("closes when workers 1 and 3 push");
 
   EXPECT_THAT(StatusText(status),
-              HasSubstr("shard 0 has 2 of 4 gradients and waits for workers 1, 3\n"));
+              HasSubstr("shard 1 has 2 of 4 gradients of version 101, open for 1.2 s, unchanged "
+                        "for 0.8 s: closes when workers 1 and 3 push\n"));
+}
+
+TEST(StatusViewTest, MarksAStragglerAndSaysWhy) {
+  v1::RunStatus status = ExampleStatus();
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("straggler")));
+  status.mutable_workers(1)->set_is_straggler(true);
+  status.mutable_workers(1)->set_straggler_reason("its steps take 5 s");
+
+  const std::string text = StatusText(status);
+
+  EXPECT_THAT(text, HasSubstr("  <-- STRAGGLER\n"));
+  EXPECT_THAT(text, HasSubstr("worker 1 is a straggler: its steps take 5 s\n"));
+}
+
+TEST(StatusViewTest, CountsRefusalsByReason) {
+  v1::RunStatus status = ExampleStatus();
+  EXPECT_THAT(StatusText(status), HasSubstr("refused        none\n"));
+  (*status.mutable_refusals())["RETRY_LATER"] = 12;
+  (*status.mutable_refusals())["NONFINITE"] = 3;
+
+  EXPECT_THAT(StatusText(status), HasSubstr("refused        NONFINITE 3, RETRY_LATER 12\n"));
+}
+
+TEST(StatusViewTest, ShowsTheEffectiveLearningRateWhereItDiffers) {
+  v1::RunStatus status = ExampleStatus();
+  status.set_learning_rate(0.1);
+  status.set_effective_learning_rate(0.1);
+  EXPECT_THAT(StatusText(status), HasSubstr("learning rate  0.1\n"));
+  status.set_effective_learning_rate(0.025);
+
+  EXPECT_THAT(StatusText(status), HasSubstr("learning rate  0.1, effective 0.025\n"));
 }
 
 TEST(StatusViewTest, CanShowARunThatHasNotBegun) {

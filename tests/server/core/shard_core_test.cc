@@ -210,6 +210,8 @@ TEST(AsyncTest, OneOverSigmaGivesThePublishedSeries) {
   for (uint32_t worker = 0; worker < 3; ++worker) driver.Push(PushOf(worker, 1, 0), 1.0);
 
   EXPECT_EQ(driver.weights(), (std::vector<double>{0, -1, -2, -2.5}));
+  EXPECT_DOUBLE_EQ(driver.core().current_learning_rate(), 1.0);
+  EXPECT_DOUBLE_EQ(driver.core().effective_learning_rate(), (1 + 1 + 0.5) / 3);
 }
 
 TEST(AsyncTest, OneOverTheMeanScalesTheWholeRound) {
@@ -223,6 +225,7 @@ TEST(AsyncTest, OneOverTheMeanScalesTheWholeRound) {
 
   const std::vector<double>& weights = driver.weights();
   EXPECT_NEAR(weights[300] - weights[299], -0.25, 1e-6);  // ⟨σ⟩ = 4.
+  EXPECT_NEAR(driver.core().effective_learning_rate(), 0.25, 1e-6);
 }
 
 TEST(ScheduleTest, FollowsTheExamplesApplied) {
@@ -327,6 +330,7 @@ TEST(PullTest, ReadersHoldABoundedNumberOfVersions) {
   EXPECT_TRUE(std::holds_alternative<Serve>(core.OnPull(of_member).outcome))
       << "members have their own";
   EXPECT_TRUE(std::holds_alternative<Park>(core.OnPull(of_member).outcome)) << "one at a time";
+  EXPECT_EQ(core.pulls_under_way(), 3u);
 
   const Effects effects = core.OnPullDone(std::nullopt);
   ASSERT_EQ(effects.released.size(), 1u);

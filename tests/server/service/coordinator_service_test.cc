@@ -437,5 +437,45 @@ TEST_F(CoordinatorServiceTest, StoppingAnswersCallsThatWait) {
   EXPECT_EQ(answer.get().error_code(), StatusCode::UNAVAILABLE);
 }
 
+TEST_F(CoordinatorServiceTest, AWatcherSeesTheRunToItsEnd) {
+  Train();
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  v1::WatchStatusRequest request;
+  request.set_interval_ms(3'600'000);
+  const auto watch = stub_->WatchStatus(&context, request);
+  v1::RunStatus status;
+  ASSERT_TRUE(watch->Read(&status));
+  EXPECT_EQ(status.phase(), v1::TRAINING);
+  v1::LeaveRequest failed;
+  *failed.mutable_identity() = ada_;
+  failed.set_failure("out of memory");
+  v1::LeaveReply reply;
+  ASSERT_TRUE(Call(&Stub::Leave, failed, reply).ok());
+  ASSERT_TRUE(Leave(bob_).ok());
+
+  // Nobody comes back in time.
+  clock_.Advance(absl::Hours(1));
+
+  ASSERT_TRUE(watch->Read(&status));
+  EXPECT_EQ(status.phase(), v1::FAILED);
+  EXPECT_FALSE(watch->Read(&status));
+  EXPECT_TRUE(watch->Finish().ok());
+}
+
+TEST_F(CoordinatorServiceTest, StoppingTellsWatchers) {
+  Start();
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  const auto watch = stub_->WatchStatus(&context, v1::WatchStatusRequest());
+  v1::RunStatus status;
+  ASSERT_TRUE(watch->Read(&status));
+
+  service_->Stop();
+
+  EXPECT_FALSE(watch->Read(&status));
+  EXPECT_EQ(watch->Finish().error_code(), StatusCode::UNAVAILABLE);
+}
+
 }  // namespace
 }  // namespace slipstream

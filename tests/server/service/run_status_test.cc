@@ -80,7 +80,6 @@ TEST(MergeStatusTest, CountsWorkerStepsByTheGradientsOfShardZero) {
 
   EXPECT_EQ(status.pushes(), 2u) << "excuses are answered, too, but are no steps";
   EXPECT_EQ(status.updates(), 12u);
-  EXPECT_EQ(status.version_skew(), 3u);
   EXPECT_EQ(status.staleness().count(), 3u);
   EXPECT_DOUBLE_EQ(status.examples_per_second(), 200);
 }
@@ -154,6 +153,148 @@ TEST(MergeStatusTest, AWorkersStalenessIsTheMeanOverItsPushesToAllShards) {
   EXPECT_EQ(status.workers(0).state(), "dead");
   EXPECT_DOUBLE_EQ(status.workers(0).mean_staleness(), 2.5);
   EXPECT_EQ(status.workers(0).last_staleness(), 4u);
+}
+
+TEST(MergeStalenessTest, HasTheDistributionBesideTheHistogram) {
+  const v1::StalenessStatus merged = MergeStaleness({ShardOf(0, {0, 1, 1}), ShardOf(1, {3})});
+
+  ASSERT_EQ(merged.cdf_size(), merged.histogram_size());
+  const std::vector<double> cdf(merged.cdf().begin(), merged.cdf().end());
+  EXPECT_EQ(cdf, (std::vector<double>{0.25, 0.75, 0.75, 1.0}));
+  EXPECT_EQ(MergeStaleness({}).cdf_size(), 0);
+}
+
+TEST(MergeStatusTest, AddsUpRefusalsByReason) {
+  RunFacts facts;
+  facts.shards.resize(2);
+  (*facts.shards[0].mutable_outcomes())["APPLIED"] = 5;
+  (*facts.shards[0].mutable_outcomes())["DROPPED_LATE"] = 2;
+  (*facts.shards[0].mutable_outcomes())["NONFINITE"] = 1;
+  (*facts.shards[1].mutable_outcomes())["NONFINITE"] = 2;
+  (*facts.shards[1].mutable_outcomes())["RETRY_LATER"] = 7;
+
+  const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
+
+  EXPECT_EQ(status.refusals_size(), 2);
+  EXPECT_EQ(status.refusals().at("NONFINITE"), 3u);
+  EXPECT_EQ(status.refusals().at("RETRY_LATER"), 7u);
+}
+
+/// A run that trains, with live workers that have work, and one shard that knows their paces.
+RunFacts Training(uint32_t workers) {
+  RunFacts facts;
+  facts.phase = Phase::kTraining;
+  facts.live_workers = workers;
+  facts.shards.resize(1);
+  facts.shards[0].set_round_size(workers);
+  facts.shards[0].set_version(6);
+  for (uint32_t id = 0; id < workers; ++id) {
+    RunFacts::Worker& worker = facts.workers[WorkerId{id}];
+    worker.lease_left = absl::Milliseconds(4000 - 100 * id);
+    worker.has_work = true;
+    v1::ShardWorkerStatus& line = *facts.shards[0].add_workers();
+    line.set_worker(id);
+    line.set_steps(50);
+    line.set_step_seconds(0.1);
+  }
+  return facts;
+}
+
+TEST(MergeStatusTest, MarksStragglers) {
+  RunFacts facts = Training(3);
+  facts.shards[0].mutable_workers(2)->set_step_seconds(0.5);
+
+  v1::RunStatus status = MergeStatus(RunSpec{}, facts);
+
+  EXPECT_FALSE(status.workers(0).is_straggler());
+  EXPECT_TRUE(status.workers(2).is_straggler());
+  EXPECT_EQ(status.workers(2).straggler_reason(),
+            "its steps take 500 ms, 5.0 times the median of 100 ms");
+  EXPECT_DOUBLE_EQ(status.workers(2).step_seconds(), 0.5);
+  facts.phase = Phase::kDraining;
+  EXPECT_FALSE(MergeStatus(RunSpec{}, facts).workers(2).is_straggler());
+  facts.phase = Phase::kTraining;
+  facts.workers[WorkerId{2}].record.state = Membership::State::kDead;
+  EXPECT_FALSE(MergeStatus(RunSpec{}, facts).workers(2).is_straggler());
+}
+
+TEST(MergeStatusTest, AStepBeginsWithTheLastOfTheShardsAnswers) {
+  RunFacts facts = Training(3);
+  facts.shards.push_back(facts.shards[0]);
+  // Worker 2 waits for shard 1, which has not answered it yet; worker 1 has what it needs.
+  facts.shards[0].mutable_workers(2)->set_step_seconds(0.5);
+  facts.shards[0].mutable_workers(2)->set_holding_seconds(10);
+  facts.shards[0].mutable_workers(1)->set_holding_seconds(10);
+  facts.shards[1].mutable_workers(1)->set_holding_seconds(4);
+
+  const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
+
+  EXPECT_DOUBLE_EQ(status.workers(2).step_seconds(), 0.1);
+  EXPECT_DOUBLE_EQ(status.workers(2).holding_seconds(), 0);
+  EXPECT_FALSE(status.workers(2).is_straggler());
+  EXPECT_DOUBLE_EQ(status.workers(1).holding_seconds(), 4);
+  EXPECT_TRUE(status.workers(1).is_straggler());
+}
+
+TEST(MergeStatusTest, SilenceIsGuiltOfThoseWhoOweAGradient) {
+  RunFacts facts = Training(3);
+  facts.shards[0].mutable_workers(2)->set_holding_seconds(10);
+  EXPECT_TRUE(MergeStatus(RunSpec{}, facts).workers(2).is_straggler());
+
+  facts.workers[WorkerId{2}].has_work = false;
+  EXPECT_FALSE(MergeStatus(RunSpec{}, facts).workers(2).is_straggler());
+
+  facts.shards[0].add_waiting_for(2);
+  EXPECT_TRUE(MergeStatus(RunSpec{}, facts).workers(2).is_straggler());
+}
+
+TEST(MergeStatusTest, TellsOfASynchronousRoundThatWaits) {
+  RunSpec spec;
+  spec.consistency.policy = ConsistencySpec::Policy::kHardsync;
+  RunFacts facts = Training(4);
+  facts.shards[0].set_round_contributions(3);
+  facts.shards[0].add_waiting_for(3);
+  facts.shards[0].set_round_open_seconds(1.5);
+  facts.shards[0].set_round_unchanged_seconds(1.25);
+  facts.shards[0].set_silent_seconds(0.25);
+
+  const v1::RunStatus status = MergeStatus(spec, facts);
+
+  ASSERT_EQ(status.waiting_rounds_size(), 1);
+  const v1::WaitingRound& round = status.waiting_rounds(0);
+  EXPECT_EQ(round.version(), 7u);
+  EXPECT_DOUBLE_EQ(round.open_seconds(), 1.75);
+  EXPECT_DOUBLE_EQ(round.unchanged_seconds(), 1.5);
+  ASSERT_EQ(round.waiting_for_size(), 1);
+  EXPECT_EQ(round.waiting_for(0), 3u);
+  EXPECT_EQ(round.gradients_missing(), 0u);
+  EXPECT_EQ(round.outlook(),
+            "closes when worker 3 pushes; without a word from worker 3 its lease ends in 3.7 s, "
+            "and the round closes without it");
+}
+
+TEST(MergeStatusTest, TellsWhatARoundOfAnybodysGradientsLacks) {
+  RunFacts facts = Training(4);
+  facts.shards[0].set_round_contributions(1);
+
+  const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
+
+  ASSERT_EQ(status.waiting_rounds_size(), 1);
+  EXPECT_EQ(status.waiting_rounds(0).gradients_missing(), 3u);
+  EXPECT_EQ(status.waiting_rounds(0).outlook(),
+            "closes with 3 more gradients, from whichever of 4 live workers");
+}
+
+TEST(MergeStatusTest, AnEmptyRoundWaitsOnlyIfNobodyComesForASecond) {
+  RunFacts facts = Training(4);
+  facts.shards[0].set_round_unchanged_seconds(0.9);
+  EXPECT_EQ(MergeStatus(RunSpec{}, facts).waiting_rounds_size(), 0);
+
+  facts.shards[0].set_round_unchanged_seconds(1.1);
+  EXPECT_EQ(MergeStatus(RunSpec{}, facts).waiting_rounds_size(), 1);
+
+  facts.phase = Phase::kEvaluating;
+  EXPECT_EQ(MergeStatus(RunSpec{}, facts).waiting_rounds_size(), 0);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,7 +52,10 @@ class ShardServiceTest : public testing::Test {
     run.consistency = consistency;
     run.optimizer.learning_rate = 1.0;
     run.wire.chunk_bytes = 512;
-    service_ = std::make_unique<ShardService>(ShardService::Options{.run = run});
+    ShardService::Options options;
+    options.run = run;
+    options.now = [this] { return absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()); };
+    service_ = std::make_unique<ShardService>(options);
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -162,10 +166,14 @@ class ShardServiceTest : public testing::Test {
     std::vector<float> values;
   };
 
-  Pulled Pull(uint64_t min_version = 0) {
+  Pulled Pull(uint64_t min_version = 0, std::optional<uint32_t> trainer = std::nullopt) {
     grpc::ClientContext context;
     SetDeadline(context);
     v1::PullRequest request;
+    if (trainer.has_value()) {
+      SetIdentity(*request.mutable_identity(), *trainer);
+      request.set_trains(true);
+    }
     request.set_shard_map(map());
     request.set_min_version(min_version);
     auto reader = stub_->Pull(&context, request);
@@ -181,6 +189,7 @@ class ShardServiceTest : public testing::Test {
     return pulled;
   }
 
+  std::atomic<int64_t> milliseconds_ = 0;  // Of the service's clock, which only the test moves.
   ServerOrders orders_;
   std::unique_ptr<ShardService> service_;
   std::unique_ptr<grpc::Server> server_;
@@ -201,6 +210,34 @@ TEST_F(ShardServiceTest, AppliesAPushAndServesTheNewVersion) {
   EXPECT_TRUE(pulled.status.ok()) << pulled.status.error_message();
   EXPECT_EQ(pulled.version, 1u);
   EXPECT_EQ(pulled.values, std::vector<float>(kValues, -2.0f));
+}
+
+TEST_F(ShardServiceTest, MeasuresStepsAndTheAgeOfTheRound) {
+  Start({ConsistencySpec::Policy::kSoftsync, 1}, 2);
+  const std::vector<float> gradient(kValues, 2.0f);
+  ASSERT_TRUE(Pull(0, 0).status.ok());
+  ASSERT_TRUE(Pull(0, 1).status.ok());
+  milliseconds_ = 300;
+  ASSERT_EQ(Push(Header(0, 1, 0), gradient).outcome(), v1::BUFFERED);
+  milliseconds_ = 1000;
+
+  v1::ShardStatus status = service_->ShardReport();
+
+  EXPECT_DOUBLE_EQ(status.round_open_seconds(), 1.0);
+  EXPECT_DOUBLE_EQ(status.round_unchanged_seconds(), 0.7);
+  ASSERT_EQ(status.workers_size(), 2);
+  EXPECT_EQ(status.workers(0).steps(), 1u);
+  EXPECT_DOUBLE_EQ(status.workers(0).step_seconds(), 0.3);
+  EXPECT_DOUBLE_EQ(status.workers(0).holding_seconds(), 0);
+  EXPECT_EQ(status.workers(1).worker(), 1u) << "it has not pushed yet";
+  EXPECT_EQ(status.workers(1).steps(), 0u);
+  EXPECT_DOUBLE_EQ(status.workers(1).holding_seconds(), 1.0);
+
+  ASSERT_EQ(Push(Header(1, 1, 0), gradient).outcome(), v1::APPLIED);
+  milliseconds_ = 1500;
+  status = service_->ShardReport();
+  EXPECT_DOUBLE_EQ(status.round_open_seconds(), 0.5);
+  EXPECT_DOUBLE_EQ(status.workers(1).step_seconds(), 1.0);
 }
 
 TEST_F(ShardServiceTest, AnswersARepeatedPushAsTheFirstTimeWithoutASecondEffect) {

@@ -1,0 +1,13 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_COMPLETION_COMMAND_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_COMPLETION_COMMAND_H_
+
+#include "deploy/psctl/command_line.h"
+
+namespace slipstream {
+
+/// Prints the script that makes a shell complete psctl's command line. Returns psctl's exit code.
+int CompletionCommand(const CompletionArguments& arguments);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_COMPLETION_COMMAND_H_

@@ -1,0 +1,17 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_DESCRIBE_APP_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_DESCRIBE_APP_H_
+
+#include <CLI/CLI.hpp>
+#include <vector>
+
+#include "deploy/psctl/command_description.h"
+
+namespace slipstream {
+
+/// The app and the commands below it, parents first. What an option takes follows from the name of
+/// its type, as help shows it: FILE and RUN.YAML, DIR, KEY=VALUE, or choices with '|' between.
+std::vector<CommandDescription> DescribeApp(const CLI::App& app);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_DESCRIBE_APP_H_

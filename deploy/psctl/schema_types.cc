@@ -1,0 +1,151 @@
+#include "deploy/psctl/schema_types.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/config/layer_table.h"
+
+namespace slipstream {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What scalar_reader.cc takes for a number without a sign, and for a whole one.
+constexpr char kDecimal[] = R"((0|[1-9][0-9]*)(\.[0-9]+)?)";
+constexpr char kWhole[] = "(0|[1-9][0-9]*)";
+
+struct SchemaOfScalar {
+  Json operator()(const CountType& type) const {
+    if (type.min == type.max) return {{"const", type.min}};
+    Json schema = {{"type", "integer"}, {"minimum", type.min}};
+    // Not every reader of JSON keeps a number as large as the largest.
+    if (type.max != std::numeric_limits<uint64_t>::max()) schema["maximum"] = type.max;
+    return schema;
+  }
+
+  Json operator()(const BytesType& type) const {
+    Json plain = {{"type", "integer"}, {"minimum", type.min}, {"maximum", type.max}};
+    if (type.multiple_of > 1) plain["multipleOf"] = type.multiple_of;
+    const Json with_unit = {{"type", "string"},
+                            {"pattern", std::string("^") + kWhole + "(KiB|MiB|GiB)$"}};
+    return {{"anyOf", Json::array({plain, with_unit})}};
+  }
+
+  Json operator()(const NumberType& type) const {
+    Json schema = {{"type", "number"}};
+    schema[type.is_min_excluded ? "exclusiveMinimum" : "minimum"] = type.min;
+    if (std::isfinite(type.max)) {
+      schema[type.is_max_excluded ? "exclusiveMaximum" : "maximum"] = type.max;
+    }
+    return schema;
+  }
+
+  Json operator()(const DurationType&) const {
+    return {{"type", "string"}, {"pattern", std::string("^") + kDecimal + "(ms|s|m|h)$"}};
+  }
+
+  Json operator()(const FlagType&) const { return {{"type", "boolean"}}; }
+
+  Json operator()(const TextType& type) const {
+    // Digits alone are text to the parser; YAML's own rules make them a number.
+    Json schema = {{"type", Json::array({"string", "number"})}};
+    if (type.form == TextType::Form::kName) {
+      schema["pattern"] = "^[A-Za-z0-9._-]{1,64}$";
+    } else {
+      schema["maxLength"] = 4096;
+    }
+    return schema;
+  }
+
+  Json operator()(const ChoiceType& type) const { return {{"enum", type.names}}; }
+};
+
+Json ScalarSchema(const ScalarType& type) { return std::visit(SchemaOfScalar(), type); }
+
+/// `conv2d: {channels: 6}`, or its name alone where no setting is required.
+Json LayerSchema(const LayerKind& kind) {
+  Json settings = Json::object();
+  Json required = Json::array();
+  for (const LayerField& field : kind.fields) {
+    Json schema = ScalarSchema(field.type);
+    schema["description"] = field.doc;
+    if (field.is_required) {
+      required.push_back(field.name);
+    } else {
+      schema["default"] = ValueJson(field.type, field.get(kind.defaults));
+    }
+    settings[field.name] = std::move(schema);
+  }
+  Json map = {{"type", required.empty() ? Json::array({"object", "null"}) : Json("object")},
+              {"properties", std::move(settings)},
+              {"additionalProperties", false}};
+  if (!required.empty()) map["required"] = required;
+  Json layer = {{"description", kind.doc},
+                {"type", "object"},
+                {"properties", {{kind.name, std::move(map)}}},
+                {"required", Json::array({kind.name})},
+                {"additionalProperties", false}};
+  if (!required.empty()) return layer;
+  const Json name = {{"const", kind.name}, {"description", kind.doc}};
+  return {{"anyOf", Json::array({name, std::move(layer)})}};
+}
+
+struct SchemaOf {
+  Json operator()(const ScalarType& type) const { return ScalarSchema(type); }
+
+  Json operator()(const ListType& type) const {
+    return {{"type", "array"},
+            {"items", ScalarSchema(type.element)},
+            {"minItems", type.items_min},
+            {"maxItems", type.items_max}};
+  }
+
+  Json operator()(const LayersType&) const {
+    Json kinds = Json::array();
+    for (const LayerKind& kind : LayerKinds()) kinds.push_back(LayerSchema(kind));
+    return {{"type", "array"}, {"items", {{"anyOf", std::move(kinds)}}}, {"minItems", 1}};
+  }
+};
+
+Json ScalarJson(const ScalarType& type, const ScalarValue& value) {
+  if (std::holds_alternative<CountType>(type)) return std::get<uint64_t>(value);
+  if (std::holds_alternative<NumberType>(type)) return std::get<double>(value);
+  if (std::holds_alternative<FlagType>(type)) return std::get<bool>(value);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  const std::string written = WriteScalar(type, value);
+  // Bytes without a unit are a number.
+  const bool is_plain = std::holds_alternative<BytesType>(type) &&
+                        written.find_first_not_of("0123456789") == std::string::npos;
+  return is_plain ? Json(std::get<uint64_t>(value)) : Json(written);
+}
+
+struct JsonOf {
+  const FieldValue& value;
+
+  Json operator()(const ScalarType& type) const {
+    return ScalarJson(type, std::get<ScalarValue>(value));
+  }
+
+  Json operator()(const ListType& type) const {
+    Json items = Json::array();
+    for (const ScalarValue& item : std::get<std::vector<ScalarValue>>(value)) {
+      items.push_back(ScalarJson(type.element, item));
+    }
+    return items;
+  }
+
+  Json operator()(const LayersType&) const { return Json::array(); }
+};
+
+}  // namespace
+
+Json TypeSchema(const FieldType& type) { return std::visit(SchemaOf(), type); }
+
+Json ValueJson(const FieldType& type, const FieldValue& value) {
+  return std::visit(JsonOf{value}, type);
+}
+
+}  // namespace slipstream

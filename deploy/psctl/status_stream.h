@@ -1,0 +1,54 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_STATUS_STREAM_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_STATUS_STREAM_H_
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/support/async_stream.h>
+
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/process/stop_signal.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "proto/status.pb.h"
+
+namespace slipstream {
+
+/// One call of WatchStatus. Every wait ends with a signal to stop, too.
+///
+/// Not thread-safe: one owner.
+class StatusStream {
+ public:
+  /// Starts the call. `stub` and `stop` must outlive it.
+  StatusStream(v1::Coordinator::Stub& stub, absl::Duration interval, const StopSignal& stop);
+
+  /// Gives the call up if it is still under way.
+  ~StatusStream();
+  StatusStream(const StatusStream&) = delete;
+  StatusStream& operator=(const StatusStream&) = delete;
+
+  /// The next status; nothing once the run is over and the last status was given. Fails with
+  /// CANCELLED if stopped, with DEADLINE_EXCEEDED if nothing comes within `patience`, else with
+  /// what ended the call. Nothing more may be asked after a failure or the end.
+  absl::StatusOr<std::optional<v1::RunStatus>> Next(absl::Duration patience);
+
+ private:
+  /// Whether the operation under way went well.
+  absl::StatusOr<bool> AwaitOperation(absl::Time deadline);
+
+  const StopSignal& stop_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::ClientAsyncReader<v1::RunStatus>> reader_;
+  bool is_started_ = false;
+
+  // Written by the operation under way.
+  v1::RunStatus status_;
+  grpc::Status end_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_STATUS_STREAM_H_

@@ -1,0 +1,110 @@
+#include "deploy/psctl/status_watch.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "common/process/exit_code.h"
+#include "common/process/stop_signal.h"
+#include "deploy/psctl/config_loading.h"
+#include "deploy/psctl/coordinator_client.h"
+#include "deploy/psctl/message_json.h"
+#include "deploy/psctl/status_screen.h"
+#include "deploy/psctl/status_stream.h"
+#include "deploy/psctl/status_view.h"
+
+namespace slipstream {
+namespace {
+
+// A coordinator that was never there is given as long as by the plain status, one that goes away
+// as long as a restart of its machine's network may take.
+constexpr absl::Duration kFirstPatience = absl::Seconds(2);
+constexpr absl::Duration kAwayMax = absl::Minutes(1);
+
+// A connected coordinator may be busy, but not for longer.
+constexpr absl::Duration kLatenessMax = absl::Seconds(5);
+constexpr absl::Duration kRetryPause = absl::Milliseconds(200);
+
+bool IsAway(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+/// One `psctl status --watch`.
+class StatusWatch {
+ public:
+  explicit StatusWatch(const StatusArguments& arguments)
+      : arguments_(arguments), client_(arguments.coordinator), last_answer_(absl::Now()) {}
+
+  int Watch() {
+    absl::Status end;
+    do {
+      end = Follow();
+    } while (IsAway(end) && WaitToRetry(end));
+    if (stop_.stopped()) return stop_.ExitStatus();
+    if (end.ok()) return static_cast<int>(ExitCode::kOk);
+    return static_cast<int>(Complain(ExitCodeFor(end), client_.Explain(end)));
+  }
+
+ private:
+  /// Shows what one call says; OK at the run's end.
+  absl::Status Follow() {
+    const std::unique_ptr<StatusStream> stream = client_.Watch(arguments_.interval, stop_);
+    absl::Duration patience = was_there_ ? kLatenessMax : kFirstPatience;
+    std::optional<v1::RunStatus> last;
+    while (true) {
+      absl::StatusOr<std::optional<v1::RunStatus>> next = stream->Next(patience);
+      if (!next.ok()) return next.status();
+      if (!next->has_value()) break;
+      OnAnswer();
+      last = **std::move(next);
+      Show(*last);
+      patience = arguments_.interval + kLatenessMax;
+    }
+    if (last.has_value() && !is_json()) screen_.Keep(StatusText(*last));
+    return absl::OkStatus();
+  }
+
+  void Show(const v1::RunStatus& status) {
+    if (!is_json()) return screen_.Show(StatusText(status));
+    fmt::print("{}", JsonLine(MessageJson(status)));
+    std::fflush(stdout);
+  }
+
+  void OnAnswer() {
+    if (is_away_) screen_.Note("psctl: the coordinator is there again");
+    is_away_ = false;
+    was_there_ = true;
+    last_answer_ = absl::Now();
+  }
+
+  /// False if it is not worth another try.
+  bool WaitToRetry(const absl::Status& reason) {
+    const absl::Duration patience = was_there_ ? kAwayMax : kFirstPatience;
+    if (absl::Now() - last_answer_ > patience) return false;
+    if (was_there_ && !is_away_) {
+      screen_.Note(fmt::format("psctl: {}; trying again", client_.Explain(reason)));
+      is_away_ = true;
+    }
+    return !stop_.WaitFor(kRetryPause);
+  }
+
+  bool is_json() const { return arguments_.format == OutputFormat::kJson; }
+
+  const StopSignal stop_;
+  const StatusArguments& arguments_;
+  const CoordinatorClient client_;
+  StatusScreen screen_;
+  bool was_there_ = false;
+  bool is_away_ = false;
+  absl::Time last_answer_;
+};
+
+}  // namespace
+
+int WatchStatus(const StatusArguments& arguments) { return StatusWatch(arguments).Watch(); }
+
+}  // namespace slipstream

@@ -1,0 +1,45 @@
+#ifndef SLIPSTREAM_SERVER_CORE_ROUND_CLOCK_H_
+#define SLIPSTREAM_SERVER_CORE_ROUND_CLOCK_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+
+namespace slipstream {
+
+/// When the open round began and when it last changed: told by its owner after every event, as the
+/// core that decides about rounds knows no time.
+///
+/// Not thread-safe: one owner, which serialises calls.
+class RoundClock {
+ public:
+  /// The round after `decided` has heard from so many workers.
+  void Observe(Version decided, uint32_t heard, absl::Time now) {
+    const bool is_another = !is_running_ || decided != decided_;
+    if (is_another) began_ = now;
+    if (is_another || heard != heard_) changed_ = now;
+    is_running_ = true;
+    decided_ = decided;
+    heard_ = heard;
+  }
+
+  /// Zero before the first round is observed.
+  absl::Duration open(absl::Time now) const { return Since(began_, now); }
+  absl::Duration unchanged(absl::Time now) const { return Since(changed_, now); }
+
+ private:
+  absl::Duration Since(absl::Time time, absl::Time now) const {
+    return is_running_ && now > time ? now - time : absl::ZeroDuration();
+  }
+
+  bool is_running_ = false;
+  Version decided_{};
+  uint32_t heard_ = 0;
+  absl::Time began_;
+  absl::Time changed_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_ROUND_CLOCK_H_

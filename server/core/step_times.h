@@ -1,0 +1,67 @@
+#ifndef SLIPSTREAM_SERVER_CORE_STEP_TIMES_H_
+#define SLIPSTREAM_SERVER_CORE_STEP_TIMES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/protocol/view.h"
+
+namespace slipstream {
+
+/// How long each member needs for a step, as a shard sees it: from when it was given weights to
+/// train with until the gradient computed from them has come, the network both ways included. What
+/// it waits for others is not in it, so the figures of a synchronous run differ, too.
+///
+/// It holds only members, and a bounded number of steps of each.
+///
+/// Not thread-safe: one owner, which serialises calls.
+class StepTimes {
+ public:
+  static constexpr size_t kWindowSteps = 32;
+
+  /// Versions that a member may have been given and not answered; the oldest is forgotten.
+  static constexpr size_t kVersionsKept = 4;
+
+  struct Pace {
+    /// Measured since the member joined.
+    uint64_t steps = 0;
+
+    /// The median of the last kWindowSteps of them; zero before the first.
+    absl::Duration step;
+
+    /// How long it has had weights that it has not answered; zero if it has none.
+    absl::Duration holding;
+  };
+
+  /// Those who are not in the view, or with another incarnation, are forgotten.
+  void OnView(const View& view);
+
+  /// A member that will push has been given this version. Others are ignored.
+  void OnServed(WorkerId worker, Version version, absl::Time now);
+
+  /// Its gradient from this version has come, or its excuse for having none.
+  void OnGradient(WorkerId worker, Version base, absl::Time now);
+  void OnExcuse(WorkerId worker, Version base);
+
+  /// Of every member.
+  std::map<WorkerId, Pace> Paces(absl::Time now) const;
+
+ private:
+  struct Member {
+    Incarnation incarnation{};
+    uint64_t steps = 0;
+    std::deque<absl::Duration> window;
+    std::deque<std::pair<Version, absl::Time>> unanswered;  // Oldest first.
+  };
+
+  std::map<WorkerId, Member> members_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_STEP_TIMES_H_

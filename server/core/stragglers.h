@@ -1,0 +1,45 @@
+#ifndef SLIPSTREAM_SERVER_CORE_STRAGGLERS_H_
+#define SLIPSTREAM_SERVER_CORE_STRAGGLERS_H_
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+
+namespace slipstream {
+
+/// What is known of one live worker's pace (step_times.h), the least of what the shards say.
+struct WorkerPace {
+  WorkerId worker{};
+  uint64_t steps = 0;
+  absl::Duration step;
+
+  /// How long it has had weights without a push.
+  absl::Duration holding;
+
+  /// It has work and is expected to push: one that waits for work holds weights without guilt.
+  bool owes_gradient = true;
+};
+
+/// The rule by which a worker is called a straggler. The measure M is the median of the step times
+/// of the live workers that have done kStepsMin steps, of an even number the lower middle one, so
+/// that one of two can be slow; without two such workers there is no measure and no straggler. A
+/// worker is a straggler if it
+///  - has done kStepsMin steps and its step time is above kSlowFactor · M, or
+///  - owes a gradient and has held its weights for more than kSilentFactor · M and kSilenceMin.
+inline constexpr uint64_t kStepsMin = 5;
+inline constexpr double kSlowFactor = 2;
+inline constexpr double kSilentFactor = 3;
+
+/// Shards report four times a second: shorter silences are in how they are seen.
+inline constexpr absl::Duration kSilenceMin = absl::Seconds(1);
+
+/// The stragglers among all live workers of a run that trains, with the reason for people.
+std::map<WorkerId, std::string> FindStragglers(std::span<const WorkerPace> workers);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_STRAGGLERS_H_

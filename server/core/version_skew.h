@@ -1,0 +1,41 @@
+#ifndef SLIPSTREAM_SERVER_CORE_VERSION_SKEW_H_
+#define SLIPSTREAM_SERVER_CORE_VERSION_SKEW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+
+namespace slipstream {
+
+/// How far the shards' versions are apart. Their reports are of different moments, and a shard
+/// makes many versions between two of them; so versions are compared at one moment, that of the
+/// oldest of the newest reports, and taken to rise evenly from one report to the next.
+///
+/// Not thread-safe: one owner, which serialises calls.
+class VersionSkew {
+ public:
+  static constexpr size_t kReportsKept = 16;
+
+  /// Reports of one shard come in order of time.
+  void Note(ShardId shard, Version version, absl::Time now);
+
+  /// Largest minus smallest, rounded; 0 for fewer than two shards. A shard silent for longer than
+  /// the others' kept reports go back is compared with the oldest of those.
+  uint64_t Skew() const;
+
+ private:
+  using Report = std::pair<absl::Time, Version>;
+
+  static double VersionAt(absl::Time time, const std::deque<Report>& reports);
+
+  std::map<ShardId, std::deque<Report>> reports_;  // Oldest first; none is empty.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_VERSION_SKEW_H_

@@ -1,0 +1,58 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_RUN_FACTS_H_
+#define SLIPSTREAM_SERVER_SERVICE_RUN_FACTS_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/protocol/view.h"
+#include "proto/coordinator.pb.h"
+#include "proto/status.pb.h"
+#include "server/core/coordinator_evaluations.h"
+#include "server/core/coordinator_membership.h"
+
+namespace slipstream {
+
+/// What GetStatus is made of, as of one moment.
+struct RunFacts {
+  uint64_t run = 0;
+  Phase phase = Phase::kWaitingForServers;
+  std::string failure;
+
+  /// Why training ended; empty before.
+  std::string ended_by;
+  absl::Duration training_time;
+  uint64_t batches_total = 0;
+  uint64_t batches_done = 0;
+  uint32_t epochs_done = 0;
+  uint64_t parameters = 0;
+  ViewNumber view{};
+  uint32_t live_workers = 0;
+  uint64_t version_skew = 0;
+
+  /// The latest of every shard that has reported, in order of shards.
+  std::vector<v1::ShardStatus> shards;
+
+  struct Worker {
+    Membership::Worker record;
+    absl::Duration lease_left;
+
+    /// It has mini-batches to push.
+    bool has_work = false;
+
+    /// The latest; empty before the first.
+    v1::HeartbeatRequest heartbeat;
+  };
+  std::map<WorkerId, Worker> workers;
+
+  std::deque<Evaluation> evaluations;
+  std::string weights_sha256;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_RUN_FACTS_H_

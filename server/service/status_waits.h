@@ -1,0 +1,22 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_STATUS_WAITS_H_
+#define SLIPSTREAM_SERVER_SERVICE_STATUS_WAITS_H_
+
+#include "common/run/run_spec.h"
+#include "proto/status.pb.h"
+#include "server/service/run_facts.h"
+
+namespace slipstream {
+
+/// Who keeps others waiting: the parts of a status that compare workers, and shards with leases.
+
+/// Fills in the workers' paces and marks the stragglers among them. The shard that says least
+/// counts: a step begins with the last of the shards' answers, and the others' figures include the
+/// wait for it.
+void AddStragglers(const RunFacts& facts, v1::RunStatus& status);
+
+/// The open rounds that wait, with what will happen to each.
+void AddWaitingRounds(const RunSpec& spec, const RunFacts& facts, v1::RunStatus& status);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_STATUS_WAITS_H_

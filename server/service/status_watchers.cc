@@ -1,0 +1,170 @@
+#include "server/service/status_watchers.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "common/rpc/status_conversion.h"
+
+namespace slipstream {
+namespace {
+
+bool IsOver(const v1::RunStatus& status) {
+  return status.phase() == v1::FINISHED || status.phase() == v1::FAILED;
+}
+
+absl::StatusOr<absl::Duration> IntervalOf(const v1::WatchStatusRequest& request) {
+  if (request.interval_ms() == 0) return StatusWatchers::kIntervalDefault;
+  const absl::Duration interval = absl::Milliseconds(request.interval_ms());
+  if (interval >= StatusWatchers::kIntervalMin && interval <= StatusWatchers::kIntervalMax) {
+    return interval;
+  }
+  return absl::InvalidArgumentError(fmt::format(
+      "interval_ms must be in [{}, {}], or 0 for {}, not {}",
+      absl::ToInt64Milliseconds(StatusWatchers::kIntervalMin),
+      absl::ToInt64Milliseconds(StatusWatchers::kIntervalMax),
+      absl::ToInt64Milliseconds(StatusWatchers::kIntervalDefault), request.interval_ms()));
+}
+
+}  // namespace
+
+/// One call. Deletes itself when gRPC is done with it.
+class StatusWatchers::Call final : public grpc::ServerWriteReactor<v1::RunStatus> {
+ public:
+  Call(StatusWatchers& watchers, absl::Duration interval)
+      : watchers_(watchers), interval_(interval) {}
+
+  /// Once only, by whoever marked the call as writing.
+  void Write(const v1::RunStatus& status) {
+    status_ = status;
+    StartWrite(&status_);
+  }
+
+  bool IsDue(absl::Time now, bool run_is_over) const {
+    return !is_writing && (run_is_over || now >= next);
+  }
+
+  void MarkWriting(absl::Time now) {
+    is_writing = true;
+    next = now + interval_;
+  }
+
+  bool sent_last() const { return IsOver(status_); }
+
+  // Guarded by the mutex of the watchers.
+  bool is_writing = false;
+  bool is_cancelled = false;
+  absl::Time next = absl::InfinitePast();
+
+ private:
+  void OnWriteDone(bool ok) override { watchers_.OnWritten(this, ok); }
+  void OnCancel() override { watchers_.OnCancelled(this); }
+  void OnDone() override { delete this; }
+
+  StatusWatchers& watchers_;
+  const absl::Duration interval_;
+
+  // Owned by the write under way.
+  v1::RunStatus status_;
+};
+
+absl::Status StatusWatchers::Admit(Call* call) {
+  if (is_stopping_) return absl::UnavailableError("the coordinator is stopping");
+  if (calls_.size() >= kWatchersMax) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{} watch the status already; end one, or ask GetStatus", kWatchersMax));
+  }
+  calls_.insert(call);
+  return absl::OkStatus();
+}
+
+grpc::ServerWriteReactor<v1::RunStatus>* StatusWatchers::Watch(
+    const v1::WatchStatusRequest& request, absl::Time now) {
+  const absl::StatusOr<absl::Duration> interval = IntervalOf(request);
+  Call* call = new Call(*this, interval.value_or(kIntervalDefault));
+  absl::Status admitted = interval.status();
+  if (admitted.ok()) {
+    MutexLock lock(mutex_);
+    admitted = Admit(call);
+    // From here on it is this thread's to write, even if it is cancelled meanwhile.
+    if (admitted.ok()) call->MarkWriting(now);
+  }
+  if (admitted.ok()) {
+    Send({call});
+  } else {
+    call->Finish(ToGrpc(admitted));
+  }
+  return call;
+}
+
+void StatusWatchers::Tick(absl::Time now, bool run_is_over) {
+  std::set<Call*> due;
+  {
+    MutexLock lock(mutex_);
+    for (Call* call : calls_) {
+      if (!call->IsDue(now, run_is_over)) continue;
+      call->MarkWriting(now);
+      due.insert(call);
+    }
+  }
+  if (!due.empty()) Send(due);
+}
+
+void StatusWatchers::Send(const std::set<Call*>& calls) {
+  const v1::RunStatus status = ask_();
+  for (Call* call : calls) call->Write(status);
+}
+
+void StatusWatchers::OnWritten(Call* call, bool ok) {
+  std::optional<grpc::Status> end;
+  {
+    MutexLock lock(mutex_);
+    call->is_writing = false;
+    if (!ok || call->is_cancelled) {
+      end = grpc::Status(grpc::StatusCode::CANCELLED, "the watcher is gone");
+    } else if (call->sent_last()) {
+      end = grpc::Status::OK;
+    } else if (is_stopping_) {
+      end = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the coordinator is stopping");
+    }
+    if (end.has_value()) calls_.erase(call);
+  }
+  if (end.has_value()) call->Finish(*end);
+}
+
+void StatusWatchers::OnCancelled(Call* call) {
+  {
+    MutexLock lock(mutex_);
+    // One that was refused or ends anyway is not in here; one that writes ends when that is done.
+    if (!calls_.contains(call)) return;
+    call->is_cancelled = true;
+    if (call->is_writing) return;
+    calls_.erase(call);
+  }
+  call->Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the watcher is gone"));
+}
+
+void StatusWatchers::Stop() {
+  std::set<Call*> idle;
+  {
+    MutexLock lock(mutex_);
+    is_stopping_ = true;
+    for (Call* call : calls_) {
+      if (!call->is_writing) idle.insert(call);
+    }
+    for (Call* call : idle) calls_.erase(call);
+  }
+  for (Call* call : idle) {
+    call->Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the coordinator is stopping"));
+  }
+}
+
+size_t StatusWatchers::size() {
+  MutexLock lock(mutex_);
+  return calls_.size();
+}
+
+}  // namespace slipstream

@@ -1,0 +1,73 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_STATUS_WATCHERS_H_
+#define SLIPSTREAM_SERVER_SERVICE_STATUS_WATCHERS_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <cstddef>
+#include <functional>
+#include <set>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+#include "proto/coordinator.pb.h"
+#include "proto/status.pb.h"
+
+namespace slipstream {
+
+/// The calls of WatchStatus: each gets the status at once, then again and again at its interval,
+/// and a last time when the run is over, which ends it.
+///
+/// No thread belongs to a call: whoever lets time pass calls Tick. A call has at most one message
+/// on its way; a reader that is slower than its interval gets fewer statuses, never old ones.
+///
+/// Thread-safe: guarded by its own mutex, under which nothing is asked and nothing written.
+class StatusWatchers {
+ public:
+  static constexpr absl::Duration kIntervalMin = absl::Milliseconds(100);
+  static constexpr absl::Duration kIntervalMax = absl::Hours(1);
+  static constexpr absl::Duration kIntervalDefault = absl::Seconds(1);
+
+  /// Further ones are refused with RESOURCE_EXHAUSTED. A status takes some kilobytes and each
+  /// watcher may want ten a second.
+  static constexpr size_t kWatchersMax = 64;
+
+  /// Asked without a lock, from any thread, and at most once for all calls that are due.
+  using Ask = std::function<v1::RunStatus()>;
+
+  explicit StatusWatchers(Ask ask) : ask_(std::move(ask)) {}
+
+  /// Takes up a call; an interval out of bounds is refused with INVALID_ARGUMENT.
+  grpc::ServerWriteReactor<v1::RunStatus>* Watch(const v1::WatchStatusRequest& request,
+                                                 absl::Time now);
+
+  /// Sends the status to the calls that are due; to all, for the last time, if the run is over.
+  void Tick(absl::Time now, bool run_is_over);
+
+  /// Ends the calls with UNAVAILABLE, after what is on its way, and takes no others.
+  void Stop();
+
+  size_t size();
+
+ private:
+  class Call;
+
+  absl::Status Admit(Call* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Send(const std::set<Call*>& calls);
+  void OnWritten(Call* call, bool ok);
+  void OnCancelled(Call* call);
+
+  // Constant after construction.
+  const Ask ask_;
+
+  Mutex mutex_;
+
+  // A call is in here until someone takes it out to finish it.
+  std::set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_STATUS_WATCHERS_H_

@@ -1,0 +1,124 @@
+"""The schema of run.yaml, by an independent validator: right files pass, wrong ones do not."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+try:
+    import jsonschema
+    import yaml
+except ImportError:
+    jsonschema = None
+
+EXAMPLES = pathlib.Path("deploy/examples")
+SCHEMA = EXAMPLES / "run.schema.json"
+RENEW = f"bazel-bin/deploy/psctl/psctl config schema >{SCHEMA}"
+MODELINE = f"# yaml-language-server: $schema={SCHEMA.name}"
+
+# Each differs from MINIMAL in one thing that is wrong.
+MINIMAL = "model: {preset: lenet5}\n"
+WRONG = {
+    "an unknown key": MINIMAL + "seeed: 1",
+    "an unknown key of a section": MINIMAL + "training: {batchsize: 3}",
+    "a version from the future": MINIMAL + "version: 2",
+    "a count in words": MINIMAL + "training: {epochs: three}",
+    "a count that is too low": MINIMAL + "training: {epochs: 0}",
+    "a number that is too high": MINIMAL + "optimizer: {momentum: 1.0}",
+    "a number at an excluded bound": MINIMAL + "optimizer: {learning_rate: 0}",
+    "an unknown choice": MINIMAL + "consistency: {policy: sometimes}",
+    "a time without a unit": MINIMAL + "cluster: {lease: 5}",
+    "a time with a wrong unit": MINIMAL + "cluster: {lease: 5sec}",
+    "bytes with a wrong unit": MINIMAL + "wire: {chunk_bytes: 1MB}",
+    "bytes that do not divide": MINIMAL + "wire: {chunk_bytes: 5000}",
+    "a name with a blank": MINIMAL + "name: my run",
+    "no servers": MINIMAL + "cluster: {servers: []}",
+    "a section that is a list": MINIMAL + "training: [1]",
+    "no model": "seed: 1",
+    "an empty model": "model: {}",
+    "a preset and layers": "model: {preset: mlp, input: [1, 28, 28], layers: [flatten]}",
+    "layers without an input": "model: {layers: [flatten]}",
+    "an unknown layer": "model: {input: [1, 28, 28], layers: [flaten]}",
+    "a layer without what it needs": "model: {input: [1, 28, 28], layers: [dense]}",
+    "a layer with an unknown setting": "model: {input: [1, 28, 28], layers: [relu: {slope: 1}]}",
+    "a key of another policy": MINIMAL + "consistency: {policy: async, n: 2}",
+    "a key of another rule": MINIMAL + "optimizer: {kind: sgd, momentum: 0.5}",
+    "a key of another schedule by default": MINIMAL + "optimizer: {schedule: {factor: 0.5}}",
+    "a path of generated data": MINIMAL + "data: {path: somewhere}",
+}
+RIGHT = {
+    "the least": MINIMAL,
+    "a key of the default choice": MINIMAL + "consistency: {n: 1}",
+    "a key of the choice made": MINIMAL + "optimizer: {schedule: {kind: step, at_epochs: [1, 2.5]}}",
+    "layers of every form": "model: {input: [1, 28, 28], layers: [conv2d: {channels: 6, kernel: 5},"
+                            " max_pool, average_pool: {stride: 1}, dropout: {rate: 0.5}, relu: ,"
+                            " flatten, dense: {units: 10}]}",
+    "times and bytes": MINIMAL + "cluster: {lease: 1.5m}\nwire: {chunk_bytes: 64KiB, "
+                                 "push_bytes_max: 0}",
+    "a name of digits": MINIMAL + "name: 2024",
+}
+
+
+def psctl(*arguments):
+    for root in (pathlib.Path.cwd(), pathlib.Path.cwd() / "bazel-bin"):
+        if (root / "deploy/psctl/psctl").exists():
+            return subprocess.run([root / "deploy/psctl/psctl", *arguments], text=True, timeout=60,
+                                  check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    raise FileNotFoundError("psctl is built neither here nor in bazel-bin")
+
+
+class SchemaFileTest(unittest.TestCase):
+    def test_the_committed_schema_is_that_of_the_parser(self):
+        generated = psctl("config", "schema").stdout
+        self.assertTrue(SCHEMA.read_text() == generated,
+                        f"keys of run.yaml have changed; renew the schema: {RENEW}")
+
+    def test_every_example_names_the_schema_for_editors(self):
+        examples = sorted(EXAMPLES.glob("*.yaml"))
+        self.assertGreaterEqual(len(examples), 4)
+        for example in examples:
+            self.assertEqual(example.read_text().splitlines()[0], MODELINE, example)
+
+
+@unittest.skipIf(jsonschema is None,
+                 "python3-jsonschema or python3-yaml is not installed: deploy/setup.sh --dev")
+class SchemaTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        schema = json.loads(SCHEMA.read_text())
+        jsonschema.Draft7Validator.check_schema(schema)
+        cls.validator = jsonschema.Draft7Validator(schema)
+
+    def errors(self, text):
+        return [error.message for error in self.validator.iter_errors(yaml.safe_load(text))]
+
+    def accepted_by_psctl(self, text):
+        with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as directory:
+            path = pathlib.Path(directory) / "run.yaml"
+            path.write_text(text)
+            return psctl("validate", str(path)).returncode == 0
+
+    def test_takes_every_example(self):
+        for example in sorted(EXAMPLES.glob("*.yaml")):
+            self.assertEqual(self.errors(example.read_text()), [], example)
+
+    def test_takes_what_psctl_writes_itself(self):
+        self.assertEqual(self.errors(psctl("config", "init", "-").stdout), [])
+        shown = psctl("config", "show", str(EXAMPLES / "quickstart.yaml"))
+        self.assertEqual(self.errors(shown.stdout), [])
+
+    def test_refuses_wrong_files_as_the_parser_does(self):
+        for what, text in WRONG.items():
+            with self.subTest(what):
+                self.assertFalse(self.accepted_by_psctl(text))
+                self.assertNotEqual(self.errors(text), [])
+
+    def test_takes_right_files_as_the_parser_does(self):
+        for what, text in RIGHT.items():
+            with self.subTest(what):
+                self.assertEqual(self.errors(text), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

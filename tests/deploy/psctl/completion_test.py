@@ -1,0 +1,111 @@
+"""psctl completion: bash completes with the script; zsh and fish at least parse theirs."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+DEADLINE_S = 60
+
+# Calls the function that bash would call at the Tab key, with the words as bash splits them, and
+# prints what it would offer.
+DRIVER = r"""
+source "$1"; shift
+complete -p psctl >/dev/null || exit 9
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+_psctl psctl "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+[[ ${#COMPREPLY[@]} -eq 0 ]] || printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+
+def program(path):
+    for root in (pathlib.Path.cwd(), pathlib.Path.cwd() / "bazel-bin"):
+        if (root / path).exists():
+            return str(root / path)
+    raise FileNotFoundError(f"{path} is built neither here nor in bazel-bin")
+
+
+def run(*command, **options):
+    return subprocess.run(command, text=True, timeout=DEADLINE_S, check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options).stdout
+
+
+class CompletionTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        cls.scripts = {}
+        for shell in ("bash", "zsh", "fish"):
+            cls.scripts[shell] = cls.folder / f"psctl.{shell}"
+            cls.scripts[shell].write_text(run(program("deploy/psctl/psctl"), "completion", shell))
+        cls.files = cls.folder / "files"
+        (cls.files / "runs").mkdir(parents=True)
+        (cls.files / "run.yaml").touch()
+
+    def complete(self, *words):
+        """What bash offers for `psctl WORDS…` where the last word is being typed."""
+        return run("bash", "--norc", "-u", "-c", DRIVER, "driver", str(self.scripts["bash"]), "psctl",
+                   *words, cwd=self.files).splitlines()
+
+    def test_completes_commands(self):
+        self.assertEqual(set(self.complete("")),
+                         {"run", "validate", "config", "status", "completion"})
+        self.assertEqual(self.complete("sta"), ["status"])
+        self.assertEqual(set(self.complete("config", "")), {"init", "show", "schema"})
+        self.assertEqual(set(self.complete("completion", "")), {"bash", "zsh", "fish"})
+
+    def test_completes_the_options_of_the_command(self):
+        self.assertEqual(set(self.complete("status", "--")),
+                         {"--help", "--coordinator", "--output", "--watch", "--interval"})
+        self.assertIn("--push-log", self.complete("run", "run.yaml", "--set", "seed", "=", "3", "--p"))
+        self.assertEqual(self.complete("config", "init", "--f"), ["--force"])
+
+    def test_completes_files_and_directories(self):
+        self.assertEqual(set(self.complete("run", "")), {"run.yaml", "runs"})
+        self.assertEqual(self.complete("run", "--run-dir", ""), ["runs"])
+        self.assertEqual(self.complete("validate", "run.y"), ["run.yaml"])
+
+    def test_completes_choices_of_options(self):
+        self.assertEqual(set(self.complete("run", "-o", "")), {"table", "json", "yaml"})
+        self.assertEqual(self.complete("status", "--output", "=", "j"), ["json"])
+        self.assertEqual(self.complete("status", "--coordinator", ""), [])
+
+    def test_completes_settings_and_their_choices(self):
+        self.assertIn("training.epochs=", self.complete("run", "run.yaml", "--set", "training."))
+        self.assertEqual(self.complete("validate", "--set", "optimizer.moment"),
+                         ["optimizer.momentum="])
+        self.assertIn("softsync", self.complete("run", "--set", "consistency.policy", "="))
+        self.assertEqual(self.complete("run", "--set", "consistency.policy", "=", "hards"),
+                         ["hardsync"])
+        self.assertEqual(self.complete("run", "--set", "training.epochs", "=", ""), [])
+
+    def test_the_scripts_of_other_shells_parse(self):
+        for shell in ("zsh", "fish"):
+            with self.subTest(shell):
+                self.assertIn("consistency.policy", self.scripts[shell].read_text())
+                if shutil.which(shell) is None:
+                    self.skipTest(f"{shell} is not installed")
+                run(shell, "--no-execute" if shell == "fish" else "-n", str(self.scripts[shell]))
+
+    def test_fish_completes(self):
+        if shutil.which("fish") is None:
+            self.skipTest("fish is not installed")
+        script = f"source {self.scripts['fish']}; complete -C "
+        home = {**os.environ, "HOME": str(self.folder)}
+
+        def complete(line):
+            answer = run("fish", "--no-config", "-c", script + f"'{line}'", env=home)
+            return {offer.split("\t")[0] for offer in answer.splitlines()}
+
+        self.assertIn("status", complete("psctl "))
+        self.assertEqual(complete("psctl config "), {"init", "show", "schema"})
+        self.assertIn("--watch", complete("psctl status --"))
+        self.assertIn("consistency.policy=async", complete("psctl run --set consistency.p"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,151 @@
+"""psctl status --watch: redraws, survives an absence, ends with the run or with Ctrl-C."""
+import json
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+DEADLINE_S = 60
+
+
+def program(path):
+    for root in (pathlib.Path.cwd(), pathlib.Path.cwd() / "bazel-bin"):
+        if (root / path).exists():
+            return str(root / path)
+    raise FileNotFoundError(f"{path} is built neither here nor in bazel-bin")
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {DEADLINE_S} s in vain: {what}")
+        time.sleep(0.01)
+
+
+class StatusWatchTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext_(
+            tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))))
+        self.finished = self.folder / "finished"
+        self.away = self.folder / "finished.away"
+        self.stdout = self.folder / "stdout"
+        self.stderr = self.folder / "stderr"
+        port_file = self.folder / "port"
+        self.start([program("tests/deploy/psctl/fake_coordinator"), str(port_file),
+                    str(self.finished)])
+        wait_until(port_file.exists, "the coordinator to listen")
+        self.address = port_file.read_text().strip()
+
+    def enterContext_(self, manager):
+        value = manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
+        return value
+
+    def start(self, command, **files):
+        process = subprocess.Popen(command, **files)
+
+        def stop():
+            process.kill()
+            process.wait()
+
+        self.addCleanup(stop)
+        return process
+
+    def watch(self, *arguments, stdout=None):
+        command = [program("deploy/psctl/psctl"), "status", "--coordinator", self.address, "--watch",
+                   "--interval", "100ms", *arguments]
+        with open(self.stdout, "wb") as out, open(self.stderr, "wb") as err:
+            return self.start(command, stdout=stdout or out, stderr=err)
+
+    def wait_for_text(self, path, text):
+        wait_until(lambda: text in path.read_text(), f"{text!r} in {path.name}")
+
+    def test_prints_one_object_per_line_until_the_run_is_over(self):
+        watch = self.watch("-o", "json")
+        wait_until(lambda: self.stdout.read_text().count("\n") >= 2, "two statuses")
+
+        self.finished.touch()
+
+        self.assertEqual(watch.wait(timeout=DEADLINE_S), 0, self.stderr.read_text())
+        statuses = [json.loads(line) for line in self.stdout.read_text().splitlines()]
+        self.assertGreaterEqual(len(statuses), 3)
+        self.assertEqual(statuses[0]["phase"], "TRAINING")
+        self.assertEqual([s["phase"] for s in statuses].count("FINISHED"), 1)
+        self.assertEqual(statuses[-1]["weights_sha256"], "ab12")
+        self.assertEqual(statuses[-1]["updates"], 100)
+
+    def test_prints_plain_blocks_where_there_is_no_terminal(self):
+        watch = self.watch()
+        self.wait_for_text(self.stdout, "\n\nrun            demo\n")
+
+        self.finished.touch()
+
+        self.assertEqual(watch.wait(timeout=DEADLINE_S), 0, self.stderr.read_text())
+        self.assertNotIn("\x1b", self.stdout.read_text())
+        self.assertEqual(self.stdout.read_text().count("state          finished"), 1)
+
+    def test_waits_for_a_coordinator_that_is_away_for_a_moment(self):
+        watch = self.watch("-o", "json")
+        self.wait_for_text(self.stdout, "\n")
+
+        self.away.touch()
+        self.wait_for_text(self.stderr, f"no coordinator answers at {self.address}: it is away; "
+                                        "trying again\n")
+        told = self.stdout.read_text().count("\n")
+        self.away.unlink()
+        self.wait_for_text(self.stderr, "psctl: the coordinator is there again\n")
+        wait_until(lambda: self.stdout.read_text().count("\n") > told, "another status")
+        self.finished.touch()
+
+        self.assertEqual(watch.wait(timeout=DEADLINE_S), 0)
+        self.assertEqual(self.stderr.read_text().count("trying again"), 1)
+
+    def test_gives_up_on_a_coordinator_that_was_never_there(self):
+        self.away.touch()
+
+        watch = self.watch()
+
+        self.assertEqual(watch.wait(timeout=DEADLINE_S), 69)
+        self.assertEqual(self.stderr.read_text(),
+                         f"psctl: error: no coordinator answers at {self.address}: it is away\n")
+
+    def test_ends_with_the_number_of_the_signal(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            watch = self.watch()
+            self.wait_for_text(self.stdout, "run            demo")
+
+            watch.send_signal(number)
+
+            self.assertEqual(watch.wait(timeout=DEADLINE_S), 128 + number)
+            self.assertEqual(self.stderr.read_text(), "")
+
+    def test_redraws_on_a_terminal(self):
+        terminal, end = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        watch = self.watch(stdout=end)
+        os.close(end)
+        shown = b""
+        while shown.count(b"A\r") < 2:  # The cursor went up twice.
+            shown += os.read(terminal, 65536)
+
+        self.finished.touch()
+        while b"finished" not in shown:
+            shown += os.read(terminal, 65536)
+        try:
+            while True:
+                shown += os.read(terminal, 65536)
+        except OSError:  # The other end is closed.
+            pass
+
+        self.assertEqual(watch.wait(timeout=DEADLINE_S), 0, self.stderr.read_text())
+        self.assertIn(b"\x1b[K", shown)
+        self.assertIn(b"\x1b[J", shown)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,137 @@
+"""A live cluster is read by programs that are not ours: Python stubs, and reflection."""
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+import cluster
+
+try:
+    import grpc
+    from google.protobuf import descriptor_pb2
+except ImportError:
+    grpc = None
+
+CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
+EXAMPLE = "deploy/examples/status.py"
+SETTINGS = {"run.after": "stay", "cluster.servers": "localhost:7070,localhost:7071"}
+
+
+def varint(value):
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7f | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def text_field(number, text):
+    data = text.encode()
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def fields(message):
+    """(number, value) of a serialised message; only varints and lengths occur in reflection."""
+    position = 0
+
+    def read_varint():
+        nonlocal position
+        value = shift = 0
+        while True:
+            byte = message[position]
+            position += 1
+            value |= (byte & 0x7f) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while position < len(message):
+        key = read_varint()
+        if key & 7 == 0:
+            yield key >> 3, read_varint()
+        else:
+            length = read_varint()
+            yield key >> 3, message[position:position + length]
+            position += length
+
+
+def field(message, number):
+    return [value for n, value in fields(message) if n == number]
+
+
+def reflect(channel, request):
+    """One question to grpc.reflection.v1alpha; the messages are put together by hand, as Debian has
+    no stubs for them: the answer is field 4 (files), 6 (services) or 7 (error)."""
+    call = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+    return next(call(iter([request]), timeout=cluster.DEADLINE_S))
+
+
+@unittest.skipIf(grpc is None, "python3-grpcio is not installed: deploy/setup.sh --dev")
+class ForeignClientTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = cluster.scratch()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.live = cluster.Cluster(CONFIG, SETTINGS, scratch.name, workers=4)
+        cls.addClassCleanup(cls.live.stop)
+        cls.status = cls.live.wait_finished()
+
+    def run_example(self, *arguments):
+        return subprocess.run([sys.executable, EXAMPLE, "--coordinator", self.live.coordinator,
+                               *arguments], text=True, timeout=cluster.DEADLINE_S, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def test_the_example_prints_staleness_and_pulls_a_shard(self):
+        done = self.run_example("--pull", "1")
+
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertTrue(lines[0].startswith("small: FINISHED, "), lines[0])
+        for shard, line in zip(self.status["shards"], lines[1:3]):
+            self.assertIn(f"version {shard['version']}, ", line)
+            self.assertIn(f"staleness mean {shard['staleness']['mean']:.3f}, ", line)
+            self.assertIn(f"max {shard['staleness']['max']};", line)
+        shard = self.status["shards"][1]
+        pulled = re.fullmatch(r"pulled (\d+) weights of shard 1, version (\d+), norm (\S+)", lines[3])
+        self.assertEqual(int(pulled[1]), shard["end"] - shard["begin"])
+        self.assertEqual(int(pulled[2]), shard["version"])
+        self.assertGreater(float(pulled[3]), 0)
+
+    def test_the_example_says_what_is_wrong(self):
+        done = self.run_example("--pull", "7")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "status.py: there are 2 shards, not 7\n")
+
+    def test_every_server_lists_its_services_to_reflection(self):
+        for shard in self.status["shards"]:
+            with grpc.insecure_channel(shard["address"]) as channel:
+                answer = reflect(channel, text_field(7, "*"))
+            services = {field(service, 1)[0].decode()
+                        for service in field(field(answer, 6)[0], 1)}
+            self.assertIn("slipstream.v1.Shard", services)
+            self.assertEqual("slipstream.v1.Coordinator" in services, shard["shard"] == 0)
+
+    def test_reflection_describes_methods_and_messages(self):
+        with grpc.insecure_channel(self.live.coordinator) as channel:
+            by_symbol = reflect(channel, text_field(4, "slipstream.v1.Coordinator.WatchStatus"))
+            by_name = reflect(channel, text_field(3, "proto/status.proto"))
+        files = [descriptor_pb2.FileDescriptorProto.FromString(data)
+                 for data in field(field(by_symbol, 4)[0], 1)]
+        found = next(file for file in files if file.name == "proto/coordinator.proto")
+        methods = {method.name: method for method in found.service[0].method}
+        self.assertTrue(methods["WatchStatus"].server_streaming)
+        self.assertEqual(methods["WatchStatus"].output_type, ".slipstream.v1.RunStatus")
+        status = descriptor_pb2.FileDescriptorProto.FromString(field(field(by_name, 4)[0], 1)[0])
+        self.assertIn("StalenessStatus", [message.name for message in status.message_type])
+
+    def test_reflection_says_that_it_does_not_know_a_name(self):
+        with grpc.insecure_channel(self.live.coordinator) as channel:
+            answer = reflect(channel, text_field(4, "slipstream.v1.Nothing"))
+
+        self.assertEqual(field(field(answer, 7)[0], 1), [grpc.StatusCode.NOT_FOUND.value[0]])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,91 @@
+"""What status shows of a run under way: stragglers, rounds that wait, and the stream of it."""
+import json
+import pathlib
+import signal
+import subprocess
+import unittest
+
+import cluster
+
+CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
+
+
+def worker_of(status, worker):
+    return next(line for line in status["workers"] if line["worker"] == worker)
+
+
+class LiveStatusTest(unittest.TestCase):
+    def settings(self, policy):
+        return {"consistency.policy": policy, "run.after": "stay", "cluster.lease": "60s",
+                "cluster.servers": "localhost:7070,localhost:7071", "data.train_examples": 12800,
+                "testing.push_delay_max": "10ms"}
+
+    def test_a_worker_that_stands_still_is_named_with_what_follows(self):
+        with cluster.scratch() as directory, \
+                cluster.Cluster(CONFIG, self.settings("hardsync"), directory, workers=4) as live:
+            live.wait_for(lambda status: status["updates"] >= 10, "some updates")
+            live.workers[2].send_signal(signal.SIGSTOP)
+            status = live.wait_for(lambda status: worker_of(status, 2)["is_straggler"],
+                                   "worker 2 to be called a straggler")
+            live.workers[2].send_signal(signal.SIGCONT)
+            last = live.wait_finished()
+
+        self.assertRegex(worker_of(status, 2)["straggler_reason"],
+                         r"^has not pushed for \d+\.\d s, where the median step takes ")
+        self.assertFalse(any(worker_of(status, worker)["is_straggler"] for worker in (0, 1, 3)))
+        waiting = [r for r in status["waiting_rounds"] if r["waiting_for"] == [2]]
+        self.assertNotEqual(waiting, [], status["waiting_rounds"])
+        for waits in waiting:
+            self.assertEqual((waits["contributions"], waits["round_size"]), (3, 4))
+            self.assertGreater(waits["unchanged_seconds"], 0.5)
+            self.assertGreaterEqual(waits["open_seconds"], waits["unchanged_seconds"])
+            self.assertRegex(waits["outlook"],
+                             r"^closes when worker 2 pushes; without a word from worker 2 its lease "
+                             r"ends in \d+\.\d s, and the round closes without it$")
+        self.assertEqual(last["waiting_rounds"], [])
+        self.assertEqual(last["version_skew"], 0)
+
+    def test_a_softsync_round_says_how_many_gradients_it_lacks(self):
+        with cluster.scratch() as directory, \
+                cluster.Cluster(CONFIG, self.settings("softsync"), directory, workers=4) as live:
+            live.wait_for(lambda status: status["updates"] >= 10, "some updates")
+            for worker in (1, 2, 3):
+                live.workers[worker].send_signal(signal.SIGSTOP)
+            # Worker 0 alone fills rounds of four as it likes, so it has to stand still, too.
+            live.workers[0].send_signal(signal.SIGSTOP)
+            status = live.wait_for(lambda status: status["waiting_rounds"], "a round to wait")
+            for worker in live.workers.values():
+                worker.send_signal(signal.SIGCONT)
+            live.wait_finished()
+
+        waits = status["waiting_rounds"][0]
+        self.assertEqual(waits["gradients_missing"], 4 - waits["contributions"])
+        self.assertEqual(waits["outlook"].split(",")[0],
+                         f"closes with {waits['gradients_missing']} more gradient"
+                         + ("" if waits["gradients_missing"] == 1 else "s"))
+
+    def test_watching_shows_the_run_to_its_end(self):
+        with cluster.scratch() as directory, \
+                cluster.Cluster(CONFIG, self.settings("async"), directory, workers=4) as live:
+            done = subprocess.run(
+                [cluster.program("deploy/psctl/psctl"), "status", "--coordinator",
+                 live.coordinator, "--watch", "--interval", "100ms", "-o", "json"],
+                text=True, timeout=cluster.DEADLINE_S, check=True, stdout=subprocess.PIPE)
+
+        statuses = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([s["phase"] for s in statuses].count("FINISHED"), 1)
+        self.assertEqual(statuses[-1]["phase"], "FINISHED")
+        self.assertIn("TRAINING", [s["phase"] for s in statuses])
+        updates = [s["updates"] for s in statuses]
+        self.assertEqual(updates, sorted(updates))
+        self.assertEqual(statuses[-1]["batches_done"], statuses[-1]["batches_total"])
+        for shard in statuses[-1]["shards"]:
+            staleness = shard["staleness"]
+            self.assertEqual(len(staleness["cdf"]), len(staleness["histogram"]))
+            self.assertEqual(staleness["cdf"][-1], 1)
+            self.assertEqual(shard["pulls_under_way"], 0)
+            self.assertGreater(min(worker["step_seconds"] for worker in shard["workers"]), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
