@@ -120,7 +120,8 @@ std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
   if (is_synchronous() && !round_.HasHeardFrom(header.identity.worker)) {
     bytes_max += view_.members.size() * bytes;
   }
-  if (!refusal && bytes_queued_ > 0 && bytes_queued_ + bytes > bytes_max) {
+  // An excuse takes no room, and what fills it may wait for that excuse.
+  if (!refusal && bytes > 0 && bytes_queued_ > 0 && bytes_queued_ + bytes > bytes_max) {
     refusal = Refusal(PushOutcome::kRetryLater, Number(bytes_queued_) + " bytes are queued");
   }
   if (refusal) return Counted(*std::move(refusal));
