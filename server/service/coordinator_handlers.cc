@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "server/service/coordinator_service.h"
+#include "server/service/coordinator_wire.h"
 #include "server/service/orders_wire.h"
 
 namespace slipstream {
@@ -14,80 +14,6 @@ namespace {
 
 /// Of each worker, whatever it sends.
 constexpr int kRecentStepsMax = 8;
-
-ServerReport FromWire(const v1::SyncServerRequest& wire) {
-  ServerReport report;
-  report.shard = ShardId{wire.shard()};
-  report.instance = wire.instance();
-  report.address = wire.address();
-  report.orders_seen = wire.orders_seen();
-  report.initialized = wire.initialized();
-  report.drained = wire.drained();
-  report.failure = wire.failure();
-  report.version = Version{wire.status().version()};
-  report.examples_applied = wire.status().examples_applied();
-  for (const v1::ShardWorkerStatus& worker : wire.status().workers()) {
-    if (worker.newest_batch_end() == 0) continue;
-    report.pushed.push_back(
-        {WorkerId{worker.worker()}, Incarnation{worker.incarnation()}, worker.newest_batch_end()});
-  }
-  return report;
-}
-
-std::vector<Coordinator::Progress> FromWire(
-    const google::protobuf::RepeatedPtrField<v1::WorkProgress>& wire) {
-  std::vector<Coordinator::Progress> progress;
-  for (const v1::WorkProgress& of_unit : wire) {
-    progress.push_back({of_unit.unit(), of_unit.batches_done()});
-  }
-  return progress;
-}
-
-Evaluation FromWire(const v1::EvaluationStatus& wire) {
-  Evaluation evaluation;
-  if (wire.has_test_accuracy()) evaluation.test_accuracy = wire.test_accuracy();
-  evaluation.test_loss = wire.test_loss();
-  evaluation.examples = wire.examples();
-  for (uint64_t version : wire.versions()) evaluation.versions.push_back(Version{version});
-  evaluation.seconds = wire.seconds();
-  evaluation.model_file = wire.model_file();
-  evaluation.model_failure = wire.model_failure();
-  return evaluation;
-}
-
-void Encode(const Coordinator::Preparation& preparation, v1::PrepareModelReply& wire) {
-  switch (preparation.state) {
-    case Coordinator::Preparation::State::kWait:
-      wire.set_state(v1::PrepareModelReply::WAIT);
-      break;
-    case Coordinator::Preparation::State::kGranted:
-      wire.set_state(v1::PrepareModelReply::GRANTED);
-      break;
-    case Coordinator::Preparation::State::kReady:
-      wire.set_state(v1::PrepareModelReply::READY);
-      break;
-  }
-  wire.set_grant(preparation.grant);
-  *wire.mutable_shard_map() = ToWire(preparation.shard_map);
-  wire.set_message(preparation.message);
-}
-
-void Encode(const Coordinator::Work& work, v1::GetWorkReply& wire) {
-  switch (work.state) {
-    case Coordinator::Work::State::kWait:
-      wire.set_state(v1::GetWorkReply::WAIT);
-      break;
-    case Coordinator::Work::State::kUnit:
-      wire.set_state(v1::GetWorkReply::UNIT);
-      break;
-    case Coordinator::Work::State::kFinished:
-      wire.set_state(v1::GetWorkReply::FINISHED);
-      break;
-  }
-  wire.set_unit(work.unit.number);
-  wire.set_first_batch(work.unit.first);
-  wire.set_batches(work.unit.batches);
-}
 
 }  // namespace
 
@@ -170,7 +96,7 @@ grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerC
     const absl::StatusOr<Coordinator::Preparation> answer = coordinator_.AskModel(worker);
     if (!answer.ok()) return answer.status();
     if (answer->state == Coordinator::Preparation::State::kWait && !is_last) return std::nullopt;
-    Encode(*answer, *reply);
+    *reply = ToWire(*answer);
     return absl::OkStatus();
   };
   return ServeOrPark(event, request->wait_ms(), question);
@@ -226,7 +152,7 @@ grpc::ServerUnaryReactor* CoordinatorService::GetWork(grpc::CallbackServerContex
     const absl::StatusOr<Coordinator::Work> answer = coordinator_.AskWork(worker, newest);
     if (!answer.ok()) return answer.status();
     if (answer->state == Coordinator::Work::State::kWait && !is_last) return std::nullopt;
-    Encode(*answer, *reply);
+    *reply = ToWire(*answer);
     return absl::OkStatus();
   };
   return ServeOrPark(event, request->wait_ms(), question);

@@ -1,0 +1,24 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_COORDINATOR_WIRE_H_
+#define SLIPSTREAM_SERVER_SERVICE_COORDINATOR_WIRE_H_
+
+#include <vector>
+
+#include "proto/coordinator.pb.h"
+#include "proto/status.pb.h"
+#include "server/core/coordinator.h"
+
+namespace slipstream {
+
+/// What servers and workers tell the coordinator, and its answers, as the control plane carries
+/// them. Every value is possible; the coordinator judges them.
+ServerReport FromWire(const v1::SyncServerRequest& wire);
+std::vector<Coordinator::Progress> FromWire(
+    const google::protobuf::RepeatedPtrField<v1::WorkProgress>& wire);
+Evaluation FromWire(const v1::EvaluationStatus& wire);
+
+v1::PrepareModelReply ToWire(const Coordinator::Preparation& preparation);
+v1::GetWorkReply ToWire(const Coordinator::Work& work);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_COORDINATOR_WIRE_H_
