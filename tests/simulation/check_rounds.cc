@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "tests/simulation/checkers.h"
+
+namespace slipstream {
+namespace {
+
+/// One shard's rounds of a policy that counts gradients.
+class CountedRounds {
+ public:
+  CountedRounds(const Scenario& scenario, size_t shard, Findings& findings)
+      : scenario_(scenario), shard_(shard), findings_(findings) {}
+
+  void OnJoined() { ++gradients_; }
+  void OnView(const View& view) { members_ = view.members.size(); }
+  void OnPhase(Phase phase) { is_draining_ = phase >= Phase::kDraining; }
+  void OnUpdate(Version to) {
+    if (!IsDue()) {
+      findings_.Add("shard {}: version {} closes with {} gradients of {} members", shard_,
+                    Value(to), gradients_, members_);
+    }
+    gradients_ = 0;
+  }
+
+  /// Nothing else may happen on this shard between the last gradient of a round and its update.
+  /// A guard that blocks holds rounds back.
+  void ExpectNotDue() {
+    if (!IsDue() || scenario_.blocks()) return;
+    findings_.Add("shard {}: a round of {} gradients and {} members stays open", shard_, gradients_,
+                  members_);
+    gradients_ = 0;
+  }
+
+ private:
+  bool IsDue() const {
+    if (gradients_ == 0) return false;
+    if (is_draining_ || scenario_.run.consistency.policy == ConsistencySpec::Policy::kAsync) {
+      return true;
+    }
+    return gradients_ >= std::max<size_t>(1, members_ / scenario_.run.consistency.n);
+  }
+
+  const Scenario& scenario_;
+  const size_t shard_;
+  Findings& findings_;
+  size_t gradients_ = 0;
+  size_t members_ = 0;
+  bool is_draining_ = false;
+};
+
+/// One shard's rounds of members.
+class MemberRounds {
+ public:
+  MemberRounds(size_t shard, Findings& findings) : shard_(shard), findings_(findings) {}
+
+  void OnJoined(const PushMade& made) {
+    if (made.base != decided_) {
+      findings_.Add("{}: of version {} in the round of version {}", Text(made.push),
+                    Value(made.base), Value(decided_));
+    }
+    if (!heard_.insert(made.push.worker).second) {
+      findings_.Add("{}: the second of its worker in one round", Text(made.push));
+    }
+  }
+  void OnView(const View& view) { view_ = view; }
+  void OnServed(const WeightsServed& served) {
+    if (served.trainer.has_value()) {
+      at_work_.insert(served.trainer->incarnation);
+    }
+  }
+
+  /// Whoever was given weights to train on is waited for in every round from then on.
+  void OnUpdate(Version to) {
+    if (heard_.empty()) findings_.Add("shard {}: version {} of nobody", shard_, Value(to));
+    for (const Member& member : view_.members) {
+      const bool owes = member.founding || at_work_.contains(member.incarnation);
+      if (owes && !heard_.contains(member.worker)) {
+        findings_.Add("shard {}: version {} was made without worker {}, who was at work for it",
+                      shard_, Value(to), Value(member.worker));
+      }
+    }
+    decided_ = to;
+    heard_.clear();
+  }
+
+ private:
+  const size_t shard_;
+  Findings& findings_;
+  Version decided_{};
+  std::set<WorkerId> heard_;
+  View view_;
+  std::set<Incarnation> at_work_;
+};
+
+bool HasJoined(const PushDecided& decided) {
+  return decided.reply.outcome == PushOutcome::kApplied ||
+         decided.reply.outcome == PushOutcome::kBuffered;
+}
+
+void CheckCounted(const Scenario& scenario, const History& history, const Evidence& evidence,
+                  Findings& findings) {
+  std::vector<CountedRounds> shards;
+  for (size_t i = 0; i < history.ends.size(); ++i) shards.emplace_back(scenario, i, findings);
+  for (const Event& event : history.events) {
+    if (const auto* update = std::get_if<UpdateOrdered>(&event)) {
+      shards[Value(update->shard)].OnUpdate(update->to);
+    } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
+      shards[Value(decided->push.shard)].ExpectNotDue();
+      const bool has_values = evidence.pushes.at(decided->push).made.slot.has_value();
+      if (has_values && HasJoined(*decided)) shards[Value(decided->push.shard)].OnJoined();
+    } else if (const auto* view = std::get_if<ViewTaken>(&event)) {
+      shards[Value(view->shard)].ExpectNotDue();
+      shards[Value(view->shard)].OnView(view->view);
+    } else if (const auto* phase = std::get_if<PhaseTaken>(&event)) {
+      shards[Value(phase->shard)].ExpectNotDue();
+      shards[Value(phase->shard)].OnPhase(phase->phase);
+    }
+  }
+  for (CountedRounds& shard : shards) shard.ExpectNotDue();
+}
+
+void CheckMembersRounds(const History& history, const Evidence& evidence, Findings& findings) {
+  std::vector<MemberRounds> shards;
+  for (size_t i = 0; i < history.ends.size(); ++i) shards.emplace_back(i, findings);
+  for (const Event& event : history.events) {
+    if (const auto* update = std::get_if<UpdateOrdered>(&event)) {
+      shards[Value(update->shard)].OnUpdate(update->to);
+    } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
+      if (!HasJoined(*decided)) continue;
+      shards[Value(decided->push.shard)].OnJoined(evidence.pushes.at(decided->push).made);
+    } else if (const auto* view = std::get_if<ViewTaken>(&event)) {
+      shards[Value(view->shard)].OnView(view->view);
+    } else if (const auto* served = std::get_if<WeightsServed>(&event)) {
+      shards[Value(served->shard)].OnServed(*served);
+    }
+  }
+}
+
+}  // namespace
+
+void CheckRounds(const Scenario& scenario, const History& history, const Evidence& evidence,
+                 Findings& findings) {
+  if (scenario.has_rounds()) {
+    CheckMembersRounds(history, evidence, findings);
+  } else {
+    CheckCounted(scenario, history, evidence, findings);
+  }
+}
+
+}  // namespace slipstream

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <vector>
+
+#include "tests/simulation/checkers.h"
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kWindowUpdates = 100;
+
+// Of a float's sum of a few terms of size one, with room.
+constexpr double kTolerance = 1e-5;
+
+double Mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+bool IsNear(double a, double b) { return std::abs(a - b) <= kTolerance; }
+
+/// One shard's staleness, worked out anew from the weights and from what workers say they used.
+class ShardLag {
+ public:
+  ShardLag(const Scenario& scenario, size_t shard, Findings& findings)
+      : scenario_(scenario), shard_(shard), findings_(findings) {}
+
+  void Take(Version version, const std::vector<Entry>& entries) {
+    if (entries.empty()) return;
+    std::vector<double> lags;
+    std::vector<Version> bases;
+    for (const Entry& entry : entries) {
+      if (entry.push == nullptr) return;
+      const PushMade& made = entry.push->made;
+      const uint64_t lag = Value(version) - 1 - Value(made.base);
+      if (entry.push->taken.has_value() && entry.push->taken->staleness != lag) {
+        findings_.Add("{}: staleness {} was answered, it is {}", Text(made.push),
+                      entry.push->taken->staleness, lag);
+      }
+      CheckGuard(made, lag);
+      if (histogram_.size() <= lag) histogram_.resize(lag + 1);
+      ++histogram_[lag];
+      lags.push_back(static_cast<double>(lag));
+      all_.push_back(static_cast<double>(lag));
+      bases.push_back(made.base);
+    }
+    std::ranges::sort(bases);
+    clocks_.push_back(bases);
+    means_.push_back(Mean(lags));
+    CheckChanges(version, entries, lags);
+  }
+
+  void Compare(const ShardEnd& end) {
+    if (end.histogram != histogram_) findings_.Add("shard {}: another histogram", shard_);
+    if (end.gradients != all_.size()) findings_.Add("shard {}: another count", shard_);
+    if (!IsNear(end.mean_staleness, Mean(all_))) {
+      findings_.Add("shard {}: mean staleness {}, it is {}", shard_, end.mean_staleness,
+                    Mean(all_));
+    }
+    if (!IsNear(end.window_mean, WindowMean())) {
+      findings_.Add("shard {}: mean of the last updates {}, it is {}", shard_, end.window_mean,
+                    WindowMean());
+    }
+    CompareClocks(end);
+  }
+
+ private:
+  double WindowMean() const {
+    const size_t first = means_.size() - std::min(means_.size(), kWindowUpdates);
+    return Mean({means_.begin() + static_cast<std::ptrdiff_t>(first), means_.end()});
+  }
+
+  /// Rounds of members take nothing stale, whatever the guard.
+  void CheckGuard(const PushMade& made, uint64_t lag) {
+    using Action = StalenessGuardSpec::Action;
+    const StalenessGuardSpec& guard = scenario_.guard();
+    const bool is_bounded = guard.action != Action::kNone && guard.action != Action::kScale;
+    const uint64_t lag_max = scenario_.has_rounds() ? 0 : guard.bound;
+    if ((is_bounded || scenario_.has_rounds()) && lag > lag_max) {
+      findings_.Add("{}: staleness {} in the weights, beyond {}", Text(made.push), lag, lag_max);
+    }
+  }
+
+  double GuardShare(double lag) const {
+    const StalenessGuardSpec& guard = scenario_.guard();
+    const auto bound = static_cast<double>(guard.bound);
+    const bool scales = guard.action == StalenessGuardSpec::Action::kScale && lag > bound;
+    return scales ? bound / lag : 1.0;
+  }
+
+  void CheckChanges(Version version, const std::vector<Entry>& entries,
+                    const std::vector<double>& lags) {
+    using Scaling = OptimizerSpec::StalenessScaling;
+    const Scaling scaling = scenario_.run.optimizer.staleness_scaling;
+    double rate = scenario_.run.optimizer.learning_rate;
+    if (scaling == Scaling::kMean) rate /= std::max(1.0, WindowMean());
+    double examples = 0;
+    for (const Entry& entry : entries) examples += entry.push->made.examples;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const double share = scenario_.has_rounds() ? entries[i].push->made.examples / examples
+                                                  : 1.0 / static_cast<double>(entries.size());
+      double expected = -rate * share * GuardShare(lags[i]);
+      if (scaling == Scaling::kPerGradient) expected /= std::max(1.0, lags[i]);
+      if (IsNear(entries[i].change, expected)) continue;
+      findings_.Add("{}: counts {} in version {}, expected {}", Text(entries[i].push->made.push),
+                    entries[i].change, Value(version), expected);
+    }
+  }
+
+  void CompareClocks(const ShardEnd& end) {
+    if (end.clocks.size() > clocks_.size()) {
+      return findings_.Add("shard {}: more vector clocks than updates", shard_);
+    }
+    const size_t first = clocks_.size() - end.clocks.size();
+    for (size_t i = 0; i < end.clocks.size(); ++i) {
+      std::vector<Version> clock = end.clocks[i];
+      std::ranges::sort(clock);
+      if (clock != clocks_[first + i] || !IsNear(end.clock_means[i], means_[first + i])) {
+        findings_.Add("shard {}: another vector clock, {} before the last", shard_,
+                      end.clocks.size() - 1 - i);
+      }
+    }
+  }
+
+  const Scenario& scenario_;
+  const size_t shard_;
+  Findings& findings_;
+  std::vector<uint64_t> histogram_;
+  std::vector<double> all_;
+  std::vector<std::vector<Version>> clocks_;
+  std::vector<double> means_;
+};
+
+}  // namespace
+
+void CheckStaleness(const Scenario& scenario, const History& history, const Evidence& evidence,
+                    Findings& findings) {
+  for (size_t shard = 0; shard < evidence.entries.size(); ++shard) {
+    ShardLag lag(scenario, shard, findings);
+    for (const auto& [version, entries] : evidence.entries[shard]) lag.Take(version, entries);
+    lag.Compare(history.ends[shard]);
+  }
+}
+
+}  // namespace slipstream

@@ -1,0 +1,103 @@
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "tests/simulation/checkers.h"
+
+namespace slipstream {
+namespace {
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+struct Published {
+  std::optional<Version> version;
+  std::map<Version, Values> weights;
+  Phase phase = Phase::kWaitingForServers;
+};
+
+void OnPublished(const VersionPublished& event, Published& shard, Findings& findings) {
+  // The first weights may be sent again, by another client, until training begins.
+  const bool is_first =
+      event.version == Version{} && shard.version.value_or(Version{}) == Version{};
+  if (!is_first && (!shard.version.has_value() || event.version != Next(*shard.version))) {
+    findings.Add("shard {}: version {} out of turn", Value(event.shard), Value(event.version));
+  }
+  shard.version = event.version;
+  shard.weights[event.version] = event.weights;
+}
+
+void OnServed(const WeightsServed& event, const Published& shard, Findings& findings) {
+  if (!shard.version.has_value() || event.version != *shard.version) {
+    findings.Add("shard {}: version {} was served, which is not the published one",
+                 Value(event.shard), Value(event.version));
+  }
+  // After the last update nothing newer comes, and so that is served.
+  if (event.version < event.asked && shard.phase < Phase::kTraining) {
+    findings.Add("shard {}: version {} was served to one who asked for {}", Value(event.shard),
+                 Value(event.version), Value(event.asked));
+  }
+}
+
+void OnReceived(const WeightsReceived& event, const Published& shard, Findings& findings) {
+  const auto found = shard.weights.find(event.version);
+  if (found == shard.weights.end()) {
+    findings.Add("shard {}: version {} was read before it was published", Value(event.shard),
+                 Value(event.version));
+  } else if (!SameBits(*found->second, *event.weights)) {
+    findings.Add("shard {}: worker {} read other numbers as version {}", Value(event.shard),
+                 Value(event.reader.worker), Value(event.version));
+  }
+}
+
+}  // namespace
+
+void CheckVersions(const History& history, const Evidence& evidence, Findings& findings) {
+  std::vector<Published> shards(evidence.weights.size());
+  for (const Event& event : history.events) {
+    if (const auto* published = std::get_if<VersionPublished>(&event)) {
+      OnPublished(*published, shards[Value(published->shard)], findings);
+    } else if (const auto* phase = std::get_if<PhaseTaken>(&event)) {
+      shards[Value(phase->shard)].phase = phase->phase;
+    } else if (const auto* served = std::get_if<WeightsServed>(&event)) {
+      OnServed(*served, shards[Value(served->shard)], findings);
+    } else if (const auto* received = std::get_if<WeightsReceived>(&event)) {
+      OnReceived(*received, shards[Value(received->shard)], findings);
+    } else if (const auto* answered = std::get_if<PushAnswered>(&event)) {
+      const Published& shard = shards[Value(answered->push.shard)];
+      if (answered->reply.outcome == PushOutcome::kApplied &&
+          !shard.weights.contains(answered->reply.version)) {
+        findings.Add("{}: answered as part of version {}, which is not published",
+                     Text(answered->push), Value(answered->reply.version));
+      }
+    } else if (const auto* final = std::get_if<FinalReported>(&event)) {
+      size_t offset = 0;
+      for (size_t i = 0; i < shards.size(); ++i) {
+        const std::vector<float>& last = *shards[i].weights.rbegin()->second;
+        const auto begin = final->weights.begin() + static_cast<std::ptrdiff_t>(offset);
+        offset += last.size();
+        const std::vector<float> part(begin, begin + static_cast<std::ptrdiff_t>(last.size()));
+        if (final->versions[i] == *shards[i].version && SameBits(part, last)) continue;
+        findings.Add("shard {}: version {} was measured as the final one, which is {}", i,
+                     Value(final->versions[i]), Value(*shards[i].version));
+      }
+    }
+  }
+}
+
+std::vector<std::string> CheckEqual(const History& history, const History& without_faults) {
+  const Evidence evidence(history);
+  const Evidence expected(without_faults);
+  Findings findings;
+  for (size_t shard = 0; shard < evidence.weights.size(); ++shard) {
+    const auto& [version, last] = *evidence.weights[shard].rbegin();
+    const auto& [expected_version, expected_last] = *expected.weights[shard].rbegin();
+    if (version == expected_version && SameBits(*last, *expected_last)) continue;
+    findings.Add("shard {}: version {} is not version {} of the run without faults", shard,
+                 Value(version), Value(expected_version));
+  }
+  return findings.lines();
+}
+
+}  // namespace slipstream

@@ -1,0 +1,49 @@
+#include <map>
+#include <vector>
+
+#include "tests/simulation/checkers.h"
+
+namespace slipstream {
+
+namespace {
+
+/// Whether a shard may lack a mini-batch: with rounds, that of a worker that died in its round;
+/// under a guard, one that it dropped, or refused while another shard took it.
+bool MayLack(const Scenario& scenario, const Evidence& evidence) {
+  using Action = StalenessGuardSpec::Action;
+  if (scenario.has_rounds()) return !evidence.died.empty();
+  const Action action = scenario.guard().action;
+  const bool refuses = action == Action::kReject || action == Action::kBlock;
+  return action == Action::kDrop || (refuses && scenario.shards > 1);
+}
+
+}  // namespace
+
+void CheckWork(const Scenario& scenario, const Evidence& evidence, Findings& findings) {
+  for (size_t shard = 0; shard < evidence.entries.size(); ++shard) {
+    std::map<uint64_t, std::vector<Incarnation>> done;
+    for (const auto& [version, entries] : evidence.entries[shard]) {
+      for (const Entry& entry : entries) {
+        if (entry.push == nullptr) continue;
+        done[entry.push->made.batch].push_back(entry.push->made.push.incarnation);
+      }
+    }
+    for (uint64_t batch = 0; batch < scenario.batches_total(); ++batch) {
+      const std::vector<Incarnation>& by = done[batch];
+      if (by.empty() && !MayLack(scenario, evidence)) {
+        findings.Add("shard {}: mini-batch {} was never done", shard, batch);
+      }
+      size_t living = 0;
+      for (const Incarnation one : by) living += evidence.died.contains(one) ? 0 : 1;
+      if (living > 1 || (by.size() > 1 && evidence.died.empty())) {
+        findings.Add("shard {}: mini-batch {} was done {} times, {} times by living workers", shard,
+                     batch, by.size(), living);
+      }
+    }
+    if (done.size() > scenario.batches_total()) {
+      findings.Add("shard {}: more mini-batches than there are", shard);
+    }
+  }
+}
+
+}  // namespace slipstream

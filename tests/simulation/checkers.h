@@ -1,0 +1,47 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_CHECKERS_H_
+#define SLIPSTREAM_TESTS_SIMULATION_CHECKERS_H_
+
+#include <string>
+#include <vector>
+
+#include "tests/simulation/evidence.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/scenario.h"
+
+namespace slipstream {
+
+/// The promises, each held against what an observer saw. They share no logic with the cores.
+
+/// Every acknowledged push is in the weights once, and nothing else is.
+void CheckPushes(const Evidence& evidence, Findings& findings);
+
+/// Staleness, vector clocks and histogram are those of the gradients that are in the weights, and
+/// each gradient is in them with the weight that its staleness and its round give it.
+void CheckStaleness(const Scenario& scenario, const History& history, const Evidence& evidence,
+                    Findings& findings);
+
+/// Rounds close when they are due, on the right members or with the right number.
+void CheckRounds(const Scenario& scenario, const History& history, const Evidence& evidence,
+                 Findings& findings);
+
+/// A version is one set of numbers, and is seen by nobody before it is published.
+void CheckVersions(const History& history, const Evidence& evidence, Findings& findings);
+
+/// Every mini-batch is done; one is done again only where its worker died.
+void CheckWork(const Scenario& scenario, const Evidence& evidence, Findings& findings);
+
+/// Views hold exactly the live incarnations.
+void CheckMembers(const Scenario& scenario, const History& history, Findings& findings);
+
+/// The run ends, workers end for a reason, and nothing is left behind.
+void CheckEnd(const History& history, const Evidence& evidence, Findings& findings);
+
+/// All of them. What is only true of a run that came to its end is not asked of another.
+std::vector<std::string> CheckAll(const Scenario& scenario, const History& history);
+
+/// Of hardsync, where no worker died: the weights are those of the run without faults, to the bit.
+std::vector<std::string> CheckEqual(const History& history, const History& without_faults);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_CHECKERS_H_

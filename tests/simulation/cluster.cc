@@ -1,0 +1,146 @@
+#include "tests/simulation/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace slipstream {
+namespace {
+
+constexpr uint64_t kRun = 0x51;
+constexpr uint64_t kWorldStream = 1;
+constexpr uint64_t kNetworkStreams = 100;  // Of the seed, from here on: one for each luck.
+
+/// Once faults have stopped, a run ends within so long, or it never will.
+constexpr absl::Duration kProgress = absl::Minutes(3);
+constexpr uint64_t kStepsMax = 3'000'000;
+
+}  // namespace
+
+Cluster::Cluster(const Scenario& scenario, const Options& options)
+    : scenario_(scenario),
+      trace_(queue_, options.prints_trace),
+      chance_(scenario.seed, kWorldStream),
+      network_(scenario, queue_, kNetworkStreams + options.luck),
+      gradients_(scenario),
+      coordinator_(kRun, scenario, queue_, history_, trace_) {
+  network_.Connect(*this, [this](Method method, const std::string& request, Respond respond) {
+    coordinator_.OnCall(method, request, respond);
+  });
+  for (uint32_t shard = 0; shard < scenario.shards; ++shard) {
+    shards_.push_back(std::make_unique<SimShard>(ShardId{shard}, scenario, options.bug, queue_,
+                                                 network_, history_, trace_));
+  }
+  for (uint32_t worker = 0; worker < scenario.run.cluster.workers; ++worker) {
+    queue_.After(chance_.Time(absl::ZeroDuration(), absl::Milliseconds(400)),
+                 [this, worker] { StartWorker(WorkerId{worker}); });
+  }
+  for (const absl::Duration time : scenario.joins) {
+    queue_.After(time, [this] { StartWorker(std::nullopt); });
+  }
+  for (const WorkerFault& fault : scenario.faults.workers) {
+    queue_.After(fault.at, [this, fault] { Befall(fault); });
+  }
+  // Not before all have been started once.
+  queue_.After(std::max(scenario.faults.end, absl::Seconds(1)), [this] { KeepAlive(); });
+}
+
+void Cluster::Run() {
+  const absl::Time deadline = absl::UnixEpoch() + scenario_.faults.end + kProgress;
+  while (!IsOver() && queue_.now() < deadline && queue_.steps() < kStepsMax) queue_.Step();
+  history_.is_finished = IsOver() && coordinator_.core().phase() == Phase::kFinished;
+  if (!history_.is_finished) history_.stuck = DescribeStuck();
+  for (const auto& shard : shards_) history_.ends.push_back(shard->End());
+}
+
+bool Cluster::IsOver() const {
+  // Late repetitions may still be on their way to the shards, which have to bear them.
+  return network_.is_quiet() && !AnyLive() &&
+         std::ranges::all_of(shards_, [](const auto& shard) { return shard->may_exit(); });
+}
+
+void Cluster::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message) {
+  shards_[Value(stream->shard)]->OnMessage(stream, message);
+}
+
+void Cluster::OnCancel(const StreamPtr& stream) { shards_[Value(stream->shard)]->OnCancel(stream); }
+
+void Cluster::OnSent(const StreamPtr& stream) { shards_[Value(stream->shard)]->OnSent(stream); }
+
+// Workers.
+
+void Cluster::StartWorker(std::optional<WorkerId> asked) {
+  const SimWorker::World world = {scenario_, queue_, network_, history_, trace_, gradients_};
+  const uint64_t number = workers_.size();
+  workers_.push_back(
+      std::make_unique<SimWorker>(world, number, asked, [this, number](const absl::Status& status) {
+        if (!status.ok()) OnWorkerEnd(*workers_[number]);
+      }));
+  workers_.back()->Start();
+}
+
+void Cluster::OnWorkerEnd(const SimWorker& worker) {
+  // Whoever looks after the processes starts another, most of the time.
+  if (coordinator_.core().phase() >= Phase::kFinished || !chance_.Happens(700)) return;
+  queue_.After(chance_.Time(absl::ZeroDuration(), absl::Seconds(1)), [this, id = worker.id()] {
+    if (!id.has_value() || FindLive(*id) == nullptr) StartWorker(id);
+  });
+}
+
+SimWorker* Cluster::FindLive(WorkerId worker) {
+  for (const auto& process : workers_) {
+    if (!process->is_dead() && process->id() == worker) return process.get();
+  }
+  return nullptr;
+}
+
+bool Cluster::AnyLive() const {
+  return std::ranges::any_of(workers_, [](const auto& worker) { return !worker->is_dead(); });
+}
+
+void Cluster::Befall(const WorkerFault& fault) {
+  const WorkerId id{fault.worker};
+  SimWorker* const worker = FindLive(id);
+  if (worker == nullptr || !network_.IsFaulty()) return;
+  switch (fault.kind) {
+    case WorkerFault::Kind::kFreeze:
+      return worker->Freeze(fault.lasting);
+    case WorkerFault::Kind::kReplace:
+      return StartWorker(id);
+    case WorkerFault::Kind::kCrash:
+      break;
+  }
+  worker->Crash();
+  // A run that has not begun waits for all.
+  if (!fault.returns && coordinator_.core().phase() >= Phase::kTraining) return;
+  queue_.After(fault.lasting, [this, id] { StartWorker(id); });
+}
+
+void Cluster::KeepAlive() {
+  if (coordinator_.core().phase() >= Phase::kFinished) return;
+  // A run that has not begun needs all of its workers, another one of them.
+  const uint32_t needed =
+      coordinator_.core().phase() < Phase::kInitializing ? scenario_.run.cluster.workers : 1;
+  const auto live = static_cast<uint32_t>(
+      std::ranges::count_if(workers_, [](const auto& worker) { return !worker->is_dead(); }));
+  for (uint32_t id = 0, missing = needed - std::min(live, needed); missing > 0; ++id) {
+    if (FindLive(WorkerId{id}) != nullptr) continue;
+    StartWorker(WorkerId{id});
+    --missing;
+  }
+  queue_.After(absl::Seconds(5), [this] { KeepAlive(); });
+}
+
+std::string Cluster::DescribeStuck() const {
+  std::string text =
+      fmt::format("phase {}, {} of {} mini-batches, {} ms, {} steps {}",
+                  static_cast<int>(coordinator_.core().phase()), coordinator_.core().batches_done(),
+                  coordinator_.core().batches_total(), absl::ToInt64Milliseconds(time()), steps(),
+                  coordinator_.core().failure());
+  for (const auto& shard : shards_) text += "\n  " + shard->Describe();
+  for (const auto& worker : workers_) text += "\n  " + worker->Describe();
+  return text;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,76 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_CLUSTER_H_
+#define SLIPSTREAM_TESTS_SIMULATION_CLUSTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/simulation/event_queue.h"
+#include "tests/simulation/gradients.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/planted_bug.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/sim_coordinator.h"
+#include "tests/simulation/sim_shard.h"
+#include "tests/simulation/sim_worker.h"
+#include "tests/simulation/trace.h"
+
+namespace slipstream {
+
+/// A whole simulated cluster: servers, workers, what befalls them, and who starts them again.
+///
+/// Not thread-safe: one owner.
+class Cluster final : private ShardEnds {
+ public:
+  struct Options {
+    PlantedBug bug = PlantedBug::kNone;
+    bool prints_trace = false;
+
+    /// Tells runs of one scenario apart: their messages take other times.
+    uint64_t luck = 0;
+  };
+
+  /// `scenario` must outlive it.
+  Cluster(const Scenario& scenario, const Options& options);
+
+  /// Runs to the end, or until it is clear that there will be none.
+  void Run();
+
+  const History& history() const { return history_; }
+  uint64_t digest() const { return trace_.digest(); }
+  uint64_t steps() const { return queue_.steps(); }
+  absl::Duration time() const { return queue_.now() - absl::UnixEpoch(); }
+
+ private:
+  void OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message) override;
+  void OnCancel(const StreamPtr& stream) override;
+  void OnSent(const StreamPtr& stream) override;
+
+  void StartWorker(std::optional<WorkerId> asked);
+  void OnWorkerEnd(const SimWorker& worker);
+  void Befall(const WorkerFault& fault);
+  SimWorker* FindLive(WorkerId worker);
+  bool AnyLive() const;
+  void KeepAlive();
+  bool IsOver() const;
+  std::string DescribeStuck() const;
+
+  const Scenario& scenario_;
+  EventQueue queue_;
+  Trace trace_;
+  History history_;
+  Chance chance_;
+  Network network_;
+  Gradients gradients_;
+  SimCoordinator coordinator_;
+  std::vector<std::unique_ptr<SimShard>> shards_;
+  std::vector<std::unique_ptr<SimWorker>> workers_;  // All that ever were.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_CLUSTER_H_

@@ -1,0 +1,73 @@
+#include "tests/simulation/evidence.h"
+
+#include "tests/simulation/gradients.h"
+
+namespace slipstream {
+
+Evidence::Evidence(const History& history)
+    : weights(history.ends.size()), entries(history.ends.size()) {
+  for (const Event& event : history.events) {
+    if (const auto* made = std::get_if<PushMade>(&event)) {
+      pushes[made->push].made = *made;
+    } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
+      PushEvidence& push = pushes[decided->push];
+      push.decisions.push_back(decided->reply);
+      if (!push.taken.has_value() && !IsRefusal(decided->reply.outcome)) {
+        push.taken = decided->reply;
+      }
+    } else if (const auto* published = std::get_if<VersionPublished>(&event)) {
+      weights[Value(published->shard)][published->version] = published->weights;
+    }
+  }
+  FindEntries();
+  FindDead(history);
+}
+
+void Evidence::FindEntries() {
+  std::map<std::pair<ShardId, uint32_t>, const PushEvidence*> by_slot;
+  for (const auto& [key, push] : pushes) {
+    if (!push.made.slot.has_value()) continue;
+    // A slot may have been that of a refused gradient before.
+    const PushEvidence*& of_slot = by_slot[{key.shard, *push.made.slot}];
+    if (of_slot == nullptr || push.taken.has_value()) of_slot = &push;
+  }
+  for (size_t shard = 0; shard < weights.size(); ++shard) {
+    Values before;
+    for (const auto& [version, after] : weights[shard]) {
+      std::vector<Entry>& of_version = entries[shard][version];
+      for (uint32_t slot = 0; before != nullptr && slot < Gradients::kSlots; ++slot) {
+        const double change = double{(*after)[slot]} - double{(*before)[slot]};
+        if (change == 0) continue;
+        const auto found = by_slot.find({ShardId{static_cast<uint32_t>(shard)}, slot});
+        of_version.push_back(
+            {slot, version, change, found == by_slot.end() ? nullptr : found->second});
+      }
+      before = after;
+    }
+  }
+}
+
+void Evidence::FindDead(const History& history) {
+  std::set<Incarnation> registered;
+  View last;
+  for (const Event& event : history.events) {
+    if (const auto* heard = std::get_if<WorkerHeard>(&event)) {
+      if (heard->what == WorkerHeard::What::kRegistered) {
+        registered.insert(heard->worker.incarnation);
+      }
+    } else if (const auto* view = std::get_if<ViewMade>(&event)) {
+      last = view->view;
+    } else if (const auto* phase = std::get_if<PhaseMade>(&event)) {
+      if (phase->phase >= Phase::kEvaluating) break;
+    }
+  }
+  for (const Member& member : last.members) registered.erase(member.incarnation);
+  died = std::move(registered);
+}
+
+std::string Text(const PushKey& push) {
+  return fmt::format("shard {} worker {}#{} sequence {}", Value(push.shard), Value(push.worker),
+                     Value(push.incarnation), Value(push.sequence));
+}
+
+}  // namespace slipstream

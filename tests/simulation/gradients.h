@@ -1,0 +1,53 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_GRADIENTS_H_
+#define SLIPSTREAM_TESTS_SIMULATION_GRADIENTS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/layout/shard_map.h"
+#include "common/layout/tensor_layout.h"
+#include "tests/simulation/scenario.h"
+
+namespace slipstream {
+
+/// The model and its gradients. Each shard's range has `kSlots` counting positions and then
+/// `kDense` ordinary ones. A gradient is 1 in a counting position of its own, so that the weights
+/// tell how often each gradient entered them, and by how much; its dense values depend on the
+/// weights it was computed from, so that a wrong version or order shows in the last bit.
+///
+/// Not thread-safe: one owner.
+class Gradients {
+ public:
+  static constexpr uint32_t kSlots = 240;
+  static constexpr uint32_t kDense = 16;
+  static constexpr uint32_t kShardValues = kSlots + kDense;
+
+  struct Gradient {
+    uint32_t slot = 0;
+    uint64_t batch = 0;
+    uint32_t examples = 0;
+    std::vector<float> values;  // Of the whole model.
+  };
+
+  explicit Gradients(const Scenario& scenario);
+
+  const TensorLayout& layout() const { return layout_; }
+  std::vector<float> InitialWeights() const;
+
+  /// The first gradient of a mini-batch gets the slot of its number, so that runs of the same work
+  /// can be compared; the mini-batch done again by somebody else gets a new one.
+  Gradient Compute(uint64_t batch, std::span<const float> weights);
+
+  /// Every shard has refused it, so its slot is free for another.
+  void Forget(const Gradient& gradient) { is_taken_[gradient.slot] = false; }
+
+ private:
+  const Scenario& scenario_;
+  TensorLayout layout_;
+  std::vector<bool> is_taken_;  // By slot.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_GRADIENTS_H_

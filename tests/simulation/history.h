@@ -1,0 +1,161 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_HISTORY_H_
+#define SLIPSTREAM_TESTS_SIMULATION_HISTORY_H_
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/protocol/shard_messages.h"
+#include "common/protocol/view.h"
+
+namespace slipstream {
+
+/// What an observer outside the cluster saw, in order. The checkers know nothing else.
+
+using Values = std::shared_ptr<const std::vector<float>>;
+
+/// A push's name for ever.
+struct PushKey {
+  ShardId shard{};
+  WorkerId worker{};
+  Incarnation incarnation{};
+  Sequence sequence{};
+  friend auto operator<=>(const PushKey&, const PushKey&) = default;
+};
+
+/// A worker sends a push for the first time. `slot`: the position of the gradient's one-hot value
+/// in each shard; nothing for an excuse.
+struct PushMade {
+  PushKey push;
+  std::optional<uint32_t> slot;
+  Version base{};
+  uint64_t batch = 0;
+  uint32_t examples = 0;
+};
+
+/// A shard has answered, or will answer, a push like this.
+struct PushDecided {
+  PushKey push;
+  PushReply reply;
+};
+
+/// A worker has read this answer.
+struct PushAnswered {
+  PushKey push;
+  PushReply reply;
+};
+
+struct UpdateOrdered {
+  ShardId shard{};
+  Version to{};
+};
+
+struct VersionPublished {
+  ShardId shard{};
+  Version version{};
+  Values weights;
+};
+
+/// Weights leave a shard. `trainer`: who will compute a gradient from them.
+struct WeightsServed {
+  ShardId shard{};
+  Version version{};
+  Version asked{};
+  std::optional<Identity> trainer;
+};
+
+struct WeightsReceived {
+  ShardId shard{};
+  Version version{};
+  Identity reader;
+  Values weights;
+};
+
+/// A shard has taken a view or phase.
+struct ViewTaken {
+  ShardId shard{};
+  View view;
+};
+struct PhaseTaken {
+  ShardId shard{};
+  Phase phase{};
+};
+
+/// The coordinator has accepted something from a worker.
+struct WorkerHeard {
+  enum class What { kRegistered, kCalled, kLeft };
+  What what = What::kCalled;
+  Identity worker;
+  absl::Time time;
+};
+
+struct ViewMade {
+  View view;
+  absl::Time time;
+};
+
+struct PhaseMade {
+  Phase phase{};
+  absl::Time time;
+};
+
+/// A worker process has ended by itself.
+struct WorkerEnded {
+  Identity worker;
+  absl::Status status;
+};
+
+/// The final weights as their measurer read them.
+struct FinalReported {
+  std::vector<Version> versions;
+  std::vector<float> weights;
+};
+
+using Event = std::variant<PushMade, PushDecided, PushAnswered, UpdateOrdered, VersionPublished,
+                           WeightsServed, WeightsReceived, ViewTaken, PhaseTaken, WorkerHeard,
+                           ViewMade, PhaseMade, WorkerEnded, FinalReported>;
+
+/// What a shard says of itself at the end.
+struct ShardEnd {
+  Version published{};
+  size_t parked_tickets = 0;
+  size_t calls_waiting = 0;
+  size_t payloads_held = 0;
+  uint64_t bytes_queued = 0;
+  uint64_t gradients = 0;
+  double mean_staleness = 0;
+  double window_mean = 0;
+  std::vector<uint64_t> histogram;
+  std::deque<std::vector<Version>> clocks;  // Of the last updates, newest last.
+  std::vector<double> clock_means;
+};
+
+struct History {
+  std::vector<Event> events;
+  std::vector<ShardEnd> ends;  // Of a run that came to its end.
+  bool is_finished = false;
+
+  /// What a core asked of its shell that cannot be done.
+  std::vector<std::string> broken_rules;
+
+  /// Why the run is not over, or why it failed.
+  std::string stuck;
+
+  template <typename E>
+  void Add(E event) {
+    events.emplace_back(std::move(event));
+  }
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_HISTORY_H_

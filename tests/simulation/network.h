@@ -1,0 +1,148 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_NETWORK_H_
+#define SLIPSTREAM_TESTS_SIMULATION_NETWORK_H_
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "tests/simulation/chance.h"
+#include "tests/simulation/event_queue.h"
+#include "tests/simulation/scenario.h"
+
+namespace slipstream {
+
+/// A process that takes part; shared by it and by everything that is on its way to it.
+struct Process {
+  bool is_dead = false;
+
+  /// It stands still until then; what arrives meanwhile waits.
+  absl::Time frozen_until = absl::InfinitePast();
+};
+
+enum class StreamKind { kInitialize, kPull, kExchange };
+
+/// One streaming call of a worker to a shard: messages in order each way, until it ends.
+struct Stream {
+  uint64_t number = 0;
+  StreamKind kind = StreamKind::kExchange;
+  ShardId shard{};
+  std::shared_ptr<Process> client;
+
+  /// At the client. Nothing more is called once on_end was, or the client let go.
+  std::function<void(const grpc::ByteBuffer&)> on_message;
+  std::function<void(const absl::Status&)> on_end;
+
+  bool client_is_gone = false;
+  bool server_is_gone = false;
+
+  // No message overtakes one before it.
+  absl::Time up_last;
+  absl::Time down_last;
+};
+using StreamPtr = std::shared_ptr<Stream>;
+
+/// The shards' side of streams.
+class ShardEnds {
+ public:
+  virtual ~ShardEnds() = default;
+  virtual void OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message) = 0;
+
+  /// The client is gone. Called at most once, and nothing after it.
+  virtual void OnCancel(const StreamPtr& stream) = 0;
+
+  /// The last message of an answer has been taken in.
+  virtual void OnSent(const StreamPtr& stream) = 0;
+};
+
+enum class Method {
+  kSyncServer,
+  kRegister,
+  kPrepareModel,
+  kFinishInitialization,
+  kHeartbeat,
+  kGetWork,
+  kReport,
+  kLeave,
+};
+
+/// The coordinator's side of calls. `respond` is called once.
+using Respond = std::function<void(absl::Status, std::string)>;
+using CoordinatorEnd = std::function<void(Method, const std::string& request, Respond respond)>;
+
+/// Carries calls between processes: late, in another order than that in which they were made,
+/// twice, in part, or not at all, as the seed says. Calls that are lost fail at their caller after
+/// a while.
+///
+/// Not thread-safe: one owner. All arguments must outlive it.
+class Network {
+ public:
+  Network(const Scenario& scenario, EventQueue& queue, uint64_t stream);
+
+  void Connect(ShardEnds& shards, CoordinatorEnd coordinator);
+
+  /// `call` happens at `process`, unless that dies before; a frozen process gets to it later.
+  void AtProcess(const std::shared_ptr<Process>& process, absl::Time time,
+                 std::function<void()> call);
+
+  // A client's side of streams.
+
+  StreamPtr Open(StreamKind kind, ShardId shard, const std::shared_ptr<Process>& client);
+
+  /// Sends one request; this draws what becomes of it and of its answer.
+  void SendUp(const StreamPtr& stream, std::vector<grpc::ByteBuffer> messages);
+
+  /// The client has no more use for the stream, or is dead.
+  void Drop(const StreamPtr& stream);
+  void DropAllOf(const std::shared_ptr<Process>& client);
+
+  // A shard's side.
+
+  void SendDown(const StreamPtr& stream, std::vector<grpc::ByteBuffer> messages);
+
+  /// Ends the call, after what was sent.
+  void Finish(const StreamPtr& stream, const absl::Status& status);
+
+  /// A call to the coordinator. `done` is called once, at the client.
+  void Call(Method method, std::string request, const std::shared_ptr<Process>& client,
+            std::function<void(absl::StatusOr<std::string>)> done);
+
+  /// True where no stream is open and no request on its way.
+  bool is_quiet() const { return open_.empty() && late_calls_ == 0; }
+
+  /// True in phase one.
+  bool IsFaulty() const { return queue_.now() - absl::UnixEpoch() < faults_.end; }
+
+ private:
+  struct PendingCall;
+
+  absl::Duration Delay();
+  bool IsLost() { return IsFaulty() && chance_.Happens(faults_.loss_per_mille); }
+  void Carry(const StreamPtr& stream, const std::vector<grpc::ByteBuffer>& messages, size_t count);
+  void SendTwice(const StreamPtr& stream, const std::vector<grpc::ByteBuffer>& messages);
+  void Break(const StreamPtr& stream);
+  void CancelAtServer(const StreamPtr& stream);
+  void Deliver(Method method, const std::string& request, const std::shared_ptr<PendingCall>& call);
+
+  const Faults faults_;
+  const absl::Duration delay_max_;
+  EventQueue& queue_;
+  Chance chance_;
+  ShardEnds* shards_ = nullptr;
+  CoordinatorEnd coordinator_;
+  uint64_t next_stream_ = 1;
+  std::map<uint64_t, std::weak_ptr<Stream>> open_;
+  uint32_t late_calls_ = 0;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_NETWORK_H_

@@ -1,0 +1,195 @@
+#include "tests/simulation/scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/simulation/chance.h"
+
+namespace slipstream {
+namespace {
+
+using Policy = ConsistencySpec::Policy;
+
+constexpr uint32_t kBatchesMax = 64;
+
+void DrawConsistency(Chance& chance, RunSpec& run) {
+  constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
+  run.consistency.policy = kPolicies[chance.Between(0, 2)];
+  if (run.consistency.policy == Policy::kSoftsync) {
+    run.consistency.n = chance.Between(1, run.cluster.workers);
+  }
+  if (!chance.Happens(400)) return;
+  using Action = StalenessGuardSpec::Action;
+  constexpr Action kActions[] = {Action::kReject, Action::kBlock, Action::kScale, Action::kDrop};
+  StalenessGuardSpec& guard = run.consistency.max_staleness;
+  guard.action = kActions[chance.Between(0, 3)];
+  guard.bound = chance.Between(guard.action == Action::kScale ? 1 : 0, 6);
+}
+
+void DrawTraining(Chance& chance, Scenario& scenario) {
+  RunSpec& run = scenario.run;
+  run.training.batch_size = chance.Between(1, 8);
+  run.training.epochs = chance.Between(1, 4);
+  const uint32_t batches = chance.Between(1, kBatchesMax / run.training.epochs);
+  // The last mini-batch of an epoch may be smaller.
+  scenario.examples_per_epoch =
+      batches * run.training.batch_size - chance.Between(0, run.training.batch_size - 1);
+  constexpr OptimizerSpec::StalenessScaling kScalings[] = {
+      OptimizerSpec::StalenessScaling::kNone, OptimizerSpec::StalenessScaling::kPerGradient,
+      OptimizerSpec::StalenessScaling::kMean};
+  run.optimizer.kind = OptimizerSpec::Kind::kSgd;
+  run.optimizer.learning_rate = 0.5;
+  run.optimizer.staleness_scaling = kScalings[chance.Between(0, 2)];
+  run.evaluation.every_epochs = chance.Between(0, 2);
+}
+
+void DrawTimes(Chance& chance, Scenario& scenario) {
+  const absl::Duration usual = chance.Time(absl::Milliseconds(1), absl::Milliseconds(40));
+  for (uint32_t worker = 0; worker < scenario.run.cluster.workers; ++worker) {
+    const bool is_slow = chance.Happens(150);
+    const absl::Duration time = chance.Time(usual / 2, usual * 2);
+    scenario.compute_time.push_back(is_slow ? time * 8 : time);
+  }
+  scenario.delay_max =
+      absl::Microseconds(100) * (chance.Happens(300) ? 300 : chance.Between(1, 50));
+  scenario.update_time_max =
+      chance.Happens(200) ? absl::Milliseconds(100) : absl::Microseconds(chance.Between(1, 5000));
+}
+
+/// About how long training takes without faults.
+absl::Duration Estimate(const Scenario& scenario) {
+  const absl::Duration slowest = *std::ranges::max_element(scenario.compute_time);
+  const absl::Duration step = slowest + 4 * scenario.delay_max + scenario.update_time_max;
+  return step * scenario.batches_total() / scenario.run.cluster.workers + absl::Milliseconds(500);
+}
+
+WorkerFault DrawWorkerFault(Chance& chance, const Scenario& scenario) {
+  WorkerFault fault;
+  fault.worker = chance.Between(0, scenario.run.cluster.workers - 1);
+  fault.at = chance.Time(absl::ZeroDuration(), Estimate(scenario));
+  fault.returns = chance.Happens(700);
+  const absl::Duration lease = scenario.run.cluster.lease;
+  const uint32_t kind = chance.Between(0, 9);
+  if (kind < 5) {
+    fault.kind = WorkerFault::Kind::kCrash;
+    fault.lasting = chance.Time(absl::ZeroDuration(), lease * 2);
+  } else if (kind < 8) {
+    fault.kind = WorkerFault::Kind::kFreeze;
+    fault.lasting = chance.Happens(700) ? chance.Time(lease, lease * 3)
+                                        : chance.Time(absl::ZeroDuration(), lease);
+  } else {
+    fault.kind = WorkerFault::Kind::kReplace;
+  }
+  return fault;
+}
+
+void DrawFaults(Chance& chance, Scenario& scenario) {
+  Faults& faults = scenario.faults;
+  const absl::Duration estimate = Estimate(scenario);
+  faults.end = estimate + chance.Time(absl::ZeroDuration(), absl::Seconds(4));
+  if (chance.Happens(600)) faults.loss_per_mille = chance.Between(1, 120);
+  if (chance.Happens(600)) faults.duplicate_per_mille = chance.Between(1, 200);
+  faults.late_max = chance.Happens(500) ? absl::Seconds(5) : absl::Milliseconds(50);
+  faults.failure_max = absl::Milliseconds(chance.Happens(500) ? 60 : 1500);
+  faults.cancel_max = absl::Milliseconds(chance.Happens(500) ? 60 : 3000);
+  if (chance.Happens(500)) {
+    const uint32_t count = chance.Between(1, 4);
+    for (uint32_t i = 0; i < count; ++i) {
+      faults.workers.push_back(DrawWorkerFault(chance, scenario));
+    }
+  }
+  if (chance.Happens(250)) {
+    const uint32_t count = chance.Between(1, 2);
+    for (uint32_t i = 0; i < count; ++i) {
+      scenario.joins.push_back(chance.Time(absl::ZeroDuration(), estimate));
+    }
+  }
+}
+
+std::string_view Name(Policy policy) {
+  switch (policy) {
+    case Policy::kHardsync:
+      return "hardsync";
+    case Policy::kSoftsync:
+      return "softsync";
+    case Policy::kAsync:
+      break;
+  }
+  return "async";
+}
+
+std::string_view Name(StalenessGuardSpec::Action action) {
+  constexpr std::string_view kNames[] = {"none", "reject", "block", "scale", "drop"};
+  return kNames[static_cast<size_t>(action)];
+}
+
+std::string Describe(const WorkerFault& fault) {
+  constexpr std::string_view kNames[] = {"crash", "freeze", "replace"};
+  return fmt::format(" {}(worker {} at {} ms, {} ms{})", kNames[static_cast<size_t>(fault.kind)],
+                     fault.worker, absl::ToInt64Milliseconds(fault.at),
+                     absl::ToInt64Milliseconds(fault.lasting), fault.returns ? ", returns" : "");
+}
+
+}  // namespace
+
+uint32_t Scenario::ExamplesOf(uint64_t batch) const {
+  const uint64_t of_epoch = batch % batches_per_epoch();
+  const uint64_t first = of_epoch * run.training.batch_size;
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(run.training.batch_size, examples_per_epoch - first));
+}
+
+Scenario DrawScenario(uint64_t seed) {
+  Chance chance(seed, 0);
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.shards = chance.Between(1, 3);
+  RunSpec& run = scenario.run;
+  run.name = fmt::format("simulated-{}", seed);
+  run.seed = seed;
+  run.cluster.workers = chance.Between(1, 8);
+  run.cluster.servers.clear();
+  for (uint32_t shard = 0; shard < scenario.shards; ++shard) {
+    run.cluster.servers.push_back(fmt::format("shard-{}:7070", shard));
+  }
+  run.cluster.lease = chance.Time(absl::Milliseconds(500), absl::Seconds(2));
+  run.cluster.start_timeout = absl::Minutes(10);
+  DrawConsistency(chance, run);
+  DrawTraining(chance, scenario);
+  DrawTimes(chance, scenario);
+  // Room for one push or two, so that many are told to come later.
+  if (chance.Happens(150)) run.wire.push_bytes_max = 2048;
+  DrawFaults(chance, scenario);
+  return scenario;
+}
+
+Scenario WithoutFaults(Scenario scenario) {
+  scenario.faults = Faults();
+  scenario.joins.clear();
+  return scenario;
+}
+
+std::string Describe(const Scenario& scenario) {
+  const RunSpec& run = scenario.run;
+  std::string text = fmt::format(
+      "seed {}: {} n={} guard={}:{} workers={} shards={} epochs={} batches={} batch_size={} "
+      "scaling={} "
+      "lease={}ms delay<={}us update<={}us push_bytes_max={} joins={}; faults: loss={} "
+      "duplicates={} per mille, late<={}ms, failure<={}ms, cancel<={}ms, until {} ms;",
+      scenario.seed, Name(run.consistency.policy), run.consistency.n, Name(scenario.guard().action),
+      scenario.guard().bound, run.cluster.workers, scenario.shards, run.training.epochs,
+      scenario.batches_total(), run.training.batch_size,
+      static_cast<int>(run.optimizer.staleness_scaling),
+      absl::ToInt64Milliseconds(run.cluster.lease), absl::ToInt64Microseconds(scenario.delay_max),
+      absl::ToInt64Microseconds(scenario.update_time_max), run.wire.push_bytes_max,
+      scenario.joins.size(), scenario.faults.loss_per_mille, scenario.faults.duplicate_per_mille,
+      absl::ToInt64Milliseconds(scenario.faults.late_max),
+      absl::ToInt64Milliseconds(scenario.faults.failure_max),
+      absl::ToInt64Milliseconds(scenario.faults.cancel_max),
+      absl::ToInt64Milliseconds(scenario.faults.end));
+  for (const WorkerFault& fault : scenario.faults.workers) text += Describe(fault);
+  return text;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,159 @@
+#include "tests/simulation/shard_lane.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/wire/chunk_wire.h"
+#include "common/wire/shard_wire.h"
+#include "common/wire/values_codec.h"
+#include "proto/shard.pb.h"
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kChunkValues = 100;
+
+/// All messages of values that `encode` makes of one chunk each.
+template <typename Encode>
+std::vector<grpc::ByteBuffer> Chunked(std::span<const float> values, Encode encode) {
+  std::vector<grpc::ByteBuffer> messages;
+  size_t offset = 0;
+  do {
+    const auto piece = values.subspan(offset, std::min(kChunkValues, values.size() - offset));
+    messages.push_back(encode(offset, LentValues{piece, nullptr}));
+    offset += piece.size();
+  } while (offset < values.size());
+  return messages;
+}
+
+}  // namespace
+
+ShardLane::ShardLane(ShardId shard, const std::shared_ptr<Process>& process, EventQueue& queue,
+                     Network& network, const RetryOptions& retry, uint64_t seed)
+    : shard_(shard),
+      process_(process),
+      queue_(queue),
+      network_(network),
+      retry_(retry),
+      seed_(seed + Value(shard)) {}
+
+void ShardLane::Initialize(const InitializeHeader& header, std::span<const float> values,
+                           Done done) {
+  initialize_ = header;
+  Begin(StreamKind::kInitialize, values, {}, std::move(done));
+}
+
+void ShardLane::Pull(const PullRequest& request, std::span<float> weights, Done done) {
+  pull_ = request;
+  Begin(StreamKind::kPull, {}, weights, std::move(done));
+}
+
+void ShardLane::Exchange(const PushHeader& header, std::span<const float> values,
+                         std::span<float> weights, Done done) {
+  push_ = header;
+  push_.count = values.size();
+  Begin(StreamKind::kExchange, values, weights, std::move(done));
+}
+
+void ShardLane::Begin(StreamKind kind, std::span<const float> values, std::span<float> weights,
+                      Done done) {
+  PS_CHECK(!is_busy());
+  if (stream_ != nullptr && stream_->kind != kind) {
+    network_.Drop(stream_);
+    stream_.reset();
+  }
+  kind_ = kind;
+  values_ = values;
+  weights_ = weights;
+  done_ = std::move(done);
+  schedule_.reset();
+  Try();
+}
+
+void ShardLane::Try() {
+  answer_ = Answer();
+  arrival_.emplace(weights_);
+  if (stream_ == nullptr) {
+    stream_ = network_.Open(kind_, shard_, process_);
+    const std::weak_ptr<Stream> weak = stream_;
+    stream_->on_message = [this, weak](const grpc::ByteBuffer& message) {
+      OnMessage(weak.lock(), message);
+    };
+    stream_->on_end = [this, weak](const absl::Status& status) { OnEnd(weak.lock(), status); };
+  }
+  network_.SendUp(stream_, Request());
+}
+
+std::vector<grpc::ByteBuffer> ShardLane::Request() const {
+  if (kind_ == StreamKind::kPull) {
+    const grpc::Slice slice(ToWire(pull_).SerializeAsString());
+    std::vector<grpc::ByteBuffer> message;
+    message.emplace_back(&slice, 1);
+    return message;
+  }
+  if (kind_ == StreamKind::kInitialize) {
+    return Chunked(values_, [this](size_t offset, LentValues lent) {
+      return EncodeInitializeChunk(offset == 0 ? std::optional(initialize_) : std::nullopt, offset,
+                                   std::move(lent));
+    });
+  }
+  std::vector<grpc::ByteBuffer> chunks = Chunked(values_, [this](size_t offset, LentValues lent) {
+    return EncodePushChunk(offset == 0 ? std::optional(push_) : std::nullopt, offset,
+                           std::move(lent));
+  });
+  // The rest of a push may come in any order, and in another one when it is repeated.
+  if (schedule_.has_value()) std::reverse(chunks.begin() + 1, chunks.end());
+  return chunks;
+}
+
+void ShardLane::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message) {
+  if (!is_busy()) return;
+  PS_CHECK(stream == stream_);
+  if (kind_ == StreamKind::kExchange) return OnExchangeMessage(message);
+  const absl::StatusOr<WeightsChunk> chunk = DecodeWeightsChunk(message);
+  PS_CHECK(chunk.ok());
+  PS_CHECK(arrival_->Take(chunk->header, chunk->offset, chunk->values).ok());
+  if (arrival_->is_complete()) answer_.weights = arrival_->header();
+}
+
+void ShardLane::OnExchangeMessage(const grpc::ByteBuffer& message) {
+  const absl::StatusOr<ExchangeChunk> chunk = DecodeExchangeChunk(message);
+  PS_CHECK(chunk.ok() && chunk->push.has_value() != answer_.push.has_value());
+  if (chunk->push.has_value()) answer_.push = chunk->push;
+  if (answer_.push->outcome == PushOutcome::kRetryLater) {
+    return TryLater(absl::Milliseconds(std::max(1u, answer_.push->retry_after_ms)));
+  }
+  if (!push_.pull || IsRefusal(answer_.push->outcome)) return Succeed();
+  if (chunk->push.has_value() && !chunk->header.has_value()) return;  // The weights follow.
+  PS_CHECK(arrival_->Take(chunk->header, chunk->offset, chunk->values).ok());
+  if (!arrival_->is_complete()) return;
+  answer_.weights = arrival_->header();
+  Succeed();
+}
+
+void ShardLane::OnEnd(const StreamPtr& stream, const absl::Status& status) {
+  if (stream != stream_) return;
+  stream_.reset();
+  if (!is_busy() || is_pausing_) return;  // The next try opens another.
+  if (status.ok()) return Succeed();
+  if (!IsTransient(status)) return Fail(status);
+  if (!schedule_.has_value()) schedule_.emplace(retry_, seed_, queue_.now());
+  const std::optional<absl::Duration> wait = schedule_->Next(queue_.now());
+  if (!wait.has_value()) return Fail(status);
+  TryLater(*wait);
+}
+
+void ShardLane::TryLater(absl::Duration wait) {
+  is_pausing_ = true;
+  network_.AtProcess(process_, queue_.now() + wait, [this] {
+    is_pausing_ = false;
+    if (is_busy()) Try();
+  });
+}
+
+void ShardLane::Succeed() { std::exchange(done_, nullptr)(answer_); }
+
+void ShardLane::Fail(const absl::Status& status) { std::exchange(done_, nullptr)(status); }
+
+}  // namespace slipstream

@@ -1,0 +1,87 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_SHARD_LANE_H_
+#define SLIPSTREAM_TESTS_SIMULATION_SHARD_LANE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/protocol/shard_messages.h"
+#include "tests/simulation/event_queue.h"
+#include "tests/simulation/network.h"
+#include "worker/client/retry_schedule.h"
+#include "worker/client/weights_arrival.h"
+
+namespace slipstream {
+
+/// A worker's calls to one shard, one at a time, repeated until they are answered for good: what
+/// ShardClient and ShardGroup do with gRPC.
+///
+/// Not thread-safe: one owner. `queue` and `network` must outlive it, as it must the queue's
+/// events.
+class ShardLane {
+ public:
+  struct Answer {
+    std::optional<PushReply> push;
+    std::optional<WeightsHeader> weights;
+  };
+  using Done = std::function<void(const absl::StatusOr<Answer>&)>;
+
+  ShardLane(ShardId shard, const std::shared_ptr<Process>& process, EventQueue& queue,
+            Network& network, const RetryOptions& retry, uint64_t seed);
+
+  /// `values` stay as they are, and `weights` where they are, until `done`.
+  void Initialize(const InitializeHeader& header, std::span<const float> values, Done done);
+  void Pull(const PullRequest& request, std::span<float> weights, Done done);
+  void Exchange(const PushHeader& header, std::span<const float> values, std::span<float> weights,
+                Done done);
+
+  bool is_busy() const { return done_ != nullptr; }
+
+  /// Gives up what is under way, and calls `done` no more.
+  void Close() { done_ = nullptr; }
+
+ private:
+  void Begin(StreamKind kind, std::span<const float> values, std::span<float> weights, Done done);
+  void Try();
+  void Send();
+  std::vector<grpc::ByteBuffer> Request() const;
+  void OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message);
+  void OnExchangeMessage(const grpc::ByteBuffer& message);
+  void OnEnd(const StreamPtr& stream, const absl::Status& status);
+  void Succeed();
+  void Fail(const absl::Status& status);
+  void TryLater(absl::Duration wait);
+
+  // Constant after construction.
+  const ShardId shard_;
+  const std::shared_ptr<Process> process_;
+  EventQueue& queue_;
+  Network& network_;
+  const RetryOptions retry_;
+  const uint64_t seed_;
+
+  // The call under way.
+  StreamKind kind_ = StreamKind::kExchange;
+  InitializeHeader initialize_;
+  PullRequest pull_;
+  PushHeader push_;
+  std::span<const float> values_;
+  std::span<float> weights_;
+  Done done_;
+  bool is_pausing_ = false;  // Before the next try.
+  std::optional<RetrySchedule> schedule_;
+  Answer answer_;
+  std::optional<WeightsArrival> arrival_;
+
+  StreamPtr stream_;  // Of exchanges it stays open from one to the next.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_SHARD_LANE_H_

@@ -1,0 +1,237 @@
+#include "tests/simulation/sim_coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/wire/control_wire.h"
+#include "common/wire/shard_wire.h"
+#include "proto/coordinator.pb.h"
+#include "server/service/coordinator_wire.h"
+#include "server/service/orders_wire.h"
+
+namespace slipstream {
+namespace {
+
+// As of CoordinatorService.
+constexpr absl::Duration kTick = absl::Milliseconds(20);
+constexpr absl::Duration kWaitMax = absl::Seconds(10);
+
+template <typename Message>
+Message Parsed(const std::string& bytes) {
+  Message message;
+  PS_CHECK(message.ParseFromString(bytes));
+  return message;
+}
+
+}  // namespace
+
+SimCoordinator::SimCoordinator(uint64_t run, const Scenario& scenario, EventQueue& queue,
+                               History& history, Trace& trace)
+    : scenario_(scenario),
+      queue_(queue),
+      history_(history),
+      trace_(trace),
+      coordinator_(run, scenario.run, queue.now()) {
+  queue_.After(kTick, [this] { Tick(); });
+}
+
+void SimCoordinator::OnCall(Method method, const std::string& request, const Respond& respond) {
+  coordinator_.Observe(queue_.now());
+  switch (method) {
+    case Method::kSyncServer:
+      return SyncServer(request, respond);
+    case Method::kRegister:
+      return Register(request, respond);
+    case Method::kPrepareModel:
+      return PrepareModel(request, respond);
+    case Method::kFinishInitialization:
+      return FinishInitialization(request, respond);
+    case Method::kHeartbeat:
+      return Heartbeat(request, respond);
+    case Method::kGetWork:
+      return GetWork(request, respond);
+    case Method::kReport:
+      return Report(request, respond);
+    case Method::kLeave:
+      return Leave(request, respond);
+  }
+}
+
+void SimCoordinator::Tick() {
+  coordinator_.Tick(queue_.now());
+  Settle();
+  queue_.After(kTick, [this] { Tick(); });
+}
+
+void SimCoordinator::Settle() {
+  for (const Coordinator::Note& note : coordinator_.TakeNotes()) trace_.Line("{}", note.text);
+  const View& view = coordinator_.orders().view;
+  if (view.number != view_noted_) history_.Add(ViewMade{view, queue_.now()});
+  view_noted_ = view.number;
+  if (coordinator_.phase() != phase_noted_) {
+    history_.Add(PhaseMade{coordinator_.phase(), queue_.now()});
+  }
+  phase_noted_ = coordinator_.phase();
+
+  const bool has_changed = coordinator_.changes() != changes_answered_;
+  changes_answered_ = coordinator_.changes();
+  for (auto it = parked_.begin(); it != parked_.end();) {
+    const bool is_last = queue_.now() >= it->deadline;
+    std::optional<absl::StatusOr<std::string>> answer;
+    if (has_changed || is_last) answer = it->question(is_last);
+    if (!answer.has_value()) {
+      ++it;
+      continue;
+    }
+    it->respond(answer->status(), answer->ok() ? **answer : "");
+    it = parked_.erase(it);
+  }
+}
+
+void SimCoordinator::ServeOrPark(const absl::Status& event, uint32_t wait_ms, Question question,
+                                 const Respond& respond) {
+  std::optional<absl::StatusOr<std::string>> answer;
+  if (event.ok()) {
+    answer = question(wait_ms == 0);
+  } else {
+    answer = event;
+  }
+  Settle();
+  if (answer.has_value()) {
+    respond(answer->status(), answer->ok() ? **answer : "");
+    return;
+  }
+  const absl::Duration wait = std::min(absl::Milliseconds(wait_ms), kWaitMax);
+  parked_.push_back({queue_.now() + wait, std::move(question), respond});
+}
+
+void SimCoordinator::Note(const absl::Status& status, const Identity& worker,
+                          WorkerHeard::What what) {
+  if (status.ok()) history_.Add(WorkerHeard{what, worker, queue_.now()});
+}
+
+void SimCoordinator::SyncServer(const std::string& bytes, const Respond& respond) {
+  const auto request = Parsed<v1::SyncServerRequest>(bytes);
+  const absl::Status recorded = coordinator_.OnServer(FromWire(request), queue_.now());
+  const auto question = [this, seen = request.orders_seen()](
+                            bool is_last) -> std::optional<absl::StatusOr<std::string>> {
+    const ServerOrders& orders = coordinator_.orders();
+    if (orders.number == seen && !is_last) return std::nullopt;
+    return ToWire(orders).SerializeAsString();
+  };
+  ServeOrPark(recorded, request.wait_ms(), question, respond);
+}
+
+void SimCoordinator::Register(const std::string& bytes, const Respond& respond) {
+  const auto request = Parsed<v1::RegisterRequest>(bytes);
+  Applicant applicant = {
+      .host = request.host(), .process = request.process(), .instance = request.instance()};
+  if (request.has_worker()) applicant.worker = WorkerId{request.worker()};
+  const absl::StatusOr<Identity> identity = coordinator_.OnRegister(applicant, queue_.now());
+  v1::RegisterReply reply;
+  if (identity.ok()) {
+    Note(absl::OkStatus(), *identity, WorkerHeard::What::kRegistered);
+    *reply.mutable_identity() = ToWire(*identity);
+    for (const auto& server : coordinator_.servers().servers()) {
+      reply.add_servers(server->report.address);
+    }
+    reply.set_lease_ms(
+        static_cast<uint32_t>(absl::ToInt64Milliseconds(scenario_.run.cluster.lease)));
+  }
+  ServeOrPark(
+      identity.status(), 0, [reply](bool) { return reply.SerializeAsString(); }, respond);
+}
+
+void SimCoordinator::PrepareModel(const std::string& bytes, const Respond& respond) {
+  const auto request = Parsed<v1::PrepareModelRequest>(bytes);
+  const Identity worker = FromWire(request.identity());
+  const absl::StatusOr<TensorLayout> layout = FromWire(request.layout());
+  PS_CHECK(layout.ok());
+  const Initialization::Data data{request.examples(), request.data_fingerprint()};
+  const absl::Status event =
+      coordinator_.OnPrepareModel(worker, *layout, data, queue_.now()).status();
+  Note(event, worker, WorkerHeard::What::kCalled);
+  const auto question = [this, worker](bool is_last) -> std::optional<absl::StatusOr<std::string>> {
+    const absl::StatusOr<Coordinator::Preparation> answer = coordinator_.AskModel(worker);
+    if (!answer.ok()) return answer.status();
+    if (answer->state == Coordinator::Preparation::State::kWait && !is_last) return std::nullopt;
+    return ToWire(*answer).SerializeAsString();
+  };
+  ServeOrPark(event, request.wait_ms(), question, respond);
+}
+
+void SimCoordinator::FinishInitialization(const std::string& bytes, const Respond& respond) {
+  const auto request = Parsed<v1::FinishInitializationRequest>(bytes);
+  const Identity worker = FromWire(request.identity());
+  const absl::Status event =
+      coordinator_.OnFinishInitialization(worker, request.grant(), queue_.now());
+  Note(event, worker, WorkerHeard::What::kCalled);
+  ServeOrPark(
+      event, 0, [](bool) { return std::string(); }, respond);
+}
+
+void SimCoordinator::Heartbeat(const std::string& bytes, const Respond& respond) {
+  const auto request = Parsed<v1::HeartbeatRequest>(bytes);
+  const Identity worker = FromWire(request.identity());
+  absl::Status event = coordinator_.OnHeartbeat(worker, FromWire(request.progress()), queue_.now());
+  if (event.ok() && request.done_pushing()) {
+    event = coordinator_.OnDonePushing(worker, queue_.now());
+  }
+  Note(event, worker, WorkerHeard::What::kCalled);
+  v1::HeartbeatReply reply;
+  reply.set_phase(ToWire(coordinator_.phase()));
+  reply.set_failure(coordinator_.failure());
+  reply.set_work_ends(coordinator_.WorkEnds());
+  const std::optional<Evaluations::Order> order = coordinator_.EvaluationFor(worker.worker);
+  if (order.has_value()) {
+    reply.set_evaluation(order->number);
+    reply.set_evaluation_epoch(order->epoch);
+    reply.set_evaluation_final(order->is_final);
+  }
+  ServeOrPark(
+      event, 0, [reply](bool) { return reply.SerializeAsString(); }, respond);
+}
+
+void SimCoordinator::GetWork(const std::string& bytes, const Respond& respond) {
+  const auto request = Parsed<v1::GetWorkRequest>(bytes);
+  const Identity worker = FromWire(request.identity());
+  std::optional<uint64_t> newest;
+  if (request.has_newest_unit()) newest = request.newest_unit();
+  const absl::Status event =
+      coordinator_.OnHeartbeat(worker, FromWire(request.progress()), queue_.now());
+  Note(event, worker, WorkerHeard::What::kCalled);
+  const auto question = [this, worker,
+                         newest](bool is_last) -> std::optional<absl::StatusOr<std::string>> {
+    const absl::StatusOr<Coordinator::Work> answer = coordinator_.AskWork(worker, newest);
+    if (!answer.ok()) return answer.status();
+    if (answer->state == Coordinator::Work::State::kWait && !is_last) return std::nullopt;
+    return ToWire(*answer).SerializeAsString();
+  };
+  ServeOrPark(event, request.wait_ms(), question, respond);
+}
+
+void SimCoordinator::Report(const std::string& bytes, const Respond& respond) {
+  const auto request = Parsed<v1::ReportRequest>(bytes);
+  const Identity worker = FromWire(request.identity());
+  const absl::Status event =
+      coordinator_.OnReport(worker, request.evaluation(), FromWire(request.result()),
+                            request.weights_sha256(), queue_.now());
+  // A report that came too late renewed the lease all the same.
+  if (coordinator_.membership().Check(worker).ok()) {
+    Note(absl::OkStatus(), worker, WorkerHeard::What::kCalled);
+  }
+  ServeOrPark(
+      event, 0, [](bool) { return std::string(); }, respond);
+}
+
+void SimCoordinator::Leave(const std::string& bytes, const Respond& respond) {
+  const auto request = Parsed<v1::LeaveRequest>(bytes);
+  const Identity worker = FromWire(request.identity());
+  const absl::Status event = coordinator_.OnLeave(worker, request.failure(), queue_.now());
+  Note(event, worker, WorkerHeard::What::kLeft);
+  ServeOrPark(
+      event, 0, [](bool) { return std::string(); }, respond);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,72 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_SIM_COORDINATOR_H_
+#define SLIPSTREAM_TESTS_SIMULATION_SIM_COORDINATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/core/coordinator.h"
+#include "tests/simulation/event_queue.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/trace.h"
+
+namespace slipstream {
+
+/// The shell of a production Coordinator in virtual time: what CoordinatorService does with gRPC
+/// and a thread. Requests and answers pass as bytes.
+///
+/// Not thread-safe: one owner. All arguments must outlive it.
+class SimCoordinator {
+ public:
+  SimCoordinator(uint64_t run, const Scenario& scenario, EventQueue& queue, History& history,
+                 Trace& trace);
+
+  void OnCall(Method method, const std::string& request, const Respond& respond);
+
+  const Coordinator& core() const { return coordinator_; }
+
+ private:
+  /// The answer, or nothing to wait on. `is_last` when there is no time left to wait.
+  using Question = std::function<std::optional<absl::StatusOr<std::string>>(bool is_last)>;
+  struct Parked {
+    absl::Time deadline;
+    Question question;
+    Respond respond;
+  };
+
+  void Tick();
+  void Settle();
+  void ServeOrPark(const absl::Status& event, uint32_t wait_ms, Question question,
+                   const Respond& respond);
+  void Note(const absl::Status& status, const Identity& worker, WorkerHeard::What what);
+
+  void SyncServer(const std::string& bytes, const Respond& respond);
+  void Register(const std::string& bytes, const Respond& respond);
+  void PrepareModel(const std::string& bytes, const Respond& respond);
+  void FinishInitialization(const std::string& bytes, const Respond& respond);
+  void Heartbeat(const std::string& bytes, const Respond& respond);
+  void GetWork(const std::string& bytes, const Respond& respond);
+  void Report(const std::string& bytes, const Respond& respond);
+  void Leave(const std::string& bytes, const Respond& respond);
+
+  const Scenario& scenario_;
+  EventQueue& queue_;
+  History& history_;
+  Trace& trace_;
+  Coordinator coordinator_;
+  std::list<Parked> parked_;  // By age.
+  uint64_t changes_answered_ = 0;
+  ViewNumber view_noted_{};
+  Phase phase_noted_ = Phase::kWaitingForServers;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_SIM_COORDINATOR_H_

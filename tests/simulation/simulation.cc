@@ -1,0 +1,81 @@
+#include "tests/simulation/simulation.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "tests/simulation/checkers.h"
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/evidence.h"
+#include "tests/simulation/scenario.h"
+
+namespace slipstream {
+namespace {
+
+/// Every so many seeds, the run is made a second time.
+constexpr uint64_t kRepeatedEvery = 100;
+
+std::string RepeatLine(uint64_t seed, PlantedBug bug) {
+  std::string line = fmt::format("bazel run //tests/simulation:simulate -- --seed {}", seed);
+  for (const PlantedBugName& known : kPlantedBugs) {
+    if (known.bug == bug) line += fmt::format(" --bug {}", known.name);
+  }
+  return line;
+}
+
+// Of the run under way; for the handler of the signal by which a failed check ends the process.
+std::string repeat_line;
+
+void OnAbort(int) {
+  std::fprintf(stderr, "The process died in a simulated run. Repeat it by:\n  %s\n",
+               repeat_line.c_str());
+}
+
+bool NobodyDied(const History& history) { return Evidence(history).died.empty(); }
+
+void CompareWithQuietRun(const Scenario& scenario, const History& history, Simulated& simulated) {
+  const bool applies = scenario.has_rounds() && scenario.joins.empty() &&
+                       simulated.findings.empty() && NobodyDied(history);
+  if (!applies) return;
+  const Scenario quiet = WithoutFaults(scenario);
+  Cluster cluster(quiet, {.luck = 1});
+  cluster.Run();
+  simulated.findings = CheckEqual(history, cluster.history());
+}
+
+void Repeat(const Scenario& scenario, Simulated& simulated) {
+  Cluster again(scenario, {.bug = simulated.bug});
+  again.Run();
+  if (again.digest() == simulated.digest && again.steps() == simulated.steps) return;
+  simulated.findings.push_back("the same seed gave another trace");
+}
+
+}  // namespace
+
+Simulated Simulate(uint64_t seed, PlantedBug bug, bool prints_trace) {
+  repeat_line = RepeatLine(seed, bug);
+  const auto before = std::signal(SIGABRT, OnAbort);
+  const Scenario scenario = DrawScenario(seed);
+  if (prints_trace) std::printf("%s\n", Describe(scenario).c_str());
+  Cluster cluster(scenario, {.bug = bug, .prints_trace = prints_trace});
+  cluster.Run();
+  Simulated simulated = {.seed = seed,
+                         .bug = bug,
+                         .findings = CheckAll(scenario, cluster.history()),
+                         .digest = cluster.digest(),
+                         .steps = cluster.steps(),
+                         .time = cluster.time()};
+  CompareWithQuietRun(scenario, cluster.history(), simulated);
+  if (seed % kRepeatedEvery == 0) Repeat(scenario, simulated);
+  std::signal(SIGABRT, before);
+  return simulated;
+}
+
+std::string Report(const Simulated& simulated) {
+  std::string text = Describe(DrawScenario(simulated.seed)) + "\n";
+  for (const std::string& finding : simulated.findings) text += "  " + finding + "\n";
+  return text + "repeat: " + RepeatLine(simulated.seed, simulated.bug) + "\n";
+}
+
+}  // namespace slipstream

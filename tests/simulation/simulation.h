@@ -1,0 +1,35 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_SIMULATION_H_
+#define SLIPSTREAM_TESTS_SIMULATION_SIMULATION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/simulation/planted_bug.h"
+
+namespace slipstream {
+
+struct Simulated {
+  uint64_t seed = 0;
+  PlantedBug bug = PlantedBug::kNone;
+
+  /// What is wrong; empty if every promise held.
+  std::vector<std::string> findings;
+
+  /// Equal for equal runs.
+  uint64_t digest = 0;
+  uint64_t steps = 0;
+  absl::Duration time;
+};
+
+/// Draws and runs one cluster and holds it against all promises. If the process dies meanwhile, by
+/// a check within the cores, it prints the line that repeats the run first.
+Simulated Simulate(uint64_t seed, PlantedBug bug = PlantedBug::kNone, bool prints_trace = false);
+
+/// The findings and the command that repeats them.
+std::string Report(const Simulated& simulated);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_SIMULATION_H_
