@@ -99,7 +99,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
   const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
   Json evaluations = Json::array();
   for (const auto& evaluation : status.evaluations()) {
-    evaluations.push_back(MessageJson(evaluation));
+    evaluations.push_back(EvaluationJson(evaluation));
   }
   return {
       {"name", status.name()},

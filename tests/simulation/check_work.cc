@@ -4,8 +4,32 @@
 #include "tests/simulation/checkers.h"
 
 namespace slipstream {
-
 namespace {
+
+using Doers = std::map<uint64_t, std::vector<Incarnation>>;  // By mini-batch.
+
+Doers DoersAt(const Evidence& evidence, size_t shard) {
+  Doers done;
+  for (const auto& [version, entries] : evidence.entries[shard]) {
+    for (const Entry& entry : entries) {
+      if (entry.push == nullptr) continue;
+      done[entry.push->made.batch].push_back(entry.push->made.push.incarnation);
+    }
+  }
+  return done;
+}
+
+/// Whether a worker that died had brought the mini-batch to some shard, and so was not replaced.
+bool DeadDidIt(const std::vector<Doers>& shards, const Evidence& evidence, uint64_t batch) {
+  for (const Doers& done : shards) {
+    const auto by = done.find(batch);
+    if (by == done.end()) continue;
+    for (const Incarnation one : by->second) {
+      if (evidence.died.contains(one)) return true;
+    }
+  }
+  return false;
+}
 
 /// Whether a shard may lack a mini-batch: with rounds, that of a worker that died in its round;
 /// under a guard, one that it dropped, or refused while another shard took it.
@@ -20,17 +44,16 @@ bool MayLack(const Scenario& scenario, const Evidence& evidence) {
 }  // namespace
 
 void CheckWork(const Scenario& scenario, const Evidence& evidence, Findings& findings) {
+  std::vector<Doers> shards;
   for (size_t shard = 0; shard < evidence.entries.size(); ++shard) {
-    std::map<uint64_t, std::vector<Incarnation>> done;
-    for (const auto& [version, entries] : evidence.entries[shard]) {
-      for (const Entry& entry : entries) {
-        if (entry.push == nullptr) continue;
-        done[entry.push->made.batch].push_back(entry.push->made.push.incarnation);
-      }
-    }
+    shards.push_back(DoersAt(evidence, shard));
+  }
+  for (size_t shard = 0; shard < shards.size(); ++shard) {
+    Doers& done = shards[shard];
     for (uint64_t batch = 0; batch < scenario.batches_total(); ++batch) {
-      const std::vector<Incarnation>& by = done[batch];
-      if (by.empty() && !MayLack(scenario, evidence)) {
+      const std::vector<Incarnation> by =
+          done.contains(batch) ? done[batch] : std::vector<Incarnation>();
+      if (by.empty() && !MayLack(scenario, evidence) && !DeadDidIt(shards, evidence, batch)) {
         findings.Add("shard {}: mini-batch {} was never done", shard, batch);
       }
       size_t living = 0;

@@ -53,7 +53,7 @@ class CompletionTest(unittest.TestCase):
 
     def test_completes_commands(self):
         self.assertEqual(set(self.complete("")),
-                         {"run", "validate", "config", "status", "completion"})
+                         {"run", "validate", "config", "evaluate", "status", "completion"})
         self.assertEqual(self.complete("sta"), ["status"])
         self.assertEqual(set(self.complete("config", "")), {"init", "show", "schema"})
         self.assertEqual(set(self.complete("completion", "")), {"bash", "zsh", "fish"})

@@ -87,7 +87,7 @@ TEST_F(IdxFormatTest, ReadsPackedAndPlainFilesAlike) {
 }
 
 TEST_F(IdxFormatTest, PrefersThePlainFile) {
-  directory_.Write(std::string(kTrainImages) + ".gz", {1, 2, 3});
+  directory_.Write(std::string(kTrainImages) + ".gz", Bytes{1, 2, 3});
 
   EXPECT_TRUE(ReadIdx(directory_.path()).ok());
 }
