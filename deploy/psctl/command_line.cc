@@ -8,7 +8,7 @@
 #include "common/config/server_address.h"
 #include "common/config/suggestion.h"
 #include "common/process/version.h"
-#include "deploy/psctl/describe_app.h"
+#include "deploy/psctl/completion/describe_app.h"
 
 namespace slipstream {
 namespace {

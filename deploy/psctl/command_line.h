@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "common/process/exit_code.h"
-#include "deploy/psctl/command_description.h"
+#include "deploy/psctl/completion/command_description.h"
 
 namespace slipstream {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/process/exit_code.h"
-#include "deploy/psctl/completion.h"
+#include "deploy/psctl/completion/completion.h"
 
 namespace slipstream {
 

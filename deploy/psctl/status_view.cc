@@ -106,10 +106,10 @@ std::string WorkerTable(const v1::RunStatus& status) {
          fmt::format("{:.1f}s", worker.lease_left_seconds()),
          worker.is_straggler() ? "<-- STRAGGLER" : ""});
   }
-  return FormatTable({"worker", "state", "host", "pushes", "examples/s", "step", "loss", "accuracy",
-                      "staleness", "last", "compute", "communication", "communication hidden", "lease",
-                      ""},
-                     rows);
+  return FormatTable(
+      {"worker", "state", "host", "pushes", "examples/s", "step", "loss", "accuracy", "staleness",
+       "last", "compute", "communication", "communication hidden", "lease", ""},
+      rows);
 }
 
 std::string StragglerLines(const v1::RunStatus& status) {

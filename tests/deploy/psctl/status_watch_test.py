@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import signal
 import subprocess
 import tempfile
@@ -87,7 +88,7 @@ class StatusWatchTest(unittest.TestCase):
 
         self.assertEqual(watch.wait(timeout=DEADLINE_S), 0, self.stderr.read_text())
         self.assertNotIn("\x1b", self.stdout.read_text())
-        self.assertEqual(self.stdout.read_text().count("state          finished"), 1)
+        self.assertEqual(len(re.findall(r"^state +finished$", self.stdout.read_text(), re.M)), 1)
 
     def test_waits_for_a_coordinator_that_is_away_for_a_moment(self):
         watch = self.watch("-o", "json")

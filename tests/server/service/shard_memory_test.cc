@@ -67,13 +67,5 @@ TEST(ShardMemoryTest, AModelThatDoesNotIsRefusedWithTheBytesItNeeds) {
   EXPECT_EQ(refused.message(), engine.Failure());
 }
 
-TEST(ShardMemoryTest, SoIsOneThatTheSystemHasNoAddressesFor) {
-  ShardEngine engine(WithMemory(std::numeric_limits<uint64_t>::max()), std::nullopt);
-
-  engine.OnOrders(OrdersOf(uint64_t{1} << 48));
-
-  EXPECT_THAT(engine.Failure(), HasSubstr("too large"));
-}
-
 }  // namespace
 }  // namespace slipstream

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "deploy/psctl/completion.h"
+#include "deploy/psctl/completion/completion.h"
 
 namespace slipstream {
 namespace {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "deploy/psctl/completion.h"
+#include "deploy/psctl/completion/completion.h"
 
 namespace slipstream {
 namespace {

@@ -1,10 +1,10 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_DESCRIBE_APP_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_DESCRIBE_APP_H_
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_COMPLETION_DESCRIBE_APP_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_COMPLETION_DESCRIBE_APP_H_
 
 #include <CLI/CLI.hpp>
 #include <vector>
 
-#include "deploy/psctl/command_description.h"
+#include "deploy/psctl/completion/command_description.h"
 
 namespace slipstream {
 
@@ -14,4 +14,4 @@ std::vector<CommandDescription> DescribeApp(const CLI::App& app);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_DESCRIBE_APP_H_
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_COMPLETION_DESCRIBE_APP_H_

@@ -1,4 +1,4 @@
-#include "deploy/psctl/describe_app.h"
+#include "deploy/psctl/completion/describe_app.h"
 
 #include <string>
 #include <string_view>

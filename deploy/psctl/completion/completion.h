@@ -1,10 +1,10 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_COMPLETION_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_COMPLETION_H_
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_COMPLETION_COMPLETION_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_COMPLETION_COMPLETION_H_
 
 #include <string>
 #include <vector>
 
-#include "deploy/psctl/command_description.h"
+#include "deploy/psctl/completion/command_description.h"
 
 namespace slipstream {
 
@@ -34,4 +34,4 @@ std::string FishCompletion(const CompletionTable& table);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_COMPLETION_H_
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_COMPLETION_COMPLETION_H_

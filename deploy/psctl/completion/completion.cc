@@ -1,4 +1,4 @@
-#include "deploy/psctl/completion.h"
+#include "deploy/psctl/completion/completion.h"
 
 #include <utility>
 
