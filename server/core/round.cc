@@ -27,12 +27,10 @@ bool Round::HasHeardFrom(WorkerId worker) const {
 
 std::vector<Fold> Round::TakeFolds(const std::vector<WorkerId>& awaited, bool closes) {
   std::vector<Fold> folds;
-  folded_alone_ = closes && folded_ == 0 && contributions_.size() == 1;
   while (folded_ < contributions_.size()) {
     const Contribution& next = contributions_[folded_];
     if (synchronous_ && !closes && !awaited.empty() && awaited.front() < next.worker) break;
-    const double weight = folded_alone_ ? next.scale : Weight(next);
-    folds.push_back({next.push, static_cast<float>(weight), folded_ == 0});
+    folds.push_back({next.push, static_cast<float>(Weight(next)), folded_ == 0});
     ++folded_;
   }
   return folds;
@@ -40,11 +38,10 @@ std::vector<Fold> Round::TakeFolds(const std::vector<WorkerId>& awaited, bool cl
 
 double Round::InverseDivisor() const {
   PS_CHECK(folded_ == contributions_.size() && folded_ > 0);
-  if (folded_alone_) return 1.0;
   if (!synchronous_) return 1.0 / static_cast<double>(contributions_.size());
   double divisor = 0;
   for (const Contribution& contribution : contributions_) {
-    divisor += static_cast<double>(contribution.examples) / batch_size_;
+    divisor += Share(contribution);
   }
   return 1.0 / divisor;
 }
@@ -70,7 +67,11 @@ double Round::mean_scale() const {
 
 double Round::Weight(const Contribution& contribution) const {
   if (!synchronous_) return contribution.scale;
-  return contribution.scale * static_cast<double>(contribution.examples) / batch_size_;
+  return contribution.scale * Share(contribution);
+}
+
+double Round::Share(const Contribution& contribution) const {
+  return static_cast<double>(contribution.examples) / contributions_.front().examples;
 }
 
 }  // namespace slipstream

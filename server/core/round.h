@@ -27,8 +27,10 @@ struct Fold {
 ///
 /// A synchronous round sums in the order of worker ids, whatever the order of arrival: it folds the
 /// contiguous prefix of members that have sent something and holds the rest. Any other round sums
-/// in order of completion. Weights: of a synchronous round examples/μ, so that the sum divided by
-/// the sum of weights is the mean over all examples; else the scale given, divided by the count.
+/// in order of completion. Weights: of a synchronous round the examples, relative to those of the
+/// first in the order, so that the sum divided by the sum of weights is the mean over all examples,
+/// and one gradient alone is applied as it is, without a rounding, whenever it came; else the scale
+/// given, divided by the count.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Round {
@@ -43,8 +45,7 @@ class Round {
     double scale = 1.0;
   };
 
-  Round(bool synchronous, uint32_t batch_size)
-      : synchronous_(synchronous), batch_size_(batch_size) {}
+  explicit Round(bool synchronous) : synchronous_(synchronous) {}
 
   void Add(const Contribution& contribution);
 
@@ -72,17 +73,15 @@ class Round {
  private:
   double Weight(const Contribution& contribution) const;
 
+  /// Of a synchronous round. The first in the order stays the first once it is folded.
+  double Share(const Contribution& contribution) const;
+
   bool synchronous_;
-  uint32_t batch_size_;
 
   // In fold order: by worker id if synchronous, else by completion. The first `folded_` are folded.
   std::vector<Contribution> contributions_;
   size_t folded_ = 0;
   std::set<WorkerId> excused_;
-
-  // True if the only contribution was folded with weight `scale` instead of its share, so that one
-  // gradient alone is applied as it is, without a rounding.
-  bool folded_alone_ = false;
 };
 
 }  // namespace slipstream

@@ -12,7 +12,7 @@ ShardCore::ShardCore(const Options& options)
     : options_(options),
       policy_(options.consistency),
       guard_(options.consistency.max_staleness),
-      round_(policy_.rounds_are_synchronous(), options.batch_size),
+      round_(policy_.rounds_are_synchronous()),
       outstanding_(options.gradients_in_flight) {}
 
 void ShardCore::SetPlan(const Plan& plan) {
@@ -294,7 +294,7 @@ void ShardCore::CloseRound(Effects& effects) {
   }
   decided_ = update.to;
   round_was_held_back_ = false;
-  round_ = Round(is_synchronous(), options_.batch_size);
+  round_ = Round(is_synchronous());
   if (work_.has_value()) work_->NextRound();
   effects.update = update;
 }

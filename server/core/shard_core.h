@@ -49,7 +49,6 @@ class ShardCore {
     OptimizerSpec::StalenessScaling staleness_scaling = OptimizerSpec::StalenessScaling::kNone;
     double learning_rate = 0.05;
     ScheduleSpec schedule;
-    uint32_t batch_size = 32;
     uint32_t epochs = 1;
 
     /// The first shard of a run. Under synchronous policies it names the mini-batches, and so knows

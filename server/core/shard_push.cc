@@ -267,8 +267,12 @@ PushDecision ShardCore::JoinRound(const PushFacts& push) {
 
 void ShardCore::Finish(const PushFacts& push, Version answer_version, PushDecision& decision) {
   Wanted wanted = {.version = answer_version};
-  if (push.header.pull) {
-    wanted.trainer = push.header.identity.worker;
+  const WorkerId worker = push.header.identity.worker;
+  // A repetition of an older push comes from the network alone: its sender has gone on, and will
+  // not compute from what it is answered.
+  const bool is_newest = Next(push.header.sequence) == sequences_.Expected(worker);
+  if (push.header.pull && (is_synchronous() || is_newest)) {
+    wanted.trainer = worker;
     owes_from_.try_emplace(*wanted.trainer, answer_version);
   }
   decision.answer = ServeOrPark(wanted);

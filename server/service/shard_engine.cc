@@ -17,7 +17,6 @@ ShardCore::Options CoreOptions(const ShardEngine::Options& options) {
           .staleness_scaling = run.optimizer.staleness_scaling,
           .learning_rate = run.optimizer.learning_rate,
           .schedule = run.optimizer.schedule,
-          .batch_size = run.training.batch_size,
           .epochs = run.training.epochs,
           .is_first = options.shard == ShardId{0},
           .gradients_in_flight = run.training.pipeline_depth,

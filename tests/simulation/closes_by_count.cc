@@ -10,7 +10,6 @@ std::unique_ptr<ShardDecider> MakeCoreThatClosesByCount(const ShardCore::Options
                               .staleness_scaling = options.staleness_scaling,
                               .learning_rate = options.learning_rate,
                               .schedule = options.schedule,
-                              .batch_size = options.batch_size,
                               .epochs = options.epochs,
                               .is_first = options.is_first,
                               .gradients_in_flight = options.gradients_in_flight,

@@ -32,7 +32,6 @@ ShardCore::Options CoreOptions(const Scenario& scenario, ShardId shard) {
           .staleness_scaling = run.optimizer.staleness_scaling,
           .learning_rate = run.optimizer.learning_rate,
           .schedule = run.optimizer.schedule,
-          .batch_size = run.training.batch_size,
           .epochs = run.training.epochs,
           .is_first = shard == ShardId{0},
           .push_bytes_max = run.wire.push_bytes_max};

@@ -133,7 +133,7 @@ ShardCore::Plan TestPlan() {
 }
 
 ShardCore::Options TestOptions(const ConsistencySpec& consistency) {
-  return {.consistency = consistency, .learning_rate = 1.0, .batch_size = 32};
+  return {.consistency = consistency, .learning_rate = 1.0};
 }
 
 View FoundingView(uint32_t workers) {

@@ -42,7 +42,7 @@ std::string Text(const std::vector<Fold>& folds) {
 }
 
 TEST(RoundTest, SynchronousFoldsThePrefixNobodyIsAwaitedInAndHoldsTheRest) {
-  Round round(kSynchronous, 32);
+  Round round(kSynchronous);
 
   round.Add(From(2));
   EXPECT_EQ(Text(round.TakeFolds(Workers({0, 1, 3}), kStaysOpen)), "");
@@ -57,7 +57,7 @@ TEST(RoundTest, SynchronousFoldsThePrefixNobodyIsAwaitedInAndHoldsTheRest) {
 }
 
 TEST(RoundTest, AnExcuseLetsLaterWorkersBeFolded) {
-  Round round(kSynchronous, 32);
+  Round round(kSynchronous);
   round.Add(From(1));
   EXPECT_EQ(Text(round.TakeFolds(Workers({0, 2}), kStaysOpen)), "");
 
@@ -72,7 +72,7 @@ TEST(RoundTest, AnExcuseLetsLaterWorkersBeFolded) {
 }
 
 TEST(RoundTest, OtherRoundsFoldInOrderOfCompletionAtOnce) {
-  Round round(kAnyOrder, 32);
+  Round round(kAnyOrder);
 
   round.Add(From(5));
   EXPECT_EQ(Text(round.TakeFolds({}, kStaysOpen)), "=5");
@@ -85,7 +85,7 @@ TEST(RoundTest, OtherRoundsFoldInOrderOfCompletionAtOnce) {
 }
 
 TEST(RoundTest, SynchronousWeighsByExamples) {
-  Round round(kSynchronous, 32);
+  Round round(kSynchronous);
   round.Add(From(0, 32));
   round.Add(From(1, 16));
 
@@ -98,7 +98,7 @@ TEST(RoundTest, SynchronousWeighsByExamples) {
 }
 
 TEST(RoundTest, OtherRoundsDivideByTheCountWhateverTheScales) {
-  Round round(kAnyOrder, 32);
+  Round round(kAnyOrder);
   round.Add(From(0, 32, 0.5));
   round.Add(From(1, 8, 0.25));
 
@@ -111,7 +111,7 @@ TEST(RoundTest, OtherRoundsDivideByTheCountWhateverTheScales) {
 
 TEST(RoundTest, OneGradientAloneIsAppliedAsItIs) {
   for (const bool synchronous : {kSynchronous, kAnyOrder}) {
-    Round round(synchronous, 48);
+    Round round(synchronous);
     round.Add(From(3, 7));
 
     const std::vector<Fold> folds = round.TakeFolds({}, kCloses);
@@ -122,8 +122,23 @@ TEST(RoundTest, OneGradientAloneIsAppliedAsItIs) {
   }
 }
 
+TEST(RoundTest, OneGradientAloneWeighsTheSameWheneverItIsFolded) {
+  Round early(kSynchronous);
+  early.Add(From(0, 7));
+  const std::vector<Fold> folded_at_once = early.TakeFolds({WorkerId{1}}, kStaysOpen);
+  early.Excuse(WorkerId{1});
+  early.TakeFolds({}, kCloses);
+
+  Round late(kSynchronous);
+  late.Excuse(WorkerId{1});
+  late.Add(From(0, 7));
+
+  EXPECT_EQ(folded_at_once, late.TakeFolds({}, kCloses));
+  EXPECT_EQ(early.InverseDivisor(), late.InverseDivisor());
+}
+
 TEST(RoundTest, TellsTheBasesAndExamplesOfItsGradients) {
-  Round round(kAnyOrder, 32);
+  Round round(kAnyOrder);
   round.Add({PushId{1}, WorkerId{4}, Version{9}, 32});
   round.Add({PushId{2}, WorkerId{4}, Version{6}, 5});
 
@@ -209,7 +224,7 @@ TEST(RoundPropertyTest, SynchronousIsTheMeanOverAllExamplesInOrderOfWorkers) {
       std::swap(arrival[i - 1], arrival[random.Below(static_cast<uint32_t>(i))]);
     }
     std::vector<Gradient> gradients;
-    Round round(kSynchronous, 1 + random.Below(64));
+    Round round(kSynchronous);
     Folded folded;
 
     ASSERT_NO_FATAL_FAILURE(PlaySynchronous(random, arrival, gradients, round, folded));
@@ -225,7 +240,7 @@ TEST(RoundPropertyTest, OtherwiseIsTheMeanOfTheScaledInOrderOfCompletion) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomStream random(seed, 5);
-    Round round(kAnyOrder, 32);
+    Round round(kAnyOrder);
     Folded folded;
     std::vector<Gradient> gradients;
     std::vector<uint64_t> completed;

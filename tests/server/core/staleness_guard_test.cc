@@ -164,6 +164,17 @@ TEST_F(BlockTest, TheAwaitedGradientJoinsTheOpenRound) {
   EXPECT_EQ(driver_.core().guard_counts().rejected, 0u);
 }
 
+TEST_F(BlockTest, AnOldPushRepeatedByTheNetworkHoldsNothingBack) {
+  ReachTheBound();
+  const PushDecision ghost = driver_.Push(ExchangeOf(0, 1, 0), 1.0);
+  ASSERT_EQ(ghost.reply.outcome, PushOutcome::kDuplicate);
+
+  driver_.Push(PushOf(1, 1, 0), 1.0);
+
+  EXPECT_EQ(Decided(driver_), 3u);
+  EXPECT_TRUE(driver_.core().HeldBackBy().empty());
+}
+
 TEST_F(BlockTest, OthersMayStillStart) {
   ReachTheBound();
 
