@@ -195,6 +195,7 @@ absl::Status ParameterClient::ServePush(ShardId shard, Push& push) {
   const bool is_aborted = push.feed.is_aborted();
   if (is_aborted) status = absl::OkStatus();
   if (!status.ok()) {
+    group_.EndCalls();  // First: who learns of the failure finds nothing going on.
     {
       MutexLock lock(mutex_);
       Note(status);

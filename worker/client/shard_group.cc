@@ -37,21 +37,17 @@ ShardGroup::ShardGroup(const std::vector<std::string>& servers, const ShardMap& 
   }
 }
 
-ShardLanes::Work ShardGroup::EndingAllOnFailure(ShardLanes::Work work) {
-  return [this, work = std::move(work)](ShardId shard) {
-    absl::Status status = work(shard);
-    if (!status.ok()) cancel_.Throw();
-    return status;
-  };
-}
-
 absl::Status ShardGroup::Run(const std::vector<ShardId>& shards, const ShardLanes::Work& work) {
-  return lanes_.Run(shards, EndingAllOnFailure(work));
+  return lanes_.Run(shards, [&](ShardId shard) {
+    absl::Status status = work(shard);
+    if (!status.ok()) EndCalls();
+    return status;
+  });
 }
 
-void ShardGroup::Start(ShardLanes::Work work) {
-  lanes_.Start(all_, EndingAllOnFailure(std::move(work)));
-}
+void ShardGroup::Start(ShardLanes::Work work) { lanes_.Start(all_, std::move(work)); }
+
+void ShardGroup::EndCalls() { cancel_.Throw(); }
 
 absl::Status ShardGroup::Pause(ShardId shard, absl::Duration wait) {
   const bool goes_on = PauseBeforeRetry(client(shard).channel(), wait, sleeper_);

@@ -43,11 +43,16 @@ class ShardGroup {
   ShardGroup(const std::vector<std::string>& servers, const ShardMap& map, const Options& options,
              Sleeper sleeper, CancelSwitch& cancel);
 
-  /// Calls `work` for each of `shards`, side by side. Returns the first failure.
+  /// Calls `work` for each of `shards`, side by side. A failure ends the calls of the others; the
+  /// first is returned.
   absl::Status Run(const std::vector<ShardId>& shards, const ShardLanes::Work& work);
 
   /// Gives `work` to the lane of each shard, behind what it has to do already, and returns at once.
+  /// On a failure `work` calls EndCalls itself, before it lets anyone know.
   void Start(ShardLanes::Work work);
+
+  /// Ends what is under way on all shards, for good.
+  void EndCalls();
 
   // In a lane, for its shard:
 
@@ -73,7 +78,6 @@ class ShardGroup {
   /// Calls `once` until it succeeds or fails for good.
   absl::Status Retry(ShardId shard, const std::function<absl::Status()>& once);
   absl::Status Pause(ShardId shard, absl::Duration wait);
-  ShardLanes::Work EndingAllOnFailure(ShardLanes::Work work);
   ShardClient& client(ShardId shard) { return *clients_.at(Value(shard)); }
 
   // Constant after construction.
