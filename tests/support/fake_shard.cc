@@ -245,12 +245,14 @@ grpc::Status FakeShard::Answer(grpc::ServerContext* context, Push push, Stream* 
     while (!context->IsCancelled() && stream->Read(&ignored)) continue;
     return grpc::Status::CANCELLED;
   }
-  const bool breaks = fault == Fault::kBreakWithinWeights || fault == Fault::kMoveOnWithinWeights;
+  const bool breaks = fault == Fault::kBreakWithinWeights ||
+                      fault == Fault::kMoveOnWithinWeights || fault == Fault::kFenceWithinWeights;
   if (breaks && !weights.empty()) {
     const size_t first = header.chunk_bytes() / sizeof(float);
     reply.set_values(weights.data(), first * sizeof(float));
     stream->Write(reply);
     if (fault == Fault::kMoveOnWithinWeights) MoveOn();
+    if (fault == Fault::kFenceWithinWeights) RefuseNext(v1::FENCED);
     return {grpc::UNAVAILABLE, "broken"};
   }
   if (weights.empty()) {

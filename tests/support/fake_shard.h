@@ -33,6 +33,7 @@ class FakeShard final : public v1::Shard::Service {
     kAnswerNever,  // Until the call is cancelled.
     kBreakWithinWeights,
     kMoveOnWithinWeights,  // Breaks too, and has a newer version when it is asked again.
+    kFenceWithinWeights,   // Breaks too, and refuses when it is asked again.
     kPauseWithinWeights,   // After the first chunk, until GoOn or the end of the call.
   };
 

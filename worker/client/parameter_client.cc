@@ -236,9 +236,12 @@ absl::Status ParameterClient::OnAnswer(ShardId shard, uint32_t slot, Push* push,
                                        const ExchangeAnswer& answer, bool& is_known) {
   if (Judge(answer.push.outcome) == PushVerdict::kSendAgain) return absl::OkStatus();
   const bool is_first = !std::exchange(is_known, true);
+  // Asked again after its answer broke off, a shard says DUPLICATE; the push was counted before.
+  if (!is_first) {
+    if (absl::Status status = CheckRepeated(shard, answer.push); !status.ok()) return status;
+  }
   MutexLock lock(mutex_);
   absl::Status status;
-  // Asked again after its answer broke off, a shard says DUPLICATE; the push was counted before.
   if (is_first) status = core_.OnReply(shard, answer.push, slot);
   if (status.ok() && answer.weights) status = core_.OnWeights(shard, *answer.weights, slot);
   if (!status.ok()) return status;

@@ -108,7 +108,7 @@ class ParameterClient {
   absl::Status Initialize(uint64_t grant, std::span<const float> weights);
 
   /// Does what is needed before the slot's next gradient: waits for the answers to its last push,
-  /// pulls, excuses and releases. OUT_OF_RANGE if a shard found values that are not finite.
+  /// pulls, excuses and releases. Fails with the first failure of any call, see push_verdict.h.
   absl::StatusOr<Step> Advance(uint32_t slot = 0);
 
   /// Announces the gradient of the batch that Advance named; lanes begin to send what the feed

@@ -58,10 +58,16 @@ absl::Status ShardGroup::Pause(ShardId shard, absl::Duration wait) {
 absl::Status ShardGroup::Retry(ShardId shard, const std::function<absl::Status()>& once) {
   std::optional<RetrySchedule> schedule;
   for (;;) {
+    const absl::Time begun = absl::Now();
     const absl::Status status = once();
     if (cancel_.thrown() && !status.ok()) return absl::CancelledError("stopped");
     if (!IsTransient(status)) return status;
     const absl::Time now = absl::Now();
+    // So long a try was no attempt to connect: the shard was there, and waited for a gradient or a
+    // round. What follows is another absence.
+    const bool was_there =
+        now - begun >= options_.retry.give_up_after && !absl::IsDeadlineExceeded(status);
+    if (was_there) schedule.reset();
     if (!schedule) schedule.emplace(options_.retry, options_.seed + Value(shard), now);
     const std::optional<absl::Duration> wait = schedule->Next(now);
     if (!wait) {

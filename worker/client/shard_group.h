@@ -64,7 +64,8 @@ class ShardGroup {
                                      WeightsArrival weights);
 
   /// The same push goes out again after a broken stream or RETRY_LATER, so what it is answered in
-  /// the end is anything but that. The gradient may be changed afterwards. ABORTED if its feed was.
+  /// the end is anything but that. The gradient may be changed afterwards. ABORTED if its feed was;
+  /// then some of it may still be read, but for no push that can be complete.
   absl::Status Exchange(ShardId shard, ShardExchange& exchange);
 
   /// A place for the weights of a shard in an arena of the whole model's. `listener` may be null.

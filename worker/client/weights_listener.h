@@ -12,7 +12,8 @@ class WeightsListener {
  public:
   virtual ~WeightsListener() = default;
 
-  /// `range` holds new values, and they stay until the gradient computed from them is pushed.
+  /// `range` holds new values, and they stay until the gradient computed from them is
+  /// pushed, or the range is revoked.
   virtual void OnWeightsArrived(ParameterRange range) = 0;
 
   /// A repeated call brings weights of a newer version to `range`, a shard's, parts of which may

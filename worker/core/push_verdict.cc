@@ -14,8 +14,6 @@ absl::StatusCode RefusalCode(PushOutcome outcome) {
       return absl::StatusCode::kFailedPrecondition;
     case PushOutcome::kOutOfSequence:
       return absl::StatusCode::kAborted;
-    case PushOutcome::kNonfinite:
-      return absl::StatusCode::kOutOfRange;
     default:
       return absl::StatusCode::kInternal;
   }
@@ -54,6 +52,21 @@ absl::Status Refusal(ShardId shard, const PushReply& reply) {
   text += Name(reply.outcome);
   if (!reply.message.empty()) text += " (" + reply.message + ")";
   return {RefusalCode(reply.outcome), text};
+}
+
+absl::Status CheckRepeated(ShardId shard, const PushReply& reply) {
+  switch (Judge(reply.outcome)) {
+    case PushVerdict::kTaken:
+    case PushVerdict::kSendAgain:
+      return absl::OkStatus();
+    case PushVerdict::kGiveUp:
+      return Refusal(shard, reply);
+    case PushVerdict::kPullAgain:
+      break;
+  }
+  std::string text = "shard " + std::to_string(Value(shard)) + " took a push and then said ";
+  text += Name(reply.outcome);
+  return absl::AbortedError(text + " of it: it does not remember the push");
 }
 
 }  // namespace slipstream

@@ -24,9 +24,14 @@ PushVerdict Judge(PushOutcome outcome);
 
 /// The failure of a worker whose push `shard` refused. FENCED and WRONG_RUN are FAILED_PRECONDITION
 /// (a newer registration may go on), OUT_OF_SEQUENCE is ABORTED (the shard remembers other pushes
-/// than this worker sent), NONFINITE is OUT_OF_RANGE, all others are bugs and INTERNAL.
+/// than this worker sent), all others are bugs, or bytes that changed on the way, and INTERNAL.
 /// REQUIRES: Judge(reply.outcome) == kGiveUp.
 absl::Status Refusal(ShardId shard, const PushReply& reply);
+
+/// OK if `reply` may follow one that said that the same push is done: the weights of the first
+/// answer broke off, and the shard was asked again. Otherwise the failure of the worker, since the
+/// weights will not come: Refusal(), or ABORTED from a shard that does not remember the push.
+absl::Status CheckRepeated(ShardId shard, const PushReply& reply);
 
 }  // namespace slipstream
 

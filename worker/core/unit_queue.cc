@@ -8,7 +8,8 @@ namespace slipstream {
 
 void UnitQueue::Add(const WorkUnit& unit) {
   PS_CHECK(unit.batches > 0);
-  PS_CHECK(!is_closed_ && units_.size() <= depth_);
+  if (is_closed_) return;
+  PS_CHECK(units_.size() <= depth_);
   units_.push_back(unit);
 }
 

@@ -39,7 +39,8 @@ class UnitQueue {
   /// work tells it too.
   static constexpr size_t kFinishedUnitsTold = 8;
 
-  /// REQUIRES: wants_unit() or nothing to do; `unit` is not empty.
+  /// Without effect once it is known that no unit follows: this one was on its way. REQUIRES:
+  /// wants_unit() when it was asked for, or nothing to do; `unit` is not empty.
   void Add(const WorkUnit& unit);
 
   /// There are no units after those added.

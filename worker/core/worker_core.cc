@@ -97,7 +97,9 @@ bool WorkerCore::wants_weights(uint32_t slot) const {
 
 void WorkerCore::OnBatchBegun(uint32_t slot) {
   PS_CHECK(std::holds_alternative<ComputeBatch>(Next(slot)));
-  if (Ahead(slot) == begun_.size()) begun_.push_back(slot);
+  if (Ahead(slot) < begun_.size()) return;  // Again, after its push was aborted.
+  begun_.push_back(slot);
+  batch_counts_ = false;  // What shards answered to a release was of no batch.
 }
 
 absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t slot) {

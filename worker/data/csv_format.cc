@@ -19,20 +19,30 @@ namespace {
 
 constexpr uint64_t kLinesMax = 0xffff'ffff;  // Positions in an epoch are 32-bit.
 constexpr uint64_t kLinesPerReport = 4096;
+constexpr double kPasses = 2;
 
 struct Table {
   CsvColumns columns;
   Dataset data;
 };
 
+/// Tells `progress` once in a while; false if it says to stop. `before`: the share of the work done
+/// before this pass over the file, one of two.
+bool GoesOn(const CsvLines& lines, const std::string& path, double before,
+            const ReadProgress& progress) {
+  if (!progress || lines.number() % kLinesPerReport != 0) return true;
+  return progress(path, before + lines.share() / kPasses);
+}
+
 /// Counted beforehand, so that the examples need no more memory than they take.
-absl::StatusOr<uint64_t> CountLines(const std::string& path) {
+absl::StatusOr<uint64_t> CountLines(const std::string& path, const ReadProgress& progress) {
   absl::StatusOr<CsvLines> lines = CsvLines::Open(path);
   if (!lines.ok()) return lines.status();
   for (;;) {
     const absl::StatusOr<std::optional<std::string_view>> line = lines->Next();
     if (!line.ok()) return line.status();
     if (!*line) return lines->number();
+    if (!GoesOn(*lines, path, 0, progress)) return absl::CancelledError("stopped");
   }
 }
 
@@ -44,7 +54,7 @@ class TableReader {
       : path_(path), label_columns_(label_columns), loss_(loss), progress_(progress) {}
 
   absl::StatusOr<Table> Read() {
-    const absl::StatusOr<uint64_t> lines = CountLines(path_);
+    const absl::StatusOr<uint64_t> lines = CountLines(path_, progress_);
     if (!lines.ok()) return lines.status();
     if (*lines == 0) return Wrong("is empty");
     if (*lines > kLinesMax) return Wrong(fmt::format("has more than {} lines", kLinesMax));
@@ -72,9 +82,7 @@ class TableReader {
       if (empty_line != 0) return Wrong(fmt::format("line {} is empty", empty_line));
       SplitCsvRow(**line, fields_);
       if (absl::Status status = TakeLine(); !status.ok()) return status;
-      if (line_ % kLinesPerReport == 0 && progress_ && !progress_(path_, file.share())) {
-        return absl::CancelledError("stopped");
-      }
+      if (!GoesOn(file, path_, 1 / kPasses, progress_)) return absl::CancelledError("stopped");
     }
   }
 

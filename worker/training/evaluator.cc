@@ -22,7 +22,6 @@ constexpr size_t kReasonBytesMax = 1000;
 /// Training on the same cores goes first.
 constexpr int kNiceness = 10;
 
-/// Neighbouring examples, where they lie.
 }  // namespace
 
 Evaluator::Evaluator(const Options& options, const Dataset& test, Device& device,

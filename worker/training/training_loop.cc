@@ -126,6 +126,7 @@ Batch TrainingLoop::Gather(uint64_t index) {
 
 absl::Status TrainingLoop::Step(uint32_t slot, uint64_t index, absl::Time turn) {
   Plan& plan = *plans_[slot];
+  const absl::Time begun = absl::Now();
   const Batch batch = Gather(index);
   const size_t examples = batch.examples.size() / train_.shape.elements();
   StepFigures::Step step;
@@ -133,8 +134,8 @@ absl::Status TrainingLoop::Step(uint32_t slot, uint64_t index, absl::Time turn) 
   step.batch = index;
   step.examples = static_cast<uint32_t>(examples);
   step.turn = turn;
-  step.forward_begin = absl::Now();
-  step.blocked = step.forward_begin - turn;
+  step.forward_begin = begun;
+  step.blocked = begun - turn;
   GradientFeed& feed =
       client_.BeginPush(slot, {.batch = index, .examples = step.examples, .step = step.number});
   const absl::StatusOr<StepResult> result = Compute(plan, batch, feed);

@@ -34,6 +34,7 @@ absl::Status NothingToDo(const absl::Status& finished) {
   spdlog::info("{}", std::string(finished.message()));
   return absl::OkStatus();
 }
+
 /// A file that takes longer to read is heard of in between.
 constexpr absl::Duration kReadingTold = absl::Seconds(5);
 
@@ -227,6 +228,10 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                      .nonfinite_max = settings_.training.nonfinite_max},
                     data_.train, plans_, *client_, units, heartbeat, figures_, interruption_);
   absl::Status status = loop.Run();
+  if (absl::IsCancelled(status)) {
+    // A lane may have failed while a step was computed; what it ended says no more than that.
+    if (absl::Status failure = client_->Drain(); !failure.ok()) status = failure;
+  }
   if (status.ok()) {
     const StepFigures::Figures figures = figures_.Read(absl::Now());
     spdlog::info(

@@ -84,18 +84,18 @@ class ServerSyncTest : public testing::Test {
     coordinator_ = std::make_unique<ScriptedCoordinator>(std::move(script));
     grpc::ServerBuilder builder;
     int port = 0;
-    builder.AddListeningPort("localhost:0", grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(coordinator_.get());
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
-    StartAgainst("localhost:" + std::to_string(port), absl::Milliseconds(200));
+    StartAgainst("127.0.0.1:" + std::to_string(port), absl::Milliseconds(200));
   }
 
   /// A port where nothing listens (any more).
   static std::string FreeAddress() {
     int port = 0;
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("localhost:0", grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.BuildAndStart()->Shutdown();
     return "localhost:" + std::to_string(port);
   }

@@ -61,10 +61,10 @@ class StatusWatchersTest : public testing::Test {
   StatusWatchersTest() : watchers_([this] { return Status(); }) {
     grpc::ServerBuilder builder;
     int port = 0;
-    builder.AddListeningPort("localhost:0", grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    stub_ = v1::Coordinator::NewStub(grpc::CreateChannel("localhost:" + std::to_string(port),
+    stub_ = v1::Coordinator::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
                                                          grpc::InsecureChannelCredentials()));
   }
 

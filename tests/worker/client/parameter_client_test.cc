@@ -205,7 +205,10 @@ TEST_F(ParameterClientTest, ARefusalInOneLaneEndsTheWaitInTheOther) {
   first_.AddFault(FakeShard::Fault::kAnswerNever);
   second_.RefuseNext(v1::NONFINITE);
 
-  EXPECT_EQ(Push(*client, 7).code(), absl::StatusCode::kOutOfRange);
+  const absl::Status status = Push(*client, 7);
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+  EXPECT_NE(status.message().find("NONFINITE"), absl::string_view::npos) << status;
 }
 
 TEST_F(ParameterClientTest, AStaleRefusalLeadsToNewerWeightsUnderTheSameSequence) {
@@ -324,6 +327,17 @@ TEST_F(ParameterClientTest, WeightsOfANewerVersionReplaceThoseThatBrokeOff) {
   ASSERT_TRUE(Push(*client, 8).ok());
   EXPECT_EQ(second_.taken().at(1).header.base_version(), 2u);
   EXPECT_EQ(first_.taken().at(1).header.base_version(), 1u);
+}
+
+TEST_F(ParameterClientTest, ARefusalWhereTheRestOfTheWeightsWasAskedForFailsAndEndsTheWait) {
+  auto client = NewReadyClient();
+  second_.AddFault(FakeShard::Fault::kFenceWithinWeights);
+
+  const absl::Status status = Push(*client, 7);
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_EQ(second_.received(), 2);
+  EXPECT_TRUE(listener_.is_abandoned());
 }
 
 TEST_F(ParameterClientTest, AdvanceNamesTheNextBatchWhileWeightsStillArrive) {

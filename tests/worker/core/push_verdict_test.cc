@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{PushOutcome::kFenced, PushVerdict::kGiveUp, absl::StatusCode::kFailedPrecondition},
         Case{PushOutcome::kWrongRun, PushVerdict::kGiveUp, absl::StatusCode::kFailedPrecondition},
         Case{PushOutcome::kOutOfSequence, PushVerdict::kGiveUp, absl::StatusCode::kAborted},
-        Case{PushOutcome::kNonfinite, PushVerdict::kGiveUp, absl::StatusCode::kOutOfRange},
+        Case{PushOutcome::kNonfinite, PushVerdict::kGiveUp, absl::StatusCode::kInternal},
         Case{PushOutcome::kSequenceReused, PushVerdict::kGiveUp, absl::StatusCode::kInternal},
         Case{PushOutcome::kWrongShardMap, PushVerdict::kGiveUp, absl::StatusCode::kInternal},
         Case{PushOutcome::kShapeMismatch, PushVerdict::kGiveUp, absl::StatusCode::kInternal},

@@ -122,5 +122,17 @@ TEST(UnitQueueTest, WhatIsUnderWayWhenTheRestIsDroppedIsDoneAsUsual) {
   }
 }
 
+TEST(UnitQueueTest, AUnitThatWasOnItsWayWhenTheWorkEndedIsNotTaken) {
+  UnitQueue queue;
+  queue.Add({.id = 1, .first = 0, .batches = 1});
+  queue.DropAllBut(1);
+
+  queue.Add({.id = 2, .first = 1, .batches = 4});
+
+  EXPECT_EQ(queue.batch(0), 0u);
+  EXPECT_FALSE(queue.has_more());
+  EXPECT_EQ(queue.progress(), (std::vector<UnitProgress>{{1, 0}}));
+}
+
 }  // namespace
 }  // namespace slipstream

@@ -170,6 +170,22 @@ TEST(WorkerCoreTest, ABatchLeftOutIsReleasedWhereShardsWaitForIt) {
   EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard0, kShard1}}));
 }
 
+TEST(WorkerCoreTest, ABatchThatAllShardsRefuseAfterAReleaseIsNamedAgain) {
+  WorkerCore core({.shards = 1, .releases_unused = true});
+  core.OnUnit({.id = 1, .first = 0, .batches = 3});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
+  core.OnBatchBegun();
+  core.OnBatchSkipped();
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kBuffered)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(6)).ok());
+  core.OnBatchBegun();
+
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kTooStale)).ok());
+  core.OnBatchDone();
+
+  EXPECT_EQ(core.progress(), (std::vector<UnitProgress>{{.id = 1, .batches_done = 1}}));
+}
+
 TEST(WorkerCoreTest, AFencedWorkerCannotGoOn) {
   WorkerCore core({.shards = 1});
 

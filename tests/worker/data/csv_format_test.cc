@@ -111,7 +111,7 @@ TEST_F(CsvFormatTest, TellsItsProgressAndGivesUpWhenTold) {
   EXPECT_EQ(ReadCsv(directory_.path(), {}, kClasses, gives_up).status().code(),
             absl::StatusCode::kCancelled);
   ASSERT_EQ(shares.size(), 2u);
-  EXPECT_NEAR(shares[1], 0.82, 0.01);
+  EXPECT_NEAR(shares[1], 0.41, 0.01);  // In the first of two passes.
 }
 
 struct Bad {
