@@ -52,4 +52,12 @@ std::string ToString(const std::vector<Diagnostic>& diagnostics) {
   return text;
 }
 
+absl::StatusOr<RunSpec> ToStatusOr(ConfigResult result) {
+  const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result);
+  if (diagnostics == nullptr) return std::get<RunSpec>(std::move(result));
+  std::string text = ToString(*diagnostics);
+  if (text.ends_with('\n')) text.pop_back();
+  return absl::InvalidArgumentError(text);
+}
+
 }  // namespace slipstream

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/config/diagnostic.h"
 #include "common/run/run_spec.h"
 
@@ -40,6 +41,9 @@ ConfigResult LoadRunConfig(const std::string& path, const Overrides& overrides =
 
 /// The diagnostics, one per line.
 std::string ToString(const std::vector<Diagnostic>& diagnostics);
+
+/// The same as one status: INVALID_ARGUMENT with the diagnostics, one per line.
+absl::StatusOr<RunSpec> ToStatusOr(ConfigResult result);
 
 }  // namespace slipstream
 

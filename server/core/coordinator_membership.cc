@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/base/utf8.h"
 
 namespace slipstream {
 
@@ -143,10 +144,8 @@ std::optional<WorkerId> Membership::FindInstance(const Applicant& applicant) con
 
 void Membership::End(Worker& worker, State state, const std::string& failure) {
   worker.state = state;
-  size_t keep = std::min(failure.size(), kFailureBytesMax);
-  // A cut within a UTF-8 character would make the text undecodable for those who are told.
-  while (keep > 0 && keep < failure.size() && (failure[keep] & 0xC0) == 0x80) --keep;
-  worker.failure = failure.substr(0, keep);
+  // A cut within a character would make the text undecodable for those who are told.
+  worker.failure = std::string(CutUtf8(failure, kFailureBytesMax));
   --live_;
 }
 

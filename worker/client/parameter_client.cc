@@ -52,8 +52,8 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
     {
       MutexLock lock(mutex_);
       const Push* push = pushes_[slot].get();
-      while (failure_.ok() && push != nullptr && push->unanswered > 0) changed_.Wait(mutex_);
-      status = failure_;
+      while (failure_.status().ok() && push != nullptr && push->unanswered > 0) changed_.Wait(mutex_);
+      status = failure_.status();
       action = core_.Next(slot);
     }
     if (!status.ok()) return Fail(status);
@@ -115,14 +115,14 @@ void ParameterClient::Skip(uint32_t slot) {
   const auto is_awaited = [](const std::shared_ptr<Push>& push) {
     return push != nullptr && push->unanswered > 0;
   };
-  while (failure_.ok() && std::ranges::any_of(pushes_, is_awaited)) changed_.Wait(mutex_);
-  if (failure_.ok()) core_.OnBatchSkipped(slot);  // Otherwise nothing goes on anyway.
+  while (failure_.status().ok() && std::ranges::any_of(pushes_, is_awaited)) changed_.Wait(mutex_);
+  if (failure_.status().ok()) core_.OnBatchSkipped(slot);  // Otherwise nothing goes on anyway.
 }
 
 absl::Status ParameterClient::Drain() {
   MutexLock lock(mutex_);
   AwaitLanes();
-  return failure_;
+  return failure_.status();
 }
 
 void ParameterClient::AwaitLanes() {
@@ -131,14 +131,9 @@ void ParameterClient::AwaitLanes() {
 
 absl::Status ParameterClient::Fail(const absl::Status& status) {
   MutexLock lock(mutex_);
-  Note(status);
+  failure_.Note(status);
   AwaitLanes();
-  return failure_;
-}
-
-void ParameterClient::Note(const absl::Status& failure) {
-  // One failure ends all calls, and those it ended may be faster to return.
-  if (failure_.ok() || absl::IsCancelled(failure_)) failure_ = failure;
+  return failure_.status();
 }
 
 absl::Status ParameterClient::Pull(uint32_t slot, const WorkerCore::PullShards& action) {
@@ -198,7 +193,7 @@ absl::Status ParameterClient::ServePush(ShardId shard, Push& push) {
     group_.EndCalls();  // First: who learns of the failure finds nothing going on.
     {
       MutexLock lock(mutex_);
-      Note(status);
+      failure_.Note(status);
       changed_.NotifyAll();
     }
     for (const Slot& slot : slots_) {

@@ -14,6 +14,7 @@
 #include "common/layout/shard_map.h"
 #include "common/protocol/shard_messages.h"
 #include "worker/client/cancel_switch.h"
+#include "worker/client/first_failure.h"
 #include "worker/client/gradient_feed.h"
 #include "worker/client/shard_exchange.h"
 #include "worker/client/shard_group.h"
@@ -177,8 +178,6 @@ class ParameterClient {
   absl::Status OnAnswer(ShardId shard, uint32_t slot, Push* push, const ExchangeAnswer& answer,
                         bool& is_known);
 
-  /// Keeps the failure that others follow from.
-  void Note(const absl::Status& failure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitLanes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Fail(const absl::Status& status);
 
@@ -196,7 +195,7 @@ class ParameterClient {
   CondVar changed_;
   WorkerCore core_ ABSL_GUARDED_BY(mutex_);
   uint32_t lanes_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  FirstFailure failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<Transfer> transfers_ ABSL_GUARDED_BY(mutex_);
 
   ShardGroup group_;  // Last, so that its lanes end before what they use.

@@ -3,15 +3,6 @@
 #include <utility>
 
 namespace slipstream {
-namespace {
-
-void Note(const absl::Status& status, absl::Status& first_failure) {
-  // What failed ends the other lanes' calls, and they may be faster to return.
-  const bool is_only_echo = absl::IsCancelled(first_failure) && !status.ok();
-  if (first_failure.ok() || is_only_echo) first_failure = status;
-}
-
-}  // namespace
 
 ShardLanes::ShardLanes(uint32_t shards) : lanes_(shards) {}
 
@@ -67,7 +58,7 @@ absl::Status ShardLanes::Run(const std::vector<ShardId>& shards, Work work) {
   if (serves_first) DoNext(ShardId{0});
   MutexLock lock(mutex_);
   while (job->left > 0) job_done_.Wait(mutex_);
-  return job->failure;
+  return job->failure.status();
 }
 
 void ShardLanes::DoNext(ShardId shard) {
@@ -82,7 +73,7 @@ void ShardLanes::DoNext(ShardId shard) {
   lane.jobs.pop_front();
   lane.is_busy = false;
   if (!lane.jobs.empty()) Wake(shard);
-  Note(status, job->failure);
+  job->failure.Note(status);
   if (--job->left == 0) job_done_.NotifyAll();
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
+#include "worker/client/first_failure.h"
 
 namespace slipstream {
 
@@ -47,7 +48,7 @@ class ShardLanes {
 
     const Work work;
     uint32_t left = 0;     // Lanes that have not done it.
-    absl::Status failure;  // The first, see Run.
+    FirstFailure failure;
   };
   struct Lane {
     std::thread thread;

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstddef>
 
+#include "common/base/utf8.h"
+
 namespace slipstream {
 namespace {
 
@@ -45,7 +47,7 @@ std::optional<double> ParseCsvNumber(std::string_view field) {
 std::string DescribeCsvField(std::string_view field) {
   if (field.empty()) return "nothing";
   std::string shown;
-  for (const char c : field.substr(0, kShownBytesMax)) {
+  for (const char c : CutUtf8(field, kShownBytesMax)) {
     const bool is_control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
     shown += is_control ? fmt::format("\\x{:02x}", c) : std::string(1, c);
   }

@@ -5,12 +5,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <climits>
 #include <optional>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "common/model_file/weights_digest.h"
 #include "common/wire/shard_wire.h"
+#include "common/wire/wire_text.h"
 #include "worker/training/test_measures.h"
 
 namespace slipstream {
@@ -110,13 +112,13 @@ void Evaluator::Keep(const ModelFacts& facts, v1::EvaluationStatus& result) cons
   const absl::StatusOr<std::string> path = keeper_.Keep(facts, plan_->weights_host());
   if (path.ok()) {
     spdlog::info("weights saved path={} epoch={}", *path, facts.epoch);
-    result.set_model_file(*path);
+    result.set_model_file(WireText(*path, PATH_MAX));
     return;
   }
   // The run is worth more than one file of it: it goes on, and whoever watches it is told.
   const std::string reason(path.status().message());
   spdlog::error("weights not saved epoch={} reason=\"{}\"", facts.epoch, reason);
-  result.set_model_failure(reason.substr(0, kReasonBytesMax));
+  result.set_model_failure(WireText(reason, kReasonBytesMax));
 }
 
 }  // namespace slipstream

@@ -10,7 +10,7 @@ namespace slipstream {
 void Interruption::Fail(const absl::Status& status) {
   PS_CHECK(!status.ok());
   MutexLock lock(mutex_);
-  if (failure_.ok() || absl::IsCancelled(failure_)) failure_ = status;
+  failure_.Note(status);
   Interrupt();
 }
 
@@ -33,8 +33,8 @@ bool Interruption::interrupted() const {
 
 absl::Status Interruption::failure() const {
   MutexLock lock(mutex_);
-  if (is_stopped_ && absl::IsCancelled(failure_)) return absl::OkStatus();
-  return failure_;
+  if (is_stopped_ && absl::IsCancelled(failure_.status())) return absl::OkStatus();
+  return failure_.status();
 }
 
 bool Interruption::Sleep(absl::Duration duration) {

@@ -5,6 +5,7 @@
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "worker/client/cancel_switch.h"
+#include "worker/client/first_failure.h"
 
 namespace slipstream {
 
@@ -40,7 +41,7 @@ class Interruption {
   CondVar changed_;
   bool is_interrupted_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  FirstFailure failure_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace slipstream

@@ -4,8 +4,6 @@
 
 #include <memory>
 #include <utility>
-#include <variant>
-#include <vector>
 
 #include "common/model_file/weights_digest.h"
 #include "worker/compute/cpu/cpu_device.h"
@@ -33,12 +31,7 @@ absl::StatusOr<RunSpec> SettingsOf(const ModelFile& file, const std::string& pat
     }
     result = ParseRunConfig(settings->second, path + "'s settings", overrides);
   }
-  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
-    std::string text = ToString(*diagnostics);
-    if (text.ends_with('\n')) text.pop_back();
-    return absl::InvalidArgumentError(text);
-  }
-  return std::get<RunSpec>(std::move(result));
+  return ToStatusOr(std::move(result));
 }
 
 absl::StatusOr<ModelEvaluation> EvaluateModel(const ModelFile& file, const RunSpec& settings) {

@@ -11,8 +11,10 @@
 #include "common/config/run_config.h"
 #include "common/model_file/model_file.h"
 #include "common/model_file/weights_digest.h"
+#include "common/policy/staleness_guard.h"
 #include "common/process/logging.h"
 #include "common/wire/shard_wire.h"
+#include "common/wire/wire_text.h"
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/data/load_data.h"
 #include "worker/data/model_fit.h"
@@ -34,6 +36,9 @@ absl::Status NothingToDo(const absl::Status& finished) {
   spdlog::info("{}", std::string(finished.message()));
   return absl::OkStatus();
 }
+
+/// Of what the coordinator is told.
+constexpr size_t kReasonBytesMax = 1000;
 
 /// A file that takes longer to read is heard of in between.
 constexpr absl::Duration kReadingTold = absl::Seconds(5);
@@ -91,11 +96,10 @@ absl::Status WorkerProgram::ReadSettings() {
   }
   if (options_.init) overrides.set.push_back("model.init=" + *options_.init);
   if (options_.save_dir) overrides.set.push_back("model.save_dir=" + *options_.save_dir);
-  ConfigResult result = ParseRunConfig(membership_.settings, "the run's settings", overrides);
-  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
-    return absl::InvalidArgumentError(ToString(*diagnostics));
-  }
-  settings_ = std::get<RunSpec>(std::move(result));
+  absl::StatusOr<RunSpec> settings =
+      ToStatusOr(ParseRunConfig(membership_.settings, "the run's settings", overrides));
+  if (!settings.ok()) return settings.status();
+  settings_ = *std::move(settings);
   return absl::OkStatus();
 }
 
@@ -164,7 +168,8 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
   }
   return std::make_unique<ParameterClient>(
       ParameterClient::Options{membership_.identity, membership_.servers, map_, HasRounds(),
-                               GuardBlocks(), GroupOptions()},
+                               StalenessGuard(settings_.consistency.max_staleness).blocks(),
+                               GroupOptions()},
       std::move(slots), MakeSleeper(), interruption_.cancel_switch());
 }
 
@@ -250,7 +255,7 @@ void WorkerProgram::Leave(const absl::Status& status) {
   if (absl::IsFailedPrecondition(status)) return;  // Fenced: this incarnation is gone already.
   v1::LeaveRequest request;
   *request.mutable_identity() = ToWire(membership_.identity);
-  if (!status.ok()) request.set_failure(std::string(status.message()));
+  if (!status.ok()) request.set_failure(WireText(std::string(status.message()), kReasonBytesMax));
   // Weights that give one worker no finite numbers give them to none.
   const uint32_t in_a_row = figures_.Read(absl::Now()).nonfinite.in_a_row;
   request.set_ends_run(!status.ok() && in_a_row >= settings_.training.nonfinite_max);

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "common/model/net_shapes.h"
+#include "common/policy/round_policy.h"
 #include "common/run/run_spec.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/membership.h"
@@ -68,10 +69,7 @@ class WorkerProgram {
   void Leave(const absl::Status& status);
 
   bool HasRounds() const {
-    return settings_.consistency.policy == ConsistencySpec::Policy::kHardsync;
-  }
-  bool GuardBlocks() const {
-    return settings_.consistency.max_staleness.action == StalenessGuardSpec::Action::kBlock;
+    return RoundPolicy(settings_.consistency).rounds_are_synchronous();
   }
   ShardGroup::Options GroupOptions() const;
   std::unique_ptr<ParameterClient> NewClient();

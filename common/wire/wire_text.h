@@ -1,0 +1,17 @@
+#ifndef SLIPSTREAM_COMMON_WIRE_WIRE_TEXT_H_
+#define SLIPSTREAM_COMMON_WIRE_WIRE_TEXT_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace slipstream {
+
+/// `text` for a string field of a message: UTF-8, with U+FFFD for bytes that are none, and cut at
+/// the end of a character to at most `bytes_max` bytes. Names of files and what is found in them
+/// may be anything, and a message with such a field is refused whole by whoever receives it.
+std::string WireText(std::string_view text, size_t bytes_max);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_WIRE_WIRE_TEXT_H_
