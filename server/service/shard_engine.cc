@@ -6,22 +6,11 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "server/core/shard_core_options.h"
 #include "server/service/shard_report.h"
 
 namespace slipstream {
 namespace {
-
-ShardCore::Options CoreOptions(const ShardEngine::Options& options) {
-  const RunSpec& run = options.run;
-  return {.consistency = run.consistency,
-          .staleness_scaling = run.optimizer.staleness_scaling,
-          .learning_rate = run.optimizer.learning_rate,
-          .schedule = run.optimizer.schedule,
-          .epochs = run.training.epochs,
-          .is_first = options.shard == ShardId{0},
-          .gradients_in_flight = run.training.pipeline_depth,
-          .push_bytes_max = run.wire.push_bytes_max};
-}
 
 absl::Status ToStatus(Refuse::Reason reason) {
   switch (reason) {
@@ -45,7 +34,7 @@ absl::Status ToStatus(Refuse::Reason reason) {
 
 ShardEngine::ShardEngine(const Options& options, std::optional<PushLog> push_log)
     : options_(options),
-      core_(CoreOptions(options)),
+      core_(ShardCoreOptions(options.run, options.shard)),
       push_log_(std::move(push_log)),
       thread_([this] { RunJobs(); }) {}
 

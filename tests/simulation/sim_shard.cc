@@ -11,6 +11,7 @@
 #include "common/wire/values_codec.h"
 #include "proto/coordinator.pb.h"
 #include "proto/shard.pb.h"
+#include "server/core/shard_core_options.h"
 #include "server/service/chunked_answer.h"
 #include "server/service/orders_wire.h"
 
@@ -25,17 +26,6 @@ constexpr absl::Duration kWait = absl::Milliseconds(250);
 constexpr absl::Duration kWaitEager = absl::Milliseconds(20);
 constexpr absl::Duration kPauseMin = absl::Milliseconds(100);
 constexpr absl::Duration kPauseMax = absl::Seconds(2);
-
-ShardCore::Options CoreOptions(const Scenario& scenario, ShardId shard) {
-  const RunSpec& run = scenario.run;
-  return {.consistency = run.consistency,
-          .staleness_scaling = run.optimizer.staleness_scaling,
-          .learning_rate = run.optimizer.learning_rate,
-          .schedule = run.optimizer.schedule,
-          .epochs = run.training.epochs,
-          .is_first = shard == ShardId{0},
-          .push_bytes_max = run.wire.push_bytes_max};
-}
 
 absl::Status ToStatus(Refuse::Reason reason) {
   switch (reason) {
@@ -62,7 +52,7 @@ SimShard::SimShard(ShardId shard, const Scenario& scenario, PlantedBug bug, Even
       history_(history),
       trace_(trace),
       chance_(scenario.seed, kStreams + Value(shard)),
-      core_(MakeShardDecider(CoreOptions(scenario, shard), bug)),
+      core_(MakeShardDecider(ShardCoreOptions(scenario.run, shard), bug)),
       sync_pause_(kPauseMin) {
   queue_.After(chance_.Time(absl::ZeroDuration(), absl::Milliseconds(100)), [this] { Sync(); });
 }
@@ -123,9 +113,9 @@ void SimShard::OnOrders(const ServerOrders& orders) {
   TakeModel(orders);
   history_.Add(ViewTaken{shard_, orders.view});
   Absorb(core_->OnView(orders.view));
-  if (orders.ends_work) Absorb(core_->OnWorkEnds());
   history_.Add(PhaseTaken{shard_, orders.phase});
   Absorb(core_->OnPhase(orders.phase, orders.drain_version));
+  if (orders.ends_work) Absorb(core_->OnWorkEnds());
 }
 
 void SimShard::TakeModel(const ServerOrders& orders) {
