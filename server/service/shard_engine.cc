@@ -329,7 +329,7 @@ std::vector<ShardEngine::Delivery> ShardEngine::Absorb(const Effects& effects) {
 
 void ShardEngine::RunJobs() {
   while (true) {
-    std::optional<Job> job;
+    std::optional<ShardJob> job;
     std::vector<PushRecord> records;
     {
       MutexLock lock(mutex_);
@@ -346,24 +346,18 @@ void ShardEngine::RunJobs() {
   }
 }
 
-void ShardEngine::RunJob(Job job) {
-  std::optional<Weights> made;
-  if (job.initial.has_value()) {
-    path_->SetInitialWeights(*job.initial);
-    made = std::move(job.initial);
-  } else {
-    made = path_->Run(job.work);
-  }
-  uint64_t bytes = 0;
-  for (const FoldStep& step : job.work.folds) bytes += step.payload.bytes;
+void ShardEngine::RunJob(ShardJob job) {
+  const uint64_t bytes = job.payload_bytes();
+  const std::optional<Version> version = job.version();
+  std::optional<Weights> made = std::move(job).Run(*path_);
   std::vector<Delivery> deliveries;
   {
     MutexLock lock(mutex_);
     core_.ReleaseBytes(bytes);
     if (made.has_value()) {
       published_ = *std::move(made);
-      if (job.work.update.has_value()) {
-        deliveries = Absorb(core_.OnPublished(job.work.update->to));
+      if (version.has_value()) {
+        deliveries = Absorb(core_.OnPublished(*version));
       } else if (!core_.is_initialized()) {
         deliveries = Absorb(core_.OnInitialized());
       }

@@ -27,6 +27,7 @@
 #include "server/core/step_times.h"
 #include "server/service/push_assembly.h"
 #include "server/service/server_orders.h"
+#include "server/service/shard_job.h"
 #include "server/service/update_path.h"
 #include "server/storage/buffer_pool.h"
 #include "server/storage/memory_budget.h"
@@ -123,10 +124,6 @@ class ShardEngine {
     bool wants_weights = false;
     std::optional<WorkerId> trainer;  // Will push a gradient computed from the weights.
   };
-  struct Job {
-    std::optional<Weights> initial;
-    UpdateJob work;
-  };
   using Delivery = std::pair<WaitingCall*, Answer>;
 
   /// Queues what the effects order; returns the answers to be given once the lock is released.
@@ -142,7 +139,7 @@ class ShardEngine {
   std::unique_ptr<UpdatePath> MakePath(size_t values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void RunJobs();
-  void RunJob(Job job);
+  void RunJob(ShardJob job);
   void WriteLog(const std::vector<PushRecord>& records);
   static void Deliver(std::vector<Delivery>&& deliveries);
 
@@ -160,7 +157,7 @@ class ShardEngine {
   Weights published_ ABSL_GUARDED_BY(mutex_);
   std::map<PushId, PushPayload> held_ ABSL_GUARDED_BY(mutex_);
   std::map<Ticket, Parked> parked_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::deque<ShardJob> jobs_ ABSL_GUARDED_BY(mutex_);
   std::vector<PushRecord> records_ ABSL_GUARDED_BY(mutex_);
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 

@@ -354,34 +354,26 @@ void SimShard::Absorb(const Effects& effects) {
 void SimShard::StartNextJob() {
   if (is_working_ || jobs_.empty()) return;
   is_working_ = true;
-  const bool makes_version =
-      jobs_.front().initial.has_value() || jobs_.front().work.update.has_value();
-  const absl::Duration longest = makes_version ? scenario_.update_time_max : absl::Microseconds(50);
+  const absl::Duration longest =
+      jobs_.front().makes_weights() ? scenario_.update_time_max : absl::Microseconds(50);
   queue_.After(chance_.Time(absl::Microseconds(1), longest), [this] { FinishJob(); });
 }
 
 void SimShard::FinishJob() {
-  Job job = std::move(jobs_.front());
+  ShardJob job = std::move(jobs_.front());
   jobs_.pop_front();
-  std::optional<Weights> made;
-  if (job.initial.has_value()) {
-    path_->SetInitialWeights(*job.initial);
-    made = std::move(job.initial);
-  } else {
-    made = path_->Run(job.work);
-  }
-  uint64_t bytes = 0;
-  for (const FoldStep& step : job.work.folds) bytes += step.payload.bytes;
-  core_->ReleaseBytes(bytes);
+  core_->ReleaseBytes(job.payload_bytes());
+  const std::optional<Version> updated = job.version();
+  std::optional<Weights> made = std::move(job).Run(*path_);
   is_working_ = false;
   if (made.has_value()) {
     published_ = *std::move(made);
-    const Version version = job.work.update.has_value() ? job.work.update->to : core_->published();
+    const Version version = updated.value_or(core_->published());
     const std::span<const float> values = published_->values();
     history_.Add(VersionPublished{
         shard_, version, std::make_shared<std::vector<float>>(values.begin(), values.end())});
     trace_.Line("shard {} published version {}", Value(shard_), Value(version));
-    if (job.work.update.has_value()) {
+    if (updated.has_value()) {
       Absorb(core_->OnPublished(version));
     } else if (!core_->is_initialized()) {
       Absorb(core_->OnInitialized());

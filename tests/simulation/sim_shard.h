@@ -17,6 +17,7 @@
 #include "server/core/coordinator_orders.h"
 #include "server/core/shard_core.h"
 #include "server/service/push_assembly.h"
+#include "server/service/shard_job.h"
 #include "server/service/update_path.h"
 #include "server/storage/buffer_pool.h"
 #include "tests/simulation/chance.h"
@@ -73,10 +74,6 @@ class SimShard {
     std::optional<PushReply> push;
     bool wants_weights = false;
   };
-  struct Job {
-    std::optional<Weights> initial;
-    UpdateJob work;
-  };
 
   // Conversation with the coordinator, as ServerSync has it.
   void Sync();
@@ -124,7 +121,7 @@ class SimShard {
   std::map<uint64_t, Call> calls_;  // By stream.
   std::map<PushId, PushPayload> held_;
   std::map<Ticket, Parked> parked_;
-  std::deque<Job> jobs_;
+  std::deque<ShardJob> jobs_;
   bool is_working_ = false;
 };
 

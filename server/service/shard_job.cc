@@ -1,0 +1,27 @@
+#include "server/service/shard_job.h"
+
+#include <utility>
+
+namespace slipstream {
+
+uint64_t ShardJob::payload_bytes() const {
+  uint64_t bytes = 0;
+  for (const FoldStep& step : work.folds) bytes += step.payload.bytes;
+  return bytes;
+}
+
+std::optional<Version> ShardJob::version() const {
+  if (!work.update.has_value()) return std::nullopt;
+  return work.update->to;
+}
+
+std::optional<Weights> ShardJob::Run(UpdatePath& path) && {
+  if (initial.has_value()) {
+    path.SetInitialWeights(*initial);
+    return std::move(initial);
+  }
+  const UpdateJob consumed = std::move(work);
+  return path.Run(consumed);
+}
+
+}  // namespace slipstream

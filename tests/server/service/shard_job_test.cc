@@ -1,0 +1,81 @@
+#include "server/service/shard_job.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kCount = 8;
+
+std::unique_ptr<UpdatePath> NewPath() {
+  OptimizerSpec optimizer;
+  optimizer.kind = OptimizerSpec::Kind::kSgd;
+  return UpdatePath::TryMake(optimizer, kCount);
+}
+
+ShardJob InitialJob(UpdatePath& path, float value) {
+  std::shared_ptr<FloatBuffer> weights = path.NewWeights();
+  std::ranges::fill(weights->values(), value);
+  return {.initial = std::move(weights)};
+}
+
+FoldStep Gradient(const std::vector<float>& values) {
+  FoldStep step;
+  step.fold.weight = 1.0f;
+  step.fold.first = true;
+  const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
+  step.payload.segments.emplace_back(bytes, values.size() * sizeof(float));
+  step.payload.bytes = values.size() * sizeof(float);
+  return step;
+}
+
+TEST(ShardJobTest, MakesInitialWeightsTheNewestWithoutAVersionOfItsOwn) {
+  const std::unique_ptr<UpdatePath> path = NewPath();
+  ShardJob job = InitialJob(*path, 3.0f);
+
+  EXPECT_TRUE(job.makes_weights());
+  EXPECT_EQ(job.version(), std::nullopt);
+  EXPECT_EQ(job.payload_bytes(), 0u);
+  const std::optional<Weights> made = std::move(job).Run(*path);
+
+  ASSERT_TRUE(made.has_value());
+  EXPECT_EQ((*made)->values().front(), 3.0f);
+}
+
+TEST(ShardJobTest, SaysBeforeItRunsWhatAnUpdateMakesAndFrees) {
+  const std::unique_ptr<UpdatePath> path = NewPath();
+  ASSERT_TRUE(InitialJob(*path, 3.0f).Run(*path).has_value());
+  const std::vector<float> gradient(kCount, 1.0f);
+  ShardJob job;
+  job.work.folds.push_back(Gradient(gradient));
+  job.work.update = {.from = Version{4}, .to = Version{5}, .learning_rate = 0.5f};
+
+  EXPECT_TRUE(job.makes_weights());
+  EXPECT_EQ(job.version(), Version{5});
+  EXPECT_EQ(job.payload_bytes(), kCount * sizeof(float));
+  const std::optional<Weights> made = std::move(job).Run(*path);
+
+  ASSERT_TRUE(made.has_value());
+  EXPECT_EQ((*made)->values().front(), 2.5f);
+}
+
+TEST(ShardJobTest, MakesNothingOfAFoldInAnOpenRound) {
+  const std::unique_ptr<UpdatePath> path = NewPath();
+  ASSERT_TRUE(InitialJob(*path, 3.0f).Run(*path).has_value());
+  const std::vector<float> gradient(kCount, 1.0f);
+  ShardJob job;
+  job.work.folds.push_back(Gradient(gradient));
+
+  EXPECT_FALSE(job.makes_weights());
+  EXPECT_EQ(std::move(job).Run(*path), std::nullopt);
+}
+
+}  // namespace
+}  // namespace slipstream
