@@ -258,8 +258,8 @@ void AddMachine(Table& table) {
       [](auto& s) -> auto& { return s.wire.chunk_bytes; }));
   table.push_back(Scalar(
       "wire.push_bytes_max",
-      "Pushes that a shard holds before it asks workers to retry later; 0 for "
-      "two of every worker.",
+      "Pushes that a shard holds before it asks workers to retry later; 0 for as many as workers "
+      "may have on their way.",
       BytesType{0, uint64_t{1} << 40, 1}, [](auto& s) -> auto& { return s.wire.push_bytes_max; }));
   table.push_back(Scalar(
       "evaluation.every_epochs",

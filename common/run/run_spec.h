@@ -169,8 +169,8 @@ struct WireSpec {
   /// Payload bytes of one message. In [4 KiB, 16 MiB], a multiple of 64.
   size_t chunk_bytes = size_t{1} << 20;
 
-  /// Bytes of pushes a shard holds before it answers RETRY_LATER. 0: enough for two pushes of
-  /// every worker.
+  /// Bytes of pushes a shard holds before it answers RETRY_LATER. 0: enough for the pushes that
+  /// all workers may have on their way. Rounds that wait for certain workers take theirs as well.
   size_t push_bytes_max = 0;
 
   friend bool operator==(const WireSpec&, const WireSpec&) = default;

@@ -93,7 +93,8 @@ void ShardCore::ReleaseBytes(uint64_t bytes) {
 
 uint64_t ShardCore::bytes_queued_max() const {
   if (options_.push_bytes_max > 0) return options_.push_bytes_max;
-  const uint64_t pushes = std::max<uint64_t>(8, 2 * view_.members.size());
+  const uint64_t pushes =
+      std::max<uint64_t>(1, view_.members.size()) * options_.gradients_in_flight;
   return plan_.has_value() ? pushes * plan_->count * sizeof(float) : 0;
 }
 

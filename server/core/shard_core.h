@@ -60,8 +60,9 @@ class ShardCore {
     /// Gradients that a worker has on their way at a time.
     uint32_t gradients_in_flight = 1;
 
-    /// Payload bytes of pushes on their way or held; more are answered RETRY_LATER. 0: two pushes
-    /// of every member, at least eight.
+    /// Payload bytes of pushes on their way or held; more are answered RETRY_LATER. 0: as many as
+    /// members may have on their way. What a round waits for before it can be folded has room
+    /// beyond that, a push of each member.
     size_t push_bytes_max = 0;
 
     /// Calls waiting for a version; further pulls are refused.
@@ -199,6 +200,9 @@ class ShardCore {
   };
 
   std::optional<PushReply> RefuseByHeader(const PushHeader& header) const;
+
+  /// Whether what is queued may have to wait for a push of this member.
+  bool IsAwaited(WorkerId worker) const;
   std::optional<PushReply> RefuseBySequence(const PushHeader& header) const;
   std::optional<PushReply> RefuseByPayload(const PushFacts& push) const;
   std::optional<PushReply> RefuseByGuard(const PushHeader& header) const;

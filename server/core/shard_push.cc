@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/policy/staleness_scaling.h"
@@ -108,18 +109,20 @@ std::optional<PushReply> ShardCore::RefuseBySequence(const PushHeader& header) c
   return reply;
 }
 
+bool ShardCore::IsAwaited(WorkerId worker) const {
+  if (is_synchronous()) return !round_.HasHeardFrom(worker);
+  const std::vector<WorkerId> awaited = HeldBackBy();
+  return std::ranges::find(awaited, worker) != awaited.end();
+}
+
 std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
   std::optional<PushReply> refusal = RefuseByHeader(header);
   // It can only grow older while the payload comes.
   if (!refusal) refusal = RefuseByGuard(header);
   const uint64_t bytes = header.count * sizeof(float);
-  // One push is always let in, or a shard larger than the bound would refuse for ever. What a
-  // synchronous round holds cannot be folded before the ones it waits for: they have room of their
-  // own, a push of each member.
+  // One push is always let in, or a shard larger than the bound would refuse for ever.
   uint64_t bytes_max = bytes_queued_max();
-  if (is_synchronous() && !round_.HasHeardFrom(header.identity.worker)) {
-    bytes_max += view_.members.size() * bytes;
-  }
+  if (IsAwaited(header.identity.worker)) bytes_max += view_.members.size() * bytes;
   // An excuse takes no room, and what fills it may wait for that excuse.
   if (!refusal && bytes > 0 && bytes_queued_ > 0 && bytes_queued_ + bytes > bytes_max) {
     refusal = Refusal(PushOutcome::kRetryLater, Number(bytes_queued_) + " bytes are queued");

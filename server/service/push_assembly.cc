@@ -67,10 +67,7 @@ absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values) {
 }
 
 void PushAssembly::Assemble() {
-  for (auto& [offset, values] : pieces_) {
-    for (const ByteSegment& segment : values.segments()) payload_.segments.push_back(segment);
-    payload_.pieces.push_back(std::move(values));
-  }
+  for (auto& [offset, values] : pieces_) payload_.pieces.push_back(std::move(values));
   pieces_.clear();
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/kernels/segments.h"
 #include "common/wire/values_codec.h"
 #include "server/core/shard_core.h"
 
@@ -18,8 +17,7 @@ namespace slipstream {
 
 /// The received values of one push, where gRPC left them.
 struct PushPayload {
-  std::vector<ReceivedValues> pieces;  // In order of their offsets.
-  Segments segments;                   // Of all pieces, in order.
+  std::vector<ReceivedValues> pieces;  // In order of their offsets, without a gap.
   uint64_t bytes = 0;
 };
 

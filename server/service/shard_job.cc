@@ -20,8 +20,7 @@ std::optional<Weights> ShardJob::Run(UpdatePath& path) && {
     path.SetInitialWeights(*initial);
     return std::move(initial);
   }
-  const UpdateJob consumed = std::move(work);
-  return path.Run(consumed);
+  return path.Run(std::move(work));
 }
 
 }  // namespace slipstream

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "common/kernels/update.h"
 #include "common/run/run_spec.h"
 #include "server/core/shard_effects.h"
 #include "server/service/push_assembly.h"
@@ -38,8 +40,9 @@ class UpdatePath {
   std::shared_ptr<FloatBuffer> NewWeights() { return pool_.Take(); }
   void SetInitialWeights(Weights weights) { newest_ = std::move(weights); }
 
-  /// Folds and updates; returns the new version's weights if there was an update.
-  std::optional<Weights> Run(const UpdateJob& job);
+  /// Folds and updates; returns the new version's weights if there was an update. Lets go of every
+  /// piece of a payload behind the pass that reads it.
+  std::optional<Weights> Run(UpdateJob&& job);
 
   /// Versions that somebody holds, and the one being made.
   size_t live_versions() const { return pool_.live(); }
@@ -48,7 +51,14 @@ class UpdatePath {
   UpdatePath(const OptimizerSpec& optimizer, size_t values)
       : optimizer_(optimizer), pool_(values) {}
 
-  Weights Apply(const Update& update, const FoldStep* last);
+  void FoldIn(FoldStep& step);
+
+  /// `last` is null if everything has been folded in.
+  Weights Apply(const Update& update, FoldStep* last);
+
+  /// Writes the next version's values from `begin` on to `out`.
+  void UpdateRange(size_t begin, std::span<float> out, const CombinedGradient& gradient,
+                   float rate);
 
   const OptimizerSpec optimizer_;
   BufferPool pool_;

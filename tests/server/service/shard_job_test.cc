@@ -1,5 +1,6 @@
 #include "server/service/shard_job.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 
 namespace slipstream {
 namespace {
+
+using ::testing::ElementsAre;
 
 constexpr size_t kCount = 8;
 
@@ -31,7 +34,10 @@ FoldStep Gradient(const std::vector<float>& values) {
   step.fold.weight = 1.0f;
   step.fold.first = true;
   const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
-  step.payload.segments.emplace_back(bytes, values.size() * sizeof(float));
+  for (size_t begin = 0; begin < kCount; begin += kCount / 2) {
+    Segments half = {{bytes + begin * sizeof(float), kCount / 2 * sizeof(float)}};
+    step.payload.pieces.emplace_back(std::vector<grpc::Slice>(), std::move(half));
+  }
   step.payload.bytes = values.size() * sizeof(float);
   return step;
 }
@@ -52,7 +58,7 @@ TEST(ShardJobTest, MakesInitialWeightsTheNewestWithoutAVersionOfItsOwn) {
 TEST(ShardJobTest, SaysBeforeItRunsWhatAnUpdateMakesAndFrees) {
   const std::unique_ptr<UpdatePath> path = NewPath();
   ASSERT_TRUE(InitialJob(*path, 3.0f).Run(*path).has_value());
-  const std::vector<float> gradient(kCount, 1.0f);
+  const std::vector<float> gradient = {1, 2, 3, 4, 5, 6, 7, 8};
   ShardJob job;
   job.work.folds.push_back(Gradient(gradient));
   job.work.update = {.from = Version{4}, .to = Version{5}, .learning_rate = 0.5f};
@@ -63,7 +69,7 @@ TEST(ShardJobTest, SaysBeforeItRunsWhatAnUpdateMakesAndFrees) {
   const std::optional<Weights> made = std::move(job).Run(*path);
 
   ASSERT_TRUE(made.has_value());
-  EXPECT_EQ((*made)->values().front(), 2.5f);
+  EXPECT_THAT((*made)->values(), ElementsAre(2.5f, 2, 1.5f, 1, 0.5f, 0, -0.5f, -1));
 }
 
 TEST(ShardJobTest, MakesNothingOfAFoldInAnOpenRound) {
