@@ -71,7 +71,7 @@ void Cluster::OnSent(const StreamPtr& stream) { shards_[Value(stream->shard)]->O
 // Workers.
 
 void Cluster::StartWorker(std::optional<WorkerId> asked) {
-  const SimWorker::World world = {scenario_, queue_, network_, history_, trace_, gradients_};
+  const SimWorld world = {scenario_, queue_, network_, history_, trace_, gradients_};
   const uint64_t number = workers_.size();
   workers_.push_back(
       std::make_unique<SimWorker>(world, number, asked, [this, number](const absl::Status& status) {

@@ -17,6 +17,7 @@
 #include "tests/simulation/sim_coordinator.h"
 #include "tests/simulation/sim_shard.h"
 #include "tests/simulation/sim_worker.h"
+#include "tests/simulation/sim_world.h"
 #include "tests/simulation/trace.h"
 
 namespace slipstream {

@@ -1,0 +1,60 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_COORDINATOR_CALLS_H_
+#define SLIPSTREAM_TESTS_SIMULATION_COORDINATOR_CALLS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "common/base/check.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/sim_world.h"
+#include "worker/client/retry_schedule.h"
+
+namespace slipstream {
+
+/// A worker's calls to the coordinator, repeated until they are answered or it is too late: what
+/// CoordinatorClient does with gRPC.
+///
+/// Not thread-safe: one owner. It must outlive the event queue's last event.
+class CoordinatorCalls {
+ public:
+  /// `number` tells the processes of a run apart.
+  CoordinatorCalls(const SimWorld& world, const std::shared_ptr<Process>& process, uint64_t number)
+      : world_(world), process_(process), number_(number) {}
+
+  /// `done` is called once, unless Close comes first.
+  template <typename Reply, typename Request>
+  void Call(Method method, const Request& request,
+            std::function<void(const absl::StatusOr<Reply>&)> done) {
+    Try(method, request.SerializeAsString(), std::make_shared<std::optional<RetrySchedule>>(),
+        [this, done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
+          if (is_closed_) return;
+          if (!bytes.ok()) return done(bytes.status());
+          Reply reply;
+          PS_CHECK(reply.ParseFromString(*bytes));
+          done(reply);
+        });
+  }
+
+  /// The process has no more use for any answer.
+  void Close() { is_closed_ = true; }
+
+ private:
+  void Try(Method method, const std::string& request,
+           const std::shared_ptr<std::optional<RetrySchedule>>& schedule,
+           std::function<void(const absl::StatusOr<std::string>&)> done);
+
+  const SimWorld world_;
+  const std::shared_ptr<Process> process_;
+  const uint64_t number_;
+  uint64_t retried_ = 0;
+  bool is_closed_ = false;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_COORDINATOR_CALLS_H_

@@ -1,0 +1,98 @@
+#include "tests/simulation/sim_evaluator.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/wire/shard_wire.h"
+#include "proto/coordinator.pb.h"
+
+namespace slipstream {
+namespace {
+
+// As of Evaluator.
+constexpr int kTriesMax = 5;
+
+}  // namespace
+
+SimEvaluator::SimEvaluator(const SimWorld& world, const std::shared_ptr<Process>& process,
+                           const WorkerShards& shards, CoordinatorCalls& calls,
+                           std::function<void(const absl::Status&)> on_failure)
+    : world_(world),
+      process_(process),
+      shards_(shards),
+      calls_(calls),
+      on_failure_(std::move(on_failure)),
+      lanes_(shards.MakeLanes()) {}
+
+void SimEvaluator::Close() {
+  is_closed_ = true;
+  for (const auto& lane : lanes_) lane->Close();
+}
+
+void SimEvaluator::OnOrder(uint64_t order, bool is_final) {
+  if (order <= last_ || reading_.has_value()) return;
+  reading_.emplace();
+  reading_->order = order;
+  reading_->is_final = is_final;
+  reading_->tries_left = kTriesMax;
+  reading_->weights.resize(shards_.map().parameters());
+  reading_->versions.resize(shards_.map().shards());
+  Read(shards_.all(), Version{});
+}
+
+void SimEvaluator::Read(const std::vector<ShardId>& shards, Version min_version) {
+  reading_->lanes_busy = shards.size();
+  for (const ShardId shard : shards) {
+    const PullRequest request = {shards_.identity(), shards_.map().fingerprint(), min_version,
+                                 false, 0};
+    lanes_[Value(shard)]->Pull(
+        request, shards_.Part(reading_->weights, shard),
+        [this, shard](const absl::StatusOr<ShardLane::Answer>& answer) { OnRead(shard, answer); });
+  }
+}
+
+void SimEvaluator::OnRead(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer) {
+  if (!answer.ok()) return on_failure_(answer.status());
+  shards_.NoteReceived(shard, *answer->weights, reading_->weights);
+  reading_->versions[Value(shard)] = answer->weights->version;
+  if (--reading_->lanes_busy == 0) ReadOn();
+}
+
+void SimEvaluator::ReadOn() {
+  const Version newest = *std::ranges::max_element(reading_->versions);
+  std::vector<ShardId> behind;
+  for (const ShardId shard : shards_.all()) {
+    if (reading_->versions[Value(shard)] < newest) behind.push_back(shard);
+  }
+  const bool reads_on = world_.scenario.has_rounds() && !behind.empty() && reading_->tries_left > 0;
+  if (!reads_on) return Report();
+  --reading_->tries_left;
+  // From within a lane that has only just finished: it may be one of those asked again.
+  world_.network.AtProcess(process_, world_.queue.now(), [this, behind, newest] {
+    if (!is_closed_) Read(behind, newest);
+  });
+}
+
+void SimEvaluator::Report() {
+  v1::ReportRequest request;
+  *request.mutable_identity() = ToWire(shards_.identity());
+  request.set_evaluation(reading_->order);
+  v1::EvaluationStatus& result = *request.mutable_result();
+  for (const Version version : reading_->versions) result.add_versions(Value(version));
+  result.set_test_loss(1.0);
+  if (reading_->is_final) request.set_weights_sha256(std::string(64, 'a'));
+  calls_.Call<v1::ReportReply>(
+      Method::kReport, request, [this](const absl::StatusOr<v1::ReportReply>& reply) {
+        if (!reply.ok() && !absl::IsFailedPrecondition(reply.status())) {
+          return on_failure_(reply.status());
+        }
+        if (reply.ok() && reading_->is_final) {
+          world_.history.Add(FinalReported{reading_->versions, reading_->weights});
+        }
+        last_ = reading_->order;
+        reading_.reset();
+      });
+}
+
+}  // namespace slipstream

@@ -1,0 +1,68 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_SIM_EVALUATOR_H_
+#define SLIPSTREAM_TESTS_SIMULATION_SIM_EVALUATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "tests/simulation/coordinator_calls.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/shard_lane.h"
+#include "tests/simulation/sim_world.h"
+#include "tests/simulation/worker_shards.h"
+
+namespace slipstream {
+
+/// Measures the model beside training, as Evaluator does: reads the weights of all shards, of one
+/// version where there are rounds, and reports.
+///
+/// Not thread-safe: one owner. It must outlive the event queue's last event.
+class SimEvaluator {
+ public:
+  /// `on_failure` is told why the worker cannot go on. All arguments must outlive it.
+  SimEvaluator(const SimWorld& world, const std::shared_ptr<Process>& process,
+               const WorkerShards& shards, CoordinatorCalls& calls,
+               std::function<void(const absl::Status&)> on_failure);
+
+  /// Without effect where the order was carried out, or another one is.
+  void OnOrder(uint64_t order, bool is_final);
+
+  bool is_reading() const { return reading_.has_value(); }
+  void Close();
+
+ private:
+  /// The evaluation under way.
+  struct Reading {
+    uint64_t order = 0;
+    bool is_final = false;
+    std::vector<float> weights;
+    std::vector<Version> versions;
+    size_t lanes_busy = 0;
+    int tries_left = 0;
+  };
+
+  void Read(const std::vector<ShardId>& shards, Version min_version);
+  void OnRead(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer);
+  void ReadOn();
+  void Report();
+
+  const SimWorld world_;
+  const std::shared_ptr<Process> process_;
+  const WorkerShards& shards_;
+  CoordinatorCalls& calls_;
+  const std::function<void(const absl::Status&)> on_failure_;
+  std::vector<std::unique_ptr<ShardLane>> lanes_;
+  std::optional<Reading> reading_;
+  uint64_t last_ = 0;
+  bool is_closed_ = false;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_SIM_EVALUATOR_H_

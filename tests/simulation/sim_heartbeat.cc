@@ -1,0 +1,56 @@
+#include "tests/simulation/sim_heartbeat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/wire/shard_wire.h"
+
+namespace slipstream {
+namespace {
+
+// As of Heartbeat.
+constexpr absl::Duration kIntervalMax = absl::Milliseconds(500);
+constexpr absl::Duration kIntervalHurried = absl::Milliseconds(100);
+
+}  // namespace
+
+SimHeartbeat::SimHeartbeat(const SimWorld& world, const std::shared_ptr<Process>& process,
+                           CoordinatorCalls& calls, const std::vector<UnitProgress>& progress,
+                           OnReply on_reply)
+    : world_(world),
+      process_(process),
+      calls_(calls),
+      progress_(progress),
+      on_reply_(std::move(on_reply)) {}
+
+void SimHeartbeat::Start(const Identity& identity, absl::Duration lease) {
+  identity_ = identity;
+  lease_ = lease;
+  BeatLater();
+}
+
+void SimHeartbeat::BeatLater() {
+  absl::Duration interval = std::min(lease_ / 3, kIntervalMax);
+  if (is_hurried_) interval = std::min(interval, kIntervalHurried);
+  world_.network.AtProcess(process_, world_.queue.now() + interval, [this] { Beat(); });
+}
+
+void SimHeartbeat::Beat() {
+  if (is_closed_) return;
+  v1::HeartbeatRequest request;
+  *request.mutable_identity() = ToWire(identity_);
+  for (const UnitProgress& unit : progress_) {
+    v1::WorkProgress& progress = *request.add_progress();
+    progress.set_unit(unit.id);
+    progress.set_batches_done(unit.batches_done);
+  }
+  request.set_done_pushing(is_hurried_);
+  calls_.Call<v1::HeartbeatReply>(Method::kHeartbeat, request,
+                                  [this](const absl::StatusOr<v1::HeartbeatReply>& reply) {
+                                    work_ends_ |= reply.ok() && reply->work_ends();
+                                    on_reply_(reply);
+                                    if (!is_closed_) BeatLater();
+                                  });
+}
+
+}  // namespace slipstream

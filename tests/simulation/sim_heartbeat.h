@@ -1,0 +1,61 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_SIM_HEARTBEAT_H_
+#define SLIPSTREAM_TESTS_SIMULATION_SIM_HEARTBEAT_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/protocol/shard_messages.h"
+#include "proto/coordinator.pb.h"
+#include "tests/simulation/coordinator_calls.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/sim_world.h"
+#include "worker/core/unit_queue.h"
+
+namespace slipstream {
+
+/// Tells the coordinator again and again that the worker is there and what it has done, as
+/// Heartbeat does.
+///
+/// Not thread-safe: one owner. It must outlive the event queue's last event.
+class SimHeartbeat {
+ public:
+  using OnReply = std::function<void(const absl::StatusOr<v1::HeartbeatReply>&)>;
+
+  /// `on_reply` hears every answer, and closes it where that is the last. All arguments must
+  /// outlive it.
+  SimHeartbeat(const SimWorld& world, const std::shared_ptr<Process>& process,
+               CoordinatorCalls& calls, const std::vector<UnitProgress>& progress,
+               OnReply on_reply);
+
+  void Start(const Identity& identity, absl::Duration lease);
+
+  /// Nothing is left for the worker but to hear of the end.
+  void Hurry() { is_hurried_ = true; }
+  bool is_hurried() const { return is_hurried_; }
+
+  /// No more work is to be begun; once true, for ever.
+  bool work_ends() const { return work_ends_; }
+  void Close() { is_closed_ = true; }
+
+ private:
+  void BeatLater();
+  void Beat();
+
+  const SimWorld world_;
+  const std::shared_ptr<Process> process_;
+  CoordinatorCalls& calls_;
+  const std::vector<UnitProgress>& progress_;
+  const OnReply on_reply_;
+  Identity identity_;
+  absl::Duration lease_;
+  bool is_hurried_ = false;
+  bool work_ends_ = false;
+  bool is_closed_ = false;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_SIM_HEARTBEAT_H_

@@ -1,0 +1,79 @@
+#include "tests/simulation/sim_server_sync.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "common/base/check.h"
+#include "proto/coordinator.pb.h"
+#include "server/service/orders_wire.h"
+
+namespace slipstream {
+namespace {
+
+// As of ServerSync.
+constexpr absl::Duration kWait = absl::Milliseconds(250);
+constexpr absl::Duration kWaitEager = absl::Milliseconds(20);
+constexpr absl::Duration kPauseMin = absl::Milliseconds(100);
+constexpr absl::Duration kPauseMax = absl::Seconds(2);
+
+}  // namespace
+
+SimServerSync::SimServerSync(ShardId shard, const Scenario& scenario, absl::Duration first_pause,
+                             EventQueue& queue, Network& network, SimEngine& engine)
+    : shard_(shard),
+      scenario_(scenario),
+      queue_(queue),
+      network_(network),
+      engine_(engine),
+      pause_(kPauseMin) {
+  queue_.After(first_pause, [this] { Sync(); });
+}
+
+void SimServerSync::Sync() {
+  v1::SyncServerRequest request;
+  request.set_shard(Value(shard_));
+  request.set_address(scenario_.run.cluster.servers[Value(shard_)]);
+  request.set_instance(Value(shard_) + 1);
+  request.set_orders_seen(orders_.number);
+  request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(NextWait())));
+  request.set_initialized(engine_.is_initialized());
+  request.set_drained(engine_.core().is_drained());
+  request.mutable_status()->set_version(Value(engine_.core().published()));
+  request.mutable_status()->set_examples_applied(engine_.core().examples_applied());
+  for (const Member& member : orders_.view.members) {
+    v1::ShardWorkerStatus& worker = *request.mutable_status()->add_workers();
+    worker.set_worker(Value(member.worker));
+    worker.set_incarnation(Value(member.incarnation));
+    worker.set_newest_batch_end(engine_.core().NewestBatchEnd(member.worker, member.incarnation));
+  }
+  network_.Call(Method::kSyncServer, request.SerializeAsString(), process_,
+                [this](const absl::StatusOr<std::string>& reply) { OnSynced(reply); });
+}
+
+absl::Duration SimServerSync::NextWait() const {
+  if (orders_.may_exit) return absl::ZeroDuration();
+  const bool is_waited_for =
+      orders_.phase == Phase::kInitializing || orders_.phase == Phase::kDraining;
+  return is_waited_for ? kWaitEager : kWait;
+}
+
+void SimServerSync::OnSynced(const absl::StatusOr<std::string>& reply) {
+  if (orders_.may_exit) return;
+  if (!reply.ok()) {
+    queue_.After(pause_, [this] { Sync(); });
+    pause_ = std::min(pause_ * 2, kPauseMax);
+    return;
+  }
+  pause_ = kPauseMin;
+  v1::SyncServerReply wire;
+  PS_CHECK(wire.ParseFromString(*reply));
+  if (wire.orders() > orders_.number) {
+    const absl::StatusOr<ServerOrders> orders = FromWire(wire);
+    PS_CHECK(orders.ok());
+    orders_ = *orders;
+    engine_.OnOrders(*orders);
+  }
+  Sync();
+}
+
+}  // namespace slipstream

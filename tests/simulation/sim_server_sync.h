@@ -1,0 +1,50 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_SIM_SERVER_SYNC_H_
+#define SLIPSTREAM_TESTS_SIMULATION_SIM_SERVER_SYNC_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "server/core/coordinator_orders.h"
+#include "tests/simulation/event_queue.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/sim_engine.h"
+
+namespace slipstream {
+
+/// A shard's conversation with the coordinator in virtual time, as ServerSync has it: what the
+/// shard has come to goes there, orders come back.
+///
+/// Not thread-safe: one owner. All arguments must outlive it, and it the event queue's last event.
+class SimServerSync {
+ public:
+  /// Begins after `first_pause`.
+  SimServerSync(ShardId shard, const Scenario& scenario, absl::Duration first_pause,
+                EventQueue& queue, Network& network, SimEngine& engine);
+
+  /// True once the run is over and the coordinator let this server go.
+  bool may_exit() const { return orders_.may_exit; }
+
+ private:
+  void Sync();
+  void OnSynced(const absl::StatusOr<std::string>& reply);
+  absl::Duration NextWait() const;
+
+  // Constant after construction.
+  const ShardId shard_;
+  const Scenario& scenario_;
+
+  EventQueue& queue_;
+  Network& network_;
+  SimEngine& engine_;
+  const std::shared_ptr<Process> process_ = std::make_shared<Process>();
+  ServerOrders orders_;
+  absl::Duration pause_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_SIM_SERVER_SYNC_H_

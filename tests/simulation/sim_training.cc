@@ -1,0 +1,287 @@
+#include "tests/simulation/sim_training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+namespace {
+
+constexpr uint64_t kStreams = 10'000;  // Of the seed, from here on: one of each process.
+
+}  // namespace
+
+SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& process,
+                         const WorkerShards& shards, CoordinatorCalls& calls,
+                         const SimHeartbeat& heartbeat, uint64_t number,
+                         std::vector<UnitProgress>& progress,
+                         std::function<void(const absl::Status&)> on_end)
+    : world_(world),
+      process_(process),
+      shards_(shards),
+      heartbeat_(heartbeat),
+      progress_(progress),
+      on_end_(std::move(on_end)),
+      chance_(world.scenario.seed, kStreams + number),
+      units_(calls, shards.identity(), progress,
+             [this](const absl::Status& status) { OnUnitResult(status); }),
+      core_({.shards = shards.map().shards(),
+             .has_rounds = world.scenario.has_rounds(),
+             .depth = world.scenario.run.training.pipeline_depth,
+             .releases_unused = world.scenario.blocks()}),
+      slots_(world.scenario.run.training.pipeline_depth) {
+  for (Slot& slot : slots_) slot.weights.resize(shards.map().parameters());
+  for (std::unique_ptr<ShardLane>& lane : shards.MakeLanes()) {
+    lanes_.push_back({std::move(lane), {}});
+  }
+}
+
+void SimTraining::Close() {
+  is_closed_ = true;
+  for (Lane& lane : lanes_) {
+    lane.shard->Close();
+    lane.calls.clear();
+  }
+}
+
+void SimTraining::Initialize(uint64_t grant, std::function<void()> done) {
+  Slot& slot = slots_.front();
+  slot.weights = world_.gradients.InitialWeights();
+  slot.then = std::move(done);
+  for (const ShardId shard : shards_.all()) {
+    const auto begin = [this, shard, grant](ShardLane& lane, ShardLane::Done lane_done) {
+      const std::span<const float> part = shards_.Part(slots_.front().weights, shard);
+      const uint64_t map = shards_.map().fingerprint();
+      lane.Initialize({shards_.identity(), grant, map, part.size()}, part, std::move(lane_done));
+    };
+    Call(shard, {0, begin, [](const ShardLane::Answer&) { return absl::OkStatus(); }});
+  }
+}
+
+// The loop, as TrainingLoop has it.
+
+void SimTraining::TakeTurn() {
+  if (heartbeat_.work_ends()) core_.OnWorkEnds();
+  Settle(turn_, [this](const WorkerCore::Action& action) { OnTurn(action); });
+}
+
+void SimTraining::OnTurn(const WorkerCore::Action& action) {
+  if (const auto* compute = std::get_if<WorkerCore::ComputeBatch>(&action)) {
+    return Compute(compute->batch);
+  }
+  if (std::holds_alternative<WorkerCore::AwaitUnit>(action)) return AwaitUnit(0);
+  slots_[turn_].is_finished = true;
+  if (std::ranges::all_of(slots_, [](const Slot& slot) { return slot.is_finished; })) {
+    return Finish();
+  }
+  turn_ = (turn_ + 1) % slots_.size();
+  TakeTurn();
+}
+
+void SimTraining::Settle(uint32_t slot,
+                         const std::function<void(const WorkerCore::Action&)>& then) {
+  if (slots_[slot].unanswered > 0) {
+    slots_[slot].then = [this, slot, then] { Settle(slot, then); };
+    return;
+  }
+  const WorkerCore::Action action = core_.Next(slot);
+  if (const auto* pull = std::get_if<WorkerCore::PullShards>(&action)) {
+    PullFrom(slot, pull->pulls);
+  } else if (const auto* excuse = std::get_if<WorkerCore::ExcuseShards>(&action)) {
+    PushNothing(slot, excuse->shards, true);
+  } else if (const auto* release = std::get_if<WorkerCore::ReleaseShards>(&action)) {
+    PushNothing(slot, release->shards, false);
+  } else {
+    return then(action);
+  }
+  Settle(slot, then);
+}
+
+void SimTraining::AwaitUnit(uint32_t settled) {
+  // What is under way may be all that is left: the coordinator has to hear that it is done.
+  if (settled < slots_.size()) {
+    return Settle(settled, [this, settled](const auto&) { AwaitUnit(settled + 1); });
+  }
+  is_awaiting_unit_ = true;
+  units_.Ask();
+  TakeUnit();
+}
+
+void SimTraining::OnUnitResult(const absl::Status& status) {
+  if (!status.ok()) return on_end_(status);
+  if (is_awaiting_unit_) TakeUnit();
+}
+
+void SimTraining::TakeUnit() {
+  const std::optional<SimUnits::Result> result = units_.Take();
+  if (!result.has_value()) return;
+  if (result->has_value()) {
+    core_.OnUnit(**result);
+  } else {
+    core_.OnNoMoreUnits();
+  }
+  progress_ = core_.progress();
+  if (std::exchange(is_awaiting_unit_, false)) TakeTurn();
+}
+
+void SimTraining::Compute(uint64_t batch) {
+  Slot& slot = slots_[turn_];
+  core_.OnBatchBegun(turn_);
+  slot.gradient = world_.gradients.Compute(batch, slot.weights);
+  const auto& times = world_.scenario.compute_time;
+  const size_t worker = Value(shards_.identity().worker);
+  const absl::Duration time = times[std::min(worker, times.size() - 1)];
+  world_.network.AtProcess(process_, world_.queue.now() + chance_.Time(time / 2, time * 3 / 2),
+                           [this] { Push(); });
+}
+
+void SimTraining::Push() {
+  if (is_closed_) return;
+  if (core_.wants_unit()) units_.Ask();
+  TakeUnit();
+  PushGradient(turn_);
+  turn_ = (turn_ + 1) % slots_.size();
+  TakeTurn();
+}
+
+void SimTraining::Finish() {
+  progress_ = core_.progress();
+  on_end_(absl::OkStatus());
+}
+
+// What the loop asks of the lanes, as ParameterClient has it.
+
+void SimTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls) {
+  for (const WorkerCore::ShardPull& pull : pulls) {
+    const ShardId shard = pull.shard;
+    const PullRequest request = {shards_.identity(), shards_.map().fingerprint(), pull.min_version,
+                                 true, 0};
+    const auto begin = [this, slot, shard, request](ShardLane& lane, ShardLane::Done done) {
+      lane.Pull(request, shards_.Part(slots_[slot].weights, shard), std::move(done));
+    };
+    const auto take = [this, slot, shard](const ShardLane::Answer& answer) {
+      return TakeWeights(shard, slot, *answer.weights);
+    };
+    Call(shard, {slot, begin, take});
+  }
+}
+
+void SimTraining::PushGradient(uint32_t slot) {
+  slots_[slot].is_pushing = true;
+  slots_[slot].is_refused = true;
+  for (const ShardId shard : shards_.all()) {
+    const auto begin = [this, slot, shard](ShardLane& lane, ShardLane::Done done) {
+      const Gradients::Gradient& gradient = slots_[slot].gradient;
+      PushHeader header = Header(shard, slot, gradient);
+      header.pull = core_.wants_weights(slot);
+      NotePush(shard, header, gradient.slot);
+      lane.Exchange(header, shards_.Part(gradient.values, shard),
+                    shards_.Part(slots_[slot].weights, shard), std::move(done));
+    };
+    const auto take = [this, slot, shard](const ShardLane::Answer& answer) {
+      if (!IsRefusal(answer.push->outcome)) slots_[slot].is_refused = false;
+      return TakeReply(shard, slot, answer);
+    };
+    Call(shard, {slot, begin, take});
+  }
+}
+
+void SimTraining::PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull) {
+  for (const ShardId shard : shards) {
+    const auto begin = [this, slot, shard, pull](ShardLane& lane, ShardLane::Done done) {
+      PushHeader header = Header(shard, slot, {});
+      header.pull = pull;
+      NotePush(shard, header, std::nullopt);
+      lane.Exchange(header, {}, shards_.Part(slots_[slot].weights, shard), std::move(done));
+    };
+    const auto take = [this, slot, shard](const ShardLane::Answer& answer) {
+      return TakeReply(shard, slot, answer);
+    };
+    Call(shard, {slot, begin, take});
+  }
+}
+
+PushHeader SimTraining::Header(ShardId shard, uint32_t slot,
+                               const Gradients::Gradient& gradient) const {
+  PushHeader header;
+  header.identity = shards_.identity();
+  header.sequence = core_.sequence(shard);
+  header.shard_map = shards_.map().fingerprint();
+  header.base = core_.version(shard, slot);
+  header.examples = gradient.examples;
+  header.batch = gradient.batch;
+  return header;
+}
+
+void SimTraining::NotePush(ShardId shard, const PushHeader& header,
+                           std::optional<uint32_t> gradient_slot) {
+  const Identity& worker = header.identity;
+  world_.history.Add(PushMade{{shard, worker.worker, worker.incarnation, header.sequence},
+                              gradient_slot,
+                              header.base,
+                              header.batch,
+                              header.examples});
+}
+
+absl::Status SimTraining::TakeReply(ShardId shard, uint32_t slot, const ShardLane::Answer& answer) {
+  const Identity& worker = shards_.identity();
+  world_.history.Add(PushAnswered{{shard, worker.worker, worker.incarnation, core_.sequence(shard)},
+                                  *answer.push});
+  const absl::Status status = core_.OnReply(shard, *answer.push, slot);
+  if (!status.ok() || !answer.weights.has_value()) return status;
+  return TakeWeights(shard, slot, *answer.weights);
+}
+
+absl::Status SimTraining::TakeWeights(ShardId shard, uint32_t slot, const WeightsHeader& header) {
+  shards_.NoteReceived(shard, header, slots_[slot].weights);
+  return core_.OnWeights(shard, header, slot);
+}
+
+// The lanes.
+
+void SimTraining::Call(ShardId shard, LaneCall call) {
+  ++slots_[call.slot].unanswered;
+  std::deque<LaneCall>& calls = lanes_[Value(shard)].calls;
+  calls.push_back(std::move(call));
+  if (calls.size() == 1) Begin(shard);
+}
+
+void SimTraining::Begin(ShardId shard) {
+  const Lane& lane = lanes_[Value(shard)];
+  lane.calls.front().begin(*lane.shard,
+                           [this, shard](const auto& answer) { OnDone(shard, answer); });
+}
+
+void SimTraining::OnDone(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer) {
+  if (!answer.ok()) return on_end_(answer.status());
+  std::deque<LaneCall>& calls = lanes_[Value(shard)].calls;
+  const uint32_t slot = calls.front().slot;
+  const absl::Status status = calls.front().take(*answer);
+  if (!status.ok()) return on_end_(status);
+  calls.pop_front();
+  if (!calls.empty()) Begin(shard);
+  if (--slots_[slot].unanswered == 0) OnAnswered(slot);
+}
+
+void SimTraining::OnAnswered(uint32_t slot) {
+  Slot& answered = slots_[slot];
+  if (std::exchange(answered.is_pushing, false)) {
+    if (answered.is_refused) world_.gradients.Forget(answered.gradient);
+    core_.OnBatchDone(slot);
+    progress_ = core_.progress();
+  }
+  if (answered.then != nullptr) std::exchange(answered.then, nullptr)();
+}
+
+std::string SimTraining::Describe() const {
+  std::string text =
+      fmt::format("turn {} asking {} awaiting {}", turn_, units_.is_asking(), is_awaiting_unit_);
+  for (const Slot& slot : slots_) text += fmt::format(" unanswered {}", slot.unanswered);
+  return text;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,123 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_SIM_TRAINING_H_
+#define SLIPSTREAM_TESTS_SIMULATION_SIM_TRAINING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "tests/simulation/chance.h"
+#include "tests/simulation/coordinator_calls.h"
+#include "tests/simulation/gradients.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/shard_lane.h"
+#include "tests/simulation/sim_heartbeat.h"
+#include "tests/simulation/sim_units.h"
+#include "tests/simulation/sim_world.h"
+#include "tests/simulation/worker_shards.h"
+#include "worker/core/unit_queue.h"
+#include "worker/core/worker_core.h"
+
+namespace slipstream {
+
+/// Trains around a production WorkerCore in virtual time: what TrainingLoop and ParameterClient do
+/// with threads and gRPC.
+///
+/// One flow of control, the loop, gives the slots of the pipeline their turns, computes, and waits
+/// where it has to. Beside it each shard has a lane, which makes the calls of all slots one after
+/// another in the order in which the loop asked for them.
+///
+/// Not thread-safe: one owner. It must outlive the event queue's last event.
+class SimTraining {
+ public:
+  /// `number` tells the processes of a run apart. `progress` is kept up to date. `on_end` is told
+  /// once that nothing is left to do, or why the worker cannot go on. All arguments must outlive
+  /// it.
+  SimTraining(const SimWorld& world, const std::shared_ptr<Process>& process,
+              const WorkerShards& shards, CoordinatorCalls& calls, const SimHeartbeat& heartbeat,
+              uint64_t number, std::vector<UnitProgress>& progress,
+              std::function<void(const absl::Status&)> on_end);
+
+  /// Sends the initial weights to all shards, and then calls `done`.
+  void Initialize(uint64_t grant, std::function<void()> done);
+
+  void Start() { TakeTurn(); }
+
+  void Close();
+  std::string Describe() const;
+
+ private:
+  struct Slot {
+    std::vector<float> weights;
+    Gradients::Gradient gradient;  // Of its last step.
+    bool is_pushing = false;
+    bool is_refused = false;  // By every shard that has answered its push.
+    bool is_finished = false;
+
+    // Calls of this slot that are not answered, and what the loop does once they are.
+    size_t unanswered = 0;
+    std::function<void()> then;
+  };
+  /// One call to a shard.
+  struct LaneCall {
+    uint32_t slot = 0;
+    std::function<void(ShardLane&, ShardLane::Done)> begin;
+    std::function<absl::Status(const ShardLane::Answer&)> take;
+  };
+  struct Lane {
+    std::unique_ptr<ShardLane> shard;
+    std::deque<LaneCall> calls;  // The first is under way.
+  };
+
+  // The loop.
+  void TakeTurn();
+  void OnTurn(const WorkerCore::Action& action);
+  void Settle(uint32_t slot, const std::function<void(const WorkerCore::Action&)>& then);
+  void AwaitUnit(uint32_t settled);
+  void OnUnitResult(const absl::Status& status);
+  void TakeUnit();
+  void Compute(uint64_t batch);
+  void Push();
+  void Finish();
+
+  // What it asks of the lanes.
+  void PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls);
+  void PushGradient(uint32_t slot);
+  void PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull);
+  PushHeader Header(ShardId shard, uint32_t slot, const Gradients::Gradient& gradient) const;
+  void NotePush(ShardId shard, const PushHeader& header, std::optional<uint32_t> gradient_slot);
+  absl::Status TakeReply(ShardId shard, uint32_t slot, const ShardLane::Answer& answer);
+  absl::Status TakeWeights(ShardId shard, uint32_t slot, const WeightsHeader& header);
+
+  // The lanes.
+  void Call(ShardId shard, LaneCall call);
+  void Begin(ShardId shard);
+  void OnDone(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer);
+  void OnAnswered(uint32_t slot);
+
+  const SimWorld world_;
+  const std::shared_ptr<Process> process_;
+  const WorkerShards& shards_;
+  const SimHeartbeat& heartbeat_;
+  std::vector<UnitProgress>& progress_;
+  const std::function<void(const absl::Status&)> on_end_;
+  Chance chance_;
+  SimUnits units_;
+  WorkerCore core_;
+  std::vector<Slot> slots_;
+  std::vector<Lane> lanes_;  // By shard.
+  uint32_t turn_ = 0;        // The slot whose turn it is.
+  bool is_awaiting_unit_ = false;
+  bool is_closed_ = false;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_SIM_TRAINING_H_

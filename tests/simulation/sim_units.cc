@@ -1,0 +1,53 @@
+#include "tests/simulation/sim_units.h"
+
+#include <utility>
+
+#include "common/wire/shard_wire.h"
+#include "proto/coordinator.pb.h"
+
+namespace slipstream {
+namespace {
+
+// As of UnitFetcher.
+constexpr uint32_t kWaitMs = 100;
+
+}  // namespace
+
+SimUnits::SimUnits(CoordinatorCalls& calls, const Identity& identity,
+                   const std::vector<UnitProgress>& progress,
+                   std::function<void(const absl::Status&)> on_result)
+    : calls_(calls), identity_(identity), progress_(progress), on_result_(std::move(on_result)) {}
+
+void SimUnits::Ask() {
+  if (is_asking_ || result_.has_value()) return;
+  is_asking_ = true;
+  Fetch();
+}
+
+std::optional<SimUnits::Result> SimUnits::Take() { return std::exchange(result_, std::nullopt); }
+
+void SimUnits::Fetch() {
+  v1::GetWorkRequest request;
+  *request.mutable_identity() = ToWire(identity_);
+  for (const UnitProgress& unit : progress_) {
+    v1::WorkProgress& progress = *request.add_progress();
+    progress.set_unit(unit.id);
+    progress.set_batches_done(unit.batches_done);
+  }
+  request.set_newest_unit(newest_);
+  request.set_wait_ms(kWaitMs);
+  calls_.Call<v1::GetWorkReply>(
+      Method::kGetWork, request, [this](const absl::StatusOr<v1::GetWorkReply>& reply) {
+        if (!reply.ok()) return on_result_(reply.status());
+        if (reply->state() == v1::GetWorkReply::WAIT) return Fetch();
+        is_asking_ = false;
+        result_.emplace();
+        if (reply->state() == v1::GetWorkReply::UNIT) {
+          newest_ = reply->unit();
+          result_->emplace(WorkUnit{reply->unit(), reply->first_batch(), reply->batches()});
+        }
+        on_result_(absl::OkStatus());
+      });
+}
+
+}  // namespace slipstream
