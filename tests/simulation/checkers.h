@@ -27,8 +27,12 @@ void CheckRounds(const Scenario& scenario, const History& history, const Evidenc
 /// A version is one set of numbers, and is seen by nobody before it is published.
 void CheckVersions(const History& history, const Evidence& evidence, Findings& findings);
 
-/// Every mini-batch is done; one is done again only where its worker died.
+/// Every mini-batch is done; one is done again only where its worker died. Where the run ended
+/// early, those that nobody had begun are not done.
 void CheckWork(const Scenario& scenario, const Evidence& evidence, Findings& findings);
+
+/// Work ends when a stop condition says so, neither earlier nor later, and for the reason named.
+void CheckStop(const Scenario& scenario, const History& history, Findings& findings);
 
 /// Views hold exactly the live incarnations.
 void CheckMembers(const Scenario& scenario, const History& history, Findings& findings);

@@ -17,6 +17,9 @@ Evidence::Evidence(const History& history)
       }
     } else if (const auto* published = std::get_if<VersionPublished>(&event)) {
       weights[Value(published->shard)][published->version] = published->weights;
+    } else if (const auto* end = std::get_if<WorkEnded>(&event)) {
+      ended_early =
+          end->reason == EndReason::kMaxSeconds || end->reason == EndReason::kTargetAccuracy;
     }
   }
   FindEntries();

@@ -66,6 +66,9 @@ struct Evidence {
   /// Incarnations that were members and are not at the end of training.
   std::set<Incarnation> died;
 
+  /// Time or accuracy ended the run before its last step.
+  bool ended_early = false;
+
  private:
   void FindEntries();
   void FindDead(const History& history);

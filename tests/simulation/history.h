@@ -16,6 +16,7 @@
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
+#include "server/core/stop_conditions.h"
 
 namespace slipstream {
 
@@ -108,6 +109,17 @@ struct PhaseMade {
   absl::Time time;
 };
 
+/// The coordinator has decided that no more work is begun, and why.
+struct WorkEnded {
+  EndReason reason{};
+  absl::Time time;
+};
+
+/// The coordinator has accepted this measurement.
+struct AccuracyTaken {
+  double accuracy = 0;
+};
+
 /// A worker process has ended by itself.
 struct WorkerEnded {
   Identity worker;
@@ -120,9 +132,10 @@ struct FinalReported {
   std::vector<float> weights;
 };
 
-using Event = std::variant<PushMade, PushDecided, PushAnswered, UpdateOrdered, VersionPublished,
-                           WeightsServed, WeightsReceived, ViewTaken, PhaseTaken, WorkerHeard,
-                           ViewMade, PhaseMade, WorkerEnded, FinalReported>;
+using Event =
+    std::variant<PushMade, PushDecided, PushAnswered, UpdateOrdered, VersionPublished,
+                 WeightsServed, WeightsReceived, ViewTaken, PhaseTaken, WorkerHeard, ViewMade,
+                 PhaseMade, WorkEnded, AccuracyTaken, WorkerEnded, FinalReported>;
 
 /// What a shard says of itself at the end.
 struct ShardEnd {

@@ -13,6 +13,10 @@ using Policy = ConsistencySpec::Policy;
 
 constexpr uint32_t kBatchesMax = 64;
 
+// Of the seed. What came later has streams of its own, so that seeds keep their older choices.
+constexpr uint64_t kMainStream = 0;
+constexpr uint64_t kStopStream = 2;
+
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
   run.consistency.policy = kPolicies[chance.Between(0, 2)];
@@ -107,6 +111,26 @@ void DrawFaults(Chance& chance, Scenario& scenario) {
   }
 }
 
+/// What ends the run before its epochs are over.
+void DrawStop(Scenario& scenario) {
+  Chance chance(scenario.seed, kStopStream);
+  if (!chance.Happens(200)) return;
+  TrainingSpec& training = scenario.run.training;
+  const uint32_t steps = scenario.batches_total();
+  switch (chance.Between(0, 2)) {
+    case 0:
+      training.max_steps = chance.Between(1, steps + 1);
+      break;
+    case 1:
+      training.max_seconds =
+          absl::ToDoubleSeconds(chance.Time(absl::Milliseconds(1), Estimate(scenario) / 2));
+      break;
+    default:
+      training.target_accuracy = chance.Between(1, 50) / 100.0;
+      scenario.run.evaluation.every_epochs = 1;
+  }
+}
+
 std::string_view Name(Policy policy) {
   switch (policy) {
     case Policy::kHardsync:
@@ -131,7 +155,23 @@ std::string Describe(const WorkerFault& fault) {
                      absl::ToInt64Milliseconds(fault.lasting), fault.returns ? ", returns" : "");
 }
 
+std::string DescribeStop(const TrainingSpec& training) {
+  std::string text;
+  if (training.max_steps > 0) text += fmt::format(" max_steps={}", training.max_steps);
+  if (training.max_seconds > 0) text += fmt::format(" max_seconds={}", training.max_seconds);
+  if (training.target_accuracy > 0) {
+    text += fmt::format(" target_accuracy={}", training.target_accuracy);
+  }
+  return text;
+}
+
 }  // namespace
+
+uint32_t Scenario::batches_total() const {
+  const uint32_t batches = batches_per_epoch() * run.training.epochs;
+  if (run.training.max_steps == 0) return batches;
+  return static_cast<uint32_t>(std::min<uint64_t>(batches, run.training.max_steps));
+}
 
 uint32_t Scenario::ExamplesOf(uint64_t batch) const {
   const uint64_t of_epoch = batch % batches_per_epoch();
@@ -141,7 +181,7 @@ uint32_t Scenario::ExamplesOf(uint64_t batch) const {
 }
 
 Scenario DrawScenario(uint64_t seed) {
-  Chance chance(seed, 0);
+  Chance chance(seed, kMainStream);
   Scenario scenario;
   scenario.seed = seed;
   scenario.shards = chance.Between(1, 3);
@@ -161,6 +201,7 @@ Scenario DrawScenario(uint64_t seed) {
   // Room for one push or two, so that many are told to come later.
   if (chance.Happens(150)) run.wire.push_bytes_max = 2048;
   DrawFaults(chance, scenario);
+  DrawStop(scenario);
   return scenario;
 }
 
@@ -189,7 +230,7 @@ std::string Describe(const Scenario& scenario) {
       absl::ToInt64Milliseconds(scenario.faults.cancel_max),
       absl::ToInt64Milliseconds(scenario.faults.end));
   for (const WorkerFault& fault : scenario.faults.workers) text += Describe(fault);
-  return text;
+  return text + DescribeStop(run.training);
 }
 
 }  // namespace slipstream

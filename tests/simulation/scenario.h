@@ -69,10 +69,14 @@ struct Scenario {
   uint32_t batches_per_epoch() const {
     return (examples_per_epoch + run.training.batch_size - 1) / run.training.batch_size;
   }
-  uint32_t batches_total() const { return batches_per_epoch() * run.training.epochs; }
+  uint32_t batches_total() const;
   uint32_t ExamplesOf(uint64_t batch) const;
   const StalenessGuardSpec& guard() const { return run.consistency.max_staleness; }
   bool blocks() const { return guard().action == StalenessGuardSpec::Action::kBlock; }
+  /// Whether something may end the run that cannot be known beforehand.
+  bool may_end_early() const {
+    return run.training.max_seconds > 0 || run.training.target_accuracy > 0;
+  }
   bool has_rounds() const { return run.consistency.policy == ConsistencySpec::Policy::kHardsync; }
 };
 

@@ -69,6 +69,9 @@ void SimCoordinator::Settle() {
   const View& view = coordinator_.orders().view;
   if (view.number != view_noted_) history_.Add(ViewMade{view, queue_.now()});
   view_noted_ = view.number;
+  if (coordinator_.WorkEnds() && !std::exchange(end_is_noted_, true)) {
+    history_.Add(WorkEnded{*coordinator_.end_reason(), queue_.now()});
+  }
   if (coordinator_.phase() != phase_noted_) {
     history_.Add(PhaseMade{coordinator_.phase(), queue_.now()});
   }
@@ -217,6 +220,9 @@ void SimCoordinator::Report(const std::string& bytes, const Respond& respond) {
   const absl::Status event =
       coordinator_.OnReport(worker, request.evaluation(), FromWire(request.result()),
                             request.weights_sha256(), queue_.now());
+  if (event.ok() && request.result().has_test_accuracy()) {
+    history_.Add(AccuracyTaken{request.result().test_accuracy()});
+  }
   // A report that came too late renewed the lease all the same.
   if (coordinator_.membership().Check(worker).ok()) {
     Note(absl::OkStatus(), worker, WorkerHeard::What::kCalled);

@@ -64,6 +64,7 @@ class SimCoordinator {
   std::list<Parked> parked_;  // By age.
   uint64_t changes_answered_ = 0;
   ViewNumber view_noted_{};
+  bool end_is_noted_ = false;
   Phase phase_noted_ = Phase::kWaitingForServers;
 };
 

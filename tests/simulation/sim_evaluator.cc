@@ -81,6 +81,11 @@ void SimEvaluator::Report() {
   v1::EvaluationStatus& result = *request.mutable_result();
   for (const Version version : reading_->versions) result.add_versions(Value(version));
   result.set_test_loss(1.0);
+  if (world_.scenario.run.training.target_accuracy > 0) {
+    // It grows with training, as accuracies do.
+    const auto done = static_cast<double>(Value(reading_->versions.front()));
+    result.set_test_accuracy(std::min(1.0, done / world_.scenario.batches_total()));
+  }
   if (reading_->is_final) request.set_weights_sha256(std::string(64, 'a'));
   calls_.Call<v1::ReportReply>(
       Method::kReport, request, [this](const absl::StatusOr<v1::ReportReply>& reply) {

@@ -36,7 +36,8 @@ bool NobodyDied(const History& history) { return Evidence(history).died.empty();
 
 void CompareWithQuietRun(const Scenario& scenario, const History& history, Simulated& simulated) {
   const bool applies = scenario.has_rounds() && scenario.joins.empty() &&
-                       simulated.findings.empty() && NobodyDied(history);
+                       !scenario.may_end_early() && simulated.findings.empty() &&
+                       NobodyDied(history);
   if (!applies) return;
   const Scenario quiet = WithoutFaults(scenario);
   Cluster cluster(quiet, {.luck = 1});
