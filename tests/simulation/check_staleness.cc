@@ -34,6 +34,11 @@ class ShardLag {
     for (const Entry& entry : entries) {
       if (entry.push == nullptr) return;
       const PushMade& made = entry.push->made;
+      if (made.base >= version) {
+        findings_.Add("{}: of version {}, and in version {} already", Text(made.push),
+                      Value(made.base), Value(version));
+        return;
+      }
       const uint64_t lag = Value(version) - 1 - Value(made.base);
       if (entry.push->taken.has_value() && entry.push->taken->staleness != lag) {
         findings_.Add("{}: staleness {} was answered, it is {}", Text(made.push),
