@@ -2,7 +2,8 @@
 """Runs the project's checks and tests one after another; tests/run.sh starts it.
 
 A step that fails does not keep the later ones from running. The last line is the count of what
-ran: every GoogleTest case of every configuration, and one for each other check.
+ran: every GoogleTest case of every configuration, every method of a Python test, and one for each
+other check.
 """
 import argparse
 import os

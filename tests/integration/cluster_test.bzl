@@ -1,13 +1,12 @@
 """cluster_test: a Python test that starts the programs as processes."""
 
+load("//tests/support:python_test.bzl", "python_test")
+
 def cluster_test(name, data = []):
-    native.sh_test(
+    python_test(
         name = name,
         size = "large",
-        srcs = ["run_python_test.sh"],
-        args = ["$(location %s.py)" % name],
         data = data + [
-            name + ".py",
             "cluster.py",
             "small_run.yaml",
             "//deploy/psctl",

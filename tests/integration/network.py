@@ -31,8 +31,8 @@ def _try(command):
 
 
 def enter():
-    """Starts this program again inside namespaces of its own. Returns inside them None, and outside,
-    where they cannot be made, why."""
+    """Starts this program again, whoever imported the caller, inside namespaces of its own. Returns
+    inside them None, and outside, where they cannot be made, why."""
     if INSIDE in os.environ:
         return None
     # All that a network needs, tried out before anything depends on it.
@@ -44,7 +44,7 @@ def enter():
     for way in _ways():
         reason = _try(way + probe)
         if reason is None:
-            os.execvpe(way[0], way + [sys.executable, *sys.argv], {**os.environ, INSIDE: "1"})
+            os.execvpe(way[0], way + [sys.executable, *sys.orig_argv[1:]], {**os.environ, INSIDE: "1"})
         reasons.append(reason)
     return "network namespaces cannot be made here: " + "; ".join(reasons)
 
