@@ -1,24 +1,13 @@
-"""Starts Slipstream's programs as real processes for a test, and stops each of them by its id.
-
-Programs are found below the current directory, as Bazel lays out a test's data, or below bazel-bin.
-"""
+"""Starts Slipstream's programs as real processes for a test, and stops each of them by its id."""
 import json
-import os
 import pathlib
 import signal
 import subprocess
-import tempfile
+import sys
 import threading
-import time
 
-DEADLINE_S = 120
-
-
-def program(path):
-    for root in (pathlib.Path.cwd(), pathlib.Path.cwd() / "bazel-bin"):
-        if (root / path).exists():
-            return str(root / path)
-    raise FileNotFoundError(f"{path} is built neither here nor in bazel-bin")
+sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / "support"))
+from programs import DEADLINE_S, program, scratch, wait_until
 
 
 def psctl(*arguments, timeout=DEADLINE_S, check=True):
@@ -194,20 +183,7 @@ class Throttled:
         self.thread.join()
 
 
-def wait_until(condition, what, timeout=DEADLINE_S):
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {timeout} s in vain: {what}")
-        time.sleep(0.05)
-
-
 def write_config(directory, text):
     path = pathlib.Path(directory) / "run.yaml"
     path.write_text(text)
     return path
-
-
-def scratch():
-    """A directory for one test; Bazel's own if it runs the test."""
-    return tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))

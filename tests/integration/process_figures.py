@@ -14,12 +14,6 @@ def status(pid):
             (line.split(":", 1) for line in lines) if value.split()}
 
 
-def cpu_seconds(pid):
-    """User and system time of all threads so far."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / 100
-
-
 class Sampler:
     """Samples threads and resident memory of processes until it is left.
 

@@ -5,6 +5,9 @@ def python_test(name, data = [], **kwargs):
         name = name,
         srcs = ["//tests/support:run_python_test.py"],
         args = ["$(location %s.py)" % name],
-        data = data + [name + ".py"],
+        data = data + [
+            name + ".py",
+            "//tests/support:programs.py",
+        ],
         **kwargs
     )

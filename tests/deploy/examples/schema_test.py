@@ -1,9 +1,8 @@
 """The schema of run.yaml, by an independent validator: right files pass, wrong ones do not."""
 import json
-import os
 import pathlib
 import subprocess
-import tempfile
+import sys
 import unittest
 
 try:
@@ -11,6 +10,9 @@ try:
     import yaml
 except ImportError:
     jsonschema = None
+
+sys.path.append(str(pathlib.Path(__file__).absolute().parents[2] / "support"))
+from programs import DEADLINE_S, program, scratch
 
 EXAMPLES = pathlib.Path("deploy/examples")
 SCHEMA = EXAMPLES / "run.schema.json"
@@ -61,11 +63,8 @@ RIGHT = {
 
 
 def psctl(*arguments):
-    for root in (pathlib.Path.cwd(), pathlib.Path.cwd() / "bazel-bin"):
-        if (root / "deploy/psctl/psctl").exists():
-            return subprocess.run([root / "deploy/psctl/psctl", *arguments], text=True, timeout=60,
-                                  check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    raise FileNotFoundError("psctl is built neither here nor in bazel-bin")
+    return subprocess.run([program("deploy/psctl/psctl"), *arguments], text=True, timeout=DEADLINE_S,
+                          check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 class SchemaFileTest(unittest.TestCase):
@@ -94,7 +93,7 @@ class SchemaTest(unittest.TestCase):
         return [error.message for error in self.validator.iter_errors(yaml.safe_load(text))]
 
     def accepted_by_psctl(self, text):
-        with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as directory:
+        with scratch() as directory:
             path = pathlib.Path(directory) / "run.yaml"
             path.write_text(text)
             return psctl("validate", str(path)).returncode == 0

@@ -3,10 +3,11 @@ import os
 import pathlib
 import shutil
 import subprocess
-import tempfile
+import sys
 import unittest
 
-DEADLINE_S = 60
+sys.path.append(str(pathlib.Path(__file__).absolute().parents[2] / "support"))
+from programs import DEADLINE_S, program, scratch
 
 # Calls the function that bash would call at the Tab key, with the words as bash splits them, and
 # prints what it would offer.
@@ -20,13 +21,6 @@ _psctl psctl "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
 """
 
 
-def program(path):
-    for root in (pathlib.Path.cwd(), pathlib.Path.cwd() / "bazel-bin"):
-        if (root / path).exists():
-            return str(root / path)
-    raise FileNotFoundError(f"{path} is built neither here nor in bazel-bin")
-
-
 def run(*command, **options):
     return subprocess.run(command, text=True, timeout=DEADLINE_S, check=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options).stdout
@@ -35,9 +29,9 @@ def run(*command, **options):
 class CompletionTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))
-        cls.addClassCleanup(scratch.cleanup)
-        cls.folder = pathlib.Path(scratch.name)
+        folder = scratch()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
         cls.scripts = {}
         for shell in ("bash", "zsh", "fish"):
             cls.scripts[shell] = cls.folder / f"psctl.{shell}"

@@ -6,32 +6,18 @@ import pty
 import re
 import signal
 import subprocess
-import tempfile
-import time
+import sys
 import unittest
 
-DEADLINE_S = 60
-
-
-def program(path):
-    for root in (pathlib.Path.cwd(), pathlib.Path.cwd() / "bazel-bin"):
-        if (root / path).exists():
-            return str(root / path)
-    raise FileNotFoundError(f"{path} is built neither here nor in bazel-bin")
-
-
-def wait_until(condition, what):
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {DEADLINE_S} s in vain: {what}")
-        time.sleep(0.01)
+sys.path.append(str(pathlib.Path(__file__).absolute().parents[2] / "support"))
+from programs import DEADLINE_S, program, scratch, wait_until
 
 
 class StatusWatchTest(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext_(
-            tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))))
+        folder = scratch()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
         self.finished = self.folder / "finished"
         self.away = self.folder / "finished.away"
         self.stdout = self.folder / "stdout"
@@ -41,11 +27,6 @@ class StatusWatchTest(unittest.TestCase):
                     str(self.finished)])
         wait_until(port_file.exists, "the coordinator to listen")
         self.address = port_file.read_text().strip()
-
-    def enterContext_(self, manager):
-        value = manager.__enter__()
-        self.addCleanup(manager.__exit__, None, None, None)
-        return value
 
     def start(self, command, **files):
         process = subprocess.Popen(command, **files)
