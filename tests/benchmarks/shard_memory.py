@@ -34,8 +34,7 @@ def measure(mib, policy, optimizer):
                 "data.train_examples": 100, "data.test_examples": 100, "training.batch_size": 5,
                 "training.max_steps": 10 * WORKERS, "evaluation.every_epochs": 0,
                 "consistency.policy": policy, "optimizer.kind": optimizer, "cluster.workers": WORKERS,
-                "optimizer.learning_rate": 0.0001, "run.after": "stay", "cluster.lease": "60s",
-                "cluster.servers": "localhost:7070,localhost:7071"}
+                "optimizer.learning_rate": 0.0001, "cluster.lease": "60s"}
     if optimizer == "sgd":
         settings["optimizer.momentum"] = 0.9
     settings = {key: value for key, value in settings.items() if value != ""}

@@ -9,6 +9,8 @@ import threading
 sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / "support"))
 from programs import DEADLINE_S, program, scratch, wait_until
 
+TWO_SERVERS = "localhost:7070,localhost:7071"
+
 
 def psctl(*arguments, timeout=DEADLINE_S, check=True):
     """Runs psctl to its end; returns the completed process with its output as text."""
@@ -47,7 +49,8 @@ def plain_loop(config, settings=None, steps=None, weights=None):
 
 
 class Cluster:
-    """Servers and workers started by hand, as an operator starts separate services."""
+    """Servers and workers started by hand, as an operator starts separate services: two servers, which
+    stay when the run is over, unless the settings say otherwise."""
 
     listen = "127.0.0.1:0"  # Of servers.
     worker_prefix = ()      # What workers are started by.
@@ -56,7 +59,7 @@ class Cluster:
         self.server_prefix = list(server_prefix)
         self.directory = pathlib.Path(directory)
         self.config = str(config)
-        self.settings = dict(settings)
+        self.settings = {"cluster.servers": TWO_SERVERS, "run.after": "stay", **settings}
         self.servers = []
         self.workers = {}
         self.logs = []

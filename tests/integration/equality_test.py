@@ -41,9 +41,7 @@ class EqualityTest(unittest.TestCase):
 
     def test_four_hardsync_workers_equal_one_learner_with_four_times_the_batch(self):
         # 6,400 examples are 50 steps of 4 × 32.
-        servers = "localhost:7070,localhost:7071"
-        settings = {"consistency.policy": "hardsync", "cluster.servers": servers,
-                    "run.after": "stay"}
+        settings = {"consistency.policy": "hardsync"}
         with cluster.scratch() as directory:
             with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
                 status = live.wait_finished()

@@ -15,7 +15,6 @@ except ImportError:
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 EXAMPLE = "deploy/examples/status.py"
-SETTINGS = {"run.after": "stay", "cluster.servers": "localhost:7070,localhost:7071"}
 
 
 def varint(value):
@@ -74,7 +73,7 @@ class ForeignClientTest(unittest.TestCase):
     def setUpClass(cls):
         scratch = cluster.scratch()
         cls.addClassCleanup(scratch.cleanup)
-        cls.live = cluster.Cluster(CONFIG, SETTINGS, scratch.name, workers=4)
+        cls.live = cluster.Cluster(CONFIG, {}, scratch.name, workers=4)
         cls.addClassCleanup(cls.live.stop)
         cls.status = cls.live.wait_finished()
 

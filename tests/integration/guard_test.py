@@ -13,9 +13,8 @@ class GuardTest(unittest.TestCase):
         """Staleness and guard of a run to the end."""
         servers = ",".join(f"localhost:{7070 + shard}" for shard in range(shards))
         settings = {"consistency.policy": "async", "consistency.max_staleness.action": action,
-                    "consistency.max_staleness.bound": BOUND, "run.after": "stay",
-                    "cluster.servers": servers, "data.train_examples": 12800,
-                    "testing.push_delay_max": "5ms"}
+                    "consistency.max_staleness.bound": BOUND, "cluster.servers": servers,
+                    "data.train_examples": 12800, "testing.push_delay_max": "5ms"}
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
             live.wait_for(lambda status: int(status["updates"]) >= 10, "some updates")

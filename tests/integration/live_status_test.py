@@ -16,9 +16,8 @@ def worker_of(status, worker):
 
 class LiveStatusTest(unittest.TestCase):
     def settings(self, policy):
-        return {"consistency.policy": policy, "run.after": "stay", "cluster.lease": "60s",
-                "cluster.servers": "localhost:7070,localhost:7071", "data.train_examples": 12800,
-                "testing.push_delay_max": "10ms"}
+        return {"consistency.policy": policy, "cluster.lease": "60s",
+                "data.train_examples": 12800, "testing.push_delay_max": "10ms"}
 
     def test_a_worker_that_stands_still_is_named_with_what_follows(self):
         with cluster.scratch() as directory, \

@@ -16,8 +16,7 @@ THREADS_MAX = 40
 
 def run_epoch(policy, workers=WORKERS, steps=4096, directory=None):
     """One epoch of `steps` mini-batches; returns the last status and the servers' samples."""
-    settings = {"consistency.policy": policy, "run.after": "stay", "cluster.workers": workers,
-                "cluster.servers": "localhost:7070,localhost:7071", "training.batch_size": 4,
+    settings = {"consistency.policy": policy, "cluster.workers": workers, "training.batch_size": 4,
                 "data.train_examples": 4 * steps, "data.test_examples": 500,
                 "evaluation.every_epochs": 0,
                 # Staleness is about as large as the number of workers under async.

@@ -128,8 +128,7 @@ class ModelTest(unittest.TestCase):
 
     def test_services_started_by_hand_save_where_their_workers_are_told(self):
         with cluster.scratch() as directory:
-            settings = {"cluster.servers": "localhost:7070,localhost:7071", "run.after": "stay",
-                        "model.save_dir": f"{directory}/models"}
+            settings = {"model.save_dir": f"{directory}/models"}
             with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
                 status = live.wait_finished()
             final = status["evaluations"][-1]

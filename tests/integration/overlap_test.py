@@ -61,9 +61,7 @@ class OverlapTest(unittest.TestCase):
     def test_with_a_pipeline_every_batch_counts_once_and_status_says_what_the_log_says(self):
         with cluster.scratch() as directory:
             settings = {**CUT, "consistency.policy": "async", "training.pipeline_depth": 2,
-                        "run.after": "stay", "log.push_log": directory,
-                        "cluster.servers": "localhost:7070,localhost:7071",
-                        "data.train_examples": 3200}
+                        "log.push_log": directory, "data.train_examples": 3200}
             with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
                 status = live.wait_finished()
             logs = sorted(pathlib.Path(directory).glob("push-log-*.csv"))

@@ -10,8 +10,7 @@ import unittest
 import cluster
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
-TWO_SERVERS = {"cluster.servers": "localhost:7070,localhost:7071", "run.after": "stay"}
-SHORT = {**TWO_SERVERS, "data.train_examples": 320, "evaluation.every_epochs": 0}
+SHORT = {"data.train_examples": 320, "evaluation.every_epochs": 0}
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
 
 
@@ -67,7 +66,7 @@ class RunControlTest(unittest.TestCase):
             self.assertIn("joined", live.log_text("worker-2"))
 
     def test_a_server_with_other_settings_is_refused_by_the_key(self):
-        directory, live = start({"cluster.servers": "localhost:7070,localhost:7071"}, workers=0)
+        directory, live = start({}, workers=0)
         with directory, live:
             live.servers[1].terminate()
             live.servers[1].wait()
@@ -95,8 +94,8 @@ class RunControlTest(unittest.TestCase):
         self.assertIn("traffic is not encrypted", table)
 
     def test_a_coordinator_that_stood_still_takes_nobody_for_dead(self):
-        directory, live = start({**TWO_SERVERS, "cluster.lease": "2s",
-                                 "consistency.policy": "async", "optimizer.learning_rate": 0.005,
+        directory, live = start({"cluster.lease": "2s", "consistency.policy": "async",
+                                 "optimizer.learning_rate": 0.005,
                                  "data.train_examples": 12800, "testing.push_delay_max": "20ms"})
         with directory, live:
             live.wait_for(lambda status: int(status["updates"]) >= 10, "some updates")
@@ -118,7 +117,7 @@ class RunControlTest(unittest.TestCase):
         prefix = ["bash", "-c", "ulimit -v 716800; exec \"$@\"", "limited"]
         with cluster.scratch() as directory:
             config = cluster.write_config(directory, text)
-            with cluster.Cluster(config, {"cluster.servers": "localhost:7070",
+            with cluster.Cluster(config, {"cluster.servers": "localhost:7070", "run.after": "exit",
                                           "cluster.workers": 1, "data.train_examples": 100},
                                  directory, workers=1, server_prefix=prefix) as live:
                 code = live.servers[0].wait(timeout=cluster.DEADLINE_S)

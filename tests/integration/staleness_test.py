@@ -31,9 +31,8 @@ class StalenessTest(unittest.TestCase):
     def test_status_says_what_the_push_log_says(self):
         for policy in ("hardsync", "softsync", "async"):
             with self.subTest(policy=policy), cluster.scratch() as directory:
-                settings = {"consistency.policy": policy, "run.after": "stay",
-                            "cluster.servers": "localhost:7070,localhost:7071",
-                            "log.push_log": directory, "data.train_examples": 3200}
+                settings = {"consistency.policy": policy, "log.push_log": directory,
+                            "data.train_examples": 3200}
                 with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
                     status = live.wait_finished()
                 logs = sorted(pathlib.Path(directory).glob("push-log-*.csv"))

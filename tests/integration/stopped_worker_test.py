@@ -19,8 +19,7 @@ class StoppedWorkerTest(unittest.TestCase):
     def stop_one(self, lease, stop_s):
         """Returns the last status, the rows of the push logs by shard, the pushes of each worker when
         it was let go on, and exit codes."""
-        settings = {"consistency.policy": "softsync", "run.after": "stay", "cluster.lease": lease,
-                    "cluster.servers": "localhost:7070,localhost:7071",
+        settings = {"consistency.policy": "softsync", "cluster.lease": lease,
                     "data.train_examples": 32 * BATCHES, "training.epochs": EPOCHS,
                     "evaluation.every_epochs": 0, "testing.push_delay_max": "40ms"}
         with cluster.scratch() as directory:

@@ -40,8 +40,7 @@ class SurvivalTest(unittest.TestCase):
         self.assertEqual(status["staleness"]["max"] and int(status["staleness"]["max"]), 0)
 
     def test_a_worker_that_comes_back_under_its_old_id_is_taken_in(self):
-        settings = {"consistency.policy": "hardsync", "run.after": "stay", "cluster.lease": "1s",
-                    "cluster.servers": "localhost:7070,localhost:7071",
+        settings = {"consistency.policy": "hardsync", "cluster.lease": "1s",
                     "data.train_examples": 12800, "testing.push_delay_max": "20ms"}
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=3 + 1) as live:
