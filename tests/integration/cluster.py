@@ -107,6 +107,10 @@ class Cluster:
         self.workers[worker] = self._start(f"worker-{worker}", *self.worker_prefix,
                                            program("worker/ps_worker"), "--coordinator", self.coordinator, *arguments)
 
+    def kill_worker(self, worker):
+        self.workers[worker].send_signal(signal.SIGKILL)
+        self.workers[worker].wait()
+
     def log_text(self, name):
         return (self.directory / f"{name}.log").read_text(encoding="utf-8")
 
@@ -157,6 +161,22 @@ class Cluster:
                 process.wait()
         for log in self.logs:
             log.close()
+
+
+def outlive_one(config, settings):
+    """Kills one of four workers in the midst of a run: the others finish it. Returns the last status."""
+    settings = {"cluster.lease": "1s", "data.train_examples": 12800,
+                "testing.push_delay_max": "5ms", **settings}
+    with scratch() as directory, Cluster(config, settings, directory, workers=4) as live:
+        live.wait_for(lambda status: int(status["updates"]) >= 10, "some updates")
+        live.kill_worker(3)
+        status = live.wait_finished()
+        codes = [live.workers[worker].wait(timeout=DEADLINE_S) for worker in (0, 1, 2)]
+        states = {worker["worker"]: worker["state"] for worker in status["workers"]}
+        if codes != [0, 0, 0] or states[3] != "dead":
+            raise AssertionError(f"the others ended with {codes}, and worker 3 is {states[3]}:\n"
+                                 + live.log_texts())
+    return status
 
 
 class Throttled:

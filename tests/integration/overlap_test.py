@@ -2,7 +2,6 @@
 import csv
 import json
 import pathlib
-import signal
 import unittest
 
 import cluster
@@ -73,16 +72,8 @@ class OverlapTest(unittest.TestCase):
                 self.assertEqual(batches, list(range(100)), log.name)
 
     def test_the_death_of_a_worker_with_two_gradients_under_way_ends_nothing(self):
-        settings = {**CUT, "consistency.policy": "async", "training.pipeline_depth": 2,
-                    "run.after": "stay", "cluster.lease": "1s",
-                    "cluster.servers": "localhost:7070,localhost:7071",
-                    "data.train_examples": 12800, "testing.push_delay_max": "5ms"}
-        with cluster.scratch() as directory, \
-                cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
-            live.wait_for(lambda status: int(status["updates"]) >= 10, "some updates")
-            live.workers[3].send_signal(signal.SIGKILL)
-            live.workers[3].wait()
-            status = live.wait_finished()
+        status = cluster.outlive_one(CONFIG, {**CUT, "consistency.policy": "async",
+                                              "training.pipeline_depth": 2})
         self.assertEqual(int(status["batches_done"]), int(status["batches_total"]))
 
     def test_lanes_do_things_in_order(self):

@@ -10,20 +10,7 @@ CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 
 class SurvivalTest(unittest.TestCase):
     def kill_one(self, policy):
-        settings = {"consistency.policy": policy, "run.after": "stay", "cluster.lease": "1s",
-                    "cluster.servers": "localhost:7070,localhost:7071",
-                    "data.train_examples": 12800, "testing.push_delay_max": "5ms"}
-        with cluster.scratch() as directory, \
-                cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
-            live.wait_for(lambda status: int(status["updates"]) >= 10, "some updates")
-            live.workers[3].send_signal(signal.SIGKILL)
-            live.workers[3].wait()
-            status = live.wait_finished()
-            for worker in (0, 1, 2):
-                self.assertEqual(live.workers[worker].wait(timeout=cluster.DEADLINE_S), 0,
-                                 live.log_texts())
-        states = {int(worker["worker"]): worker["state"] for worker in status["workers"]}
-        self.assertEqual(states[3], "dead")
+        status = cluster.outlive_one(CONFIG, {"consistency.policy": policy})
         self.assertGreater(status["evaluations"][-1]["test_accuracy"], 0.3)
         return status
 
