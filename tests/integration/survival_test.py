@@ -1,11 +1,15 @@
 """The death of a worker does not end a run."""
 import pathlib
-import signal
 import unittest
 
 import cluster
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
+
+
+def line_of(status, worker):
+    """What shard 0 says of the worker."""
+    return next(line for line in status["shards"][0]["workers"] if line["worker"] == worker)
 
 
 class SurvivalTest(unittest.TestCase):
@@ -30,17 +34,17 @@ class SurvivalTest(unittest.TestCase):
         settings = {"consistency.policy": "hardsync", "cluster.lease": "1s",
                     "data.train_examples": 12800, "testing.push_delay_max": "20ms"}
         with cluster.scratch() as directory, \
-                cluster.Cluster(CONFIG, settings, directory, workers=3 + 1) as live:
-            live.wait_for(lambda status: int(status["updates"]) >= 5, "some updates")
-            live.workers[2].send_signal(signal.SIGKILL)
-            live.workers[2].wait()
-            before = live.status()
+                cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
+            before = live.wait_for(lambda status: int(status["updates"]) >= 5, "some updates")
+            old = line_of(before, 2)["incarnation"]
+            live.kill_worker(2)
             live.start_worker(2)
-            pushed = {int(w["worker"]): int(w["pushes"]) for w in before["shards"][0]["workers"]}
-            live.wait_for(lambda status: any(
-                int(w["worker"]) == 2 and int(w["pushes"]) > pushed[2] + 3
-                for w in status["shards"][0]["workers"]), "the new incarnation to push")
+
+            # Of this incarnation, or a late report of what the old one pushed would do.
+            live.wait_for(lambda status: line_of(status, 2)["incarnation"] != old
+                          and line_of(status, 2)["last_sequence"] > 3, "the new incarnation to push")
             live.wait_finished()
+            self.assertEqual(live.workers[2].wait(timeout=cluster.DEADLINE_S), 0, live.log_texts())
 
 
 if __name__ == "__main__":
