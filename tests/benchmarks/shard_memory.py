@@ -30,17 +30,14 @@ def layers_of(mib):
 
 
 def measure(mib, policy, optimizer):
-    settings = {"model.preset": "", "model.input": "[1, 28, 28]", "model.layers": layers_of(mib),
+    settings = {"model.input": "[1, 28, 28]", "model.layers": layers_of(mib),
                 "data.train_examples": 100, "data.test_examples": 100, "training.batch_size": 5,
                 "training.max_steps": 10 * WORKERS, "evaluation.every_epochs": 0,
                 "consistency.policy": policy, "optimizer.kind": optimizer, "cluster.workers": WORKERS,
                 "optimizer.learning_rate": 0.0001, "cluster.lease": "60s"}
-    if optimizer == "sgd":
-        settings["optimizer.momentum"] = 0.9
-    settings = {key: value for key, value in settings.items() if value != ""}
+    # Settings override keys of the file and take none away.
     config_text = CONFIG.read_text(encoding="utf-8").replace("model: {preset: mlp}", "")
     if optimizer == "sgd":
-        del settings["optimizer.momentum"]
         config_text = config_text.replace(", momentum: 0.9", "")
     with cluster.scratch() as directory:
         config = cluster.write_config(directory, config_text)
