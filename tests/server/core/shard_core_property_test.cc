@@ -140,11 +140,18 @@ const std::vector<Wrong>& Wrongs() {
   return wrongs;
 }
 
+/// The naive model knows of no bound on bytes.
+ShardCore::Options RoomyOptions(const ConsistencySpec& consistency) {
+  ShardCore::Options options = TestOptions(consistency);
+  options.push_bytes_max = 1 << 20;
+  return options;
+}
+
 /// One random history. Every method that acts also checks what the act itself promises.
 class History {
  public:
   History(const ConsistencySpec& consistency, uint64_t seed)
-      : random_(seed, 11), naive_(consistency), driver_(TestOptions(consistency)) {
+      : random_(seed, 11), naive_(consistency), driver_(RoomyOptions(consistency)) {
     const View view = FoundingView(1 + random_.Below(5));
     next_incarnation_ = 100;
     driver_.Start(view);
