@@ -27,6 +27,9 @@ class FileDescriptor {
   bool is_open() const { return fd_ >= 0; }
   int get() const { return fd_; }
 
+  /// Gives the file to whoever closes it from now on.
+  int Release() { return std::exchange(fd_, -1); }
+
  private:
   int fd_ = -1;
 };

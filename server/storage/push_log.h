@@ -22,10 +22,13 @@ struct PushRecord {
 /// another program can recompute every staleness, vector clock and histogram. Excuses have 0
 /// examples; `version` is the version the push is part of, of a dropped one the shard's current.
 ///
+/// The file is locked (flock) while it is written, so two processes never share one.
+///
 /// Not thread-safe: one owner, which serialises calls.
 class PushLog {
  public:
-  /// Makes (or empties) the file. Fails naming the path and the cause.
+  /// Makes (or empties) the file. Fails naming the path and the cause; with RESOURCE_EXHAUSTED, and
+  /// nothing in the file has changed, while another process writes it.
   static absl::StatusOr<PushLog> Create(const std::string& path);
 
   /// Fails naming the path and the cause, e.g. of a full disk.

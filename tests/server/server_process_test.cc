@@ -109,5 +109,20 @@ TEST(ServerProcessTest, SaysThatItsAddressIsInUse) {
   EXPECT_EQ(second.Listen().code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST(ServerProcessTest, ASecondServerLeavesTheFirstOnesPushLogAlone) {
+  ServerProcess::Options options = OnFreePort();
+  options.run.log.push_log = testing::TempDir() + "/logs";
+  ServerProcess first(options);
+  ASSERT_TRUE(first.Listen().ok());
+  ServerProcess second(options);
+
+  const absl::Status refused = second.Listen();
+
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("push-log-0.csv is written by another process"),
+            std::string::npos)
+      << refused;
+}
+
 }  // namespace
 }  // namespace slipstream
