@@ -162,8 +162,10 @@ absl::Status Coordinator::OnReport(const Identity& worker, uint64_t evaluation, 
 }
 
 absl::Status Coordinator::OnLeave(const Identity& worker, const std::string& failure,
-                                  absl::Time now, bool ends_run) {
+                                  absl::Time now, bool ends_run,
+                                  std::span<const Progress> progress) {
   if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
+  if (absl::Status taken = TakeProgress(worker, progress); !taken.ok()) return taken;
   membership_.Leave(worker, failure);
   AddNote(!failure.empty(), fmt::format("worker left worker={}{}{}", Value(worker.worker),
                                         failure.empty() ? "" : " failure=",
@@ -319,7 +321,8 @@ void Coordinator::OnGone(WorkerId worker, Incarnation gone) {
   initialization_.Forget(worker);
   evaluations_.Forget(worker);
   if (ledger_.has_value()) {
-    // What shards have of it is not to be done again, though it did not live to tell.
+    // What shards have said they have of it is not done again, though it did not live to tell. What
+    // they took since their last report is: that gradient then counts twice.
     ledger_->ReportUpTo(worker, servers_.PushedEnd(worker, gone));
     ledger_->Release(worker);
   }

@@ -97,9 +97,10 @@ class Coordinator {
   absl::Status OnReport(const Identity& worker, uint64_t evaluation, Evaluation result,
                         const std::string& weights_sha256, absl::Time now);
 
-  /// `ends_run`: no other worker could go on either, so the run fails with its failure.
+  /// `ends_run`: no other worker could go on either, so the run fails with its failure. `progress`
+  /// tells of what was pushed since the last heartbeat.
   absl::Status OnLeave(const Identity& worker, const std::string& failure, absl::Time now,
-                       bool ends_run = false);
+                       bool ends_run = false, std::span<const Progress> progress = {});
 
   /// What time alone brings about: leases and timeouts end.
   void Tick(absl::Time now);

@@ -27,9 +27,10 @@ std::string_view Name(EndReason reason);
 /// What ends the training of a run, out of its settings.
 ///
 /// There are two kinds. The number of worker steps is known beforehand: it bounds the mini-batches
-/// that are handed out, so a run that ends by it does exactly so many, under every policy. Time and
-/// accuracy show themselves as training goes on: nothing more is handed out then, and workers end
-/// with the step they are at.
+/// that are handed out, so a run that ends by it does exactly so many, under every policy, if no
+/// worker is lost: what one pushed that then died or was fenced, and no shard had reported yet, is
+/// done again. Time and accuracy show themselves as training goes on: nothing more is handed out
+/// then, and workers end with the step they are at.
 ///
 /// A worker step is one mini-batch whose gradient was pushed, whichever worker computed it.
 ///

@@ -172,7 +172,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext*
                                                     v1::LeaveReply*) {
   return Serve([this, request](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return coordinator_.OnLeave(FromWire(request->identity()), request->failure(), now,
-                                request->ends_run());
+                                request->ends_run(), FromWire(request->progress()));
   });
 }
 

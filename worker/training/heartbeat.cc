@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
+#include "worker/training/work_progress.h"
 
 namespace slipstream {
 namespace {
@@ -100,11 +101,7 @@ absl::Status Heartbeat::Beat() {
   for (const StepFigures::StepLanes& step : figures.recent) {
     *request.add_recent_steps() = ToWire(step);
   }
-  for (const UnitProgress& unit : figures.progress) {
-    v1::WorkProgress& progress = *request.add_progress();
-    progress.set_unit(unit.id);
-    progress.set_batches_done(unit.batches_done);
-  }
+  *request.mutable_progress() = ToWire(figures.progress);
   request.set_done_pushing(figures.is_done);
   if (figures.nonfinite.total > 0) {
     v1::NonfiniteStatus& nonfinite = *request.mutable_nonfinite();

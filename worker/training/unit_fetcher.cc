@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/wire/shard_wire.h"
+#include "worker/training/work_progress.h"
 
 namespace slipstream {
 namespace {
@@ -69,11 +70,7 @@ UnitFetcher::Result UnitFetcher::Fetch() {
   while (!interruption_.interrupted()) {
     v1::GetWorkRequest request;
     *request.mutable_identity() = ToWire(identity_);
-    for (const UnitProgress& unit : figures_.Read(absl::Now()).progress) {
-      v1::WorkProgress& progress = *request.add_progress();
-      progress.set_unit(unit.id);
-      progress.set_batches_done(unit.batches_done);
-    }
+    *request.mutable_progress() = ToWire(figures_.Read(absl::Now()).progress);
     request.set_newest_unit(newest_unit_);
     request.set_wait_ms(kWaitMilliseconds);
     const absl::StatusOr<v1::GetWorkReply> reply = coordinator_.GetWork(request);

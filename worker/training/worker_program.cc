@@ -24,6 +24,7 @@
 #include "worker/training/model_shapes.h"
 #include "worker/training/training_loop.h"
 #include "worker/training/unit_fetcher.h"
+#include "worker/training/work_progress.h"
 
 namespace slipstream {
 namespace {
@@ -256,9 +257,12 @@ void WorkerProgram::Leave(const absl::Status& status) {
   v1::LeaveRequest request;
   *request.mutable_identity() = ToWire(membership_.identity);
   if (!status.ok()) request.set_failure(WireText(std::string(status.message()), kReasonBytesMax));
+  const StepFigures::Figures figures = figures_.Read(absl::Now());
+  // What was pushed since the last heartbeat would be handed out again.
+  *request.mutable_progress() = ToWire(figures.progress);
   // Weights that give one worker no finite numbers give them to none.
-  const uint32_t in_a_row = figures_.Read(absl::Now()).nonfinite.in_a_row;
-  request.set_ends_run(!status.ok() && in_a_row >= settings_.training.nonfinite_max);
+  request.set_ends_run(!status.ok() &&
+                       figures.nonfinite.in_a_row >= settings_.training.nonfinite_max);
   const absl::Status left = coordinator_.Leave(request);
   if (left.ok()) {
     spdlog::info("left the run{}", interruption_.interrupted() ? " early" : "");

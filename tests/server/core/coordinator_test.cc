@@ -398,6 +398,26 @@ TEST_F(CoordinatorTest, FailsWithTheReasonOfAServerThatCannotGoOn) {
   EXPECT_EQ(coordinator().failure(), "the server of shard 1 cannot go on: the model is too large");
 }
 
+TEST_F(CoordinatorTest, WhatAWorkerHasDoneUntilItLeavesIsNotHandedOutAgain) {
+  RunSpec spec = Spec();
+  spec.training.batch_size = 1;
+  Train(spec);
+  ASSERT_EQ(Ask(bob_), WorkState::kUnit);
+  const WorkLedger::Unit unit = last_unit_;
+  ASSERT_GT(unit.batches, 3u);
+  // No shard has reported its pushes yet.
+  const Coordinator::Progress too_much{unit.number, unit.batches + 1};
+  const Coordinator::Progress done{unit.number, 3};
+
+  EXPECT_EQ(coordinator().OnLeave(bob_, "", now_, false, {&too_much, 1}).code(),
+            absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_, false, {&done, 1}).ok());
+
+  EXPECT_EQ(coordinator().batches_done(), 3u);
+  ASSERT_EQ(Ask(ada_), WorkState::kUnit);
+  EXPECT_EQ(last_unit_.first, unit.first + 3);
+}
+
 TEST_F(CoordinatorTest, WhatADeadWorkerHasPushedIsNotHandedOutAgain) {
   RunSpec spec = Spec();
   spec.training.batch_size = 1;

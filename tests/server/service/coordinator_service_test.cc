@@ -148,9 +148,10 @@ class CoordinatorServiceTest : public testing::Test {
     return reply;
   }
 
-  grpc::Status Leave(const v1::Identity& identity) {
+  grpc::Status Leave(const v1::Identity& identity, v1::WorkProgress progress = {}) {
     v1::LeaveRequest request;
     *request.mutable_identity() = identity;
+    if (progress.unit() != 0) *request.add_progress() = progress;
     v1::LeaveReply reply;
     return Call(&Stub::Leave, request, reply);
   }
@@ -352,6 +353,20 @@ TEST_F(CoordinatorServiceTest, HandsOutWorkAndOrdersTheFinalEvaluation) {
   Sync();
   Sync();
   EXPECT_TRUE(service_->ServersMayStop());
+}
+
+TEST_F(CoordinatorServiceTest, AWorkerThatLeavesTellsWhatItHasDone) {
+  Train();
+  const v1::GetWorkReply work = GetWork(ada_);
+  ASSERT_EQ(work.state(), v1::GetWorkReply::UNIT);
+  v1::WorkProgress done;
+  done.set_unit(work.unit());
+  done.set_batches_done(work.batches());
+
+  ASSERT_TRUE(Leave(ada_, done).ok());
+
+  EXPECT_EQ(Status().batches_done(), work.batches());
+  EXPECT_EQ(GetWork(bob_).first_batch(), work.batches());
 }
 
 TEST_F(CoordinatorServiceTest, AWaitingWorkerGetsTheUnitOfOneWhoseLeaseEnds) {
