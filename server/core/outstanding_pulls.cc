@@ -7,7 +7,7 @@ namespace slipstream {
 void OutstandingPulls::MakeRoom(WorkerId worker) {
   const auto member = bases_.find(worker);
   if (member == bases_.end() || member->second.size() < per_member_max_) return;
-  member->second.pop_front();
+  member->second.pop_back();
   if (member->second.empty()) bases_.erase(member);
 }
 

@@ -22,10 +22,11 @@ namespace slipstream {
 class OutstandingPulls {
  public:
   /// `per_member_max`: gradients that a worker has on their way at a time. One pull more, and the
-  /// oldest is taken for abandoned.
+  /// newest is taken for lost: a worker asks a shard for one thing after another, so what it asks
+  /// again is the last, whose answer broke off, and the gradients of the older ones still come.
   explicit OutstandingPulls(size_t per_member_max) : per_member_max_(per_member_max) {}
 
-  /// Forgets the oldest pull of a worker that has all it may have.
+  /// Forgets the newest pull of a worker that has all it may have.
   void MakeRoom(WorkerId worker);
   void Add(WorkerId worker, Version base);
 

@@ -257,5 +257,27 @@ TEST(BlockWithTwoInFlightTest, AWorkerNeverWaitsForItself) {
   EXPECT_TRUE(std::holds_alternative<Serve>(*first.answer));
 }
 
+TEST(BlockWithTwoInFlightTest, AnAnswerAskedForAgainLetsNoOlderGradientGoStale) {
+  ShardCore::Options options = TestOptions(Guarded(Action::kBlock, 2));
+  options.gradients_in_flight = 2;
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(2));
+  driver.Pull(TrainingPullOf(0));
+  driver.Pull(TrainingPullOf(0));
+  // Its first gradient makes version 1; the answer breaks off, while the second is on its way.
+  driver.Push(ExchangeOf(0, 1, 0));
+  driver.PublishAll();
+  ASSERT_EQ(driver.Push(ExchangeOf(0, 1, 0)).reply.outcome, PushOutcome::kDuplicate);
+
+  driver.Push(PushOf(1, 1, 1));
+  driver.Push(PushOf(1, 2, 2));
+
+  EXPECT_EQ(Decided(driver), 2u);
+  EXPECT_EQ(driver.core().HeldBackBy(), std::vector{WorkerId{0}});
+  const PushDecision second = driver.Push(ExchangeOf(0, 2, 0));
+  EXPECT_EQ(second.reply.outcome, PushOutcome::kApplied) << second.reply.message;
+  EXPECT_EQ(second.reply.staleness, 2u);
+}
+
 }  // namespace
 }  // namespace slipstream
