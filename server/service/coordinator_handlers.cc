@@ -1,21 +1,16 @@
 // The methods of CoordinatorService: each decodes, asks the coordinator, encodes.
 
-#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "server/service/coordinator_service.h"
 #include "server/service/coordinator_wire.h"
 #include "server/service/orders_wire.h"
+#include "server/service/worker_figures.h"
 
 namespace slipstream {
-namespace {
-
-/// Of each worker, whatever it sends.
-constexpr int kRecentStepsMax = 8;
-
-}  // namespace
 
 absl::Status CoordinatorService::CheckSettings(const v1::SyncServerRequest& request) const {
   if (request.settings() == options_.settings) return absl::OkStatus();
@@ -116,14 +111,13 @@ grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerCont
                                                         v1::HeartbeatReply* reply) {
   return Serve([this, request, reply](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const Identity worker = FromWire(request->identity());
+    absl::StatusOr<v1::HeartbeatRequest> figures =
+        FiguresOf(*request, options_.spec.cluster.servers.size());
+    if (!figures.ok()) return figures.status();
     absl::Status taken = coordinator_.OnHeartbeat(worker, FromWire(request->progress()), now);
     if (taken.ok() && request->done_pushing()) taken = coordinator_.OnDonePushing(worker, now);
     if (!taken.ok()) return taken;
-    v1::HeartbeatRequest& figures = heartbeats_[worker.worker];
-    figures = *request;
-    figures.clear_progress();
-    const int excess = figures.recent_steps_size() - kRecentStepsMax;
-    if (excess > 0) figures.mutable_recent_steps()->DeleteSubrange(0, excess);
+    heartbeats_[worker.worker] = *std::move(figures);
     reply->set_phase(ToWire(coordinator_.phase()));
     reply->set_failure(coordinator_.failure());
     reply->set_work_ends(coordinator_.WorkEnds());
