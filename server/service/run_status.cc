@@ -6,6 +6,7 @@
 #include "common/wire/control_wire.h"
 #include "proto/types.pb.h"
 #include "server/core/histogram.h"
+#include "server/service/shard_lines.h"
 #include "server/service/status_waits.h"
 
 namespace slipstream {
@@ -72,25 +73,13 @@ void AddShards(const std::vector<v1::ShardStatus>& shards, v1::RunStatus& status
   status.set_effective_learning_rate(first.effective_learning_rate());
 }
 
-/// As RunStatus.pushes, of one worker.
-uint64_t PushesOf(uint32_t worker, const std::vector<v1::ShardStatus>& shards) {
-  if (shards.empty() || shards.front().shard() != 0) return 0;
-  for (const v1::ShardWorkerStatus& of_shard : shards.front().workers()) {
-    if (of_shard.worker() == worker) return of_shard.pushes();
-  }
-  return 0;
-}
-
-void AddFiguresOfShards(const std::vector<v1::ShardStatus>& shards, v1::WorkerStatus& worker) {
+void AddFiguresOfShards(const ShardLines& lines, v1::WorkerStatus& worker) {
   double sum = 0;
   uint64_t pushes = 0;
-  for (const v1::ShardStatus& shard : shards) {
-    for (const v1::ShardWorkerStatus& of_shard : shard.workers()) {
-      if (of_shard.worker() != worker.worker()) continue;
-      sum += of_shard.mean_staleness() * double(of_shard.pushes());
-      pushes += of_shard.pushes();
-      worker.set_last_staleness(std::max(worker.last_staleness(), of_shard.last_staleness()));
-    }
+  for (const v1::ShardWorkerStatus* of_shard : lines.Of(worker.worker())) {
+    sum += of_shard->mean_staleness() * double(of_shard->pushes());
+    pushes += of_shard->pushes();
+    worker.set_last_staleness(std::max(worker.last_staleness(), of_shard->last_staleness()));
   }
   if (pushes > 0) worker.set_mean_staleness(sum / double(pushes));
 }
@@ -116,15 +105,17 @@ v1::WorkerStatus ToWire(WorkerId id, const RunFacts::Worker& worker) {
   return wire;
 }
 
-void AddWorkers(const RunFacts& facts, v1::RunStatus& status) {
+void AddWorkers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus& status) {
+  const bool has_shard_zero = !facts.shards.empty() && facts.shards.front().shard() == 0;
   double loss = 0;
   std::optional<double> accuracy;
   double examples = 0;
   for (const auto& [id, worker] : facts.workers) {
     v1::WorkerStatus& wire = *status.add_workers();
     wire = ToWire(id, worker);
-    wire.set_pushes(PushesOf(wire.worker(), facts.shards));
-    AddFiguresOfShards(facts.shards, wire);
+    // As RunStatus.pushes.
+    if (has_shard_zero) wire.set_pushes(lines.Of(wire.worker()).front()->pushes());
+    AddFiguresOfShards(lines, wire);
     const double weight = double(wire.examples());
     // A weight of 0 must also silence a loss that is not a number.
     if (weight == 0) continue;
@@ -203,8 +194,9 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const RunFacts& facts) {
   status.set_weights_sha256(facts.weights_sha256);
   AddShards(facts.shards, status);
   status.set_version_skew(facts.version_skew);
-  AddWorkers(facts, status);
-  AddStragglers(facts, status);
+  const ShardLines lines(facts.shards);
+  AddWorkers(facts, lines, status);
+  AddStragglers(facts, lines, status);
   AddWaitingRounds(spec, facts, status);
   for (const Evaluation& evaluation : facts.evaluations) {
     *status.add_evaluations() = ToWire(evaluation);

@@ -1,6 +1,8 @@
 #include "server/service/shard_report.h"
 
+#include <map>
 #include <string>
+#include <utility>
 
 #include "server/core/histogram.h"
 
@@ -8,17 +10,23 @@ namespace slipstream {
 namespace {
 
 void DescribeWorkers(const ShardCore& core, v1::ShardStatus& status) {
+  std::map<WorkerId, v1::ShardWorkerStatus> lines;
   for (const auto& [worker, lag] : core.lag().workers()) {
-    v1::ShardWorkerStatus& line = *status.add_workers();
-    line.set_worker(Value(worker));
+    v1::ShardWorkerStatus& line = lines[worker];
     line.set_pushes(lag.pushes);
     line.set_last_staleness(lag.last);
     line.set_mean_staleness(static_cast<double>(lag.sum) / static_cast<double>(lag.pushes));
-    if (const Member* member = core.view().Find(worker)) {
-      line.set_incarnation(Value(member->incarnation));
-      line.set_last_sequence(Value(core.sequences().Expected(worker)) - 1);
-      line.set_newest_batch_end(core.NewestBatchEnd(worker, member->incarnation));
-    }
+  }
+  // Also of those without a gradient in any round: the coordinator must know what was dropped, too.
+  for (const Member& member : core.view().members) {
+    v1::ShardWorkerStatus& line = lines[member.worker];
+    line.set_incarnation(Value(member.incarnation));
+    line.set_last_sequence(Value(core.sequences().Expected(member.worker)) - 1);
+    line.set_newest_batch_end(core.NewestBatchEnd(member.worker, member.incarnation));
+  }
+  for (auto& [worker, line] : lines) {
+    line.set_worker(Value(worker));
+    *status.add_workers() = std::move(line);
   }
 }
 
@@ -57,26 +65,19 @@ void DescribeGuard(const ShardCore& core, v1::ShardStatus& status) {
   for (WorkerId worker : core.HeldBackBy()) guard.add_held_back_by(Value(worker));
 }
 
-v1::ShardWorkerStatus& LineOf(WorkerId worker, v1::ShardStatus& status) {
-  for (v1::ShardWorkerStatus& line : *status.mutable_workers()) {
-    if (line.worker() == Value(worker)) return line;
-  }
-  v1::ShardWorkerStatus& line = *status.add_workers();  // It has not pushed yet.
-  line.set_worker(Value(worker));
-  return line;
-}
-
 }  // namespace
 
 void DescribeTimes(const RoundClock& round, const StepTimes& steps, absl::Time now,
                    v1::ShardStatus& status) {
   status.set_round_open_seconds(absl::ToDoubleSeconds(round.open(now)));
   status.set_round_unchanged_seconds(absl::ToDoubleSeconds(round.unchanged(now)));
-  for (const auto& [worker, pace] : steps.Paces(now)) {
-    v1::ShardWorkerStatus& line = LineOf(worker, status);
-    line.set_steps(pace.steps);
-    line.set_step_seconds(absl::ToDoubleSeconds(pace.step));
-    line.set_holding_seconds(absl::ToDoubleSeconds(pace.holding));
+  const std::map<WorkerId, StepTimes::Pace> paces = steps.Paces(now);
+  for (v1::ShardWorkerStatus& line : *status.mutable_workers()) {
+    const auto pace = paces.find(WorkerId{line.worker()});
+    if (pace == paces.end()) continue;
+    line.set_steps(pace->second.steps);
+    line.set_step_seconds(absl::ToDoubleSeconds(pace->second.step));
+    line.set_holding_seconds(absl::ToDoubleSeconds(pace->second.holding));
   }
 }
 

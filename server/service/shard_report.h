@@ -10,10 +10,12 @@
 
 namespace slipstream {
 
-/// The core's figures as a status message: all of ShardStatus that the core knows.
+/// The core's figures as a status message: all of ShardStatus that the core knows. It has a line
+/// for each member and for each worker that ever had a gradient in a round, in order of ids.
 v1::ShardStatus DescribeShard(const ShardCore& core);
 
-/// What a shell measures around the core: the age of the open round, the workers' steps.
+/// What a shell measures around the core: the age of the open round, the steps of the workers that
+/// `status` has lines of.
 void DescribeTimes(const RoundClock& round, const StepTimes& steps, absl::Time now,
                    v1::ShardStatus& status);
 

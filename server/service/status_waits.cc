@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,37 +19,23 @@ bool IsLive(const RunFacts::Worker& worker) {
   return worker.record.state == Membership::State::kLive;
 }
 
-bool IsAwaited(uint32_t worker, const RunFacts& facts) {
-  return std::ranges::any_of(facts.shards, [worker](const v1::ShardStatus& shard) {
-    return std::ranges::find(shard.waiting_for(), worker) != shard.waiting_for().end();
-  });
-}
-
-/// What this shard has measured; nothing of a worker that it does not know.
-v1::ShardWorkerStatus MeasuredBy(const v1::ShardStatus& shard, uint32_t worker) {
-  for (const v1::ShardWorkerStatus& line : shard.workers()) {
-    if (line.worker() == worker) return line;
+/// Whom any shard's round waits for.
+std::set<WorkerId> Awaited(const RunFacts& facts) {
+  std::set<WorkerId> awaited;
+  for (const v1::ShardStatus& shard : facts.shards) {
+    for (const uint32_t worker : shard.waiting_for()) awaited.insert(WorkerId{worker});
   }
-  return {};
+  return awaited;
 }
 
-bool OwesGradient(uint32_t worker, const RunFacts& facts) {
-  // Only synchronous rounds name members.
-  const bool names_members =
-      std::ranges::any_of(facts.shards, [](const auto& shard) { return shard.waiting_for_size(); });
-  return names_members ? IsAwaited(worker, facts) : facts.workers.at(WorkerId{worker}).has_work;
-}
-
-WorkerPace PaceOf(uint32_t worker, const RunFacts& facts) {
+WorkerPace PaceOf(uint32_t worker, const ShardLines& lines) {
   WorkerPace pace;
   pace.worker = WorkerId{worker};
-  pace.owes_gradient = OwesGradient(worker, facts);
   bool is_first = true;
-  for (const v1::ShardStatus& shard : facts.shards) {
-    const v1::ShardWorkerStatus measured = MeasuredBy(shard, worker);
-    const absl::Duration step = absl::Seconds(measured.step_seconds());
-    const absl::Duration holding = absl::Seconds(measured.holding_seconds());
-    pace.steps = is_first ? measured.steps() : std::min(pace.steps, measured.steps());
+  for (const v1::ShardWorkerStatus* measured : lines.Of(worker)) {
+    const absl::Duration step = absl::Seconds(measured->step_seconds());
+    const absl::Duration holding = absl::Seconds(measured->holding_seconds());
+    pace.steps = is_first ? measured->steps() : std::min(pace.steps, measured->steps());
     pace.step = is_first ? step : std::min(pace.step, step);
     pace.holding = is_first ? holding : std::min(pace.holding, holding);
     is_first = false;
@@ -88,10 +75,14 @@ bool Waits(const v1::ShardStatus& shard) {
 
 }  // namespace
 
-void AddStragglers(const RunFacts& facts, v1::RunStatus& status) {
+void AddStragglers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus& status) {
+  const std::set<WorkerId> awaited = Awaited(facts);
   std::vector<WorkerPace> paces;
   for (v1::WorkerStatus& worker : *status.mutable_workers()) {
-    const WorkerPace pace = PaceOf(worker.worker(), facts);
+    WorkerPace pace = PaceOf(worker.worker(), lines);
+    // Only synchronous rounds name members.
+    pace.owes_gradient =
+        awaited.empty() ? facts.workers.at(pace.worker).has_work : awaited.contains(pace.worker);
     worker.set_step_seconds(absl::ToDoubleSeconds(pace.step));
     worker.set_holding_seconds(absl::ToDoubleSeconds(pace.holding));
     if (IsLive(facts.workers.at(pace.worker))) paces.push_back(pace);

@@ -4,6 +4,7 @@
 #include "common/run/run_spec.h"
 #include "proto/status.pb.h"
 #include "server/service/run_facts.h"
+#include "server/service/shard_lines.h"
 
 namespace slipstream {
 
@@ -12,7 +13,7 @@ namespace slipstream {
 /// Fills in the workers' paces and marks the stragglers among them. The shard that says least
 /// counts: a step begins with the last of the shards' answers, and the others' figures include the
 /// wait for it.
-void AddStragglers(const RunFacts& facts, v1::RunStatus& status);
+void AddStragglers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus& status);
 
 /// The open rounds that wait, with what will happen to each.
 void AddWaitingRounds(const RunSpec& spec, const RunFacts& facts, v1::RunStatus& status);

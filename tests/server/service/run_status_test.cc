@@ -103,6 +103,52 @@ TEST(MergeStatusTest, CountsGradientsThatJoinedARoundButNoExcuses) {
   EXPECT_EQ(status.workers(1).pushes(), 1u);
 }
 
+TEST(DescribeShardTest, TellsWhatAMemberHasPushedThoughItWasDropped) {
+  ConsistencySpec consistency = {.policy = ConsistencySpec::Policy::kAsync};
+  consistency.max_staleness.action = StalenessGuardSpec::Action::kDrop;
+  ShardCoreDriver driver(TestOptions(consistency));
+  driver.Start(FoundingView(2));
+  driver.Push(PushOf(0, 1, 0));
+  ShardCore::PushFacts stale = PushOf(1, 1, 0);
+  stale.header.batch = 41;
+  ASSERT_EQ(driver.Push(stale).reply.outcome, PushOutcome::kDroppedLate);
+
+  const v1::ShardStatus status = DescribeShard(driver.core());
+
+  ASSERT_EQ(status.workers_size(), 2);
+  EXPECT_EQ(status.workers(0).pushes(), 1u);
+  const v1::ShardWorkerStatus& line = status.workers(1);
+  EXPECT_EQ(line.worker(), 1u);
+  EXPECT_EQ(line.pushes(), 0u);
+  EXPECT_EQ(line.mean_staleness(), 0);
+  EXPECT_EQ(line.incarnation(), 2u);
+  EXPECT_EQ(line.last_sequence(), 1u);
+  EXPECT_EQ(line.newest_batch_end(), 42u);
+}
+
+TEST(DescribeShardTest, HasALineForWhoLeftAndForWhoHasNotPushed) {
+  ShardCoreDriver driver(TestOptions({ConsistencySpec::Policy::kAsync}));
+  driver.Start(FoundingView(2));
+  driver.Push(PushOf(0, 1, 0));
+  View view = FoundingView(2);
+  view.number = ViewNumber{2};
+  view.members.erase(view.members.begin());
+  driver.OnView(view);
+  StepTimes steps;
+  steps.OnView(view);
+  steps.OnServed(WorkerId{1}, Version{1}, absl::UnixEpoch());
+
+  v1::ShardStatus status = DescribeShard(driver.core());
+  DescribeTimes({}, steps, absl::UnixEpoch() + absl::Seconds(3), status);
+
+  ASSERT_EQ(status.workers_size(), 2);
+  EXPECT_EQ(status.workers(0).pushes(), 1u);
+  EXPECT_EQ(status.workers(0).incarnation(), 0u) << "it is no member";
+  EXPECT_EQ(status.workers(1).pushes(), 0u);
+  EXPECT_EQ(status.workers(1).incarnation(), 2u);
+  EXPECT_DOUBLE_EQ(status.workers(1).holding_seconds(), 3);
+}
+
 TEST(MergeStatusTest, WeighsLossAndAccuracyByExamples) {
   RunFacts facts;
   for (uint32_t id = 0; id < 3; ++id) facts.workers[WorkerId{id}].record.host = "host";
