@@ -2,19 +2,16 @@
 
 #include <grpc/grpc.h>
 #include <grpcpp/resource_quota.h>
-#include <unistd.h>
 
 #include <algorithm>
+
+#include "common/process/memory_bytes.h"
 
 namespace slipstream {
 namespace {
 
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
-}
-
-size_t MachineBytes() {
-  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -41,8 +38,8 @@ grpc::ChannelArguments ClientArguments(const TransportOptions& options) {
 void ApplyTransportOptions(grpc::ServerBuilder& builder, const TransportOptions& options) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max));
   builder.SetMaxSendMessageSize(static_cast<int>(options.message_bytes_max));
-  const size_t bytes_max =
-      options.connection_bytes_max > 0 ? options.connection_bytes_max : MachineBytes() / 10 * 9;
+  const size_t bytes_max = options.connection_bytes_max > 0 ? options.connection_bytes_max
+                                                            : ReadMemoryBytes().limit / 10 * 9;
   builder.SetResourceQuota(grpc::ResourceQuota("server").Resize(bytes_max));
   const auto set = [&builder](const char* name, int value) {
     builder.AddChannelArgument(name, value);

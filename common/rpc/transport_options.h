@@ -33,7 +33,8 @@ struct TransportOptions {
 
   /// Bytes that a server's connections may hold all together: what is read, held or to be written.
   /// Beyond it gRPC reads less, and then refuses; a shard itself refuses before, by RETRY_LATER.
-  /// 0: nine tenths of the machine's memory.
+  /// 0: nine tenths of what this process may have, which is the machine's memory or the limit of a
+  /// control group.
   size_t connection_bytes_max = 0;
 };
 

@@ -13,8 +13,7 @@ namespace slipstream {
 /// and a fixed part. Saturates.
 uint64_t ShardBytesNeeded(uint64_t values, uint32_t workers, const OptimizerSpec& optimizer);
 
-/// What this process can still have without taking it from others, in bytes: of the machine, and of
-/// its control group if that has less. The largest number where the system does not say.
+/// What this process can still have without taking it from others, in bytes (memory_bytes.h).
 uint64_t AvailableMemoryBytes();
 
 /// Like "41.2 GiB".
