@@ -6,6 +6,13 @@
 #include "common/wire/chunk_wire.h"
 
 namespace slipstream {
+namespace {
+
+// Beside its values. A chunk keeps the whole message, and admission counts the values alone; a
+// header has no text, so this is many times what it takes.
+constexpr size_t kFramingBytesMax = 1024;
+
+}  // namespace
 
 PushReceiver::~PushReceiver() {
   if (assembly_.has_value()) engine_.AbandonPush(assembly_->header());
@@ -14,7 +21,7 @@ PushReceiver::~PushReceiver() {
 absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBuffer& message) {
   absl::StatusOr<PushChunk> chunk = DecodePushChunk(message);
   if (!chunk.ok()) return chunk.status();
-  if (message.Length() > TotalBytes(chunk->values.segments()) + kRestBytesMax) {
+  if (message.Length() > TotalBytes(chunk->values.segments()) + kFramingBytesMax) {
     return BrokenFraming("the message holds more than its values");
   }
   if (chunk->header.has_value()) {

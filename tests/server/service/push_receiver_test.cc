@@ -1,0 +1,83 @@
+#include "server/service/push_receiver.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/wire/chunk_wire.h"
+
+namespace slipstream {
+namespace {
+
+constexpr float kValue = 1;
+
+PushHeader HeaderOf(uint64_t count) {
+  PushHeader header;
+  header.identity = {5, WorkerId{0}, Incarnation{1}};
+  header.sequence = Sequence{1};
+  header.examples = 1;
+  header.count = count;
+  return header;
+}
+
+/// One value, and behind it a field that nobody knows.
+grpc::ByteBuffer Chunk(const std::optional<PushHeader>& header, uint64_t offset,
+                       size_t unknown_bytes) {
+  const grpc::ByteBuffer chunk =
+      EncodePushChunk(header, offset, {{&kValue, 1}, std::make_shared<int>()});
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(chunk.Dump(&slices).ok());
+  std::string unknown = "\x9a\x06";  // Field 99, bytes.
+  unknown += static_cast<char>(0x80 | (unknown_bytes & 0x7f));
+  unknown += static_cast<char>(unknown_bytes >> 7);
+  unknown.append(unknown_bytes, 'x');
+  if (unknown_bytes > 0) slices.emplace_back(unknown);
+  return {slices.data(), slices.size()};
+}
+
+/// A push to a shard that has no model yet, which would answer RETRY_LATER.
+class PushReceiverTest : public testing::Test {
+ protected:
+  ShardEngine engine_{{}, std::nullopt};
+  PushReceiver receiver_{engine_};
+};
+
+TEST_F(PushReceiverTest, ReadsWhatItRefusesToTheEnd) {
+  const auto first = receiver_.OnMessage(Chunk(HeaderOf(2), 0, 500));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(std::holds_alternative<PushReceiver::NeedMore>(*first));
+
+  const auto last = receiver_.OnMessage(Chunk(std::nullopt, 1, 500));
+
+  ASSERT_TRUE(last.ok()) << last.status();
+  const auto* refused = std::get_if<PushReceiver::Refused>(&*last);
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(refused->reply.outcome, PushOutcome::kRetryLater);
+  EXPECT_FALSE(refused->ends_stream);
+}
+
+TEST_F(PushReceiverTest, EndsAStreamWhoseMessagesHoldMoreThanAdmissionCounts) {
+  for (const bool is_first : {true, false}) {
+    SCOPED_TRACE(is_first);
+    PushReceiver receiver(engine_);
+    if (!is_first) {
+      ASSERT_TRUE(receiver.OnMessage(Chunk(HeaderOf(2), 0, 0)).ok());
+    }
+
+    const auto outcome =
+        receiver.OnMessage(is_first ? Chunk(HeaderOf(2), 0, 1100) : Chunk(std::nullopt, 1, 1100));
+
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    const auto* refused = std::get_if<PushReceiver::Refused>(&*outcome);
+    ASSERT_NE(refused, nullptr);
+    EXPECT_EQ(refused->reply.message, "the message holds more than its values");
+    EXPECT_TRUE(refused->ends_stream);
+  }
+}
+
+}  // namespace
+}  // namespace slipstream
