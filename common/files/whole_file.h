@@ -17,8 +17,9 @@ namespace slipstream {
 /// was there before or the new file, both whole, also after a crash or on a full disk.
 ///
 /// Failures are DATA_LOSS and name the path and the system's reason; after one, nothing under
-/// `path` has changed. A program that may be under a limit on file sizes must ignore SIGXFSZ, as
-/// GuardedMain does, to hear of it.
+/// `path` has changed, but for one case: if the directory cannot be brought to the disk, the new
+/// file is in its place, and a crash of the machine may bring the old one back. A program that may
+/// be under a limit on file sizes must ignore SIGXFSZ, as GuardedMain does, to hear of it.
 ///
 /// Not thread-safe: one owner. Several may write the same path at once; the last to publish wins.
 class WholeFile {

@@ -30,7 +30,8 @@ struct PushHeader {
   /// Version the gradient was computed from.
   Version base{};
 
-  /// Values of the whole push; 0 excuses the member from its hardsync round.
+  /// Values of the whole push. 0 excuses the member from its hardsync round; under a guard that
+  /// blocks, it says that no gradient of `base` will come.
   uint64_t count = 0;
 
   /// Examples the gradient is the mean of.

@@ -29,8 +29,8 @@ class StatusWatchers {
   static constexpr absl::Duration kIntervalMax = absl::Hours(1);
   static constexpr absl::Duration kIntervalDefault = absl::Seconds(1);
 
-  /// Further ones are refused with RESOURCE_EXHAUSTED. A status takes some kilobytes and each
-  /// watcher may want ten a second.
+  /// Further ones are refused with RESOURCE_EXHAUSTED. A status takes some hundred bytes
+  /// for each worker and shard, and each watcher may want ten a second.
   static constexpr size_t kWatchersMax = 64;
 
   /// Asked without a lock, from any thread, and at most once for all calls that are due.
