@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/base/philox.h"
+#include "tests/server/core/naive_shard.h"
 #include "tests/support/shard_core_driver.h"
 
 // Random workers do right and wrong things to a core; a naive model of the same rules says after
@@ -23,99 +24,6 @@ namespace {
 
 using Policy = ConsistencySpec::Policy;
 using PushFacts = ShardCore::PushFacts;
-
-struct Given {
-  WorkerId worker{};
-  Version base{};
-  uint32_t examples = 0;
-  double gradient = 0;
-};
-
-/// The rules of rounds in their plainest form, with everything that ever happened kept.
-class NaiveShard {
- public:
-  explicit NaiveShard(const ConsistencySpec& consistency) : consistency_(consistency) {}
-
-  bool is_hardsync() const { return consistency_.policy == Policy::kHardsync; }
-
-  void OnView(const View& next) {
-    for (uint32_t id = 0; id < 64; ++id) {
-      const WorkerId worker{id};
-      const Member* before = view.Find(worker);
-      const Member* now = next.Find(worker);
-      if (before == nullptr || now == nullptr || before->incarnation != now->incarnation) {
-        owes_from.erase(worker);
-      }
-      if (now != nullptr && now->founding) owes_from.emplace(worker, Version{});
-    }
-    view = next;
-    CloseIfDue();
-  }
-
-  bool IsLate(WorkerId worker, Version base) const {
-    if (is_draining && !is_hardsync()) return true;
-    return is_hardsync() && (base < decided || HasAnswered(worker));
-  }
-
-  void Join(const Given& given) {
-    round.push_back(given);
-    ++joined[given.worker];
-    CloseIfDue();
-  }
-
-  void Excuse(WorkerId worker) {
-    excused.insert(worker);
-    CloseIfDue();
-  }
-
-  void Drain() {
-    is_draining = true;
-    CloseIfDue();
-  }
-
-  std::vector<WorkerId> Awaited() const {
-    std::vector<WorkerId> awaited;
-    if (!is_hardsync()) return awaited;
-    for (const auto& [worker, from] : owes_from) {
-      if (from <= decided && !HasAnswered(worker)) awaited.push_back(worker);
-    }
-    return awaited;
-  }
-
-  View view;
-  bool is_draining = false;
-  std::map<WorkerId, Version> owes_from;
-  Version decided{};
-  Version published{};
-  std::vector<Given> round;
-  std::set<WorkerId> excused;
-  std::vector<std::vector<Given>> closed;  // Round i made version i + 1.
-  std::map<WorkerId, uint64_t> joined;
-
- private:
-  bool HasAnswered(WorkerId worker) const {
-    return excused.contains(worker) ||
-           std::any_of(round.begin(), round.end(),
-                       [worker](const Given& given) { return given.worker == worker; });
-  }
-
-  bool IsDue() const {
-    if (is_hardsync()) return round.size() + excused.size() > 0 && Awaited().empty();
-    if (round.empty()) return false;
-    if (is_draining || consistency_.policy == Policy::kAsync) return true;
-    return round.size() >= std::max<size_t>(1, view.members.size() / consistency_.n);
-  }
-
-  void CloseIfDue() {
-    if (!IsDue()) return;
-    closed.push_back(round);
-    round.clear();
-    excused.clear();
-    decided = Next(decided);
-  }
-
-  ConsistencySpec consistency_;
-};
 
 struct Wrong {
   PushOutcome outcome;
