@@ -15,7 +15,7 @@ namespace {
 ServerProcess::Options OnFreePort() {
   ServerProcess::Options options;
   options.run.cluster.servers = {"localhost:7070"};
-  options.listen = *ParseListenAddress("localhost:0", "localhost:7070", false);
+  options.listen = *ParseListenAddress("127.0.0.1:0", "localhost:7070", false);
   return options;
 }
 

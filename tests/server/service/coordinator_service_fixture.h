@@ -48,11 +48,11 @@ class CoordinatorServiceTest : public testing::Test {
     service_ = std::make_unique<CoordinatorService>(options);
     grpc::ServerBuilder builder;
     int port = 0;
-    builder.AddListeningPort("localhost:0", grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(service_.get());
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
-    stub_ = v1::Coordinator::NewStub(grpc::CreateChannel("localhost:" + std::to_string(port),
+    stub_ = v1::Coordinator::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
                                                          grpc::InsecureChannelCredentials()));
   }
 
