@@ -43,7 +43,9 @@ bool MayLack(const Scenario& scenario, const Evidence& evidence) {
   if (scenario.has_rounds()) return !evidence.died.empty();
   const Action action = scenario.guard().action;
   const bool refuses = action == Action::kReject || action == Action::kBlock;
-  return action == Action::kDrop || (refuses && scenario.shards > 1);
+  // A mini-batch that all shards refuse is computed again, unless the next one is under way.
+  const bool loses_refused = action == Action::kReject && scenario.run.training.pipeline_depth > 1;
+  return action == Action::kDrop || (refuses && scenario.shards > 1) || loses_refused;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ constexpr uint32_t kBatchesMax = 64;
 // Of the seed. What came later has streams of its own, so that seeds keep their older choices.
 constexpr uint64_t kMainStream = 0;
 constexpr uint64_t kStopStream = 2;
+constexpr uint64_t kPipelineStream = 3;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -131,6 +132,13 @@ void DrawStop(Scenario& scenario) {
   }
 }
 
+/// Rounds leave nothing to compute while a push is under way.
+void DrawPipeline(Scenario& scenario) {
+  Chance chance(scenario.seed, kPipelineStream);
+  if (scenario.has_rounds() || !chance.Happens(300)) return;
+  scenario.run.training.pipeline_depth = 2;
+}
+
 std::string_view Name(Policy policy) {
   switch (policy) {
     case Policy::kHardsync:
@@ -202,6 +210,7 @@ Scenario DrawScenario(uint64_t seed) {
   if (chance.Happens(150)) run.wire.push_bytes_max = 2048;
   DrawFaults(chance, scenario);
   DrawStop(scenario);
+  DrawPipeline(scenario);
   return scenario;
 }
 
@@ -230,6 +239,7 @@ std::string Describe(const Scenario& scenario) {
       absl::ToInt64Milliseconds(scenario.faults.cancel_max),
       absl::ToInt64Milliseconds(scenario.faults.end));
   for (const WorkerFault& fault : scenario.faults.workers) text += Describe(fault);
+  if (run.training.pipeline_depth > 1) text += " pipeline_depth=2";
   return text + DescribeStop(run.training);
 }
 
