@@ -111,7 +111,10 @@ void SimCoordinator::ServeOrPark(const absl::Status& event, uint32_t wait_ms, Qu
 
 void SimCoordinator::Note(const absl::Status& status, const Identity& worker,
                           WorkerHeard::What what) {
-  if (status.ok()) history_.Add(WorkerHeard{what, worker, queue_.now()});
+  // A member's call renews its lease, also one that is refused for what it asks.
+  const bool is_heard = status.ok() || (what == WorkerHeard::What::kCalled &&
+                                        coordinator_.membership().Check(worker).ok());
+  if (is_heard) history_.Add(WorkerHeard{what, worker, queue_.now()});
 }
 
 void SimCoordinator::SyncServer(const std::string& bytes, const Respond& respond) {
@@ -223,10 +226,7 @@ void SimCoordinator::Report(const std::string& bytes, const Respond& respond) {
   if (event.ok() && request.result().has_test_accuracy()) {
     history_.Add(AccuracyTaken{request.result().test_accuracy()});
   }
-  // A report that came too late renewed the lease all the same.
-  if (coordinator_.membership().Check(worker).ok()) {
-    Note(absl::OkStatus(), worker, WorkerHeard::What::kCalled);
-  }
+  Note(event, worker, WorkerHeard::What::kCalled);
   ServeOrPark(
       event, 0, [](bool) { return std::string(); }, respond);
 }
