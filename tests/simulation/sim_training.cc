@@ -6,8 +6,6 @@
 #include <utility>
 #include <variant>
 
-#include "common/base/check.h"
-
 namespace slipstream {
 namespace {
 
@@ -33,19 +31,14 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
              .has_rounds = world.scenario.has_rounds(),
              .depth = world.scenario.run.training.pipeline_depth,
              .releases_unused = world.scenario.blocks()}),
-      slots_(world.scenario.run.training.pipeline_depth) {
+      slots_(world.scenario.run.training.pipeline_depth),
+      lanes_(shards.MakeLanes()) {
   for (Slot& slot : slots_) slot.weights.resize(shards.map().parameters());
-  for (std::unique_ptr<ShardLane>& lane : shards.MakeLanes()) {
-    lanes_.push_back({std::move(lane), {}});
-  }
 }
 
 void SimTraining::Close() {
   is_closed_ = true;
-  for (Lane& lane : lanes_) {
-    lane.shard->Close();
-    lane.calls.clear();
-  }
+  lanes_.Close();
 }
 
 void SimTraining::Initialize(uint64_t grant, std::function<void()> done) {
@@ -58,7 +51,7 @@ void SimTraining::Initialize(uint64_t grant, std::function<void()> done) {
       const uint64_t map = shards_.map().fingerprint();
       lane.Initialize({shards_.identity(), grant, map, part.size()}, part, std::move(lane_done));
     };
-    Call(shard, {0, begin, [](const ShardLane::Answer&) { return absl::OkStatus(); }});
+    Call(shard, 0, begin, [](const ShardLane::Answer&) { return absl::OkStatus(); });
   }
 }
 
@@ -166,7 +159,7 @@ void SimTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPul
     const auto take = [this, slot, shard](const ShardLane::Answer& answer) {
       return TakeWeights(shard, slot, *answer.weights);
     };
-    Call(shard, {slot, begin, take});
+    Call(shard, slot, begin, take);
   }
 }
 
@@ -186,7 +179,7 @@ void SimTraining::PushGradient(uint32_t slot) {
       if (!IsRefusal(answer.push->outcome)) slots_[slot].is_refused = false;
       return TakeReply(shard, slot, answer);
     };
-    Call(shard, {slot, begin, take});
+    Call(shard, slot, begin, take);
   }
 }
 
@@ -201,7 +194,7 @@ void SimTraining::PushNothing(uint32_t slot, const std::vector<ShardId>& shards,
     const auto take = [this, slot, shard](const ShardLane::Answer& answer) {
       return TakeReply(shard, slot, answer);
     };
-    Call(shard, {slot, begin, take});
+    Call(shard, slot, begin, take);
   }
 }
 
@@ -241,30 +234,15 @@ absl::Status SimTraining::TakeWeights(ShardId shard, uint32_t slot, const Weight
   return core_.OnWeights(shard, header, slot);
 }
 
-// The lanes.
-
-void SimTraining::Call(ShardId shard, LaneCall call) {
-  ++slots_[call.slot].unanswered;
-  std::deque<LaneCall>& calls = lanes_[Value(shard)].calls;
-  calls.push_back(std::move(call));
-  if (calls.size() == 1) Begin(shard);
-}
-
-void SimTraining::Begin(ShardId shard) {
-  const Lane& lane = lanes_[Value(shard)];
-  lane.calls.front().begin(*lane.shard,
-                           [this, shard](const auto& answer) { OnDone(shard, answer); });
-}
-
-void SimTraining::OnDone(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer) {
-  if (!answer.ok()) return on_end_(answer.status());
-  std::deque<LaneCall>& calls = lanes_[Value(shard)].calls;
-  const uint32_t slot = calls.front().slot;
-  const absl::Status status = calls.front().take(*answer);
-  if (!status.ok()) return on_end_(status);
-  calls.pop_front();
-  if (!calls.empty()) Begin(shard);
-  if (--slots_[slot].unanswered == 0) OnAnswered(slot);
+void SimTraining::Call(ShardId shard, uint32_t slot, SimLanes::Begin begin, Take take) {
+  ++slots_[slot].unanswered;
+  lanes_.Call(
+      shard, std::move(begin),
+      [this, slot, take = std::move(take)](const absl::StatusOr<ShardLane::Answer>& answer) {
+        const absl::Status status = answer.ok() ? take(*answer) : answer.status();
+        if (!status.ok()) return on_end_(status);
+        if (--slots_[slot].unanswered == 0) OnAnswered(slot);
+      });
 }
 
 void SimTraining::OnAnswered(uint32_t slot) {

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "tests/simulation/chance.h"
 #include "tests/simulation/coordinator_calls.h"
@@ -19,6 +17,7 @@
 #include "tests/simulation/network.h"
 #include "tests/simulation/shard_lane.h"
 #include "tests/simulation/sim_heartbeat.h"
+#include "tests/simulation/sim_lanes.h"
 #include "tests/simulation/sim_units.h"
 #include "tests/simulation/sim_world.h"
 #include "tests/simulation/worker_shards.h"
@@ -65,16 +64,7 @@ class SimTraining {
     size_t unanswered = 0;
     std::function<void()> then;
   };
-  /// One call to a shard.
-  struct LaneCall {
-    uint32_t slot = 0;
-    std::function<void(ShardLane&, ShardLane::Done)> begin;
-    std::function<absl::Status(const ShardLane::Answer&)> take;
-  };
-  struct Lane {
-    std::unique_ptr<ShardLane> shard;
-    std::deque<LaneCall> calls;  // The first is under way.
-  };
+  using Take = std::function<absl::Status(const ShardLane::Answer&)>;
 
   // The loop.
   void TakeTurn();
@@ -96,10 +86,8 @@ class SimTraining {
   absl::Status TakeReply(ShardId shard, uint32_t slot, const ShardLane::Answer& answer);
   absl::Status TakeWeights(ShardId shard, uint32_t slot, const WeightsHeader& header);
 
-  // The lanes.
-  void Call(ShardId shard, LaneCall call);
-  void Begin(ShardId shard);
-  void OnDone(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer);
+  // Every call of a slot.
+  void Call(ShardId shard, uint32_t slot, SimLanes::Begin begin, Take take);
   void OnAnswered(uint32_t slot);
 
   const SimWorld world_;
@@ -112,8 +100,8 @@ class SimTraining {
   SimUnits units_;
   WorkerCore core_;
   std::vector<Slot> slots_;
-  std::vector<Lane> lanes_;  // By shard.
-  uint32_t turn_ = 0;        // The slot whose turn it is.
+  SimLanes lanes_;
+  uint32_t turn_ = 0;  // The slot whose turn it is.
   bool is_awaiting_unit_ = false;
   bool is_closed_ = false;
 };
