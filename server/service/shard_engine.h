@@ -135,8 +135,10 @@ class ShardEngine {
   void NoteStep(const PushHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckInitializer(const InitializeHeader& header) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TakeModel(const ServerOrders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::unique_ptr<UpdatePath> MakePath(size_t values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Makes room for the model once it is named; says why there is none, or nothing.
+  std::string TakeModel(const ServerOrders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string MakePath(size_t values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void RunJobs();
   void RunJob(ShardJob job);
@@ -152,6 +154,9 @@ class ShardEngine {
   RoundClock round_clock_ ABSL_GUARDED_BY(mutex_);
   StepTimes step_times_ ABSL_GUARDED_BY(mutex_);
   ServerOrders orders_ ABSL_GUARDED_BY(mutex_);
+
+  // Of the initial weights that came last, and of those that are version 0.
+  uint64_t queued_grant_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t initialized_grant_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string failure_ ABSL_GUARDED_BY(mutex_);
   Weights published_ ABSL_GUARDED_BY(mutex_);

@@ -15,6 +15,7 @@ namespace slipstream {
 /// shards too.
 struct ShardJob {
   std::optional<Weights> initial;
+  uint64_t grant = 0;  // Of the client that brought them.
   UpdateJob work;
 
   /// Of the gradients it consumes.
