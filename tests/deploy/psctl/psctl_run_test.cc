@@ -1,10 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -19,6 +16,7 @@
 #include "absl/time/time.h"
 #include "deploy/psctl/child_environment.h"
 #include "deploy/psctl/child_process.h"
+#include "tests/support/silent_port.h"
 
 namespace slipstream {
 namespace {
@@ -272,21 +270,13 @@ TEST_F(PsctlRunTest, TellsAFileThatCannotBeReadFromAWrongOne) {
 }
 
 TEST_F(PsctlRunTest, SaysThatNoCoordinatorAnswers) {
-  // Bound but not listening: nobody else gets the port, and connecting to it fails.
-  const int socket_fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ASSERT_EQ(bind(socket_fd, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(getsockname(socket_fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  const std::string peer = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const SilentPort port;
 
-  ChildProcess psctl = Start({"status", "--coordinator", peer});
+  ChildProcess psctl = Start({"status", "--coordinator", port.address()});
 
   EXPECT_EQ(WaitForExit(psctl), 69);
-  EXPECT_THAT(Stderr(), HasSubstr("psctl: error: no coordinator answers at " + peer + ": "));
-  close(socket_fd);
+  EXPECT_THAT(Stderr(),
+              HasSubstr("psctl: error: no coordinator answers at " + port.address() + ": "));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "server/service/orders_wire.h"
 #include "tests/support/captured_log.h"
+#include "tests/support/silent_port.h"
 
 namespace slipstream {
 namespace {
@@ -89,15 +90,6 @@ class ServerSyncTest : public testing::Test {
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
     StartAgainst("127.0.0.1:" + std::to_string(port), absl::Milliseconds(200));
-  }
-
-  /// A port where nothing listens (any more).
-  static std::string FreeAddress() {
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.BuildAndStart()->Shutdown();
-    return "localhost:" + std::to_string(port);
   }
 
   void StartAgainst(const std::string& address, absl::Duration unreachable_max) {
@@ -191,7 +183,8 @@ TEST_F(ServerSyncTest, EndsWithTheReasonOfAFailedRun) {
 }
 
 TEST_F(ServerSyncTest, GivesUpOnACoordinatorThatNeverAnswers) {
-  StartAgainst("localhost:1", absl::Milliseconds(200));
+  const SilentPort port;
+  StartAgainst(port.address(), absl::Milliseconds(200));
 
   const absl::Status result = Result();
 
@@ -200,14 +193,14 @@ TEST_F(ServerSyncTest, GivesUpOnACoordinatorThatNeverAnswers) {
 }
 
 TEST_F(ServerSyncTest, WaitsForACoordinatorThatComesLater) {
-  const std::string address = FreeAddress();
-  StartAgainst(address, absl::Minutes(1));
-  log_.WaitFor("waiting for the coordinator at " + address);
+  const SilentPort port;
+  StartAgainst(port.address(), absl::Minutes(1));
+  log_.WaitFor("waiting for the coordinator at " + port.address());
 
   coordinator_ = std::make_unique<ScriptedCoordinator>(
       std::vector<ScriptedCoordinator::Answer>{{grpc::Status::OK, Orders(1, Phase::kTraining)}});
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+  builder.AddListeningPort(port.address(), grpc::InsecureServerCredentials());
   builder.RegisterService(coordinator_.get());
   server_ = builder.BuildAndStart();
   ASSERT_NE(server_, nullptr);
@@ -218,7 +211,8 @@ TEST_F(ServerSyncTest, WaitsForACoordinatorThatComesLater) {
 }
 
 TEST_F(ServerSyncTest, StopsWhileItWaitsForACoordinator) {
-  StartAgainst(FreeAddress(), absl::Minutes(1));
+  const SilentPort port;
+  StartAgainst(port.address(), absl::Minutes(1));
   log_.WaitFor("waiting for the coordinator");
 
   sync_->Stop();
