@@ -76,8 +76,6 @@ absl::Status ServerProcess::Listen() {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   ApplyTransportOptions(builder);
-  // Two servers on one port would each get some of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(options_.listen.ToString(), grpc::InsecureServerCredentials(), &port_);
   builder.RegisterService(shard_.get());
   if (coordinator_ != nullptr) builder.RegisterService(coordinator_.get());

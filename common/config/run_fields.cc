@@ -1,6 +1,7 @@
 #include "common/config/run_fields.h"
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,7 +11,20 @@
 namespace slipstream {
 namespace {
 
+using Action = StalenessGuardSpec::Action;
+using Policy = ConsistencySpec::Policy;
+
 constexpr size_t kEpochsMax = 100'000;
+
+/// Of the values from `first` to `last`, in their order.
+template <typename Enum>
+std::vector<std::string> Names(std::string_view (*name)(Enum), Enum first, Enum last) {
+  std::vector<std::string> names;
+  for (auto value = static_cast<int>(first); value <= static_cast<int>(last); ++value) {
+    names.emplace_back(name(static_cast<Enum>(value)));
+  }
+  return names;
+}
 
 Field Layers() {
   Field field;
@@ -150,9 +164,10 @@ void AddTraining(Table& table) {
       "consistency.policy",
       "When gradients become an update: hardsync waits for every worker, "
       "softsync for a share of them, async for none.",
-      {"hardsync", "softsync", "async"}, [](auto& s) -> auto& { return s.consistency.policy; }));
+      Names(PolicyName, Policy::kHardsync, Policy::kAsync),
+      [](auto& s) -> auto& { return s.consistency.policy; }));
   table.push_back(Only(
-      "consistency.policy", {"softsync"}, "",
+      "consistency.policy", {std::string(PolicyName(Policy::kSoftsync))}, "",
       Scalar(
           "consistency.n", "An update combines max(1, workers / n) gradients. At most workers.",
           CountType{1, 4096}, [](auto& s) -> auto& { return s.consistency.n; })));
@@ -161,10 +176,10 @@ void AddTraining(Table& table) {
       "What becomes of a gradient beyond the bound: reject has its worker compute anew, block "
       "makes "
       "rounds wait so that there is none, scale multiplies it by bound/staleness, drop ignores it.",
-      {"none", "reject", "block", "scale", "drop"},
+      Names(ActionName, Action::kNone, Action::kDrop),
       [](auto& s) -> auto& { return s.consistency.max_staleness.action; }));
-  table.push_back(Only("consistency.max_staleness.action", {"reject", "block", "scale", "drop"},
-                       "16",
+  table.push_back(Only("consistency.max_staleness.action",
+                       Names(ActionName, Action::kReject, Action::kDrop), "16",
                        Scalar(
                            "consistency.max_staleness.bound",
                            "The largest staleness a gradient may have.", CountType{0, 1'000'000},

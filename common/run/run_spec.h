@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -242,6 +243,35 @@ struct RunSpec {
 
   friend bool operator==(const RunSpec&, const RunSpec&) = default;
 };
+
+/// As in run.yaml.
+constexpr std::string_view PolicyName(ConsistencySpec::Policy policy) {
+  switch (policy) {
+    case ConsistencySpec::Policy::kHardsync:
+      return "hardsync";
+    case ConsistencySpec::Policy::kSoftsync:
+      return "softsync";
+    case ConsistencySpec::Policy::kAsync:
+      return "async";
+  }
+  return "unknown";
+}
+
+constexpr std::string_view ActionName(StalenessGuardSpec::Action action) {
+  switch (action) {
+    case StalenessGuardSpec::Action::kNone:
+      return "none";
+    case StalenessGuardSpec::Action::kReject:
+      return "reject";
+    case StalenessGuardSpec::Action::kBlock:
+      return "block";
+    case StalenessGuardSpec::Action::kScale:
+      return "scale";
+    case StalenessGuardSpec::Action::kDrop:
+      return "drop";
+  }
+  return "unknown";
+}
 
 /// c: the gradients one update combines, for λ workers under this policy (algorithms.md, section
 /// 2).

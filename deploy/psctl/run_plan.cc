@@ -16,18 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view PolicyName(ConsistencySpec::Policy policy) {
-  switch (policy) {
-    case ConsistencySpec::Policy::kHardsync:
-      return "hardsync";
-    case ConsistencySpec::Policy::kSoftsync:
-      return "softsync";
-    case ConsistencySpec::Policy::kAsync:
-      break;
-  }
-  return "async";
-}
-
 absl::StatusOr<TensorLayout> LayoutOf(const ModelSpec& model) {
   const std::optional<ModelSpec> preset = FindPreset(model.preset);
   const auto shapes = InferShapes(model.layers.empty() && preset ? *preset : model);

@@ -136,14 +136,6 @@ absl::Status Coordinator::OnDonePushing(const Identity& worker, absl::Time now) 
   return absl::OkStatus();
 }
 
-absl::StatusOr<Coordinator::Work> Coordinator::OnGetWork(const Identity& worker,
-                                                         std::span<const Progress> progress,
-                                                         std::optional<uint64_t> newest_unit,
-                                                         absl::Time now) {
-  if (absl::Status taken = OnHeartbeat(worker, progress, now); !taken.ok()) return taken;
-  return AskWork(worker, newest_unit);
-}
-
 absl::Status Coordinator::OnReport(const Identity& worker, uint64_t evaluation, Evaluation result,
                                    const std::string& weights_sha256, absl::Time now) {
   if (absl::Status live = membership_.Renew(worker, now); !live.ok()) return live;

@@ -92,8 +92,6 @@ class Coordinator {
 
   /// This incarnation pushes nothing more: what is left of its units is free.
   absl::Status OnDonePushing(const Identity& worker, absl::Time now);
-  absl::StatusOr<Work> OnGetWork(const Identity& worker, std::span<const Progress> progress,
-                                 std::optional<uint64_t> newest_unit, absl::Time now);
   absl::Status OnReport(const Identity& worker, uint64_t evaluation, Evaluation result,
                         const std::string& weights_sha256, absl::Time now);
 

@@ -24,7 +24,6 @@ std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t wo
     unit.first = returned_.begin()->first;
     unit.batches = returned_.begin()->second;
     returned_.erase(returned_.begin());
-    returned_batches_ -= unit.batches;
   } else if (next_ < total_) {
     const uint64_t remaining = std::min(per_epoch_ - next_ % per_epoch_, total_ - next_);
     const uint64_t share = 2 * uint64_t{std::max(1u, workers)};
@@ -87,7 +86,6 @@ bool WorkLedger::Release(WorkerId worker) {
   if (holds == held_.end()) return false;
   for (const auto& [number, held] : holds->second) {
     returned_[held.first + held.done] = held.batches - held.done;
-    returned_batches_ += held.batches - held.done;
   }
   held_.erase(holds);
   return true;

@@ -68,7 +68,6 @@ class WorkLedger {
   /// Hands out nothing any more. What is held is finished, or taken back and never done.
   void Close() { is_closed_ = true; }
 
-  uint64_t total() const { return total_; }
   uint64_t done() const { return done_; }
 
   /// No mini-batch will be done any more.
@@ -76,9 +75,6 @@ class WorkLedger {
 
   /// Epochs of which every mini-batch is done, and all before them.
   uint32_t epochs_done() const { return epochs_done_; }
-
-  /// Mini-batches that HandOut would still give to someone.
-  uint64_t waiting() const { return is_closed_ ? 0 : total_ - next_ + returned_batches_; }
 
  private:
   struct Held {
@@ -99,7 +95,6 @@ class WorkLedger {
 
   // Handed out once and taken back: first → mini-batches.
   std::map<uint64_t, uint64_t> returned_;
-  uint64_t returned_batches_ = 0;
 
   std::map<WorkerId, Units> held_;
   uint64_t last_unit_ = 0;

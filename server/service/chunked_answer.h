@@ -25,8 +25,6 @@ class ChunkedAnswer {
   /// Nothing after the last one.
   std::optional<grpc::ByteBuffer> Next();
 
-  bool is_finished() const { return is_finished_; }
-
  private:
   Form form_;
   Answer answer_;

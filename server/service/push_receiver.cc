@@ -50,7 +50,7 @@ PushReceiver::Outcome PushReceiver::Begin(const PushHeader& header) {
   if (refusal->outcome == PushOutcome::kShapeMismatch) {
     return Refused{*std::move(refusal), true};
   }
-  discarding_ = Discarding{header, *std::move(refusal), header.count};
+  discarding_ = Discarding{*std::move(refusal), header.count};
   return NeedMore{};
 }
 

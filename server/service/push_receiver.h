@@ -47,7 +47,6 @@ class PushReceiver {
  private:
   /// Values of a refused push still to come, and the answer they end with.
   struct Discarding {
-    PushHeader header;
     PushReply reply;
     uint64_t values_left = 0;
   };

@@ -12,18 +12,6 @@
 namespace slipstream {
 namespace {
 
-const char* PolicyName(ConsistencySpec::Policy policy) {
-  switch (policy) {
-    case ConsistencySpec::Policy::kHardsync:
-      return "hardsync";
-    case ConsistencySpec::Policy::kSoftsync:
-      return "softsync";
-    case ConsistencySpec::Policy::kAsync:
-      return "async";
-  }
-  return "unknown";
-}
-
 /// Adds up what engaged; the shards' guards are the same.
 void AddGuard(const v1::GuardStatus& shard, v1::GuardStatus& run) {
   run.set_action(shard.action());
@@ -182,7 +170,7 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const RunFacts& facts) {
   status.set_phase(ToWire(facts.phase));
   status.set_failure(facts.failure);
   status.set_ended_by(facts.ended_by);
-  status.set_policy(PolicyName(spec.consistency.policy));
+  status.set_policy(std::string(PolicyName(spec.consistency.policy)));
   const bool is_softsync = spec.consistency.policy == ConsistencySpec::Policy::kSoftsync;
   status.set_n(is_softsync ? spec.consistency.n : 0);
   status.set_round_size(RoundSize(spec.consistency, facts.live_workers));

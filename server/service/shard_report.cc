@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "common/run/run_spec.h"
 #include "server/core/histogram.h"
 
 namespace slipstream {
@@ -37,26 +38,10 @@ void DescribeRound(const ShardCore& core, v1::ShardStatus& status) {
   for (WorkerId worker : core.Awaited()) status.add_waiting_for(Value(worker));
 }
 
-const char* ActionName(StalenessGuardSpec::Action action) {
-  switch (action) {
-    case StalenessGuardSpec::Action::kReject:
-      return "reject";
-    case StalenessGuardSpec::Action::kBlock:
-      return "block";
-    case StalenessGuardSpec::Action::kScale:
-      return "scale";
-    case StalenessGuardSpec::Action::kDrop:
-      return "drop";
-    case StalenessGuardSpec::Action::kNone:
-      break;
-  }
-  return "none";
-}
-
 void DescribeGuard(const ShardCore& core, v1::ShardStatus& status) {
   if (core.guard().action == StalenessGuardSpec::Action::kNone) return;
   v1::GuardStatus& guard = *status.mutable_guard();
-  guard.set_action(ActionName(core.guard().action));
+  guard.set_action(std::string(ActionName(core.guard().action)));
   guard.set_bound(core.guard().bound);
   guard.set_rejected(core.guard_counts().rejected);
   guard.set_dropped(core.guard_counts().dropped);

@@ -123,7 +123,8 @@ class CoordinatorTest : public testing::Test {
   }
 
   WorkState Ask(const Identity& worker) {
-    const auto work = coordinator().OnGetWork(worker, {}, std::nullopt, now_);
+    EXPECT_TRUE(coordinator().OnHeartbeat(worker, {}, now_).ok());
+    const auto work = coordinator().AskWork(worker, std::nullopt);
     EXPECT_TRUE(work.ok()) << work.status();
     last_unit_ = work->unit;
     return work->state;

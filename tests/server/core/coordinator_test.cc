@@ -156,7 +156,7 @@ TEST_F(CoordinatorTest, HardsyncEndsWhenShardZeroHasAppliedEveryMiniBatch) {
   EXPECT_EQ(coordinator().epochs_done(), 1u);
   EXPECT_EQ(coordinator().batches_done(), 5u);
   EXPECT_TRUE(coordinator().EvaluationFor(ada_.worker).has_value());
-  EXPECT_EQ(coordinator().OnGetWork(ada_, {}, std::nullopt, now_).status().code(),
+  EXPECT_EQ(coordinator().AskWork(ada_, std::nullopt).status().code(),
             absl::StatusCode::kInvalidArgument);
 
   examples_ = 200;
