@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "common/base/check.h"
@@ -188,67 +187,6 @@ bool Coordinator::AwaitReturn(const char* purpose, absl::Time now) {
   return Fail(fmt::format("all workers are gone, and none came back within {} {}{}",
                           Text(start_timeout_), purpose, LastWords()),
               now);
-}
-
-bool Coordinator::AdvanceEvaluation(absl::Time now) {
-  if (evaluations_.final_done()) {
-    const double loss = evaluations_.results().back().test_loss;
-    if (!std::isfinite(loss)) {
-      return Fail(fmt::format("training diverged: the final weights give loss {}",
-                              std::isnan(loss) ? "nan" : fmt::format("{}", loss)),
-                  now);
-    }
-    MoveTo(Phase::kFinished, now);
-    return true;
-  }
-  if (membership_.live() == 0) {
-    return AwaitReturn("to measure the final weights", now);
-  }
-  deserted_since_.reset();
-  GiveUpLateEvaluator(now);
-  if (!evaluations_.due()) return false;
-  const std::optional<WorkerId> evaluator = FindEvaluator();
-  if (!evaluator.has_value()) {
-    return Fail(fmt::format("no worker measured the final weights within {}, though {} live",
-                            Text(start_timeout_), membership_.live()),
-                now);
-  }
-  AssignEvaluation(*evaluator, now);
-  return false;
-}
-
-void Coordinator::GiveUpLateEvaluator(absl::Time now) {
-  if (!evaluations_.open().has_value()) return;
-  // While training, nothing waits for a result.
-  const absl::Time waiting_since = std::max(evaluation_ordered_, phase_since_);
-  if (now - waiting_since <= start_timeout_) return;
-  AddNote(true, fmt::format("evaluation given up worker={}: no result within {}",
-                            Value(evaluations_.open()->worker), Text(start_timeout_)));
-  evaluations_.GiveUpHolder();
-  ++changes_;
-}
-
-std::optional<WorkerId> Coordinator::FindEvaluator() const {
-  for (const auto& [id, worker] : membership_.workers()) {
-    if (membership_.IsLive(id) && !evaluations_.IsGivenUp(id)) return id;
-  }
-  return std::nullopt;
-}
-
-void Coordinator::AssignEvaluation(WorkerId worker, absl::Time now) {
-  if (!evaluations_.Assign(worker)) return;
-  evaluation_ordered_ = now;
-  const Evaluations::Order& order = *evaluations_.open();
-  AddNote(false, fmt::format("evaluation ordered worker={} epoch={} final={}", Value(order.worker),
-                             order.epoch, order.is_final));
-}
-
-void Coordinator::NoteSkipped(uint32_t epoch) {
-  const std::optional<Evaluations::Order>& open = evaluations_.open();
-  AddNote(false,
-          fmt::format("evaluation skipped epoch={}: {}", epoch,
-                      open.has_value() ? fmt::format("the one of epoch {} still runs", open->epoch)
-                                       : std::string("the final one takes its place")));
 }
 
 void Coordinator::MoveTo(Phase phase, absl::Time now) {
