@@ -142,23 +142,6 @@ void DrawPipeline(Scenario& scenario) {
   scenario.run.training.pipeline_depth = 2;
 }
 
-std::string_view Name(Policy policy) {
-  switch (policy) {
-    case Policy::kHardsync:
-      return "hardsync";
-    case Policy::kSoftsync:
-      return "softsync";
-    case Policy::kAsync:
-      break;
-  }
-  return "async";
-}
-
-std::string_view Name(StalenessGuardSpec::Action action) {
-  constexpr std::string_view kNames[] = {"none", "reject", "block", "scale", "drop"};
-  return kNames[static_cast<size_t>(action)];
-}
-
 std::string Describe(const WorkerFault& fault) {
   constexpr std::string_view kNames[] = {"crash", "freeze", "replace"};
   return fmt::format(" {}(worker {} at {} ms, {} ms{})", kNames[static_cast<size_t>(fault.kind)],
@@ -230,9 +213,9 @@ std::string Describe(const Scenario& scenario) {
       "scaling={} "
       "lease={}ms delay<={}us update<={}us push_bytes_max={} joins={}; faults: loss={} "
       "duplicates={} per mille, late<={}ms, failure<={}ms, cancel<={}ms, until {} ms;",
-      scenario.seed, Name(run.consistency.policy), run.consistency.n, Name(scenario.guard().action),
-      scenario.guard().bound, run.cluster.workers, scenario.shards, run.training.epochs,
-      scenario.batches_total(), run.training.batch_size,
+      scenario.seed, PolicyName(run.consistency.policy), run.consistency.n,
+      ActionName(scenario.guard().action), scenario.guard().bound, run.cluster.workers,
+      scenario.shards, run.training.epochs, scenario.batches_total(), run.training.batch_size,
       static_cast<int>(run.optimizer.staleness_scaling),
       absl::ToInt64Milliseconds(run.cluster.lease), absl::ToInt64Microseconds(scenario.delay_max),
       absl::ToInt64Microseconds(scenario.update_time_max), run.wire.push_bytes_max,
