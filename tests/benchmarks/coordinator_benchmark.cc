@@ -5,10 +5,12 @@
 //
 //   coordinator_benchmark [workers=1000] [seconds=10]
 //
-// Prints the calls answered per second and the seconds of CPU time that the coordinator's process
-// took per second.
+// The contender is a service that answers the workers' calls with nothing: what gRPC takes by
+// itself. Prints for both the calls answered per second and the seconds of CPU time that the
+// process took per second.
 
 #include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 #include <atomic>
@@ -16,6 +18,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -45,18 +48,8 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// Serves a coordinator, tells its port, and its CPU time whenever it is asked.
-void ServeCoordinator(uint32_t workers, Pipe pipe) {
-  CoordinatorService::Options options;
-  options.spec.cluster.servers = {"localhost:1"};
-  options.spec.cluster.workers = workers;
-  options.spec.cluster.lease = absl::Seconds(30);
-  options.spec.training.batch_size = 1;
-  options.run = 7;
-  options.settings = "settings";
-  options.settings_difference = [](const std::string&) { return ""; };
-  options.now = [] { return absl::Now(); };
-  CoordinatorService service(options);
+/// Serves until the process ends: tells its port, and its CPU time whenever it is asked.
+void Serve(grpc::Service& service, Pipe pipe) {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -68,6 +61,46 @@ void ServeCoordinator(uint32_t workers, Pipe pipe) {
     pipe.Receive();
     pipe.Send(CpuSeconds());
   }
+}
+
+void ServeCoordinator(uint32_t workers, Pipe pipe) {
+  spdlog::set_level(spdlog::level::warn);  // Not a line for each worker.
+  CoordinatorService::Options options;
+  options.spec.cluster.servers = {"localhost:1"};
+  options.spec.cluster.workers = workers;
+  options.spec.cluster.lease = absl::Seconds(30);
+  options.spec.training.batch_size = 1;
+  options.run = 7;
+  options.settings = "settings";
+  options.settings_difference = [](const std::string&) { return ""; };
+  options.now = [] { return absl::Now(); };
+  CoordinatorService service(options);
+  Serve(service, pipe);
+}
+
+/// Answers what workers call all the time with nothing.
+class EmptyService final : public v1::Coordinator::CallbackService {
+ public:
+  grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
+                                      const v1::HeartbeatRequest*, v1::HeartbeatReply*) override {
+    return Answer(context);
+  }
+  grpc::ServerUnaryReactor* GetWork(grpc::CallbackServerContext* context, const v1::GetWorkRequest*,
+                                    v1::GetWorkReply*) override {
+    return Answer(context);
+  }
+
+ private:
+  static grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context) {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+};
+
+void ServeNothing(Pipe pipe) {
+  EmptyService service;
+  Serve(service, pipe);
 }
 
 std::unique_ptr<Stub> Connect(int port) {
@@ -190,10 +223,10 @@ void Send(int port, std::vector<Worker>& workers, size_t first, Clock::time_poin
   }
 }
 
-void Measure(uint32_t workers, int seconds, Pipe pipe) {
-  const int port = static_cast<int>(pipe.Receive());
-  FakeServer server(port, workers);
-  std::vector<Worker> all = StartTraining(port, workers, server);
+/// The workers' calls for so long, with `others` running beside them until the time they are told.
+/// Prints the CPU time of the process behind `pipe`.
+void Measure(const char* what, int port, std::vector<Worker> all, int seconds, Pipe pipe,
+             const std::vector<std::function<void(Clock::time_point end)>>& others) {
   const auto cpu_seconds = [&pipe] {
     pipe.Send(0);
     return pipe.Receive();
@@ -206,10 +239,22 @@ void Measure(uint32_t workers, int seconds, Pipe pipe) {
   for (size_t sender = 0; sender < kSenders; ++sender) {
     threads.emplace_back([&, sender] { Send(port, all, sender, end, calls); });
   }
-  threads.emplace_back([&] {
+  for (const auto& other : others) threads.emplace_back(other, end);
+  for (std::thread& thread : threads) thread.join();
+  const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double cpu = cpu_seconds() - cpu_before;
+  std::printf("%-17s workers %zu, calls/s %.0f, CPU seconds per second %.3f\n", what, all.size(),
+              static_cast<double>(calls) / elapsed, cpu / elapsed);
+}
+
+void MeasureCoordinator(uint32_t workers, int seconds, Pipe pipe) {
+  const int port = static_cast<int>(pipe.Receive());
+  FakeServer server(port, workers);
+  const std::vector<Worker> all = StartTraining(port, workers, server);
+  const auto report = [&server](Clock::time_point end) {
     while (Clock::now() < end) server.Sync(250);
-  });
-  threads.emplace_back([&] {
+  };
+  const auto watch = [port, workers](Clock::time_point end) {
     const std::unique_ptr<Stub> stub = Connect(port);
     while (Clock::now() < end) {
       Require(Call(*stub, &Stub::GetStatus, v1::GetStatusRequest()).workers_size() ==
@@ -217,12 +262,13 @@ void Measure(uint32_t workers, int seconds, Pipe pipe) {
               "not all workers in the status");
       std::this_thread::sleep_for(std::chrono::seconds(1));
     }
-  });
-  for (std::thread& thread : threads) thread.join();
-  const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
-  const double cpu = cpu_seconds() - cpu_before;
-  std::printf("workers %u, calls/s %.0f, coordinator's CPU seconds per second %.3f\n", workers,
-              static_cast<double>(calls) / elapsed, cpu / elapsed);
+  };
+  Measure("coordinator", port, all, seconds, pipe, {report, watch});
+}
+
+void MeasureNothing(uint32_t workers, int seconds, Pipe pipe) {
+  const int port = static_cast<int>(pipe.Receive());
+  Measure("an empty service", port, std::vector<Worker>(workers), seconds, pipe, {});
 }
 
 }  // namespace
@@ -237,6 +283,9 @@ int main(int argc, char** argv) {
   const slipstream::benchmarks::ChildProcess coordinator([workers](Pipe pipe) {
     slipstream::benchmarks::ServeCoordinator(static_cast<uint32_t>(workers), pipe);
   });
-  slipstream::benchmarks::Measure(static_cast<uint32_t>(workers), seconds, coordinator.pipe());
+  const slipstream::benchmarks::ChildProcess nothing(slipstream::benchmarks::ServeNothing);
+  const auto count = static_cast<uint32_t>(workers);
+  slipstream::benchmarks::MeasureCoordinator(count, seconds, coordinator.pipe());
+  slipstream::benchmarks::MeasureNothing(count, seconds, nothing.pipe());
   return 0;
 }

@@ -33,7 +33,7 @@ def run_epoch(policy, workers=WORKERS, steps=4096, directory=None):
             return int(status["updates"]) if status["phase"] == "TRAINING" else None
 
         with process_figures.Sampler(pids, version) as sampler:
-            status = live.wait_finished()
+            status = live.wait_finished(timeout=max(cluster.DEADLINE_S, steps / 40))
         ends = {worker: process.wait(timeout=cluster.DEADLINE_S)
                 for worker, process in live.workers.items()}
     return status, list(sampler.samples.values()), ends
@@ -42,7 +42,9 @@ def run_epoch(policy, workers=WORKERS, steps=4096, directory=None):
 def describe(samples):
     """Threads and memory of one server's second half, when everybody has connected."""
     half = samples[len(samples) // 2:]
+    quarter = samples[len(samples) // 4]
     return {"threads_max": max(sample["threads"] for sample in half),
+            "rss_mib_after_a_quarter": round(quarter["rss_kib"] / 1024, 1),
             "rss_mib": round(half[-1]["rss_kib"] / 1024, 1),
             "rss_kib_per_step": round(process_figures.slope(half, "rss_kib"), 3),
             "threads_per_step": round(process_figures.slope(half, "threads"), 6)}
@@ -73,9 +75,10 @@ class ManyWorkersTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if len(sys.argv) > 1 and sys.argv[1] == "--measure":
-        for name in sys.argv[2:] or ("hardsync", "softsync", "async"):
+        steps_asked = int(sys.argv[2]) if len(sys.argv) > 2 else 4096
+        for name in ("hardsync", "softsync", "async"):
             with cluster.scratch() as scratch:
-                final, samples_of_servers, _ = run_epoch(name, directory=scratch)
+                final, samples_of_servers, _ = run_epoch(name, steps=steps_asked, directory=scratch)
             print(json.dumps({"policy": name, "seconds": final["seconds"],
                               "examples_per_second": final["examples_per_second"],
                               "servers": [describe(one) for one in samples_of_servers]}), flush=True)
