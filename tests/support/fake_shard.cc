@@ -245,8 +245,8 @@ grpc::Status FakeShard::Answer(grpc::ServerContext* context, Push push, Stream* 
     while (!context->IsCancelled() && stream->Read(&ignored)) continue;
     return grpc::Status::CANCELLED;
   }
-  const bool breaks = fault == Fault::kBreakWithinWeights ||
-                      fault == Fault::kMoveOnWithinWeights || fault == Fault::kFenceWithinWeights;
+  const bool breaks = fault == Fault::kBreakWithinWeights || fault == Fault::kMoveOnWithinWeights ||
+                      fault == Fault::kFenceWithinWeights;
   if (breaks && !weights.empty()) {
     const size_t first = header.chunk_bytes() / sizeof(float);
     reply.set_values(weights.data(), first * sizeof(float));

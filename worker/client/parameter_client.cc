@@ -52,7 +52,8 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
     {
       MutexLock lock(mutex_);
       const Push* push = pushes_[slot].get();
-      while (failure_.status().ok() && push != nullptr && push->unanswered > 0) changed_.Wait(mutex_);
+      while (failure_.status().ok() && push != nullptr && push->unanswered > 0)
+        changed_.Wait(mutex_);
       status = failure_.status();
       action = core_.Next(slot);
     }

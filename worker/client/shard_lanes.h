@@ -47,7 +47,7 @@ class ShardLanes {
     explicit Job(Work given) : work(std::move(given)) {}
 
     const Work work;
-    uint32_t left = 0;     // Lanes that have not done it.
+    uint32_t left = 0;  // Lanes that have not done it.
     FirstFailure failure;
   };
   struct Lane {

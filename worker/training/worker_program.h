@@ -68,9 +68,7 @@ class WorkerProgram {
   absl::Status Train(Heartbeat& heartbeat);
   void Leave(const absl::Status& status);
 
-  bool HasRounds() const {
-    return RoundPolicy(settings_.consistency).rounds_are_synchronous();
-  }
+  bool HasRounds() const { return RoundPolicy(settings_.consistency).rounds_are_synchronous(); }
   ShardGroup::Options GroupOptions() const;
   std::unique_ptr<ParameterClient> NewClient();
   Sleeper MakeSleeper();
