@@ -29,6 +29,7 @@
 #include "common/wire/control_wire.h"
 #include "server/service/coordinator_service.h"
 #include "tests/benchmarks/child_process.h"
+#include "tests/support/loopback.h"
 
 namespace slipstream::benchmarks {
 namespace {
@@ -50,13 +51,9 @@ double CpuSeconds() {
 
 /// Serves until the process ends: tells its port, and its CPU time whenever it is asked.
 void Serve(grpc::Service& service, Pipe pipe) {
-  grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  Require(server != nullptr, "no port to listen on");
-  pipe.Send(port);
+  const Loopback loopback = ServeOnLoopback(service);
+  Require(loopback.server != nullptr, "no port to listen on");
+  pipe.Send(loopback.port);
   while (true) {
     pipe.Receive();
     pipe.Send(CpuSeconds());

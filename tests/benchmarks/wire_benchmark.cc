@@ -26,6 +26,7 @@
 #include "server/service/shard_service.h"
 #include "tests/benchmarks/child_process.h"
 #include "tests/benchmarks/naive.grpc.pb.h"
+#include "tests/support/loopback.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/shard_client.h"
 
@@ -41,15 +42,12 @@ class Worker {
   virtual void Step(std::span<const float> gradient, std::span<float> weights) = 0;
 };
 
-/// Listens on a free port, which it tells, and serves until it is killed.
+/// Tells the port, and serves until it is killed.
 void Serve(grpc::ServerBuilder& builder, grpc::Service& service, Pipe pipe) {
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  Require(server != nullptr, "no port to listen on");
-  pipe.Send(port);
-  server->Wait();
+  const Loopback loopback = ServeOnLoopback(service, builder);
+  Require(loopback.server != nullptr, "no port to listen on");
+  pipe.Send(loopback.port);
+  loopback.server->Wait();
 }
 
 std::string Address(int port) { return "127.0.0.1:" + std::to_string(port); }

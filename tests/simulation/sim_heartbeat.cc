@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/wire/shard_wire.h"
+#include "worker/client/work_progress.h"
 
 namespace slipstream {
 namespace {
@@ -39,11 +40,7 @@ void SimHeartbeat::Beat() {
   if (is_closed_) return;
   v1::HeartbeatRequest request;
   *request.mutable_identity() = ToWire(identity_);
-  for (const UnitProgress& unit : progress_) {
-    v1::WorkProgress& progress = *request.add_progress();
-    progress.set_unit(unit.id);
-    progress.set_batches_done(unit.batches_done);
-  }
+  *request.mutable_progress() = ToWire(progress_);
   request.set_done_pushing(is_hurried_);
   calls_.Call<v1::HeartbeatReply>(Method::kHeartbeat, request,
                                   [this](const absl::StatusOr<v1::HeartbeatReply>& reply) {

@@ -4,6 +4,7 @@
 
 #include "common/wire/shard_wire.h"
 #include "proto/coordinator.pb.h"
+#include "worker/client/work_progress.h"
 
 namespace slipstream {
 namespace {
@@ -29,11 +30,7 @@ std::optional<SimUnits::Result> SimUnits::Take() { return std::exchange(result_,
 void SimUnits::Fetch() {
   v1::GetWorkRequest request;
   *request.mutable_identity() = ToWire(identity_);
-  for (const UnitProgress& unit : progress_) {
-    v1::WorkProgress& progress = *request.add_progress();
-    progress.set_unit(unit.id);
-    progress.set_batches_done(unit.batches_done);
-  }
+  *request.mutable_progress() = ToWire(progress_);
   request.set_newest_unit(newest_);
   request.set_wait_ms(kWaitMs);
   calls_.Call<v1::GetWorkReply>(

@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
-#include "worker/training/work_progress.h"
+#include "worker/client/work_progress.h"
 
 namespace slipstream {
 namespace {

@@ -15,6 +15,7 @@
 #include "common/process/logging.h"
 #include "common/wire/shard_wire.h"
 #include "common/wire/wire_text.h"
+#include "worker/client/work_progress.h"
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/data/load_data.h"
 #include "worker/data/model_fit.h"
@@ -24,7 +25,6 @@
 #include "worker/training/model_shapes.h"
 #include "worker/training/training_loop.h"
 #include "worker/training/unit_fetcher.h"
-#include "worker/training/work_progress.h"
 
 namespace slipstream {
 namespace {

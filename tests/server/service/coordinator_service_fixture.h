@@ -12,6 +12,7 @@
 #include "common/wire/control_wire.h"
 #include "server/service/coordinator_service.h"
 #include "tests/support/captured_log.h"
+#include "tests/support/loopback.h"
 
 namespace slipstream {
 
@@ -46,19 +47,14 @@ class CoordinatorServiceTest : public testing::Test {
     options.now = [this] { return clock_.now(); };
     options.tick = absl::Milliseconds(5);
     service_ = std::make_unique<CoordinatorService>(options);
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(service_.get());
-    server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
-    stub_ = v1::Coordinator::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
-                                                         grpc::InsecureChannelCredentials()));
+    loopback_ = ServeOnLoopback(*service_);
+    ASSERT_NE(loopback_.server, nullptr);
+    stub_ = v1::Coordinator::NewStub(loopback_.NewChannel());
   }
 
   ~CoordinatorServiceTest() override {
     if (service_ != nullptr) service_->Stop();
-    if (server_ != nullptr) server_->Shutdown();
+    if (loopback_.server != nullptr) loopback_.server->Shutdown();
   }
 
   template <typename Reply, typename Method, typename Request>
@@ -174,7 +170,7 @@ class CoordinatorServiceTest : public testing::Test {
   CapturedLog log_;
   ManualClock clock_;
   std::unique_ptr<CoordinatorService> service_;
-  std::unique_ptr<grpc::Server> server_;
+  Loopback loopback_;
   std::unique_ptr<v1::Coordinator::Stub> stub_;
   uint64_t seen_ = 0;
   v1::Identity ada_;

@@ -10,6 +10,7 @@
 
 #include "server/service/orders_wire.h"
 #include "tests/support/captured_log.h"
+#include "tests/support/loopback.h"
 #include "tests/support/silent_port.h"
 
 namespace slipstream {
@@ -83,13 +84,9 @@ class ServerSyncTest : public testing::Test {
  protected:
   void Start(std::vector<ScriptedCoordinator::Answer> script) {
     coordinator_ = std::make_unique<ScriptedCoordinator>(std::move(script));
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(coordinator_.get());
-    server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
-    StartAgainst("127.0.0.1:" + std::to_string(port), absl::Milliseconds(200));
+    loopback_ = ServeOnLoopback(*coordinator_);
+    ASSERT_NE(loopback_.server, nullptr);
+    StartAgainst(loopback_.address(), absl::Milliseconds(200));
   }
 
   void StartAgainst(const std::string& address, absl::Duration unreachable_max) {
@@ -117,7 +114,7 @@ class ServerSyncTest : public testing::Test {
   CapturedLog log_;
   RecordingSink sink_;
   std::unique_ptr<ScriptedCoordinator> coordinator_;
-  std::unique_ptr<grpc::Server> server_;
+  Loopback loopback_;
   std::unique_ptr<ServerSync> sync_;
 };
 
@@ -202,8 +199,8 @@ TEST_F(ServerSyncTest, WaitsForACoordinatorThatComesLater) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort(port.address(), grpc::InsecureServerCredentials());
   builder.RegisterService(coordinator_.get());
-  server_ = builder.BuildAndStart();
-  ASSERT_NE(server_, nullptr);
+  loopback_.server = builder.BuildAndStart();
+  ASSERT_NE(loopback_.server, nullptr);
 
   EXPECT_EQ(sink_.WaitFor(1)[0].phase, Phase::kTraining);
   EXPECT_EQ(log_.Count("waiting for the coordinator"), 1);

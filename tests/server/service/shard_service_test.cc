@@ -16,6 +16,7 @@
 #include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
 #include "proto/shard.grpc.pb.h"
+#include "tests/support/loopback.h"
 
 // The client side of these tests speaks through protobuf's own messages, so they also hold the
 // service's codec against protobuf's.
@@ -56,14 +57,9 @@ class ShardServiceTest : public testing::Test {
     options.run = run;
     options.now = [this] { return absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()); };
     service_ = std::make_unique<ShardService>(options);
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(service_.get());
-    server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
-    stub_ = v1::Shard::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
-                                                   grpc::InsecureChannelCredentials()));
+    loopback_ = ServeOnLoopback(*service_);
+    ASSERT_NE(loopback_.server, nullptr);
+    stub_ = v1::Shard::NewStub(loopback_.NewChannel());
     GiveOrders(members);
     ASSERT_TRUE(SendInitialWeights(std::vector<float>(kValues, 0.0f)).ok());
     SetPhase(Phase::kTraining);
@@ -71,7 +67,8 @@ class ShardServiceTest : public testing::Test {
   }
 
   void TearDown() override {
-    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+    if (loopback_.server == nullptr) return;
+    loopback_.server->Shutdown(std::chrono::system_clock::now());
   }
 
   void GiveOrders(uint32_t members) {
@@ -192,7 +189,7 @@ class ShardServiceTest : public testing::Test {
   std::atomic<int64_t> milliseconds_ = 0;  // Of the service's clock, which only the test moves.
   ServerOrders orders_;
   std::unique_ptr<ShardService> service_;
-  std::unique_ptr<grpc::Server> server_;
+  Loopback loopback_;
   std::unique_ptr<v1::Shard::Stub> stub_;
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "proto/coordinator.grpc.pb.h"
+#include "tests/support/loopback.h"
 
 namespace slipstream {
 namespace {
@@ -60,18 +61,12 @@ struct Watcher {
 class StatusWatchersTest : public testing::Test {
  protected:
   StatusWatchersTest() : watchers_([this] { return Status(); }) {
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-    stub_ = v1::Coordinator::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
-                                                         grpc::InsecureChannelCredentials()));
+    stub_ = v1::Coordinator::NewStub(loopback_.NewChannel());
   }
 
   ~StatusWatchersTest() override {
     watchers_.Stop();
-    server_->Shutdown(std::chrono::system_clock::now());
+    loopback_.server->Shutdown(std::chrono::system_clock::now());
   }
 
   v1::RunStatus Status() {
@@ -113,7 +108,7 @@ class StatusWatchersTest : public testing::Test {
   std::string padding_;
   StatusWatchers watchers_;
   WatchService service_{watchers_, milliseconds_};
-  std::unique_ptr<grpc::Server> server_;
+  const Loopback loopback_ = ServeOnLoopback(service_);
   std::unique_ptr<v1::Coordinator::Stub> stub_;
 };
 

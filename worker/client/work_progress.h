@@ -1,9 +1,9 @@
-#ifndef SLIPSTREAM_WORKER_TRAINING_WORK_PROGRESS_H_
-#define SLIPSTREAM_WORKER_TRAINING_WORK_PROGRESS_H_
+#ifndef SLIPSTREAM_WORKER_CLIENT_WORK_PROGRESS_H_
+#define SLIPSTREAM_WORKER_CLIENT_WORK_PROGRESS_H_
 
 #include <vector>
 
-#include "worker/client/coordinator_client.h"
+#include "proto/coordinator.pb.h"
 #include "worker/core/unit_queue.h"
 
 namespace slipstream {
@@ -14,4 +14,4 @@ google::protobuf::RepeatedPtrField<v1::WorkProgress> ToWire(
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_WORKER_TRAINING_WORK_PROGRESS_H_
+#endif  // SLIPSTREAM_WORKER_CLIENT_WORK_PROGRESS_H_

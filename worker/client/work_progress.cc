@@ -1,4 +1,4 @@
-#include "worker/training/work_progress.h"
+#include "worker/client/work_progress.h"
 
 namespace slipstream {
 
