@@ -113,6 +113,11 @@ class ShardCore {
   /// queued until ReleaseBytes. A reply: the push is refused already.
   std::optional<PushReply> OnPushHeader(const PushHeader& header);
 
+  /// The update that an admitted push will cause by itself if nothing else happens before it is
+  /// complete; nothing if it will cause none, or one that others take part in. For a head start
+  /// alone: what counts is what OnPush orders.
+  std::optional<Forecast> ForecastUpdate(const PushHeader& header) const;
+
   /// What is known of a push once its payload has come.
   struct PushFacts {
     PushHeader header;
@@ -226,6 +231,9 @@ class ShardCore {
   RoundPolicy::RoundFacts RoundFacts() const;
   bool IsExcuse(const PushHeader& header) const;
   uint64_t StalenessOf(const PushHeader& header) const;
+
+  /// What staleness compensation and guard multiply this gradient by, if it joins the open round.
+  double ScaleOf(const PushHeader& header) const;
 
   /// Whether the worker, which has a gradient in the open round, has to wait for those that hold
   /// the round back; never for a gradient of its own.

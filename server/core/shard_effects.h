@@ -26,6 +26,16 @@ struct Update {
   float learning_rate = 0.0f;
 };
 
+/// The update that one push would cause alone if it were complete now: of version `from`, by this
+/// gradient multiplied by `weight`. A guess about the future, which anything may prove wrong.
+struct Forecast {
+  Version from{};
+  float weight = 1.0f;
+  float learning_rate = 0.0f;
+
+  friend bool operator==(const Forecast&, const Forecast&) = default;
+};
+
 /// A parked call to be answered with this version.
 struct Release {
   Ticket ticket{};

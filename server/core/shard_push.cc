@@ -64,6 +64,11 @@ uint64_t ShardCore::StalenessOf(const PushHeader& header) const {
   return Value(decided_) - Value(header.base);
 }
 
+double ShardCore::ScaleOf(const PushHeader& header) const {
+  const uint64_t staleness = StalenessOf(header);
+  return GradientScale(options_.staleness_scaling, staleness) * guard_.Scale(staleness);
+}
+
 std::optional<PushReply> ShardCore::RefuseByGuard(const PushHeader& header) const {
   const uint64_t staleness = StalenessOf(header);
   // What a synchronous round takes is never stale, and what it does not take has come late.
@@ -130,6 +135,29 @@ std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
   if (refusal) return Counted(*std::move(refusal));
   bytes_queued_ += bytes;
   return std::nullopt;
+}
+
+std::optional<Forecast> ShardCore::ForecastUpdate(const PushHeader& header) const {
+  const WorkerId worker = header.identity.worker;
+  const bool is_next = header.count > 0 && header.sequence == sequences_.Expected(worker);
+  const bool is_base_published = is_initialized_ && published_ == decided_;
+  // The mean over updates is known only when this one is counted, and what a guard that blocks
+  // waits for when it is decided.
+  const bool is_foreseeable =
+      options_.staleness_scaling != OptimizerSpec::StalenessScaling::kMean && !guard_.blocks();
+  if (!is_next || !is_base_published || !is_foreseeable || WorkIsDone()) return std::nullopt;
+  if (round_.contributions() > 0 || round_.HasHeardFrom(worker)) return std::nullopt;
+  const bool is_late = is_synchronous() && header.base != decided_;
+  if (is_late || guard_.Judge(StalenessOf(header)) == StalenessGuard::Verdict::kDrop) {
+    return std::nullopt;
+  }
+  RoundPolicy::RoundFacts facts = RoundFacts();
+  facts.contributions = 1;
+  facts.awaited -= static_cast<uint32_t>(std::ranges::count(Awaited(), worker));
+  if (!policy_.Closes(facts)) return std::nullopt;
+  return Forecast{.from = decided_,
+                  .weight = static_cast<float>(ScaleOf(header)),
+                  .learning_rate = static_cast<float>(current_learning_rate())};
 }
 
 std::optional<PushReply> ShardCore::RefuseByPayload(const PushFacts& push) const {
@@ -246,8 +274,7 @@ PushDecision ShardCore::JoinRound(const PushFacts& push) {
                 .worker = worker,
                 .base = header.base,
                 .examples = header.examples,
-                .scale = GradientScale(options_.staleness_scaling, decision.reply.staleness) *
-                         guard_.Scale(decision.reply.staleness)});
+                .scale = ScaleOf(header)});
     if (guard_.Scale(decision.reply.staleness) < 1.0) ++guard_counts_.scaled;
     lag_.RecordGradient(worker, decision.reply.staleness);
   }

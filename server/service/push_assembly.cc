@@ -21,8 +21,10 @@ std::string RangeText(uint64_t begin, uint64_t end) {
 
 }  // namespace
 
-PushAssembly::PushAssembly(const PushHeader& header) : hash_(XXH3_createState()) {
+PushAssembly::PushAssembly(const PushHeader& header, std::shared_ptr<UpdateDraft> draft)
+    : hash_(XXH3_createState()) {
   facts_.header = header;
+  payload_.draft = std::move(draft);
 }
 
 absl::Status PushAssembly::CheckPlace(uint64_t offset, uint64_t count) const {
@@ -61,6 +63,7 @@ absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values) {
     payload_.bytes += segment.size();
   }
   facts_.checksum += XXH3_64bits_digest(hash_.get());
+  if (payload_.draft != nullptr) payload_.draft->Add(offset, values.segments());
   pieces_.emplace(offset, std::move(values));
   if (is_complete()) Assemble();
   return absl::OkStatus();

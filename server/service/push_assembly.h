@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "common/wire/values_codec.h"
 #include "server/core/shard_core.h"
+#include "server/service/update_draft.h"
 
 namespace slipstream {
 
@@ -19,11 +20,14 @@ namespace slipstream {
 struct PushPayload {
   std::vector<ReceivedValues> pieces;  // In order of their offsets, without a gap.
   uint64_t bytes = 0;
+
+  /// Of an update by this gradient alone, where one was begun; it has seen every value.
+  std::shared_ptr<UpdateDraft> draft;
 };
 
 /// Collects one push, chunk by chunk in any order, and learns of its values in the pass that they
 /// need anyway: are they finite, what is their checksum. Nothing has an effect before the push is
-/// complete.
+/// complete; what can be thrown away is made of the values meanwhile, see update_draft.h.
 ///
 /// The checksum is the sum, modulo 2^64, of the chunks' XXH3 with their offsets as seeds. So it
 /// depends on what came where and on how the push was cut, but not on the order of arrival.
@@ -31,7 +35,8 @@ struct PushPayload {
 /// Not thread-safe: one owner.
 class PushAssembly {
  public:
-  explicit PushAssembly(const PushHeader& header);
+  /// `draft` may be null.
+  explicit PushAssembly(const PushHeader& header, std::shared_ptr<UpdateDraft> draft = nullptr);
 
   /// Takes the values from `offset` on. Fails, and the push cannot be completed any more, if some
   /// of them came before, are beyond the announced count, or come in too many small chunks.

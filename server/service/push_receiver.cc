@@ -41,16 +41,16 @@ std::string PushReceiver::Missing() const {
 }
 
 PushReceiver::Outcome PushReceiver::Begin(const PushHeader& header) {
-  std::optional<PushReply> refusal = engine_.BeginPush(header);
-  if (!refusal.has_value()) {
-    assembly_.emplace(header);
+  ShardEngine::BegunPush begun = engine_.BeginPush(header);
+  if (!begun.refusal.has_value()) {
+    assembly_.emplace(header, std::move(begun.draft));
     return NeedMore{};
   }
   // How much follows is known only if the count can be believed.
-  if (refusal->outcome == PushOutcome::kShapeMismatch) {
-    return Refused{*std::move(refusal), true};
+  if (begun.refusal->outcome == PushOutcome::kShapeMismatch) {
+    return Refused{*std::move(begun.refusal), true};
   }
-  discarding_ = Discarding{*std::move(refusal), header.count};
+  discarding_ = Discarding{*std::move(begun.refusal), header.count};
   return NeedMore{};
 }
 

@@ -133,6 +133,7 @@ void ShardEngine::RunJobs() {
       if (!jobs_.empty()) {
         job = std::move(jobs_.front());
         jobs_.pop_front();
+        is_running_ = true;
       }
     }
     if (job.has_value()) RunJob(*std::move(job));
@@ -148,6 +149,7 @@ void ShardEngine::RunJob(ShardJob job) {
   std::vector<Delivery> deliveries;
   {
     MutexLock lock(mutex_);
+    is_running_ = false;
     core_.ReleaseBytes(bytes);
     if (made.has_value()) {
       published_ = *std::move(made);

@@ -28,6 +28,7 @@
 #include "server/service/push_assembly.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard_job.h"
+#include "server/service/update_draft.h"
 #include "server/service/update_path.h"
 #include "server/storage/buffer_pool.h"
 #include "server/storage/memory_budget.h"
@@ -108,9 +109,15 @@ class ShardEngine {
   /// A pull of this reader that got an answer has sent it, or its call is gone.
   void FinishPull(ShardCore::Reader reader);
 
-  /// Whether the payload behind this header is wanted: a refusal, or nothing, and then exactly one
-  /// of FinishPush and AbandonPush has to follow.
-  std::optional<PushReply> BeginPush(const PushHeader& header);
+  /// Whether the payload behind this header is wanted.
+  struct BegunPush {
+    /// Nothing: it is, and exactly one of FinishPush and AbandonPush has to follow.
+    std::optional<PushReply> refusal;
+
+    /// Of the update that the push will probably cause; null if none was begun.
+    std::shared_ptr<UpdateDraft> draft;
+  };
+  BegunPush BeginPush(const PushHeader& header);
   std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call);
   void AbandonPush(const PushHeader& header);
 
@@ -164,9 +171,11 @@ class ShardEngine {
   std::map<Ticket, Parked> parked_ ABSL_GUARDED_BY(mutex_);
   std::deque<ShardJob> jobs_ ABSL_GUARDED_BY(mutex_);
   std::vector<PushRecord> records_ ABSL_GUARDED_BY(mutex_);
+  bool is_running_ ABSL_GUARDED_BY(mutex_) = false;  // A job, without the lock.
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
-  // Set once under the lock when the model is known; its numbers belong to the engine's thread.
+  // Set once under the lock when the model is known; its numbers belong to the engine's thread, and
+  // while that runs no job, to whoever holds the lock.
   std::unique_ptr<UpdatePath> path_;
 
   // Owned by the engine's thread.

@@ -59,9 +59,14 @@ void ShardEngine::FinishPull(ShardCore::Reader reader) {
   Deliver(std::move(deliveries));
 }
 
-std::optional<PushReply> ShardEngine::BeginPush(const PushHeader& header) {
+ShardEngine::BegunPush ShardEngine::BeginPush(const PushHeader& header) {
   MutexLock lock(mutex_);
-  return core_.OnPushHeader(header);
+  if (auto refusal = core_.OnPushHeader(header)) return {.refusal = std::move(refusal)};
+  const bool is_idle = !is_running_ && jobs_.empty();
+  const std::optional<Forecast> forecast =
+      is_idle ? core_.ForecastUpdate(header) : std::optional<Forecast>();
+  if (!forecast.has_value()) return {};
+  return {.refusal = std::nullopt, .draft = path_->BeginDraft(*forecast)};
 }
 
 void ShardEngine::AbandonPush(const PushHeader& header) {

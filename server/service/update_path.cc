@@ -1,6 +1,6 @@
 #include "server/service/update_path.h"
 
-#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "common/base/check.h"
@@ -21,6 +21,15 @@ void Consume(PushPayload& payload, Pass pass) {
   }
 }
 
+/// What the job's update was expected to be, if it is by one gradient alone.
+std::optional<Forecast> AsForecast(const UpdateJob& job) {
+  if (!job.update.has_value() || job.folds.size() != 1 || !job.folds[0].fold.first) return {};
+  if (job.update->is_empty || job.update->inverse_divisor != 1.0f) return {};
+  return Forecast{.from = job.update->from,
+                  .weight = job.folds[0].fold.weight,
+                  .learning_rate = job.update->learning_rate};
+}
+
 }  // namespace
 
 std::unique_ptr<UpdatePath> UpdatePath::TryMake(const OptimizerSpec& optimizer, size_t values) {
@@ -34,7 +43,34 @@ std::unique_ptr<UpdatePath> UpdatePath::TryMake(const OptimizerSpec& optimizer, 
   return path;
 }
 
+std::shared_ptr<UpdateDraft> UpdatePath::BeginDraft(const Forecast& forecast) {
+  if (!draft_.expired()) return nullptr;
+  auto draft = std::make_shared<UpdateDraft>(optimizer_, forecast, Buffers(pool_.Take()));
+  draft_ = draft;
+  return draft;
+}
+
+Weights UpdatePath::TakeDraft(UpdateJob& job) {
+  const std::shared_ptr<UpdateDraft> draft = draft_.lock();
+  draft_.reset();
+  if (draft == nullptr) return nullptr;
+  const bool is_of_job = !job.folds.empty() && job.folds[0].payload.draft == draft;
+  if (!is_of_job || AsForecast(job) != draft->forecast()) {
+    draft->Cancel();
+    return nullptr;
+  }
+  std::optional<UpdateBuffers> made = draft->Take();
+  if (!made.has_value()) return nullptr;
+  std::swap(velocity_, velocity_next_);
+  return std::move(made->to);
+}
+
 std::optional<Weights> UpdatePath::Run(UpdateJob&& job) {
+  if (Weights drafted = TakeDraft(job); drafted != nullptr) {
+    job.folds.clear();
+    newest_ = std::move(drafted);
+    return newest_;
+  }
   // The last gradient of a round is read by the update itself.
   const bool fuses_last = job.update.has_value() && !job.folds.empty();
   const size_t folded = job.folds.size() - (fuses_last ? 1 : 0);
@@ -58,18 +94,18 @@ Weights UpdatePath::Apply(const Update& update, FoldStep* last) {
   std::shared_ptr<FloatBuffer> next = std::exchange(sum_, nullptr);
   const bool has_sum = next != nullptr;
   if (!has_sum) next = pool_.Take();
-  const std::span<float> all = next->values();
+  const UpdateBuffers buffers = Buffers(next);
+  const std::span<const float> sum = next->values();
   const auto apply = [&](size_t begin, size_t count, const Segments* gradient) {
-    const std::span<float> out = all.subspan(begin, count);
-    UpdateRange(begin, out,
-                {.sum = has_sum ? std::span<const float>(out) : std::span<const float>(),
+    UpdateRange(optimizer_, buffers, begin, count,
+                {.sum = has_sum ? sum.subspan(begin, count) : std::span<const float>(),
                  .last = gradient,
                  .last_weight = last == nullptr ? 1.0f : last->fold.weight,
                  .inverse_divisor = update.inverse_divisor},
                 update.learning_rate);
   };
   if (last == nullptr) {
-    apply(0, all.size(), nullptr);
+    apply(0, sum.size(), nullptr);
   } else {
     Consume(last->payload, [&](size_t begin, const ReceivedValues& piece) {
       apply(begin, piece.count(), &piece.segments());
@@ -79,17 +115,9 @@ Weights UpdatePath::Apply(const Update& update, FoldStep* last) {
   return next;
 }
 
-void UpdatePath::UpdateRange(size_t begin, std::span<float> out, const CombinedGradient& gradient,
-                             float rate) {
-  const std::span<const float> in = newest_->values().subspan(begin, out.size());
-  const auto decay = static_cast<float>(optimizer_.weight_decay);
-  if (optimizer_.kind == OptimizerSpec::Kind::kMomentum) {
-    MomentumUpdate(in, out, velocity_->values().subspan(begin, out.size()),
-                   velocity_next_->values().subspan(begin, out.size()), gradient, rate,
-                   static_cast<float>(optimizer_.momentum), decay);
-  } else {
-    SgdUpdate(in, out, gradient, rate, decay);
-  }
+UpdateBuffers UpdatePath::Buffers(std::shared_ptr<FloatBuffer> to) const {
+  return {
+      .from = newest_, .to = std::move(to), .velocity = velocity_, .velocity_next = velocity_next_};
 }
 
 }  // namespace slipstream

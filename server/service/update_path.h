@@ -4,13 +4,14 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "common/kernels/update.h"
 #include "common/run/run_spec.h"
 #include "server/core/shard_effects.h"
 #include "server/service/push_assembly.h"
+#include "server/service/update_draft.h"
+#include "server/service/update_range.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream {
@@ -40,6 +41,10 @@ class UpdatePath {
   std::shared_ptr<FloatBuffer> NewWeights() { return pool_.Take(); }
   void SetInitialWeights(Weights weights) { newest_ = std::move(weights); }
 
+  /// A draft of the next version, for a push that is to bring the forecast about; null while there
+  /// is another, as the buffers are for one. A job that it does not fit cancels it.
+  std::shared_ptr<UpdateDraft> BeginDraft(const Forecast& forecast);
+
   /// Folds and updates; returns the new version's weights if there was an update. Lets go of every
   /// piece of a payload behind the pass that reads it.
   std::optional<Weights> Run(UpdateJob&& job);
@@ -53,12 +58,14 @@ class UpdatePath {
 
   void FoldIn(FoldStep& step);
 
+  /// The version that the job's own draft holds ready; null if it has to be made.
+  Weights TakeDraft(UpdateJob& job);
+
   /// `last` is null if everything has been folded in.
   Weights Apply(const Update& update, FoldStep* last);
 
-  /// Writes the next version's values from `begin` on to `out`.
-  void UpdateRange(size_t begin, std::span<float> out, const CombinedGradient& gradient,
-                   float rate);
+  /// For the next version, to be written to `to`.
+  UpdateBuffers Buffers(std::shared_ptr<FloatBuffer> to) const;
 
   const OptimizerSpec optimizer_;
   BufferPool pool_;
@@ -69,8 +76,11 @@ class UpdatePath {
   std::shared_ptr<FloatBuffer> sum_;
 
   // Null without momentum.
-  std::unique_ptr<FloatBuffer> velocity_;
-  std::unique_ptr<FloatBuffer> velocity_next_;
+  std::shared_ptr<FloatBuffer> velocity_;
+  std::shared_ptr<FloatBuffer> velocity_next_;
+
+  // The draft begun last; owned by the payload it is made of.
+  std::weak_ptr<UpdateDraft> draft_;
 };
 
 }  // namespace slipstream

@@ -25,7 +25,10 @@ PushDecision ShardCoreDriver::Push(const ShardCore::PushFacts& push, double grad
   if (const std::optional<PushReply> refusal = core_.OnPushHeader(push.header)) {
     return {.reply = *refusal};
   }
+  const std::optional<Forecast> forecast = core_.ForecastUpdate(push.header);
   PushDecision decision = core_.OnPush(push);
+  // A push that turns out to be broken, or another one's repetition, causes nothing.
+  if (forecast.has_value() && decision.took_effect) CheckForecast(*forecast, decision);
   if (decision.retained.has_value()) {
     const Payload payload = {push.header.identity.worker, gradient, bytes};
     EXPECT_TRUE(payloads_.emplace(*decision.retained, payload).second) << "a name used twice";
@@ -119,6 +122,19 @@ void ShardCoreDriver::CarryUpdate(const Update& update) {
   unpublished_.push_back(update.to);
   folded_.clear();
   sum_ = 0;
+}
+
+void ShardCoreDriver::CheckForecast(const Forecast& forecast, const PushDecision& decision) {
+  ++forecasts_;
+  ASSERT_EQ(decision.effects.folds.size(), 1u) << "a forecast is of one gradient alone";
+  ASSERT_TRUE(decision.effects.update.has_value());
+  const Fold& fold = decision.effects.folds.front();
+  const Update& update = *decision.effects.update;
+  EXPECT_TRUE(fold.first);
+  EXPECT_EQ(fold.weight, forecast.weight);
+  EXPECT_EQ(update.from, forecast.from);
+  EXPECT_EQ(update.inverse_divisor, 1.0f);
+  EXPECT_EQ(update.learning_rate, forecast.learning_rate);
 }
 
 void ShardCoreDriver::NoteParked(const std::variant<Serve, Park>& answer) {

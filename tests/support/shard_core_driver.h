@@ -23,7 +23,8 @@ namespace slipstream {
 /// retains, carries out folds and updates in double precision, and publishes when the test says so.
 /// What every shell relies on is checked on the way, and reported as a failure of the test: a fold
 /// names a payload held, once; an update follows the folds of its round and steps by one; a ticket
-/// released is one that waits.
+/// released is one that waits; an update that was forecast at a push's header is the one ordered if
+/// nothing happens before the push is complete.
 ///
 /// Not thread-safe: one owner.
 class ShardCoreDriver {
@@ -73,6 +74,9 @@ class ShardCoreDriver {
   const std::map<Ticket, Release>& released() const { return released_; }
   size_t payloads_held() const { return payloads_.size(); }
 
+  /// Pushes whose update was forecast.
+  size_t forecasts() const { return forecasts_; }
+
  private:
   struct Payload {
     WorkerId worker{};
@@ -84,8 +88,10 @@ class ShardCoreDriver {
   void CarryFold(const Fold& fold);
   void CarryUpdate(const Update& update);
   void NoteParked(const std::variant<Serve, Park>& answer);
+  void CheckForecast(const Forecast& forecast, const PushDecision& decision);
 
   ShardCore core_;
+  size_t forecasts_ = 0;
   std::map<PushId, Payload> payloads_;
   double sum_ = 0;
   std::vector<WorkerId> folded_;  // Since the last update.

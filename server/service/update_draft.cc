@@ -1,0 +1,27 @@
+#include "server/service/update_draft.h"
+
+#include <utility>
+
+namespace slipstream {
+
+void UpdateDraft::Add(size_t begin, const Segments& values) {
+  const size_t count = TotalBytes(values) / sizeof(float);
+  MutexLock lock(mutex_);
+  if (!buffers_.has_value()) return;
+  UpdateRange(optimizer_, *buffers_, begin, count,
+              {.sum = {}, .last = &values, .last_weight = forecast_.weight},
+              forecast_.learning_rate);
+  values_made_ += count;
+}
+
+void UpdateDraft::Cancel() { Take(); }
+
+std::optional<UpdateBuffers> UpdateDraft::Take() {
+  MutexLock lock(mutex_);
+  std::optional<UpdateBuffers> buffers = std::exchange(buffers_, std::nullopt);
+  const bool is_complete = buffers.has_value() && values_made_ == buffers->to->values().size();
+  if (!is_complete) return std::nullopt;
+  return buffers;
+}
+
+}  // namespace slipstream

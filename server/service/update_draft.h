@@ -1,0 +1,55 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_UPDATE_DRAFT_H_
+#define SLIPSTREAM_SERVER_SERVICE_UPDATE_DRAFT_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "common/base/mutex.h"
+#include "common/kernels/segments.h"
+#include "common/run/run_spec.h"
+#include "server/core/shard_effects.h"
+#include "server/service/update_range.h"
+
+namespace slipstream {
+
+/// An update that is made while its gradient is still arriving, chunk by chunk, as the core
+/// forecast it: what has just come is read again while the cache holds it, and when the push is
+/// complete, so is the next version.
+///
+/// Nobody sees anything of a draft before the core has decided about the complete push, and it is
+/// used only if the decision is the one that was forecast. Until then it can be thrown away at any
+/// time, as versions and optimizer state are written out of place.
+///
+/// Thread-safe: guarded by its own mutex, which is held for one chunk's pass.
+class UpdateDraft {
+ public:
+  UpdateDraft(const OptimizerSpec& optimizer, const Forecast& forecast, UpdateBuffers buffers)
+      : optimizer_(optimizer), forecast_(forecast), buffers_(std::move(buffers)) {}
+
+  const Forecast& forecast() const { return forecast_; }
+
+  /// The gradient's values from position `begin` on have come. REQUIRES: none of them came before,
+  /// and all are within the shard. Without effect on a draft that was cancelled.
+  void Add(size_t begin, const Segments& values);
+
+  /// Lets go of all buffers. Nobody writes to them afterwards.
+  void Cancel();
+
+  /// The buffers of a complete draft, which are no longer its own; nothing if it was cancelled or
+  /// values are missing.
+  std::optional<UpdateBuffers> Take();
+
+ private:
+  const OptimizerSpec optimizer_;
+  const Forecast forecast_;
+
+  Mutex mutex_;
+  std::optional<UpdateBuffers> buffers_ ABSL_GUARDED_BY(mutex_);  // Absent once let go of.
+  size_t values_made_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_UPDATE_DRAFT_H_

@@ -1,0 +1,189 @@
+#include "server/service/update_draft.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/service/update_path.h"
+
+// An update made while its gradient arrives, against the same made at once.
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kCount = 1000;
+constexpr size_t kChunk = 192;
+constexpr uint64_t kSeed = 4711;
+
+using Kind = OptimizerSpec::Kind;
+
+std::vector<float> RandomValues(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(kCount);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+Segments Part(const std::vector<float>& values, size_t begin) {
+  const size_t count = std::min(kChunk, values.size() - begin);
+  return {{reinterpret_cast<const std::byte*>(values.data() + begin), count * sizeof(float)}};
+}
+
+/// The numbers of a shard whose version 0 is drawn from `kSeed`.
+std::unique_ptr<UpdatePath> NewPath(Kind kind) {
+  OptimizerSpec optimizer;
+  optimizer.kind = kind;
+  optimizer.momentum = 0.9;
+  optimizer.weight_decay = 0.001;
+  std::unique_ptr<UpdatePath> path = UpdatePath::TryMake(optimizer, kCount);
+  const std::shared_ptr<FloatBuffer> weights = path->NewWeights();
+  std::ranges::copy(RandomValues(kSeed), weights->values().begin());
+  path->SetInitialWeights(weights);
+  return path;
+}
+
+Forecast ForecastOf(uint64_t from) {
+  return {.from = Version{from}, .weight = 0.5f, .learning_rate = 0.1f};
+}
+
+/// What the core orders when `values` are complete and it is as `forecast` says.
+UpdateJob Job(const std::vector<float>& values, const Forecast& forecast,
+              std::shared_ptr<UpdateDraft> draft = nullptr) {
+  UpdateJob job;
+  FoldStep& step = job.folds.emplace_back();
+  step.fold = {.weight = forecast.weight, .first = true};
+  for (size_t begin = 0; begin < kCount; begin += kChunk) {
+    step.payload.pieces.emplace_back(std::vector<grpc::Slice>(), Part(values, begin));
+  }
+  step.payload.draft = std::move(draft);
+  job.update = Update{
+      .from = forecast.from, .to = Next(forecast.from), .learning_rate = forecast.learning_rate};
+  return job;
+}
+
+/// As chunks come from a worker: the last one first.
+void AddAll(UpdateDraft& draft, const std::vector<float>& values) {
+  for (size_t begin = (kCount - 1) / kChunk * kChunk;; begin -= kChunk) {
+    draft.Add(begin, Part(values, begin));
+    if (begin == 0) return;
+  }
+}
+
+void ExpectSameBits(const Weights& actual, const Weights& expected) {
+  ASSERT_NE(actual, nullptr);
+  EXPECT_EQ(std::memcmp(actual->values().data(), expected->values().data(), kCount * sizeof(float)),
+            0);
+}
+
+class UpdateDraftTest : public testing::TestWithParam<Kind> {
+ protected:
+  /// Runs the same steps without drafts.
+  Weights Plain(const std::vector<uint64_t>& seeds) {
+    const std::unique_ptr<UpdatePath> path = NewPath(GetParam());
+    Weights newest;
+    for (uint64_t version = 0; version < seeds.size(); ++version) {
+      newest = *path->Run(Job(RandomValues(seeds[version]), ForecastOf(version)));
+    }
+    return newest;
+  }
+
+  const std::unique_ptr<UpdatePath> path_ = NewPath(GetParam());
+};
+
+INSTANTIATE_TEST_SUITE_P(Rules, UpdateDraftTest, testing::Values(Kind::kSgd, Kind::kMomentum),
+                         [](const auto& rule) {
+                           return rule.param == Kind::kSgd ? "Sgd" : "Momentum";
+                         });
+
+TEST_P(UpdateDraftTest, MakesTheSameBitsStepAfterStep) {
+  Weights newest;
+  for (uint64_t version = 0; version < 3; ++version) {
+    const std::vector<float> gradient = RandomValues(version);
+    const auto draft = path_->BeginDraft(ForecastOf(version));
+    AddAll(*draft, gradient);
+    newest = *path_->Run(Job(gradient, ForecastOf(version), draft));
+  }
+
+  ExpectSameBits(newest, Plain({0, 1, 2}));
+}
+
+TEST_P(UpdateDraftTest, IsThrownAwayIfAnotherPushIsFirst) {
+  const std::vector<float> slow = RandomValues(1);
+  auto draft = path_->BeginDraft(ForecastOf(0));
+  draft->Add(0, Part(slow, 0));
+
+  path_->Run(Job(RandomValues(0), ForecastOf(0)));
+  draft->Add(kChunk, Part(slow, kChunk));
+  for (size_t begin = 2 * kChunk; begin < kCount; begin += kChunk) {
+    draft->Add(begin, Part(slow, begin));
+  }
+  const Weights newest = *path_->Run(Job(slow, ForecastOf(1), std::exchange(draft, nullptr)));
+
+  ExpectSameBits(newest, Plain({0, 1}));
+  EXPECT_EQ(path_->live_versions(), 1u);
+}
+
+TEST_P(UpdateDraftTest, IsThrownAwayIfTheOrderIsAnother) {
+  const std::vector<float> gradient = RandomValues(0);
+  Forecast wrong = ForecastOf(0);
+  wrong.learning_rate *= 2;
+  const auto draft = path_->BeginDraft(wrong);
+  AddAll(*draft, gradient);
+
+  const Weights newest = *path_->Run(Job(gradient, ForecastOf(0), draft));
+
+  ExpectSameBits(newest, Plain({0}));
+}
+
+TEST_P(UpdateDraftTest, OneThatMissedValuesIsNotUsed) {
+  const std::vector<float> gradient = RandomValues(0);
+  const auto draft = path_->BeginDraft(ForecastOf(0));
+  draft->Add(0, Part(gradient, 0));
+
+  const Weights newest = *path_->Run(Job(gradient, ForecastOf(0), draft));
+
+  ExpectSameBits(newest, Plain({0}));
+}
+
+TEST_P(UpdateDraftTest, OfAnAbandonedPushLetsGoOfItsBuffer) {
+  auto draft = path_->BeginDraft(ForecastOf(0));
+  EXPECT_EQ(path_->BeginDraft(ForecastOf(0)), nullptr) << "one at a time";
+  EXPECT_EQ(path_->live_versions(), 2u);
+
+  draft.reset();
+
+  EXPECT_EQ(path_->live_versions(), 1u);
+  EXPECT_NE(path_->BeginDraft(ForecastOf(0)), nullptr);
+}
+
+TEST_P(UpdateDraftTest, MayBeCancelledWhileItIsWritten) {
+  for (uint64_t round = 0; round < 50; ++round) {
+    const std::vector<float> slow = RandomValues(2 * round);
+    const auto draft = path_->BeginDraft(ForecastOf(2 * round));
+    std::thread arriving([&] { AddAll(*draft, slow); });
+    path_->Run(Job(RandomValues(2 * round + 1), ForecastOf(2 * round)));
+    arriving.join();
+    path_->Run(Job(slow, ForecastOf(2 * round + 1), draft));
+  }
+
+  std::vector<uint64_t> seeds;
+  for (uint64_t round = 0; round < 50; ++round) {
+    seeds.push_back(2 * round + 1);
+    seeds.push_back(2 * round);
+  }
+  const std::vector<float> next = RandomValues(1000);
+  seeds.push_back(1000);
+  ExpectSameBits(*path_->Run(Job(next, ForecastOf(100))), Plain(seeds));
+}
+
+}  // namespace
+}  // namespace slipstream
