@@ -19,6 +19,7 @@
 
 #include "common/config/run_config.h"
 #include "common/config/run_text.h"
+#include "common/local/local_socket.h"
 #include "common/rpc/transport_options.h"
 
 namespace slipstream {
@@ -71,7 +72,8 @@ ServerProcess::~ServerProcess() { Shutdown(); }
 
 absl::Status ServerProcess::Listen() {
   gpr_set_log_function(LogForGrpc);
-  if (absl::Status made = MakeServices(); !made.ok()) return made;
+  const std::string local_socket = NewLocalName();
+  if (absl::Status made = MakeServices(local_socket); !made.ok()) return made;
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -84,10 +86,19 @@ absl::Status ServerProcess::Listen() {
     return absl::ResourceExhaustedError("cannot listen on " + options_.listen.ToString() +
                                         "; the address is in use or not this machine's");
   }
+  ListenToThisMachine(local_socket);
   return absl::OkStatus();
 }
 
-absl::Status ServerProcess::MakeServices() {
+void ServerProcess::ListenToThisMachine(const std::string& local_socket) {
+  absl::StatusOr<std::unique_ptr<LocalListener>> local =
+      LocalListener::Start(local_socket, *server_);
+  // Workers will find nobody there, and use TCP.
+  if (!local.ok()) spdlog::warn("no local socket: {}", std::string(local.status().message()));
+  if (local.ok()) local_ = *std::move(local);
+}
+
+absl::Status ServerProcess::MakeServices(const std::string& local_socket) {
   absl::StatusOr<std::optional<PushLog>> log =
       OpenPushLog(options_.run.log.push_log, options_.shard);
   if (!log.ok()) return log.status();
@@ -96,7 +107,7 @@ absl::Status ServerProcess::MakeServices() {
   shard.address = options_.listen.ToString();
   shard.run = options_.run;
   shard.now = SteadyTime();
-  shard_ = std::make_unique<ShardService>(shard, *std::move(log));
+  shard_ = std::make_unique<ShardService>(shard, *std::move(log), local_socket);
   if (Value(options_.shard) != 0) return absl::OkStatus();
 
   CoordinatorService::Options coordinator;
@@ -143,6 +154,7 @@ std::string ServerProcess::CoordinatorAddress() const {
 void ServerProcess::Shutdown() {
   if (sync_ != nullptr) sync_->Stop();
   if (coordinator_ != nullptr) coordinator_->Stop();
+  local_.reset();
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(kShutdownTime));
   }

@@ -15,6 +15,7 @@
 #include "common/run/run_spec.h"
 #include "server/listen_address.h"
 #include "server/service/coordinator_service.h"
+#include "server/service/local_listener.h"
 #include "server/service/server_sync.h"
 #include "server/service/shard_service.h"
 
@@ -55,7 +56,8 @@ class ServerProcess {
   absl::Status Serve(const StopSignal& stop);
 
  private:
-  absl::Status MakeServices();
+  absl::Status MakeServices(const std::string& local_socket);
+  void ListenToThisMachine(const std::string& local_socket);
   std::string CoordinatorAddress() const;
   void Shutdown();
 
@@ -64,6 +66,7 @@ class ServerProcess {
   std::unique_ptr<ShardService> shard_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<LocalListener> local_;  // Null if there are no local sockets.
   std::unique_ptr<ServerSync> sync_;
 };
 

@@ -167,6 +167,10 @@ struct ComputeSpec {
 };
 
 struct WireSpec {
+  /// How workers reach shards. kAuto: a local socket where both are on one machine, otherwise TCP.
+  enum class Transport { kAuto, kTcp, kUnix };
+  Transport transport = Transport::kAuto;
+
   /// Payload bytes of one message. In [4 KiB, 16 MiB], a multiple of 64.
   size_t chunk_bytes = size_t{1} << 20;
 

@@ -9,10 +9,21 @@
 
 namespace slipstream {
 
-ShardService::ShardService(const Options& options, std::optional<PushLog> push_log)
+ShardService::ShardService(const Options& options, std::optional<PushLog> push_log,
+                           std::string local_socket)
     : chunk_bytes_(options.run.wire.chunk_bytes),
+      local_socket_(std::move(local_socket)),
       now_(options.now),
       engine_(options, std::move(push_log)) {}
+
+grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContext* context,
+                                                      const v1::GetTransportsRequest*,
+                                                      v1::GetTransportsReply* reply) {
+  reply->set_local_socket(local_socket_);
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Initialize(grpc::CallbackServerContext*,
                                                                     grpc::ByteBuffer* response) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
@@ -17,20 +18,28 @@
 
 namespace slipstream {
 
-/// The data plane of one shard over gRPC. All four methods speak raw buffers through the callback
-/// API: no thread belongs to a call, and payloads are never copied into messages.
+/// The data plane of one shard over gRPC, through the callback API: no thread belongs to a call.
+/// The four methods that carry values speak raw buffers, so payloads are never copied into
+/// messages.
 ///
 /// Thread-safe: guarded by its engine's mutex. Must outlive the gRPC server that it is registered
 /// with; the server's shutdown ends the calls.
 class ShardService final
-    : public v1::Shard::WithRawCallbackMethod_Initialize<
-          v1::Shard::WithRawCallbackMethod_Pull<v1::Shard::WithRawCallbackMethod_Push<
-              v1::Shard::WithRawCallbackMethod_Exchange<v1::Shard::Service>>>>,
+    : public v1::Shard::WithRawCallbackMethod_Initialize<v1::Shard::WithRawCallbackMethod_Pull<
+          v1::Shard::WithRawCallbackMethod_Push<v1::Shard::WithRawCallbackMethod_Exchange<
+              v1::Shard::WithCallbackMethod_GetTransports<v1::Shard::Service>>>>>,
       public OrdersSink {
  public:
   using Options = ShardEngine::Options;
 
-  explicit ShardService(const Options& options, std::optional<PushLog> push_log = std::nullopt);
+  /// `local_socket`: where the server that this is registered with listens besides, as its clients
+  /// are told; empty if nowhere.
+  explicit ShardService(const Options& options, std::optional<PushLog> push_log = std::nullopt,
+                        std::string local_socket = "");
+
+  grpc::ServerUnaryReactor* GetTransports(grpc::CallbackServerContext* context,
+                                          const v1::GetTransportsRequest* request,
+                                          v1::GetTransportsReply* reply) override;
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* Initialize(grpc::CallbackServerContext* context,
                                                         grpc::ByteBuffer* response) override;
@@ -50,6 +59,7 @@ class ShardService final
  private:
   // Constant after construction.
   const size_t chunk_bytes_;
+  const std::string local_socket_;
   const std::function<absl::Time()> now_;
 
   ShardEngine engine_;

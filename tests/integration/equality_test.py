@@ -57,10 +57,11 @@ class EqualityTest(unittest.TestCase):
         print(f"relative distance after 50 steps: {apart:.2e}")
         self.assertLess(apart, 1e-4)
 
-    def test_hardsync_gives_the_same_weights_whatever_the_timing_and_the_shards(self):
+    def test_hardsync_gives_the_same_weights_whatever_timing_shards_and_transport(self):
         settings = {"consistency.policy": "hardsync", "data.train_examples": 2000}
         first = cluster.run(CONFIG, settings)
-        for changed in ({}, {"testing.push_delay_max": "30ms"},
+        for changed in ({"wire.transport": "tcp"}, {"wire.transport": "unix"},
+                        {"testing.push_delay_max": "30ms"},
                         {"cluster.servers": "localhost:7070,localhost:7071,localhost:7072"}):
             with self.subTest(changed=changed):
                 again = cluster.run(CONFIG, {**settings, **changed})

@@ -7,11 +7,6 @@ import cluster
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 
 
-def line_of(status, worker):
-    """What shard 0 says of the worker."""
-    return next(line for line in status["shards"][0]["workers"] if line["worker"] == worker)
-
-
 class SurvivalTest(unittest.TestCase):
     def kill_one(self, policy):
         status = cluster.outlive_one(CONFIG, {"consistency.policy": policy})
@@ -36,13 +31,16 @@ class SurvivalTest(unittest.TestCase):
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
             before = live.wait_for(lambda status: int(status["updates"]) >= 5, "some updates")
-            old = line_of(before, 2)["incarnation"]
+            old = cluster.line_of(before, 2)["incarnation"]
             live.kill_worker(2)
             live.start_worker(2)
 
             # Of this incarnation, or a late report of what the old one pushed would do.
-            live.wait_for(lambda status: line_of(status, 2)["incarnation"] != old
-                          and line_of(status, 2)["last_sequence"] > 3, "the new incarnation to push")
+            def is_back(status):
+                line = cluster.line_of(status, 2)
+                return line["incarnation"] != old and line["last_sequence"] > 3
+
+            live.wait_for(is_back, "the new incarnation to push")
             live.wait_finished()
             self.assertEqual(live.workers[2].wait(timeout=cluster.DEADLINE_S), 0, live.log_texts())
 

@@ -1,8 +1,6 @@
 #include "worker/client/shard_client.h"
 
 #include <fmt/format.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 #include <optional>
@@ -33,26 +31,30 @@ absl::Status PeerFault(const absl::Status& status) {
 ShardClient::ShardClient(std::string address, const Options& options, CancelSwitch& cancel)
     : address_(std::move(address)),
       options_(options),
-      channel_(grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(),
-                                         ClientArguments(options.transport))),
-      cancel_(cancel) {}
+      cancel_(cancel),
+      channel_(address_, options.channel, cancel) {}
 
-std::unique_ptr<RawCall> ShardClient::Start(const std::string& method) {
-  return std::make_unique<RawCall>(channel_, method, cancel_, WriteDeadline());
+absl::StatusOr<std::unique_ptr<RawCall>> ShardClient::Start(const std::string& method) {
+  const absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = channel_.Get();
+  if (!channel.ok()) return Named(channel.status());
+  return std::make_unique<RawCall>(*channel, method, cancel_, WriteDeadline());
 }
 
 absl::Status ShardClient::Named(const absl::Status& status) const {
   return {status.code(), fmt::format("shard at {}: {}", address_, std::string(status.message()))};
 }
 
-absl::Status ShardClient::Failure(RawCall& call) const {
+absl::Status ShardClient::Failure(RawCall& call) {
   const absl::Status status = call.Finish(WriteDeadline());
+  channel_.OnFailure();
   return Named(status.ok() ? absl::UnavailableError("ended the call early") : status);
 }
 
 absl::Status ShardClient::Initialize(const InitializeHeader& header,
                                      std::span<const float> values) {
-  const std::unique_ptr<RawCall> call = Start(kInitialize);
+  const absl::StatusOr<std::unique_ptr<RawCall>> started = Start(kInitialize);
+  if (!started.ok()) return started.status();
+  RawCall& call = **started;
   const size_t chunk_values = options_.chunk_bytes / sizeof(float);
   size_t offset = 0;
   do {
@@ -61,32 +63,34 @@ absl::Status ShardClient::Initialize(const InitializeHeader& header,
     const grpc::ByteBuffer message = EncodeInitializeChunk(
         offset == 0 ? std::optional(header) : std::nullopt, offset, {piece, loan_.Lend()});
     const RawCall::Next next = more ? RawCall::Next::kWrites : RawCall::Next::kReads;
-    if (!call->Write(message, next, WriteDeadline())) return Failure(*call);
+    if (!call.Write(message, next, WriteDeadline())) return Failure(call);
     offset += piece.size();
   } while (offset < values.size());
-  call->WritesDone(WriteDeadline());
+  call.WritesDone(WriteDeadline());
   grpc::ByteBuffer reply;  // Says nothing but that it came.
-  if (!call->Read(reply, AnswerDeadline())) return Failure(*call);
-  const absl::Status status = call->Finish(AnswerDeadline());
+  if (!call.Read(reply, AnswerDeadline())) return Failure(call);
+  const absl::Status status = call.Finish(AnswerDeadline());
   return status.ok() ? status : Named(status);
 }
 
 absl::Status ShardClient::Pull(PullRequest request, WeightsArrival& weights) {
   request.chunk_bytes = static_cast<uint32_t>(options_.chunk_bytes);
   weights.StartTry();
-  const std::unique_ptr<RawCall> call = Start(kPull);
+  const absl::StatusOr<std::unique_ptr<RawCall>> started = Start(kPull);
+  if (!started.ok()) return started.status();
+  RawCall& call = **started;
   const grpc::ByteBuffer question = Serialized(ToWire(request));
-  if (!call->Write(question, RawCall::Next::kReads, WriteDeadline())) return Failure(*call);
-  call->WritesDone(WriteDeadline());
+  if (!call.Write(question, RawCall::Next::kReads, WriteDeadline())) return Failure(call);
+  call.WritesDone(WriteDeadline());
   while (!weights.is_complete()) {
     grpc::ByteBuffer message;
-    if (!call->Read(message, AnswerDeadline())) return Failure(*call);
+    if (!call.Read(message, AnswerDeadline())) return Failure(call);
     const absl::StatusOr<WeightsChunk> chunk = DecodeWeightsChunk(message);
     if (!chunk.ok()) return Named(PeerFault(chunk.status()));
     const absl::Status status = weights.Take(chunk->header, chunk->offset, chunk->values);
     if (!status.ok()) return Named(status);
   }
-  const absl::Status status = call->Finish(AnswerDeadline());
+  const absl::Status status = call.Finish(AnswerDeadline());
   return status.ok() ? status : Named(status);
 }
 
@@ -94,7 +98,11 @@ absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
   exchange.header.count = exchange.values.size();
   exchange.header.chunk_bytes = static_cast<uint32_t>(options_.chunk_bytes);
   exchange.weights.StartTry();
-  if (!exchange_) exchange_ = Start(kExchange);
+  if (!exchange_) {
+    absl::StatusOr<std::unique_ptr<RawCall>> started = Start(kExchange);
+    if (!started.ok()) return started.status();
+    exchange_ = *std::move(started);
+  }
   const absl::Status written = WritePush(exchange);
   absl::StatusOr<PushReply> reply = written.ok() ? ReadAnswer(exchange) : written;
   if (!reply.ok()) exchange_.reset();  // The next try starts over on a stream of its own.

@@ -1,8 +1,6 @@
 #ifndef SLIPSTREAM_WORKER_CLIENT_SHARD_CLIENT_H_
 #define SLIPSTREAM_WORKER_CLIENT_SHARD_CLIENT_H_
 
-#include <grpcpp/channel.h>
-
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -12,16 +10,16 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/protocol/shard_messages.h"
-#include "common/rpc/transport_options.h"
 #include "worker/client/arena_loan.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/raw_call.h"
+#include "worker/client/shard_channel.h"
 #include "worker/client/shard_exchange.h"
 #include "worker/client/weights_arrival.h"
 
 namespace slipstream {
 
-/// The calls to one shard, over a connection of its own.
+/// The calls to one shard, over a connection of its own, see shard_channel.h.
 ///
 /// Each method is one try: what to repeat is the caller's to say. Pushes travel as pieces borrowed
 /// from the caller's arena, and weights are written straight into it. Exchanges share one stream,
@@ -42,7 +40,7 @@ class ShardClient {
     /// dead peer is found by the connection's own probes, and a lost lease by the heartbeat.
     absl::Duration answer_timeout = absl::Minutes(10);
 
-    TransportOptions transport;
+    ShardChannel::Options channel;
   };
 
   /// `address` is host:port. `cancel` must outlive the client.
@@ -63,13 +61,15 @@ class ShardClient {
   absl::Status AwaitReturn(absl::Duration timeout);
 
   const std::string& address() const { return address_; }
-  grpc::Channel& channel() { return *channel_; }
+
+  /// Shows whether the shard's machine can be reached, by whichever path calls go.
+  grpc::Channel& channel() { return channel_.tcp(); }
 
  private:
   absl::Time WriteDeadline() const { return absl::Now() + options_.write_timeout; }
   absl::Time AnswerDeadline() const { return absl::Now() + options_.answer_timeout; }
 
-  std::unique_ptr<RawCall> Start(const std::string& method);
+  absl::StatusOr<std::unique_ptr<RawCall>> Start(const std::string& method);
   absl::Status WritePush(ShardExchange& exchange);
 
   /// What follows the chunk of a push that begins at `begin`.
@@ -77,15 +77,15 @@ class ShardClient {
   absl::StatusOr<PushReply> ReadAnswer(ShardExchange& exchange);
 
   /// Why `call`, which ended early, did; never OK.
-  absl::Status Failure(RawCall& call) const;
+  absl::Status Failure(RawCall& call);
   absl::Status Named(const absl::Status& status) const;
 
   // Constant after construction.
   const std::string address_;
   const Options options_;
-  const std::shared_ptr<grpc::Channel> channel_;
 
   CancelSwitch& cancel_;
+  ShardChannel channel_;
   std::unique_ptr<RawCall> exchange_;  // The stream of exchanges, where it is open.
   ArenaLoan loan_;
 };

@@ -107,6 +107,7 @@ absl::Status WorkerProgram::ReadSettings() {
 ShardGroup::Options WorkerProgram::GroupOptions() const {
   ShardGroup::Options options;
   options.client.chunk_bytes = settings_.wire.chunk_bytes;
+  options.client.channel.transport = settings_.wire.transport;
   options.retry.give_up_after =
       std::max(options.retry.give_up_after, kGiveUpLeases * membership_.lease);
   options.seed = settings_.seed + Value(membership_.identity.incarnation);

@@ -146,6 +146,7 @@ compute:
   device: cpu
   threads: 1
 wire:
+  transport: auto
   chunk_bytes: 1MiB
   push_bytes_max: 0
 evaluation:

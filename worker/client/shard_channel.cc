@@ -1,0 +1,91 @@
+#include "worker/client/shard_channel.h"
+
+#include <fmt/format.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/security/credentials.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "common/local/local_socket.h"
+#include "common/wire/values_codec.h"
+#include "proto/shard.pb.h"
+#include "worker/client/raw_call.h"
+
+namespace slipstream {
+namespace {
+
+constexpr char kGetTransports[] = "/slipstream.v1.Shard/GetTransports";
+
+}  // namespace
+
+ShardChannel::ShardChannel(std::string address, const Options& options, CancelSwitch& cancel)
+    : address_(std::move(address)),
+      options_(options),
+      tcp_(grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(),
+                                     ClientArguments(options.bounds))),
+      cancel_(cancel) {}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Get() {
+  if (options_.transport == Transport::kTcp) return tcp_;
+  if (agreed_ != nullptr) return agreed_;
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> agreed = Agree();
+  if (agreed.ok()) agreed_ = *agreed;
+  return agreed;
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
+  absl::StatusOr<std::string> name = AskForSocket();
+  // A shard that does not know the question offers nothing; any other failure says nothing of that.
+  if (!name.ok() && !absl::IsUnimplemented(name.status())) return name.status();
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> local =
+      name.ok() ? ConnectToSocket(*name) : absl::NotFoundError("the shard offers no local socket");
+  std::string told = "transport=unix";
+  if (!local.ok()) {
+    const std::string reason(local.status().message());
+    if (options_.transport == Transport::kUnix) {
+      return absl::FailedPreconditionError(fmt::format(
+          "wire.transport is unix, and the shard at {} cannot be reached so: {}; use auto or tcp",
+          address_, reason));
+    }
+    told = fmt::format("transport=tcp reason=\"{}\"", reason);
+  }
+  if (told != std::exchange(told_, told)) spdlog::info("reaching shard at={} {}", address_, told);
+  return local.ok() ? local : tcp_;
+}
+
+absl::StatusOr<std::string> ShardChannel::AskForSocket() {
+  const absl::Time deadline = absl::Now() + options_.answer_timeout;
+  RawCall call(tcp_, kGetTransports, cancel_, deadline);
+  grpc::ByteBuffer message;
+  const grpc::Slice nothing;
+  const grpc::ByteBuffer question(&nothing, 1);
+  const bool is_answered =
+      call.Write(question, RawCall::Next::kReads, deadline) && call.Read(message, deadline);
+  const absl::Status status = call.Finish(deadline);
+  if (!is_answered || !status.ok()) {
+    return status.ok() ? absl::UnavailableError("ended the call early") : status;
+  }
+  v1::GetTransportsReply reply;
+  if (const auto decoded = DecodeWithValues(message, reply); !decoded.ok()) {
+    return absl::InternalError("answer: " + std::string(decoded.status().message()));
+  }
+  if (reply.local_socket().empty()) return absl::UnimplementedError("");
+  return reply.local_socket();
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::ConnectToSocket(
+    const std::string& name) const {
+  absl::StatusOr<FileDescriptor> socket = ConnectLocally(name);
+  if (absl::IsNotFound(socket.status())) {
+    return absl::NotFoundError("it is on another machine or in another network namespace");
+  }
+  if (!socket.ok()) return socket.status();
+  if (absl::Status user = CheckSameUser(*socket); !user.ok()) return user;
+  return grpc::CreateCustomInsecureChannelFromFd("localhost", socket->Release(),
+                                                 ClientArguments(options_.bounds));
+}
+
+}  // namespace slipstream
