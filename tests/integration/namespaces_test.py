@@ -96,6 +96,7 @@ class NamespacesTest(unittest.TestCase):
 
         for worker in (0, 1):
             self.assertEqual(self.services.exit_code(f"worker-{worker}"), 0, self.services.logs())
+        self.assertIn("transport=tcp reason=\"it is on another machine", self.services.logs())
         status = self.status("node0:7070")
 
         self.assertEqual(status["phase"], "FINISHED", self.services.logs())
@@ -123,6 +124,16 @@ class NamespacesTest(unittest.TestCase):
 
         for name in ("worker-0", "worker-1", "server-0", "server-1"):
             self.assertEqual(self.services.exit_code(name), 0, self.services.logs())
+
+    def test_a_worker_on_another_machine_that_must_use_a_local_socket_says_why_it_cannot(self):
+        self.write_run("[node0:7070, node1:7070]", ACCEPTED + "wire: {transport: unix}\n")
+        self.services.server(0, 0)
+        self.services.server(1, 1)
+        for worker in (0, 1):
+            self.services.worker(2 + worker, worker, "node0:7070")
+
+        self.assertEqual(self.services.exit_code("worker-0"), 78, self.services.logs())
+        self.assertIn("wire.transport is unix, and the shard at node", self.services.logs())
 
     def test_off_loopback_a_server_refuses_unless_the_risk_is_accepted(self):
         self.write_run("[node0:7070, node1:7070]", "")

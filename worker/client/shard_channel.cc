@@ -46,7 +46,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
   if (!local.ok()) {
     const std::string reason(local.status().message());
     if (options_.transport == Transport::kUnix) {
-      return absl::FailedPreconditionError(fmt::format(
+      return absl::InvalidArgumentError(fmt::format(
           "wire.transport is unix, and the shard at {} cannot be reached so: {}; use auto or tcp",
           address_, reason));
     }
