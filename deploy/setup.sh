@@ -4,15 +4,16 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-Usage: deploy/setup.sh [--dev]
+Usage: deploy/setup.sh [--dev] [--benchmarks]
 
 Installs, with apt, what building and running Slipstream needs; with --dev also what its tests and
 checks need. Packages that are installed already are left alone; where none is missing nothing is
 run and no rights are needed. Works as root or through sudo, on Debian 12 and Ubuntu 24.04.
 
-  --dev    also clang, clang-tidy, clang-format, the sanitizers' libraries, iproute2, and Python's
-           NumPy, protobuf, gRPC, YAML and JSON Schema
-  --help   this text
+  --dev         also clang, clang-tidy, clang-format, the sanitizers' libraries, iproute2, and
+                Python's NumPy, protobuf, gRPC, YAML and JSON Schema
+  --benchmarks  also what tests/benchmarks/run.sh compares with: PyTorch, OpenMPI
+  --help        this text
 END
 }
 
@@ -32,6 +33,7 @@ dev_packages=(
   clang clang-tidy clang-format libclang-rt-dev iproute2
   python3-numpy python3-protobuf python3-grpcio python3-jsonschema python3-yaml
 )
+benchmark_packages=(python3-torch libopenblas0-pthread libopenmpi-dev openmpi-bin)
 
 packages=("${build_packages[@]}")
 purpose="to build and run Slipstream"
@@ -40,6 +42,10 @@ for argument in "$@"; do
     --dev)
       packages+=("${dev_packages[@]}")
       purpose="to build and test Slipstream"
+      ;;
+    --benchmarks)
+      packages+=("${benchmark_packages[@]}")
+      purpose="to measure Slipstream beside its peers"
       ;;
     --help | -h)
       usage

@@ -1,0 +1,204 @@
+// One worker of a real run without data and compute: it joins, proposes a model of one tensor, and
+// exchanges gradients for weights on command, through the client library that ps_worker uses.
+//
+//   exchange_driver --coordinator HOST:PORT --worker ID --bytes N [--transport NAME]
+//
+// Commands are those of exchange_commands.h. An exchange is over when all weights lie in the
+// worker's own array.
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/config/run_config.h"
+#include "common/policy/round_policy.h"
+#include "common/policy/staleness_guard.h"
+#include "common/process/guarded_main.h"
+#include "common/process/logging.h"
+#include "common/rpc/transfer_allocator.h"
+#include "common/wire/shard_wire.h"
+#include "tests/benchmarks/exchange_commands.h"
+#include "worker/client/coordinator_client.h"
+#include "worker/client/membership.h"
+#include "worker/client/parameter_client.h"
+#include "worker/training/heartbeat.h"
+#include "worker/training/interruption.h"
+#include "worker/training/step_figures.h"
+#include "worker/training/unit_fetcher.h"
+
+namespace slipstream::benchmarks {
+namespace {
+
+// A training set that no benchmark comes to the end of.
+constexpr uint64_t kExamples = uint64_t{1} << 40;
+
+struct Options {
+  std::string coordinator;
+  uint32_t worker = 0;
+  uint64_t bytes = 0;
+  std::string transport = "tcp";
+};
+
+/// How the run's settings want shards to be spoken to.
+ShardGroup::Options GroupOptions(const RunSpec& settings) {
+  ShardGroup::Options options;
+  options.client.chunk_bytes = settings.wire.chunk_bytes;
+  return options;
+}
+
+/// A figure must not go by the name of a transport that was not used.
+absl::Status CheckTransport(const std::string& name) {
+  if (name == "tcp") return absl::OkStatus();
+  return absl::UnimplementedError("this driver knows no transport " + name);
+}
+
+/// Joins at construction's end by Join, leaves with the process.
+///
+/// Not thread-safe: one owner.
+class Driver {
+ public:
+  explicit Driver(const Options& options)
+      : options_(options),
+        gradient_(options.bytes / sizeof(float), 1.0f),
+        weights_(options.bytes / sizeof(float), 0.0f),
+        coordinator_(options.coordinator, {}, MakeSleeper()) {}
+
+  ~Driver() {
+    if (heartbeat_) heartbeat_->Close();
+    interruption_.Stop();  // Ends what waits for the coordinator.
+  }
+
+  absl::Status Join() {
+    absl::StatusOr<Membership> membership = JoinRun(coordinator_, WorkerId{options_.worker});
+    if (!membership.ok()) return membership.status();
+    membership_ = *std::move(membership);
+    absl::StatusOr<RunSpec> settings =
+        ToStatusOr(ParseRunConfig(membership_.settings, "the run's settings"));
+    if (!settings.ok()) return settings.status();
+    settings_ = *std::move(settings);
+    const Identity& identity = membership_.identity;
+    heartbeat_ = std::make_unique<Heartbeat>(coordinator_, identity, membership_.lease, figures_,
+                                             interruption_);
+    units_ = std::make_unique<UnitFetcher>(coordinator_, identity, figures_, interruption_);
+    return PrepareModel();
+  }
+
+  absl::Status Exchange() {
+    absl::StatusOr<uint64_t> batch = NextBatch();
+    if (!batch.ok()) return batch.status();
+    client_->BeginPush(0, {.batch = *batch, .examples = 1, .step = ++steps_});
+    if (absl::Status status = client_->FinishPush(0); !status.ok()) return status;
+    // Advance would return when every shard has answered; weights are on their way then.
+    absl::Status status = client_->Drain();
+    client_->TakeTransfers();
+    return status;
+  }
+
+ private:
+  Sleeper MakeSleeper() {
+    return [this](absl::Duration wait) { return interruption_.Sleep(wait); };
+  }
+
+  absl::Status PrepareModel() {
+    ModelProposal proposal{.layout = {}, .examples = kExamples, .data_fingerprint = 1};
+    absl::Status status = proposal.layout.Append("weight", {weights_.size()});
+    while (status.ok()) {
+      absl::StatusOr<PreparedModel> model =
+          AwaitModel(coordinator_, membership_.identity, proposal,
+                     [this] { return interruption_.interrupted(); });
+      if (!model.ok()) return model.status();
+      if (!client_) client_ = NewClient(std::move(model->map));
+      if (model->grant == 0) return absl::OkStatus();
+      status = Initialize(model->grant);
+    }
+    return status;
+  }
+
+  std::unique_ptr<ParameterClient> NewClient(ShardMap map) {
+    const bool has_rounds = RoundPolicy(settings_.consistency).rounds_are_synchronous();
+    const bool blocks = StalenessGuard(settings_.consistency.max_staleness).blocks();
+    return std::make_unique<ParameterClient>(
+        ParameterClient::Options{membership_.identity, membership_.servers, std::move(map),
+                                 has_rounds, blocks, GroupOptions(settings_)},
+        std::vector<ParameterClient::Slot>{{weights_, gradient_}}, MakeSleeper(),
+        interruption_.cancel_switch());
+  }
+
+  absl::Status Initialize(uint64_t grant) {
+    if (absl::Status status = client_->Initialize(grant, weights_); !status.ok()) return status;
+    v1::FinishInitializationRequest request;
+    *request.mutable_identity() = ToWire(membership_.identity);
+    request.set_grant(grant);
+    return coordinator_.FinishInitialization(request);
+  }
+
+  absl::StatusOr<uint64_t> NextBatch() {
+    for (;;) {
+      const absl::StatusOr<ParameterClient::Step> step = client_->Advance();
+      if (!step.ok()) return step.status();
+      if (const auto* compute = std::get_if<ParameterClient::Compute>(&*step)) {
+        return compute->batch;
+      }
+      if (std::holds_alternative<ParameterClient::Finished>(*step)) {
+        return absl::OutOfRangeError("the run is over");
+      }
+      units_->Ask();
+      const UnitFetcher::Result unit = units_->Await();
+      if (!unit.ok()) return unit.status();
+      if (!unit->has_value()) return absl::OutOfRangeError("no work is left");
+      client_->OnUnit(**unit);
+    }
+  }
+
+  // Constant after construction.
+  const Options options_;
+  const std::vector<float> gradient_;
+
+  std::vector<float> weights_;
+  Interruption interruption_;
+  CoordinatorClient coordinator_;
+  Membership membership_;
+  RunSpec settings_;
+  StepFigures figures_;
+  std::unique_ptr<Heartbeat> heartbeat_;
+  std::unique_ptr<UnitFetcher> units_;
+  std::unique_ptr<ParameterClient> client_;
+  uint64_t steps_ = 0;
+};
+
+int Run(const Options& options) {
+  StartLogging({"worker", options.worker}, LogSpec::Level::kWarning, LogSpec::Format::kText);
+  absl::Status status = CheckTransport(options.transport);
+  Driver driver(options);
+  if (status.ok()) status = driver.Join();
+  if (status.ok()) return ServeCommands([&driver] { return driver.Exchange(); });
+  std::cout << "failed " << status.message() << std::endl;
+  return 1;
+}
+
+int Main(int argc, char** argv) {
+  TuneAllocatorForTransfers();
+  CLI::App app("One worker that exchanges gradients for weights on command.", "exchange_driver");
+  Options options;
+  app.add_option("--coordinator", options.coordinator, "host:port of the first server")->required();
+  app.add_option("--worker", options.worker, "Id of this worker")->required();
+  app.add_option("--bytes", options.bytes, "Of the model")
+      ->required()
+      ->check(CLI::Range(sizeof(float), size_t{1} << 40));
+  app.add_option("--transport", options.transport, "What the run's cluster.transport says");
+  CLI11_PARSE(app, argc, argv);
+  return Run(options);
+}
+
+}  // namespace
+}  // namespace slipstream::benchmarks
+
+int main(int argc, char** argv) {
+  return slipstream::GuardedMain("exchange_driver",
+                                 [&] { return slipstream::benchmarks::Main(argc, argv); });
+}

@@ -1,0 +1,216 @@
+"""What the benchmark makes of its arguments and of what was measured; nothing here is timed."""
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import unittest
+
+import main
+from programs import scratch
+
+import figures
+import machine_load
+import table
+import transport_suite
+from contender import Contender, Setting, Turn
+from contender_process import ContenderFailed, ContenderProcess
+from rounds import Comparison, Field, Series
+from suite import Suite
+
+# Speaks as contenders do: half a second an exchange, and it fails when told to do thirteen.
+SCRIPT = """
+import sys
+print("ready", flush=True)
+for line in sys.stdin:
+    count = int(line.split()[1])
+    if count == 13:
+        sys.exit("thirteen is too many")
+    print("done", 0.5 * count, 0.5, flush=True)
+"""
+
+
+class ScriptContender(Contender):
+    def __init__(self, name, setting, directory):
+        super().__init__(setting, directory)
+        self.name = name
+
+    def start(self):
+        for worker in range(self.setting.workers):
+            self.workers.append(ContenderProcess(f"{self.name}-{worker}",
+                                                 [sys.executable, "-c", SCRIPT], self.directory))
+
+
+class FailingContender(ScriptContender):
+    def run(self, count):
+        return super().run(13)
+
+
+def series(name, seconds, setting=Setting(bytes=1000), count=2):
+    contender = Contender(setting, None)
+    contender.name = name
+    return Series(contender, count, [Turn(second, second / count) for second in seconds])
+
+
+class ArgumentsTest(unittest.TestCase):
+    def test_without_any_all_parts_are_measured_at_length(self):
+        options = main.parse_arguments([])
+
+        self.assertEqual(options.only, list(main.SUITES))
+        self.assertGreater(options.rounds, main.parse_arguments(["--quick"]).rounds)
+
+    def test_refuses_what_it_does_not_know(self):
+        for arguments in (["--only", "cooking"], ["--rounds", "0"], ["--seconds", "x"], ["more"]):
+            with self.subTest(arguments), contextlib.redirect_stderr(io.StringIO()), \
+                    self.assertRaises(SystemExit) as caught:
+                main.parse_arguments(arguments)
+            self.assertEqual(caught.exception.code, 2)
+
+    def test_names_what_has_to_be_built_for_the_parts_chosen(self):
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            self.assertEqual(main.main(["--targets", "--only", "transport"]), 0)
+
+        self.assertIn("//tests/benchmarks:exchange_driver", output.getvalue().split())
+
+    def test_quick_covers_one_size_at_three_shapes(self):
+        settings = list(transport_suite.settings(quick=True))
+
+        self.assertEqual([setting.shape for setting in settings], ["1x1", "2x1", "2x2"])
+        self.assertEqual({setting.bytes for setting in settings}, {64 << 20})
+
+    def test_no_shard_gets_less_than_it_can_hold(self):
+        smallest = [s for s in transport_suite.settings(quick=False) if s.bytes == 64]
+
+        self.assertEqual({setting.servers for setting in smallest}, {1})
+
+
+class FiguresTest(unittest.TestCase):
+    def test_ratios_are_taken_round_by_round(self):
+        # Twice as slow in every round, on a machine that gets slower from round to round.
+        comparison = Comparison([series("raw-tcp", [1, 2, 8]), series("other", [2, 4, 16])],
+                                [0.0, 0.0, 1.0])
+
+        raw, other = figures.rows_of("transport", comparison)
+
+        self.assertEqual(raw["ratio_to_raw_tcp"], 1.0)
+        self.assertEqual(other["ratio_to_raw_tcp"], 0.5)
+        self.assertEqual(other["gigabytes_per_second"], 2 * 1000 * 2 / 4 / 1e9)
+        self.assertEqual((other["busy_rounds"], other["rounds"]), (1, 3))
+
+    def test_a_row_says_what_was_measured(self):
+        setting = Setting(bytes=64, workers=2, servers=1, rule="momentum")
+
+        row, = figures.rows_of("transport", Comparison([series("grpc-bytes", [1], setting)], [0.0]))
+
+        self.assertEqual({key: row[key] for key in ("benchmark", "contender", "bytes", "workers",
+                                                    "servers", "rule", "ratio_to_raw_tcp")},
+                         {"benchmark": "transport", "contender": "grpc-bytes", "bytes": 64,
+                          "workers": 2, "servers": 1, "rule": "momentum", "ratio_to_raw_tcp": None})
+
+    def test_spread_is_the_distance_of_the_quartiles(self):
+        self.assertEqual(figures.spread([1, 2, 3, 4, 5]), 2 / 3)
+        self.assertEqual(figures.spread([7]), 0.0)
+
+    def test_a_contender_that_failed_has_no_row(self):
+        failed = Series(Contender(Setting(bytes=64), None), failure="it is gone")
+
+        self.assertEqual(list(figures.rows_of("transport", Comparison([failed], []))), [])
+
+
+class TableTest(unittest.TestCase):
+    def test_shows_contenders_by_shape(self):
+        rows = list(figures.rows_of("transport", Comparison(
+            [series("raw-tcp", [1e-6, 1e-6]), series("slipstream-tcp", [2e-6, 2e-6])], [0.0, 0.0])))
+
+        lines = table.exchange_table(rows, ["1x1", "2x1"]).splitlines()
+
+        self.assertEqual([line.split() for line in lines],
+                         [["workers", "x", "servers", "1x1"],
+                          ["raw-tcp", "1.00", "[4,", "0", "%]"],
+                          ["slipstream-tcp", "0.50", "[2,", "0", "%]"]])
+
+    def test_says_when_others_used_the_machine(self):
+        quiet = {"rounds": 4, "busy_rounds": 0, "cores_of_others": 0.0}
+        busy = {"rounds": 4, "busy_rounds": 2, "cores_of_others": 0.8}
+
+        self.assertIn("quiet", table.load_line([quiet]))
+        self.assertIn("BUSY in 25 %", table.load_line([quiet, busy]))
+
+    def test_names_sizes_in_the_largest_unit_that_fits(self):
+        self.assertEqual([table.bytes_text(size) for size in (64, 1 << 20, 246824)],
+                         ["64 B", "1 MiB", "246824 B"])
+
+
+class MachineLoadTest(unittest.TestCase):
+    def test_leaves_interrupts_out_and_counts_steal(self):
+        self.assertEqual(machine_load.parse_total("cpu  1 2 4 800 16 32 64 128 0 0\ncpu0 1"),
+                         (1 + 2 + 4 + 128, 1 + 2 + 4 + 800 + 16 + 32 + 64 + 128))
+
+    def test_reads_a_process_whatever_its_name(self):
+        stat = "7 (a) b ( c) S 3 0 0 0 0 0 0 0 0 0 10 20 30 40 0 0"
+
+        self.assertEqual(machine_load.parse_process(stat), (7, 3, 100))
+
+    def test_counts_a_process_and_all_below_it(self):
+        processes = [(1, 0, 5), (2, 1, 10), (3, 2, 20), (4, 1, 40), (5, 4, 80)]
+
+        self.assertEqual(machine_load.ticks_of_tree(processes, 2), 30)
+
+
+class RoundsTest(unittest.TestCase):
+    def measure(self, contenders):
+        with contextlib.redirect_stderr(io.StringIO()):
+            return Field(contenders).measure(rounds=3, seconds=1)
+
+    def test_every_contender_has_a_turn_in_every_round(self):
+        with scratch() as directory:
+            path = pathlib.Path(directory)
+            setting = Setting(bytes=1000, workers=2)
+            comparison = self.measure([ScriptContender(name, setting, path) for name in "ab"])
+
+        for one in comparison.series:
+            self.assertEqual((one.exchanges, len(one.turns)), (2, 3))  # Of half a second each.
+            self.assertEqual(one.rates, [2 * 1000 * 2 * 2 / 1e9] * 3)
+        self.assertEqual(len(comparison.cores_of_others), 3)
+
+    def test_one_that_fails_is_named_with_its_log_and_the_others_go_on(self):
+        with scratch() as directory:
+            path = pathlib.Path(directory)
+            bad, good = self.measure([FailingContender("bad", Setting(bytes=1000), path),
+                                      ScriptContender("good", Setting(bytes=1000), path)]).series
+
+        self.assertIn(f"bad-0 has ended (log: {path}/bad-0.log); thirteen is too many", bad.failure)
+        self.assertEqual(bad.turns, [])
+        self.assertEqual(len(good.turns), 3)
+
+    def test_one_that_says_nothing_is_given_up(self):
+        with scratch() as directory:
+            process = ContenderProcess("mute", ["cat"], pathlib.Path(directory))
+            with self.assertRaisesRegex(ContenderFailed, "said nothing for 0.01 s"):
+                process.answer("ready", timeout=0.01)
+            process.end()
+
+    def test_one_that_cannot_take_part_is_skipped_with_its_reason(self):
+        class Missing(ScriptContender):
+            def missing(self):
+                return "not installed"
+
+        suite = Suite(main.parse_arguments([]), None)
+
+        self.assertEqual(list(suite.present([Missing("m", Setting(bytes=64), None)])), [])
+        self.assertEqual(suite.skipped, {"m": {"not installed"}})
+
+
+class JsonTest(unittest.TestCase):
+    def test_rows_are_written_as_a_list(self):
+        rows = list(figures.rows_of("transport", Comparison([series("raw-tcp", [1])], [0.0])))
+        with scratch() as directory:
+            path = pathlib.Path(directory) / "rows.json"
+            main.write_json(path, rows)
+
+            self.assertEqual(json.loads(path.read_text(encoding="utf-8")), rows)
+            self.assertEqual([entry.name for entry in path.parent.iterdir()], ["rows.json"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Compares Slipstream with what else moves models between processes; tests/benchmarks/run.sh starts
+it after the build."""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).absolute().parents[3]
+sys.path += [str(ROOT / "tests" / "integration"), str(ROOT / "tests" / "support")]
+
+import table
+import transport_suite
+from rounds import say
+from suite import Suite
+
+SUITES = {"transport": transport_suite}
+TARGETS = {
+    "transport": ["//server:ps_server", "//deploy/psctl", "//tests/benchmarks:exchange_driver",
+                  "//tests/benchmarks:raw_probe"],
+}
+EXAMPLES = """
+Contenders take turns, round by round; a ratio is the median of the rounds' ratios, and the spread the
+distance of the quartiles as a share of the median. GB/s counts both directions of all workers. What
+is not installed or not built is skipped with a word; one that fails is named with its log, and the
+others go on: the exit status is 1 then.
+"""
+
+
+def positive(kind):
+    def parse(text):
+        value = kind(text)
+        if value <= 0:
+            raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        return value
+    return parse
+
+
+def parse_arguments(arguments):
+    parser = argparse.ArgumentParser(
+        prog="tests/benchmarks/run.sh", description="Measures Slipstream beside its peers.",
+        epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true",
+                        help="a few minutes: of transport only 64 MiB and sgd, and fewer rounds")
+    parser.add_argument("--only", choices=list(SUITES), action="append",
+                        help="one part; may be repeated (default: all)")
+    parser.add_argument("--json", metavar="FILE", type=pathlib.Path,
+                        help="write all rows there, as a list")
+    parser.add_argument("--rounds", type=positive(int), help="of each comparison (quick 5, else 9)")
+    parser.add_argument("--seconds", type=positive(float),
+                        help="of one contender in one round (quick 0.4, else 0.6)")
+    parser.add_argument("--setup", action="store_true",
+                        help="first install, with apt, what all contenders need")
+    parser.add_argument("--targets", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    options.rounds = options.rounds or (5 if options.quick else 9)
+    options.seconds = options.seconds or (0.4 if options.quick else 0.6)
+    options.only = options.only or list(SUITES)
+    return options
+
+
+def write_json(path, rows):
+    """Whole or not at all: a run of an hour must not leave half of its figures."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def run_suites(suite):
+    rows = []
+    for name in suite.options.only:
+        rows += SUITES[name].run(suite)
+        if suite.options.json:
+            write_json(suite.options.json, rows)
+    return rows
+
+
+def report(suite, rows):
+    for name in suite.options.only:
+        SUITES[name].print_table([row for row in rows if row["benchmark"] == name])
+    print()
+    for name, reasons in suite.skipped.items():
+        print(f"{name} skipped: {'; '.join(sorted(reasons))}")
+    for failure in suite.failed:
+        print(f"FAILED {failure}")
+    print(table.load_line(rows))
+
+
+def main(arguments):
+    options = parse_arguments(arguments)
+    if options.targets:
+        print("\n".join(sorted({target for name in options.only for target in TARGETS[name]})))
+        return 0
+    if options.json:
+        options.json = options.json.absolute()
+    os.chdir(ROOT)
+    # So that processes are ended here, too, when this one is told to end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    suite = Suite(options, pathlib.Path(tempfile.mkdtemp(prefix="slipstream-benchmarks-")))
+    try:
+        report(suite, run_suites(suite))
+    finally:
+        if suite.failed:
+            say(f"logs: {suite.directory}")
+        else:
+            shutil.rmtree(suite.directory, ignore_errors=True)
+    return 1 if suite.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,36 @@
+"""What sockets alone allow: the limit that all others are measured by."""
+from contender import Contender
+from contender_process import START_S, ContenderProcess
+from programs import program
+
+RULES = ("sgd", "momentum")
+
+
+class SocketContender(Contender):
+    def __init__(self, kind, setting, directory, command="work"):
+        super().__init__(setting, directory)
+        self.name = f"raw-{kind}"
+        self.kind = kind
+        self.command = command
+
+    def missing(self):
+        return "" if self.setting.rule in RULES else f"the probe knows no {self.setting.rule}"
+
+    def listen_address(self, server):
+        return "127.0.0.1:0" if self.kind == "tcp" else f"unix:{self.directory}/server-{server}"
+
+    def start(self):
+        probe = program("tests/benchmarks/raw_probe")
+        part = self.setting.bytes // self.setting.servers
+        addresses = []
+        for server in range(self.setting.servers):
+            process = ContenderProcess(
+                f"server-{server}", [probe, "serve", "--listen", self.listen_address(server),
+                                     "--bytes", part, "--rule", self.setting.rule], self.directory)
+            self.servers.append(process)
+            addresses += process.answer("ready", START_S)
+        size = [] if self.command == "ping" else ["--bytes", self.setting.bytes]
+        for worker in range(self.setting.workers):
+            self.workers.append(ContenderProcess(
+                f"worker-{worker}", [probe, self.command, "--servers", ",".join(addresses), *size],
+                self.directory))

@@ -1,0 +1,36 @@
+"""What every part of the benchmark shares: options, where logs go, and what was left out."""
+import argparse
+import dataclasses
+import pathlib
+
+from rounds import Field, say
+
+
+@dataclasses.dataclass
+class Suite:
+    options: argparse.Namespace
+    directory: pathlib.Path                           # Of all processes' logs.
+    skipped: dict[str, set[str]] = dataclasses.field(default_factory=dict)  # Reasons by name.
+    failed: list[str] = dataclasses.field(default_factory=list)
+
+    def skip(self, name, reason):
+        self.skipped.setdefault(name, set()).add(reason)
+
+    def present(self, contenders):
+        """Those that can take part."""
+        for contender in contenders:
+            reason = contender.missing()
+            if reason:
+                self.skip(contender.name, reason)
+            else:
+                yield contender
+
+    def compare(self, title, contenders):
+        """Rounds of those that can take part, and notes of those that cannot or fail."""
+        field = Field(list(self.present(contenders)))
+        say(f"{title}: {', '.join(series.contender.name for series in field.series)}")
+        comparison = field.measure(self.options.rounds, self.options.seconds)
+        for series in comparison.series:
+            if series.failure:
+                self.failed.append(f"{title}: {series.failure}")
+        return comparison

@@ -1,0 +1,42 @@
+"""Exchanges of whole models: gradients there, weights back, by size, shape and rule."""
+from contender import Setting
+from contenders import exchange_contenders
+from figures import rows_of
+from table import bytes_text, exchange_table
+
+MIB = 1 << 20
+SHAPES = ((1, 1), (2, 1), (2, 2))  # Workers and servers.
+SIZES = (64, MIB, 16 * MIB, 64 * MIB, 256 * MIB)
+RULES = ("sgd", "momentum", "adam")
+QUICK_SIZES = (64 * MIB,)
+QUICK_RULES = ("sgd",)
+# A shard holds at least the 16 values between two cuts.
+PART_BYTES_MIN = 64
+
+
+def settings(quick):
+    """Under async, where as with the plain sockets no worker waits for another."""
+    for size in QUICK_SIZES if quick else SIZES:
+        for rule in QUICK_RULES if quick else RULES:
+            for workers, servers in SHAPES:
+                if size // servers >= PART_BYTES_MIN:
+                    yield Setting(size, workers, servers, rule)
+
+
+def run(suite):
+    rows = []
+    for number, setting in enumerate(settings(suite.options.quick)):
+        contenders = exchange_contenders(setting, suite.directory / f"transport-{number}")
+        title = f"transport {setting.rule} {bytes_text(setting.bytes)} {setting.shape}"
+        rows += rows_of("transport", suite.compare(title, contenders))
+    return rows
+
+
+def print_table(rows):
+    for rule in RULES:
+        for size in SIZES:
+            chosen = [row for row in rows if row["rule"] == rule and row["bytes"] == size]
+            if chosen:
+                print(f"\nExchange of {bytes_text(size)}, {rule}: times raw TCP in the same rounds; "
+                      "in brackets GB/s of both directions and the quartiles' distance")
+                print(exchange_table(chosen, [f"{w}x{s}" for w, s in SHAPES]))

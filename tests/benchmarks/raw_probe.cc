@@ -1,0 +1,188 @@
+// What sockets alone allow: a server that applies an update between receiving a gradient and
+// answering with weights, without versions, checks or identity, and a worker with one stream to
+// each server.
+//
+//   raw_probe serve --listen ADDRESS --bytes N [--rule sgd|momentum]
+//   raw_probe work --servers ADDRESS,… --bytes N
+//   raw_probe ping --servers ADDRESS
+//
+// Addresses are those of socket_stream.h; a server says `ready ADDRESS`. N is the model's part at a
+// server to `serve`, and the whole model, which servers hold in equal parts, to `work`. Workers
+// take the commands of exchange_commands.h; an exchange is a push, its acknowledgement, and a pull,
+// or with `ping` 64 bytes each way.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/kernels/float_runs.h"
+#include "tests/benchmarks/exchange_commands.h"
+#include "tests/benchmarks/socket_stream.h"
+#include "worker/client/shard_lanes.h"
+
+namespace slipstream::benchmarks {
+namespace {
+
+enum class Operation : uint64_t { kPush, kPull, kPing };
+
+/// Of every request, and the acknowledgement of a push; padded to the 64 bytes of a ping.
+struct Header {
+  Operation operation;
+  uint64_t bytes = 0;
+  uint64_t padding[6] = {};
+};
+static_assert(sizeof(Header) == 64);
+
+/// Applied in pieces that are still in the cache when they have been received.
+constexpr size_t kPieceValues = size_t{64} << 10;
+
+SLIPSTREAM_CPU_DISPATCH
+void Sgd(float* __restrict weights, const float* __restrict gradient, size_t count) {
+  for (size_t i = 0; i < count; ++i) weights[i] -= 1e-9f * gradient[i];
+}
+
+SLIPSTREAM_CPU_DISPATCH
+void Momentum(float* __restrict weights, float* __restrict velocity,
+              const float* __restrict gradient, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    velocity[i] = 0.9f * velocity[i] + gradient[i];
+    weights[i] -= 1e-9f * velocity[i];
+  }
+}
+
+/// One server's part of the model. A pull may see an update half done: that is what real servers
+/// take care of, and what is not to be measured here.
+class Part {
+ public:
+  Part(size_t values, bool has_momentum)
+      : weights_(values, 0.0f), velocity_(has_momentum ? values : 0, 0.0f) {}
+
+  void Apply(size_t begin, std::span<const float> gradient) {
+    const std::lock_guard lock(mutex_);
+    if (velocity_.empty()) {
+      Sgd(weights_.data() + begin, gradient.data(), gradient.size());
+    } else {
+      Momentum(weights_.data() + begin, velocity_.data() + begin, gradient.data(), gradient.size());
+    }
+  }
+
+  std::span<const float> weights() const { return weights_; }
+
+ private:
+  std::mutex mutex_;  // Of pieces: two workers' updates of one piece follow each other.
+  std::vector<float> weights_;
+  std::vector<float> velocity_;
+};
+
+bool ReceivePush(SocketStream& stream, Part& part, std::vector<float>& piece, size_t values) {
+  for (size_t begin = 0; begin < values; begin += piece.size()) {
+    const size_t count = std::min(piece.size(), values - begin);
+    if (!stream.Read(piece.data(), count * sizeof(float))) return false;
+    part.Apply(begin, std::span(piece).first(count));
+  }
+  return true;
+}
+
+void ServeStream(SocketStream stream, Part& part) {
+  std::vector<float> piece(kPieceValues);
+  Header header;
+  while (stream.Read(&header, sizeof header)) {
+    const std::span<const float> weights = part.weights();
+    bool is_sent = false;
+    if (header.operation == Operation::kPull) {
+      is_sent = stream.Write(weights.data(), weights.size_bytes());
+    } else {
+      if (header.operation == Operation::kPush &&
+          !ReceivePush(stream, part, piece, weights.size())) {
+        return;
+      }
+      is_sent = stream.Write(&header, sizeof header);
+    }
+    if (!is_sent) return;
+  }
+}
+
+[[noreturn]] void Serve(const std::string& address, size_t bytes, bool has_momentum) {
+  Part part(bytes / sizeof(float), has_momentum);
+  SocketListener listener(address);
+  std::cout << "ready " << listener.address() << std::endl;
+  // Threads are left to the end of the process.
+  std::thread([&listener, &part] {
+    for (;;) {
+      std::thread([stream = listener.Accept(), &part]() mutable {
+        ServeStream(std::move(stream), part);
+      }).detach();
+    }
+  }).detach();
+  AwaitEndOfCommands();
+  std::_Exit(0);
+}
+
+absl::Status Broken() { return absl::UnavailableError("the stream is broken"); }
+
+int Work(const std::vector<std::string>& servers, size_t bytes) {
+  const size_t part = bytes / sizeof(float) / servers.size();
+  const std::vector<float> gradient(part * servers.size(), 1.0f);
+  std::vector<float> weights(gradient.size(), 0.0f);
+  std::vector<SocketStream> streams(servers.begin(), servers.end());
+  std::vector<ShardId> all;
+  for (uint32_t i = 0; i < servers.size(); ++i) all.push_back(ShardId{i});
+  ShardLanes lanes(static_cast<uint32_t>(servers.size()));
+  const auto exchange = [&](ShardId server) {
+    SocketStream& stream = streams[Value(server)];
+    const size_t size = part * sizeof(float);
+    Header header = {Operation::kPush, size};
+    const bool is_pushed = stream.Write(&header, sizeof header) &&
+                           stream.Write(gradient.data() + part * Value(server), size) &&
+                           stream.Read(&header, sizeof header);
+    header.operation = Operation::kPull;
+    const bool is_pulled = is_pushed && stream.Write(&header, sizeof header) &&
+                           stream.Read(weights.data() + part * Value(server), size);
+    return is_pulled ? absl::OkStatus() : Broken();
+  };
+  return ServeCommands([&] { return lanes.Run(all, exchange); });
+}
+
+int Ping(const std::string& server) {
+  SocketStream stream(server);
+  return ServeCommands([&stream] {
+    Header header = {Operation::kPing};
+    const bool is_answered =
+        stream.Write(&header, sizeof header) && stream.Read(&header, sizeof header);
+    return is_answered ? absl::OkStatus() : Broken();
+  });
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Exchanges over plain sockets.", "raw_probe");
+  app.require_subcommand(1);
+  std::string listen;
+  std::string rule = "sgd";
+  size_t bytes = 0;
+  std::vector<std::string> servers;
+  CLI::App* serve = app.add_subcommand("serve", "Serves one part of the model");
+  serve->add_option("--listen", listen, "host:port, or unix:PATH")->required();
+  serve->add_option("--bytes", bytes, "Of its part")->required();
+  serve->add_option("--rule", rule, "Of the update")->check(CLI::IsMember({"sgd", "momentum"}));
+  CLI::App* work = app.add_subcommand("work", "Exchanges gradients for weights on command");
+  work->add_option("--servers", servers, "Their addresses")->required()->delimiter(',');
+  work->add_option("--bytes", bytes, "Of the model")->required();
+  CLI::App* ping = app.add_subcommand("ping", "Sends 64 bytes and waits for 64, on command");
+  ping->add_option("--servers", servers, "The server's address")->required()->expected(1);
+  CLI11_PARSE(app, argc, argv);
+  if (*serve) Serve(listen, bytes, rule == "momentum");
+  return *work ? Work(servers, bytes) : Ping(servers.front());
+}
+
+}  // namespace
+}  // namespace slipstream::benchmarks
+
+int main(int argc, char** argv) { return slipstream::benchmarks::Main(argc, argv); }
