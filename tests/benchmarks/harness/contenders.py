@@ -1,15 +1,36 @@
 """Who takes part in which comparison, in the order of the tables."""
+import functools
+
 from slipstream_contender import SlipstreamContender
 from socket_contender import SocketContender
 
 TRANSPORTS = ("tcp", "unix", "shm")
 
 
-def exchange_contenders(setting, directory):
-    """All that exchange a model, each with a directory of its own; those that are missing, too."""
-    makers = [*(lambda s, d, t=transport: SlipstreamContender(t, s, d) for transport in TRANSPORTS),
-              *(lambda s, d, k=kind: SocketContender(k, s, d) for kind in ("tcp", "unix"))]
+def in_directories(makers, setting, directory):
+    """A contender of each, with a directory of its own; those that are missing, too."""
     for number, make in enumerate(makers):
         own = directory / f"{number}"
         own.mkdir(parents=True)
         yield make(setting, own)
+
+
+def slipstream(transports):
+    return [functools.partial(SlipstreamContender, transport) for transport in transports]
+
+
+def sockets(kinds, command="work"):
+    return [functools.partial(SocketContender, kind, command=command) for kind in kinds]
+
+
+def exchange_contenders(setting, directory):
+    return in_directories([*slipstream(TRANSPORTS), *sockets(("tcp", "unix"))], setting, directory)
+
+
+def latency_contenders(setting, directory):
+    return in_directories([*slipstream(("auto", *TRANSPORTS)), *sockets(("tcp", "unix"))],
+                          setting, directory)
+
+
+def ping_contenders(setting, directory):
+    return in_directories(sockets(("tcp", "unix"), "ping"), setting, directory)

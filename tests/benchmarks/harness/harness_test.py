@@ -10,6 +10,7 @@ import main
 from programs import scratch
 
 import figures
+import kernel_suite
 import machine_load
 import table
 import transport_suite
@@ -199,6 +200,31 @@ class RoundsTest(unittest.TestCase):
 
         self.assertEqual(list(suite.present([Missing("m", Setting(bytes=64), None)])), [])
         self.assertEqual(suite.skipped, {"m": {"not installed"}})
+
+
+class KernelsTest(unittest.TestCase):
+    def report(self, rates):
+        return {"benchmarks": [{"name": f"{name}/repeats:2", "run_type": "iteration",
+                                "bytes_per_second": rate} for name, rate in rates] +
+                              [{"name": f"{rates[0][0]}_median", "run_type": "aggregate"}]}
+
+    def test_a_kernel_is_compared_with_the_memcpy_that_moves_as_many_bytes(self):
+        rates = kernel_suite.parse(self.report(
+            [("sgd-single/cut/1024", 8e9), ("memcpy:3/-/1024", 10e9), ("memcpy:6/-/1024", 1e9),
+             ("sgd-single/cut/1024", 10e9), ("memcpy:3/-/1024", 10e9)]))
+
+        rows = {row["contender"]: row for row in kernel_suite.rows_of(rates, {"rounds": 2})}
+
+        self.assertEqual(rows["sgd-single"]["ratio_to_memcpy"], 0.9)
+        self.assertEqual((rows["sgd-single"]["gradient"], rows["sgd-single"]["bytes"]), ("cut", 1024))
+        self.assertNotIn("ratio_to_memcpy", rows["memcpy:3"])
+
+    def test_lines_of_the_table_are_in_the_order_of_kernels(self):
+        names = [("memcpy:3", "-"), ("sgd-single", "cut"), ("finite", "cut"), ("sgd-single", "aligned")]
+
+        self.assertEqual(sorted(names, key=kernel_suite.place),
+                         [("finite", "cut"), ("sgd-single", "aligned"), ("sgd-single", "cut"),
+                          ("memcpy:3", "-")])
 
 
 class JsonTest(unittest.TestCase):

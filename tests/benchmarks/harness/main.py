@@ -13,15 +13,20 @@ import tempfile
 ROOT = pathlib.Path(__file__).absolute().parents[3]
 sys.path += [str(ROOT / "tests" / "integration"), str(ROOT / "tests" / "support")]
 
+import kernel_suite
+import latency_suite
 import table
 import transport_suite
 from rounds import say
 from suite import Suite
 
-SUITES = {"transport": transport_suite}
+SUITES = {"transport": transport_suite, "kernels": kernel_suite, "latency": latency_suite}
+EXCHANGE_TARGETS = ["//server:ps_server", "//deploy/psctl", "//tests/benchmarks:exchange_driver",
+                    "//tests/benchmarks:raw_probe"]
 TARGETS = {
-    "transport": ["//server:ps_server", "//deploy/psctl", "//tests/benchmarks:exchange_driver",
-                  "//tests/benchmarks:raw_probe"],
+    "transport": EXCHANGE_TARGETS,
+    "kernels": [] if kernel_suite.missing() else ["//tests/benchmarks:kernel_benchmark"],
+    "latency": EXCHANGE_TARGETS,
 }
 EXAMPLES = """
 Contenders take turns, round by round; a ratio is the median of the rounds' ratios, and the spread the

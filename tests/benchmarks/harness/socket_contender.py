@@ -14,7 +14,8 @@ class SocketContender(Contender):
         self.command = command
 
     def missing(self):
-        return "" if self.setting.rule in RULES else f"the probe knows no {self.setting.rule}"
+        known = self.command == "ping" or self.setting.rule in RULES
+        return "" if known else f"the probe knows no {self.setting.rule}"
 
     def listen_address(self, server):
         return "127.0.0.1:0" if self.kind == "tcp" else f"unix:{self.directory}/server-{server}"
@@ -22,11 +23,12 @@ class SocketContender(Contender):
     def start(self):
         probe = program("tests/benchmarks/raw_probe")
         part = self.setting.bytes // self.setting.servers
+        rule = [] if self.command == "ping" else ["--rule", self.setting.rule]
         addresses = []
         for server in range(self.setting.servers):
             process = ContenderProcess(
                 f"server-{server}", [probe, "serve", "--listen", self.listen_address(server),
-                                     "--bytes", part, "--rule", self.setting.rule], self.directory)
+                                     "--bytes", part, *rule], self.directory)
             self.servers.append(process)
             addresses += process.answer("ready", START_S)
         size = [] if self.command == "ping" else ["--bytes", self.setting.bytes]
