@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,7 +24,7 @@
 #include "common/rpc/transport_options.h"
 #include "server/service/shard_service.h"
 #include "tests/benchmarks/child_process.h"
-#include "tests/benchmarks/naive.grpc.pb.h"
+#include "tests/benchmarks/naive_exchange.h"
 #include "tests/support/loopback.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/shard_client.h"
@@ -66,53 +65,24 @@ void Work(Worker& worker, size_t values, Pipe pipe) {
 
 // The contender with a `bytes` field.
 
-/// The service of a first attempt.
-class NaiveService final : public benchmarks::Naive::Service {
- public:
-  explicit NaiveService(size_t values) : weights_(values) {}
-
-  grpc::Status Exchange(grpc::ServerContext*, const benchmarks::NaiveValues* request,
-                        benchmarks::NaiveValues* reply) override {
-    const auto* gradient = reinterpret_cast<const float*>(request->values().data());
-    for (size_t i = 0; i < weights_.size(); ++i) weights_[i] -= 1e-9f * gradient[i];
-    reply->set_values(weights_.data(), weights_.size() * sizeof(float));
-    return grpc::Status::OK;
-  }
-
- private:
-  std::vector<float> weights_;
-};
-
 void ServeNaive(size_t values, Pipe pipe) {
   NaiveService service(values);
   grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(-1);
-  builder.SetMaxSendMessageSize(-1);
+  AllowAnySize(builder);
   Serve(builder, service, pipe);
 }
 
 class NaiveWorker final : public Worker {
  public:
-  explicit NaiveWorker(int port) {
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(-1);
-    arguments.SetMaxSendMessageSize(-1);
-    stub_ = Naive::NewStub(
-        grpc::CreateCustomChannel(Address(port), grpc::InsecureChannelCredentials(), arguments));
-  }
+  explicit NaiveWorker(int port) : client_(Address(port)) {}
 
   void Step(std::span<const float> gradient, std::span<float> weights) override {
-    grpc::ClientContext context;
-    NaiveValues request;
-    NaiveValues reply;
-    request.set_values(gradient.data(), gradient.size_bytes());
-    const grpc::Status status = stub_->Exchange(&context, request, &reply);
-    Require(status.ok(), "naive exchange: " + status.error_message());
-    std::memcpy(weights.data(), reply.values().data(), weights.size_bytes());
+    const absl::Status status = client_.Exchange(gradient, weights);
+    Require(status.ok(), "naive exchange: " + std::string(status.message()));
   }
 
  private:
-  std::unique_ptr<Naive::Stub> stub_;
+  NaiveClient client_;
 };
 
 // The contender with the real service and client.

@@ -1,8 +1,11 @@
 """Who takes part in which comparison, in the order of the tables."""
 import functools
 
+from grpc_contender import GrpcContender
+from openmpi_contender import OpenMpiContender
 from slipstream_contender import SlipstreamContender
 from socket_contender import SocketContender
+from torch_contenders import GlooContender, TorchRpcContender
 
 TRANSPORTS = ("tcp", "unix", "shm")
 
@@ -24,7 +27,11 @@ def sockets(kinds, command="work"):
 
 
 def exchange_contenders(setting, directory):
-    return in_directories([*slipstream(TRANSPORTS), *sockets(("tcp", "unix"))], setting, directory)
+    peers = [GrpcContender, TorchRpcContender]
+    if (setting.workers, setting.servers) == (1, 1):  # What they are compared with.
+        peers += [GlooContender, OpenMpiContender]
+    return in_directories([*slipstream(TRANSPORTS), *sockets(("tcp", "unix")), *peers], setting,
+                          directory)
 
 
 def latency_contenders(setting, directory):

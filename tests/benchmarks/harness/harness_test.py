@@ -13,6 +13,7 @@ import figures
 import kernel_suite
 import machine_load
 import table
+import torch_contenders
 import transport_suite
 from contender import Contender, Setting, Turn
 from contender_process import ContenderFailed, ContenderProcess
@@ -107,6 +108,15 @@ class FiguresTest(unittest.TestCase):
                                                     "servers", "rule", "ratio_to_raw_tcp")},
                          {"benchmark": "transport", "contender": "grpc-bytes", "bytes": 64,
                           "workers": 2, "servers": 1, "rule": "momentum", "ratio_to_raw_tcp": None})
+
+    def test_an_all_reduce_of_two_ranks_counts_a_model_there_and_one_back(self):
+        one = series("gloo-allreduce", [1])
+        one.contender = torch_contenders.GlooContender(one.contender.setting, None)
+
+        row, = figures.rows_of("transport", Comparison([one], [0.0]))
+
+        self.assertEqual((row["workers"], row["servers"], row["shape"]), (2, 0, "1x1"))
+        self.assertEqual(row["gigabytes_per_second"], 2 * 1000 * 2 / 1e9)
 
     def test_spread_is_the_distance_of_the_quartiles(self):
         self.assertEqual(figures.spread([1, 2, 3, 4, 5]), 2 / 3)

@@ -24,7 +24,7 @@ SUITES = {"transport": transport_suite, "kernels": kernel_suite, "latency": late
 EXCHANGE_TARGETS = ["//server:ps_server", "//deploy/psctl", "//tests/benchmarks:exchange_driver",
                     "//tests/benchmarks:raw_probe"]
 TARGETS = {
-    "transport": EXCHANGE_TARGETS,
+    "transport": [*EXCHANGE_TARGETS, "//tests/benchmarks:naive_probe"],
     "kernels": [] if kernel_suite.missing() else ["//tests/benchmarks:kernel_benchmark"],
     "latency": EXCHANGE_TARGETS,
 }

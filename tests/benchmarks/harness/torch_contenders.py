@@ -1,0 +1,62 @@
+"""What PyTorch offers: a parameter server of its remote calls, and gloo's all-reduce."""
+import functools
+import subprocess
+import sys
+
+from contender import Contender
+from contender_process import START_S, ContenderProcess
+from programs import program
+
+PACKAGE = "python3-torch"
+RANKS = 2  # Of an all-reduce; the point of comparison is one worker with one server.
+
+
+@functools.lru_cache
+def torch_missing():
+    """Why PyTorch cannot be measured; empty if it can."""
+    done = subprocess.run([sys.executable, "-c", "import torch.distributed.rpc"], check=False,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=START_S)
+    return f"not installed (apt install {PACKAGE})" if done.returncode != 0 else ""
+
+
+class TorchContender(Contender):
+    script = ""
+
+    def missing(self):
+        return torch_missing()
+
+    def start_rank(self, rank, *arguments):
+        return ContenderProcess(
+            f"rank-{rank}", [sys.executable, program(f"tests/benchmarks/peers/{self.script}"),
+                             self.directory / "rendezvous", rank, *arguments],
+            self.directory, {"OMP_NUM_THREADS": "1"})
+
+
+class TorchRpcContender(TorchContender):
+    name = "torch-rpc"
+    script = "torch_rpc_rank.py"
+
+    def missing(self):
+        return super().missing() if self.setting.rule == "sgd" else "its servers know only sgd"
+
+    def start(self):
+        roles = (self.setting.workers, self.setting.servers)
+        ranks = [self.start_rank(rank, *roles, self.setting.bytes) for rank in range(sum(roles))]
+        self.servers = ranks[:self.setting.servers]
+        self.workers = ranks[self.setting.servers:]
+
+
+class AllReduce:
+    """Two ranks, each with a gradient, end with the sum: one model there and one back, of each."""
+    row_roles = (RANKS, 0)
+
+    def bytes_moved(self, count):
+        return 2 * self.setting.bytes * count
+
+
+class GlooContender(AllReduce, TorchContender):
+    name = "gloo-allreduce"
+    script = "gloo_rank.py"
+
+    def start(self):
+        self.workers = [self.start_rank(rank, RANKS, self.setting.bytes) for rank in range(RANKS)]

@@ -1,0 +1,66 @@
+"""One process of a parameter server made of torch.distributed.rpc: a server, which keeps its part of
+the model, or a worker, which pushes its gradient to all servers and then pulls their parts.
+
+    torch_rpc_rank.py RENDEZVOUS RANK WORKERS SERVERS BYTES
+
+RENDEZVOUS is a file that is not there yet. The first SERVERS ranks serve. Workers take the commands of
+exchange_commands.py.
+"""
+import os
+import sys
+
+import torch
+import torch.distributed.rpc as rpc
+
+import exchange_commands
+
+CALL_S = 120
+part = None  # Of a server: what calls work on.
+
+
+def push(gradient):
+    part.add_(gradient, alpha=-1e-9)
+
+
+def pull():
+    return part
+
+
+class Worker:
+    def __init__(self, servers, values):
+        self.servers = servers
+        self.gradients = [torch.ones(values) for _ in range(servers)]
+        self.weights = [torch.zeros(values) for _ in range(servers)]
+
+    def exchange(self):
+        pushes = [rpc.rpc_async(f"rank{server}", push, (gradient,))
+                  for server, gradient in enumerate(self.gradients)]
+        for call in pushes:
+            call.wait()
+        pulls = [rpc.rpc_async(f"rank{server}", pull) for server in range(self.servers)]
+        for weights, call in zip(self.weights, pulls):
+            weights.copy_(call.wait())
+
+
+def main(rendezvous, *numbers):
+    global part
+    rank, workers, servers, size = map(int, numbers)
+    values = size // 4 // servers
+    torch.set_num_threads(1)
+    os.environ["TP_SOCKET_IFNAME"] = "lo"
+    part = torch.zeros(values) if rank < servers else None
+    rpc.init_rpc(f"rank{rank}", rank=rank, world_size=workers + servers,
+                 rpc_backend_options=rpc.TensorPipeRpcBackendOptions(
+                     num_worker_threads=4, rpc_timeout=CALL_S, init_method=f"file://{rendezvous}"))
+    if rank < servers:
+        print("ready", flush=True)
+        sys.stdin.read()
+    else:
+        exchange_commands.serve(Worker(servers, values).exchange)
+    # Without a farewell: the others end as well, and a lost one would be waited for.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
