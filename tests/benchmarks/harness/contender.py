@@ -49,8 +49,9 @@ class Contender:
     def start(self):
         raise NotImplementedError
 
-    def bytes_moved(self, count):
-        """By `count` exchanges of each worker: a gradient there, weights back."""
+    def amount(self, count):
+        """What `count` exchanges of each worker are worth: bytes of gradients there and of weights
+        back."""
         return 2 * self.setting.bytes * self.setting.workers * count
 
     def await_workers(self):

@@ -42,7 +42,7 @@ def rows_of(benchmark, comparison, base=BASE):
         yield {"benchmark": benchmark, "contender": series.contender.name, "bytes": setting.bytes,
                "workers": workers, "servers": servers, "rule": setting.rule,
                "policy": setting.policy,
-               "gigabytes_per_second": round(statistics.median(rates), 6),
+               "gigabytes_per_second": round(statistics.median(rates) / 1e9, 6),
                "ratio_to_raw_tcp": times_base and round(times_base, 4),
                "spread": round(spread(rates), 4),
                "microseconds": round(1e6 * statistics.median(series.exchange_seconds), 2),

@@ -12,8 +12,11 @@ from programs import scratch
 import figures
 import kernel_suite
 import machine_load
+import rounds
 import table
 import torch_contenders
+import training_contenders
+import training_suite
 import transport_suite
 from contender import Contender, Setting, Turn
 from contender_process import ContenderFailed, ContenderProcess
@@ -62,7 +65,8 @@ class ArgumentsTest(unittest.TestCase):
         self.assertGreater(options.rounds, main.parse_arguments(["--quick"]).rounds)
 
     def test_refuses_what_it_does_not_know(self):
-        for arguments in (["--only", "cooking"], ["--rounds", "0"], ["--seconds", "x"], ["more"]):
+        for arguments in (["--only", "cooking"], ["--rounds", "0"], ["--seconds", "x"], ["more"],
+                          ["--json", "/no/such/directory/rows.json"]):
             with self.subTest(arguments), contextlib.redirect_stderr(io.StringIO()), \
                     self.assertRaises(SystemExit) as caught:
                 main.parse_arguments(arguments)
@@ -168,7 +172,22 @@ class MachineLoadTest(unittest.TestCase):
         self.assertEqual(machine_load.ticks_of_tree(processes, 2), 30)
 
 
+class StartingContender(Contender):
+    """Each turn takes a second before the first exchange, and each exchange a hundredth."""
+
+    def run(self, count):
+        return Turn(1 + 0.01 * count, 0.01)
+
+
 class RoundsTest(unittest.TestCase):
+    def test_turns_are_as_long_as_wanted_also_where_a_turn_has_a_long_start(self):
+        contender = StartingContender(Setting(bytes=64), None)
+
+        seconds = contender.run(rounds.warm(contender, seconds=6)).seconds
+
+        self.assertGreater(seconds, 3)
+        self.assertLess(seconds, 12)
+
     def measure(self, contenders):
         with contextlib.redirect_stderr(io.StringIO()):
             return Field(contenders).measure(rounds=3, seconds=1)
@@ -181,7 +200,7 @@ class RoundsTest(unittest.TestCase):
 
         for one in comparison.series:
             self.assertEqual((one.exchanges, len(one.turns)), (2, 3))  # Of half a second each.
-            self.assertEqual(one.rates, [2 * 1000 * 2 * 2 / 1e9] * 3)
+            self.assertEqual(one.rates, [2 * 1000 * 2 * 2] * 3)
         self.assertEqual(len(comparison.cores_of_others), 3)
 
     def test_one_that_fails_is_named_with_its_log_and_the_others_go_on(self):
@@ -235,6 +254,25 @@ class KernelsTest(unittest.TestCase):
         self.assertEqual(sorted(names, key=kernel_suite.place),
                          [("finite", "cut"), ("sgd-single", "aligned"), ("sgd-single", "cut"),
                           ("memcpy:3", "-")])
+
+
+class TrainingTest(unittest.TestCase):
+    def series(self, contender, seconds):
+        return Series(contender, 10, [Turn(second, second / 10) for second in seconds])
+
+    def test_slipstream_is_compared_with_the_better_of_the_peer_s_settings(self):
+        setting = training_contenders.TrainingSetting(bytes=64, workers=2, net="mlp", batch=50)
+        ours = training_contenders.SlipstreamTraining("async", setting, None)
+        peers = [training_contenders.DdpTraining(tuned, setting, None) for tuned in (False, True)]
+
+        rows = list(training_suite.rows_of(Comparison(
+            [self.series(ours, [1, 1]), self.series(peers[0], [4, 4]),
+             self.series(peers[1], [2, 2])], [0.0, 0.0])))
+
+        self.assertEqual([(row["contender"], row["policy"], row["ratio_to_ddp"]) for row in rows],
+                         [("slipstream-async", "async", 2.0), ("torch-ddp", "", 0.5),
+                          ("torch-ddp-tuned", "", 1.0)])
+        self.assertEqual(rows[0]["examples_per_second"], 2 * 50 * 10)
 
 
 class JsonTest(unittest.TestCase):

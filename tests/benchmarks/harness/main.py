@@ -16,17 +16,20 @@ sys.path += [str(ROOT / "tests" / "integration"), str(ROOT / "tests" / "support"
 import kernel_suite
 import latency_suite
 import table
+import training_suite
 import transport_suite
 from rounds import say
 from suite import Suite
 
-SUITES = {"transport": transport_suite, "kernels": kernel_suite, "latency": latency_suite}
+SUITES = {"transport": transport_suite, "kernels": kernel_suite, "latency": latency_suite,
+          "training": training_suite}
 EXCHANGE_TARGETS = ["//server:ps_server", "//deploy/psctl", "//tests/benchmarks:exchange_driver",
                     "//tests/benchmarks:raw_probe"]
 TARGETS = {
     "transport": [*EXCHANGE_TARGETS, "//tests/benchmarks:naive_probe"],
     "kernels": [] if kernel_suite.missing() else ["//tests/benchmarks:kernel_benchmark"],
     "latency": EXCHANGE_TARGETS,
+    "training": ["//server:ps_server", "//worker:ps_worker", "//deploy/psctl"],
 }
 EXAMPLES = """
 Contenders take turns, round by round; a ratio is the median of the rounds' ratios, and the spread the
@@ -65,6 +68,8 @@ def parse_arguments(arguments):
     options.rounds = options.rounds or (5 if options.quick else 9)
     options.seconds = options.seconds or (0.4 if options.quick else 0.6)
     options.only = options.only or list(SUITES)
+    if options.json and not options.json.absolute().parent.is_dir():
+        parser.error(f"--json: {options.json} lies in no directory")  # Better now than at the end.
     return options
 
 
@@ -95,6 +100,13 @@ def report(suite, rows):
     print(table.load_line(rows))
 
 
+def end(number, _):
+    """Told to end: what was started is ended first, and that once begun is not broken off."""
+    for further in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(further, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 def main(arguments):
     options = parse_arguments(arguments)
     if options.targets:
@@ -103,8 +115,8 @@ def main(arguments):
     if options.json:
         options.json = options.json.absolute()
     os.chdir(ROOT)
-    # So that processes are ended here, too, when this one is told to end.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
     suite = Suite(options, pathlib.Path(tempfile.mkdtemp(prefix="slipstream-benchmarks-")))
     try:
         report(suite, run_suites(suite))

@@ -1,5 +1,6 @@
 """Lets contenders take turns: every round each of them once, so that what disturbs, disturbs all."""
 import dataclasses
+import subprocess
 import sys
 
 from contender import Turn
@@ -8,6 +9,9 @@ from machine_load import LoadWatch
 
 WARM_EXCHANGES = 2
 EXCHANGES_MAX = 100_000
+WARM_TURNS_MAX = 12
+LONGER_AT_MOST = 3   # A turn of the rounds, than the last to warm up.
+LONGER_AT_ONCE = 20  # A turn to warm up, than the one before.
 
 
 @dataclasses.dataclass
@@ -20,9 +24,9 @@ class Series:
 
     @property
     def rates(self):
-        """Gigabytes per second, by round."""
-        moved = self.contender.bytes_moved(self.exchanges)
-        return [moved / turn.seconds / 1e9 for turn in self.turns]
+        """What it achieved per second, by round."""
+        amount = self.contender.amount(self.exchanges)
+        return [amount / turn.seconds for turn in self.turns]
 
     @property
     def exchange_seconds(self):
@@ -40,13 +44,17 @@ def say(text):
 
 
 def warm(contender, seconds):
-    """The exchanges that take about so long, or one."""
+    """The exchanges that take about so long, or one. A turn may have a start that takes longer than
+    many exchanges, so the number is found by turns that get longer."""
     contender.run(WARM_EXCHANGES)
-    pace = contender.run(WARM_EXCHANGES).seconds / WARM_EXCHANGES
-    if pace * 10 < seconds:  # So few of so short ones say little.
-        count = max(1, int(seconds / 10 / pace))
-        pace = contender.run(count).seconds / count
-    return max(1, min(EXCHANGES_MAX, round(seconds / pace)))
+    count = 1
+    for _ in range(WARM_TURNS_MAX):
+        taken = contender.run(count).seconds
+        wanted = max(1, min(EXCHANGES_MAX, round(count * seconds / taken)))
+        if taken * LONGER_AT_MOST > seconds or wanted <= count:
+            return wanted
+        count = min(wanted, count * LONGER_AT_ONCE)
+    return count
 
 
 class Field:
@@ -62,7 +70,7 @@ class Field:
         """What `work` returns; a contender that fails is out, and the others go on."""
         try:
             return work()
-        except (ContenderFailed, AssertionError, OSError) as failure:
+        except (ContenderFailed, AssertionError, OSError, subprocess.SubprocessError) as failure:
             series.failure = str(failure) or type(failure).__name__
             series.turns.clear()
             say(f"  {series.contender.name} failed: {series.failure}")

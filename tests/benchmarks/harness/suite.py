@@ -25,11 +25,11 @@ class Suite:
             else:
                 yield contender
 
-    def compare(self, title, contenders):
+    def compare(self, title, contenders, rounds=None, seconds=None):
         """Rounds of those that can take part, and notes of those that cannot or fail."""
         field = Field(list(self.present(contenders)))
         say(f"{title}: {', '.join(series.contender.name for series in field.series)}")
-        comparison = field.measure(self.options.rounds, self.options.seconds)
+        comparison = field.measure(rounds or self.options.rounds, seconds or self.options.seconds)
         for series in comparison.series:
             if series.failure:
                 self.failed.append(f"{title}: {series.failure}")

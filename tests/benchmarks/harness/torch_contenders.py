@@ -21,6 +21,7 @@ def torch_missing():
 
 class TorchContender(Contender):
     script = ""
+    environment = {}
 
     def missing(self):
         return torch_missing()
@@ -29,7 +30,7 @@ class TorchContender(Contender):
         return ContenderProcess(
             f"rank-{rank}", [sys.executable, program(f"tests/benchmarks/peers/{self.script}"),
                              self.directory / "rendezvous", rank, *arguments],
-            self.directory, {"OMP_NUM_THREADS": "1"})
+            self.directory, {"OMP_NUM_THREADS": "1", **self.environment})
 
 
 class TorchRpcContender(TorchContender):
@@ -50,7 +51,7 @@ class AllReduce:
     """Two ranks, each with a gradient, end with the sum: one model there and one back, of each."""
     row_roles = (RANKS, 0)
 
-    def bytes_moved(self, count):
+    def amount(self, count):
         return 2 * self.setting.bytes * count
 
 
