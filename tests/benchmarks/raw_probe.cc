@@ -2,7 +2,7 @@
 // answering with weights, without versions, checks or identity, and a worker with one stream to
 // each server.
 //
-//   raw_probe serve --listen ADDRESS --bytes N [--rule sgd|momentum]
+//   raw_probe serve --listen ADDRESS --bytes N [--rule sgd|momentum|adam]
 //   raw_probe work --servers ADDRESS,… --bytes N
 //   raw_probe ping --servers ADDRESS
 //
@@ -13,6 +13,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -58,19 +59,35 @@ void Momentum(float* __restrict weights, float* __restrict velocity,
   }
 }
 
+SLIPSTREAM_CPU_DISPATCH
+void Adam(float* __restrict weights, float* __restrict mean, float* __restrict square,
+          const float* __restrict gradient, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    mean[i] = 0.9f * mean[i] + 0.1f * gradient[i];
+    square[i] = 0.999f * square[i] + 0.001f * gradient[i] * gradient[i];
+    weights[i] -= 1e-9f * mean[i] / (std::sqrt(square[i]) + 1e-8f);
+  }
+}
+
 /// One server's part of the model. A pull may see an update half done: that is what real servers
 /// take care of, and what is not to be measured here.
 class Part {
  public:
-  Part(size_t values, bool has_momentum)
-      : weights_(values, 0.0f), velocity_(has_momentum ? values : 0, 0.0f) {}
+  Part(size_t values, const std::string& rule)
+      : weights_(values, 0.0f),
+        velocity_(rule == "sgd" ? 0 : values, 0.0f),
+        square_(rule == "adam" ? values : 0, 0.0f) {}
 
   void Apply(size_t begin, std::span<const float> gradient) {
     const std::lock_guard lock(mutex_);
+    float* const weights = weights_.data() + begin;
+    float* const velocity = velocity_.data() + (velocity_.empty() ? 0 : begin);
     if (velocity_.empty()) {
-      Sgd(weights_.data() + begin, gradient.data(), gradient.size());
+      Sgd(weights, gradient.data(), gradient.size());
+    } else if (square_.empty()) {
+      Momentum(weights, velocity, gradient.data(), gradient.size());
     } else {
-      Momentum(weights_.data() + begin, velocity_.data() + begin, gradient.data(), gradient.size());
+      Adam(weights, velocity, square_.data() + begin, gradient.data(), gradient.size());
     }
   }
 
@@ -79,7 +96,8 @@ class Part {
  private:
   std::mutex mutex_;  // Of pieces: two workers' updates of one piece follow each other.
   std::vector<float> weights_;
-  std::vector<float> velocity_;
+  std::vector<float> velocity_;  // The mean of Adam.
+  std::vector<float> square_;
 };
 
 bool ReceivePush(SocketStream& stream, Part& part, std::vector<float>& piece, size_t values) {
@@ -110,8 +128,8 @@ void ServeStream(SocketStream stream, Part& part) {
   }
 }
 
-[[noreturn]] void Serve(const std::string& address, size_t bytes, bool has_momentum) {
-  Part part(bytes / sizeof(float), has_momentum);
+[[noreturn]] void Serve(const std::string& address, size_t bytes, const std::string& rule) {
+  Part part(bytes / sizeof(float), rule);
   SocketListener listener(address);
   std::cout << "ready " << listener.address() << std::endl;
   // Threads are left to the end of the process.
@@ -171,14 +189,15 @@ int Main(int argc, char** argv) {
   CLI::App* serve = app.add_subcommand("serve", "Serves one part of the model");
   serve->add_option("--listen", listen, "host:port, or unix:PATH")->required();
   serve->add_option("--bytes", bytes, "Of its part")->required();
-  serve->add_option("--rule", rule, "Of the update")->check(CLI::IsMember({"sgd", "momentum"}));
+  serve->add_option("--rule", rule, "Of the update")
+      ->check(CLI::IsMember({"sgd", "momentum", "adam"}));
   CLI::App* work = app.add_subcommand("work", "Exchanges gradients for weights on command");
   work->add_option("--servers", servers, "Their addresses")->required()->delimiter(',');
   work->add_option("--bytes", bytes, "Of the model")->required();
   CLI::App* ping = app.add_subcommand("ping", "Sends 64 bytes and waits for 64, on command");
   ping->add_option("--servers", servers, "The server's address")->required()->expected(1);
   CLI11_PARSE(app, argc, argv);
-  if (*serve) Serve(listen, bytes, rule == "momentum");
+  if (*serve) Serve(listen, bytes, rule);
   return *work ? Work(servers, bytes) : Ping(servers.front());
 }
 

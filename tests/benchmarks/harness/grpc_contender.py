@@ -8,7 +8,8 @@ class GrpcContender(Contender):
     name = "grpc-bytes"
 
     def missing(self):
-        return "" if self.setting.rule == "sgd" else "its server knows only sgd"
+        rule = self.setting.rule
+        return "" if rule == "sgd" else f"with {rule}, as its server knows only sgd"
 
     def start(self):
         probe = program("tests/benchmarks/naive_probe")

@@ -3,7 +3,6 @@ import os
 import shutil
 import subprocess
 
-from contender import Contender
 from contender_process import ContenderFailed, ContenderProcess
 from programs import program
 from torch_contenders import RANKS, AllReduce
@@ -11,12 +10,12 @@ from torch_contenders import RANKS, AllReduce
 BUILD_S = 120
 
 
-class OpenMpiContender(AllReduce, Contender):
+class OpenMpiContender(AllReduce):
     name = "openmpi-allreduce"
 
     def missing(self):
         if shutil.which("mpicxx") and shutil.which("mpirun"):
-            return ""
+            return super().missing()
         return "not installed (apt install libopenmpi-dev openmpi-bin)"
 
     def build(self):

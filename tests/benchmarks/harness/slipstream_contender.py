@@ -33,6 +33,11 @@ def choices(section, key):
     return settings_schema().get(section, {}).get("properties", {}).get(key, {}).get("enum", [])
 
 
+def rule_missing(rule):
+    """Why no run can have it; empty if one can."""
+    return "" if rule in choices("optimizer", "kind") else f"run.yaml knows no optimizer.kind {rule}"
+
+
 class SlipstreamContender(Contender):
     def __init__(self, transport, setting, directory):
         super().__init__(setting, directory)
@@ -44,8 +49,6 @@ class SlipstreamContender(Contender):
         transports = choices("cluster", "transport") or ["tcp"]
         if self.transport not in transports:
             return f"run.yaml knows no cluster.transport {self.transport}"
-        if self.setting.rule not in choices("optimizer", "kind"):
-            return f"run.yaml knows no optimizer.kind {self.setting.rule}"
         return ""
 
     def run_yaml(self):

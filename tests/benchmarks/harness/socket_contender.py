@@ -3,19 +3,12 @@ from contender import Contender
 from contender_process import START_S, ContenderProcess
 from programs import program
 
-RULES = ("sgd", "momentum")
-
-
 class SocketContender(Contender):
     def __init__(self, kind, setting, directory, command="work"):
         super().__init__(setting, directory)
         self.name = f"raw-{kind}"
         self.kind = kind
         self.command = command
-
-    def missing(self):
-        known = self.command == "ping" or self.setting.rule in RULES
-        return "" if known else f"the probe knows no {self.setting.rule}"
 
     def listen_address(self, server):
         return "127.0.0.1:0" if self.kind == "tcp" else f"unix:{self.directory}/server-{server}"

@@ -38,7 +38,8 @@ class TorchRpcContender(TorchContender):
     script = "torch_rpc_rank.py"
 
     def missing(self):
-        return super().missing() if self.setting.rule == "sgd" else "its servers know only sgd"
+        rule = self.setting.rule
+        return super().missing() if rule == "sgd" else f"with {rule}, as its servers know only sgd"
 
     def start(self):
         roles = (self.setting.workers, self.setting.servers)
@@ -47,9 +48,13 @@ class TorchRpcContender(TorchContender):
         self.workers = ranks[self.setting.servers:]
 
 
-class AllReduce:
+class AllReduce(Contender):
     """Two ranks, each with a gradient, end with the sum: one model there and one back, of each."""
     row_roles = (RANKS, 0)
+
+    def missing(self):
+        rule = self.setting.rule
+        return super().missing() if rule == "sgd" else f"with {rule}, as a sum knows no rule"
 
     def amount(self, count):
         return 2 * self.setting.bytes * count

@@ -2,6 +2,7 @@
 from contender import Setting
 from contenders import exchange_contenders
 from figures import rows_of
+from slipstream_contender import rule_missing
 from table import bytes_text, exchange_table
 
 MIB = 1 << 20
@@ -26,6 +27,9 @@ def settings(quick):
 def run(suite):
     rows = []
     for number, setting in enumerate(settings(suite.options.quick)):
+        if rule_missing(setting.rule):
+            suite.skip(setting.rule, rule_missing(setting.rule))
+            continue
         contenders = exchange_contenders(setting, suite.directory / f"transport-{number}")
         title = f"transport {setting.rule} {bytes_text(setting.bytes)} {setting.shape}"
         rows += rows_of("transport", suite.compare(title, contenders))
