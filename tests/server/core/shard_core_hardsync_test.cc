@@ -424,32 +424,6 @@ TEST(HardsyncJoinTest, AJoinerAnsweredWithRoundWorkOwesThatRound) {
   EXPECT_EQ(driver.core().Awaited(), Workers({0, 1}));
 }
 
-TEST(HardsyncAdmissionTest, HeldPushesNeverKeepOutTheOneTheyWaitFor) {
-  ShardCore::Options options = Hardsync();
-  options.push_bytes_max = 2 * TestPlan().count * sizeof(float);
-  ShardCoreDriver driver(options);
-  driver.Start(FoundingView(3));
-  driver.Push(PushOf(1, 1, 0), 1);
-  driver.Push(PushOf(2, 1, 0), 1);
-
-  driver.Push(PushOf(0, 1, 0), 1);
-
-  EXPECT_EQ(driver.core().decided(), Version{1});
-}
-
-TEST(HardsyncAdmissionTest, HeldPushesNeverKeepOutTheExcuseTheyWaitFor) {
-  ShardCore::Options options = Hardsync();
-  options.push_bytes_max = 1;
-  ShardCoreDriver driver(options);
-  driver.Start(FoundingView(3));
-  driver.Push(PushOf(1, 1, 0), 1);
-  driver.Push(PushOf(2, 1, 0), 1);
-
-  driver.Push(ExcuseOf(0, 1, 0));
-
-  EXPECT_EQ(driver.core().decided(), Version{1});
-}
-
 TEST_F(HardsyncTest, WhenWorkEndsTheOpenRoundIsTheLast) {
   Start(2);
   driver_.Pull(TrainingPullOf(0));

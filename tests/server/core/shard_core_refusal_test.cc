@@ -227,6 +227,32 @@ TEST(AdmissionTest, BytesAreCountedFromTheHeaderUntilReleased) {
   EXPECT_EQ(driver.core().bytes_queued(), 0u);
 }
 
+TEST(AdmissionTest, HeldPushesNeverKeepOutTheOneTheyWaitFor) {
+  ShardCore::Options options = TestOptions(kHardsync);
+  options.push_bytes_max = 2 * TestPlan().count * sizeof(float);
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(3));
+  driver.Push(PushOf(1, 1, 0), 1);
+  driver.Push(PushOf(2, 1, 0), 1);
+
+  driver.Push(PushOf(0, 1, 0), 1);
+
+  EXPECT_EQ(driver.core().decided(), Version{1});
+}
+
+TEST(AdmissionTest, HeldPushesNeverKeepOutTheExcuseTheyWaitFor) {
+  ShardCore::Options options = TestOptions(kHardsync);
+  options.push_bytes_max = 1;
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(3));
+  driver.Push(PushOf(1, 1, 0), 1);
+  driver.Push(PushOf(2, 1, 0), 1);
+
+  driver.Push(ExcuseOf(0, 1, 0));
+
+  EXPECT_EQ(driver.core().decided(), Version{1});
+}
+
 TEST(RefusedPullTest, IsNamed) {
   using Reason = Refuse::Reason;
   ShardCore::Options options = TestOptions(kSoftsync);
