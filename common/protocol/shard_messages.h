@@ -135,7 +135,8 @@ struct PullRequest {
   /// 0, of such readers only: however the model was cut.
   uint64_t shard_map = 0;
 
-  /// The answer waits until the shard has published this version.
+  /// The answer waits until the shard has published this version. Under synchronous policies, who
+  /// trains is thereby excused from an open round that starts from an older one.
   Version min_version{};
 
   /// True if a gradient computed from the answer will be pushed.

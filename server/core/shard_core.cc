@@ -164,9 +164,16 @@ PullDecision ShardCore::OnPull(const PullRequest& request) {
     if (is_initialized_ && guard_.blocks()) Advance(decision.effects);
     wanted.version = std::max(wanted.version, OldestToTrainOn(*wanted.trainer));
     owes_from_.try_emplace(*wanted.trainer, wanted.version);
+    if (wanted.version > decided_) ExcuseFromOpenRound(*wanted.trainer, decision.effects);
   }
   std::visit([&decision](auto outcome) { decision.outcome = outcome; }, ServeOrPark(wanted));
   return decision;
+}
+
+void ShardCore::ExcuseFromOpenRound(WorkerId worker, Effects& effects) {
+  if (!is_synchronous() || !is_initialized_ || round_.HasHeardFrom(worker)) return;
+  round_.Excuse(worker);
+  Advance(effects);
 }
 
 Version ShardCore::OldestToTrainOn(WorkerId worker) const {

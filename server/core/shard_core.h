@@ -239,6 +239,10 @@ class ShardCore {
   /// the round back; never for a gradient of its own.
   bool ParksUntilRoundCloses(WorkerId worker) const;
 
+  /// The worker waits for a later version than this synchronous round starts from, because it has
+  /// come that far elsewhere. If it is the only one left, nobody else would ever bring the round.
+  void ExcuseFromOpenRound(WorkerId worker, Effects& effects);
+
   /// The oldest version whose gradient this worker could still bring.
   Version OldestToTrainOn(WorkerId worker) const;
   std::variant<Serve, Park> ServeOrPark(const Wanted& wanted);

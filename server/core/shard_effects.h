@@ -81,7 +81,8 @@ struct Refuse {
 struct PullDecision {
   std::variant<Serve, Park, Refuse> outcome;
 
-  /// The reader has given up an older pull, which the open round may have waited for.
+  /// The reader has given up an older pull, or waits for a later version: the open round may have
+  /// waited for that.
   Effects effects;
 };
 

@@ -65,6 +65,11 @@ class MemberRounds {
     }
   }
   void OnView(const View& view) { view_ = view; }
+
+  /// Who has come further elsewhere has nothing for the rounds before.
+  void OnAsked(const WeightsAsked& asked) {
+    if (asked.asked > decided_) excused_.insert(asked.trainer.worker);
+  }
   void OnServed(const WeightsServed& served) {
     if (served.trainer.has_value()) {
       at_work_.insert(served.trainer->incarnation);
@@ -73,16 +78,18 @@ class MemberRounds {
 
   /// Whoever was given weights to train on is waited for in every round from then on.
   void OnUpdate(Version to) {
-    if (heard_.empty()) findings_.Add("shard {}: version {} of nobody", shard_, Value(to));
+    if (heard_.empty() && excused_.empty())
+      findings_.Add("shard {}: version {} of nobody", shard_, Value(to));
     for (const Member& member : view_.members) {
       const bool owes = member.founding || at_work_.contains(member.incarnation);
-      if (owes && !heard_.contains(member.worker)) {
+      if (owes && !heard_.contains(member.worker) && !excused_.contains(member.worker)) {
         findings_.Add("shard {}: version {} was made without worker {}, who was at work for it",
                       shard_, Value(to), Value(member.worker));
       }
     }
     decided_ = to;
     heard_.clear();
+    excused_.clear();
   }
 
  private:
@@ -90,6 +97,7 @@ class MemberRounds {
   Findings& findings_;
   Version decided_{};
   std::set<WorkerId> heard_;
+  std::set<WorkerId> excused_;
   View view_;
   std::set<Incarnation> at_work_;
 };
@@ -132,6 +140,8 @@ void CheckMembersRounds(const History& history, const Evidence& evidence, Findin
       shards[Value(decided->push.shard)].OnJoined(evidence.pushes.at(decided->push).made);
     } else if (const auto* view = std::get_if<ViewTaken>(&event)) {
       shards[Value(view->shard)].OnView(view->view);
+    } else if (const auto* asked = std::get_if<WeightsAsked>(&event)) {
+      shards[Value(asked->shard)].OnAsked(*asked);
     } else if (const auto* served = std::get_if<WeightsServed>(&event)) {
       shards[Value(served->shard)].OnServed(*served);
     }

@@ -66,6 +66,13 @@ struct VersionPublished {
   Values weights;
 };
 
+/// A member asks a shard for weights to train on, of `asked` or later.
+struct WeightsAsked {
+  ShardId shard{};
+  Version asked{};
+  Identity trainer;
+};
+
 /// Weights leave a shard. `trainer`: who will compute a gradient from them.
 struct WeightsServed {
   ShardId shard{};
@@ -133,7 +140,7 @@ struct FinalReported {
 };
 
 using Event =
-    std::variant<PushMade, PushDecided, PushAnswered, UpdateOrdered, VersionPublished,
+    std::variant<PushMade, PushDecided, PushAnswered, UpdateOrdered, VersionPublished, WeightsAsked,
                  WeightsServed, WeightsReceived, ViewTaken, PhaseTaken, WorkerHeard, ViewMade,
                  PhaseMade, WorkEnded, AccuracyTaken, WorkerEnded, FinalReported>;
 

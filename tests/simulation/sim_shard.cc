@@ -98,6 +98,9 @@ void SimShard::OnPullMessage(Call& call, const grpc::ByteBuffer& message) {
   const absl::StatusOr<PullRequest> request = FromWire(wire);
   PS_CHECK(request.ok());
   call.pull = *request;
+  if (request->trains) {
+    history_.Add(WeightsAsked{shard_, request->min_version, *request->identity});
+  }
   engine_.Pull(call.stream->number, *request);
 }
 

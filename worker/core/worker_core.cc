@@ -38,6 +38,12 @@ std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot
     if (slot[i].is_held) continue;
     missing.pulls.push_back({ShardId{i}, options_.has_rounds ? newest : Version{}});
   }
+  // Shard 0 names a mini-batch of its open round for whoever pulls. Asked last, it names one of the
+  // newest round there is: an older one would be excused, to bring shard 0 level with the others,
+  // and its mini-batch never done.
+  if (options_.has_rounds && missing.pulls.size() > 1) {
+    std::erase_if(missing.pulls, [](const ShardPull& pull) { return pull.shard == ShardId{0}; });
+  }
   if (missing.pulls.empty()) return std::nullopt;
   return missing;
 }

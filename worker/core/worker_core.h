@@ -30,7 +30,8 @@ namespace slipstream {
 ///  - sequences of a shard go up by one with each push that used one up, and never otherwise;
 ///    pushes of all slots to a shard share them, so they go out, and are answered, one after
 ///    another
-///  - with rounds, a batch is named only while all shards are held at one version
+///  - with rounds, a batch is named only while all shards are held at one version, and who joins
+///    does every batch that shard 0 names for it
 ///  - no batch is named for two slots, and batches are done in the order they were begun
 ///
 /// Not thread-safe: one owner, which serialises calls.

@@ -59,6 +59,12 @@ class NaiveShard {
     CloseIfDue();
   }
 
+  /// A worker asks for weights to train on, of a version that the open round may have to make.
+  void Ask(WorkerId worker, Version version) {
+    owes_from.emplace(worker, version);
+    if (version > decided && !HasAnswered(worker)) Excuse(worker);
+  }
+
   void Drain() {
     is_draining = true;
     CloseIfDue();

@@ -212,6 +212,31 @@ TEST_F(HardsyncTest, AJoinerOfAnOpenRoundIsExcusedFromItAndHasWorkInTheNext) {
   EXPECT_EQ(release.work, (RoundWork{Kind::kCompute, 4}));
 }
 
+TEST_F(HardsyncTest, AJoinerThatIsFurtherElsewhereIsNotNamedABatchOfTheOpenRound) {
+  Start(1);
+  driver_.OnView(Next(FoundingView(1), {FoundingView(1).members[0], Joiner(1)}));
+  const Ticket joiner = std::get<Park>(driver_.Pull(TrainingPullOf(1, 1)).outcome).ticket;
+  EXPECT_EQ(std::get<Serve>(driver_.Pull(TrainingPullOf(0)).outcome).work,
+            (RoundWork{Kind::kCompute, 0}));
+
+  driver_.Push(PushOf(0, 1, 0));
+  driver_.PublishAll();
+
+  EXPECT_EQ(decided(), 1u) << "the round does not wait for it";
+  EXPECT_EQ(driver_.released().at(joiner).work, (RoundWork{Kind::kCompute, 2}));
+}
+
+TEST_F(HardsyncTest, AJoinerThatIsFurtherElsewhereGetsLevelWhenNobodyElseIsLeft) {
+  Start(1);
+  driver_.OnView(Next(FoundingView(1), {}));
+  driver_.OnView({.number = ViewNumber{3}, .members = {Joiner(1)}});
+
+  const Ticket joiner = std::get<Park>(driver_.Pull(TrainingPullOf(1, 1)).outcome).ticket;
+  driver_.PublishAll();
+
+  EXPECT_EQ(driver_.released().at(joiner).work, (RoundWork{Kind::kCompute, 0}));
+}
+
 TEST_F(HardsyncTest, HandsOutTheBatchesOfTheRoundByRank) {
   Start(3);
   for (const uint32_t worker : {2u, 0u, 1u}) {

@@ -256,7 +256,7 @@ class History {
       request.trains = random_.Below(2) == 0;
       if (request.trains && naive_.is_hardsync()) {
         want = std::max(want, naive_.decided);
-        naive_.owes_from.emplace(member->worker, want);
+        naive_.Ask(member->worker, want);
       }
     }
 
