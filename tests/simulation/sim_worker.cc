@@ -33,6 +33,8 @@ void SimWorker::Crash() {
 }
 
 void SimWorker::Freeze(absl::Duration duration) {
+  // Were it put off again, what came in between would arrive before what waits since longer.
+  if (world_.queue.now() < process_->frozen_until) return;
   world_.trace.Line("process {} stands still", number_);
   process_->frozen_until = world_.queue.now() + duration;
 }
