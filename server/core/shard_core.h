@@ -62,7 +62,7 @@ class ShardCore {
 
     /// Payload bytes of pushes on their way or held; more are answered RETRY_LATER. 0: as many as
     /// members may have on their way. What a round waits for before it can be folded has room
-    /// beyond that, a push of each member.
+    /// beyond that, a push of each member and one for each that the round holds.
     size_t push_bytes_max = 0;
 
     /// Calls waiting for a version; further pulls are refused.

@@ -127,7 +127,10 @@ std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
   const uint64_t bytes = header.count * sizeof(float);
   // One push is always let in, or a shard larger than the bound would refuse for ever.
   uint64_t bytes_max = bytes_queued_max();
-  if (IsAwaited(header.identity.worker)) bytes_max += view_.members.size() * bytes;
+  if (IsAwaited(header.identity.worker)) {
+    // What is held may be of members that have left since.
+    bytes_max += (view_.members.size() + round_.contributions()) * bytes;
+  }
   // An excuse takes no room, and what fills it may wait for that excuse.
   if (!refusal && bytes > 0 && bytes_queued_ > 0 && bytes_queued_ + bytes > bytes_max) {
     refusal = Refusal(PushOutcome::kRetryLater, Number(bytes_queued_) + " bytes are queued");

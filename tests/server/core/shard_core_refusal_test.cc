@@ -240,6 +240,19 @@ TEST(AdmissionTest, HeldPushesNeverKeepOutTheOneTheyWaitFor) {
   EXPECT_EQ(driver.core().decided(), Version{1});
 }
 
+TEST(AdmissionTest, HeldPushesOfWhoHasLeftNeverKeepOutTheOneTheyWaitFor) {
+  ShardCoreDriver driver(TestOptions(kHardsync));
+  driver.Start(FoundingView(3));
+  driver.Push(PushOf(1, 1, 0), 1);
+  driver.Push(PushOf(2, 1, 0), 1);
+  driver.OnView({.number = ViewNumber{2}, .members = {FoundingView(3).members[0]}});
+
+  driver.Push(PushOf(0, 1, 0), 1);
+
+  EXPECT_EQ(driver.core().decided(), Version{1});
+  EXPECT_EQ(driver.LastFolded(), "0 1 2");
+}
+
 TEST(AdmissionTest, HeldPushesNeverKeepOutTheExcuseTheyWaitFor) {
   ShardCore::Options options = TestOptions(kHardsync);
   options.push_bytes_max = 1;
