@@ -1,13 +1,27 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "tests/simulation/planted_bug.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/simulation.h"
+
+namespace {
+
+bool HasAll(uint64_t seed, const std::vector<std::string>& only) {
+  if (only.empty()) return true;
+  const std::string settings = slipstream::Describe(slipstream::DrawScenario(seed));
+  return std::ranges::all_of(only, [&settings](const std::string& text) {
+    return settings.find(text) != std::string::npos;
+  });
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Runs simulated clusters, one for each seed, and holds them against the promises.",
@@ -18,6 +32,12 @@ int main(int argc, char** argv) {
   std::string bug_name;
   app.add_option("--seed", seed, "The first seed.");
   app.add_option("--seeds", seeds, "How many, one after another.");
+  std::vector<std::string> only;
+  app.add_option(
+         "--only", only,
+         "Leave out seeds whose settings, as they are printed, lack this, like guard=block.")
+      ->take_all()
+      ->expected(1);
   app.add_flag("--trace", prints_trace, "Print the settings drawn and what happens.");
   std::string names;
   for (const slipstream::PlantedBugName& known : slipstream::kPlantedBugs) {
@@ -32,7 +52,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   uint64_t failed = 0;
+  uint64_t run = 0;
   for (uint64_t i = 0; i < seeds; ++i) {
+    if (!HasAll(seed + i, only)) continue;
+    ++run;
     const slipstream::Simulated simulated =
         slipstream::Simulate(seed + i, bug.value_or(slipstream::PlantedBug::kNone), prints_trace);
     if (seeds == 1) {
@@ -44,6 +67,6 @@ int main(int argc, char** argv) {
     ++failed;
     std::fputs(slipstream::Report(simulated).c_str(), stdout);
   }
-  fmt::print("{} of {} seeds failed\n", failed, seeds);
+  fmt::print("{} of {} seeds failed\n", failed, run);
   return failed == 0 ? 0 : 1;
 }
