@@ -44,6 +44,10 @@ struct PushHeader {
   bool pull = false;
   uint32_t chunk_bytes = 0;
 
+  /// Which of the gradients that a member may have under way this is, or will not come. The
+  /// weights answered are for the slot's next one.
+  uint32_t slot = 0;
+
   friend bool operator==(const PushHeader&, const PushHeader&) = default;
 };
 
@@ -142,6 +146,14 @@ struct PullRequest {
   /// True if a gradient computed from the answer will be pushed.
   bool trains = false;
   uint32_t chunk_bytes = 0;
+
+  /// Of a pull that trains: the member's next push to this shard. After that push, it is a
+  /// repetition that has come late.
+  Sequence sequence{};
+
+  /// Of a pull that trains: which of the gradients that a member may have under way will be
+  /// computed from the answer.
+  uint32_t slot = 0;
 
   friend bool operator==(const PullRequest&, const PullRequest&) = default;
 };

@@ -47,6 +47,7 @@ v1::PushHeader ToWire(const PushHeader& header) {
   wire.set_batch(header.batch);
   wire.set_pull(header.pull);
   wire.set_chunk_bytes(header.chunk_bytes);
+  wire.set_slot(header.slot);
   return wire;
 }
 
@@ -69,6 +70,8 @@ v1::PullRequest ToWire(const PullRequest& request) {
   wire.set_min_version(Value(request.min_version));
   wire.set_trains(request.trains);
   wire.set_chunk_bytes(request.chunk_bytes);
+  wire.set_sequence(Value(request.sequence));
+  wire.set_slot(request.slot);
   return wire;
 }
 
@@ -115,6 +118,7 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   header.batch = wire.batch();
   header.pull = wire.pull();
   header.chunk_bytes = wire.chunk_bytes();
+  header.slot = wire.slot();
   return header;
 }
 
@@ -140,12 +144,15 @@ absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire) {
 absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
   if (absl::Status s = CheckChunkBytes("chunk_bytes", wire.chunk_bytes()); !s.ok()) return s;
   if (wire.trains() && !wire.has_identity()) return Missing("identity (of a pull that trains)");
+  if (wire.trains() && wire.sequence() == 0) return Missing("sequence (of a pull that trains)");
   PullRequest request;
   if (wire.has_identity()) request.identity = FromWire(wire.identity());
   request.shard_map = wire.shard_map();
   request.min_version = Version{wire.min_version()};
   request.trains = wire.trains();
   request.chunk_bytes = wire.chunk_bytes();
+  request.sequence = Sequence{wire.sequence()};
+  request.slot = wire.slot();
   return request;
 }
 

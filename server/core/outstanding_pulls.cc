@@ -4,32 +4,27 @@
 
 namespace slipstream {
 
-void OutstandingPulls::MakeRoom(WorkerId worker) {
-  const auto member = bases_.find(worker);
-  if (member == bases_.end() || member->second.size() < per_member_max_) return;
-  member->second.pop_back();
-  if (member->second.empty()) bases_.erase(member);
+void OutstandingPulls::Add(WorkerId worker, uint32_t slot, Version base) {
+  const auto [found, is_new] = bases_.try_emplace({worker, slot}, base);
+  if (!is_new) found->second = std::min(found->second, base);
 }
 
-void OutstandingPulls::Add(WorkerId worker, Version base) {
-  MakeRoom(worker);
-  std::deque<Version>& bases = bases_[worker];
-  bases.insert(std::ranges::upper_bound(bases, base), base);
+std::optional<Version> OutstandingPulls::Find(WorkerId worker, uint32_t slot) const {
+  const auto found = bases_.find({worker, slot});
+  return found == bases_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void OutstandingPulls::Settle(WorkerId worker, Version base) {
-  const auto member = bases_.find(worker);
-  if (member == bases_.end()) return;
-  std::deque<Version>& bases = member->second;
-  while (!bases.empty() && bases.front() < base) bases.pop_front();
-  if (!bases.empty() && bases.front() == base) bases.pop_front();
-  if (bases.empty()) bases_.erase(member);
+bool OutstandingPulls::HasBeside(WorkerId worker, uint32_t slot) const {
+  return std::ranges::any_of(bases_, [worker, slot](const auto& item) {
+    return item.first.first == worker && item.first.second != slot;
+  });
 }
 
 void OutstandingPulls::KeepMembers(const View& before, const View& view) {
   std::erase_if(bases_, [&](const auto& item) {
-    const Member* was = before.Find(item.first);
-    const Member* is = view.Find(item.first);
+    const WorkerId worker = item.first.first;
+    const Member* was = before.Find(worker);
+    const Member* is = view.Find(worker);
     return is == nullptr || (was != nullptr && was->incarnation != is->incarnation);
   });
 }

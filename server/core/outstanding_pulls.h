@@ -1,10 +1,10 @@
 #ifndef SLIPSTREAM_SERVER_CORE_OUTSTANDING_PULLS_H_
 #define SLIPSTREAM_SERVER_CORE_OUTSTANDING_PULLS_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -15,25 +15,25 @@ namespace slipstream {
 /// The versions that members have been given to train on and not pushed a gradient of yet: the
 /// bases of the gradients that are on their way.
 ///
-/// A worker pushes in the order of its pulls, so a push also settles what was pulled before: an
-/// answer that was lost, or weights that were thrown away.
+/// A member has several slots where it may have several gradients under way, and each slot has one
+/// at a time: its weights are pulled, and then used or given up by the slot's next push. What a
+/// worker will push next is its own affair, so gradients are told apart by slots and not by
+/// sequences.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class OutstandingPulls {
  public:
-  /// `per_member_max`: gradients that a worker has on their way at a time. One pull more, and the
-  /// newest is taken for lost: a worker asks a shard for one thing after another, so what it asks
-  /// again is the last, whose answer broke off, and the gradients of the older ones still come.
-  explicit OutstandingPulls(size_t per_member_max) : per_member_max_(per_member_max) {}
+  /// The slot has been, or will be, given `base`. Of two answers to one pull the worker may use
+  /// either, so the older one counts.
+  void Add(WorkerId worker, uint32_t slot, Version base);
 
-  /// Forgets the newest pull of a worker that has all it may have.
-  void MakeRoom(WorkerId worker);
-  void Add(WorkerId worker, Version base);
+  /// The slot's gradient has been pushed, or will not come.
+  void Settle(WorkerId worker, uint32_t slot) { bases_.erase({worker, slot}); }
 
-  /// The worker has pushed a gradient of this base, or said that none will come.
-  void Settle(WorkerId worker, Version base);
+  std::optional<Version> Find(WorkerId worker, uint32_t slot) const;
 
-  bool Has(WorkerId worker) const { return bases_.contains(worker); }
+  /// Whether a gradient of another slot of this worker is on its way.
+  bool HasBeside(WorkerId worker, uint32_t slot) const;
 
   /// Forgets everybody who is not in `view`, and past lives of those who are.
   void KeepMembers(const View& before, const View& view);
@@ -42,17 +42,16 @@ class OutstandingPulls {
   template <typename Predicate>
   std::vector<WorkerId> Where(Predicate is_old) const {
     std::vector<WorkerId> found;
-    for (const auto& [worker, bases] : bases_) {
-      if (is_old(bases.front())) found.push_back(worker);
+    for (const auto& [gradient, base] : bases_) {
+      const WorkerId worker = gradient.first;
+      const bool is_new = found.empty() || found.back() != worker;
+      if (is_new && is_old(base)) found.push_back(worker);
     }
     return found;
   }
 
  private:
-  const size_t per_member_max_;
-
-  // Rising, as a member's pulls do; none is empty.
-  std::map<WorkerId, std::deque<Version>> bases_;
+  std::map<std::pair<WorkerId, uint32_t>, Version> bases_;  // By worker and slot.
 };
 
 }  // namespace slipstream

@@ -12,8 +12,7 @@ ShardCore::ShardCore(const Options& options)
     : options_(options),
       policy_(options.consistency),
       guard_(options.consistency.max_staleness),
-      round_(policy_.rounds_are_synchronous()),
-      outstanding_(options.gradients_in_flight) {}
+      round_(policy_.rounds_are_synchronous()) {}
 
 void ShardCore::SetPlan(const Plan& plan) {
   PS_CHECK(!plan_.has_value());
@@ -134,18 +133,27 @@ std::optional<Refuse> ShardCore::RefusePull(const PullRequest& request) const {
   if (request.shard_map != plan_->shard_map && !takes_any_map) {
     return Refuse{Refuse::Reason::kWrongShardMap};
   }
-  if (request.identity.has_value()) {
-    const Identity& identity = *request.identity;
-    if (identity.run != plan_->run) return Refuse{Refuse::Reason::kWrongRun};
-    const auto verdict = sequences_.CheckMember(identity.worker, identity.incarnation);
-    if (verdict == SequenceTable::Verdict::kFenced) return Refuse{Refuse::Reason::kFenced};
-    if (verdict != SequenceTable::Verdict::kFresh) return Refuse{Refuse::Reason::kUnknownMember};
-  }
+  if (auto refusal = RefuseIdentity(request)) return refusal;
   const bool is_outsider = !request.identity.has_value();
   if (is_outsider && ParkedPulls(std::nullopt) >= options_.parked_readers_max) {
     return Refuse{Refuse::Reason::kTooManyParked};
   }
   if (parked_.size() >= options_.parked_max) return Refuse{Refuse::Reason::kTooManyParked};
+  return std::nullopt;
+}
+
+std::optional<Refuse> ShardCore::RefuseIdentity(const PullRequest& request) const {
+  if (!request.identity.has_value()) return std::nullopt;
+  const Identity& identity = *request.identity;
+  if (identity.run != plan_->run) return Refuse{Refuse::Reason::kWrongRun};
+  const auto verdict = sequences_.CheckMember(identity.worker, identity.incarnation);
+  if (verdict == SequenceTable::Verdict::kFenced) return Refuse{Refuse::Reason::kFenced};
+  if (verdict != SequenceTable::Verdict::kFresh) return Refuse{Refuse::Reason::kUnknownMember};
+  if (!request.trains) return std::nullopt;
+  if (request.slot >= options_.gradients_in_flight) return Refuse{Refuse::Reason::kNoSuchSlot};
+  if (request.sequence > sequences_.Expected(identity.worker)) {
+    return Refuse{Refuse::Reason::kOutOfSequence};
+  }
   return std::nullopt;
 }
 
@@ -157,12 +165,17 @@ ShardCore::Reader ShardCore::ReaderOf(const PullRequest& request) {
 PullDecision ShardCore::OnPull(const PullRequest& request) {
   if (const auto refusal = RefusePull(request)) return {.outcome = *refusal};
   PullDecision decision;
-  Wanted wanted = {.version = request.min_version, .is_pull = true, .reader = ReaderOf(request)};
-  if (request.trains && request.identity.has_value()) {
+  Wanted wanted = {.version = request.min_version,
+                   .slot = request.slot,
+                   .is_pull = true,
+                   .reader = ReaderOf(request)};
+  // One that comes after the push it was made for comes from the network alone: its sender has gone
+  // on, and will not compute from what it is answered.
+  decision.is_to_train = request.trains && request.identity.has_value() &&
+                         request.sequence == sequences_.Expected(request.identity->worker);
+  if (decision.is_to_train) {
     wanted.trainer = request.identity->worker;
-    outstanding_.MakeRoom(*wanted.trainer);
-    if (is_initialized_ && guard_.blocks()) Advance(decision.effects);
-    wanted.version = std::max(wanted.version, OldestToTrainOn(*wanted.trainer));
+    wanted.version = std::max(wanted.version, OldestToTrainOn(*wanted.trainer, wanted.slot));
     owes_from_.try_emplace(*wanted.trainer, wanted.version);
     if (wanted.version > decided_) ExcuseFromOpenRound(*wanted.trainer, decision.effects);
   }
@@ -176,10 +189,12 @@ void ShardCore::ExcuseFromOpenRound(WorkerId worker, Effects& effects) {
   Advance(effects);
 }
 
-Version ShardCore::OldestToTrainOn(WorkerId worker) const {
+Version ShardCore::OldestToTrainOn(WorkerId worker, uint32_t slot) const {
   // A gradient counts in a synchronous round only if it is of the round's own base version.
   if (is_synchronous()) return decided_;
-  if (ParksUntilRoundCloses(worker) && round_.HasHeardFrom(worker)) return Next(decided_);
+  // Asked again, it is given what it was promised.
+  if (const std::optional<Version> promised = outstanding_.Find(worker, slot)) return *promised;
+  if (ParksUntilRoundCloses(worker, slot) && round_.HasHeardFrom(worker)) return Next(decided_);
   // Nothing that the guard would refuse at once, though newer versions may not be published yet.
   const uint64_t bound = guard_.spec().bound;
   const bool is_bounded = guard_.Judge(bound + 1) != StalenessGuard::Verdict::kTake;
@@ -209,14 +224,19 @@ bool ShardCore::CanServe(const Wanted& wanted) const {
 std::variant<Serve, Park> ShardCore::ServeOrPark(const Wanted& wanted) {
   if (CanServe(wanted)) {
     if (wanted.is_pull) ++pulls_[wanted.reader];
-    if (wanted.trainer.has_value()) outstanding_.Add(*wanted.trainer, published_);
+    NoteTrainer(wanted, published_);
     return Serve{published_, WorkFor(wanted.trainer)};
   }
   // The version is fixed now: the rounds that close before it is published count for it.
-  if (wanted.trainer.has_value()) outstanding_.Add(*wanted.trainer, wanted.version);
+  NoteTrainer(wanted, wanted.version);
   const Ticket ticket{next_ticket_++};
   parked_.emplace(ticket, wanted);
   return Park{ticket};
+}
+
+void ShardCore::NoteTrainer(const Wanted& wanted, Version base) {
+  if (!guard_.blocks() || !wanted.trainer.has_value()) return;
+  outstanding_.Add(*wanted.trainer, wanted.slot, base);
 }
 
 std::optional<RoundWork> ShardCore::WorkFor(std::optional<WorkerId> trainer) {
@@ -273,8 +293,8 @@ std::vector<WorkerId> ShardCore::HeldBackBy() const {
       [this](Version base) { return guard_.HoldsBack(Value(base), Value(decided_)); });
 }
 
-bool ShardCore::ParksUntilRoundCloses(WorkerId worker) const {
-  return options_.is_first && !outstanding_.Has(worker) && !HeldBackBy().empty();
+bool ShardCore::ParksUntilRoundCloses(WorkerId worker, uint32_t slot) const {
+  return options_.is_first && !outstanding_.HasBeside(worker, slot) && !HeldBackBy().empty();
 }
 
 void ShardCore::Advance(Effects& effects) {

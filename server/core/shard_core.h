@@ -199,7 +199,8 @@ class ShardCore {
   /// An answer that somebody is to get, now or later.
   struct Wanted {
     Version version{};
-    std::optional<WorkerId> trainer;  // Set if the answer carries round work.
+    std::optional<WorkerId> trainer;  // A gradient of the answer will come; with rounds, its work.
+    uint32_t slot = 0;                // Of that gradient.
     bool is_pull = false;             // The answer to a push pins nothing.
     Reader reader;                    // Of a pull.
   };
@@ -214,6 +215,7 @@ class ShardCore {
   PushReply Refusal(PushOutcome outcome, std::string message) const;
   PushReply Counted(PushReply refusal);
   std::optional<Refuse> RefusePull(const PullRequest& request) const;
+  std::optional<Refuse> RefuseIdentity(const PullRequest& request) const;
 
   void NoteBatch(const PushHeader& header);
   PushDecision AnswerAgain(const PushFacts& push, const PushReply& first);
@@ -235,16 +237,19 @@ class ShardCore {
   /// What staleness compensation and guard multiply this gradient by, if it joins the open round.
   double ScaleOf(const PushHeader& header) const;
 
-  /// Whether the worker, which has a gradient in the open round, has to wait for those that hold
-  /// the round back; never for a gradient of its own.
-  bool ParksUntilRoundCloses(WorkerId worker) const;
+  /// Whether the worker, which has a gradient in the open round, has to wait with this slot for
+  /// those that hold the round back; never for a gradient of its own.
+  bool ParksUntilRoundCloses(WorkerId worker, uint32_t slot) const;
 
   /// The worker waits for a later version than this synchronous round starts from, because it has
   /// come that far elsewhere. If it is the only one left, nobody else would ever bring the round.
   void ExcuseFromOpenRound(WorkerId worker, Effects& effects);
 
-  /// The oldest version whose gradient this worker could still bring.
-  Version OldestToTrainOn(WorkerId worker) const;
+  /// The oldest version whose gradient this slot of the worker could still bring.
+  Version OldestToTrainOn(WorkerId worker, uint32_t slot) const;
+
+  /// A gradient of the answer will come.
+  void NoteTrainer(const Wanted& wanted, Version base);
   std::variant<Serve, Park> ServeOrPark(const Wanted& wanted);
   bool CanServe(const Wanted& wanted) const;
   std::optional<RoundWork> WorkFor(std::optional<WorkerId> trainer);

@@ -74,6 +74,8 @@ struct Refuse {
     kFenced,
     kUnknownMember,  // Try again: the view that has this member is on its way.
     kTooManyParked,  // Try again later.
+    kOutOfSequence,  // Before a push that has not come.
+    kNoSuchSlot,
   };
   Reason reason{};
 };
@@ -81,7 +83,10 @@ struct Refuse {
 struct PullDecision {
   std::variant<Serve, Park, Refuse> outcome;
 
-  /// The reader has given up an older pull, or waits for a later version: the open round may have
+  /// A gradient computed from the answer will come.
+  bool is_to_train = false;
+
+  /// A worker that waits for a later version does not take part in the open round, which may have
   /// waited for that.
   Effects effects;
 };

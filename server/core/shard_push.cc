@@ -48,6 +48,11 @@ std::optional<PushReply> ShardCore::RefuseByHeader(const PushHeader& header) con
   if (header.examples == 0 && !is_excuse) {
     return Refusal(PushOutcome::kShapeMismatch, "a gradient of no examples");
   }
+  if (header.slot >= options_.gradients_in_flight) {
+    return Refusal(PushOutcome::kShapeMismatch,
+                   "slot " + Number(header.slot) + ", where a worker has " +
+                       Number(options_.gradients_in_flight) + " gradients under way at most");
+  }
   if (header.base > decided_) {
     return Refusal(PushOutcome::kFutureVersion, "base version " + Number(Value(header.base)) +
                                                     " is beyond version " +
@@ -211,7 +216,7 @@ PushDecision ShardCore::GiveUpPull(const PushFacts& push) {
   PushDecision decision = {.took_effect = true};
   decision.reply.outcome = PushOutcome::kBuffered;
   decision.reply.version = decided_;
-  outstanding_.Settle(header.identity.worker, header.base);
+  outstanding_.Settle(header.identity.worker, header.slot);
   Advance(decision.effects);
   ++outcomes_[decision.reply.outcome];
   sequences_.Record(header.identity.worker, header.sequence, push.checksum, decision.reply);
@@ -243,7 +248,7 @@ PushDecision ShardCore::DropLate(const PushFacts& push, std::string message) {
   const bool is_second = is_synchronous() && push.header.base == decided_;
   decision.reply.version = is_second ? Next(decided_) : decided_;
   ++outcomes_[PushOutcome::kDroppedLate];
-  outstanding_.Settle(push.header.identity.worker, push.header.base);
+  outstanding_.Settle(push.header.identity.worker, push.header.slot);
   sequences_.Record(push.header.identity.worker, push.header.sequence, push.checksum,
                     decision.reply);
   Finish(push, decision.reply.version, decision);
@@ -268,7 +273,7 @@ PushDecision ShardCore::JoinRound(const PushFacts& push) {
   PushDecision decision = {.took_effect = true};
   decision.reply.version = Next(decided_);
   decision.reply.staleness = StalenessOf(header);
-  outstanding_.Settle(worker, header.base);
+  outstanding_.Settle(worker, header.slot);
   if (header.count == 0) {
     round_.Excuse(worker);
   } else {
@@ -287,7 +292,7 @@ PushDecision ShardCore::JoinRound(const PushFacts& push) {
   // push was buffered; a synchronous round is waited for in any case, and one that the guard holds
   // back until it may close.
   const bool is_applied = decision.effects.update.has_value();
-  const bool is_open_but_awaited = is_synchronous() || ParksUntilRoundCloses(worker);
+  const bool is_open_but_awaited = is_synchronous() || ParksUntilRoundCloses(worker, header.slot);
   const bool waits_for_round = is_applied || (is_open_but_awaited && header.pull);
   decision.reply.outcome = waits_for_round ? PushOutcome::kApplied : PushOutcome::kBuffered;
   ++outcomes_[decision.reply.outcome];
@@ -299,7 +304,7 @@ PushDecision ShardCore::JoinRound(const PushFacts& push) {
 }
 
 void ShardCore::Finish(const PushFacts& push, Version answer_version, PushDecision& decision) {
-  Wanted wanted = {.version = answer_version};
+  Wanted wanted = {.version = answer_version, .slot = push.header.slot};
   const WorkerId worker = push.header.identity.worker;
   // A repetition of an older push comes from the network alone: its sender has gone on, and will
   // not compute from what it is answered.

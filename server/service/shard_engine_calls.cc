@@ -20,6 +20,11 @@ absl::Status ToStatus(Refuse::Reason reason) {
       return absl::FailedPreconditionError("FENCED: this incarnation is not a member any more");
     case Refuse::Reason::kUnknownMember:
       return absl::UnavailableError("RETRY_LATER: the view that has this member is on its way");
+    case Refuse::Reason::kOutOfSequence:
+      return absl::InvalidArgumentError("sequence: later than the push that is expected next");
+    case Refuse::Reason::kNoSuchSlot:
+      return absl::InvalidArgumentError(
+          "slot: beyond the gradients that a worker may have under way");
     case Refuse::Reason::kTooManyParked:
       break;
   }
@@ -36,7 +41,7 @@ absl::StatusOr<std::optional<Answer>> ShardEngine::Pull(const PullRequest& reque
     MutexLock lock(mutex_);
     const PullDecision decision = core_.OnPull(request);
     Parked parked = {.call = call, .wants_weights = true};
-    if (request.trains && request.identity.has_value()) parked.trainer = request.identity->worker;
+    if (decision.is_to_train) parked.trainer = request.identity->worker;
     if (const auto* refusal = std::get_if<Refuse>(&decision.outcome)) {
       answer = ToStatus(refusal->reason);
     } else if (const auto* serve = std::get_if<Serve>(&decision.outcome)) {

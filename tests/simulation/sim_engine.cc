@@ -19,6 +19,9 @@ absl::Status ToStatus(Refuse::Reason reason) {
     case Refuse::Reason::kWrongShardMap:
     case Refuse::Reason::kFenced:
       return absl::FailedPreconditionError("refused");
+    case Refuse::Reason::kOutOfSequence:
+    case Refuse::Reason::kNoSuchSlot:
+      return absl::InvalidArgumentError("refused");
     case Refuse::Reason::kNoModel:
     case Refuse::Reason::kUnknownMember:
     case Refuse::Reason::kTooManyParked:

@@ -151,9 +151,13 @@ void SimTraining::Finish() {
 void SimTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls) {
   for (const WorkerCore::ShardPull& pull : pulls) {
     const ShardId shard = pull.shard;
-    const PullRequest request = {shards_.identity(), shards_.map().fingerprint(), pull.min_version,
-                                 true, 0};
-    const auto begin = [this, slot, shard, request](ShardLane& lane, ShardLane::Done done) {
+    const auto begin = [this, slot, shard, pull](ShardLane& lane, ShardLane::Done done) {
+      const PullRequest request = {.identity = shards_.identity(),
+                                   .shard_map = shards_.map().fingerprint(),
+                                   .min_version = pull.min_version,
+                                   .trains = true,
+                                   .sequence = core_.sequence(shard),
+                                   .slot = slot};
       lane.Pull(request, shards_.Part(slots_[slot].weights, shard), std::move(done));
     };
     const auto take = [this, slot, shard](const ShardLane::Answer& answer) {
@@ -207,6 +211,7 @@ PushHeader SimTraining::Header(ShardId shard, uint32_t slot,
   header.base = core_.version(shard, slot);
   header.examples = gradient.examples;
   header.batch = gradient.batch;
+  header.slot = slot;
   return header;
 }
 

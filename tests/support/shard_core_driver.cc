@@ -190,12 +190,13 @@ ShardCore::PushFacts ExcuseOf(uint32_t worker, uint64_t sequence, uint64_t base)
   return push;
 }
 
-PullRequest TrainingPullOf(uint32_t worker, uint64_t min_version) {
+PullRequest TrainingPullOf(uint32_t worker, uint64_t min_version, uint64_t sequence) {
   const ShardCore::Plan plan = TestPlan();
   return {.identity = Identity{plan.run, WorkerId{worker}, Incarnation{worker + 1}},
           .shard_map = plan.shard_map,
           .min_version = Version{min_version},
-          .trains = true};
+          .trains = true,
+          .sequence = Sequence{sequence}};
 }
 
 std::string Describe(const ShardCore& core) {

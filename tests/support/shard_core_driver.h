@@ -124,8 +124,8 @@ ShardCore::PushFacts ExchangeOf(uint32_t worker, uint64_t sequence, uint64_t bas
 /// A push without values.
 ShardCore::PushFacts ExcuseOf(uint32_t worker, uint64_t sequence, uint64_t base);
 
-/// A founding member's pull that a gradient will follow.
-PullRequest TrainingPullOf(uint32_t worker, uint64_t min_version = 0);
+/// A founding member's pull that a gradient will follow, before its push of this sequence.
+PullRequest TrainingPullOf(uint32_t worker, uint64_t min_version = 0, uint64_t sequence = 1);
 
 /// Everything of the core that a refused push must leave alone, in one line.
 std::string Describe(const ShardCore& core);

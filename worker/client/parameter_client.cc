@@ -139,15 +139,14 @@ absl::Status ParameterClient::Fail(const absl::Status& status) {
 
 absl::Status ParameterClient::Pull(uint32_t slot, const WorkerCore::PullShards& action) {
   std::vector<ShardId> shards;
-  std::vector<PullRequest> requests(group_.map().shards());
+  std::vector<Version> min_versions(group_.map().shards());
   for (const WorkerCore::ShardPull& pull : action.pulls) {
     shards.push_back(pull.shard);
-    requests[Value(pull.shard)] = {identity_, group_.map().fingerprint(), pull.min_version, true,
-                                   0};
+    min_versions[Value(pull.shard)] = pull.min_version;
   }
   return group_.Run(shards, [&](ShardId shard) {
     const absl::StatusOr<WeightsHeader> header =
-        group_.Pull(shard, requests[Value(shard)],
+        group_.Pull(shard, PullHeader(shard, slot, min_versions[Value(shard)]),
                     group_.ArrivalOf(shard, slots_[slot].weights, slots_[slot].listener));
     if (!header.ok()) return header.status();
     MutexLock lock(mutex_);
@@ -173,12 +172,23 @@ absl::Status ParameterClient::PushNothing(uint32_t slot, const std::vector<Shard
 
 // In a lane.
 
+PullRequest ParameterClient::PullHeader(ShardId shard, uint32_t slot, Version min_version) {
+  MutexLock lock(mutex_);
+  return {.identity = identity_,
+          .shard_map = group_.map().fingerprint(),
+          .min_version = min_version,
+          .trains = true,
+          .sequence = core_.sequence(shard),
+          .slot = slot};
+}
+
 PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient& gradient) {
   PushHeader header;
   header.identity = identity_;
   header.shard_map = group_.map().fingerprint();
   header.examples = gradient.examples;
   header.batch = gradient.batch;
+  header.slot = slot;
   MutexLock lock(mutex_);
   header.sequence = core_.sequence(shard);
   header.base = core_.version(shard, slot);

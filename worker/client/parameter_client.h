@@ -171,6 +171,9 @@ class ParameterClient {
   // In a lane.
   absl::Status ServePush(ShardId shard, Push& push);
   absl::Status ExchangePush(ShardId shard, Push& push);
+
+  /// What pushes of other slots to the shard have been answered already is in the sequence.
+  PullRequest PullHeader(ShardId shard, uint32_t slot, Version min_version);
   PushHeader Header(ShardId shard, uint32_t slot, const Gradient& gradient);
 
   /// `push` is null for an excuse; `is_known` tells whether the core has heard the outcome of this

@@ -22,13 +22,14 @@ PushHeader SomePush() {
           .examples = 32,
           .batch = 77,
           .pull = true,
-          .chunk_bytes = 1 << 20};
+          .chunk_bytes = 1 << 20,
+          .slot = 1};
 }
 
 TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   const PushReply reply{
       PushOutcome::kOutOfSequence, Version{5}, 2, Durability::kSynced, Sequence{6}, 70, "why"};
-  const PullRequest pull{kIdentity, 1, Version{2}, true, 4096};
+  const PullRequest pull{kIdentity, 1, Version{2}, true, 4096, Sequence{5}, 1};
   const PullRequest reader{std::nullopt, 1, Version{2}, false, 0};
   const RoundWork work{RoundWork::Kind::kExcused, 12};
   const WeightsHeader weights{Version{8}, 100, work};
@@ -107,8 +108,9 @@ TEST(ShardWireTest, RefusesCountsNoModelHas) {
   ExpectRefused(ToWire(InitializeHeader{kIdentity, 1, 2, count}), "header.count");
 }
 
-TEST(ShardWireTest, RefusesAPullThatTrainsForNobody) {
-  ExpectRefused(ToWire(PullRequest{std::nullopt, 1, Version{0}, true, 0}), "identity");
+TEST(ShardWireTest, RefusesAPullThatTrainsForNobodyOrBeforeNoPush) {
+  ExpectRefused(ToWire(PullRequest{.trains = true, .sequence = Sequence{1}}), "identity");
+  ExpectRefused(ToWire(PullRequest{.identity = kIdentity, .trains = true}), "sequence");
 }
 
 }  // namespace

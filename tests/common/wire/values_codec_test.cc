@@ -90,6 +90,7 @@ v1::PushChunk RandomChunk(RandomStream& random) {
   header.set_examples(static_cast<uint32_t>(number()));
   header.set_batch(number());
   header.set_pull(random.Below(2) == 0);
+  header.set_slot(static_cast<uint32_t>(number()));
   return chunk;
 }
 

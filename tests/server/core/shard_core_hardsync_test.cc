@@ -361,7 +361,7 @@ TEST_F(HardsyncEndTest, DrainingEndsAtTheVersionNamed) {
 }
 
 TEST_F(HardsyncEndTest, CallsThatWaitForMoreAreAnsweredWhenNothingMoreComes) {
-  const PullDecision decision = driver_.Pull(TrainingPullOf(0, 50));
+  const PullDecision decision = driver_.Pull(TrainingPullOf(0, 50, 2));
   ASSERT_TRUE(std::holds_alternative<Park>(decision.outcome));
 
   driver_.OnPhase(Phase::kDraining, 1);

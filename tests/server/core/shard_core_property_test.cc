@@ -251,10 +251,15 @@ class History {
                            .min_version = Version{Value(core().published()) + random_.Below(4)}};
     if (random_.Below(2) == 0) request.min_version = Version{};
     Version want = request.min_version;
+    bool is_to_train = false;
     if (!reads) {
       request.identity = IdentityOf(*member);
       request.trains = random_.Below(2) == 0;
-      if (request.trains && naive_.is_hardsync()) {
+      const uint64_t expected = sent_[member->incarnation].size() + 1;
+      const bool is_late = expected > 1 && random_.Below(4) == 0;
+      request.sequence = Sequence{is_late ? 1 + random_.Below(expected - 1) : expected};
+      is_to_train = request.trains && !is_late;
+      if (is_to_train && naive_.is_hardsync()) {
         want = std::max(want, naive_.decided);
         naive_.Ask(member->worker, want);
       }
@@ -263,8 +268,9 @@ class History {
     const PullDecision decision = driver_.Pull(request);
 
     ASSERT_FALSE(std::holds_alternative<Refuse>(decision.outcome));
+    ASSERT_EQ(decision.is_to_train, is_to_train);
     if (const Serve* serve = std::get_if<Serve>(&decision.outcome)) {
-      ASSERT_EQ(serve->work.has_value(), request.trains && naive_.is_hardsync());
+      ASSERT_EQ(serve->work.has_value(), is_to_train && naive_.is_hardsync());
       NotePull(*serve, want);
     } else {
       NotePull(std::get<Park>(decision.outcome), want);

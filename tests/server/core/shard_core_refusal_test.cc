@@ -286,6 +286,10 @@ TEST(RefusedPullTest, IsNamed) {
   request = TrainingPullOf(1);
   request.identity->incarnation = Incarnation{1};
   EXPECT_EQ(reason(request), Reason::kFenced);
+  EXPECT_EQ(reason(TrainingPullOf(0, 0, 2)), Reason::kOutOfSequence);
+  request = TrainingPullOf(0);
+  request.slot = 1;
+  EXPECT_EQ(reason(request), Reason::kNoSuchSlot);
 
   ASSERT_TRUE(std::holds_alternative<Park>(driver.Pull(TrainingPullOf(0, 1)).outcome));
   EXPECT_EQ(reason(TrainingPullOf(1, 1)), Reason::kTooManyParked);

@@ -202,13 +202,43 @@ TEST_F(BlockTest, AWorkerThatGivesItsPullUpLetsTheRoundClose) {
   EXPECT_EQ(driver_.LastFolded(), "0");
 }
 
-TEST_F(BlockTest, AnotherPullOfTheAwaitedWorkerTakesThePlaceOfTheFirst) {
+TEST_F(BlockTest, WhoAsksAgainMayStillUseTheFirstAnswer) {
   ReachTheBound();
 
   const PullDecision again = driver_.Pull(TrainingPullOf(1));
 
-  EXPECT_TRUE(std::holds_alternative<Serve>(again.outcome));
+  EXPECT_EQ(std::get<Serve>(again.outcome).version, Version{2});
+  EXPECT_EQ(Decided(driver_), 2u);
+  EXPECT_EQ(driver_.Push(PushOf(1, 1, 0)).reply.outcome, PushOutcome::kApplied);
   EXPECT_EQ(Decided(driver_), 3u);
+}
+
+TEST_F(BlockTest, APullRepeatedByTheNetworkHoldsNothingBack) {
+  driver_.Push(ExcuseOf(1, 1, 0));
+  const PullDecision ghost = driver_.Pull(TrainingPullOf(1));
+  EXPECT_TRUE(std::holds_alternative<Serve>(ghost.outcome));
+  EXPECT_FALSE(ghost.is_to_train);
+
+  ReachTheBound();
+
+  EXPECT_EQ(Decided(driver_), 3u);
+  EXPECT_TRUE(driver_.core().HeldBackBy().empty());
+}
+
+TEST_F(BlockTest, WhoWaitsForTheRoundAndAsksAgainWaitsOn) {
+  ReachTheBound();
+  driver_.Pull(TrainingPullOf(2));
+  driver_.Push(PushOf(2, 1, 2), 1.0);
+  const PullRequest request = TrainingPullOf(2, 0, 2);
+  ASSERT_TRUE(std::holds_alternative<Park>(driver_.Pull(request).outcome));
+
+  const PullDecision again = driver_.Pull(request);
+
+  ASSERT_TRUE(std::holds_alternative<Park>(again.outcome));
+  driver_.Push(PushOf(1, 1, 0), 1.0);
+  driver_.PublishAll();
+  const Ticket ticket = std::get<Park>(again.outcome).ticket;
+  EXPECT_EQ(driver_.released().at(ticket).version, Version{3});
 }
 
 TEST_F(BlockTest, RefusesTheGradientOfAPullThatWasGivenUp) {
@@ -243,40 +273,91 @@ TEST(BlockOfOtherShardsTest, NoWorkerWaitsAtAnyButTheFirst) {
   EXPECT_TRUE(std::holds_alternative<Serve>(*first.answer));
 }
 
-TEST(BlockWithTwoInFlightTest, AWorkerNeverWaitsForItself) {
-  ShardCore::Options options = TestOptions(Guarded(Action::kBlock, 0));
-  options.gradients_in_flight = 2;
-  ShardCoreDriver driver(options);
-  driver.Start(FoundingView(1));
-  driver.Pull(TrainingPullOf(0));
-  driver.Pull(TrainingPullOf(0));
+/// Async with bound 2: worker 0 has two gradients of version 0 under way, worker 1 none.
+class BlockWithTwoInFlightTest : public testing::Test {
+ protected:
+  BlockWithTwoInFlightTest() {
+    driver_.Start(FoundingView(2));
+    for (const uint32_t slot : {0u, 1u}) driver_.Pull(InSlot(slot, TrainingPullOf(0)));
+  }
 
-  const PushDecision first = driver.Push(ExchangeOf(0, 1, 0), 1.0);
+  static ShardCore::Options Options() {
+    ShardCore::Options options = TestOptions(Guarded(Action::kBlock, 2));
+    options.gradients_in_flight = 2;
+    return options;
+  }
+  static PullRequest InSlot(uint32_t slot, PullRequest request) {
+    request.slot = slot;
+    return request;
+  }
+  static ShardCore::PushFacts InSlot(uint32_t slot, ShardCore::PushFacts push) {
+    push.header.slot = slot;
+    return push;
+  }
 
-  EXPECT_EQ(Decided(driver), 0u);
+  /// Versions 0 … `updates`, of which the last are of worker 1.
+  void RunOn(uint64_t updates) {
+    for (uint64_t sequence = 1; Decided(driver_) < updates; ++sequence) {
+      driver_.Push(PushOf(1, sequence, Decided(driver_)));
+      driver_.PublishAll();
+    }
+  }
+
+  ShardCoreDriver driver_{Options()};
+};
+
+TEST_F(BlockWithTwoInFlightTest, AWorkerNeverWaitsForItself) {
+  RunOn(2);
+
+  const PushDecision first = driver_.Push(InSlot(0, ExchangeOf(0, 1, 0)));
+
+  EXPECT_EQ(Decided(driver_), 2u);
+  EXPECT_EQ(driver_.core().HeldBackBy(), std::vector{WorkerId{0}});
   EXPECT_TRUE(std::holds_alternative<Serve>(*first.answer));
 }
 
-TEST(BlockWithTwoInFlightTest, AnAnswerAskedForAgainLetsNoOlderGradientGoStale) {
-  ShardCore::Options options = TestOptions(Guarded(Action::kBlock, 2));
-  options.gradients_in_flight = 2;
-  ShardCoreDriver driver(options);
-  driver.Start(FoundingView(2));
-  driver.Pull(TrainingPullOf(0));
-  driver.Pull(TrainingPullOf(0));
-  // Its first gradient makes version 1; the answer breaks off, while the second is on its way.
-  driver.Push(ExchangeOf(0, 1, 0));
-  driver.PublishAll();
-  ASSERT_EQ(driver.Push(ExchangeOf(0, 1, 0)).reply.outcome, PushOutcome::kDuplicate);
+TEST_F(BlockWithTwoInFlightTest, OneGradientOfAVersionDoesNotStandForTheOther) {
+  RunOn(2);
+  driver_.Push(InSlot(0, PushOf(0, 1, 0)));
+  ASSERT_EQ(Decided(driver_), 2u);
 
-  driver.Push(PushOf(1, 1, 1));
-  driver.Push(PushOf(1, 2, 2));
+  const PushDecision second = driver_.Push(InSlot(1, PushOf(0, 2, 0)));
 
-  EXPECT_EQ(Decided(driver), 2u);
-  EXPECT_EQ(driver.core().HeldBackBy(), std::vector{WorkerId{0}});
-  const PushDecision second = driver.Push(ExchangeOf(0, 2, 0));
   EXPECT_EQ(second.reply.outcome, PushOutcome::kApplied) << second.reply.message;
   EXPECT_EQ(second.reply.staleness, 2u);
+  EXPECT_EQ(Decided(driver_), 3u);
+}
+
+TEST_F(BlockWithTwoInFlightTest, WeightsGivenUpInAnyOrderHoldNothingBack) {
+  driver_.Push(InSlot(1, ExcuseOf(0, 1, 0)));
+  driver_.Push(InSlot(0, ExcuseOf(0, 2, 0)));
+
+  driver_.Push(PushOf(1, 1, 0));
+  driver_.Push(PushOf(1, 2, 1));
+  driver_.Push(PushOf(1, 3, 2));
+
+  EXPECT_EQ(Decided(driver_), 3u);
+}
+
+TEST_F(BlockWithTwoInFlightTest, AnAnswerAskedForAgainLetsNoOlderGradientGoStale) {
+  // Its first gradient makes version 1; the answer breaks off, while the second is on its way.
+  driver_.Push(InSlot(0, ExchangeOf(0, 1, 0)));
+  driver_.PublishAll();
+  const PushDecision again = driver_.Push(InSlot(0, ExchangeOf(0, 1, 0)));
+  ASSERT_EQ(again.reply.outcome, PushOutcome::kDuplicate);
+
+  driver_.Push(PushOf(1, 1, 1));
+  driver_.Push(PushOf(1, 2, 2));
+
+  EXPECT_EQ(Decided(driver_), 2u);
+  EXPECT_EQ(driver_.core().HeldBackBy(), std::vector{WorkerId{0}});
+  const PushDecision second = driver_.Push(InSlot(1, ExchangeOf(0, 2, 0)));
+  EXPECT_EQ(second.reply.outcome, PushOutcome::kApplied) << second.reply.message;
+  EXPECT_EQ(second.reply.staleness, 2u);
+}
+
+TEST_F(BlockWithTwoInFlightTest, RefusesASlotThatTheRunDoesNotHave) {
+  EXPECT_EQ(driver_.Push(InSlot(2, PushOf(0, 1, 0))).reply.outcome, PushOutcome::kShapeMismatch);
 }
 
 }  // namespace

@@ -170,6 +170,7 @@ class ShardServiceTest : public testing::Test {
     if (trainer.has_value()) {
       SetIdentity(*request.mutable_identity(), *trainer);
       request.set_trains(true);
+      request.set_sequence(1);
     }
     request.set_shard_map(map());
     request.set_min_version(min_version);

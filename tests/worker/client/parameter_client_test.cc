@@ -388,10 +388,17 @@ TEST_F(ParameterClientTest, TwoSlotsPushInTurnEachAsTheVersionItHolds) {
   ASSERT_TRUE(std::holds_alternative<ParameterClient::Finished>(client.Advance(0).value()));
   ASSERT_TRUE(client.Drain().ok());
 
+  const std::vector<v1::PullRequest> pulls = second_.pulls();
+  ASSERT_EQ(pulls.size(), 2u);
+  for (uint32_t slot : {0u, 1u}) {
+    EXPECT_EQ(pulls[slot].slot(), slot);
+    EXPECT_EQ(pulls[slot].sequence(), 1u);
+  }
   const std::vector<FakeShard::Push> taken = second_.taken();
   ASSERT_EQ(taken.size(), 6u);
   for (uint64_t i = 0; i < 6; ++i) {
     EXPECT_EQ(taken[i].header.sequence(), i + 1);
+    EXPECT_EQ(taken[i].header.slot(), i % 2);
     // Two under way: of each, the one before is in its base version only from the third on.
     EXPECT_EQ(taken[i].header.base_version(), i < 2 ? 0 : i - 1);
     EXPECT_EQ(taken[i].header.pull(), i < 4);
