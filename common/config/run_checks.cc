@@ -51,18 +51,12 @@ void CheckPipeline(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "training.pipeline_depth";
   if (!draft.IsUsable(kPath) || !draft.IsUsable("consistency.policy")) return;
   const ConsistencySpec& consistency = draft.spec.consistency;
-  const char* reason = nullptr;
-  if (consistency.policy == ConsistencySpec::Policy::kHardsync) {
-    reason = "consistency.policy hardsync, whose gradients are never stale";
-  } else if (consistency.max_staleness.action == StalenessGuardSpec::Action::kBlock) {
-    reason =
-        "max_staleness action block: a shard does not tell two gradients of a worker apart that "
-        "are on their way";
-  }
-  if (reason == nullptr || draft.spec.training.pipeline_depth == 1) return;
+  if (consistency.policy != ConsistencySpec::Policy::kHardsync) return;
+  if (draft.spec.training.pipeline_depth == 1) return;
   diagnostics.Report(draft.KeySource(kPath),
-                     fmt::format("training.pipeline_depth must be 1, not {}, with {}",
-                                 draft.spec.training.pipeline_depth, reason));
+                     fmt::format("training.pipeline_depth must be 1, not {}, with "
+                                 "consistency.policy hardsync, whose gradients are never stale",
+                                 draft.spec.training.pipeline_depth));
 }
 
 void CheckSchedule(Draft draft, Diagnostics diagnostics) {

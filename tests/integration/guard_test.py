@@ -9,12 +9,13 @@ BOUND = 4
 
 
 class GuardTest(unittest.TestCase):
-    def run_with(self, action, shards=2):
+    def run_with(self, action, shards=2, depth=1):
         """Staleness and guard of a run to the end."""
         servers = ",".join(f"localhost:{7070 + shard}" for shard in range(shards))
         settings = {"consistency.policy": "async", "consistency.max_staleness.action": action,
                     "consistency.max_staleness.bound": BOUND, "cluster.servers": servers,
-                    "data.train_examples": 12800, "testing.push_delay_max": "5ms"}
+                    "training.pipeline_depth": depth, "data.train_examples": 12800,
+                    "testing.push_delay_max": "5ms"}
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
             live.wait_for(lambda status: int(status["updates"]) >= 10, "some updates")
@@ -44,9 +45,9 @@ class GuardTest(unittest.TestCase):
         self.assertGreater(largest, BOUND)
 
     def test_block_lets_nothing_get_there(self):
-        for shards in (1, 2):
-            with self.subTest(shards=shards):
-                largest, guard, _ = self.run_with("block", shards)
+        for shards, depth in ((1, 1), (2, 1), (1, 2), (2, 2)):
+            with self.subTest(shards=shards, depth=depth):
+                largest, guard, _ = self.run_with("block", shards, depth)
                 self.assertGreater(guard["rounds_held_back"], 0)
                 self.assertLessEqual(largest, BOUND)
                 self.assertEqual(guard["rejected"], 0)

@@ -37,14 +37,15 @@ bool NobodyDidIt(const std::vector<Doers>& shards, uint64_t batch) {
 }
 
 /// Whether a shard may lack a mini-batch that others may have: with rounds, that of a worker that
-/// died in its round; under a guard, one that it dropped, or refused while another shard took it.
+/// died in its round; under a guard, one that it dropped, or refused while another shard took it. A
+/// guard that blocks refuses nothing that it knew to be on its way.
 bool MayLack(const Scenario& scenario, const Evidence& evidence) {
   using Action = StalenessGuardSpec::Action;
   if (scenario.has_rounds()) return !evidence.died.empty();
   const Action action = scenario.guard().action;
-  const bool refuses = action == Action::kReject || action == Action::kBlock;
+  const bool refuses = action == Action::kReject;
   // A mini-batch that all shards refuse is computed again, unless the next one is under way.
-  const bool loses_refused = action == Action::kReject && scenario.run.training.pipeline_depth > 1;
+  const bool loses_refused = refuses && scenario.run.training.pipeline_depth > 1;
   return action == Action::kDrop || (refuses && scenario.shards > 1) || loses_refused;
 }
 

@@ -132,13 +132,10 @@ void DrawStop(Scenario& scenario) {
   }
 }
 
-/// Rounds leave nothing to compute while a push is under way, and a guard that blocks goes with one
-/// gradient on its way (README, "What is not there yet").
+/// Rounds leave nothing to compute while a push is under way.
 void DrawPipeline(Scenario& scenario) {
-  using Action = StalenessGuardSpec::Action;
   Chance chance(scenario.seed, kPipelineStream);
-  const bool blocks = scenario.run.consistency.max_staleness.action == Action::kBlock;
-  if (scenario.has_rounds() || blocks || !chance.Happens(300)) return;
+  if (scenario.has_rounds() || !chance.Happens(300)) return;
   scenario.run.training.pipeline_depth = 2;
 }
 
