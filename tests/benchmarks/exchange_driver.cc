@@ -57,7 +57,7 @@ absl::Status CheckTransport(const std::string& name) {
   return absl::UnimplementedError("this driver knows no transport " + name);
 }
 
-/// Joins at construction's end by Join, leaves with the process.
+/// A member of the run from Join on, until its process ends.
 ///
 /// Not thread-safe: one owner.
 class Driver {

@@ -15,7 +15,7 @@ class ContenderFailed(Exception):
 
 
 class ContenderProcess:
-    """Not thread-safe. Every wait has a deadline."""
+    """Runs in `directory`. Not thread-safe. Every wait has a deadline."""
 
     def __init__(self, name, command, directory, environment=None):
         self.name = name
@@ -24,7 +24,7 @@ class ContenderProcess:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=log, bufsize=0, env={**os.environ, **(environment or {})})
+                stderr=log, bufsize=0, cwd=directory, env={**os.environ, **(environment or {})})
 
     def ask(self, line):
         try:

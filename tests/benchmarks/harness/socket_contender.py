@@ -11,7 +11,8 @@ class SocketContender(Contender):
         self.command = command
 
     def listen_address(self, server):
-        return "127.0.0.1:0" if self.kind == "tcp" else f"unix:{self.directory}/server-{server}"
+        # Relative to where the processes run, for whole paths can be longer than addresses.
+        return "127.0.0.1:0" if self.kind == "tcp" else f"unix:server-{server}"
 
     def start(self):
         probe = program("tests/benchmarks/raw_probe")
