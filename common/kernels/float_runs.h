@@ -21,6 +21,13 @@ static_assert(std::endian::native == std::endian::little);
 #define SLIPSTREAM_CPU_DISPATCH
 #endif
 
+/// Before a loop whose passes do not depend on each other, although the compiler cannot see it.
+#if defined(__GNUC__) && !defined(__clang__)
+#define SLIPSTREAM_INDEPENDENT_PASSES _Pragma("GCC ivdep")
+#else
+#define SLIPSTREAM_INDEPENDENT_PASSES
+#endif
+
 namespace slipstream {
 
 /// A value that may start at any byte, as received payloads do.

@@ -22,7 +22,8 @@ void AddRun(float* __restrict sum, const UnalignedFloat* __restrict gradient, si
   for (size_t i = 0; i < count; ++i) sum[i] += weight * gradient[i];
 }
 
-/// The factors of one update, the same for every element.
+/// The factors of one update, the same for every element. Kernels take them by value: what is
+/// written might otherwise be one of them, and the loop would stay scalar.
 struct Factors {
   float weight;
   float inverse_divisor;
@@ -43,10 +44,11 @@ struct Stretch {
 };
 
 SLIPSTREAM_CPU_DISPATCH
-void SgdSingleRun(const Stretch& s, const Factors& f) {
+void SgdSingleRun(const Stretch& s, Factors f) {
   const float* __restrict weights_in = s.weights_in;
   float* __restrict weights_out = s.weights_out;
   const UnalignedFloat* __restrict gradient = s.gradient;
+  SLIPSTREAM_INDEPENDENT_PASSES
   for (size_t i = 0; i < s.count; ++i) {
     const float g = f.weight * gradient[i] * f.inverse_divisor + f.decay * weights_in[i];
     weights_out[i] = weights_in[i] - f.rate * g;
@@ -54,11 +56,12 @@ void SgdSingleRun(const Stretch& s, const Factors& f) {
 }
 
 SLIPSTREAM_CPU_DISPATCH
-void SgdSumRun(const Stretch& s, const Factors& f) {
+void SgdSumRun(const Stretch& s, Factors f) {
   const float* __restrict weights_in = s.weights_in;
   float* __restrict weights_out = s.weights_out;
   const float* __restrict sum = s.sum;
   const UnalignedFloat* __restrict gradient = s.gradient;
+  SLIPSTREAM_INDEPENDENT_PASSES
   for (size_t i = 0; i < s.count; ++i) {
     const float g = (sum[i] + f.weight * gradient[i]) * f.inverse_divisor + f.decay * weights_in[i];
     weights_out[i] = weights_in[i] - f.rate * g;
@@ -66,12 +69,13 @@ void SgdSumRun(const Stretch& s, const Factors& f) {
 }
 
 SLIPSTREAM_CPU_DISPATCH
-void MomentumSingleRun(const Stretch& s, const Factors& f) {
+void MomentumSingleRun(const Stretch& s, Factors f) {
   const float* __restrict weights_in = s.weights_in;
   float* __restrict weights_out = s.weights_out;
   const float* __restrict velocity_in = s.velocity_in;
   float* __restrict velocity_out = s.velocity_out;
   const UnalignedFloat* __restrict gradient = s.gradient;
+  SLIPSTREAM_INDEPENDENT_PASSES
   for (size_t i = 0; i < s.count; ++i) {
     const float g = f.weight * gradient[i] * f.inverse_divisor + f.decay * weights_in[i];
     const float velocity = f.momentum * velocity_in[i] + g;
@@ -81,13 +85,14 @@ void MomentumSingleRun(const Stretch& s, const Factors& f) {
 }
 
 SLIPSTREAM_CPU_DISPATCH
-void MomentumSumRun(const Stretch& s, const Factors& f) {
+void MomentumSumRun(const Stretch& s, Factors f) {
   const float* __restrict weights_in = s.weights_in;
   float* __restrict weights_out = s.weights_out;
   const float* __restrict velocity_in = s.velocity_in;
   float* __restrict velocity_out = s.velocity_out;
   const float* __restrict sum = s.sum;
   const UnalignedFloat* __restrict gradient = s.gradient;
+  SLIPSTREAM_INDEPENDENT_PASSES
   for (size_t i = 0; i < s.count; ++i) {
     const float g = (sum[i] + f.weight * gradient[i]) * f.inverse_divisor + f.decay * weights_in[i];
     const float velocity = f.momentum * velocity_in[i] + g;

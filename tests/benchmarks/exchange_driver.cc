@@ -1,7 +1,7 @@
 // One worker of a real run without data and compute: it joins, proposes a model of one tensor, and
 // exchanges gradients for weights on command, through the client library that ps_worker uses.
 //
-//   exchange_driver --coordinator HOST:PORT --worker ID --bytes N [--transport NAME]
+//   exchange_driver --coordinator HOST:PORT --worker ID --bytes N
 //
 // Commands are those of exchange_commands.h. An exchange is over when all weights lie in the
 // worker's own array.
@@ -41,20 +41,14 @@ struct Options {
   std::string coordinator;
   uint32_t worker = 0;
   uint64_t bytes = 0;
-  std::string transport = "tcp";
 };
 
 /// How the run's settings want shards to be spoken to.
 ShardGroup::Options GroupOptions(const RunSpec& settings) {
   ShardGroup::Options options;
   options.client.chunk_bytes = settings.wire.chunk_bytes;
+  options.client.channel.transport = settings.wire.transport;
   return options;
-}
-
-/// A figure must not go by the name of a transport that was not used.
-absl::Status CheckTransport(const std::string& name) {
-  if (name == "tcp") return absl::OkStatus();
-  return absl::UnimplementedError("this driver knows no transport " + name);
 }
 
 /// A member of the run from Join on, until its process ends.
@@ -173,9 +167,8 @@ class Driver {
 
 int Run(const Options& options) {
   StartLogging({"worker", options.worker}, LogSpec::Level::kWarning, LogSpec::Format::kText);
-  absl::Status status = CheckTransport(options.transport);
   Driver driver(options);
-  if (status.ok()) status = driver.Join();
+  const absl::Status status = driver.Join();
   if (status.ok()) return ServeCommands([&driver] { return driver.Exchange(); });
   std::cout << "failed " << status.message() << std::endl;
   return 1;
@@ -190,7 +183,6 @@ int Main(int argc, char** argv) {
   app.add_option("--bytes", options.bytes, "Of the model")
       ->required()
       ->check(CLI::Range(sizeof(float), size_t{1} << 40));
-  app.add_option("--transport", options.transport, "What the run's cluster.transport says");
   CLI11_PARSE(app, argc, argv);
   return Run(options);
 }

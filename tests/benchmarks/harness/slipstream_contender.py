@@ -17,7 +17,8 @@ data: {{format: synthetic}}
 training: {{batch_size: 1, epochs: 1}}
 consistency: {{policy: {policy}}}
 optimizer: {{kind: {rule}, learning_rate: 0.000000001}}
-cluster: {{servers: [{servers}], workers: {workers}, lease: 1m{transport}}}
+cluster: {{servers: [{servers}], workers: {workers}, lease: 1m}}
+wire: {{transport: {transport}}}
 evaluation: {{every_epochs: 0}}
 log: {{level: warning}}
 """
@@ -46,18 +47,16 @@ class SlipstreamContender(Contender):
         self.cluster = None
 
     def missing(self):
-        transports = choices("cluster", "transport") or ["tcp"]
-        if self.transport not in transports:
-            return f"run.yaml knows no cluster.transport {self.transport}"
+        if self.transport not in choices("wire", "transport"):
+            return f"run.yaml knows no wire.transport {self.transport}"
         return ""
 
     def run_yaml(self):
         # Ports are the system's choice, and these are only names.
         servers = ", ".join(f"localhost:{7070 + shard}" for shard in range(self.setting.servers))
-        knows_transports = bool(choices("cluster", "transport"))
         return RUN_YAML.format(policy=self.setting.policy, rule=self.setting.rule, servers=servers,
                                workers=self.setting.workers,
-                               transport=f", transport: {self.transport}" * knows_transports)
+                               transport=self.transport)
 
     def start(self):
         config = cluster.write_config(self.directory, self.run_yaml())
@@ -68,8 +67,8 @@ class SlipstreamContender(Contender):
             self.workers.append(ContenderProcess(
                 f"driver-{worker}",
                 [program("tests/benchmarks/exchange_driver"), "--coordinator",
-                 self.cluster.coordinator, "--worker", worker, "--bytes", self.setting.bytes,
-                 "--transport", self.transport], self.directory))
+                 self.cluster.coordinator, "--worker", worker, "--bytes", self.setting.bytes],
+                self.directory))
 
     def stop(self):
         super().stop()
