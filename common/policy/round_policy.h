@@ -50,6 +50,10 @@ class RoundPolicy {
     /// A gradient on its way would come to exceed the staleness guard if the round closed.
     bool is_held_back = false;
 
+    /// The round was held back before, and so had all it needs: who joins makes it want no more,
+    /// as those who wait for it bring nothing until it closes.
+    bool was_held_back = false;
+
     /// No further gradients will come: the run's work is done.
     bool is_draining = false;
   };
@@ -62,7 +66,8 @@ class RoundPolicy {
     }
     if (facts.contributions == 0) return false;
     if (facts.is_draining) return true;
-    return !facts.is_held_back && facts.contributions >= RoundSize(spec_, facts.members);
+    const bool is_full = facts.contributions >= RoundSize(spec_, facts.members);
+    return !facts.is_held_back && (is_full || facts.was_held_back);
   }
 
   uint32_t round_size(uint32_t members) const { return RoundSize(spec_, members); }

@@ -146,6 +146,7 @@ RoundPolicy::RoundFacts ShardCore::RoundFacts() const {
           .contributions = round_.contributions(),
           .excused = round_.excused(),
           .awaited = static_cast<uint32_t>(Awaited().size()),
+          .was_held_back = round_was_held_back_,
           .is_draining = phase_ >= Phase::kDraining};
 }
 

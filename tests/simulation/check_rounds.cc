@@ -13,7 +13,11 @@ class CountedRounds {
   CountedRounds(const Scenario& scenario, size_t shard, Findings& findings)
       : scenario_(scenario), shard_(shard), findings_(findings) {}
 
-  void OnJoined() { ++gradients_; }
+  void OnJoined() {
+    ++gradients_;
+    // One that a guard holds back stays due, whoever joins.
+    was_due_ = was_due_ || (scenario_.blocks() && IsDue());
+  }
   void OnView(const View& view) { members_ = view.members.size(); }
   void OnPhase(Phase phase) { is_draining_ = phase >= Phase::kDraining; }
   void OnUpdate(Version to) {
@@ -22,6 +26,7 @@ class CountedRounds {
                     Value(to), gradients_, members_);
     }
     gradients_ = 0;
+    was_due_ = false;
   }
 
   /// Nothing else may happen on this shard between the last gradient of a round and its update.
@@ -36,6 +41,7 @@ class CountedRounds {
  private:
   bool IsDue() const {
     if (gradients_ == 0) return false;
+    if (was_due_) return true;
     if (is_draining_ || scenario_.run.consistency.policy == ConsistencySpec::Policy::kAsync) {
       return true;
     }
@@ -47,6 +53,7 @@ class CountedRounds {
   Findings& findings_;
   size_t gradients_ = 0;
   size_t members_ = 0;
+  bool was_due_ = false;
   bool is_draining_ = false;
 };
 

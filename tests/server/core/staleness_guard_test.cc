@@ -258,6 +258,27 @@ TEST_F(BlockTest, TheEndOfTheWorkClosesTheRound) {
   EXPECT_TRUE(driver_.core().is_drained());
 }
 
+TEST(BlockOfSoftsyncTest, WhoJoinsMakesARoundThatIsHeldBackWantNoMore) {
+  ConsistencySpec consistency = Guarded(Action::kBlock, 0, Policy::kSoftsync);
+  consistency.n = 1;
+  ShardCoreDriver driver(TestOptions(consistency));
+  driver.Start(FoundingView(2));
+  for (const uint32_t worker : {0u, 1u}) driver.Pull(TrainingPullOf(worker));
+  driver.Push(ExchangeOf(0, 1, 0));
+  const PushDecision second = driver.Push(ExchangeOf(0, 2, 0));
+  ASSERT_TRUE(std::holds_alternative<Park>(*second.answer)) << "for worker 1's gradient";
+  View larger = FoundingView(4);
+  larger.number = ViewNumber{2};
+  driver.OnView(larger);
+  EXPECT_EQ(Decided(driver), 0u) << "the bound holds all the same";
+
+  driver.Push(ExcuseOf(1, 1, 0));
+  driver.PublishAll();
+
+  EXPECT_EQ(Decided(driver), 1u);
+  EXPECT_TRUE(driver.waiting().empty());
+}
+
 TEST(BlockOfOtherShardsTest, NoWorkerWaitsAtAnyButTheFirst) {
   ShardCore::Options options = TestOptions(Guarded(Action::kBlock, 0));
   options.is_first = false;
