@@ -48,6 +48,7 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
         deliveries.push_back(std::move(delivery));
       }
     }
+    WakeThread();
   }
   // Without the lock: whoever reads the log may be slow.
   if (is_news) {
@@ -88,7 +89,7 @@ v1::ShardStatus ShardEngine::Report() {
   return status;
 }
 
-// The engine's thread.
+// Jobs.
 
 std::vector<ShardEngine::Delivery> ShardEngine::Absorb(const Effects& effects) {
   UpdateJob work;
@@ -101,7 +102,6 @@ std::vector<ShardEngine::Delivery> ShardEngine::Absorb(const Effects& effects) {
   work.update = effects.update;
   if (!work.folds.empty() || work.update.has_value()) {
     jobs_.push_back({.work = std::move(work)});
-    work_came_.NotifyAll();
   }
   std::vector<Delivery> deliveries;
   for (const Release& release : effects.released) {
@@ -127,18 +127,30 @@ void ShardEngine::RunJobs() {
     std::vector<PushRecord> records;
     {
       MutexLock lock(mutex_);
-      while (jobs_.empty() && records_.empty() && !is_stopping_) work_came_.Wait(mutex_);
-      if (jobs_.empty() && records_.empty()) return;
+      while (!ThreadHasWork() && !(is_stopping_ && !is_running_)) work_came_.Wait(mutex_);
+      if (!ThreadHasWork()) return;
       records.swap(records_);
-      if (!jobs_.empty()) {
-        job = std::move(jobs_.front());
-        jobs_.pop_front();
-        is_running_ = true;
-      }
+      if (!jobs_.empty() && !is_running_) job = TakeJob();
     }
     if (job.has_value()) RunJob(*std::move(job));
     if (!records.empty()) WriteLog(records);
   }
+}
+
+ShardJob ShardEngine::TakeJob() {
+  is_running_ = true;
+  ShardJob job = std::move(jobs_.front());
+  jobs_.pop_front();
+  return job;
+}
+
+std::optional<ShardJob> ShardEngine::TakeShortJob() {
+  if (is_running_ || jobs_.size() != 1 || !jobs_.front().is_short()) return std::nullopt;
+  return TakeJob();
+}
+
+void ShardEngine::WakeThread() {
+  if (ThreadHasWork()) work_came_.NotifyAll();
 }
 
 void ShardEngine::RunJob(ShardJob job) {
@@ -160,6 +172,8 @@ void ShardEngine::RunJob(ShardJob job) {
         if (!core_.is_initialized()) deliveries = Absorb(core_.OnInitialized());
       }
     }
+    WakeThread();
+    if (is_stopping_) work_came_.NotifyAll();
   }
   Deliver(std::move(deliveries));
 }

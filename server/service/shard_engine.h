@@ -53,8 +53,8 @@ class WaitingCall {
  public:
   virtual ~WaitingCall() = default;
 
-  /// Called at most once after the engine said that the call waits, with no lock held, and never
-  /// after Cancel returned true.
+  /// Called at most once, with no lock held, and never after Cancel returned true; perhaps before
+  /// the engine has said that the call waits, on the thread that is about to hear it.
   virtual void OnAnswer(Answer answer) = 0;
 
  private:
@@ -62,11 +62,14 @@ class WaitingCall {
   std::optional<Ticket> ticket_;  // Guarded by the engine's mutex; set while the call waits.
 };
 
-/// Runs one shard: asks the core under a lock, lets its own thread run the kernels that the core
-/// orders, and answers the calls that waited for the result. Knows nothing of gRPC's calls.
+/// Runs one shard: asks the core under a lock, has the kernels run that the core orders, and
+/// answers the calls that waited for the result. Knows nothing of gRPC's calls.
+///
+/// Jobs run one after another in the order of decisions, on the engine's thread; a short one on the
+/// thread whose push caused it, if nothing is before it, because waking another takes longer.
 ///
 /// Thread-safe: guarded by its own mutex, which is held for decisions only; files are written and
-/// kernels run by the engine's thread without it. Must outlive the calls it answers.
+/// kernels run without it. Must outlive the calls it answers.
 class ShardEngine {
  public:
   struct Options {
@@ -148,7 +151,20 @@ class ShardEngine {
   std::string MakePath(size_t values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void RunJobs();
+
+  /// REQUIRES: the job was taken by TakeJob, and no other was since.
   void RunJob(ShardJob job);
+  ShardJob TakeJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// The job that has just been queued, if the calling thread may as well run it.
+  std::optional<ShardJob> TakeShortJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Wakes the engine's thread if there is something for it. To be called before the lock is
+  /// released, wherever jobs or records may have been queued.
+  void WakeThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool ThreadHasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !records_.empty() || (!jobs_.empty() && !is_running_);
+  }
   void WriteLog(const std::vector<PushRecord>& records);
   static void Deliver(std::vector<Delivery>&& deliveries);
 
@@ -171,11 +187,11 @@ class ShardEngine {
   std::map<Ticket, Parked> parked_ ABSL_GUARDED_BY(mutex_);
   std::deque<ShardJob> jobs_ ABSL_GUARDED_BY(mutex_);
   std::vector<PushRecord> records_ ABSL_GUARDED_BY(mutex_);
-  bool is_running_ ABSL_GUARDED_BY(mutex_) = false;  // A job, without the lock.
+  bool is_running_ ABSL_GUARDED_BY(mutex_) = false;  // A job, on some thread.
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
-  // Set once under the lock when the model is known; its numbers belong to the engine's thread, and
-  // while that runs no job, to whoever holds the lock.
+  // Set once under the lock when the model is known; its numbers belong to the thread that runs a
+  // job, and while none does, to whoever holds the lock.
   std::unique_ptr<UpdatePath> path_;
 
   // Owned by the engine's thread.

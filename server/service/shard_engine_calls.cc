@@ -50,6 +50,7 @@ absl::StatusOr<std::optional<Answer>> ShardEngine::Pull(const PullRequest& reque
       answer = AnswerNow(std::get<Park>(decision.outcome), std::move(parked));
     }
     deliveries = Absorb(decision.effects);
+    WakeThread();
   }
   Deliver(std::move(deliveries));
   return answer;
@@ -60,6 +61,7 @@ void ShardEngine::FinishPull(ShardCore::Reader reader) {
   {
     MutexLock lock(mutex_);
     deliveries = Absorb(core_.OnPullDone(reader));
+    WakeThread();
   }
   Deliver(std::move(deliveries));
 }
@@ -82,6 +84,7 @@ void ShardEngine::AbandonPush(const PushHeader& header) {
 std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* call) {
   const ShardCore::PushFacts facts = push.Facts();
   std::vector<Delivery> deliveries;
+  std::optional<ShardJob> job;
   std::optional<Answer> answer;
   {
     MutexLock lock(mutex_);
@@ -94,7 +97,6 @@ std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* ca
     if (decision.took_effect) NoteStep(facts.header);
     if (decision.took_effect && push_log_.has_value()) {
       records_.push_back({facts.header, decision.reply});
-      work_came_.NotifyAll();
     }
     deliveries = Absorb(decision.effects);
     if (decision.answer.has_value()) {
@@ -105,8 +107,11 @@ std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* ca
     } else {
       answer = Answer{.push = std::move(decision.reply)};
     }
+    job = TakeShortJob();
+    WakeThread();
   }
   Deliver(std::move(deliveries));
+  if (job.has_value()) RunJob(*std::move(job));
   return answer;
 }
 

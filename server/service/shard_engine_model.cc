@@ -77,8 +77,8 @@ absl::Status ShardEngine::FinishInitialize(const InitializeHeader& header, Weigh
     if (queued_grant_ == header.grant) return absl::OkStatus();  // A repetition.
     queued_grant_ = header.grant;
     jobs_.push_back({.initial = std::move(weights), .grant = header.grant});
+    WakeThread();
   }
-  work_came_.NotifyAll();
   return absl::OkStatus();
 }
 

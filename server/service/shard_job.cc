@@ -10,6 +10,12 @@ uint64_t ShardJob::payload_bytes() const {
   return bytes;
 }
 
+bool ShardJob::is_short() const {
+  constexpr uint64_t kShortBytes = 512 << 10;
+  if (initial.has_value() || work.folds.size() > 1) return false;
+  return payload_bytes() <= kShortBytes || work.folds.front().payload.draft != nullptr;
+}
+
 std::optional<Version> ShardJob::version() const {
   if (!work.update.has_value()) return std::nullopt;
   return work.update->to;

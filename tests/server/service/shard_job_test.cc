@@ -72,6 +72,24 @@ TEST(ShardJobTest, SaysBeforeItRunsWhatAnUpdateMakesAndFrees) {
   EXPECT_THAT((*made)->values(), ElementsAre(2.5f, 2, 1.5f, 1, 0.5f, 0, -0.5f, -1));
 }
 
+TEST(ShardJobTest, IsShortIfLittleIsToBeReadOrItWasReadAlready) {
+  const std::unique_ptr<UpdatePath> path = NewPath();
+  ShardJob job = InitialJob(*path, 3.0f);
+  EXPECT_FALSE(job.is_short()) << "makes the first version, once";
+  ASSERT_TRUE(std::move(job).Run(*path).has_value());
+  const std::vector<float> gradient(kCount, 1.0f);
+
+  ShardJob little;
+  little.work.folds.push_back(Gradient(gradient));
+  EXPECT_TRUE(little.is_short());
+  ShardJob much;
+  much.work.folds.push_back(Gradient(gradient));
+  much.work.folds.front().payload.bytes = uint64_t{64} << 20;
+  EXPECT_FALSE(much.is_short());
+  much.work.folds.front().payload.draft = path->BeginDraft({});
+  EXPECT_TRUE(much.is_short());
+}
+
 TEST(ShardJobTest, MakesNothingOfAFoldInAnOpenRound) {
   const std::unique_ptr<UpdatePath> path = NewPath();
   ASSERT_TRUE(InitialJob(*path, 3.0f).Run(*path).has_value());
