@@ -16,7 +16,7 @@
 namespace slipstream {
 namespace {
 
-constexpr int kBufferBytes = 4 << 20;
+constexpr int kBufferBytes = 1 << 20;
 constexpr int kWaitingMax = 128;
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }

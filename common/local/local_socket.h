@@ -15,7 +15,7 @@ namespace slipstream {
 /// is killed leaves nothing behind, and only processes in the same network namespace find it. As
 /// such names have no permissions, each end asks the kernel who the other one is.
 ///
-/// All sockets are non-blocking, are closed on exec, and have buffers of 4 MiB where the system
+/// All sockets are non-blocking, are closed on exec, and have buffers of 1 MiB where the system
 /// allows it: with Linux' usual ones of 208 KiB both ends would take turns instead of working at
 /// the same time.
 
