@@ -48,6 +48,10 @@ struct PushHeader {
   /// weights answered are for the slot's next one.
   uint32_t slot = 0;
 
+  /// Exchange only: the sender has the values of `base`, which need not be sent if that is the
+  /// version answered.
+  bool holds_base = false;
+
   friend bool operator==(const PushHeader&, const PushHeader&) = default;
 };
 
@@ -173,6 +177,9 @@ struct WeightsHeader {
   /// Values of the whole shard.
   uint64_t count = 0;
   std::optional<RoundWork> work;
+
+  /// The reader has the values of this version; none follow.
+  bool unchanged = false;
 
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
 };

@@ -48,6 +48,7 @@ v1::PushHeader ToWire(const PushHeader& header) {
   wire.set_pull(header.pull);
   wire.set_chunk_bytes(header.chunk_bytes);
   wire.set_slot(header.slot);
+  wire.set_holds_base(header.holds_base);
   return wire;
 }
 
@@ -87,6 +88,7 @@ v1::WeightsHeader ToWire(const WeightsHeader& header) {
   wire.set_version(Value(header.version));
   wire.set_count(header.count);
   if (header.work) *wire.mutable_work() = ToWire(*header.work);
+  wire.set_unchanged(header.unchanged);
   return wire;
 }
 
@@ -119,6 +121,7 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   header.pull = wire.pull();
   header.chunk_bytes = wire.chunk_bytes();
   header.slot = wire.slot();
+  header.holds_base = wire.holds_base();
   return header;
 }
 
@@ -165,7 +168,7 @@ absl::StatusOr<RoundWork> FromWire(const v1::RoundWork& wire) {
 
 absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {
   if (absl::Status s = CheckCount("header.count", wire.count()); !s.ok()) return s;
-  WeightsHeader header{Version{wire.version()}, wire.count(), std::nullopt};
+  WeightsHeader header{Version{wire.version()}, wire.count(), std::nullopt, wire.unchanged()};
   if (!wire.has_work()) return header;
   absl::StatusOr<RoundWork> work = FromWire(wire.work());
   if (!work.ok()) return work.status();

@@ -17,7 +17,10 @@ std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
   std::optional<WeightsHeader> header;
   LentValues lent;
   const uint64_t offset = sent_;
-  if (answer_.weights.has_value()) {
+  if (answer_.weights.has_value() && answer_.weights->header.unchanged) {
+    header = answer_.weights->header;
+    is_finished_ = true;
+  } else if (answer_.weights.has_value()) {
     const ServedWeights& served = *answer_.weights;
     if (is_first) header = served.header;
     const std::span<const float> values = served.weights->values();

@@ -39,7 +39,10 @@ namespace slipstream {
 /// The weights of one version, as an answer carries them.
 struct ServedWeights {
   WeightsHeader header;
-  Weights weights;  // Shared with the shard and with other answers, see buffer_pool.h.
+
+  /// Shared with the shard and with other answers, see buffer_pool.h. Null if `header` says that
+  /// the reader has them.
+  Weights weights;
 };
 
 /// What a call is answered with.
@@ -133,6 +136,7 @@ class ShardEngine {
     std::optional<PushReply> push;
     bool wants_weights = false;
     std::optional<WorkerId> trainer;  // Will push a gradient computed from the weights.
+    std::optional<Version> held;      // Its values are with the caller already.
   };
   using Delivery = std::pair<WaitingCall*, Answer>;
 

@@ -103,6 +103,7 @@ std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* ca
       Parked parked = {
           .call = call, .push = std::move(decision.reply), .wants_weights = facts.header.pull};
       if (facts.header.pull) parked.trainer = facts.header.identity.worker;
+      if (facts.header.holds_base) parked.held = facts.header.base;
       answer = AnswerNow(*decision.answer, std::move(parked));
     } else {
       answer = Answer{.push = std::move(decision.reply)};
@@ -139,8 +140,12 @@ ServedWeights ShardEngine::Give(const Parked& to, Version version, std::optional
     step_times_.OnServed(*to.trainer, version, options_.now());
   }
   PS_CHECK(published_ != nullptr && version == core_.published());
-  return {.header = {.version = version, .count = published_->values().size(), .work = work},
-          .weights = published_};
+  const bool is_held = to.held == version;
+  return {.header = {.version = version,
+                     .count = published_->values().size(),
+                     .work = work,
+                     .unchanged = is_held},
+          .weights = is_held ? nullptr : published_};
 }
 
 bool ShardEngine::Cancel(WaitingCall* call) {

@@ -232,6 +232,7 @@ absl::Status ParameterClient::ExchangePush(ShardId shard, Push& push) {
                             .on_answer = [&](const ExchangeAnswer& answer) {
                               return OnAnswer(shard, push.slot, &push, answer, is_known);
                             }};
+  exchange.weights.StartFrom(exchange.header.base);
   const absl::Status status = group_.Exchange(shard, exchange);
   MutexLock lock(mutex_);
   push.transfer.lanes[Value(shard)] = exchange.times;

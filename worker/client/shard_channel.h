@@ -38,8 +38,8 @@ class ShardChannel {
   ShardChannel(std::string address, const Options& options, CancelSwitch& cancel);
 
   /// The channel for the next call, as long as calls succeed always the same one. Agrees on a path
-  /// first if need be. UNAVAILABLE while the shard cannot be asked; INVALID_ARGUMENT if the path was
-  /// chosen by name and there is none.
+  /// first if need be. UNAVAILABLE while the shard cannot be asked; INVALID_ARGUMENT if the path
+  /// was chosen by name and there is none.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Get();
 
   /// A call failed: the shard may have been replaced, so the next Get agrees anew.

@@ -97,6 +97,7 @@ absl::Status ShardClient::Pull(PullRequest request, WeightsArrival& weights) {
 absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
   exchange.header.count = exchange.values.size();
   exchange.header.chunk_bytes = static_cast<uint32_t>(options_.chunk_bytes);
+  exchange.header.holds_base = exchange.weights.Holds(exchange.header.base);
   exchange.weights.StartTry();
   if (!exchange_) {
     absl::StatusOr<std::unique_ptr<RawCall>> started = Start(kExchange);

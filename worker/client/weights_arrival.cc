@@ -14,6 +14,7 @@ void WeightsArrival::StartTry() {
 
 void WeightsArrival::Begin(const WeightsHeader& header) {
   has_begun_ = true;
+  if (held_ != header.version) held_.reset();
   const bool replaces = header_ && header_->version != header.version;
   header_ = header;
   if (!replaces) return;
@@ -33,6 +34,7 @@ absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, ui
         fmt::format("weights: {} values, expected {}", header->count, target_.size()));
   }
   if (header) Begin(*header);
+  if (header && header->unchanged) return TakeHeld(*header, values);
   if (offset != position_ || values.count() > target_.size() - position_) {
     return absl::InternalError(
         fmt::format("weights: values from {} on, expected those from {} on", offset, position_));
@@ -45,6 +47,15 @@ absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, ui
   CopyValues(values.segments(), target_.subspan(offset, values.count()));
   arrived_ = position_;
   if (!is_complete()) Tell(arrived_);
+  return absl::OkStatus();
+}
+
+absl::Status WeightsArrival::TakeHeld(const WeightsHeader& header, const ReceivedValues& values) {
+  if (!Holds(header.version) || values.count() > 0) {
+    return absl::InternalError(
+        fmt::format("weights: version {} is said to be here, and is not", Value(header.version)));
+  }
+  arrived_ = position_ = target_.size();
   return absl::OkStatus();
 }
 

@@ -20,6 +20,8 @@ namespace slipstream {
 /// If it brings another one, the listener revokes what had come before a value is written, so that
 /// nobody computes from a mixture.
 ///
+/// A version that the target holds from before need not be sent at all.
+///
 /// Not thread-safe: one owner. `target` and `listener` must outlive it.
 class WeightsArrival {
  public:
@@ -27,6 +29,12 @@ class WeightsArrival {
   explicit WeightsArrival(std::span<float> target, size_t begin = 0,
                           WeightsListener* listener = nullptr)
       : target_(target), begin_(begin), listener_(listener) {}
+
+  /// The target holds all values of this version.
+  void StartFrom(Version held) { held_ = held; }
+
+  /// Whether it still does: nothing of another version has been announced.
+  bool Holds(Version version) const { return held_ == version; }
 
   /// A new try begins: its first chunk carries a header again.
   void StartTry();
@@ -48,6 +56,7 @@ class WeightsArrival {
 
  private:
   void Begin(const WeightsHeader& header);
+  absl::Status TakeHeld(const WeightsHeader& header, const ReceivedValues& values);
   void Tell(size_t end);
 
   // Constant after construction.
@@ -55,6 +64,7 @@ class WeightsArrival {
   const size_t begin_;
   WeightsListener* const listener_;
 
+  std::optional<Version> held_;          // All of it is in place, though this brought none of it.
   std::optional<WeightsHeader> header_;  // Of what is in place.
   size_t arrived_ = 0;                   // Values of that, from the first on.
   size_t told_ = 0;                      // Of these, to the listener.

@@ -23,7 +23,8 @@ PushHeader SomePush() {
           .batch = 77,
           .pull = true,
           .chunk_bytes = 1 << 20,
-          .slot = 1};
+          .slot = 1,
+          .holds_base = true};
 }
 
 TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
@@ -33,7 +34,7 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   const PullRequest reader{std::nullopt, 1, Version{2}, false, 0};
   const RoundWork work{RoundWork::Kind::kExcused, 12};
   const WeightsHeader weights{Version{8}, 100, work};
-  const WeightsHeader plain{Version{8}, 100, std::nullopt};
+  const WeightsHeader plain{Version{8}, 100, std::nullopt, true};
   const InitializeHeader initialize{kIdentity, 4, 5, 6};
 
   EXPECT_EQ(FromWire(ToWire(kIdentity)), kIdentity);

@@ -395,6 +395,44 @@ TEST_F(ShardServiceTest, HardsyncExchangeWaitsForTheRoundAndCarriesTheNextWork) 
   other.join();
 }
 
+TEST_F(ShardServiceTest, DoesNotSendAVersionThatTheWorkerHolds) {
+  Start({ConsistencySpec::Policy::kSoftsync, 1}, 2);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  auto stream = stub_->Exchange(&context);
+  const auto exchange = [&](uint64_t sequence, bool holds_base) {
+    v1::PushChunk chunk;
+    *chunk.mutable_header() = Header(0, sequence, 0);
+    chunk.mutable_header()->set_pull(true);
+    chunk.mutable_header()->set_holds_base(holds_base);
+    chunk.mutable_header()->set_chunk_bytes(4096);
+    chunk.set_values(Bytes(std::vector<float>(kValues, 1.0f)));
+    v1::ExchangeReply reply;
+    EXPECT_TRUE(stream->Write(chunk) && stream->Read(&reply));
+    return reply;
+  };
+
+  // The first gradient of a round makes no version.
+  const v1::ExchangeReply buffered = exchange(1, true);
+  EXPECT_EQ(buffered.push().outcome(), v1::BUFFERED);
+  EXPECT_TRUE(buffered.header().unchanged());
+  EXPECT_EQ(buffered.header().version(), 0u);
+  EXPECT_EQ(buffered.header().count(), kValues);
+  EXPECT_EQ(buffered.values(), "");
+
+  const v1::ExchangeReply applied = exchange(2, true);
+  EXPECT_EQ(applied.push().outcome(), v1::APPLIED);
+  EXPECT_FALSE(applied.header().unchanged());
+  EXPECT_EQ(applied.header().version(), 1u);
+  EXPECT_EQ(applied.values().size(), kValues * sizeof(float));
+
+  // It does not hold what it does not say.
+  const v1::ExchangeReply older = exchange(3, true);
+  EXPECT_FALSE(older.header().unchanged()) << "version 0 is held, 1 is answered";
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
 TEST_F(ShardServiceTest, AnAnsweredExchangeHoldsNoVersion) {
   Start(kAsync, 2);
   grpc::ClientContext context;

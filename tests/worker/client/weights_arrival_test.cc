@@ -83,6 +83,40 @@ TEST(WeightsArrivalTest, TellsOfEachChunkAndHoldsBackTheLast) {
   EXPECT_EQ(listener.told, "arrived 100-104;arrived 104-106;");
 }
 
+TEST(WeightsArrivalTest, AVersionThatIsHereNeedNotBeSent) {
+  std::vector<float> target = {9, 8, 7, 6, 5, 4};
+  NotingListener listener;
+  WeightsArrival arrival(target, 100, &listener);
+  arrival.StartFrom(kHeader.version);
+  WeightsHeader unchanged = kHeader;
+  unchanged.unchanged = true;
+
+  EXPECT_TRUE(arrival.Holds(kHeader.version));
+  ASSERT_TRUE(Take(arrival, unchanged, 0, 0, 0).ok());
+  EXPECT_TRUE(arrival.is_complete());
+  arrival.Finish();
+
+  EXPECT_EQ(target, (std::vector<float>{9, 8, 7, 6, 5, 4}));
+  EXPECT_EQ(listener.told, "arrived 100-106;");
+}
+
+TEST(WeightsArrivalTest, AVersionThatIsNotHereMustBeSent) {
+  std::vector<float> target(6);
+  WeightsHeader unchanged = kHeader;
+  unchanged.unchanged = true;
+  WeightsArrival knows_nothing(target);
+  EXPECT_EQ(Take(knows_nothing, unchanged, 0, 0, 0).code(), absl::StatusCode::kInternal);
+
+  // A newer one has been announced, and may have been written over it.
+  WeightsArrival arrival(target);
+  arrival.StartFrom(kHeader.version);
+  const WeightsHeader newer{Version{4}, 6, std::nullopt};
+  ASSERT_TRUE(Take(arrival, newer, 0, 0, 2).ok());
+  EXPECT_FALSE(arrival.Holds(kHeader.version));
+  arrival.StartTry();
+  EXPECT_EQ(Take(arrival, unchanged, 0, 0, 0).code(), absl::StatusCode::kInternal);
+}
+
 TEST(WeightsArrivalTest, AnotherTryOfTheSameVersionGoesOnWhereTheLastOneEnded) {
   std::vector<float> target(6);
   NotingListener listener;
