@@ -15,7 +15,10 @@ ExchangeCall::ExchangeCall(ShardEngine& engine, size_t default_chunk_bytes)
 }
 
 void ExchangeCall::OnReadDone(bool ok) {
-  if (!ok) return Finish(grpc::Status::OK);  // The client has ended the stream, or is gone.
+  if (!ok) {  // The client has ended the stream, or is gone.
+    receiver_.Abandon();
+    return Finish(grpc::Status::OK);
+  }
   absl::StatusOr<PushReceiver::Outcome> outcome = receiver_.OnMessage(read_);
   if (!outcome.ok()) return Finish(ToGrpc(outcome.status()));
   Handle(*std::move(outcome));

@@ -16,7 +16,7 @@ PushCall::PushCall(ShardEngine& engine, grpc::ByteBuffer* response)
 void PushCall::OnReadDone(bool ok) {
   if (!ok) {
     return Finish(
-        {grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without " + receiver_.Missing()});
+        {grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without " + receiver_.Abandon()});
   }
   absl::StatusOr<PushReceiver::Outcome> outcome = receiver_.OnMessage(read_);
   if (!outcome.ok()) return Finish(ToGrpc(outcome.status()));

@@ -14,10 +14,6 @@ constexpr size_t kFramingBytesMax = 1024;
 
 }  // namespace
 
-PushReceiver::~PushReceiver() {
-  if (assembly_.has_value()) engine_.AbandonPush(assembly_->header());
-}
-
 absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBuffer& message) {
   absl::StatusOr<PushChunk> chunk = DecodePushChunk(message);
   if (!chunk.ok()) return chunk.status();
@@ -36,8 +32,14 @@ absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBu
   return Take(chunk->offset, std::move(chunk->values));
 }
 
-std::string PushReceiver::Missing() const {
-  return assembly_.has_value() ? assembly_->Missing() : "the push";
+std::string PushReceiver::Abandon() {
+  discarding_.reset();
+  if (!assembly_.has_value()) return "the push";
+  // An excuse is complete from the first, until values come with it.
+  std::string missing = assembly_->is_complete() ? "nothing" : assembly_->Missing();
+  engine_.AbandonPush(assembly_->header());
+  assembly_.reset();
+  return missing;
 }
 
 PushReceiver::Outcome PushReceiver::Begin(const PushHeader& header) {
@@ -74,11 +76,7 @@ PushReceiver::Outcome PushReceiver::Discard(uint64_t values) {
 }
 
 PushReceiver::Outcome PushReceiver::BrokenFraming(std::string message) {
-  if (assembly_.has_value()) {
-    engine_.AbandonPush(assembly_->header());
-    assembly_.reset();
-  }
-  discarding_.reset();
+  Abandon();
   PushReply reply;
   reply.outcome = PushOutcome::kLengthMismatch;
   reply.message = std::move(message);

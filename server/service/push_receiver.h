@@ -21,8 +21,7 @@ class PushReceiver {
  public:
   explicit PushReceiver(ShardEngine& engine) : engine_(engine) {}
 
-  /// Gives back what an incomplete push had been admitted with.
-  ~PushReceiver();
+  ~PushReceiver() { Abandon(); }
   PushReceiver(const PushReceiver&) = delete;
   PushReceiver& operator=(const PushReceiver&) = delete;
 
@@ -41,8 +40,9 @@ class PushReceiver {
   /// What the message makes of the push. Fails if it is no PushChunk.
   absl::StatusOr<Outcome> OnMessage(const grpc::ByteBuffer& message);
 
-  /// What a stream that ends here leaves out, for people.
-  std::string Missing() const;
+  /// The stream ends here: gives back what an incomplete push had been admitted with, before anyone
+  /// hears of the end. Returns what is missing, for people.
+  std::string Abandon();
 
  private:
   /// Values of a refused push still to come, and the answer they end with.

@@ -1,0 +1,203 @@
+#ifndef SLIPSTREAM_TESTS_SERVER_SERVICE_SHARD_SERVICE_FIXTURE_H_
+#define SLIPSTREAM_TESTS_SERVER_SERVICE_SHARD_SERVICE_FIXTURE_H_
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "common/layout/shard_map.h"
+#include "common/layout/tensor_layout.h"
+#include "proto/shard.grpc.pb.h"
+#include "server/service/shard_service.h"
+#include "tests/support/loopback.h"
+
+// The client side of these tests speaks through protobuf's own messages, so they also hold the
+// service's codec against protobuf's.
+
+namespace slipstream {
+
+inline constexpr uint64_t kRun = 77;
+inline constexpr size_t kValues = 1000;
+inline constexpr uint64_t kGrant = 3;
+
+inline std::string Bytes(const std::vector<float>& values) {
+  std::string bytes(values.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+inline std::vector<float> Floats(const std::string& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+/// A deadline for every call, so that a lost answer fails the test instead of hanging it.
+inline void SetDeadline(grpc::ClientContext& context) {
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+}
+
+/// One shard on a port of the system's choice, given its orders by the test.
+class ShardServiceTest : public testing::Test {
+ protected:
+  void Start(ConsistencySpec consistency, uint32_t members) {
+    RunSpec run;
+    run.consistency = consistency;
+    run.optimizer.learning_rate = 1.0;
+    run.wire.chunk_bytes = 512;
+    ShardService::Options options;
+    options.run = run;
+    options.now = [this] { return absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()); };
+    service_ = std::make_unique<ShardService>(options);
+    loopback_ = ServeOnLoopback(*service_);
+    ASSERT_NE(loopback_.server, nullptr);
+    stub_ = v1::Shard::NewStub(loopback_.NewChannel());
+    GiveOrders(members);
+    ASSERT_TRUE(SendInitialWeights(std::vector<float>(kValues, 0.0f)).ok());
+    SetPhase(Phase::kTraining);
+    ASSERT_TRUE(Pull().status.ok());  // Waits until the weights are in place.
+  }
+
+  void TearDown() override {
+    if (loopback_.server == nullptr) return;
+    loopback_.server->Shutdown(std::chrono::system_clock::now());
+  }
+
+  void GiveOrders(uint32_t members) {
+    TensorLayout layout;
+    ASSERT_TRUE(layout.Append("weight", {kValues}).ok());
+    orders_.number = 1;
+    orders_.run = kRun;
+    orders_.phase = Phase::kInitializing;
+    orders_.model = ModelOrders{.layout = layout,
+                                .shard_map = *ShardMap::Cut(layout, 1),
+                                .batches_total = 1'000'000,
+                                .batches_per_epoch = 1'000'000,
+                                .examples_per_epoch = 32'000'000};
+    orders_.view.number = ViewNumber{1};
+    for (uint32_t id = 0; id < members; ++id) {
+      orders_.view.members.push_back({WorkerId{id}, Incarnation{id + 1}, true});
+    }
+    orders_.grant = kGrant;
+    orders_.initializer = {kRun, WorkerId{0}, Incarnation{1}};
+    service_->OnOrders(orders_);
+  }
+
+  void SetPhase(Phase phase) {
+    ++orders_.number;
+    orders_.phase = phase;
+    service_->OnOrders(orders_);
+  }
+
+  uint64_t map() const { return orders_.model->shard_map.fingerprint(); }
+
+  void SetIdentity(v1::Identity& identity, uint32_t worker) const {
+    identity.set_run(kRun);
+    identity.set_worker(worker);
+    identity.set_incarnation(worker + 1);
+  }
+
+  grpc::Status SendInitialWeights(const std::vector<float>& values) {
+    grpc::ClientContext context;
+    SetDeadline(context);
+    v1::InitializeReply reply;
+    auto writer = stub_->Initialize(&context, &reply);
+    v1::InitializeRequest request;
+    SetIdentity(*request.mutable_header()->mutable_identity(), 0);
+    request.mutable_header()->set_grant(kGrant);
+    request.mutable_header()->set_shard_map(map());
+    request.mutable_header()->set_count(values.size());
+    request.set_values(Bytes(values));
+    writer->Write(request);
+    writer->WritesDone();
+    return writer->Finish();
+  }
+
+  v1::PushHeader Header(uint32_t worker, uint64_t sequence, uint64_t base) const {
+    v1::PushHeader header;
+    SetIdentity(*header.mutable_identity(), worker);
+    header.set_sequence(sequence);
+    header.set_shard_map(map());
+    header.set_base_version(base);
+    header.set_count(kValues);
+    header.set_examples(32);
+    return header;
+  }
+
+  /// Pushes in four messages of equal size, the last values first if `descending`, and returns the
+  /// answer.
+  v1::PushReply Push(const v1::PushHeader& header, const std::vector<float>& values,
+                     bool descending = false) {
+    constexpr size_t kPieces = 4;
+    grpc::ClientContext context;
+    SetDeadline(context);
+    v1::PushReply reply;
+    auto writer = stub_->Push(&context, &reply);
+    const size_t piece = values.size() / kPieces;
+    for (size_t sent = 0; sent < kPieces; ++sent) {
+      const size_t i = descending ? kPieces - 1 - sent : sent;
+      v1::PushChunk chunk;
+      if (sent == 0) *chunk.mutable_header() = header;
+      chunk.set_offset(i * piece);
+      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(i * piece);
+      chunk.set_values(Bytes({begin, begin + static_cast<std::ptrdiff_t>(piece)}));
+      if (!writer->Write(chunk)) break;
+    }
+    writer->WritesDone();
+    const grpc::Status status = writer->Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return reply;
+  }
+
+  struct Pulled {
+    grpc::Status status;
+    uint64_t version = 0;
+    std::vector<float> values;
+  };
+
+  Pulled Pull(uint64_t min_version = 0, std::optional<uint32_t> trainer = std::nullopt) {
+    grpc::ClientContext context;
+    SetDeadline(context);
+    v1::PullRequest request;
+    if (trainer.has_value()) {
+      SetIdentity(*request.mutable_identity(), *trainer);
+      request.set_trains(true);
+      request.set_sequence(1);
+    }
+    request.set_shard_map(map());
+    request.set_min_version(min_version);
+    auto reader = stub_->Pull(&context, request);
+    Pulled pulled;
+    std::string bytes;
+    for (v1::WeightsChunk chunk; reader->Read(&chunk);) {
+      if (chunk.has_header()) pulled.version = chunk.header().version();
+      EXPECT_EQ(chunk.offset() * sizeof(float), bytes.size());
+      bytes += chunk.values();
+    }
+    pulled.status = reader->Finish();
+    pulled.values = Floats(bytes);
+    return pulled;
+  }
+
+  std::atomic<int64_t> milliseconds_ = 0;  // Of the service's clock, which only the test moves.
+  ServerOrders orders_;
+  std::unique_ptr<ShardService> service_;
+  Loopback loopback_;
+  std::unique_ptr<v1::Shard::Stub> stub_;
+};
+
+inline constexpr ConsistencySpec kAsync = {ConsistencySpec::Policy::kAsync};
+inline constexpr ConsistencySpec kHardsync = {ConsistencySpec::Policy::kHardsync};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SERVER_SERVICE_SHARD_SERVICE_FIXTURE_H_
