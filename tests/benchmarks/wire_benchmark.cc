@@ -141,7 +141,8 @@ class SlipstreamWorker final : public Worker {
     Require(client_.Initialize({kWorker, 1, map_, values}, weights).ok(), "initialise");
     Require(client_.AwaitReturn(absl::Seconds(10)).ok(), "the weights were not returned");
     WeightsArrival arrival(weights);
-    const absl::Status pulled = client_.Pull({kWorker, map_, Version{}, true, 0}, arrival);
+    const absl::Status pulled = client_.Pull(
+        {.identity = kWorker, .shard_map = map_, .trains = true, .sequence = sequence_}, arrival);
     Require(pulled.ok(), "pull: " + std::string(pulled.message()));
     base_ = arrival.header()->version;
   }
