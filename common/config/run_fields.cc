@@ -272,9 +272,9 @@ void AddMachine(Table& table) {
       Local(worker,
             Choice(
                 "wire.transport",
-                "How a worker reaches shards: auto is unix where both are on one machine, and tcp "
+                "How a worker reaches shards: auto is shm where both are on one machine, and tcp "
                 "elsewhere.",
-                {"auto", "tcp", "unix"}, [](auto& s) -> auto& { return s.wire.transport; })));
+                {"auto", "tcp", "unix", "shm"}, [](auto& s) -> auto& { return s.wire.transport; })));
   table.push_back(Scalar(
       "wire.chunk_bytes", "Payload of one message.", BytesType{4096, uint64_t{16} << 20, 64},
       [](auto& s) -> auto& { return s.wire.chunk_bytes; }));

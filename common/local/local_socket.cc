@@ -36,8 +36,9 @@ Address AbstractAddress(const std::string& name) {
   return address;
 }
 
-absl::StatusOr<FileDescriptor> NewSocket() {
-  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+absl::StatusOr<FileDescriptor> NewSocket(LocalSocketKind kind) {
+  const int type = kind == LocalSocketKind::kStream ? SOCK_STREAM : SOCK_SEQPACKET;
+  FileDescriptor socket(::socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) {
     return absl::ResourceExhaustedError("cannot make a local socket: " + ErrorText(errno));
   }
@@ -57,8 +58,8 @@ std::string NewLocalName() {
   return fmt::format("slipstream-{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
-absl::StatusOr<FileDescriptor> ListenLocally(const std::string& name) {
-  absl::StatusOr<FileDescriptor> socket = NewSocket();
+absl::StatusOr<FileDescriptor> ListenLocally(const std::string& name, LocalSocketKind kind) {
+  absl::StatusOr<FileDescriptor> socket = NewSocket(kind);
   if (!socket.ok()) return socket;
   const Address to = AbstractAddress(name);
   if (bind(socket->get(), reinterpret_cast<const sockaddr*>(&to.address), to.length) != 0 ||
@@ -80,11 +81,11 @@ absl::StatusOr<FileDescriptor> AcceptLocally(const FileDescriptor& listening) {
   return socket;
 }
 
-absl::StatusOr<FileDescriptor> ConnectLocally(const std::string& name) {
+absl::StatusOr<FileDescriptor> ConnectLocally(const std::string& name, LocalSocketKind kind) {
   if (name.size() + 1 > sizeof(sockaddr_un::sun_path)) {
     return absl::NotFoundError("no local socket has so long a name");
   }
-  absl::StatusOr<FileDescriptor> socket = NewSocket();
+  absl::StatusOr<FileDescriptor> socket = NewSocket(kind);
   if (!socket.ok()) return socket;
   EnlargeBuffer(*socket);
   const Address to = AbstractAddress(name);

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_COMMON_LOCAL_LOCAL_SOCKET_H_
 #define SLIPSTREAM_COMMON_LOCAL_LOCAL_SOCKET_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -9,7 +10,7 @@
 
 namespace slipstream {
 
-/// Stream sockets between processes of one machine, for which TCP would do needless work.
+/// Sockets between processes of one machine, for which TCP would do needless work.
 ///
 /// Their names are in Linux' abstract namespace: nothing lies in a file system, so a process that
 /// is killed leaves nothing behind, and only processes in the same network namespace find it. As
@@ -22,8 +23,14 @@ namespace slipstream {
 /// A name that nobody can guess or happens to use as well.
 std::string NewLocalName();
 
+enum class LocalSocketKind : uint8_t {
+  kStream,
+  kMessages,  // Keeps apart what was sent apart.
+};
+
 /// RESOURCE_EXHAUSTED if the name is in use or there are no sockets left.
-absl::StatusOr<FileDescriptor> ListenLocally(const std::string& name);
+absl::StatusOr<FileDescriptor> ListenLocally(const std::string& name,
+                                             LocalSocketKind kind = LocalSocketKind::kStream);
 
 /// The next connection that waits. UNAVAILABLE if there is none, RESOURCE_EXHAUSTED if this process
 /// may open nothing more; both may pass.
@@ -31,7 +38,8 @@ absl::StatusOr<FileDescriptor> AcceptLocally(const FileDescriptor& listening);
 
 /// NOT_FOUND if nobody listens: the server has gone, or is on another machine or in another network
 /// namespace. UNAVAILABLE if it does not accept now.
-absl::StatusOr<FileDescriptor> ConnectLocally(const std::string& name);
+absl::StatusOr<FileDescriptor> ConnectLocally(const std::string& name,
+                                              LocalSocketKind kind = LocalSocketKind::kStream);
 
 /// PERMISSION_DENIED if the process at the other end belongs to another user.
 absl::Status CheckSameUser(const FileDescriptor& connected);

@@ -184,6 +184,45 @@ struct WeightsHeader {
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
 };
 
+/// Values in the window of an exchange's stream.
+struct SharedValues {
+  /// In bytes from the window's begin on.
+  uint64_t begin = 0;
+  uint64_t count = 0;
+
+  friend bool operator==(const SharedValues&, const SharedValues&) = default;
+};
+
+/// All weights of a shard in a buffer that the reader maps.
+struct SharedWeights {
+  uint64_t buffer = 0;
+  uint64_t generation = 0;
+
+  friend bool operator==(const SharedWeights&, const SharedWeights&) = default;
+};
+
+/// What a worker wants of shared memory, between two exchanges.
+struct SharedMemoryRequest {
+  enum class Step : uint8_t { kOpen = 1, kAttach = 2, kRelease = 3 };
+  Step step = Step::kOpen;
+
+  /// Of kOpen.
+  uint64_t window_bytes = 0;
+
+  friend bool operator==(const SharedMemoryRequest&, const SharedMemoryRequest&) = default;
+};
+
+/// Answers kOpen and kAttach.
+struct SharedMemoryReply {
+  /// Of kOpen: where to connect to.
+  std::string socket;
+
+  /// Why there is none; empty if there is.
+  std::string refusal;
+
+  friend bool operator==(const SharedMemoryReply&, const SharedMemoryReply&) = default;
+};
+
 struct InitializeHeader {
   Identity identity;
   uint64_t grant = 0;

@@ -167,8 +167,9 @@ struct ComputeSpec {
 };
 
 struct WireSpec {
-  /// How workers reach shards. kAuto: a local socket where both are on one machine, otherwise TCP.
-  enum class Transport { kAuto, kTcp, kUnix };
+  /// How workers reach shards. kAuto: the best of the others that both ends can use, which is
+  /// shared memory where both are on one machine, otherwise TCP.
+  enum class Transport { kAuto, kTcp, kUnix, kShm };
   Transport transport = Transport::kAuto;
 
   /// Payload bytes of one message. In [4 KiB, 16 MiB], a multiple of 64.

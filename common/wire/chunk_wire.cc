@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/wire/shard_wire.h"
+#include "common/wire/shared_memory_wire.h"
 #include "proto/shard.pb.h"
 
 namespace slipstream {
@@ -38,6 +39,21 @@ grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64
   return Encode<v1::PushChunk>(header, offset, std::move(values));
 }
 
+grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
+                                 const SharedValues& values) {
+  v1::PushChunk message;
+  if (header) *message.mutable_header() = ToWire(*header);
+  message.set_offset(offset);
+  *message.mutable_shared() = ToWire(values);
+  return EncodeWithValues(message, {});
+}
+
+grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request) {
+  v1::PushChunk message;
+  *message.mutable_shared_memory() = ToWire(request);
+  return EncodeWithValues(message, {});
+}
+
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
                                     LentValues values) {
   return Encode<v1::WeightsChunk>(header, offset, std::move(values));
@@ -58,9 +74,34 @@ grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,
   return EncodeWithValues(message, std::move(values));
 }
 
+grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,
+                                     const WeightsHeader& header, const SharedWeights& weights) {
+  v1::ExchangeReply message;
+  if (push) *message.mutable_push() = ToWire(*push);
+  *message.mutable_header() = ToWire(header);
+  *message.mutable_shared() = ToWire(weights);
+  return EncodeWithValues(message, {});
+}
+
+grpc::ByteBuffer EncodeReply(const SharedMemoryReply& reply) {
+  v1::ExchangeReply message;
+  *message.mutable_shared_memory() = ToWire(reply);
+  return EncodeWithValues(message, {});
+}
+
 absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message) {
   v1::PushChunk wire;
-  return Decode<v1::PushChunk, PushChunk>(message, wire);
+  absl::StatusOr<PushChunk> chunk = Decode<v1::PushChunk, PushChunk>(message, wire);
+  if (!chunk.ok()) return chunk;
+  if (wire.has_shared()) chunk->shared = FromWire(wire.shared());
+  if (chunk->shared.has_value() && chunk->values.count() > 0) {
+    return absl::InvalidArgumentError("shared: values came as well");
+  }
+  if (!wire.has_shared_memory()) return chunk;
+  const absl::StatusOr<SharedMemoryRequest> request = FromWire(wire.shared_memory());
+  if (!request.ok()) return request.status();
+  chunk->request = *request;
+  return chunk;
 }
 
 absl::StatusOr<WeightsChunk> DecodeWeightsChunk(const grpc::ByteBuffer& message) {
@@ -76,7 +117,10 @@ absl::StatusOr<InitializeChunk> DecodeInitializeChunk(const grpc::ByteBuffer& me
 absl::StatusOr<ExchangeChunk> DecodeExchangeChunk(const grpc::ByteBuffer& message) {
   v1::ExchangeReply wire;
   absl::StatusOr<ExchangeChunk> chunk = Decode<v1::ExchangeReply, ExchangeChunk>(message, wire);
-  if (!chunk.ok() || !wire.has_push()) return chunk;
+  if (!chunk.ok()) return chunk;
+  if (wire.has_shared()) chunk->shared = FromWire(wire.shared());
+  if (wire.has_shared_memory()) chunk->reply = FromWire(wire.shared_memory());
+  if (!wire.has_push()) return chunk;
   absl::StatusOr<PushReply> push = FromWire(wire.push());
   if (!push.ok()) return push.status();
   chunk->push = *std::move(push);

@@ -15,11 +15,13 @@ namespace slipstream {
 /// The messages of proto/shard.proto that carry values, as structs with the payload borrowed.
 /// `offset` counts values from the begin of the shard's range.
 
-/// PushChunk: one piece of a push.
+/// PushChunk: one piece of a push, whose values may be elsewhere; or a request beside pushes.
 struct PushChunk {
   std::optional<PushHeader> header;
   uint64_t offset = 0;
   ReceivedValues values;
+  std::optional<SharedValues> shared;
+  std::optional<SharedMemoryRequest> request;
 };
 
 /// WeightsChunk: one piece of pulled weights.
@@ -36,16 +38,22 @@ struct InitializeChunk {
   ReceivedValues values;
 };
 
-/// ExchangeReply: the outcome of a push, or one piece of weights, or both.
+/// ExchangeReply: the outcome of a push, or one piece of weights, or both; or the answer to a
+/// request beside pushes. The weights may be elsewhere.
 struct ExchangeChunk {
   std::optional<PushReply> push;
   std::optional<WeightsHeader> header;
   uint64_t offset = 0;
   ReceivedValues values;
+  std::optional<SharedWeights> shared;
+  std::optional<SharedMemoryReply> reply;
 };
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
                                  LentValues values);
+grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
+                                 const SharedValues& values);
+grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request);
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
                                     LentValues values);
 grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
@@ -53,6 +61,9 @@ grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& he
 grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,
                                      const std::optional<WeightsHeader>& header, uint64_t offset,
                                      LentValues values);
+grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,
+                                     const WeightsHeader& header, const SharedWeights& weights);
+grpc::ByteBuffer EncodeReply(const SharedMemoryReply& reply);
 
 /// These fail with INVALID_ARGUMENT naming the field.
 absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message);

@@ -8,11 +8,19 @@
 
 namespace slipstream {
 
-ChunkedAnswer::ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes)
-    : form_(form), answer_(std::move(answer)), chunk_values_(chunk_bytes / sizeof(float)) {}
+ChunkedAnswer::ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes,
+                             std::optional<SharedWeights> shared)
+    : form_(form),
+      answer_(std::move(answer)),
+      chunk_values_(chunk_bytes / sizeof(float)),
+      shared_(shared) {}
 
 std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
   if (is_finished_) return std::nullopt;
+  if (shared_.has_value()) {
+    is_finished_ = true;
+    return EncodeExchangeChunk(answer_.push, answer_.weights->header, *shared_);
+  }
   const bool is_first = sent_ == 0;
   std::optional<WeightsHeader> header;
   LentValues lent;

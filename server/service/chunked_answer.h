@@ -19,8 +19,10 @@ class ChunkedAnswer {
   /// What the messages are: WeightsChunk of a pull, ExchangeReply of an exchange.
   enum class Form { kWeights, kExchange };
 
-  /// `chunk_bytes`: payload of one message; a multiple of 4, not 0.
-  ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes);
+  /// `chunk_bytes`: payload of one message; a multiple of 4, not 0. `shared`: where the reader
+  /// finds the weights without being sent them; of an exchange only.
+  ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes,
+                std::optional<SharedWeights> shared = std::nullopt);
 
   /// Nothing after the last one.
   std::optional<grpc::ByteBuffer> Next();
@@ -29,6 +31,7 @@ class ChunkedAnswer {
   Form form_;
   Answer answer_;
   size_t chunk_values_;
+  std::optional<SharedWeights> shared_;
   uint64_t sent_ = 0;
   bool is_finished_ = false;
 };

@@ -3,13 +3,18 @@
 #include <utility>
 
 #include "common/rpc/status_conversion.h"
+#include "common/wire/chunk_wire.h"
 
 namespace slipstream {
 
-ExchangeCall::ExchangeCall(ShardEngine& engine, size_t default_chunk_bytes)
+ExchangeCall::ExchangeCall(ShardEngine& engine, SharedMemoryRoom& room, size_t default_chunk_bytes,
+                           absl::Duration lease)
     : engine_(engine),
+      room_(room),
       default_chunk_bytes_(default_chunk_bytes),
-      receiver_(engine),
+      lease_(lease),
+      shared_(room),
+      receiver_(engine, &shared_),
       chunk_bytes_(default_chunk_bytes) {
   StartRead(&read_);
 }
@@ -25,6 +30,7 @@ void ExchangeCall::OnReadDone(bool ok) {
 }
 
 void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
+  if (auto* beside = std::get_if<PushReceiver::Beside>(&outcome)) return OnRequest(beside->request);
   if (auto* complete = std::get_if<PushReceiver::Complete>(&outcome)) {
     const uint32_t asked = complete->push.header().chunk_bytes;
     chunk_bytes_ = asked > 0 ? asked : default_chunk_bytes_;
@@ -41,14 +47,43 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
   StartRead(&read_);
 }
 
+void ExchangeCall::OnRequest(const SharedMemoryRequest& request) {
+  switch (request.step) {
+    case SharedMemoryRequest::Step::kOpen:
+      return Reply(shared_.Open(request.window_bytes));
+    case SharedMemoryRequest::Step::kAttach: {
+      const SharedMemoryReply reply = shared_.Attach();
+      if (reply.refusal.empty()) engine_.ShareVersions();
+      return Reply(reply);
+    }
+    case SharedMemoryRequest::Step::kRelease:
+      room_.Release(this);
+      return StartRead(&read_);
+  }
+}
+
+void ExchangeCall::Reply(const SharedMemoryReply& reply) {
+  written_ = EncodeReply(reply);
+  StartWrite(&written_);
+}
+
+std::optional<SharedWeights> ExchangeCall::Share(const Answer& answer) {
+  if (!answer.weights.has_value() || answer.weights->weights == nullptr) return std::nullopt;
+  std::optional<SharedWeights> shared = shared_.Show(answer.weights->weights);
+  if (shared.has_value()) room_.Pin(this, answer.weights->weights, engine_.now() + lease_);
+  return shared;
+}
+
 void ExchangeCall::OnAnswer(Answer answer) {
-  answer_.emplace(ChunkedAnswer::Form::kExchange, std::move(answer), chunk_bytes_);
+  const std::optional<SharedWeights> shared = Share(answer);
+  answer_.emplace(ChunkedAnswer::Form::kExchange, std::move(answer), chunk_bytes_, shared);
   WriteNext();
 }
 
 void ExchangeCall::WriteNext() {
   written_.Clear();  // What was sent lets go of its version now, not with the next answer.
-  std::optional<grpc::ByteBuffer> next = answer_->Next();
+  std::optional<grpc::ByteBuffer> next;
+  if (answer_.has_value()) next = answer_->Next();
   if (next.has_value()) {
     written_.Swap(&*next);
     return StartWrite(&written_);
@@ -68,6 +103,11 @@ void ExchangeCall::OnWriteDone(bool ok) {
 void ExchangeCall::OnCancel() {
   is_cancelled_ = true;
   GiveUpIfCancelled();
+}
+
+void ExchangeCall::OnDone() {
+  room_.Release(this);
+  delete this;
 }
 
 void ExchangeCall::GiveUpIfCancelled() {

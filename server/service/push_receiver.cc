@@ -3,8 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "common/wire/chunk_wire.h"
-
 namespace slipstream {
 namespace {
 
@@ -20,16 +18,37 @@ absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBu
   if (message.Length() > TotalBytes(chunk->values.segments()) + kFramingBytesMax) {
     return BrokenFraming("the message holds more than its values");
   }
-  if (chunk->header.has_value()) {
+  if (chunk->request.has_value()) return OnRequest(*chunk->request);
+  if (chunk->shared.has_value()) {
+    if (shared_ == nullptr || !shared_->is_attached()) {
+      return BrokenFraming("no shared memory was agreed on");
+    }
+    absl::StatusOr<ReceivedValues> values = shared_->Take(*chunk->shared);
+    if (!values.ok()) return BrokenFraming(std::string(values.status().message()));
+    chunk->values = *std::move(values);
+  }
+  return OnChunk(*std::move(chunk));
+}
+
+PushReceiver::Outcome PushReceiver::OnRequest(const SharedMemoryRequest& request) {
+  if (shared_ == nullptr) return BrokenFraming("shared memory is for exchanges alone");
+  if (assembly_.has_value() || discarding_.has_value()) {
+    return BrokenFraming("a request came before the push in front of it was complete");
+  }
+  return Beside{request};
+}
+
+PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk) {
+  if (chunk.header.has_value()) {
     if (assembly_.has_value() || discarding_.has_value()) {
       return BrokenFraming("a push began before the one in front of it was complete");
     }
-    Outcome begun = Begin(*chunk->header);
+    Outcome begun = Begin(*chunk.header);
     if (!std::holds_alternative<NeedMore>(begun)) return begun;
   }
-  if (discarding_.has_value()) return Discard(chunk->values.count());
+  if (discarding_.has_value()) return Discard(chunk.values.count());
   if (!assembly_.has_value()) return BrokenFraming("values came without a header");
-  return Take(chunk->offset, std::move(chunk->values));
+  return Take(chunk.offset, std::move(chunk.values));
 }
 
 std::string PushReceiver::Abandon() {

@@ -7,8 +7,10 @@
 #include <string>
 #include <variant>
 
+#include "common/wire/chunk_wire.h"
 #include "server/service/push_assembly.h"
 #include "server/service/shard_engine.h"
+#include "server/service/shared_path.h"
 
 namespace slipstream {
 
@@ -19,7 +21,9 @@ namespace slipstream {
 /// Not thread-safe: one owner, the call that reads the stream.
 class PushReceiver {
  public:
-  explicit PushReceiver(ShardEngine& engine) : engine_(engine) {}
+  /// `shared`: where values may lie instead of in messages; null if nowhere.
+  explicit PushReceiver(ShardEngine& engine, SharedPath* shared = nullptr)
+      : engine_(engine), shared_(shared) {}
 
   ~PushReceiver() { Abandon(); }
   PushReceiver(const PushReceiver&) = delete;
@@ -35,7 +39,12 @@ class PushReceiver {
     /// The stream cannot be followed any further.
     bool ends_stream = false;
   };
-  using Outcome = std::variant<NeedMore, Complete, Refused>;
+  /// No part of a push. What it asks for is up to the owner; without a place for shared values it
+  /// does not come.
+  struct Beside {
+    SharedMemoryRequest request;
+  };
+  using Outcome = std::variant<NeedMore, Complete, Refused, Beside>;
 
   /// What the message makes of the push. Fails if it is no PushChunk.
   absl::StatusOr<Outcome> OnMessage(const grpc::ByteBuffer& message);
@@ -51,12 +60,16 @@ class PushReceiver {
     uint64_t values_left = 0;
   };
 
+  /// `chunk` with its values in it, wherever they were.
+  Outcome OnChunk(PushChunk chunk);
+  Outcome OnRequest(const SharedMemoryRequest& request);
   Outcome Begin(const PushHeader& header);
   Outcome Take(uint64_t offset, ReceivedValues values);
   Outcome Discard(uint64_t values);
   Outcome BrokenFraming(std::string message);
 
   ShardEngine& engine_;
+  SharedPath* const shared_;
   std::optional<PushAssembly> assembly_;
   std::optional<Discarding> discarding_;
 };

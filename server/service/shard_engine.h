@@ -127,6 +127,11 @@ class ShardEngine {
   std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call);
   void AbandonPush(const PushHeader& header);
 
+  /// From now on new versions are made where processes of this machine can read them.
+  void ShareVersions();
+
+  absl::Time now() const { return options_.now(); }
+
   /// True if the call was waiting; it waits no more and gets no answer.
   bool Cancel(WaitingCall* call);
 

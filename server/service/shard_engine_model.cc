@@ -62,6 +62,11 @@ absl::Status ShardEngine::CheckInitializer(const InitializeHeader& header) const
   return absl::OkStatus();
 }
 
+void ShardEngine::ShareVersions() {
+  MutexLock lock(mutex_);
+  if (path_ != nullptr) path_->ShareVersions();
+}
+
 absl::StatusOr<std::shared_ptr<FloatBuffer>> ShardEngine::BeginInitialize(
     const InitializeHeader& header) {
   MutexLock lock(mutex_);

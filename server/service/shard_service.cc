@@ -14,6 +14,7 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
     : chunk_bytes_(options.run.wire.chunk_bytes),
       local_socket_(std::move(local_socket)),
       now_(options.now),
+      lease_(options.run.cluster.lease),
       engine_(options, std::move(push_log)) {}
 
 grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContext* context,
@@ -42,10 +43,12 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Push(grpc::CallbackServ
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ShardService::Exchange(
     grpc::CallbackServerContext*) {
-  return new ExchangeCall(engine_, chunk_bytes_);
+  return new ExchangeCall(engine_, room_, chunk_bytes_, lease_);
 }
 
 v1::ShardStatus ShardService::ShardReport() {
+  // Asked for several times in a lease, whether anything goes on or not.
+  room_.Expire(now_());
   v1::ShardStatus status = engine_.Report();
   MutexLock lock(rate_mutex_);
   status.set_updates_per_second(updates_.Add(now_(), status.version()));

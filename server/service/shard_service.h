@@ -14,6 +14,7 @@
 #include "server/service/rate_window.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard_engine.h"
+#include "server/service/shared_memory_room.h"
 #include "server/storage/push_log.h"
 
 namespace slipstream {
@@ -62,7 +63,10 @@ class ShardService final
   const std::string local_socket_;
   const std::function<absl::Time()> now_;
 
+  const absl::Duration lease_;
+
   ShardEngine engine_;
+  SharedMemoryRoom room_;
   Mutex rate_mutex_;
   RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);
 };

@@ -41,6 +41,9 @@ class UpdatePath {
   std::shared_ptr<FloatBuffer> NewWeights() { return pool_.Take(); }
   void SetInitialWeights(Weights weights) { newest_ = std::move(weights); }
 
+  /// See BufferPool::Share. Thread-safe.
+  void ShareVersions() { pool_.Share(); }
+
   /// A draft of the next version, for a push that is to bring the forecast about; null while there
   /// is another, as the buffers are for one. A job that it does not fit cancels it.
   std::shared_ptr<UpdateDraft> BeginDraft(const Forecast& forecast);

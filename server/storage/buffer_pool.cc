@@ -3,11 +3,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
 #include "common/base/check.h"
 #include "common/base/mutex.h"
+#include "common/local/shared_values.h"
 
 namespace slipstream {
 namespace {
@@ -23,7 +25,30 @@ std::unique_ptr<FloatBuffer> FloatBuffer::TryMake(size_t values) {
   return std::unique_ptr<FloatBuffer>(new FloatBuffer(static_cast<float*>(pages), values));
 }
 
-FloatBuffer::~FloatBuffer() { PS_CHECK(munmap(values_, Bytes(size_)) == 0); }
+std::unique_ptr<FloatBuffer> FloatBuffer::TryMakeShared(size_t values) {
+  static std::atomic<uint64_t> made = 0;
+  absl::StatusOr<SharedMemory> memory =
+      MakeSharedMemory(SharedValuesLayout::Bytes(values), SharedWriters::kMakerAlone);
+  if (!memory.ok()) return nullptr;
+  auto shared = std::make_shared<SharedBuffer>();
+  shared->memory = *std::move(memory);
+  shared->number = ++made;
+  return std::unique_ptr<FloatBuffer>(new FloatBuffer(std::move(shared), values));
+}
+
+FloatBuffer::FloatBuffer(std::shared_ptr<SharedBuffer> shared, size_t size)
+    : shared_(std::move(shared)),
+      values_(SharedValuesLayout::Values(shared_->memory.mapping)),
+      size_(size) {}
+
+FloatBuffer::~FloatBuffer() {
+  if (shared_ == nullptr) PS_CHECK(munmap(values_, Bytes(size_)) == 0);
+}
+
+void FloatBuffer::BeginNext() {
+  if (shared_ == nullptr) return;
+  shared_->generation = SharedValuesLayout::NextGeneration(shared_->memory.mapping);
+}
 
 struct BufferPool::State {
   explicit State(size_t buffer_values) : values(buffer_values) {}
@@ -32,6 +57,7 @@ struct BufferPool::State {
   Mutex mutex;
   std::vector<std::unique_ptr<FloatBuffer>> idle ABSL_GUARDED_BY(mutex);
   size_t live ABSL_GUARDED_BY(mutex) = 0;
+  bool shares ABSL_GUARDED_BY(mutex) = false;
 };
 
 BufferPool::BufferPool(size_t values) : state_(std::make_shared<State>(values)) {}
@@ -48,22 +74,33 @@ bool BufferPool::Reserve(size_t buffers) {
 
 std::shared_ptr<FloatBuffer> BufferPool::Take() {
   std::unique_ptr<FloatBuffer> buffer;
+  bool shares = false;
   {
     MutexLock lock(state_->mutex);
     ++state_->live;
+    shares = state_->shares;
     if (!state_->idle.empty()) {
       buffer = std::move(state_->idle.back());
       state_->idle.pop_back();
     }
   }
+  if (buffer == nullptr && shares) buffer = FloatBuffer::TryMakeShared(state_->values);
   if (buffer == nullptr) buffer = FloatBuffer::TryMake(state_->values);
   PS_CHECK(buffer != nullptr);
+  buffer->BeginNext();
   return {buffer.release(), [state = state_](FloatBuffer* returned) {
             std::unique_ptr<FloatBuffer> owned(returned);  // Freed after the lock, if too many.
             MutexLock lock(state->mutex);
             --state->live;
+            if (state->shares && owned->shared() == nullptr) return;
             if (state->idle.size() < kIdleMax) state->idle.push_back(std::move(owned));
           }};
+}
+
+void BufferPool::Share() {
+  std::vector<std::unique_ptr<FloatBuffer>> freed;  // After the lock.
+  MutexLock lock(state_->mutex);
+  if (!std::exchange(state_->shares, true)) freed.swap(state_->idle);
 }
 
 size_t BufferPool::live() const {

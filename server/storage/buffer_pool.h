@@ -2,10 +2,25 @@
 #define SLIPSTREAM_SERVER_STORAGE_BUFFER_POOL_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
+#include "common/files/file_descriptor.h"
+#include "common/local/shared_memory.h"
+
 namespace slipstream {
+
+/// How processes of this machine reach the values of a buffer, see common/local/shared_values.h.
+struct SharedBuffer {
+  SharedMemory memory;
+
+  /// Of all shared buffers of this process, never used again.
+  uint64_t number = 0;
+
+  /// Of the values that it holds now, or that are being written.
+  uint64_t generation = 0;
+};
 
 /// Values on a page boundary, zero at first. The pages come from the kernel and go back to it: a
 /// heap that never shrinks would keep the largest blocks there are, in the arena of whichever
@@ -15,6 +30,9 @@ class FloatBuffer {
   /// Nothing if the memory cannot be had. Pages that were never written take up none.
   static std::unique_ptr<FloatBuffer> TryMake(size_t values);
 
+  /// The same, in memory that readers on this machine can map.
+  static std::unique_ptr<FloatBuffer> TryMakeShared(size_t values);
+
   ~FloatBuffer();
   FloatBuffer(const FloatBuffer&) = delete;
   FloatBuffer& operator=(const FloatBuffer&) = delete;
@@ -22,9 +40,17 @@ class FloatBuffer {
   std::span<float> values() { return {values_, size_}; }
   std::span<const float> values() const { return {values_, size_}; }
 
+  /// Null unless made so. Owned by the buffer alone; a weak pointer tells others when it is gone.
+  std::shared_ptr<const SharedBuffer> shared() const { return shared_; }
+
+  /// Other values will be written: whoever still reads the present ones is told by the generation.
+  void BeginNext();
+
  private:
   FloatBuffer(float* values, size_t size) : values_(values), size_(size) {}
+  FloatBuffer(std::shared_ptr<SharedBuffer> shared, size_t size);
 
+  const std::shared_ptr<SharedBuffer> shared_;
   float* const values_;
   const size_t size_;
 };
@@ -50,6 +76,10 @@ class BufferPool {
   /// A buffer that comes back by itself when its last owner lets go, also after the pool is gone;
   /// what it holds is undefined. REQUIRES: the address space is there, as Reserve found.
   std::shared_ptr<FloatBuffer> Take();
+
+  /// From now on buffers are made in shared memory, as long as that can be had; those that are not
+  /// are freed as they come back.
+  void Share();
 
   /// Buffers handed out and not yet back.
   size_t live() const;

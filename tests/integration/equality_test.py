@@ -61,6 +61,7 @@ class EqualityTest(unittest.TestCase):
         settings = {"consistency.policy": "hardsync", "data.train_examples": 2000}
         first = cluster.run(CONFIG, settings)
         for changed in ({"wire.transport": "tcp"}, {"wire.transport": "unix"},
+                        {"wire.transport": "shm"},
                         {"testing.push_delay_max": "30ms"},
                         {"cluster.servers": "localhost:7070,localhost:7071,localhost:7072"}):
             with self.subTest(changed=changed):

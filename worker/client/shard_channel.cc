@@ -45,10 +45,10 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
   std::string told = "transport=unix";
   if (!local.ok()) {
     const std::string reason(local.status().message());
-    if (options_.transport == Transport::kUnix) {
+    if (options_.transport != Transport::kAuto) {
       return absl::InvalidArgumentError(fmt::format(
-          "wire.transport is unix, and the shard at {} cannot be reached so: {}; use auto or tcp",
-          address_, reason));
+          "wire.transport is {}, and the shard at {} cannot be reached so: {}; use auto or tcp",
+          options_.transport == Transport::kUnix ? "unix" : "shm", address_, reason));
     }
     told = fmt::format("transport=tcp reason=\"{}\"", reason);
   }

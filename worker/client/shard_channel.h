@@ -42,6 +42,9 @@ class ShardChannel {
   /// was chosen by name and there is none.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Get();
 
+  /// What Get agreed on last goes over the shard's local socket.
+  bool is_local() const { return agreed_ != nullptr && agreed_ != tcp_; }
+
   /// A call failed: the shard may have been replaced, so the next Get agrees anew.
   void OnFailure() { agreed_.reset(); }
 

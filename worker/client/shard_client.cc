@@ -1,12 +1,11 @@
 #include "worker/client/shard_client.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
-#include "common/wire/chunk_wire.h"
 #include "common/wire/shard_wire.h"
 
 namespace slipstream {
@@ -15,6 +14,9 @@ namespace {
 constexpr char kInitialize[] = "/slipstream.v1.Shard/Initialize";
 constexpr char kPull[] = "/slipstream.v1.Shard/Pull";
 constexpr char kExchange[] = "/slipstream.v1.Shard/Exchange";
+
+/// Of a shard's values. Below, what shared memory saves is less than its messages cost.
+constexpr size_t kSharedBytesMin = size_t{64} << 10;
 
 grpc::ByteBuffer Serialized(const google::protobuf::MessageLite& message) {
   const grpc::Slice slice(message.SerializeAsString());
@@ -87,7 +89,8 @@ absl::Status ShardClient::Pull(PullRequest request, WeightsArrival& weights) {
     if (!call.Read(message, AnswerDeadline())) return Failure(call);
     const absl::StatusOr<WeightsChunk> chunk = DecodeWeightsChunk(message);
     if (!chunk.ok()) return Named(PeerFault(chunk.status()));
-    const absl::Status status = weights.Take(chunk->header, chunk->offset, chunk->values);
+    const absl::Status status =
+        weights.Take(chunk->header, chunk->offset, chunk->values.segments());
     if (!status.ok()) return Named(status);
   }
   const absl::Status status = call.Finish(AnswerDeadline());
@@ -104,12 +107,55 @@ absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
     if (!started.ok()) return started.status();
     exchange_ = *std::move(started);
   }
-  const absl::Status written = WritePush(exchange);
+  absl::Status written = ShareMemory(exchange.weights.size());
+  if (written.ok()) written = WritePush(exchange);
   absl::StatusOr<PushReply> reply = written.ok() ? ReadAnswer(exchange) : written;
-  if (!reply.ok()) exchange_.reset();  // The next try starts over on a stream of its own.
+  if (!reply.ok()) {  // The next try starts over on a stream of its own.
+    exchange_.reset();
+    window_.reset();
+    has_tried_to_share_ = false;
+  }
   exchange.times.end = absl::Now();
   if (reply.ok()) exchange.times.busy += exchange.times.end - exchange.times.push_end;
   return reply;
+}
+
+absl::Status ShardClient::ShareMemory(size_t values) {
+  using Transport = ShardChannel::Transport;
+  const bool must = options_.channel.transport == Transport::kShm;
+  const bool may = must || options_.channel.transport == Transport::kAuto;
+  const bool is_worth_it = must || values * sizeof(float) >= kSharedBytesMin;
+  if (has_tried_to_share_ || !may || !channel_.is_local() || values == 0 || !is_worth_it) {
+    return absl::OkStatus();
+  }
+  has_tried_to_share_ = true;
+  absl::StatusOr<std::unique_ptr<SharedWindow>> window =
+      SharedWindow::Attach(*exchange_, options_.chunk_bytes, WriteDeadline(), cancel_);
+  const bool is_refused = absl::IsFailedPrecondition(window.status());
+  const std::string reason(window.status().message());
+  if (is_refused && must) {
+    return absl::InvalidArgumentError(
+        fmt::format("wire.transport is shm, and the shard at {} cannot be reached so: {}; use "
+                    "auto, unix or tcp",
+                    address_, reason));
+  }
+  if (!window.ok() && !is_refused) return Failure(*exchange_);
+  std::string told = is_refused ? fmt::format("no reason=\"{}\"", reason) : "yes";
+  if (told != told_) spdlog::info("sharing memory with shard at={} shared={}", address_, told);
+  told_ = std::move(told);
+  if (window.ok()) window_ = *std::move(window);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<grpc::ByteBuffer> ShardClient::PushMessage(const std::optional<PushHeader>& header,
+                                                          uint64_t offset,
+                                                          std::span<const float> values) {
+  if (window_ == nullptr || values.empty()) {
+    return EncodePushChunk(header, offset, {values, loan_.Lend()});
+  }
+  const absl::StatusOr<SharedValues> placed = window_->Place(values, WriteDeadline());
+  if (!placed.ok()) return placed.status();
+  return EncodePushChunk(header, offset, *placed);
 }
 
 absl::Status ShardClient::WritePush(ShardExchange& exchange) {
@@ -126,10 +172,12 @@ absl::Status ShardClient::WritePush(ShardExchange& exchange) {
     if (!goes_on) return absl::AbortedError("the step was given up");
     const absl::Time begun = absl::Now();
     if (is_first) exchange.times.push_begin = begun;
-    const grpc::ByteBuffer message =
-        EncodePushChunk(is_first ? std::optional(exchange.header) : std::nullopt, begin,
-                        {exchange.values.subspan(begin, end - begin), loan_.Lend()});
-    if (!exchange_->Write(message, AfterChunk(exchange, begin), WriteDeadline())) {
+    const absl::StatusOr<grpc::ByteBuffer> message =
+        PushMessage(is_first ? std::optional(exchange.header) : std::nullopt, begin,
+                    exchange.values.subspan(begin, end - begin));
+    if (absl::IsUnavailable(message.status())) return Failure(*exchange_);
+    if (!message.ok()) return Named(message.status());
+    if (!exchange_->Write(*message, AfterChunk(exchange, begin), WriteDeadline())) {
       return Failure(*exchange_);
     }
     exchange.times.push_end = absl::Now();
@@ -146,7 +194,9 @@ RawCall::Next ShardClient::AfterChunk(const ShardExchange& exchange, size_t begi
   const size_t next = begin - options_.chunk_bytes / sizeof(float);
   const bool is_there =
       feed == nullptr || (next > 0 ? feed->IsDecided(exchange.feed_begin + next) : feed->is_over());
-  return is_there ? RawCall::Next::kWrites : RawCall::Next::kPauses;
+  if (!is_there) return RawCall::Next::kPauses;
+  // Word of a piece in shared memory leaves at once, so that it is read while the next is written.
+  return window_ == nullptr ? RawCall::Next::kWrites : RawCall::Next::kReads;
 }
 
 absl::StatusOr<PushReply> ShardClient::ReadAnswer(ShardExchange& exchange) {
@@ -170,10 +220,35 @@ absl::StatusOr<PushReply> ShardClient::ReadAnswer(ShardExchange& exchange) {
       if (!taken.ok()) return taken;
     }
     if (!has_weights) return *push;
-    const absl::Status status = exchange.weights.Take(chunk->header, chunk->offset, chunk->values);
+    const absl::Status status = TakeWeights(*chunk, exchange.weights);
     if (!status.ok()) return Named(status);
     if (exchange.weights.is_complete()) return *push;
   }
+}
+
+absl::Status ShardClient::TakeWeights(const ExchangeChunk& chunk, WeightsArrival& weights) {
+  if (chunk.shared.has_value()) return CopyShared(chunk, weights);
+  return weights.Take(chunk.header, chunk.offset, chunk.values.segments());
+}
+
+absl::Status ShardClient::CopyShared(const ExchangeChunk& chunk, WeightsArrival& weights) {
+  if (window_ == nullptr || chunk.values.count() > 0) {
+    return absl::InternalError("answer: in shared memory that was not agreed on");
+  }
+  const absl::StatusOr<std::span<const float>> values =
+      window_->Find(*chunk.shared, weights.size(), WriteDeadline());
+  if (!values.ok()) return values.status();
+  const size_t chunk_values = options_.chunk_bytes / sizeof(float);
+  for (size_t begin = 0; begin < values->size(); begin += chunk_values) {
+    const auto piece = values->subspan(begin, std::min(chunk_values, values->size() - begin));
+    const absl::Status taken =
+        weights.Take(begin == 0 ? chunk.header : std::nullopt, begin, {std::as_bytes(piece)},
+                     [&] { return window_->IsIntact(*chunk.shared); });
+    if (!taken.ok()) return taken;
+  }
+  const grpc::ByteBuffer release = EncodeRequest({.step = SharedMemoryRequest::Step::kRelease});
+  if (exchange_->Write(release, RawCall::Next::kPauses, WriteDeadline())) return absl::OkStatus();
+  return absl::UnavailableError("ended the call early");
 }
 
 absl::Status ShardClient::AwaitReturn(absl::Duration timeout) {

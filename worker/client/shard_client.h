@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -10,11 +11,13 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/protocol/shard_messages.h"
+#include "common/wire/chunk_wire.h"
 #include "worker/client/arena_loan.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/raw_call.h"
 #include "worker/client/shard_channel.h"
 #include "worker/client/shard_exchange.h"
+#include "worker/client/shared_window.h"
 #include "worker/client/weights_arrival.h"
 
 namespace slipstream {
@@ -22,9 +25,9 @@ namespace slipstream {
 /// The calls to one shard, over a connection of its own, see shard_channel.h.
 ///
 /// Each method is one try: what to repeat is the caller's to say. Pushes travel as pieces borrowed
-/// from the caller's arena, and weights are written straight into it. Exchanges share one stream,
-/// which is opened when the first needs it and again after a failure; a push that must not count is
-/// ended with its stream.
+/// from the caller's arena, or are copied to memory that the shard shares, and weights are written
+/// straight into the arena. Exchanges share one stream, which is opened when the first needs it and
+/// again after a failure; a push that must not count is ended with its stream.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class ShardClient {
@@ -70,11 +73,24 @@ class ShardClient {
   absl::Time AnswerDeadline() const { return absl::Now() + options_.answer_timeout; }
 
   absl::StatusOr<std::unique_ptr<RawCall>> Start(const std::string& method);
+
+  /// Agrees on shared memory with a shard on this machine, once for each stream, where it is worth
+  /// it for a shard of `values`. Fails if the stream did, or the path was chosen by name and there
+  /// is none.
+  absl::Status ShareMemory(size_t values);
   absl::Status WritePush(ShardExchange& exchange);
+
+  /// The message that brings these values, or says where they were placed.
+  absl::StatusOr<grpc::ByteBuffer> PushMessage(const std::optional<PushHeader>& header,
+                                               uint64_t offset, std::span<const float> values);
 
   /// What follows the chunk of a push that begins at `begin`.
   RawCall::Next AfterChunk(const ShardExchange& exchange, size_t begin) const;
   absl::StatusOr<PushReply> ReadAnswer(ShardExchange& exchange);
+
+  /// Puts the weights of an answer in place, wherever they are.
+  absl::Status TakeWeights(const ExchangeChunk& chunk, WeightsArrival& weights);
+  absl::Status CopyShared(const ExchangeChunk& chunk, WeightsArrival& weights);
 
   /// Why `call`, which ended early, did; never OK.
   absl::Status Failure(RawCall& call);
@@ -86,7 +102,10 @@ class ShardClient {
 
   CancelSwitch& cancel_;
   ShardChannel channel_;
-  std::unique_ptr<RawCall> exchange_;  // The stream of exchanges, where it is open.
+  std::unique_ptr<RawCall> exchange_;     // The stream of exchanges, where it is open.
+  std::unique_ptr<SharedWindow> window_;  // Of that stream, if there is one.
+  bool has_tried_to_share_ = false;       // On that stream.
+  std::string told_;                      // What was logged last.
   ArenaLoan loan_;
 };
 

@@ -25,7 +25,13 @@ void WeightsArrival::Begin(const WeightsHeader& header) {
 }
 
 absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, uint64_t offset,
-                                  const ReceivedValues& values) {
+                                  const Segments& values) {
+  return Take(header, offset, values, [] { return true; });
+}
+
+absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, uint64_t offset,
+                                  const Segments& values, const std::function<bool()>& is_intact) {
+  const size_t count = TotalBytes(values) / sizeof(float);
   if (header.has_value() == has_begun_) {
     return absl::InternalError(header ? "weights: a second header" : "weights: no header");
   }
@@ -34,24 +40,27 @@ absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, ui
         fmt::format("weights: {} values, expected {}", header->count, target_.size()));
   }
   if (header) Begin(*header);
-  if (header && header->unchanged) return TakeHeld(*header, values);
-  if (offset != position_ || values.count() > target_.size() - position_) {
+  if (header && header->unchanged) return TakeHeld(*header, count);
+  if (offset != position_ || count > target_.size() - position_) {
     return absl::InternalError(
         fmt::format("weights: values from {} on, expected those from {} on", offset, position_));
   }
-  position_ += values.count();
+  position_ += count;
   if (position_ <= arrived_) return absl::OkStatus();  // They came with the try before.
   if (offset < arrived_) {
     return absl::InternalError("weights: cut into other chunks than by the try before");
   }
-  CopyValues(values.segments(), target_.subspan(offset, values.count()));
+  CopyValues(values, target_.subspan(offset, count));
+  if (!is_intact()) {
+    return absl::UnavailableError("weights: taken back by the shard before they were copied");
+  }
   arrived_ = position_;
   if (!is_complete()) Tell(arrived_);
   return absl::OkStatus();
 }
 
-absl::Status WeightsArrival::TakeHeld(const WeightsHeader& header, const ReceivedValues& values) {
-  if (!Holds(header.version) || values.count() > 0) {
+absl::Status WeightsArrival::TakeHeld(const WeightsHeader& header, size_t count) {
+  if (!Holds(header.version) || count > 0) {
     return absl::InternalError(
         fmt::format("weights: version {} is said to be here, and is not", Value(header.version)));
   }

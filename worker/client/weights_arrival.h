@@ -3,12 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 
 #include "absl/status/status.h"
+#include "common/kernels/segments.h"
 #include "common/protocol/shard_messages.h"
-#include "common/wire/values_codec.h"
 #include "worker/client/weights_listener.h"
 
 namespace slipstream {
@@ -42,7 +43,12 @@ class WeightsArrival {
   /// Fails with INTERNAL, as a peer's fault, if the chunk does not continue the ones before it or
   /// is of weights of another size.
   absl::Status Take(const std::optional<WeightsHeader>& header, uint64_t offset,
-                    const ReceivedValues& values);
+                    const Segments& values);
+
+  /// The same for values that somebody else may overwrite meanwhile: once they are copied,
+  /// `is_intact` tells whether that happened. UNAVAILABLE then, and they have not come.
+  absl::Status Take(const std::optional<WeightsHeader>& header, uint64_t offset,
+                    const Segments& values, const std::function<bool()>& is_intact);
 
   /// Tells the listener of the last chunk, which is held back until here: the caller may have
   /// something to finish before the weights count as complete. REQUIRES: is_complete().
@@ -51,12 +57,15 @@ class WeightsArrival {
   /// Every value came in this try or was there before it.
   bool is_complete() const { return has_begun_ && position_ == target_.size(); }
 
+  /// Number of values.
+  size_t size() const { return target_.size(); }
+
   /// Absent before the first chunk.
   const std::optional<WeightsHeader>& header() const { return header_; }
 
  private:
   void Begin(const WeightsHeader& header);
-  absl::Status TakeHeld(const WeightsHeader& header, const ReceivedValues& values);
+  absl::Status TakeHeld(const WeightsHeader& header, size_t count);
   void Tell(size_t end);
 
   // Constant after construction.

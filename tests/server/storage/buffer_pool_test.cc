@@ -6,6 +6,8 @@
 #include <limits>
 #include <optional>
 
+#include "common/local/shared_values.h"
+
 namespace slipstream {
 namespace {
 
@@ -46,6 +48,35 @@ TEST(BufferPoolTest, CountsWhatIsOutAndOutlivesItsOwner) {
 
   one->values()[9] = 1;  // Still there.
   EXPECT_EQ(one->values()[9], 1);
+}
+
+TEST(BufferPoolTest, SharedBuffersAreTakenOnceAskedForAndSayWhenTheyAreWrittenAnew) {
+  BufferPool pool(10);
+  ASSERT_TRUE(pool.Reserve(2));
+  auto before = pool.Take();
+  EXPECT_EQ(before->shared(), nullptr);
+
+  pool.Share();
+  before.reset();  // Of no use any more.
+
+  auto shared = pool.Take();
+  ASSERT_NE(shared->shared(), nullptr);
+  shared->values()[9] = 1.5f;
+  const SharedBuffer& buffer = *shared->shared();
+  const SharedMapping reader =
+      MapSharedMemory(buffer.memory.file, SharedValuesLayout::Bytes(10), SharedWriters::kMakerAlone)
+          .value();
+  EXPECT_EQ(SharedValuesLayout::Values(reader)[9], 1.5f);
+  EXPECT_EQ(SharedValuesLayout::Generation(reader), buffer.generation);
+
+  const uint64_t number = buffer.number;
+  const uint64_t generation = buffer.generation;
+  shared.reset();
+  EXPECT_EQ(SharedValuesLayout::Generation(reader), generation) << "nobody writes to it yet";
+  const auto again = pool.Take();
+  EXPECT_EQ(again->shared()->number, number);
+  EXPECT_EQ(SharedValuesLayout::Generation(reader), generation + 1);
+  EXPECT_NE(pool.Take()->shared()->number, number);
 }
 
 }  // namespace

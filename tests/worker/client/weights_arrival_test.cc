@@ -21,7 +21,7 @@ absl::Status Take(WeightsArrival& arrival, const std::optional<WeightsHeader>& h
   const std::span<const float> values = std::span(kValues).subspan(begin, end - begin);
   const auto chunk =
       DecodeWeightsChunk(EncodeWeightsChunk(header, offset, {values, std::make_shared<int>(0)}));
-  return arrival.Take(chunk->header, chunk->offset, chunk->values);
+  return arrival.Take(chunk->header, chunk->offset, chunk->values.segments());
 }
 
 TEST(WeightsArrivalTest, PutsChunksWhereTheyBelong) {

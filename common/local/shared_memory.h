@@ -1,0 +1,67 @@
+#ifndef SLIPSTREAM_COMMON_LOCAL_SHARED_MEMORY_H_
+#define SLIPSTREAM_COMMON_LOCAL_SHARED_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "common/files/file_descriptor.h"
+
+namespace slipstream {
+
+/// Memory that processes of one machine share through memfds: files without a name, which are gone
+/// when the last process that has them open or mapped is. So nothing is left behind by a kill.
+///
+/// Whoever makes such memory seals it before anyone else gets it: its size cannot change, so no
+/// process can make another fault by cutting it short, and no seal can be taken off or added.
+
+/// Pages of shared memory in this process, until it goes. Movable only.
+class SharedMapping {
+ public:
+  SharedMapping() = default;
+
+  /// Takes over what mmap gave.
+  SharedMapping(void* pages, size_t size) : pages_(static_cast<std::byte*>(pages)), size_(size) {}
+  SharedMapping(SharedMapping&& other) noexcept
+      : pages_(std::exchange(other.pages_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  SharedMapping& operator=(SharedMapping&& other) noexcept {
+    std::swap(pages_, other.pages_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~SharedMapping();
+
+  /// Others may write to it at any time, unless they cannot: see SharedWriters. What is read from
+  /// memory that others write is copied first and believed afterwards.
+  std::byte* data() const { return pages_; }
+  size_t size() const { return size_; }
+
+ private:
+  std::byte* pages_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// Who may write, beside the process that makes the memory.
+enum class SharedWriters : uint8_t {
+  kMakerAlone,  // Whoever gets the memory cannot map it for writing.
+  kEveryone,
+};
+
+struct SharedMemory {
+  FileDescriptor file;
+  SharedMapping mapping;  // Readable and writable.
+};
+
+/// New memory, zero at first; `size` is not 0. RESOURCE_EXHAUSTED if it cannot be had.
+absl::StatusOr<SharedMemory> MakeSharedMemory(size_t size, SharedWriters writers);
+
+/// Maps what another process made: for reading if it is the maker's alone. FAILED_PRECONDITION if
+/// its size is not `size`, or could change.
+absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file, size_t size,
+                                              SharedWriters writers);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_LOCAL_SHARED_MEMORY_H_

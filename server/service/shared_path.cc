@@ -1,0 +1,121 @@
+#include "server/service/shared_path.h"
+
+#include <fmt/format.h>
+#include <grpcpp/support/slice.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/local/local_notes.h"
+#include "common/local/local_socket.h"
+
+namespace slipstream {
+namespace {
+
+// As many versions as are in turn for one worker: those being made, published and copied. Each
+// stays mapped in the worker, so they are bounded.
+constexpr size_t kShownMax = 8;
+
+SharedMemoryReply Refused(std::string why) { return {.socket = {}, .refusal = std::move(why)}; }
+
+}  // namespace
+
+SharedPath::~SharedPath() { room_.ReturnWindow(window_bytes_); }
+
+SharedMemoryReply SharedPath::Open(uint64_t window_bytes) {
+  if (!name_.empty()) return Refused("shared memory was opened before");
+  const uint64_t granted = room_.GrantWindow(window_bytes);
+  if (granted == 0) return Refused("other workers have all of the room for windows");
+  std::string name = NewLocalName();
+  absl::StatusOr<FileDescriptor> listening = ListenLocally(name, LocalSocketKind::kMessages);
+  if (!listening.ok()) {
+    room_.ReturnWindow(granted);
+    return Refused(std::string(listening.status().message()));
+  }
+  window_bytes_ = granted;
+  listening_ = *std::move(listening);
+  name_ = std::move(name);
+  return {.socket = name_, .refusal = {}};
+}
+
+SharedMemoryReply SharedPath::Attach() {
+  if (!listening_.is_open()) return Refused("shared memory was not opened, or attached to before");
+  const FileDescriptor listening = std::move(listening_);
+  // It was connected to before this was asked for, so there is nothing to wait for.
+  absl::StatusOr<FileDescriptor> socket = AcceptLocally(listening);
+  if (!socket.ok()) return Refused("nobody has connected to the socket");
+  if (const absl::Status user = CheckSameUser(*socket); !user.ok()) {
+    return Refused(std::string(user.message()));
+  }
+  socket_ = *std::move(socket);
+  if (const absl::Status made = MakeWindow(); !made.ok()) {
+    socket_ = FileDescriptor();
+    return Refused(std::string(made.message()));
+  }
+  return {};
+}
+
+absl::Status SharedPath::MakeWindow() {
+  absl::StatusOr<SharedMemory> memory = MakeSharedMemory(window_bytes_, SharedWriters::kEveryone);
+  if (!memory.ok()) return memory.status();
+  window_ = std::move(memory->mapping);
+  return SendNote(socket_, {LocalNote::Kind::kWindow, window_bytes_}, &memory->file);
+}
+
+absl::StatusOr<ReceivedValues> SharedPath::Take(const SharedValues& values) {
+  const uint64_t room = window_.size() / sizeof(float);
+  if (values.count == 0 || values.count > room || values.begin % sizeof(float) != 0 ||
+      values.begin / sizeof(float) > room - values.count) {
+    return absl::InvalidArgumentError(
+        fmt::format("shared: {} values from byte {} on are not in the window of {} bytes",
+                    values.count, values.begin, window_.size()));
+  }
+  grpc::Slice copy(values.count * sizeof(float));
+  auto* const bytes = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(copy.begin()));
+  std::memcpy(bytes, window_.data() + values.begin, copy.size());
+  ++taken_;
+  if (absl::Status s = SendNote(socket_, {LocalNote::Kind::kTaken, taken_}); !s.ok()) return s;
+  Segments segments = {{bytes, copy.size()}};
+  std::vector<grpc::Slice> slices;
+  slices.push_back(std::move(copy));
+  return ReceivedValues(std::move(slices), std::move(segments));
+}
+
+std::optional<SharedWeights> SharedPath::Show(const Weights& weights) {
+  const std::shared_ptr<const SharedBuffer> buffer = weights->shared();
+  if (!is_attached() || buffer == nullptr) return std::nullopt;
+  if (!IsKnown(*buffer)) {
+    if (!MakeRoom().ok()) return std::nullopt;
+    const LocalNote note = {LocalNote::Kind::kBuffer, buffer->number};
+    if (!SendNote(socket_, note, &buffer->memory.file).ok()) return std::nullopt;
+    shown_.push_back({buffer->number, buffer});
+  }
+  return SharedWeights{buffer->number, buffer->generation};
+}
+
+bool SharedPath::IsKnown(const SharedBuffer& buffer) {
+  const auto known = std::find_if(shown_.begin(), shown_.end(), [&](const Shown& shown) {
+    return shown.number == buffer.number;
+  });
+  if (known == shown_.end()) return false;
+  std::rotate(known, known + 1, shown_.end());
+  return true;
+}
+
+absl::Status SharedPath::MakeRoom() {
+  for (auto shown = shown_.begin(); shown != shown_.end();) {
+    const bool is_oldest_of_all = shown == shown_.begin() && shown_.size() >= kShownMax;
+    if (!shown->buffer.expired() && !is_oldest_of_all) {
+      ++shown;
+      continue;
+    }
+    if (absl::Status s = SendNote(socket_, {LocalNote::Kind::kForget, shown->number}); !s.ok()) {
+      return s;
+    }
+    shown = shown_.erase(shown);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace slipstream

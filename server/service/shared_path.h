@@ -1,0 +1,75 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_SHARED_PATH_H_
+#define SLIPSTREAM_SERVER_SERVICE_SHARED_PATH_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/files/file_descriptor.h"
+#include "common/local/shared_memory.h"
+#include "common/protocol/shard_messages.h"
+#include "common/wire/values_codec.h"
+#include "server/service/shared_memory_room.h"
+#include "server/storage/buffer_pool.h"
+
+namespace slipstream {
+
+/// The shard's end of the shared memory of one exchange stream.
+///
+/// Open names a local socket that nobody else is told of, Attach takes the one connection to it, of
+/// the same user, and sends the window's file. From then on pushes may lie in the window, and
+/// answers in buffers of weights, whose files go over the same socket before they are named.
+///
+/// The window is the worker's to write at any time. So its bytes are copied once, each loaded once,
+/// and whatever is decided about them is decided about the copy.
+///
+/// Not thread-safe: one owner, the stream's call. The room must outlive it.
+class SharedPath {
+ public:
+  explicit SharedPath(SharedMemoryRoom& room) : room_(room) {}
+  ~SharedPath();
+  SharedPath(const SharedPath&) = delete;
+  SharedPath& operator=(const SharedPath&) = delete;
+
+  /// Once each, in this order; a refusal leaves things as they were.
+  SharedMemoryReply Open(uint64_t window_bytes);
+  SharedMemoryReply Attach();
+  bool is_attached() const { return socket_.is_open(); }
+
+  /// A private copy, whose place in the window the worker hears it may use again. INVALID_ARGUMENT
+  /// if there is no such place; other failures mean that the worker does not follow.
+  absl::StatusOr<ReceivedValues> Take(const SharedValues& values);
+
+  /// Where the worker can read the weights; nothing if it cannot.
+  std::optional<SharedWeights> Show(const Weights& weights);
+
+ private:
+  /// A buffer whose file the worker has.
+  struct Shown {
+    uint64_t number = 0;
+    std::weak_ptr<const SharedBuffer> buffer;
+  };
+
+  absl::Status MakeWindow();
+  bool IsKnown(const SharedBuffer& buffer);
+
+  /// Tells the worker to let go of buffers that are no more, and of the one shown longest ago if it
+  /// has as many as it may.
+  absl::Status MakeRoom();
+
+  SharedMemoryRoom& room_;
+  std::string name_;
+  uint64_t window_bytes_ = 0;
+  FileDescriptor listening_;  // Open between Open and Attach.
+  FileDescriptor socket_;     // Open from Attach on.
+  SharedMapping window_;
+  uint64_t taken_ = 0;
+  std::vector<Shown> shown_;  // The one shown last is the last.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_SHARED_PATH_H_

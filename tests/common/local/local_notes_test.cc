@@ -1,0 +1,92 @@
+#include "common/local/local_notes.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/local/local_socket.h"
+
+namespace slipstream {
+namespace {
+
+struct Pair {
+  FileDescriptor server;
+  FileDescriptor worker;
+};
+
+Pair Connected() {
+  const std::string name = NewLocalName();
+  const FileDescriptor listening = ListenLocally(name, LocalSocketKind::kMessages).value();
+  Pair pair;
+  pair.worker = ConnectLocally(name, LocalSocketKind::kMessages).value();
+  pair.server = AcceptLocally(listening).value();
+  return pair;
+}
+
+TEST(LocalNotesTest, ComeInOrderAndApart) {
+  const Pair pair = Connected();
+  for (uint64_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(SendNote(pair.server, {LocalNote::Kind::kTaken, i}).ok());
+  }
+  for (uint64_t i = 0; i < 3; ++i) {
+    const auto note = ReceiveNote(pair.worker, absl::Seconds(20)).value();
+    ASSERT_TRUE(note.has_value());
+    EXPECT_EQ(note->note.kind, LocalNote::Kind::kTaken);
+    EXPECT_EQ(note->note.number, i);
+    EXPECT_FALSE(note->file.is_open());
+  }
+  EXPECT_FALSE(ReceiveNote(pair.worker, absl::ZeroDuration()).value().has_value());
+}
+
+TEST(LocalNotesTest, BringAFile) {
+  const Pair pair = Connected();
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const FileDescriptor reading(ends[0]);
+  {
+    const FileDescriptor writing(ends[1]);
+    ASSERT_TRUE(SendNote(pair.server, {LocalNote::Kind::kBuffer, 5}, &writing).ok());
+  }
+  const auto note = ReceiveNote(pair.worker, absl::Seconds(20)).value();
+  ASSERT_TRUE(note.has_value());
+  ASSERT_TRUE(note->file.is_open());
+  ASSERT_EQ(write(note->file.get(), "x", 1), 1);
+  char byte = 0;
+  EXPECT_EQ(read(reading.get(), &byte, 1), 1);
+  EXPECT_EQ(byte, 'x');
+}
+
+TEST(LocalNotesTest, AnEndThatIsGoneIsUnavailable) {
+  Pair pair = Connected();
+  pair.server = FileDescriptor();
+  EXPECT_TRUE(absl::IsUnavailable(ReceiveNote(pair.worker, absl::Seconds(20)).status()));
+
+  pair = Connected();
+  pair.worker = FileDescriptor();
+  EXPECT_TRUE(absl::IsUnavailable(SendNote(pair.server, {LocalNote::Kind::kTaken, 1})));
+}
+
+TEST(LocalNotesTest, AnEndThatDoesNotReadIsNotWaitedFor) {
+  const Pair pair = Connected();
+  absl::Status status;
+  for (int i = 0; i < 1'000'000 && status.ok(); ++i) {
+    status = SendNote(pair.server, {LocalNote::Kind::kTaken, 1});
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+}
+
+TEST(LocalNotesTest, WhatIsNoNoteIsRefused) {
+  const Pair pair = Connected();
+  for (const size_t size : {size_t{1}, sizeof(LocalNote) + 1}) {
+    const std::vector<char> bytes(size, 'x');
+    ASSERT_EQ(send(pair.server.get(), bytes.data(), size, 0), static_cast<ssize_t>(size));
+    EXPECT_TRUE(absl::IsInternal(ReceiveNote(pair.worker, absl::Seconds(20)).status()));
+  }
+}
+
+}  // namespace
+}  // namespace slipstream

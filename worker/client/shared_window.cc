@@ -1,0 +1,156 @@
+#include "worker/client/shared_window.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "common/base/check.h"
+#include "common/local/local_socket.h"
+#include "common/local/shared_values.h"
+#include "common/wire/chunk_wire.h"
+
+namespace slipstream {
+namespace {
+
+// While the shard reads one piece the next is written; a few more make up for uneven pace, and all
+// of them stay in the processor's cache.
+constexpr size_t kPieces = 4;
+
+// How often a wait looks whether it was called off.
+constexpr absl::Duration kLook = absl::Milliseconds(100);
+
+absl::Status None(absl::string_view why) { return absl::FailedPreconditionError(why); }
+
+absl::StatusOr<SharedMemoryReply> Ask(RawCall& stream, const SharedMemoryRequest& request,
+                                      absl::Time deadline) {
+  grpc::ByteBuffer message;
+  if (!stream.Write(EncodeRequest(request), RawCall::Next::kReads, deadline) ||
+      !stream.Read(message, deadline)) {
+    return absl::UnavailableError("ended the call early");
+  }
+  absl::StatusOr<ExchangeChunk> chunk = DecodeExchangeChunk(message);
+  if (!chunk.ok() || !chunk->reply.has_value()) {
+    return absl::InternalError("answer: none to a question about shared memory");
+  }
+  return *std::move(chunk->reply);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SharedWindow>> SharedWindow::Attach(RawCall& stream,
+                                                                   size_t piece_bytes,
+                                                                   absl::Time deadline,
+                                                                   CancelSwitch& cancel) {
+  const SharedMemoryRequest open = {.step = SharedMemoryRequest::Step::kOpen,
+                                    .window_bytes = kPieces * piece_bytes};
+  const absl::StatusOr<SharedMemoryReply> opened = Ask(stream, open, deadline);
+  if (!opened.ok()) return opened.status();
+  if (!opened->refusal.empty()) return None(opened->refusal);
+  absl::StatusOr<FileDescriptor> socket =
+      ConnectLocally(opened->socket, LocalSocketKind::kMessages);
+  if (!socket.ok()) return None(socket.status().message());
+  if (const absl::Status user = CheckSameUser(*socket); !user.ok()) return None(user.message());
+  const absl::StatusOr<SharedMemoryReply> attached =
+      Ask(stream, {.step = SharedMemoryRequest::Step::kAttach}, deadline);
+  if (!attached.ok()) return attached.status();
+  if (!attached->refusal.empty()) return None(attached->refusal);
+  std::unique_ptr<SharedWindow> window(new SharedWindow(*std::move(socket), piece_bytes, cancel));
+  if (absl::Status taken = window->TakeWindow(deadline); !taken.ok()) return taken;
+  return window;
+}
+
+absl::Status SharedWindow::TakeWindow(absl::Time deadline) {
+  const absl::StatusOr<ReceivedNote> note = NextNote(deadline);
+  if (!note.ok()) return note.status();
+  if (note->note.kind != LocalNote::Kind::kWindow) {
+    return absl::InternalError("shared memory: no window came");
+  }
+  absl::StatusOr<SharedMapping> window =
+      MapSharedMemory(note->file, note->note.number, SharedWriters::kEveryone);
+  if (!window.ok()) return None(window.status().message());
+  window_ = *std::move(window);
+  pieces_ = window_.size() / piece_bytes_;
+  if (pieces_ == 0) {
+    return None(fmt::format("its window of {} bytes is smaller than wire.chunk_bytes, {}",
+                            window_.size(), piece_bytes_));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SharedValues> SharedWindow::Place(std::span<const float> values,
+                                                 absl::Time deadline) {
+  PS_CHECK(values.size_bytes() <= piece_bytes_);
+  while (placed_ - taken_ >= pieces_) {
+    if (absl::Status note = TakeNote(deadline); !note.ok()) return note;
+  }
+  const uint64_t begin = placed_ % pieces_ * piece_bytes_;
+  std::memcpy(window_.data() + begin, values.data(), values.size_bytes());
+  ++placed_;
+  return SharedValues{begin, values.size()};
+}
+
+absl::StatusOr<std::span<const float>> SharedWindow::Find(const SharedWeights& weights,
+                                                          size_t count, absl::Time deadline) {
+  auto found = buffers_.find(weights.buffer);
+  while (found == buffers_.end()) {
+    if (absl::Status note = TakeNote(deadline); !note.ok()) return note;
+    found = buffers_.find(weights.buffer);
+  }
+  Buffer& buffer = found->second;
+  if (buffer.mapping.data() == nullptr) {
+    absl::StatusOr<SharedMapping> mapping =
+        MapSharedMemory(buffer.file, SharedValuesLayout::Bytes(count), SharedWriters::kMakerAlone);
+    if (!mapping.ok()) return mapping.status();
+    buffer.mapping = *std::move(mapping);
+    buffer.file = FileDescriptor();
+  }
+  return std::span<const float>(SharedValuesLayout::Values(buffer.mapping), count);
+}
+
+bool SharedWindow::IsIntact(const SharedWeights& weights) const {
+  const auto found = buffers_.find(weights.buffer);
+  PS_CHECK(found != buffers_.end());
+  return SharedValuesLayout::Generation(found->second.mapping) == weights.generation;
+}
+
+absl::Status SharedWindow::TakeNote(absl::Time deadline) {
+  absl::StatusOr<ReceivedNote> received = NextNote(deadline);
+  if (!received.ok()) return received.status();
+  const LocalNote& note = received->note;
+  switch (note.kind) {
+    case LocalNote::Kind::kTaken:
+      if (note.number < taken_ || note.number > placed_) break;
+      taken_ = note.number;
+      return absl::OkStatus();
+    case LocalNote::Kind::kBuffer:
+      if (!received->file.is_open()) break;
+      buffers_[note.number] = {.file = std::move(received->file), .mapping = {}};
+      return absl::OkStatus();
+    case LocalNote::Kind::kForget:
+      buffers_.erase(note.number);
+      return absl::OkStatus();
+    case LocalNote::Kind::kWindow:
+      break;
+  }
+  return absl::InternalError("shared memory: a note that makes no sense");
+}
+
+absl::StatusOr<ReceivedNote> SharedWindow::NextNote(absl::Time deadline) {
+  for (;;) {
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError("shared memory: the shard does not go on");
+    }
+    absl::StatusOr<std::optional<ReceivedNote>> note = ReceiveNote(socket_, std::min(left, kLook));
+    if (!note.ok()) return note.status();
+    if (note->has_value()) return **std::move(note);
+    if (cancel_.thrown()) return absl::CancelledError("stopped");
+  }
+}
+
+}  // namespace slipstream
