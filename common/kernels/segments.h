@@ -1,8 +1,10 @@
 #ifndef SLIPSTREAM_COMMON_KERNELS_SEGMENTS_H_
 #define SLIPSTREAM_COMMON_KERNELS_SEGMENTS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace slipstream {
@@ -16,6 +18,31 @@ inline size_t TotalBytes(const Segments& segments) {
   size_t bytes = 0;
   for (const ByteSegment& segment : segments) bytes += segment.size();
   return bytes;
+}
+
+/// Calls pass(position of its first byte, block) for blocks of `block_bytes`, the last of which may
+/// be shorter: for several passes over a payload that is larger than the cache.
+template <typename Pass>
+void ForEachBlock(const Segments& segments, size_t block_bytes, Pass pass) {
+  Segments block;
+  size_t begin = 0;
+  size_t filled = 0;
+  const auto end_block = [&] {
+    pass(begin, std::as_const(block));
+    block.clear();
+    begin += filled;
+    filled = 0;
+  };
+  for (ByteSegment rest : segments) {
+    while (!rest.empty()) {
+      const size_t taken = std::min(block_bytes - filled, rest.size());
+      block.push_back(rest.first(taken));
+      rest = rest.subspan(taken);
+      filled += taken;
+      if (filled == block_bytes) end_block();
+    }
+  }
+  if (filled > 0) end_block();
 }
 
 }  // namespace slipstream

@@ -116,36 +116,64 @@ Stretch Part(const Stretch& whole, size_t position, size_t count) {
   return part;
 }
 
-/// Calls run(stretch). A sum that lies in weights_out is moved out of the way, piece by piece, as
-/// kernels rely on it that what they write is nowhere else. The pieces stay in the first cache.
+/// Pieces that stay in the first cache, with what is made of them.
+constexpr size_t kPieceValues = 1024;
+
+/// Calls run(piece). A sum that lies in weights_out is moved out of the way first, as kernels rely
+/// on it that what they write is nowhere else.
 template <typename Run>
-void RunBesideSum(const Stretch& whole, Run run) {
-  constexpr size_t kPieceValues = 1024;
+void RunBesideSum(Stretch piece, Run run) {
+  alignas(64) float sums[kPieceValues];
+  std::copy_n(piece.sum, piece.count, sums);
+  piece.sum = sums;
+  run(piece);
+}
+
+/// Calls run(piece), which makes its values in the cache, and streams them out.
+template <typename Run>
+void RunStreamed(Stretch piece, Run run) {
+  alignas(64) float weights[kPieceValues];
+  alignas(64) float velocity[kPieceValues];
+  float* const weights_out = std::exchange(piece.weights_out, weights);
+  float* const velocity_out = piece.velocity_out;
+  if (velocity_out != nullptr) piece.velocity_out = velocity;
+  run(piece);
+  StreamValues(weights, weights_out, piece.count);
+  if (velocity_out != nullptr) StreamValues(velocity, velocity_out, piece.count);
+}
+
+/// Calls run(stretch) for stretches of `whole`, so that it can read and write as it likes.
+template <typename Run>
+void RunStretch(const Stretch& whole, Stores stores, Run run) {
   const auto run_piece = [&run](Stretch piece) {
     // A sum alone is the gradient.
     if (piece.gradient == nullptr) piece.gradient = std::exchange(piece.sum, nullptr);
     run(piece);
   };
-  if (whole.sum != whole.weights_out) return run_piece(whole);
-  float sums[kPieceValues];
+  // Lines of a sum are in the cache because it was read, so there is nothing to save.
+  const bool is_over_sum = whole.sum == whole.weights_out;
+  if (!is_over_sum && stores == Stores::kCached) return run_piece(whole);
   for (size_t begin = 0; begin < whole.count; begin += kPieceValues) {
-    Stretch piece = Part(whole, begin, std::min(kPieceValues, whole.count - begin));
-    std::copy_n(piece.sum, piece.count, sums);
-    piece.sum = sums;
-    run_piece(piece);
+    const Stretch piece = Part(whole, begin, std::min(kPieceValues, whole.count - begin));
+    is_over_sum ? RunBesideSum(piece, run_piece) : RunStreamed(piece, run_piece);
   }
 }
 
 /// Calls run(stretch) for all of `whole`, with its sum where there is one besides the last part.
 template <typename Run>
-void ForEachStretch(Stretch whole, const CombinedGradient& gradient, Run run) {
+void ForEachStretch(Stretch whole, const CombinedGradient& gradient, Stores stores, Run run) {
   if (!gradient.sum.empty()) whole.sum = gradient.sum.data();
-  if (gradient.last == nullptr) return RunBesideSum(whole, run);
-  ForEachFloatRun(*gradient.last, [&](size_t position, const UnalignedFloat* values, size_t count) {
-    Stretch stretch = Part(whole, position, count);
-    stretch.gradient = values;
-    RunBesideSum(stretch, run);
-  });
+  if (gradient.last == nullptr) {
+    RunStretch(whole, stores, run);
+  } else {
+    ForEachFloatRun(*gradient.last,
+                    [&](size_t position, const UnalignedFloat* values, size_t count) {
+                      Stretch stretch = Part(whole, position, count);
+                      stretch.gradient = values;
+                      RunStretch(stretch, stores, run);
+                    });
+  }
+  if (stores == Stores::kStreamed) FinishStreaming();
 }
 
 void CheckSizes(std::span<const float> in, std::span<const float> out,
@@ -170,20 +198,21 @@ void FoldGradient(std::span<float> sum, const Segments& gradient, float weight, 
 }
 
 void SgdUpdate(std::span<const float> weights_in, std::span<float> weights_out,
-               const CombinedGradient& gradient, float rate, float decay) {
+               const CombinedGradient& gradient, float rate, float decay, Stores stores) {
   CheckSizes(weights_in, weights_out, gradient);
   const Factors factors = {gradient.last != nullptr ? gradient.last_weight : 1.0f,
                            gradient.inverse_divisor, rate, 0.0f, decay};
   const Stretch whole = {weights_in.data(), weights_out.data(), nullptr, nullptr, nullptr,
                          nullptr,           weights_in.size()};
-  ForEachStretch(whole, gradient, [&factors](const Stretch& stretch) {
+  ForEachStretch(whole, gradient, stores, [&factors](const Stretch& stretch) {
     stretch.sum == nullptr ? SgdSingleRun(stretch, factors) : SgdSumRun(stretch, factors);
   });
 }
 
 void MomentumUpdate(std::span<const float> weights_in, std::span<float> weights_out,
                     std::span<const float> velocity_in, std::span<float> velocity_out,
-                    const CombinedGradient& gradient, float rate, float momentum, float decay) {
+                    const CombinedGradient& gradient, float rate, float momentum, float decay,
+                    Stores stores) {
   CheckSizes(weights_in, weights_out, gradient);
   PS_CHECK(velocity_in.size() == weights_in.size() && velocity_out.size() == weights_in.size());
   const Factors factors = {gradient.last != nullptr ? gradient.last_weight : 1.0f,
@@ -191,7 +220,7 @@ void MomentumUpdate(std::span<const float> weights_in, std::span<float> weights_
   const Stretch whole = {
       weights_in.data(), weights_out.data(), velocity_in.data(), velocity_out.data(), nullptr,
       nullptr,           weights_in.size()};
-  ForEachStretch(whole, gradient, [&factors](const Stretch& stretch) {
+  ForEachStretch(whole, gradient, stores, [&factors](const Stretch& stretch) {
     stretch.sum == nullptr ? MomentumSingleRun(stretch, factors) : MomentumSumRun(stretch, factors);
   });
 }

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "common/kernels/segments.h"
+#include "common/kernels/streamed_stores.h"
 
 namespace slipstream {
 
@@ -30,14 +31,16 @@ struct CombinedGradient {
 /// weights_out = weights_in − rate · (g + decay · weights_in).
 /// REQUIRES: equal sizes; the gradient has a sum or a last part; in and out do not overlap.
 void SgdUpdate(std::span<const float> weights_in, std::span<float> weights_out,
-               const CombinedGradient& gradient, float rate, float decay);
+               const CombinedGradient& gradient, float rate, float decay,
+               Stores stores = Stores::kCached);
 
 /// velocity_out = momentum · velocity_in + (g + decay · weights_in);
 /// weights_out = weights_in − rate · velocity_out.
 /// REQUIRES: as SgdUpdate.
 void MomentumUpdate(std::span<const float> weights_in, std::span<float> weights_out,
                     std::span<const float> velocity_in, std::span<float> velocity_out,
-                    const CombinedGradient& gradient, float rate, float momentum, float decay);
+                    const CombinedGradient& gradient, float rate, float momentum, float decay,
+                    Stores stores = Stores::kCached);
 
 }  // namespace slipstream
 

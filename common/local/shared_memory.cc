@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "common/base/check.h"
+#include "common/memory/large_pages.h"
 
 namespace slipstream {
 namespace {
@@ -29,8 +30,8 @@ absl::Status Exhausted(const char* what) {
 }
 
 absl::StatusOr<SharedMapping> Map(const FileDescriptor& file, size_t size, int protection) {
-  void* const pages = mmap(nullptr, size, protection, MAP_SHARED, file.get(), 0);
-  if (pages == MAP_FAILED) return Exhausted("map");
+  void* const pages = MapAligned(size, protection, MAP_SHARED, file.get());
+  if (pages == nullptr) return Exhausted("map");
   return SharedMapping(pages, size);
 }
 
@@ -40,7 +41,8 @@ SharedMapping::~SharedMapping() {
   if (pages_ != nullptr) PS_CHECK(munmap(pages_, size_) == 0);
 }
 
-absl::StatusOr<SharedMemory> MakeSharedMemory(size_t size, SharedWriters writers) {
+absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes, SharedWriters writers) {
+  const size_t size = MappedSize(bytes);
   SharedMemory memory = {
       .file = FileDescriptor(memfd_create("slipstream", MFD_CLOEXEC | MFD_ALLOW_SEALING)),
       .mapping = {}};
@@ -49,6 +51,7 @@ absl::StatusOr<SharedMemory> MakeSharedMemory(size_t size, SharedWriters writers
   absl::StatusOr<SharedMapping> mapping = Map(memory.file, size, PROT_READ | PROT_WRITE);
   if (!mapping.ok()) return mapping.status();
   memory.mapping = *std::move(mapping);
+  MakeLargePages(memory.mapping.data(), size);
   // After the mapping, which goes on being writable: the seal is for mappings to come.
   const int writing = writers == SharedWriters::kMakerAlone ? F_SEAL_FUTURE_WRITE : 0;
   if (fcntl(memory.file.get(), F_ADD_SEALS, kFixedSize | F_SEAL_SEAL | writing) != 0) {
@@ -57,8 +60,9 @@ absl::StatusOr<SharedMemory> MakeSharedMemory(size_t size, SharedWriters writers
   return memory;
 }
 
-absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file, size_t size,
+absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file, size_t bytes,
                                               SharedWriters writers) {
+  const size_t size = MappedSize(bytes);
   const int seals = fcntl(file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kFixedSize) != kFixedSize) {
     return absl::FailedPreconditionError("the size of the shared memory is not sealed");

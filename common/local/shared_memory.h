@@ -54,12 +54,13 @@ struct SharedMemory {
   SharedMapping mapping;  // Readable and writable.
 };
 
-/// New memory, zero at first; `size` is not 0. RESOURCE_EXHAUSTED if it cannot be had.
-absl::StatusOr<SharedMemory> MakeSharedMemory(size_t size, SharedWriters writers);
+/// New memory, zero at first, of at least so many bytes: their MappedSize, see large_pages.h.
+/// RESOURCE_EXHAUSTED if it cannot be had.
+absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes, SharedWriters writers);
 
-/// Maps what another process made: for reading if it is the maker's alone. FAILED_PRECONDITION if
-/// its size is not `size`, or could change.
-absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file, size_t size,
+/// Maps what another process made of so many bytes: for reading if it is the maker's alone.
+/// FAILED_PRECONDITION if its size is another, or could change.
+absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file, size_t bytes,
                                               SharedWriters writers);
 
 }  // namespace slipstream

@@ -15,6 +15,10 @@ namespace {
 // Each piece costs bookkeeping beside its bytes, which are all that admission counts.
 constexpr size_t kSmallPiecesMax = 64;
 
+// Of a chunk, for the passes over it: small enough for a core's own cache.
+constexpr size_t kBlockBytes = size_t{64} << 10;
+static_assert(kBlockBytes % sizeof(float) == 0, "a block holds whole values");
+
 std::string RangeText(uint64_t begin, uint64_t end) {
   return fmt::format("values {} to {}", begin, end - 1);
 }
@@ -56,17 +60,23 @@ absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values) {
   }
   if (absl::Status status = CheckPlace(offset, count); !status.ok()) return status;
   facts_.values_received += count;
-  facts_.is_finite = facts_.is_finite && AllFinite(values.segments());
-  XXH3_64bits_reset_withSeed(hash_.get(), offset);
-  for (const ByteSegment& segment : values.segments()) {
-    XXH3_64bits_update(hash_.get(), segment.data(), segment.size());
-    payload_.bytes += segment.size();
-  }
-  facts_.checksum += XXH3_64bits_digest(hash_.get());
-  if (payload_.draft != nullptr) payload_.draft->Add(offset, values.segments());
+  payload_.bytes += TotalBytes(values.segments());
+  Examine(offset, values.segments());
   pieces_.emplace(offset, std::move(values));
   if (is_complete()) Assemble();
   return absl::OkStatus();
+}
+
+void PushAssembly::Examine(uint64_t offset, const Segments& values) {
+  XXH3_64bits_reset_withSeed(hash_.get(), offset);
+  ForEachBlock(values, kBlockBytes, [&](size_t begin, const Segments& block) {
+    facts_.is_finite = facts_.is_finite && AllFinite(block);
+    for (const ByteSegment& segment : block) {
+      XXH3_64bits_update(hash_.get(), segment.data(), segment.size());
+    }
+    if (payload_.draft != nullptr) payload_.draft->Add(offset + begin / sizeof(float), block);
+  });
+  facts_.checksum += XXH3_64bits_digest(hash_.get());
 }
 
 void PushAssembly::Assemble() {

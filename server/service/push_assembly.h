@@ -58,6 +58,8 @@ class PushAssembly {
     void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
   };
 
+  /// The passes over what has come, block by block while the cache holds it.
+  void Examine(uint64_t offset, const Segments& values);
   absl::Status CheckPlace(uint64_t offset, uint64_t count) const;
   void Assemble();
 

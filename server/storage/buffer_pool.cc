@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <atomic>
 #include <utility>
 #include <vector>
@@ -10,18 +9,20 @@
 #include "common/base/check.h"
 #include "common/base/mutex.h"
 #include "common/local/shared_values.h"
+#include "common/memory/large_pages.h"
 
 namespace slipstream {
 namespace {
 
-size_t Bytes(size_t values) { return std::max<size_t>(1, values) * sizeof(float); }
+size_t Bytes(size_t values) { return MappedSize(values * sizeof(float)); }
 
 }  // namespace
 
 std::unique_ptr<FloatBuffer> FloatBuffer::TryMake(size_t values) {
   void* const pages =
-      mmap(nullptr, Bytes(values), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) return nullptr;
+      MapAligned(Bytes(values), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  if (pages == nullptr) return nullptr;
+  PreferLargePages(pages, Bytes(values));
   return std::unique_ptr<FloatBuffer>(new FloatBuffer(static_cast<float*>(pages), values));
 }
 

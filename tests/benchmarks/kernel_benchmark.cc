@@ -82,12 +82,14 @@ CombinedGradient WithSum(const Arrays& arrays) {
 }
 
 void Sgd(Arrays& arrays, const CombinedGradient& gradient) {
-  SgdUpdate(arrays.weights->values(), arrays.weights_out->values(), gradient, kRate, 0);
+  SgdUpdate(arrays.weights->values(), arrays.weights_out->values(), gradient, kRate, 0,
+            StoresFor(arrays.weights->values().size_bytes()));
 }
 
 void Momentum(Arrays& arrays, const CombinedGradient& gradient) {
   MomentumUpdate(arrays.weights->values(), arrays.weights_out->values(), arrays.velocity->values(),
-                 arrays.velocity_out->values(), gradient, kRate, 0.9f, 0);
+                 arrays.velocity_out->values(), gradient, kRate, 0.9f, 0,
+                 StoresFor(arrays.weights->values().size_bytes()));
 }
 
 std::vector<Kernel> Kernels() {

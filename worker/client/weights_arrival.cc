@@ -50,7 +50,7 @@ absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, ui
   if (offset < arrived_) {
     return absl::InternalError("weights: cut into other chunks than by the try before");
   }
-  CopyValues(values, target_.subspan(offset, count));
+  CopyValues(values, target_.subspan(offset, count), StoresFor(target_.size_bytes()));
   if (!is_intact()) {
     return absl::UnavailableError("weights: taken back by the shard before they were copied");
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -149,7 +150,7 @@ TEST(AllFiniteTest, TakesTheLargestFiniteAndTheSmallestSubnormal) {
   EXPECT_TRUE(AllFinite(payload.segments()));
 }
 
-TEST(UpdateKernels, ASumThatLiesInTheWeightsToBeWrittenGivesTheSameBits) {
+TEST(UpdateKernels, ASumInTheWeightsToBeWrittenAndStreamedStoresGiveTheSameBits) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, 3);
@@ -162,24 +163,74 @@ TEST(UpdateKernels, ASumThatLiesInTheWeightsToBeWrittenGivesTheSameBits) {
     CombinedGradient combined = {.sum = sum, .last_weight = 0.5f, .inverse_divisor = 1.0f / 3.0f};
     if (random.Below(3) > 0) combined.last = &payload.segments();
     const bool has_momentum = random.Below(2) == 0;
-    const auto update = [&](std::vector<float>& out, std::vector<float>& velocity_out) {
+    const auto update = [&](std::vector<float>& out, std::vector<float>& velocity_out,
+                            Stores stores) {
       if (has_momentum) {
-        MomentumUpdate(weights, out, velocity, velocity_out, combined, 0.1f, 0.9f, 0.01f);
+        MomentumUpdate(weights, out, velocity, velocity_out, combined, 0.1f, 0.9f, 0.01f, stores);
       } else {
-        SgdUpdate(weights, out, combined, 0.1f, 0.01f);
+        SgdUpdate(weights, out, combined, 0.1f, 0.01f, stores);
       }
     };
     std::vector<float> apart(weights.size());
     std::vector<float> velocity_apart(weights.size());
-    update(apart, velocity_apart);
+    update(apart, velocity_apart, Stores::kCached);
 
-    std::vector<float> in_place = sum;
-    std::vector<float> velocity_in_place(weights.size());
-    combined.sum = in_place;
-    update(in_place, velocity_in_place);
+    std::vector<float> streamed(weights.size());
+    std::vector<float> velocity_streamed(weights.size());
+    update(streamed, velocity_streamed, Stores::kStreamed);
+    ASSERT_EQ(streamed, apart);
+    ASSERT_EQ(velocity_streamed, velocity_apart);
 
-    ASSERT_EQ(in_place, apart);
-    ASSERT_EQ(velocity_in_place, velocity_apart);
+    for (const Stores stores : {Stores::kCached, Stores::kStreamed}) {
+      std::vector<float> in_place = sum;
+      std::vector<float> velocity_in_place(weights.size());
+      combined.sum = in_place;
+      update(in_place, velocity_in_place, stores);
+      ASSERT_EQ(in_place, apart);
+      ASSERT_EQ(velocity_in_place, velocity_apart);
+    }
+  }
+}
+
+TEST(SegmentsTest, BlocksHoldEveryByteOnceWhereverSegmentsAreCut) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, 6);
+    const auto values = RandomValues(random.Below(300), random);
+    const CutPayload payload(values, random);
+    const size_t block_bytes = 4 * (1 + random.Below(50));
+    std::vector<std::byte> gathered;
+    ForEachBlock(payload.segments(), block_bytes, [&](size_t begin, const Segments& block) {
+      EXPECT_EQ(begin, gathered.size());
+      for (const ByteSegment& segment : block) {
+        gathered.insert(gathered.end(), segment.begin(), segment.end());
+      }
+      EXPECT_LE(TotalBytes(block), block_bytes);
+      EXPECT_TRUE(TotalBytes(block) == block_bytes || gathered.size() == values.size() * 4);
+    });
+    const auto bytes = std::as_bytes(std::span(values));
+    EXPECT_TRUE(std::ranges::equal(gathered, bytes));
+  }
+}
+
+TEST(StreamedStoresTest, CopyAnyCountFromAndToAnyPlace) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, 7);
+    const auto values = RandomValues(random.Below(200), random);
+    std::vector<std::byte> from(values.size() * sizeof(float) + 16);
+    const size_t shift = random.Below(16);
+    std::memcpy(from.data() + shift, values.data(), values.size() * sizeof(float));
+    std::vector<float> to(values.size() + 64, 9.0f);
+    const size_t begin = random.Below(64);
+
+    StreamValues(from.data() + shift, to.data() + begin, values.size());
+    FinishStreaming();
+
+    for (size_t i = 0; i < to.size(); ++i) {
+      const bool is_written = i >= begin && i < begin + values.size();
+      ASSERT_EQ(to[i], is_written ? values[i - begin] : 9.0f) << "at " << i;
+    }
   }
 }
 
