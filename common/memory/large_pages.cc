@@ -5,26 +5,20 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace slipstream {
-namespace {
-
 // Headers older than Linux 6.1 do not have it.
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
 
-// Below, the rounding up would cost more than a few percent.
-constexpr size_t kWorthIt = 4 * kLargePage;
-
-}  // namespace
+namespace slipstream {
 
 size_t MappedSize(size_t bytes) {
-  if (bytes < kWorthIt) return std::max<size_t>(1, bytes);
+  if (bytes < kLargePagesBytesMin) return std::max<size_t>(1, bytes);
   return (bytes + kLargePage - 1) / kLargePage * kLargePage;
 }
 
 void* MapAligned(size_t size, int protection, int flags, int fd) {
-  if (size < kWorthIt) {
+  if (size < kLargePagesBytesMin) {
     void* const pages = mmap(nullptr, size, protection, flags, fd, 0);
     return pages == MAP_FAILED ? nullptr : pages;
   }
@@ -48,11 +42,11 @@ void* MapAligned(size_t size, int protection, int flags, int fd) {
 }
 
 void PreferLargePages(void* pages, size_t size) {
-  if (size >= kWorthIt) (void)madvise(pages, size, MADV_HUGEPAGE);
+  if (size >= kLargePagesBytesMin) (void)madvise(pages, size, MADV_HUGEPAGE);
 }
 
 void MakeLargePages(void* pages, size_t size) {
-  if (size < kWorthIt) return;
+  if (size < kLargePagesBytesMin) return;
   // The kernel gathers what is there into a large page, so something has to be.
   auto* const bytes = static_cast<volatile char*>(pages);
   for (size_t at = 0; at < size; at += kLargePage) bytes[at] = 0;

@@ -13,6 +13,9 @@ namespace slipstream {
 
 inline constexpr size_t kLargePage = size_t{2} << 20;
 
+/// Below, rounding up would cost more than it gains.
+inline constexpr size_t kLargePagesBytesMin = 4 * kLargePage;
+
 /// `bytes`, or where large pages are worth it the next multiple of theirs; not 0.
 size_t MappedSize(size_t bytes);
 

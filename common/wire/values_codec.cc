@@ -111,6 +111,14 @@ class FieldScan {
 
 }  // namespace
 
+ReceivedValues ReceivedValues::Uninitialized(size_t count) {
+  std::vector<grpc::Slice> slices;
+  slices.emplace_back(count * sizeof(float));
+  const grpc::Slice& room = slices.front();  // Where it stays.
+  Segments segments = {{reinterpret_cast<const std::byte*>(room.begin()), room.size()}};
+  return ReceivedValues(std::move(slices), std::move(segments));
+}
+
 grpc::ByteBuffer EncodeWithValues(const google::protobuf::MessageLite& rest, LentValues lent) {
   std::string head = rest.SerializeAsString();
   if (lent.values.empty()) {

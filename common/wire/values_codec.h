@@ -43,6 +43,10 @@ class ReceivedValues {
   /// `segments` lie in `slices`.
   ReceivedValues(std::vector<grpc::Slice> slices, Segments segments)
       : slices_(std::move(slices)), segments_(std::move(segments)) {}
+
+  /// Room for `count` values, to be filled before they are read by whoever made it.
+  static ReceivedValues Uninitialized(size_t count);
+
   ReceivedValues(ReceivedValues&&) = default;
   ReceivedValues& operator=(ReceivedValues&&) = default;
 

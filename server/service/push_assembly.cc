@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -18,6 +19,14 @@ constexpr size_t kSmallPiecesMax = 64;
 // Of a chunk, for the passes over it: small enough for a core's own cache.
 constexpr size_t kBlockBytes = size_t{64} << 10;
 static_assert(kBlockBytes % sizeof(float) == 0, "a block holds whole values");
+
+/// The values are this chunk's alone, and nobody has read them yet.
+void Fill(const Segments& values, ByteSegment from) {
+  for (const ByteSegment& segment : values) {
+    std::memcpy(const_cast<std::byte*>(segment.data()), from.data(), segment.size());
+    from = from.subspan(segment.size());
+  }
+}
 
 std::string RangeText(uint64_t begin, uint64_t end) {
   return fmt::format("values {} to {}", begin, end - 1);
@@ -51,7 +60,7 @@ absl::Status PushAssembly::CheckPlace(uint64_t offset, uint64_t count) const {
   return absl::OkStatus();
 }
 
-absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values) {
+absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values, ByteSegment unread) {
   const uint64_t count = values.count();
   if (count == 0) return absl::OkStatus();  // Nothing to keep; a header may come alone.
   if (pieces_.size() > kSmallPiecesMax + payload_.bytes / kChunkBytesMin) {
@@ -61,15 +70,17 @@ absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values) {
   if (absl::Status status = CheckPlace(offset, count); !status.ok()) return status;
   facts_.values_received += count;
   payload_.bytes += TotalBytes(values.segments());
-  Examine(offset, values.segments());
+  Examine(offset, values.segments(), unread);
   pieces_.emplace(offset, std::move(values));
   if (is_complete()) Assemble();
   return absl::OkStatus();
 }
 
-void PushAssembly::Examine(uint64_t offset, const Segments& values) {
+void PushAssembly::Examine(uint64_t offset, const Segments& values, ByteSegment unread) {
+  PS_CHECK(unread.empty() || unread.size() == TotalBytes(values));
   XXH3_64bits_reset_withSeed(hash_.get(), offset);
   ForEachBlock(values, kBlockBytes, [&](size_t begin, const Segments& block) {
+    if (!unread.empty()) Fill(block, unread.subspan(begin));
     facts_.is_finite = facts_.is_finite && AllFinite(block);
     for (const ByteSegment& segment : block) {
       XXH3_64bits_update(hash_.get(), segment.data(), segment.size());

@@ -40,7 +40,10 @@ class PushAssembly {
 
   /// Takes the values from `offset` on. Fails, and the push cannot be completed any more, if some
   /// of them came before, are beyond the announced count, or come in too many small chunks.
-  absl::Status Add(uint64_t offset, ReceivedValues values);
+  ///
+  /// Values that are still elsewhere, where somebody may change them, lie in `unread` in one piece
+  /// and are copied to `values`, once, in the pass that looks at them.
+  absl::Status Add(uint64_t offset, ReceivedValues values, ByteSegment unread = {});
 
   bool is_complete() const { return facts_.values_received == facts_.header.count; }
 
@@ -59,7 +62,7 @@ class PushAssembly {
   };
 
   /// The passes over what has come, block by block while the cache holds it.
-  void Examine(uint64_t offset, const Segments& values);
+  void Examine(uint64_t offset, const Segments& values, ByteSegment unread);
   absl::Status CheckPlace(uint64_t offset, uint64_t count) const;
   void Assemble();
 

@@ -19,15 +19,22 @@ absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBu
     return BrokenFraming("the message holds more than its values");
   }
   if (chunk->request.has_value()) return OnRequest(*chunk->request);
-  if (chunk->shared.has_value()) {
-    if (shared_ == nullptr || !shared_->is_attached()) {
-      return BrokenFraming("no shared memory was agreed on");
-    }
-    absl::StatusOr<ReceivedValues> values = shared_->Take(*chunk->shared);
-    if (!values.ok()) return BrokenFraming(std::string(values.status().message()));
-    chunk->values = *std::move(values);
+  if (chunk->shared.has_value()) return OnSharedChunk(*std::move(chunk));
+  return OnChunk(*std::move(chunk), {});
+}
+
+PushReceiver::Outcome PushReceiver::OnSharedChunk(PushChunk chunk) {
+  if (shared_ == nullptr || !shared_->is_attached()) {
+    return BrokenFraming("no shared memory was agreed on");
   }
-  return OnChunk(*std::move(chunk));
+  const absl::StatusOr<ByteSegment> unread = shared_->Find(*chunk.shared);
+  if (!unread.ok()) return BrokenFraming(std::string(unread.status().message()));
+  chunk.values = ReceivedValues::Uninitialized(chunk.shared->count);
+  Outcome outcome = OnChunk(std::move(chunk), *unread);
+  const absl::Status given_back = shared_->GiveBack();
+  const bool goes_on = std::holds_alternative<NeedMore>(outcome);
+  if (goes_on && !given_back.ok()) return BrokenFraming(std::string(given_back.message()));
+  return outcome;
 }
 
 PushReceiver::Outcome PushReceiver::OnRequest(const SharedMemoryRequest& request) {
@@ -38,7 +45,7 @@ PushReceiver::Outcome PushReceiver::OnRequest(const SharedMemoryRequest& request
   return Beside{request};
 }
 
-PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk) {
+PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk, ByteSegment unread) {
   if (chunk.header.has_value()) {
     if (assembly_.has_value() || discarding_.has_value()) {
       return BrokenFraming("a push began before the one in front of it was complete");
@@ -48,7 +55,7 @@ PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk) {
   }
   if (discarding_.has_value()) return Discard(chunk.values.count());
   if (!assembly_.has_value()) return BrokenFraming("values came without a header");
-  return Take(chunk.offset, std::move(chunk.values));
+  return Take(std::move(chunk), unread);
 }
 
 std::string PushReceiver::Abandon() {
@@ -75,10 +82,9 @@ PushReceiver::Outcome PushReceiver::Begin(const PushHeader& header) {
   return NeedMore{};
 }
 
-PushReceiver::Outcome PushReceiver::Take(uint64_t offset, ReceivedValues values) {
-  if (absl::Status added = assembly_->Add(offset, std::move(values)); !added.ok()) {
-    return BrokenFraming(std::string(added.message()));
-  }
+PushReceiver::Outcome PushReceiver::Take(PushChunk chunk, ByteSegment unread) {
+  const absl::Status added = assembly_->Add(chunk.offset, std::move(chunk.values), unread);
+  if (!added.ok()) return BrokenFraming(std::string(added.message()));
   if (!assembly_->is_complete()) return NeedMore{};
   Complete complete{*std::move(assembly_)};
   assembly_.reset();

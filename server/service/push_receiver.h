@@ -60,11 +60,12 @@ class PushReceiver {
     uint64_t values_left = 0;
   };
 
-  /// `chunk` with its values in it, wherever they were.
-  Outcome OnChunk(PushChunk chunk);
+  /// `unread`: where the values of the chunk are, if not in it.
+  Outcome OnChunk(PushChunk chunk, ByteSegment unread);
+  Outcome OnSharedChunk(PushChunk chunk);
   Outcome OnRequest(const SharedMemoryRequest& request);
   Outcome Begin(const PushHeader& header);
-  Outcome Take(uint64_t offset, ReceivedValues values);
+  Outcome Take(PushChunk chunk, ByteSegment unread);
   Outcome Discard(uint64_t values);
   Outcome BrokenFraming(std::string message);
 

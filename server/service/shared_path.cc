@@ -1,10 +1,8 @@
 #include "server/service/shared_path.h"
 
 #include <fmt/format.h>
-#include <grpcpp/support/slice.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "common/local/local_notes.h"
@@ -63,7 +61,7 @@ absl::Status SharedPath::MakeWindow() {
   return SendNote(socket_, {LocalNote::Kind::kWindow, window_bytes_}, &memory->file);
 }
 
-absl::StatusOr<ReceivedValues> SharedPath::Take(const SharedValues& values) {
+absl::StatusOr<ByteSegment> SharedPath::Find(const SharedValues& values) const {
   const uint64_t room = window_.size() / sizeof(float);
   if (values.count == 0 || values.count > room || values.begin % sizeof(float) != 0 ||
       values.begin / sizeof(float) > room - values.count) {
@@ -71,15 +69,11 @@ absl::StatusOr<ReceivedValues> SharedPath::Take(const SharedValues& values) {
         fmt::format("shared: {} values from byte {} on are not in the window of {} bytes",
                     values.count, values.begin, window_.size()));
   }
-  grpc::Slice copy(values.count * sizeof(float));
-  auto* const bytes = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(copy.begin()));
-  std::memcpy(bytes, window_.data() + values.begin, copy.size());
-  ++taken_;
-  if (absl::Status s = SendNote(socket_, {LocalNote::Kind::kTaken, taken_}); !s.ok()) return s;
-  Segments segments = {{bytes, copy.size()}};
-  std::vector<grpc::Slice> slices;
-  slices.push_back(std::move(copy));
-  return ReceivedValues(std::move(slices), std::move(segments));
+  return ByteSegment(window_.data() + values.begin, values.count * sizeof(float));
+}
+
+absl::Status SharedPath::GiveBack() {
+  return SendNote(socket_, {LocalNote::Kind::kTaken, ++taken_});
 }
 
 std::optional<SharedWeights> SharedPath::Show(const Weights& weights) {

@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "common/files/file_descriptor.h"
+#include "common/kernels/segments.h"
 #include "common/local/shared_memory.h"
 #include "common/protocol/shard_messages.h"
-#include "common/wire/values_codec.h"
 #include "server/service/shared_memory_room.h"
 #include "server/storage/buffer_pool.h"
 
@@ -23,8 +23,8 @@ namespace slipstream {
 /// the same user, and sends the window's file. From then on pushes may lie in the window, and
 /// answers in buffers of weights, whose files go over the same socket before they are named.
 ///
-/// The window is the worker's to write at any time. So its bytes are copied once, each loaded once,
-/// and whatever is decided about them is decided about the copy.
+/// The window is the worker's to write at any time. So whoever reads it copies its bytes, each
+/// loaded once, and decides about the copy.
 ///
 /// Not thread-safe: one owner, the stream's call. The room must outlive it.
 class SharedPath {
@@ -39,9 +39,11 @@ class SharedPath {
   SharedMemoryReply Attach();
   bool is_attached() const { return socket_.is_open(); }
 
-  /// A private copy, whose place in the window the worker hears it may use again. INVALID_ARGUMENT
-  /// if there is no such place; other failures mean that the worker does not follow.
-  absl::StatusOr<ReceivedValues> Take(const SharedValues& values);
+  /// Where these values are in the window. INVALID_ARGUMENT if there is no such place.
+  absl::StatusOr<ByteSegment> Find(const SharedValues& values) const;
+
+  /// Tells the worker that it may use the place found last again. Fails if it does not follow.
+  absl::Status GiveBack();
 
   /// Where the worker can read the weights; nothing if it cannot.
   std::optional<SharedWeights> Show(const Weights& weights);

@@ -7,6 +7,7 @@
 // worker's own array.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -26,6 +27,7 @@
 #include "worker/client/coordinator_client.h"
 #include "worker/client/membership.h"
 #include "worker/client/parameter_client.h"
+#include "worker/compute/cpu/aligned_buffer.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
 #include "worker/training/step_figures.h"
@@ -58,9 +60,11 @@ class Driver {
  public:
   explicit Driver(const Options& options)
       : options_(options),
-        gradient_(options.bytes / sizeof(float), 1.0f),
-        weights_(options.bytes / sizeof(float), 0.0f),
-        coordinator_(options.coordinator, {}, MakeSleeper()) {}
+        gradient_(options.bytes / sizeof(float)),
+        weights_(options.bytes / sizeof(float)),
+        coordinator_(options.coordinator, {}, MakeSleeper()) {
+    std::ranges::fill(gradient_.span(), 1.0f);
+  }
 
   ~Driver() {
     if (heartbeat_) heartbeat_->Close();
@@ -119,12 +123,13 @@ class Driver {
     return std::make_unique<ParameterClient>(
         ParameterClient::Options{membership_.identity, membership_.servers, std::move(map),
                                  has_rounds, blocks, GroupOptions(settings_)},
-        std::vector<ParameterClient::Slot>{{weights_, gradient_}}, MakeSleeper(),
+        std::vector<ParameterClient::Slot>{{weights_.span(), gradient_.span()}}, MakeSleeper(),
         interruption_.cancel_switch());
   }
 
   absl::Status Initialize(uint64_t grant) {
-    if (absl::Status status = client_->Initialize(grant, weights_); !status.ok()) return status;
+    if (absl::Status status = client_->Initialize(grant, weights_.span()); !status.ok())
+      return status;
     v1::FinishInitializationRequest request;
     *request.mutable_identity() = ToWire(membership_.identity);
     request.set_grant(grant);
@@ -151,9 +156,10 @@ class Driver {
 
   // Constant after construction.
   const Options options_;
-  const std::vector<float> gradient_;
 
-  std::vector<float> weights_;
+  // Where a worker's plan keeps them.
+  AlignedBuffer<float> gradient_;
+  AlignedBuffer<float> weights_;
   Interruption interruption_;
   CoordinatorClient coordinator_;
   Membership membership_;

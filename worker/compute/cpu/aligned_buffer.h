@@ -1,6 +1,8 @@
 #ifndef SLIPSTREAM_WORKER_COMPUTE_CPU_ALIGNED_BUFFER_H_
 #define SLIPSTREAM_WORKER_COMPUTE_CPU_ALIGNED_BUFFER_H_
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -8,10 +10,13 @@
 #include <span>
 #include <type_traits>
 
+#include "common/memory/large_pages.h"
+
 namespace slipstream {
 
 /// A fixed number of values, zero at first, that begin on a cache line: an AVX-512 vector at a
-/// multiple of 16 floats never crosses one, and sums do not depend on where memory came from.
+/// multiple of 16 floats never crosses one, and sums do not depend on where memory came from. Many
+/// of them lie on large pages.
 ///
 /// Allocation failure throws std::bad_alloc like any container's; the plan's edge turns it into a
 /// status.
@@ -23,10 +28,7 @@ class AlignedBuffer {
   static constexpr std::align_val_t kAlignment{64};
 
   AlignedBuffer() = default;
-  explicit AlignedBuffer(size_t size)
-      : values_(static_cast<T*>(::operator new(size * sizeof(T), kAlignment))), size_(size) {
-    std::fill_n(values_.get(), size, T{});
-  }
+  explicit AlignedBuffer(size_t size) : values_(Allocate(size), Free{size}), size_(size) {}
 
   T* data() { return values_.get(); }
   const T* data() const { return values_.get(); }
@@ -36,8 +38,31 @@ class AlignedBuffer {
   std::span<const T> span() const { return {values_.get(), size_}; }
 
  private:
+  static bool IsMapped(size_t size) { return size * sizeof(T) >= kLargePagesBytesMin; }
+
+  static T* Allocate(size_t size) {
+    if (!IsMapped(size)) {
+      auto* const values = static_cast<T*>(::operator new(size * sizeof(T), kAlignment));
+      std::fill_n(values, size, T{});
+      return values;
+    }
+    const size_t bytes = MappedSize(size * sizeof(T));
+    void* const pages = MapAligned(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (pages == nullptr) throw std::bad_alloc();
+    PreferLargePages(pages, bytes);
+    return static_cast<T*>(pages);
+  }
+
   struct Free {
-    void operator()(T* values) const { ::operator delete(values, kAlignment); }
+    void operator()(T* values) const {
+      if (IsMapped(size)) {
+        munmap(values, MappedSize(size * sizeof(T)));
+      } else {
+        ::operator delete(values, kAlignment);
+      }
+    }
+
+    size_t size = 0;
   };
 
   std::unique_ptr<T, Free> values_;
