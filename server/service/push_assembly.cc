@@ -34,8 +34,7 @@ std::string RangeText(uint64_t begin, uint64_t end) {
 
 }  // namespace
 
-PushAssembly::PushAssembly(const PushHeader& header, std::shared_ptr<UpdateDraft> draft)
-    : hash_(XXH3_createState()) {
+PushAssembly::PushAssembly(const PushHeader& header, std::shared_ptr<UpdateDraft> draft) {
   facts_.header = header;
   payload_.draft = std::move(draft);
 }
@@ -78,16 +77,14 @@ absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values, ByteSegme
 
 void PushAssembly::Examine(uint64_t offset, const Segments& values, ByteSegment unread) {
   PS_CHECK(unread.empty() || unread.size() == TotalBytes(values));
-  XXH3_64bits_reset_withSeed(hash_.get(), offset);
+  hash_.Begin(offset);
   ForEachBlock(values, kBlockBytes, [&](size_t begin, const Segments& block) {
     if (!unread.empty()) Fill(block, unread.subspan(begin));
     facts_.is_finite = facts_.is_finite && AllFinite(block);
-    for (const ByteSegment& segment : block) {
-      XXH3_64bits_update(hash_.get(), segment.data(), segment.size());
-    }
+    for (const ByteSegment& segment : block) hash_.Add(segment);
     if (payload_.draft != nullptr) payload_.draft->Add(offset + begin / sizeof(float), block);
   });
-  facts_.checksum += XXH3_64bits_digest(hash_.get());
+  facts_.checksum += hash_.Finish();
 }
 
 void PushAssembly::Assemble() {

@@ -1,8 +1,6 @@
 #ifndef SLIPSTREAM_SERVER_SERVICE_PUSH_ASSEMBLY_H_
 #define SLIPSTREAM_SERVER_SERVICE_PUSH_ASSEMBLY_H_
 
-#include <xxhash.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -10,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/kernels/chunk_hash.h"
+#include "common/kernels/segments.h"
 #include "common/wire/values_codec.h"
 #include "server/core/shard_core.h"
 #include "server/service/update_draft.h"
@@ -57,10 +57,6 @@ class PushAssembly {
   PushPayload TakePayload();
 
  private:
-  struct FreeHash {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-
   /// The passes over what has come, block by block while the cache holds it.
   void Examine(uint64_t offset, const Segments& values, ByteSegment unread);
   absl::Status CheckPlace(uint64_t offset, uint64_t count) const;
@@ -69,7 +65,7 @@ class PushAssembly {
   ShardCore::PushFacts facts_;
   std::map<uint64_t, ReceivedValues> pieces_;  // By offset; disjoint. Empty once complete.
   PushPayload payload_;
-  std::unique_ptr<XXH3_state_t, FreeHash> hash_;
+  ChunkHash hash_;
 };
 
 }  // namespace slipstream
