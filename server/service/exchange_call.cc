@@ -7,15 +7,16 @@
 
 namespace slipstream {
 
-ExchangeCall::ExchangeCall(ShardEngine& engine, SharedMemoryRoom& room, size_t default_chunk_bytes,
-                           absl::Duration lease)
+ExchangeCall::ExchangeCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call,
+                           SharedMemoryRoom& room, size_t default_chunk_bytes, absl::Duration lease)
     : engine_(engine),
       room_(room),
       default_chunk_bytes_(default_chunk_bytes),
       lease_(lease),
       shared_(room),
       receiver_(engine, &shared_),
-      chunk_bytes_(default_chunk_bytes) {
+      chunk_bytes_(default_chunk_bytes),
+      transfer_(watch, call, "exchange") {
   StartRead(&read_);
 }
 
@@ -32,6 +33,7 @@ void ExchangeCall::OnReadDone(bool ok) {
 void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
   if (auto* beside = std::get_if<PushReceiver::Beside>(&outcome)) return OnRequest(beside->request);
   if (auto* complete = std::get_if<PushReceiver::Complete>(&outcome)) {
+    transfer_.Rest();
     const uint32_t asked = complete->push.header().chunk_bytes;
     chunk_bytes_ = asked > 0 ? asked : default_chunk_bytes_;
     std::optional<Answer> answer = engine_.FinishPush(std::move(complete->push), this);
@@ -44,6 +46,7 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
     ends_after_answer_ = refused->ends_stream;
     return OnAnswer({.push = std::move(refused->reply)});
   }
+  transfer_.Await(std::get<PushReceiver::NeedMore>(outcome).taken_bytes);
   StartRead(&read_);
 }
 
@@ -81,6 +84,7 @@ void ExchangeCall::OnAnswer(Answer answer) {
 }
 
 void ExchangeCall::WriteNext() {
+  transfer_.Await(written_.Length());
   written_.Clear();  // What was sent lets go of its version now, not with the next answer.
   std::optional<grpc::ByteBuffer> next;
   if (answer_.has_value()) next = answer_->Next();
@@ -88,6 +92,7 @@ void ExchangeCall::WriteNext() {
     written_.Swap(&*next);
     return StartWrite(&written_);
   }
+  transfer_.Rest();
   answer_.reset();
   if (ends_after_answer_) {
     return Finish({grpc::StatusCode::INVALID_ARGUMENT, "the stream of chunks was broken"});

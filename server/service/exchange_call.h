@@ -14,12 +14,13 @@
 #include "server/service/shard_engine.h"
 #include "server/service/shared_memory_room.h"
 #include "server/service/shared_path.h"
+#include "server/service/transfer_watch.h"
 
 namespace slipstream {
 
 /// One Exchange stream of a worker: reads a push, waits for its answer, writes it, reads the next.
 /// Between them the worker may ask for shared memory, and release what it was answered there.
-/// Deletes itself when gRPC is done with it. The engine and the room must outlive it.
+/// Deletes itself when gRPC is done with it. Engine, watch and room must outlive it.
 ///
 /// Only one of reading, waiting and writing goes on at a time, so each callback owns the members
 /// until it starts the next; cancellation is the only event from aside.
@@ -28,8 +29,8 @@ class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
  public:
   /// `default_chunk_bytes`: of weights whose reader leaves the choice to the shard. A reader
   /// through shared memory has `lease` to copy a version.
-  ExchangeCall(ShardEngine& engine, SharedMemoryRoom& room, size_t default_chunk_bytes,
-               absl::Duration lease);
+  ExchangeCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call, SharedMemoryRoom& room,
+               size_t default_chunk_bytes, absl::Duration lease);
 
   void OnReadDone(bool ok) override;
   void OnAnswer(Answer answer) override;
@@ -61,6 +62,7 @@ class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   std::optional<ChunkedAnswer> answer_;
   grpc::ByteBuffer read_;
   grpc::ByteBuffer written_;
+  TransferWatch::Transfer transfer_;  // Rests between a push and the next.
 };
 
 }  // namespace slipstream

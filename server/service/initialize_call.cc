@@ -10,8 +10,10 @@
 
 namespace slipstream {
 
-InitializeCall::InitializeCall(ShardEngine& engine, grpc::ByteBuffer* response)
-    : engine_(engine), response_(response) {
+InitializeCall::InitializeCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call,
+                               grpc::ByteBuffer* response)
+    : engine_(engine), response_(response), transfer_(watch, call, "initialization") {
+  transfer_.Await(0);
   StartRead(&read_);
 }
 
@@ -22,6 +24,7 @@ void InitializeCall::OnReadDone(bool ok) {
   absl::StatusOr<InitializeChunk> chunk = DecodeInitializeChunk(read_);
   if (!chunk.ok()) return Finish(ToGrpc(chunk.status()));
   if (absl::Status taken = Take(*chunk); !taken.ok()) return Finish(ToGrpc(taken));
+  transfer_.Await(read_.Length());
   if (received_ < header_->count) return StartRead(&read_);
   const absl::Status finished = engine_.FinishInitialize(*header_, std::move(weights_));
   if (!finished.ok()) return Finish(ToGrpc(finished));

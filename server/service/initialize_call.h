@@ -11,15 +11,17 @@
 #include "common/protocol/shard_messages.h"
 #include "common/wire/chunk_wire.h"
 #include "server/service/shard_engine.h"
+#include "server/service/transfer_watch.h"
 
 namespace slipstream {
 
 /// One Initialize: copies the initial weights into a buffer of its own and hands it over when it is
 /// complete, so that a client that dies half-way leaves nothing behind. Deletes itself when gRPC is
-/// done with it. The engine must outlive it, and `response` is gRPC's until then.
+/// done with it. Engine and watch must outlive it, and `response` is gRPC's until then.
 class InitializeCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  InitializeCall(ShardEngine& engine, grpc::ByteBuffer* response);
+  InitializeCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call,
+                 grpc::ByteBuffer* response);
 
   void OnReadDone(bool ok) override;
   void OnDone() override { delete this; }
@@ -33,6 +35,7 @@ class InitializeCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   std::shared_ptr<FloatBuffer> weights_;  // Handed over to the engine when complete.
   uint64_t received_ = 0;
   grpc::ByteBuffer read_;
+  TransferWatch::Transfer transfer_;
 };
 
 }  // namespace slipstream

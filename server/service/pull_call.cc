@@ -19,8 +19,9 @@ absl::StatusOr<PullRequest> DecodePull(const grpc::ByteBuffer& message) {
 
 }  // namespace
 
-PullCall::PullCall(ShardEngine& engine, size_t default_chunk_bytes, const grpc::ByteBuffer& request)
-    : engine_(engine), chunk_bytes_(default_chunk_bytes) {
+PullCall::PullCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call,
+                   size_t default_chunk_bytes, const grpc::ByteBuffer& request)
+    : engine_(engine), chunk_bytes_(default_chunk_bytes), transfer_(watch, call, "pull") {
   Ask(request);
 }
 
@@ -42,6 +43,7 @@ void PullCall::OnAnswer(Answer answer) {
 }
 
 void PullCall::WriteNext() {
+  transfer_.Await(message_.Length());
   std::optional<grpc::ByteBuffer> next = answer_->Next();
   if (!next.has_value()) return Finish(grpc::Status::OK);
   message_.Swap(&*next);

@@ -10,14 +10,16 @@
 
 #include "server/service/chunked_answer.h"
 #include "server/service/shard_engine.h"
+#include "server/service/transfer_watch.h"
 
 namespace slipstream {
 
 /// One Pull: waits for its version, then writes the weights chunk by chunk. Deletes itself when
-/// gRPC is done with it. The engine must outlive it.
+/// gRPC is done with it. Engine and watch must outlive it.
 class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public WaitingCall {
  public:
-  PullCall(ShardEngine& engine, size_t default_chunk_bytes, const grpc::ByteBuffer& request);
+  PullCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call, size_t default_chunk_bytes,
+           const grpc::ByteBuffer& request);
 
   void OnAnswer(Answer answer) override;
   void OnWriteDone(bool ok) override;
@@ -37,6 +39,7 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   // Written by whoever gives the answer, then by OnWriteDone: one after another.
   std::optional<ChunkedAnswer> answer_;
   grpc::ByteBuffer message_;
+  TransferWatch::Transfer transfer_;
 };
 
 }  // namespace slipstream

@@ -8,8 +8,10 @@
 
 namespace slipstream {
 
-PushCall::PushCall(ShardEngine& engine, grpc::ByteBuffer* response)
-    : engine_(engine), response_(response), receiver_(engine) {
+PushCall::PushCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call,
+                   grpc::ByteBuffer* response)
+    : engine_(engine), response_(response), receiver_(engine), transfer_(watch, call, "push") {
+  transfer_.Await(0);
   StartRead(&read_);
 }
 
@@ -24,12 +26,14 @@ void PushCall::OnReadDone(bool ok) {
     return OnAnswer({.push = std::move(refused->reply)});
   }
   if (auto* complete = std::get_if<PushReceiver::Complete>(&*outcome)) {
+    transfer_.Rest();
     std::optional<Answer> answer = engine_.FinishPush(std::move(complete->push), this);
     if (answer.has_value()) return OnAnswer(*std::move(answer));
     // OnCancel may have come before the call was parked, and found nothing to cancel.
     if (is_cancelled_) GiveUpIfCancelled();
     return;
   }
+  transfer_.Await(std::get<PushReceiver::NeedMore>(*outcome).taken_bytes);
   StartRead(&read_);
 }
 

@@ -8,14 +8,15 @@
 
 #include "server/service/push_receiver.h"
 #include "server/service/shard_engine.h"
+#include "server/service/transfer_watch.h"
 
 namespace slipstream {
 
 /// One Push: reads one push and answers what became of it. Deletes itself when gRPC is done with
-/// it. The engine must outlive it, and `response` is gRPC's until then.
+/// it. Engine and watch must outlive it, and `response` is gRPC's until then.
 class PushCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, public WaitingCall {
  public:
-  PushCall(ShardEngine& engine, grpc::ByteBuffer* response);
+  PushCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call, grpc::ByteBuffer* response);
 
   void OnReadDone(bool ok) override;
   void OnAnswer(Answer answer) override;
@@ -30,6 +31,7 @@ class PushCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, public 
   std::atomic<bool> is_cancelled_ = false;
   PushReceiver receiver_;
   grpc::ByteBuffer read_;
+  TransferWatch::Transfer transfer_;
 };
 
 }  // namespace slipstream

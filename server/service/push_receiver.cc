@@ -83,9 +83,10 @@ PushReceiver::Outcome PushReceiver::Begin(const PushHeader& header) {
 }
 
 PushReceiver::Outcome PushReceiver::Take(PushChunk chunk, ByteSegment unread) {
+  const uint64_t bytes = chunk.values.count() * sizeof(float);
   const absl::Status added = assembly_->Add(chunk.offset, std::move(chunk.values), unread);
   if (!added.ok()) return BrokenFraming(std::string(added.message()));
-  if (!assembly_->is_complete()) return NeedMore{};
+  if (!assembly_->is_complete()) return NeedMore{bytes};
   Complete complete{*std::move(assembly_)};
   assembly_.reset();
   return complete;
@@ -94,7 +95,7 @@ PushReceiver::Outcome PushReceiver::Take(PushChunk chunk, ByteSegment unread) {
 PushReceiver::Outcome PushReceiver::Discard(uint64_t values) {
   if (values > discarding_->values_left) return BrokenFraming("more values than announced");
   discarding_->values_left -= values;
-  if (discarding_->values_left > 0) return NeedMore{};
+  if (discarding_->values_left > 0) return NeedMore{values * sizeof(float)};
   Refused refused{std::move(discarding_->reply), false};
   discarding_.reset();
   return refused;

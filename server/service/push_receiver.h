@@ -29,7 +29,9 @@ class PushReceiver {
   PushReceiver(const PushReceiver&) = delete;
   PushReceiver& operator=(const PushReceiver&) = delete;
 
-  struct NeedMore {};
+  struct NeedMore {
+    uint64_t taken_bytes = 0;  // Of values, wherever they lay.
+  };
   struct Complete {
     PushAssembly push;
   };

@@ -15,7 +15,8 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
       local_socket_(std::move(local_socket)),
       now_(options.now),
       lease_(options.run.cluster.lease),
-      engine_(options, std::move(push_log)) {}
+      engine_(options, std::move(push_log)),
+      watch_({.window = TransferWatch::Options::WindowFor(chunk_bytes_), .now = now_}) {}
 
 grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContext* context,
                                                       const v1::GetTransportsRequest*,
@@ -26,24 +27,24 @@ grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContex
   return reactor;
 }
 
-grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Initialize(grpc::CallbackServerContext*,
-                                                                    grpc::ByteBuffer* response) {
-  return new InitializeCall(engine_, response);
+grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Initialize(
+    grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
+  return new InitializeCall(engine_, watch_, context->c_call(), response);
 }
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* ShardService::Pull(grpc::CallbackServerContext*,
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ShardService::Pull(grpc::CallbackServerContext* context,
                                                                const grpc::ByteBuffer* request) {
-  return new PullCall(engine_, chunk_bytes_, *request);
+  return new PullCall(engine_, watch_, context->c_call(), chunk_bytes_, *request);
 }
 
-grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Push(grpc::CallbackServerContext*,
+grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Push(grpc::CallbackServerContext* context,
                                                               grpc::ByteBuffer* response) {
-  return new PushCall(engine_, response);
+  return new PushCall(engine_, watch_, context->c_call(), response);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ShardService::Exchange(
-    grpc::CallbackServerContext*) {
-  return new ExchangeCall(engine_, room_, chunk_bytes_, lease_);
+    grpc::CallbackServerContext* context) {
+  return new ExchangeCall(engine_, watch_, context->c_call(), room_, chunk_bytes_, lease_);
 }
 
 v1::ShardStatus ShardService::ShardReport() {

@@ -15,6 +15,7 @@
 #include "server/service/server_orders.h"
 #include "server/service/shard_engine.h"
 #include "server/service/shared_memory_room.h"
+#include "server/service/transfer_watch.h"
 #include "server/storage/push_log.h"
 
 namespace slipstream {
@@ -66,6 +67,7 @@ class ShardService final
   const absl::Duration lease_;
 
   ShardEngine engine_;
+  TransferWatch watch_;
   SharedMemoryRoom room_;
   Mutex rate_mutex_;
   RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);

@@ -1,0 +1,116 @@
+#include "server/service/transfer_watch.h"
+
+#include <fmt/format.h>
+#include <grpc/support/alloc.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+namespace {
+
+constexpr absl::Duration kFirstByteTime = absl::Seconds(30);
+constexpr double kBytesPerSecondMin = 32 << 10;
+
+// Between two looks: short beside any window.
+constexpr auto kInterval = std::chrono::milliseconds(500);
+
+}  // namespace
+
+absl::Duration TransferWatch::Options::WindowFor(size_t chunk_bytes) {
+  return kFirstByteTime + absl::Seconds(static_cast<double>(chunk_bytes) / kBytesPerSecondMin);
+}
+
+TransferWatch::TransferWatch(const Options& options)
+    : options_(options), thread_([this] { Run(); }) {}
+
+TransferWatch::~TransferWatch() {
+  {
+    MutexLock lock(mutex_);
+    PS_CHECK(transfers_.empty());
+    is_stopping_ = true;
+  }
+  stop_came_.NotifyAll();
+  thread_.join();
+}
+
+void TransferWatch::Run() {
+  for (;;) {
+    {
+      MutexLock lock(mutex_);
+      const auto next = std::chrono::steady_clock::now() + kInterval;
+      while (!is_stopping_ && stop_came_.WaitUntil(mutex_, next)) {
+      }
+      if (is_stopping_) return;
+    }
+    EndStalled();
+  }
+}
+
+void TransferWatch::EndStalled() {
+  std::vector<std::pair<grpc_call*, std::string>> stalled;
+  {
+    MutexLock lock(mutex_);
+    const absl::Time now = options_.now();
+    for (Transfer* const transfer : transfers_) {
+      if (!IsStalled(*transfer, now)) continue;
+      transfer->is_awaited_ = false;  // Once.
+      grpc_call_ref(transfer->call_);
+      stalled.emplace_back(transfer->call_, transfer->name_);
+    }
+  }
+  // Without the lock: to cancel may run the call's own callbacks here.
+  for (const auto& [call, name] : stalled) {
+    const std::string reason =
+        fmt::format("STALLED: the {} moved less than {} bytes in {}", name, options_.bytes_min,
+                    absl::FormatDuration(options_.window));
+    char* const peer = grpc_call_get_peer(call);
+    spdlog::warn("ended a call peer={} reason=\"{}\"", peer, reason);
+    gpr_free(peer);
+    grpc_call_cancel_with_status(call, GRPC_STATUS_UNAVAILABLE, reason.c_str(), nullptr);
+    grpc_call_unref(call);
+  }
+}
+
+bool TransferWatch::IsStalled(Transfer& transfer, absl::Time now) {
+  if (!transfer.is_awaited_) return false;
+  const bool goes_on = transfer.moved_ >= options_.bytes_min;
+  if (goes_on || !transfer.window_begin_.has_value()) {
+    transfer.window_begin_ = now;
+    transfer.moved_ = 0;
+    return false;
+  }
+  return now - *transfer.window_begin_ >= options_.window;
+}
+
+TransferWatch::Transfer::Transfer(TransferWatch& watch, grpc_call* call, std::string name)
+    : watch_(watch), call_(call), name_(std::move(name)) {
+  MutexLock lock(watch_.mutex_);
+  place_ = watch_.transfers_.insert(watch_.transfers_.end(), this);
+}
+
+TransferWatch::Transfer::~Transfer() {
+  MutexLock lock(watch_.mutex_);
+  watch_.transfers_.erase(place_);
+}
+
+void TransferWatch::Transfer::Await(size_t moved) {
+  MutexLock lock(watch_.mutex_);
+  if (!is_awaited_) {
+    window_begin_.reset();
+    moved_ = 0;
+  }
+  is_awaited_ = true;
+  moved_ += moved;
+}
+
+void TransferWatch::Transfer::Rest() {
+  MutexLock lock(watch_.mutex_);
+  is_awaited_ = false;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,94 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_TRANSFER_WATCH_H_
+#define SLIPSTREAM_SERVER_SERVICE_TRANSFER_WATCH_H_
+
+#include <grpc/grpc.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+
+namespace slipstream {
+
+/// Ends calls whose peer has begun to send or to read and hardly goes on: a push that dribbles
+/// keeps the room it was admitted with, and a reader that stops keeps a version. The connection's
+/// own probes find peers that are gone; this finds those that are there and answer probes.
+///
+/// A call that is ended so fails with UNAVAILABLE and the reason, for its peer may be honest behind
+/// a bad link, and its next try be better.
+///
+/// Thread-safe: guarded by its own mutex. Must outlive its transfers.
+class TransferWatch {
+ public:
+  struct Options {
+    /// Within `window` at least `bytes_min` have to move, or all that is left. A message counts
+    /// once it is complete, so the window has to be long enough for one over the slowest link.
+    absl::Duration window = absl::Minutes(1);
+    uint64_t bytes_min = uint64_t{64} << 10;
+
+    std::function<absl::Time()> now = [] { return absl::Now(); };
+
+    /// For messages of this size: half a minute, and what one takes at 32 KiB/s.
+    static absl::Duration WindowFor(size_t chunk_bytes);
+  };
+
+  explicit TransferWatch(const Options& options);
+  ~TransferWatch();
+  TransferWatch(const TransferWatch&) = delete;
+  TransferWatch& operator=(const TransferWatch&) = delete;
+
+  /// What one call still owes or is owed; a member of the call.
+  class Transfer {
+   public:
+    /// `name` is for people, "push".
+    Transfer(TransferWatch& watch, grpc_call* call, std::string name);
+    ~Transfer();
+    Transfer(const Transfer&) = delete;
+    Transfer& operator=(const Transfer&) = delete;
+
+    /// The peer has just moved so many bytes, and has to go on.
+    void Await(size_t moved);
+
+    /// Until the next Await the peer may take its time.
+    void Rest();
+
+   private:
+    friend class TransferWatch;
+
+    // Constant after construction.
+    TransferWatch& watch_;
+    grpc_call* const call_;
+    const std::string name_;
+    std::list<Transfer*>::iterator place_;
+
+    // Guarded by the watch's mutex.
+    bool is_awaited_ = false;
+    uint64_t moved_ = 0;                      // Within the window.
+    std::optional<absl::Time> window_begin_;  // From the watch's next look on.
+  };
+
+ private:
+  void Run();
+  void EndStalled();
+  bool IsStalled(Transfer& transfer, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+
+  Mutex mutex_;
+  CondVar stop_came_;
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::list<Transfer*> transfers_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread thread_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_TRANSFER_WATCH_H_
