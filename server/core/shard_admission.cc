@@ -125,24 +125,46 @@ bool ShardCore::IsAwaited(WorkerId worker) const {
   return std::ranges::find(awaited, worker) != awaited.end();
 }
 
+std::optional<PushReply> ShardCore::RefuseForRoom(const PushHeader& header) const {
+  // An excuse takes no room, and what fills it may wait for that excuse.
+  if (header.count == 0) return std::nullopt;
+  const WorkerId worker = header.identity.worker;
+  const bool is_awaited = IsAwaited(worker);
+  const auto arriving = arriving_.find(worker);
+  if (arriving != arriving_.end() &&
+      arriving->second >= options_.gradients_in_flight + (is_awaited ? 1 : 0)) {
+    return Refusal(PushOutcome::kRetryLater,
+                   Number(arriving->second) + " pushes of this worker are on their way");
+  }
+  const uint64_t bytes = header.count * sizeof(float);
+  uint64_t bytes_max = bytes_queued_max();
+  // What is held may be of members that have left since.
+  if (is_awaited) bytes_max += (view_.members.size() + round_.contributions()) * bytes;
+  // One push is always let in, or a shard larger than the bound would refuse for ever.
+  if (bytes_queued_ == 0 || bytes_queued_ + bytes <= bytes_max) return std::nullopt;
+  return Refusal(PushOutcome::kRetryLater, Number(bytes_queued_) + " bytes are queued");
+}
+
 std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
   std::optional<PushReply> refusal = RefuseByHeader(header);
   // It can only grow older while the payload comes.
   if (!refusal) refusal = RefuseByGuard(header);
-  const uint64_t bytes = header.count * sizeof(float);
-  // One push is always let in, or a shard larger than the bound would refuse for ever.
-  uint64_t bytes_max = bytes_queued_max();
-  if (IsAwaited(header.identity.worker)) {
-    // What is held may be of members that have left since.
-    bytes_max += (view_.members.size() + round_.contributions()) * bytes;
-  }
-  // An excuse takes no room, and what fills it may wait for that excuse.
-  if (!refusal && bytes > 0 && bytes_queued_ > 0 && bytes_queued_ + bytes > bytes_max) {
-    refusal = Refusal(PushOutcome::kRetryLater, Number(bytes_queued_) + " bytes are queued");
-  }
+  if (!refusal) refusal = RefuseForRoom(header);
   if (refusal) return Counted(*std::move(refusal));
-  bytes_queued_ += bytes;
+  bytes_queued_ += header.count * sizeof(float);
+  if (header.count > 0) ++arriving_[header.identity.worker];
   return std::nullopt;
+}
+
+void ShardCore::OnPushAbandoned(const PushHeader& header) {
+  NoteArrival(header);
+  ReleaseBytes(header.count * sizeof(float));
+}
+
+void ShardCore::NoteArrival(const PushHeader& header) {
+  const auto arriving = arriving_.find(header.identity.worker);
+  if (header.count == 0 || arriving == arriving_.end()) return;
+  if (--arriving->second == 0) arriving_.erase(arriving);
 }
 
 std::optional<Forecast> ShardCore::ForecastUpdate(const PushHeader& header) const {

@@ -62,7 +62,10 @@ class ShardCore {
 
     /// Payload bytes of pushes on their way or held; more are answered RETRY_LATER. 0: as many as
     /// members may have on their way. What a round waits for before it can be folded has room
-    /// beyond that, a push of each member and one for each that the round holds.
+    /// beyond that, a push of each member and one for each that the round holds. Within that no
+    /// member may have more pushes arriving than its gradients in flight, or one that begins many
+    /// and ends none would keep the others out; where it is waited for one more, as a broken
+    /// connection may be noticed later than it is replaced.
     size_t push_bytes_max = 0;
 
     /// Calls waiting for a version; further pulls are refused.
@@ -127,6 +130,9 @@ class ShardCore {
   };
   PushDecision OnPush(const PushFacts& push);
 
+  /// The rest of an admitted push will not come: its bytes are free again.
+  void OnPushAbandoned(const PushHeader& header);
+
   /// The call behind the ticket is gone.
   void OnCancelled(Ticket ticket) { parked_.erase(ticket); }
 
@@ -139,7 +145,7 @@ class ShardCore {
   /// A pull that was served has sent everything, or its call is gone: its version is let go.
   Effects OnPullDone(Reader reader);
 
-  /// Payload bytes admitted by OnPushHeader are free again.
+  /// Payload bytes of a complete push are free again.
   void ReleaseBytes(uint64_t bytes);
 
   // What status and log show.
@@ -206,6 +212,8 @@ class ShardCore {
   };
 
   std::optional<PushReply> RefuseByHeader(const PushHeader& header) const;
+  std::optional<PushReply> RefuseForRoom(const PushHeader& header) const;
+  void NoteArrival(const PushHeader& header);
 
   /// Whether what is queued may have to wait for a push of this member.
   bool IsAwaited(WorkerId worker) const;
@@ -295,6 +303,7 @@ class ShardCore {
   std::map<PushOutcome, uint64_t> outcomes_;
   GuardCounts guard_counts_;
   uint64_t bytes_queued_ = 0;
+  std::map<WorkerId, uint32_t> arriving_;  // Pushes admitted and neither complete nor abandoned.
 
   std::map<Ticket, Wanted> parked_;   // By age.
   std::map<Reader, uint32_t> pulls_;  // Served and not done.

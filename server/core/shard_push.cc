@@ -9,6 +9,7 @@
 namespace slipstream {
 
 PushDecision ShardCore::OnPush(const PushFacts& push) {
+  NoteArrival(push.header);
   // Again: the view or the sequence may have moved on while the payload came.
   std::optional<PushReply> refusal = RefuseByHeader(push.header);
   if (!refusal) refusal = RefuseByPayload(push);

@@ -78,7 +78,7 @@ ShardEngine::BegunPush ShardEngine::BeginPush(const PushHeader& header) {
 
 void ShardEngine::AbandonPush(const PushHeader& header) {
   MutexLock lock(mutex_);
-  core_.ReleaseBytes(header.count * sizeof(float));
+  core_.OnPushAbandoned(header);
 }
 
 std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* call) {

@@ -33,6 +33,7 @@ class ShardDecider {
   virtual Effects OnInitialized() = 0;
   virtual Effects OnPublished(Version version) = 0;
   virtual Effects OnPullDone(ShardCore::Reader reader) = 0;
+  virtual void OnPushAbandoned(const PushHeader& header) = 0;
   virtual void ReleaseBytes(uint64_t bytes) = 0;
 
   virtual uint64_t NewestBatchEnd(WorkerId worker, Incarnation incarnation) const = 0;
@@ -87,6 +88,7 @@ class DeciderOf : public ShardDecider {
   Effects OnInitialized() override { return core_.OnInitialized(); }
   Effects OnPublished(Version version) override { return core_.OnPublished(version); }
   Effects OnPullDone(ShardCore::Reader reader) override { return core_.OnPullDone(reader); }
+  void OnPushAbandoned(const PushHeader& header) override { core_.OnPushAbandoned(header); }
   void ReleaseBytes(uint64_t bytes) override { core_.ReleaseBytes(bytes); }
 
   uint64_t NewestBatchEnd(WorkerId worker, Incarnation incarnation) const override {

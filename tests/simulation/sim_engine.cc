@@ -126,7 +126,7 @@ std::optional<PushReply> SimEngine::BeginPush(const PushHeader& header) {
 }
 
 void SimEngine::AbandonPush(const PushHeader& header) {
-  core_->ReleaseBytes(header.count * sizeof(float));
+  core_->OnPushAbandoned(header);
 }
 
 void SimEngine::FinishPush(uint64_t stream, PushAssembly push) {

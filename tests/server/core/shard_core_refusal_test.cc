@@ -217,6 +217,36 @@ TEST(AdmissionTest, LeavesRoomForWhatMembersMayHaveOnTheirWay) {
   EXPECT_EQ(driver.core().bytes_queued_max(), 18 * 4 * sizeof(float));
 }
 
+TEST(AdmissionTest, AMemberThatBeginsManyPushesDoesNotKeepOthersOut) {
+  ShardCore::Options options = TestOptions({Policy::kAsync});
+  options.gradients_in_flight = 2;
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(2));
+  ShardCore& core = driver.core();
+  const PushHeader begun = PushOf(0, 1, 0).header;
+  for (int push = 0; push < 2; ++push) ASSERT_EQ(core.OnPushHeader(begun), std::nullopt);
+
+  const auto refusal = core.OnPushHeader(begun);
+
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->outcome, PushOutcome::kRetryLater);
+  EXPECT_EQ(driver.Push(PushOf(1, 1, 0)).reply.outcome, PushOutcome::kApplied);
+  core.OnPushAbandoned(begun);
+  EXPECT_EQ(driver.Push(PushOf(0, 1, 0)).reply.outcome, PushOutcome::kApplied);
+}
+
+TEST(AdmissionTest, WhoIsWaitedForMayBeginOnceMoreBeforeABrokenConnectionIsNoticed) {
+  ShardCoreDriver driver(TestOptions(kHardsync));
+  driver.Start(FoundingView(2));
+  ShardCore& core = driver.core();
+  ASSERT_EQ(core.OnPushHeader(PushOf(0, 1, 0).header), std::nullopt);
+
+  EXPECT_EQ(core.OnPushHeader(PushOf(0, 1, 0).header), std::nullopt);
+
+  EXPECT_NE(core.OnPushHeader(PushOf(0, 1, 0).header), std::nullopt);
+  EXPECT_EQ(core.OnPushHeader(PushOf(1, 1, 0).header), std::nullopt);
+}
+
 TEST(AdmissionTest, BytesAreCountedFromTheHeaderUntilReleased) {
   ShardCoreDriver driver(TestOptions(kHardsync));
   driver.Start(FoundingView(2));
