@@ -13,27 +13,26 @@ constexpr ChunkHash::Variant kPlainHash = {"plain", [] { return true; }, hash_pl
 constexpr const ChunkHash::Variant* kAll[ChunkHash::kVariants] = {&kAvx512Hash, &kAvx2Hash,
                                                                   &kPlainHash};
 
-const ChunkHash::Variant& Fastest() {
+const ChunkHash::Variant* Fastest() {
   for (const ChunkHash::Variant* variant : kAll) {
-    if (variant->is_supported()) return *variant;
+    if (variant->is_supported()) return variant;
   }
-  return kPlainHash;
+  return &kPlainHash;
 }
 
 }  // namespace
 
 const ChunkHash::Variant* const* ChunkHash::AllVariants() { return kAll; }
 
-ChunkHash::ChunkHash()
-    : variant_([]() -> const Variant& {
-        static const Variant& fastest = Fastest();
-        return fastest;
-      }()) {}
+ChunkHash::ChunkHash() {
+  static const Variant* const fastest = Fastest();
+  variant_ = fastest;
+}
 
-void ChunkHash::Begin(uint64_t seed) { variant_.begin(state_, seed); }
+void ChunkHash::Begin(uint64_t seed) { variant_->begin(state_, seed); }
 
-void ChunkHash::Add(ByteSegment bytes) { variant_.add(state_, bytes.data(), bytes.size()); }
+void ChunkHash::Add(ByteSegment bytes) { variant_->add(state_, bytes.data(), bytes.size()); }
 
-uint64_t ChunkHash::Finish() const { return variant_.finish(state_); }
+uint64_t ChunkHash::Finish() const { return variant_->finish(state_); }
 
 }  // namespace slipstream

@@ -35,11 +35,11 @@ class ChunkHash {
   /// The fastest first; the last is supported everywhere.
   static const Variant* const* AllVariants();
 
-  explicit ChunkHash(const Variant& variant) : variant_(variant) {}
+  explicit ChunkHash(const Variant& variant) : variant_(&variant) {}
   ChunkHash();
 
  private:
-  const Variant& variant_;
+  const Variant* variant_;
   alignas(64) std::byte state_[576] = {};  // An XXH3_state_t.
 };
 

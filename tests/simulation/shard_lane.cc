@@ -113,7 +113,7 @@ void ShardLane::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& messa
   if (kind_ == StreamKind::kExchange) return OnExchangeMessage(message);
   const absl::StatusOr<WeightsChunk> chunk = DecodeWeightsChunk(message);
   PS_CHECK(chunk.ok());
-  PS_CHECK(arrival_->Take(chunk->header, chunk->offset, chunk->values).ok());
+  PS_CHECK(arrival_->Take(chunk->header, chunk->offset, chunk->values.segments()).ok());
   if (arrival_->is_complete()) answer_.weights = arrival_->header();
 }
 
@@ -126,7 +126,7 @@ void ShardLane::OnExchangeMessage(const grpc::ByteBuffer& message) {
   }
   if (!push_.pull || IsRefusal(answer_.push->outcome)) return Succeed();
   if (chunk->push.has_value() && !chunk->header.has_value()) return;  // The weights follow.
-  PS_CHECK(arrival_->Take(chunk->header, chunk->offset, chunk->values).ok());
+  PS_CHECK(arrival_->Take(chunk->header, chunk->offset, chunk->values.segments()).ok());
   if (!arrival_->is_complete()) return;
   answer_.weights = arrival_->header();
   Succeed();
