@@ -33,32 +33,40 @@ namespace slipstream {
 /// A value that may start at any byte, as received payloads do.
 using UnalignedFloat __attribute__((aligned(1), may_alias)) = float;
 
-/// Calls run(position of the first value, pointer to it, values) for every stretch of whole values,
-/// in order. A value cut between segments is put together and passed as a run of its own; bytes
-/// that do not fill a value at the end are not passed.
-template <typename Run>
-void ForEachFloatRun(const Segments& segments, Run run) {
+/// Calls run(position of the first value, pointer to it, values) for every stretch of whole values
+/// of the given unaligned type, in order. A value cut between segments is put together and passed
+/// as a run of its own; bytes that do not fill a value at the end are not passed.
+template <typename Value, typename Run>
+void ForEachRun(const Segments& segments, Run run) {
   size_t position = 0;
-  std::byte partial[sizeof(float)];
+  std::byte partial[sizeof(Value)];
   size_t partial_bytes = 0;
   for (ByteSegment segment : segments) {
     if (partial_bytes > 0) {
-      const size_t taken = std::min(sizeof(float) - partial_bytes, segment.size());
+      const size_t taken = std::min(sizeof(Value) - partial_bytes, segment.size());
       std::memcpy(partial + partial_bytes, segment.data(), taken);
       partial_bytes += taken;
       segment = segment.subspan(taken);
-      if (partial_bytes < sizeof(float)) continue;
-      run(position++, reinterpret_cast<const UnalignedFloat*>(partial), size_t{1});
+      if (partial_bytes < sizeof(Value)) continue;
+      run(position++, reinterpret_cast<const Value*>(partial), size_t{1});
       partial_bytes = 0;
     }
-    const size_t values = segment.size() / sizeof(float);
+    const size_t values = segment.size() / sizeof(Value);
     if (values > 0) {
-      run(position, reinterpret_cast<const UnalignedFloat*>(segment.data()), values);
+      run(position, reinterpret_cast<const Value*>(segment.data()), values);
       position += values;
     }
-    partial_bytes = segment.size() % sizeof(float);
-    if (partial_bytes > 0) std::memcpy(partial, segment.data() + values * 4, partial_bytes);
+    partial_bytes = segment.size() % sizeof(Value);
+    if (partial_bytes > 0) {
+      std::memcpy(partial, segment.data() + values * sizeof(Value), partial_bytes);
+    }
   }
+}
+
+/// Of fp32 values.
+template <typename Run>
+void ForEachFloatRun(const Segments& segments, Run run) {
+  ForEachRun<UnalignedFloat>(segments, run);
 }
 
 }  // namespace slipstream

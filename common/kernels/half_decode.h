@@ -1,0 +1,18 @@
+#ifndef SLIPSTREAM_COMMON_KERNELS_HALF_DECODE_H_
+#define SLIPSTREAM_COMMON_KERNELS_HALF_DECODE_H_
+
+#include <span>
+
+#include "common/kernels/segments.h"
+
+namespace slipstream {
+
+/// Received 16-bit values, little-endian and cut anywhere, also inside a value, as fp32. Exact, see
+/// half_values.h.
+/// REQUIRES: the segments hold exactly out.size() values, and none of out's bytes.
+void DecodeBf16(const Segments& segments, std::span<float> out);
+void DecodeFp16(const Segments& segments, std::span<float> out);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_KERNELS_HALF_DECODE_H_
