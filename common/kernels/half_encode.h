@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
-#include <vector>
 
 namespace slipstream {
 
@@ -13,15 +11,8 @@ namespace slipstream {
 void EncodeBf16(std::span<const float> values, std::span<uint16_t> out);
 void EncodeFp16(std::span<const float> values, std::span<uint16_t> out);
 
-/// One way to encode, of those that give the same result.
-struct HalfEncoder {
-  std::string_view name;  // "plain", or the instructions that it needs.
-  void (*encode)(const float* values, uint16_t* out, size_t count);
-};
-
-/// All ways that this processor has, the fastest first: what the functions above choose from.
-std::vector<HalfEncoder> Bf16Encoders();
-std::vector<HalfEncoder> Fp16Encoders();
+/// EncodeFp16 on processors that have no instruction for it.
+void EncodeFp16Plain(std::span<const float> values, std::span<uint16_t> out);
 
 }  // namespace slipstream
 

@@ -20,7 +20,8 @@ namespace half_values {
 inline constexpr uint32_t kMagnitude = 0x7fffffff;
 inline constexpr uint32_t kInfinity = 0x7f800000;
 
-/// `yes` or `no`. g++ 12 leaves loops with a choice between floating-point results scalar.
+/// `yes` or `no`, where g++ 12 would make slower code of the ordinary choice: it leaves a loop
+/// scalar that chooses the result of a floating-point operation.
 constexpr uint32_t Choose(bool condition, uint32_t yes, uint32_t no) {
   const uint32_t mask = 0u - uint32_t{condition};
   return (yes & mask) | (no & ~mask);
@@ -30,12 +31,11 @@ constexpr uint32_t Choose(bool condition, uint32_t yes, uint32_t no) {
 
 constexpr uint16_t Bf16OfBits(uint32_t bits) {
   using namespace half_values;  // NOLINT(google-build-using-namespace)
-  const uint32_t upper = bits >> 16;
   // Half a unit, less one bit if that would round a tie up to an odd number. The carry goes into
   // the exponent where it must, up to infinity.
-  const uint32_t rounded = (bits + 0x7fff + (upper & 1)) >> 16;
-  const bool is_nan = (bits & kMagnitude) > kInfinity;
-  return static_cast<uint16_t>(Choose(is_nan, upper | 0x40, rounded));
+  const uint32_t rounded = bits + 0x7fff + ((bits >> 16) & 1);
+  const uint32_t quiet = bits | 0x400000;
+  return static_cast<uint16_t>(Choose((bits & kMagnitude) > kInfinity, quiet, rounded) >> 16);
 }
 
 constexpr uint32_t BitsOfBf16(uint16_t value) { return uint32_t{value} << 16; }
@@ -66,8 +66,8 @@ constexpr uint32_t BitsOfFp16(uint16_t value) {
   // A subnormal's bits as those of a number from 2^-14 up, whose last bit is worth as much.
   const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude + kNormalMin) -
                                                      std::bit_cast<float>(kNormalMin));
-  uint32_t result = Choose(magnitude < 1u << 23, subnormal, magnitude + kBiasChange);
-  result = Choose(magnitude >= 0x1fu << 23, magnitude | kInfinity, result);
+  uint32_t result = magnitude < 1u << 23 ? subnormal : magnitude + kBiasChange;
+  result = magnitude >= 0x1fu << 23 ? magnitude | kInfinity : result;
   return result | ((value & 0x8000u) << 16);
 }
 

@@ -9,9 +9,9 @@
 
 namespace slipstream {
 
-/// Bytes of a payload as they lie in received buffers: little-endian values, fp32 where nothing else
-/// is said, cut anywhere, also inside a value. Borrowed; whoever made the list keeps the buffers
-/// alive.
+/// Bytes of a payload as they lie in received buffers: little-endian values, fp32 where nothing
+/// else is said, cut anywhere, also inside a value. Borrowed; whoever made the list keeps the
+/// buffers alive.
 using ByteSegment = std::span<const std::byte>;
 using Segments = std::vector<ByteSegment>;
 

@@ -1,10 +1,10 @@
-// The update path's kernels beside memcpy: what a kernel must read and write, in bytes per second,
-// against a memcpy that reads and writes as many.
+// The kernels of updates and of the wire beside memcpy: what a kernel must read and write, in bytes
+// per second, against a memcpy that reads and writes as many.
 //
 // Names are KERNEL/GRADIENT/BYTES: the gradient lies `aligned` in one piece, or `cut` as it is
-// received, in pieces that begin anywhere, also inside a value; BYTES are the weights'. The memcpy
-// of a kernel is called memcpy:PASSES/-/BYTES, where PASSES counts the arrays of that size that are
-// read or written.
+// received, in pieces that begin anywhere, also inside a value, or is `-`, none; BYTES are the
+// weights'. The memcpy of a kernel is called memcpy:PASSES/-/BYTES, where PASSES counts the arrays
+// of that size that are read or written; one of 16-bit values is half an array.
 
 #include <benchmark/benchmark.h>
 
@@ -16,10 +16,13 @@
 #include <memory>
 #include <new>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "common/kernels/finite.h"
+#include "common/kernels/half_decode.h"
+#include "common/kernels/half_encode.h"
 #include "common/kernels/segments.h"
 #include "common/kernels/update.h"
 #include "server/storage/buffer_pool.h"
@@ -39,6 +42,27 @@ std::unique_ptr<FloatBuffer> Filled(size_t values, float value) {
   return buffer;
 }
 
+/// `bytes` of `payload` in pieces, as they lie or as they are received.
+Segments Pieces(const std::vector<std::byte>& payload, size_t bytes, bool is_cut) {
+  Segments pieces;
+  const ByteSegment all = ByteSegment(payload).subspan(is_cut ? 1 : 0, bytes);
+  const size_t piece = is_cut ? kPieceBytes : bytes;
+  for (size_t at = 0; at < bytes; at += piece) {
+    pieces.push_back(all.subspan(at, std::min(piece, bytes - at)));
+  }
+  return pieces;
+}
+
+/// As many times `value`, from the first byte or, if cut, the second. Of ordinary numbers also
+/// where they are cut: subnormal ones take twenty times as long.
+template <typename Value>
+std::vector<std::byte> Payload(size_t values, Value value, bool is_cut) {
+  std::vector<std::byte> payload(values * sizeof value + 1);
+  std::byte* const begin = payload.data() + (is_cut ? 1 : 0);
+  for (size_t i = 0; i < values; ++i) std::memcpy(begin + i * sizeof value, &value, sizeof value);
+  return payload;
+}
+
 /// All that kernels work on, of one size, as a shard keeps it: arrays begin on pages, and so alike,
 /// which costs loads that follow stores to the same place of another page.
 struct Arrays {
@@ -48,33 +72,31 @@ struct Arrays {
         velocity(Filled(values, 0.25f)),
         velocity_out(Filled(values, 0)),
         sum(Filled(values, 0.125f)),
-        gradient(values * sizeof(float) + 1) {
-    // Of ordinary numbers also where they are cut: subnormal ones take twenty times as long.
-    const float one = 1.0f;
-    const ByteSegment all = ByteSegment(gradient).subspan(is_cut ? 1 : 0, values * sizeof one);
-    std::byte* const begin = gradient.data() + (is_cut ? 1 : 0);
-    for (size_t i = 0; i < values; ++i) std::memcpy(begin + i * sizeof one, &one, sizeof one);
-    const size_t piece = is_cut ? kPieceBytes : all.size();
-    for (size_t at = 0; at < all.size(); at += piece) {
-      pieces.push_back(all.subspan(at, std::min(piece, all.size() - at)));
-    }
-  }
+        gradient(Payload(values, 1.0f, is_cut)),
+        pieces(Pieces(gradient, values * sizeof(float), is_cut)),
+        halves(Payload(values, uint16_t{0x3c01}, is_cut)),
+        half_pieces(Pieces(halves, values * sizeof(uint16_t), is_cut)),
+        halves_out(values) {}
 
   const std::unique_ptr<FloatBuffer> weights;
   const std::unique_ptr<FloatBuffer> weights_out;
   const std::unique_ptr<FloatBuffer> velocity;
   const std::unique_ptr<FloatBuffer> velocity_out;
   const std::unique_ptr<FloatBuffer> sum;
-  std::vector<std::byte> gradient;
-  Segments pieces;  // Of the gradient.
+  const std::vector<std::byte> gradient;
+  const Segments pieces;                // Of the gradient.
+  const std::vector<std::byte> halves;  // A gradient, too.
+  const Segments half_pieces;
+  std::vector<uint16_t> halves_out;
 };
 
 struct Kernel {
   std::string name;
 
   /// Arrays of the weights' size that it has to read or write.
-  int passes;
+  double passes;
   std::function<void(Arrays&)> run;
+  bool takes_gradient = true;
 };
 
 CombinedGradient WithSum(const Arrays& arrays) {
@@ -100,11 +122,19 @@ std::vector<Kernel> Kernels() {
       {"sgd-sum", 4, [](Arrays& a) { Sgd(a, WithSum(a)); }},
       {"momentum-single", 5, [](Arrays& a) { Momentum(a, {.last = &a.pieces}); }},
       {"momentum-sum", 6, [](Arrays& a) { Momentum(a, WithSum(a)); }},
+      {"encode-bf16", 1.5, [](Arrays& a) { EncodeBf16(a.weights->values(), a.halves_out); }, false},
+      {"encode-fp16", 1.5, [](Arrays& a) { EncodeFp16(a.weights->values(), a.halves_out); }, false},
+      {"decode-bf16", 1.5, [](Arrays& a) { DecodeBf16(a.half_pieces, a.weights_out->values()); }},
+      {"decode-fp16", 1.5, [](Arrays& a) { DecodeFp16(a.half_pieces, a.weights_out->values()); }},
   };
 }
 
 void CountBytes(benchmark::State& state, size_t bytes) {
   state.SetBytesProcessed(static_cast<int64_t>(bytes) * state.iterations());
+}
+
+size_t BytesOf(double passes, size_t bytes) {
+  return static_cast<size_t>(passes * static_cast<double>(bytes));
 }
 
 void MeasureKernel(benchmark::State& state, const Kernel& kernel, bool is_cut, size_t bytes) {
@@ -113,7 +143,7 @@ void MeasureKernel(benchmark::State& state, const Kernel& kernel, bool is_cut, s
     kernel.run(arrays);
     benchmark::ClobberMemory();
   }
-  CountBytes(state, bytes * static_cast<size_t>(kernel.passes));
+  CountBytes(state, BytesOf(kernel.passes, bytes));
 }
 
 void MeasureMemcpy(benchmark::State& state, size_t moved) {
@@ -128,17 +158,20 @@ void MeasureMemcpy(benchmark::State& state, size_t moved) {
 
 void Register(size_t bytes) {
   const std::string size = std::to_string(bytes);
-  std::set<int> passes;
+  std::set<double> passes;
   for (const Kernel& kernel : Kernels()) {
     for (const bool is_cut : {false, true}) {
-      const std::string name = kernel.name + (is_cut ? "/cut/" : "/aligned/") + size;
+      if (is_cut && !kernel.takes_gradient) continue;
+      const char* const gradient = !kernel.takes_gradient ? "/-/" : is_cut ? "/cut/" : "/aligned/";
+      const std::string name = kernel.name + gradient + size;
       benchmark::RegisterBenchmark(name.c_str(), MeasureKernel, kernel, is_cut, bytes);
     }
     passes.insert(kernel.passes);
   }
-  for (const int count : passes) {
-    const std::string name = "memcpy:" + std::to_string(count) + "/-/" + size;
-    benchmark::RegisterBenchmark(name.c_str(), MeasureMemcpy, bytes * static_cast<size_t>(count));
+  for (const double count : passes) {
+    std::ostringstream name;
+    name << "memcpy:" << count << "/-/" << size;
+    benchmark::RegisterBenchmark(name.str().c_str(), MeasureMemcpy, BytesOf(count, bytes));
   }
 }
 

@@ -1,4 +1,4 @@
-"""Update kernels beside memcpy, from the rows that kernel_benchmark prints."""
+"""Kernels of updates and of the wire beside memcpy, from the rows that kernel_benchmark prints."""
 import json
 import pathlib
 import statistics
@@ -13,9 +13,10 @@ from table import aligned, bytes_text, number_text
 DEADLINE_S = 1800
 HEADER = pathlib.Path("/usr/include/benchmark/benchmark.h")
 PROGRAM = "tests/benchmarks/kernel_benchmark"
-# Arrays that each reads or writes.
+# Arrays of fp32 that each reads or writes.
 PASSES = {"finite": 1, "fold": 3, "sgd-single": 3, "sgd-sum": 4, "momentum-single": 5,
-          "momentum-sum": 6}
+          "momentum-sum": 6, "encode-bf16": 1.5, "encode-fp16": 1.5, "decode-bf16": 1.5,
+          "decode-fp16": 1.5}
 # A repetition of one kernel, of what a contender's turn may take.
 SHARE = 0.25
 
@@ -85,7 +86,7 @@ def print_table(rows):
     sizes = sorted({row["bytes"] for row in rows})
     if not sizes:
         return
-    print("\nUpdate kernels: times memcpy that reads and writes as many bytes; in brackets GB/s read "
+    print("\nKernels: times memcpy that reads and writes as many bytes; in brackets GB/s read "
           "and written. \"cut\": the gradient begins anywhere and lies in pieces")
     cells = {(row["contender"], row["gradient"], row["bytes"]):
              f"{number_text(row.get('ratio_to_memcpy'))} [{row['gigabytes_per_second']:.3g}]"
