@@ -33,40 +33,40 @@ namespace slipstream {
 /// A value that may start at any byte, as received payloads do.
 using UnalignedFloat __attribute__((aligned(1), may_alias)) = float;
 
-/// Calls run(position of the first value, pointer to it, values) for every stretch of whole values
-/// of the given unaligned type, in order. A value cut between segments is put together and passed
+/// Calls run(position of the first value, pointer to its first byte, values) for every stretch of
+/// whole values of so many bytes, in order. A value cut between segments is put together and passed
 /// as a run of its own; bytes that do not fill a value at the end are not passed.
-template <typename Value, typename Run>
+template <size_t kValueBytes, typename Run>
 void ForEachRun(const Segments& segments, Run run) {
   size_t position = 0;
-  std::byte partial[sizeof(Value)];
+  std::byte partial[kValueBytes];
   size_t partial_bytes = 0;
   for (ByteSegment segment : segments) {
     if (partial_bytes > 0) {
-      const size_t taken = std::min(sizeof(Value) - partial_bytes, segment.size());
+      const size_t taken = std::min(kValueBytes - partial_bytes, segment.size());
       std::memcpy(partial + partial_bytes, segment.data(), taken);
       partial_bytes += taken;
       segment = segment.subspan(taken);
-      if (partial_bytes < sizeof(Value)) continue;
-      run(position++, reinterpret_cast<const Value*>(partial), size_t{1});
+      if (partial_bytes < kValueBytes) continue;
+      run(position++, partial, size_t{1});
       partial_bytes = 0;
     }
-    const size_t values = segment.size() / sizeof(Value);
-    if (values > 0) {
-      run(position, reinterpret_cast<const Value*>(segment.data()), values);
-      position += values;
-    }
-    partial_bytes = segment.size() % sizeof(Value);
-    if (partial_bytes > 0) {
-      std::memcpy(partial, segment.data() + values * sizeof(Value), partial_bytes);
-    }
+    const size_t values = segment.size() / kValueBytes;
+    if (values > 0) run(position, segment.data(), values);
+    position += values;
+    segment = segment.subspan(values * kValueBytes);
+    partial_bytes = segment.size();
+    if (partial_bytes > 0) std::memcpy(partial, segment.data(), partial_bytes);
   }
 }
 
-/// Of fp32 values.
+/// Calls run(position of the first value, pointer to it, values) for every stretch of fp32 values.
 template <typename Run>
 void ForEachFloatRun(const Segments& segments, Run run) {
-  ForEachRun<UnalignedFloat>(segments, run);
+  ForEachRun<sizeof(float)>(segments,
+                            [&run](size_t position, const std::byte* values, size_t count) {
+                              run(position, reinterpret_cast<const UnalignedFloat*>(values), count);
+                            });
 }
 
 }  // namespace slipstream
