@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/encoding.h"
 #include "common/config/field_builders.h"
 #include "common/model/presets.h"
 
@@ -276,8 +277,22 @@ void AddMachine(Table& table) {
                 "elsewhere.",
                 {"auto", "tcp", "unix", "shm"}, [](auto& s) -> auto& { return s.wire.transport; })));
   table.push_back(Scalar(
-      "wire.chunk_bytes", "Payload of one message.", BytesType{4096, uint64_t{16} << 20, 64},
+      "wire.chunk_bytes", "Payload of one message, were it fp32.",
+      BytesType{4096, uint64_t{16} << 20, 64},
       [](auto& s) -> auto& { return s.wire.chunk_bytes; }));
+  table.push_back(Choice(
+      "wire.push_codec",
+      "How gradients travel: bf16 and fp16 halve their bytes and round them; fp16 is finer and "
+      "ends "
+      "at 65504.",
+      Names(EncodingName, Encoding::kFp32, Encoding::kFp16),
+      [](auto& s) -> auto& { return s.wire.push_codec; }));
+  table.push_back(Choice(
+      "wire.pull_codec",
+      "How weights travel that gradients are computed from; servers, evaluations and saved models "
+      "keep fp32.",
+      Names(EncodingName, Encoding::kFp32, Encoding::kFp16),
+      [](auto& s) -> auto& { return s.wire.pull_codec; }));
   table.push_back(Scalar(
       "wire.push_bytes_max",
       "Pushes that a shard holds before it asks workers to retry later; 0 for as many as workers "

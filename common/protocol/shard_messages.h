@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/encoding.h"
 #include "common/base/ids.h"
 
 namespace slipstream {
@@ -40,7 +41,8 @@ struct PushHeader {
   /// Mini-batch of the run-long sequence, for the push log.
   uint64_t batch = 0;
 
-  /// Exchange only: answer with weights too, in messages of `chunk_bytes` (0: the server chooses).
+  /// Exchange only: answer with weights too, in messages of `chunk_bytes` of fp32 values (0: the
+  /// server chooses).
   bool pull = false;
   uint32_t chunk_bytes = 0;
 
@@ -51,6 +53,9 @@ struct PushHeader {
   /// Exchange only: the sender has the values of `base`, which need not be sent if that is the
   /// version answered.
   bool holds_base = false;
+
+  /// Exchange only: how the weights are to travel.
+  Encoding weights_encoding = Encoding::kFp32;
 
   friend bool operator==(const PushHeader&, const PushHeader&) = default;
 };
@@ -158,6 +163,9 @@ struct PullRequest {
   /// Of a pull that trains: which of the gradients that a member may have under way will be
   /// computed from the answer.
   uint32_t slot = 0;
+
+  /// How the weights are to travel.
+  Encoding weights_encoding = Encoding::kFp32;
 
   friend bool operator==(const PullRequest&, const PullRequest&) = default;
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/base/encoding.h"
 #include "common/model/model_spec.h"
 
 namespace slipstream {
@@ -172,8 +173,12 @@ struct WireSpec {
   enum class Transport { kAuto, kTcp, kUnix, kShm };
   Transport transport = Transport::kAuto;
 
-  /// Payload bytes of one message. In [4 KiB, 16 MiB], a multiple of 64.
+  /// Payload bytes of one message, were they fp32. In [4 KiB, 16 MiB], a multiple of 64.
   size_t chunk_bytes = size_t{1} << 20;
+
+  /// How gradients travel, and weights that gradients are computed from.
+  Encoding push_codec = Encoding::kFp32;
+  Encoding pull_codec = Encoding::kFp32;
 
   /// Bytes of pushes a shard holds before it answers RETRY_LATER. 0: enough for the pushes that
   /// all workers may have on their way. Rounds that wait for certain workers take theirs as well.

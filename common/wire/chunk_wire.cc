@@ -4,23 +4,38 @@
 
 #include "common/wire/shard_wire.h"
 #include "common/wire/shared_memory_wire.h"
+#include "common/wire/value_encoding.h"
 #include "proto/shard.pb.h"
 
 namespace slipstream {
 namespace {
 
 template <typename Message, typename Header>
-grpc::ByteBuffer Encode(const std::optional<Header>& header, uint64_t offset, LentValues values) {
+grpc::ByteBuffer Encode(const std::optional<Header>& header, uint64_t offset, LentValues values,
+                        Encoding encoding) {
   Message message;
   if (header) *message.mutable_header() = ToWire(*header);
   message.set_offset(offset);
-  return EncodeWithValues(message, std::move(values));
+  message.set_encoding(ToWire(encoding));
+  return EncodeWithValues(message, EncodeValues(std::move(values), encoding));
 }
+
+template <typename Message>
+absl::StatusOr<Encoding> EncodingOf(const Message& message) {
+  return FromWire("encoding", message.encoding());
+}
+
+/// Initial weights travel as they are.
+absl::StatusOr<Encoding> EncodingOf(const v1::InitializeRequest&) { return Encoding::kFp32; }
 
 /// What all four messages have.
 template <typename Message, typename Chunk>
 absl::StatusOr<Chunk> Decode(const grpc::ByteBuffer& bytes, Message& message) {
   absl::StatusOr<ReceivedValues> values = DecodeWithValues(bytes, message);
+  if (!values.ok()) return values.status();
+  const absl::StatusOr<Encoding> encoding = EncodingOf(message);
+  if (!encoding.ok()) return encoding.status();
+  values = DecodeValues(*std::move(values), *encoding);
   if (!values.ok()) return values.status();
   Chunk chunk;
   chunk.offset = message.offset();
@@ -35,8 +50,8 @@ absl::StatusOr<Chunk> Decode(const grpc::ByteBuffer& bytes, Message& message) {
 }  // namespace
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 LentValues values) {
-  return Encode<v1::PushChunk>(header, offset, std::move(values));
+                                 LentValues values, Encoding encoding) {
+  return Encode<v1::PushChunk>(header, offset, std::move(values), encoding);
 }
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
@@ -55,23 +70,27 @@ grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request) {
 }
 
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
-                                    LentValues values) {
-  return Encode<v1::WeightsChunk>(header, offset, std::move(values));
+                                    LentValues values, Encoding encoding) {
+  return Encode<v1::WeightsChunk>(header, offset, std::move(values), encoding);
 }
 
 grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
                                        uint64_t offset, LentValues values) {
-  return Encode<v1::InitializeRequest>(header, offset, std::move(values));
+  v1::InitializeRequest message;
+  if (header) *message.mutable_header() = ToWire(*header);
+  message.set_offset(offset);
+  return EncodeWithValues(message, EncodeValues(std::move(values), Encoding::kFp32));
 }
 
 grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,
                                      const std::optional<WeightsHeader>& header, uint64_t offset,
-                                     LentValues values) {
+                                     LentValues values, Encoding encoding) {
   v1::ExchangeReply message;
   if (push) *message.mutable_push() = ToWire(*push);
   if (header) *message.mutable_header() = ToWire(*header);
   message.set_offset(offset);
-  return EncodeWithValues(message, std::move(values));
+  message.set_encoding(ToWire(encoding));
+  return EncodeWithValues(message, EncodeValues(std::move(values), encoding));
 }
 
 grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,

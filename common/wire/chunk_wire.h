@@ -7,13 +7,15 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "common/base/encoding.h"
 #include "common/protocol/shard_messages.h"
 #include "common/wire/values_codec.h"
 
 namespace slipstream {
 
 /// The messages of proto/shard.proto that carry values, as structs with the payload borrowed.
-/// `offset` counts values from the begin of the shard's range.
+/// `offset` counts values from the begin of the shard's range. Values are fp32 here, whatever they
+/// travel as.
 
 /// PushChunk: one piece of a push, whose values may be elsewhere; or a request beside pushes.
 struct PushChunk {
@@ -49,23 +51,25 @@ struct ExchangeChunk {
   std::optional<SharedMemoryReply> reply;
 };
 
+/// The payload is borrowed as fp32, and a copy that the message owns otherwise.
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 LentValues values);
+                                 LentValues values, Encoding encoding = Encoding::kFp32);
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
                                  const SharedValues& values);
 grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request);
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
-                                    LentValues values);
+                                    LentValues values, Encoding encoding = Encoding::kFp32);
 grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
                                        uint64_t offset, LentValues values);
 grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,
                                      const std::optional<WeightsHeader>& header, uint64_t offset,
-                                     LentValues values);
+                                     LentValues values, Encoding encoding = Encoding::kFp32);
 grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,
                                      const WeightsHeader& header, const SharedWeights& weights);
 grpc::ByteBuffer EncodeReply(const SharedMemoryReply& reply);
 
-/// These fail with INVALID_ARGUMENT naming the field.
+/// These fail with INVALID_ARGUMENT naming the field, or RESOURCE_EXHAUSTED if there is no memory
+/// to decode values into.
 absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message);
 absl::StatusOr<WeightsChunk> DecodeWeightsChunk(const grpc::ByteBuffer& message);
 absl::StatusOr<InitializeChunk> DecodeInitializeChunk(const grpc::ByteBuffer& message);

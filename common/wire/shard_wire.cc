@@ -28,6 +28,8 @@ absl::Status CheckChunkBytes(const std::string& field, uint32_t bytes) {
 
 }  // namespace
 
+v1::Encoding ToWire(Encoding encoding) { return static_cast<v1::Encoding>(encoding); }
+
 v1::Identity ToWire(const Identity& identity) {
   v1::Identity wire;
   wire.set_run(identity.run);
@@ -49,6 +51,7 @@ v1::PushHeader ToWire(const PushHeader& header) {
   wire.set_chunk_bytes(header.chunk_bytes);
   wire.set_slot(header.slot);
   wire.set_holds_base(header.holds_base);
+  wire.set_weights_encoding(ToWire(header.weights_encoding));
   return wire;
 }
 
@@ -73,6 +76,7 @@ v1::PullRequest ToWire(const PullRequest& request) {
   wire.set_chunk_bytes(request.chunk_bytes);
   wire.set_sequence(Value(request.sequence));
   wire.set_slot(request.slot);
+  wire.set_weights_encoding(ToWire(request.weights_encoding));
   return wire;
 }
 
@@ -101,6 +105,14 @@ v1::InitializeHeader ToWire(const InitializeHeader& header) {
   return wire;
 }
 
+absl::StatusOr<Encoding> FromWire(std::string_view field, v1::Encoding wire) {
+  if (!v1::Encoding_IsValid(wire)) {
+    return absl::InvalidArgumentError(std::string(field) + ": " + std::to_string(wire) +
+                                      " is no encoding that is known here");
+  }
+  return static_cast<Encoding>(wire);
+}
+
 Identity FromWire(const v1::Identity& wire) {
   return {wire.run(), WorkerId{wire.worker()}, Incarnation{wire.incarnation()}};
 }
@@ -110,6 +122,9 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   if (wire.sequence() == 0) return OutOfRange("header.sequence", 0);
   if (absl::Status s = CheckCount("header.count", wire.count()); !s.ok()) return s;
   if (absl::Status s = CheckChunkBytes("header.chunk_bytes", wire.chunk_bytes()); !s.ok()) return s;
+  const absl::StatusOr<Encoding> encoding =
+      FromWire("header.weights_encoding", wire.weights_encoding());
+  if (!encoding.ok()) return encoding.status();
   PushHeader header;
   header.identity = FromWire(wire.identity());
   header.sequence = Sequence{wire.sequence()};
@@ -122,6 +137,7 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   header.chunk_bytes = wire.chunk_bytes();
   header.slot = wire.slot();
   header.holds_base = wire.holds_base();
+  header.weights_encoding = *encoding;
   return header;
 }
 
@@ -148,6 +164,8 @@ absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
   if (absl::Status s = CheckChunkBytes("chunk_bytes", wire.chunk_bytes()); !s.ok()) return s;
   if (wire.trains() && !wire.has_identity()) return Missing("identity (of a pull that trains)");
   if (wire.trains() && wire.sequence() == 0) return Missing("sequence (of a pull that trains)");
+  const absl::StatusOr<Encoding> encoding = FromWire("weights_encoding", wire.weights_encoding());
+  if (!encoding.ok()) return encoding.status();
   PullRequest request;
   if (wire.has_identity()) request.identity = FromWire(wire.identity());
   request.shard_map = wire.shard_map();
@@ -156,6 +174,7 @@ absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
   request.chunk_bytes = wire.chunk_bytes();
   request.sequence = Sequence{wire.sequence()};
   request.slot = wire.slot();
+  request.weights_encoding = *encoding;
   return request;
 }
 

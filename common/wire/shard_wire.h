@@ -1,7 +1,11 @@
 #ifndef SLIPSTREAM_COMMON_WIRE_SHARD_WIRE_H_
 #define SLIPSTREAM_COMMON_WIRE_SHARD_WIRE_H_
 
+#include <cstdint>
+#include <string_view>
+
 #include "absl/status/statusor.h"
+#include "common/base/encoding.h"
 #include "common/protocol/shard_messages.h"
 #include "proto/shard.pb.h"
 
@@ -15,6 +19,7 @@ namespace slipstream {
 inline constexpr uint32_t kChunkBytesMin = uint32_t{4} << 10;
 inline constexpr uint32_t kChunkBytesMax = uint32_t{16} << 20;
 
+v1::Encoding ToWire(Encoding encoding);
 v1::Identity ToWire(const Identity& identity);
 v1::PushHeader ToWire(const PushHeader& header);
 v1::PushReply ToWire(const PushReply& reply);
@@ -23,6 +28,8 @@ v1::RoundWork ToWire(const RoundWork& work);
 v1::WeightsHeader ToWire(const WeightsHeader& header);
 v1::InitializeHeader ToWire(const InitializeHeader& header);
 
+/// `field`: what to call it.
+absl::StatusOr<Encoding> FromWire(std::string_view field, v1::Encoding wire);
 Identity FromWire(const v1::Identity& wire);  // Every value is possible.
 absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire);
 absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire);

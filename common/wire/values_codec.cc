@@ -26,10 +26,10 @@ void AppendVarint(uint64_t value, std::string& out) {
 /// gRPC calls this with what it was given beside the slice, once nothing refers to it any more.
 void ReleaseOwner(void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }
 
-grpc::Slice Lend(LentValues lent) {
+grpc::Slice Lend(LentBytes lent) {
   // gRPC's slices hold mutable memory but never write to what is sent.
-  void* const bytes = const_cast<float*>(lent.values.data());
-  return {bytes, lent.values.size_bytes(), ReleaseOwner,
+  void* const bytes = const_cast<std::byte*>(lent.bytes.data());
+  return {bytes, lent.bytes.size(), ReleaseOwner,
           new std::shared_ptr<const void>(std::move(lent.owner))};
 }
 
@@ -119,14 +119,14 @@ ReceivedValues ReceivedValues::Uninitialized(size_t count) {
   return ReceivedValues(std::move(slices), std::move(segments));
 }
 
-grpc::ByteBuffer EncodeWithValues(const google::protobuf::MessageLite& rest, LentValues lent) {
+grpc::ByteBuffer EncodeWithValues(const google::protobuf::MessageLite& rest, LentBytes lent) {
   std::string head = rest.SerializeAsString();
-  if (lent.values.empty()) {
+  if (lent.bytes.empty()) {
     const grpc::Slice only(head);
     return {&only, 1};
   }
   head.push_back(kValuesTag);
-  AppendVarint(lent.values.size_bytes(), head);
+  AppendVarint(lent.bytes.size(), head);
   const grpc::Slice slices[] = {grpc::Slice(head), Lend(std::move(lent))};
   return {slices, 2};
 }
@@ -141,12 +141,7 @@ absl::StatusOr<ReceivedValues> DecodeWithValues(const grpc::ByteBuffer& message,
   if (!rest.ParseFromArray(other.data(), static_cast<int>(other.size()))) {
     return absl::InvalidArgumentError("malformed message: not a " + rest.GetTypeName());
   }
-  ReceivedValues received(std::move(slices), scan.TakeValues());
-  if (TotalBytes(received.segments()) % sizeof(float) != 0) {
-    return absl::InvalidArgumentError("values: " + std::to_string(TotalBytes(received.segments())) +
-                                      " bytes are not whole fp32 values");
-  }
-  return received;
+  return ReceivedValues(std::move(slices), scan.TakeValues());
 }
 
 }  // namespace slipstream

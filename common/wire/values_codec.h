@@ -18,22 +18,28 @@ namespace slipstream {
 /// Messages that carry values (`bytes values = 15`, the last field) as gRPC buffers whose payload
 /// is never copied: to and from the same bytes as protobuf's own encoder.
 
-/// Values lent to gRPC for as long as it needs them.
-struct LentValues {
-  std::span<const float> values;
+/// Bytes lent to gRPC for as long as it needs them.
+struct LentBytes {
+  std::span<const std::byte> bytes;
 
-  /// Keeps `values` alive and unchanged. Owned by the lender and, from EncodeWithValues on, by
-  /// every gRPC buffer that still refers to the values; gRPC lets go when the bytes have been
-  /// handed to the kernel or the call is over, on a thread of its own. So the owner's deleter tells
-  /// a lender when the values may be written again.
+  /// Keeps `bytes` alive and unchanged. Owned by the lender and, from EncodeWithValues on, by every
+  /// gRPC buffer that still refers to the bytes; gRPC lets go when they have been handed to the
+  /// kernel or the call is over, on a thread of its own. So the owner's deleter tells a lender when
+  /// they may be written again.
   std::shared_ptr<const void> owner;
 };
 
-/// `rest` followed by field 15 with the lent values; no field if there are none.
-/// REQUIRES: `rest` has no field above 14 set.
-grpc::ByteBuffer EncodeWithValues(const google::protobuf::MessageLite& rest, LentValues lent);
+/// Values lent, as LentBytes.
+struct LentValues {
+  std::span<const float> values;
+  std::shared_ptr<const void> owner;
+};
 
-/// Received values, where gRPC left them.
+/// `rest` followed by field 15 with the lent bytes; no field if there are none.
+/// REQUIRES: `rest` has no field above 14 set.
+grpc::ByteBuffer EncodeWithValues(const google::protobuf::MessageLite& rest, LentBytes lent);
+
+/// Received values: where gRPC left them, or decoded to fp32.
 ///
 /// Not thread-safe: one owner. Movable only, because a short slice holds its bytes in itself.
 class ReceivedValues {
@@ -42,7 +48,15 @@ class ReceivedValues {
 
   /// `segments` lie in `slices`.
   ReceivedValues(std::vector<grpc::Slice> slices, Segments segments)
-      : slices_(std::move(slices)), segments_(std::move(segments)) {}
+      : slices_(std::move(slices)),
+        segments_(std::move(segments)),
+        message_bytes_(TotalBytes(segments_)) {}
+
+  /// `count` values, made of so many bytes of a message.
+  ReceivedValues(std::unique_ptr<const float[]> values, size_t count, size_t message_bytes)
+      : decoded_(std::move(values)),
+        segments_{std::as_bytes(std::span(decoded_.get(), count))},
+        message_bytes_(message_bytes) {}
 
   /// Room for `count` values, to be filled before they are read by whoever made it.
   static ReceivedValues Uninitialized(size_t count);
@@ -53,12 +67,17 @@ class ReceivedValues {
   /// Valid while this object lives, also after it was moved.
   const Segments& segments() const { return segments_; }
 
-  /// Number of values.
+  /// Number of fp32 values.
   size_t count() const { return TotalBytes(segments_) / sizeof(float); }
+
+  /// Bytes that they took in their message.
+  size_t message_bytes() const { return message_bytes_; }
 
  private:
   std::vector<grpc::Slice> slices_;
+  std::unique_ptr<const float[]> decoded_;
   Segments segments_;
+  size_t message_bytes_ = 0;
 };
 
 /// Bytes that the fields beside the values may take.
@@ -66,8 +85,8 @@ inline constexpr size_t kRestBytesMax = size_t{256} << 10;
 
 /// Parses all fields but the values into `rest`, and finds the values. Accepts every legal
 /// encoding: fields in any order, unknown, repeated (of the values the last one counts). Fails with
-/// INVALID_ARGUMENT for anything else, for groups, for values that are not whole, and for other
-/// fields of more than `kRestBytesMax`.
+/// INVALID_ARGUMENT for anything else, for groups, and for other fields of more than
+/// `kRestBytesMax`. What the values are, and whether they are whole, is for DecodeValues.
 absl::StatusOr<ReceivedValues> DecodeWithValues(const grpc::ByteBuffer& message,
                                                 google::protobuf::MessageLite& rest);
 

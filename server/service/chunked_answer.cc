@@ -8,11 +8,12 @@
 
 namespace slipstream {
 
-ChunkedAnswer::ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes,
+ChunkedAnswer::ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes, Encoding encoding,
                              std::optional<SharedWeights> shared)
     : form_(form),
       answer_(std::move(answer)),
       chunk_values_(chunk_bytes / sizeof(float)),
+      encoding_(encoding),
       shared_(shared) {}
 
 std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
@@ -39,9 +40,10 @@ std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
   } else {
     is_finished_ = true;
   }
-  if (form_ == Form::kWeights) return EncodeWeightsChunk(header, offset, std::move(lent));
+  if (form_ == Form::kWeights)
+    return EncodeWeightsChunk(header, offset, std::move(lent), encoding_);
   return EncodeExchangeChunk(is_first ? answer_.push : std::nullopt, header, offset,
-                             std::move(lent));
+                             std::move(lent), encoding_);
 }
 
 }  // namespace slipstream

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/base/encoding.h"
 #include "server/service/shard_engine.h"
 
 namespace slipstream {
 
-/// Cuts one answer into messages whose payloads borrow the version's buffer.
+/// Cuts one answer into messages. Their payloads borrow the version's buffer; if the weights are to
+/// be encoded, each message holds its part, made when it is asked for.
 ///
 /// Not thread-safe: one owner.
 class ChunkedAnswer {
@@ -19,9 +21,9 @@ class ChunkedAnswer {
   /// What the messages are: WeightsChunk of a pull, ExchangeReply of an exchange.
   enum class Form { kWeights, kExchange };
 
-  /// `chunk_bytes`: payload of one message; a multiple of 4, not 0. `shared`: where the reader
-  /// finds the weights without being sent them; of an exchange only.
-  ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes,
+  /// `chunk_bytes`: payload of one message, were it fp32; a multiple of 4, not 0. `shared`: where the
+  /// reader finds the weights without being sent them; of an exchange only.
+  ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes, Encoding encoding,
                 std::optional<SharedWeights> shared = std::nullopt);
 
   /// Nothing after the last one.
@@ -31,6 +33,7 @@ class ChunkedAnswer {
   Form form_;
   Answer answer_;
   size_t chunk_values_;
+  Encoding encoding_;
   std::optional<SharedWeights> shared_;
   uint64_t sent_ = 0;
   bool is_finished_ = false;

@@ -36,6 +36,7 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
     transfer_.Rest();
     const uint32_t asked = complete->push.header().chunk_bytes;
     chunk_bytes_ = asked > 0 ? asked : default_chunk_bytes_;
+    encoding_ = complete->push.header().weights_encoding;
     std::optional<Answer> answer = engine_.FinishPush(std::move(complete->push), this);
     if (answer.has_value()) return OnAnswer(*std::move(answer));
     // OnCancel may have come before the call was parked, and found nothing to cancel.
@@ -72,6 +73,7 @@ void ExchangeCall::Reply(const SharedMemoryReply& reply) {
 
 std::optional<SharedWeights> ExchangeCall::Share(const Answer& answer) {
   if (!answer.weights.has_value() || answer.weights->weights == nullptr) return std::nullopt;
+  if (encoding_ != Encoding::kFp32) return std::nullopt;  // What is shared is not encoded.
   std::optional<SharedWeights> shared = shared_.Show(answer.weights->weights);
   if (shared.has_value()) room_.Pin(this, answer.weights->weights, engine_.now() + lease_);
   return shared;
@@ -79,7 +81,8 @@ std::optional<SharedWeights> ExchangeCall::Share(const Answer& answer) {
 
 void ExchangeCall::OnAnswer(Answer answer) {
   const std::optional<SharedWeights> shared = Share(answer);
-  answer_.emplace(ChunkedAnswer::Form::kExchange, std::move(answer), chunk_bytes_, shared);
+  answer_.emplace(ChunkedAnswer::Form::kExchange, std::move(answer), chunk_bytes_, encoding_,
+                  shared);
   WriteNext();
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "absl/time/time.h"
+#include "common/base/encoding.h"
 #include "server/service/chunked_answer.h"
 #include "server/service/push_receiver.h"
 #include "server/service/shard_engine.h"
@@ -58,6 +59,7 @@ class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   SharedPath shared_;
   PushReceiver receiver_;
   size_t chunk_bytes_;
+  Encoding encoding_ = Encoding::kFp32;
   bool ends_after_answer_ = false;
   std::optional<ChunkedAnswer> answer_;
   grpc::ByteBuffer read_;

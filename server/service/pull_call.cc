@@ -29,6 +29,7 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
   const absl::StatusOr<PullRequest> request = DecodePull(message);
   if (!request.ok()) return Finish(ToGrpc(request.status()));
   if (request->chunk_bytes > 0) chunk_bytes_ = request->chunk_bytes;
+  encoding_ = request->weights_encoding;
   reader_ = ShardCore::ReaderOf(*request);
   absl::StatusOr<std::optional<Answer>> answer = engine_.Pull(*request, this);
   if (!answer.ok()) return Finish(ToGrpc(answer.status()));
@@ -38,7 +39,7 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
 }
 
 void PullCall::OnAnswer(Answer answer) {
-  answer_.emplace(ChunkedAnswer::Form::kWeights, std::move(answer), chunk_bytes_);
+  answer_.emplace(ChunkedAnswer::Form::kWeights, std::move(answer), chunk_bytes_, encoding_);
   WriteNext();
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "common/base/encoding.h"
 #include "server/service/chunked_answer.h"
 #include "server/service/shard_engine.h"
 #include "server/service/transfer_watch.h"
@@ -33,6 +34,7 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
 
   ShardEngine& engine_;
   size_t chunk_bytes_;
+  Encoding encoding_ = Encoding::kFp32;
   std::atomic<bool> is_cancelled_ = false;
   ShardCore::Reader reader_;  // Set before the engine is asked.
 

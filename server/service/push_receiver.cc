@@ -15,7 +15,7 @@ constexpr size_t kFramingBytesMax = 1024;
 absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBuffer& message) {
   absl::StatusOr<PushChunk> chunk = DecodePushChunk(message);
   if (!chunk.ok()) return chunk.status();
-  if (message.Length() > TotalBytes(chunk->values.segments()) + kFramingBytesMax) {
+  if (message.Length() > chunk->values.message_bytes() + kFramingBytesMax) {
     return BrokenFraming("the message holds more than its values");
   }
   if (chunk->request.has_value()) return OnRequest(*chunk->request);

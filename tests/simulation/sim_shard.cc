@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/encoding.h"
 #include "common/kernels/copy_values.h"
 #include "common/wire/shard_wire.h"
 #include "common/wire/values_codec.h"
@@ -150,7 +151,7 @@ void SimShard::Send(Call& call, Answer answer) {
   const bool is_pull = call.stream->kind == StreamKind::kPull;
   call.is_pinning = is_pull;
   ChunkedAnswer chunks(is_pull ? ChunkedAnswer::Form::kWeights : ChunkedAnswer::Form::kExchange,
-                       std::move(answer), kAnswerChunkBytes);
+                       std::move(answer), kAnswerChunkBytes, Encoding::kFp32);
   std::vector<grpc::ByteBuffer> messages;
   while (std::optional<grpc::ByteBuffer> message = chunks.Next()) {
     messages.push_back(*std::move(message));

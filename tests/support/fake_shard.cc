@@ -19,6 +19,30 @@ void Append(const std::string& bytes, std::vector<float>& values) {
   if (!bytes.empty()) std::memcpy(values.data() + before, bytes.data(), bytes.size());
 }
 
+std::vector<float> Decoded(const v1::PushChunk& chunk) {
+  std::vector<float> values;
+  if (chunk.encoding() == v1::FP32) {
+    Append(chunk.values(), values);
+    return values;
+  }
+  PS_CHECK(chunk.encoding() == v1::BF16);
+  std::string bytes;
+  for (size_t i = 0; i < chunk.values().size(); i += 2) {
+    bytes += std::string(2, '\0') + chunk.values().substr(i, 2);
+  }
+  Append(bytes, values);
+  return values;
+}
+
+std::string Encoded(const float* values, size_t count, v1::Encoding encoding) {
+  const std::string bytes(reinterpret_cast<const char*>(values), count * sizeof(float));
+  if (encoding == v1::FP32) return bytes;
+  PS_CHECK(encoding == v1::BF16);
+  std::string upper;
+  for (size_t i = 0; i < bytes.size(); i += 4) upper += bytes.substr(i + 2, 2);
+  return upper;
+}
+
 }  // namespace
 
 FakeShard::FakeShard(size_t count, uint64_t shard_map) : shard_map_(shard_map), weights_(count) {
@@ -136,14 +160,15 @@ v1::WeightsHeader FakeShard::Header() const {
 }
 
 template <typename Message, typename Write>
-void FakeShard::WriteWeights(Message first, uint32_t chunk_bytes, const std::vector<float>& weights,
-                             const Write& write) {
+void FakeShard::WriteWeights(Message first, uint32_t chunk_bytes, v1::Encoding encoding,
+                             const std::vector<float>& weights, const Write& write) {
   const size_t step = chunk_bytes / sizeof(float);
   Message message = std::move(first);
   for (size_t offset = 0; offset < weights.size(); offset += step) {
     const size_t count = std::min(step, weights.size() - offset);
     message.set_offset(offset);
-    message.set_values(weights.data() + offset, count * sizeof(float));
+    message.set_encoding(encoding);
+    message.set_values(Encoded(weights.data() + offset, count, encoding));
     write(message);
     message.Clear();
   }
@@ -161,7 +186,7 @@ grpc::Status FakeShard::Pull(grpc::ServerContext*, const v1::PullRequest* reques
     *first.mutable_header() = Header();
     weights = weights_;
   }
-  WriteWeights(first, request->chunk_bytes(), weights,
+  WriteWeights(first, request->chunk_bytes(), request->weights_encoding(), weights,
                [&](const v1::WeightsChunk& chunk) { writer->Write(chunk); });
   return grpc::Status::OK;
 }
@@ -183,11 +208,10 @@ grpc::Status FakeShard::Receive(const v1::PushChunk& chunk, Push& push, size_t& 
     push = {chunk.header(), std::vector<float>(chunk.header().count())};
     left = push.values.size();
   }
-  const size_t count = chunk.values().size() / sizeof(float);
+  const std::vector<float> values = Decoded(chunk);
+  const size_t count = values.size();
   if (chunk.offset() + count > push.values.size()) return {grpc::INVALID_ARGUMENT, "offset"};
-  if (count > 0) {
-    std::memcpy(push.values.data() + chunk.offset(), chunk.values().data(), chunk.values().size());
-  }
+  std::ranges::copy(values, push.values.begin() + static_cast<std::ptrdiff_t>(chunk.offset()));
   push.offsets.push_back(chunk.offset());
   left -= count;
   MutexLock lock(mutex_);
@@ -258,11 +282,12 @@ grpc::Status FakeShard::Answer(grpc::ServerContext* context, Push push, Stream* 
   if (weights.empty()) {
     stream->Write(reply);
   } else {
-    WriteWeights(reply, header.chunk_bytes(), weights, [&](const v1::ExchangeReply& message) {
-      stream->Write(message);
-      const bool is_first = message.has_push();
-      if (is_first && fault == Fault::kPauseWithinWeights) AwaitGoOn(*context);
-    });
+    WriteWeights(reply, header.chunk_bytes(), header.weights_encoding(), weights,
+                 [&](const v1::ExchangeReply& message) {
+                   stream->Write(message);
+                   const bool is_first = message.has_push();
+                   if (is_first && fault == Fault::kPauseWithinWeights) AwaitGoOn(*context);
+                 });
   }
   return grpc::Status::OK;
 }

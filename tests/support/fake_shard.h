@@ -19,7 +19,8 @@ namespace slipstream {
 
 /// A shard in this process, on a port of the system's choice, that does as a test tells it. It
 /// speaks through protobuf's own encoder, so it also holds the client's against it. Every push it
-/// takes makes a version: weights −= gradient.
+/// takes makes a version: weights −= gradient. Of the codecs it knows bf16, and cuts weights off to
+/// that instead of rounding them.
 ///
 /// Thread-safe: guarded by its own mutex.
 class FakeShard final : public v1::Shard::Service {
@@ -89,8 +90,8 @@ class FakeShard final : public v1::Shard::Service {
   v1::PushReply Take(Push push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::WeightsHeader Header() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename Message, typename Write>
-  static void WriteWeights(Message first, uint32_t chunk_bytes, const std::vector<float>& weights,
-                           const Write& write);
+  static void WriteWeights(Message first, uint32_t chunk_bytes, v1::Encoding encoding,
+                           const std::vector<float>& weights, const Write& write);
 
   const uint64_t shard_map_;
   std::string address_;

@@ -77,6 +77,7 @@ absl::Status ShardClient::Initialize(const InitializeHeader& header,
 
 absl::Status ShardClient::Pull(PullRequest request, WeightsArrival& weights) {
   request.chunk_bytes = static_cast<uint32_t>(options_.chunk_bytes);
+  if (request.trains) request.weights_encoding = options_.weights_encoding;
   weights.StartTry();
   const absl::StatusOr<std::unique_ptr<RawCall>> started = Start(kPull);
   if (!started.ok()) return started.status();
@@ -100,6 +101,7 @@ absl::Status ShardClient::Pull(PullRequest request, WeightsArrival& weights) {
 absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
   exchange.header.count = exchange.values.size();
   exchange.header.chunk_bytes = static_cast<uint32_t>(options_.chunk_bytes);
+  exchange.header.weights_encoding = options_.weights_encoding;
   exchange.header.holds_base = exchange.weights.Holds(exchange.header.base);
   exchange.weights.StartTry();
   if (!exchange_) {
@@ -122,8 +124,11 @@ absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
 
 absl::Status ShardClient::ShareMemory(size_t values) {
   using Transport = ShardChannel::Transport;
+  // What is shared is not encoded.
+  const bool is_plain = options_.push_encoding == Encoding::kFp32 &&
+                        options_.pull_encoding == Encoding::kFp32;
   const bool must = options_.channel.transport == Transport::kShm;
-  const bool may = must || options_.channel.transport == Transport::kAuto;
+  const bool may = is_plain && (must || options_.channel.transport == Transport::kAuto);
   const bool is_worth_it = must || values * sizeof(float) >= kSharedBytesMin;
   if (has_tried_to_share_ || !may || !channel_.is_local() || values == 0 || !is_worth_it) {
     return absl::OkStatus();
@@ -151,7 +156,7 @@ absl::StatusOr<grpc::ByteBuffer> ShardClient::PushMessage(const std::optional<Pu
                                                           uint64_t offset,
                                                           std::span<const float> values) {
   if (window_ == nullptr || values.empty()) {
-    return EncodePushChunk(header, offset, {values, loan_.Lend()});
+    return EncodePushChunk(header, offset, {values, loan_.Lend()}, options_.push_encoding);
   }
   const absl::StatusOr<SharedValues> placed = window_->Place(values, WriteDeadline());
   if (!placed.ok()) return placed.status();

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/encoding.h"
 #include "common/protocol/shard_messages.h"
 #include "common/wire/chunk_wire.h"
 #include "worker/client/arena_loan.h"
@@ -25,16 +26,20 @@ namespace slipstream {
 /// The calls to one shard, over a connection of its own, see shard_channel.h.
 ///
 /// Each method is one try: what to repeat is the caller's to say. Pushes travel as pieces borrowed
-/// from the caller's arena, or are copied to memory that the shard shares, and weights are written
-/// straight into the arena. Exchanges share one stream, which is opened when the first needs it and
-/// again after a failure; a push that must not count is ended with its stream.
+/// from the caller's arena, or encoded piece by piece, or copied to memory that the shard shares, and
+/// weights are written straight into the arena. Exchanges share one stream, which is opened when the
+/// first needs it and again after a failure; a push that must not count is ended with its stream.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class ShardClient {
  public:
   struct Options {
-    /// Payload bytes of one message, both ways.
+    /// Payload bytes of one message, were they fp32, both ways.
     size_t chunk_bytes = size_t{1} << 20;
+
+    /// How gradients travel, and weights that are for training. Others are exact.
+    Encoding push_encoding = Encoding::kFp32;
+    Encoding weights_encoding = Encoding::kFp32;
 
     /// A message that the peer has not taken in by then is given up.
     absl::Duration write_timeout = absl::Seconds(30);
@@ -52,7 +57,7 @@ class ShardClient {
   /// Sends the initial weights under a grant. `values` must stay as they are until AwaitReturn.
   absl::Status Initialize(const InitializeHeader& header, std::span<const float> values);
 
-  /// Asks for the chunk size of the options and puts the answer in place.
+  /// Asks for what the options say of weights and puts the answer in place.
   absl::Status Pull(PullRequest request, WeightsArrival& weights);
 
   /// Pushes the chunks of the options' size from the last to the first, each as soon as it is

@@ -107,6 +107,8 @@ absl::Status WorkerProgram::ReadSettings() {
 ShardGroup::Options WorkerProgram::GroupOptions() const {
   ShardGroup::Options options;
   options.client.chunk_bytes = settings_.wire.chunk_bytes;
+  options.client.push_encoding = settings_.wire.push_codec;
+  options.client.weights_encoding = settings_.wire.pull_codec;
   options.client.channel.transport = settings_.wire.transport;
   options.retry.give_up_after =
       std::max(options.retry.give_up_after, kGiveUpLeases * membership_.lease);

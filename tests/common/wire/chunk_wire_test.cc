@@ -52,6 +52,106 @@ TEST(ChunkWireTest, EveryMessageSurvivesTheWayThere) {
   EXPECT_EQ(Copied(exchange->values), kValues);
 }
 
+/// What is left of kValues.
+std::vector<float> Rounded(Encoding encoding) {
+  // 1e-30 is less than a hundred-thousandth of what fp16 can tell from 0.
+  return encoding == Encoding::kBf16 ? std::vector<float>{0.5f, -1, 0x1.44p-100f, 4}
+                                     : std::vector<float>{0.5f, -1, 0, 4};
+}
+
+TEST(ChunkWireTest, EncodedValuesArriveRounded) {
+  const WeightsHeader weights{Version{6}, 4, std::nullopt};
+  for (const Encoding encoding : {Encoding::kBf16, Encoding::kFp16}) {
+    SCOPED_TRACE(EncodingName(encoding));
+    const std::vector<float> rounded = Rounded(encoding);
+
+    const auto push = DecodePushChunk(EncodePushChunk(std::nullopt, 12, Lent(), encoding));
+    const auto pulled = DecodeWeightsChunk(EncodeWeightsChunk(weights, 13, Lent(), encoding));
+    const auto exchange =
+        DecodeExchangeChunk(EncodeExchangeChunk(std::nullopt, weights, 14, Lent(), encoding));
+
+    EXPECT_EQ(Copied(push.value().values), rounded);
+    EXPECT_EQ(push->offset, 12u);
+    EXPECT_EQ(push->values.message_bytes(), 8u);
+    EXPECT_EQ(Copied(pulled.value().values), rounded);
+    EXPECT_EQ(pulled->header, weights);
+    EXPECT_EQ(Copied(exchange.value().values), rounded);
+    EXPECT_EQ(exchange->header, weights);
+  }
+}
+
+TEST(ChunkWireTest, TheLenderHasItsValuesBackOnceTheyAreEncoded) {
+  const auto owner = std::make_shared<int>(0);
+
+  const auto borrowed = EncodePushChunk(std::nullopt, 0, {kValues, owner});
+  EXPECT_EQ(owner.use_count(), 2);
+  const auto encoded = EncodePushChunk(std::nullopt, 0, {kValues, owner}, Encoding::kBf16);
+
+  EXPECT_EQ(owner.use_count(), 2);  // As before.
+}
+
+TEST(ChunkWireTest, EncodedValuesDecodeHoweverTheMessageIsCut) {
+  const grpc::ByteBuffer message = EncodePushChunk(std::nullopt, 0, Lent(), Encoding::kBf16);
+  std::vector<grpc::Slice> whole;
+  ASSERT_TRUE(message.Dump(&whole).ok());
+  std::string bytes;
+  for (const grpc::Slice& slice : whole) bytes.append(slice.begin(), slice.end());
+  for (size_t piece = 1; piece <= bytes.size(); ++piece) {
+    std::vector<grpc::Slice> slices;
+    for (size_t at = 0; at < bytes.size(); at += piece)
+      slices.emplace_back(bytes.substr(at, piece));
+
+    auto chunk = DecodePushChunk(grpc::ByteBuffer(slices.data(), slices.size()));
+
+    ASSERT_TRUE(chunk.ok()) << chunk.status();
+    const ReceivedValues moved = std::move(chunk->values);  // They stay readable.
+    EXPECT_EQ(Copied(moved), Rounded(Encoding::kBf16)) << piece;
+  }
+}
+
+template <typename Message>
+grpc::ByteBuffer Serialized(const Message& message) {
+  const grpc::Slice slice(message.SerializeAsString());
+  return {&slice, 1};
+}
+
+/// The refusal of a message with so many bytes of values.
+template <typename Message, typename Decode>
+std::string Refusal(Decode decode, int encoding, size_t bytes) {
+  Message message;
+  message.set_encoding(static_cast<v1::Encoding>(encoding));
+  message.set_values(std::string(bytes, '\0'));
+  const auto decoded = decode(Serialized(message));
+  EXPECT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(decoded.status().message());
+}
+
+TEST(ChunkWireTest, AnUnknownEncodingIsRefused) {
+  for (const int encoding : {3, 100, -1}) {
+    const std::string refusal =
+        "encoding: " + std::to_string(encoding) + " is no encoding that is known here";
+
+    EXPECT_EQ(Refusal<v1::PushChunk>(DecodePushChunk, encoding, 12), refusal);
+    EXPECT_EQ(Refusal<v1::WeightsChunk>(DecodeWeightsChunk, encoding, 12), refusal);
+    EXPECT_EQ(Refusal<v1::ExchangeReply>(DecodeExchangeChunk, encoding, 0), refusal);
+  }
+}
+
+TEST(ChunkWireTest, PartsOfValuesAreRefused) {
+  EXPECT_EQ(Refusal<v1::PushChunk>(DecodePushChunk, v1::FP32, 6),
+            "values: 6 bytes are not whole fp32 values");
+  EXPECT_EQ(Refusal<v1::PushChunk>(DecodePushChunk, v1::BF16, 5),
+            "values: 5 bytes are not whole bf16 values");
+  EXPECT_EQ(Refusal<v1::WeightsChunk>(DecodeWeightsChunk, v1::FP16, 1),
+            "values: 1 bytes are not whole fp16 values");
+  EXPECT_EQ(Refusal<v1::ExchangeReply>(DecodeExchangeChunk, v1::FP16, 7),
+            "values: 7 bytes are not whole fp16 values");
+  v1::InitializeRequest initialize;
+  initialize.set_values("value");
+  EXPECT_EQ(DecodeInitializeChunk(Serialized(initialize)).status().message(),
+            "values: 5 bytes are not whole fp32 values");
+}
+
 TEST(ChunkWireTest, WhatIsNotThereStaysAbsent) {
   const auto push = DecodePushChunk(EncodePushChunk(std::nullopt, 5, Lent()));
   const auto exchange = DecodeExchangeChunk(EncodeExchangeChunk(std::nullopt, std::nullopt, 0, {}));

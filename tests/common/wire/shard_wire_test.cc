@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "common/layout/tensor_layout.h"
 
 namespace slipstream {
@@ -24,13 +25,14 @@ PushHeader SomePush() {
           .pull = true,
           .chunk_bytes = 1 << 20,
           .slot = 1,
-          .holds_base = true};
+          .holds_base = true,
+          .weights_encoding = Encoding::kBf16};
 }
 
 TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   const PushReply reply{
       PushOutcome::kOutOfSequence, Version{5}, 2, Durability::kSynced, Sequence{6}, 70, "why"};
-  const PullRequest pull{kIdentity, 1, Version{2}, true, 4096, Sequence{5}, 1};
+  const PullRequest pull{kIdentity, 1, Version{2}, true, 4096, Sequence{5}, 1, Encoding::kFp16};
   const PullRequest reader{std::nullopt, 1, Version{2}, false, 0};
   const RoundWork work{RoundWork::Kind::kExcused, 12};
   const WeightsHeader weights{Version{8}, 100, work};
@@ -86,7 +88,25 @@ TEST(ShardWireTest, RefusesAPushHeaderThatBreaksTheContract) {
   }
 }
 
+TEST(ShardWireTest, EncodingsHaveTheWiresNumbersAndNames) {
+  int encodings = 0;
+  for (int number = 0; number < 64; ++number) {
+    if (!v1::Encoding_IsValid(number)) continue;
+    ++encodings;
+    EXPECT_EQ(absl::AsciiStrToUpper(std::string(EncodingName(static_cast<Encoding>(number)))),
+              v1::Encoding_Name(static_cast<v1::Encoding>(number)));
+  }
+  EXPECT_EQ(encodings, 3);
+}
+
 TEST(ShardWireTest, RefusesNumbersThatNameNothing) {
+  v1::PushHeader push = ToWire(SomePush());
+  push.set_weights_encoding(static_cast<v1::Encoding>(3));
+  ExpectRefused(push, "header.weights_encoding: 3");
+  v1::PullRequest pull = ToWire(PullRequest{});
+  pull.set_weights_encoding(static_cast<v1::Encoding>(-1));
+  ExpectRefused(pull, "weights_encoding: -1");
+
   v1::PushReply reply = ToWire(PushReply{});
   for (const int number : {0, 5, 15, 27, -1}) {
     reply.set_outcome(static_cast<v1::PushOutcome>(number));

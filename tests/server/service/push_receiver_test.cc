@@ -24,11 +24,8 @@ PushHeader HeaderOf(uint64_t count) {
   return header;
 }
 
-/// One value, and behind it a field that nobody knows.
-grpc::ByteBuffer Chunk(const std::optional<PushHeader>& header, uint64_t offset,
-                       size_t unknown_bytes) {
-  const grpc::ByteBuffer chunk =
-      EncodePushChunk(header, offset, {{&kValue, 1}, std::make_shared<int>()});
+/// The message, and behind it a field that nobody knows.
+grpc::ByteBuffer WithUnknown(const grpc::ByteBuffer& chunk, size_t unknown_bytes) {
   std::vector<grpc::Slice> slices;
   EXPECT_TRUE(chunk.Dump(&slices).ok());
   std::string unknown = "\x9a\x06";  // Field 99, bytes.
@@ -37,6 +34,13 @@ grpc::ByteBuffer Chunk(const std::optional<PushHeader>& header, uint64_t offset,
   unknown.append(unknown_bytes, 'x');
   if (unknown_bytes > 0) slices.emplace_back(unknown);
   return {slices.data(), slices.size()};
+}
+
+/// One value, and behind it a field that nobody knows.
+grpc::ByteBuffer Chunk(const std::optional<PushHeader>& header, uint64_t offset,
+                       size_t unknown_bytes) {
+  return WithUnknown(EncodePushChunk(header, offset, {{&kValue, 1}, std::make_shared<int>()}),
+                     unknown_bytes);
 }
 
 /// A push to a shard that has no model yet, which would answer RETRY_LATER.
@@ -58,6 +62,23 @@ TEST_F(PushReceiverTest, ReadsWhatItRefusesToTheEnd) {
   ASSERT_NE(refused, nullptr);
   EXPECT_EQ(refused->reply.outcome, PushOutcome::kRetryLater);
   EXPECT_FALSE(refused->ends_stream);
+}
+
+TEST_F(PushReceiverTest, MeasuresAMessageByItsValuesAsTheyTravel) {
+  const std::vector<float> values(1000, kValue);
+  const auto encoded = [&values](size_t unknown_bytes) {
+    return WithUnknown(EncodePushChunk(HeaderOf(2000), 0, {values, nullptr}, Encoding::kBf16),
+                       unknown_bytes);
+  };
+
+  const auto taken = receiver_.OnMessage(encoded(500));
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_TRUE(std::holds_alternative<PushReceiver::NeedMore>(*taken));
+
+  PushReceiver other(engine_);
+  const auto outcome = other.OnMessage(encoded(1500));  // As fp32 they would take 2000 bytes more.
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_TRUE(std::holds_alternative<PushReceiver::Refused>(*outcome));
 }
 
 TEST_F(PushReceiverTest, EndsAStreamWhoseMessagesHoldMoreThanAdmissionCounts) {

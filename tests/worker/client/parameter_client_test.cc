@@ -73,13 +73,16 @@ class ParameterClientTest : public testing::Test {
     for (size_t i = 0; i < kParameters; ++i) gradient_[i] = static_cast<float>(i) / 16;
   }
 
-  std::unique_ptr<ParameterClient> NewClient(bool has_rounds = false) {
+  std::unique_ptr<ParameterClient> NewClient(bool has_rounds = false,
+                                             Encoding encoding = Encoding::kFp32) {
     ParameterClient::Options options;
     options.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
     options.servers = {first_.address(), second_.address()};
     options.map = map_;
     options.has_rounds = has_rounds;
     options.group.client.chunk_bytes = 4096;
+    options.group.client.push_encoding = encoding;
+    options.group.client.weights_encoding = encoding;
     options.group.retry = {.first_wait = absl::Milliseconds(1),
                            .wait_max = absl::Milliseconds(5),
                            .give_up_after = absl::Milliseconds(200)};
@@ -147,6 +150,24 @@ TEST_F(ParameterClientTest, APushBringsTheNextWeightsInTheSameTrip) {
   EXPECT_EQ(header.base_version(), 0u);
   EXPECT_EQ(header.examples(), 32u);
   EXPECT_EQ(header.batch(), 7u);
+}
+
+TEST_F(ParameterClientTest, GradientsAndWeightsTravelAsTheOptionsSay) {
+  auto client = NewClient(false, Encoding::kBf16);
+  ASSERT_TRUE(client->Initialize(3, std::vector<float>(kParameters, 1.001f)).ok());
+  EXPECT_EQ(ShardWeights().front(), 1.001f) << "initial weights are exact";
+  client->OnUnit({.id = 1, .first = 7, .batches = 2});
+  client->OnNoMoreUnits();
+  ASSERT_TRUE(client->Advance().ok());
+  EXPECT_EQ(weights_, std::vector<float>(kParameters, 1));  // Between 1 and 2: steps of 1/128.
+  std::ranges::fill(gradient_, 1.001f);
+
+  ASSERT_TRUE(Push(*client, 7).ok());
+
+  EXPECT_EQ(first_.taken().at(0).values, std::vector<float>(first_.weights().size(), 1));
+  EXPECT_EQ(first_.taken().at(0).offsets.size(), 5u) << "chunks of as many values as of fp32";
+  EXPECT_EQ(first_.taken().at(0).header.weights_encoding(), v1::BF16);
+  EXPECT_NEAR(weights_.front(), 0.001f, 1e-5f);
 }
 
 TEST_F(ParameterClientTest, TheLastPushTakesNoWeights) {

@@ -19,8 +19,9 @@ class WeightsReaderTest : public testing::Test {
         second_(map_.range(ShardId{1}).size(), map_.fingerprint()),
         weights_(map_.parameters()),
         reader_(
-            {77, WorkerId{3}, Incarnation{5}}, {first_.address(), second_.address()}, map_, {},
-            [](absl::Duration) { return true; }, cancel_) {}
+            {77, WorkerId{3}, Incarnation{5}}, {first_.address(), second_.address()}, map_,
+            {.client = {.weights_encoding = Encoding::kBf16}}, [](absl::Duration) { return true; },
+            cancel_) {}
 
   static ShardMap Map() {
     TensorLayout layout;
@@ -43,6 +44,7 @@ TEST_F(WeightsReaderTest, ReadsAsItsMemberWithoutPushIntent) {
   EXPECT_EQ(pull.identity().worker(), 3u);
   EXPECT_EQ(pull.identity().incarnation(), 5u);
   EXPECT_FALSE(pull.trains());
+  EXPECT_EQ(pull.weights_encoding(), v1::FP32) << "rounded weights are for training only";
 }
 
 TEST_F(WeightsReaderTest, ReportsVersionsApartWhereOneIsNotAskedFor) {

@@ -1,0 +1,32 @@
+#ifndef SLIPSTREAM_COMMON_BASE_ENCODING_H_
+#define SLIPSTREAM_COMMON_BASE_ENCODING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace slipstream {
+
+/// How values travel; what computes with them always has fp32. The numbers are those of
+/// proto/shard.proto.
+enum class Encoding : uint8_t { kFp32 = 0, kBf16 = 1, kFp16 = 2 };
+
+/// As in run.yaml.
+constexpr std::string_view EncodingName(Encoding encoding) {
+  switch (encoding) {
+    case Encoding::kFp32:
+      return "fp32";
+    case Encoding::kBf16:
+      return "bf16";
+    case Encoding::kFp16:
+      return "fp16";
+  }
+  return "unknown";
+}
+
+/// Of one value.
+constexpr size_t EncodedBytes(Encoding encoding) { return encoding == Encoding::kFp32 ? 4 : 2; }
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_BASE_ENCODING_H_
