@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace slipstream {
@@ -26,6 +27,19 @@ constexpr std::string_view EncodingName(Encoding encoding) {
 
 /// Of one value.
 constexpr size_t EncodedBytes(Encoding encoding) { return encoding == Encoding::kFp32 ? 4 : 2; }
+
+/// The least magnitude that becomes infinite.
+constexpr float OverflowMin(Encoding encoding) {
+  switch (encoding) {
+    case Encoding::kFp32:
+      break;
+    case Encoding::kBf16:
+      return 0x1.ffp127f;
+    case Encoding::kFp16:
+      return 65520;
+  }
+  return std::numeric_limits<float>::infinity();
+}
 
 }  // namespace slipstream
 

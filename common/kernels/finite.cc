@@ -1,7 +1,9 @@
 #include "common/kernels/finite.h"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "common/kernels/float_runs.h"
 
@@ -25,12 +27,17 @@ uint32_t LargestMagnitudeBits(const UnalignedWord* words, size_t count) {
 }  // namespace
 
 bool AllFinite(const Segments& segments) {
-  bool finite = true;
-  ForEachFloatRun(segments, [&finite](size_t, const UnalignedFloat* values, size_t count) {
+  return AllBelow(segments, std::numeric_limits<float>::infinity());
+}
+
+bool AllBelow(const Segments& segments, float limit) {
+  const auto limit_bits = std::bit_cast<uint32_t>(limit);
+  bool below = true;
+  ForEachFloatRun(segments, [&](size_t, const UnalignedFloat* values, size_t count) {
     const auto* words = reinterpret_cast<const UnalignedWord*>(values);
-    finite = finite && LargestMagnitudeBits(words, count) < 0x7f800000u;
+    below = below && LargestMagnitudeBits(words, count) < limit_bits;
   });
-  return finite;
+  return below;
 }
 
 }  // namespace slipstream

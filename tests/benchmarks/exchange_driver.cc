@@ -49,6 +49,8 @@ struct Options {
 ShardGroup::Options GroupOptions(const RunSpec& settings) {
   ShardGroup::Options options;
   options.client.chunk_bytes = settings.wire.chunk_bytes;
+  options.client.push_encoding = settings.wire.push_codec;
+  options.client.weights_encoding = settings.wire.pull_codec;
   options.client.channel.transport = settings.wire.transport;
   return options;
 }

@@ -10,12 +10,18 @@
 
 namespace slipstream {
 
-std::optional<std::string> NonfinitePart(float loss, std::span<const float> gradient) {
+std::optional<std::string> NonfinitePart(float loss, std::span<const float> gradient,
+                                         Encoding push_codec) {
   if (!std::isfinite(loss)) return fmt::format("a loss of {}", loss);
-  if (AllFinite({std::as_bytes(gradient)})) return std::nullopt;
+  const float limit = OverflowMin(push_codec);
+  if (AllBelow({std::as_bytes(gradient)}, limit)) return std::nullopt;
   const auto wrong =
-      std::ranges::find_if(gradient, [](float value) { return !std::isfinite(value); });
-  return fmt::format("a gradient with {} at parameter {}, and a loss of {}", *wrong,
+      std::ranges::find_if(gradient, [limit](float value) { return !(std::fabs(value) < limit); });
+  const std::string beyond =
+      std::isfinite(*wrong)
+          ? fmt::format(" (too much for wire.push_codec {})", EncodingName(push_codec))
+          : "";
+  return fmt::format("a gradient with {}{} at parameter {}, and a loss of {}", *wrong, beyond,
                      wrong - gradient.begin(), loss);
 }
 

@@ -7,12 +7,15 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/base/encoding.h"
 
 namespace slipstream {
 
 /// What a step gave that is not a finite number: "a loss of nan", "a gradient with inf at parameter
-/// 17". Nothing of a healthy step, whose gradient may be pushed.
-std::optional<std::string> NonfinitePart(float loss, std::span<const float> gradient);
+/// 17"; nor are numbers that the codec of pushes has no room for. Nothing of a healthy step, whose
+/// gradient may be pushed.
+std::optional<std::string> NonfinitePart(float loss, std::span<const float> gradient,
+                                         Encoding push_codec = Encoding::kFp32);
 
 /// Counts the steps of a worker that gave no finite numbers, and says when there are too many.
 ///

@@ -141,7 +141,8 @@ absl::Status TrainingLoop::Step(uint32_t slot, uint64_t index, absl::Time turn) 
   const absl::StatusOr<StepResult> result = Compute(plan, batch, feed);
   step.backward_end = absl::Now();
   std::optional<std::string> nonfinite;
-  if (result.ok()) nonfinite = NonfinitePart(result->loss, plan.gradients_host());
+  if (result.ok())
+    nonfinite = NonfinitePart(result->loss, plan.gradients_host(), options_.push_codec);
   absl::Status status = result.status();
   if (status.ok() && !nonfinite) status = PrepareToPush();
   if (!status.ok() || nonfinite) client_.AbortPush(slot);

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/encoding.h"
 #include "common/base/philox.h"
 #include "worker/client/parameter_client.h"
 #include "worker/compute/plan.h"
@@ -46,6 +47,9 @@ class TrainingLoop {
 
     /// So many steps in a row without finite numbers are a failure; fewer are left out. ≥ 1.
     uint32_t nonfinite_max = 10;
+
+    /// How the client's pushes travel: what it has no room for is left out, too.
+    Encoding push_codec = Encoding::kFp32;
   };
 
   /// All arguments must outlive it but `options`. `plans` are those of the client's slots, in

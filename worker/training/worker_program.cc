@@ -234,7 +234,8 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                      .seed = settings_.seed,
                      .worker = membership_.identity.worker,
                      .push_delay_max = settings_.testing.push_delay_max,
-                     .nonfinite_max = settings_.training.nonfinite_max},
+                     .nonfinite_max = settings_.training.nonfinite_max,
+                     .push_codec = settings_.wire.push_codec},
                     data_.train, plans_, *client_, units, heartbeat, figures_, interruption_);
   absl::Status status = loop.Run();
   if (absl::IsCancelled(status)) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/encoding.h"
 #include "common/base/philox.h"
 #include "common/kernels/half_decode.h"
 #include "common/kernels/half_encode.h"
@@ -219,6 +220,14 @@ TEST_P(HalfFormatsTest, DecodesWhereverThePayloadIsCut) {
     const std::vector<float> expected = Decoded(halves);
     ASSERT_EQ(std::memcmp(values.data(), expected.data(), values.size() * sizeof(float)), 0);
   }
+}
+
+TEST_P(HalfFormatsTest, OverflowBeginsWhereItIsSaidTo) {
+  const Encoding encoding = format().name == "bf16" ? Encoding::kBf16 : Encoding::kFp16;
+  const float first = OverflowMin(encoding);
+
+  EXPECT_EQ(ReferenceOf(first), format().infinity);
+  EXPECT_EQ(ReferenceOf(std::nextafter(first, 0.0f)), format().infinity - 1);
 }
 
 TEST(Fp16Test, BeyondItsRangeIsInfinite) {

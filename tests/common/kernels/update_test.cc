@@ -126,6 +126,17 @@ TEST(UpdateKernels, GiveThePublishedFiguresOfPerGradientScaling) {
   EXPECT_EQ(path, (std::vector<float>{-1.0f, -2.0f, -2.5f}));
 }
 
+TEST(AllBelowTest, TakesTheLimitAndNanForTooMuch) {
+  RandomStream random(8, 4);
+  for (const float wrong : {5.0f, -5.0f, 6.0f, std::numeric_limits<float>::quiet_NaN()}) {
+    auto values = RandomValues(100, random);
+    values[60] = std::nextafter(-5.0f, 0.0f);
+    ASSERT_TRUE(AllBelow(CutPayload(values, random).segments(), 5));
+    values[70] = wrong;
+    ASSERT_FALSE(AllBelow(CutPayload(values, random).segments(), 5)) << wrong;
+  }
+}
+
 TEST(AllFiniteTest, FindsEveryKindOfNonfiniteValueAnywhere) {
   const float bad_values[] = {
       std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),

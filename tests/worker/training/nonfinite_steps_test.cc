@@ -24,6 +24,18 @@ TEST(NonfinitePartTest, SaysWhatItIs) {
             "a gradient with inf at parameter 2, and a loss of 2.5");
 }
 
+TEST(NonfinitePartTest, IsWhatTheCodecOfPushesHasNoRoomFor) {
+  const std::vector<float> gradient = {1, -65520};
+
+  EXPECT_EQ(NonfinitePart(2.5f, gradient, Encoding::kBf16), std::nullopt);
+  EXPECT_EQ(NonfinitePart(2.5f, std::vector<float>{65519}, Encoding::kFp16), std::nullopt);
+  EXPECT_EQ(NonfinitePart(2.5f, gradient, Encoding::kFp16),
+            "a gradient with -65520 (too much for wire.push_codec fp16) at parameter 1, and a loss "
+            "of 2.5");
+  EXPECT_EQ(NonfinitePart(2.5f, std::vector<float>{std::nanf("")}, Encoding::kFp16),
+            "a gradient with nan at parameter 0, and a loss of 2.5");
+}
+
 TEST(NonfiniteStepsTest, AreTooManyInARowOnly) {
   NonfiniteSteps steps(3);
 
