@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "common/config/field_table.h"
 #include "common/config/server_address.h"
@@ -229,6 +230,18 @@ void CheckModel(Draft draft, Diagnostics diagnostics) {
   CheckShards(draft, net, diagnostics);
 }
 
+void CheckTransport(Draft draft, Diagnostics diagnostics) {
+  const WireSpec& wire = draft.spec.wire;
+  if (wire.transport != WireSpec::Transport::kShm) return;
+  for (const auto& [path, codec] : {std::pair("wire.push_codec", wire.push_codec),
+                                    std::pair("wire.pull_codec", wire.pull_codec)}) {
+    if (!draft.IsUsable(path) || codec == Encoding::kFp32) continue;
+    diagnostics.Report(draft.KeySource(path),
+                       fmt::format("wire.transport shm carries fp32 alone; use auto or unix with {}",
+                                   path));
+  }
+}
+
 }  // namespace
 
 void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
@@ -241,6 +254,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckSchedule(draft, diagnostics);
   CheckTarget(draft, diagnostics);
   CheckServers(draft, diagnostics);
+  CheckTransport(draft, diagnostics);
 }
 
 }  // namespace slipstream

@@ -111,12 +111,10 @@ class FieldScan {
 
 }  // namespace
 
-ReceivedValues ReceivedValues::Uninitialized(size_t count) {
-  std::vector<grpc::Slice> slices;
-  slices.emplace_back(count * sizeof(float));
-  const grpc::Slice& room = slices.front();  // Where it stays.
-  Segments segments = {{reinterpret_cast<const std::byte*>(room.begin()), room.size()}};
-  return ReceivedValues(std::move(slices), std::move(segments));
+ReceivedValues::Room ReceivedValues::MakeRoom(size_t count) {
+  std::unique_ptr<float[]> values(new float[count]);
+  const std::span<float> to(values.get(), count);
+  return {ReceivedValues(std::move(values), count, 0), to};
 }
 
 grpc::ByteBuffer EncodeWithValues(const google::protobuf::MessageLite& rest, LentBytes lent) {

@@ -58,8 +58,9 @@ class ReceivedValues {
         segments_{std::as_bytes(std::span(decoded_.get(), count))},
         message_bytes_(message_bytes) {}
 
-  /// Room for `count` values, to be filled before they are read by whoever made it.
-  static ReceivedValues Uninitialized(size_t count);
+  /// Values that whoever makes them writes to `to`, before anyone reads them.
+  struct Room;
+  static Room MakeRoom(size_t count);
 
   ReceivedValues(ReceivedValues&&) = default;
   ReceivedValues& operator=(ReceivedValues&&) = default;
@@ -78,6 +79,11 @@ class ReceivedValues {
   std::unique_ptr<const float[]> decoded_;
   Segments segments_;
   size_t message_bytes_ = 0;
+};
+
+struct ReceivedValues::Room {
+  ReceivedValues values;
+  std::span<float> to;  // Where `values` are.
 };
 
 /// Bytes that the fields beside the values may take.

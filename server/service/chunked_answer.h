@@ -21,8 +21,8 @@ class ChunkedAnswer {
   /// What the messages are: WeightsChunk of a pull, ExchangeReply of an exchange.
   enum class Form { kWeights, kExchange };
 
-  /// `chunk_bytes`: payload of one message, were it fp32; a multiple of 4, not 0. `shared`: where the
-  /// reader finds the weights without being sent them; of an exchange only.
+  /// `chunk_bytes`: payload of one message, were it fp32; a multiple of 4, not 0. `shared`: where
+  /// the reader finds the weights without being sent them; of an exchange only.
   ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes, Encoding encoding,
                 std::optional<SharedWeights> shared = std::nullopt);
 

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/kernels/copy_values.h"
 #include "common/kernels/finite.h"
+#include "common/kernels/streamed_stores.h"
 #include "common/wire/shard_wire.h"
 
 namespace slipstream {
@@ -16,17 +18,9 @@ namespace {
 // Each piece costs bookkeeping beside its bytes, which are all that admission counts.
 constexpr size_t kSmallPiecesMax = 64;
 
-// Of a chunk, for the passes over it: small enough for a core's own cache.
-constexpr size_t kBlockBytes = size_t{64} << 10;
+// Of a chunk, for the passes over it: small enough for a core's first cache.
+constexpr size_t kBlockBytes = size_t{32} << 10;
 static_assert(kBlockBytes % sizeof(float) == 0, "a block holds whole values");
-
-/// The values are this chunk's alone, and nobody has read them yet.
-void Fill(const Segments& values, ByteSegment from) {
-  for (const ByteSegment& segment : values) {
-    std::memcpy(const_cast<std::byte*>(segment.data()), from.data(), segment.size());
-    from = from.subspan(segment.size());
-  }
-}
 
 std::string RangeText(uint64_t begin, uint64_t end) {
   return fmt::format("values {} to {}", begin, end - 1);
@@ -59,32 +53,68 @@ absl::Status PushAssembly::CheckPlace(uint64_t offset, uint64_t count) const {
   return absl::OkStatus();
 }
 
-absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values, ByteSegment unread) {
-  const uint64_t count = values.count();
-  if (count == 0) return absl::OkStatus();  // Nothing to keep; a header may come alone.
+absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values) {
+  const absl::Status place = TakePlace(offset, values.count());
+  if (!place.ok() || values.count() == 0) return place;  // A header may come alone.
+  Examine(offset, values.segments());
+  Keep(offset, std::move(values));
+  return absl::OkStatus();
+}
+
+absl::Status PushAssembly::AddCopy(uint64_t offset, ByteSegment unread) {
+  const absl::Status place = TakePlace(offset, unread.size() / sizeof(float));
+  if (!place.ok() || unread.empty()) return place;
+  ReceivedValues::Room room = ReceivedValues::MakeRoom(unread.size() / sizeof(float));
+  CopyAndExamine(offset, unread, room.to);
+  Keep(offset, std::move(room.values));
+  return absl::OkStatus();
+}
+
+void PushAssembly::Keep(uint64_t offset, ReceivedValues values) {
+  pieces_.emplace(offset, std::move(values));
+  if (is_complete()) Assemble();
+}
+
+absl::Status PushAssembly::TakePlace(uint64_t offset, uint64_t count) {
+  if (count == 0) return absl::OkStatus();
   if (pieces_.size() > kSmallPiecesMax + payload_.bytes / kChunkBytesMin) {
     return absl::InvalidArgumentError(
         fmt::format("too many chunks of less than {} bytes", kChunkBytesMin));
   }
   if (absl::Status status = CheckPlace(offset, count); !status.ok()) return status;
   facts_.values_received += count;
-  payload_.bytes += TotalBytes(values.segments());
-  Examine(offset, values.segments(), unread);
-  pieces_.emplace(offset, std::move(values));
-  if (is_complete()) Assemble();
+  payload_.bytes += count * sizeof(float);
   return absl::OkStatus();
 }
 
-void PushAssembly::Examine(uint64_t offset, const Segments& values, ByteSegment unread) {
-  PS_CHECK(unread.empty() || unread.size() == TotalBytes(values));
+void PushAssembly::Examine(uint64_t offset, const Segments& values) {
   hash_.Begin(offset);
   ForEachBlock(values, kBlockBytes, [&](size_t begin, const Segments& block) {
-    if (!unread.empty()) Fill(block, unread.subspan(begin));
-    facts_.is_finite = facts_.is_finite && AllFinite(block);
-    for (const ByteSegment& segment : block) hash_.Add(segment);
-    if (payload_.draft != nullptr) payload_.draft->Add(offset + begin / sizeof(float), block);
+    ExamineBlock(offset + begin / sizeof(float), block);
   });
   facts_.checksum += hash_.Finish();
+}
+
+void PushAssembly::CopyAndExamine(uint64_t offset, ByteSegment from, std::span<float> to) {
+  PS_CHECK(from.size() == to.size_bytes());
+  alignas(64) std::byte bytes[kBlockBytes];
+  const Stores stores = StoresFor(facts_.header.count * sizeof(float));
+  hash_.Begin(offset);
+  for (size_t begin = 0; begin < from.size(); begin += kBlockBytes) {
+    const size_t size = std::min(kBlockBytes, from.size() - begin);
+    std::memcpy(bytes, from.data() + begin, size);
+    const Segments block = {{bytes, size}};
+    const size_t first = begin / sizeof(float);
+    ExamineBlock(offset + first, block);
+    CopyValues(block, to.subspan(first, size / sizeof(float)), stores);
+  }
+  facts_.checksum += hash_.Finish();
+}
+
+void PushAssembly::ExamineBlock(uint64_t offset, const Segments& block) {
+  facts_.is_finite = facts_.is_finite && AllFinite(block);
+  for (const ByteSegment& segment : block) hash_.Add(segment);
+  if (payload_.draft != nullptr) payload_.draft->Add(offset, block);
 }
 
 void PushAssembly::Assemble() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,10 +41,11 @@ class PushAssembly {
 
   /// Takes the values from `offset` on. Fails, and the push cannot be completed any more, if some
   /// of them came before, are beyond the announced count, or come in too many small chunks.
-  ///
-  /// Values that are still elsewhere, where somebody may change them, lie in `unread` in one piece
-  /// and are copied to `values`, once, in the pass that looks at them.
-  absl::Status Add(uint64_t offset, ReceivedValues values, ByteSegment unread = {});
+  absl::Status Add(uint64_t offset, ReceivedValues values);
+
+  /// The same for values that lie where somebody may change them meanwhile: each is loaded once, in
+  /// the pass that looks at it and keeps a copy.
+  absl::Status AddCopy(uint64_t offset, ByteSegment unread);
 
   bool is_complete() const { return facts_.values_received == facts_.header.count; }
 
@@ -57,8 +59,14 @@ class PushAssembly {
   PushPayload TakePayload();
 
  private:
+  /// Counts values in, if their place is free.
+  absl::Status TakePlace(uint64_t offset, uint64_t count);
+  void Keep(uint64_t offset, ReceivedValues values);
+
   /// The passes over what has come, block by block while the cache holds it.
-  void Examine(uint64_t offset, const Segments& values, ByteSegment unread);
+  void Examine(uint64_t offset, const Segments& values);
+  void CopyAndExamine(uint64_t offset, ByteSegment from, std::span<float> to);
+  void ExamineBlock(uint64_t offset, const Segments& block);
   absl::Status CheckPlace(uint64_t offset, uint64_t count) const;
   void Assemble();
 

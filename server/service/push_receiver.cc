@@ -20,7 +20,7 @@ absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBu
   }
   if (chunk->request.has_value()) return OnRequest(*chunk->request);
   if (chunk->shared.has_value()) return OnSharedChunk(*std::move(chunk));
-  return OnChunk(*std::move(chunk), {});
+  return OnChunk(*std::move(chunk), std::nullopt);
 }
 
 PushReceiver::Outcome PushReceiver::OnSharedChunk(PushChunk chunk) {
@@ -29,7 +29,6 @@ PushReceiver::Outcome PushReceiver::OnSharedChunk(PushChunk chunk) {
   }
   const absl::StatusOr<ByteSegment> unread = shared_->Find(*chunk.shared);
   if (!unread.ok()) return BrokenFraming(std::string(unread.status().message()));
-  chunk.values = ReceivedValues::Uninitialized(chunk.shared->count);
   Outcome outcome = OnChunk(std::move(chunk), *unread);
   const absl::Status given_back = shared_->GiveBack();
   const bool goes_on = std::holds_alternative<NeedMore>(outcome);
@@ -45,7 +44,7 @@ PushReceiver::Outcome PushReceiver::OnRequest(const SharedMemoryRequest& request
   return Beside{request};
 }
 
-PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk, ByteSegment unread) {
+PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk, std::optional<ByteSegment> unread) {
   if (chunk.header.has_value()) {
     if (assembly_.has_value() || discarding_.has_value()) {
       return BrokenFraming("a push began before the one in front of it was complete");
@@ -53,7 +52,9 @@ PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk, ByteSegment unread)
     Outcome begun = Begin(*chunk.header);
     if (!std::holds_alternative<NeedMore>(begun)) return begun;
   }
-  if (discarding_.has_value()) return Discard(chunk.values.count());
+  if (discarding_.has_value()) {
+    return Discard(unread.has_value() ? chunk.shared->count : chunk.values.count());
+  }
   if (!assembly_.has_value()) return BrokenFraming("values came without a header");
   return Take(std::move(chunk), unread);
 }
@@ -82,9 +83,11 @@ PushReceiver::Outcome PushReceiver::Begin(const PushHeader& header) {
   return NeedMore{};
 }
 
-PushReceiver::Outcome PushReceiver::Take(PushChunk chunk, ByteSegment unread) {
-  const uint64_t bytes = chunk.values.count() * sizeof(float);
-  const absl::Status added = assembly_->Add(chunk.offset, std::move(chunk.values), unread);
+PushReceiver::Outcome PushReceiver::Take(PushChunk chunk, std::optional<ByteSegment> unread) {
+  const uint64_t bytes = unread.has_value() ? unread->size() : chunk.values.count() * sizeof(float);
+  const absl::Status added = unread.has_value()
+                                 ? assembly_->AddCopy(chunk.offset, *unread)
+                                 : assembly_->Add(chunk.offset, std::move(chunk.values));
   if (!added.ok()) return BrokenFraming(std::string(added.message()));
   if (!assembly_->is_complete()) return NeedMore{bytes};
   Complete complete{*std::move(assembly_)};

@@ -125,8 +125,8 @@ absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
 absl::Status ShardClient::ShareMemory(size_t values) {
   using Transport = ShardChannel::Transport;
   // What is shared is not encoded.
-  const bool is_plain = options_.push_encoding == Encoding::kFp32 &&
-                        options_.pull_encoding == Encoding::kFp32;
+  const bool is_plain =
+      options_.push_encoding == Encoding::kFp32 && options_.weights_encoding == Encoding::kFp32;
   const bool must = options_.channel.transport == Transport::kShm;
   const bool may = is_plain && (must || options_.channel.transport == Transport::kAuto);
   const bool is_worth_it = must || values * sizeof(float) >= kSharedBytesMin;

@@ -26,9 +26,10 @@ namespace slipstream {
 /// The calls to one shard, over a connection of its own, see shard_channel.h.
 ///
 /// Each method is one try: what to repeat is the caller's to say. Pushes travel as pieces borrowed
-/// from the caller's arena, or encoded piece by piece, or copied to memory that the shard shares, and
-/// weights are written straight into the arena. Exchanges share one stream, which is opened when the
-/// first needs it and again after a failure; a push that must not count is ended with its stream.
+/// from the caller's arena, or encoded piece by piece, or copied to memory that the shard shares,
+/// and weights are written straight into the arena. Exchanges share one stream, which is opened
+/// when the first needs it and again after a failure; a push that must not count is ended with its
+/// stream.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class ShardClient {

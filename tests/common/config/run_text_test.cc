@@ -73,8 +73,9 @@ RunSpec RandomSpec(RandomStream& random) {
   }
   spec.cluster.servers = {"localhost:" + std::to_string(1 + random.Below(65535)), "[::1]:7070"};
   spec.cluster.workers = spec.consistency.n + random.Below(4097 - spec.consistency.n);
-  spec.wire.push_codec = static_cast<Encoding>(random.Below(3));
-  spec.wire.pull_codec = static_cast<Encoding>(random.Below(3));
+  const uint32_t codecs = spec.wire.transport == WireSpec::Transport::kShm ? 1 : 3;
+  spec.wire.push_codec = static_cast<Encoding>(random.Below(codecs));
+  spec.wire.pull_codec = static_cast<Encoding>(random.Below(codecs));
   spec.wire.push_bytes_max = random.Below(2) == 0 ? 0 : 1'000'000 + random.Below(1'000'000);
   return spec;
 }
