@@ -236,9 +236,9 @@ void CheckTransport(Draft draft, Diagnostics diagnostics) {
   for (const auto& [path, codec] : {std::pair("wire.push_codec", wire.push_codec),
                                     std::pair("wire.pull_codec", wire.pull_codec)}) {
     if (!draft.IsUsable(path) || codec == Encoding::kFp32) continue;
-    diagnostics.Report(draft.KeySource(path),
-                       fmt::format("wire.transport shm carries fp32 alone; use auto or unix with {}",
-                                   path));
+    diagnostics.Report(
+        draft.KeySource(path),
+        fmt::format("wire.transport shm carries fp32 alone; use auto or unix with {}", path));
   }
 }
 

@@ -33,7 +33,11 @@ struct SharedValuesLayout {
 
   /// For readers. Orders what they have read before it.
   static uint64_t Generation(const SharedMapping& mapping) {
+#if defined(__SANITIZE_THREAD__)
+    std::atomic_signal_fence(std::memory_order_acquire);  // It knows no other, and is for x86.
+#else
     std::atomic_thread_fence(std::memory_order_acquire);
+#endif
     const auto* const generation = reinterpret_cast<const std::atomic<uint64_t>*>(mapping.data());
     return generation->load(std::memory_order_relaxed);
   }
