@@ -269,13 +269,13 @@ void AddMachine(Table& table) {
       Local(worker, Scalar(
                         "compute.threads", "Compute threads of one worker.", CountType{1, 256},
                         [](auto& s) -> auto& { return s.compute.threads; })));
-  table.push_back(
-      Local(worker,
-            Choice(
-                "wire.transport",
-                "How a worker reaches shards: auto is shm where both are on one machine, and tcp "
-                "elsewhere.",
-                {"auto", "tcp", "unix", "shm"}, [](auto& s) -> auto& { return s.wire.transport; })));
+  table.push_back(Local(
+      worker,
+      Choice(
+          "wire.transport",
+          "How a worker reaches shards: auto is shm where both are on one machine, and tcp "
+          "elsewhere.",
+          {"auto", "tcp", "unix", "shm"}, [](auto& s) -> auto& { return s.wire.transport; })));
   table.push_back(Scalar(
       "wire.chunk_bytes", "Payload of one message, were it fp32.",
       BytesType{4096, uint64_t{16} << 20, 64},
