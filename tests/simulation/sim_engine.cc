@@ -125,9 +125,7 @@ std::optional<PushReply> SimEngine::BeginPush(const PushHeader& header) {
   return refusal;
 }
 
-void SimEngine::AbandonPush(const PushHeader& header) {
-  core_->OnPushAbandoned(header);
-}
+void SimEngine::AbandonPush(const PushHeader& header) { core_->OnPushAbandoned(header); }
 
 void SimEngine::FinishPush(uint64_t stream, PushAssembly push) {
   const ShardCore::PushFacts facts = push.Facts();
