@@ -12,13 +12,13 @@
 namespace slipstream {
 namespace {
 
-/// A message's header with room for one file.
+/// A message's header with room for one file, and not for the padding, in which a second would fit.
 struct Message {
   explicit Message(LocalNote& note) : bytes{.iov_base = &note, .iov_len = sizeof(note)} {
     header.msg_iov = &bytes;
     header.msg_iovlen = 1;
     header.msg_control = control;
-    header.msg_controllen = sizeof(control);
+    header.msg_controllen = CMSG_LEN(sizeof(int));
   }
 
   iovec bytes;

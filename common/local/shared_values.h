@@ -28,21 +28,28 @@ struct SharedValuesLayout {
   /// For the maker. Orders what it writes from now on behind the new generation.
   static uint64_t NextGeneration(const SharedMapping& mapping) {
     auto* const generation = reinterpret_cast<std::atomic<uint64_t>*>(mapping.data());
-    return generation->fetch_add(1, std::memory_order_acq_rel) + 1;
+    const uint64_t next = generation->fetch_add(1, std::memory_order_acq_rel) + 1;
+    Fence();
+    return next;
   }
 
   /// For readers. Orders what they have read before it.
   static uint64_t Generation(const SharedMapping& mapping) {
-#if defined(__SANITIZE_THREAD__)
-    std::atomic_signal_fence(std::memory_order_acquire);  // It knows no other, and is for x86.
-#else
-    std::atomic_thread_fence(std::memory_order_acquire);
-#endif
+    Fence();
     const auto* const generation = reinterpret_cast<const std::atomic<uint64_t>*>(mapping.data());
     return generation->load(std::memory_order_relaxed);
   }
 
   static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+ private:
+  static void Fence() {
+#if defined(__SANITIZE_THREAD__)
+    std::atomic_signal_fence(std::memory_order_acq_rel);  // It knows no other, and is for x86.
+#else
+    std::atomic_thread_fence(std::memory_order_acq_rel);
+#endif
+  }
 };
 
 }  // namespace slipstream

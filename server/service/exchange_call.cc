@@ -8,9 +8,11 @@
 namespace slipstream {
 
 ExchangeCall::ExchangeCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call,
-                           SharedMemoryRoom& room, size_t default_chunk_bytes, absl::Duration lease)
+                           SharedMemoryRoom& room, bool is_local, size_t default_chunk_bytes,
+                           absl::Duration lease)
     : engine_(engine),
       room_(room),
+      is_local_(is_local),
       default_chunk_bytes_(default_chunk_bytes),
       lease_(lease),
       shared_(room),
@@ -54,6 +56,8 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
 void ExchangeCall::OnRequest(const SharedMemoryRequest& request) {
   switch (request.step) {
     case SharedMemoryRequest::Step::kOpen:
+      // Others could not use it, and must not take its room.
+      if (!is_local_) return Reply({.socket = {}, .refusal = "the worker came over the network"});
       return Reply(shared_.Open(request.window_bytes));
     case SharedMemoryRequest::Step::kAttach: {
       const SharedMemoryReply reply = shared_.Attach();

@@ -28,10 +28,11 @@ namespace slipstream {
 class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                            public WaitingCall {
  public:
+  /// `is_local`: the worker came through a local socket, and may be given shared memory.
   /// `default_chunk_bytes`: of weights whose reader leaves the choice to the shard. A reader
   /// through shared memory has `lease` to copy a version.
   ExchangeCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call, SharedMemoryRoom& room,
-               size_t default_chunk_bytes, absl::Duration lease);
+               bool is_local, size_t default_chunk_bytes, absl::Duration lease);
 
   void OnReadDone(bool ok) override;
   void OnAnswer(Answer answer) override;
@@ -52,6 +53,7 @@ class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
 
   ShardEngine& engine_;
   SharedMemoryRoom& room_;
+  const bool is_local_;
   const size_t default_chunk_bytes_;
   const absl::Duration lease_;
   std::atomic<bool> is_cancelled_ = false;

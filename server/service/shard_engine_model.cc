@@ -63,8 +63,13 @@ absl::Status ShardEngine::CheckInitializer(const InitializeHeader& header) const
 }
 
 void ShardEngine::ShareVersions() {
-  MutexLock lock(mutex_);
-  if (path_ != nullptr) path_->ShareVersions();
+  UpdatePath* path = nullptr;
+  {
+    MutexLock lock(mutex_);
+    path = path_.get();
+  }
+  // Memory is given back, which takes a while.
+  if (path != nullptr) path->ShareVersions();
 }
 
 absl::StatusOr<std::shared_ptr<FloatBuffer>> ShardEngine::BeginInitialize(

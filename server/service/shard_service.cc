@@ -1,5 +1,6 @@
 #include "server/service/shard_service.h"
 
+#include <string>
 #include <utility>
 
 #include "server/service/exchange_call.h"
@@ -17,6 +18,16 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
       lease_(options.run.cluster.lease),
       engine_(options, std::move(push_log)),
       watch_({.window = TransferWatch::Options::WindowFor(chunk_bytes_), .now = now_}) {}
+
+namespace {
+
+/// gRPC calls what was handed to it, by LocalListener, after neither kind of address.
+bool CameLocally(const grpc::CallbackServerContext& context) {
+  const std::string peer = context.peer();
+  return !peer.starts_with("ipv4:") && !peer.starts_with("ipv6:");
+}
+
+}  // namespace
 
 grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContext* context,
                                                       const v1::GetTransportsRequest*,
@@ -44,7 +55,8 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Push(grpc::CallbackServ
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ShardService::Exchange(
     grpc::CallbackServerContext* context) {
-  return new ExchangeCall(engine_, watch_, context->c_call(), room_, chunk_bytes_, lease_);
+  return new ExchangeCall(engine_, watch_, context->c_call(), room_, CameLocally(*context),
+                          chunk_bytes_, lease_);
 }
 
 v1::ShardStatus ShardService::ShardReport() {

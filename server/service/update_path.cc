@@ -45,7 +45,9 @@ std::unique_ptr<UpdatePath> UpdatePath::TryMake(const OptimizerSpec& optimizer, 
 
 std::shared_ptr<UpdateDraft> UpdatePath::BeginDraft(const Forecast& forecast) {
   if (!draft_.expired()) return nullptr;
-  auto draft = std::make_shared<UpdateDraft>(optimizer_, forecast, Buffers(pool_.Take()));
+  std::shared_ptr<FloatBuffer> to = pool_.TakeAtOnce();  // The engine's lock is held.
+  if (to == nullptr) return nullptr;
+  auto draft = std::make_shared<UpdateDraft>(optimizer_, forecast, Buffers(std::move(to)));
   draft_ = draft;
   return draft;
 }

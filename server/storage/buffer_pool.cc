@@ -1,5 +1,6 @@
 #include "server/storage/buffer_pool.h"
 
+#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -73,21 +74,39 @@ bool BufferPool::Reserve(size_t buffers) {
   return true;
 }
 
+std::unique_ptr<FloatBuffer> BufferPool::TakeIdle() {
+  MutexLock lock(state_->mutex);
+  if (state_->idle.empty()) return nullptr;
+  std::unique_ptr<FloatBuffer> buffer = std::move(state_->idle.back());
+  state_->idle.pop_back();
+  return buffer;
+}
+
 std::shared_ptr<FloatBuffer> BufferPool::Take() {
-  std::unique_ptr<FloatBuffer> buffer;
-  bool shares = false;
+  std::unique_ptr<FloatBuffer> buffer = TakeIdle();
+  if (buffer == nullptr && shares()) {
+    buffer = FloatBuffer::TryMakeShared(state_->values);
+    // Buffers that are not shared are kept again then, instead of made anew each time.
+    if (buffer == nullptr) StopSharing();
+  }
+  if (buffer == nullptr) buffer = FloatBuffer::TryMake(state_->values);
+  PS_CHECK(buffer != nullptr);
+  return Lend(std::move(buffer));
+}
+
+std::shared_ptr<FloatBuffer> BufferPool::TakeAtOnce() {
+  std::unique_ptr<FloatBuffer> buffer = TakeIdle();
+  if (buffer == nullptr && shares()) return nullptr;
+  if (buffer == nullptr) buffer = FloatBuffer::TryMake(state_->values);
+  PS_CHECK(buffer != nullptr);
+  return Lend(std::move(buffer));
+}
+
+std::shared_ptr<FloatBuffer> BufferPool::Lend(std::unique_ptr<FloatBuffer> buffer) {
   {
     MutexLock lock(state_->mutex);
     ++state_->live;
-    shares = state_->shares;
-    if (!state_->idle.empty()) {
-      buffer = std::move(state_->idle.back());
-      state_->idle.pop_back();
-    }
   }
-  if (buffer == nullptr && shares) buffer = FloatBuffer::TryMakeShared(state_->values);
-  if (buffer == nullptr) buffer = FloatBuffer::TryMake(state_->values);
-  PS_CHECK(buffer != nullptr);
   buffer->BeginNext();
   return {buffer.release(), [state = state_](FloatBuffer* returned) {
             std::unique_ptr<FloatBuffer> owned(returned);  // Freed after the lock, if too many.
@@ -96,6 +115,18 @@ std::shared_ptr<FloatBuffer> BufferPool::Take() {
             if (state->shares && owned->shared() == nullptr) return;
             if (state->idle.size() < kIdleMax) state->idle.push_back(std::move(owned));
           }};
+}
+
+bool BufferPool::shares() const {
+  MutexLock lock(state_->mutex);
+  return state_->shares;
+}
+
+void BufferPool::StopSharing() {
+  spdlog::warn(
+      "new versions cannot be put in shared memory: workers of this machine are sent them");
+  MutexLock lock(state_->mutex);
+  state_->shares = false;
 }
 
 void BufferPool::Share() {

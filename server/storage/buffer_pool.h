@@ -77,7 +77,10 @@ class BufferPool {
   /// what it holds is undefined. REQUIRES: the address space is there, as Reserve found.
   std::shared_ptr<FloatBuffer> Take();
 
-  /// From now on buffers are made in shared memory, as long as that can be had; those that are not
+  /// The same, or null if that would take long: shared memory is written when it is made.
+  std::shared_ptr<FloatBuffer> TakeAtOnce();
+
+  /// From now on buffers are made in shared memory, until that cannot be had; those that are not
   /// are freed as they come back.
   void Share();
 
@@ -86,6 +89,13 @@ class BufferPool {
 
  private:
   struct State;
+
+  /// Null if none is idle.
+  std::unique_ptr<FloatBuffer> TakeIdle();
+  std::shared_ptr<FloatBuffer> Lend(std::unique_ptr<FloatBuffer> buffer);
+  bool shares() const;
+  void StopSharing();
+
   std::shared_ptr<State> state_;  // Owned by the pool and by every buffer handed out.
 };
 

@@ -130,26 +130,39 @@ absl::Status ShardClient::ShareMemory(size_t values) {
   const bool must = options_.channel.transport == Transport::kShm;
   const bool may = is_plain && (must || options_.channel.transport == Transport::kAuto);
   const bool is_worth_it = must || values * sizeof(float) >= kSharedBytesMin;
-  if (has_tried_to_share_ || !may || !channel_.is_local() || values == 0 || !is_worth_it) {
+  if (has_tried_to_share_ || has_given_up_sharing_ || !may || !channel_.is_local() || values == 0 ||
+      !is_worth_it) {
     return absl::OkStatus();
   }
   has_tried_to_share_ = true;
+  const size_t piece_bytes = std::min(options_.chunk_bytes, values * sizeof(float));
   absl::StatusOr<std::unique_ptr<SharedWindow>> window =
-      SharedWindow::Attach(*exchange_, options_.chunk_bytes, WriteDeadline(), cancel_);
+      SharedWindow::Attach(*exchange_, piece_bytes, WriteDeadline(), cancel_);
   const bool is_refused = absl::IsFailedPrecondition(window.status());
   const std::string reason(window.status().message());
   if (is_refused && must) {
-    return absl::InvalidArgumentError(
-        fmt::format("wire.transport is shm, and the shard at {} cannot be reached so: {}; use "
-                    "auto, unix or tcp",
-                    address_, reason));
+    // The shard is on this machine; what it lacks now it may have later.
+    return Named(absl::UnavailableError(fmt::format(
+        "wire.transport is shm, and no memory can be shared: {}; use auto or unix", reason)));
   }
-  if (!window.ok() && !is_refused) return Failure(*exchange_);
+  if (!window.ok() && !is_refused) return SharingFailure(window.status());
   std::string told = is_refused ? fmt::format("no reason=\"{}\"", reason) : "yes";
   if (told != told_) spdlog::info("sharing memory with shard at={} shared={}", address_, told);
   told_ = std::move(told);
   if (window.ok()) window_ = *std::move(window);
   return absl::OkStatus();
+}
+
+absl::Status ShardClient::SharingFailure(const absl::Status& why) {
+  if (absl::IsUnavailable(why)) return Failure(*exchange_);
+  const bool may_do_without = options_.channel.transport == ShardChannel::Transport::kAuto;
+  const bool is_of_memory =
+      absl::IsInternal(why) || absl::IsResourceExhausted(why) || absl::IsFailedPrecondition(why);
+  if (!may_do_without || !is_of_memory) return Named(why);
+  has_given_up_sharing_ = true;
+  spdlog::warn("sharing no more memory with shard at={} reason=\"{}\"", address_,
+               std::string(why.message()));
+  return Named(absl::UnavailableError(why.message()));
 }
 
 absl::StatusOr<grpc::ByteBuffer> ShardClient::PushMessage(const std::optional<PushHeader>& header,
@@ -180,8 +193,7 @@ absl::Status ShardClient::WritePush(ShardExchange& exchange) {
     const absl::StatusOr<grpc::ByteBuffer> message =
         PushMessage(is_first ? std::optional(exchange.header) : std::nullopt, begin,
                     exchange.values.subspan(begin, end - begin));
-    if (absl::IsUnavailable(message.status())) return Failure(*exchange_);
-    if (!message.ok()) return Named(message.status());
+    if (!message.ok()) return SharingFailure(message.status());
     if (!exchange_->Write(*message, AfterChunk(exchange, begin), WriteDeadline())) {
       return Failure(*exchange_);
     }
@@ -242,7 +254,7 @@ absl::Status ShardClient::CopyShared(const ExchangeChunk& chunk, WeightsArrival&
   }
   const absl::StatusOr<std::span<const float>> values =
       window_->Find(*chunk.shared, weights.size(), WriteDeadline());
-  if (!values.ok()) return values.status();
+  if (!values.ok()) return SharingFailure(values.status());
   const size_t chunk_values = options_.chunk_bytes / sizeof(float);
   for (size_t begin = 0; begin < values->size(); begin += chunk_values) {
     const auto piece = values->subspan(begin, std::min(chunk_values, values->size() - begin));
@@ -251,9 +263,10 @@ absl::Status ShardClient::CopyShared(const ExchangeChunk& chunk, WeightsArrival&
                      [&] { return window_->IsIntact(*chunk.shared); });
     if (!taken.ok()) return taken;
   }
+  // The weights are there; if the stream has ended, the next exchange finds that out.
   const grpc::ByteBuffer release = EncodeRequest({.step = SharedMemoryRequest::Step::kRelease});
-  if (exchange_->Write(release, RawCall::Next::kPauses, WriteDeadline())) return absl::OkStatus();
-  return absl::UnavailableError("ended the call early");
+  (void)exchange_->Write(release, RawCall::Next::kPauses, WriteDeadline());
+  return absl::OkStatus();
 }
 
 absl::Status ShardClient::AwaitReturn(absl::Duration timeout) {

@@ -102,6 +102,10 @@ class ShardClient {
   absl::Status Failure(RawCall& call);
   absl::Status Named(const absl::Status& status) const;
 
+  /// What becomes of the exchange whose shared memory failed: it is tried again, without where that
+  /// is allowed.
+  absl::Status SharingFailure(const absl::Status& why);
+
   // Constant after construction.
   const std::string address_;
   const Options options_;
@@ -110,6 +114,7 @@ class ShardClient {
   ShardChannel channel_;
   std::unique_ptr<RawCall> exchange_;     // The stream of exchanges, where it is open.
   std::unique_ptr<SharedWindow> window_;  // Of that stream, if there is one.
+  bool has_given_up_sharing_ = false;     // For good: it failed, and may be done without.
   bool has_tried_to_share_ = false;       // On that stream.
   std::string told_;                      // What was logged last.
   ArenaLoan loan_;

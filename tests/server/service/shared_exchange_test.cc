@@ -1,3 +1,4 @@
+#include <grpcpp/create_channel_posix.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include "common/local/local_notes.h"
 #include "common/local/local_socket.h"
 #include "common/local/shared_values.h"
+#include "server/service/local_listener.h"
 #include "tests/server/service/shard_service_fixture.h"
 
 // Exchanges through shared memory with a worker that is played by hand, and does not behave.
@@ -119,6 +121,20 @@ class Peer {
 
 class SharedExchangeTest : public ShardServiceTest {
  protected:
+  /// Reaches the shard through a local socket from now on.
+  void Start(ConsistencySpec consistency, uint32_t members) {
+    ShardServiceTest::Start(consistency, members);
+    const std::string name = NewLocalName();
+    listener_ = LocalListener::Start(name, *loopback_.server).value();
+    stub_ = v1::Shard::NewStub(
+        grpc::CreateInsecureChannelFromFd("localhost", ConnectLocally(name).value().Release()));
+  }
+
+  void TearDown() override {
+    listener_.reset();
+    ShardServiceTest::TearDown();
+  }
+
   v1::PushChunk WithHeader(v1::PushChunk chunk, uint64_t sequence, uint64_t base) const {
     *chunk.mutable_header() = Header(0, sequence, base);
     chunk.mutable_header()->set_pull(true);
@@ -134,6 +150,9 @@ class SharedExchangeTest : public ShardServiceTest {
   }
 
   uint64_t others_ = 0;
+
+ private:
+  std::unique_ptr<LocalListener> listener_;
 };
 
 const std::vector<float> kOnes(kValues, 1.0f);
@@ -315,6 +334,15 @@ TEST_F(SharedExchangeTest, StepsOutOfOrderAreRefusedByName) {
 
   EXPECT_EQ(Pull().version, 1u);
   EXPECT_EQ(service_->ShardReport().bytes_queued(), 0u);
+}
+
+TEST_F(SharedExchangeTest, WhoComesOverTheNetworkGetsNone) {
+  Start(kAsync, 1);
+  const std::unique_ptr<v1::Shard::Stub> remote = v1::Shard::NewStub(loopback_.NewChannel());
+  Peer peer(*remote);
+  const v1::SharedMemoryReply reply = peer.Request(v1::SharedMemoryRequest::OPEN);
+  EXPECT_EQ(reply.socket(), "");
+  EXPECT_NE(reply.refusal().find("over the network"), std::string::npos);
 }
 
 TEST_F(SharedExchangeTest, APushCallHasNoSharedMemory) {

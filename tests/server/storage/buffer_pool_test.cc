@@ -79,5 +79,16 @@ TEST(BufferPoolTest, SharedBuffersAreTakenOnceAskedForAndSayWhenTheyAreWrittenAn
   EXPECT_NE(pool.Take()->shared()->number, number);
 }
 
+TEST(BufferPoolTest, AtOnceComesWhatIsIdleOrNeedsNoTime) {
+  BufferPool pool(10);
+  EXPECT_NE(pool.TakeAtOnce(), nullptr) << "made when it is written";
+
+  pool.Share();
+  EXPECT_EQ(pool.TakeAtOnce(), nullptr) << "none is shared yet";
+  pool.Take().reset();
+  EXPECT_NE(pool.TakeAtOnce()->shared(), nullptr);
+  EXPECT_EQ(pool.live(), 0u);
+}
+
 }  // namespace
 }  // namespace slipstream
