@@ -25,8 +25,8 @@ const ChunkHash::Variant* Fastest() {
 const ChunkHash::Variant* const* ChunkHash::AllVariants() { return kAll; }
 
 ChunkHash::ChunkHash() {
-  static const Variant* const fastest = Fastest();
-  variant_ = fastest;
+  static const Variant* const kFastest = Fastest();
+  variant_ = kFastest;
 }
 
 void ChunkHash::Begin(uint64_t seed) { variant_->begin(state_, seed); }
