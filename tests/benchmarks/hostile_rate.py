@@ -20,6 +20,7 @@ import cluster
 import hostile_peers
 from contender import Setting
 from slipstream_contender import SlipstreamContender
+from wire_messages import blob, fixed64, number
 
 SECONDS = 0.4  # Of the honest workers' exchanges in one turn.
 EXAMPLES = 1 << 40  # What exchange_driver says that its training set has.
@@ -29,8 +30,8 @@ def kinds(address, values, identity, shard_map):
     """Peers by name. Members have their own identity, and push as they may; the others have none."""
     chunk = bytes(8192)
     member = hostile_peers.first_chunk(identity, shard_map, values, chunk)
-    stranger = hostile_peers.first_chunk(hostile_peers.fixed64(1, 1), shard_map, values, chunk)
-    more = hostile_peers.number(2, len(chunk) // 4) + hostile_peers.blob(15, chunk)
+    stranger = hostile_peers.first_chunk(fixed64(1, 1), shard_map, values, chunk)
+    more = number(2, len(chunk) // 4) + blob(15, chunk)
     return {
         "says nothing": (hostile_peers.says_nothing, address),
         "half a greeting": (hostile_peers.says_nothing, address, hostile_peers.PREFACE[:10]),

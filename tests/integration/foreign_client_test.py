@@ -6,6 +6,7 @@ import sys
 import unittest
 
 import cluster
+from wire_messages import blob, fields
 
 try:
     import grpc
@@ -15,45 +16,6 @@ except ImportError:
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 EXAMPLE = "deploy/examples/status.py"
-
-
-def varint(value):
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7f | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def text_field(number, text):
-    data = text.encode()
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
-def fields(message):
-    """(number, value) of a serialised message; only varints and lengths occur in reflection."""
-    position = 0
-
-    def read_varint():
-        nonlocal position
-        value = shift = 0
-        while True:
-            byte = message[position]
-            position += 1
-            value |= (byte & 0x7f) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while position < len(message):
-        key = read_varint()
-        if key & 7 == 0:
-            yield key >> 3, read_varint()
-        else:
-            length = read_varint()
-            yield key >> 3, message[position:position + length]
-            position += length
 
 
 def field(message, number):
@@ -106,7 +68,7 @@ class ForeignClientTest(unittest.TestCase):
     def test_every_server_lists_its_services_to_reflection(self):
         for shard in self.status["shards"]:
             with grpc.insecure_channel(shard["address"]) as channel:
-                answer = reflect(channel, text_field(7, "*"))
+                answer = reflect(channel, blob(7, b"*"))
             services = {field(service, 1)[0].decode()
                         for service in field(field(answer, 6)[0], 1)}
             self.assertIn("slipstream.v1.Shard", services)
@@ -114,8 +76,8 @@ class ForeignClientTest(unittest.TestCase):
 
     def test_reflection_describes_methods_and_messages(self):
         with grpc.insecure_channel(self.live.coordinator) as channel:
-            by_symbol = reflect(channel, text_field(4, "slipstream.v1.Coordinator.WatchStatus"))
-            by_name = reflect(channel, text_field(3, "proto/status.proto"))
+            by_symbol = reflect(channel, blob(4, b"slipstream.v1.Coordinator.WatchStatus"))
+            by_name = reflect(channel, blob(3, b"proto/status.proto"))
         files = [descriptor_pb2.FileDescriptorProto.FromString(data)
                  for data in field(field(by_symbol, 4)[0], 1)]
         found = next(file for file in files if file.name == "proto/coordinator.proto")
@@ -127,7 +89,7 @@ class ForeignClientTest(unittest.TestCase):
 
     def test_reflection_says_that_it_does_not_know_a_name(self):
         with grpc.insecure_channel(self.live.coordinator) as channel:
-            answer = reflect(channel, text_field(4, "slipstream.v1.Nothing"))
+            answer = reflect(channel, blob(4, b"slipstream.v1.Nothing"))
 
         self.assertEqual(field(field(answer, 7)[0], 1), [grpc.StatusCode.NOT_FOUND.value[0]])
 

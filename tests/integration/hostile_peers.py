@@ -11,58 +11,14 @@ import struct
 import threading
 import time
 
+from wire_messages import blob, fixed64, last_fields, number, varint
+
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 SHARD = "/slipstream.v1.Shard/"
 READY = 3
 FRAME_BYTES_MAX = 16384
-
-
-def varint(value):
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7f | 0x80)
-        value >>= 7
-    return bytes(out) + bytes([value])
-
-
-def number(field, value):
-    return varint(field << 3) + varint(value)
-
-
-def fixed64(field, value):
-    return varint(field << 3 | 1) + struct.pack("<Q", value)
-
-
-def blob(field, data):
-    return varint(field << 3 | 2) + varint(len(data)) + data
-
-
-def fields(message):
-    """Values by field number, of a message that has each at most once, or the last of them."""
-    found, position = {}, 0
-
-    def take():
-        nonlocal position
-        value = shift = 0
-        while True:
-            byte = message[position]
-            position += 1
-            value |= (byte & 0x7f) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while position < len(message):
-        key = take()
-        if key & 7 == 0:
-            found[key >> 3] = take()
-            continue
-        length = take() if key & 7 == 2 else 8 if key & 7 == 1 else 4
-        found[key >> 3] = message[position:position + length]
-        position += length
-    return found
 
 
 def framed(message):
@@ -335,14 +291,14 @@ def join(coordinator, layout, examples, data_fingerprint):
     """Registers as one more worker of a run that trains; returns its identity, serialised, and the
     fingerprint of the shard map."""
     with connect(coordinator) as peer:
-        registered = fields(peer.unary("/slipstream.v1.Coordinator/Register", blob(2, b"hostile")))
+        registered = last_fields(peer.unary("/slipstream.v1.Coordinator/Register", blob(2, b"hostile")))
         identity = registered[1]
         tensors = b"".join(blob(1, blob(1, name.encode()) + blob(2, varint(values)))
                            for name, values in layout.items())
-        model = fields(peer.unary(
+        model = last_fields(peer.unary(
             "/slipstream.v1.Coordinator/PrepareModel",
             blob(1, identity) + blob(2, tensors) + number(3, examples)
             + fixed64(4, data_fingerprint) + number(5, 10000)))
         if model.get(1) != READY:
             raise AssertionError(f"the model is not ready for one more worker: {model}")
-        return identity, int.from_bytes(fields(model[3])[2], "little")
+        return identity, int.from_bytes(last_fields(model[3])[2], "little")

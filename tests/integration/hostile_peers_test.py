@@ -10,6 +10,7 @@ import unittest
 import cluster
 import hostile_peers as hostile
 import process_figures
+from wire_messages import blob, fixed64, number
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 
@@ -54,8 +55,8 @@ class HostilePeersTest(unittest.TestCase):
             first, second = [shard["address"] for shard in status["shards"]]
             before = [descriptors(server) for server in live.servers]
             memory = [rss_mib(server) for server in live.servers]
-            chunk = hostile.first_chunk(hostile.fixed64(1, 1), 1, 100_000, bytes(8192))
-            more = hostile.number(2, 2048) + hostile.blob(15, bytes(8192))
+            chunk = hostile.first_chunk(fixed64(1, 1), 1, 100_000, bytes(8192))
+            more = number(2, 2048) + blob(15, bytes(8192))
             peers = [(hostile.says_nothing, first), (hostile.says_nothing, second, hostile.PREFACE[:9]),
                      (hostile.cuts, first, chunk), (hostile.cuts, second, chunk),
                      (hostile.dribbles, first, "Push", [chunk, more]),
@@ -95,7 +96,7 @@ class HostilePeersTest(unittest.TestCase):
             other.await_line("ready")
             identity, shard_map = hostile.join(live.coordinator, {"weight": values}, 1 << 40, 1)
             chunk = hostile.first_chunk(identity, shard_map, values, bytes(8192))
-            more = hostile.number(2, 2048) + hostile.blob(15, bytes(8192))
+            more = number(2, 2048) + blob(15, bytes(8192))
             peers = [(hostile.dribbles, live.coordinator, "Push", [chunk, more]),
                      (hostile.stops_within_a_push, live.coordinator, chunk),
                      (hostile.cuts, live.coordinator, chunk)]
