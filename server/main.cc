@@ -17,7 +17,7 @@
 #include "common/process/logging.h"
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
-#include "common/rpc/transfer_allocator.h"
+#include "common/rpc/transfer_tuning.h"
 #include "common/run/run_spec.h"
 #include "server/command_line.h"
 #include "server/listen_address.h"
@@ -68,7 +68,7 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
 
 int Main(int argc, char** argv) {
   const StopSignal stop;
-  TuneAllocatorForTransfers();
+  TuneForTransfers();
   const std::variant<CommandLine, int> parsed = ParseCommandLine(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& line = std::get<CommandLine>(parsed);

@@ -34,6 +34,7 @@ absl::StatusOr<Membership::Registration> Membership::Register(const Applicant& a
   const Incarnation older = was_live ? workers_.at(*id).incarnation : Incarnation{};
   if (!was_live) ++live_;
   const Incarnation incarnation{++last_incarnation_};
+  none_ends_before_ = std::min(none_ends_before_, now + lease_);
   workers_[*id] = {.incarnation = incarnation,
                    .state = State::kLive,
                    .founding = false,
@@ -92,8 +93,14 @@ void Membership::Forgive(absl::Duration gap, absl::Time now) {
 
 std::vector<WorkerId> Membership::Expire(absl::Time now) {
   std::vector<WorkerId> died;
+  if (now <= none_ends_before_) return died;
+  none_ends_before_ = absl::InfiniteFuture();
   for (auto& [id, worker] : workers_) {
-    if (worker.state != State::kLive || now - worker.last_heard <= lease_) continue;
+    if (worker.state != State::kLive) continue;
+    if (now - worker.last_heard <= lease_) {
+      none_ends_before_ = std::min(none_ends_before_, worker.last_heard + lease_);
+      continue;
+    }
     End(worker, State::kDead,
         "unheard of for more than its lease of " + absl::FormatDuration(lease_));
     died.push_back(id);

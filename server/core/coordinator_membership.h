@@ -128,6 +128,7 @@ class Membership {
   // All workers ever seen, at most kWorkersMax.
   std::map<WorkerId, Worker> workers_;
   uint32_t live_ = 0;
+  absl::Time none_ends_before_ = absl::InfiniteFuture();  // No lease does; spares looking at all.
   uint64_t last_incarnation_ = 0;
   View view_;
 };

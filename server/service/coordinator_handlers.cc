@@ -106,50 +106,67 @@ grpc::ServerUnaryReactor* CoordinatorService::FinishInitialization(
   });
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerContext*,
-                                                        const v1::HeartbeatRequest* request,
-                                                        v1::HeartbeatReply* reply) {
-  return Serve([this, request, reply](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const Identity worker = FromWire(request->identity());
-    absl::StatusOr<v1::HeartbeatRequest> figures =
-        FiguresOf(*request, options_.spec.cluster.servers.size());
-    if (!figures.ok()) return figures.status();
-    absl::Status taken = coordinator_.OnHeartbeat(worker, FromWire(request->progress()), now);
-    if (taken.ok() && request->done_pushing()) taken = coordinator_.OnDonePushing(worker, now);
-    if (!taken.ok()) return taken;
-    heartbeats_[worker.worker] = *std::move(figures);
-    reply->set_phase(ToWire(coordinator_.phase()));
-    reply->set_failure(coordinator_.failure());
-    reply->set_work_ends(coordinator_.WorkEnds());
-    const std::optional<Evaluations::Order> order = coordinator_.EvaluationFor(worker.worker);
-    if (order.has_value()) {
-      reply->set_evaluation(order->number);
-      reply->set_evaluation_epoch(order->epoch);
-      reply->set_evaluation_final(order->is_final);
-      reply->set_evaluation_saves(order->saves);
-    }
-    return absl::OkStatus();
-  });
+absl::Status CoordinatorService::TakeHeartbeat(const v1::HeartbeatRequest& request, absl::Time now,
+                                               v1::HeartbeatReply& reply) {
+  const Identity worker = FromWire(request.identity());
+  absl::StatusOr<v1::HeartbeatRequest> figures =
+      FiguresOf(request, options_.spec.cluster.servers.size());
+  if (!figures.ok()) return figures.status();
+  absl::Status taken = coordinator_.OnHeartbeat(worker, FromWire(request.progress()), now);
+  if (taken.ok() && request.done_pushing()) taken = coordinator_.OnDonePushing(worker, now);
+  if (!taken.ok()) return taken;
+  heartbeats_[worker.worker] = *std::move(figures);
+  reply.set_phase(ToWire(coordinator_.phase()));
+  reply.set_failure(coordinator_.failure());
+  reply.set_work_ends(coordinator_.WorkEnds());
+  const std::optional<Evaluations::Order> order = coordinator_.EvaluationFor(worker.worker);
+  if (order.has_value()) {
+    reply.set_evaluation(order->number);
+    reply.set_evaluation_epoch(order->epoch);
+    reply.set_evaluation_final(order->is_final);
+    reply.set_evaluation_saves(order->saves);
+  }
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::GetWork(grpc::CallbackServerContext*,
-                                                      const v1::GetWorkRequest* request,
-                                                      v1::GetWorkReply* reply) {
-  const Identity worker = FromWire(request->identity());
-  std::optional<uint64_t> newest;
-  if (request->has_newest_unit()) newest = request->newest_unit();
-  const auto event = [this, worker, request](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return coordinator_.OnHeartbeat(worker, FromWire(request->progress()), now);
+grpc::ServerBidiReactor<v1::HeartbeatRequest, v1::HeartbeatReply>* CoordinatorService::Heartbeat(
+    grpc::CallbackServerContext* context) {
+  using Stream = CoordinatorStream<v1::HeartbeatRequest, v1::HeartbeatReply>;
+  const auto ask = [this](Stream& stream) {
+    const auto event = [this, &stream](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return TakeHeartbeat(stream.request(), now, stream.reply());
+    };
+    const auto question = [&stream](bool) {
+      if (!stream.request().wants_answer()) stream.OmitRepetition();
+      return absl::OkStatus();
+    };
+    AnswerOrPark(&stream, event, 0, question);
   };
-  const auto question = [this, worker, newest, reply](bool is_last)
-                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
-    const absl::StatusOr<Coordinator::Work> answer = coordinator_.AskWork(worker, newest);
-    if (!answer.ok()) return answer.status();
-    if (answer->state == Coordinator::Work::State::kWait && !is_last) return std::nullopt;
-    *reply = ToWire(*answer);
-    return absl::OkStatus();
+  return Stream::Start(context, streams_, ask, [this](Stream& stream) { Cancel(&stream); });
+}
+
+grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* CoordinatorService::GetWork(
+    grpc::CallbackServerContext* context) {
+  using Stream = CoordinatorStream<v1::GetWorkRequest, v1::GetWorkReply>;
+  const auto ask = [this](Stream& stream) {
+    const v1::GetWorkRequest& request = stream.request();
+    const Identity worker = FromWire(request.identity());
+    std::optional<uint64_t> newest;
+    if (request.has_newest_unit()) newest = request.newest_unit();
+    const auto event = [&](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return coordinator_.OnHeartbeat(worker, FromWire(request.progress()), now);
+    };
+    const auto question = [this, worker, newest, &stream](bool is_last)
+                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
+      const absl::StatusOr<Coordinator::Work> answer = coordinator_.AskWork(worker, newest);
+      if (!answer.ok()) return answer.status();
+      if (answer->state == Coordinator::Work::State::kWait && !is_last) return std::nullopt;
+      stream.reply() = ToWire(*answer);
+      return absl::OkStatus();
+    };
+    AnswerOrPark(&stream, event, request.wait_ms(), question);
   };
-  return ServeOrPark(event, request->wait_ms(), question);
+  return Stream::Start(context, streams_, ask, [this](Stream& stream) { Cancel(&stream); });
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::Report(grpc::CallbackServerContext*,

@@ -9,12 +9,12 @@
 
 namespace slipstream {
 
-/// One call of any method. Deletes itself when gRPC is done with it.
-class CoordinatorService::Call final : public grpc::ServerUnaryReactor {
+/// One call with one answer. Deletes itself when gRPC is done with it.
+class CoordinatorService::Call final : public grpc::ServerUnaryReactor, public CoordinatorCall {
  public:
   explicit Call(CoordinatorService& service) : service_(service) {}
 
-  uint64_t parked_as = 0;
+  void OnAnswer(const absl::Status& status) override { Finish(ToGrpc(status)); }
 
  private:
   void OnCancel() override { service_.Cancel(this); }
@@ -49,6 +49,7 @@ void CoordinatorService::Stop() {
   }
   stopping_.NotifyAll();
   Finish(aftermath);
+  streams_.Stop();
 }
 
 bool CoordinatorService::ServersMayStop() {
@@ -65,14 +66,19 @@ v1::RunStatus CoordinatorService::Status() {
   return MergeStatus(options_.spec, facts);
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::Serve(
-    const std::function<absl::Status(absl::Time)>& event) {
+grpc::ServerUnaryReactor* CoordinatorService::Serve(const Event& event) {
   return ServeOrPark(event, 0, [](bool) { return absl::OkStatus(); });
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::ServeOrPark(
-    const std::function<absl::Status(absl::Time)>& event, uint32_t wait_ms, Question question) {
+grpc::ServerUnaryReactor* CoordinatorService::ServeOrPark(const Event& event, uint32_t wait_ms,
+                                                          Question question) {
   Call* call = new Call(*this);
+  AnswerOrPark(call, event, wait_ms, std::move(question));
+  return call;
+}
+
+void CoordinatorService::AnswerOrPark(CoordinatorCall* call, const Event& event, uint32_t wait_ms,
+                                      Question question) {
   Aftermath aftermath;
   {
     MutexLock lock(mutex_);
@@ -88,24 +94,21 @@ grpc::ServerUnaryReactor* CoordinatorService::ServeOrPark(
     if (answer.has_value()) {
       aftermath.answers.emplace_back(call, *answer);
     } else {
-      const absl::Duration wait = std::min(absl::Milliseconds(wait_ms), kWaitMax);
+      const absl::Time deadline = now + std::min(absl::Milliseconds(wait_ms), kWaitMax);
       call->parked_as = next_parked_++;
-      parked_.emplace(call->parked_as, ParkedCall{call, now + wait, std::move(question)});
+      parked_.emplace(*call->parked_as, ParkedCall{call, deadline, std::move(question)});
+      next_deadline_ = std::min(next_deadline_, deadline);
     }
   }
   Finish(aftermath);
-  return call;
 }
 
-void CoordinatorService::Cancel(Call* call) {
+void CoordinatorService::Cancel(CoordinatorCall* call) {
   {
     MutexLock lock(mutex_);
-    const auto found = parked_.find(call->parked_as);
-    // Numbers are used once, but a call that never waited has that of the first one that did.
-    if (found == parked_.end() || found->second.call != call) return;
-    parked_.erase(found);
+    if (!call->parked_as.has_value() || parked_.erase(*call->parked_as) == 0) return;
   }
-  call->Finish(grpc::Status::CANCELLED);
+  call->OnAnswer(absl::CancelledError("the caller has given up"));
 }
 
 void CoordinatorService::RunTimer() {
@@ -139,20 +142,23 @@ void CoordinatorService::TickWatchers() {
 
 CoordinatorService::Aftermath CoordinatorService::Settle(absl::Time now) {
   Aftermath aftermath;
+  aftermath.notes = coordinator_.TakeNotes();
   const bool has_changed = coordinator_.changes() != changes_answered_;
   changes_answered_ = coordinator_.changes();
+  if (!has_changed && now < next_deadline_) return aftermath;
+  next_deadline_ = absl::InfiniteFuture();
   for (auto it = parked_.begin(); it != parked_.end();) {
     const bool is_last = now >= it->second.deadline;
     std::optional<absl::Status> answer;
     if (has_changed || is_last) answer = it->second.question(is_last);
     if (!answer.has_value()) {
+      next_deadline_ = std::min(next_deadline_, it->second.deadline);
       ++it;
       continue;
     }
     aftermath.answers.emplace_back(it->second.call, *answer);
     it = parked_.erase(it);
   }
-  aftermath.notes = coordinator_.TakeNotes();
   return aftermath;
 }
 
@@ -160,7 +166,7 @@ void CoordinatorService::Finish(const Aftermath& aftermath) {
   for (const Coordinator::Note& note : aftermath.notes) {
     spdlog::log(note.is_warning ? spdlog::level::warn : spdlog::level::info, "{}", note.text);
   }
-  for (const auto& [call, status] : aftermath.answers) call->Finish(ToGrpc(status));
+  for (const auto& [call, status] : aftermath.answers) call->OnAnswer(status);
 }
 
 RunFacts CoordinatorService::Facts(absl::Time now) {

@@ -20,6 +20,8 @@
 #include "proto/coordinator.grpc.pb.h"
 #include "server/core/coordinator.h"
 #include "server/core/version_skew.h"
+#include "server/service/coordinator_stream.h"
+#include "server/service/open_streams.h"
 #include "server/service/run_status.h"
 #include "server/service/status_watchers.h"
 
@@ -27,10 +29,11 @@ namespace slipstream {
 
 /// Serves Coordinator over gRPC: decodes, asks it under the lock, answers after releasing it.
 ///
-/// A call that has to wait is parked without a thread. After every event the parked calls whose
-/// answer may have changed are asked again; a timer thread lets time pass in the coordinator and
-/// answers those whose time is up with what holds by then. A parked call that its client gives up
-/// is dropped.
+/// Heartbeats and questions for work come over streams that stay open: a new call costs several
+/// times what a message takes. A call that has to wait is parked without a thread. After every
+/// event the parked calls whose answer may have changed are asked again; a timer thread lets time
+/// pass in the coordinator and answers those whose time is up with what holds by then. A parked
+/// call that its client gives up is dropped.
 ///
 /// Thread-safe: guarded by its own mutex; never blocks on I/O under it.
 class CoordinatorService final : public v1::Coordinator::CallbackService {
@@ -40,6 +43,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   /// More waiting calls than all members could have are refused with RESOURCE_EXHAUSTED.
   static constexpr size_t kParkedMax = 10'000;
+
+  /// More open streams than two of every member are refused with RESOURCE_EXHAUSTED.
+  static constexpr size_t kStreamsMax = 20'000;
 
   struct Options {
     RunSpec spec;
@@ -64,9 +70,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   explicit CoordinatorService(Options options);
   ~CoordinatorService() override;
 
-  /// Answers all waiting calls with UNAVAILABLE and lets no other wait, so that the gRPC server can
-  /// shut down; of a run that is over, watchers get the last status. To be called before its
-  /// Shutdown.
+  /// Answers all waiting calls with UNAVAILABLE, ends the streams, and lets no other wait, so that
+  /// the gRPC server can shut down; of a run that is over, watchers get the last status. To be
+  /// called before its Shutdown.
   void Stop();
 
   /// True once the run is over and every server that is still there knows that it may exit.
@@ -87,12 +93,10 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   grpc::ServerUnaryReactor* FinishInitialization(grpc::CallbackServerContext* context,
                                                  const v1::FinishInitializationRequest* request,
                                                  v1::FinishInitializationReply* reply) override;
-  grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
-                                      const v1::HeartbeatRequest* request,
-                                      v1::HeartbeatReply* reply) override;
-  grpc::ServerUnaryReactor* GetWork(grpc::CallbackServerContext* context,
-                                    const v1::GetWorkRequest* request,
-                                    v1::GetWorkReply* reply) override;
+  grpc::ServerBidiReactor<v1::HeartbeatRequest, v1::HeartbeatReply>* Heartbeat(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* GetWork(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* Report(grpc::CallbackServerContext* context,
                                    const v1::ReportRequest* request,
                                    v1::ReportReply* reply) override;
@@ -107,16 +111,18 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
  private:
   class Call;
 
+  using Event = std::function<absl::Status(absl::Time)>;
+
   /// Fills the reply and returns the call's status, or returns nothing to wait on. Asked under the
   /// lock; `is_last` when there is no time left to wait.
   using Question = std::function<std::optional<absl::Status>(bool is_last)>;
 
   struct ParkedCall {
-    Call* call = nullptr;
+    CoordinatorCall* call = nullptr;
     absl::Time deadline;
     Question question;
   };
-  using Answers = std::vector<std::pair<Call*, absl::Status>>;
+  using Answers = std::vector<std::pair<CoordinatorCall*, absl::Status>>;
 
   /// What one event left to do without the lock.
   struct Aftermath {
@@ -125,15 +131,19 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   };
 
   /// Runs `event` under the lock and answers with its status.
-  grpc::ServerUnaryReactor* Serve(const std::function<absl::Status(absl::Time)>& event);
+  grpc::ServerUnaryReactor* Serve(const Event& event);
 
   /// Runs `event` under the lock, and if that went well asks `question` until it has an answer or
   /// `wait_ms` are over.
-  grpc::ServerUnaryReactor* ServeOrPark(const std::function<absl::Status(absl::Time)>& event,
-                                        uint32_t wait_ms, Question question);
+  grpc::ServerUnaryReactor* ServeOrPark(const Event& event, uint32_t wait_ms, Question question);
 
+  /// The same for a call that is there already, answered through its OnAnswer.
+  void AnswerOrPark(CoordinatorCall* call, const Event& event, uint32_t wait_ms, Question question);
+
+  absl::Status TakeHeartbeat(const v1::HeartbeatRequest& request, absl::Time now,
+                             v1::HeartbeatReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSettings(const v1::SyncServerRequest& request) const;
-  void Cancel(Call* call);
+  void Cancel(CoordinatorCall* call);
   void RunTimer();
   void TickWatchers();
   RunFacts Facts(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -151,6 +161,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   // By age. A call is in here until someone takes it out to finish it.
   std::map<uint64_t, ParkedCall> parked_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_parked_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time next_deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // Of those.
 
   // coordinator_.changes() when the parked calls were last asked.
   uint64_t changes_answered_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -162,6 +173,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   CondVar stopping_;
+  OpenStreams streams_{kStreamsMax};
   std::thread timer_;
 };
 

@@ -1,19 +1,18 @@
 // What the coordinator costs with many workers: the real service in a process of its own, over gRPC
-// on loopback, and scripted workers and a server in this one. Every worker sends a heartbeat each
-// second, with progress, and asks for work every few; the server of shard 0 reports with a line for
-// each worker, and somebody watches the status.
+// on loopback, and scripted workers and a server in this one. Every worker has a connection and
+// sends what ControlLoad says; the server of shard 0 reports with a line for each worker, and
+// somebody watches the status.
 //
 //   coordinator_benchmark [workers=1000] [seconds=10]
 //
-// The contender is a service that answers the workers' calls with nothing: what gRPC takes by
-// itself. Prints for both the calls answered per second and the seconds of CPU time that the
+// The contender is a service that answers the workers' messages with nothing: what gRPC takes by
+// itself. Prints for both the messages sent per second and the seconds of CPU time that the
 // process took per second.
 
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -26,19 +25,22 @@
 
 #include "absl/time/clock.h"
 #include "common/layout/tensor_layout.h"
+#include "common/rpc/transfer_tuning.h"
+#include "common/rpc/transport_options.h"
 #include "common/wire/control_wire.h"
 #include "server/service/coordinator_service.h"
+#include "server/service/coordinator_stream.h"
+#include "server/service/open_streams.h"
 #include "tests/benchmarks/child_process.h"
+#include "tests/benchmarks/control_load.h"
 #include "tests/support/loopback.h"
 
 namespace slipstream::benchmarks {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Stub = v1::Coordinator::Stub;
 
-constexpr int kSenders = 4;
-constexpr uint32_t kHeartbeatsPerRequestForWork = 5;
+constexpr absl::Duration kWarmUp = absl::Seconds(3);
 
 double CpuSeconds() {
   rusage usage = {};
@@ -51,7 +53,9 @@ double CpuSeconds() {
 
 /// Serves until the process ends: tells its port, and its CPU time whenever it is asked.
 void Serve(grpc::Service& service, Pipe pipe) {
-  const Loopback loopback = ServeOnLoopback(service);
+  grpc::ServerBuilder builder;
+  ApplyTransportOptions(builder);
+  const Loopback loopback = ServeOnLoopback(service, builder);
   Require(loopback.server != nullptr, "no port to listen on");
   pipe.Send(loopback.port);
   while (true) {
@@ -61,11 +65,11 @@ void Serve(grpc::Service& service, Pipe pipe) {
 }
 
 void ServeCoordinator(uint32_t workers, Pipe pipe) {
-  spdlog::set_level(spdlog::level::warn);  // Not a line for each worker.
+  spdlog::set_level(spdlog::level::err);  // Not a line for each worker.
   CoordinatorService::Options options;
   options.spec.cluster.servers = {"localhost:1"};
   options.spec.cluster.workers = workers;
-  options.spec.cluster.lease = absl::Seconds(30);
+  options.spec.cluster.lease = absl::Hours(1);
   options.spec.training.batch_size = 1;
   options.run = 7;
   options.settings = "settings";
@@ -75,36 +79,36 @@ void ServeCoordinator(uint32_t workers, Pipe pipe) {
   Serve(service, pipe);
 }
 
-/// Answers what workers call all the time with nothing.
+/// Answers what workers ask all the time with nothing.
 class EmptyService final : public v1::Coordinator::CallbackService {
  public:
-  grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
-                                      const v1::HeartbeatRequest*, v1::HeartbeatReply*) override {
-    return Answer(context);
+  grpc::ServerBidiReactor<v1::HeartbeatRequest, v1::HeartbeatReply>* Heartbeat(
+      grpc::CallbackServerContext* context) override {
+    return Answer<v1::HeartbeatRequest, v1::HeartbeatReply>(
+        context, [](const auto& request) { return request.wants_answer(); });
   }
-  grpc::ServerUnaryReactor* GetWork(grpc::CallbackServerContext* context, const v1::GetWorkRequest*,
-                                    v1::GetWorkReply*) override {
-    return Answer(context);
+  grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* GetWork(
+      grpc::CallbackServerContext* context) override {
+    return Answer<v1::GetWorkRequest, v1::GetWorkReply>(context, [](const auto&) { return true; });
   }
 
  private:
-  static grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context) {
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
+  template <typename Request, typename Reply, typename Wants>
+  CoordinatorStream<Request, Reply>* Answer(grpc::CallbackServerContext* context, Wants wants) {
+    using Stream = CoordinatorStream<Request, Reply>;
+    const auto ask = [wants](Stream& stream) {
+      if (!wants(stream.request())) stream.OmitRepetition();
+      stream.OnAnswer(absl::OkStatus());
+    };
+    return Stream::Start(context, streams_, ask, [](Stream&) {});
   }
+
+  OpenStreams streams_{CoordinatorService::kStreamsMax};
 };
 
 void ServeNothing(Pipe pipe) {
   EmptyService service;
   Serve(service, pipe);
-}
-
-std::unique_ptr<Stub> Connect(int port) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return v1::Coordinator::NewStub(grpc::CreateCustomChannel(
-      "127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials(), arguments));
 }
 
 template <typename Reply, typename Request>
@@ -121,7 +125,7 @@ Reply Call(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const 
 /// The scripted server of shard 0.
 class FakeServer {
  public:
-  FakeServer(int port, uint32_t workers) : stub_(Connect(port)) {
+  FakeServer(int port, uint32_t workers) : stub_(ConnectAlone(port)) {
     request_.set_address("localhost:1");
     request_.set_settings("settings");
     request_.set_instance(1);
@@ -145,119 +149,68 @@ class FakeServer {
   v1::SyncServerRequest request_;
 };
 
-/// What one worker has been given and done.
-struct Worker {
-  v1::Identity identity;
-  uint64_t unit = 0;
-  uint64_t batches = 0;
-  uint64_t done = 0;
-};
-
-std::vector<Worker> StartTraining(int port, uint32_t workers, FakeServer& server) {
-  const std::unique_ptr<Stub> stub = Connect(port);
+std::vector<v1::Identity> StartTraining(int port, uint32_t workers, FakeServer& server) {
+  const std::unique_ptr<Stub> stub = ConnectAlone(port);
   server.Sync(0);
-  std::vector<Worker> all(workers);
-  for (Worker& worker : all) {
-    worker.identity = Call(*stub, &Stub::Register, v1::RegisterRequest()).identity();
+  std::vector<v1::Identity> all(workers);
+  for (v1::Identity& identity : all) {
+    identity = Call(*stub, &Stub::Register, v1::RegisterRequest()).identity();
   }
   TensorLayout layout;
   Require(layout.Append("weights", {1000}).ok(), "layout");
   v1::PrepareModelRequest model;
-  *model.mutable_identity() = all[0].identity;
+  *model.mutable_identity() = all[0];
   *model.mutable_layout() = ToWire(layout);
   model.set_examples(10'000'000);
   model.set_wait_ms(1000);
   const v1::PrepareModelReply granted = Call(*stub, &Stub::PrepareModel, model);
   Require(granted.state() == v1::PrepareModelReply::GRANTED, "no grant");
   v1::FinishInitializationRequest finish;
-  *finish.mutable_identity() = all[0].identity;
+  *finish.mutable_identity() = all[0];
   finish.set_grant(granted.grant());
   Call(*stub, &Stub::FinishInitialization, finish);
   for (int i = 0; i < 3; ++i) server.Sync(0);
   return all;
 }
 
-void TakeWork(Stub& stub, Worker& worker) {
-  v1::GetWorkRequest request;
-  *request.mutable_identity() = worker.identity;
-  request.set_newest_unit(worker.unit);
-  const v1::GetWorkReply reply = Call(stub, &Stub::GetWork, request);
-  if (reply.state() != v1::GetWorkReply::UNIT) return;
-  worker.unit = reply.unit();
-  worker.batches = reply.batches();
-  worker.done = 0;
-}
-
-void Beat(Stub& stub, Worker& worker) {
-  if (worker.done < worker.batches) ++worker.done;
-  v1::HeartbeatRequest request;
-  *request.mutable_identity() = worker.identity;
-  v1::WorkProgress& progress = *request.add_progress();
-  progress.set_unit(worker.unit);
-  progress.set_batches_done(worker.done);
-  request.set_examples(worker.done);
-  Call(stub, &Stub::Heartbeat, request);
-}
-
-/// Every kSenders-th worker from `first` on, one heartbeat a second each, evenly spread.
-void Send(int port, std::vector<Worker>& workers, size_t first, Clock::time_point end,
-          std::atomic<uint64_t>& calls) {
-  const std::unique_ptr<Stub> stub = Connect(port);
-  const size_t mine = (workers.size() + kSenders - 1 - first) / kSenders;
-  const auto pause = std::chrono::nanoseconds(std::chrono::seconds(1)) / std::max<size_t>(1, mine);
-  auto next = Clock::now();
-  for (uint32_t second = 0; Clock::now() < end; ++second) {
-    for (size_t i = first; i < workers.size() && Clock::now() < end; i += kSenders) {
-      Beat(*stub, workers[i]);
-      ++calls;
-      if ((second + i) % kHeartbeatsPerRequestForWork == 0) {
-        TakeWork(*stub, workers[i]);
-        ++calls;
-      }
-      next += pause;
-      std::this_thread::sleep_until(next);
-    }
-  }
-}
-
-/// The workers' calls for so long, with `others` running beside them until the time they are told.
-/// Prints the CPU time of the process behind `pipe`.
-void Measure(const char* what, int port, std::vector<Worker> all, int seconds, Pipe pipe,
-             const std::vector<std::function<void(Clock::time_point end)>>& others) {
+/// The workers' messages for so long, with `others` running beside them until the time they are
+/// told. Prints the CPU time of the process behind `pipe`.
+void Measure(const char* what, int port, const std::vector<v1::Identity>& all, int seconds,
+             Pipe pipe, const std::vector<std::function<void(absl::Time end)>>& others) {
+  ControlLoad load(port, all);
+  load.SendUntil(absl::Now() + kWarmUp);
   const auto cpu_seconds = [&pipe] {
     pipe.Send(0);
     return pipe.Receive();
   };
   const double cpu_before = cpu_seconds();
-  const Clock::time_point begin = Clock::now();
-  const Clock::time_point end = begin + std::chrono::seconds(seconds);
-  std::atomic<uint64_t> calls = 0;
+  const absl::Time begin = absl::Now();
+  const absl::Time end = begin + absl::Seconds(seconds);
   std::vector<std::thread> threads;
-  for (size_t sender = 0; sender < kSenders; ++sender) {
-    threads.emplace_back([&, sender] { Send(port, all, sender, end, calls); });
-  }
   for (const auto& other : others) threads.emplace_back(other, end);
-  for (std::thread& thread : threads) thread.join();
-  const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+  const uint64_t sent = load.SendUntil(end);
+  absl::SleepFor(end - absl::Now());
+  const double elapsed = absl::ToDoubleSeconds(absl::Now() - begin);
   const double cpu = cpu_seconds() - cpu_before;
-  std::printf("%-17s workers %zu, calls/s %.0f, CPU seconds per second %.3f\n", what, all.size(),
-              static_cast<double>(calls) / elapsed, cpu / elapsed);
+  for (std::thread& thread : threads) thread.join();
+  std::printf("%-17s workers %zu, messages/s %.0f, CPU seconds per second %.3f\n", what, all.size(),
+              static_cast<double>(sent) / elapsed, cpu / elapsed);
 }
 
 void MeasureCoordinator(uint32_t workers, int seconds, Pipe pipe) {
   const int port = static_cast<int>(pipe.Receive());
   FakeServer server(port, workers);
-  const std::vector<Worker> all = StartTraining(port, workers, server);
-  const auto report = [&server](Clock::time_point end) {
-    while (Clock::now() < end) server.Sync(250);
+  const std::vector<v1::Identity> all = StartTraining(port, workers, server);
+  const auto report = [&server](absl::Time end) {
+    while (absl::Now() < end) server.Sync(250);
   };
-  const auto watch = [port, workers](Clock::time_point end) {
-    const std::unique_ptr<Stub> stub = Connect(port);
-    while (Clock::now() < end) {
+  const auto watch = [port, workers](absl::Time end) {
+    const std::unique_ptr<Stub> stub = ConnectAlone(port);
+    while (absl::Now() < end) {
       Require(Call(*stub, &Stub::GetStatus, v1::GetStatusRequest()).workers_size() ==
                   static_cast<int>(workers),
               "not all workers in the status");
-      std::this_thread::sleep_for(std::chrono::seconds(1));
+      absl::SleepFor(absl::Seconds(1));
     }
   };
   Measure("coordinator", port, all, seconds, pipe, {report, watch});
@@ -265,13 +218,16 @@ void MeasureCoordinator(uint32_t workers, int seconds, Pipe pipe) {
 
 void MeasureNothing(uint32_t workers, int seconds, Pipe pipe) {
   const int port = static_cast<int>(pipe.Receive());
-  Measure("an empty service", port, std::vector<Worker>(workers), seconds, pipe, {});
+  std::vector<v1::Identity> all(workers);
+  for (uint32_t id = 0; id < workers; ++id) all[id].set_worker(id);
+  Measure("an empty service", port, all, seconds, pipe, {});
 }
 
 }  // namespace
 }  // namespace slipstream::benchmarks
 
 int main(int argc, char** argv) {
+  slipstream::TuneForTransfers();  // As the programs do.
   using slipstream::benchmarks::Pipe;
   const int workers = argc > 1 ? std::atoi(argv[1]) : 1000;
   const int seconds = argc > 2 ? std::atoi(argv[2]) : 10;

@@ -21,13 +21,14 @@
 #include "common/policy/staleness_guard.h"
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
-#include "common/rpc/transfer_allocator.h"
+#include "common/rpc/transfer_tuning.h"
 #include "common/wire/shard_wire.h"
 #include "tests/benchmarks/exchange_commands.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/membership.h"
 #include "worker/client/parameter_client.h"
 #include "worker/compute/cpu/aligned_buffer.h"
+#include "worker/core/heartbeat_times.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
 #include "worker/training/step_figures.h"
@@ -82,8 +83,9 @@ class Driver {
     if (!settings.ok()) return settings.status();
     settings_ = *std::move(settings);
     const Identity& identity = membership_.identity;
-    heartbeat_ = std::make_unique<Heartbeat>(coordinator_, identity, membership_.lease, figures_,
-                                             interruption_);
+    const absl::Duration interval = HeartbeatInterval(membership_.lease, settings_.cluster.workers);
+    heartbeat_ =
+        std::make_unique<Heartbeat>(coordinator_, identity, interval, figures_, interruption_);
     units_ = std::make_unique<UnitFetcher>(coordinator_, identity, figures_, interruption_);
     return PrepareModel();
   }
@@ -183,7 +185,7 @@ int Run(const Options& options) {
 }
 
 int Main(int argc, char** argv) {
-  TuneAllocatorForTransfers();
+  TuneForTransfers();
   CLI::App app("One worker that exchanges gradients for weights on command.", "exchange_driver");
   Options options;
   app.add_option("--coordinator", options.coordinator, "host:port of the first server")->required();

@@ -20,7 +20,7 @@
 
 #include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
-#include "common/rpc/transfer_allocator.h"
+#include "common/rpc/transfer_tuning.h"
 #include "common/rpc/transport_options.h"
 #include "server/service/shard_service.h"
 #include "tests/benchmarks/child_process.h"
@@ -116,7 +116,7 @@ ServerOrders Orders(size_t values) {
 /// training has begun.
 void ServeSlipstream(size_t values, Pipe pipe) {
   spdlog::set_level(spdlog::level::warn);
-  TuneAllocatorForTransfers();
+  TuneForTransfers();
   ShardService service({.run = Run()});
   ServerOrders orders = Orders(values);
   service.OnOrders(orders);
@@ -192,7 +192,7 @@ int Main(size_t megabytes, int rounds) {
     Work(worker, values, pipe);
   });
   ChildProcess slipstream([&](Pipe pipe) {
-    TuneAllocatorForTransfers();
+    TuneForTransfers();
     SlipstreamWorker worker(slipstream_port, values);
     Work(worker, values, pipe);
   });

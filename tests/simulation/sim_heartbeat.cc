@@ -5,12 +5,12 @@
 
 #include "common/wire/shard_wire.h"
 #include "worker/client/work_progress.h"
+#include "worker/core/heartbeat_times.h"
 
 namespace slipstream {
 namespace {
 
 // As of Heartbeat.
-constexpr absl::Duration kIntervalMax = absl::Milliseconds(500);
 constexpr absl::Duration kIntervalHurried = absl::Milliseconds(100);
 
 }  // namespace
@@ -31,9 +31,10 @@ void SimHeartbeat::Start(const Identity& identity, absl::Duration lease) {
 }
 
 void SimHeartbeat::BeatLater() {
-  absl::Duration interval = std::min(lease_ / 3, kIntervalMax);
+  absl::Duration interval = HeartbeatInterval(lease_, world_.scenario.run.cluster.workers);
   if (is_hurried_) interval = std::min(interval, kIntervalHurried);
-  world_.network.AtProcess(process_, world_.queue.now() + interval, [this] { Beat(); });
+  const absl::Time next = NextHeartbeat(world_.queue.now(), interval, identity_.worker);
+  world_.network.AtProcess(process_, next, [this] { Beat(); });
 }
 
 void SimHeartbeat::Beat() {

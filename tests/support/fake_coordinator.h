@@ -35,7 +35,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   /// host:port
   const std::string& address() const { return address_; }
 
-  /// The next `calls` calls fail with `status`.
+  /// The next `calls` calls, and messages of streams, fail with `status`.
   void FailNext(int calls, const grpc::Status& status) {
     MutexLock lock(mutex_);
     failures_ = calls;
@@ -46,6 +46,12 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   void SetHeartbeatReply(v1::HeartbeatReply reply) {
     MutexLock lock(mutex_);
     heartbeat_reply_ = std::move(reply);
+  }
+
+  /// Heartbeats are taken and not answered.
+  void SetSilent(bool is_silent) {
+    MutexLock lock(mutex_);
+    is_silent_ = is_silent;
   }
 
   /// What the newest heartbeat said.
@@ -59,6 +65,12 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     return calls_;
   }
 
+  /// Streams of heartbeats that were opened.
+  int streams() const {
+    MutexLock lock(mutex_);
+    return streams_;
+  }
+
   grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
                         v1::RegisterReply* reply) override {
     MutexLock lock(mutex_);
@@ -68,12 +80,36 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     return Next();
   }
 
-  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
-                         v1::HeartbeatReply* reply) override {
+  grpc::Status FinishInitialization(grpc::ServerContext*, const v1::FinishInitializationRequest*,
+                                    v1::FinishInitializationReply*) override {
     MutexLock lock(mutex_);
-    last_heartbeat_ = *request;
-    *reply = heartbeat_reply_;
     return Next();
+  }
+
+  grpc::Status Heartbeat(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::HeartbeatReply, v1::HeartbeatRequest>* stream) override {
+    {
+      MutexLock lock(mutex_);
+      ++streams_;
+    }
+    v1::HeartbeatRequest request;
+    std::string said_last;
+    while (stream->Read(&request)) {
+      v1::HeartbeatReply reply;
+      {
+        MutexLock lock(mutex_);
+        last_heartbeat_ = request;
+        reply = heartbeat_reply_;
+        const grpc::Status status = Next();
+        if (!status.ok()) return status;
+        if (is_silent_) continue;
+      }
+      if (!request.wants_answer() && reply.SerializeAsString() == said_last) continue;
+      said_last = reply.SerializeAsString();
+      if (!stream->Write(reply)) break;
+    }
+    return grpc::Status::OK;
   }
 
  private:
@@ -88,6 +124,8 @@ class FakeCoordinator final : public v1::Coordinator::Service {
 
   mutable Mutex mutex_;
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  int streams_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_silent_ ABSL_GUARDED_BY(mutex_) = false;
   int failures_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::Status failure_ ABSL_GUARDED_BY(mutex_);
   v1::HeartbeatReply heartbeat_reply_ ABSL_GUARDED_BY(mutex_);

@@ -5,7 +5,6 @@
 #include <grpcpp/security/credentials.h>
 #include <spdlog/spdlog.h>
 
-#include <optional>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -43,26 +42,27 @@ absl::StatusOr<Reply> CoordinatorClient::CallOnce(Method<Request, Reply> method,
 template <typename Request, typename Reply>
 absl::StatusOr<Reply> CoordinatorClient::Call(Method<Request, Reply> method, const Request& request,
                                               absl::Duration wait) const {
-  std::optional<RetrySchedule> schedule;
-  for (;;) {
-    absl::StatusOr<Reply> reply = CallOnce(method, request, wait);
-    if (reply.ok() || !IsTransient(reply.status())) return reply;
-    const absl::Time now = absl::Now();
-    const std::string reason(reply.status().message());
-    if (!schedule) {
-      schedule.emplace(options_.retry, options_.seed + calls_++, now);
-      spdlog::info("coordinator not reached, trying again for {} address={} reason=\"{}\"",
-                   absl::FormatDuration(options_.retry.give_up_after), address_, reason);
-    }
-    const std::optional<absl::Duration> pause = schedule->Next(now);
-    if (!pause) {
-      const absl::Duration tried = absl::Trunc(schedule->Elapsed(now), absl::Milliseconds(100));
-      return absl::UnavailableError(
-          fmt::format("coordinator at {} cannot be reached: {} (tried for {})", address_, reason,
-                      absl::FormatDuration(tried)));
-    }
-    if (!PauseBeforeRetry(*channel_, *pause, sleeper_)) return absl::CancelledError("stopped");
+  return Persist<Reply>([&] { return CallOnce(method, request, wait); });
+}
+
+absl::Status CoordinatorClient::PauseAfter(const absl::Status& failure,
+                                           std::optional<RetrySchedule>& schedule) const {
+  const absl::Time now = absl::Now();
+  const std::string reason(failure.message());
+  if (!schedule) {
+    schedule.emplace(options_.retry, options_.seed + calls_++, now);
+    spdlog::info("coordinator not reached, trying again for {} address={} reason=\"{}\"",
+                 absl::FormatDuration(options_.retry.give_up_after), address_, reason);
   }
+  const std::optional<absl::Duration> pause = schedule->Next(now);
+  if (!pause) {
+    const absl::Duration tried = absl::Trunc(schedule->Elapsed(now), absl::Milliseconds(100));
+    return absl::UnavailableError(
+        fmt::format("coordinator at {} cannot be reached: {} (tried for {})", address_, reason,
+                    absl::FormatDuration(tried)));
+  }
+  if (!PauseBeforeRetry(*channel_, *pause, sleeper_)) return absl::CancelledError("stopped");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::RegisterReply> CoordinatorClient::Register(
@@ -78,16 +78,6 @@ absl::StatusOr<v1::PrepareModelReply> CoordinatorClient::PrepareModel(
 absl::Status CoordinatorClient::FinishInitialization(
     const v1::FinishInitializationRequest& request) const {
   return Call(&Stub::FinishInitialization, request).status();
-}
-
-absl::StatusOr<v1::HeartbeatReply> CoordinatorClient::Heartbeat(
-    const v1::HeartbeatRequest& request) const {
-  return Call(&Stub::Heartbeat, request);
-}
-
-absl::StatusOr<v1::GetWorkReply> CoordinatorClient::GetWork(
-    const v1::GetWorkRequest& request) const {
-  return Call(&Stub::GetWork, request, absl::Milliseconds(request.wait_ms()));
 }
 
 absl::Status CoordinatorClient::Report(const v1::ReportRequest& request) const {

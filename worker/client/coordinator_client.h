@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -37,14 +39,26 @@ class CoordinatorClient {
   absl::StatusOr<v1::RegisterReply> Register(const v1::RegisterRequest& request) const;
   absl::StatusOr<v1::PrepareModelReply> PrepareModel(const v1::PrepareModelRequest& request) const;
   absl::Status FinishInitialization(const v1::FinishInitializationRequest& request) const;
-  absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) const;
-  absl::StatusOr<v1::GetWorkReply> GetWork(const v1::GetWorkRequest& request) const;
   absl::Status Report(const v1::ReportRequest& request) const;
 
   /// One try: whoever leaves does not wait for a coordinator that is gone.
   absl::Status Leave(const v1::LeaveRequest& request) const;
 
+  /// Makes `attempt` as often as the calls above are made.
+  template <typename Reply>
+  absl::StatusOr<Reply> Persist(const std::function<absl::StatusOr<Reply>()>& attempt) const {
+    std::optional<RetrySchedule> schedule;
+    for (;;) {
+      absl::StatusOr<Reply> reply = attempt();
+      if (reply.ok() || !IsTransient(reply.status())) return reply;
+      const absl::Status over = PauseAfter(reply.status(), schedule);
+      if (!over.ok()) return over;
+    }
+  }
+
+  const Options& options() const { return options_; }
   const std::string& address() const { return address_; }
+  v1::Coordinator::Stub& stub() const { return *stub_; }
 
  private:
   template <typename Request, typename Reply>
@@ -57,6 +71,10 @@ class CoordinatorClient {
   template <typename Request, typename Reply>
   absl::StatusOr<Reply> Call(Method<Request, Reply> method, const Request& request,
                              absl::Duration wait = absl::ZeroDuration()) const;
+
+  /// Waits before the next attempt. Not OK if there is none: given up, or the program stops.
+  absl::Status PauseAfter(const absl::Status& failure,
+                          std::optional<RetrySchedule>& schedule) const;
 
   // Constant after construction.
   const std::string address_;

@@ -9,16 +9,20 @@
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "worker/client/work_progress.h"
+#include "worker/core/heartbeat_times.h"
 
 namespace slipstream {
 namespace {
 
-// Status shows what heartbeats say, and they bring the orders to evaluate: a lease may be long, the
-// figures and the weights measured shall not be old.
-constexpr absl::Duration kIntervalMax = absl::Milliseconds(500);
-
 // While nothing is left but to hear of the end.
 constexpr absl::Duration kHurriedInterval = absl::Milliseconds(100);
+
+// What the coordinator has to say comes right after a heartbeat; what comes later is read with the
+// next one. Longer would take part in moving the bytes of gradients, to their delay.
+constexpr absl::Duration kNewsPatience = absl::Milliseconds(50);
+
+// A coordinator that has nothing to say shows by an answer that it is there, this often.
+constexpr uint64_t kBeatsPerAnswer = 10;
 
 double Seconds(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
 
@@ -43,12 +47,13 @@ v1::StepTimes ToWire(const StepFigures::StepLanes& of) {
 }  // namespace
 
 Heartbeat::Heartbeat(const CoordinatorClient& coordinator, const Identity& identity,
-                     absl::Duration lease, const StepFigures& figures, Interruption& interruption)
-    : coordinator_(coordinator),
-      identity_(identity),
-      interval_(std::min(lease / 3, kIntervalMax)),
+                     absl::Duration interval, const StepFigures& figures,
+                     Interruption& interruption)
+    : identity_(identity),
+      interval_(interval),
       figures_(figures),
       interruption_(interruption),
+      stream_(coordinator, &v1::Coordinator::Stub::PrepareAsyncHeartbeat),
       thread_([this] { Run(); }) {}
 
 Heartbeat::~Heartbeat() {
@@ -74,12 +79,14 @@ void Heartbeat::Run() {
 }
 
 bool Heartbeat::Pause() {
-  const auto begin = std::chrono::steady_clock::now();
+  const absl::Time begin = absl::Now();
+  const auto steady_begin = std::chrono::steady_clock::now();
   MutexLock lock(mutex_);
   for (;;) {
     if (is_closing_) return false;
     const absl::Duration interval = is_hurried_ ? std::min(interval_, kHurriedInterval) : interval_;
-    if (!changed_.WaitUntil(mutex_, begin + absl::ToChronoNanoseconds(interval))) {
+    const absl::Duration pause = NextHeartbeat(begin, interval, identity_.worker) - begin;
+    if (!changed_.WaitUntil(mutex_, steady_begin + absl::ToChronoNanoseconds(pause))) {
       return !is_closing_;
     }
   }
@@ -110,9 +117,15 @@ absl::Status Heartbeat::Beat() {
     nonfinite.set_batch(figures.nonfinite.batch);
     nonfinite.set_what(figures.nonfinite.what);
   }
-  const absl::StatusOr<v1::HeartbeatReply> reply = coordinator_.Heartbeat(request);
-  if (reply.ok()) Note(*reply);
-  return reply.status();
+  const absl::StatusOr<std::optional<v1::HeartbeatReply>> news = Tell(request);
+  if (news.ok() && news->has_value()) Note(**news);
+  return news.status();
+}
+
+absl::StatusOr<std::optional<v1::HeartbeatReply>> Heartbeat::Tell(v1::HeartbeatRequest& request) {
+  if (beats_++ % kBeatsPerAnswer != 0) return stream_.Tell(request, kNewsPatience);
+  request.set_wants_answer(true);
+  return stream_.Ask(request, absl::ZeroDuration());
 }
 
 void Heartbeat::Note(const v1::HeartbeatReply& reply) {

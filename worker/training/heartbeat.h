@@ -7,11 +7,13 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
 #include "worker/client/coordinator_client.h"
+#include "worker/client/coordinator_stream.h"
 #include "worker/training/interruption.h"
 #include "worker/training/step_figures.h"
 
@@ -34,8 +36,9 @@ class Heartbeat {
     bool saves = false;
   };
 
-  /// Starts at once. All arguments must outlive it.
-  Heartbeat(const CoordinatorClient& coordinator, const Identity& identity, absl::Duration lease,
+  /// Starts at once; worker/core/heartbeat_times.h says what interval to use. All arguments must
+  /// outlive it.
+  Heartbeat(const CoordinatorClient& coordinator, const Identity& identity, absl::Duration interval,
             const StepFigures& figures, Interruption& interruption);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
@@ -57,15 +60,19 @@ class Heartbeat {
  private:
   void Run();
   absl::Status Beat();
+  absl::StatusOr<std::optional<v1::HeartbeatReply>> Tell(v1::HeartbeatRequest& request);
   void Note(const v1::HeartbeatReply& reply);
   bool Pause();
 
   // Constant after construction.
-  const CoordinatorClient& coordinator_;
   const Identity identity_;
   const absl::Duration interval_;
   const StepFigures& figures_;
   Interruption& interruption_;
+
+  // Owned by the thread:
+  HeartbeatStream stream_;
+  uint64_t beats_ = 0;
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -11,16 +11,16 @@ namespace slipstream {
 namespace {
 
 // The coordinator learns of progress with each question, so it is asked again soon.
-constexpr uint32_t kWaitMilliseconds = 100;
+constexpr absl::Duration kWait = absl::Milliseconds(100);
 
 }  // namespace
 
 UnitFetcher::UnitFetcher(const CoordinatorClient& coordinator, const Identity& identity,
                          const StepFigures& figures, Interruption& interruption)
-    : coordinator_(coordinator),
-      identity_(identity),
+    : identity_(identity),
       figures_(figures),
       interruption_(interruption),
+      stream_(coordinator, &v1::Coordinator::Stub::PrepareAsyncGetWork),
       thread_([this] { Run(); }) {}
 
 UnitFetcher::~UnitFetcher() {
@@ -72,8 +72,8 @@ UnitFetcher::Result UnitFetcher::Fetch() {
     *request.mutable_identity() = ToWire(identity_);
     *request.mutable_progress() = ToWire(figures_.Read(absl::Now()).progress);
     request.set_newest_unit(newest_unit_);
-    request.set_wait_ms(kWaitMilliseconds);
-    const absl::StatusOr<v1::GetWorkReply> reply = coordinator_.GetWork(request);
+    request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kWait)));
+    const absl::StatusOr<v1::GetWorkReply> reply = stream_.Ask(request, kWait);
     if (!reply.ok()) return reply.status();
     if (reply->state() == v1::GetWorkReply::FINISHED) return std::optional<WorkUnit>();
     if (reply->state() != v1::GetWorkReply::UNIT) continue;

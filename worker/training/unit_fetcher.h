@@ -9,6 +9,7 @@
 #include "common/base/mutex.h"
 #include "common/protocol/shard_messages.h"
 #include "worker/client/coordinator_client.h"
+#include "worker/client/coordinator_stream.h"
 #include "worker/core/unit_queue.h"
 #include "worker/training/interruption.h"
 #include "worker/training/step_figures.h"
@@ -45,7 +46,6 @@ class UnitFetcher {
   Result Fetch();
 
   // Constant after construction.
-  const CoordinatorClient& coordinator_;
   const Identity identity_;
   const StepFigures& figures_;
   Interruption& interruption_;
@@ -56,8 +56,9 @@ class UnitFetcher {
   bool is_asked_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Result> result_ ABSL_GUARDED_BY(mutex_);
 
-  // Owned by the thread. Told with each question, so that a unit whose answer was lost comes again.
-  uint64_t newest_unit_ = 0;
+  // Owned by the thread:
+  WorkStream stream_;
+  uint64_t newest_unit_ = 0;  // Told with each question: a unit whose answer was lost comes again.
 
   std::thread thread_;
 };

@@ -17,6 +17,7 @@
 #include "common/wire/wire_text.h"
 #include "worker/client/work_progress.h"
 #include "worker/compute/cpu/cpu_device.h"
+#include "worker/core/heartbeat_times.h"
 #include "worker/data/load_data.h"
 #include "worker/data/model_fit.h"
 #include "worker/model/initial_values.h"
@@ -71,8 +72,8 @@ absl::Status WorkerProgram::Run() {
                  options_.log_format.value_or(settings_.log.format));
     spdlog::info("joined run={:016x} incarnation={} name={}", membership_.identity.run,
                  Value(membership_.identity.incarnation), settings_.name);
-    Heartbeat heartbeat(coordinator_, membership_.identity, membership_.lease, figures_,
-                        interruption_);
+    const absl::Duration interval = HeartbeatInterval(membership_.lease, settings_.cluster.workers);
+    Heartbeat heartbeat(coordinator_, membership_.identity, interval, figures_, interruption_);
     status = TakePart(heartbeat);
     heartbeat.Close();
   }

@@ -64,6 +64,23 @@ class CoordinatorServiceTest : public testing::Test {
     return (stub_.get()->*method)(&context, request, &reply);
   }
 
+  /// One message over a stream of its own, and its answer.
+  template <typename Request, typename Reply>
+  using Opening = std::unique_ptr<grpc::ClientReaderWriter<Request, Reply>> (
+      v1::Coordinator::Stub::*)(grpc::ClientContext*);
+  template <typename Request, typename Reply>
+  grpc::Status AskOnce(Opening<Request, Reply> open, const Request& request, Reply& reply) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    const auto stream = (stub_.get()->*open)(&context);
+    stream->Write(request);
+    const bool is_answered = stream->Read(&reply);
+    stream->WritesDone();
+    const grpc::Status status = stream->Finish();
+    EXPECT_EQ(status.ok(), is_answered);
+    return status;
+  }
+
   grpc::Status Sync(v1::SyncServerRequest request, v1::SyncServerReply& reply) {
     request.set_address("localhost:1");
     if (request.settings().empty()) request.set_settings("settings");
@@ -121,7 +138,7 @@ class CoordinatorServiceTest : public testing::Test {
     v1::HeartbeatRequest request;
     *request.mutable_identity() = identity;
     v1::HeartbeatReply reply;
-    const grpc::Status status = Call(&Stub::Heartbeat, request, reply);
+    const grpc::Status status = AskOnce(&Stub::Heartbeat, request, reply);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return reply;
   }
@@ -133,7 +150,7 @@ class CoordinatorServiceTest : public testing::Test {
     request.set_wait_ms(wait_ms);
     if (progress.unit() != 0) *request.add_progress() = progress;
     v1::GetWorkReply reply;
-    const grpc::Status status = Call(&Stub::GetWork, request, reply);
+    const grpc::Status status = AskOnce(&Stub::GetWork, request, reply);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return reply;
   }

@@ -81,8 +81,51 @@ TEST_F(CoordinatorServiceTest, AnOlderIncarnationIsFenced) {
   *request.mutable_identity() = older;
   v1::HeartbeatReply reply;
 
-  EXPECT_EQ(Call(&Stub::Heartbeat, request, reply).error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(AskOnce(&Stub::Heartbeat, request, reply).error_code(),
+            StatusCode::FAILED_PRECONDITION);
   Beat(newer.identity());
+}
+
+TEST_F(CoordinatorServiceTest, AnswersHeartbeatsThatWantItAndThoseThatFindNews) {
+  Train();
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  const auto stream = stub_->Heartbeat(&context);
+  v1::HeartbeatRequest plain;
+  *plain.mutable_identity() = ada_;
+  v1::HeartbeatRequest asking = plain;
+  asking.set_wants_answer(true);
+  v1::HeartbeatReply reply;
+
+  stream->Write(plain);  // The first: whatever holds is news.
+  ASSERT_TRUE(stream->Read(&reply));
+  for (int i = 0; i < 3; ++i) stream->Write(plain);
+  stream->Write(asking);
+  ASSERT_TRUE(stream->Read(&reply));
+  EXPECT_FALSE(reply.work_ends());
+  // Had others been answered, these would not be the answers to the next.
+  ASSERT_TRUE(Leave(bob_, {}).ok());
+  ASSERT_TRUE(Leave(ada_, {}).ok());
+  stream->Write(asking);
+  EXPECT_FALSE(stream->Read(&reply));
+  EXPECT_EQ(stream->Finish().error_code(), StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(CoordinatorServiceTest, AServiceThatStopsEndsOpenStreams) {
+  Train();
+  grpc::ClientContext context;
+  const auto stream = stub_->Heartbeat(&context);
+  v1::HeartbeatRequest request;
+  *request.mutable_identity() = ada_;
+  v1::HeartbeatReply reply;
+  stream->Write(request);
+  ASSERT_TRUE(stream->Read(&reply));
+
+  service_->Stop();
+
+  EXPECT_FALSE(stream->Read(&reply));
+  EXPECT_FALSE(stream->Finish().ok());
+  EXPECT_FALSE(AskOnce(&Stub::Heartbeat, request, reply).ok());
 }
 
 TEST_F(CoordinatorServiceTest, AWaitingWorkerIsGrantedInitializationWhenTheHolderLeaves) {
@@ -192,7 +235,7 @@ TEST_F(CoordinatorServiceTest, RefusesAHeartbeatThatNoWorkerSends) {
   request.mutable_nonfinite()->set_what(std::string(1 << 20, 'a'));
   v1::HeartbeatReply reply;
 
-  EXPECT_EQ(Call(&Stub::Heartbeat, request, reply).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(AskOnce(&Stub::Heartbeat, request, reply).error_code(), StatusCode::INVALID_ARGUMENT);
   EXPECT_FALSE(Status().workers(0).has_nonfinite());
 }
 

@@ -34,7 +34,7 @@ TEST(CoordinatorClientTest, PassesOnWhatTheCoordinatorRefuses) {
   coordinator.FailNext(1, {grpc::FAILED_PRECONDITION, "fenced"});
   const CoordinatorClient client(coordinator.address(), {}, DoNotWait);
 
-  EXPECT_EQ(client.Heartbeat({}).status(), absl::FailedPreconditionError("fenced"));
+  EXPECT_EQ(client.FinishInitialization({}), absl::FailedPreconditionError("fenced"));
   EXPECT_EQ(coordinator.calls(), 1);
 }
 
@@ -42,7 +42,7 @@ TEST(CoordinatorClientTest, GivesUpByNameACoordinatorOutOfReach) {
   // Port 1 of this machine is reserved and nothing listens there.
   const CoordinatorClient client("127.0.0.1:1", {.retry = kQuick}, DoNotWait);
 
-  const absl::Status status = client.Heartbeat({}).status();
+  const absl::Status status = client.FinishInitialization({});
 
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(status.message().find("127.0.0.1:1"), absl::string_view::npos) << status;
@@ -51,7 +51,7 @@ TEST(CoordinatorClientTest, GivesUpByNameACoordinatorOutOfReach) {
 TEST(CoordinatorClientTest, StopsWhenTheProgramStops) {
   const CoordinatorClient client("127.0.0.1:1", {}, [](absl::Duration) { return false; });
 
-  EXPECT_EQ(client.Heartbeat({}).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(client.FinishInitialization({}).code(), absl::StatusCode::kCancelled);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
-#include "common/rpc/transfer_allocator.h"
+#include "common/rpc/transfer_tuning.h"
 
 #include <malloc.h>
 
+#include "absl/synchronization/mutex.h"
+
 namespace slipstream {
 
-void TuneAllocatorForTransfers() {
+void TuneForTransfers() {
 #ifdef __GLIBC__
   // Refused settings only cost speed, so nobody needs to hear of them.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -14,6 +16,7 @@ void TuneAllocatorForTransfers() {
   // threads, and with an arena of its own for each the process would keep every arena's peak.
   mallopt(M_ARENA_MAX, 1);
 #endif
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
 
 }  // namespace slipstream

@@ -1,0 +1,113 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_COORDINATOR_STREAM_H_
+#define SLIPSTREAM_SERVER_SERVICE_COORDINATOR_STREAM_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/rpc/status_conversion.h"
+#include "server/service/open_streams.h"
+
+namespace slipstream {
+
+/// Someone who has asked the coordinator something.
+class CoordinatorCall {
+ public:
+  virtual ~CoordinatorCall() = default;
+
+  /// Once for each question.
+  virtual void OnAnswer(const absl::Status& status) = 0;
+
+  /// The service's, guarded by its mutex.
+  std::optional<uint64_t> parked_as;
+};
+
+/// A stream of questions and answers that stays open. It reads a question, waits for the answer,
+/// writes that unless it may be omitted, and reads the next; an answer that is an error ends it.
+/// Deletes itself when gRPC is done with it.
+///
+/// Only one of reading, waiting and writing goes on at a time, and whoever ends that owns the
+/// members; the client giving up is the only event from aside.
+template <typename Request, typename Reply>
+class CoordinatorStream final : public grpc::ServerBidiReactor<Request, Reply>,
+                                public CoordinatorCall {
+ public:
+  /// To answer through OnAnswer, now or later.
+  using Ask = std::function<void(CoordinatorStream&)>;
+
+  /// The client waits no longer: whatever has not been answered is to be answered.
+  using GiveUp = std::function<void(CoordinatorStream&)>;
+
+  /// `streams` must outlive it; where that takes no more, the call is refused.
+  static CoordinatorStream* Start(grpc::CallbackServerContext* context, OpenStreams& streams,
+                                  Ask ask, GiveUp give_up) {
+    auto* stream = new CoordinatorStream(context, streams, std::move(ask), std::move(give_up));
+    const absl::Status admitted = streams.Add(context);
+    if (admitted.ok()) {
+      stream->ReadNext();
+    } else {
+      stream->Finish(ToGrpc(admitted));
+    }
+    return stream;
+  }
+
+  /// Of the question at hand. The reply is an empty message when it is asked.
+  const Request& request() const { return request_; }
+  Reply& reply() { return reply_; }
+
+  /// The reply need not be sent if it says what the last one said.
+  void OmitRepetition() { omits_repetition_ = true; }
+
+  void OnAnswer(const absl::Status& status) override {
+    if (!status.ok()) return this->Finish(ToGrpc(status));
+    std::string said = reply_.SerializeAsString();
+    if (omits_repetition_ && said == said_last_) return ReadNext();
+    said_last_ = std::move(said);
+    this->StartWrite(&reply_);
+  }
+
+ private:
+  CoordinatorStream(grpc::CallbackServerContext* context, OpenStreams& streams, Ask ask,
+                    GiveUp give_up)
+      : context_(context), streams_(streams), ask_(std::move(ask)), give_up_(std::move(give_up)) {}
+
+  void ReadNext() {
+    request_.Clear();
+    reply_.Clear();
+    omits_repetition_ = false;
+    this->StartRead(&request_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return this->Finish(grpc::Status::OK);
+    ask_(*this);
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok) return this->Finish(grpc::Status::OK);
+    ReadNext();
+  }
+  void OnCancel() override { give_up_(*this); }
+  void OnDone() override {
+    streams_.Remove(context_);
+    delete this;
+  }
+
+  grpc::CallbackServerContext* const context_;
+  OpenStreams& streams_;
+  const Ask ask_;
+  const GiveUp give_up_;
+
+  Request request_;
+  Reply reply_;
+  bool omits_repetition_ = false;
+  std::optional<std::string> said_last_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_COORDINATOR_STREAM_H_
