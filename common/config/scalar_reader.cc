@@ -115,6 +115,7 @@ struct ReadAs {
       factor = unit->factor;
     }
     const std::optional<uint64_t> value = ScaledExactly(number, factor);
+    if (value == 0 && type.takes_zero) return ScalarValue{*value};
     if (!value || *value < type.min || *value > type.max || *value % type.multiple_of != 0) {
       return ValueError{Wrong(DescribeScalar(type), node)};
     }

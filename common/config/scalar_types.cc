@@ -64,7 +64,7 @@ struct Describe {
   std::string operator()(const BytesType& type) const {
     std::string text = fmt::format("bytes in [{}, {}]", WriteBytes(type.min), WriteBytes(type.max));
     if (type.multiple_of > 1) text += fmt::format(" and a multiple of {}", type.multiple_of);
-    return text;
+    return type.takes_zero ? "0, or " + text : text;
   }
   std::string operator()(const NumberType& type) const {
     if (std::isinf(type.max)) {

@@ -26,6 +26,9 @@ struct BytesType {
   uint64_t min = 0;
   uint64_t max = std::numeric_limits<uint64_t>::max();
   uint64_t multiple_of = 1;
+
+  /// 0 as well, whatever the bounds.
+  bool takes_zero = false;
 };
 
 /// A finite number between the bounds.

@@ -173,8 +173,9 @@ struct WireSpec {
   enum class Transport { kAuto, kTcp, kUnix, kShm };
   Transport transport = Transport::kAuto;
 
-  /// Payload bytes of one message, were they fp32. In [4 KiB, 16 MiB], a multiple of 64.
-  size_t chunk_bytes = size_t{1} << 20;
+  /// Payload bytes of one message, were they fp32. In [4 KiB, 16 MiB], a multiple of 64; 0 leaves
+  /// it to common/wire/chunk_bytes.h.
+  size_t chunk_bytes = 0;
 
   /// How gradients travel, and weights that gradients are computed from.
   Encoding push_codec = Encoding::kFp32;

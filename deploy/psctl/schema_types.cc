@@ -31,7 +31,9 @@ struct SchemaOfScalar {
     if (type.multiple_of > 1) plain["multipleOf"] = type.multiple_of;
     const Json with_unit = {{"type", "string"},
                             {"pattern", std::string("^") + kWhole + "(KiB|MiB|GiB)$"}};
-    return {{"anyOf", Json::array({plain, with_unit})}};
+    Json forms = Json::array({plain, with_unit});
+    if (type.takes_zero) forms.push_back({{"const", 0}});
+    return {{"anyOf", forms}};
   }
 
   Json operator()(const NumberType& type) const {

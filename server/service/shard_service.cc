@@ -1,8 +1,10 @@
 #include "server/service/shard_service.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "common/wire/chunk_bytes.h"
 #include "server/service/exchange_call.h"
 #include "server/service/initialize_call.h"
 #include "server/service/pull_call.h"
@@ -12,12 +14,14 @@ namespace slipstream {
 
 ShardService::ShardService(const Options& options, std::optional<PushLog> push_log,
                            std::string local_socket)
-    : chunk_bytes_(options.run.wire.chunk_bytes),
+    : chunk_bytes_(ChunkBytes(options.run.wire.chunk_bytes, {})),
       local_socket_(std::move(local_socket)),
       now_(options.now),
       lease_(options.run.cluster.lease),
       engine_(options, std::move(push_log)),
-      watch_({.window = TransferWatch::Options::WindowFor(chunk_bytes_), .now = now_}) {}
+      watch_(
+          {.window = TransferWatch::Options::WindowFor(std::max(chunk_bytes_, kAutoChunkBytesMax)),
+           .now = now_}) {}
 
 namespace {
 

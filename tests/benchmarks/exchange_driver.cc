@@ -22,6 +22,7 @@
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
 #include "common/rpc/transfer_tuning.h"
+#include "common/wire/chunk_bytes.h"
 #include "common/wire/shard_wire.h"
 #include "tests/benchmarks/exchange_commands.h"
 #include "worker/client/coordinator_client.h"
@@ -47,9 +48,9 @@ struct Options {
 };
 
 /// How the run's settings want shards to be spoken to.
-ShardGroup::Options GroupOptions(const RunSpec& settings) {
+ShardGroup::Options GroupOptions(const RunSpec& settings, const ShardMap& map) {
   ShardGroup::Options options;
-  options.client.chunk_bytes = settings.wire.chunk_bytes;
+  options.client.chunk_bytes = ChunkBytes(settings.wire.chunk_bytes, map);
   options.client.push_encoding = settings.wire.push_codec;
   options.client.weights_encoding = settings.wire.pull_codec;
   options.client.channel.transport = settings.wire.transport;
@@ -124,9 +125,10 @@ class Driver {
   std::unique_ptr<ParameterClient> NewClient(ShardMap map) {
     const bool has_rounds = RoundPolicy(settings_.consistency).rounds_are_synchronous();
     const bool blocks = StalenessGuard(settings_.consistency.max_staleness).blocks();
+    const ShardGroup::Options group = GroupOptions(settings_, map);
     return std::make_unique<ParameterClient>(
         ParameterClient::Options{membership_.identity, membership_.servers, std::move(map),
-                                 has_rounds, blocks, GroupOptions(settings_)},
+                                 has_rounds, blocks, group},
         std::vector<ParameterClient::Slot>{{weights_.span(), gradient_.span()}}, MakeSleeper(),
         interruption_.cancel_switch());
   }

@@ -22,6 +22,7 @@
 #include "common/layout/tensor_layout.h"
 #include "common/rpc/transfer_tuning.h"
 #include "common/rpc/transport_options.h"
+#include "common/wire/chunk_bytes.h"
 #include "server/service/shard_service.h"
 #include "tests/benchmarks/child_process.h"
 #include "tests/benchmarks/naive_exchange.h"
@@ -136,7 +137,7 @@ class SlipstreamWorker final : public Worker {
  public:
   SlipstreamWorker(int port, size_t values)
       : client_(Address(port),
-                {.chunk_bytes = Run().wire.chunk_bytes,
+                {.chunk_bytes = ChunkBytes(Run().wire.chunk_bytes, Orders(values).model->shard_map),
                  .channel = {.transport = WireSpec::Transport::kTcp}},
                 cancel_),
         map_(Orders(values).model->shard_map.fingerprint()) {

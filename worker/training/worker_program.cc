@@ -13,6 +13,7 @@
 #include "common/model_file/weights_digest.h"
 #include "common/policy/staleness_guard.h"
 #include "common/process/logging.h"
+#include "common/wire/chunk_bytes.h"
 #include "common/wire/shard_wire.h"
 #include "common/wire/wire_text.h"
 #include "worker/client/work_progress.h"
@@ -107,7 +108,7 @@ absl::Status WorkerProgram::ReadSettings() {
 
 ShardGroup::Options WorkerProgram::GroupOptions() const {
   ShardGroup::Options options;
-  options.client.chunk_bytes = settings_.wire.chunk_bytes;
+  options.client.chunk_bytes = ChunkBytes(settings_.wire.chunk_bytes, map_);
   options.client.push_encoding = settings_.wire.push_codec;
   options.client.weights_encoding = settings_.wire.pull_codec;
   options.client.channel.transport = settings_.wire.transport;

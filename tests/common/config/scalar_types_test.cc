@@ -47,6 +47,10 @@ TEST(ScalarTypesTest, BytesTakeBinaryUnitsAndPrintTheLargestThatDivides) {
   EXPECT_EQ(Read(kAnyBytes, "1025"), "1025");
   EXPECT_EQ(Read(kAnyBytes, "3GiB"), "3GiB");
   EXPECT_EQ(Read(kAnyBytes, "0"), "0");
+  const BytesType few_or_none = {.min = 4096, .max = 8192, .takes_zero = true};
+  EXPECT_EQ(Read(few_or_none, "0"), "0");
+  EXPECT_EQ(Read(few_or_none, "4096"), "4KiB");
+  EXPECT_EQ(Read(few_or_none, "64"), "must be 0, or bytes in [4KiB, 8KiB], not \"64\"");
   EXPECT_EQ(Read(kAnyBytes, "1.5MiB").substr(0, 16), "has the unknown ");
   EXPECT_EQ(Read(kAnyBytes, "99999999999GiB").substr(0, 7), "must be");
 }

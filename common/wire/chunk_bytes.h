@@ -1,0 +1,23 @@
+#ifndef SLIPSTREAM_COMMON_WIRE_CHUNK_BYTES_H_
+#define SLIPSTREAM_COMMON_WIRE_CHUNK_BYTES_H_
+
+#include <cstddef>
+
+#include "common/layout/shard_map.h"
+
+namespace slipstream {
+
+/// How large messages are whose size is left to us. Small ones let more of a transfer run beside
+/// computing and applying; each costs some changes of thread, most of all through shared memory,
+/// where moving the bytes themselves is cheap. Measured over shards of 16 to 256 MiB: 2 MiB make
+/// shared memory 3 to 9 % faster and TCP no slower; with 4 MiB TCP loses 10 %.
+inline constexpr size_t kAutoChunkBytesMin = size_t{1} << 20;
+inline constexpr size_t kAutoChunkBytesMax = size_t{2} << 20;
+
+/// Payload of one message, were it fp32: `setting`, or where that is 0 a sixteenth of the largest
+/// shard between the bounds above. A multiple of 64.
+size_t ChunkBytes(size_t setting, const ShardMap& map);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_WIRE_CHUNK_BYTES_H_
