@@ -131,7 +131,7 @@ absl::Status CoordinatorService::TakeHeartbeat(const v1::HeartbeatRequest& reque
 
 grpc::ServerBidiReactor<v1::HeartbeatRequest, v1::HeartbeatReply>* CoordinatorService::Heartbeat(
     grpc::CallbackServerContext* context) {
-  using Stream = CoordinatorStream<v1::HeartbeatRequest, v1::HeartbeatReply>;
+  using Stream = QuestionStream<v1::HeartbeatRequest, v1::HeartbeatReply>;
   const auto ask = [this](Stream& stream) {
     const auto event = [this, &stream](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return TakeHeartbeat(stream.request(), now, stream.reply());
@@ -147,7 +147,7 @@ grpc::ServerBidiReactor<v1::HeartbeatRequest, v1::HeartbeatReply>* CoordinatorSe
 
 grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* CoordinatorService::GetWork(
     grpc::CallbackServerContext* context) {
-  using Stream = CoordinatorStream<v1::GetWorkRequest, v1::GetWorkReply>;
+  using Stream = QuestionStream<v1::GetWorkRequest, v1::GetWorkReply>;
   const auto ask = [this](Stream& stream) {
     const v1::GetWorkRequest& request = stream.request();
     const Identity worker = FromWire(request.identity());

@@ -29,8 +29,8 @@
 #include "common/rpc/transport_options.h"
 #include "common/wire/control_wire.h"
 #include "server/service/coordinator_service.h"
-#include "server/service/coordinator_stream.h"
 #include "server/service/open_streams.h"
+#include "server/service/question_stream.h"
 #include "tests/benchmarks/child_process.h"
 #include "tests/benchmarks/control_load.h"
 #include "tests/support/loopback.h"
@@ -94,8 +94,8 @@ class EmptyService final : public v1::Coordinator::CallbackService {
 
  private:
   template <typename Request, typename Reply, typename Wants>
-  CoordinatorStream<Request, Reply>* Answer(grpc::CallbackServerContext* context, Wants wants) {
-    using Stream = CoordinatorStream<Request, Reply>;
+  QuestionStream<Request, Reply>* Answer(grpc::CallbackServerContext* context, Wants wants) {
+    using Stream = QuestionStream<Request, Reply>;
     const auto ask = [wants](Stream& stream) {
       if (!wants(stream.request())) stream.OmitRepetition();
       stream.OnAnswer(absl::OkStatus());

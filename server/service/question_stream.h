@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_SERVICE_COORDINATOR_STREAM_H_
-#define SLIPSTREAM_SERVER_SERVICE_COORDINATOR_STREAM_H_
+#ifndef SLIPSTREAM_SERVER_SERVICE_QUESTION_STREAM_H_
+#define SLIPSTREAM_SERVER_SERVICE_QUESTION_STREAM_H_
 
 #include <grpcpp/support/server_callback.h>
 
@@ -34,19 +34,19 @@ class CoordinatorCall {
 /// Only one of reading, waiting and writing goes on at a time, and whoever ends that owns the
 /// members; the client giving up is the only event from aside.
 template <typename Request, typename Reply>
-class CoordinatorStream final : public grpc::ServerBidiReactor<Request, Reply>,
-                                public CoordinatorCall {
+class QuestionStream final : public grpc::ServerBidiReactor<Request, Reply>,
+                             public CoordinatorCall {
  public:
   /// To answer through OnAnswer, now or later.
-  using Ask = std::function<void(CoordinatorStream&)>;
+  using Ask = std::function<void(QuestionStream&)>;
 
   /// The client waits no longer: whatever has not been answered is to be answered.
-  using GiveUp = std::function<void(CoordinatorStream&)>;
+  using GiveUp = std::function<void(QuestionStream&)>;
 
   /// `streams` must outlive it; where that takes no more, the call is refused.
-  static CoordinatorStream* Start(grpc::CallbackServerContext* context, OpenStreams& streams,
-                                  Ask ask, GiveUp give_up) {
-    auto* stream = new CoordinatorStream(context, streams, std::move(ask), std::move(give_up));
+  static QuestionStream* Start(grpc::CallbackServerContext* context, OpenStreams& streams, Ask ask,
+                               GiveUp give_up) {
+    auto* stream = new QuestionStream(context, streams, std::move(ask), std::move(give_up));
     const absl::Status admitted = streams.Add(context);
     if (admitted.ok()) {
       stream->ReadNext();
@@ -72,8 +72,8 @@ class CoordinatorStream final : public grpc::ServerBidiReactor<Request, Reply>,
   }
 
  private:
-  CoordinatorStream(grpc::CallbackServerContext* context, OpenStreams& streams, Ask ask,
-                    GiveUp give_up)
+  QuestionStream(grpc::CallbackServerContext* context, OpenStreams& streams, Ask ask,
+                 GiveUp give_up)
       : context_(context), streams_(streams), ask_(std::move(ask)), give_up_(std::move(give_up)) {}
 
   void ReadNext() {
@@ -110,4 +110,4 @@ class CoordinatorStream final : public grpc::ServerBidiReactor<Request, Reply>,
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_SERVICE_COORDINATOR_STREAM_H_
+#endif  // SLIPSTREAM_SERVER_SERVICE_QUESTION_STREAM_H_
