@@ -2,6 +2,7 @@
 #define SLIPSTREAM_COMMON_WIRE_CHUNK_BYTES_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "common/layout/shard_map.h"
 
@@ -15,8 +16,9 @@ inline constexpr size_t kAutoChunkBytesMin = size_t{1} << 20;
 inline constexpr size_t kAutoChunkBytesMax = size_t{2} << 20;
 
 /// Payload of one message, were it fp32: `setting`, or where that is 0 a sixteenth of the largest
-/// shard between the bounds above. A multiple of 64.
-size_t ChunkBytes(size_t setting, const ShardMap& map);
+/// shard between the bounds above. More than the lower one only as far as `workers` windows of
+/// shared memory, of four chunks each, fit what a server has for them. A multiple of 64.
+size_t ChunkBytes(size_t setting, const ShardMap& map, uint32_t workers);
 
 }  // namespace slipstream
 

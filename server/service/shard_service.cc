@@ -1,6 +1,5 @@
 #include "server/service/shard_service.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -14,14 +13,13 @@ namespace slipstream {
 
 ShardService::ShardService(const Options& options, std::optional<PushLog> push_log,
                            std::string local_socket)
-    : chunk_bytes_(ChunkBytes(options.run.wire.chunk_bytes, {})),
+    : chunk_bytes_(options.run.wire.chunk_bytes > 0 ? options.run.wire.chunk_bytes
+                                                    : kAutoChunkBytesMax),
       local_socket_(std::move(local_socket)),
       now_(options.now),
       lease_(options.run.cluster.lease),
       engine_(options, std::move(push_log)),
-      watch_(
-          {.window = TransferWatch::Options::WindowFor(std::max(chunk_bytes_, kAutoChunkBytesMax)),
-           .now = now_}) {}
+      watch_({.window = TransferWatch::Options::WindowFor(chunk_bytes_), .now = now_}) {}
 
 namespace {
 

@@ -50,7 +50,7 @@ struct Options {
 /// How the run's settings want shards to be spoken to.
 ShardGroup::Options GroupOptions(const RunSpec& settings, const ShardMap& map) {
   ShardGroup::Options options;
-  options.client.chunk_bytes = ChunkBytes(settings.wire.chunk_bytes, map);
+  options.client.chunk_bytes = ChunkBytes(settings.wire.chunk_bytes, map, settings.cluster.workers);
   options.client.push_encoding = settings.wire.push_codec;
   options.client.weights_encoding = settings.wire.pull_codec;
   options.client.channel.transport = settings.wire.transport;

@@ -1,6 +1,5 @@
 #include "tests/simulation/sim_heartbeat.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/wire/shard_wire.h"
@@ -8,12 +7,6 @@
 #include "worker/core/heartbeat_times.h"
 
 namespace slipstream {
-namespace {
-
-// As of Heartbeat.
-constexpr absl::Duration kIntervalHurried = absl::Milliseconds(100);
-
-}  // namespace
 
 SimHeartbeat::SimHeartbeat(const SimWorld& world, const std::shared_ptr<Process>& process,
                            CoordinatorCalls& calls, const std::vector<UnitProgress>& progress,
@@ -32,7 +25,7 @@ void SimHeartbeat::Start(const Identity& identity, absl::Duration lease) {
 
 void SimHeartbeat::BeatLater() {
   absl::Duration interval = HeartbeatInterval(lease_, world_.scenario.run.cluster.workers);
-  if (is_hurried_) interval = std::min(interval, kIntervalHurried);
+  if (is_hurried_) interval = HurriedInterval(interval);
   const absl::Time next = NextHeartbeat(world_.queue.now(), interval, identity_.worker);
   world_.network.AtProcess(process_, next, [this] { Beat(); });
 }

@@ -11,6 +11,12 @@
 #include "common/rpc/status_conversion.h"
 
 namespace slipstream {
+namespace {
+
+/// A stream that is over says why within this.
+constexpr absl::Duration kEndTime = absl::Seconds(1);
+
+}  // namespace
 
 /// The stream from its start to its failure, after which nothing can be done with it.
 template <typename Request, typename Reply>
@@ -22,7 +28,8 @@ class CoordinatorStream<Request, Reply>::Call {
   }
 
   ~Call() {
-    context_.TryCancel();
+    context_.TryCancel();  // What is cancelled ends without the peer.
+    if (!is_finished_) (void)Finish(absl::InfiniteFuture());
     queue_.Shutdown();
     void* tag = nullptr;
     bool ok = false;
@@ -32,6 +39,7 @@ class CoordinatorStream<Request, Reply>::Call {
   Call& operator=(const Call&) = delete;
 
   absl::Status Write(const Request& request, absl::Time deadline) {
+    if (is_finished_) return status_;
     if (absl::Status status = Await(start_, deadline); !status.ok()) return status;
     write_.is_under_way = true;
     stream_->Write(request, &write_);
@@ -47,16 +55,16 @@ class CoordinatorStream<Request, Reply>::Call {
     }
     if (!Pump(read_, deadline)) return std::optional<Reply>();
     is_reading_ = false;
-    if (!read_.is_ok) return Failure(deadline);
+    if (!read_.is_ok) return Finish(absl::Now() + kEndTime);
     return std::optional<Reply>(std::move(reply_));
   }
 
-  /// The newest of those that have come by then.
+  /// The newest of those that have come by then. A failure behind one shows at the next Write.
   absl::StatusOr<std::optional<Reply>> ReadNewest(absl::Time deadline) {
     absl::StatusOr<std::optional<Reply>> newest = Read(deadline);
     while (newest.ok() && newest->has_value()) {
       absl::StatusOr<std::optional<Reply>> next = Read(absl::UnixEpoch());  // Without waiting.
-      if (next.ok() && !next->has_value()) break;
+      if (!next.ok() || !next->has_value()) break;
       newest = std::move(next);
     }
     return newest;
@@ -85,21 +93,27 @@ class CoordinatorStream<Request, Reply>::Call {
 
   absl::Status Await(Operation& operation, absl::Time deadline) {
     if (!Pump(operation, deadline)) return absl::DeadlineExceededError("no answer in time");
-    return operation.is_ok ? absl::OkStatus() : Failure(deadline);
+    return operation.is_ok ? absl::OkStatus() : Finish(absl::Now() + kEndTime);
   }
 
-  /// Why the stream is over.
-  absl::Status Failure(absl::Time deadline) {
+  /// Ends the call once nothing else is under way, and says why it was over. It is cancelled if it
+  /// does not end by then. REQUIRES: not finished.
+  absl::Status Finish(absl::Time deadline) {
+    for (Operation* operation : {&start_, &write_, &read_}) PumpOrCancel(*operation, deadline);
     grpc::Status status;
     Operation finish = {.is_under_way = true};
     stream_->Finish(&status, &finish);
-    if (!Pump(finish, deadline)) {
-      // What is cancelled ends without the peer, and `finish` must not outlive this.
-      context_.TryCancel();
-      Pump(finish, absl::InfiniteFuture());
-    }
-    if (status.ok()) return absl::UnavailableError("the coordinator ended the stream");
-    return FromGrpc(status);
+    PumpOrCancel(finish, deadline);
+    is_finished_ = true;
+    status_ =
+        status.ok() ? absl::UnavailableError("the coordinator ended the stream") : FromGrpc(status);
+    return status_;
+  }
+
+  void PumpOrCancel(Operation& operation, absl::Time deadline) {
+    if (Pump(operation, deadline)) return;
+    context_.TryCancel();
+    Pump(operation, absl::InfiniteFuture());
   }
 
   grpc::ClientContext context_;
@@ -108,6 +122,8 @@ class CoordinatorStream<Request, Reply>::Call {
   Operation write_;
   Operation read_;
   bool is_reading_ = false;  // Until its result is taken; a write may see it done.
+  bool is_finished_ = false;
+  absl::Status status_;
   Reply reply_;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<Request, Reply>> stream_;
 };

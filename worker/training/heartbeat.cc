@@ -14,15 +14,12 @@
 namespace slipstream {
 namespace {
 
-// While nothing is left but to hear of the end.
-constexpr absl::Duration kHurriedInterval = absl::Milliseconds(100);
-
 // What the coordinator has to say comes right after a heartbeat; what comes later is read with the
 // next one. Longer would take part in moving the bytes of gradients, to their delay.
 constexpr absl::Duration kNewsPatience = absl::Milliseconds(50);
 
 // A coordinator that has nothing to say shows by an answer that it is there, this often.
-constexpr uint64_t kBeatsPerAnswer = 10;
+constexpr absl::Duration kAnswerInterval = absl::Seconds(10);
 
 double Seconds(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
 
@@ -84,7 +81,7 @@ bool Heartbeat::Pause() {
   MutexLock lock(mutex_);
   for (;;) {
     if (is_closing_) return false;
-    const absl::Duration interval = is_hurried_ ? std::min(interval_, kHurriedInterval) : interval_;
+    const absl::Duration interval = is_hurried_ ? HurriedInterval(interval_) : interval_;
     const absl::Duration pause = NextHeartbeat(begin, interval, identity_.worker) - begin;
     if (!changed_.WaitUntil(mutex_, steady_begin + absl::ToChronoNanoseconds(pause))) {
       return !is_closing_;
@@ -123,7 +120,9 @@ absl::Status Heartbeat::Beat() {
 }
 
 absl::StatusOr<std::optional<v1::HeartbeatReply>> Heartbeat::Tell(v1::HeartbeatRequest& request) {
-  if (beats_++ % kBeatsPerAnswer != 0) return stream_.Tell(request, kNewsPatience);
+  const auto now = std::chrono::steady_clock::now();
+  if (now < answer_due_) return stream_.Tell(request, kNewsPatience);
+  answer_due_ = now + absl::ToChronoNanoseconds(kAnswerInterval);
   request.set_wants_answer(true);
   return stream_.Ask(request, absl::ZeroDuration());
 }

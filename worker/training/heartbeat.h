@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_TRAINING_HEARTBEAT_H_
 #define SLIPSTREAM_WORKER_TRAINING_HEARTBEAT_H_
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -72,7 +73,7 @@ class Heartbeat {
 
   // Owned by the thread:
   HeartbeatStream stream_;
-  uint64_t beats_ = 0;
+  std::chrono::steady_clock::time_point answer_due_;
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -108,7 +108,8 @@ absl::Status WorkerProgram::ReadSettings() {
 
 ShardGroup::Options WorkerProgram::GroupOptions() const {
   ShardGroup::Options options;
-  options.client.chunk_bytes = ChunkBytes(settings_.wire.chunk_bytes, map_);
+  options.client.chunk_bytes =
+      ChunkBytes(settings_.wire.chunk_bytes, map_, settings_.cluster.workers);
   options.client.push_encoding = settings_.wire.push_codec;
   options.client.weights_encoding = settings_.wire.pull_codec;
   options.client.channel.transport = settings_.wire.transport;

@@ -102,13 +102,44 @@ TEST_F(CoordinatorServiceTest, AnswersHeartbeatsThatWantItAndThoseThatFindNews) 
   for (int i = 0; i < 3; ++i) stream->Write(plain);
   stream->Write(asking);
   ASSERT_TRUE(stream->Read(&reply));
-  EXPECT_FALSE(reply.work_ends());
-  // Had others been answered, these would not be the answers to the next.
-  ASSERT_TRUE(Leave(bob_, {}).ok());
-  ASSERT_TRUE(Leave(ada_, {}).ok());
-  stream->Write(asking);
-  EXPECT_FALSE(stream->Read(&reply));
-  EXPECT_EQ(stream->Finish().error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(reply.phase(), v1::TRAINING);
+  v1::LeaveRequest leave;
+  *leave.mutable_identity() = bob_;
+  leave.set_failure("no finite numbers");
+  leave.set_ends_run(true);
+  v1::LeaveReply left;
+  ASSERT_TRUE(Call(&Stub::Leave, leave, left).ok());
+  stream->Write(plain);
+
+  // Had the three been answered, this would be the answer to one of them.
+  ASSERT_TRUE(stream->Read(&reply));
+  EXPECT_EQ(reply.phase(), v1::FAILED);
+  EXPECT_NE(reply.failure().find("no finite numbers"), std::string::npos) << reply.failure();
+}
+
+TEST_F(CoordinatorServiceTest, AQuestionThatWaitsEndsWithItsStreamOrTheService) {
+  Train();
+  v1::GetWorkReply reply;
+  for (const v1::Identity& worker : {bob_, ada_}) {
+    while (GetWork(worker).state() == v1::GetWorkReply::UNIT) continue;
+  }
+  v1::GetWorkRequest request;
+  *request.mutable_identity() = ada_;
+  request.set_wait_ms(kLongWaitMs);
+  grpc::ClientContext given_up;
+  const auto cancelled = stub_->GetWork(&given_up);
+  cancelled->Write(request);
+  given_up.TryCancel();
+  EXPECT_EQ(cancelled->Finish().error_code(), StatusCode::CANCELLED);
+
+  grpc::ClientContext context;
+  const auto waiting = stub_->GetWork(&context);
+  waiting->Write(request);
+  service_->Stop();
+
+  // The question may have come when the service had stopped; nothing is waited for then.
+  while (waiting->Read(&reply)) EXPECT_EQ(reply.state(), v1::GetWorkReply::WAIT);
+  EXPECT_FALSE(waiting->Finish().ok());
 }
 
 TEST_F(CoordinatorServiceTest, AServiceThatStopsEndsOpenStreams) {

@@ -42,7 +42,7 @@ TEST_F(HeartbeatTest, KeepsBeatingThroughALease) {
 
 TEST_F(HeartbeatTest, HearsOfTheEndOfTheRun) {
   coordinator_.SetHeartbeatReply(Reply(v1::FINISHED));
-  Heartbeat heartbeat(client_, {}, absl::Hours(1), figures_, interruption_);
+  Heartbeat heartbeat(client_, {}, absl::Seconds(1), figures_, interruption_);
 
   EXPECT_TRUE(heartbeat.AwaitEnd().ok());
 }
