@@ -116,16 +116,7 @@ absl::Status CoordinatorService::TakeHeartbeat(const v1::HeartbeatRequest& reque
   if (taken.ok() && request.done_pushing()) taken = coordinator_.OnDonePushing(worker, now);
   if (!taken.ok()) return taken;
   heartbeats_[worker.worker] = *std::move(figures);
-  reply.set_phase(ToWire(coordinator_.phase()));
-  reply.set_failure(coordinator_.failure());
-  reply.set_work_ends(coordinator_.WorkEnds());
-  const std::optional<Evaluations::Order> order = coordinator_.EvaluationFor(worker.worker);
-  if (order.has_value()) {
-    reply.set_evaluation(order->number);
-    reply.set_evaluation_epoch(order->epoch);
-    reply.set_evaluation_final(order->is_final);
-    reply.set_evaluation_saves(order->saves);
-  }
+  reply = NewsFor(coordinator_, worker.worker);
   return absl::OkStatus();
 }
 

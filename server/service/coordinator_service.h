@@ -20,6 +20,7 @@
 #include "proto/coordinator.grpc.pb.h"
 #include "server/core/coordinator.h"
 #include "server/core/version_skew.h"
+#include "server/service/coordinator_call.h"
 #include "server/service/open_streams.h"
 #include "server/service/question_stream.h"
 #include "server/service/run_status.h"

@@ -1,5 +1,7 @@
 #include "server/service/coordinator_wire.h"
 
+#include <optional>
+
 #include "common/wire/control_wire.h"
 
 namespace slipstream {
@@ -80,6 +82,21 @@ v1::GetWorkReply ToWire(const Coordinator::Work& work) {
   wire.set_first_batch(work.unit.first);
   wire.set_batches(work.unit.batches);
   return wire;
+}
+
+v1::HeartbeatReply NewsFor(const Coordinator& coordinator, WorkerId worker) {
+  v1::HeartbeatReply news;
+  news.set_phase(ToWire(coordinator.phase()));
+  news.set_failure(coordinator.failure());
+  news.set_work_ends(coordinator.WorkEnds());
+  const std::optional<Evaluations::Order> order = coordinator.EvaluationFor(worker);
+  if (order.has_value()) {
+    news.set_evaluation(order->number);
+    news.set_evaluation_epoch(order->epoch);
+    news.set_evaluation_final(order->is_final);
+    news.set_evaluation_saves(order->saves);
+  }
+  return news;
 }
 
 }  // namespace slipstream

@@ -19,6 +19,9 @@ Evaluation FromWire(const v1::EvaluationStatus& wire);
 v1::PrepareModelReply ToWire(const Coordinator::Preparation& preparation);
 v1::GetWorkReply ToWire(const Coordinator::Work& work);
 
+/// What `worker` hears of the run in answer to a heartbeat.
+v1::HeartbeatReply NewsFor(const Coordinator& coordinator, WorkerId worker);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_SERVER_SERVICE_COORDINATOR_WIRE_H_

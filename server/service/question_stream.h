@@ -3,7 +3,6 @@
 
 #include <grpcpp/support/server_callback.h>
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -11,21 +10,10 @@
 
 #include "absl/status/status.h"
 #include "common/rpc/status_conversion.h"
+#include "server/service/coordinator_call.h"
 #include "server/service/open_streams.h"
 
 namespace slipstream {
-
-/// Someone who has asked the coordinator something.
-class CoordinatorCall {
- public:
-  virtual ~CoordinatorCall() = default;
-
-  /// Once for each question.
-  virtual void OnAnswer(const absl::Status& status) = 0;
-
-  /// The service's, guarded by its mutex.
-  std::optional<uint64_t> parked_as;
-};
 
 /// A stream of questions and answers that stays open. It reads a question, waits for the answer,
 /// writes that unless it may be omitted, and reads the next; an answer that is an error ends it.

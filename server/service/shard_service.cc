@@ -10,6 +10,15 @@
 #include "server/service/push_call.h"
 
 namespace slipstream {
+namespace {
+
+/// gRPC calls what was handed to it, by LocalListener, after neither kind of address.
+bool CameLocally(const grpc::CallbackServerContext& context) {
+  const std::string peer = context.peer();
+  return !peer.starts_with("ipv4:") && !peer.starts_with("ipv6:");
+}
+
+}  // namespace
 
 ShardService::ShardService(const Options& options, std::optional<PushLog> push_log,
                            std::string local_socket)
@@ -20,16 +29,6 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
       lease_(options.run.cluster.lease),
       engine_(options, std::move(push_log)),
       watch_({.window = TransferWatch::Options::WindowFor(chunk_bytes_), .now = now_}) {}
-
-namespace {
-
-/// gRPC calls what was handed to it, by LocalListener, after neither kind of address.
-bool CameLocally(const grpc::CallbackServerContext& context) {
-  const std::string peer = context.peer();
-  return !peer.starts_with("ipv4:") && !peer.starts_with("ipv6:");
-}
-
-}  // namespace
 
 grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContext* context,
                                                       const v1::GetTransportsRequest*,

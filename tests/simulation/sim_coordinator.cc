@@ -185,16 +185,7 @@ void SimCoordinator::Heartbeat(const std::string& bytes, const Respond& respond)
     event = coordinator_.OnDonePushing(worker, queue_.now());
   }
   Note(event, worker, WorkerHeard::What::kCalled);
-  v1::HeartbeatReply reply;
-  reply.set_phase(ToWire(coordinator_.phase()));
-  reply.set_failure(coordinator_.failure());
-  reply.set_work_ends(coordinator_.WorkEnds());
-  const std::optional<Evaluations::Order> order = coordinator_.EvaluationFor(worker.worker);
-  if (order.has_value()) {
-    reply.set_evaluation(order->number);
-    reply.set_evaluation_epoch(order->epoch);
-    reply.set_evaluation_final(order->is_final);
-  }
+  const v1::HeartbeatReply reply = NewsFor(coordinator_, worker.worker);
   ServeOrPark(
       event, 0, [reply](bool) { return reply.SerializeAsString(); }, respond);
 }

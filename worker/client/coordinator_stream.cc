@@ -18,7 +18,8 @@ constexpr absl::Duration kEndTime = absl::Seconds(1);
 
 }  // namespace
 
-/// The stream from its start to its failure, after which nothing can be done with it.
+/// The stream from its start to its failure, after which nothing can be done with it. A RawCall
+/// waits for each operation; here a read stays under way from one question to the next.
 template <typename Request, typename Reply>
 class CoordinatorStream<Request, Reply>::Call {
  public:
