@@ -6,7 +6,8 @@
 # TORCH_TRAIN is a script that is called with a net (mlp, lenet, cifar), threads and seconds and
 # prints images_per_s=N; by default ../shared/reference/transport/torch_train.py beside the
 # repository. Without it, or without PyTorch, only our own figures are printed. PyTorch runs as
-# installed and with OpenBLAS told the processor's real kind, which old versions take for a Haswell.
+# installed, and where the processor has AVX-512 also with OpenBLAS told so: old versions take it
+# for a Haswell.
 # The programs take turns, and the table holds medians, so that other load disturbs all alike.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -37,6 +38,7 @@ measure() {  # our name, PyTorch script's name, batch
     "$ours" "$1" "$3" "$seconds" | rate >>"$results/$1.ours"
     if [ $has_torch = no ]; then continue; fi
     "$python" "$torch_train" "$2" 1 "$seconds" | rate >>"$results/$1.installed"
+    if ! grep -q avx512f /proc/cpuinfo; then continue; fi
     OPENBLAS_CORETYPE=SkylakeX OMP_PROC_BIND=true "$python" "$torch_train" "$2" 1 "$seconds" |
       rate >>"$results/$1.tuned"
   done

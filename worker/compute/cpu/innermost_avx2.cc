@@ -66,8 +66,15 @@ SLIPSTREAM_INLINE void StorePlaces(uint8_t* places, Places v) {
 
 namespace slipstream {
 
-const InnermostKernels kInnermostAvx2 = {"avx2",         kLanes,         Forward,
-                                         SpreadGradient, WeightGradient, InputGradient};
+const InnermostKernels kInnermostAvx2 = {
+    .name = "avx2",
+    .lanes = kLanes,
+    .blocked_inputs = 8,
+    .forward = Forward,
+    .spread_gradient = SpreadGradient,
+    .weight_gradient = WeightGradient,
+    .input_gradient = InputGradient,
+};
 
 }  // namespace slipstream
 

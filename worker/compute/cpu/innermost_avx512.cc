@@ -66,8 +66,15 @@ SLIPSTREAM_INLINE void StorePlaces(uint8_t* places, Places v) {
 
 namespace slipstream {
 
-const InnermostKernels kInnermostAvx512 = {"avx512",       kLanes,         Forward,
-                                           SpreadGradient, WeightGradient, InputGradient};
+const InnermostKernels kInnermostAvx512 = {
+    .name = "avx512",
+    .lanes = kLanes,
+    .blocked_inputs = 1,
+    .forward = Forward,
+    .spread_gradient = SpreadGradient,
+    .weight_gradient = WeightGradient,
+    .input_gradient = InputGradient,
+};
 
 }  // namespace slipstream
 

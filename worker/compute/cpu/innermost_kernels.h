@@ -50,6 +50,10 @@ struct InnermostKernels {
   const char* name;
   uint32_t lanes;
 
+  /// How many channels of their input the blocked kernels for the same instructions compute with at
+  /// a time, there or not; see innermost_section.cc.
+  uint32_t blocked_inputs;
+
   /// `winners` remembers for each output which place of its window it came from.
   void (*forward)(const InnermostShape& shape, uint32_t images, const float* input,
                   const float* weight, const float* bias, float* output, uint8_t* winners);

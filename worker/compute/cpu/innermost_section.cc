@@ -11,7 +11,10 @@ namespace {
 
 // A blocked layout computes channels a register at a time. If they fill its registers it is up to a
 // quarter faster than these kernels, and slower as soon as more than about a fifth of it is waste
-// (measured for 1 to 32 channels, kernels of 3 and 5, batches of 16 to 64).
+// (measured for 1 to 32 channels, kernels of 3 and 5, batches of 16 to 64). oneDNN's kernels for
+// AVX2 fill registers with channels of the input, too: LeNet-5, with 1 and 6 of them, takes five
+// times as long on them, a net with 3 and 16 a third longer, one with 3 and 32 as long (kernels of
+// 5); on those for AVX-512 only channels of the output count.
 constexpr double kBlockFillMax = 0.8;
 
 uint32_t RoundUp(uint32_t value, uint32_t multiple) {
@@ -19,16 +22,18 @@ uint32_t RoundUp(uint32_t value, uint32_t multiple) {
 }
 
 // How much of the work of a blocked layout's convolutions would go to channels that exist.
-double BlockFill(std::span<const ImageBlock> blocks, uint32_t channels_in_block) {
+double BlockFill(std::span<const ImageBlock> blocks, const InnermostKernels& kernels) {
   double work = 0, blocked_work = 0;
   for (const ImageBlock& block : blocks) {
     const auto* conv = std::get_if<ConvBlock>(&block);
     if (conv == nullptr) continue;
     const ExampleShape& output = conv->shape.output;
-    const double per_channel =
-        static_cast<double>(conv->shape.weights()) / output.channels * output.height * output.width;
-    work += per_channel * output.channels;
-    blocked_work += per_channel * RoundUp(output.channels, channels_in_block);
+    const uint32_t inputs = conv->shape.input.channels;
+    const double per_pair = static_cast<double>(conv->shape.weights()) / output.channels / inputs *
+                            output.height * output.width;
+    work += per_pair * inputs * output.channels;
+    blocked_work += per_pair * RoundUp(inputs, kernels.blocked_inputs) *
+                    RoundUp(output.channels, kernels.lanes);
   }
   return work / blocked_work;
 }
@@ -79,7 +84,7 @@ std::unique_ptr<InnermostSection> InnermostSection::TryMake(std::span<const Imag
   for (const ImageBlock& block : blocks) {
     if (!TakesIn(block, steps)) return nullptr;
   }
-  if (steps.empty() || BlockFill(blocks, kernels.lanes) > kBlockFillMax) return nullptr;
+  if (steps.empty() || BlockFill(blocks, kernels) > kBlockFillMax) return nullptr;
   return std::unique_ptr<InnermostSection>(new InnermostSection(std::move(steps), kernels, trains));
 }
 
