@@ -8,6 +8,10 @@
 #include "common/kernels/float_runs.h"
 #include "common/kernels/half_values.h"
 
+#ifdef SLIPSTREAM_F16C
+#include <immintrin.h>
+#endif
+
 namespace slipstream {
 namespace {
 
@@ -28,24 +32,45 @@ void Fp16Run(const UnalignedHalf* __restrict values, Word* __restrict out, size_
   for (size_t i = 0; i < count; ++i) out[i] = BitsOfFp16(values[i]);
 }
 
-}  // namespace
+#ifdef SLIPSTREAM_F16C
 
-void DecodeBf16(const Segments& segments, std::span<float> out) {
+__attribute__((target("avx,f16c"))) void Fp16RunF16c(const UnalignedHalf* values, Word* out,
+                                                     size_t count) {
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i_u*>(values + i));
+    _mm256_storeu_ps(reinterpret_cast<float*>(out + i), _mm256_cvtph_ps(halves));
+  }
+  for (; i < count; ++i) out[i] = BitsOfFp16(values[i]);
+}
+
+#endif  // SLIPSTREAM_F16C
+
+using Run = void (*)(const UnalignedHalf* values, Word* out, size_t count);
+
+/// Calls `run` for every stretch of whole values.
+void Decode(const Segments& segments, std::span<float> out, Run run) {
   PS_CHECK(TotalBytes(segments) == out.size() * sizeof(uint16_t));
   ForEachRun<sizeof(uint16_t)>(segments,
-                               [out](size_t position, const std::byte* values, size_t count) {
-                                 Bf16Run(reinterpret_cast<const UnalignedHalf*>(values),
-                                         reinterpret_cast<Word*>(out.data() + position), count);
+                               [out, run](size_t position, const std::byte* values, size_t count) {
+                                 run(reinterpret_cast<const UnalignedHalf*>(values),
+                                     reinterpret_cast<Word*>(out.data() + position), count);
                                });
 }
 
+}  // namespace
+
+void DecodeBf16(const Segments& segments, std::span<float> out) { Decode(segments, out, Bf16Run); }
+
 void DecodeFp16(const Segments& segments, std::span<float> out) {
-  PS_CHECK(TotalBytes(segments) == out.size() * sizeof(uint16_t));
-  ForEachRun<sizeof(uint16_t)>(segments,
-                               [out](size_t position, const std::byte* values, size_t count) {
-                                 Fp16Run(reinterpret_cast<const UnalignedHalf*>(values),
-                                         reinterpret_cast<Word*>(out.data() + position), count);
-                               });
+#ifdef SLIPSTREAM_F16C
+  if (__builtin_cpu_supports("f16c")) return Decode(segments, out, Fp16RunF16c);
+#endif
+  DecodeFp16Plain(segments, out);
+}
+
+void DecodeFp16Plain(const Segments& segments, std::span<float> out) {
+  Decode(segments, out, Fp16Run);
 }
 
 }  // namespace slipstream

@@ -13,6 +13,9 @@ namespace slipstream {
 void DecodeBf16(const Segments& segments, std::span<float> out);
 void DecodeFp16(const Segments& segments, std::span<float> out);
 
+/// The same without the processor's own instruction, which DecodeFp16 uses where there is one.
+void DecodeFp16Plain(const Segments& segments, std::span<float> out);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_COMMON_KERNELS_HALF_DECODE_H_

@@ -7,10 +7,7 @@
 #include "common/kernels/float_runs.h"
 #include "common/kernels/half_values.h"
 
-// Where kernels are compiled for several instruction sets, see float_runs.h.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(SLIPSTREAM_SANITIZER)
-#define SLIPSTREAM_F16C
+#ifdef SLIPSTREAM_F16C
 #include <immintrin.h>
 #endif
 

@@ -12,8 +12,8 @@ namespace slipstream {
 /// bf16 is the upper half of an fp32: its range, 8 bits of precision. fp16 is IEEE's binary16: 11
 /// bits of precision between 2^-14 and 65504, fewer down to 2^-24. As IEEE 754 has it, encoding
 /// rounds to nearest, ties to even, and to infinity what is beyond the range. A NaN stays one,
-/// keeping its sign and the upper bits of its payload; a signalling one becomes quiet on the way to
-/// 16 bits. Decoding is exact.
+/// keeping its sign and the upper bits of its payload; a signalling one becomes quiet, but where a
+/// bf16 is decoded. Decoding is exact.
 
 namespace half_values {
 
@@ -68,6 +68,7 @@ constexpr uint32_t BitsOfFp16(uint16_t value) {
                                                      std::bit_cast<float>(kNormalMin));
   uint32_t result = magnitude < 1u << 23 ? subnormal : magnitude + kBiasChange;
   result = magnitude >= 0x1fu << 23 ? magnitude | kInfinity : result;
+  result |= Choose(magnitude > 0x1fu << 23, 0x400000, 0);  // A quiet NaN.
   return result | ((value & 0x8000u) << 16);
 }
 
