@@ -36,6 +36,10 @@ struct Field {
   std::optional<Condition> condition;
   std::string example;  // For the template, where the default says nothing.
 
+  /// Its default follows from another key: in a template it is a comment, or it would stay as it is
+  /// when that is changed.
+  bool has_dependent_default = false;
+
   /// PS_TRAINING_BATCH_SIZE
   std::string EnvironmentName() const;
 

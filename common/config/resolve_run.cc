@@ -55,11 +55,18 @@ void ResolveModel(RunDraft& draft, DiagnosticList& diagnostics) {
   }
 }
 
+/// A rate that fits the steps of SGD is far too long for those of Adam.
+void ResolveLearningRate(RunDraft& draft) {
+  if (!draft.spec.optimizer.is_adam() || draft.IsGiven("optimizer.learning_rate")) return;
+  draft.spec.optimizer.learning_rate = OptimizerSpec::kAdamLearningRate;
+}
+
 }  // namespace
 
 void ResolveRun(RunDraft& draft, DiagnosticList& diagnostics) {
   ResolveConditions(draft, diagnostics);
   ResolveModel(draft, diagnostics);
+  ResolveLearningRate(draft);
 }
 
 }  // namespace slipstream

@@ -189,19 +189,41 @@ void AddTraining(Table& table) {
 
 void AddOptimizer(Table& table) {
   table.push_back(Choice(
-      "optimizer.kind", "The update rule.", {"sgd", "momentum"},
+      "optimizer.kind", "The update rule.", {"sgd", "momentum", "adam", "adamw"},
       [](auto& s) -> auto& { return s.optimizer.kind; }));
   table.push_back(Scalar(
-      "optimizer.learning_rate", "At the start, before scaling and schedule.",
+      "optimizer.learning_rate",
+      "At the start, before scaling and schedule; 0.001 for adam and adamw unless given.",
       NumberType{.is_min_excluded = true},
       [](auto& s) -> auto& { return s.optimizer.learning_rate; }));
+  table.back().has_dependent_default = true;
   table.push_back(Only("optimizer.kind", {"momentum"}, "",
                        Scalar(
                            "optimizer.momentum", "Share of the last step kept in the next.",
                            NumberType{.max = 1, .is_max_excluded = true},
                            [](auto& s) -> auto& { return s.optimizer.momentum; })));
+  const std::vector<std::string> adams = {"adam", "adamw"};
+  table.push_back(Only("optimizer.kind", adams, "",
+                       Scalar(
+                           "optimizer.beta1", "Share of the gradients' running mean that stays.",
+                           NumberType{.max = 1, .is_max_excluded = true},
+                           [](auto& s) -> auto& { return s.optimizer.beta1; })));
+  table.push_back(Only("optimizer.kind", adams, "",
+                       Scalar(
+                           "optimizer.beta2", "Share of their squares' running mean that stays.",
+                           NumberType{.max = 1, .is_max_excluded = true},
+                           [](auto& s) -> auto& { return s.optimizer.beta2; })));
+  table.push_back(
+      Only("optimizer.kind", adams, "",
+           Scalar(
+               "optimizer.epsilon",
+               "Added to the root of the squares' running mean, which a step is divided by.",
+               NumberType{.min = 1e-20, .max = 1},
+               [](auto& s) -> auto& { return s.optimizer.epsilon; })));
   table.push_back(Scalar(
-      "optimizer.weight_decay", "Share of the weights added to the gradient, once per update.",
+      "optimizer.weight_decay",
+      "Share of the weights added to the gradient, once per update; of adamw taken off the "
+      "weights.",
       NumberType{.max = 1, .is_max_excluded = true},
       [](auto& s) -> auto& { return s.optimizer.weight_decay; }));
   table.push_back(Choice(

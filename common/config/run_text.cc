@@ -92,7 +92,7 @@ void WriteTemplateField(const Field& field, const RunSpec& defaults, SectionWrit
   const std::string bounds = DescribeField(field.type);
   doc += fmt::format(" Must be {}.", bounds);
   for (const std::string& line : Wrap(indent + "# ", doc)) writer.Line("", line);
-  if (IsWritten(field, defaults)) {
+  if (IsWritten(field, defaults) && !field.has_dependent_default) {
     writer.Line(indent, fmt::format("{}: {}", field.name(), ValueOf(field, defaults)));
   } else {
     const std::string value = field.example.empty() ? ValueOf(field, defaults) : field.example;

@@ -21,6 +21,9 @@ constexpr Stores StoresFor(size_t bytes) {
   return bytes >= kStreamedBytesMin ? Stores::kStreamed : Stores::kCached;
 }
 
+/// Values of a cache line.
+inline constexpr size_t kLineValues = 16;
+
 /// Copies `count` values, which may begin at any byte of `from`, past the caches. `from` and `to`
 /// do not overlap. Other threads may be told of them after FinishStreaming.
 void StreamValues(const void* from, float* to, size_t count);

@@ -121,20 +121,36 @@ struct ScheduleSpec {
 };
 
 struct OptimizerSpec {
-  enum class Kind { kSgd, kMomentum };
+  enum class Kind { kSgd, kMomentum, kAdam, kAdamW };
   enum class StalenessScaling { kNone, kPerGradient, kMean };
   Kind kind = Kind::kSgd;
 
-  /// α₀ > 0.
+  /// α₀ > 0. Of Adam and AdamW kAdamLearningRate unless given.
   double learning_rate = 0.05;
+  static constexpr double kAdamLearningRate = 0.001;
 
   /// Of momentum: v ← m v + g; θ ← θ − α v. In [0, 1).
   double momentum = 0.9;
 
-  /// g ← g + d θ once per update. In [0, 1).
+  /// Of Adam and AdamW: the shares of the running means of the gradient and of its square that stay
+  /// at each update, in [0, 1), and what is added to the root of the latter, in [1e-20, 1].
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+
+  /// g ← g + d θ once per update; of AdamW θ ← θ − α d θ beside it. In [0, 1).
   double weight_decay = 0;
   StalenessScaling staleness_scaling = StalenessScaling::kNone;
   ScheduleSpec schedule;
+
+  /// Steps are as long as the rate, whatever the gradients' size.
+  constexpr bool is_adam() const { return kind == Kind::kAdam || kind == Kind::kAdamW; }
+
+  /// Arrays of the weights' size that the rule keeps from one update to the next.
+  constexpr uint32_t state_arrays() const {
+    if (is_adam()) return 2;
+    return kind == Kind::kMomentum ? 1 : 0;
+  }
 
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };

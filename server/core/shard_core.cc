@@ -182,7 +182,9 @@ void ShardCore::CloseRound(Effects& effects) {
   } else {
     lag_.RecordUpdate(update.to, round_.bases());
     const double scale = RoundScale(options_.staleness_scaling, lag_.window_mean());
-    update.inverse_divisor = static_cast<float>(round_.InverseDivisor() * scale);
+    const double of_gradient = options_.scales_step ? 1 : scale;
+    update.inverse_divisor = static_cast<float>(round_.InverseDivisor() * of_gradient);
+    update.step_scale = static_cast<float>(scale / of_gradient);
     update.learning_rate = static_cast<float>(current_learning_rate());
     lag_.RecordScale(scale * round_.mean_scale());
     examples_applied_ += round_.examples();

@@ -47,6 +47,10 @@ class ShardCore {
   struct Options {
     ConsistencySpec consistency;
     OptimizerSpec::StalenessScaling staleness_scaling = OptimizerSpec::StalenessScaling::kNone;
+
+    /// The update rule takes steps whose length does not depend on the gradient's, as Adam does:
+    /// what compensates the mean staleness scales the step then.
+    bool scales_step = false;
     double learning_rate = 0.05;
     ScheduleSpec schedule;
     uint32_t epochs = 1;

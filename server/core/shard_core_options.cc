@@ -5,6 +5,7 @@ namespace slipstream {
 ShardCore::Options ShardCoreOptions(const RunSpec& run, ShardId shard) {
   return {.consistency = run.consistency,
           .staleness_scaling = run.optimizer.staleness_scaling,
+          .scales_step = run.optimizer.is_adam(),
           .learning_rate = run.optimizer.learning_rate,
           .schedule = run.optimizer.schedule,
           .epochs = run.training.epochs,

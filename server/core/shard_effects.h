@@ -24,6 +24,9 @@ struct Update {
   bool is_empty = false;
   float inverse_divisor = 1.0f;
   float learning_rate = 0.0f;
+
+  /// Of the step, where a factor of the gradient would change nothing; decay is not scaled.
+  float step_scale = 1.0f;
 };
 
 /// The update that one push would cause alone if it were complete now: of version `from`, by this

@@ -1,5 +1,6 @@
 #include "server/service/update_path.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -24,7 +25,8 @@ void Consume(PushPayload& payload, Pass pass) {
 /// What the job's update was expected to be, if it is by one gradient alone.
 std::optional<Forecast> AsForecast(const UpdateJob& job) {
   if (!job.update.has_value() || job.folds.size() != 1 || !job.folds[0].fold.first) return {};
-  if (job.update->is_empty || job.update->inverse_divisor != 1.0f) return {};
+  if (job.update->is_empty || job.update->inverse_divisor != 1.0f || job.update->step_scale != 1.0f)
+    return {};
   return Forecast{.from = job.update->from,
                   .weight = job.folds[0].fold.weight,
                   .learning_rate = job.update->learning_rate};
@@ -35,10 +37,11 @@ std::optional<Forecast> AsForecast(const UpdateJob& job) {
 std::unique_ptr<UpdatePath> UpdatePath::TryMake(const OptimizerSpec& optimizer, size_t values) {
   std::unique_ptr<UpdatePath> path(new UpdatePath(optimizer, values));
   if (!path->pool_.Reserve(2)) return nullptr;
-  if (optimizer.kind == OptimizerSpec::Kind::kMomentum) {
-    path->velocity_ = FloatBuffer::TryMake(values);  // 0 at first, as a velocity is.
-    path->velocity_next_ = FloatBuffer::TryMake(values);
-    if (path->velocity_ == nullptr || path->velocity_next_ == nullptr) return nullptr;
+  PS_CHECK(optimizer.state_arrays() <= kStateArraysMax);
+  for (uint32_t i = 0; i < optimizer.state_arrays(); ++i) {
+    path->state_[i] = FloatBuffer::TryMake(values);  // 0 at first, as a rule's state is.
+    path->state_next_[i] = FloatBuffer::TryMake(values);
+    if (path->state_[i] == nullptr || path->state_next_[i] == nullptr) return nullptr;
   }
   return path;
 }
@@ -63,7 +66,7 @@ Weights UpdatePath::TakeDraft(UpdateJob& job) {
   }
   std::optional<UpdateBuffers> made = draft->Take();
   if (!made.has_value()) return nullptr;
-  std::swap(velocity_, velocity_next_);
+  AdvanceState();
   return std::move(made->to);
 }
 
@@ -104,7 +107,7 @@ Weights UpdatePath::Apply(const Update& update, FoldStep* last) {
                  .last = gradient,
                  .last_weight = last == nullptr ? 1.0f : last->fold.weight,
                  .inverse_divisor = update.inverse_divisor},
-                update.learning_rate);
+                update.learning_rate, update.step_scale);
   };
   if (last == nullptr) {
     apply(0, sum.size(), nullptr);
@@ -113,13 +116,22 @@ Weights UpdatePath::Apply(const Update& update, FoldStep* last) {
       apply(begin, piece.count(), &piece.segments());
     });
   }
-  std::swap(velocity_, velocity_next_);
+  AdvanceState();
   return next;
 }
 
 UpdateBuffers UpdatePath::Buffers(std::shared_ptr<FloatBuffer> to) const {
-  return {
-      .from = newest_, .to = std::move(to), .velocity = velocity_, .velocity_next = velocity_next_};
+  UpdateBuffers buffers = {.from = newest_,
+                           .to = std::move(to),
+                           .state_next = state_next_,
+                           .powers = powers_.Next(AdamRuleOf(optimizer_))};
+  std::ranges::copy(state_, buffers.state.begin());
+  return buffers;
+}
+
+void UpdatePath::AdvanceState() {
+  std::swap(state_, state_next_);
+  powers_ = powers_.Next(AdamRuleOf(optimizer_));
 }
 
 }  // namespace slipstream

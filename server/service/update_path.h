@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_SERVER_SERVICE_UPDATE_PATH_H_
 #define SLIPSTREAM_SERVER_SERVICE_UPDATE_PATH_H_
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -64,6 +65,9 @@ class UpdatePath {
   /// The version that the job's own draft holds ready; null if it has to be made.
   Weights TakeDraft(UpdateJob& job);
 
+  /// What was written as the next state is the state.
+  void AdvanceState();
+
   /// `last` is null if everything has been folded in.
   Weights Apply(const Update& update, FoldStep* last);
 
@@ -78,9 +82,10 @@ class UpdatePath {
   // been folded.
   std::shared_ptr<FloatBuffer> sum_;
 
-  // Null without momentum.
-  std::shared_ptr<FloatBuffer> velocity_;
-  std::shared_ptr<FloatBuffer> velocity_next_;
+  // The optimizer's, as UpdateBuffers has it.
+  std::array<std::shared_ptr<FloatBuffer>, kStateArraysMax> state_;
+  std::array<std::shared_ptr<FloatBuffer>, kStateArraysMax> state_next_;
+  AdamPowers powers_;  // Of the updates so far.
 
   // The draft begun last; owned by the payload it is made of.
   std::weak_ptr<UpdateDraft> draft_;

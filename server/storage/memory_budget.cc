@@ -16,8 +16,8 @@ constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
 uint64_t ShardBytesNeeded(uint64_t values, uint32_t workers, const OptimizerSpec& optimizer) {
   constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
-  const uint64_t states = optimizer.kind == OptimizerSpec::Kind::kMomentum ? 2 : 0;
-  const uint64_t bytes_each = (2 + uint64_t{workers} + states) * sizeof(float);
+  const uint64_t states = optimizer.state_arrays();
+  const uint64_t bytes_each = (2 + uint64_t{workers} + 2 * states) * sizeof(float);
   if (values > (kUnlimited - kFixedBytes) / bytes_each) return kUnlimited;
   return values * bytes_each + kFixedBytes;
 }

@@ -71,6 +71,8 @@ struct Arrays {
         weights_out(Filled(values, 0)),
         velocity(Filled(values, 0.25f)),
         velocity_out(Filled(values, 0)),
+        square(Filled(values, 1)),
+        square_out(Filled(values, 0)),
         sum(Filled(values, 0.125f)),
         gradient(Payload(values, 1.0f, is_cut)),
         pieces(Pieces(gradient, values * sizeof(float), is_cut)),
@@ -82,6 +84,8 @@ struct Arrays {
   const std::unique_ptr<FloatBuffer> weights_out;
   const std::unique_ptr<FloatBuffer> velocity;
   const std::unique_ptr<FloatBuffer> velocity_out;
+  const std::unique_ptr<FloatBuffer> square;
+  const std::unique_ptr<FloatBuffer> square_out;
   const std::unique_ptr<FloatBuffer> sum;
   const std::vector<std::byte> gradient;
   const Segments pieces;                // Of the gradient.
@@ -99,8 +103,9 @@ struct Kernel {
   bool takes_gradient = true;
 };
 
+/// As a shard has it: the sum lies where the weights are to be.
 CombinedGradient WithSum(const Arrays& arrays) {
-  return {.sum = arrays.sum->values(), .last = &arrays.pieces, .inverse_divisor = 0.5f};
+  return {.sum = arrays.weights_out->values(), .last = &arrays.pieces, .inverse_divisor = 0.5f};
 }
 
 void Sgd(Arrays& arrays, const CombinedGradient& gradient) {
@@ -114,6 +119,14 @@ void Momentum(Arrays& arrays, const CombinedGradient& gradient) {
                  StoresFor(arrays.weights->values().size_bytes()));
 }
 
+void Adam(Arrays& arrays, const CombinedGradient& gradient) {
+  AdamUpdate(arrays.weights->values(), arrays.weights_out->values(),
+             {arrays.velocity->values(), arrays.velocity_out->values(), arrays.square->values(),
+              arrays.square_out->values()},
+             gradient, FactorsOfAdam({}, {.beta1 = 0.9, .beta2 = 0.999}, kRate),
+             StoresFor(arrays.weights->values().size_bytes()));
+}
+
 std::vector<Kernel> Kernels() {
   return {
       {"finite", 1, [](Arrays& a) { benchmark::DoNotOptimize(AllFinite(a.pieces)); }},
@@ -122,6 +135,8 @@ std::vector<Kernel> Kernels() {
       {"sgd-sum", 4, [](Arrays& a) { Sgd(a, WithSum(a)); }},
       {"momentum-single", 5, [](Arrays& a) { Momentum(a, {.last = &a.pieces}); }},
       {"momentum-sum", 6, [](Arrays& a) { Momentum(a, WithSum(a)); }},
+      {"adam-single", 7, [](Arrays& a) { Adam(a, {.last = &a.pieces}); }},
+      {"adam-sum", 8, [](Arrays& a) { Adam(a, WithSum(a)); }},
       {"encode-bf16", 1.5, [](Arrays& a) { EncodeBf16(a.weights->values(), a.halves_out); }, false},
       {"encode-fp16", 1.5, [](Arrays& a) { EncodeFp16(a.weights->values(), a.halves_out); }, false},
       {"decode-bf16", 1.5, [](Arrays& a) { DecodeBf16(a.half_pieces, a.weights_out->values()); }},

@@ -45,7 +45,7 @@ def measure(mib, policy, optimizer):
             status = live.wait_finished(timeout=600)
             peaks = [int(process_figures.status(server.pid)["VmHWM"]) * 1024
                      for server in live.servers]
-    states = 2 if optimizer == "momentum" else 0
+    states = {"sgd": 0, "momentum": 2}.get(optimizer, 4)
     for shard, peak in zip(status["shards"], peaks):
         size = 4 * (int(shard["end"]) - int(shard["begin"]))
         bound = (2 + WORKERS + states) * size + 64 * MIB

@@ -25,14 +25,16 @@ def distance(a, b):
 class EqualityTest(unittest.TestCase):
     def test_one_worker_equals_a_plain_loop_to_the_bit(self):
         for policy in ("hardsync", "softsync", "async"):
-            for preset, kind in (("mlp", "momentum"), ("lenet5", "sgd")):
+            for preset, kind in (("mlp", "momentum"), ("lenet5", "sgd"), ("mlp", "adam"),
+                                 ("mlp", "adamw")):
                 # A batch size that leaves a shorter last mini-batch, with a weight that is not a
                 # power of two.
                 settings = {"consistency.policy": policy, "cluster.workers": 1,
                             "model.preset": preset, "optimizer.kind": kind,
+                            "optimizer.learning_rate": 0.002 if "adam" in kind else 0.02,
                             "optimizer.weight_decay": 0.001, "data.train_examples": 1000,
                             "training.batch_size": 48, "training.epochs": 2}
-                with self.subTest(policy=policy, preset=preset):
+                with self.subTest(policy=policy, preset=preset, kind=kind):
                     trained = cluster.run(CONFIG, settings)
                     plain = cluster.plain_loop(CONFIG, settings)
                     self.assertEqual(trained["weights_sha256"], plain["weights_sha256"])
@@ -68,6 +70,14 @@ class EqualityTest(unittest.TestCase):
                 again = cluster.run(CONFIG, {**settings, **changed})
                 self.assertEqual(again["weights_sha256"], first["weights_sha256"])
                 self.assertEqual(again["test_accuracy"], first["test_accuracy"])
+
+    def test_hardsync_by_adam_gives_the_same_weights_whatever_the_number_of_shards(self):
+        settings = {"consistency.policy": "hardsync", "data.train_examples": 2000,
+                    "optimizer.kind": "adam", "optimizer.learning_rate": 0.001}
+        two = cluster.run(CONFIG, settings)
+        three = cluster.run(CONFIG, {
+            **settings, "cluster.servers": "localhost:7070,localhost:7071,localhost:7072"})
+        self.assertEqual(three["weights_sha256"], two["weights_sha256"])
 
 
 if __name__ == "__main__":

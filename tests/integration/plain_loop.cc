@@ -6,6 +6,7 @@
 
 #include <openssl/sha.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -63,7 +64,10 @@ struct Gathered {
 class PlainLoop {
  public:
   PlainLoop(const RunSpec& run, std::unique_ptr<Plan> plan)
-      : run_(run), plan_(std::move(plan)), velocity_(plan_->weights_host().size(), 0.0f) {}
+      : run_(run),
+        plan_(std::move(plan)),
+        velocity_(plan_->weights_host().size(), 0.0f),
+        square_(velocity_) {}
 
   void Train(const Dataset& data, uint64_t steps_max) {
     BatchOrder order(data.count(), run_.training.batch_size, run_.seed);
@@ -73,7 +77,12 @@ class PlainLoop {
       Check(plan_->StartStep(batch_.batch(step), nullptr));
       const auto result = plan_->FinishStep();
       Check(result.status());
-      Update();
+      if (run_.optimizer.is_adam()) {
+        UpdateByAdam();
+      } else {
+        Update();
+      }
+      plan_->WeightsArrived({0, plan_->weights_host().size()});
     }
   }
 
@@ -120,12 +129,40 @@ class PlainLoop {
       velocity_[i] = momentum * velocity_[i] + g;
       weights[i] = weights[i] - rate * velocity_[i];
     }
-    plan_->WeightsArrived({0, weights.size()});
+  }
+
+  /// Kingma and Ba, algorithm 1, with the corrections of both means put into factors; AdamW's decay
+  /// apart from the gradient.
+  void UpdateByAdam() {
+    const OptimizerSpec& rule = run_.optimizer;
+    const double rate = static_cast<float>(rule.learning_rate);
+    const bool is_adamw = rule.kind == OptimizerSpec::Kind::kAdamW;
+    const auto decay = static_cast<float>(is_adamw ? 0 : rule.weight_decay);
+    const auto kept = static_cast<float>(is_adamw ? 1 - rate * rule.weight_decay : 1);
+    power1_ *= rule.beta1;
+    power2_ *= rule.beta2;
+    const auto step = static_cast<float>(rate / (1 - power1_));
+    const auto scale = static_cast<float>(1 / std::sqrt(1 - power2_));
+    const auto b1 = static_cast<float>(rule.beta1), c1 = static_cast<float>(1 - rule.beta1);
+    const auto b2 = static_cast<float>(rule.beta2), c2 = static_cast<float>(1 - rule.beta2);
+    const auto epsilon = static_cast<float>(rule.epsilon);
+    const std::span<float> weights = plan_->weights_host();
+    const std::span<const float> gradient = plan_->gradients_host();
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const float g = gradient[i] + decay * weights[i];
+      velocity_[i] = b1 * velocity_[i] + c1 * g;
+      square_[i] = b2 * square_[i] + c2 * (g * g);
+      weights[i] =
+          kept * weights[i] - step * velocity_[i] / (std::sqrt(square_[i]) * scale + epsilon);
+    }
   }
 
   const RunSpec& run_;
   std::unique_ptr<Plan> plan_;
-  std::vector<float> velocity_;
+  std::vector<float> velocity_;  // Adam's mean.
+  std::vector<float> square_;
+  double power1_ = 1;  // Of Adam's betas.
+  double power2_ = 1;
   Gathered batch_;
 };
 

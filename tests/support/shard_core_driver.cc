@@ -134,6 +134,7 @@ void ShardCoreDriver::CheckForecast(const Forecast& forecast, const PushDecision
   EXPECT_EQ(fold.weight, forecast.weight);
   EXPECT_EQ(update.from, forecast.from);
   EXPECT_EQ(update.inverse_divisor, 1.0f);
+  EXPECT_EQ(update.step_scale, 1.0f);
   EXPECT_EQ(update.learning_rate, forecast.learning_rate);
 }
 

@@ -15,8 +15,8 @@ HEADER = pathlib.Path("/usr/include/benchmark/benchmark.h")
 PROGRAM = "tests/benchmarks/kernel_benchmark"
 # Arrays of fp32 that each reads or writes.
 PASSES = {"finite": 1, "fold": 3, "sgd-single": 3, "sgd-sum": 4, "momentum-single": 5,
-          "momentum-sum": 6, "encode-bf16": 1.5, "encode-fp16": 1.5, "decode-bf16": 1.5,
-          "decode-fp16": 1.5}
+          "momentum-sum": 6, "adam-single": 7, "adam-sum": 8, "encode-bf16": 1.5,
+          "encode-fp16": 1.5, "decode-bf16": 1.5, "decode-fp16": 1.5}
 # A repetition of one kernel, of what a contender's turn may take.
 SHARE = 0.25
 

@@ -138,6 +138,19 @@ cluster: {workers: 4}
   EXPECT_EQ(SpecOf(file, Set({"consistency.policy=async", "optimizer.kind=sgd"})), expected);
 }
 
+TEST(RunConfigTest, AdamHasARateOfItsOwnUnlessOneIsGiven) {
+  const std::string file = "model: {preset: mlp}\noptimizer: {kind: adamw, beta2: 0.95}";
+  const OptimizerSpec adamw = SpecOf(file).optimizer;
+
+  EXPECT_EQ(adamw.kind, OptimizerSpec::Kind::kAdamW);
+  EXPECT_EQ(adamw.learning_rate, 0.001);
+  EXPECT_EQ(adamw.beta2, 0.95);
+  EXPECT_EQ(SpecOf(file, Set({"optimizer.learning_rate=0.3"})).optimizer.learning_rate, 0.3);
+  EXPECT_EQ(SpecOf("model: {preset: mlp}", Set({"optimizer.kind=adam"})).optimizer.learning_rate,
+            0.001);
+  EXPECT_EQ(SpecOf("model: {preset: mlp}").optimizer.learning_rate, 0.05);
+}
+
 TEST(RunConfigTest, OfPresetAndLayersTheStrongerCounts) {
   const std::string layers = "model: {input: [1, 28, 28], layers: [flatten, dense: {units: 10}]}";
 

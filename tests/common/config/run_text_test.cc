@@ -180,6 +180,17 @@ TEST(RunTextTest, TheTemplateIsARunWithTheDefaults) {
   EXPECT_EQ(std::get<RunSpec>(result), Default());
 }
 
+TEST(RunTextTest, AnotherRuleInTheTemplateHasTheRateThatFitsIt) {
+  std::string text = ConfigTemplate();
+  const std::string kind = "kind: sgd";
+  text.replace(text.find(kind), kind.size(), "kind: adam");
+
+  const ConfigResult result = ParseRunConfig(text, "run.yaml");
+
+  ASSERT_TRUE(std::holds_alternative<RunSpec>(result));
+  EXPECT_EQ(std::get<RunSpec>(result).optimizer.learning_rate, OptimizerSpec::kAdamLearningRate);
+}
+
 TEST(RunTextTest, TheTemplateNamesEveryKeyWithItsMeaning) {
   const std::string text = ConfigTemplate();
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/base/philox.h"
@@ -109,6 +110,108 @@ TEST(UpdateKernels, MomentumEqualsThePlainLoopToTheBit) {
   }
 }
 
+TEST(UpdateKernels, AdamEqualsThePlainLoopToTheBit) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, 8);
+    const auto weights = RandomValues(1 + random.Below(300), random);
+    const auto mean = RandomValues(weights.size(), random);
+    auto square = RandomValues(weights.size(), random);
+    for (float& value : square) value *= value;
+    const auto gradient = RandomValues(weights.size(), random);
+    const auto sum = RandomValues(weights.size(), random);
+    const CutPayload payload(gradient, random);
+    const bool has_sum = random.Below(2) == 0;
+    const AdamFactors f =
+        FactorsOfAdam({.decay = 0.02, .is_decoupled = random.Below(2) == 0}, {0.5, 0.75}, 0.01);
+    std::vector<float> updated(weights.size());
+    std::vector<float> mean_out(weights.size());
+    std::vector<float> square_out(weights.size());
+
+    AdamUpdate(weights, updated, {mean, mean_out, square, square_out},
+               {.sum = has_sum ? std::span(sum) : std::span<const float>(),
+                .last = &payload.segments(),
+                .last_weight = 0.75f,
+                .inverse_divisor = 0.5f},
+               f);
+
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const float total = has_sum ? sum[i] + 0.75f * gradient[i] : 0.75f * gradient[i];
+      const float g = total * 0.5f + f.decay * weights[i];
+      const float m = f.beta1 * mean[i] + f.one_minus_beta1 * g;
+      const float s = f.beta2 * square[i] + f.one_minus_beta2 * (g * g);
+      ASSERT_EQ(mean_out[i], m) << "at " << i;
+      ASSERT_EQ(square_out[i], s) << "at " << i;
+      const float step = f.rate * m / (std::sqrt(s) * f.root_scale + f.epsilon);
+      ASSERT_EQ(updated[i], f.kept * weights[i] - step) << "at " << i;
+    }
+  }
+}
+
+/// torch.optim.Adam and AdamW of PyTorch 1.13 in float64: lr 0.1, weight_decay 0.01.
+TEST(UpdateKernels, AdamTakesTheStepsOfPyTorch) {
+  const std::vector<float> gradients[] = {{0.5f, -1.0f}, {-0.25f, 3.0f}, {2.0f, 0.0f}};
+  const float adam[][2] = {{0.9000000019607843f, -1.9000000009803921f},
+                           {0.8712293476231743f, -1.9487271496806455f},
+                           {0.8037152171510447f, -1.98599733163793f}};
+  const float adamw[][2] = {{0.899000002f, -1.898000001f},
+                            {0.8714672987058463f, -1.945520984107744f},
+                            {0.8035310672284472f, -1.981776480259877f}};
+  for (const bool is_decoupled : {false, true}) {
+    RandomStream random(0, 9);
+    std::vector<float> weights = {1.0f, -2.0f};
+    std::vector<float> mean(2), square(2);
+    const AdamRule rule = {.decay = 0.01, .is_decoupled = is_decoupled};
+    AdamPowers powers;
+    for (size_t t = 0; t < 3; ++t) {
+      powers = powers.Next(rule);
+      const CutPayload payload(gradients[t], random);
+      std::vector<float> next(2), mean_next(2), square_next(2);
+      AdamUpdate(weights, next, {mean, mean_next, square, square_next},
+                 {.last = &payload.segments()}, FactorsOfAdam(rule, powers, 0.1));
+      weights = next;
+      mean = mean_next;
+      square = square_next;
+      for (size_t i = 0; i < 2; ++i) {
+        EXPECT_NEAR(weights[i], (is_decoupled ? adamw : adam)[t][i], 1e-6)
+            << "step " << t + 1 << ", value " << i << (is_decoupled ? ", adamw" : ", adam");
+      }
+    }
+  }
+}
+
+TEST(UpdateKernels, AdamStaysFiniteWhateverTheGradient) {
+  RandomStream random(0, 10);
+  const AdamRule rule = {.beta1 = 0, .beta2 = 0};
+  const CutPayload huge({3e38f, -3e38f, 0.0f}, random);
+  std::vector<float> weights = {1.0f, 1.0f, 1.0f};
+  std::vector<float> mean(3), square(3);
+  for (int t = 0; t < 3; ++t) {
+    std::vector<float> next(3), mean_next(3), square_next(3);
+    AdamUpdate(weights, next, {mean, mean_next, square, square_next}, {.last = &huge.segments()},
+               FactorsOfAdam(rule, AdamPowers().Next(rule), 0.1));
+    weights = next;
+    mean = mean_next;
+    square = square_next;
+  }
+
+  EXPECT_NEAR(weights[0], 0.7f, 1e-5);  // A step is as long as the rate.
+  EXPECT_NEAR(weights[1], 1.3f, 1e-5);
+  EXPECT_EQ(weights[2], 1.0f);
+}
+
+TEST(UpdateKernels, AStepScaleShortensAdamsStepAndNotItsDecay) {
+  const AdamRule rule = {.decay = 0.5, .is_decoupled = true};
+  const AdamPowers first = AdamPowers().Next(rule);
+
+  const AdamFactors whole = FactorsOfAdam(rule, first, 0.1);
+  const AdamFactors quarter = FactorsOfAdam(rule, first, 0.1, 0.25);
+
+  EXPECT_EQ(quarter.rate, whole.rate / 4);
+  EXPECT_EQ(quarter.kept, whole.kept);
+  EXPECT_EQ(quarter.kept, 0.95f);
+}
+
 /// algorithms.md, section 3: g = 1, α₀ = 1, σ = 0, 1, 2 in turn under per_gradient.
 TEST(UpdateKernels, GiveThePublishedFiguresOfPerGradientScaling) {
   RandomStream random(0, 3);
@@ -165,7 +268,7 @@ TEST(UpdateKernels, ASumInTheWeightsToBeWrittenAndStreamedStoresGiveTheSameBits)
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, 3);
-    // Up to a few of the pieces in which the sum is moved out of the way.
+    // Up to a few of the pieces that are streamed.
     const auto weights = RandomValues(1 + random.Below(5000), random);
     const auto velocity = RandomValues(weights.size(), random);
     const auto gradient = RandomValues(weights.size(), random);
@@ -173,32 +276,34 @@ TEST(UpdateKernels, ASumInTheWeightsToBeWrittenAndStreamedStoresGiveTheSameBits)
     const CutPayload payload(gradient, random);
     CombinedGradient combined = {.sum = sum, .last_weight = 0.5f, .inverse_divisor = 1.0f / 3.0f};
     if (random.Below(3) > 0) combined.last = &payload.segments();
-    const bool has_momentum = random.Below(2) == 0;
-    const auto update = [&](std::vector<float>& out, std::vector<float>& velocity_out,
-                            Stores stores) {
-      if (has_momentum) {
-        MomentumUpdate(weights, out, velocity, velocity_out, combined, 0.1f, 0.9f, 0.01f, stores);
-      } else {
-        SgdUpdate(weights, out, combined, 0.1f, 0.01f, stores);
+    auto square = RandomValues(weights.size(), random);
+    for (float& value : square) value *= value;
+    const size_t rule = random.Below(3);
+    const auto update = [&](std::vector<float>& out, Stores stores) {
+      std::vector<float> state(weights.size());
+      std::vector<float> second(weights.size());
+      if (rule == 0) SgdUpdate(weights, out, combined, 0.1f, 0.01f, stores);
+      if (rule == 1) {
+        MomentumUpdate(weights, out, velocity, state, combined, 0.1f, 0.9f, 0.01f, stores);
       }
+      if (rule == 2) {
+        AdamUpdate(weights, out, {velocity, state, square, second}, combined,
+                   FactorsOfAdam({.decay = 0.01}, {0.7, 0.9}, 0.1), stores);
+      }
+      return std::pair(state, second);
     };
     std::vector<float> apart(weights.size());
-    std::vector<float> velocity_apart(weights.size());
-    update(apart, velocity_apart, Stores::kCached);
+    const auto state_apart = update(apart, Stores::kCached);
 
     std::vector<float> streamed(weights.size());
-    std::vector<float> velocity_streamed(weights.size());
-    update(streamed, velocity_streamed, Stores::kStreamed);
+    EXPECT_EQ(update(streamed, Stores::kStreamed), state_apart);
     ASSERT_EQ(streamed, apart);
-    ASSERT_EQ(velocity_streamed, velocity_apart);
 
     for (const Stores stores : {Stores::kCached, Stores::kStreamed}) {
       std::vector<float> in_place = sum;
-      std::vector<float> velocity_in_place(weights.size());
       combined.sum = in_place;
-      update(in_place, velocity_in_place, stores);
+      EXPECT_EQ(update(in_place, stores), state_apart);
       ASSERT_EQ(in_place, apart);
-      ASSERT_EQ(velocity_in_place, velocity_apart);
     }
   }
 }

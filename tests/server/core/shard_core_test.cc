@@ -228,6 +228,20 @@ TEST(AsyncTest, OneOverTheMeanScalesTheWholeRound) {
   EXPECT_NEAR(driver.core().effective_learning_rate(), 0.25, 1e-6);
 }
 
+TEST(AsyncTest, OneOverTheMeanScalesTheStepWhereTheGradientsSizeSaysNothing) {
+  ShardCore::Options options = TestOptions({Policy::kAsync});
+  options.staleness_scaling = Scaling::kMean;
+  options.scales_step = true;
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(1));
+  for (uint64_t sequence = 1; sequence <= 300; ++sequence) {
+    driver.Push(PushOf(0, sequence, sequence < 5 ? 0 : sequence - 5), 1.0);
+  }
+
+  EXPECT_NEAR(driver.updates().back().update.step_scale, 0.25, 1e-6);  // ⟨σ⟩ = 4.
+  EXPECT_EQ(driver.updates().back().update.inverse_divisor, 1.0f);
+}
+
 TEST(ScheduleTest, FollowsTheExamplesApplied) {
   ShardCore::Options options = TestOptions({Policy::kAsync});
   options.schedule = {.kind = ScheduleSpec::Kind::kStep, .at_epochs = {1.0}, .factor = 0.1};

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -99,10 +100,14 @@ class UpdateDraftTest : public testing::TestWithParam<Kind> {
   const std::unique_ptr<UpdatePath> path_ = NewPath(GetParam());
 };
 
-INSTANTIATE_TEST_SUITE_P(Rules, UpdateDraftTest, testing::Values(Kind::kSgd, Kind::kMomentum),
-                         [](const auto& rule) {
-                           return rule.param == Kind::kSgd ? "Sgd" : "Momentum";
-                         });
+std::string RuleName(const testing::TestParamInfo<Kind>& rule) {
+  constexpr const char* kNames[] = {"Sgd", "Momentum", "Adam", "AdamW"};
+  return kNames[static_cast<int>(rule.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, UpdateDraftTest,
+                         testing::Values(Kind::kSgd, Kind::kMomentum, Kind::kAdam, Kind::kAdamW),
+                         RuleName);
 
 TEST_P(UpdateDraftTest, MakesTheSameBitsStepAfterStep) {
   Weights newest;
@@ -142,6 +147,15 @@ TEST_P(UpdateDraftTest, IsThrownAwayIfTheOrderIsAnother) {
   const Weights newest = *path_->Run(Job(gradient, ForecastOf(0), draft));
 
   ExpectSameBits(newest, Plain({0}));
+}
+
+TEST_P(UpdateDraftTest, AnEmptyUpdateLeavesWeightsAndStateAlone) {
+  path_->Run(Job(RandomValues(0), ForecastOf(0)));
+  UpdateJob empty;
+  empty.update = Update{.from = Version{1}, .to = Version{2}, .is_empty = true};
+  path_->Run(std::move(empty));
+
+  ExpectSameBits(*path_->Run(Job(RandomValues(1), ForecastOf(2))), Plain({0, 1}));
 }
 
 TEST_P(UpdateDraftTest, OneThatMissedValuesIsNotUsed) {

@@ -15,6 +15,7 @@ TEST(MemoryBudgetTest, CountsTwoVersionsAPushOfEachWorkerAndTheStateTwice) {
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, 4, {.kind = OptimizerSpec::Kind::kSgd}), (6 + 64) * kMib);
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, 4, {.kind = OptimizerSpec::Kind::kMomentum}),
             (8 + 64) * kMib);
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, 4, {.kind = OptimizerSpec::Kind::kAdamW}), (10 + 64) * kMib);
 }
 
 TEST(MemoryBudgetTest, SaturatesWhereTheNumberWouldNotFit) {
