@@ -30,7 +30,7 @@ build_packages=(
   libgtest-dev libgmock-dev
 )
 dev_packages=(
-  clang clang-tidy clang-format libclang-rt-dev libbenchmark-dev iproute2 zsh fish
+  clang lld clang-tidy clang-format libclang-rt-dev libbenchmark-dev iproute2 zsh fish
   python3-numpy python3-protobuf python3-grpcio python3-jsonschema python3-yaml
 )
 benchmark_packages=(python3-torch libopenblas0-pthread libopenmpi-dev openmpi-bin)

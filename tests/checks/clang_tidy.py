@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over the programs' and libraries' sources, two at a time; prints what it finds.
-Tests are left to the compilers' warnings: they would double the time.
+"""Runs clang-tidy and clang's own warnings, those of thread safety among them, over the programs' and
+libraries' sources, two at a time; prints what they find. Tests are left to the compilers' warnings:
+they would double the time.
 
 Usage, in the repository root:  tests/checks/clang_tidy.py [FILE.cc ...]      (default: all)
 
@@ -24,6 +25,8 @@ import tidy
 PARALLEL = 2
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") \
     / "slipstream-clang-tidy"
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wno-missing-field-initializers",
+            "-Wthread-safety", "-Wreserved-identifier", "-Wno-unknown-warning-option"]
 running = set()  # The clang-tidy processes.
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
@@ -37,7 +40,7 @@ def sources():
 def compiler_flags():
     defines = subprocess.run(["pkg-config", "--cflags-only-other", "spdlog"], check=True,
                              capture_output=True, text=True).stdout.split()
-    return ["-std=c++20", "-Wno-unknown-warning-option", "-I.", "-Ibazel-bin", *defines]
+    return ["-std=c++20", *WARNINGS, "-I.", "-Ibazel-bin", *defines]
 
 
 def command(path):

@@ -108,7 +108,7 @@ void Network::SendTwice(const StreamPtr& stream, const std::vector<grpc::ByteBuf
 
 void Network::Break(const StreamPtr& stream) {
   const absl::Duration after = chance_.Time(absl::ZeroDuration(), faults_.failure_max);
-  AtProcess(stream->client, queue_.now() + after, [this, stream] {
+  AtProcess(stream->client, queue_.now() + after, [stream] {
     if (std::exchange(stream->client_is_gone, true)) return;
     stream->on_end(absl::UnavailableError("the connection broke"));
   });

@@ -32,7 +32,7 @@ void SimEvaluator::Close() {
 
 void SimEvaluator::OnOrder(uint64_t order, bool is_final) {
   if (order <= last_ || reading_.has_value()) return;
-  reading_.emplace();
+  reading_ = Reading();
   reading_->order = order;
   reading_->is_final = is_final;
   reading_->tries_left = kTriesMax;
