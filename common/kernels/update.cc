@@ -1,13 +1,15 @@
 #include "common/kernels/update.h"
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 
 #include "common/base/check.h"
 #include "common/kernels/float_runs.h"
+#include "common/kernels/flushed_subnormals.h"
+#include "common/kernels/update_stretches.h"
 
 namespace slipstream {
 namespace {
@@ -26,28 +28,6 @@ void AddRun(float* __restrict sum, const UnalignedFloat* __restrict gradient, si
 
 /// Of what is compiled as part of a function for several instruction sets.
 #define SLIPSTREAM_INLINE __attribute__((always_inline)) inline
-
-/// An array of the optimizer's state; null where the rule has none.
-struct State {
-  const float* in = nullptr;
-  float* out = nullptr;
-};
-
-/// One stretch of an update's arrays, as a rule's loop gets it. By value, like the factors of a
-/// rule: what is written might otherwise be one of them, and the loop would stay scalar.
-struct Stretch {
-  const float* weights_in;
-  float* weights_out;
-  std::array<State, 2> states;
-  size_t count;
-
-  /// Null where the round holds one gradient only. It may be weights_out; so may the gradient,
-  /// where the sum is all of it.
-  const float* sum = nullptr;
-  const UnalignedFloat* gradient = nullptr;
-  float weight = 1.0f;
-  float inverse_divisor = 1.0f;
-};
 
 /// The combined gradient and a decay's part at position i.
 template <bool kHasSum>
@@ -78,8 +58,13 @@ SLIPSTREAM_INLINE void MomentumLoop(const Stretch s, float rate, float momentum,
   }
 }
 
-// Its square is a number in fp32.
-constexpr float kAdamGradientMax = 1e19f;
+/// The number nearest to `value` from −10¹⁹ to 10¹⁹, whose squares are numbers in fp32. By its
+/// bits: comparisons of floats, whose order with a NaN is to be kept, make three choices of one.
+SLIPSTREAM_INLINE float WithFiniteSquare(float value) {
+  constexpr auto kMax = std::bit_cast<int32_t>(1e19f);
+  const auto bits = std::bit_cast<int32_t>(value);
+  return std::bit_cast<float>(std::min(bits & 0x7fffffff, kMax) | (bits & ~0x7fffffff));
+}
 
 template <bool kHasSum>
 SLIPSTREAM_INLINE void AdamLoop(const Stretch s, const AdamFactors f) {
@@ -87,9 +72,7 @@ SLIPSTREAM_INLINE void AdamLoop(const Stretch s, const AdamFactors f) {
   const State squares = s.states[1];
   SLIPSTREAM_INDEPENDENT_PASSES
   for (size_t i = 0; i < s.count; ++i) {
-    const float h = GradientAt<kHasSum>(s, i, f.decay);
-    const float above = h > -kAdamGradientMax ? h : -kAdamGradientMax;
-    const float g = above < kAdamGradientMax ? above : kAdamGradientMax;
+    const float g = WithFiniteSquare(GradientAt<kHasSum>(s, i, f.decay));
     const float mean = f.beta1 * means.in[i] + f.one_minus_beta1 * g;
     const float square = f.beta2 * squares.in[i] + f.one_minus_beta2 * (g * g);
     means.out[i] = mean;
@@ -121,97 +104,11 @@ void AdamSingle(Stretch s, AdamFactors f) { AdamLoop<false>(s, f); }
 SLIPSTREAM_CPU_DISPATCH
 void AdamSum(Stretch s, AdamFactors f) { AdamLoop<true>(s, f); }
 
-/// `count` positions of `whole` from `position` on.
-Stretch Part(const Stretch& whole, size_t position, size_t count) {
-  Stretch part = whole;
-  part.weights_in += position;
-  part.weights_out += position;
-  for (State& state : part.states) {
-    if (state.in == nullptr) continue;
-    state.in += position;
-    state.out += position;
-  }
-  if (part.sum != nullptr) part.sum += position;
-  if (part.gradient != nullptr) part.gradient += position;
-  part.count = count;
-  return part;
-}
-
-/// Pieces that stay in the first cache, with what is made of them.
-constexpr size_t kPieceValues = 1024;
-
-/// Calls run(piece) so that it makes its values in the cache, and streams them out.
-template <typename Run>
-void RunStreamed(Stretch piece, bool streams_weights, Run run) {
-  alignas(64) float weights[kPieceValues];
-  alignas(64) float states[2][kPieceValues];
-  float* const weights_out = piece.weights_out;
-  const std::array<State, 2> states_out = piece.states;
-  if (streams_weights) piece.weights_out = weights;
-  for (size_t i = 0; i < piece.states.size(); ++i) {
-    if (piece.states[i].out != nullptr) piece.states[i].out = states[i];
-  }
-  run(piece);
-  if (streams_weights) StreamValues(weights, weights_out, piece.count);
-  for (size_t i = 0; i < states_out.size(); ++i) {
-    if (states_out[i].out != nullptr) StreamValues(states[i], states_out[i].out, piece.count);
-  }
-}
-
-/// Calls run(stretch) for stretches of `whole`.
-template <typename Run>
-void RunStretch(const Stretch& whole, Stores stores, Run run) {
-  if (stores == Stores::kCached) return run(whole);
-  // Lines of a sum are in the cache because it was read, so there is nothing to save.
-  const bool streams_weights =
-      whole.weights_out != (whole.sum != nullptr ? whole.sum : whole.gradient);
-  // Pieces end where a line ends: one that is written in parts costs as much as several.
-  const size_t past = reinterpret_cast<uintptr_t>(whole.weights_out) / sizeof(float) % kLineValues;
-  for (size_t begin = 0, end = kPieceValues - past; begin < whole.count;
-       begin = end, end += kPieceValues) {
-    RunStreamed(Part(whole, begin, std::min(end, whole.count) - begin), streams_weights, run);
-  }
-}
-
-/// Calls run(stretch) for all of `whole`.
-template <typename Run>
-void ForEachStretch(Stretch whole, const CombinedGradient& gradient, Stores stores, Run run) {
-  PS_CHECK(gradient.last != nullptr || gradient.sum.size() == whole.count);
-  PS_CHECK(gradient.last == nullptr || TotalBytes(*gradient.last) == whole.count * sizeof(float));
-  PS_CHECK(gradient.sum.empty() || gradient.sum.size() == whole.count);
-  whole.inverse_divisor = gradient.inverse_divisor;
-  if (gradient.last == nullptr) {
-    whole.gradient = gradient.sum.data();  // A sum alone is the gradient.
-    RunStretch(whole, stores, run);
-  } else {
-    if (!gradient.sum.empty()) whole.sum = gradient.sum.data();
-    whole.weight = gradient.last_weight;
-    ForEachFloatRun(*gradient.last,
-                    [&](size_t position, const UnalignedFloat* values, size_t count) {
-                      Stretch stretch = Part(whole, position, count);
-                      stretch.gradient = values;
-                      RunStretch(stretch, stores, run);
-                    });
-  }
-  if (stores == Stores::kStreamed) FinishStreaming();
-}
-
-/// The arrays of an update, without its gradient.
-Stretch Whole(std::span<const float> weights_in, std::span<float> weights_out,
-              std::array<State, 2> states = {}) {
-  PS_CHECK(weights_in.size() == weights_out.size());
-  return {weights_in.data(), weights_out.data(), states, weights_in.size()};
-}
-
-State StateOf(std::span<const float> in, std::span<float> out, size_t values) {
-  PS_CHECK(in.size() == values && out.size() == values);
-  return {in.data(), out.data()};
-}
-
 }  // namespace
 
 void FoldGradient(std::span<float> sum, const Segments& gradient, float weight, bool first) {
   PS_CHECK(TotalBytes(gradient) == sum.size_bytes());
+  const FlushedSubnormals flushed;
   ForEachFloatRun(gradient, [&](size_t position, const UnalignedFloat* values, size_t count) {
     if (first) {
       AssignRun(sum.data() + position, values, count, weight);

@@ -9,7 +9,8 @@
 namespace slipstream {
 
 /// The update path's arithmetic: free functions over spans, equal to the bit on every instruction
-/// set. Each output element depends only on the inputs at its position.
+/// set. Each output element depends only on the inputs at its position. Numbers below 2⁻¹²⁶ count
+/// as 0 where they are read and where they would result; see flushed_subnormals.h.
 
 /// sum[i] = weight · gradient[i] if `first`, else sum[i] += weight · gradient[i].
 /// REQUIRES: the segments hold exactly sum.size() values.

@@ -53,8 +53,7 @@ Segments Pieces(const std::vector<std::byte>& payload, size_t bytes, bool is_cut
   return pieces;
 }
 
-/// As many times `value`, from the first byte or, if cut, the second. Of ordinary numbers also
-/// where they are cut: subnormal ones take twenty times as long.
+/// As many times `value`, from the first byte or, if cut, the second.
 template <typename Value>
 std::vector<std::byte> Payload(size_t values, Value value, bool is_cut) {
   std::vector<std::byte> payload(values * sizeof value + 1);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "common/config/run_config.h"
+#include "common/kernels/flushed_subnormals.h"
 #include "common/model/net_shapes.h"
 #include "common/run/run_spec.h"
 #include "worker/compute/cpu/cpu_device.h"
@@ -120,6 +121,7 @@ class PlainLoop {
   void Update() {
     const auto rate = static_cast<float>(run_.optimizer.learning_rate);
     const auto decay = static_cast<float>(run_.optimizer.weight_decay);
+    const FlushedSubnormals flushed;
     const bool has_momentum = run_.optimizer.kind == OptimizerSpec::Kind::kMomentum;
     const auto momentum = has_momentum ? static_cast<float>(run_.optimizer.momentum) : 0.0f;
     const std::span<float> weights = plan_->weights_host();
@@ -134,6 +136,7 @@ class PlainLoop {
   /// Kingma and Ba, algorithm 1, with the corrections of both means put into factors; AdamW's decay
   /// apart from the gradient.
   void UpdateByAdam() {
+    const FlushedSubnormals flushed;
     const OptimizerSpec& rule = run_.optimizer;
     const double rate = static_cast<float>(rule.learning_rate);
     const bool is_adamw = rule.kind == OptimizerSpec::Kind::kAdamW;

@@ -200,6 +200,27 @@ TEST(UpdateKernels, AdamStaysFiniteWhateverTheGradient) {
   EXPECT_EQ(weights[2], 1.0f);
 }
 
+/// What the thread computes afterwards is as before.
+TEST(UpdateKernels, SubnormalNumbersCountAsZero) {
+  constexpr float kSubnormal = 1e-39f;
+  RandomStream random(0, 11);
+  const CutPayload tiny({kSubnormal, kSubnormal}, random);
+  const CutPayload none({0.0f, 0.0f}, random);
+  const std::vector<float> weights = {1.0f, 1.0f};
+  std::vector<float> sum = {0.0f, 0.0f}, next(2), state = {kSubnormal, 0x1p-126f}, state_next(2);
+
+  FoldGradient(sum, tiny.segments(), 4096.0f, true);
+  EXPECT_EQ(sum[0], 0.0f);
+  MomentumUpdate(weights, next, state, state_next, {.last = &none.segments()}, 1.0f, 0.9f, 0.0f);
+  EXPECT_EQ(state_next, std::vector<float>(2, 0.0f));
+  SgdUpdate(weights, next, {.last = &tiny.segments(), .last_weight = 0x1p126f}, 1.0f, 0.0f);
+  EXPECT_EQ(next, weights);
+
+  volatile float mine = kSubnormal;
+  mine = mine * 0.5f;
+  EXPECT_GT(mine, 0.0f);
+}
+
 TEST(UpdateKernels, AStepScaleShortensAdamsStepAndNotItsDecay) {
   const AdamRule rule = {.decay = 0.5, .is_decoupled = true};
   const AdamPowers first = AdamPowers().Next(rule);
