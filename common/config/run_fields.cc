@@ -294,6 +294,13 @@ void AddMachine(Table& table) {
   table.push_back(Local(
       worker,
       Choice(
+          "compute.precision",
+          "Of the products in gradients: bf16 is faster on processors that have it (AVX-512 BF16, "
+          "AMX), and its gradients are off by a few percent; evaluations are in fp32.",
+          {"fp32", "bf16"}, [](auto& s) -> auto& { return s.compute.precision; })));
+  table.push_back(Local(
+      worker,
+      Choice(
           "wire.transport",
           "How a worker reaches shards: auto is shm where both are on one machine, and tcp "
           "elsewhere.",

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/encoding.h"
+#include "common/base/precision.h"
 #include "common/model/model_spec.h"
 
 namespace slipstream {
@@ -179,6 +180,9 @@ struct ComputeSpec {
 
   /// Compute threads of one worker. In [1, 256]. Worker-local.
   uint32_t threads = 1;
+
+  /// Of gradients; evaluations are fp32. Worker-local.
+  Precision precision = Precision::kFp32;
 
   friend bool operator==(const ComputeSpec&, const ComputeSpec&) = default;
 };

@@ -8,6 +8,7 @@
 # repository. Without it, or without PyTorch, only our own figures are printed. PyTorch runs as
 # installed, and where the processor has AVX-512 also with OpenBLAS told so: old versions take it
 # for a Haswell.
+# Ours computes in fp32 and, where the processor can, again in bf16; PyTorch in fp32.
 # The programs take turns, and the table holds medians, so that other load disturbs all alike.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -33,9 +34,10 @@ median() { sort -n | awk '{v[NR] = $1} END {print NR ? v[int((NR + 1) / 2)] : 0}
 results=$(mktemp -d)
 trap 'rm -r "$results"' EXIT
 
-measure() {  # our name, PyTorch script's name, batch
+measure() {  # our name, PyTorch script's name, batch, our precision
+  rm -f "$results/$1".*
   for _ in $(seq "$rounds"); do
-    "$ours" "$1" "$3" "$seconds" | rate >>"$results/$1.ours"
+    "$ours" "$1" "$3" "$seconds" "$4" | rate >>"$results/$1.ours"
     if [ $has_torch = no ]; then continue; fi
     "$python" "$torch_train" "$2" 1 "$seconds" | rate >>"$results/$1.installed"
     if ! grep -q avx512f /proc/cpuinfo; then continue; fi
@@ -43,16 +45,19 @@ measure() {  # our name, PyTorch script's name, batch
       rate >>"$results/$1.tuned"
   done
   touch "$results/$1.installed" "$results/$1.tuned"
-  awk -v net="$1" -v batch="$3" -v ours="$(median <"$results/$1.ours")" \
+  awk -v net="$1" -v precision="$4" -v batch="$3" -v ours="$(median <"$results/$1.ours")" \
     -v installed="$(median <"$results/$1.installed")" -v tuned="$(median <"$results/$1.tuned")" '
     function ratio(theirs) { return theirs > 0 ? sprintf("%.2f", ours / theirs) : "-" }
     BEGIN {
-      printf "%-12s %5d %10d %10d %10d %12s %8s\n", net, batch, ours, installed, tuned,
+      printf "%-12s %-9s %5d %10d %10d %10d %12s %8s\n", net, precision, batch, ours, installed, tuned,
         ratio(installed), ratio(tuned)
     }'
 }
 
-printf '%-12s %5s %10s %10s %10s %12s %8s\n' net batch images/s torch 'torch+' ratio 'ratio+'
-measure mlp mlp 64
-measure lenet5 lenet 64
-measure cifar_quick cifar 128
+printf '%-12s %-9s %5s %10s %10s %10s %12s %8s\n' net ours batch images/s torch 'torch+' ratio 'ratio+'
+for precision in fastest bf16; do
+  if [ $precision = bf16 ] && ! grep -q avx512_bf16 /proc/cpuinfo; then continue; fi
+  measure mlp mlp 64 $precision
+  measure lenet5 lenet 64 $precision
+  measure cifar_quick cifar 128 $precision
+done

@@ -1,7 +1,7 @@
 // Trains a preset on random examples with one thread and prints the images per second of the median
 // step: forward, backward and momentum update, as deep-learning frameworks measure a step.
 //
-//   compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS [fastest|onednn|plain]
+//   compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS [fastest|bf16|onednn|plain]
 
 #include <algorithm>
 #include <chrono>
@@ -52,11 +52,18 @@ void Step(Plan& plan, const Batch& batch, std::span<float> velocity) {
   plan.WeightsArrived({0, velocity.size()});
 }
 
-int Run(std::string_view preset, size_t count, double seconds, CpuKernels kernels) {
+struct Choice {
+  CpuKernels kernels = CpuKernels::kFastest;
+  Precision precision = Precision::kFp32;
+};
+
+int Run(std::string_view preset, size_t count, double seconds, const Choice& choice) {
   const ModelSpec model = *FindPreset(preset);
   const auto shapes = std::get<NetShapes>(InferShapes(model));
-  auto plan = NewCpuDevice(kernels)->Prepare(
-      model, {.batch_size_max = static_cast<uint32_t>(count), .threads = 1});
+  auto plan = NewCpuDevice(choice.kernels)
+                  ->Prepare(model, {.batch_size_max = static_cast<uint32_t>(count),
+                                    .threads = 1,
+                                    .precision = choice.precision});
   if (!plan.ok()) {
     std::fprintf(stderr, "%s\n", plan.status().ToString().c_str());
     return 1;
@@ -90,18 +97,22 @@ int Run(std::string_view preset, size_t count, double seconds, CpuKernels kernel
 }  // namespace slipstream
 
 int main(int argc, char** argv) {
+  using slipstream::Choice;
   using slipstream::CpuKernels;
-  const std::map<std::string, CpuKernels> kernels = {{"fastest", CpuKernels::kFastest},
-                                                     {"onednn", CpuKernels::kOneDnn},
-                                                     {"plain", CpuKernels::kPlain}};
+  const std::map<std::string, Choice> choices = {
+      {"fastest", {}},
+      {"bf16", {.precision = slipstream::Precision::kBf16}},
+      {"onednn", {.kernels = CpuKernels::kOneDnn}},
+      {"plain", {.kernels = CpuKernels::kPlain}}};
   const std::string chosen = argc > 4 ? argv[4] : "fastest";
   const long batch = argc > 2 ? std::atol(argv[2]) : 0;
   const double seconds = argc > 3 ? std::atof(argv[3]) : 0;
   if (argc < 4 || argc > 5 || !slipstream::FindPreset(argv[1]) || batch < 1 || seconds <= 0 ||
-      !kernels.contains(chosen)) {
-    std::fprintf(stderr, "usage: %s mlp|lenet5|cifar_quick BATCH SECONDS [fastest|onednn|plain]\n",
+      !choices.contains(chosen)) {
+    std::fprintf(stderr,
+                 "usage: %s mlp|lenet5|cifar_quick BATCH SECONDS [fastest|bf16|onednn|plain]\n",
                  argv[0]);
     return 2;
   }
-  return slipstream::Run(argv[1], static_cast<size_t>(batch), seconds, kernels.at(chosen));
+  return slipstream::Run(argv[1], static_cast<size_t>(batch), seconds, choices.at(chosen));
 }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/precision.h"
 #include "common/layout/tensor_layout.h"
 #include "common/model/model_spec.h"
 
@@ -117,6 +118,9 @@ struct PlanOptions {
   /// Compute threads. Results are equal for any number.
   uint32_t threads = 1;
 
+  /// A device may compute layers in fp32 where bf16 would gain nothing.
+  Precision precision = Precision::kFp32;
+
   /// False for a plan that only evaluates: no gradient arena, gradients_host() is empty, StartStep
   /// fails.
   bool trains = true;
@@ -128,7 +132,8 @@ class Device {
   virtual ~Device() = default;
 
   /// Fails with INVALID_ARGUMENT if the net's shapes do not fit together, with RESOURCE_EXHAUSTED
-  /// naming the bytes if memory is short.
+  /// naming the bytes if memory is short, with FAILED_PRECONDITION if the device lacks the
+  /// precision.
   virtual absl::StatusOr<std::unique_ptr<Plan>> Prepare(const ModelSpec& model,
                                                         const PlanOptions& options) = 0;
 };

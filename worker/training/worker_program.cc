@@ -97,6 +97,7 @@ absl::Status WorkerProgram::ReadSettings() {
   if (options_.threads) {
     overrides.set.push_back("compute.threads=" + std::to_string(*options_.threads));
   }
+  if (options_.precision) overrides.set.push_back("compute.precision=" + *options_.precision);
   if (options_.init) overrides.set.push_back("model.init=" + *options_.init);
   if (options_.save_dir) overrides.set.push_back("model.save_dir=" + *options_.save_dir);
   absl::StatusOr<RunSpec> settings =
@@ -142,7 +143,8 @@ absl::Status WorkerProgram::PreparePlans() {
     absl::StatusOr<std::unique_ptr<Plan>> plan =
         device_->Prepare(settings_.model, {.batch_size_max = settings_.training.batch_size,
                                            .seed = settings_.seed,
-                                           .threads = settings_.compute.threads});
+                                           .threads = settings_.compute.threads,
+                                           .precision = settings_.compute.precision});
     if (!plan.ok()) return plan.status();
     plan_weights_.push_back(std::make_unique<PlanWeights>(**plan));
     plans_.push_back(*std::move(plan));

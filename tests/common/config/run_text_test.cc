@@ -144,6 +144,7 @@ cluster:
 compute:
   device: cpu
   threads: 1
+  precision: fp32
 wire:
   transport: auto
   chunk_bytes: 0
@@ -209,6 +210,7 @@ TEST(RunTextTest, KeysOfOneMachineAreNotPartOfTheFingerprint) {
   other.model_files.init = "model.safetensors";
   other.model_files.save_dir = "models";
   other.compute.threads = 8;
+  other.compute.precision = Precision::kBf16;
   other.log.level = LogSpec::Level::kDebug;
   other.log.push_log = "pushes";
 

@@ -23,6 +23,11 @@ class CpuDevice final : public Device {
     if (options.batch_size_max == 0 || options.threads == 0) {
       return absl::InvalidArgumentError("a plan needs at least one example and one thread");
     }
+    if (options.precision == Precision::kBf16 && !CpuComputesBf16()) {
+      return absl::FailedPreconditionError(
+          "this processor cannot compute in bf16, which takes AVX-512 BF16: start this worker with "
+          "--precision fp32, or set compute.precision to fp32");
+    }
     std::variant<NetShapes, ShapeError> inferred = InferShapes(model);
     if (const auto* error = std::get_if<ShapeError>(&inferred)) {
       return absl::InvalidArgumentError("layer " + std::to_string(error->layer) + ": " +
@@ -48,6 +53,8 @@ class CpuDevice final : public Device {
 };
 
 }  // namespace
+
+bool CpuComputesBf16() { return __builtin_cpu_supports("avx512bf16") != 0; }
 
 std::unique_ptr<Device> NewCpuDevice(CpuKernels kernels) {
   return std::make_unique<CpuDevice>(kernels);

@@ -15,8 +15,14 @@ namespace slipstream {
 /// for any number of threads: a plan uses one. Processors with different vector instructions
 /// round differently.
 ///
+/// With Precision::kBf16, convolutions and dense layers on oneDNN's kernels have operands of bf16;
+/// the convolutions of few channels stay fp32, which is faster for them.
+///
 /// Thread-safe: holds no state.
 std::unique_ptr<Device> NewCpuDevice(CpuKernels kernels = CpuKernels::kFastest);
+
+/// oneDNN could imitate bf16 on any AVX-512, slower than it computes fp32.
+bool CpuComputesBf16();
 
 }  // namespace slipstream
 

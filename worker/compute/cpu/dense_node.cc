@@ -1,12 +1,10 @@
 #include "worker/compute/cpu/dense_node.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <span>
 
 #include "common/base/check.h"
-#include "worker/compute/cpu/plain_vector.h"
+#include "worker/compute/cpu/dense_vectors.h"
 
 namespace slipstream {
 namespace {
@@ -28,23 +26,6 @@ void Multiply(size_t rows, size_t columns, size_t inner, const Matrix& left, con
   PS_CHECK(status == dnnl_success);  // It fails on bad sizes only.
 }
 
-// Adds `bias` to each row, and then turns negative values off if `relu`.
-void AddToRows(std::span<float> rows, std::span<const float> bias, bool relu) {
-  for (float* row = rows.data(); row != rows.data() + rows.size(); row += bias.size()) {
-    if (relu) {
-      for (size_t i = 0; i < bias.size(); ++i) row[i] = std::max(row[i] + bias[i], 0.0f);
-    } else {
-      for (size_t i = 0; i < bias.size(); ++i) row[i] += bias[i];
-    }
-  }
-}
-
-void AddRows(std::span<const float> rows, std::span<float> sum) {
-  for (const float* row = rows.data(); row != rows.data() + rows.size(); row += sum.size()) {
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += row[i];
-  }
-}
-
 }  // namespace
 
 void DenseNode::Forward(const Pass& pass, const float* input, float* output) {
@@ -52,21 +33,14 @@ void DenseNode::Forward(const Pass& pass, const float* input, float* output) {
   const float* bias = pass.weights + parameters_.bias;
   Multiply(pass.count, shape_.units, shape_.inputs, {input, shape_.inputs},
            {weight, shape_.inputs, true}, output);
-  const std::span<float> outputs(output, size_t{pass.count} * shape_.units);
-  AddToRows(outputs, {bias, shape_.units}, activation_ == Activation::kRelu);
-  if (activation_ == Activation::kTanh) plain::Tanh(outputs, outputs);
+  ActivateRows({output, size_t{pass.count} * shape_.units}, {bias, shape_.units}, activation_);
 }
 
 void DenseNode::Backward(const Pass& pass, const float* input, const float* output,
                          float* output_gradient, float* input_gradient) {
-  const std::span<const float> outputs(output, size_t{pass.count} * shape_.units);
-  const std::span<float> gradient(output_gradient, outputs.size());
-  if (activation_ == Activation::kRelu) plain::ReluInputGradient(outputs, gradient, gradient);
-  if (activation_ == Activation::kTanh) plain::TanhInputGradient(outputs, gradient, gradient);
-
-  float* bias_gradient = pass.gradients + parameters_.bias;
-  std::fill_n(bias_gradient, shape_.units, 0.0f);
-  AddRows(gradient, {bias_gradient, shape_.units});
+  const size_t outputs = size_t{pass.count} * shape_.units;
+  UndoActivation({output, outputs}, {output_gradient, outputs}, activation_);
+  SumRows({output_gradient, outputs}, {pass.gradients + parameters_.bias, shape_.units});
   Multiply(shape_.units, shape_.inputs, pass.count, {output_gradient, shape_.units, true},
            {input, shape_.inputs}, pass.gradients + parameters_.weight);
   pass.GradientReady(parameters_.range());

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "common/base/check.h"
+#include "worker/compute/cpu/bf16_dense_node.h"
 #include "worker/compute/cpu/dense_node.h"
 #include "worker/compute/cpu/image_block.h"
 #include "worker/compute/cpu/innermost_kernels.h"
@@ -46,8 +47,15 @@ class Chooser {
       return;
     }
     const Activation activation = ActivationAt(layer_ + 1);
-    Add(std::make_unique<DenseNode>(shape, parameters, activation),
-        activation == Activation::kNone ? 1 : 2);
+    const size_t layers = activation == Activation::kNone ? 1 : 2;
+    if (options_.precision == Precision::kFp32) {
+      Add(std::make_unique<DenseNode>(shape, parameters, activation), layers);
+      return;
+    }
+    const bool wants_input_gradient = !nodes_.empty();
+    Add(std::make_unique<Bf16DenseNode>(shape, parameters, activation, options_.trains,
+                                        wants_input_gradient),
+        layers);
   }
 
   void operator()(const Conv2dLayer&) {
@@ -136,8 +144,12 @@ class Chooser {
         }
       }
     }
-    const bool wants_input_gradient = !nodes_.empty();
-    Add(std::make_unique<OneDnnSection>(blocks, options_.trains, wants_input_gradient), layers);
+    OneDnnProgram::Options options = {.trains = options_.trains,
+                                      .wants_input_gradient = !nodes_.empty()};
+    if (options_.precision == Precision::kBf16) {
+      options.operand_type = dnnl::memory::data_type::bf16;
+    }
+    Add(std::make_unique<OneDnnSection>(blocks, options), layers);
   }
 
   void AddActivation(Activation activation) {

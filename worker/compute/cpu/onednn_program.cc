@@ -17,9 +17,6 @@ memory::desc Plain(const memory::dims& dims, Tag tag) {
   return memory::desc(dims, memory::data_type::f32, tag);
 }
 
-// Lets the primitive choose the layout.
-memory::desc Any(const memory::dims& dims) { return Plain(dims, Tag::any); }
-
 // oneDNN has a second set of names for derivatives that are computed from the results.
 algorithm ForwardAlgorithm(Activation activation) {
   return activation == Activation::kRelu ? algorithm::eltwise_relu : algorithm::eltwise_tanh;
@@ -74,7 +71,7 @@ const ExampleShape& OutputOf(const ImageBlock& block) {
 
 OneDnnProgram::OneDnnProgram(const dnnl::engine& engine, const std::vector<ImageBlock>& blocks,
                              const Options& options)
-    : engine_(engine), count_(options.count) {
+    : engine_(engine), count_(options.count), operand_type_(options.operand_type) {
   PS_CHECK(!blocks.empty());
   input_ = memory(Plain(Images(InputOf(blocks.front())), Tag::nchw), engine_, nullptr);
   output_ = memory(Plain(Images(OutputOf(blocks.back())), Tag::nchw), engine_, nullptr);
@@ -82,8 +79,7 @@ OneDnnProgram::OneDnnProgram(const dnnl::engine& engine, const std::vector<Image
   for (const ImageBlock& block : blocks) {
     current = std::visit([&](const auto& b) { return AddForward(b, current); }, block);
   }
-  forward_.push_back(
-      {dnnl::reorder(current, output_), {{DNNL_ARG_FROM, current}, {DNNL_ARG_TO, output_}}});
+  forward_.AddReorder(current, output_);
   if (options.trains) AddBackwards(blocks, current, options.wants_input_gradient);
 }
 
@@ -103,14 +99,13 @@ memory OneDnnProgram::AddForward(const ConvBlock& block, const memory& source) {
   const memory plain_weight =
       Bind(weights_, Plain(dims.weight, Tag::oihw), block.parameters.weight).memory;
   const memory bias = Bind(weights_, Plain(dims.bias, Tag::a), block.parameters.bias).memory;
-  const memory converted = Converted(forward_, source, description.src_desc());
-  const memory weight = Converted(forward_, plain_weight, description.weights_desc());
+  const memory converted = forward_.Converted(source, description.src_desc());
+  const memory weight = forward_.Converted(plain_weight, description.weights_desc());
   const memory result(description.dst_desc(), engine_);
-  forward_.push_back({dnnl::convolution_forward(description),
-                      {{DNNL_ARG_SRC, converted},
-                       {DNNL_ARG_WEIGHTS, weight},
-                       {DNNL_ARG_BIAS, bias},
-                       {DNNL_ARG_DST, result}}});
+  forward_.Add(dnnl::convolution_forward(description), {{DNNL_ARG_SRC, converted},
+                                                        {DNNL_ARG_WEIGHTS, weight},
+                                                        {DNNL_ARG_BIAS, bias},
+                                                        {DNNL_ARG_DST, result}});
   forwards_.push_back(ConvForward{description, converted, plain_weight, result});
   return result;
 }
@@ -123,21 +118,20 @@ memory OneDnnProgram::AddForward(const PoolBlock& block, const memory& source) {
       engine_);
   const memory result(description.dst_desc(), engine_);
   PoolForward forward = {description, source, result, std::nullopt};
-  Call call = {dnnl::pooling_forward(description),
-               {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, result}}};
+  OneDnnCalls::Arguments arguments = {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, result}};
   if (block.shape.kind == PoolLayer::Kind::kMax) {
     forward.winners.emplace(description.workspace_desc(), engine_);
-    call.arguments.emplace(DNNL_ARG_WORKSPACE, *forward.winners);
+    arguments.emplace(DNNL_ARG_WORKSPACE, *forward.winners);
   }
-  forward_.push_back(std::move(call));
+  forward_.Add(dnnl::pooling_forward(description), std::move(arguments));
   forwards_.push_back(std::move(forward));
   if (block.activation != Activation::kNone) {
     const dnnl::eltwise_forward::primitive_desc activation(
         {prop_kind::forward_training, ForwardAlgorithm(block.activation), result.get_desc(), 0.0f,
          0.0f},
         engine_);
-    forward_.push_back(
-        {dnnl::eltwise_forward(activation), {{DNNL_ARG_SRC, result}, {DNNL_ARG_DST, result}}});
+    forward_.Add(dnnl::eltwise_forward(activation),
+                 {{DNNL_ARG_SRC, result}, {DNNL_ARG_DST, result}});
   }
   return result;
 }
@@ -147,7 +141,7 @@ void OneDnnProgram::AddBackwards(const std::vector<ImageBlock>& blocks, const me
   output_gradient_ = memory(output_.get_desc(), engine_, nullptr);
   backward_.emplace_back();
   std::optional<memory> gradient =
-      Converted(backward_.back().calls, output_gradient_, result.get_desc());
+      backward_.back().calls.Converted(output_gradient_, result.get_desc());
   for (size_t i = blocks.size(); i-- > 0;) {
     const bool wants_source_gradient = i > 0 || wants_input_gradient;
     if (const auto* conv = std::get_if<ConvBlock>(&blocks[i])) {
@@ -160,13 +154,12 @@ void OneDnnProgram::AddBackwards(const std::vector<ImageBlock>& blocks, const me
   }
   if (!wants_input_gradient) return;
   input_gradient_ = memory(input_.get_desc(), engine_, nullptr);
-  backward_.back().calls.push_back({dnnl::reorder(*gradient, input_gradient_),
-                                    {{DNNL_ARG_FROM, *gradient}, {DNNL_ARG_TO, input_gradient_}}});
+  backward_.back().calls.AddReorder(*gradient, input_gradient_);
 }
 
 std::optional<memory> OneDnnProgram::AddBackward(const ConvBlock& block, const ConvForward& forward,
                                                  memory gradient, bool wants_source_gradient) {
-  gradient = Converted(backward_.back().calls, gradient, forward.result.get_desc());
+  gradient = backward_.back().calls.Converted(gradient, forward.result.get_desc());
   AddActivationBackward(block.activation, forward.result, gradient, backward_.back());
   AddWeightGradient(block, forward, gradient);
   backward_.back().ready = block.parameters.range();
@@ -178,14 +171,13 @@ std::optional<memory> OneDnnProgram::AddBackward(const ConvBlock& block, const C
       {algorithm::convolution_direct, Any(Images(block.shape.input)), Any(dims.weight),
        Any(Images(block.shape.output)), dims.strides, dims.padding, dims.padding},
       engine_, forward.description);
-  std::vector<Call>& calls = backward_.back().calls;
-  const memory weight = Converted(calls, forward.weight, description.weights_desc());
-  const memory converted = Converted(calls, gradient, description.diff_dst_desc());
+  OneDnnCalls& calls = backward_.back().calls;
+  const memory weight = calls.Converted(forward.weight, description.weights_desc());
+  const memory converted = calls.Converted(gradient, description.diff_dst_desc());
   const memory source_gradient(description.diff_src_desc(), engine_);
-  calls.push_back({dnnl::convolution_backward_data(description),
-                   {{DNNL_ARG_DIFF_DST, converted},
-                    {DNNL_ARG_WEIGHTS, weight},
-                    {DNNL_ARG_DIFF_SRC, source_gradient}}});
+  calls.Add(dnnl::convolution_backward_data(description), {{DNNL_ARG_DIFF_DST, converted},
+                                                           {DNNL_ARG_WEIGHTS, weight},
+                                                           {DNNL_ARG_DIFF_SRC, source_gradient}});
   return source_gradient;
 }
 
@@ -193,32 +185,30 @@ void OneDnnProgram::AddWeightGradient(const ConvBlock& block, const ConvForward&
                                       const memory& gradient) {
   const ConvDims dims = DimsOf(block.shape);
   const dnnl::convolution_backward_weights::primitive_desc description(
-      {algorithm::convolution_direct, Any(Images(block.shape.input)), Any(dims.weight),
+      {algorithm::convolution_direct, Any(Images(block.shape.input)), Plain(dims.weight, Tag::any),
        Plain(dims.bias, Tag::a), Any(Images(block.shape.output)), dims.strides, dims.padding,
        dims.padding},
       engine_, forward.description);
-  std::vector<Call>& calls = backward_.back().calls;
-  const memory source = Converted(calls, forward.source, description.src_desc());
-  const memory converted = Converted(calls, gradient, description.diff_dst_desc());
+  OneDnnCalls& calls = backward_.back().calls;
+  const memory source = calls.Converted(forward.source, description.src_desc());
+  const memory converted = calls.Converted(gradient, description.diff_dst_desc());
   const memory plain =
       Bind(gradients_, Plain(dims.weight, Tag::oihw), block.parameters.weight).memory;
   const memory bias = Bind(gradients_, Plain(dims.bias, Tag::a), block.parameters.bias).memory;
   const bool is_plain = description.diff_weights_desc() == plain.get_desc();
   const memory weight = is_plain ? plain : memory(description.diff_weights_desc(), engine_);
-  calls.push_back({dnnl::convolution_backward_weights(description),
-                   {{DNNL_ARG_SRC, source},
-                    {DNNL_ARG_DIFF_DST, converted},
-                    {DNNL_ARG_DIFF_WEIGHTS, weight},
-                    {DNNL_ARG_DIFF_BIAS, bias}}});
-  if (is_plain) return;
-  calls.push_back({dnnl::reorder(weight, plain), {{DNNL_ARG_FROM, weight}, {DNNL_ARG_TO, plain}}});
+  calls.Add(dnnl::convolution_backward_weights(description), {{DNNL_ARG_SRC, source},
+                                                              {DNNL_ARG_DIFF_DST, converted},
+                                                              {DNNL_ARG_DIFF_WEIGHTS, weight},
+                                                              {DNNL_ARG_DIFF_BIAS, bias}});
+  if (!is_plain) calls.AddReorder(weight, plain);
 }
 
 std::optional<memory> OneDnnProgram::AddBackward(const PoolBlock& block, const PoolForward& forward,
                                                  memory gradient, bool wants_source_gradient) {
   if (!wants_source_gradient) return std::nullopt;
-  std::vector<Call>& calls = backward_.back().calls;
-  gradient = Converted(calls, gradient, forward.result.get_desc());
+  OneDnnCalls& calls = backward_.back().calls;
+  gradient = calls.Converted(gradient, forward.result.get_desc());
   AddActivationBackward(block.activation, forward.result, gradient, backward_.back());
   const PoolDims dims = DimsOf(block.shape);
   const dnnl::pooling_backward::primitive_desc description(
@@ -226,10 +216,10 @@ std::optional<memory> OneDnnProgram::AddBackward(const PoolBlock& block, const P
        dims.kernel, dims.before, dims.after},
       engine_, forward.description);
   const memory source_gradient(forward.source.get_desc(), engine_);
-  Call call = {dnnl::pooling_backward(description),
-               {{DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_DIFF_SRC, source_gradient}}};
-  if (forward.winners) call.arguments.emplace(DNNL_ARG_WORKSPACE, *forward.winners);
-  calls.push_back(std::move(call));
+  OneDnnCalls::Arguments arguments = {{DNNL_ARG_DIFF_DST, gradient},
+                                      {DNNL_ARG_DIFF_SRC, source_gradient}};
+  if (forward.winners) arguments.emplace(DNNL_ARG_WORKSPACE, *forward.winners);
+  calls.Add(dnnl::pooling_backward(description), std::move(arguments));
   return source_gradient;
 }
 
@@ -241,23 +231,18 @@ void OneDnnProgram::AddActivationBackward(Activation activation, const memory& r
       {prop_kind::forward_training, derivative, result.get_desc(), 0.0f, 0.0f}, engine_);
   const dnnl::eltwise_backward::primitive_desc description(
       {derivative, gradient.get_desc(), result.get_desc(), 0.0f, 0.0f}, engine_, forward);
-  stage.calls.push_back(
-      {dnnl::eltwise_backward(description),
-       {{DNNL_ARG_DST, result}, {DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_DIFF_SRC, gradient}}});
-}
-
-memory OneDnnProgram::Converted(std::vector<Call>& calls, const memory& from,
-                                const memory::desc& to) {
-  if (from.get_desc() == to) return from;
-  const memory converted(to, engine_);
-  calls.push_back(
-      {dnnl::reorder(from, converted), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, converted}}});
-  return converted;
+  stage.calls.Add(
+      dnnl::eltwise_backward(description),
+      {{DNNL_ARG_DST, result}, {DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_DIFF_SRC, gradient}});
 }
 
 OneDnnProgram::Bound& OneDnnProgram::Bind(std::vector<Bound>& arena,
                                           const memory::desc& description, size_t offset) {
   return arena.emplace_back(Bound{memory(description, engine_, nullptr), offset});
+}
+
+memory::desc OneDnnProgram::Any(const memory::dims& dims) const {
+  return memory::desc(dims, operand_type_, Tag::any);
 }
 
 memory::dims OneDnnProgram::Images(const ExampleShape& shape) const {
@@ -272,8 +257,7 @@ void OneDnnProgram::Forward(dnnl::stream& stream, const Pass& pass, const float*
   for (Bound& weight : weights_) {
     weight.memory.set_data_handle(const_cast<float*>(pass.weights) + weight.offset);
   }
-  for (const Call& call : forward_) call.primitive.execute(stream, call.arguments);
-  stream.wait();
+  forward_.Run(stream);
 }
 
 void OneDnnProgram::Backward(dnnl::stream& stream, const Pass& pass, float* output_gradient,
@@ -284,8 +268,7 @@ void OneDnnProgram::Backward(dnnl::stream& stream, const Pass& pass, float* outp
     gradient.memory.set_data_handle(pass.gradients + gradient.offset);
   }
   for (const Stage& stage : backward_) {
-    for (const Call& call : stage.calls) call.primitive.execute(stream, call.arguments);
-    stream.wait();
+    stage.calls.Run(stream);
     if (stage.ready) pass.GradientReady(*stage.ready);
   }
 }

@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
-#include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "worker/compute/cpu/image_block.h"
 #include "worker/compute/cpu/node.h"
+#include "worker/compute/cpu/onednn_calls.h"
 
 namespace slipstream {
 
@@ -19,8 +20,7 @@ namespace slipstream {
 /// it would fall back to kernels three times slower. Weights are plain in the arena and reordered
 /// in each pass, which costs little beside the convolutions.
 ///
-/// Built, and run, under a OneThreadScope: some primitives are made for the number of threads.
-/// Throws dnnl::error.
+/// Built, and run, under a OneThreadScope. Throws dnnl::error.
 ///
 /// Not thread-safe: owned by one section.
 class OneDnnProgram {
@@ -29,6 +29,10 @@ class OneDnnProgram {
     uint32_t count = 0;
     bool trains = true;
     bool wants_input_gradient = true;
+
+    /// Of activations, of their gradients and of the weights they are multiplied with; sums and the
+    /// gradients of weights are fp32.
+    dnnl::memory::data_type operand_type = dnnl::memory::data_type::f32;
   };
 
   OneDnnProgram(const dnnl::engine& engine, const std::vector<ImageBlock>& blocks,
@@ -39,14 +43,9 @@ class OneDnnProgram {
                 float* input_gradient);
 
  private:
-  struct Call {
-    dnnl::primitive primitive;
-    std::unordered_map<int, dnnl::memory> arguments;
-  };
-
   /// Calls after which the gradients of a range, if any, are final.
   struct Stage {
-    std::vector<Call> calls;
+    OneDnnCalls calls;
     std::optional<ParameterRange> ready;
   };
 
@@ -87,15 +86,16 @@ class OneDnnProgram {
   void AddActivationBackward(Activation activation, const dnnl::memory& result,
                              const dnnl::memory& gradient, Stage& stage);
 
-  /// `from` in the layout `to`, by a reorder if it is in another.
-  dnnl::memory Converted(std::vector<Call>& calls, const dnnl::memory& from,
-                         const dnnl::memory::desc& to);
   Bound& Bind(std::vector<Bound>& arena, const dnnl::memory::desc& description, size_t offset);
+
+  /// Of operands, in the layout that their primitive chooses.
+  dnnl::memory::desc Any(const dnnl::memory::dims& dims) const;
   dnnl::memory::dims Images(const ExampleShape& shape) const;
 
   // Constant after construction, but for the values they point to.
   const dnnl::engine engine_;
   const uint32_t count_;
+  const dnnl::memory::data_type operand_type_;
   std::vector<std::variant<ConvForward, PoolForward>> forwards_;
   std::vector<Bound> weights_;
   std::vector<Bound> gradients_;
@@ -103,7 +103,7 @@ class OneDnnProgram {
   dnnl::memory output_;
   dnnl::memory output_gradient_;
   dnnl::memory input_gradient_;
-  std::vector<Call> forward_;
+  OneDnnCalls forward_;
   std::vector<Stage> backward_;
 };
 

@@ -1,0 +1,14 @@
+#ifndef SLIPSTREAM_COMMON_BASE_PRECISION_H_
+#define SLIPSTREAM_COMMON_BASE_PRECISION_H_
+
+#include <cstdint>
+
+namespace slipstream {
+
+/// What gradients are computed in. kBf16: products of layers take operands of 8 bits of precision,
+/// rounded to nearest; their sums, the weights themselves, their gradients and the loss stay fp32.
+enum class Precision : uint8_t { kFp32, kBf16 };
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_BASE_PRECISION_H_
