@@ -8,9 +8,9 @@
 namespace slipstream {
 
 /// While one lives, its thread's arithmetic takes subnormal numbers, those below 2^-126, for 0 and
-/// makes none: processors take a hundred times as long with them, and the momentum of a parameter
-/// whose gradient stays 0 comes down to them and remains there. Of processors other than x86
-/// nothing is changed.
+/// makes none: processors take a hundred cycles and more for each operation with one, and the
+/// momentum of a parameter whose gradient stays 0 comes down to them and remains there. Of
+/// processors other than x86 nothing is changed.
 class FlushedSubnormals {
  public:
 #ifdef __SSE__

@@ -12,6 +12,9 @@
 #include "common/kernels/update_stretches.h"
 
 namespace slipstream {
+
+using namespace update_stretches;
+
 namespace {
 
 SLIPSTREAM_CPU_DISPATCH

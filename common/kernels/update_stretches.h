@@ -17,7 +17,7 @@
 /// What the loops of update.cc run over: stretches of an update's arrays, as long as the gradient's
 /// pieces, or short enough that their results are made in the cache and streamed out of it.
 
-namespace slipstream {
+namespace slipstream::update_stretches {
 
 /// An array of the optimizer's state; null where the rule has none.
 struct State {
@@ -129,6 +129,6 @@ inline State StateOf(std::span<const float> in, std::span<float> out, size_t val
   return {in.data(), out.data()};
 }
 
-}  // namespace slipstream
+}  // namespace slipstream::update_stretches
 
 #endif  // SLIPSTREAM_COMMON_KERNELS_UPDATE_STRETCHES_H_
