@@ -45,6 +45,7 @@ void ApplyTransportOptions(grpc::ServerBuilder& builder, const TransportOptions&
     builder.AddChannelArgument(name, value);
   };
   set(GRPC_ARG_ALLOW_REUSEPORT, 0);  // Two on one port would each get some of the calls.
+  set(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, static_cast<int>(options.write_ahead_bytes));
   set(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.streams_per_connection_max);
   set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(options.handshake_timeout));
   set(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_interval));

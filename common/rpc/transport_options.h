@@ -31,6 +31,11 @@ struct TransportOptions {
   /// Calls open at once on one connection; bounds what a peer can have read on its behalf.
   int streams_per_connection_max = 128;
 
+  /// What a server's connection takes to be written before a writer who asks for that has to wait.
+  /// It made exchanges of 16 and 64 MiB 2 to 8 % faster; half of it did less, and a quarter
+  /// nothing.
+  size_t write_ahead_bytes = size_t{8} << 20;
+
   /// Bytes that a server's connections may hold all together: what is read, held or to be written.
   /// Beyond it gRPC reads less, and then refuses; a shard itself refuses before, by RETRY_LATER.
   /// 0: nine tenths of what this process may have, which is the machine's memory or the limit of a

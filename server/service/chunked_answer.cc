@@ -4,9 +4,16 @@
 #include <span>
 #include <utility>
 
+#include "common/rpc/transport_options.h"
 #include "common/wire/chunk_wire.h"
 
 namespace slipstream {
+namespace {
+
+/// Below, what is gained is small beside the longer wait that a slow link is then allowed.
+constexpr size_t kHeldBackBytesMin = size_t{1} << 20;
+
+}  // namespace
 
 ChunkedAnswer::ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes, Encoding encoding,
                              std::optional<SharedWeights> shared)
@@ -36,6 +43,7 @@ std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
     const size_t count = std::min<size_t>(chunk_values_, values.size() - sent_);
     lent = {values.subspan(sent_, count), served.weights};
     sent_ += count;
+    if (encoding_ == Encoding::kFp32) borrowed_bytes_ = count * sizeof(float);
     is_finished_ = sent_ == values.size();
   } else {
     is_finished_ = true;
@@ -44,6 +52,17 @@ std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
     return EncodeWeightsChunk(header, offset, std::move(lent), encoding_);
   return EncodeExchangeChunk(is_first ? answer_.push : std::nullopt, header, offset,
                              std::move(lent), encoding_);
+}
+
+grpc::WriteOptions ChunkedAnswer::write_options() const {
+  grpc::WriteOptions options;
+  if (!is_finished_ && borrowed_bytes_ >= kHeldBackBytesMin) options.set_buffer_hint();
+  return options;
+}
+
+size_t ChunkedAnswer::AwaitedBytesMax(size_t chunk_bytes) {
+  return chunk_bytes +
+         (chunk_bytes >= kHeldBackBytesMin ? TransportOptions{}.write_ahead_bytes : 0);
 }
 
 }  // namespace slipstream

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_SERVER_SERVICE_CHUNKED_ANSWER_H_
 #define SLIPSTREAM_SERVER_SERVICE_CHUNKED_ANSWER_H_
 
+#include <grpcpp/impl/call_op_set.h>
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstddef>
@@ -29,6 +30,15 @@ class ChunkedAnswer {
   /// Nothing after the last one.
   std::optional<grpc::ByteBuffer> Next();
 
+  /// How gRPC is to write what Next gave last: large borrowed values are held back for the message
+  /// after them, up to TransportOptions::write_ahead_bytes, so that the thread which writes to the
+  /// socket has the next ones at hand. The stream's initial metadata must have been sent.
+  grpc::WriteOptions write_options() const;
+
+  /// Of a message with so many bytes of values: what has to move, at most, from the end of the
+  /// write before it to the end of its own.
+  static size_t AwaitedBytesMax(size_t chunk_bytes);
+
  private:
   Form form_;
   Answer answer_;
@@ -36,6 +46,7 @@ class ChunkedAnswer {
   Encoding encoding_;
   std::optional<SharedWeights> shared_;
   uint64_t sent_ = 0;
+  size_t borrowed_bytes_ = 0;  // Of the last message.
   bool is_finished_ = false;
 };
 

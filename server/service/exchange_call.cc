@@ -19,6 +19,8 @@ ExchangeCall::ExchangeCall(ShardEngine& engine, TransferWatch& watch, grpc_call*
       receiver_(engine, &shared_),
       chunk_bytes_(default_chunk_bytes),
       transfer_(watch, call, "exchange") {
+  // Not with the first message, which may be held back, and the metadata with it.
+  StartSendInitialMetadata();
   StartRead(&read_);
 }
 
@@ -97,7 +99,7 @@ void ExchangeCall::WriteNext() {
   if (answer_.has_value()) next = answer_->Next();
   if (next.has_value()) {
     written_.Swap(&*next);
-    return StartWrite(&written_);
+    return StartWrite(&written_, answer_->write_options());
   }
   transfer_.Rest();
   answer_.reset();

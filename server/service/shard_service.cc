@@ -28,7 +28,9 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
       now_(options.now),
       lease_(options.run.cluster.lease),
       engine_(options, std::move(push_log)),
-      watch_({.window = TransferWatch::Options::WindowFor(chunk_bytes_), .now = now_}) {}
+      watch_({.window =
+                  TransferWatch::Options::WindowFor(ChunkedAnswer::AwaitedBytesMax(chunk_bytes_)),
+              .now = now_}) {}
 
 grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContext* context,
                                                       const v1::GetTransportsRequest*,

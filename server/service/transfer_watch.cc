@@ -14,15 +14,15 @@ namespace slipstream {
 namespace {
 
 constexpr absl::Duration kFirstByteTime = absl::Seconds(30);
-constexpr double kBytesPerSecondMin = 32 << 10;
+constexpr double kBytesPerSecondMin = 128 << 10;
 
 // Between two looks: short beside any window.
 constexpr auto kInterval = std::chrono::milliseconds(500);
 
 }  // namespace
 
-absl::Duration TransferWatch::Options::WindowFor(size_t chunk_bytes) {
-  return kFirstByteTime + absl::Seconds(static_cast<double>(chunk_bytes) / kBytesPerSecondMin);
+absl::Duration TransferWatch::Options::WindowFor(size_t bytes) {
+  return kFirstByteTime + absl::Seconds(static_cast<double>(bytes) / kBytesPerSecondMin);
 }
 
 TransferWatch::TransferWatch(const Options& options)

@@ -35,8 +35,9 @@ class TransferWatch {
 
     std::function<absl::Time()> now = [] { return absl::Now(); };
 
-    /// For messages of this size: half a minute, and what one takes at 32 KiB/s.
-    static absl::Duration WindowFor(size_t chunk_bytes);
+    /// Where nothing may be seen to move until so many bytes have: half a minute, and what they
+    /// take at 128 KiB/s. A link slower than that loses its connection to unanswered probes anyway.
+    static absl::Duration WindowFor(size_t bytes);
   };
 
   explicit TransferWatch(const Options& options);

@@ -71,6 +71,29 @@ class EqualityTest(unittest.TestCase):
                 self.assertEqual(again["weights_sha256"], first["weights_sha256"])
                 self.assertEqual(again["test_accuracy"], first["test_accuracy"])
 
+    def test_a_model_of_many_large_messages_equals_a_plain_loop_over_every_transport(self):
+        net = """model:
+  input: [1, 28, 28]
+  layers:
+    - flatten
+    - dense: {units: 1024}
+    - relu
+    - dense: {units: 1024}
+    - relu
+    - dense: {units: 10}
+"""
+        settings = {"cluster.workers": 1, "wire.chunk_bytes": 1 << 20, "data.train_examples": 160,
+                    "data.test_examples": 100}
+        with cluster.scratch() as directory:
+            # Two shards of 3.6 MiB.
+            config = pathlib.Path(directory) / "run.yaml"
+            config.write_text(CONFIG.read_text().replace("model: {preset: mlp}\n", net))
+            plain = cluster.plain_loop(config, settings)
+            for transport in ("tcp", "unix", "shm"):
+                with self.subTest(transport=transport):
+                    trained = cluster.run(config, {**settings, "wire.transport": transport})
+                    self.assertEqual(trained["weights_sha256"], plain["weights_sha256"])
+
     def test_hardsync_by_adam_gives_the_same_weights_whatever_the_number_of_shards(self):
         settings = {"consistency.policy": "hardsync", "data.train_examples": 2000,
                     "optimizer.kind": "adam", "optimizer.learning_rate": 0.001}

@@ -11,6 +11,7 @@
 
 #include "common/base/encoding.h"
 #include "common/kernels/copy_values.h"
+#include "common/rpc/transport_options.h"
 #include "common/wire/chunk_wire.h"
 #include "server/storage/buffer_pool.h"
 
@@ -19,14 +20,23 @@ namespace {
 
 constexpr size_t kValues = 10;
 constexpr size_t kChunkBytes = 4 * sizeof(float);
+constexpr size_t kLargeChunkBytes = size_t{1} << 20;
 
 /// The weights 0, 1, 2 … as version 7, and that the push was applied.
 Answer WholeAnswer(BufferPool& pool) {
   std::shared_ptr<FloatBuffer> weights = pool.Take();
-  for (size_t i = 0; i < kValues; ++i) weights->values()[i] = static_cast<float>(i);
+  const size_t count = weights->values().size();
+  for (size_t i = 0; i < count; ++i) weights->values()[i] = static_cast<float>(i);
   return {.push = PushReply{.outcome = PushOutcome::kApplied, .version = Version{7}},
-          .weights = ServedWeights{.header = {.version = Version{7}, .count = kValues},
+          .weights = ServedWeights{.header = {.version = Version{7}, .count = count},
                                    .weights = std::move(weights)}};
+}
+
+/// Of each message.
+std::vector<bool> HeldBack(ChunkedAnswer answer) {
+  std::vector<bool> held_back;
+  while (answer.Next()) held_back.push_back(answer.write_options().get_buffer_hint());
+  return held_back;
 }
 
 std::vector<ExchangeChunk> AllOf(ChunkedAnswer answer) {
@@ -77,6 +87,24 @@ TEST_P(ChunkedAnswerTest, OfARefusalIsOneMessageWithoutWeights) {
   EXPECT_EQ(chunks[0].push, refusal.push);
   EXPECT_FALSE(chunks[0].header.has_value());
   EXPECT_EQ(chunks[0].values.count(), 0u);
+}
+
+TEST_P(ChunkedAnswerTest, HoldsLargeBorrowedMessagesBackForTheNextAndNeverTheLast) {
+  BufferPool pool(3 * kLargeChunkBytes / sizeof(float));
+  const bool is_borrowed = GetParam() == Encoding::kFp32;
+
+  EXPECT_EQ(HeldBack(ChunkedAnswer(ChunkedAnswer::Form::kExchange, WholeAnswer(pool),
+                                   kLargeChunkBytes, GetParam())),
+            (std::vector{is_borrowed, is_borrowed, false}));
+  EXPECT_EQ(HeldBack(ChunkedAnswer(ChunkedAnswer::Form::kExchange, WholeAnswer(pool_), kChunkBytes,
+                                   GetParam())),
+            (std::vector{false, false, false}));
+}
+
+TEST(ChunkedAnswerWaitTest, AWriteEndsOnceWhatWasWrittenAheadAndItselfHaveMoved) {
+  EXPECT_EQ(ChunkedAnswer::AwaitedBytesMax(kChunkBytes), kChunkBytes);
+  EXPECT_EQ(ChunkedAnswer::AwaitedBytesMax(kLargeChunkBytes),
+            kLargeChunkBytes + TransportOptions{}.write_ahead_bytes);
 }
 
 }  // namespace

@@ -59,6 +59,14 @@ class StalledTransferTest : public ShardServiceTest {
     }
     ASSERT_GT(service_->ShardReport().bytes_queued(), 0u);
   }
+
+  void AwaitVersion(uint64_t version) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (service_->ShardReport().version() < version && absl::Now() < deadline) {
+      std::this_thread::yield();
+    }
+    ASSERT_EQ(service_->ShardReport().version(), version);
+  }
 };
 
 TEST_F(StalledTransferTest, APushThatStopsIsEndedByNameAndItsRoomIsFree) {
@@ -147,7 +155,7 @@ TEST_F(StalledTransferTest, AnExchangeWhoseAnswerIsNotReadIsEnded) {
   v1::PushChunk whole = Half(0, 1);
   whole.set_values(Bytes(std::vector<float>(kValues, 1.0f)));
   ASSERT_TRUE(stream->Write(whole));
-  stream->WaitForInitialMetadata();
+  AwaitVersion(1);
   ASSERT_EQ(Push(Header(1, 1, 0), std::vector<float>(kValues, 1.0f)).outcome(), v1::APPLIED);
   ASSERT_EQ(service_->ShardReport().live_versions(), 2u);
 
