@@ -1,9 +1,20 @@
 #include "worker/client/raw_call.h"
 
+#include <algorithm>
+#include <thread>
+
+#include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/rpc/status_conversion.h"
 
 namespace slipstream {
+namespace {
+
+/// How long a message may take to be polled for. Measured: 300 µs are too short for the answer to
+/// 1 MiB over TCP, and 1500 µs gain no more than 600.
+constexpr absl::Duration kSoon = absl::Microseconds(500);
+
+}  // namespace
 
 RawCall::RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                  CancelSwitch& cancel, absl::Time deadline)
@@ -59,8 +70,24 @@ void RawCall::WritesDone(absl::Time deadline) {
 }
 
 bool RawCall::Read(grpc::ByteBuffer& message, absl::Time deadline) {
+  const absl::Time begin = absl::Now();
   stream_->Read(&message, this);
-  return Wait(deadline);
+  std::optional<bool> ok;
+  if (last_read_ <= kSoon) ok = PollUntil(std::min(begin + kSoon, deadline));
+  if (!ok.has_value()) ok = Wait(deadline);
+  last_read_ = absl::Now() - begin;
+  return *ok;
+}
+
+std::optional<bool> RawCall::PollUntil(absl::Time end) {
+  const auto at_once = absl::ToChronoTime(absl::UnixEpoch());
+  do {
+    void* tag = nullptr;
+    bool ok = false;
+    if (queue_.AsyncNext(&tag, &ok, at_once) == grpc::CompletionQueue::GOT_EVENT) return ok;
+    std::this_thread::yield();
+  } while (absl::Now() < end);
+  return std::nullopt;
 }
 
 absl::Status RawCall::Finish(absl::Time deadline) {

@@ -8,6 +8,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -21,6 +22,11 @@ namespace slipstream {
 /// Every operation waits, at most until its deadline; one that does not end by then cancels the
 /// call. It waits on a completion queue of its own, so that the calling thread itself moves the
 /// bytes, as fast as gRPC's blocking calls do, which know deadlines only for whole calls.
+///
+/// While messages come soon, half a millisecond after they are asked for, Read polls for so long
+/// before it sleeps: with small models, to be woken takes longer than the rest of an exchange. It
+/// yields its core to any thread that wants it, so that workers which compute or share a core with
+/// servers lose nothing by it.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class RawCall {
@@ -57,12 +63,17 @@ class RawCall {
   void Poll(absl::Duration duration);
 
  private:
+  /// Whether the operation under way succeeded.
   bool Wait(absl::Time deadline);
+
+  /// The same without sleeping; nothing if it goes on.
+  std::optional<bool> PollUntil(absl::Time end);
 
   CancelSwitch& cancel_;
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  absl::Duration last_read_ = absl::InfiniteDuration();  // What it took.
   bool is_late_ = false;
   bool is_finished_ = false;
 };

@@ -1,0 +1,136 @@
+#include "worker/client/raw_call.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "tests/support/loopback.h"
+#include "worker/client/cancel_switch.h"
+
+namespace slipstream {
+namespace {
+
+grpc::ByteBuffer Message(const std::string& text) {
+  const grpc::Slice slice(text);
+  return {&slice, 1};
+}
+
+std::string Text(const grpc::ByteBuffer& message) {
+  grpc::Slice slice;
+  EXPECT_TRUE(message.DumpToSingleSlice(&slice).ok());
+  return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
+}
+
+/// Sends each message back; "late" after a while, "never" not at all.
+class Echo final : public grpc::ServerGenericBidiReactor {
+ public:
+  Echo() { StartRead(&message_); }
+  ~Echo() override {
+    if (pause_.joinable()) pause_.join();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::OK);
+    const std::string text = Text(message_);
+    if (text == "never") return StartRead(&message_);
+    if (text != "late") return StartWrite(&message_);
+    pause_ = std::thread([this] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      StartWrite(&message_);
+    });
+  }
+  void OnWriteDone(bool) override {
+    if (pause_.joinable()) pause_.join();
+    StartRead(&message_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  grpc::ByteBuffer message_;
+  std::thread pause_;
+};
+
+class EchoService final : public grpc::CallbackGenericService {
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+    return new Echo();
+  }
+};
+
+class RawCallTest : public testing::Test {
+ protected:
+  RawCallTest() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &loopback_.port);
+    builder.RegisterCallbackGenericService(&service_);
+    loopback_.server = builder.BuildAndStart();
+    call_ = std::make_unique<RawCall>(loopback_.NewChannel(), "/echo/Echo", cancel_, LongFromNow());
+  }
+
+  static absl::Time LongFromNow() { return absl::Now() + absl::Seconds(20); }
+
+  void Ask(const std::string& text) {
+    ASSERT_TRUE(call_->Write(Message(text), RawCall::Next::kReads, LongFromNow()));
+  }
+
+  std::string Read() {
+    grpc::ByteBuffer message;
+    return call_->Read(message, LongFromNow()) ? Text(message) : "nothing";
+  }
+
+  /// The next read then expects the same.
+  void AnswersComeSoon() {
+    for (int i = 0; i < 50; ++i) {
+      Ask(std::to_string(i));
+      ASSERT_EQ(Read(), std::to_string(i));
+    }
+  }
+
+  EchoService service_;
+  Loopback loopback_;
+  CancelSwitch cancel_;
+  std::unique_ptr<RawCall> call_;
+};
+
+TEST_F(RawCallTest, ReadsWhatComesSoonAndWhatComesLate) {
+  AnswersComeSoon();
+  Ask("late");
+  EXPECT_EQ(Read(), "late");
+  Ask("soon");
+  EXPECT_EQ(Read(), "soon");
+  call_->WritesDone(LongFromNow());
+  EXPECT_EQ(Read(), "nothing");
+  EXPECT_TRUE(call_->Finish(LongFromNow()).ok());
+}
+
+TEST_F(RawCallTest, AReadEndsAtItsDeadlineThoughAllBeforeCameSoon) {
+  AnswersComeSoon();
+  Ask("never");
+  grpc::ByteBuffer message;
+  EXPECT_FALSE(call_->Read(message, absl::Now() + absl::Milliseconds(5)));
+  EXPECT_EQ(call_->Finish(LongFromNow()).code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(RawCallTest, AReadWhoseDeadlineIsOverEndsAtOnce) {
+  AnswersComeSoon();
+  Ask("never");
+  grpc::ByteBuffer message;
+  EXPECT_FALSE(call_->Read(message, absl::UnixEpoch()));
+  EXPECT_EQ(call_->Finish(LongFromNow()).code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(RawCallTest, TheSwitchEndsAReadThatWaits) {
+  AnswersComeSoon();
+  Ask("never");
+  std::thread other([this] { cancel_.Throw(); });
+  EXPECT_EQ(Read(), "nothing");
+  other.join();
+  EXPECT_EQ(call_->Finish(LongFromNow()).code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace slipstream
