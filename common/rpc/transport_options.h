@@ -31,7 +31,8 @@ struct TransportOptions {
   /// Calls open at once on one connection; bounds what a peer can have read on its behalf.
   int streams_per_connection_max = 128;
 
-  /// What a server's connection takes to be written before a writer who asks for that has to wait.
+  /// Bytes that a server's connection accepts from a writer who lets it hold messages back, before
+  /// the writer has to wait for the socket.
   /// It made exchanges of 16 and 64 MiB 2 to 8 % faster; half of it did less, and a quarter
   /// nothing.
   size_t write_ahead_bytes = size_t{8} << 20;

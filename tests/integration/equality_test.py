@@ -87,7 +87,9 @@ class EqualityTest(unittest.TestCase):
         with cluster.scratch() as directory:
             # Two shards of 3.6 MiB.
             config = pathlib.Path(directory) / "run.yaml"
-            config.write_text(CONFIG.read_text().replace("model: {preset: mlp}\n", net))
+            small = CONFIG.read_text()
+            config.write_text(small.replace("model: {preset: mlp}\n", net))
+            self.assertNotEqual(config.read_text(), small)
             plain = cluster.plain_loop(config, settings)
             for transport in ("tcp", "unix", "shm"):
                 with self.subTest(transport=transport):

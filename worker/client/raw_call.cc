@@ -73,13 +73,13 @@ bool RawCall::Read(grpc::ByteBuffer& message, absl::Time deadline) {
   const absl::Time begin = absl::Now();
   stream_->Read(&message, this);
   std::optional<bool> ok;
-  if (last_read_ <= kSoon) ok = PollUntil(std::min(begin + kSoon, deadline));
+  if (last_read_ <= kSoon) ok = WaitAwake(std::min(begin + kSoon, deadline));
   if (!ok.has_value()) ok = Wait(deadline);
   last_read_ = absl::Now() - begin;
   return *ok;
 }
 
-std::optional<bool> RawCall::PollUntil(absl::Time end) {
+std::optional<bool> RawCall::WaitAwake(absl::Time end) {
   const auto at_once = absl::ToChronoTime(absl::UnixEpoch());
   do {
     void* tag = nullptr;

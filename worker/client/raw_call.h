@@ -66,8 +66,8 @@ class RawCall {
   /// Whether the operation under way succeeded.
   bool Wait(absl::Time deadline);
 
-  /// The same without sleeping; nothing if it goes on.
-  std::optional<bool> PollUntil(absl::Time end);
+  /// The same without sleeping; nothing if it still goes on at `end`.
+  std::optional<bool> WaitAwake(absl::Time end);
 
   CancelSwitch& cancel_;
   grpc::ClientContext context_;

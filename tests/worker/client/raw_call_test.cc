@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -30,29 +31,19 @@ std::string Text(const grpc::ByteBuffer& message) {
 class Echo final : public grpc::ServerGenericBidiReactor {
  public:
   Echo() { StartRead(&message_); }
-  ~Echo() override {
-    if (pause_.joinable()) pause_.join();
-  }
 
   void OnReadDone(bool ok) override {
     if (!ok) return Finish(grpc::Status::OK);
     const std::string text = Text(message_);
     if (text == "never") return StartRead(&message_);
-    if (text != "late") return StartWrite(&message_);
-    pause_ = std::thread([this] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      StartWrite(&message_);
-    });
+    if (text == "late") std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    StartWrite(&message_);
   }
-  void OnWriteDone(bool) override {
-    if (pause_.joinable()) pause_.join();
-    StartRead(&message_);
-  }
+  void OnWriteDone(bool) override { StartRead(&message_); }
   void OnDone() override { delete this; }
 
  private:
   grpc::ByteBuffer message_;
-  std::thread pause_;
 };
 
 class EchoService final : public grpc::CallbackGenericService {
