@@ -9,19 +9,23 @@
 #include <system_error>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace slipstream {
 namespace {
 
 /// A message's header with room for one file, and not for the padding, in which a second would fit.
 struct Message {
-  explicit Message(LocalNote& note) : bytes{.iov_base = &note, .iov_len = sizeof(note)} {
-    header.msg_iov = &bytes;
-    header.msg_iovlen = 1;
+  Message(LocalNote& note, char* text, size_t text_size)
+      : bytes{{.iov_base = &note, .iov_len = sizeof(note)},
+              {.iov_base = text, .iov_len = text_size}} {
+    header.msg_iov = bytes;
+    header.msg_iovlen = 2;
     header.msg_control = control;
     header.msg_controllen = CMSG_LEN(sizeof(int));
   }
 
-  iovec bytes;
+  iovec bytes[2];
   msghdr header = {};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
 };
@@ -44,12 +48,9 @@ int Milliseconds(absl::Duration timeout) {
   return static_cast<int>(std::clamp<int64_t>(whole, 0, 3'600'000));
 }
 
-}  // namespace
-
-absl::Status SendNote(const FileDescriptor& socket, const LocalNote& note,
-                      const FileDescriptor* file) {
-  LocalNote sent = note;
-  Message message(sent);
+absl::Status Send(const FileDescriptor& socket, LocalNote note, std::string_view text,
+                  const FileDescriptor* file) {
+  Message message(note, const_cast<char*>(text.data()), text.size());  // Only read from.
   if (file == nullptr) {
     message.header.msg_controllen = 0;
   } else {
@@ -69,10 +70,23 @@ absl::Status SendNote(const FileDescriptor& socket, const LocalNote& note,
   return Gone();
 }
 
+}  // namespace
+
+absl::Status SendNote(const FileDescriptor& socket, const LocalNote& note,
+                      const FileDescriptor* file) {
+  return Send(socket, note, {}, file);
+}
+
+absl::Status SendMessageNote(const FileDescriptor& socket, std::string_view text) {
+  PS_CHECK(text.size() <= LocalNote::kTextBytesMax);
+  return Send(socket, {LocalNote::Kind::kMessage, text.size()}, text, nullptr);
+}
+
 absl::StatusOr<std::optional<ReceivedNote>> ReceiveNote(const FileDescriptor& socket,
                                                         absl::Duration timeout) {
   ReceivedNote received;
-  Message message(received.note);
+  char text[LocalNote::kTextBytesMax];
+  Message message(received.note, text, sizeof(text));
   ssize_t size = recvmsg(socket.get(), &message.header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (size < 0 && errno == EAGAIN && timeout > absl::ZeroDuration()) {
     pollfd event = {.fd = socket.get(), .events = POLLIN, .revents = 0};
@@ -82,9 +96,14 @@ absl::StatusOr<std::optional<ReceivedNote>> ReceiveNote(const FileDescriptor& so
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   if (size <= 0) return Gone();
   received.file = TakeFile(message.header);
-  if (size != sizeof(LocalNote) || (message.header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+  const LocalNote& note = received.note;
+  const size_t text_size = note.kind == LocalNote::Kind::kMessage ? note.number : 0;
+  const bool is_whole = (message.header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+  if (!is_whole || static_cast<size_t>(size) < sizeof(LocalNote) ||
+      static_cast<size_t>(size) - sizeof(LocalNote) != text_size) {
     return absl::InternalError("the local socket brought something that is no note");
   }
+  received.text.assign(text, text_size);
   return received;
 }
 

@@ -54,6 +54,10 @@ std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
                              std::move(lent), encoding_);
 }
 
+bool ChunkedAnswer::has_values() const {
+  return answer_.weights.has_value() && answer_.weights->weights != nullptr && !shared_.has_value();
+}
+
 grpc::WriteOptions ChunkedAnswer::write_options() const {
   grpc::WriteOptions options;
   if (!is_finished_ && borrowed_bytes_ >= kHeldBackBytesMin) options.set_buffer_hint();

@@ -30,6 +30,9 @@ class ChunkedAnswer {
   /// Nothing after the last one.
   std::optional<grpc::ByteBuffer> Next();
 
+  /// Its messages hold values, as many messages as there are.
+  bool has_values() const;
+
   /// How gRPC is to write what Next gave last: large borrowed values are held back for the message
   /// after them, up to TransportOptions::write_ahead_bytes, so that the thread which writes to the
   /// socket has the next ones at hand. The stream's initial metadata must have been sent.

@@ -30,9 +30,9 @@ PushReceiver::Outcome PushReceiver::OnSharedChunk(PushChunk chunk) {
   const absl::StatusOr<ByteSegment> unread = shared_->Find(*chunk.shared);
   if (!unread.ok()) return BrokenFraming(std::string(unread.status().message()));
   Outcome outcome = OnChunk(std::move(chunk), *unread);
+  if (!std::holds_alternative<NeedMore>(outcome)) return outcome;  // The answer gives all back.
   const absl::Status given_back = shared_->GiveBack();
-  const bool goes_on = std::holds_alternative<NeedMore>(outcome);
-  if (goes_on && !given_back.ok()) return BrokenFraming(std::string(given_back.message()));
+  if (!given_back.ok()) return BrokenFraming(std::string(given_back.message()));
   return outcome;
 }
 

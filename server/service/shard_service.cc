@@ -1,6 +1,8 @@
 #include "server/service/shard_service.h"
 
+#include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "common/wire/chunk_bytes.h"
@@ -11,6 +13,10 @@
 
 namespace slipstream {
 namespace {
+
+/// Of shared memory. Each runs on a core of its own while workers push at the same time; more would
+/// wait for memory.
+constexpr unsigned kSocketThreadsMax = 8;
 
 /// gRPC calls what was handed to it, by LocalListener, after neither kind of address.
 bool CameLocally(const grpc::CallbackServerContext& context) {
@@ -30,7 +36,8 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
       engine_(options, std::move(push_log)),
       watch_({.window =
                   TransferWatch::Options::WindowFor(ChunkedAnswer::AwaitedBytesMax(chunk_bytes_)),
-              .now = now_}) {}
+              .now = now_}),
+      sockets_(std::clamp(std::thread::hardware_concurrency(), 1u, kSocketThreadsMax)) {}
 
 grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContext* context,
                                                       const v1::GetTransportsRequest*,
@@ -58,8 +65,13 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Push(grpc::CallbackServ
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ShardService::Exchange(
     grpc::CallbackServerContext* context) {
-  return new ExchangeCall(engine_, watch_, context->c_call(), room_, CameLocally(*context),
-                          chunk_bytes_, lease_);
+  const ExchangeCall::Place place = {.engine = engine_,
+                                     .transfers = watch_,
+                                     .room = room_,
+                                     .sockets = sockets_,
+                                     .default_chunk_bytes = chunk_bytes_,
+                                     .lease = lease_};
+  return ExchangeCall::Start(place, context->c_call(), CameLocally(*context));
 }
 
 v1::ShardStatus ShardService::ShardReport() {

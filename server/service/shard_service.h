@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
+#include "common/local/socket_watch.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/service/rate_window.h"
 #include "server/service/server_orders.h"
@@ -71,6 +72,7 @@ class ShardService final
   SharedMemoryRoom room_;
   Mutex rate_mutex_;
   RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);
+  SocketWatch sockets_;  // Last: its threads call calls, which use everything above.
 };
 
 }  // namespace slipstream

@@ -11,10 +11,12 @@ namespace slipstream {
 uint64_t SharedMemoryRoom::GrantWindow(uint64_t asked) {
   constexpr uint64_t kShare = 4;  // Of what is left, the most that one worker gets.
   constexpr uint64_t kSmallest = uint64_t{1} << 20;
+  constexpr uint64_t kPieces = 4;  // What is asked for holds so many; one has to fit.
   MutexLock lock(mutex_);
   const uint64_t left = kWindowBytesTotal - window_bytes_;
   const uint64_t most = std::min({kWindowBytesMax, left, std::max(left / kShare, kSmallest)});
   const uint64_t granted = std::min(asked, most);
+  if (granted < asked / kPieces) return 0;
   window_bytes_ += granted;
   return granted;
 }

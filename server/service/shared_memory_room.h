@@ -21,8 +21,9 @@ class SharedMemoryRoom {
   static constexpr uint64_t kWindowBytesTotal = uint64_t{64} << 20;
   static constexpr uint64_t kWindowBytesMax = uint64_t{16} << 20;
 
-  /// How large a window may be of which `asked` bytes were wanted; 0 if there is no room. Given
-  /// back by ReturnWindow. The fuller it gets the less is given, so that many get something.
+  /// How large a window may be of which `asked` bytes were wanted; 0 if there is no room for a
+  /// quarter of that. Given back by ReturnWindow. The fuller it gets the less is given, so that
+  /// many get something.
   uint64_t GrantWindow(uint64_t asked);
   void ReturnWindow(uint64_t granted);
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/local/local_notes.h"
 #include "common/local/local_socket.h"
 
 namespace slipstream {
@@ -24,7 +23,7 @@ SharedPath::~SharedPath() { room_.ReturnWindow(window_bytes_); }
 SharedMemoryReply SharedPath::Open(uint64_t window_bytes) {
   if (!name_.empty()) return Refused("shared memory was opened before");
   const uint64_t granted = room_.GrantWindow(window_bytes);
-  if (granted == 0) return Refused("other workers have all of the room for windows");
+  if (granted == 0) return Refused("other workers have the room for windows");
   std::string name = NewLocalName();
   absl::StatusOr<FileDescriptor> listening = ListenLocally(name, LocalSocketKind::kMessages);
   if (!listening.ok()) {
@@ -61,7 +60,7 @@ absl::Status SharedPath::MakeWindow() {
   return SendNote(socket_, {LocalNote::Kind::kWindow, window_bytes_}, &memory->file);
 }
 
-absl::StatusOr<ByteSegment> SharedPath::Find(const SharedValues& values) const {
+absl::StatusOr<ByteSegment> SharedPath::Find(const SharedValues& values) {
   const uint64_t room = window_.size() / sizeof(float);
   if (values.count == 0 || values.count > room || values.begin % sizeof(float) != 0 ||
       values.begin / sizeof(float) > room - values.count) {
@@ -69,12 +68,11 @@ absl::StatusOr<ByteSegment> SharedPath::Find(const SharedValues& values) const {
         fmt::format("shared: {} values from byte {} on are not in the window of {} bytes",
                     values.count, values.begin, window_.size()));
   }
+  ++found_;
   return ByteSegment(window_.data() + values.begin, values.count * sizeof(float));
 }
 
-absl::Status SharedPath::GiveBack() {
-  return SendNote(socket_, {LocalNote::Kind::kTaken, ++taken_});
-}
+absl::Status SharedPath::GiveBack() { return SendNote(socket_, {LocalNote::Kind::kTaken, found_}); }
 
 std::optional<SharedWeights> SharedPath::Show(const Weights& weights) {
   const std::shared_ptr<const SharedBuffer> buffer = weights->shared();
@@ -86,6 +84,31 @@ std::optional<SharedWeights> SharedPath::Show(const Weights& weights) {
     shown_.push_back({buffer->number, buffer});
   }
   return SharedWeights{buffer->number, buffer->generation};
+}
+
+absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedPath::Receive() {
+  const auto received = ReceiveNote(socket_, absl::ZeroDuration());
+  if (absl::IsInternal(received.status())) {
+    return absl::InvalidArgumentError(received.status().message());
+  }
+  if (!received.ok()) return received.status();
+  if (!received->has_value()) return std::nullopt;
+  const ReceivedNote& note = **received;
+  if (note.note.kind != LocalNote::Kind::kMessage) {
+    return absl::InvalidArgumentError("shared memory: a worker sends messages alone");
+  }
+  const grpc::Slice text(note.text);
+  return grpc::ByteBuffer(&text, 1);
+}
+
+absl::Status SharedPath::Send(const grpc::ByteBuffer& answer) {
+  grpc::Slice text;
+  if (!answer.DumpToSingleSlice(&text).ok()) return absl::InternalError("an answer has no bytes");
+  return SendMessageNote(socket_, {reinterpret_cast<const char*>(text.begin()), text.size()});
+}
+
+absl::Status SharedPath::SendOnStream() {
+  return SendNote(socket_, {LocalNote::Kind::kOnStream, 0});
 }
 
 bool SharedPath::IsKnown(const SharedBuffer& buffer) {

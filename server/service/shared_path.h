@@ -1,6 +1,9 @@
 #ifndef SLIPSTREAM_SERVER_SERVICE_SHARED_PATH_H_
 #define SLIPSTREAM_SERVER_SERVICE_SHARED_PATH_H_
 
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "common/files/file_descriptor.h"
 #include "common/kernels/segments.h"
+#include "common/local/local_notes.h"
 #include "common/local/shared_memory.h"
 #include "common/protocol/shard_messages.h"
 #include "server/service/shared_memory_room.h"
@@ -20,8 +24,9 @@ namespace slipstream {
 /// The shard's end of the shared memory of one exchange stream.
 ///
 /// Open names a local socket that nobody else is told of, Attach takes the one connection to it, of
-/// the same user, and sends the window's file. From then on pushes may lie in the window, and
-/// answers in buffers of weights, whose files go over the same socket before they are named.
+/// the same user, and sends the window's file. From then on the stream's messages go over that
+/// socket, which takes a fraction of the time, pushes may lie in the window, and answers in buffers
+/// of weights, whose files go over the socket before they are named.
 ///
 /// The window is the worker's to write at any time. So whoever reads it copies its bytes, each
 /// loaded once, and decides about the copy.
@@ -37,16 +42,32 @@ class SharedPath {
   /// Once each, in this order; a refusal leaves things as they were.
   SharedMemoryReply Open(uint64_t window_bytes);
   SharedMemoryReply Attach();
+  void Detach() { socket_ = FileDescriptor(); }
   bool is_attached() const { return socket_.is_open(); }
 
-  /// Where these values are in the window. INVALID_ARGUMENT if there is no such place.
-  absl::StatusOr<ByteSegment> Find(const SharedValues& values) const;
+  /// Where these values, the next piece, are in the window. INVALID_ARGUMENT if there is no such
+  /// place.
+  absl::StatusOr<ByteSegment> Find(const SharedValues& values);
 
-  /// Tells the worker that it may use the place found last again. Fails if it does not follow.
+  /// Tells the worker that it may use the places found so far again, as every answer to a push does
+  /// without words. Fails if it does not follow.
   absl::Status GiveBack();
 
   /// Where the worker can read the weights; nothing if it cannot.
   std::optional<SharedWeights> Show(const Weights& weights);
+
+  /// Once attached, the worker's messages come here. Nothing if none has; UNAVAILABLE if the worker
+  /// is gone, INVALID_ARGUMENT if it sends something else.
+  absl::StatusOr<std::optional<grpc::ByteBuffer>> Receive();
+
+  /// The answer to them, or if it is longer than this takes, word that it comes on the stream.
+  /// Neither waits; both fail if the worker does not read.
+  static constexpr size_t kAnswerBytesMax = LocalNote::kTextBytesMax;
+  absl::Status Send(const grpc::ByteBuffer& answer);
+  absl::Status SendOnStream();
+
+  /// Open once attached.
+  const FileDescriptor& socket() const { return socket_; }
 
  private:
   /// A buffer whose file the worker has.
@@ -68,7 +89,7 @@ class SharedPath {
   FileDescriptor listening_;  // Open between Open and Attach.
   FileDescriptor socket_;     // Open from Attach on.
   SharedMapping window_;
-  uint64_t taken_ = 0;
+  uint64_t found_ = 0;        // Pieces.
   std::vector<Shown> shown_;  // The one shown last is the last.
 };
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/rpc/awake_wait.h"
 #include "worker/client/cancel_switch.h"
 
 namespace slipstream {
@@ -23,10 +24,7 @@ namespace slipstream {
 /// call. It waits on a completion queue of its own, so that the calling thread itself moves the
 /// bytes, as fast as gRPC's blocking calls do, which know deadlines only for whole calls.
 ///
-/// While messages come soon, half a millisecond after they are asked for, Read polls for so long
-/// before it sleeps: with small models, to be woken takes longer than the rest of an exchange. It
-/// yields its core to any thread that wants it, so that workers which compute or share a core with
-/// servers lose nothing by it.
+/// Read stays awake for messages that come soon, see awake_wait.h.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class RawCall {
@@ -56,6 +54,12 @@ class RawCall {
   /// False if there is nothing more to read: Finish tells why.
   bool Read(grpc::ByteBuffer& message, absl::Time deadline);
 
+  /// Begins what the next Read then goes on with. Until that nothing may be written.
+  void ReadAhead();
+
+  /// What ReadAhead began is over: a message is there, or the call has ended. Does not wait.
+  bool HasReadAhead();
+
   /// The call's status. After a false from above; otherwise it waits for the peer to end the call.
   absl::Status Finish(absl::Time deadline);
 
@@ -66,14 +70,20 @@ class RawCall {
   /// Whether the operation under way succeeded.
   bool Wait(absl::Time deadline);
 
-  /// The same without sleeping; nothing if it still goes on at `end`.
+  /// The same, without waiting; nothing while it goes on.
+  std::optional<bool> Look();
+
+  /// The same; nothing if it still goes on at `end`.
   std::optional<bool> WaitAwake(absl::Time end);
 
   CancelSwitch& cancel_;
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
-  absl::Duration last_read_ = absl::InfiniteDuration();  // What it took.
+  AwakeWait read_wait_;
+  grpc::ByteBuffer ahead_;
+  bool reads_ahead_ = false;
+  std::optional<bool> read_ahead_;  // Whether that has succeeded, once it is over.
   bool is_late_ = false;
   bool is_finished_ = false;
 };

@@ -15,9 +15,6 @@ constexpr char kInitialize[] = "/slipstream.v1.Shard/Initialize";
 constexpr char kPull[] = "/slipstream.v1.Shard/Pull";
 constexpr char kExchange[] = "/slipstream.v1.Shard/Exchange";
 
-/// Of a shard's values. Below, what shared memory saves is less than its messages cost.
-constexpr size_t kSharedBytesMin = size_t{64} << 10;
-
 grpc::ByteBuffer Serialized(const google::protobuf::MessageLite& message) {
   const grpc::Slice slice(message.SerializeAsString());
   return {&slice, 1};
@@ -113,8 +110,8 @@ absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
   if (written.ok()) written = WritePush(exchange);
   absl::StatusOr<PushReply> reply = written.ok() ? ReadAnswer(exchange) : written;
   if (!reply.ok()) {  // The next try starts over on a stream of its own.
-    exchange_.reset();
     window_.reset();
+    exchange_.reset();
     has_tried_to_share_ = false;
   }
   exchange.times.end = absl::Now();
@@ -129,9 +126,7 @@ absl::Status ShardClient::ShareMemory(size_t values) {
       options_.push_encoding == Encoding::kFp32 && options_.weights_encoding == Encoding::kFp32;
   const bool must = options_.channel.transport == Transport::kShm;
   const bool may = is_plain && (must || options_.channel.transport == Transport::kAuto);
-  const bool is_worth_it = must || values * sizeof(float) >= kSharedBytesMin;
-  if (has_tried_to_share_ || has_given_up_sharing_ || !may || !channel_.is_local() || values == 0 ||
-      !is_worth_it) {
+  if (has_tried_to_share_ || has_given_up_sharing_ || !may || !channel_.is_local() || values == 0) {
     return absl::OkStatus();
   }
   has_tried_to_share_ = true;
@@ -194,9 +189,8 @@ absl::Status ShardClient::WritePush(ShardExchange& exchange) {
         PushMessage(is_first ? std::optional(exchange.header) : std::nullopt, begin,
                     exchange.values.subspan(begin, end - begin));
     if (!message.ok()) return SharingFailure(message.status());
-    if (!exchange_->Write(*message, AfterChunk(exchange, begin), WriteDeadline())) {
-      return Failure(*exchange_);
-    }
+    const absl::Status written = Write(*message, AfterChunk(exchange, begin));
+    if (!written.ok()) return written;
     exchange.times.push_end = absl::Now();
     exchange.times.busy += exchange.times.push_end - begun;
     is_first = false;
@@ -212,22 +206,45 @@ RawCall::Next ShardClient::AfterChunk(const ShardExchange& exchange, size_t begi
   const bool is_there =
       feed == nullptr || (next > 0 ? feed->IsDecided(exchange.feed_begin + next) : feed->is_over());
   if (!is_there) return RawCall::Next::kPauses;
-  // Word of a piece in shared memory leaves at once, so that it is read while the next is written.
-  return window_ == nullptr ? RawCall::Next::kWrites : RawCall::Next::kReads;
+  return RawCall::Next::kWrites;
+}
+
+absl::Status ShardClient::Write(const grpc::ByteBuffer& message, RawCall::Next next) {
+  if (window_ == nullptr) {
+    if (exchange_->Write(message, next, WriteDeadline())) return absl::OkStatus();
+    return Failure(*exchange_);
+  }
+  const absl::Status sent = window_->Send(message);
+  return sent.ok() ? sent : SharingFailure(sent);
+}
+
+absl::StatusOr<grpc::ByteBuffer> ShardClient::ReadMessage(bool& is_on_stream) {
+  if (!is_on_stream) {
+    absl::StatusOr<std::optional<grpc::ByteBuffer>> message = window_->Receive(AnswerDeadline());
+    if (!message.ok()) return SharingFailure(message.status());
+    if (message->has_value()) return **std::move(message);
+    is_on_stream = true;
+  }
+  grpc::ByteBuffer message;
+  if (!exchange_->Read(message, AnswerDeadline())) return Failure(*exchange_);
+  if (window_ != nullptr) exchange_->ReadAhead();
+  return message;
 }
 
 absl::StatusOr<PushReply> ShardClient::ReadAnswer(ShardExchange& exchange) {
   std::optional<PushReply> push;
+  bool is_on_stream = window_ == nullptr;
   for (;;) {
-    grpc::ByteBuffer message;
-    if (!exchange_->Read(message, AnswerDeadline())) return Failure(*exchange_);
-    absl::StatusOr<ExchangeChunk> chunk = DecodeExchangeChunk(message);
+    const absl::StatusOr<grpc::ByteBuffer> message = ReadMessage(is_on_stream);
+    if (!message.ok()) return message.status();
+    absl::StatusOr<ExchangeChunk> chunk = DecodeExchangeChunk(*message);
     if (!chunk.ok()) return Named(PeerFault(chunk.status()));
     if (chunk->push.has_value() == push.has_value()) {
       return Named(absl::InternalError("answer: not one outcome, in its first message"));
     }
     if (chunk->push) {
       push = chunk->push;
+      if (window_ != nullptr) window_->OnAnswer();
       exchange.times.answered = absl::Now();
     }
     const bool has_weights = exchange.header.pull && !IsRefusal(push->outcome);
@@ -265,7 +282,7 @@ absl::Status ShardClient::CopyShared(const ExchangeChunk& chunk, WeightsArrival&
   }
   // The weights are there; if the stream has ended, the next exchange finds that out.
   const grpc::ByteBuffer release = EncodeRequest({.step = SharedMemoryRequest::Step::kRelease});
-  (void)exchange_->Write(release, RawCall::Next::kPauses, WriteDeadline());
+  (void)window_->Send(release);
   return absl::OkStatus();
 }
 

@@ -80,9 +80,8 @@ class ShardClient {
 
   absl::StatusOr<std::unique_ptr<RawCall>> Start(const std::string& method);
 
-  /// Agrees on shared memory with a shard on this machine, once for each stream, where it is worth
-  /// it for a shard of `values`. Fails if the stream did, or the path was chosen by name and there
-  /// is none.
+  /// Agrees on shared memory with a shard of `values` on this machine, once for each stream. Fails
+  /// if the stream did, or the path was chosen by name and there is none.
   absl::Status ShareMemory(size_t values);
   absl::Status WritePush(ShardExchange& exchange);
 
@@ -92,7 +91,11 @@ class ShardClient {
 
   /// What follows the chunk of a push that begins at `begin`.
   RawCall::Next AfterChunk(const ShardExchange& exchange, size_t begin) const;
+  absl::Status Write(const grpc::ByteBuffer& message, RawCall::Next next);
   absl::StatusOr<PushReply> ReadAnswer(ShardExchange& exchange);
+
+  /// The next message of an answer. `is_on_stream`: all are on the stream, as soon as one was.
+  absl::StatusOr<grpc::ByteBuffer> ReadMessage(bool& is_on_stream);
 
   /// Puts the weights of an answer in place, wherever they are.
   absl::Status TakeWeights(const ExchangeChunk& chunk, WeightsArrival& weights);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/string_view.h"
@@ -59,27 +60,49 @@ absl::StatusOr<std::unique_ptr<SharedWindow>> SharedWindow::Attach(RawCall& stre
       Ask(stream, {.step = SharedMemoryRequest::Step::kAttach}, deadline);
   if (!attached.ok()) return attached.status();
   if (!attached->refusal.empty()) return None(attached->refusal);
-  std::unique_ptr<SharedWindow> window(new SharedWindow(*std::move(socket), piece_bytes, cancel));
+  std::unique_ptr<SharedWindow> window(
+      new SharedWindow(stream, *std::move(socket), piece_bytes, cancel));
+  stream.ReadAhead();
   if (absl::Status taken = window->TakeWindow(deadline); !taken.ok()) return taken;
   return window;
 }
 
 absl::Status SharedWindow::TakeWindow(absl::Time deadline) {
-  const absl::StatusOr<ReceivedNote> note = NextNote(deadline);
+  const absl::StatusOr<ReceivedNote> note = NextNote(deadline, absl::InfinitePast());
   if (!note.ok()) return note.status();
   if (note->note.kind != LocalNote::Kind::kWindow) {
     return absl::InternalError("shared memory: no window came");
   }
   absl::StatusOr<SharedMapping> window =
       MapSharedMemory(note->file, note->note.number, SharedWriters::kEveryone);
-  if (!window.ok()) return None(window.status().message());
+  if (!window.ok()) return absl::InternalError(window.status().message());
   window_ = *std::move(window);
   pieces_ = window_.size() / piece_bytes_;
-  if (pieces_ == 0) {
-    return None(fmt::format("its window of {} bytes is smaller than wire.chunk_bytes, {}",
-                            window_.size(), piece_bytes_));
+  if (pieces_ > 0) return absl::OkStatus();
+  return absl::InternalError(fmt::format("shared memory: a window of {} bytes for pieces of {}",
+                                         window_.size(), piece_bytes_));
+}
+
+absl::Status SharedWindow::Send(const grpc::ByteBuffer& message) {
+  grpc::Slice text;
+  PS_CHECK(message.DumpToSingleSlice(&text).ok());
+  return SendMessageNote(socket_, {reinterpret_cast<const char*>(text.begin()), text.size()});
+}
+
+absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedWindow::Receive(absl::Time deadline) {
+  answer_wait_.Begin();
+  for (;;) {
+    absl::StatusOr<ReceivedNote> note = NextNote(deadline, answer_wait_.awake_until());
+    if (!note.ok()) return note.status();
+    const LocalNote::Kind kind = note->note.kind;
+    if (kind == LocalNote::Kind::kMessage || kind == LocalNote::Kind::kOnStream) {
+      answer_wait_.End();
+      if (kind == LocalNote::Kind::kOnStream) return std::nullopt;
+      const grpc::Slice text(note->text);
+      return grpc::ByteBuffer(&text, 1);
+    }
+    if (absl::Status heeded = Heed(*std::move(note)); !heeded.ok()) return heeded;
   }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<SharedValues> SharedWindow::Place(std::span<const float> values,
@@ -119,37 +142,52 @@ bool SharedWindow::IsIntact(const SharedWeights& weights) const {
 }
 
 absl::Status SharedWindow::TakeNote(absl::Time deadline) {
-  absl::StatusOr<ReceivedNote> received = NextNote(deadline);
-  if (!received.ok()) return received.status();
-  const LocalNote& note = received->note;
+  absl::StatusOr<ReceivedNote> received = NextNote(deadline, absl::InfinitePast());
+  return received.ok() ? Heed(*std::move(received)) : received.status();
+}
+
+absl::Status SharedWindow::Heed(ReceivedNote received) {
+  const LocalNote& note = received.note;
   switch (note.kind) {
     case LocalNote::Kind::kTaken:
       if (note.number < taken_ || note.number > placed_) break;
       taken_ = note.number;
       return absl::OkStatus();
     case LocalNote::Kind::kBuffer:
-      if (!received->file.is_open()) break;
-      buffers_[note.number] = {.file = std::move(received->file), .mapping = {}};
+      if (!received.file.is_open()) break;
+      buffers_[note.number] = {.file = std::move(received.file), .mapping = {}};
       return absl::OkStatus();
     case LocalNote::Kind::kForget:
       buffers_.erase(note.number);
       return absl::OkStatus();
     case LocalNote::Kind::kWindow:
+    case LocalNote::Kind::kMessage:
+    case LocalNote::Kind::kOnStream:
       break;
   }
   return absl::InternalError("shared memory: a note that makes no sense");
 }
 
-absl::StatusOr<ReceivedNote> SharedWindow::NextNote(absl::Time deadline) {
+absl::StatusOr<ReceivedNote> SharedWindow::NextNote(absl::Time deadline, absl::Time awake_until) {
+  bool is_over = false;
   for (;;) {
-    const absl::Duration left = deadline - absl::Now();
-    if (left <= absl::ZeroDuration()) {
-      return absl::DeadlineExceededError("shared memory: the shard does not go on");
-    }
-    absl::StatusOr<std::optional<ReceivedNote>> note = ReceiveNote(socket_, std::min(left, kLook));
+    const absl::Time now = absl::Now();
+    const bool stays_awake = now < std::min(awake_until, deadline);
+    const absl::Duration sleep =
+        stays_awake ? absl::ZeroDuration() : std::min(deadline - now, kLook);
+    absl::StatusOr<std::optional<ReceivedNote>> note = ReceiveNote(socket_, sleep);
     if (!note.ok()) return note.status();
     if (note->has_value()) return **std::move(note);
+    if (stays_awake) {
+      std::this_thread::yield();
+      continue;
+    }
     if (cancel_.thrown()) return absl::CancelledError("stopped");
+    if (is_over) return absl::UnavailableError("ended the call early");
+    is_over = stream_.HasReadAhead();  // Unless a note says that this is the answer.
+    if (now >= deadline) {
+      return absl::DeadlineExceededError("shared memory: the shard does not go on");
+    }
   }
 }
 

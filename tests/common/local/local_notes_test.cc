@@ -60,6 +60,18 @@ TEST(LocalNotesTest, BringAFile) {
   EXPECT_EQ(byte, 'x');
 }
 
+TEST(LocalNotesTest, BringMessagesAsTheyAre) {
+  const Pair pair = Connected();
+  for (const std::string& text :
+       {std::string(), std::string("a\0b", 3), std::string(LocalNote::kTextBytesMax, 'x')}) {
+    ASSERT_TRUE(SendMessageNote(pair.worker, text).ok());
+    const auto note = ReceiveNote(pair.server, absl::Seconds(20)).value();
+    ASSERT_TRUE(note.has_value());
+    EXPECT_EQ(note->note.kind, LocalNote::Kind::kMessage);
+    EXPECT_EQ(note->text, text);
+  }
+}
+
 TEST(LocalNotesTest, AnEndThatIsGoneIsUnavailable) {
   Pair pair = Connected();
   pair.server = FileDescriptor();
@@ -81,6 +93,22 @@ TEST(LocalNotesTest, AnEndThatDoesNotReadIsNotWaitedFor) {
 
 TEST(LocalNotesTest, WhatIsNoNoteIsRefused) {
   const Pair pair = Connected();
+  // Of messages the size has to be right; nothing else has a text.
+  struct {
+    LocalNote note;
+    char text[8] = {};
+  } sent;
+  for (const LocalNote note :
+       {LocalNote{LocalNote::Kind::kMessage, 7}, LocalNote{LocalNote::Kind::kMessage, 9},
+        LocalNote{LocalNote::Kind::kMessage, ~uint64_t{0}},
+        LocalNote{LocalNote::Kind::kTaken, 8}}) {
+    sent.note = note;
+    ASSERT_EQ(send(pair.server.get(), &sent, sizeof(sent), 0), ssize_t{sizeof(sent)});
+    EXPECT_TRUE(absl::IsInternal(ReceiveNote(pair.worker, absl::Seconds(20)).status()));
+  }
+  const std::vector<char> large(sizeof(LocalNote) + LocalNote::kTextBytesMax + 1);
+  ASSERT_EQ(send(pair.server.get(), large.data(), large.size(), 0), std::ssize(large));
+  EXPECT_TRUE(absl::IsInternal(ReceiveNote(pair.worker, absl::Seconds(20)).status()));
   for (const size_t size : {size_t{1}, sizeof(LocalNote) + 1}) {
     const std::vector<char> bytes(size, 'x');
     ASSERT_EQ(send(pair.server.get(), bytes.data(), size, 0), static_cast<ssize_t>(size));

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -35,9 +36,23 @@ class Peer {
     stream_ = stub.Exchange(&context_);
   }
 
+  /// Over the local socket, once there is one.
+  void Send(const v1::PushChunk& chunk) {
+    const bool sent = socket_.is_open() ? SendMessageNote(socket_, chunk.SerializeAsString()).ok()
+                                        : stream_->Write(chunk);
+    EXPECT_TRUE(sent) << "the shard is gone";
+  }
+
   v1::ExchangeReply Ask(const v1::PushChunk& chunk) {
+    Send(chunk);
     v1::ExchangeReply reply;
-    if (!stream_->Write(chunk) || !stream_->Read(&reply)) ADD_FAILURE() << "the stream ended";
+    if (socket_.is_open()) {
+      while (messages_.empty()) TakeNote();
+      EXPECT_TRUE(reply.ParseFromString(messages_.front()));
+      messages_.pop_front();
+    } else if (!stream_->Read(&reply)) {
+      ADD_FAILURE() << "the stream ended";
+    }
     return reply;
   }
 
@@ -48,8 +63,9 @@ class Peer {
   void Attach() {
     const v1::SharedMemoryReply opened = Request(v1::SharedMemoryRequest::OPEN);
     ASSERT_EQ(opened.refusal(), "");
-    socket_ = ConnectLocally(opened.socket(), LocalSocketKind::kMessages).value();
+    FileDescriptor socket = ConnectLocally(opened.socket(), LocalSocketKind::kMessages).value();
     ASSERT_EQ(Request(v1::SharedMemoryRequest::ATTACH).refusal(), "");
+    socket_ = std::move(socket);
     const ReceivedNote note = ReceiveNote(socket_, kWait).value().value();
     ASSERT_EQ(note.note.kind, LocalNote::Kind::kWindow);
     window_ = MapSharedMemory(note.file, note.note.number, SharedWriters::kEveryone).value();
@@ -82,7 +98,18 @@ class Peer {
     return SharedValuesLayout::Generation(buffers_.at(reply.shared().buffer()));
   }
 
-  void Release() { EXPECT_TRUE(stream_->Write(RequestOf(v1::SharedMemoryRequest::RELEASE))); }
+  void Release() { Send(RequestOf(v1::SharedMemoryRequest::RELEASE)); }
+
+  /// True if the shard closes the local socket, without another message.
+  bool SeesTheEnd() {
+    for (;;) {
+      const auto note = ReceiveNote(socket_, kWait);
+      if (!note.ok()) return absl::IsUnavailable(note.status());
+      if (!note->has_value() || (*note)->note.kind == LocalNote::Kind::kMessage) return false;
+    }
+  }
+
+  void Cancel() { context_.TryCancel(); }
 
   grpc::Status End() {
     stream_->WritesDone();
@@ -92,6 +119,7 @@ class Peer {
   grpc::ClientReaderWriter<v1::PushChunk, v1::ExchangeReply>& stream() { return *stream_; }
   std::byte* window() { return window_.data(); }
   const FileDescriptor& file() const { return file_; }
+  FileDescriptor& socket() { return socket_; }
 
  private:
   static v1::PushChunk RequestOf(v1::SharedMemoryRequest::Step step) {
@@ -104,6 +132,7 @@ class Peer {
   void TakeNote() {
     const ReceivedNote note = ReceiveNote(socket_, kWait).value().value();
     if (note.note.kind == LocalNote::Kind::kTaken) taken_ = note.note.number;
+    if (note.note.kind == LocalNote::Kind::kMessage) messages_.push_back(note.text);
     if (note.note.kind != LocalNote::Kind::kBuffer) return;
     buffers_[note.note.number] =
         MapSharedMemory(note.file, SharedValuesLayout::Bytes(kValues), SharedWriters::kMakerAlone)
@@ -116,6 +145,7 @@ class Peer {
   FileDescriptor file_;
   SharedMapping window_;
   uint64_t taken_ = 0;
+  std::deque<std::string> messages_;
   std::map<uint64_t, SharedMapping> buffers_;
 };
 
@@ -229,7 +259,7 @@ TEST_F(SharedExchangeTest, WhatIsWrittenAfterItWasReadHasNoEffect) {
   Peer peer(*stub_);
   peer.Attach();
   const std::vector<float> half(kHalf, 1.0f);
-  ASSERT_TRUE(peer.stream().Write(WithHeader(peer.Chunk(kHalf, half), 1, 0)));
+  peer.Send(WithHeader(peer.Chunk(kHalf, half), 1, 0));
   peer.AwaitTaken(1);
 
   std::memset(peer.window(), 0xff, kHalf * sizeof(float));  // NaN.
@@ -327,13 +357,91 @@ TEST_F(SharedExchangeTest, StepsOutOfOrderAreRefusedByName) {
   Peer interrupting(*stub_);
   interrupting.Attach();
   const std::vector<float> half(kHalf, 1.0f);
-  ASSERT_TRUE(interrupting.stream().Write(WithHeader(interrupting.Chunk(0, half), 2, 1)));
+  interrupting.Send(WithHeader(interrupting.Chunk(0, half), 2, 1));
   v1::PushChunk request;
   request.mutable_shared_memory()->set_step(v1::SharedMemoryRequest::OPEN);
   ends_the_stream(interrupting, request, "before the push in front of it was complete");
 
   EXPECT_EQ(Pull().version, 1u);
   EXPECT_EQ(service_->ShardReport().bytes_queued(), 0u);
+}
+
+TEST_F(SharedExchangeTest, AnAnswerThatCannotBeMappedComesOverTheStream) {
+  Start({ConsistencySpec::Policy::kSoftsync, 1}, 2);
+  Peer peer(*stub_);
+  peer.Attach();
+  // It closes no round, so version 0 answers it, which is of before anyone shared memory.
+  peer.Send(WithHeader(peer.Chunk(0, kOnes), 1, 0));
+  v1::ExchangeReply reply;
+  ASSERT_TRUE(peer.stream().Read(&reply));
+  EXPECT_FALSE(reply.has_shared());
+  EXPECT_EQ(reply.header().count(), kValues);
+  size_t values = Floats(reply.values()).size();
+  while (values < kValues && peer.stream().Read(&reply)) values += Floats(reply.values()).size();
+  EXPECT_EQ(values, kValues);
+
+  // The next one does not.
+  const v1::ExchangeReply next = peer.Ask(WithHeader(peer.Chunk(0, kOnes), 2, 0));
+  EXPECT_EQ(next.push().outcome(), v1::APPLIED);
+  EXPECT_EQ(peer.Read(next), std::vector<float>(kValues, -1.0f));
+}
+
+TEST_F(SharedExchangeTest, WhoeverSpeaksOnTheStreamOnceAttachedIsEnded) {
+  Start(kAsync, 1);
+  Peer peer(*stub_);
+  peer.Attach();
+  ASSERT_TRUE(peer.stream().Write(WithHeader(peer.Chunk(0, kOnes), 1, 0)));
+  EXPECT_TRUE(peer.SeesTheEnd());
+  EXPECT_EQ(peer.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Pull().version, 0u);
+}
+
+TEST_F(SharedExchangeTest, APushWhoseSocketOrStreamEndsHasNoEffect) {
+  Start(kAsync, 1);
+  const std::vector<float> half(kHalf, 1.0f);
+  for (const bool ends_stream : {false, true}) {
+    SCOPED_TRACE(ends_stream);
+    Peer peer(*stub_);
+    peer.Attach();
+    peer.Send(WithHeader(peer.Chunk(0, half), 1, 0));
+    peer.AwaitTaken(1);
+    if (ends_stream) {
+      peer.Cancel();
+      EXPECT_TRUE(peer.SeesTheEnd());
+    } else {
+      peer.socket() = FileDescriptor();
+      v1::ExchangeReply reply;
+      EXPECT_FALSE(peer.stream().Read(&reply));
+    }
+    EXPECT_EQ(peer.End().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  {
+    SCOPED_TRACE("half closed");
+    Peer peer(*stub_);
+    peer.Attach();
+    peer.Send(WithHeader(peer.Chunk(0, half), 1, 0));
+    peer.AwaitTaken(1);
+    EXPECT_TRUE(peer.End().ok());
+  }
+  EXPECT_EQ(Pull().version, 0u);
+  EXPECT_EQ(service_->ShardReport().bytes_queued(), 0u);
+}
+
+TEST_F(SharedExchangeTest, WhatIsNoMessageEndsTheStream) {
+  Start(kAsync, 1);
+  for (const LocalNote note :
+       {LocalNote{LocalNote::Kind::kTaken, 1}, LocalNote{LocalNote::Kind::kMessage, 7}}) {
+    Peer peer(*stub_);
+    peer.Attach();
+    ASSERT_TRUE(SendNote(peer.socket(), note).ok());
+    EXPECT_TRUE(peer.SeesTheEnd());
+    EXPECT_EQ(peer.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  Peer peer(*stub_);
+  peer.Attach();
+  ASSERT_TRUE(SendMessageNote(peer.socket(), "no chunk").ok());
+  EXPECT_TRUE(peer.SeesTheEnd());
+  EXPECT_EQ(peer.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(SharedExchangeTest, WhoComesOverTheNetworkGetsNone) {

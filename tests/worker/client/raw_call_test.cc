@@ -123,5 +123,43 @@ TEST_F(RawCallTest, TheSwitchEndsAReadThatWaits) {
   EXPECT_EQ(call_->Finish(LongFromNow()).code(), absl::StatusCode::kCancelled);
 }
 
+/// Until it has, at most for a long time.
+bool AwaitReadAhead(RawCall& call) {
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (!call.HasReadAhead() && absl::Now() < end) std::this_thread::yield();
+  return call.HasReadAhead();
+}
+
+TEST_F(RawCallTest, WhatIsReadAheadIsReadNext) {
+  Ask("early");
+  call_->ReadAhead();
+  ASSERT_TRUE(AwaitReadAhead(*call_));
+  EXPECT_EQ(Read(), "early");
+  EXPECT_FALSE(call_->HasReadAhead());
+
+  Ask("late");
+  call_->ReadAhead();
+  EXPECT_FALSE(call_->HasReadAhead());
+  EXPECT_EQ(Read(), "late");
+
+  Ask("polled for");
+  call_->ReadAhead();
+  for (int i = 0; i < 20; ++i) call_->Poll(absl::Milliseconds(1));
+  EXPECT_EQ(Read(), "polled for");
+}
+
+TEST_F(RawCallTest, ReadingAheadShowsTheEnd) {
+  call_->ReadAhead();
+  EXPECT_FALSE(call_->HasReadAhead());
+  loopback_.server->Shutdown(std::chrono::system_clock::now());
+  ASSERT_TRUE(AwaitReadAhead(*call_));
+  EXPECT_FALSE(call_->Finish(LongFromNow()).ok());
+}
+
+TEST_F(RawCallTest, ACallThatReadsAheadCanBeDropped) {
+  call_->ReadAhead();
+  call_.reset();
+}
+
 }  // namespace
 }  // namespace slipstream
