@@ -22,12 +22,12 @@
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
 #include "common/rpc/transfer_tuning.h"
-#include "common/wire/chunk_bytes.h"
 #include "common/wire/shard_wire.h"
 #include "tests/benchmarks/exchange_commands.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/membership.h"
 #include "worker/client/parameter_client.h"
+#include "worker/client/shard_group.h"
 #include "worker/compute/cpu/aligned_buffer.h"
 #include "worker/core/heartbeat_times.h"
 #include "worker/training/heartbeat.h"
@@ -46,16 +46,6 @@ struct Options {
   uint32_t worker = 0;
   uint64_t bytes = 0;
 };
-
-/// How the run's settings want shards to be spoken to.
-ShardGroup::Options GroupOptions(const RunSpec& settings, const ShardMap& map) {
-  ShardGroup::Options options;
-  options.client.chunk_bytes = ChunkBytes(settings.wire.chunk_bytes, map, settings.cluster.workers);
-  options.client.push_encoding = settings.wire.push_codec;
-  options.client.weights_encoding = settings.wire.pull_codec;
-  options.client.channel.transport = settings.wire.transport;
-  return options;
-}
 
 /// A member of the run from Join on, until its process ends.
 ///
@@ -125,7 +115,7 @@ class Driver {
   std::unique_ptr<ParameterClient> NewClient(ShardMap map) {
     const bool has_rounds = RoundPolicy(settings_.consistency).rounds_are_synchronous();
     const bool blocks = StalenessGuard(settings_.consistency.max_staleness).blocks();
-    const ShardGroup::Options group = GroupOptions(settings_, map);
+    const ShardGroup::Options group = ShardGroup::OptionsFor(settings_, map);
     return std::make_unique<ParameterClient>(
         ParameterClient::Options{membership_.identity, membership_.servers, std::move(map),
                                  has_rounds, blocks, group},

@@ -10,14 +10,16 @@
 namespace slipstream {
 namespace {
 
-/// Whether anything can leave, or arrive, while a step computes.
+/// Whether a step's values are to leave, and arrive, while it computes.
 bool Overlaps(const ParameterClient::Options& options, size_t slots) {
-  const size_t chunk_values = options.group.client.chunk_bytes / sizeof(float);
-  bool is_cut = false;
+  const size_t alone_bytes_max =
+      std::max(options.group.alone_bytes_max, options.group.client.chunk_bytes);
+  bool is_worth_it = false;
   for (uint32_t i = 0; i < options.map.shards(); ++i) {
-    is_cut = is_cut || options.map.range(ShardId{i}).size() > chunk_values;
+    const size_t bytes = options.map.range(ShardId{i}).size() * sizeof(float);
+    is_worth_it = is_worth_it || bytes > alone_bytes_max;
   }
-  return slots > 1 || is_cut;
+  return slots > 1 || is_worth_it;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/wire/chunk_bytes.h"
 #include "worker/client/retry_pause.h"
 
 namespace slipstream {
@@ -22,6 +23,16 @@ std::span<T> Part(std::span<T> whole, ParameterRange range) {
 }
 
 }  // namespace
+
+ShardGroup::Options ShardGroup::OptionsFor(const RunSpec& settings, const ShardMap& map) {
+  Options options;
+  options.client.chunk_bytes = ChunkBytes(settings.wire.chunk_bytes, map, settings.cluster.workers);
+  options.client.push_encoding = settings.wire.push_codec;
+  options.client.weights_encoding = settings.wire.pull_codec;
+  options.client.channel.transport = settings.wire.transport;
+  options.alone_bytes_max = AloneBytesMax(settings.wire.chunk_bytes);
+  return options;
+}
 
 ShardGroup::ShardGroup(const std::vector<std::string>& servers, const ShardMap& map,
                        const Options& options, Sleeper sleeper, CancelSwitch& cancel)

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_CLIENT_SHARD_GROUP_H_
 #define SLIPSTREAM_WORKER_CLIENT_SHARD_GROUP_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/layout/shard_map.h"
+#include "common/run/run_spec.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/retry_schedule.h"
 #include "worker/client/shard_client.h"
@@ -32,12 +34,19 @@ class ShardGroup {
     ShardClient::Options client;
     RetryOptions retry;
 
+    /// With shards of at most so many bytes, or of one message, nothing is to overlap: the thread
+    /// that computes exchanges by itself.
+    size_t alone_bytes_max = 0;
+
     /// A shard that answers RETRY_LATER for this long is given up.
     absl::Duration overload_timeout = absl::Minutes(10);
 
     /// Seeds the jitter of waits.
     uint64_t seed = 1;
   };
+
+  /// What a run's settings say of them.
+  static Options OptionsFor(const RunSpec& settings, const ShardMap& map);
 
   /// `servers` in the order of the map's shards. `cancel` must outlive the group.
   ShardGroup(const std::vector<std::string>& servers, const ShardMap& map, const Options& options,

@@ -13,7 +13,6 @@
 #include "common/model_file/weights_digest.h"
 #include "common/policy/staleness_guard.h"
 #include "common/process/logging.h"
-#include "common/wire/chunk_bytes.h"
 #include "common/wire/shard_wire.h"
 #include "common/wire/wire_text.h"
 #include "worker/client/work_progress.h"
@@ -108,12 +107,7 @@ absl::Status WorkerProgram::ReadSettings() {
 }
 
 ShardGroup::Options WorkerProgram::GroupOptions() const {
-  ShardGroup::Options options;
-  options.client.chunk_bytes =
-      ChunkBytes(settings_.wire.chunk_bytes, map_, settings_.cluster.workers);
-  options.client.push_encoding = settings_.wire.push_codec;
-  options.client.weights_encoding = settings_.wire.pull_codec;
-  options.client.channel.transport = settings_.wire.transport;
+  ShardGroup::Options options = ShardGroup::OptionsFor(settings_, map_);
   options.retry.give_up_after =
       std::max(options.retry.give_up_after, kGiveUpLeases * membership_.lease);
   options.seed = settings_.seed + Value(membership_.identity.incarnation);

@@ -18,8 +18,10 @@ TEST(ChunkBytesTest, WhatIsSetCounts) {
   EXPECT_EQ(ChunkBytes(16 * kMiB, Map(kMiB, 1), 64), 16 * kMiB);
 }
 
-TEST(ChunkBytesTest, ElseTheLargestShardDecidesBetweenOneAndTwoMiB) {
-  EXPECT_EQ(ChunkBytes(0, Map(64, 1), 2), kMiB);
+TEST(ChunkBytesTest, ElseTheLargestShardDecidesBetweenHalfAMiBAndTwo) {
+  EXPECT_EQ(ChunkBytes(0, Map(64, 1), 2), kMiB / 2);
+  EXPECT_EQ(ChunkBytes(0, Map(8 * kMiB, 1), 2), kMiB / 2);
+  EXPECT_EQ(ChunkBytes(0, Map(12 * kMiB, 1), 2), kMiB / 4 * 3);
   EXPECT_EQ(ChunkBytes(0, Map(16 * kMiB, 1), 2), kMiB);
   EXPECT_EQ(ChunkBytes(0, Map(24 * kMiB, 1), 2), kMiB + kMiB / 2);
   EXPECT_EQ(ChunkBytes(0, Map(64 * kMiB, 2), 2), 2 * kMiB);
@@ -31,16 +33,16 @@ TEST(ChunkBytesTest, ManyWorkersHaveSmallOnesSoThatAllWindowsFit) {
   EXPECT_EQ(ChunkBytes(0, large, 6), 2 * kMiB);
   EXPECT_EQ(ChunkBytes(0, large, 8), kMiB + kMiB / 2);
   EXPECT_EQ(ChunkBytes(0, large, 12), kMiB);
-  EXPECT_EQ(ChunkBytes(0, large, 1000), kMiB);
+  EXPECT_EQ(ChunkBytes(0, large, 1000), kMiB / 2);
 }
 
 TEST(ChunkBytesTest, IsCutAtMultiplesOf64) {
-  for (size_t bytes = 16 * kMiB; bytes < 32 * kMiB; bytes += 333'332) {
+  for (size_t bytes = 8 * kMiB; bytes < 32 * kMiB; bytes += 333'332) {
     EXPECT_EQ(ChunkBytes(0, Map(bytes, 1), 2) % 64, 0u) << bytes;
   }
 }
 
-TEST(ChunkBytesTest, HasAnAnswerBeforeThereIsAModel) { EXPECT_EQ(ChunkBytes(0, {}, 2), kMiB); }
+TEST(ChunkBytesTest, HasAnAnswerBeforeThereIsAModel) { EXPECT_EQ(ChunkBytes(0, {}, 2), kMiB / 2); }
 
 }  // namespace
 }  // namespace slipstream
