@@ -57,12 +57,24 @@ inline Stretch Part(const Stretch& whole, size_t position, size_t count) {
   return part;
 }
 
-/// Pieces that stay in the first cache, with what is made of them.
-inline constexpr size_t kPieceValues = 1024;
+/// Pieces that stay in the first cache, with what is made of them and what is read next. With twice
+/// as many values Adam's do not, and it loses what fetching ahead gains.
+inline constexpr size_t kPieceValues = 512;
 
-/// Calls run(piece) so that it makes its values in the cache, and streams them out.
+/// Has the processor fetch `count` values, at any place.
+inline void FetchAhead(const void* from, size_t count) {
+  const auto* const bytes = static_cast<const std::byte*>(from);
+  for (size_t at = 0; at < count * sizeof(float); at += kLineValues * sizeof(float)) {
+    __builtin_prefetch(bytes + at);
+  }
+}
+
+/// Calls run(piece) so that it makes its values in the cache, and streams them out. Nothing would
+/// be read meanwhile, so what `next` will read is fetched: measured on Zen 4 at 64 MiB, momentum
+/// takes 0.80 times as long, Adam 0.89. Not where a sum lies in the place of the weights: there it
+/// costs.
 template <typename Run>
-void RunStreamed(Stretch piece, bool streams_weights, Run run) {
+void RunStreamed(Stretch piece, const Stretch& next, bool streams_weights, Run run) {
   alignas(64) float weights[kPieceValues];
   alignas(64) float states[2][kPieceValues];
   float* const weights_out = piece.weights_out;
@@ -72,9 +84,15 @@ void RunStreamed(Stretch piece, bool streams_weights, Run run) {
     if (piece.states[i].out != nullptr) piece.states[i].out = states[i];
   }
   run(piece);
-  if (streams_weights) StreamValues(weights, weights_out, piece.count);
+  if (streams_weights) {
+    FetchAhead(next.gradient, next.count);
+    FetchAhead(next.weights_in, next.count);
+    StreamValues(weights, weights_out, piece.count);
+  }
   for (size_t i = 0; i < states_out.size(); ++i) {
-    if (states_out[i].out != nullptr) StreamValues(states[i], states_out[i].out, piece.count);
+    if (states_out[i].out == nullptr) continue;
+    if (streams_weights) FetchAhead(next.states[i].in, next.count);
+    StreamValues(states[i], states_out[i].out, piece.count);
   }
 }
 
@@ -89,7 +107,9 @@ void RunStretch(const Stretch& whole, Stores stores, Run run) {
   const size_t past = reinterpret_cast<uintptr_t>(whole.weights_out) / sizeof(float) % kLineValues;
   for (size_t begin = 0, end = kPieceValues - past; begin < whole.count;
        begin = end, end += kPieceValues) {
-    RunStreamed(Part(whole, begin, std::min(end, whole.count) - begin), streams_weights, run);
+    const size_t piece_end = std::min(end, whole.count);
+    const Stretch next = Part(whole, piece_end, std::min(kPieceValues, whole.count - piece_end));
+    RunStreamed(Part(whole, begin, piece_end - begin), next, streams_weights, run);
   }
 }
 
