@@ -108,8 +108,13 @@ absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedWindow::Receive(absl::Time
 absl::StatusOr<SharedValues> SharedWindow::Place(std::span<const float> values,
                                                  absl::Time deadline) {
   PS_CHECK(values.size_bytes() <= piece_bytes_);
-  while (placed_ - taken_ >= pieces_) {
-    if (absl::Status note = TakeNote(deadline); !note.ok()) return note;
+  if (placed_ - taken_ >= pieces_) {
+    place_wait_.Begin();
+    while (placed_ - taken_ >= pieces_) {
+      absl::Status note = TakeNote(deadline, place_wait_.awake_until());
+      if (!note.ok()) return note;
+    }
+    place_wait_.End();
   }
   const uint64_t begin = placed_ % pieces_ * piece_bytes_;
   std::memcpy(window_.data() + begin, values.data(), values.size_bytes());
@@ -121,7 +126,7 @@ absl::StatusOr<std::span<const float>> SharedWindow::Find(const SharedWeights& w
                                                           size_t count, absl::Time deadline) {
   auto found = buffers_.find(weights.buffer);
   while (found == buffers_.end()) {
-    if (absl::Status note = TakeNote(deadline); !note.ok()) return note;
+    if (absl::Status note = TakeNote(deadline, absl::InfinitePast()); !note.ok()) return note;
     found = buffers_.find(weights.buffer);
   }
   Buffer& buffer = found->second;
@@ -141,8 +146,8 @@ bool SharedWindow::IsIntact(const SharedWeights& weights) const {
   return SharedValuesLayout::Generation(found->second.mapping) == weights.generation;
 }
 
-absl::Status SharedWindow::TakeNote(absl::Time deadline) {
-  absl::StatusOr<ReceivedNote> received = NextNote(deadline, absl::InfinitePast());
+absl::Status SharedWindow::TakeNote(absl::Time deadline, absl::Time awake_until) {
+  absl::StatusOr<ReceivedNote> received = NextNote(deadline, awake_until);
   return received.ok() ? Heed(*std::move(received)) : received.status();
 }
 

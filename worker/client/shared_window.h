@@ -75,7 +75,7 @@ class SharedWindow {
   absl::Status TakeWindow(absl::Time deadline);
 
   /// Waits for the next note and does what it says.
-  absl::Status TakeNote(absl::Time deadline);
+  absl::Status TakeNote(absl::Time deadline, absl::Time awake_until);
   absl::Status Heed(ReceivedNote note);
   absl::StatusOr<ReceivedNote> NextNote(absl::Time deadline, absl::Time awake_until);
 
@@ -89,6 +89,7 @@ class SharedWindow {
   uint64_t pieces_ = 0;  // That fit the window.
   uint64_t placed_ = 0;
   uint64_t taken_ = 0;
+  AwakeWait place_wait_;
   AwakeWait answer_wait_;
   std::map<uint64_t, Buffer> buffers_;
 };
