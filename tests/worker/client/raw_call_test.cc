@@ -11,21 +11,11 @@
 
 #include "absl/time/clock.h"
 #include "tests/support/loopback.h"
+#include "tests/support/message_text.h"
 #include "worker/client/cancel_switch.h"
 
 namespace slipstream {
 namespace {
-
-grpc::ByteBuffer Message(const std::string& text) {
-  const grpc::Slice slice(text);
-  return {&slice, 1};
-}
-
-std::string Text(const grpc::ByteBuffer& message) {
-  grpc::Slice slice;
-  EXPECT_TRUE(message.DumpToSingleSlice(&slice).ok());
-  return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
-}
 
 /// Sends each message back; "late" after a while, "never" not at all.
 class Echo final : public grpc::ServerGenericBidiReactor {

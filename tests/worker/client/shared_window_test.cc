@@ -17,6 +17,7 @@
 #include "common/local/shared_values.h"
 #include "proto/shard.grpc.pb.h"
 #include "tests/support/loopback.h"
+#include "tests/support/message_text.h"
 
 // The worker's end of shared memory, with a shard that is played by hand and does not behave.
 
@@ -29,17 +30,6 @@ constexpr size_t kPieces = 4;
 constexpr absl::Duration kWait = absl::Seconds(20);
 
 absl::Time LongFromNow() { return absl::Now() + kWait; }
-
-grpc::ByteBuffer Message(const std::string& text) {
-  const grpc::Slice slice(text);
-  return {&slice, 1};
-}
-
-std::string Text(const grpc::ByteBuffer& message) {
-  grpc::Slice slice;
-  EXPECT_TRUE(message.DumpToSingleSlice(&slice).ok());
-  return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
-}
 
 /// Agrees on shared memory, hands its end of the local socket over, and does what it was told.
 class FakeShard final : public v1::Shard::Service {
