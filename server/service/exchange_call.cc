@@ -150,6 +150,7 @@ void ExchangeCall::Write(grpc::WriteOptions options) {
   if (!speaks_locally_ || answers_on_stream_) return StartWrite(&written_, options);
   const bool has_values = answer_.has_value() && answer_->has_values();
   answers_on_stream_ = has_values || written_.Length() > SharedPath::kAnswerBytesMax;
+  if (!answers_on_stream_) answer_.reset();  // All of it, and its version is not kept by it.
   const absl::Status sent = answers_on_stream_ ? shared_.SendOnStream() : shared_.Send(written_);
   if (!sent.ok()) return End(Gone());
   if (answers_on_stream_) return StartWrite(&written_, options);

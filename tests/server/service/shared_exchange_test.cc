@@ -246,10 +246,18 @@ TEST_F(SharedExchangeTest, AVersionIsGivenBackWithTheStream) {
 
   EXPECT_TRUE(peer.End().ok());
 
-  // The server is done with the stream a moment after the worker is.
+  // The server is done with the stream a moment after the worker is. The buffers that came back
+  // last are used first, so another worker keeps some meanwhile.
+  Peer other(*stub_);
+  other.Attach();
   const absl::Time deadline = absl::Now() + kWait;
   while (peer.Generation(reply) == reply.shared().generation() && absl::Now() < deadline) {
-    UpdateByAnother(1);
+    v1::PushChunk chunk = other.Chunk(0, kOnes);
+    *chunk.mutable_header() = Header(1, ++others_, 0);
+    chunk.mutable_header()->set_pull(true);
+    ASSERT_EQ(other.Ask(chunk).push().outcome(), v1::APPLIED);
+    UpdateByAnother(2);
+    other.Release();
   }
   EXPECT_NE(peer.Generation(reply), reply.shared().generation());
 }
