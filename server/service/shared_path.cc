@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/local/local_socket.h"
+#include "common/wire/message_notes.h"
 
 namespace slipstream {
 namespace {
@@ -97,14 +98,11 @@ absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedPath::Receive() {
   if (note.note.kind != LocalNote::Kind::kMessage) {
     return absl::InvalidArgumentError("shared memory: a worker sends messages alone");
   }
-  const grpc::Slice text(note.text);
-  return grpc::ByteBuffer(&text, 1);
+  return MessageOf(note);
 }
 
 absl::Status SharedPath::Send(const grpc::ByteBuffer& answer) {
-  grpc::Slice text;
-  if (!answer.DumpToSingleSlice(&text).ok()) return absl::InternalError("an answer has no bytes");
-  return SendMessageNote(socket_, {reinterpret_cast<const char*>(text.begin()), text.size()});
+  return SendMessage(socket_, answer);
 }
 
 absl::Status SharedPath::SendOnStream() {

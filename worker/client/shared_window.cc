@@ -14,6 +14,7 @@
 #include "common/local/local_socket.h"
 #include "common/local/shared_values.h"
 #include "common/wire/chunk_wire.h"
+#include "common/wire/message_notes.h"
 
 namespace slipstream {
 namespace {
@@ -84,9 +85,7 @@ absl::Status SharedWindow::TakeWindow(absl::Time deadline) {
 }
 
 absl::Status SharedWindow::Send(const grpc::ByteBuffer& message) {
-  grpc::Slice text;
-  PS_CHECK(message.DumpToSingleSlice(&text).ok());
-  return SendMessageNote(socket_, {reinterpret_cast<const char*>(text.begin()), text.size()});
+  return SendMessage(socket_, message);
 }
 
 absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedWindow::Receive(absl::Time deadline) {
@@ -98,8 +97,7 @@ absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedWindow::Receive(absl::Time
     if (kind == LocalNote::Kind::kMessage || kind == LocalNote::Kind::kOnStream) {
       answer_wait_.End();
       if (kind == LocalNote::Kind::kOnStream) return std::nullopt;
-      const grpc::Slice text(note->text);
-      return grpc::ByteBuffer(&text, 1);
+      return MessageOf(*note);
     }
     if (absl::Status heeded = Heed(*std::move(note)); !heeded.ok()) return heeded;
   }

@@ -159,8 +159,10 @@ TEST(SocketWatchTest, AReaderThatIsGoneIsNotCalled) {
   counter->Bind();
   counter->socket.Arm(absl::InfinitePast());
   FileDescriptor theirs = std::move(counter->theirs);
+  const std::weak_ptr<Counter> gone = counter;
   counter.reset();
   PassThrough(watch);
+  EXPECT_TRUE(gone.expired());
 }
 
 /// Lets go of itself when it is called.
