@@ -10,9 +10,9 @@
 #include "common/base/philox.h"
 #include "worker/compute/cpu/aligned_buffer.h"
 #include "worker/compute/cpu/innermost_layout.h"
-#include "worker/compute/cpu/layer_shapes.h"
 #include "worker/compute/cpu/plain_image.h"
 #include "worker/compute/cpu/plain_vector.h"
+#include "worker/compute/layer_shapes.h"
 
 namespace slipstream {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "worker/compute/cpu/activation.h"
-#include "worker/compute/cpu/batch_programs.h"
-#include "worker/compute/cpu/layer_shapes.h"
+#include "worker/compute/activation.h"
+#include "worker/compute/batch_programs.h"
 #include "worker/compute/cpu/node.h"
+#include "worker/compute/layer_shapes.h"
 
 namespace slipstream {
 

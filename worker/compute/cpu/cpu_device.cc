@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "common/model/net_shapes.h"
+#include "worker/compute/batch_check.h"
 #include "worker/compute/cpu/cpu_plan.h"
 #include "worker/compute/cpu/node_choice.h"
 #include "worker/compute/cpu/one_thread.h"
@@ -34,11 +35,10 @@ class CpuDevice final : public Device {
                                         error->message);
     }
     const NetShapes& shapes = std::get<NetShapes>(inferred);
-    const CpuPlan::Net net = {shapes.layout.parameters(), shapes.input().elements(),
-                              shapes.outputs(), model.loss};
     const OneThreadScope one_thread;
     try {
-      return std::make_unique<CpuPlan>(net, ChooseNodes(model, shapes, options, kernels_), options);
+      return std::make_unique<CpuPlan>(NetSizes::Of(model, shapes),
+                                       ChooseNodes(model, shapes, options, kernels_), options);
     } catch (const std::bad_alloc&) {
       return absl::ResourceExhaustedError("no memory for a plan of about " +
                                           std::to_string(CpuPlan::BytesAtLeast(shapes, options)) +

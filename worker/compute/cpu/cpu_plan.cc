@@ -23,7 +23,7 @@ size_t LargestOutput(const std::vector<ChosenNode>& nodes) {
 
 }  // namespace
 
-CpuPlan::CpuPlan(const Net& net, std::vector<ChosenNode> nodes, const PlanOptions& options)
+CpuPlan::CpuPlan(const NetSizes& net, std::vector<ChosenNode> nodes, const PlanOptions& options)
     : net_(net),
       options_(options),
       nodes_(std::move(nodes)),
@@ -50,43 +50,9 @@ size_t CpuPlan::BytesAtLeast(const NetShapes& shapes, const PlanOptions& options
   return values * sizeof(float);
 }
 
-absl::StatusOr<uint32_t> CpuPlan::Check(const Batch& batch) const {
-  const size_t count = batch.examples.size() / net_.inputs;
-  if (batch.examples.size() != count * net_.inputs) {
-    return absl::InvalidArgumentError(std::to_string(batch.examples.size()) +
-                                      " values are no examples of " + std::to_string(net_.inputs));
-  }
-  if (count == 0 || count > options_.batch_size_max) {
-    return absl::InvalidArgumentError("a batch of " + std::to_string(count) +
-                                      " examples for a plan of at most " +
-                                      std::to_string(options_.batch_size_max));
-  }
-  if (net_.loss == ModelSpec::Loss::kCrossEntropy) {
-    if (absl::Status status = CheckLabels(batch, count); !status.ok()) return status;
-  } else if (batch.targets.size() != count * net_.outputs) {
-    return absl::InvalidArgumentError(std::to_string(batch.targets.size()) + " targets for " +
-                                      std::to_string(count) + " examples and a net of " +
-                                      std::to_string(net_.outputs) + " outputs");
-  }
-  return static_cast<uint32_t>(count);
-}
-
-absl::Status CpuPlan::CheckLabels(const Batch& batch, size_t count) const {
-  if (batch.labels.size() != count) {
-    return absl::InvalidArgumentError(std::to_string(batch.labels.size()) + " labels for " +
-                                      std::to_string(count) + " examples");
-  }
-  const uint32_t largest = *std::max_element(batch.labels.begin(), batch.labels.end());
-  if (largest >= net_.outputs) {
-    return absl::InvalidArgumentError("class " + std::to_string(largest) + " for a net of " +
-                                      std::to_string(net_.outputs) + " classes");
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CpuPlan::StartStep(const Batch& batch, GradientListener* listener) {
   if (!options_.trains) return absl::FailedPreconditionError("the plan only evaluates");
-  const absl::StatusOr<uint32_t> count = Check(batch);
+  const absl::StatusOr<uint32_t> count = CheckBatch(net_, options_.batch_size_max, batch);
   if (!count.ok()) return count.status();
   gate_.Enter();
   absl::StatusOr<StepResult> result = Step(batch, *count, listener);
@@ -130,7 +96,7 @@ absl::StatusOr<StepResult> CpuPlan::FinishStep() {
 }
 
 absl::StatusOr<StepResult> CpuPlan::Evaluate(const Batch& batch) {
-  const absl::StatusOr<uint32_t> count = Check(batch);
+  const absl::StatusOr<uint32_t> count = CheckBatch(net_, options_.batch_size_max, batch);
   if (!count.ok()) return count.status();
   const Pass pass = {.count = *count, .weights = weights_.data()};
   const OneThreadScope one_thread;

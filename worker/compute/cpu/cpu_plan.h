@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/model/net_shapes.h"
+#include "worker/compute/batch_check.h"
 #include "worker/compute/cpu/aligned_buffer.h"
 #include "worker/compute/cpu/node_choice.h"
 #include "worker/compute/plan.h"
@@ -20,15 +21,8 @@ namespace slipstream {
 /// FinishStep hands out the result.
 class CpuPlan final : public Plan {
  public:
-  struct Net {
-    size_t parameters = 0;
-    size_t inputs = 0;  // Of one example.
-    uint32_t outputs = 0;
-    ModelSpec::Loss loss = ModelSpec::Loss::kCrossEntropy;
-  };
-
   /// Throws std::bad_alloc or dnnl::error.
-  CpuPlan(const Net& net, std::vector<ChosenNode> nodes, const PlanOptions& options);
+  CpuPlan(const NetSizes& net, std::vector<ChosenNode> nodes, const PlanOptions& options);
 
   /// What the arenas and the activations of a plan take, without what fast nodes add.
   static size_t BytesAtLeast(const NetShapes& shapes, const PlanOptions& options);
@@ -44,10 +38,6 @@ class CpuPlan final : public Plan {
   absl::StatusOr<StepResult> Evaluate(const Batch& batch) override;
 
  private:
-  /// The number of examples. Fails if the batch does not fit the net.
-  absl::StatusOr<uint32_t> Check(const Batch& batch) const;
-  absl::Status CheckLabels(const Batch& batch, size_t count) const;
-
   // A training step, or why there was none.
   absl::StatusOr<StepResult> Step(const Batch& batch, uint32_t count, GradientListener* listener);
 
@@ -58,7 +48,7 @@ class CpuPlan final : public Plan {
   void Backward(const Pass& pass, const float* examples);
 
   // Constant after construction.
-  const Net net_;
+  const NetSizes net_;
   const PlanOptions options_;
 
   std::vector<ChosenNode> nodes_;

@@ -1,9 +1,9 @@
 #ifndef SLIPSTREAM_WORKER_COMPUTE_CPU_DENSE_NODE_H_
 #define SLIPSTREAM_WORKER_COMPUTE_CPU_DENSE_NODE_H_
 
-#include "worker/compute/cpu/activation.h"
-#include "worker/compute/cpu/layer_shapes.h"
+#include "worker/compute/activation.h"
 #include "worker/compute/cpu/node.h"
+#include "worker/compute/layer_shapes.h"
 
 namespace slipstream {
 

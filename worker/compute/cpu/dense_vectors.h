@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "worker/compute/cpu/activation.h"
+#include "worker/compute/activation.h"
 
 namespace slipstream {
 

@@ -3,8 +3,8 @@
 
 #include <variant>
 
-#include "worker/compute/cpu/activation.h"
-#include "worker/compute/cpu/layer_shapes.h"
+#include "worker/compute/activation.h"
+#include "worker/compute/layer_shapes.h"
 
 namespace slipstream {
 

@@ -10,8 +10,8 @@
 #include "worker/compute/cpu/aligned_buffer.h"
 #include "worker/compute/cpu/image_block.h"
 #include "worker/compute/cpu/innermost_kernels.h"
-#include "worker/compute/cpu/layer_shapes.h"
 #include "worker/compute/cpu/node.h"
+#include "worker/compute/layer_shapes.h"
 
 namespace slipstream {
 

@@ -1,52 +1,40 @@
 #include "worker/compute/cpu/node_choice.h"
 
-#include <optional>
-#include <string>
 #include <utility>
 #include <variant>
 
-#include "common/base/check.h"
 #include "worker/compute/cpu/bf16_dense_node.h"
 #include "worker/compute/cpu/dense_node.h"
 #include "worker/compute/cpu/image_block.h"
 #include "worker/compute/cpu/innermost_kernels.h"
 #include "worker/compute/cpu/innermost_section.h"
-#include "worker/compute/cpu/layer_shapes.h"
 #include "worker/compute/cpu/onednn_section.h"
 #include "worker/compute/cpu/plain_nodes.h"
+#include "worker/compute/net_layers.h"
 
 namespace slipstream {
 namespace {
-
-LayerParameters ParametersOf(const TensorLayout& layout, size_t layer) {
-  const std::string prefix = std::to_string(layer);
-  const Tensor* weight = layout.Find(prefix + ".weight");
-  const Tensor* bias = layout.Find(prefix + ".bias");
-  PS_CHECK(weight != nullptr && bias != nullptr);
-  PS_CHECK(bias->offset == weight->offset + weight->size());
-  return {weight->offset, bias->offset, bias->offset + bias->size()};
-}
 
 /// Makes the nodes of a net from its first layer to its last.
 class Chooser {
  public:
   Chooser(const ModelSpec& model, const NetShapes& shapes, const PlanOptions& options,
           CpuKernels kernels)
-      : model_(model), shapes_(shapes), options_(options), kernels_(kernels) {}
+      : layers_(model, shapes), options_(options), kernels_(kernels) {}
 
   std::vector<ChosenNode> Choose() {
-    while (layer_ < model_.layers.size()) std::visit(*this, model_.layers[layer_]);
+    while (layer_ < layers_.size()) std::visit(*this, layers_.at(layer_));
     return std::move(nodes_);
   }
 
-  void operator()(const DenseLayer& layer) {
-    const DenseShape shape = {input().channels, layer.units};
-    const LayerParameters parameters = ParametersOf(shapes_.layout, layer_);
+  void operator()(const DenseLayer&) {
+    const DenseShape shape = layers_.DenseAt(layer_);
+    const LayerParameters parameters = layers_.ParametersAt(layer_);
     if (kernels_ == CpuKernels::kPlain) {
       Add(std::make_unique<PlainDenseNode>(shape, parameters), 1);
       return;
     }
-    const Activation activation = ActivationAt(layer_ + 1);
+    const Activation activation = layers_.ActivationAt(layer_ + 1);
     const size_t layers = activation == Activation::kNone ? 1 : 2;
     if (options_.precision == Precision::kFp32) {
       Add(std::make_unique<DenseNode>(shape, parameters, activation), layers);
@@ -67,8 +55,8 @@ class Chooser {
     Add(std::make_unique<PlainConv2dNode>(conv.shape, conv.parameters), 1);
   }
 
-  void operator()(const PoolLayer& layer) {
-    Add(std::make_unique<PlainPoolNode>(PoolAt(layer_, layer)), 1);
+  void operator()(const PoolLayer&) {
+    Add(std::make_unique<PlainPoolNode>(layers_.PoolAt(layer_)), 1);
   }
 
   void operator()(const ReluLayer&) { AddActivation(Activation::kRelu); }
@@ -76,7 +64,7 @@ class Chooser {
 
   void operator()(const DropoutLayer& layer) {
     Add(std::make_unique<DropoutNode>(options_.seed, static_cast<uint32_t>(layer_), layer.rate,
-                                      input().elements()),
+                                      layers_.input(layer_).elements()),
         1);
   }
 
@@ -84,38 +72,21 @@ class Chooser {
   void operator()(const FlattenLayer&) { ++layer_; }
 
  private:
-  const ExampleShape& input() const { return shapes_.shapes[layer_]; }
-  const ExampleShape& output() const { return shapes_.shapes[layer_ + 1]; }
-
-  Activation ActivationAt(size_t layer) const {
-    if (layer >= model_.layers.size()) return Activation::kNone;
-    if (std::holds_alternative<ReluLayer>(model_.layers[layer])) return Activation::kRelu;
-    if (std::holds_alternative<TanhLayer>(model_.layers[layer])) return Activation::kTanh;
-    return Activation::kNone;
-  }
-
   ConvBlock ConvAt(size_t layer) const {
-    const auto& conv = std::get<Conv2dLayer>(model_.layers[layer]);
-    const Conv2dShape shape = {shapes_.shapes[layer], shapes_.shapes[layer + 1], conv.kernel,
-                               conv.stride, conv.padding};
-    return {shape, ParametersOf(shapes_.layout, layer), Activation::kNone};
-  }
-
-  PoolShape PoolAt(size_t layer, const PoolLayer& pool) const {
-    return {pool.kind, shapes_.shapes[layer], shapes_.shapes[layer + 1], pool.kernel, pool.stride};
+    return {layers_.Conv2dAt(layer), layers_.ParametersAt(layer), Activation::kNone};
   }
 
   // The convolutions and pools from the current layer on, with their activations.
   std::vector<ImageBlock> ImageBlocks() const {
     std::vector<ImageBlock> blocks;
-    for (size_t layer = layer_; layer < model_.layers.size();) {
-      const Activation activation = ActivationAt(layer + 1);
-      if (std::holds_alternative<Conv2dLayer>(model_.layers[layer])) {
+    for (size_t layer = layer_; layer < layers_.size();) {
+      const Activation activation = layers_.ActivationAt(layer + 1);
+      if (std::holds_alternative<Conv2dLayer>(layers_.at(layer))) {
         ConvBlock conv = ConvAt(layer);
         conv.activation = activation;
         blocks.push_back(conv);
-      } else if (const auto* pool = std::get_if<PoolLayer>(&model_.layers[layer])) {
-        blocks.push_back(PoolBlock{PoolAt(layer, *pool), activation});
+      } else if (std::holds_alternative<PoolLayer>(layers_.at(layer))) {
+        blocks.push_back(PoolBlock{layers_.PoolAt(layer), activation});
       } else {
         break;
       }
@@ -153,31 +124,18 @@ class Chooser {
   }
 
   void AddActivation(Activation activation) {
-    Add(std::make_unique<PlainActivationNode>(activation, input().elements()), 1);
+    Add(std::make_unique<PlainActivationNode>(activation, layers_.input(layer_).elements()), 1);
   }
 
   // `layers` that `node` covers begin with the current one.
   void Add(std::unique_ptr<Node> node, size_t layers) {
-    const ParameterRange parameters = ParametersFrom(layer_, layer_ + layers);
-    layer_ += layers;
-    nodes_.push_back({std::move(node), input().elements(), parameters});
+    const size_t end = layer_ + layers;
+    nodes_.push_back(
+        {std::move(node), layers_.output(end - 1).elements(), layers_.ParametersOf(layer_, end)});
+    layer_ = end;
   }
 
-  // Of the layers [first, end), which follow one another in the arena, too.
-  ParameterRange ParametersFrom(size_t first, size_t end) const {
-    std::optional<ParameterRange> all;
-    for (size_t layer = first; layer < end; ++layer) {
-      const bool has_parameters = std::holds_alternative<DenseLayer>(model_.layers[layer]) ||
-                                  std::holds_alternative<Conv2dLayer>(model_.layers[layer]);
-      if (!has_parameters) continue;
-      const ParameterRange own = ParametersOf(shapes_.layout, layer).range();
-      all = {all ? all->begin : own.begin, own.end};
-    }
-    return all.value_or(ParameterRange{});
-  }
-
-  const ModelSpec& model_;
-  const NetShapes& shapes_;
+  const NetLayers layers_;
   const PlanOptions& options_;
   const CpuKernels kernels_;
 

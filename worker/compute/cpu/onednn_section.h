@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/compute/cpu/batch_programs.h"
+#include "worker/compute/batch_programs.h"
 #include "worker/compute/cpu/image_block.h"
 #include "worker/compute/cpu/node.h"
 #include "worker/compute/cpu/onednn_program.h"

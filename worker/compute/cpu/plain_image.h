@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "worker/compute/cpu/layer_shapes.h"
+#include "worker/compute/layer_shapes.h"
 
 namespace slipstream::plain {
 

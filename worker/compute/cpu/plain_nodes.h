@@ -3,10 +3,10 @@
 
 #include <cstddef>
 
-#include "worker/compute/cpu/activation.h"
+#include "worker/compute/activation.h"
 #include "worker/compute/cpu/dropout.h"
-#include "worker/compute/cpu/layer_shapes.h"
 #include "worker/compute/cpu/node.h"
+#include "worker/compute/layer_shapes.h"
 
 namespace slipstream {
 

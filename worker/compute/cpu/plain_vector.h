@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "worker/compute/cpu/layer_shapes.h"
+#include "worker/compute/layer_shapes.h"
 
 namespace slipstream::plain {
 

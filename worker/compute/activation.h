@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_WORKER_COMPUTE_CPU_ACTIVATION_H_
-#define SLIPSTREAM_WORKER_COMPUTE_CPU_ACTIVATION_H_
+#ifndef SLIPSTREAM_WORKER_COMPUTE_ACTIVATION_H_
+#define SLIPSTREAM_WORKER_COMPUTE_ACTIVATION_H_
 
 namespace slipstream {
 
@@ -8,4 +8,4 @@ enum class Activation { kNone, kRelu, kTanh };
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_WORKER_COMPUTE_CPU_ACTIVATION_H_
+#endif  // SLIPSTREAM_WORKER_COMPUTE_ACTIVATION_H_

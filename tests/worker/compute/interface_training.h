@@ -1,0 +1,34 @@
+#ifndef SLIPSTREAM_TESTS_WORKER_COMPUTE_INTERFACE_TRAINING_H_
+#define SLIPSTREAM_TESTS_WORKER_COMPUTE_INTERFACE_TRAINING_H_
+
+#include <vector>
+
+#include "common/model/model_spec.h"
+#include "worker/compute/plan.h"
+
+namespace slipstream {
+
+/// What every device must do, told by nothing but the interface; the tests of each device call it.
+
+/// Trains a few steps, handing over new weights range by range and taking gradients as they are
+/// reported, with an evaluation after each step. The losses of steps and evaluations in turn, and
+/// the weights at the end.
+std::vector<float> Train(Device& device, const ModelSpec& model);
+
+/// The same without evaluations, but each step begins before its weights, which another thread
+/// hands over meanwhile. Notes that gradients come from the end of the arena to its beginning.
+std::vector<float> TrainOverlapped(Device& device, const ModelSpec& model);
+
+/// What Train returns, without the evaluations' losses.
+std::vector<float> WithoutEvaluations(std::vector<float> history);
+
+/// A step whose weights are revoked fails with CANCELLED and gives, begun anew with what they were,
+/// what it would have given.
+void ExpectRevokedStepStartsOver(Device& device, const ModelSpec& model);
+
+/// A step whose weights will not come fails with CANCELLED.
+void ExpectAbandonedStepEnds(Device& device, const ModelSpec& model);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_WORKER_COMPUTE_INTERFACE_TRAINING_H_

@@ -1,0 +1,97 @@
+#include "tests/worker/compute/small_nets.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "common/model/net_shapes.h"
+#include "tests/worker/compute/double_net.h"
+#include "tests/worker/compute/random_batch.h"
+#include "tests/worker/compute/training.h"
+
+namespace slipstream {
+namespace {
+
+constexpr uint64_t kSeed = 5;
+
+PoolLayer MaxPool(uint32_t kernel, uint32_t stride, bool ceil = false) {
+  return {PoolLayer::Kind::kMax, kernel, stride, ceil};
+}
+
+PoolLayer AveragePool(uint32_t kernel, uint32_t stride, bool ceil = false) {
+  return {PoolLayer::Kind::kAverage, kernel, stride, ceil};
+}
+
+Conv2dLayer Conv(uint32_t channels, uint32_t kernel, uint32_t stride = 1, uint32_t padding = 0) {
+  return {channels, kernel, stride, padding};
+}
+
+}  // namespace
+
+ModelSpec SmallNet::Model() const {
+  ModelSpec model = {.preset = "", .input = input, .layers = layers, .loss = loss};
+  model.layers.push_back(FlattenLayer{});
+  model.layers.push_back(DenseLayer{3});
+  return model;
+}
+
+const std::vector<SmallNet>& SmallNets() {
+  static const auto* nets = new std::vector<SmallNet>{
+      {"Dense", {7, 1, 1}, {DenseLayer{5}}},
+      {"DenseRelu", {7, 1, 1}, {DenseLayer{5}, ReluLayer{}}},
+      {"DenseTanh", {7, 1, 1}, {DenseLayer{5}, TanhLayer{}}},
+      {"DenseDropout", {7, 1, 1}, {DenseLayer{9}, TanhLayer{}, DropoutLayer{0.4f}}},
+      {"DropoutFirst", {7, 1, 1}, {DropoutLayer{0.4f}, DenseLayer{4}, ReluLayer{}}},
+      {"ReluOfInput", {7, 1, 1}, {ReluLayer{}, DenseLayer{4}, ReluLayer{}, TanhLayer{}}},
+      {"Conv1x1", {2, 4, 5}, {Conv(3, 1)}},
+      {"Conv3x3", {2, 5, 6}, {Conv(3, 3)}},
+      {"Conv3x3Padded", {1, 4, 5}, {Conv(2, 3, 1, 1), ReluLayer{}}},
+      {"Conv5x5TwicePadded", {1, 6, 6}, {Conv(2, 5, 1, 2), TanhLayer{}}},
+      {"ConvWiderPaddingThanNeeded", {1, 3, 3}, {Conv(2, 3, 1, 2), ReluLayer{}}},
+      {"ConvStride2", {2, 7, 6}, {Conv(3, 3, 2), ReluLayer{}}},
+      {"ConvStride3Padded", {1, 8, 7}, {Conv(2, 3, 3, 1)}},
+      {"ConvEvenKernel", {1, 5, 5}, {Conv(2, 2, 1, 1), ReluLayer{}}},
+      {"ConvConv", {1, 6, 6}, {Conv(2, 3), ReluLayer{}, Conv(3, 3), ReluLayer{}}},
+      {"ConvReluMaxPool", {1, 6, 6}, {Conv(2, 3), ReluLayer{}, MaxPool(2, 2)}},
+      {"ConvMaxPoolRelu", {1, 6, 6}, {Conv(2, 3), MaxPool(2, 2), ReluLayer{}}},
+      {"ConvMaxPool", {1, 6, 6}, {Conv(2, 3), MaxPool(2, 2)}},
+      {"ConvMaxPoolOfOddSize", {1, 7, 9}, {Conv(2, 3), ReluLayer{}, MaxPool(2, 2)}},
+      {"ConvPoolConvPool",
+       {1, 12, 12},
+       {Conv(2, 3, 1, 1), ReluLayer{}, MaxPool(2, 2), Conv(3, 3), MaxPool(2, 2), ReluLayer{}}},
+      {"MaxPoolOverlapping", {1, 7, 7}, {Conv(2, 3, 1, 1), MaxPool(3, 2), ReluLayer{}}},
+      {"MaxPoolCeil", {1, 6, 8}, {Conv(2, 3, 1, 1), MaxPool(3, 2, true), ReluLayer{}}},
+      {"AveragePool", {1, 6, 6}, {Conv(2, 3), ReluLayer{}, AveragePool(2, 2)}},
+      {"AveragePoolCeil", {1, 6, 8}, {Conv(2, 3, 1, 1), ReluLayer{}, AveragePool(3, 2, true)}},
+      {"AveragePoolCeilOfOddSize", {1, 7, 9}, {Conv(2, 2), AveragePool(3, 2, true)}},
+      {"PoolOfInput", {2, 6, 6}, {AveragePool(2, 2), Conv(2, 2), TanhLayer{}}},
+      {"DropoutOfImage", {1, 5, 5}, {Conv(2, 3), ReluLayer{}, DropoutLayer{0.3f}, Conv(2, 2)}},
+      {"MseOfOneLayer", {7, 1, 1}, {}, ModelSpec::Loss::kMse},
+      {"MseDenseTanh", {7, 1, 1}, {DenseLayer{5}, TanhLayer{}}, ModelSpec::Loss::kMse},
+      {"MseConvPool", {1, 6, 6}, {Conv(2, 3), ReluLayer{}, MaxPool(2, 2)}, ModelSpec::Loss::kMse},
+      {"WideConv", {1, 3, 3}, {Conv(17, 2), ReluLayer{}, Conv(18, 2), TanhLayer{}}},
+  };
+  return *nets;
+}
+
+void ExpectGradientIsTheDerivativeOfTheLoss(Device& device, const SmallNet& net) {
+  const ModelSpec model = net.Model();
+  const NetShapes shapes = ShapesOf(model);
+  const RandomBatch random(4, shapes.input().elements(), shapes.outputs(), 11);
+  const std::unique_ptr<Plan> plan =
+      PrepareWithWeights(device, model, {.batch_size_max = 5, .seed = kSeed});
+  const DoubleNet oracle(model, kSeed);
+
+  const Batch batch = random.batch(net.loss);
+  const Step step = RunStep(*plan, batch);
+
+  const std::vector<double> weights(plan->weights_host().begin(), plan->weights_host().end());
+  EXPECT_NEAR(step.result.loss, oracle.Loss(weights, batch, true), 1e-5);
+  EXPECT_NEAR(plan->Evaluate(batch)->loss, oracle.Loss(weights, batch, false), 1e-5);
+  EXPECT_EQ(step.result.correct.has_value(), net.loss == ModelSpec::Loss::kCrossEntropy);
+  // Sums of at most some hundred products in single precision, each off by 6e-8 of its terms.
+  ExpectGradientsNear(shapes.layout, step.gradients, oracle.Gradients(plan->weights_host(), batch),
+                      3e-5f);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,32 @@
+#ifndef SLIPSTREAM_TESTS_WORKER_COMPUTE_SMALL_NETS_H_
+#define SLIPSTREAM_TESTS_WORKER_COMPUTE_SMALL_NETS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/model/model_spec.h"
+#include "worker/compute/plan.h"
+
+namespace slipstream {
+
+/// Nets small enough for central differences, which have every kind of layer in the places that
+/// make a difference to a device.
+struct SmallNet {
+  std::string name;
+  std::vector<uint32_t> input;
+  std::vector<LayerSpec> layers;  // A dense layer of 3 outputs follows.
+  ModelSpec::Loss loss = ModelSpec::Loss::kCrossEntropy;
+
+  ModelSpec Model() const;
+};
+
+const std::vector<SmallNet>& SmallNets();
+
+/// Expects the losses and the gradients of the device's plans to be those of the net's definition
+/// in double precision.
+void ExpectGradientIsTheDerivativeOfTheLoss(Device& device, const SmallNet& net);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_WORKER_COMPUTE_SMALL_NETS_H_
