@@ -53,7 +53,12 @@ void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint
   app.add_option("--threads", options.threads, "Compute threads of this worker")
       ->type_name("NUMBER")
       ->envname("PS_COMPUTE_THREADS");
-  app.add_option("--precision", options.precision, "fp32 or bf16: what this worker computes in")
+  app.add_option("--device", options.device,
+                 "auto, cpu, cuda or cuda:N: what this worker computes on")
+      ->type_name("NAME")
+      ->envname("PS_COMPUTE_DEVICE");
+  app.add_option("--precision", options.precision,
+                 "fp32, bf16 or tf32: what this worker computes in")
       ->type_name("NAME")
       ->envname("PS_COMPUTE_PRECISION");
   const std::map<std::string, LogSpec::Level> levels = {{"debug", LogSpec::Level::kDebug},

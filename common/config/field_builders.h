@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -16,12 +17,15 @@ namespace slipstream {
 /// How a row of the table of run.yaml's keys is written. `access` returns a reference to the member
 /// of a spec, which may be const.
 
-/// What carries a member's value through the table: counts as uint64_t, numbers as double.
+/// What carries a member's value through the table: counts as uint64_t, numbers as double,
+/// a device as text.
 template <typename Member>
 auto Carry(const Member& member) {
   if constexpr (std::is_same_v<Member, double> || std::is_same_v<Member, std::string> ||
                 std::is_same_v<Member, absl::Duration>) {
     return ScalarValue(member);
+  } else if constexpr (std::is_same_v<Member, DeviceChoice>) {
+    return ScalarValue(member.ToText());
   } else {
     return ScalarValue(static_cast<uint64_t>(member));
   }
@@ -32,6 +36,10 @@ Member Uncarry(const ScalarValue& value) {
   if constexpr (std::is_same_v<Member, double> || std::is_same_v<Member, std::string> ||
                 std::is_same_v<Member, absl::Duration>) {
     return std::get<Member>(value);
+  } else if constexpr (std::is_same_v<Member, DeviceChoice>) {
+    const std::optional<Member> choice = Member::FromText(std::get<std::string>(value));
+    PS_CHECK(choice.has_value());  // ReadScalar made sure.
+    return *choice;
   } else {
     return static_cast<Member>(std::get<uint64_t>(value));
   }

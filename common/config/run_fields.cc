@@ -284,9 +284,13 @@ void AddCluster(Table& table) {
 void AddMachine(Table& table) {
   const auto worker = Field::Locality::kWorker;
   const auto server = Field::Locality::kServer;
-  table.push_back(Local(worker, Choice(
-                                    "compute.device", "What computes gradients.", {"cpu"},
-                                    [](auto& s) -> auto& { return s.compute.device; })));
+  table.push_back(Local(
+      worker,
+      Scalar(
+          "compute.device",
+          "What computes gradients: auto is a GPU where there is one and ps_worker was built "
+          "for it, else the processor; cuda is cuda:0.",
+          TextType{TextType::Form::kDevice}, [](auto& s) -> auto& { return s.compute.device; })));
   table.push_back(
       Local(worker, Scalar(
                         "compute.threads", "Compute threads of one worker.", CountType{1, 256},
@@ -295,9 +299,10 @@ void AddMachine(Table& table) {
       worker,
       Choice(
           "compute.precision",
-          "Of the products in gradients: bf16 is faster on processors that have it (AVX-512 BF16, "
-          "AMX), and its gradients are off by a few percent; evaluations are in fp32.",
-          {"fp32", "bf16"}, [](auto& s) -> auto& { return s.compute.precision; })));
+          "Of the products in gradients: bf16 is faster on GPUs and on processors that have it "
+          "(AVX-512 BF16, AMX), and its gradients are off by a few percent; tf32 is of GPUs. "
+          "Evaluations are in fp32.",
+          {"fp32", "bf16", "tf32"}, [](auto& s) -> auto& { return s.compute.precision; })));
   table.push_back(Local(
       worker,
       Choice(

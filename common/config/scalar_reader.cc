@@ -10,6 +10,7 @@
 #include "common/config/scalar_types.h"
 #include "common/config/scalar_units.h"
 #include "common/config/suggestion.h"
+#include "common/run/device_choice.h"
 
 namespace slipstream {
 namespace {
@@ -186,6 +187,9 @@ struct ReadAs {
     if (text.size() > kTextBytesMax) return ValueError{Wrong(DescribeScalar(type), node)};
     if (type.form == TextType::Form::kName &&
         (text.empty() || text.size() > kNameBytesMax || !std::ranges::all_of(text, is_name))) {
+      return ValueError{Wrong(DescribeScalar(type), node)};
+    }
+    if (type.form == TextType::Form::kDevice && !DeviceChoice::FromText(text).has_value()) {
       return ValueError{Wrong(DescribeScalar(type), node)};
     }
     return ScalarValue{text};

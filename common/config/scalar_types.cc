@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "common/config/scalar_units.h"
+#include "common/run/device_choice.h"
 
 namespace slipstream {
 namespace {
@@ -79,10 +80,15 @@ struct Describe {
   }
   std::string operator()(const FlagType&) const { return "true or false"; }
   std::string operator()(const TextType& type) const {
-    if (type.form == TextType::Form::kAny) {
-      return fmt::format("text of up to {} bytes", kTextBytesMax);
+    switch (type.form) {
+      case TextType::Form::kAny:
+        return fmt::format("text of up to {} bytes", kTextBytesMax);
+      case TextType::Form::kName:
+        return fmt::format("1 to {} letters, digits, '.', '_' and '-'", kNameBytesMax);
+      case TextType::Form::kDevice:
+        return fmt::format("auto, cpu, cuda or cuda:N with N up to {}", DeviceChoice::kIndexMax);
     }
-    return fmt::format("1 to {} letters, digits, '.', '_' and '-'", kNameBytesMax);
+    return "";
   }
   std::string operator()(const ChoiceType& type) const {
     if (type.names.size() == 1) return type.names.front();

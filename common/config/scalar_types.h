@@ -51,8 +51,9 @@ struct FlagType {};
 /// Text without control characters.
 struct TextType {
   enum class Form {
-    kAny,   // Up to 4096 bytes, possibly none: a path or an address.
-    kName,  // 1 to 64 letters, digits, '.', '_' and '-'.
+    kAny,     // Up to 4096 bytes, possibly none: a path or an address.
+    kName,    // 1 to 64 letters, digits, '.', '_' and '-'.
+    kDevice,  // What DeviceChoice reads.
   };
   Form form = Form::kAny;
 };

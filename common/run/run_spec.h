@@ -11,6 +11,7 @@
 #include "common/base/encoding.h"
 #include "common/base/precision.h"
 #include "common/model/model_spec.h"
+#include "common/run/device_choice.h"
 
 namespace slipstream {
 
@@ -175,8 +176,8 @@ struct ClusterSpec {
 };
 
 struct ComputeSpec {
-  enum class Device { kCpu };
-  Device device = Device::kCpu;
+  /// Worker-local.
+  DeviceChoice device;
 
   /// Compute threads of one worker. In [1, 256]. Worker-local.
   uint32_t threads = 1;

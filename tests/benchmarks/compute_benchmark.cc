@@ -1,7 +1,10 @@
 // Trains a preset on random examples with one thread and prints the images per second of the median
-// step: forward, backward and momentum update, as deep-learning frameworks measure a step.
+// step: forward, backward and momentum update, as deep-learning frameworks measure a step. On a GPU
+// a step is what it is for a worker, whose server does the updates: the batch and all weights go
+// up, all gradients come down.
 //
-//   compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS [fastest|bf16|onednn|plain]
+//   compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS
+//       [fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16]
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +21,7 @@
 #include "common/model/presets.h"
 #include "tests/worker/compute/random_batch.h"
 #include "worker/compute/cpu/cpu_device.h"
+#include "worker/compute/cuda/cuda_device.h"
 #include "worker/compute/plan.h"
 #include "worker/model/initial_values.h"
 
@@ -46,24 +50,34 @@ void MomentumStep(std::span<float> weights, std::span<float> velocity,
   }
 }
 
-void Step(Plan& plan, const Batch& batch, std::span<float> velocity) {
-  if (!plan.StartStep(batch, nullptr).ok() || !plan.FinishStep().ok()) std::abort();
-  MomentumStep(plan.weights_host(), velocity, plan.gradients_host());
-  plan.WeightsArrived({0, velocity.size()});
-}
-
 struct Choice {
   CpuKernels kernels = CpuKernels::kFastest;
   Precision precision = Precision::kFp32;
+  bool is_cuda = false;
+
+  absl::StatusOr<std::unique_ptr<Device>> Open() const {
+    if (is_cuda) return NewCudaDevice(0);
+    return NewCpuDevice(kernels);
+  }
 };
+
+void Step(Plan& plan, const Batch& batch, std::span<float> velocity, const Choice& choice) {
+  if (!plan.StartStep(batch, nullptr).ok() || !plan.FinishStep().ok()) std::abort();
+  if (!choice.is_cuda) MomentumStep(plan.weights_host(), velocity, plan.gradients_host());
+  plan.WeightsArrived({0, velocity.size()});
+}
 
 int Run(std::string_view preset, size_t count, double seconds, const Choice& choice) {
   const ModelSpec model = *FindPreset(preset);
   const auto shapes = std::get<NetShapes>(InferShapes(model));
-  auto plan = NewCpuDevice(choice.kernels)
-                  ->Prepare(model, {.batch_size_max = static_cast<uint32_t>(count),
-                                    .threads = 1,
-                                    .precision = choice.precision});
+  const auto device = choice.Open();
+  if (!device.ok()) {
+    std::fprintf(stderr, "%s\n", device.status().ToString().c_str());
+    return 1;
+  }
+  auto plan = (*device)->Prepare(model, {.batch_size_max = static_cast<uint32_t>(count),
+                                         .threads = 1,
+                                         .precision = choice.precision});
   if (!plan.ok()) {
     std::fprintf(stderr, "%s\n", plan.status().ToString().c_str());
     return 1;
@@ -75,13 +89,13 @@ int Run(std::string_view preset, size_t count, double seconds, const Choice& cho
   }
   std::vector<float> velocity(shapes.layout.parameters());
 
-  for (int i = 0; i < 3; ++i) Step(**plan, batches[0].batch(), velocity);
+  for (int i = 0; i < 3; ++i) Step(**plan, batches[0].batch(), velocity, choice);
   std::vector<double> steps;
   const auto start = std::chrono::steady_clock::now();
   auto now = start;
   while (now - start < Seconds(seconds)) {
     const auto before = now;
-    Step(**plan, batches[steps.size() % batches.size()].batch(), velocity);
+    Step(**plan, batches[steps.size() % batches.size()].batch(), velocity, choice);
     now = std::chrono::steady_clock::now();
     steps.push_back(Seconds(now - before).count());
   }
@@ -103,14 +117,18 @@ int main(int argc, char** argv) {
       {"fastest", {}},
       {"bf16", {.precision = slipstream::Precision::kBf16}},
       {"onednn", {.kernels = CpuKernels::kOneDnn}},
-      {"plain", {.kernels = CpuKernels::kPlain}}};
+      {"plain", {.kernels = CpuKernels::kPlain}},
+      {"cuda", {.is_cuda = true}},
+      {"cuda-tf32", {.precision = slipstream::Precision::kTf32, .is_cuda = true}},
+      {"cuda-bf16", {.precision = slipstream::Precision::kBf16, .is_cuda = true}}};
   const std::string chosen = argc > 4 ? argv[4] : "fastest";
   const long batch = argc > 2 ? std::atol(argv[2]) : 0;
   const double seconds = argc > 3 ? std::atof(argv[3]) : 0;
   if (argc < 4 || argc > 5 || !slipstream::FindPreset(argv[1]) || batch < 1 || seconds <= 0 ||
       !choices.contains(chosen)) {
     std::fprintf(stderr,
-                 "usage: %s mlp|lenet5|cifar_quick BATCH SECONDS [fastest|bf16|onednn|plain]\n",
+                 "usage: %s mlp|lenet5|cifar_quick BATCH SECONDS "
+                 "[fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16]\n",
                  argv[0]);
     return 2;
   }

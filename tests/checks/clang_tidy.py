@@ -5,6 +5,8 @@ they would double the time.
 
 Usage, in the repository root:  tests/checks/clang_tidy.py [FILE.cc ...]      (default: all)
 
+Without the CUDA toolkit what includes its headers is left out.
+
 A file whose own text, included headers, settings and clang-tidy are as in an earlier run that found
 nothing is not looked at again. The generated headers must have been built.
 """
@@ -31,9 +33,17 @@ running = set()  # The clang-tidy processes.
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
+CUDA_HEADERS = pathlib.Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda") / "include"
+
+
 def sources():
     paths = [path.relative_to(ROOT) for path in tidy.files(ROOT) if path.suffix == ".cc"]
-    return [path.as_posix() for path in paths if path.parts[0] != "tests"]
+    names = [path.as_posix() for path in paths if path.parts[0] != "tests"]
+    return [name for name in names if CUDA_HEADERS.is_dir() or not needs_cuda(name)]
+
+
+def needs_cuda(path):
+    return path.startswith("worker/compute/cuda/") and "no_cuda" not in path
 
 
 @functools.cache
@@ -44,7 +54,8 @@ def compiler_flags():
 
 
 def command(path):
-    return ["clang-tidy", "--quiet", path, "--", *compiler_flags()]
+    cuda = ["-isystem", str(CUDA_HEADERS)] if needs_cuda(path) else []
+    return ["clang-tidy", "--quiet", path, "--", *compiler_flags(), *cuda]
 
 
 @functools.cache

@@ -71,6 +71,10 @@ def run_tests(config, targets):
     return results
 
 
+def cuda_compiler():
+    return pathlib.Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda") / "bin" / "nvcc"
+
+
 def check_format():
     files = [str(path.relative_to(ROOT)) for path in tidy.files(ROOT)
              if path.suffix in tidy.CODE_SUFFIXES]
@@ -84,12 +88,21 @@ def test_tagged(config, tags):
     return run_tests(config, tests) if tests else bazel_results.Results()
 
 
+def test_cuda():
+    if not cuda_compiler().exists():
+        print("cuda: left out, as there is no toolkit here; CUDA_HOME says where it is")
+        return bazel_results.Results(skipped=1)
+    tests = output_of(["bazel", "query", "--noshow_progress", TESTS_TAGGED.format("cuda")])
+    return run_tests("cuda", [*tests, "//worker:ps_worker"])
+
+
 STEPS = {
     "format": check_format,
     "tidy": lambda: run_check(["python3", "tests/tidy.py"]),
     "tidy_test": lambda: run_check(["python3", "tests/tidy_test.py", "--quiet"]),
     "results_test": lambda: run_check(["python3", "tests/checks/bazel_results_test.py", "--quiet"]),
     "test": lambda: run_tests("", ["//..."]),
+    "cuda": test_cuda,
     "asan": lambda: test_tagged("asan", "core|asan"),
     "tsan": lambda: test_tagged("tsan", "core"),
     "clang_tidy": lambda: run_check(["python3", "tests/checks/clang_tidy.py"]),

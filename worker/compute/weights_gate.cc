@@ -72,6 +72,12 @@ bool WeightsGate::IsMissing(ParameterRange range) const {
   return after != missing_.begin() && std::prev(after)->second > range.begin;
 }
 
+bool WeightsGate::Has(ParameterRange range) const {
+  MutexLock lock(mutex_);
+  PS_CHECK(is_read_);
+  return !IsMissing(range) && !is_revoked_;
+}
+
 bool WeightsGate::Await(ParameterRange range) {
   MutexLock lock(mutex_);
   PS_CHECK(is_read_);

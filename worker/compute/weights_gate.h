@@ -32,6 +32,9 @@ class WeightsGate {
   /// The step reads no more; false if weights were revoked that it may have read.
   bool Leave();
 
+  /// Whether Await would return true at once. REQUIRES: between Enter and Leave.
+  bool Has(ParameterRange range) const;
+
   /// Waits until the range is there; false if the step must end. REQUIRES: between Enter and Leave.
   bool Await(ParameterRange range);
 

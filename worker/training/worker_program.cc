@@ -16,7 +16,7 @@
 #include "common/wire/shard_wire.h"
 #include "common/wire/wire_text.h"
 #include "worker/client/work_progress.h"
-#include "worker/compute/cpu/cpu_device.h"
+#include "worker/compute/open_device.h"
 #include "worker/core/heartbeat_times.h"
 #include "worker/data/load_data.h"
 #include "worker/data/model_fit.h"
@@ -96,6 +96,7 @@ absl::Status WorkerProgram::ReadSettings() {
   if (options_.threads) {
     overrides.set.push_back("compute.threads=" + std::to_string(*options_.threads));
   }
+  if (options_.device) overrides.set.push_back("compute.device=" + *options_.device);
   if (options_.precision) overrides.set.push_back("compute.precision=" + *options_.precision);
   if (options_.init) overrides.set.push_back("model.init=" + *options_.init);
   if (options_.save_dir) overrides.set.push_back("model.save_dir=" + *options_.save_dir);
@@ -132,7 +133,9 @@ absl::Status WorkerProgram::PrepareCompute() {
 }
 
 absl::Status WorkerProgram::PreparePlans() {
-  device_ = NewCpuDevice();
+  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(settings_.compute.device);
+  if (!device.ok()) return device.status();
+  device_ = *std::move(device);
   for (uint32_t slot = 0; slot < settings_.training.pipeline_depth; ++slot) {
     absl::StatusOr<std::unique_ptr<Plan>> plan =
         device_->Prepare(settings_.model, {.batch_size_max = settings_.training.batch_size,

@@ -42,6 +42,7 @@ struct RandomValue {
   }
   ScalarValue operator()(const FlagType&) const { return random.Below(2) == 1; }
   ScalarValue operator()(const TextType& type) const {
+    if (type.form == TextType::Form::kDevice) return "cuda:" + std::to_string(random.Below(256));
     const std::string any = "ab1:/. #'\"\\[]{},&*!|%@-\xc3\xa4";
     const std::string name = "abYN019._-";
     const std::string& letters = type.form == TextType::Form::kName ? name : any;
@@ -142,7 +143,7 @@ cluster:
   lease: 5s
   start_timeout: 2m
 compute:
-  device: cpu
+  device: auto
   threads: 1
   precision: fp32
 wire:

@@ -29,6 +29,11 @@ class CpuDevice final : public Device {
           "this processor cannot compute in bf16, which takes AVX-512 BF16: start this worker with "
           "--precision fp32, or set compute.precision to fp32");
     }
+    if (options.precision == Precision::kTf32) {
+      return absl::FailedPreconditionError(
+          "processors do not compute in tf32, GPUs do: start this worker with --precision fp32, or "
+          "set compute.precision to fp32");
+    }
     std::variant<NetShapes, ShapeError> inferred = InferShapes(model);
     if (const auto* error = std::get_if<ShapeError>(&inferred)) {
       return absl::InvalidArgumentError("layer " + std::to_string(error->layer) + ": " +

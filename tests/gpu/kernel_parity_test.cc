@@ -1,0 +1,312 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "common/base/philox.h"
+#include "tests/gpu/gpu.h"
+#include "worker/compute/cpu/dropout.h"
+#include "worker/compute/cpu/mean_squared_error.h"
+#include "worker/compute/cpu/plain_image.h"
+#include "worker/compute/cpu/plain_vector.h"
+#include "worker/compute/cpu/softmax.h"
+#include "worker/compute/cuda/device_context.h"
+#include "worker/compute/cuda/device_memory.h"
+#include "worker/compute/cuda/loss_kernels.h"
+#include "worker/compute/cuda/matmul.h"
+#include "worker/compute/cuda/pool_kernels.h"
+#include "worker/compute/cuda/vector_kernels.h"
+
+namespace slipstream::cuda {
+namespace {
+
+// Around the size of a block, and more than one grid takes at once.
+constexpr size_t kSizes[] = {0, 1, 31, 33, 255, 256, 257, 1'200'000};
+
+/// Each kernel against its twin on the processor.
+class KernelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    PS_SKIP_WITHOUT_GPU();
+    auto context = DeviceContext::Open(0);
+    ASSERT_TRUE(context.ok()) << context.status();
+    context_ = *std::move(context);
+    ASSERT_TRUE(context_->Enter().ok());
+  }
+
+  cudaStream_t stream() const { return context_->compute(); }
+
+  template <typename T>
+  static DeviceArray<T> NewArray(size_t size) {
+    auto array = DeviceArray<T>::Allocate(size, "a test");
+    EXPECT_TRUE(array.ok()) << array.status();
+    return *std::move(array);
+  }
+
+  template <typename T>
+  static DeviceArray<T> OnDevice(const std::vector<T>& values) {
+    DeviceArray<T> array = NewArray<T>(values.size());
+    EXPECT_EQ(
+        cudaMemcpy(array.data(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
+        cudaSuccess);
+    return array;
+  }
+
+  template <typename T>
+  std::vector<T> OnHost(const DeviceArray<T>& array) const {
+    EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
+    std::vector<T> values(array.size());
+    EXPECT_EQ(
+        cudaMemcpy(values.data(), array.data(), values.size() * sizeof(T), cudaMemcpyDeviceToHost),
+        cudaSuccess);
+    return values;
+  }
+
+  static std::vector<float> Values(size_t size, uint64_t seed) {
+    RandomStream random(seed, size);
+    std::vector<float> values(size);
+    for (float& value : values) value = random.Uniform(-3, 3);
+    return values;
+  }
+
+  static void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected,
+                         float tolerance) {
+    ASSERT_EQ(actual.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_NEAR(actual[i], expected[i], tolerance) << i << " of " << expected.size();
+    }
+  }
+
+  const Gpu gpu_;
+  std::unique_ptr<DeviceContext> context_;
+};
+
+TEST_F(KernelTest, Activations) {
+  for (const size_t size : kSizes) {
+    const std::vector<float> values = Values(size, 1);
+    const std::vector<float> gradients = Values(size, 2);
+    const DeviceArray<float> input = OnDevice(values);
+    const DeviceArray<float> gradient = OnDevice(gradients);
+    const DeviceArray<float> output = NewArray<float>(size);
+    const DeviceArray<float> input_gradient = NewArray<float>(size);
+    std::vector<float> expected(size);
+    std::vector<float> expected_gradient(size);
+
+    plain::Relu(values, expected);
+    plain::ReluInputGradient(expected, gradients, expected_gradient);
+    ASSERT_TRUE(Activate(stream(), Activation::kRelu, size, input.data(), output.data()).ok());
+    ASSERT_TRUE(ActivationInputGradient(stream(), Activation::kRelu, size, output.data(),
+                                        gradient.data(), input_gradient.data())
+                    .ok());
+    EXPECT_EQ(OnHost(output), expected);
+    EXPECT_EQ(OnHost(input_gradient), expected_gradient);
+
+    plain::Tanh(values, expected);
+    plain::TanhInputGradient(expected, gradients, expected_gradient);
+    ASSERT_TRUE(Activate(stream(), Activation::kTanh, size, input.data(), output.data()).ok());
+    ASSERT_TRUE(ActivationInputGradient(stream(), Activation::kTanh, size, output.data(),
+                                        gradient.data(), input_gradient.data())
+                    .ok());
+    // CUDA's tanhf is off by at most 2 units in the last place.
+    ExpectNear(OnHost(output), expected, 3e-7f);
+    ExpectNear(OnHost(input_gradient), expected_gradient, 3e-6f);
+  }
+}
+
+TEST_F(KernelTest, BiasOfDenseLayersAndOfImages) {
+  for (const auto& [rows, channels, plane] :
+       {std::tuple<size_t, uint32_t, uint32_t>{1, 1, 1}, {257, 10, 1}, {3, 33, 49}, {64, 6, 576}}) {
+    std::vector<float> values = Values(rows * channels * plane, 3);
+    const std::vector<float> biases = Values(channels, 4);
+    const DeviceArray<float> array = OnDevice(values);
+    const DeviceArray<float> bias = OnDevice(biases);
+
+    ASSERT_TRUE(
+        AddBias(stream(), Activation::kRelu, rows, channels, plane, bias.data(), array.data())
+            .ok());
+
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = std::max(values[i] + biases[i / plane % channels], 0.0f);
+    }
+    EXPECT_EQ(OnHost(array), values);
+  }
+}
+
+TEST_F(KernelTest, ColumnSums) {
+  for (const size_t rows : {1, 31, 32, 33, 257, 1024}) {
+    for (const uint32_t columns : {1u, 10u, 32u, 33u, 500u}) {
+      const std::vector<float> values = Values(rows * columns, 5);
+      std::vector<float> expected(columns);
+      std::vector<float> unused(columns);
+      const std::vector<float> no_input(rows);
+      plain::DenseParameterGradients({1, columns}, static_cast<uint32_t>(rows), no_input.data(),
+                                     values.data(), unused.data(), expected.data());
+      const DeviceArray<float> array = OnDevice(values);
+      const DeviceArray<float> sums = NewArray<float>(columns);
+
+      ASSERT_TRUE(cuda::ColumnSums(stream(), rows, columns, array.data(), sums.data()).ok());
+
+      // 1024 additions of values below 3 in another order.
+      ExpectNear(OnHost(sums), expected, 2e-3f);
+    }
+  }
+}
+
+TEST_F(KernelTest, Dropout) {
+  constexpr float kRate = 0.4f;
+  const std::vector<PassInputs> inputs = {{.batch_index = 9, .pass = 1}};
+  const DeviceArray<PassInputs> pass = OnDevice(inputs);
+  for (const size_t size : kSizes) {
+    const std::vector<float> values = Values(size, 6);
+    std::vector<float> expected(size);
+    slipstream::Dropout({.seed = 5, .batch_index = 9, .layer = 3}, kRate, values, expected);
+    const DeviceArray<float> input = OnDevice(values);
+    const DeviceArray<float> output = NewArray<float>(size);
+
+    ASSERT_TRUE(cuda::Dropout(stream(), DropoutDraws(5, 3, kRate), pass.data(), size, input.data(),
+                              output.data())
+                    .ok());
+
+    EXPECT_EQ(OnHost(output), expected);
+  }
+}
+
+TEST_F(KernelTest, Pools) {
+  const ExampleShape in = {3, 9, 11};
+  for (const PoolLayer::Kind kind : {PoolLayer::Kind::kMax, PoolLayer::Kind::kAverage}) {
+    const PoolShape shape = {kind, in, {3, 4, 5}, 3, 2};
+    for (const uint32_t count : {1u, 3u, 257u}) {
+      const std::vector<float> values = Values(count * in.elements(), 7);
+      const std::vector<float> gradients = Values(count * shape.output.elements(), 8);
+      std::vector<float> expected(gradients.size());
+      std::vector<float> expected_gradient(values.size());
+      plain::PoolForward(shape, count, values.data(), expected.data());
+      plain::PoolInputGradient(shape, count, values.data(), gradients.data(),
+                               expected_gradient.data());
+      const DeviceArray<float> input = OnDevice(values);
+      const DeviceArray<float> gradient = OnDevice(gradients);
+      const DeviceArray<float> output = NewArray<float>(expected.size());
+      const DeviceArray<float> input_gradient = NewArray<float>(values.size());
+
+      ASSERT_TRUE(PoolForward(stream(), shape, count, input.data(), output.data()).ok());
+      ASSERT_TRUE(cuda::PoolInputGradient(stream(), shape, count, input.data(), gradient.data(),
+                                          input_gradient.data())
+                      .ok());
+
+      EXPECT_EQ(OnHost(output), expected);
+      EXPECT_EQ(OnHost(input_gradient), expected_gradient);
+    }
+  }
+}
+
+TEST_F(KernelTest, SoftmaxCrossEntropyAndItsSum) {
+  auto totals = PinnedArray<PassOutputs>::Allocate(1, "a test");
+  ASSERT_TRUE(totals.ok()) << totals.status();
+  for (const uint32_t count : {1u, 255u, 256u, 257u, 2000u}) {
+    for (const uint32_t classes : {2u, 10u, 33u, 1000u}) {
+      const std::vector<float> values = Values(size_t{count} * classes, 9);
+      std::vector<uint32_t> classes_of(count);
+      for (uint32_t i = 0; i < count; ++i) classes_of[i] = i % classes;
+      std::vector<float> expected(values.size());
+      const StepResult whole =
+          slipstream::SoftmaxCrossEntropy(values, classes_of, classes, expected);
+      const DeviceArray<float> logits = OnDevice(values);
+      const DeviceArray<uint32_t> labels = OnDevice(classes_of);
+      const DeviceArray<RowLoss> losses = NewArray<RowLoss>(count);
+      const DeviceArray<float> gradient = NewArray<float>(values.size());
+
+      ASSERT_TRUE(cuda::SoftmaxCrossEntropy(stream(), count, classes, logits.data(), labels.data(),
+                                            losses.data(), gradient.data())
+                      .ok());
+      ASSERT_TRUE(SumLosses(stream(), count, losses.data(), totals->data()).ok());
+
+      // A sum of up to 1000 exponentials in another order; gradients are below 1 / count.
+      ExpectNear(OnHost(gradient), expected, 2e-6f / static_cast<float>(count));
+      EXPECT_NEAR(totals->data()->loss_sum / count, whole.loss, 1e-5);
+      EXPECT_EQ(totals->data()->correct, whole.correct);
+    }
+  }
+}
+
+TEST_F(KernelTest, MeanSquaredError) {
+  auto totals = PinnedArray<PassOutputs>::Allocate(1, "a test");
+  ASSERT_TRUE(totals.ok()) << totals.status();
+  for (const uint32_t count : {1u, 257u}) {
+    for (const uint32_t outputs : {1u, 10u, 100u}) {
+      const std::vector<float> values = Values(size_t{count} * outputs, 10);
+      const std::vector<float> wanted = Values(size_t{count} * outputs, 11);
+      std::vector<float> expected(values.size());
+      const StepResult whole = slipstream::MeanSquaredError(values, wanted, expected);
+      const DeviceArray<float> results = OnDevice(values);
+      const DeviceArray<float> targets = OnDevice(wanted);
+      const DeviceArray<RowLoss> losses = NewArray<RowLoss>(count);
+      const DeviceArray<float> gradient = NewArray<float>(values.size());
+
+      ASSERT_TRUE(cuda::MeanSquaredError(stream(), count, outputs, results.data(), targets.data(),
+                                         losses.data(), gradient.data())
+                      .ok());
+      ASSERT_TRUE(SumLosses(stream(), count, losses.data(), totals->data()).ok());
+
+      EXPECT_EQ(OnHost(gradient), expected);
+      EXPECT_NEAR(totals->data()->loss_sum / static_cast<double>(values.size()), whole.loss, 1e-6);
+    }
+  }
+}
+
+TEST_F(KernelTest, Bf16IsRoundedToNearestEven) {
+  const std::vector<float> values = {1.0f, 1.00390625f, 1.01171875f, -2.5f, 0.0f, 1e-40f, 3e38f};
+  const DeviceArray<float> input = OnDevice(values);
+  const DeviceArray<__nv_bfloat16> output = NewArray<__nv_bfloat16>(values.size());
+
+  ASSERT_TRUE(ToBf16(stream(), values.size(), input.data(), output.data()).ok());
+
+  const std::vector<__nv_bfloat16> rounded = OnHost(output);
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, &values[i], sizeof(bits));
+    const auto nearest = static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+    uint16_t actual = 0;
+    std::memcpy(&actual, &rounded[i], sizeof(actual));
+    EXPECT_EQ(actual, nearest) << values[i];
+  }
+}
+
+TEST_F(KernelTest, Products) {
+  const auto workspace = NewArray<std::byte>(Matmul::kWorkspaceBytes);
+  for (const auto& [inputs, units] : {std::pair{1u, 1u}, {33u, 10u}, {784u, 256u}, {257u, 255u}}) {
+    for (const uint32_t count : {1u, 64u, 255u, 256u, 257u}) {
+      const DenseShape shape = {inputs, units};
+      const std::vector<float> input = Values(size_t{count} * inputs, 12);
+      const std::vector<float> weight = Values(size_t{units} * inputs, 13);
+      const std::vector<float> bias = Values(units, 14);
+      std::vector<float> expected(size_t{count} * units);
+      plain::DenseForward(shape, count, input.data(), weight.data(), bias.data(), expected.data());
+      auto product = Matmul::Prepare(
+          *context_,
+          {.rows = count, .columns = units, .inner = inputs, .right_is_transposed = true},
+          Precision::kFp32, Matmul::Epilogue::kBias);
+      ASSERT_TRUE(product.ok()) << product.status();
+      const DeviceArray<float> left = OnDevice(input);
+      const DeviceArray<float> right = OnDevice(weight);
+      const DeviceArray<float> biases = OnDevice(bias);
+      const DeviceArray<float> result = NewArray<float>(expected.size());
+
+      ASSERT_TRUE(
+          product->Run(left.data(), right.data(), biases.data(), workspace.data(), result.data())
+              .ok());
+
+      // 784 products of values below 9 in another order.
+      ExpectNear(OnHost(result), expected, 2e-3f);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace slipstream::cuda

@@ -1,0 +1,35 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "common/run/device_choice.h"
+#include "worker/compute/cuda/cuda_device.h"
+#include "worker/compute/open_device.h"
+
+namespace slipstream {
+namespace {
+
+// On a machine without a GPU, or in a program built without CUDA.
+class NoGpuTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (NewCudaDevice(0).ok()) GTEST_SKIP() << "there is a GPU";
+  }
+};
+
+TEST_F(NoGpuTest, AskingForOneSaysWhatToDo) {
+  const auto device = OpenDevice(*DeviceChoice::FromText("cuda"));
+
+  // Ends a program with the status of a wrong configuration.
+  EXPECT_EQ(device.status().code(), absl::StatusCode::kInvalidArgument) << device.status();
+  EXPECT_NE(device.status().ToString().find("set compute.device to cpu"), std::string::npos)
+      << device.status();
+}
+
+TEST_F(NoGpuTest, TheProcessorTakesItsPlaceIfAnyDeviceWillDo) {
+  EXPECT_TRUE(OpenDevice(*DeviceChoice::FromText("auto")).ok());
+  EXPECT_TRUE(OpenDevice(*DeviceChoice::FromText("cpu")).ok());
+}
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/model/presets.h"
+#include "tests/gpu/gpu.h"
+#include "tests/worker/compute/interface_training.h"
+#include "tests/worker/compute/random_batch.h"
+#include "tests/worker/compute/small_nets.h"
+#include "tests/worker/compute/training.h"
+#include "worker/compute/cpu/cpu_device.h"
+
+namespace slipstream {
+namespace {
+
+class SmallNetTest : public testing::TestWithParam<SmallNet> {
+ protected:
+  void SetUp() override { PS_SKIP_WITHOUT_GPU(); }
+
+  const Gpu gpu_;
+};
+
+TEST_P(SmallNetTest, GradientIsTheDerivativeOfTheLoss) {
+  ExpectGradientIsTheDerivativeOfTheLoss(*gpu_.device, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Nets, SmallNetTest, testing::ValuesIn(SmallNets()),
+                         [](const auto& net) { return net.param.name; });
+
+class PresetTest : public testing::TestWithParam<std::string_view> {
+ protected:
+  void SetUp() override { PS_SKIP_WITHOUT_GPU(); }
+
+  RandomBatch RandomOf(size_t count) const {
+    return RandomBatch(count, shapes_.input().elements(), shapes_.outputs(), count);
+  }
+
+  Step StepOf(Device& device, const PlanOptions& options, const Batch& batch) const {
+    return RunStep(*PrepareWithWeights(device, model_, options), batch);
+  }
+
+  const Gpu gpu_;
+  const ModelSpec model_ = *FindPreset(GetParam());
+  const NetShapes shapes_ = ShapesOf(model_);
+  const std::unique_ptr<Device> cpu_ = NewCpuDevice();
+};
+
+TEST_P(PresetTest, AgreesWithTheProcessor) {
+  const PlanOptions options = {.batch_size_max = 257};
+  const auto gpu = PrepareWithWeights(*gpu_.device, model_, options);
+  const auto cpu = PrepareWithWeights(*cpu_, model_, options);
+  for (const size_t count : {1, 3, 64, 255, 256, 257}) {
+    SCOPED_TRACE(count);
+    const RandomBatch random = RandomOf(count);
+
+    const Step ours = RunStep(*gpu, random.batch());
+    const Step theirs = RunStep(*cpu, random.batch());
+
+    // Sums of up to 3 · 10⁵ products (a kernel's weight over a batch of images) in another order.
+    EXPECT_NEAR(ours.result.loss, theirs.result.loss, 1e-5);
+    EXPECT_EQ(ours.result.correct, theirs.result.correct);
+    ExpectGradientsNear(shapes_.layout, ours.gradients, theirs.gradients, 2e-4f);
+    EXPECT_NEAR(gpu->Evaluate(random.batch())->loss, cpu->Evaluate(random.batch())->loss, 1e-5);
+  }
+}
+
+double Norm(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += double{value} * value;
+  return std::sqrt(sum);
+}
+
+TEST_P(PresetTest, RoundedOperandsCostAFewPercentOfTheNorm) {
+  const RandomBatch random = RandomOf(64);
+  const Step exact = StepOf(*cpu_, {.batch_size_max = 64}, random.batch());
+  // Operands of 11 and of 8 bits: an eighth of the error for three bits more.
+  for (const auto& [precision, share] :
+       {std::pair{Precision::kTf32, 0.01}, std::pair{Precision::kBf16, 0.08}}) {
+    const Step rounded =
+        StepOf(*gpu_.device, {.batch_size_max = 64, .precision = precision}, random.batch());
+
+    EXPECT_NEAR(rounded.result.loss, exact.result.loss, 0.02);
+    std::vector<float> difference = exact.gradients;
+    for (size_t i = 0; i < difference.size(); ++i) difference[i] -= rounded.gradients[i];
+    EXPECT_LT(Norm(difference), share * Norm(exact.gradients));
+  }
+}
+
+TEST_P(PresetTest, EqualBatchesGiveEqualBits) {
+  const std::vector<float> history = Train(*gpu_.device, model_);
+
+  EXPECT_EQ(Train(*gpu_.device, model_), history);
+  EXPECT_EQ(TrainOverlapped(*gpu_.device, model_), WithoutEvaluations(history));
+}
+
+TEST_P(PresetTest, TrainsAsTheProcessorDoes) {
+  const std::vector<float> ours = Train(*gpu_.device, model_);
+  const std::vector<float> theirs = Train(*cpu_, model_);
+
+  ASSERT_EQ(ours.size(), theirs.size());
+  // Four steps of differences like those of one.
+  for (size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], theirs[i], 1e-4) << i;
+}
+
+TEST_P(PresetTest, RevokedWeightsEndAStepThatStartsOverWithOthers) {
+  ExpectRevokedStepStartsOver(*gpu_.device, model_);
+}
+
+TEST_P(PresetTest, AStepDoesNotWaitForWeightsThatWillNotCome) {
+  ExpectAbandonedStepEnds(*gpu_.device, model_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Presets, PresetTest, testing::ValuesIn(PresetNames()),
+                         [](const auto& preset) { return std::string(preset.param); });
+
+class CudaPlanTest : public testing::Test {
+ protected:
+  void SetUp() override { PS_SKIP_WITHOUT_GPU(); }
+
+  const Gpu gpu_;
+  const ModelSpec model_ = *FindPreset("lenet5");
+};
+
+TEST_F(CudaPlanTest, SaysHowManyBytesAreMissing) {
+  const auto plan = gpu_.device->Prepare(model_, {.batch_size_max = 400'000'000});
+
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted) << plan.status();
+  EXPECT_NE(plan.status().ToString().find(" bytes of "), std::string::npos) << plan.status();
+  EXPECT_TRUE(gpu_.device->Prepare(model_, {.batch_size_max = 4}).ok()) << "it can go on";
+}
+
+TEST_F(CudaPlanTest, RefusesWhatDoesNotFitTheNet) {
+  const NetShapes shapes = ShapesOf(model_);
+  const RandomBatch random(3, shapes.input().elements(), shapes.outputs(), 1);
+  const auto plan = PrepareWithWeights(*gpu_.device, model_, {.batch_size_max = 2});
+
+  EXPECT_EQ(plan->StartStep(random.batch(), nullptr).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(plan->Evaluate(random.batch()).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(plan->FinishStep().status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(CudaPlanTest, ThereIsNoGpuOfThatNumber) {
+  const auto device = NewCudaDevice(255);
+
+  EXPECT_EQ(device.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(device.status().ToString().find("there is no GPU"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,57 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_CONV_NODE_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_CONV_NODE_H_
+
+#include <cudnn.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/base/precision.h"
+#include "worker/compute/activation.h"
+#include "worker/compute/cuda/conv_descriptors.h"
+#include "worker/compute/cuda/cuda_node.h"
+#include "worker/compute/cuda/device_context.h"
+#include "worker/compute/cuda/device_parameters.h"
+#include "worker/compute/layer_shapes.h"
+
+namespace slipstream::cuda {
+
+/// A convolution, on cuDNN, and the activation that follows it. Of cuDNN's algorithms only those
+/// that give equal bits for equal inputs are used. With bf16 products are of tf32 operands: cuDNN
+/// would round results to bf16 too, and tf32 has three more bits.
+class CudaConvNode final : public CudaNode {
+ public:
+  struct Options {
+    Conv2dShape shape;
+    DeviceParameters parameters;
+    Activation activation = Activation::kNone;
+    Precision precision = Precision::kFp32;
+    bool trains = true;
+    bool wants_input_gradient = true;
+  };
+
+  /// `context` must outlive it.
+  static absl::StatusOr<std::unique_ptr<CudaNode>> New(const DeviceContext& context,
+                                                       const Options& options);
+
+  absl::Status Prepare(uint32_t count) override;
+  absl::Status Forward(const CudaPass& pass, const float* input, float* output) override;
+  absl::Status Backward(const CudaPass& pass, const float* input, const float* output,
+                        float* output_gradient, float* input_gradient) override;
+
+ private:
+  CudaConvNode(const DeviceContext& context, const Options& options, ConvDescriptors descriptors)
+      : context_(context), options_(options), descriptors_(std::move(descriptors)) {}
+
+  const DeviceContext& context_;
+  const Options options_;
+
+  ConvDescriptors descriptors_;
+  cudnnConvolutionFwdAlgo_t forward_ = {};
+  cudnnConvolutionBwdFilterAlgo_t filter_gradient_ = {};
+  cudnnConvolutionBwdDataAlgo_t input_gradient_ = {};
+};
+
+}  // namespace slipstream::cuda
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_CONV_NODE_H_

@@ -1,0 +1,29 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_DEVICE_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "worker/compute/plan.h"
+
+namespace slipstream {
+
+/// The NVIDIA GPU of that number, as CUDA_VISIBLE_DEVICES leaves them. Its plans return from
+/// StartStep while the device computes.
+///
+/// Equal inputs give equal bits on GPUs of one kind, whatever a plan computed before; they differ
+/// from a processor's by how sums are ordered.
+///
+/// INVALID_ARGUMENT, with the remedy, if there is no such GPU, its driver is too old, a library is
+/// missing, or this program was built without CUDA; ABORTED if the GPU does not answer.
+///
+/// Thread-safe: holds no state.
+absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t index);
+
+/// Whether this program was built with CUDA.
+bool HasCuda();
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_DEVICE_H_

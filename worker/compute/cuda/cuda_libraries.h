@@ -1,0 +1,66 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_LIBRARIES_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_LIBRARIES_H_
+
+#include <cublasLt.h>
+#include <cudnn.h>
+
+#include "absl/status/statusor.h"
+
+namespace slipstream::cuda {
+
+/// The functions of cuBLAS and cuDNN that are used here, found when a GPU is first used: a program
+/// built with CUDA also runs on machines that lack these libraries, and says by name what it
+/// misses where it needs them. Sought, in this order: where the loader looks (LD_LIBRARY_PATH
+/// among it), $CUDA_HOME or /usr/local/cuda, and the packages `nvidia` of Python.
+///
+/// Each is loaded once for the process and stays; thread-safe.
+
+struct CublasLt {
+  /// INVALID_ARGUMENT if the library, or something in it, is missing.
+  static absl::StatusOr<const CublasLt*> Load();
+
+  decltype(&::cublasLtCreate) Create;
+  decltype(&::cublasLtDestroy) Destroy;
+  decltype(&::cublasLtGetStatusString) GetStatusString;
+  decltype(&::cublasLtMatmul) Matmul;
+  decltype(&::cublasLtMatmulAlgoGetHeuristic) MatmulAlgoGetHeuristic;
+  decltype(&::cublasLtMatmulDescCreate) MatmulDescCreate;
+  decltype(&::cublasLtMatmulDescDestroy) MatmulDescDestroy;
+  decltype(&::cublasLtMatmulDescSetAttribute) MatmulDescSetAttribute;
+  decltype(&::cublasLtMatmulPreferenceCreate) MatmulPreferenceCreate;
+  decltype(&::cublasLtMatmulPreferenceDestroy) MatmulPreferenceDestroy;
+  decltype(&::cublasLtMatmulPreferenceSetAttribute) MatmulPreferenceSetAttribute;
+  decltype(&::cublasLtMatrixLayoutCreate) MatrixLayoutCreate;
+  decltype(&::cublasLtMatrixLayoutDestroy) MatrixLayoutDestroy;
+};
+
+struct Cudnn {
+  /// INVALID_ARGUMENT if the library, or something in it, is missing.
+  static absl::StatusOr<const Cudnn*> Load();
+
+  decltype(&::cudnnCreate) Create;
+  decltype(&::cudnnDestroy) Destroy;
+  decltype(&::cudnnSetStream) SetStream;
+  decltype(&::cudnnGetErrorString) GetErrorString;
+  decltype(&::cudnnCreateTensorDescriptor) CreateTensorDescriptor;
+  decltype(&::cudnnDestroyTensorDescriptor) DestroyTensorDescriptor;
+  decltype(&::cudnnSetTensor4dDescriptor) SetTensor4dDescriptor;
+  decltype(&::cudnnCreateFilterDescriptor) CreateFilterDescriptor;
+  decltype(&::cudnnDestroyFilterDescriptor) DestroyFilterDescriptor;
+  decltype(&::cudnnSetFilter4dDescriptor) SetFilter4dDescriptor;
+  decltype(&::cudnnCreateConvolutionDescriptor) CreateConvolutionDescriptor;
+  decltype(&::cudnnDestroyConvolutionDescriptor) DestroyConvolutionDescriptor;
+  decltype(&::cudnnSetConvolution2dDescriptor) SetConvolution2dDescriptor;
+  decltype(&::cudnnSetConvolutionMathType) SetConvolutionMathType;
+  decltype(&::cudnnGetConvolutionForwardAlgorithm_v7) GetConvolutionForwardAlgorithm;
+  decltype(&::cudnnGetConvolutionBackwardDataAlgorithm_v7) GetConvolutionBackwardDataAlgorithm;
+  decltype(&::cudnnGetConvolutionBackwardFilterAlgorithm_v7) GetConvolutionBackwardFilterAlgorithm;
+  decltype(&::cudnnConvolutionForward) ConvolutionForward;
+  decltype(&::cudnnConvolutionBackwardData) ConvolutionBackwardData;
+  decltype(&::cudnnConvolutionBackwardFilter) ConvolutionBackwardFilter;
+  decltype(&::cudnnConvolutionBackwardBias) ConvolutionBackwardBias;
+};
+
+}  // namespace slipstream::cuda
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_LIBRARIES_H_

@@ -1,0 +1,53 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_NODE_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_NODE_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "common/layout/tensor_layout.h"
+#include "worker/compute/cuda/pass_block.h"
+
+namespace slipstream::cuda {
+
+/// One mini-batch on its way through the nodes of a plan, while it is enqueued. Addresses are of
+/// the device and stay what they are for all passes of one size.
+struct CudaPass {
+  uint32_t count = 0;  // Examples.
+  bool training = false;
+  const PassInputs* inputs = nullptr;
+  const float* weights = nullptr;  // As ArenaMap places them.
+  float* gradients = nullptr;      // Likewise; null unless training.
+  void* workspace = nullptr;       // Matmul::kWorkspaceBytes, for one call after the other.
+
+  /// What computes the gradients of `range` (positions of the flat vector) has been enqueued.
+  std::function<absl::Status(ParameterRange range)> gradient_enqueued;
+};
+
+/// One or two consecutive layers of a net, computed together. Activations and their gradients are
+/// plain: [count, channels, height, width], row-major, 256-byte aligned.
+///
+/// Functions enqueue on the context's compute stream, which may be capturing a graph: they neither
+/// wait nor allocate.
+///
+/// Not thread-safe: owned by one plan.
+class CudaNode {
+ public:
+  virtual ~CudaNode() = default;
+
+  /// Chooses algorithms for passes of `count` examples, which follow until it is called again; may
+  /// allocate.
+  virtual absl::Status Prepare(uint32_t count) = 0;
+
+  virtual absl::Status Forward(const CudaPass& pass, const float* input, float* output) = 0;
+
+  /// `input` and `output` are those of Forward. Writes the gradients of the node's parameters,
+  /// calls pass.gradient_enqueued, and then writes `input_gradient` unless it is null. May
+  /// overwrite `output_gradient`.
+  virtual absl::Status Backward(const CudaPass& pass, const float* input, const float* output,
+                                float* output_gradient, float* input_gradient) = 0;
+};
+
+}  // namespace slipstream::cuda
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_NODE_H_

@@ -1,0 +1,43 @@
+#include "worker/compute/cuda/cuda_plain_nodes.h"
+
+#include "worker/compute/cuda/pool_kernels.h"
+#include "worker/compute/cuda/vector_kernels.h"
+
+namespace slipstream::cuda {
+
+absl::Status CudaPoolNode::Forward(const CudaPass& pass, const float* input, float* output) {
+  return PoolForward(context_.compute(), shape_, pass.count, input, output);
+}
+
+absl::Status CudaPoolNode::Backward(const CudaPass& pass, const float* input, const float*,
+                                    float* output_gradient, float* input_gradient) {
+  if (input_gradient == nullptr) return absl::OkStatus();
+  return PoolInputGradient(context_.compute(), shape_, pass.count, input, output_gradient,
+                           input_gradient);
+}
+
+absl::Status CudaActivationNode::Forward(const CudaPass& pass, const float* input, float* output) {
+  return Activate(context_.compute(), activation_, pass.count * elements_, input, output);
+}
+
+absl::Status CudaActivationNode::Backward(const CudaPass& pass, const float*, const float* output,
+                                          float* output_gradient, float* input_gradient) {
+  if (input_gradient == nullptr) return absl::OkStatus();
+  return ActivationInputGradient(context_.compute(), activation_, pass.count * elements_, output,
+                                 output_gradient, input_gradient);
+}
+
+absl::Status CudaDropoutNode::Forward(const CudaPass& pass, const float* input, float* output) {
+  const size_t size = pass.count * elements_;
+  if (!pass.training) return Activate(context_.compute(), Activation::kNone, size, input, output);
+  return Dropout(context_.compute(), draws_, pass.inputs, size, input, output);
+}
+
+absl::Status CudaDropoutNode::Backward(const CudaPass& pass, const float*, const float*,
+                                       float* output_gradient, float* input_gradient) {
+  if (input_gradient == nullptr) return absl::OkStatus();
+  return Dropout(context_.compute(), draws_, pass.inputs, pass.count * elements_, output_gradient,
+                 input_gradient);
+}
+
+}  // namespace slipstream::cuda

@@ -1,0 +1,110 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_PLAN_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "worker/compute/batch_check.h"
+#include "worker/compute/batch_programs.h"
+#include "worker/compute/cuda/arena_map.h"
+#include "worker/compute/cuda/cuda_nodes.h"
+#include "worker/compute/cuda/device_context.h"
+#include "worker/compute/cuda/pass_graphs.h"
+#include "worker/compute/cuda/plan_memory.h"
+#include "worker/compute/net_layers.h"
+#include "worker/compute/plan.h"
+#include "worker/compute/weights_gate.h"
+
+namespace slipstream::cuda {
+
+/// A net on one device. The host's arenas are pinned; weights go up as they arrive, on a stream of
+/// their own, and gradients come down while backward goes on.
+///
+/// StartStep launches the step: at once if all weights are there, else part by part as they arrive,
+/// for which it waits. FinishStep waits for the device, reports ranges as they reach the host, and
+/// hands out the result.
+class CudaPlan final : public Plan {
+ public:
+  /// The statuses of Device::Prepare.
+  static absl::StatusOr<std::unique_ptr<Plan>> New(int device, const NetLayers& layers,
+                                                   const NetSizes& net, const PlanOptions& options);
+
+  ~CudaPlan() override;
+
+  std::span<float> weights_host() override { return memory_.weights_host.span(); }
+  void WeightsArrived(ParameterRange range) override;
+  void ExpectWeights() override;
+  void RevokeWeights(ParameterRange range) override;
+  void AbandonWeights() override { gate_.Abandon(); }
+  std::span<const float> gradients_host() const override { return memory_.gradients_host.span(); }
+  absl::Status StartStep(const Batch& batch, GradientListener* listener) override;
+  absl::StatusOr<StepResult> FinishStep() override;
+  absl::StatusOr<StepResult> Evaluate(const Batch& batch) override;
+
+ private:
+  struct Started {
+    const PassGraphs* graphs = nullptr;
+    GradientListener* listener = nullptr;
+    uint32_t count = 0;
+  };
+
+  CudaPlan(std::unique_ptr<DeviceContext> context, const NetSizes& net, ArenaMap map,
+           const PlanOptions& options)
+      : context_(std::move(context)),
+        net_(net),
+        options_(options),
+        map_(std::move(map)),
+        block_(BatchBlock::For(net, options.batch_size_max)),
+        gate_(net.parameters) {}
+
+  absl::Status Upload(ParameterRange range);
+  void KeepUploadFailure(const absl::Status& status);
+
+  /// What is enqueued for computing from now on waits for the uploads so far, if those were made.
+  absl::Status JoinUploads();
+
+  absl::StatusOr<const PassGraphs*> GraphsFor(BatchPrograms<PassGraphs>& programs, uint32_t count,
+                                              bool training);
+
+  /// Into pinned memory, as block_ says; begins a pass.
+  void Stage(const Batch& batch);
+
+  /// CANCELLED if the step will not get its weights.
+  absl::Status Launch(const PassGraphs& graphs);
+
+  absl::StatusOr<StepResult> Await(const Started& started);
+
+  /// Waits until the pass under way has raised the flag.
+  absl::Status AwaitFlag(size_t flag) const;
+  StepResult ResultOf(uint32_t count) const;
+
+  // Constant after construction.
+  const std::unique_ptr<DeviceContext> context_;
+  const NetSizes net_;
+  const PlanOptions options_;
+  const ArenaMap map_;
+  const BatchBlock block_;
+
+  std::vector<PlacedNode> nodes_;
+  PlanMemory memory_;
+  BatchPrograms<PassGraphs> training_;
+  BatchPrograms<PassGraphs> evaluating_;
+
+  WeightsGate gate_;
+  uint32_t pass_ = 0;  // The one under way, or the last.
+  std::optional<Started> started_;
+
+  Mutex upload_mutex_;
+  absl::Status upload_failure_ ABSL_GUARDED_BY(upload_mutex_);  // The first.
+};
+
+}  // namespace slipstream::cuda
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_PLAN_H_

@@ -1,0 +1,42 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_STATUS_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_STATUS_H_
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+#include <cudnn.h>
+
+#include "absl/status/status.h"
+
+namespace slipstream::cuda {
+
+/// Errors of the toolkit as statuses that name the file, the line, the call and what the error
+/// means. What a user can mend is INVALID_ARGUMENT (no device, an old driver), memory that is short
+/// RESOURCE_EXHAUSTED; a device that was lost is ABORTED, so that the worker ends as one to start
+/// again; the rest is INTERNAL.
+
+/// Where a call stands in the source.
+struct CallSite {
+  const char* file = "";
+  int line = 0;
+  const char* call = "";
+};
+
+absl::Status ToStatus(cudaError_t error, const CallSite& site);
+absl::Status ToStatus(cublasStatus_t error, const CallSite& site);
+absl::Status ToStatus(cudnnStatus_t error, const CallSite& site);
+
+}  // namespace slipstream::cuda
+
+/// The status of a call into the toolkit.
+#define PS_CUDA_STATUS(call) \
+  ::slipstream::cuda::ToStatus((call), ::slipstream::cuda::CallSite{__FILE__, __LINE__, #call})
+
+/// Returns from the calling function, which returns a status, unless `status` is OK.
+#define PS_RETURN_IF_ERROR(status)                                         \
+  do {                                                                     \
+    if (absl::Status returned = (status); !returned.ok()) return returned; \
+  } while (false)
+
+#define PS_RETURN_IF_CUDA_ERROR(call) PS_RETURN_IF_ERROR(PS_CUDA_STATUS(call))
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_STATUS_H_

@@ -1,0 +1,60 @@
+#include "worker/compute/cuda/device_context.h"
+
+#include <string>
+
+#include "worker/compute/cuda/cuda_status.h"
+
+namespace slipstream::cuda {
+
+absl::StatusOr<std::unique_ptr<DeviceContext>> DeviceContext::Open(int device) {
+  int devices = 0;
+  PS_RETURN_IF_CUDA_ERROR(cudaGetDeviceCount(&devices));
+  if (device < 0 || device >= devices) {
+    return absl::InvalidArgumentError("there is no GPU " + std::to_string(device) +
+                                      ": this machine has " + std::to_string(devices) +
+                                      ", numbered from 0; set compute.device to one of them");
+  }
+  std::unique_ptr<DeviceContext> context(new DeviceContext(device));
+  PS_RETURN_IF_ERROR(context->Start());
+  return context;
+}
+
+absl::Status DeviceContext::Start() {
+  PS_RETURN_IF_ERROR(Enter());
+  PS_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&compute_, cudaStreamNonBlocking));
+  PS_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&upload_, cudaStreamNonBlocking));
+  PS_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&download_, cudaStreamNonBlocking));
+  PS_RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&order_, cudaEventDisableTiming));
+  const auto blas = CublasLt::Load();
+  if (!blas.ok()) return blas.status();
+  blas_ = *blas;
+  PS_RETURN_IF_CUDA_ERROR(blas_->Create(&blas_handle_));
+  const auto dnn = Cudnn::Load();
+  if (!dnn.ok()) return dnn.status();
+  dnn_ = *dnn;
+  PS_RETURN_IF_CUDA_ERROR(dnn_->Create(&dnn_handle_));
+  return PS_CUDA_STATUS(dnn_->SetStream(dnn_handle_, compute_));
+}
+
+DeviceContext::~DeviceContext() {
+  // Nothing can be done about errors here; a device that was lost gives one for each call.
+  (void)cudaSetDevice(device_);
+  for (cudaStream_t stream : {compute_, upload_, download_}) {
+    if (stream != nullptr) (void)cudaStreamSynchronize(stream);
+  }
+  if (dnn_handle_ != nullptr) (void)dnn_->Destroy(dnn_handle_);
+  if (blas_handle_ != nullptr) (void)blas_->Destroy(blas_handle_);
+  if (order_ != nullptr) (void)cudaEventDestroy(order_);
+  for (cudaStream_t stream : {compute_, upload_, download_}) {
+    if (stream != nullptr) (void)cudaStreamDestroy(stream);
+  }
+}
+
+absl::Status DeviceContext::Enter() const { return PS_CUDA_STATUS(cudaSetDevice(device_)); }
+
+absl::Status DeviceContext::Order(cudaStream_t earlier, cudaStream_t later) const {
+  PS_RETURN_IF_CUDA_ERROR(cudaEventRecord(order_, earlier));
+  return PS_CUDA_STATUS(cudaStreamWaitEvent(later, order_, 0));
+}
+
+}  // namespace slipstream::cuda

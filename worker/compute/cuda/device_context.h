@@ -1,0 +1,72 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_DEVICE_CONTEXT_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_DEVICE_CONTEXT_H_
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+#include <cudnn.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/compute/cuda/cuda_libraries.h"
+
+namespace slipstream::cuda {
+
+/// One device as one plan uses it: streams of its own, and the libraries' handles. None of the
+/// streams waits for the default stream, nor for those of another plan.
+///
+/// Not thread-safe, but for Enter and the streams: CUDA lets any thread enqueue.
+class DeviceContext {
+ public:
+  /// INVALID_ARGUMENT, with the remedy, if there is no device of that index, its driver is too old,
+  /// or a library is missing.
+  static absl::StatusOr<std::unique_ptr<DeviceContext>> Open(int device);
+
+  ~DeviceContext();
+  DeviceContext(const DeviceContext&) = delete;
+  DeviceContext& operator=(const DeviceContext&) = delete;
+
+  /// Makes the device the calling thread's. To be called first by each function that allocates,
+  /// enqueues or waits.
+  absl::Status Enter() const;
+
+  /// Kernels, and copies of batches.
+  cudaStream_t compute() const { return compute_; }
+
+  /// Weights on their way to the device.
+  cudaStream_t upload() const { return upload_; }
+
+  /// Gradients on their way to the host.
+  cudaStream_t download() const { return download_; }
+
+  /// What is enqueued on `later` from now on waits for what `earlier` holds already. Also while a
+  /// graph is captured, into which it pulls `later`.
+  absl::Status Order(cudaStream_t earlier, cudaStream_t later) const;
+
+  const CublasLt& blas() const { return *blas_; }
+  cublasLtHandle_t blas_handle() const { return blas_handle_; }
+  const Cudnn& dnn() const { return *dnn_; }
+  cudnnHandle_t dnn_handle() const { return dnn_handle_; }
+
+ private:
+  explicit DeviceContext(int device) : device_(device) {}
+
+  absl::Status Start();
+
+  const int device_;
+
+  cudaStream_t compute_ = nullptr;
+  cudaStream_t upload_ = nullptr;
+  cudaStream_t download_ = nullptr;
+  cudaEvent_t order_ = nullptr;  // Recorded and waited for at once, again and again.
+  const CublasLt* blas_ = nullptr;
+  const Cudnn* dnn_ = nullptr;
+  cublasLtHandle_t blas_handle_ = nullptr;
+  cudnnHandle_t dnn_handle_ = nullptr;
+};
+
+}  // namespace slipstream::cuda
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_DEVICE_CONTEXT_H_

@@ -1,0 +1,24 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_DEVICE_PARAMETERS_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_DEVICE_PARAMETERS_H_
+
+#include <cstddef>
+
+#include "worker/compute/cuda/arena_map.h"
+#include "worker/compute/layer_shapes.h"
+
+namespace slipstream::cuda {
+
+/// Where a layer's parameters lie: in the arenas of the device and, as a range, in the flat vector.
+struct DeviceParameters {
+  size_t weight = 0;
+  size_t bias = 0;
+  ParameterRange range;
+
+  static DeviceParameters Of(const LayerParameters& layer, const ArenaMap& map) {
+    return {map.OnDevice(layer.weight), map.OnDevice(layer.bias), layer.range()};
+  }
+};
+
+}  // namespace slipstream::cuda
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_DEVICE_PARAMETERS_H_

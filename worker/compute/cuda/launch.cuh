@@ -1,0 +1,31 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_LAUNCH_CUH_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_LAUNCH_CUH_
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace slipstream::cuda {
+
+constexpr unsigned kThreads = 256;  // Of a block.
+constexpr unsigned kWarp = 32;
+
+// More blocks than any GPU runs at once gain nothing: kernels go on from where the grid ends.
+constexpr size_t kBlocksMax = 4096;
+
+/// Blocks for `work` threads; at least one, as an empty grid is an error.
+inline unsigned BlocksFor(size_t work, unsigned threads = kThreads) {
+  return static_cast<unsigned>(std::clamp<size_t>((work + threads - 1) / threads, 1, kBlocksMax));
+}
+
+/// Calls work(i) for this thread's share of [0, size).
+template <typename Work>
+__device__ void ForEach(size_t size, Work work) {
+  const size_t step = size_t{gridDim.x} * blockDim.x;
+  for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < size; i += step) work(i);
+}
+
+}  // namespace slipstream::cuda
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_LAUNCH_CUH_

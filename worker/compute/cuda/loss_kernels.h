@@ -1,0 +1,36 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_LOSS_KERNELS_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_LOSS_KERNELS_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "worker/compute/cuda/loss_math.h"
+#include "worker/compute/cuda/pass_block.h"
+
+namespace slipstream::cuda {
+
+/// Losses and their gradients; twins of softmax.h and mean_squared_error.h. First a loss for each
+/// example, then their sum, in an order of its own that is always the same.
+///
+/// Pointers are of device memory, but for `totals`; each call enqueues on `stream` and returns.
+
+/// Of [count, classes] logits. `gradient` may be null.
+absl::Status SoftmaxCrossEntropy(cudaStream_t stream, uint32_t count, uint32_t classes,
+                                 const float* logits, const uint32_t* labels, RowLoss* losses,
+                                 float* gradient);
+
+/// Of [count, outputs]. The losses are sums of squares, the gradient that of their mean over all
+/// values; it may be null.
+absl::Status MeanSquaredError(cudaStream_t stream, uint32_t count, uint32_t outputs,
+                              const float* values, const float* targets, RowLoss* losses,
+                              float* gradient);
+
+/// `totals` is in pinned memory.
+absl::Status SumLosses(cudaStream_t stream, uint32_t count, const RowLoss* losses,
+                       PassOutputs* totals);
+
+}  // namespace slipstream::cuda
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_LOSS_KERNELS_H_

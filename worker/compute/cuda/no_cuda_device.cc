@@ -1,0 +1,15 @@
+#include "worker/compute/cuda/cuda_device.h"
+
+namespace slipstream {
+
+// Linked where a program is built without --config=cuda.
+
+bool HasCuda() { return false; }
+
+absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t) {
+  return absl::InvalidArgumentError(
+      "this program computes on processors only: build it with --config=cuda for GPUs, or set "
+      "compute.device to cpu");
+}
+
+}  // namespace slipstream

@@ -1,0 +1,69 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_PASS_GRAPHS_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_PASS_GRAPHS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/layout/tensor_layout.h"
+#include "worker/compute/batch_check.h"
+#include "worker/compute/cuda/arena_map.h"
+#include "worker/compute/cuda/cuda_nodes.h"
+#include "worker/compute/cuda/device_context.h"
+#include "worker/compute/cuda/plan_memory.h"
+#include "worker/compute/cuda/stream_graph.h"
+
+namespace slipstream::cuda {
+
+/// What a plan's passes work with. Borrowed; outlives the graphs.
+struct PassParts {
+  const DeviceContext& context;
+  const NetSizes& net;
+  const ArenaMap& map;
+  const BatchBlock& block;
+  const PlanMemory& memory;
+  const std::vector<PlacedNode>& nodes;
+};
+
+/// A pass of one batch size as graphs: the batch goes up, forward, the loss; in training also
+/// backward, and each node's gradients come down while backward goes on.
+///
+/// Flag 0 is raised when the loss and its totals are there, flag i + 1 when the gradients of
+/// ranges()[i] are on the host.
+class PassGraphs {
+ public:
+  /// Of forward: a graph, and the weights that it is the first to read.
+  struct Segment {
+    ParameterRange reads;
+    StreamGraph graph;
+  };
+
+  static absl::StatusOr<std::unique_ptr<PassGraphs>> Capture(const PassParts& parts, uint32_t count,
+                                                             bool training);
+
+  /// All of it, for when all weights are there.
+  const StreamGraph& whole() const { return *whole_; }
+
+  /// The same in parts, in order, for when weights are still arriving: forward, and then the rest,
+  /// which reads weights and writes gradients_host. Of training only.
+  const std::vector<Segment>& forward() const { return forward_; }
+  const StreamGraph& rest() const { return *rest_; }
+
+  /// Of gradients, in the order in which they come; empty unless training.
+  const std::vector<ParameterRange>& ranges() const { return ranges_; }
+
+ private:
+  PassGraphs() = default;
+
+  std::optional<StreamGraph> whole_;
+  std::vector<Segment> forward_;
+  std::optional<StreamGraph> rest_;
+  std::vector<ParameterRange> ranges_;
+};
+
+}  // namespace slipstream::cuda
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_PASS_GRAPHS_H_

@@ -1,0 +1,122 @@
+#include "worker/compute/cuda/launch.cuh"
+#include "worker/compute/cuda/launch_status.h"
+#include "worker/compute/cuda/vector_kernels.h"
+#include "worker/compute/cuda/vector_math.h"
+
+namespace slipstream::cuda {
+namespace {
+
+__global__ void AddBiasKernel(Activation activation, size_t size, uint32_t channels, uint32_t plane,
+                              const float* bias, float* values) {
+  ForEach(size, [=](size_t i) {
+    values[i] = Activated(activation, values[i] + bias[i / plane % channels]);
+  });
+}
+
+__global__ void ActivateKernel(Activation activation, size_t size, const float* input,
+                               float* output) {
+  ForEach(size, [=](size_t i) { output[i] = Activated(activation, input[i]); });
+}
+
+__global__ void ActivationInputGradientKernel(Activation activation, size_t size,
+                                              const float* output, const float* output_gradient,
+                                              float* input_gradient) {
+  ForEach(size, [=](size_t i) {
+    input_gradient[i] = ActivationGradient(activation, output[i], output_gradient[i]);
+  });
+}
+
+__global__ void DropoutKernel(DropoutDraws draws, const PassInputs* inputs, size_t size,
+                              const float* input, float* output) {
+  constexpr uint32_t kElements = DropoutDraws::kBlockElements;
+  ForEach((size + kElements - 1) / kElements, [=](size_t block) {
+    const Philox::Block words = draws.BlockAt(inputs->batch_index, block);
+    for (uint32_t i = 0; i < kElements; ++i) {
+      const size_t at = block * kElements + i;
+      if (at < size) output[at] = draws.Apply(words[i], input[at]);
+    }
+  });
+}
+
+// A block takes as many columns as a warp has lanes, so that reads are of whole lines, and each of
+// its warps every kRows-th row; their sums are added in the order of warps.
+constexpr unsigned kRows = 32;
+
+__global__ void ColumnSumsKernel(size_t rows, uint32_t columns, const float* values, float* sums) {
+  __shared__ float partial[kRows][kWarp];
+  for (size_t first = size_t{blockIdx.x} * kWarp; first < columns;
+       first += size_t{gridDim.x} * kWarp) {
+    const size_t column = first + threadIdx.x;
+    float sum = 0;
+    if (column < columns) {
+      for (size_t row = threadIdx.y; row < rows; row += kRows)
+        sum += values[row * columns + column];
+    }
+    partial[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0 && column < columns) {
+      for (unsigned row = 1; row < kRows; ++row) sum += partial[row][threadIdx.x];
+      sums[column] = sum;
+    }
+    __syncthreads();
+  }
+}
+
+__global__ void ToBf16Kernel(size_t size, const float* values, __nv_bfloat16* rounded) {
+  ForEach(size, [=](size_t i) { rounded[i] = __float2bfloat16_rn(values[i]); });
+}
+
+__global__ void RaiseKernel(const PassInputs* inputs, volatile uint32_t* flag) {
+  __threadfence_system();
+  *flag = inputs->pass;
+}
+
+}  // namespace
+
+absl::Status AddBias(cudaStream_t stream, Activation activation, size_t rows, uint32_t channels,
+                     uint32_t plane, const float* bias, float* values) {
+  const size_t size = rows * channels * plane;
+  AddBiasKernel<<<BlocksFor(size), kThreads, 0, stream>>>(activation, size, channels, plane, bias,
+                                                          values);
+  return LaunchStatus("AddBias");
+}
+
+absl::Status Activate(cudaStream_t stream, Activation activation, size_t size, const float* input,
+                      float* output) {
+  ActivateKernel<<<BlocksFor(size), kThreads, 0, stream>>>(activation, size, input, output);
+  return LaunchStatus("Activate");
+}
+
+absl::Status ActivationInputGradient(cudaStream_t stream, Activation activation, size_t size,
+                                     const float* output, const float* output_gradient,
+                                     float* input_gradient) {
+  ActivationInputGradientKernel<<<BlocksFor(size), kThreads, 0, stream>>>(
+      activation, size, output, output_gradient, input_gradient);
+  return LaunchStatus("ActivationInputGradient");
+}
+
+absl::Status Dropout(cudaStream_t stream, const DropoutDraws& draws, const PassInputs* inputs,
+                     size_t size, const float* input, float* output) {
+  const size_t blocks = size / DropoutDraws::kBlockElements + 1;
+  DropoutKernel<<<BlocksFor(blocks), kThreads, 0, stream>>>(draws, inputs, size, input, output);
+  return LaunchStatus("Dropout");
+}
+
+absl::Status ColumnSums(cudaStream_t stream, size_t rows, uint32_t columns, const float* values,
+                        float* sums) {
+  ColumnSumsKernel<<<BlocksFor(columns, kWarp), dim3(kWarp, kRows), 0, stream>>>(rows, columns,
+                                                                                 values, sums);
+  return LaunchStatus("ColumnSums");
+}
+
+absl::Status ToBf16(cudaStream_t stream, size_t size, const float* values, __nv_bfloat16* rounded) {
+  ToBf16Kernel<<<BlocksFor(size), kThreads, 0, stream>>>(size, values, rounded);
+  return LaunchStatus("ToBf16");
+}
+
+absl::Status Raise(cudaStream_t stream, const PassInputs* inputs, uint32_t* flag) {
+  RaiseKernel<<<1, 1, 0, stream>>>(inputs, flag);
+  return LaunchStatus("Raise");
+}
+
+}  // namespace slipstream::cuda

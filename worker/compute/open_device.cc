@@ -1,0 +1,30 @@
+#include "worker/compute/open_device.h"
+
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+#include "worker/compute/cpu/cpu_device.h"
+#include "worker/compute/cuda/cuda_device.h"
+
+namespace slipstream {
+
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const DeviceChoice& choice) {
+  switch (choice.kind) {
+    case DeviceChoice::Kind::kCpu:
+      break;
+    case DeviceChoice::Kind::kCuda:
+      return NewCudaDevice(choice.index);
+    case DeviceChoice::Kind::kAuto: {
+      if (!HasCuda()) break;
+      absl::StatusOr<std::unique_ptr<Device>> device = NewCudaDevice(0);
+      if (device.ok()) return device;
+      spdlog::info("computing on the processor reason=\"{}\"",
+                   std::string(device.status().message()));
+      break;
+    }
+  }
+  return NewCpuDevice();
+}
+
+}  // namespace slipstream

@@ -1,0 +1,18 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_OPEN_DEVICE_H_
+#define SLIPSTREAM_WORKER_COMPUTE_OPEN_DEVICE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/run/device_choice.h"
+#include "worker/compute/plan.h"
+
+namespace slipstream {
+
+/// What a worker computes on. A GPU that was asked for and cannot be used is an error
+/// (NewCudaDevice has which); with kAuto the reason is logged and the processor takes its place.
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const DeviceChoice& choice);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_OPEN_DEVICE_H_
