@@ -12,15 +12,14 @@ constexpr std::string_view kNumbered = "cuda:";
 std::optional<DeviceChoice> DeviceChoice::FromText(std::string_view text) {
   if (text == "auto") return DeviceChoice{Kind::kAuto};
   if (text == "cpu") return DeviceChoice{Kind::kCpu};
-  if (text == "cuda") return DeviceChoice{Kind::kCuda};
+  if (text == "cuda") return DeviceChoice{Kind::kAnyCuda};
   if (!text.starts_with(kNumbered)) return std::nullopt;
   const std::string_view digits = text.substr(kNumbered.size());
-  DeviceChoice choice = {Kind::kCuda};
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), choice.index);
+  uint32_t index = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   const bool is_whole = error == std::errc() && end == digits.data() + digits.size();
-  if (!is_whole || choice.index > kIndexMax) return std::nullopt;
-  return choice;
+  if (!is_whole || index > kIndexMax) return std::nullopt;
+  return DeviceChoice{Kind::kCuda, index};
 }
 
 std::string DeviceChoice::ToText() const {
@@ -29,8 +28,10 @@ std::string DeviceChoice::ToText() const {
       return "auto";
     case Kind::kCpu:
       return "cpu";
+    case Kind::kAnyCuda:
+      return "cuda";
     case Kind::kCuda:
-      return index == 0 ? "cuda" : std::string(kNumbered) + std::to_string(index);
+      return std::string(kNumbered) + std::to_string(index);
   }
   return "auto";
 }

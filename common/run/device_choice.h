@@ -13,20 +13,20 @@ struct DeviceChoice {
   enum class Kind : uint8_t {
     kAuto,  // A GPU if the worker can use one, else the processor.
     kCpu,
-    kCuda,
+    kAnyCuda,  // A GPU; the workers of a machine share them out by their ids.
+    kCuda,     // The GPU numbered `index`.
   };
 
   static constexpr uint32_t kIndexMax = 255;
 
   Kind kind = Kind::kAuto;
 
-  /// Which GPU, of those that CUDA_VISIBLE_DEVICES leaves. Of kCuda; in [0, kIndexMax].
+  /// Of kCuda: of those that CUDA_VISIBLE_DEVICES leaves. In [0, kIndexMax].
   uint32_t index = 0;
 
   /// Absent unless `text` is auto, cpu, cuda, or cuda:N.
   static std::optional<DeviceChoice> FromText(std::string_view text);
 
-  /// `cuda` for cuda:0.
   std::string ToText() const;
 
   friend bool operator==(const DeviceChoice&, const DeviceChoice&) = default;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "common/base/ids.h"
 #include "common/run/device_choice.h"
 #include "worker/compute/cuda/cuda_device.h"
 #include "worker/compute/open_device.h"
@@ -18,7 +19,7 @@ class NoGpuTest : public testing::Test {
 };
 
 TEST_F(NoGpuTest, AskingForOneSaysWhatToDo) {
-  const auto device = OpenDevice(*DeviceChoice::FromText("cuda"));
+  const auto device = OpenDevice(*DeviceChoice::FromText("cuda"), WorkerId(0));
 
   // Ends a program with the status of a wrong configuration.
   EXPECT_EQ(device.status().code(), absl::StatusCode::kInvalidArgument) << device.status();
@@ -27,8 +28,8 @@ TEST_F(NoGpuTest, AskingForOneSaysWhatToDo) {
 }
 
 TEST_F(NoGpuTest, TheProcessorTakesItsPlaceIfAnyDeviceWillDo) {
-  EXPECT_TRUE(OpenDevice(*DeviceChoice::FromText("auto")).ok());
-  EXPECT_TRUE(OpenDevice(*DeviceChoice::FromText("cpu")).ok());
+  EXPECT_TRUE(OpenDevice(*DeviceChoice::FromText("auto"), WorkerId(0)).ok());
+  EXPECT_TRUE(OpenDevice(*DeviceChoice::FromText("cpu"), WorkerId(0)).ok());
 }
 
 }  // namespace

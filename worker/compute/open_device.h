@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "common/base/ids.h"
 #include "common/run/device_choice.h"
 #include "worker/compute/plan.h"
 
@@ -11,7 +12,8 @@ namespace slipstream {
 
 /// What a worker computes on. A GPU that was asked for and cannot be used is an error
 /// (NewCudaDevice has which); with kAuto the reason is logged and the processor takes its place.
-absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const DeviceChoice& choice);
+/// `worker` says which of several GPUs it is where the choice does not.
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const DeviceChoice& choice, WorkerId worker);
 
 }  // namespace slipstream
 

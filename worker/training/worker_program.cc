@@ -133,7 +133,8 @@ absl::Status WorkerProgram::PrepareCompute() {
 }
 
 absl::Status WorkerProgram::PreparePlans() {
-  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(settings_.compute.device);
+  absl::StatusOr<std::unique_ptr<Device>> device =
+      OpenDevice(settings_.compute.device, membership_.identity.worker);
   if (!device.ok()) return device.status();
   device_ = *std::move(device);
   for (uint32_t slot = 0; slot < settings_.training.pipeline_depth; ++slot) {

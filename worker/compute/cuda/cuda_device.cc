@@ -50,6 +50,12 @@ absl::Status TellOf(int index) {
 
 bool HasCuda() { return true; }
 
+absl::StatusOr<uint32_t> CountCudaDevices() {
+  const absl::StatusOr<int> devices = cuda::DeviceContext::Count();
+  if (!devices.ok()) return devices.status();
+  return static_cast<uint32_t>(*devices);
+}
+
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t index) {
   const auto device = static_cast<int>(index);
   const auto opened = cuda::DeviceContext::Open(device);

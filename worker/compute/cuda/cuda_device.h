@@ -21,6 +21,9 @@ namespace slipstream {
 /// Thread-safe: holds no state.
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t index);
 
+/// How many there are, at least one; with the errors of NewCudaDevice where there is none.
+absl::StatusOr<uint32_t> CountCudaDevices();
+
 /// Whether this program was built with CUDA.
 bool HasCuda();
 

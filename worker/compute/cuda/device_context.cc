@@ -6,12 +6,19 @@
 
 namespace slipstream::cuda {
 
-absl::StatusOr<std::unique_ptr<DeviceContext>> DeviceContext::Open(int device) {
+absl::StatusOr<int> DeviceContext::Count() {
   int devices = 0;
   PS_RETURN_IF_CUDA_ERROR(cudaGetDeviceCount(&devices));
-  if (device < 0 || device >= devices) {
+  if (devices > 0) return devices;
+  return ToStatus(cudaErrorNoDevice, {__FILE__, __LINE__, "cudaGetDeviceCount"});
+}
+
+absl::StatusOr<std::unique_ptr<DeviceContext>> DeviceContext::Open(int device) {
+  const absl::StatusOr<int> devices = Count();
+  if (!devices.ok()) return devices.status();
+  if (device < 0 || device >= *devices) {
     return absl::InvalidArgumentError("there is no GPU " + std::to_string(device) +
-                                      ": this machine has " + std::to_string(devices) +
+                                      ": this machine has " + std::to_string(*devices) +
                                       ", numbered from 0; set compute.device to one of them");
   }
   std::unique_ptr<DeviceContext> context(new DeviceContext(device));

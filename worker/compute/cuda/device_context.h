@@ -20,6 +20,9 @@ namespace slipstream::cuda {
 /// Not thread-safe, but for Enter and the streams: CUDA lets any thread enqueue.
 class DeviceContext {
  public:
+  /// Of devices; at least one. INVALID_ARGUMENT if there is none.
+  static absl::StatusOr<int> Count();
+
   /// INVALID_ARGUMENT, with the remedy, if there is no device of that index, its driver is too old,
   /// or a library is missing.
   static absl::StatusOr<std::unique_ptr<DeviceContext>> Open(int device);

@@ -4,12 +4,18 @@ namespace slipstream {
 
 // Linked where a program is built without --config=cuda.
 
-bool HasCuda() { return false; }
+namespace {
 
-absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t) {
+absl::Status WithoutCuda() {
   return absl::InvalidArgumentError(
       "this program computes on processors only: build it with --config=cuda for GPUs, or set "
       "compute.device to cpu");
 }
+
+}  // namespace
+
+bool HasCuda() { return false; }
+absl::StatusOr<uint32_t> CountCudaDevices() { return WithoutCuda(); }
+absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t) { return WithoutCuda(); }
 
 }  // namespace slipstream

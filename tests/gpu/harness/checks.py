@@ -1,0 +1,69 @@
+"""Parity with the processor, and compute-sanitizer."""
+import json
+import shutil
+
+import report
+
+TESTS = ("kernel_parity_test", "plan_parity_test")
+
+# Under the sanitizer a kernel takes some hundred times as long: what every kernel and every node
+# does once is enough.
+SANITIZED = {"kernel_parity_test": "*", "plan_parity_test": "*SmallNet*:*Revoked*"}
+TOOLS = ("memcheck", "racecheck", "synccheck")
+TIMEOUT = 900
+
+
+def cases_of(programs, name, command):
+    """(passed, failed names, skipped) of a GoogleTest program, and what it printed."""
+    result = programs.scratch / f"{name}.json"
+    result.unlink(missing_ok=True)
+    status, said = programs.run([*command, f"--gtest_output=json:{result}"], TIMEOUT)
+    if not result.exists():
+        return 0, [f"the program itself (status {status})"], 0, said
+    passed, failed, skipped = 0, [], 0
+    for suite in json.loads(result.read_text(encoding="utf-8"))["testsuites"]:
+        for case in suite["testsuite"]:
+            name = f"{suite['name']}.{case['name']}"
+            if case.get("failures"):
+                failed.append(name)
+            elif case.get("result") == "SKIPPED":
+                skipped += 1
+            elif case.get("result") == "COMPLETED":
+                passed += 1
+    if status != 0 and not failed:
+        failed.append(f"the program itself (status {status})")
+    return passed, failed, skipped, said
+
+
+def parity(programs, _):
+    rows, failures = [], []
+    for name in TESTS:
+        passed, failed, skipped, said = cases_of(programs, name, [programs.program(name)])
+        rows.append((name, passed, len(failed), skipped))
+        failures += failed
+        if failed:
+            print(said)
+        if skipped:
+            failures.append(f"{skipped} cases of {name} were skipped")
+    lines = report.table(["program", "passed", "failed", "skipped"], rows)
+    return report.Section("Parity with the processor", lines + bullets(failures), bool(failures))
+
+
+def sanitizer(programs, _):
+    checker = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    rows, failures = [], []
+    for tool in TOOLS:
+        for name in TESTS:
+            command = [checker, "--tool", tool, "--error-exitcode", "99", programs.program(name),
+                       f"--gtest_filter={SANITIZED[name]}"]
+            passed, failed, _, said = cases_of(programs, name, command)
+            rows.append((tool, name, passed, len(failed)))
+            failures += [f"{tool}: {case}" for case in failed]
+            if failed:
+                print(said[-6000:])
+    lines = report.table(["tool", "program", "cases clean", "cases not"], rows)
+    return report.Section("compute-sanitizer", lines + bullets(failures), bool(failures))
+
+
+def bullets(failures):
+    return ["", *(f"- {failure}" for failure in failures)] if failures else []
