@@ -5,7 +5,7 @@ from grpc_contender import GrpcContender
 from openmpi_contender import OpenMpiContender
 from slipstream_contender import SlipstreamContender
 from socket_contender import SocketContender
-from torch_contenders import GlooContender, TorchRpcContender
+from torch_contenders import GlooContender, TorchRpcContender, TorchRpcTcpContender
 
 TRANSPORTS = ("tcp", "unix", "shm")
 
@@ -27,7 +27,7 @@ def sockets(kinds, command="work"):
 
 
 def exchange_contenders(setting, directory):
-    peers = [GrpcContender, TorchRpcContender]
+    peers = [GrpcContender, TorchRpcTcpContender, TorchRpcContender]
     if (setting.workers, setting.servers) == (1, 1):  # What they are compared with.
         peers += [GlooContender, OpenMpiContender]
     return in_directories([*slipstream(TRANSPORTS), *sockets(("tcp", "unix")), *peers], setting,

@@ -34,8 +34,10 @@ class TorchContender(Contender):
 
 
 class TorchRpcContender(TorchContender):
+    """By whatever way PyTorch takes between processes of one machine."""
     name = "torch-rpc"
     script = "torch_rpc_rank.py"
+    transport = "auto"
 
     def missing(self):
         rule = self.setting.rule
@@ -43,9 +45,15 @@ class TorchRpcContender(TorchContender):
 
     def start(self):
         roles = (self.setting.workers, self.setting.servers)
-        ranks = [self.start_rank(rank, *roles, self.setting.bytes) for rank in range(sum(roles))]
+        ranks = [self.start_rank(rank, *roles, self.setting.bytes, self.transport)
+                 for rank in range(sum(roles))]
         self.servers = ranks[:self.setting.servers]
         self.workers = ranks[self.setting.servers:]
+
+
+class TorchRpcTcpContender(TorchRpcContender):
+    name = "torch-rpc-tcp"
+    transport = "tcp"
 
 
 class AllReduce(Contender):

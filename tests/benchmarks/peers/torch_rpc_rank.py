@@ -1,10 +1,11 @@
 """One process of a parameter server made of torch.distributed.rpc: a server, which keeps its part of
 the model, or a worker, which pushes its gradient to all servers and then pulls their parts.
 
-    torch_rpc_rank.py RENDEZVOUS RANK WORKERS SERVERS BYTES
+    torch_rpc_rank.py RENDEZVOUS RANK WORKERS SERVERS BYTES TRANSPORT
 
 RENDEZVOUS is a file that is not there yet. The first SERVERS ranks serve. Workers take the commands of
-exchange_commands.py.
+exchange_commands.py. TRANSPORT is tcp, or auto, by which PyTorch shares memory or reads the other's
+where both are on one machine.
 """
 import os
 import sys
@@ -15,6 +16,9 @@ import torch.distributed.rpc as rpc
 import exchange_commands
 
 CALL_S = 120
+
+# The names are private to PyTorch, which offers no others.
+OPTIONS = {"auto": {}, "tcp": {"_transports": ["uv"], "_channels": ["basic"]}}
 part = None  # Of a server: what calls work on.
 
 
@@ -42,8 +46,9 @@ class Worker:
             weights.copy_(call.wait())
 
 
-def main(rendezvous, *numbers):
+def main(rendezvous, *arguments):
     global part
+    *numbers, transport = arguments
     rank, workers, servers, size = map(int, numbers)
     values = size // 4 // servers
     torch.set_num_threads(1)
@@ -51,7 +56,8 @@ def main(rendezvous, *numbers):
     part = torch.zeros(values) if rank < servers else None
     rpc.init_rpc(f"rank{rank}", rank=rank, world_size=workers + servers,
                  rpc_backend_options=rpc.TensorPipeRpcBackendOptions(
-                     num_worker_threads=4, rpc_timeout=CALL_S, init_method=f"file://{rendezvous}"))
+                     num_worker_threads=4, rpc_timeout=CALL_S, init_method=f"file://{rendezvous}",
+                     **OPTIONS[transport]))
     if rank < servers:
         print("ready", flush=True)
         sys.stdin.read()
