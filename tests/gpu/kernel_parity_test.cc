@@ -50,23 +50,24 @@ class KernelTest : public testing::Test {
     return *std::move(array);
   }
 
+  // Copies go by the kernels' stream, which does not wait for the one of plain cudaMemcpy.
   template <typename T>
-  static DeviceArray<T> OnDevice(const std::vector<T>& values) {
+  DeviceArray<T> OnDevice(const std::vector<T>& values) const {
     DeviceArray<T> array = NewArray<T>(values.size());
-    EXPECT_EQ(
-        cudaMemcpy(array.data(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
-        cudaSuccess);
+    Copy(array.data(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice);
     return array;
   }
 
   template <typename T>
   std::vector<T> OnHost(const DeviceArray<T>& array) const {
-    EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
     std::vector<T> values(array.size());
-    EXPECT_EQ(
-        cudaMemcpy(values.data(), array.data(), values.size() * sizeof(T), cudaMemcpyDeviceToHost),
-        cudaSuccess);
+    Copy(values.data(), array.data(), values.size() * sizeof(T), cudaMemcpyDeviceToHost);
     return values;
+  }
+
+  void Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) const {
+    EXPECT_EQ(cudaMemcpyAsync(to, from, bytes, kind, stream()), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
   }
 
   static std::vector<float> Values(size_t size, uint64_t seed) {
@@ -278,32 +279,63 @@ TEST_F(KernelTest, Bf16IsRoundedToNearestEven) {
   }
 }
 
-TEST_F(KernelTest, Products) {
-  const auto workspace = NewArray<std::byte>(Matmul::kWorkspaceBytes);
+/// The three products of a dense layer, of every shape that its operands may have.
+class ProductTest : public KernelTest {
+ protected:
+  // 784 products of values below 9 in another order.
+  static constexpr float kTolerance = 2e-3f;
+
+  void ExpectProduct(const Matmul::Shape& shape, const std::vector<float>& left,
+                     const std::vector<float>& right, const std::vector<float>& expected,
+                     Matmul::Epilogue epilogue = Matmul::Epilogue::kNone,
+                     const std::vector<float>& bias = {}) {
+    SCOPED_TRACE(testing::Message()
+                 << shape.rows << " x " << shape.columns << " of " << shape.inner);
+    auto product = Matmul::Prepare(*context_, shape, Precision::kFp32, epilogue);
+    ASSERT_TRUE(product.ok()) << product.status();
+    const auto workspace = NewArray<std::byte>(Matmul::kWorkspaceBytes);
+    const DeviceArray<float> left_array = OnDevice(left);
+    const DeviceArray<float> right_array = OnDevice(right);
+    const DeviceArray<float> biases = OnDevice(bias);
+    const DeviceArray<float> result = NewArray<float>(expected.size());
+
+    const absl::Status run =
+        product->Run(left_array.data(), right_array.data(), bias.empty() ? nullptr : biases.data(),
+                     workspace.data(), result.data());
+
+    ASSERT_TRUE(run.ok()) << run;
+    ExpectNear(OnHost(result), expected, kTolerance);
+  }
+};
+
+TEST_F(ProductTest, OfDenseLayers) {
   for (const auto& [inputs, units] : {std::pair{1u, 1u}, {33u, 10u}, {784u, 256u}, {257u, 255u}}) {
     for (const uint32_t count : {1u, 64u, 255u, 256u, 257u}) {
       const DenseShape shape = {inputs, units};
       const std::vector<float> input = Values(size_t{count} * inputs, 12);
       const std::vector<float> weight = Values(size_t{units} * inputs, 13);
       const std::vector<float> bias = Values(units, 14);
-      std::vector<float> expected(size_t{count} * units);
-      plain::DenseForward(shape, count, input.data(), weight.data(), bias.data(), expected.data());
-      auto product = Matmul::Prepare(
-          *context_,
-          {.rows = count, .columns = units, .inner = inputs, .right_is_transposed = true},
-          Precision::kFp32, Matmul::Epilogue::kBias);
-      ASSERT_TRUE(product.ok()) << product.status();
-      const DeviceArray<float> left = OnDevice(input);
-      const DeviceArray<float> right = OnDevice(weight);
-      const DeviceArray<float> biases = OnDevice(bias);
-      const DeviceArray<float> result = NewArray<float>(expected.size());
+      const std::vector<float> gradient = Values(size_t{count} * units, 15);
+      std::vector<float> output(gradient.size());
+      std::vector<float> weight_gradient(weight.size());
+      std::vector<float> bias_gradient(units);
+      std::vector<float> input_gradient(input.size());
+      plain::DenseForward(shape, count, input.data(), weight.data(), bias.data(), output.data());
+      plain::DenseParameterGradients(shape, count, input.data(), gradient.data(),
+                                     weight_gradient.data(), bias_gradient.data());
+      plain::DenseInputGradient(shape, count, weight.data(), gradient.data(),
+                                input_gradient.data());
 
-      ASSERT_TRUE(
-          product->Run(left.data(), right.data(), biases.data(), workspace.data(), result.data())
-              .ok());
-
-      // 784 products of values below 9 in another order.
-      ExpectNear(OnHost(result), expected, 2e-3f);
+      const Matmul::Shape forward = {
+          .rows = count, .columns = units, .inner = inputs, .right_is_transposed = true};
+      ExpectProduct(forward, input, weight, output, Matmul::Epilogue::kBias, bias);
+      std::vector<float> positive(output.size());
+      plain::Relu(output, positive);
+      ExpectProduct(forward, input, weight, positive, Matmul::Epilogue::kBiasRelu, bias);
+      ExpectProduct({.rows = units, .columns = inputs, .inner = count, .left_is_transposed = true},
+                    gradient, input, weight_gradient);
+      ExpectProduct({.rows = count, .columns = inputs, .inner = units}, gradient, weight,
+                    input_gradient);
     }
   }
 }

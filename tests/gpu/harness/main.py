@@ -66,7 +66,8 @@ def main(argv):
                 traceback.print_exc()
                 sections.append(report.Section(name, ["It did not end: see the log."], failed=True))
             print("\n".join(sections[-1].lines), flush=True)
-        options.report.write_text(report.text(programs, gpu, argv, sections), encoding="utf-8")
+            # What follows may not end.
+            options.report.write_text(report.text(programs, gpu, argv, sections), encoding="utf-8")
     print(f"report: {options.report}")
     return 1 if any(section.failed for section in sections) else 0
 

@@ -77,7 +77,7 @@ class ReportTest(unittest.TestCase):
         status, text = self.run_main("parity", "training", "steps")
         self.assertEqual(status, 0, text)
         self.assertIn("| kernel_parity_test | 2 | 0 | 0 |", text)
-        self.assertIn("| hardsync | 88.00 | 88.10 | 1000 | 1000 | 75.0 % |", text)
+        self.assertIn("| hardsync | 1 | 88.00 | 88.10 | 1000 | 1000 | 75.0 % |", text)
         self.assertIn("| mlp | fp32 | 64 | 100 | 50 | 50 | 2.00 | 2.00 | 2.08 |", text)
         for fact in ("A GPU", "580.1", "abc123", "tests/gpu/run.sh"):
             self.assertIn(fact, text)
@@ -107,6 +107,12 @@ class ReportTest(unittest.TestCase):
         status, text = self.run_main("training")
         self.assertEqual(status, 1)
         self.assertIn("## Training: FAILED", text)
+
+    def test_figures_that_are_not_there_fail(self):
+        self.write("psctl", PSCTL.format("null"))
+        status, text = self.run_main("training")
+        self.assertEqual(status, 1)
+        self.assertIn("did not end well", text)
 
     def test_a_run_that_fails_is_told_and_the_next_part_runs(self):
         self.write("psctl", "#!/bin/sh\nexit 75\n")

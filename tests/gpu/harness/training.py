@@ -4,6 +4,8 @@ import json
 import report
 
 POLICIES = ("hardsync", "softsync", "async")
+DEVICES = ("cuda", "cpu")
+RUNS = 3
 POINTS_MAX = 0.5  # Of accuracy, between the GPU's run and the processors'.
 TIMEOUT = 600
 SYNTHETIC = ("data.format=synthetic", "data.train_examples=20000", "data.test_examples=4000")
@@ -25,26 +27,37 @@ def run(programs, options, policy, device):
 
 
 def hidden_share(summary):
-    shares = [worker.get("communication_hidden", 0) for worker in summary["workers"]]
+    shares = [worker.get("communication_hidden") or 0 for worker in summary["workers"]]
     return sum(shares) / len(shares) if shares else 0
+
+
+def mean(summaries, key):
+    """None if a run failed or has no such figure."""
+    values = [summary and summary.get(key) for summary in summaries]
+    return None if None in values else sum(values) / len(values)
 
 
 def measure(programs, options):
     rows, failed = [], False
     for policy in POLICIES:
-        summaries = {device: run(programs, options, policy, device) for device in ("cuda", "cpu")}
-        if None in summaries.values():
-            rows.append((policy, "did not end well", "", "", "", ""))
+        # Only hardsync does not depend on timing.
+        runs = 1 if policy == "hardsync" else RUNS
+        summaries = {device: [run(programs, options, policy, device) for _ in range(runs)]
+                     for device in DEVICES}
+        accuracies = [mean(summaries[device], "test_accuracy") for device in DEVICES]
+        rates = [mean(summaries[device], "examples_per_second") for device in DEVICES]
+        if None in accuracies or None in rates:
+            rows.append((policy, runs, "did not end well", "", "", "", ""))
             failed = True
             continue
-        points = [100 * summaries[device]["test_accuracy"] for device in ("cuda", "cpu")]
+        points = [100 * accuracy for accuracy in accuracies]
         failed |= abs(points[0] - points[1]) > POINTS_MAX
-        rates = [round(summaries[device]["examples_per_second"]) for device in ("cuda", "cpu")]
-        rows.append((policy, *(f"{value:.2f}" for value in points), *rates,
-                     f"{100 * hidden_share(summaries['cuda']):.1f} %"))
-    lines = report.table(["policy", "accuracy, GPU", "accuracy, processors", "examples/s, GPU",
-                          "examples/s, processors", "communication hidden"], rows)
+        hidden = sum(map(hidden_share, summaries["cuda"])) / runs
+        rows.append((policy, runs, *(f"{value:.2f}" for value in points), *map(round, rates),
+                     f"{100 * hidden:.1f} %"))
+    lines = report.table(["policy", "runs", "accuracy, GPU", "accuracy, processors",
+                          "examples/s, GPU", "examples/s, processors", "communication hidden"], rows)
     what = "Fashion-MNIST" if options.data else "generated examples"
-    lines += ["", f"LeNet-5, {what}, {options.epochs} epochs, four workers; accuracies may differ by "
-              f"{POINTS_MAX} points."]
+    lines += ["", f"LeNet-5, {what}, {options.epochs} epochs, four workers; means of the runs, whose "
+              f"accuracies may differ by {POINTS_MAX} points."]
     return report.Section("Training", lines, failed)

@@ -54,8 +54,8 @@ std::vector<float> Train(Device& device, const ModelSpec& model) {
     EXPECT_TRUE(result.ok());
     const auto evaluation = plan->Evaluate(random.batch());
     EXPECT_TRUE(evaluation.ok());
-    history.push_back(result->loss);
-    history.push_back(evaluation->loss);
+    history.push_back(result.value().loss);
+    history.push_back(evaluation.value().loss);
     const std::span<float> weights = plan->weights_host();
     for (const Tensor& tensor : shapes.layout.tensors()) {
       const ParameterRange range = {tensor.offset, tensor.offset + tensor.size()};

@@ -30,10 +30,11 @@ inline std::unique_ptr<Plan> PrepareWithWeights(Device& device, const ModelSpec&
                                                 const PlanOptions& options) {
   absl::StatusOr<std::unique_ptr<Plan>> plan = device.Prepare(model, options);
   EXPECT_TRUE(plan.ok()) << plan.status().ToString();
+  // If it is not, value() ends this test and not the program.
   const NetShapes shapes = ShapesOf(model);
-  FillInitialValues(shapes.layout, 1, (*plan)->weights_host());
-  (*plan)->WeightsArrived({0, shapes.layout.parameters()});
-  return *std::move(plan);
+  FillInitialValues(shapes.layout, 1, plan.value()->weights_host());
+  plan.value()->WeightsArrived({0, shapes.layout.parameters()});
+  return std::move(plan).value();
 }
 
 struct Step {
@@ -47,7 +48,7 @@ inline Step RunStep(Plan& plan, const Batch& batch, GradientListener* listener =
   const absl::StatusOr<StepResult> result = plan.FinishStep();
   EXPECT_TRUE(result.ok()) << result.status().ToString();
   const std::span<const float> gradients = plan.gradients_host();
-  return {*result, {gradients.begin(), gradients.end()}};
+  return {result.value(), {gradients.begin(), gradients.end()}};
 }
 
 /// Plain gradient descent: what a server would do with one worker.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 
 #include "common/base/check.h"
@@ -10,32 +11,30 @@
 
 namespace slipstream::cuda {
 
-/// Where the parameters of each layer lie on a device: each layer's begin where vector loads may,
-/// which libraries ask for, while in the flat vector of the host they follow one another without
-/// gaps. Positions are in values.
+/// Where the parameters of a net lie on a device: each tensor begins where vector loads may, which
+/// libraries ask for, while in the flat vector of the host they follow one another without gaps.
+/// Positions are in values.
 ///
 /// Thread-safe: const after construction (Append is construction).
 class ArenaMap {
  public:
   static constexpr size_t kAlignment = 64;  // 256 bytes, as cudaMalloc aligns.
 
-  /// The parameters of the next layer. REQUIRES: begins where the last one ended.
-  void Append(ParameterRange layer) {
-    PS_CHECK(layer.begin == (layers_.empty() ? 0 : layers_.rbegin()->second.layer.end));
-    layers_[layer.begin] = {layer, size_};
-    size_ = (size_ + layer.size() + kAlignment - 1) / kAlignment * kAlignment;
+  /// The next tensor. REQUIRES: it is not empty, and begins where the last one ended.
+  void Append(ParameterRange tensor) {
+    PS_CHECK(tensor.size() > 0);
+    PS_CHECK(tensor.begin == (tensors_.empty() ? 0 : tensors_.rbegin()->second.range.end));
+    tensors_[tensor.begin] = {tensor, size_};
+    size_ = (size_ + tensor.size() + kAlignment - 1) / kAlignment * kAlignment;
   }
 
   /// Values on the device, gaps included.
   size_t size() const { return size_; }
 
-  /// REQUIRES: `position` is of a parameter that was appended, or the end of its layer if that is
-  /// the last one.
+  /// REQUIRES: `position` is of a parameter that was appended.
   size_t OnDevice(size_t position) const {
-    PS_CHECK(!layers_.empty());
-    const Placed& placed = std::prev(layers_.upper_bound(position))->second;
-    PS_CHECK(position <= placed.layer.end);
-    return placed.begin + (position - placed.layer.begin);
+    const Placed& placed = At(position);
+    return placed.begin + (position - placed.range.begin);
   }
 
   /// Calls part(host begin, device begin, size) for the pieces of `range` that are in one piece on
@@ -43,8 +42,7 @@ class ArenaMap {
   template <typename Part>
   void ForEachPart(ParameterRange range, Part part) const {
     while (range.begin < range.end) {
-      const Placed& placed = std::prev(layers_.upper_bound(range.begin))->second;
-      const size_t end = std::min(range.end, placed.layer.end);
+      const size_t end = std::min(range.end, At(range.begin).range.end);
       part(range.begin, OnDevice(range.begin), end - range.begin);
       range.begin = end;
     }
@@ -52,11 +50,19 @@ class ArenaMap {
 
  private:
   struct Placed {
-    ParameterRange layer;
+    ParameterRange range;
     size_t begin = 0;  // On the device.
   };
 
-  std::map<size_t, Placed> layers_;  // By where they begin in the flat vector.
+  const Placed& At(size_t position) const {
+    const auto after = tensors_.upper_bound(position);
+    PS_CHECK(after != tensors_.begin());
+    const Placed& placed = std::prev(after)->second;
+    PS_CHECK(position < placed.range.end);
+    return placed;
+  }
+
+  std::map<size_t, Placed> tensors_;  // By where they begin in the flat vector.
   size_t size_ = 0;
 };
 

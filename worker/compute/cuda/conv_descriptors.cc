@@ -23,8 +23,7 @@ absl::Status SetTensor(const Cudnn& dnn, cudnnTensorDescriptor_t tensor, uint32_
 
 }  // namespace
 
-absl::StatusOr<ConvDescriptors> ConvDescriptors::New(const Cudnn& dnn, const Conv2dShape& shape,
-                                                     cudnnMathType_t math) {
+absl::StatusOr<ConvDescriptors> ConvDescriptors::New(const Cudnn& dnn, const Conv2dShape& shape) {
   ConvDescriptors made(dnn);
   PS_RETURN_IF_ERROR(cuda::New(made.input_, dnn.CreateTensorDescriptor));
   PS_RETURN_IF_ERROR(cuda::New(made.output_, dnn.CreateTensorDescriptor));
@@ -42,7 +41,6 @@ absl::StatusOr<ConvDescriptors> ConvDescriptors::New(const Cudnn& dnn, const Con
   PS_RETURN_IF_CUDA_ERROR(dnn.SetConvolution2dDescriptor(made.geometry(), padding, padding, stride,
                                                          stride, 1, 1, CUDNN_CROSS_CORRELATION,
                                                          CUDNN_DATA_FLOAT));
-  PS_RETURN_IF_CUDA_ERROR(dnn.SetConvolutionMathType(made.geometry(), math));
   return made;
 }
 

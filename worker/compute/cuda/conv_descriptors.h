@@ -18,9 +18,8 @@ namespace slipstream::cuda {
 /// Not thread-safe: owned by one node.
 class ConvDescriptors {
  public:
-  /// `math` says which units may be used; FMA_MATH keeps products in fp32. `dnn` must outlive it.
-  static absl::StatusOr<ConvDescriptors> New(const Cudnn& dnn, const Conv2dShape& shape,
-                                             cudnnMathType_t math);
+  /// `dnn` must outlive it.
+  static absl::StatusOr<ConvDescriptors> New(const Cudnn& dnn, const Conv2dShape& shape);
 
   /// Batches are of `count` examples from now on; 1 at first.
   absl::Status SetCount(const Cudnn& dnn, const Conv2dShape& shape, uint32_t count);

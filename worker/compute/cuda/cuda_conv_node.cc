@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "worker/compute/cuda/cuda_status.h"
-#include "worker/compute/cuda/matmul.h"
 #include "worker/compute/cuda/vector_kernels.h"
 
 namespace slipstream::cuda {
@@ -18,15 +17,32 @@ cudnnMathType_t MathOf(Precision precision) {
   return precision == Precision::kFp32 ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
 }
 
-/// The first of cuDNN's proposals, which come fastest first, that may be used.
-template <typename Found>
-absl::Status Choose(const std::array<Found, kAlgorithmsMax>& found, int count, const char* what,
-                    decltype(Found::algo)& algorithm) {
+bool SumsProducts(cudnnConvolutionFwdAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
+         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
+         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_GEMM ||
+         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_DIRECT;
+}
+
+bool SumsProducts(cudnnConvolutionBwdFilterAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
+}
+
+bool SumsProducts(cudnnConvolutionBwdDataAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
+}
+
+/// The first of cuDNN's proposals, which come fastest first, that may be used; with fp32 on no
+/// other units.
+template <typename Found, typename Chosen>
+absl::Status Choose(const std::array<Found, kAlgorithmsMax>& found, int count, Precision precision,
+                    const char* what, Chosen& chosen) {
   for (int i = 0; i < count; ++i) {
     const Found& here = found[static_cast<size_t>(i)];
     if (here.status != CUDNN_STATUS_SUCCESS || here.determinism != CUDNN_DETERMINISTIC) continue;
-    if (here.memory > Matmul::kWorkspaceBytes) continue;
-    algorithm = here.algo;
+    if (here.memory > kWorkspaceBytes || !SumsProducts(here.algo)) continue;
+    chosen.algorithm = here.algo;
+    chosen.math = precision == Precision::kFp32 ? CUDNN_FMA_MATH : here.mathType;
     return absl::OkStatus();
   }
   return absl::InternalError(std::string("cuDNN has no deterministic algorithm for ") + what);
@@ -36,8 +52,7 @@ absl::Status Choose(const std::array<Found, kAlgorithmsMax>& found, int count, c
 
 absl::StatusOr<std::unique_ptr<CudaNode>> CudaConvNode::New(const DeviceContext& context,
                                                             const Options& options) {
-  absl::StatusOr<ConvDescriptors> descriptors =
-      ConvDescriptors::New(context.dnn(), options.shape, MathOf(options.precision));
+  absl::StatusOr<ConvDescriptors> descriptors = ConvDescriptors::New(context.dnn(), options.shape);
   if (!descriptors.ok()) return descriptors.status();
   return std::unique_ptr<CudaNode>(new CudaConvNode(context, options, *std::move(descriptors)));
 }
@@ -47,24 +62,31 @@ absl::Status CudaConvNode::Prepare(uint32_t count) {
   const cudnnHandle_t handle = context_.dnn_handle();
   const ConvDescriptors& d = descriptors_;
   PS_RETURN_IF_ERROR(descriptors_.SetCount(dnn, options_.shape, count));
+  PS_RETURN_IF_ERROR(Use(MathOf(options_.precision)));
   int found = 0;
   std::array<cudnnConvolutionFwdAlgoPerf_t, kAlgorithmsMax> forward;
   PS_RETURN_IF_CUDA_ERROR(
       dnn.GetConvolutionForwardAlgorithm(handle, d.input(), d.filter(), d.geometry(), d.output(),
                                          kAlgorithmsMax, &found, forward.data()));
-  PS_RETURN_IF_ERROR(Choose(forward, found, "a convolution", forward_));
+  PS_RETURN_IF_ERROR(Choose(forward, found, options_.precision, "a convolution", forward_));
   if (!options_.trains) return absl::OkStatus();
   std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kAlgorithmsMax> filter;
   PS_RETURN_IF_CUDA_ERROR(
       dnn.GetConvolutionBackwardFilterAlgorithm(handle, d.input(), d.output(), d.geometry(),
                                                 d.filter(), kAlgorithmsMax, &found, filter.data()));
-  PS_RETURN_IF_ERROR(Choose(filter, found, "a convolution's weight gradient", filter_gradient_));
+  PS_RETURN_IF_ERROR(Choose(filter, found, options_.precision, "a convolution's weight gradient",
+                            filter_gradient_));
   if (!options_.wants_input_gradient) return absl::OkStatus();
   std::array<cudnnConvolutionBwdDataAlgoPerf_t, kAlgorithmsMax> input;
   PS_RETURN_IF_CUDA_ERROR(
       dnn.GetConvolutionBackwardDataAlgorithm(handle, d.filter(), d.output(), d.geometry(),
                                               d.input(), kAlgorithmsMax, &found, input.data()));
-  return Choose(input, found, "a convolution's input gradient", input_gradient_);
+  return Choose(input, found, options_.precision, "a convolution's input gradient",
+                input_gradient_);
+}
+
+absl::Status CudaConvNode::Use(cudnnMathType_t math) const {
+  return PS_CUDA_STATUS(context_.dnn().SetConvolutionMathType(descriptors_.geometry(), math));
 }
 
 absl::Status CudaConvNode::Forward(const CudaPass& pass, const float* input, float* output) {
@@ -72,10 +94,11 @@ absl::Status CudaConvNode::Forward(const CudaPass& pass, const float* input, flo
   const ExampleShape& out = options_.shape.output;
   const float one = 1;
   const float zero = 0;
+  PS_RETURN_IF_ERROR(Use(forward_.math));
   PS_RETURN_IF_CUDA_ERROR(context_.dnn().ConvolutionForward(
       context_.dnn_handle(), &one, d.input(), input, d.filter(),
-      pass.weights + options_.parameters.weight, d.geometry(), forward_, pass.workspace,
-      Matmul::kWorkspaceBytes, &zero, d.output(), output));
+      pass.weights + options_.parameters.weight, d.geometry(), forward_.algorithm, pass.workspace,
+      kWorkspaceBytes, &zero, d.output(), output));
   return AddBias(context_.compute(), options_.activation, pass.count, out.channels,
                  out.height * out.width, pass.weights + options_.parameters.bias, output);
 }
@@ -95,15 +118,17 @@ absl::Status CudaConvNode::Backward(const CudaPass& pass, const float* input, co
   PS_RETURN_IF_CUDA_ERROR(dnn.ConvolutionBackwardBias(handle, &one, d.output(), output_gradient,
                                                       &zero, d.bias(),
                                                       pass.gradients + options_.parameters.bias));
+  PS_RETURN_IF_ERROR(Use(filter_gradient_.math));
   PS_RETURN_IF_CUDA_ERROR(dnn.ConvolutionBackwardFilter(
-      handle, &one, d.input(), input, d.output(), output_gradient, d.geometry(), filter_gradient_,
-      pass.workspace, Matmul::kWorkspaceBytes, &zero, d.filter(),
+      handle, &one, d.input(), input, d.output(), output_gradient, d.geometry(),
+      filter_gradient_.algorithm, pass.workspace, kWorkspaceBytes, &zero, d.filter(),
       pass.gradients + options_.parameters.weight));
   PS_RETURN_IF_ERROR(pass.gradient_enqueued(options_.parameters.range));
   if (input_gradient == nullptr) return absl::OkStatus();
+  PS_RETURN_IF_ERROR(Use(input_gradient_.math));
   return PS_CUDA_STATUS(dnn.ConvolutionBackwardData(
       handle, &one, d.filter(), pass.weights + options_.parameters.weight, d.output(),
-      output_gradient, d.geometry(), input_gradient_, pass.workspace, Matmul::kWorkspaceBytes,
+      output_gradient, d.geometry(), input_gradient_.algorithm, pass.workspace, kWorkspaceBytes,
       &zero, d.input(), input_gradient));
 }
 

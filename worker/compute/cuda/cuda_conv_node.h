@@ -17,7 +17,8 @@
 namespace slipstream::cuda {
 
 /// A convolution, on cuDNN, and the activation that follows it. Of cuDNN's algorithms only those
-/// that give equal bits for equal inputs are used. With bf16 products are of tf32 operands: cuDNN
+/// are used that give equal bits for equal inputs, and that sum the products themselves: not
+/// Winograd's and Fourier's, which lose digits. With bf16 products are of tf32 operands: cuDNN
 /// would round results to bf16 too, and tf32 has three more bits.
 class CudaConvNode final : public CudaNode {
  public:
@@ -40,6 +41,16 @@ class CudaConvNode final : public CudaNode {
                         float* output_gradient, float* input_gradient) override;
 
  private:
+  /// An algorithm, and the units that it was proposed for.
+  template <typename Algorithm>
+  struct Chosen {
+    Algorithm algorithm = {};
+    cudnnMathType_t math = CUDNN_FMA_MATH;
+  };
+
+  /// The next call takes these units.
+  absl::Status Use(cudnnMathType_t math) const;
+
   CudaConvNode(const DeviceContext& context, const Options& options, ConvDescriptors descriptors)
       : context_(context), options_(options), descriptors_(std::move(descriptors)) {}
 
@@ -47,9 +58,9 @@ class CudaConvNode final : public CudaNode {
   const Options options_;
 
   ConvDescriptors descriptors_;
-  cudnnConvolutionFwdAlgo_t forward_ = {};
-  cudnnConvolutionBwdFilterAlgo_t filter_gradient_ = {};
-  cudnnConvolutionBwdDataAlgo_t input_gradient_ = {};
+  Chosen<cudnnConvolutionFwdAlgo_t> forward_;
+  Chosen<cudnnConvolutionBwdFilterAlgo_t> filter_gradient_;
+  Chosen<cudnnConvolutionBwdDataAlgo_t> input_gradient_;
 };
 
 }  // namespace slipstream::cuda

@@ -6,20 +6,6 @@
 #include "worker/compute/cuda/vector_kernels.h"
 
 namespace slipstream::cuda {
-namespace {
-
-// cuBLAS reads a bias by vector loads; where the layer's weights are no multiple of one, the bias
-// is added by a kernel of its own.
-bool EpilogueMayRead(size_t position) { return position % 4 == 0; }
-
-template <typename T>
-absl::Status Assign(std::optional<T>& to, absl::StatusOr<T> from) {
-  if (!from.ok()) return from.status();
-  to = *std::move(from);
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaNode>> CudaDenseNode::New(const DeviceContext& context,
                                                              const Options& options) {
@@ -32,10 +18,8 @@ absl::Status CudaDenseNode::AllocateRounded() {
   const DenseShape& shape = options_.shape;
   const size_t count = options_.batch_size_max;
   const auto allocate = [](DeviceArray<__nv_bfloat16>& array, size_t size) {
-    auto allocated = DeviceArray<__nv_bfloat16>::Allocate(size, "a dense layer's rounded operands");
-    if (!allocated.ok()) return allocated.status();
-    array = *std::move(allocated);
-    return absl::OkStatus();
+    return Keep(array,
+                DeviceArray<__nv_bfloat16>::Allocate(size, "a dense layer's rounded operands"));
   };
   PS_RETURN_IF_ERROR(allocate(rounded_input_, count * shape.inputs));
   PS_RETURN_IF_ERROR(allocate(rounded_weight_, size_t{shape.units} * shape.inputs));
@@ -48,8 +32,8 @@ absl::Status CudaDenseNode::Prepare(uint32_t count) {
       {.rows = count, .columns = shape.units, .inner = shape.inputs, .right_is_transposed = true}));
   if (!options_.trains) return absl::OkStatus();
   const auto prepare = [&](std::optional<Matmul>& matmul, const Matmul::Shape& product) {
-    return Assign(matmul,
-                  Matmul::Prepare(context_, product, options_.precision, Matmul::Epilogue::kNone));
+    return Keep(matmul,
+                Matmul::Prepare(context_, product, options_.precision, Matmul::Epilogue::kNone));
   };
   PS_RETURN_IF_ERROR(prepare(
       weight_gradient_,
@@ -60,14 +44,12 @@ absl::Status CudaDenseNode::Prepare(uint32_t count) {
 
 absl::Status CudaDenseNode::PrepareForward(const Matmul::Shape& shape) {
   epilogue_ = Matmul::Epilogue::kNone;
-  if (EpilogueMayRead(options_.parameters.bias)) {
-    if (options_.activation == Activation::kNone) epilogue_ = Matmul::Epilogue::kBias;
-    if (options_.activation == Activation::kRelu) epilogue_ = Matmul::Epilogue::kBiasRelu;
-  }
+  if (options_.activation == Activation::kNone) epilogue_ = Matmul::Epilogue::kBias;
+  if (options_.activation == Activation::kRelu) epilogue_ = Matmul::Epilogue::kBiasRelu;
   absl::StatusOr<Matmul> fused = Matmul::Prepare(context_, shape, options_.precision, epilogue_);
-  if (!absl::IsUnimplemented(fused.status())) return Assign(forward_, std::move(fused));
+  if (!absl::IsUnimplemented(fused.status())) return Keep(forward_, std::move(fused));
   epilogue_ = Matmul::Epilogue::kNone;
-  return Assign(forward_, Matmul::Prepare(context_, shape, options_.precision, epilogue_));
+  return Keep(forward_, Matmul::Prepare(context_, shape, options_.precision, epilogue_));
 }
 
 absl::StatusOr<const void*> CudaDenseNode::Operand(

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_NODE_H_
 #define SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_NODE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -10,6 +11,10 @@
 
 namespace slipstream::cuda {
 
+/// What libraries may use beside operands and results; convolutions that change layouts take tens
+/// of megabytes at large batches.
+constexpr size_t kWorkspaceBytes = size_t{128} << 20;
+
 /// One mini-batch on its way through the nodes of a plan, while it is enqueued. Addresses are of
 /// the device and stay what they are for all passes of one size.
 struct CudaPass {
@@ -18,7 +23,7 @@ struct CudaPass {
   const PassInputs* inputs = nullptr;
   const float* weights = nullptr;  // As ArenaMap places them.
   float* gradients = nullptr;      // Likewise; null unless training.
-  void* workspace = nullptr;       // Matmul::kWorkspaceBytes, for one call after the other.
+  void* workspace = nullptr;       // kWorkspaceBytes, for one call after the other.
 
   /// What computes the gradients of `range` (positions of the flat vector) has been enqueued.
   std::function<absl::Status(ParameterRange range)> gradient_enqueued;

@@ -32,7 +32,7 @@ class Maker {
                                                   .precision = options_.precision,
                                                   .batch_size_max = options_.batch_size_max,
                                                   .trains = options_.trains,
-                                                  .wants_input_gradient = !nodes_.empty()}));
+                                                  .wants_input_gradient = has_parameters_}));
   }
 
   absl::Status operator()(const Conv2dLayer&) {
@@ -41,7 +41,7 @@ class Maker {
                                                  .activation = ActivationNext(),
                                                  .precision = options_.precision,
                                                  .trains = options_.trains,
-                                                 .wants_input_gradient = !nodes_.empty()}));
+                                                 .wants_input_gradient = has_parameters_}));
   }
 
   absl::Status operator()(const PoolLayer&) {
@@ -90,6 +90,7 @@ class Maker {
     nodes_.push_back(
         {std::move(node), layers_.output(end - 1).elements(), layers_.ParametersOf(layer_, end)});
     layer_ = end;
+    has_parameters_ |= nodes_.back().parameters.size() > 0;
     return absl::OkStatus();
   }
 
@@ -98,7 +99,8 @@ class Maker {
   const ArenaMap& map_;
   const PlanOptions& options_;
 
-  size_t layer_ = 0;  // The first that has no node yet.
+  size_t layer_ = 0;             // The first that has no node yet.
+  bool has_parameters_ = false;  // One of the nodes so far.
   std::vector<PlacedNode> nodes_;
 };
 
@@ -107,8 +109,10 @@ class Maker {
 ArenaMap MapOf(const NetLayers& layers) {
   ArenaMap map;
   for (size_t layer = 0; layer < layers.size(); ++layer) {
-    const ParameterRange parameters = layers.ParametersOf(layer, layer + 1);
-    if (parameters.size() > 0) map.Append(parameters);
+    if (layers.ParametersOf(layer, layer + 1).size() == 0) continue;
+    const LayerParameters parameters = layers.ParametersAt(layer);
+    map.Append({parameters.weight, parameters.bias});
+    map.Append({parameters.bias, parameters.end});
   }
   return map;
 }

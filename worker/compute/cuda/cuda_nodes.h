@@ -23,6 +23,7 @@ struct PlacedNode {
   ParameterRange parameters;
 };
 
+/// Each layer's weight and bias.
 ArenaMap MapOf(const NetLayers& layers);
 
 /// One node for each layer, which takes the activation that follows it if it is dense or a

@@ -77,15 +77,20 @@ absl::Status CudaPlan::JoinUploads() {
   return context_->Order(context_->upload(), context_->compute());
 }
 
+absl::Status CudaPlan::AwaitUploads() const {
+  PS_RETURN_IF_ERROR(context_->Enter());
+  return PS_CUDA_STATUS(cudaStreamSynchronize(context_->upload()));
+}
+
 void CudaPlan::ExpectWeights() {
   gate_.Expect();
   // Until the last of them is up, weights_host() may not be written.
-  KeepUploadFailure(PS_CUDA_STATUS(cudaStreamSynchronize(context_->upload())));
+  KeepUploadFailure(AwaitUploads());
 }
 
 void CudaPlan::RevokeWeights(ParameterRange range) {
   gate_.Revoke(range);
-  KeepUploadFailure(PS_CUDA_STATUS(cudaStreamSynchronize(context_->upload())));
+  KeepUploadFailure(AwaitUploads());
 }
 
 absl::StatusOr<const PassGraphs*> CudaPlan::GraphsFor(BatchPrograms<PassGraphs>& programs,

@@ -65,6 +65,7 @@ class CudaPlan final : public Plan {
         gate_(net.parameters) {}
 
   absl::Status Upload(ParameterRange range);
+  absl::Status AwaitUploads() const;
   void KeepUploadFailure(const absl::Status& status);
 
   /// What is enqueued for computing from now on waits for the uploads so far, if those were made.

@@ -15,10 +15,12 @@ absl::StatusCode CodeOf(cudaError_t error) {
     case cudaErrorNoDevice:
     case cudaErrorInvalidDevice:
     case cudaErrorInsufficientDriver:
+    case cudaErrorCallRequiresNewerDriver:
     case cudaErrorStubLibrary:
     case cudaErrorSystemDriverMismatch:
     case cudaErrorCompatNotSupportedOnDevice:
     case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
       return absl::StatusCode::kInvalidArgument;
     // The process cannot use the device again, another one may.
     case cudaErrorDevicesUnavailable:
@@ -36,6 +38,18 @@ absl::StatusCode CodeOf(cudaError_t error) {
   }
 }
 
+absl::StatusCode CodeOf(cudnnStatus_t error) {
+  switch (error) {
+    case CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED:
+    case CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED:
+      return absl::StatusCode::kResourceExhausted;
+    case CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER:
+      return absl::StatusCode::kInvalidArgument;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
 /// What a user can do about it; empty where there is nothing to add.
 std::string RemedyFor(cudaError_t error) {
   switch (error) {
@@ -43,9 +57,11 @@ std::string RemedyFor(cudaError_t error) {
       return "; no GPU is visible here: set compute.device to cpu, or see nvidia-smi and "
              "CUDA_VISIBLE_DEVICES";
     case cudaErrorInsufficientDriver:
+    case cudaErrorCallRequiresNewerDriver:
     case cudaErrorStubLibrary:
     case cudaErrorSystemDriverMismatch:
     case cudaErrorCompatNotSupportedOnDevice:
+    case cudaErrorUnsupportedPtxVersion:
       return "; there is no driver for CUDA " + std::to_string(CUDART_VERSION / 1000) + "." +
              std::to_string(CUDART_VERSION % 1000 / 10) +
              " or newer here: install one, or set compute.device to cpu";
@@ -66,6 +82,8 @@ absl::Status Failure(absl::StatusCode code, const CallSite& site, const std::str
 
 absl::Status ToStatus(cudaError_t error, const CallSite& site) {
   if (error == cudaSuccess) return absl::OkStatus();
+  // Else the next launch would be blamed for it.
+  (void)cudaGetLastError();
   return Failure(CodeOf(error), site, std::string(cudaGetErrorString(error)) + RemedyFor(error));
 }
 
@@ -81,12 +99,10 @@ absl::Status ToStatus(cublasStatus_t error, const CallSite& site) {
 
 absl::Status ToStatus(cudnnStatus_t error, const CallSite& site) {
   if (error == CUDNN_STATUS_SUCCESS) return absl::OkStatus();
-  const auto code = error == CUDNN_STATUS_ALLOC_FAILED ? absl::StatusCode::kResourceExhausted
-                                                       : absl::StatusCode::kInternal;
   const auto library = Cudnn::Load();
   const std::string meaning =
       library.ok() ? (*library)->GetErrorString(error) : std::to_string(error);
-  return Failure(code, site, "cuDNN: " + meaning);
+  return Failure(CodeOf(error), site, "cuDNN: " + meaning);
 }
 
 absl::Status LaunchStatus(std::string_view kernel) {

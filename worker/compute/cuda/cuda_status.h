@@ -5,7 +5,10 @@
 #include <cuda_runtime.h>
 #include <cudnn.h>
 
+#include <utility>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace slipstream::cuda {
 
@@ -24,6 +27,13 @@ struct CallSite {
 absl::Status ToStatus(cudaError_t error, const CallSite& site);
 absl::Status ToStatus(cublasStatus_t error, const CallSite& site);
 absl::Status ToStatus(cudnnStatus_t error, const CallSite& site);
+
+/// Moves the value, if there is one, to where it is kept.
+template <typename Kept, typename T>
+absl::Status Keep(Kept& kept, absl::StatusOr<T> value) {
+  if (value.ok()) kept = *std::move(value);
+  return value.status();
+}
 
 }  // namespace slipstream::cuda
 

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kBytesMin = 4096;
 
 absl::Status NoMemory(size_t bytes, std::string_view what, const std::string& where) {
-  // Else a later launch would be blamed for it.
+  // Else the next launch would be blamed for it.
   (void)cudaGetLastError();
   return absl::ResourceExhaustedError("no memory for " + std::to_string(bytes) + " bytes of " +
                                       std::string(what) + where);

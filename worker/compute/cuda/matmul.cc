@@ -7,6 +7,10 @@
 namespace slipstream::cuda {
 namespace {
 
+// Of every matrix and bias: vector loads. (They are aligned to 256 bytes, but 16 are enough for all
+// algorithms.)
+constexpr size_t kAlignment = 16;
+
 cudaDataType OperandType(Precision precision) {
   return precision == Precision::kBf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
@@ -62,6 +66,9 @@ absl::Status Matmul::Describe(const Shape& shape, Precision precision, Epilogue 
   PS_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(epilogue)));
   if (epilogue != Epilogue::kNone) {
     PS_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F));
+    // Algorithms are chosen by how it is aligned; Run has the address itself.
+    const uintptr_t aligned = kAlignment;
+    PS_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned));
   }
   const auto layout = [&](cublasLtMatrixLayout_t& matrix, cudaDataType type, uint64_t stored_rows,
                           uint64_t stored_columns) {
@@ -92,8 +99,7 @@ absl::Status Matmul::ChooseAlgorithm() {
   };
   const uint64_t workspace = kWorkspaceBytes;
   PS_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace));
-  // Outputs of one layer are inputs of the next, and rows of any length may begin anywhere.
-  const uint32_t alignment = 16;
+  const uint32_t alignment = kAlignment;
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -104,11 +110,14 @@ absl::Status Matmul::ChooseAlgorithm() {
   const cublasStatus_t searched = blas.MatmulAlgoGetHeuristic(
       context_->blas_handle(), operation.description, operation.first, operation.second,
       operation.result, operation.result, preference, 1, &found, &results);
-  if (searched == CUBLAS_STATUS_NOT_SUPPORTED ||
-      (searched == CUBLAS_STATUS_SUCCESS && results == 0)) {
+  // An epilogue that it does not know for these types is an invalid value to cuBLAS.
+  const bool is_unknown =
+      searched == CUBLAS_STATUS_NOT_SUPPORTED || searched == CUBLAS_STATUS_INVALID_VALUE;
+  if (is_unknown || (searched == CUBLAS_STATUS_SUCCESS && results == 0)) {
     return absl::UnimplementedError("cuBLAS has no algorithm for a product");
   }
   PS_RETURN_IF_ERROR(ToStatus(searched, {__FILE__, __LINE__, "cublasLtMatmulAlgoGetHeuristic"}));
+  PS_RETURN_IF_ERROR(ToStatus(found.state, {__FILE__, __LINE__, "cublasLtMatmulAlgoGetHeuristic"}));
   algorithm_ = found.algo;
   return absl::OkStatus();
 }

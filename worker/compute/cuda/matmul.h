@@ -36,7 +36,7 @@ class Matmul {
   /// What is done to the result before it is written. The bias has a value for each column.
   enum class Epilogue { kNone, kBias, kBiasRelu };
 
-  /// What algorithms may use beside operands and result; to be given to Run.
+  /// Of the workspace that Run is given.
   static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
   /// `context` must outlive it. UNIMPLEMENTED if cuBLAS has no algorithm, which may be for the

@@ -49,10 +49,11 @@ class Enqueuer {
   absl::Status Backward() {
     float* output_gradient = memory_.output_gradients[0].data();
     float* input_gradient = memory_.output_gradients[1].data();
-    for (size_t i = parts_.nodes.size(); i-- > 0;) {
+    const size_t first = FirstWithParameters();
+    for (size_t i = parts_.nodes.size(); i-- > first;) {
       PS_RETURN_IF_ERROR(parts_.nodes[i].node->Backward(pass_, InputOf(i),
                                                         memory_.outputs[i].data(), output_gradient,
-                                                        i == 0 ? nullptr : input_gradient));
+                                                        i == first ? nullptr : input_gradient));
       std::swap(output_gradient, input_gradient);
     }
     // What was pulled into a graph has to be joined before it ends.
@@ -66,6 +67,13 @@ class Enqueuer {
   const float* InputOf(size_t node) const {
     if (node > 0) return memory_.outputs[node - 1].data();
     return reinterpret_cast<const float*>(memory_.batch.data() + parts_.block.examples);
+  }
+
+  // Nobody asks for the gradients of what comes before it.
+  size_t FirstWithParameters() const {
+    size_t first = 0;
+    while (first < parts_.nodes.size() && parts_.nodes[first].parameters.size() == 0) ++first;
+    return first;
   }
 
   absl::Status LossOfExamples() {
@@ -123,12 +131,6 @@ std::vector<Stretch> StretchesOf(const std::vector<PlacedNode>& nodes) {
   return stretches;
 }
 
-absl::Status Assign(std::optional<StreamGraph>& to, absl::StatusOr<StreamGraph> from) {
-  if (!from.ok()) return from.status();
-  to = *std::move(from);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PassGraphs>> PassGraphs::Capture(const PassParts& parts,
@@ -143,7 +145,7 @@ absl::StatusOr<std::unique_ptr<PassGraphs>> PassGraphs::Capture(const PassParts&
     PS_RETURN_IF_ERROR(enqueuer.Loss());
     return training ? enqueuer.Backward() : absl::OkStatus();
   };
-  PS_RETURN_IF_ERROR(Assign(graphs->whole_, StreamGraph::Capture(stream, whole)));
+  PS_RETURN_IF_ERROR(Keep(graphs->whole_, StreamGraph::Capture(stream, whole)));
   graphs->ranges_ = enqueuer.TakeRanges();
   if (!training) return graphs;
   for (const Stretch& stretch : StretchesOf(parts.nodes)) {
@@ -158,7 +160,7 @@ absl::StatusOr<std::unique_ptr<PassGraphs>> PassGraphs::Capture(const PassParts&
     PS_RETURN_IF_ERROR(enqueuer.Loss());
     return enqueuer.Backward();
   };
-  PS_RETURN_IF_ERROR(Assign(graphs->rest_, StreamGraph::Capture(stream, rest)));
+  PS_RETURN_IF_ERROR(Keep(graphs->rest_, StreamGraph::Capture(stream, rest)));
   return graphs;
 }
 

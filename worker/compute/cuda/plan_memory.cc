@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "worker/compute/cuda/cuda_status.h"
-#include "worker/compute/cuda/matmul.h"
 
 namespace slipstream::cuda {
 namespace {
@@ -15,10 +14,7 @@ size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 
 template <typename Array>
 absl::Status Take(Array& array, size_t size, const char* what) {
-  absl::StatusOr<Array> allocated = Array::Allocate(size, what);
-  if (!allocated.ok()) return allocated.status();
-  array = *std::move(allocated);
-  return absl::OkStatus();
+  return Keep(array, Array::Allocate(size, what));
 }
 
 absl::Status TakeForTraining(PlanMemory& memory, const NetSizes& net, const ArenaMap& map,
@@ -60,7 +56,7 @@ absl::StatusOr<PlanMemory> PlanMemory::Allocate(const NetSizes& net, const Arena
   PS_RETURN_IF_ERROR(Take(memory.batch, batch_bytes, "a batch"));
   PS_RETURN_IF_ERROR(Take(memory.batch_host, batch_bytes, "a batch"));
   PS_RETURN_IF_ERROR(Take(memory.losses, count, "losses"));
-  PS_RETURN_IF_ERROR(Take(memory.workspace, Matmul::kWorkspaceBytes, "workspace"));
+  PS_RETURN_IF_ERROR(Take(memory.workspace, kWorkspaceBytes, "workspace"));
   PS_RETURN_IF_ERROR(Take(memory.totals, 1, "totals"));
   PS_RETURN_IF_ERROR(Take(memory.flags, 1 + nodes.size(), "flags"));
   if (options.trains) PS_RETURN_IF_ERROR(TakeForTraining(memory, net, map, largest_output));

@@ -6,8 +6,9 @@ namespace slipstream::cuda {
 
 absl::StatusOr<StreamGraph> StreamGraph::Capture(cudaStream_t stream,
                                                  const std::function<absl::Status()>& enqueue) {
-  // Of this thread only: others go on with uploads and allocations.
-  PS_RETURN_IF_CUDA_ERROR(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  // Relaxed: other threads go on with uploads and allocations, and what a library does when it is
+  // first called, such as loading kernels, is done at once.
+  PS_RETURN_IF_CUDA_ERROR(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
   const absl::Status enqueued = enqueue();
   cudaGraph_t graph = nullptr;
   const absl::Status captured = PS_CUDA_STATUS(cudaStreamEndCapture(stream, &graph));

@@ -18,7 +18,7 @@ std::vector<Part> PartsOf(const ArenaMap& map, ParameterRange range) {
   return parts;
 }
 
-ArenaMap ThreeLayers() {
+ArenaMap ThreeTensors() {
   ArenaMap map;
   map.Append({0, 10});
   map.Append({10, 138});  // Two lines exactly.
@@ -26,8 +26,8 @@ ArenaMap ThreeLayers() {
   return map;
 }
 
-TEST(ArenaMapTest, EachLayerBeginsAligned) {
-  const ArenaMap map = ThreeLayers();
+TEST(ArenaMapTest, EachTensorBeginsAligned) {
+  const ArenaMap map = ThreeTensors();
 
   EXPECT_EQ(map.OnDevice(0), 0u);
   EXPECT_EQ(map.OnDevice(9), 9u);
@@ -37,8 +37,8 @@ TEST(ArenaMapTest, EachLayerBeginsAligned) {
   EXPECT_EQ(map.size(), ArenaMap::kAlignment * 4);
 }
 
-TEST(ArenaMapTest, RangesAreCutWhereLayersMeet) {
-  const ArenaMap map = ThreeLayers();
+TEST(ArenaMapTest, RangesAreCutWhereTensorsMeet) {
+  const ArenaMap map = ThreeTensors();
 
   EXPECT_EQ(PartsOf(map, {0, 139}), (std::vector<Part>{{0, 0, 10}, {10, 64, 128}, {138, 192, 1}}));
   EXPECT_EQ(PartsOf(map, {4, 12}), (std::vector<Part>{{4, 4, 6}, {10, 64, 2}}));
