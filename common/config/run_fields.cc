@@ -312,7 +312,8 @@ void AddMachine(Table& table) {
           {"auto", "tcp", "unix", "shm"}, [](auto& s) -> auto& { return s.wire.transport; })));
   table.push_back(Scalar(
       "wire.chunk_bytes",
-      "Payload of one message, were it fp32; 0 leaves it to the size of shards, from 1 to 2 MiB.",
+      "Payload of one message, were it fp32; 0 leaves it to the size of shards, from 512 KiB to 2 "
+      "MiB.",
       BytesType{.min = 4096, .max = uint64_t{16} << 20, .multiple_of = 64, .takes_zero = true},
       [](auto& s) -> auto& { return s.wire.chunk_bytes; }));
   table.push_back(Choice(

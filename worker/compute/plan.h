@@ -103,8 +103,8 @@ class Plan {
   /// Waits for the step started last.
   virtual absl::StatusOr<StepResult> FinishStep() = 0;
 
-  /// Forward only, dropout off; the batch's index is not used. For test sets. REQUIRES: all weights
-  /// are there.
+  /// Forward only, dropout off; the batch's index is not used. For test sets. A device may refuse
+  /// it with FAILED_PRECONDITION while a step is under way. REQUIRES: all weights are there.
   virtual absl::StatusOr<StepResult> Evaluate(const Batch& batch) = 0;
 };
 

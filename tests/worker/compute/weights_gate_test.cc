@@ -45,6 +45,19 @@ TEST(WeightsGateTest, LetsAStepReadWhatHasArrived) {
   EXPECT_TRUE(IsThere(gate, {0, 80}));
 }
 
+TEST(WeightsGateTest, TellsWithoutWaitingWhatIsThere) {
+  WeightsGate gate(100);
+  gate.Expect();
+  gate.Arrived({0, 50});
+  gate.Enter();
+
+  EXPECT_TRUE(gate.Has({10, 50}));
+  EXPECT_FALSE(gate.Has({49, 51}));
+  gate.Arrived({50, 100});
+  EXPECT_TRUE(gate.Has({0, 100}));
+  EXPECT_TRUE(gate.Leave());
+}
+
 TEST(WeightsGateTest, AStepWaitsUntilItsRangeArrives) {
   WeightsGate gate(100);
   gate.Expect();

@@ -40,9 +40,9 @@ class CudaNode {
  public:
   virtual ~CudaNode() = default;
 
-  /// Chooses algorithms for passes of `count` examples, which follow until it is called again; may
-  /// allocate.
-  virtual absl::Status Prepare(uint32_t count) = 0;
+  /// Chooses algorithms, if there is a choice, for passes of `count` examples, which follow until
+  /// it is called again; may allocate.
+  virtual absl::Status Prepare(uint32_t /*count*/) { return absl::OkStatus(); }
 
   virtual absl::Status Forward(const CudaPass& pass, const float* input, float* output) = 0;
 

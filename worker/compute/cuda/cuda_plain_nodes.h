@@ -19,7 +19,6 @@ class CudaPoolNode final : public CudaNode {
   CudaPoolNode(const DeviceContext& context, const PoolShape& shape)
       : context_(context), shape_(shape) {}
 
-  absl::Status Prepare(uint32_t) override { return absl::OkStatus(); }
   absl::Status Forward(const CudaPass& pass, const float* input, float* output) override;
   absl::Status Backward(const CudaPass& pass, const float* input, const float* output,
                         float* output_gradient, float* input_gradient) override;
@@ -34,7 +33,6 @@ class CudaActivationNode final : public CudaNode {
   CudaActivationNode(const DeviceContext& context, Activation activation, size_t elements)
       : context_(context), activation_(activation), elements_(elements) {}
 
-  absl::Status Prepare(uint32_t) override { return absl::OkStatus(); }
   absl::Status Forward(const CudaPass& pass, const float* input, float* output) override;
   absl::Status Backward(const CudaPass& pass, const float* input, const float* output,
                         float* output_gradient, float* input_gradient) override;
@@ -50,7 +48,6 @@ class CudaDropoutNode final : public CudaNode {
   CudaDropoutNode(const DeviceContext& context, const DropoutDraws& draws, size_t elements)
       : context_(context), draws_(draws), elements_(elements) {}
 
-  absl::Status Prepare(uint32_t) override { return absl::OkStatus(); }
   absl::Status Forward(const CudaPass& pass, const float* input, float* output) override;
   absl::Status Backward(const CudaPass& pass, const float* input, const float* output,
                         float* output_gradient, float* input_gradient) override;
