@@ -88,12 +88,13 @@ def test_tagged(config, tags):
     return run_tests(config, tests) if tests else bazel_results.Results()
 
 
-def test_cuda():
+def test_with_toolkit(config):
+    """Both what runs on a GPU and what runs on a simulated one needs the toolkit's headers."""
     if not cuda_compiler().exists():
-        print("cuda: left out, as there is no toolkit here; CUDA_HOME says where it is")
+        print(f"{config}: left out, as there is no toolkit here; CUDA_HOME says where it is")
         return bazel_results.Results(skipped=1)
-    tests = output_of(["bazel", "query", "--noshow_progress", TESTS_TAGGED.format("cuda")])
-    return run_tests("cuda", [*tests, "//worker:ps_worker"])
+    tests = output_of(["bazel", "query", "--noshow_progress", TESTS_TAGGED.format(config)])
+    return run_tests(config, [*tests, "//worker:ps_worker"])
 
 
 STEPS = {
@@ -102,7 +103,8 @@ STEPS = {
     "tidy_test": lambda: run_check(["python3", "tests/tidy_test.py", "--quiet"]),
     "results_test": lambda: run_check(["python3", "tests/checks/bazel_results_test.py", "--quiet"]),
     "test": lambda: run_tests("", ["//..."]),
-    "cuda": test_cuda,
+    "cuda": lambda: test_with_toolkit("cuda"),
+    "simulated_gpu": lambda: test_with_toolkit("simulated_gpu"),
     "asan": lambda: test_tagged("asan", "core|asan"),
     "tsan": lambda: test_tagged("tsan", "core"),
     "clang_tidy": lambda: run_check(["python3", "tests/checks/clang_tidy.py"]),

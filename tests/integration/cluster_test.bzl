@@ -2,7 +2,7 @@
 
 load("//tests/support:python_test.bzl", "python_test")
 
-def cluster_test(name, data = []):
+def cluster_test(name, data = [], tags = []):
     python_test(
         name = name,
         size = "large",
@@ -14,5 +14,5 @@ def cluster_test(name, data = []):
             "//worker:ps_worker",
         ],
         # Each starts several processes and measures their interplay.
-        tags = ["exclusive"],
+        tags = tags + ["exclusive"],
     )

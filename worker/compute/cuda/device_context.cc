@@ -55,6 +55,8 @@ DeviceContext::~DeviceContext() {
   for (cudaStream_t stream : {compute_, upload_, download_}) {
     if (stream != nullptr) (void)cudaStreamDestroy(stream);
   }
+  // Else the next launch would be blamed for them.
+  (void)cudaGetLastError();
 }
 
 absl::Status DeviceContext::Enter() const { return PS_CUDA_STATUS(cudaSetDevice(device_)); }

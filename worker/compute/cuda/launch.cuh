@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "worker/compute/cuda/launch_status.h"
 
 namespace slipstream::cuda {
 
@@ -17,6 +21,19 @@ constexpr size_t kBlocksMax = 4096;
 /// Blocks for `work` threads; at least one, as an empty grid is an error.
 inline unsigned BlocksFor(size_t work, unsigned threads = kThreads) {
   return static_cast<unsigned>(std::clamp<size_t>((work + threads - 1) / threads, 1, kBlocksMax));
+}
+
+/// Enqueues kernel(arguments...) for so many blocks of so many threads; `name` is for errors.
+template <typename... Parameters, typename... Arguments>
+absl::Status Launch(std::string_view name, cudaStream_t stream, dim3 blocks, dim3 threads,
+                    void (*kernel)(Parameters...), Arguments... arguments) {
+#ifdef __CUDACC__
+  kernel<<<blocks, threads, 0, stream>>>(arguments...);
+#else
+  // Whoever compiles kernels without nvcc says how they run; see tests/gpu/simulated.
+  LaunchKernel(stream, blocks, threads, [=] { kernel(arguments...); });
+#endif
+  return LaunchStatus(name);
 }
 
 /// Calls work(i) for this thread's share of [0, size).

@@ -1,5 +1,4 @@
 #include "worker/compute/cuda/launch.cuh"
-#include "worker/compute/cuda/launch_status.h"
 #include "worker/compute/cuda/loss_kernels.h"
 
 namespace slipstream::cuda {
@@ -93,24 +92,21 @@ absl::Status SoftmaxCrossEntropy(cudaStream_t stream, uint32_t count, uint32_t c
                                  const float* logits, const uint32_t* labels, RowLoss* losses,
                                  float* gradient) {
   const float share = 1.0f / static_cast<float>(count);
-  SoftmaxKernel<<<BlocksForRows(count), kThreads, 0, stream>>>(count, classes, logits, labels,
-                                                               share, losses, gradient);
-  return LaunchStatus("SoftmaxCrossEntropy");
+  return Launch("SoftmaxCrossEntropy", stream, BlocksForRows(count), kThreads, SoftmaxKernel, count,
+                classes, logits, labels, share, losses, gradient);
 }
 
 absl::Status MeanSquaredError(cudaStream_t stream, uint32_t count, uint32_t outputs,
                               const float* values, const float* targets, RowLoss* losses,
                               float* gradient) {
   const float share = 2.0f / static_cast<float>(size_t{count} * outputs);
-  SquaredErrorKernel<<<BlocksForRows(count), kThreads, 0, stream>>>(count, outputs, values, targets,
-                                                                    share, losses, gradient);
-  return LaunchStatus("MeanSquaredError");
+  return Launch("MeanSquaredError", stream, BlocksForRows(count), kThreads, SquaredErrorKernel,
+                count, outputs, values, targets, share, losses, gradient);
 }
 
 absl::Status SumLosses(cudaStream_t stream, uint32_t count, const RowLoss* losses,
                        PassOutputs* totals) {
-  SumKernel<<<1, kThreads, 0, stream>>>(count, losses, totals);
-  return LaunchStatus("SumLosses");
+  return Launch("SumLosses", stream, 1, kThreads, SumKernel, count, losses, totals);
 }
 
 }  // namespace slipstream::cuda

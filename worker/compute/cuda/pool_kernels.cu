@@ -1,5 +1,4 @@
 #include "worker/compute/cuda/launch.cuh"
-#include "worker/compute/cuda/launch_status.h"
 #include "worker/compute/cuda/pool_kernels.h"
 #include "worker/compute/cuda/pool_math.h"
 
@@ -22,17 +21,16 @@ __global__ void PoolInputGradientKernel(PoolShape shape, size_t size, const floa
 absl::Status PoolForward(cudaStream_t stream, const PoolShape& shape, uint32_t count,
                          const float* input, float* output) {
   const size_t size = count * shape.output.elements();
-  PoolForwardKernel<<<BlocksFor(size), kThreads, 0, stream>>>(shape, size, input, output);
-  return LaunchStatus("PoolForward");
+  return Launch("PoolForward", stream, BlocksFor(size), kThreads, PoolForwardKernel, shape, size,
+                input, output);
 }
 
 absl::Status PoolInputGradient(cudaStream_t stream, const PoolShape& shape, uint32_t count,
                                const float* input, const float* output_gradient,
                                float* input_gradient) {
   const size_t size = count * shape.input.elements();
-  PoolInputGradientKernel<<<BlocksFor(size), kThreads, 0, stream>>>(
-      shape, size, input, output_gradient, input_gradient);
-  return LaunchStatus("PoolInputGradient");
+  return Launch("PoolInputGradient", stream, BlocksFor(size), kThreads, PoolInputGradientKernel,
+                shape, size, input, output_gradient, input_gradient);
 }
 
 }  // namespace slipstream::cuda

@@ -1,5 +1,4 @@
 #include "worker/compute/cuda/launch.cuh"
-#include "worker/compute/cuda/launch_status.h"
 #include "worker/compute/cuda/vector_kernels.h"
 #include "worker/compute/cuda/vector_math.h"
 
@@ -76,47 +75,43 @@ __global__ void RaiseKernel(const PassInputs* inputs, volatile uint32_t* flag) {
 absl::Status AddBias(cudaStream_t stream, Activation activation, size_t rows, uint32_t channels,
                      uint32_t plane, const float* bias, float* values) {
   const size_t size = rows * channels * plane;
-  AddBiasKernel<<<BlocksFor(size), kThreads, 0, stream>>>(activation, size, channels, plane, bias,
-                                                          values);
-  return LaunchStatus("AddBias");
+  return Launch("AddBias", stream, BlocksFor(size), kThreads, AddBiasKernel, activation, size,
+                channels, plane, bias, values);
 }
 
 absl::Status Activate(cudaStream_t stream, Activation activation, size_t size, const float* input,
                       float* output) {
-  ActivateKernel<<<BlocksFor(size), kThreads, 0, stream>>>(activation, size, input, output);
-  return LaunchStatus("Activate");
+  return Launch("Activate", stream, BlocksFor(size), kThreads, ActivateKernel, activation, size,
+                input, output);
 }
 
 absl::Status ActivationInputGradient(cudaStream_t stream, Activation activation, size_t size,
                                      const float* output, const float* output_gradient,
                                      float* input_gradient) {
-  ActivationInputGradientKernel<<<BlocksFor(size), kThreads, 0, stream>>>(
-      activation, size, output, output_gradient, input_gradient);
-  return LaunchStatus("ActivationInputGradient");
+  return Launch("ActivationInputGradient", stream, BlocksFor(size), kThreads,
+                ActivationInputGradientKernel, activation, size, output, output_gradient,
+                input_gradient);
 }
 
 absl::Status Dropout(cudaStream_t stream, const DropoutDraws& draws, const PassInputs* inputs,
                      size_t size, const float* input, float* output) {
   const size_t blocks = size / DropoutDraws::kBlockElements + 1;
-  DropoutKernel<<<BlocksFor(blocks), kThreads, 0, stream>>>(draws, inputs, size, input, output);
-  return LaunchStatus("Dropout");
+  return Launch("Dropout", stream, BlocksFor(blocks), kThreads, DropoutKernel, draws, inputs, size,
+                input, output);
 }
 
 absl::Status ColumnSums(cudaStream_t stream, size_t rows, uint32_t columns, const float* values,
                         float* sums) {
-  ColumnSumsKernel<<<BlocksFor(columns, kWarp), dim3(kWarp, kRows), 0, stream>>>(rows, columns,
-                                                                                 values, sums);
-  return LaunchStatus("ColumnSums");
+  return Launch("ColumnSums", stream, BlocksFor(columns, kWarp), dim3(kWarp, kRows),
+                ColumnSumsKernel, rows, columns, values, sums);
 }
 
 absl::Status ToBf16(cudaStream_t stream, size_t size, const float* values, __nv_bfloat16* rounded) {
-  ToBf16Kernel<<<BlocksFor(size), kThreads, 0, stream>>>(size, values, rounded);
-  return LaunchStatus("ToBf16");
+  return Launch("ToBf16", stream, BlocksFor(size), kThreads, ToBf16Kernel, size, values, rounded);
 }
 
 absl::Status Raise(cudaStream_t stream, const PassInputs* inputs, uint32_t* flag) {
-  RaiseKernel<<<1, 1, 0, stream>>>(inputs, flag);
-  return LaunchStatus("Raise");
+  return Launch("Raise", stream, 1, 1, RaiseKernel, inputs, flag);
 }
 
 }  // namespace slipstream::cuda

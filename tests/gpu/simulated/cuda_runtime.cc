@@ -1,0 +1,179 @@
+// The functions of CUDA's runtime that Slipstream calls, by their own names.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "tests/gpu/simulated/kernel_threads.h"
+#include "tests/gpu/simulated/memory.h"
+#include "tests/gpu/simulated/streams.h"
+#include "tests/gpu/simulated/work_queue.h"
+
+namespace simulated = slipstream::simulated;
+
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+cudaError_t Told(cudaError_t error) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
+  return error;
+}
+
+struct Copy {
+  void* to;
+  const void* from;
+  size_t bytes;
+};
+
+bool IsAllowed(const Copy& copy, cudaMemcpyKind kind) {
+  const bool from_device = kind != cudaMemcpyHostToDevice;
+  const bool to_device = kind != cudaMemcpyDeviceToHost;
+  const bool is_known = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToHost ||
+                        kind == cudaMemcpyDeviceToDevice;
+  return is_known && simulated::IsOnDevice(copy.from, copy.bytes) == from_device &&
+         simulated::IsOnDevice(copy.to, copy.bytes) == to_device;
+}
+
+}  // namespace
+
+namespace slipstream::simulated {
+
+void EnqueueGrid(cudaStream_t stream, dim3 blocks, dim3 threads, std::function<void()> body) {
+  Told(Enqueue(stream, [=, body = std::move(body)] { RunGrid(blocks, threads, body); }));
+}
+
+}  // namespace slipstream::simulated
+
+extern "C" {
+
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInvalidValue:
+      return "invalid argument";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    case cudaErrorLaunchFailure:
+      return "unspecified launch failure";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+      return "operation failed due to a previous error during capture";
+    case cudaErrorStreamCaptureIsolation:
+      return "dependency created on uncaptured work in another stream";
+    case cudaErrorStreamCaptureUnjoined:
+      return "capturing stream has unjoined work";
+    default:
+      return "an error that the simulated GPU has no words for";
+  }
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device != 0) return Told(cudaErrorInvalidDevice);
+  *properties = {};
+  std::strcpy(properties->name, "simulated");
+  properties->totalGlobalMem = simulated::kDeviceBytes;
+  properties->major = 9;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  return Told(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *free = simulated::FreeBytes();
+  *total = simulated::kDeviceBytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  return Told(simulated::NewOnDevice(memory, bytes));
+}
+
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned /*flags*/) {
+  return Told(simulated::NewPinned(memory, bytes));
+}
+
+// CUDA waits for the device before it takes memory back.
+cudaError_t cudaFree(void* memory) {
+  simulated::WorkQueue::Get().AwaitAll();
+  return Told(simulated::Delete(memory));
+}
+
+cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  const Copy copy = {to, from, bytes};
+  if (!IsAllowed(copy, kind)) return Told(cudaErrorInvalidValue);
+  const bool takes_now =
+      kind == cudaMemcpyHostToDevice && !simulated::IsPinned(copy.from, copy.bytes);
+  if (!takes_now) {
+    return Told(
+        simulated::Enqueue(stream, [copy] { std::memcpy(copy.to, copy.from, copy.bytes); }));
+  }
+  // Of memory that is not pinned the runtime has made a copy when it returns.
+  const auto* begin = static_cast<const std::byte*>(from);
+  return Told(simulated::Enqueue(
+      stream, [to, bytes, values = std::vector<std::byte>(begin, begin + bytes)] {
+        std::memcpy(to, values.data(), bytes);
+      }));
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  // Others would have to be ordered with the default stream.
+  if (flags != cudaStreamNonBlocking) return Told(cudaErrorInvalidValue);
+  return Told(simulated::NewStream(stream));
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) { return Told(simulated::DeleteStream(stream)); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return Told(simulated::Synchronize(stream));
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return Told(simulated::Query(stream)); }
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
+  return Told(simulated::NewEvent(event));
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return Told(simulated::DeleteEvent(event)); }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return Told(simulated::Record(event, stream));
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
+  return Told(simulated::Wait(stream, event));
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
+  return Told(simulated::BeginCapture(stream));
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  return Told(simulated::EndCapture(stream, graph));
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return Told(simulated::DeleteGraph(graph)); }
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long /*flags*/) {
+  return Told(simulated::Instantiate(executable, graph));
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  return Told(simulated::DeleteExecutable(executable));
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  return Told(simulated::Launch(executable, stream));
+}
+
+}  // extern "C"

@@ -1,0 +1,47 @@
+#ifndef SLIPSTREAM_TESTS_GPU_SIMULATED_DEVICE_LANGUAGE_H_
+#define SLIPSTREAM_TESTS_GPU_SIMULATED_DEVICE_LANGUAGE_H_
+
+// What kernels use of CUDA's language, for the host's compiler; included before each of their
+// files.
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <functional>
+#include <utility>
+
+#include "tests/gpu/simulated/kernel_threads.h"
+
+#undef __global__
+#undef __device__
+#undef __shared__
+#define __global__
+#define __device__
+// One block runs at a time.
+#define __shared__ static thread_local
+
+#define gridDim (slipstream::simulated::Here().grid)
+#define blockDim (slipstream::simulated::Here().block)
+#define blockIdx (slipstream::simulated::Here().block_index)
+#define threadIdx (slipstream::simulated::Here().thread_index)
+
+inline void __syncthreads() { slipstream::simulated::AwaitBlock(); }
+inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+template <typename T>
+T __shfl_xor_sync(unsigned /*mask*/, T value, unsigned distance) {
+  return slipstream::simulated::ShuffleXor(value, distance);
+}
+
+namespace slipstream::cuda {
+
+/// What kernel<<<blocks, threads, 0, stream>>>() is to nvcc.
+inline void LaunchKernel(cudaStream_t stream, dim3 blocks, dim3 threads,
+                         std::function<void()> body) {
+  simulated::EnqueueGrid(stream, blocks, threads, std::move(body));
+}
+
+}  // namespace slipstream::cuda
+
+#endif  // SLIPSTREAM_TESTS_GPU_SIMULATED_DEVICE_LANGUAGE_H_

@@ -1,0 +1,198 @@
+#include "tests/gpu/simulated/kernel_threads.h"
+
+#include <ucontext.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "common/base/check.h"
+
+namespace slipstream::simulated {
+namespace {
+
+constexpr unsigned kWarp = 32;
+constexpr size_t kStackBytes = size_t{64} << 10;
+
+/// Where threads wait until the last one that is expected comes.
+struct Barrier {
+  unsigned expected = 0;
+  std::vector<size_t> waiting;  // Fibers.
+};
+
+struct Warp {
+  Barrier barrier;
+  // Two, as some lanes give their next value before all have read the last.
+  std::array<std::array<std::array<std::byte, 8>, kWarp>, 2> given;
+};
+
+/// A stack on which threads of a block run, one after another; a thread that waits keeps it.
+struct Fiber {
+  ucontext_t context = {};
+  std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStackBytes);
+  bool is_idle = true;
+  unsigned thread = 0;  // Of the block, while not idle.
+};
+
+/// Runs the threads of one block after another.
+class Block {
+ public:
+  Block(dim3 blocks, dim3 threads, const std::function<void()>& body)
+      : body_(body), size_(threads.x * threads.y * threads.z), exchanges_(size_) {
+    place_.grid = blocks;
+    place_.block = threads;
+  }
+
+  void Run(dim3 index);
+  const Place& place() const { return place_; }
+  void AwaitAll() { WaitAt(all_); }
+  void Exchange(void* value, size_t bytes, unsigned distance);
+
+ private:
+  static void Enter(unsigned low, unsigned high);
+  void RunThreads(Fiber& fiber);
+  Fiber& IdleFiber();
+  void Resume(size_t fiber);
+  void WaitAt(Barrier& barrier);
+  void Release(Barrier& barrier);
+  void OnEnd(unsigned thread);
+
+  const std::function<void()>& body_;
+  const unsigned size_;
+
+  Place place_;
+  unsigned next_ = 0;  // The first thread that has not begun.
+  unsigned ended_ = 0;
+  size_t current_ = 0;
+  ucontext_t scheduler_ = {};
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::deque<size_t> runnable_;  // Fibers whose barrier has opened.
+  Barrier all_;
+  std::vector<Warp> warps_;
+  std::vector<unsigned> exchanges_;  // By thread.
+};
+
+thread_local Block* block_at_work = nullptr;
+
+void Block::Run(dim3 index) {
+  place_.block_index = index;
+  next_ = 0;
+  ended_ = 0;
+  all_ = {.expected = size_, .waiting = {}};
+  warps_.assign((size_ + kWarp - 1) / kWarp, {});
+  for (unsigned i = 0; i < size_; ++i) ++warps_[i / kWarp].barrier.expected;
+  while (ended_ < size_) {
+    if (!runnable_.empty()) {
+      const size_t fiber = runnable_.front();
+      runnable_.pop_front();
+      Resume(fiber);
+    } else {
+      // Else some wait for threads of their block or warp that went another way.
+      PS_CHECK(next_ < size_);
+      IdleFiber();
+      Resume(current_);
+    }
+  }
+}
+
+Fiber& Block::IdleFiber() {
+  for (current_ = 0; current_ < fibers_.size(); ++current_) {
+    if (fibers_[current_]->is_idle) return *fibers_[current_];
+  }
+  Fiber& fiber = *fibers_.emplace_back(std::make_unique<Fiber>());
+  getcontext(&fiber.context);
+  fiber.context.uc_stack = {.ss_sp = fiber.stack.get(), .ss_flags = 0, .ss_size = kStackBytes};
+  fiber.context.uc_link = nullptr;
+  // makecontext passes ints.
+  const auto self = reinterpret_cast<uintptr_t>(this);
+  makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Block::Enter), 2,
+              static_cast<unsigned>(self), static_cast<unsigned>(self >> 32));
+  return fiber;
+}
+
+void Block::Enter(unsigned low, unsigned high) {
+  auto* block = reinterpret_cast<Block*>(uintptr_t{high} << 32 | low);
+  block->RunThreads(*block->fibers_[block->current_]);
+}
+
+// Never returns: when no thread is left to begin, the fiber rests until the next block.
+void Block::RunThreads(Fiber& fiber) {
+  while (true) {
+    while (next_ < size_) {
+      fiber.is_idle = false;
+      fiber.thread = next_++;
+      place_.thread_index = {fiber.thread % place_.block.x,
+                             fiber.thread / place_.block.x % place_.block.y,
+                             fiber.thread / place_.block.x / place_.block.y};
+      body_();
+      OnEnd(fiber.thread);
+    }
+    fiber.is_idle = true;
+    swapcontext(&fiber.context, &scheduler_);
+  }
+}
+
+void Block::Resume(size_t fiber) {
+  current_ = fiber;
+  swapcontext(&scheduler_, &fibers_[fiber]->context);
+}
+
+void Block::WaitAt(Barrier& barrier) {
+  Fiber& fiber = *fibers_[current_];
+  const size_t self = current_;
+  const dim3 thread_index = place_.thread_index;
+  barrier.waiting.push_back(self);
+  Release(barrier);
+  swapcontext(&fiber.context, &scheduler_);
+  place_.thread_index = thread_index;
+}
+
+void Block::Release(Barrier& barrier) {
+  if (barrier.waiting.size() < barrier.expected) return;
+  runnable_.insert(runnable_.end(), barrier.waiting.begin(), barrier.waiting.end());
+  barrier.waiting.clear();
+}
+
+void Block::OnEnd(unsigned thread) {
+  ++ended_;
+  for (Barrier* barrier : {&all_, &warps_[thread / kWarp].barrier}) {
+    --barrier->expected;
+    if (!barrier->waiting.empty()) Release(*barrier);
+  }
+}
+
+void Block::Exchange(void* value, size_t bytes, unsigned distance) {
+  const unsigned thread = fibers_[current_]->thread;
+  Warp& warp = warps_[thread / kWarp];
+  auto& given = warp.given[exchanges_[thread]++ % 2];
+  std::memcpy(given[thread % kWarp].data(), value, bytes);
+  WaitAt(warp.barrier);
+  std::memcpy(value, given[(thread ^ distance) % kWarp].data(), bytes);
+}
+
+}  // namespace
+
+void RunGrid(dim3 blocks, dim3 threads, const std::function<void()>& body) {
+  PS_CHECK(blocks.x * blocks.y * blocks.z > 0 && threads.x * threads.y * threads.z <= 1024);
+  Block block(blocks, threads, body);
+  block_at_work = &block;
+  for (unsigned z = 0; z < blocks.z; ++z) {
+    for (unsigned y = 0; y < blocks.y; ++y) {
+      for (unsigned x = 0; x < blocks.x; ++x) block.Run({x, y, z});
+    }
+  }
+  block_at_work = nullptr;
+}
+
+const Place& Here() { return block_at_work->place(); }
+
+void AwaitBlock() { block_at_work->AwaitAll(); }
+
+void ExchangeInWarp(void* value, size_t bytes, unsigned distance) {
+  block_at_work->Exchange(value, bytes, distance);
+}
+
+}  // namespace slipstream::simulated

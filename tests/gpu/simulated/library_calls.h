@@ -1,0 +1,34 @@
+#ifndef SLIPSTREAM_TESTS_GPU_SIMULATED_LIBRARY_CALLS_H_
+#define SLIPSTREAM_TESTS_GPU_SIMULATED_LIBRARY_CALLS_H_
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace slipstream::simulated {
+
+// What the simulated cuBLAS and cuDNN share.
+
+/// The handles and descriptors that a library gives out are pointers to types of its own.
+template <typename Handle, typename Owned>
+Handle Given(Owned* owned) {
+  return reinterpret_cast<Handle>(owned);
+}
+template <typename Owned, typename Handle>
+Owned& Of(Handle handle) {
+  return *reinterpret_cast<Owned*>(handle);
+}
+
+/// What tensor cores read of a value: 10 bits after the point.
+inline float AsTf32(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return std::bit_cast<float>((bits + 0xfff + ((bits >> 13) & 1)) & ~uint32_t{0x1fff});
+}
+
+/// Whoever keeps something in a workspace across calls finds it gone.
+inline void Spoil(void* workspace, size_t bytes) { std::memset(workspace, 0xff, bytes); }
+
+}  // namespace slipstream::simulated
+
+#endif  // SLIPSTREAM_TESTS_GPU_SIMULATED_LIBRARY_CALLS_H_

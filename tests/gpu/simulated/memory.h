@@ -1,0 +1,27 @@
+#ifndef SLIPSTREAM_TESTS_GPU_SIMULATED_MEMORY_H_
+#define SLIPSTREAM_TESTS_GPU_SIMULATED_MEMORY_H_
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+namespace slipstream::simulated {
+
+/// Memory of the device, and of the host as the device reaches it. All of it is the host's, so that
+/// whoever reads the device's from the host is not caught; but it holds NaN until it is written,
+/// and every copy has to lie within one allocation. All functions may be called from any thread.
+
+inline constexpr size_t kDeviceBytes = size_t{2} << 30;
+
+cudaError_t NewOnDevice(void** memory, size_t bytes);
+cudaError_t NewPinned(void** memory, size_t bytes);
+cudaError_t Delete(void* memory);
+size_t FreeBytes();
+
+/// Whether [memory, memory + bytes) is the device's, or pinned.
+bool IsOnDevice(const void* memory, size_t bytes);
+bool IsPinned(const void* memory, size_t bytes);
+
+}  // namespace slipstream::simulated
+
+#endif  // SLIPSTREAM_TESTS_GPU_SIMULATED_MEMORY_H_

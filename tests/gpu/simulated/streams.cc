@@ -1,0 +1,230 @@
+#include "tests/gpu/simulated/streams.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "common/base/mutex.h"
+#include "tests/gpu/simulated/work_queue.h"
+
+namespace slipstream::simulated {
+namespace {
+
+struct Node {
+  std::function<void()> run;
+  std::vector<size_t> after;
+};
+
+struct Graph {
+  std::vector<Node> nodes;
+  bool is_invalid = false;  // Something was done while it was captured that cannot be captured.
+  bool is_open = true;
+};
+using GraphPtr = std::shared_ptr<Graph>;
+
+struct Stream {
+  std::vector<WorkPtr> last;  // What the next piece comes after.
+  GraphPtr captured;          // While it is.
+  std::vector<size_t> heads;  // Then: nodes that the next one comes after.
+  bool is_origin = false;     // Of the capture.
+};
+
+struct Event {
+  std::vector<WorkPtr> work;
+  GraphPtr captured;
+  std::vector<size_t> heads;
+};
+
+struct Executable {
+  std::vector<Node> nodes;
+  WorkPtr last;  // An executable does not overlap itself.
+};
+
+Mutex streams_mutex;
+std::set<Stream*> streams ABSL_GUARDED_BY(streams_mutex);
+
+Stream& Of(cudaStream_t stream) { return *reinterpret_cast<Stream*>(stream); }
+Event& Of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
+Executable& Of(cudaGraphExec_t executable) { return *reinterpret_cast<Executable*>(executable); }
+GraphPtr& Of(cudaGraph_t graph) { return *reinterpret_cast<GraphPtr*>(graph); }
+
+cudaError_t Lost() { return WorkQueue::Get().is_lost() ? cudaErrorLaunchFailure : cudaSuccess; }
+
+void Unite(std::vector<size_t>& heads, const std::vector<size_t>& others) {
+  for (const size_t head : others) {
+    if (std::ranges::find(heads, head) == heads.end()) heads.push_back(head);
+  }
+}
+
+/// The capture cannot succeed any more.
+cudaError_t Spoil(Stream& stream, cudaError_t error) {
+  stream.captured->is_invalid = true;
+  return error;
+}
+
+/// Every node comes before one of `heads`, which is where the origin stands.
+bool IsJoined(const Graph& graph, const std::vector<size_t>& heads) {
+  std::vector<bool> has_later(graph.nodes.size());
+  for (const Node& node : graph.nodes) {
+    for (const size_t earlier : node.after) has_later[earlier] = true;
+  }
+  for (const size_t head : heads) has_later[head] = true;
+  return std::ranges::all_of(has_later, [](bool has) { return has; });
+}
+
+}  // namespace
+
+cudaError_t Enqueue(cudaStream_t stream, std::function<void()> run) {
+  if (const cudaError_t lost = Lost(); lost != cudaSuccess) return lost;
+  MutexLock lock(streams_mutex);
+  Stream& here = Of(stream);
+  if (here.captured != nullptr) {
+    here.captured->nodes.push_back({std::move(run), here.heads});
+    here.heads = {here.captured->nodes.size() - 1};
+    return cudaSuccess;
+  }
+  here.last = {WorkQueue::Get().Add(std::move(run), here.last)};
+  return cudaSuccess;
+}
+
+cudaError_t NewStream(cudaStream_t* stream) {
+  MutexLock lock(streams_mutex);
+  auto* made = new Stream;
+  streams.insert(made);
+  *stream = reinterpret_cast<cudaStream_t>(made);
+  return cudaSuccess;
+}
+
+cudaError_t DeleteStream(cudaStream_t stream) {
+  MutexLock lock(streams_mutex);
+  streams.erase(&Of(stream));
+  delete &Of(stream);
+  return cudaSuccess;
+}
+
+cudaError_t Synchronize(cudaStream_t stream) {
+  std::vector<WorkPtr> last;
+  {
+    MutexLock lock(streams_mutex);
+    Stream& here = Of(stream);
+    if (here.captured != nullptr) return Spoil(here, cudaErrorStreamCaptureUnsupported);
+    last = here.last;
+  }
+  for (const WorkPtr& work : last) WorkQueue::Get().Await(work);
+  return Lost();
+}
+
+cudaError_t Query(cudaStream_t stream) {
+  if (const cudaError_t lost = Lost(); lost != cudaSuccess) return lost;
+  MutexLock lock(streams_mutex);
+  Stream& here = Of(stream);
+  if (here.captured != nullptr) return Spoil(here, cudaErrorStreamCaptureUnsupported);
+  const bool is_done = std::ranges::all_of(
+      here.last, [](const WorkPtr& work) { return WorkQueue::Get().IsDone(work); });
+  return is_done ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t NewEvent(cudaEvent_t* event) {
+  *event = reinterpret_cast<cudaEvent_t>(new Event);
+  return cudaSuccess;
+}
+
+cudaError_t DeleteEvent(cudaEvent_t event) {
+  delete &Of(event);
+  return cudaSuccess;
+}
+
+cudaError_t Record(cudaEvent_t event, cudaStream_t stream) {
+  if (const cudaError_t lost = Lost(); lost != cudaSuccess) return lost;
+  MutexLock lock(streams_mutex);
+  const Stream& here = Of(stream);
+  Of(event) = {here.captured == nullptr ? here.last : std::vector<WorkPtr>(), here.captured,
+               here.heads};
+  return cudaSuccess;
+}
+
+cudaError_t Wait(cudaStream_t stream, cudaEvent_t event) {
+  if (const cudaError_t lost = Lost(); lost != cudaSuccess) return lost;
+  MutexLock lock(streams_mutex);
+  Stream& here = Of(stream);
+  const Event& awaited = Of(event);
+  if (awaited.captured == nullptr) {
+    if (here.captured != nullptr) return Spoil(here, cudaErrorStreamCaptureIsolation);
+    here.last.insert(here.last.end(), awaited.work.begin(), awaited.work.end());
+    return cudaSuccess;
+  }
+  if (!awaited.captured->is_open) return cudaErrorCapturedEvent;
+  if (here.captured != nullptr && here.captured != awaited.captured) {
+    return Spoil(here, cudaErrorStreamCaptureMerge);
+  }
+  here.captured = awaited.captured;
+  Unite(here.heads, awaited.heads);
+  return cudaSuccess;
+}
+
+cudaError_t BeginCapture(cudaStream_t stream) {
+  MutexLock lock(streams_mutex);
+  Stream& here = Of(stream);
+  if (here.captured != nullptr) return cudaErrorIllegalState;
+  here.captured = std::make_shared<Graph>();
+  here.heads.clear();
+  here.is_origin = true;
+  return cudaSuccess;
+}
+
+cudaError_t EndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  MutexLock lock(streams_mutex);
+  Stream& here = Of(stream);
+  if (here.captured == nullptr) return cudaErrorIllegalState;
+  if (!here.is_origin) return Spoil(here, cudaErrorStreamCaptureUnmatched);
+  const GraphPtr captured = here.captured;
+  const bool is_joined = IsJoined(*captured, here.heads);
+  captured->is_open = false;
+  for (Stream* other : streams) {
+    if (other->captured != captured) continue;
+    other->captured = nullptr;
+    other->heads.clear();
+    other->is_origin = false;
+  }
+  if (captured->is_invalid) return cudaErrorStreamCaptureInvalidated;
+  if (!is_joined) return cudaErrorStreamCaptureUnjoined;
+  *graph = reinterpret_cast<cudaGraph_t>(new GraphPtr(captured));
+  return cudaSuccess;
+}
+
+cudaError_t DeleteGraph(cudaGraph_t graph) {
+  delete &Of(graph);
+  return cudaSuccess;
+}
+
+cudaError_t Instantiate(cudaGraphExec_t* executable, cudaGraph_t graph) {
+  *executable = reinterpret_cast<cudaGraphExec_t>(new Executable{Of(graph)->nodes, nullptr});
+  return cudaSuccess;
+}
+
+cudaError_t DeleteExecutable(cudaGraphExec_t executable) {
+  delete &Of(executable);
+  return cudaSuccess;
+}
+
+cudaError_t Launch(cudaGraphExec_t executable, cudaStream_t stream) {
+  if (const cudaError_t lost = Lost(); lost != cudaSuccess) return lost;
+  MutexLock lock(streams_mutex);
+  Stream& here = Of(stream);
+  Executable& graph = Of(executable);
+  if (here.captured != nullptr) return Spoil(here, cudaErrorStreamCaptureUnsupported);
+  std::vector<WorkPtr> before = here.last;
+  before.push_back(graph.last);
+  std::vector<WorkPtr> nodes;
+  for (const Node& node : graph.nodes) {
+    std::vector<WorkPtr> after = node.after.empty() ? before : std::vector<WorkPtr>();
+    for (const size_t earlier : node.after) after.push_back(nodes[earlier]);
+    nodes.push_back(WorkQueue::Get().Add(node.run, std::move(after)));
+  }
+  nodes.insert(nodes.end(), before.begin(), before.end());
+  graph.last = WorkQueue::Get().Add([] {}, std::move(nodes));
+  here.last = {graph.last};
+  return cudaSuccess;
+}
+
+}  // namespace slipstream::simulated

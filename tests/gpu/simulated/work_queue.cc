@@ -1,0 +1,112 @@
+#include "tests/gpu/simulated/work_queue.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+namespace slipstream::simulated {
+namespace {
+
+/// Turns that the device lets pass before a piece of work, at most.
+constexpr uint32_t kTurnsMax = 8;
+
+uint64_t Setting(const char* name, uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::stoull(value);
+}
+
+}  // namespace
+
+WorkQueue& WorkQueue::Get() {
+  static WorkQueue& queue = *new WorkQueue(Setting("SIMULATED_GPU_SEED", 1));
+  return queue;
+}
+
+WorkQueue::WorkQueue(uint64_t seed) : random_(seed, 0) {
+  std::fprintf(stderr, "simulated GPU: SIMULATED_GPU_SEED=%llu\n",
+               static_cast<unsigned long long>(seed));
+  pieces_left_ = Setting("SIMULATED_GPU_LOST_AFTER", UINT64_MAX);
+  thread_ = std::thread([this] { Run(); });
+}
+
+WorkPtr WorkQueue::Add(std::function<void()> run, std::vector<WorkPtr> after) {
+  auto work = std::make_shared<Work>();
+  work->run = std::move(run);
+  MutexLock lock(mutex_);
+  std::erase_if(after, [](const WorkPtr& one) { return one == nullptr || one->is_done; });
+  work->after = std::move(after);
+  waiting_.push_back(work);
+  changed_.NotifyAll();
+  return work;
+}
+
+bool WorkQueue::IsDone(const WorkPtr& work) {
+  MutexLock lock(mutex_);
+  return work == nullptr || work->is_done;
+}
+
+void WorkQueue::Await(const WorkPtr& work) {
+  if (work == nullptr) return;
+  MutexLock lock(mutex_);
+  while (!work->is_done) changed_.Wait(mutex_);
+}
+
+void WorkQueue::AwaitAll() {
+  MutexLock lock(mutex_);
+  while (is_running_ || !waiting_.empty()) changed_.Wait(mutex_);
+}
+
+void WorkQueue::LoseAfter(uint64_t pieces) {
+  MutexLock lock(mutex_);
+  pieces_left_ = pieces;
+}
+
+bool WorkQueue::is_lost() {
+  MutexLock lock(mutex_);
+  return pieces_left_ == 0;
+}
+
+WorkPtr WorkQueue::TakeNext() {
+  const auto is_ready = [](const WorkPtr& work) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return std::ranges::all_of(work->after, [](const WorkPtr& one) { return one->is_done; });
+  };
+  std::vector<size_t> ready;
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    if (is_ready(waiting_[i])) ready.push_back(i);
+  }
+  if (ready.empty()) return nullptr;
+  const size_t drawn = ready[random_.Below(static_cast<uint32_t>(ready.size()))];
+  const auto chosen = waiting_.begin() + static_cast<ptrdiff_t>(drawn);
+  WorkPtr work = std::move(*chosen);
+  waiting_.erase(chosen);
+  return work;
+}
+
+void WorkQueue::Run() {
+  while (true) {
+    WorkPtr work;
+    uint32_t turns = 0;
+    bool is_lost = false;
+    {
+      MutexLock lock(mutex_);
+      while ((work = TakeNext()) == nullptr) changed_.Wait(mutex_);
+      is_running_ = true;
+      turns = random_.Below(kTurnsMax + 1);
+      is_lost = pieces_left_ == 0;
+      if (!is_lost && pieces_left_ != UINT64_MAX) --pieces_left_;
+    }
+    for (uint32_t i = 0; i < turns; ++i) std::this_thread::yield();
+    if (!is_lost) work->run();
+    work->run = nullptr;  // With what it holds.
+    MutexLock lock(mutex_);
+    work->is_done = true;
+    work->after.clear();
+    is_running_ = false;
+    changed_.NotifyAll();
+  }
+}
+
+}  // namespace slipstream::simulated
