@@ -1,7 +1,9 @@
 #include "tests/support/fake_device.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -9,9 +11,12 @@
 #include <span>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/model/net_shapes.h"
+#include "worker/compute/batch_check.h"
 
 namespace slipstream {
 namespace {
@@ -67,10 +72,13 @@ class Queue {
 
 class FakePlan final : public Plan {
  public:
-  explicit FakePlan(std::unique_ptr<Plan> device)
+  FakePlan(std::unique_ptr<Plan> device, const NetSizes& net, uint32_t batch_size_max)
       : device_(std::move(device)),
+        net_(net),
         weights_(device_->weights_host().size(), std::numeric_limits<float>::quiet_NaN()),
         gradients_(device_->gradients_host().size()) {
+    // Their place stays, so that whoever looks for it need not wait for whoever fills it.
+    for (Values& values : staged_) values.examples.reserve(batch_size_max * net.inputs);
     // As an accelerator's memory, the weights hold anything until they arrive.
     std::fill(device_->weights_host().begin(), device_->weights_host().end(),
               std::numeric_limits<float>::quiet_NaN());
@@ -101,10 +109,22 @@ class FakePlan final : public Plan {
 
   std::span<const float> gradients_host() const override { return gradients_; }
 
+  std::optional<BatchSpace> NewBatch(uint32_t count) override {
+    newest_ = 1 - newest_;
+    Values& values = staged_[newest_];
+    const bool has_labels = net_.loss == ModelSpec::Loss::kCrossEntropy;
+    values.examples.assign(count * net_.inputs, std::numeric_limits<float>::quiet_NaN());
+    values.labels.resize(has_labels ? count : 0);
+    values.targets.resize(has_labels ? 0 : count * net_.outputs);
+    return BatchSpace{values.examples, values.labels, values.targets};
+  }
+
+  void OfferBatch() override { sent_[newest_] = staged_[newest_]; }
+
   absl::Status StartStep(const Batch& batch, GradientListener* listener) override {
     copies_.Drain();
     step_.emplace(absl::UnknownError("the step has not run"));
-    queue_.Add([this, batch, listener] {
+    queue_.Add([this, batch = AsSent(batch), listener] {
       CopyingListener copying(*this, listener);
       const absl::Status started = device_->StartStep(batch, &copying);
       step_ = started.ok() ? device_->FinishStep() : absl::StatusOr<StepResult>(started);
@@ -127,6 +147,22 @@ class FakePlan final : public Plan {
   }
 
  private:
+  /// Of one batch.
+  struct Values {
+    std::vector<float> examples;
+    std::vector<uint32_t> labels;
+    std::vector<float> targets;
+  };
+
+  /// What was offered is computed from what the device was sent then.
+  Batch AsSent(const Batch& batch) const {
+    for (size_t i = 0; i < staged_.size(); ++i) {
+      if (batch.examples.data() != staged_[i].examples.data()) continue;
+      return {sent_[i].examples, sent_[i].labels, batch.index, sent_[i].targets};
+    }
+    return batch;
+  }
+
   /// Until the backward pass that follows all weights, the last gradient may still be on its way.
   void ForgetGradients() {
     std::fill(gradients_.begin(), gradients_.end(), std::numeric_limits<float>::quiet_NaN());
@@ -151,6 +187,12 @@ class FakePlan final : public Plan {
   };
 
   const std::unique_ptr<Plan> device_;
+  const NetSizes net_;
+
+  // Of coming batches: one place belongs to the step, the other to whoever fills it.
+  std::array<Values, 2> staged_;
+  std::array<Values, 2> sent_;
+  size_t newest_ = 0;
 
   // Shared with the queues' threads, never at the same time: the interface forbids to write weights
   // that have arrived or read unreported gradients during a step, and Drain orders the rest.
@@ -172,7 +214,9 @@ class FakeDevice final : public Device {
                                                 const PlanOptions& options) override {
     absl::StatusOr<std::unique_ptr<Plan>> plan = device_.Prepare(model, options);
     if (!plan.ok()) return plan.status();
-    return std::make_unique<FakePlan>(*std::move(plan));
+    const NetShapes shapes = std::get<NetShapes>(InferShapes(model));
+    return std::make_unique<FakePlan>(*std::move(plan), NetSizes::Of(model, shapes),
+                                      options.batch_size_max);
   }
 
  private:

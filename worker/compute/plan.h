@@ -31,6 +31,13 @@ struct Batch {
   std::span<const float> targets;
 };
 
+/// Where a batch's values are put; labels or targets, as the net's loss wants. As in Batch.
+struct BatchSpace {
+  std::span<float> examples;
+  std::span<uint32_t> labels;
+  std::span<float> targets;
+};
+
 struct StepResult {
   /// Mean over the batch of what ModelSpec::Loss names.
   float loss = 0;
@@ -69,7 +76,8 @@ class GradientListener {
 /// with CANCELLED, reports no gradient, and may be started again.
 ///
 /// Not thread-safe: one owner, but for WeightsArrived, RevokeWeights and AbandonWeights, which may
-/// be called from any thread at any time. Plans share nothing, so two may run at once.
+/// be called from any thread at any time, and NewBatch and OfferBatch, which may be one other
+/// thread's. Plans share nothing, so two may run at once.
 class Plan {
  public:
   virtual ~Plan() = default;
@@ -95,6 +103,14 @@ class Plan {
 
   /// The gradient of the mean loss of the last step, layout order.
   virtual std::span<const float> gradients_host() const = 0;
+
+  /// Space for a coming batch of at most `batch_size_max` examples, from which the device has it by
+  /// the time its step begins; nothing where that would gain nothing. Two of them stay at once:
+  /// that of the step under way, and the next. REQUIRES: steps of older ones are finished.
+  virtual std::optional<BatchSpace> NewBatch(uint32_t /*count*/) { return std::nullopt; }
+
+  /// The newest space is filled. A step whose batch is these very spans takes it from the device.
+  virtual void OfferBatch() {}
 
   /// Starts forward and backward on at most `batch_size_max` examples; the batch must stay until
   /// FinishStep. May do the work, and wait for weights, before it returns. `listener` may be null.

@@ -33,10 +33,13 @@ TrainingLoop::TrainingLoop(const Options& options, const Dataset& train,
       heartbeat_(heartbeat),
       figures_(figures),
       interruption_(interruption),
-      order_(train.count(), options.batch_size, options.seed),
       delays_(options.seed, kDelayStreams + Value(options.worker)),
       nonfinite_(options.nonfinite_max),
-      finished_(plans.size()) {}
+      finished_(plans.size()) {
+  for (const std::unique_ptr<Plan>& plan : plans) {
+    feeds_.push_back(std::make_unique<BatchFeed>(train, options.batch_size, options.seed, *plan));
+  }
+}
 
 absl::Status TrainingLoop::Run() {
   uint32_t slot = 0;
@@ -110,24 +113,10 @@ absl::Status TrainingLoop::Prefetch() {
   return result ? TakeUnit(*result) : absl::OkStatus();
 }
 
-Batch TrainingLoop::Gather(uint64_t index) {
-  examples_.clear();
-  labels_.clear();
-  targets_.clear();
-  for (const uint32_t example : order_.Examples(index)) {
-    const std::span<const float> values = train_.example(example);
-    examples_.insert(examples_.end(), values.begin(), values.end());
-    if (train_.is_labelled()) labels_.push_back(train_.labels[example]);
-    const std::span<const float> targets = train_.target(example);
-    targets_.insert(targets_.end(), targets.begin(), targets.end());
-  }
-  return {.examples = examples_, .labels = labels_, .index = index, .targets = targets_};
-}
-
 absl::Status TrainingLoop::Step(uint32_t slot, uint64_t index, absl::Time turn) {
   Plan& plan = *plans_[slot];
   const absl::Time begun = absl::Now();
-  const Batch batch = Gather(index);
+  const Batch batch = feeds_[slot]->Take(index);
   const size_t examples = batch.examples.size() / train_.shape.elements();
   StepFigures::Step step;
   step.number = ++steps_;

@@ -14,8 +14,8 @@
 #include "common/base/philox.h"
 #include "worker/client/parameter_client.h"
 #include "worker/compute/plan.h"
-#include "worker/data/batch_order.h"
 #include "worker/data/dataset.h"
+#include "worker/training/batch_feed.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
 #include "worker/training/nonfinite_steps.h"
@@ -69,7 +69,6 @@ class TrainingLoop {
   absl::Status AwaitUnit();
   absl::Status TakeUnit(const UnitFetcher::Result& result);
   absl::Status Prefetch();
-  Batch Gather(uint64_t index);
 
   /// One gradient, pushed if its weights were not replaced meanwhile; `turn` is when the slot's
   /// turn came.
@@ -98,11 +97,8 @@ class TrainingLoop {
   StepFigures& figures_;
   Interruption& interruption_;
 
-  BatchOrder order_;
+  std::vector<std::unique_ptr<BatchFeed>> feeds_;  // By slot.
   RandomStream delays_;
-  std::vector<float> examples_;  // Of the batch being computed.
-  std::vector<uint32_t> labels_;
-  std::vector<float> targets_;
   NonfiniteSteps nonfinite_;
   absl::Time warned_ = absl::InfinitePast();
   uint64_t steps_ = 0;      // Begun.

@@ -32,6 +32,10 @@ absl::StatusOr<std::unique_ptr<Plan>> CudaPlan::New(int device, const NetLayers&
   auto memory = PlanMemory::Allocate(net, plan->map_, plan->nodes_, options);
   if (!memory.ok()) return memory.status();
   plan->memory_ = *std::move(memory);
+  if (options.trains) {
+    PS_RETURN_IF_ERROR(
+        Keep(plan->coming_, ComingBatches::Allocate(*plan->context_, net, plan->block_)));
+  }
   // Now, so that what cannot be computed is known before a run begins.
   const auto graphs = plan->GraphsFor(options.trains ? plan->training_ : plan->evaluating_,
                                       options.batch_size_max, options.trains);
@@ -102,10 +106,34 @@ absl::StatusOr<const PassGraphs*> CudaPlan::GraphsFor(BatchPrograms<PassGraphs>&
   return &programs.Add(count, *std::move(graphs));
 }
 
+std::optional<BatchSpace> CudaPlan::NewBatch(uint32_t count) {
+  if (coming_ == nullptr || count == 0 || count > options_.batch_size_max) return std::nullopt;
+  const absl::StatusOr<BatchSpace> space = coming_->New(count);
+  // What is wrong with the device is for the next step to say.
+  return space.ok() ? std::optional(*space) : std::nullopt;
+}
+
+void CudaPlan::OfferBatch() {
+  // One that could not be sent up is not there, and goes up with its step.
+  (void)coming_->Offer();
+}
+
+absl::Status CudaPlan::Bring(const Batch& batch) {
+  const PassInputs inputs = {.batch_index = batch.index, .pass = ++pass_};
+  std::memcpy(memory_.batch_host.data(), &inputs, sizeof(inputs));
+  const bool is_there = coming_ != nullptr && coming_->Has(batch);
+  size_t bytes = sizeof(inputs);
+  if (!is_there) {
+    Stage(batch);
+    bytes = block_.BytesOf(static_cast<uint32_t>(batch.examples.size() / net_.inputs));
+  }
+  PS_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(memory_.batch.data(), memory_.batch_host.data(), bytes,
+                                          cudaMemcpyHostToDevice, context_->compute()));
+  return is_there ? coming_->Bring(batch, memory_.batch.data()) : absl::OkStatus();
+}
+
 void CudaPlan::Stage(const Batch& batch) {
   std::byte* block = memory_.batch_host.data();
-  const PassInputs inputs = {.batch_index = batch.index, .pass = ++pass_};
-  std::memcpy(block, &inputs, sizeof(inputs));
   if (net_.loss == ModelSpec::Loss::kCrossEntropy) {
     std::memcpy(block + block_.answers, batch.labels.data(), batch.labels.size_bytes());
   } else {
@@ -123,8 +151,8 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
   const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(training_, *count, true);
   if (!graphs.ok()) return graphs.status();
   gate_.Enter();
-  Stage(batch);
-  const absl::Status launched = Launch(**graphs);
+  absl::Status launched = Bring(batch);
+  if (launched.ok()) launched = Launch(**graphs);
   if (launched.ok()) {
     started_ = {*graphs, listener, *count};
     return absl::OkStatus();
@@ -185,7 +213,7 @@ absl::StatusOr<StepResult> CudaPlan::Evaluate(const Batch& batch) {
   PS_RETURN_IF_ERROR(context_->Enter());
   const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(evaluating_, *count, false);
   if (!graphs.ok()) return graphs.status();
-  Stage(batch);
+  PS_RETURN_IF_ERROR(Bring(batch));
   PS_RETURN_IF_ERROR(JoinUploads());
   PS_RETURN_IF_ERROR((*graphs)->whole().Launch(context_->compute()));
   PS_RETURN_IF_ERROR(AwaitFlag(0));

@@ -14,6 +14,7 @@
 #include "worker/compute/batch_check.h"
 #include "worker/compute/batch_programs.h"
 #include "worker/compute/cuda/arena_map.h"
+#include "worker/compute/cuda/coming_batches.h"
 #include "worker/compute/cuda/cuda_nodes.h"
 #include "worker/compute/cuda/device_context.h"
 #include "worker/compute/cuda/pass_graphs.h"
@@ -44,6 +45,8 @@ class CudaPlan final : public Plan {
   void RevokeWeights(ParameterRange range) override;
   void AbandonWeights() override { gate_.Abandon(); }
   std::span<const float> gradients_host() const override { return memory_.gradients_host.span(); }
+  std::optional<BatchSpace> NewBatch(uint32_t count) override;
+  void OfferBatch() override;
   absl::Status StartStep(const Batch& batch, GradientListener* listener) override;
   absl::StatusOr<StepResult> FinishStep() override;
   absl::StatusOr<StepResult> Evaluate(const Batch& batch) override;
@@ -74,7 +77,9 @@ class CudaPlan final : public Plan {
   absl::StatusOr<const PassGraphs*> GraphsFor(BatchPrograms<PassGraphs>& programs, uint32_t count,
                                               bool training);
 
-  /// Into pinned memory, as block_ says; begins a pass.
+  /// Begins a pass: enqueues that the batch comes to where passes look for it, through pinned
+  /// memory, or from where it has gone up already.
+  absl::Status Bring(const Batch& batch);
   void Stage(const Batch& batch);
 
   /// CANCELLED if the step will not get its weights.
@@ -95,6 +100,7 @@ class CudaPlan final : public Plan {
 
   std::vector<PlacedNode> nodes_;
   PlanMemory memory_;
+  std::unique_ptr<ComingBatches> coming_;  // Null if the plan only evaluates.
   BatchPrograms<PassGraphs> training_;
   BatchPrograms<PassGraphs> evaluating_;
 

@@ -25,12 +25,6 @@ class Enqueuer {
     pass_.gradient_enqueued = [this](ParameterRange range) { return Download(range); };
   }
 
-  absl::Status UploadBatch() {
-    return PS_CUDA_STATUS(cudaMemcpyAsync(memory_.batch.data(), memory_.batch_host.data(),
-                                          parts_.block.BytesOf(pass_.count), cudaMemcpyHostToDevice,
-                                          stream_));
-  }
-
   absl::Status Forward(size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       PS_RETURN_IF_ERROR(
@@ -140,7 +134,6 @@ absl::StatusOr<std::unique_ptr<PassGraphs>> PassGraphs::Capture(const PassParts&
   std::unique_ptr<PassGraphs> graphs(new PassGraphs);
   Enqueuer enqueuer(parts, count, training);
   const auto whole = [&]() -> absl::Status {
-    PS_RETURN_IF_ERROR(enqueuer.UploadBatch());
     PS_RETURN_IF_ERROR(enqueuer.Forward(0, parts.nodes.size()));
     PS_RETURN_IF_ERROR(enqueuer.Loss());
     return training ? enqueuer.Backward() : absl::OkStatus();
@@ -149,10 +142,8 @@ absl::StatusOr<std::unique_ptr<PassGraphs>> PassGraphs::Capture(const PassParts&
   graphs->ranges_ = enqueuer.TakeRanges();
   if (!training) return graphs;
   for (const Stretch& stretch : StretchesOf(parts.nodes)) {
-    absl::StatusOr<StreamGraph> graph = StreamGraph::Capture(stream, [&]() -> absl::Status {
-      if (stretch.begin == 0) PS_RETURN_IF_ERROR(enqueuer.UploadBatch());
-      return enqueuer.Forward(stretch.begin, stretch.end);
-    });
+    absl::StatusOr<StreamGraph> graph =
+        StreamGraph::Capture(stream, [&] { return enqueuer.Forward(stretch.begin, stretch.end); });
     if (!graph.ok()) return graph.status();
     graphs->forward_.push_back({stretch.reads, *std::move(graph)});
   }

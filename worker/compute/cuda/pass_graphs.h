@@ -28,8 +28,8 @@ struct PassParts {
   const std::vector<PlacedNode>& nodes;
 };
 
-/// A pass of one batch size as graphs: the batch goes up, forward, the loss; in training also
-/// backward, and each node's gradients come down while backward goes on.
+/// A pass of one batch size as graphs, over the batch that lies on the device: forward, the loss;
+/// in training also backward, and each node's gradients come down while backward goes on.
 ///
 /// Flag 0 is raised when the loss and its totals are there, flag i + 1 when the gradients of
 /// ranges()[i] are on the host.

@@ -1,0 +1,104 @@
+#include "worker/training/batch_feed.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/model/model_spec.h"
+#include "tests/support/fake_device.h"
+#include "tests/worker/compute/training.h"
+#include "worker/compute/cpu/cpu_device.h"
+#include "worker/data/batch_order.h"
+#include "worker/data/dataset.h"
+
+namespace slipstream {
+namespace {
+
+constexpr uint32_t kBatchSize = 7;
+constexpr uint64_t kSeed = 3;
+
+Dataset Examples(size_t count, bool labelled) {
+  Dataset data;
+  data.shape = {1, 2, 2};
+  data.outputs = 3;
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t k = 0; k < 4; ++k) data.examples.push_back(static_cast<float>(10 * i + k));
+    if (labelled) data.labels.push_back(static_cast<uint32_t>(i % 3));
+    for (size_t k = 0; k < 3 && !labelled; ++k) {
+      data.targets.push_back(static_cast<float>(i) + 0.25f * static_cast<float>(k));
+    }
+  }
+  return data;
+}
+
+ModelSpec Net(bool labelled) {
+  ModelSpec model;
+  model.input = {1, 2, 2};
+  model.layers = {FlattenLayer{}, DenseLayer{.units = 3}};
+  if (!labelled) model.loss = ModelSpec::Loss::kMse;
+  return model;
+}
+
+/// On the processor, whose plans have no space for batches, and on a device whose plans have.
+class BatchFeedTest : public testing::TestWithParam<bool> {
+ protected:
+  std::unique_ptr<Plan> Prepare(bool labelled) {
+    return PrepareWithWeights(GetParam() ? *fake_ : *cpu_, Net(labelled),
+                              {.batch_size_max = kBatchSize});
+  }
+
+  /// What the run's order says the batch is of.
+  static void ExpectBatch(const Batch& batch, const Dataset& data, uint64_t index) {
+    BatchOrder order(data.count(), kBatchSize, kSeed);
+    std::vector<float> examples;
+    std::vector<uint32_t> labels;
+    std::vector<float> targets;
+    for (const uint32_t example : order.Examples(index)) {
+      examples.insert(examples.end(), data.example(example).begin(), data.example(example).end());
+      if (data.is_labelled()) labels.push_back(data.labels[example]);
+      targets.insert(targets.end(), data.target(example).begin(), data.target(example).end());
+    }
+    EXPECT_EQ(batch.index, index);
+    EXPECT_EQ(std::vector(batch.examples.begin(), batch.examples.end()), examples) << index;
+    EXPECT_EQ(std::vector(batch.labels.begin(), batch.labels.end()), labels) << index;
+    EXPECT_EQ(std::vector(batch.targets.begin(), batch.targets.end()), targets) << index;
+  }
+
+  const std::unique_ptr<Device> cpu_ = NewCpuDevice();
+  const std::unique_ptr<Device> fake_ = NewFakeDevice(*cpu_);
+};
+
+TEST_P(BatchFeedTest, GivesTheBatchesThatAreAskedFor) {
+  for (const bool labelled : {true, false}) {
+    const Dataset data = Examples(40, labelled);
+    const std::unique_ptr<Plan> plan = Prepare(labelled);
+    BatchFeed feed(data, kBatchSize, kSeed, *plan);
+    // The last of an epoch has 5 examples; who works with two others takes every third; one that
+    // was begun is asked for again; back and forth.
+    for (const uint64_t index : {0, 1, 2, 3, 4, 5, 6, 9, 12, 15, 15, 18, 7, 100, 5}) {
+      const Batch batch = feed.Take(index);
+      ExpectBatch(batch, data, index);
+      // As a step between this one and the next.
+      EXPECT_EQ(batch.examples.data(), feed.Take(index).examples.data());
+      EXPECT_NEAR(RunStep(*plan, batch).result.loss, plan->Evaluate(batch)->loss, 1e-6);
+    }
+  }
+}
+
+TEST_P(BatchFeedTest, WhatFollowsInTheSameStrideIsThereAlready) {
+  const Dataset data = Examples(40, true);
+  const std::unique_ptr<Plan> plan = Prepare(true);
+  BatchFeed feed(data, kBatchSize, kSeed, *plan);
+
+  for (const uint64_t index : {0, 1, 2, 3}) feed.Take(index);
+  EXPECT_EQ(feed.guessed(), GetParam() ? 3 : 0);
+  for (const uint64_t index : {6, 9, 12}) feed.Take(index);
+  EXPECT_EQ(feed.guessed(), GetParam() ? 5 : 0) << "6 was none of them";
+}
+
+INSTANTIATE_TEST_SUITE_P(PlanHasSpace, BatchFeedTest, testing::Bool());
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,88 @@
+#include "worker/training/batch_feed.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace slipstream {
+
+BatchFeed::BatchFeed(const Dataset& train, uint32_t batch_size, uint64_t seed, Plan& plan)
+    : train_(train), plan_(plan), order_(train.count(), batch_size, seed) {}
+
+BatchFeed::~BatchFeed() {
+  {
+    MutexLock lock(mutex_);
+    is_ending_ = true;
+  }
+  changed_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+Batch BatchFeed::Take(uint64_t index) {
+  // A step that is started over is of the batch that it was of.
+  if (taken_.has_value() && taken_->index == index) return *taken_;
+  const std::optional<Batch> gathered = AwaitThread();
+  const bool was_guessed = gathered.has_value() && gathered->index == index;
+  const uint64_t stride = taken_.has_value() && taken_->index < index ? index - taken_->index : 1;
+  if (was_guessed) ++guessed_;
+  taken_ = was_guessed ? *gathered : Gather(index);
+  if (plan_has_space_) Guess(index + stride);
+  return *taken_;
+}
+
+std::optional<Batch> BatchFeed::AwaitThread() {
+  MutexLock lock(mutex_);
+  while (asked_.has_value()) changed_.Wait(mutex_);
+  return std::exchange(gathered_, std::nullopt);
+}
+
+void BatchFeed::Guess(uint64_t index) {
+  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  MutexLock lock(mutex_);
+  asked_ = index;
+  changed_.NotifyAll();
+}
+
+void BatchFeed::Run() {
+  while (true) {
+    uint64_t index = 0;
+    {
+      MutexLock lock(mutex_);
+      while (!asked_.has_value() && !is_ending_) changed_.Wait(mutex_);
+      if (is_ending_) return;
+      index = *asked_;
+    }
+    const Batch batch = Gather(index);
+    MutexLock lock(mutex_);
+    gathered_ = batch;
+    asked_.reset();
+    changed_.NotifyAll();
+  }
+}
+
+Batch BatchFeed::Gather(uint64_t index) {
+  const std::span<const uint32_t> examples = order_.Examples(index);
+  std::optional<BatchSpace> space;
+  if (plan_has_space_) space = plan_.NewBatch(static_cast<uint32_t>(examples.size()));
+  plan_has_space_ = space.has_value();
+  if (!plan_has_space_) {
+    examples_.resize(examples.size() * train_.shape.elements());
+    labels_.resize(train_.is_labelled() ? examples.size() : 0);
+    targets_.resize(train_.is_labelled() ? 0 : examples.size() * train_.outputs);
+    space = {examples_, labels_, targets_};
+  }
+  for (size_t i = 0; i < examples.size(); ++i) {
+    const std::span<const float> values = train_.example(examples[i]);
+    std::ranges::copy(values, space->examples.subspan(i * values.size()).begin());
+    if (train_.is_labelled()) space->labels[i] = train_.labels[examples[i]];
+    const std::span<const float> target = train_.target(examples[i]);
+    std::ranges::copy(target, space->targets.subspan(i * target.size()).begin());
+  }
+  if (plan_has_space_) plan_.OfferBatch();
+  return {.examples = space->examples,
+          .labels = space->labels,
+          .index = index,
+          .targets = space->targets};
+}
+
+}  // namespace slipstream
