@@ -1,7 +1,7 @@
 // Trains a preset on random examples with one thread and prints the images per second of the median
 // step: forward, backward and momentum update, as deep-learning frameworks measure a step. On a GPU
-// a step is what it is for a worker, whose server does the updates: the batch and all weights go
-// up, all gradients come down.
+// a step is what it is for a worker, whose server does the updates: a batch is gathered and goes
+// up, while the one before is computed, all weights go up, all gradients come down.
 //
 //   compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS
 //       [fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16]
@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -23,7 +25,9 @@
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/compute/cuda/cuda_device.h"
 #include "worker/compute/plan.h"
+#include "worker/data/dataset.h"
 #include "worker/model/initial_values.h"
+#include "worker/training/batch_feed.h"
 
 namespace slipstream {
 namespace {
@@ -67,6 +71,32 @@ void Step(Plan& plan, const Batch& batch, std::span<float> velocity, const Choic
   plan.WeightsArrived({0, velocity.size()});
 }
 
+constexpr uint64_t kBatches = 20;
+
+/// As many batches of examples as are taken in turn.
+Dataset RandomExamples(const NetShapes& shapes, size_t count) {
+  Dataset data;
+  data.shape = shapes.input();
+  data.outputs = shapes.outputs();
+  for (uint64_t i = 0; i < kBatches; ++i) {
+    const RandomBatch random(count, data.shape.elements(), data.outputs, i);
+    const Batch batch = random.batch();
+    data.examples.insert(data.examples.end(), batch.examples.begin(), batch.examples.end());
+    data.labels.insert(data.labels.end(), batch.labels.begin(), batch.labels.end());
+  }
+  return data;
+}
+
+/// On a processor, where workers gather what the cache then holds, the data set as it lies.
+Batch NthBatch(const Dataset& data, size_t count, uint64_t index, BatchFeed* feed) {
+  if (feed != nullptr) return feed->Take(index);
+  const size_t first = index % kBatches * count;
+  return {.examples = std::span(data.examples)
+                          .subspan(first * data.shape.elements(), count * data.shape.elements()),
+          .labels = std::span(data.labels).subspan(first, count),
+          .index = index};
+}
+
 int Run(std::string_view preset, size_t count, double seconds, const Choice& choice) {
   const ModelSpec model = *FindPreset(preset);
   const auto shapes = std::get<NetShapes>(InferShapes(model));
@@ -83,19 +113,22 @@ int Run(std::string_view preset, size_t count, double seconds, const Choice& cho
     return 1;
   }
   FillInitialValues(shapes.layout, 1, (*plan)->weights_host());
-  std::vector<RandomBatch> batches;
-  for (uint64_t i = 0; i < 20; ++i) {
-    batches.emplace_back(count, shapes.input().elements(), shapes.outputs(), i);
-  }
+  const Dataset data = RandomExamples(shapes, count);
+  std::optional<BatchFeed> feed;
+  if (choice.is_cuda) feed.emplace(data, static_cast<uint32_t>(count), 1, **plan);
+  const auto batch = [&](uint64_t index) {
+    return NthBatch(data, count, index, feed ? &*feed : nullptr);
+  };
   std::vector<float> velocity(shapes.layout.parameters());
 
-  for (int i = 0; i < 3; ++i) Step(**plan, batches[0].batch(), velocity, choice);
+  uint64_t next = 0;
+  while (next < 3) Step(**plan, batch(next++), velocity, choice);
   std::vector<double> steps;
   const auto start = std::chrono::steady_clock::now();
   auto now = start;
   while (now - start < Seconds(seconds)) {
     const auto before = now;
-    Step(**plan, batches[steps.size() % batches.size()].batch(), velocity, choice);
+    Step(**plan, batch(next++), velocity, choice);
     now = std::chrono::steady_clock::now();
     steps.push_back(Seconds(now - before).count());
   }
