@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +30,10 @@ class SmallNetTest : public testing::TestWithParam<SmallNet> {
 
 TEST_P(SmallNetTest, GradientIsTheDerivativeOfTheLoss) {
   ExpectGradientIsTheDerivativeOfTheLoss(*gpu_.device, GetParam());
+}
+
+TEST_P(SmallNetTest, ABatchThatWentUpBeforeItsStepIsLikeAnyOther) {
+  ExpectOfferedBatchesChangeNothing(*gpu_.device, GetParam().Model(), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, SmallNetTest, testing::ValuesIn(SmallNets()),
@@ -135,26 +138,6 @@ TEST_P(PresetTest, AStepThatWaitsComputesTheSame) {
     EXPECT_EQ(step.gradients, expected);
   }
   EXPECT_GT(waited, absl::ZeroDuration());
-}
-
-TEST_P(PresetTest, ABatchThatWentUpBeforeItsStepGivesTheSameBits) {
-  const auto plan = PrepareWithWeights(*gpu_.device, model_, {.batch_size_max = 17});
-  for (const size_t count : {17, 3, 16}) {
-    const RandomBatch random = RandomOf(count);
-    const Batch batch = random.batch();
-    const Step expected = RunStep(*plan, batch);
-    const auto space = plan->NewBatch(static_cast<uint32_t>(count));
-    ASSERT_TRUE(space.has_value());
-    std::ranges::copy(batch.examples, space->examples.begin());
-    std::ranges::copy(batch.labels, space->labels.begin());
-    plan->OfferBatch();
-
-    const Step step = RunStep(
-        *plan, {.examples = space->examples, .labels = space->labels, .index = batch.index});
-
-    EXPECT_EQ(step.gradients, expected.gradients);
-    EXPECT_EQ(step.result.loss, expected.result.loss);
-  }
 }
 
 TEST_P(PresetTest, EqualBatchesGiveEqualBits) {

@@ -6,7 +6,7 @@ import cluster
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 SETTINGS = {"compute.device": "cuda", "data.train_examples": 3200}
-POINTS_MAX = 0.005
+DIFFERENCE_MAX = 0.005  # Of accuracies.
 
 
 class GpuRunTest(unittest.TestCase):
@@ -14,13 +14,13 @@ class GpuRunTest(unittest.TestCase):
         return cluster.run(CONFIG, {**SETTINGS, **settings})["test_accuracy"]
 
     def test_the_model_is_as_accurate_as_the_processors(self):
-        for preset, lanes in (("mlp", 1), ("lenet5", 2)):
+        for preset, workers in (("mlp", 1), ("lenet5", 2)):
             with self.subTest(preset):
                 settings = {"model.preset": preset, "consistency.policy": "hardsync",
-                            "cluster.workers": lanes}
+                            "cluster.workers": workers}
                 ours = self.accuracy(settings)
                 theirs = self.accuracy({**settings, "compute.device": "cpu"})
-                self.assertLess(abs(ours - theirs), POINTS_MAX)
+                self.assertLess(abs(ours - theirs), DIFFERENCE_MAX)
 
     def test_a_pipeline_of_two_trains_too(self):
         # One in ten is what guessing gives, a half what processors get to.

@@ -15,7 +15,7 @@
 
 namespace slipstream {
 
-/// Examples and what they are held against, borrowed from the data set for the length of one call.
+/// Examples and what they are held against, borrowed until the step, or the evaluation, is over.
 struct Batch {
   /// [count, channels, height, width], row-major.
   std::span<const float> examples;

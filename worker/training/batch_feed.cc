@@ -23,10 +23,12 @@ Batch BatchFeed::Take(uint64_t index) {
   if (taken_.has_value() && taken_->index == index) return *taken_;
   const std::optional<Batch> gathered = AwaitThread();
   const bool was_guessed = gathered.has_value() && gathered->index == index;
-  const uint64_t stride = taken_.has_value() && taken_->index < index ? index - taken_->index : 1;
   if (was_guessed) ++guessed_;
+  // Between two units of work batches jump once, by any distance.
+  const uint64_t stride = taken_.has_value() && taken_->index < index ? index - taken_->index : 1;
+  if (std::exchange(last_stride_, stride) == stride) stride_ = stride;
   taken_ = was_guessed ? *gathered : Gather(index);
-  if (plan_has_space_) Guess(index + stride);
+  if (plan_has_space_) Guess(index + stride_);
   return *taken_;
 }
 

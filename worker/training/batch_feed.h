@@ -16,8 +16,9 @@ namespace slipstream {
 
 /// Gathers the mini-batches of one plan's steps from the data set. Where the plan has space of its
 /// own for them, the batch that the next step will probably be of is put there by a thread, while
-/// the one before is computed: the one as far behind as that is behind the one before it. A guess
-/// that was wrong costs the time of a gathering.
+/// the one before is computed: index + the stride that batches last had twice in a row, which is
+/// the number of plans that take batches in turn. A wrong guess costs the time of a gathering, and
+/// around the end of an epoch that of its permutation.
 ///
 /// Not thread-safe: one owner, the plan's.
 class BatchFeed {
@@ -31,7 +32,7 @@ class BatchFeed {
   /// Mini-batch `index` of the run; valid until the next call.
   Batch Take(uint64_t index);
 
-  /// Batches that were there already when they were taken.
+  /// Batches that were there already when they were taken; for tests.
   uint64_t guessed() const { return guessed_; }
 
  private:
@@ -55,6 +56,8 @@ class BatchFeed {
 
   // Of the owner.
   std::optional<Batch> taken_;
+  uint64_t last_stride_ = 1;
+  uint64_t stride_ = 1;  // Of the last two that were equal.
   uint64_t guessed_ = 0;
 
   Mutex mutex_;

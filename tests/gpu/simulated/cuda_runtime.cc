@@ -19,9 +19,16 @@ namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 
+// Also that a stream is not done yet, which some take for no error.
 cudaError_t Told(cudaError_t error) {
-  if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
+  if (error != cudaSuccess) last_error = error;
   return error;
+}
+
+/// Nothing can be had from a device that is lost.
+template <typename Call>
+cudaError_t ToldUnlessLost(Call call) {
+  return Told(simulated::WorkQueue::Get().is_lost() ? cudaErrorLaunchFailure : call());
 }
 
 struct Copy {
@@ -30,20 +37,40 @@ struct Copy {
   size_t bytes;
 };
 
+bool IsOfHost(const void* memory, size_t bytes) {
+  const simulated::Where where = simulated::Find(memory, bytes);
+  return where == simulated::Where::kPinned || where == simulated::Where::kElsewhere;
+}
+
 bool IsAllowed(const Copy& copy, cudaMemcpyKind kind) {
-  const bool from_device = kind != cudaMemcpyHostToDevice;
-  const bool to_device = kind != cudaMemcpyDeviceToHost;
-  const bool is_known = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToHost ||
-                        kind == cudaMemcpyDeviceToDevice;
-  return is_known && simulated::IsOnDevice(copy.from, copy.bytes) == from_device &&
-         simulated::IsOnDevice(copy.to, copy.bytes) == to_device;
+  switch (kind) {
+    case cudaMemcpyHostToDevice:
+      return IsOfHost(copy.from, copy.bytes) && simulated::IsOnDevice(copy.to, copy.bytes);
+    case cudaMemcpyDeviceToHost:
+      return simulated::IsOnDevice(copy.from, copy.bytes) && IsOfHost(copy.to, copy.bytes);
+    case cudaMemcpyDeviceToDevice:
+      return simulated::IsOnDevice(copy.from, copy.bytes) &&
+             simulated::IsOnDevice(copy.to, copy.bytes);
+    default:
+      return false;
+  }
 }
 
 }  // namespace
 
 namespace slipstream::simulated {
 
-void EnqueueGrid(cudaStream_t stream, dim3 blocks, dim3 threads, std::function<void()> body) {
+bool IsReachable(const void* memory) {
+  const Where where = Find(memory, 1);
+  return memory == nullptr || where == Where::kDevice || where == Where::kPinned;
+}
+
+void EnqueueGrid(cudaStream_t stream, dim3 blocks, dim3 threads, bool can_run,
+                 std::function<void()> body) {
+  if (!can_run) {
+    Told(cudaErrorIllegalAddress);
+    return;
+  }
   Told(Enqueue(stream, [=, body = std::move(body)] { RunGrid(blocks, threads, body); }));
 }
 
@@ -51,7 +78,11 @@ void EnqueueGrid(cudaStream_t stream, dim3 blocks, dim3 threads, std::function<v
 
 extern "C" {
 
-cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+cudaError_t cudaGetLastError() {
+  // The loss of the device cannot be cleared.
+  if (simulated::WorkQueue::Get().is_lost()) return cudaErrorLaunchFailure;
+  return std::exchange(last_error, cudaSuccess);
+}
 
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
@@ -61,6 +92,10 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "out of memory";
     case cudaErrorInvalidValue:
       return "invalid argument";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    case cudaErrorNotReady:
+      return "device not ready";
     case cudaErrorInvalidDevice:
       return "invalid device ordinal";
     case cudaErrorLaunchFailure:
@@ -103,11 +138,11 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
-  return Told(simulated::NewOnDevice(memory, bytes));
+  return ToldUnlessLost([&] { return simulated::NewOnDevice(memory, bytes); });
 }
 
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned /*flags*/) {
-  return Told(simulated::NewPinned(memory, bytes));
+  return ToldUnlessLost([&] { return simulated::NewPinned(memory, bytes); });
 }
 
 // CUDA waits for the device before it takes memory back.
@@ -122,8 +157,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
                             cudaStream_t stream) {
   const Copy copy = {to, from, bytes};
   if (!IsAllowed(copy, kind)) return Told(cudaErrorInvalidValue);
-  const bool takes_now =
-      kind == cudaMemcpyHostToDevice && !simulated::IsPinned(copy.from, copy.bytes);
+  const bool takes_now = simulated::Find(from, bytes) == simulated::Where::kElsewhere;
   if (!takes_now) {
     return Told(
         simulated::Enqueue(stream, [copy] { std::memcpy(copy.to, copy.from, copy.bytes); }));
@@ -139,7 +173,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   // Others would have to be ordered with the default stream.
   if (flags != cudaStreamNonBlocking) return Told(cudaErrorInvalidValue);
-  return Told(simulated::NewStream(stream));
+  return ToldUnlessLost([&] { return simulated::NewStream(stream); });
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) { return Told(simulated::DeleteStream(stream)); }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
@@ -148,7 +182,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return Told(simulated::Query(stream)); }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
-  return Told(simulated::NewEvent(event));
+  return ToldUnlessLost([&] { return simulated::NewEvent(event); });
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return Told(simulated::DeleteEvent(event)); }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
@@ -159,7 +193,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
-  return Told(simulated::BeginCapture(stream));
+  return ToldUnlessLost([&] { return simulated::BeginCapture(stream); });
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return Told(simulated::EndCapture(stream, graph));
@@ -167,7 +201,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return Told(simulated::DeleteGraph(graph)); }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long /*flags*/) {
-  return Told(simulated::Instantiate(executable, graph));
+  return ToldUnlessLost([&] { return simulated::Instantiate(executable, graph); });
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return Told(simulated::DeleteExecutable(executable));

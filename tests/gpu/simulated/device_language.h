@@ -8,8 +8,7 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
-#include <functional>
-#include <utility>
+#include <type_traits>
 
 #include "tests/gpu/simulated/kernel_threads.h"
 
@@ -36,10 +35,18 @@ T __shfl_xor_sync(unsigned /*mask*/, T value, unsigned distance) {
 
 namespace slipstream::cuda {
 
-/// What kernel<<<blocks, threads, 0, stream>>>() is to nvcc.
-inline void LaunchKernel(cudaStream_t stream, dim3 blocks, dim3 threads,
-                         std::function<void()> body) {
-  simulated::EnqueueGrid(stream, blocks, threads, std::move(body));
+template <typename T>
+bool IsReachable(const T& argument) {
+  if constexpr (std::is_pointer_v<T>) return simulated::IsReachable(argument);
+  return true;
+}
+
+/// What kernel<<<blocks, threads, 0, stream>>>(arguments...) is to nvcc.
+template <typename Kernel, typename... Arguments>
+void LaunchKernel(cudaStream_t stream, dim3 blocks, dim3 threads, Kernel kernel,
+                  Arguments... arguments) {
+  const bool can_run = (IsReachable(arguments) && ...);
+  simulated::EnqueueGrid(stream, blocks, threads, can_run, [=] { kernel(arguments...); });
 }
 
 }  // namespace slipstream::cuda

@@ -2,11 +2,13 @@
 
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "common/base/check.h"
@@ -58,13 +60,15 @@ class Block {
   void Resume(size_t fiber);
   void WaitAt(Barrier& barrier);
   void Release(Barrier& barrier);
-  void OnEnd(unsigned thread);
+  void OnEnd();
 
   const std::function<void()>& body_;
   const unsigned size_;
 
   Place place_;
-  unsigned next_ = 0;  // The first thread that has not begun.
+  std::minstd_rand random_;
+  bool is_reversed_ = false;  // The order in which threads begin.
+  unsigned next_ = 0;         // So many have begun.
   unsigned ended_ = 0;
   size_t current_ = 0;
   ucontext_t scheduler_ = {};
@@ -79,6 +83,7 @@ thread_local Block* block_at_work = nullptr;
 
 void Block::Run(dim3 index) {
   place_.block_index = index;
+  is_reversed_ = random_() % 2 == 0;
   next_ = 0;
   ended_ = 0;
   all_ = {.expected = size_, .waiting = {}};
@@ -123,12 +128,13 @@ void Block::RunThreads(Fiber& fiber) {
   while (true) {
     while (next_ < size_) {
       fiber.is_idle = false;
-      fiber.thread = next_++;
+      fiber.thread = is_reversed_ ? size_ - 1 - next_ : next_;
+      ++next_;
       place_.thread_index = {fiber.thread % place_.block.x,
                              fiber.thread / place_.block.x % place_.block.y,
                              fiber.thread / place_.block.x / place_.block.y};
       body_();
-      OnEnd(fiber.thread);
+      OnEnd();
     }
     fiber.is_idle = true;
     swapcontext(&fiber.context, &scheduler_);
@@ -152,16 +158,16 @@ void Block::WaitAt(Barrier& barrier) {
 
 void Block::Release(Barrier& barrier) {
   if (barrier.waiting.size() < barrier.expected) return;
+  std::ranges::shuffle(barrier.waiting, random_);
   runnable_.insert(runnable_.end(), barrier.waiting.begin(), barrier.waiting.end());
   barrier.waiting.clear();
 }
 
-void Block::OnEnd(unsigned thread) {
+// A warp goes on expecting it: what it would have given to a shuffle is undefined.
+void Block::OnEnd() {
   ++ended_;
-  for (Barrier* barrier : {&all_, &warps_[thread / kWarp].barrier}) {
-    --barrier->expected;
-    if (!barrier->waiting.empty()) Release(*barrier);
-  }
+  --all_.expected;
+  if (!all_.waiting.empty()) Release(all_);
 }
 
 void Block::Exchange(void* value, size_t bytes, unsigned distance) {

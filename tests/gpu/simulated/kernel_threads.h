@@ -10,12 +10,18 @@
 namespace slipstream::simulated {
 
 /// Calls `body` once for each thread of the grid, on the calling thread: block after block, and in
-/// a block, thread after thread, until one waits for the others. Ends the process if it would wait
-/// for ever, because some thread of its block or warp never comes to where it waits.
+/// a block, thread after thread, until one waits for the others, from the first to the last or the
+/// other way round, and in a drawn order after a barrier. Ends the process if it would wait for
+/// ever, because some thread of its block or warp never comes to where it waits.
 void RunGrid(dim3 blocks, dim3 threads, const std::function<void()>& body);
 
-/// Enqueues that; what keeps it from being done is the calling thread's last error.
-void EnqueueGrid(cudaStream_t stream, dim3 blocks, dim3 threads, std::function<void()> body);
+/// Enqueues that, if it can run at all; what keeps it from being done is the calling thread's last
+/// error.
+void EnqueueGrid(cudaStream_t stream, dim3 blocks, dim3 threads, bool can_run,
+                 std::function<void()> body);
+
+/// Whether a kernel may be given this address: the device's, pinned, or null.
+bool IsReachable(const void* memory);
 
 /// In a kernel: which thread it is.
 struct Place {

@@ -1,5 +1,6 @@
 #include "tests/gpu/simulated/memory.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -30,25 +31,14 @@ size_t FreeOnDevice() ABSL_EXCLUSIVE_LOCKS_REQUIRED(memory_mutex) {
 }
 
 cudaError_t New(void** memory, Block block) {
-  block.bytes = (block.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t whole = (block.bytes + kAlignment - 1) / kAlignment * kAlignment;
   MutexLock lock(memory_mutex);
   if (!block.is_pinned && block.bytes > FreeOnDevice()) return cudaErrorMemoryAllocation;
-  *memory = std::aligned_alloc(kAlignment, block.bytes);
+  *memory = std::aligned_alloc(kAlignment, whole);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
   std::memset(*memory, kUnset, block.bytes);
   Blocks().emplace(static_cast<const char*>(*memory), block);
   return cudaSuccess;
-}
-
-bool IsWithin(const void* memory, size_t bytes, bool is_pinned) {
-  const char* const begin = static_cast<const char*>(memory);
-  MutexLock lock(memory_mutex);
-  auto found = Blocks().upper_bound(begin);
-  if (found == Blocks().begin()) return false;
-  --found;
-  const auto offset = static_cast<size_t>(begin - found->first);
-  const Block& block = found->second;
-  return block.is_pinned == is_pinned && offset <= block.bytes && bytes <= block.bytes - offset;
 }
 
 }  // namespace
@@ -69,7 +59,17 @@ size_t FreeBytes() {
   return FreeOnDevice();
 }
 
-bool IsOnDevice(const void* memory, size_t bytes) { return IsWithin(memory, bytes, false); }
-bool IsPinned(const void* memory, size_t bytes) { return IsWithin(memory, bytes, true); }
+Where Find(const void* memory, size_t bytes) {
+  const char* const begin = static_cast<const char*>(memory);
+  MutexLock lock(memory_mutex);
+  auto found = Blocks().upper_bound(begin);
+  if (found == Blocks().begin()) return Where::kElsewhere;
+  --found;
+  const auto offset = static_cast<size_t>(begin - found->first);
+  const Block& block = found->second;
+  if (offset >= std::max<size_t>(block.bytes, 1)) return Where::kElsewhere;
+  if (bytes > block.bytes - offset) return Where::kBeyond;
+  return block.is_pinned ? Where::kPinned : Where::kDevice;
+}
 
 }  // namespace slipstream::simulated

@@ -18,9 +18,18 @@ cudaError_t NewPinned(void** memory, size_t bytes);
 cudaError_t Delete(void* memory);
 size_t FreeBytes();
 
-/// Whether [memory, memory + bytes) is the device's, or pinned.
-bool IsOnDevice(const void* memory, size_t bytes);
-bool IsPinned(const void* memory, size_t bytes);
+/// Where [memory, memory + bytes) lies.
+enum class Where {
+  kDevice,
+  kPinned,
+  kElsewhere,  // The host's, as far as anybody knows here.
+  kBeyond,     // It begins in an allocation and goes on behind its end.
+};
+Where Find(const void* memory, size_t bytes);
+
+inline bool IsOnDevice(const void* memory, size_t bytes) {
+  return Find(memory, bytes) == Where::kDevice;
+}
 
 }  // namespace slipstream::simulated
 

@@ -123,6 +123,10 @@ TEST_F(StreamTest, ALostDeviceSaysSoAndNobodyWaitsForIt) {
   EXPECT_EQ(Synchronize(one_), cudaErrorLaunchFailure);
   EXPECT_EQ(Enqueue(one_, [] {}), cudaErrorLaunchFailure);
   EXPECT_EQ(Query(one_), cudaErrorLaunchFailure);
+  void* memory = nullptr;
+  EXPECT_EQ(cudaMalloc(&memory, 1), cudaErrorLaunchFailure);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure) << "it stays";
   WorkQueue::Get().LoseAfter(UINT64_MAX);
   EXPECT_EQ(TakeNotes(), "a");
 }
@@ -148,6 +152,13 @@ TEST(MemoryTest, CopiesStayWithinAllocations) {
   EXPECT_EQ(copy(static_cast<std::byte*>(memory) + 1020, host.data(), 16, cudaMemcpyHostToDevice),
             cudaErrorInvalidValue);
   EXPECT_EQ(cudaFree(host.data()), cudaErrorInvalidValue);
+  void* pinned = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&pinned, 100, cudaHostAllocPortable), cudaSuccess);
+  EXPECT_EQ(copy(memory, pinned, 101, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(copy(pinned, memory, 101, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  EXPECT_EQ(copy(pinned, memory, 100, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
@@ -196,6 +207,14 @@ TEST(KernelThreadsDeathTest, AThreadThatNeverComesToABarrierIsAMistake) {
                        [] {
                          if (Here().thread_index.x < 16) ShuffleXor(1, 1);
                          AwaitBlock();
+                       }),
+               "");
+}
+
+TEST(KernelThreadsDeathTest, ALaneThatHasEndedGivesNothing) {
+  EXPECT_DEATH(RunGrid({1}, {32},
+                       [] {
+                         if (Here().thread_index.x < 16) ShuffleXor(1, 16);
                        }),
                "");
 }

@@ -57,7 +57,7 @@ void Unite(std::vector<size_t>& heads, const std::vector<size_t>& others) {
 }
 
 /// The capture cannot succeed any more.
-cudaError_t Spoil(Stream& stream, cudaError_t error) {
+cudaError_t Invalidate(Stream& stream, cudaError_t error) {
   stream.captured->is_invalid = true;
   return error;
 }
@@ -107,7 +107,7 @@ cudaError_t Synchronize(cudaStream_t stream) {
   {
     MutexLock lock(streams_mutex);
     Stream& here = Of(stream);
-    if (here.captured != nullptr) return Spoil(here, cudaErrorStreamCaptureUnsupported);
+    if (here.captured != nullptr) return Invalidate(here, cudaErrorStreamCaptureUnsupported);
     last = here.last;
   }
   for (const WorkPtr& work : last) WorkQueue::Get().Await(work);
@@ -118,7 +118,7 @@ cudaError_t Query(cudaStream_t stream) {
   if (const cudaError_t lost = Lost(); lost != cudaSuccess) return lost;
   MutexLock lock(streams_mutex);
   Stream& here = Of(stream);
-  if (here.captured != nullptr) return Spoil(here, cudaErrorStreamCaptureUnsupported);
+  if (here.captured != nullptr) return Invalidate(here, cudaErrorStreamCaptureUnsupported);
   const bool is_done = std::ranges::all_of(
       here.last, [](const WorkPtr& work) { return WorkQueue::Get().IsDone(work); });
   return is_done ? cudaSuccess : cudaErrorNotReady;
@@ -149,13 +149,13 @@ cudaError_t Wait(cudaStream_t stream, cudaEvent_t event) {
   Stream& here = Of(stream);
   const Event& awaited = Of(event);
   if (awaited.captured == nullptr) {
-    if (here.captured != nullptr) return Spoil(here, cudaErrorStreamCaptureIsolation);
+    if (here.captured != nullptr) return Invalidate(here, cudaErrorStreamCaptureIsolation);
     here.last.insert(here.last.end(), awaited.work.begin(), awaited.work.end());
     return cudaSuccess;
   }
   if (!awaited.captured->is_open) return cudaErrorCapturedEvent;
   if (here.captured != nullptr && here.captured != awaited.captured) {
-    return Spoil(here, cudaErrorStreamCaptureMerge);
+    return Invalidate(here, cudaErrorStreamCaptureMerge);
   }
   here.captured = awaited.captured;
   Unite(here.heads, awaited.heads);
@@ -176,7 +176,7 @@ cudaError_t EndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   MutexLock lock(streams_mutex);
   Stream& here = Of(stream);
   if (here.captured == nullptr) return cudaErrorIllegalState;
-  if (!here.is_origin) return Spoil(here, cudaErrorStreamCaptureUnmatched);
+  if (!here.is_origin) return Invalidate(here, cudaErrorStreamCaptureUnmatched);
   const GraphPtr captured = here.captured;
   const bool is_joined = IsJoined(*captured, here.heads);
   captured->is_open = false;
@@ -212,7 +212,7 @@ cudaError_t Launch(cudaGraphExec_t executable, cudaStream_t stream) {
   MutexLock lock(streams_mutex);
   Stream& here = Of(stream);
   Executable& graph = Of(executable);
-  if (here.captured != nullptr) return Spoil(here, cudaErrorStreamCaptureUnsupported);
+  if (here.captured != nullptr) return Invalidate(here, cudaErrorStreamCaptureUnsupported);
   std::vector<WorkPtr> before = here.last;
   before.push_back(graph.last);
   std::vector<WorkPtr> nodes;

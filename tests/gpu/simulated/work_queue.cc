@@ -1,6 +1,7 @@
 #include "tests/gpu/simulated/work_queue.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -10,8 +11,11 @@
 namespace slipstream::simulated {
 namespace {
 
-/// Turns that the device lets pass before a piece of work, at most.
+/// Turns that the device lets pass before a piece of work, at most; and, before one in so many, a
+/// time in which the host can come far.
 constexpr uint32_t kTurnsMax = 8;
+constexpr uint32_t kPausesOneIn = 16;
+constexpr auto kPause = std::chrono::microseconds(200);
 
 uint64_t Setting(const char* name, uint64_t otherwise) {
   const char* value = std::getenv(name);
@@ -55,18 +59,37 @@ void WorkQueue::Await(const WorkPtr& work) {
 }
 
 void WorkQueue::AwaitAll() {
-  MutexLock lock(mutex_);
-  while (is_running_ || !waiting_.empty()) changed_.Wait(mutex_);
+  std::vector<WorkPtr> all;
+  {
+    MutexLock lock(mutex_);
+    all = waiting_;
+    all.push_back(running_);
+  }
+  for (const WorkPtr& work : all) Await(work);
 }
 
 void WorkQueue::LoseAfter(uint64_t pieces) {
   MutexLock lock(mutex_);
   pieces_left_ = pieces;
+  is_lost_ = false;
 }
 
 bool WorkQueue::is_lost() {
   MutexLock lock(mutex_);
-  return pieces_left_ == 0;
+  return is_lost_;
+}
+
+void WorkQueue::LetTimePass() {
+  uint32_t turns = 0;
+  bool pauses = false;
+  {
+    MutexLock lock(mutex_);
+    while (waiting_.empty()) changed_.Wait(mutex_);
+    turns = random_.Below(kTurnsMax + 1);
+    pauses = random_.Below(kPausesOneIn) == 0;
+  }
+  for (uint32_t i = 0; i < turns; ++i) std::this_thread::yield();
+  if (pauses) std::this_thread::sleep_for(kPause);
 }
 
 WorkPtr WorkQueue::TakeNext() {
@@ -77,7 +100,6 @@ WorkPtr WorkQueue::TakeNext() {
   for (size_t i = 0; i < waiting_.size(); ++i) {
     if (is_ready(waiting_[i])) ready.push_back(i);
   }
-  if (ready.empty()) return nullptr;
   const size_t drawn = ready[random_.Below(static_cast<uint32_t>(ready.size()))];
   const auto chosen = waiting_.begin() + static_cast<ptrdiff_t>(drawn);
   WorkPtr work = std::move(*chosen);
@@ -87,24 +109,23 @@ WorkPtr WorkQueue::TakeNext() {
 
 void WorkQueue::Run() {
   while (true) {
+    LetTimePass();
     WorkPtr work;
-    uint32_t turns = 0;
     bool is_lost = false;
     {
       MutexLock lock(mutex_);
-      while ((work = TakeNext()) == nullptr) changed_.Wait(mutex_);
-      is_running_ = true;
-      turns = random_.Below(kTurnsMax + 1);
-      is_lost = pieces_left_ == 0;
+      work = TakeNext();  // There is one: what has waited longest comes after nothing that waits.
+      running_ = work;
+      is_lost_ = is_lost_ || pieces_left_ == 0;
+      is_lost = is_lost_;
       if (!is_lost && pieces_left_ != UINT64_MAX) --pieces_left_;
     }
-    for (uint32_t i = 0; i < turns; ++i) std::this_thread::yield();
     if (!is_lost) work->run();
     work->run = nullptr;  // With what it holds.
     MutexLock lock(mutex_);
     work->is_done = true;
     work->after.clear();
-    is_running_ = false;
+    running_ = nullptr;
     changed_.NotifyAll();
   }
 }

@@ -19,9 +19,9 @@ struct Work {
 };
 using WorkPtr = std::shared_ptr<Work>;
 
-/// The device's only processor: a thread that does one piece of work after another. Which of those
-/// that may be next is drawn, and when, so that whatever is not ordered by the caller happens in
-/// another order sooner or later.
+/// The device's only processor: a thread that does one piece of work after another. When it takes
+/// the next is drawn, and which of those that may be next then, so that whatever is not ordered by
+/// the caller happens in another order sooner or later.
 ///
 /// Thread-safe: guarded by its own mutex.
 class WorkQueue {
@@ -38,8 +38,8 @@ class WorkQueue {
   /// For everything added so far.
   void AwaitAll();
 
-  /// The device is gone after so many pieces of work more: nothing runs from then on, and whoever
-  /// waits is told so by is_lost().
+  /// The device is gone after so many pieces of work more: those that follow are dropped, and from
+  /// the first of them on is_lost(). UINT64_MAX brings it back.
   void LoseAfter(uint64_t pieces);
   bool is_lost();
 
@@ -47,14 +47,16 @@ class WorkQueue {
   explicit WorkQueue(uint64_t seed);
 
   void Run();
+  void LetTimePass();
   WorkPtr TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
   CondVar changed_;
   RandomStream random_ ABSL_GUARDED_BY(mutex_);
   std::vector<WorkPtr> waiting_ ABSL_GUARDED_BY(mutex_);  // In the order in which they were added.
-  bool is_running_ ABSL_GUARDED_BY(mutex_) = false;
+  WorkPtr running_ ABSL_GUARDED_BY(mutex_);
   uint64_t pieces_left_ ABSL_GUARDED_BY(mutex_) = UINT64_MAX;
+  bool is_lost_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -10,6 +10,7 @@
 #include "tests/support/fake_device.h"
 #include "tests/worker/compute/interface_training.h"
 #include "tests/worker/compute/random_batch.h"
+#include "tests/worker/compute/small_nets.h"
 #include "tests/worker/compute/training.h"
 #include "worker/compute/cpu/cpu_device.h"
 
@@ -42,6 +43,15 @@ TEST_P(DeviceInterfaceTest, RevokedWeightsEndAStepThatStartsOverWithOthers) {
 TEST_P(DeviceInterfaceTest, AStepDoesNotWaitForWeightsThatWillNotCome) {
   ExpectAbandonedStepEnds(*cpu_, model_);
   ExpectAbandonedStepEnds(*fake_, model_);
+}
+
+TEST(FakeDeviceTest, ABatchThatWasOfferedIsLikeAnyOther) {
+  const std::unique_ptr<Device> cpu = NewCpuDevice();
+  const std::unique_ptr<Device> fake = NewFakeDevice(*cpu);
+  for (const SmallNet& net : SmallNets()) {
+    SCOPED_TRACE(net.name);
+    ExpectOfferedBatchesChangeNothing(*fake, net.Model(), 1);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Presets, DeviceInterfaceTest, testing::ValuesIn(PresetNames()),

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <thread>
+#include <utility>
 
+#include "common/base/philox.h"
 #include "common/model/net_shapes.h"
 #include "tests/worker/compute/random_batch.h"
 #include "tests/worker/compute/training.h"
@@ -138,6 +142,76 @@ void ExpectAbandonedStepEnds(Device& device, const ModelSpec& model) {
   lane.join();
 
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+}
+
+namespace {
+
+/// The values of `batch` in space of the plan's own.
+Batch Offer(Plan& plan, const Batch& batch, size_t count) {
+  const std::optional<BatchSpace> space = plan.NewBatch(static_cast<uint32_t>(count));
+  EXPECT_TRUE(space.has_value());
+  std::ranges::copy(batch.examples, space->examples.begin());
+  std::ranges::copy(batch.labels, space->labels.begin());
+  std::ranges::copy(batch.targets, space->targets.begin());
+  plan.OfferBatch();
+  return {space->examples, space->labels, batch.index, space->targets};
+}
+
+/// A step whose weights are revoked as it runs, or before; they come again as they were.
+void RevokeStep(Plan& plan, const Batch& batch, ParameterRange all) {
+  std::thread lane([&] {
+    plan.RevokeWeights(all);
+    plan.WeightsArrived(all);
+  });
+  const auto step = [&] {
+    const absl::Status started = plan.StartStep(batch, nullptr);
+    return started.ok() ? plan.FinishStep().status() : started;
+  };
+  absl::Status status = step();
+  lane.join();
+  if (status.ok()) status = step();  // It was over before.
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+}
+
+}  // namespace
+
+void ExpectOfferedBatchesChangeNothing(Device& device, const ModelSpec& model, uint64_t seed) {
+  constexpr uint32_t kCountMax = 9;
+  constexpr int kBatches = 40;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  const NetShapes shapes = ShapesOf(model);
+  const ParameterRange all = {0, shapes.layout.parameters()};
+  const PlanOptions options = {.batch_size_max = kCountMax};
+  const auto plan = PrepareWithWeights(device, model, options);
+  const auto plain = PrepareWithWeights(device, model, options);
+  RandomStream random(seed, 0);
+  const auto drawn = [&] {
+    return RandomBatch(1 + random.Below(kCountMax), shapes.input().elements(), shapes.outputs(),
+                       random.Below(1000));
+  };
+  const auto offer = [&](const RandomBatch& values) {
+    const Batch batch = values.batch(model.loss);
+    return Offer(*plan, batch, batch.examples.size() / shapes.input().elements());
+  };
+  RandomBatch values = drawn();
+  Batch batch = offer(values);
+  for (int i = 0; i < kBatches; ++i) {
+    if (random.Below(4) == 0) RevokeStep(*plan, batch, all);
+    ASSERT_TRUE(plan->StartStep(batch, nullptr).ok());
+    RandomBatch next_values = drawn();
+    Batch next = offer(next_values);
+    ASSERT_TRUE(plan->FinishStep().ok());
+    const std::vector<float> gradients(plan->gradients_host().begin(),
+                                       plan->gradients_host().end());
+    ASSERT_EQ(gradients, RunStep(*plain, values.batch(model.loss)).gradients) << i;
+    while (random.Below(3) == 0) {  // Another one is wanted.
+      next_values = drawn();
+      next = random.Below(2) == 0 ? next_values.batch(model.loss) : offer(next_values);
+    }
+    values = std::move(next_values);
+    // Values that were moved stay where they are.
+    batch = next;
+  }
 }
 
 }  // namespace slipstream

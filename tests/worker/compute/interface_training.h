@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_TESTS_WORKER_COMPUTE_INTERFACE_TRAINING_H_
 #define SLIPSTREAM_TESTS_WORKER_COMPUTE_INTERFACE_TRAINING_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "common/model/model_spec.h"
@@ -28,6 +29,11 @@ void ExpectRevokedStepStartsOver(Device& device, const ModelSpec& model);
 
 /// A step whose weights will not come fails with CANCELLED.
 void ExpectAbandonedStepEnds(Device& device, const ModelSpec& model);
+
+/// Batches are offered while the step before runs, are taken, are never taken, and are those of
+/// steps that start over, in an order drawn from `seed`: each step gives what it gives without.
+/// REQUIRES: the device's plans have space for coming batches.
+void ExpectOfferedBatchesChangeNothing(Device& device, const ModelSpec& model, uint64_t seed);
 
 }  // namespace slipstream
 

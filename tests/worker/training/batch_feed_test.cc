@@ -94,8 +94,10 @@ TEST_P(BatchFeedTest, WhatFollowsInTheSameStrideIsThereAlready) {
 
   for (const uint64_t index : {0, 1, 2, 3}) feed.Take(index);
   EXPECT_EQ(feed.guessed(), GetParam() ? 3 : 0);
-  for (const uint64_t index : {6, 9, 12}) feed.Take(index);
-  EXPECT_EQ(feed.guessed(), GetParam() ? 5 : 0) << "6 was none of them";
+  for (const uint64_t index : {6, 9, 12, 15}) feed.Take(index);
+  EXPECT_EQ(feed.guessed(), GetParam() ? 5 : 0) << "of 6 and 9 nobody knew yet";
+  for (const uint64_t index : {400, 403, 406}) feed.Take(index);
+  EXPECT_EQ(feed.guessed(), GetParam() ? 7 : 0) << "a jump is no stride";
 }
 
 INSTANTIATE_TEST_SUITE_P(PlanHasSpace, BatchFeedTest, testing::Bool());

@@ -21,7 +21,8 @@ StepResult SoftmaxCrossEntropy(std::span<const float> logits, std::span<const ui
     // Subtracting the largest keeps the exponentials from overflowing.
     const auto largest = std::max_element(row.begin(), row.end());
     const bool wants_gradient = !logits_gradient.empty();
-    float* const gradient = logits_gradient.data() + example * classes;
+    const std::span<float> gradient =
+        wants_gradient ? logits_gradient.subspan(example * classes, classes) : logits_gradient;
     float sum = 0;
     for (size_t i = 0; i < classes; ++i) {
       const float exponential = std::exp(row[i] - *largest);

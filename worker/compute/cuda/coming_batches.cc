@@ -34,13 +34,10 @@ ComingBatches::~ComingBatches() {
   if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
 }
 
-absl::StatusOr<BatchSpace> ComingBatches::New(uint32_t count) {
-  PS_RETURN_IF_ERROR(context_.Enter());
+BatchSpace ComingBatches::New(uint32_t count) {
   newest_ = 1 - newest_;
   Place& place = places_[newest_];
   place.is_offered = false;
-  // One that was offered and not taken may still be on its way.
-  PS_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
   place.count = count;
   std::byte* const answers = place.host.data() + block_.answers;
   const bool has_labels = net_.loss == ModelSpec::Loss::kCrossEntropy;

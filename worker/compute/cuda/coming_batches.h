@@ -34,7 +34,8 @@ class ComingBatches {
   ComingBatches(const ComingBatches&) = delete;
   ComingBatches& operator=(const ComingBatches&) = delete;
 
-  absl::StatusOr<BatchSpace> New(uint32_t count);
+  /// One that was offered there and not taken may still be on its way: it is nobody's by now.
+  BatchSpace New(uint32_t count);
 
   /// The space of the last New is filled: sends it up.
   absl::Status Offer();

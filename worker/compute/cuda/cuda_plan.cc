@@ -12,9 +12,6 @@
 namespace slipstream::cuda {
 namespace {
 
-/// A device that has not finished a pass by then hangs: the driver does not always say so.
-constexpr absl::Duration kPassMax = absl::Minutes(2);
-
 /// A device that fails does not raise flags; it is asked this often.
 constexpr absl::Duration kQueryInterval = absl::Milliseconds(1);
 
@@ -83,7 +80,7 @@ absl::Status CudaPlan::JoinUploads() {
 
 absl::Status CudaPlan::AwaitUploads() const {
   PS_RETURN_IF_ERROR(context_->Enter());
-  return PS_CUDA_STATUS(cudaStreamSynchronize(context_->upload()));
+  return DeviceContext::Await(context_->upload());
 }
 
 void CudaPlan::ExpectWeights() {
@@ -108,13 +105,12 @@ absl::StatusOr<const PassGraphs*> CudaPlan::GraphsFor(BatchPrograms<PassGraphs>&
 
 std::optional<BatchSpace> CudaPlan::NewBatch(uint32_t count) {
   if (coming_ == nullptr || count == 0 || count > options_.batch_size_max) return std::nullopt;
-  const absl::StatusOr<BatchSpace> space = coming_->New(count);
-  // What is wrong with the device is for the next step to say.
-  return space.ok() ? std::optional(*space) : std::nullopt;
+  return coming_->New(count);
 }
 
 void CudaPlan::OfferBatch() {
-  // One that could not be sent up is not there, and goes up with its step.
+  // One that could not be sent up is not there, and goes up with its step, which says what is wrong
+  // with the device.
   (void)coming_->Offer();
 }
 
@@ -158,7 +154,7 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
     return absl::OkStatus();
   }
   // Its batch is written over by the next one.
-  const absl::Status ended = PS_CUDA_STATUS(cudaStreamSynchronize(context_->compute()));
+  const absl::Status ended = DeviceContext::Await(context_->compute());
   const bool may_have_mixed = !gate_.Leave();
   PS_RETURN_IF_ERROR(ended);
   return may_have_mixed ? absl::CancelledError("the weights were replaced") : launched;
@@ -232,14 +228,14 @@ absl::Status CudaPlan::AwaitFlag(size_t flag) const {
     const absl::Time now = absl::Now();
     if (now - queried < kQueryInterval) continue;
     queried = now;
-    const cudaError_t state = cudaStreamQuery(context_->compute());
-    if (state != cudaErrorNotReady) {
-      PS_RETURN_IF_ERROR(ToStatus(state, {__FILE__, __LINE__, "cudaStreamQuery"}));
-      if (!is_raised()) return absl::InternalError("the GPU finished a pass without saying so");
+    const absl::StatusOr<bool> is_done = DeviceContext::IsDone(context_->compute());
+    if (!is_done.ok()) return is_done.status();
+    if (*is_done && !is_raised()) {
+      return absl::InternalError("the GPU finished a pass without saying so");
     }
-    if (now - begin > kPassMax) {
+    if (now - begin > DeviceContext::kWaitMax) {
       return absl::AbortedError("the GPU has not finished a pass for " +
-                                absl::FormatDuration(kPassMax));
+                                absl::FormatDuration(DeviceContext::kWaitMax));
     }
   }
   return absl::OkStatus();

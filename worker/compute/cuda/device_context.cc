@@ -1,7 +1,9 @@
 #include "worker/compute/cuda/device_context.h"
 
 #include <string>
+#include <thread>
 
+#include "absl/time/clock.h"
 #include "worker/compute/cuda/cuda_status.h"
 
 namespace slipstream::cuda {
@@ -60,6 +62,30 @@ DeviceContext::~DeviceContext() {
 }
 
 absl::Status DeviceContext::Enter() const { return PS_CUDA_STATUS(cudaSetDevice(device_)); }
+
+absl::StatusOr<bool> DeviceContext::IsDone(cudaStream_t stream) {
+  const cudaError_t state = cudaStreamQuery(stream);
+  if (state == cudaErrorNotReady) {
+    // CUDA remembers it as an error, for which the next launch would be blamed.
+    (void)cudaGetLastError();
+    return false;
+  }
+  PS_RETURN_IF_ERROR(ToStatus(state, {__FILE__, __LINE__, "cudaStreamQuery"}));
+  return true;
+}
+
+absl::Status DeviceContext::Await(cudaStream_t stream) {
+  const absl::Time begin = absl::Now();
+  while (true) {
+    const absl::StatusOr<bool> is_done = IsDone(stream);
+    if (!is_done.ok() || *is_done) return is_done.status();
+    if (absl::Now() - begin > kWaitMax) {
+      return absl::AbortedError("the GPU has not done what it was given for " +
+                                absl::FormatDuration(kWaitMax));
+    }
+    std::this_thread::yield();
+  }
+}
 
 absl::Status DeviceContext::Order(cudaStream_t earlier, cudaStream_t later) const {
   PS_RETURN_IF_CUDA_ERROR(cudaEventRecord(order_, earlier));

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "worker/compute/cuda/cuda_libraries.h"
 
 namespace slipstream::cuda {
@@ -20,6 +21,9 @@ namespace slipstream::cuda {
 /// Not thread-safe, but for Enter and the streams: CUDA lets any thread enqueue.
 class DeviceContext {
  public:
+  /// A device that has not done what it was given by then hangs: the driver does not always say so.
+  static constexpr absl::Duration kWaitMax = absl::Minutes(2);
+
   /// Of devices; at least one. INVALID_ARGUMENT if there is none.
   static absl::StatusOr<int> Count();
 
@@ -43,6 +47,12 @@ class DeviceContext {
 
   /// Gradients on their way to the host.
   cudaStream_t download() const { return download_; }
+
+  /// Whether all that the stream holds is done.
+  static absl::StatusOr<bool> IsDone(cudaStream_t stream);
+
+  /// Waits for that, awake. ABORTED if it takes longer than kWaitMax.
+  static absl::Status Await(cudaStream_t stream);
 
   /// What is enqueued on `later` from now on waits for what `earlier` holds already. Also while a
   /// graph is captured, into which it pulls `later`.

@@ -31,7 +31,7 @@ absl::Status Launch(std::string_view name, cudaStream_t stream, dim3 blocks, dim
   kernel<<<blocks, threads, 0, stream>>>(arguments...);
 #else
   // Whoever compiles kernels without nvcc says how they run; see tests/gpu/simulated.
-  LaunchKernel(stream, blocks, threads, [=] { kernel(arguments...); });
+  LaunchKernel(stream, blocks, threads, kernel, arguments...);
 #endif
   return LaunchStatus(name);
 }

@@ -8,7 +8,7 @@ namespace slipstream::cuda {
 /// What a pass through a net is told and tells besides values. Graphs are captured once and
 /// launched for many passes, so kernels read from memory what differs between them.
 
-/// In device memory; goes up with the batch.
+/// In device memory; goes up when the pass begins.
 struct PassInputs {
   uint64_t batch_index = 0;
 

@@ -17,7 +17,7 @@
 
 namespace slipstream::cuda {
 
-/// How a batch lies in the block that goes up in one copy: what the pass is told, labels or
+/// How a batch lies in one block, so that it goes up in one copy: what the pass is told, labels or
 /// targets, examples. Offsets are in bytes, and the same for batches of any size.
 struct BatchBlock {
   size_t answers = 0;
