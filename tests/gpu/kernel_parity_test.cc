@@ -140,25 +140,33 @@ TEST_F(KernelTest, BiasOfDenseLayersAndOfImages) {
   }
 }
 
-TEST_F(KernelTest, ColumnSums) {
+class ColumnSumsTest : public KernelTest {
+ protected:
+  void ExpectSums(size_t rows, uint32_t columns) {
+    SCOPED_TRACE(testing::Message() << rows << " x " << columns);
+    const std::vector<float> values = Values(rows * columns, 5);
+    std::vector<float> expected(columns);
+    std::vector<float> unused(columns);
+    const std::vector<float> no_input(rows);
+    plain::DenseParameterGradients({1, columns}, static_cast<uint32_t>(rows), no_input.data(),
+                                   values.data(), unused.data(), expected.data());
+    const DeviceArray<float> array = OnDevice(values);
+    const DeviceArray<float> sums = NewArray<float>(columns);
+
+    ASSERT_TRUE(cuda::ColumnSums(stream(), rows, columns, array.data(), sums.data()).ok());
+
+    // 1024 additions of values below 3 in another order.
+    ExpectNear(OnHost(sums), expected, 2e-3f);
+  }
+};
+
+TEST_F(ColumnSumsTest, OfBatches) {
   for (const size_t rows : {1, 31, 32, 33, 257, 1024}) {
-    for (const uint32_t columns : {1u, 10u, 32u, 33u, 500u}) {
-      const std::vector<float> values = Values(rows * columns, 5);
-      std::vector<float> expected(columns);
-      std::vector<float> unused(columns);
-      const std::vector<float> no_input(rows);
-      plain::DenseParameterGradients({1, columns}, static_cast<uint32_t>(rows), no_input.data(),
-                                     values.data(), unused.data(), expected.data());
-      const DeviceArray<float> array = OnDevice(values);
-      const DeviceArray<float> sums = NewArray<float>(columns);
-
-      ASSERT_TRUE(cuda::ColumnSums(stream(), rows, columns, array.data(), sums.data()).ok());
-
-      // 1024 additions of values below 3 in another order.
-      ExpectNear(OnHost(sums), expected, 2e-3f);
-    }
+    for (const uint32_t columns : {1u, 10u, 32u, 33u, 500u}) ExpectSums(rows, columns);
   }
 }
+
+TEST_F(ColumnSumsTest, OfMoreColumnsThanAGridTakesAtOnce) { ExpectSums(33, 135'000); }
 
 TEST_F(KernelTest, Dropout) {
   constexpr float kRate = 0.4f;

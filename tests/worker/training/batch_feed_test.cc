@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "common/model/model_spec.h"
@@ -98,6 +101,44 @@ TEST_P(BatchFeedTest, WhatFollowsInTheSameStrideIsThereAlready) {
   EXPECT_EQ(feed.guessed(), GetParam() ? 5 : 0) << "of 6 and 9 nobody knew yet";
   for (const uint64_t index : {400, 403, 406}) feed.Take(index);
   EXPECT_EQ(feed.guessed(), GetParam() ? 7 : 0) << "a jump is no stride";
+}
+
+/// Gives space so many times, as a device that is lost in between.
+class ForgetfulPlan final : public Plan {
+ public:
+  ForgetfulPlan(std::unique_ptr<Plan> plan, int times) : plan_(std::move(plan)), times_(times) {}
+
+  std::optional<BatchSpace> NewBatch(uint32_t count) override {
+    return times_-- > 0 ? plan_->NewBatch(count) : std::nullopt;
+  }
+  void OfferBatch() override { plan_->OfferBatch(); }
+
+  std::span<float> weights_host() override { return plan_->weights_host(); }
+  void WeightsArrived(ParameterRange range) override { plan_->WeightsArrived(range); }
+  void ExpectWeights() override { plan_->ExpectWeights(); }
+  void RevokeWeights(ParameterRange range) override { plan_->RevokeWeights(range); }
+  void AbandonWeights() override { plan_->AbandonWeights(); }
+  std::span<const float> gradients_host() const override { return plan_->gradients_host(); }
+  absl::Status StartStep(const Batch& batch, GradientListener* listener) override {
+    return plan_->StartStep(batch, listener);
+  }
+  absl::StatusOr<StepResult> FinishStep() override { return plan_->FinishStep(); }
+  absl::StatusOr<StepResult> Evaluate(const Batch& batch) override {
+    return plan_->Evaluate(batch);
+  }
+
+ private:
+  const std::unique_ptr<Plan> plan_;
+  int times_;  // Of whoever asks for space, one after another.
+};
+
+TEST_P(BatchFeedTest, GathersByItselfOnceThePlanHasNoSpaceAnyMore) {
+  const Dataset data = Examples(40, true);
+  for (int times = 0; times < 4; ++times) {
+    ForgetfulPlan plan(Prepare(true), times);
+    BatchFeed feed(data, kBatchSize, kSeed, plan);
+    for (uint64_t index = 0; index < 8; ++index) ExpectBatch(feed.Take(index), data, index);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(PlanHasSpace, BatchFeedTest, testing::Bool());
