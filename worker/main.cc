@@ -54,7 +54,8 @@ void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint
       ->type_name("NUMBER")
       ->envname("PS_COMPUTE_THREADS");
   app.add_option("--device", options.device,
-                 "auto, cpu, cuda or cuda:N: what this worker computes on")
+                 "auto, cpu, cuda, cuda:N, or several GPUs as cuda:0,1: what this worker computes "
+                 "on")
       ->type_name("NAME")
       ->envname("PS_COMPUTE_DEVICE");
   app.add_option("--precision", options.precision,

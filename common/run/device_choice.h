@@ -1,10 +1,12 @@
 #ifndef SLIPSTREAM_COMMON_RUN_DEVICE_CHOICE_H_
 #define SLIPSTREAM_COMMON_RUN_DEVICE_CHOICE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace slipstream {
 
@@ -14,17 +16,19 @@ struct DeviceChoice {
     kAuto,  // A GPU if the worker can use one, else the processor.
     kCpu,
     kAnyCuda,  // A GPU; the workers of a machine share them out by their ids.
-    kCuda,     // The GPU numbered `index`.
+    kCuda,     // The GPUs of `indices`.
   };
 
   static constexpr uint32_t kIndexMax = 255;
+  static constexpr size_t kIndicesMax = 16;
 
   Kind kind = Kind::kAuto;
 
-  /// Of kCuda: of those that CUDA_VISIBLE_DEVICES leaves. In [0, kIndexMax].
-  uint32_t index = 0;
+  /// Of kCuda: of those that CUDA_VISIBLE_DEVICES leaves, in [0, kIndexMax]. One, or up to
+  /// kIndicesMax different ones that share each mini-batch.
+  std::vector<uint32_t> indices;
 
-  /// Absent unless `text` is auto, cpu, cuda, or cuda:N.
+  /// Absent unless `text` is auto, cpu, cuda, cuda:N, or cuda:N,M and so on.
   static std::optional<DeviceChoice> FromText(std::string_view text);
 
   std::string ToText() const;

@@ -57,7 +57,8 @@ struct SchemaOfScalar {
     if (type.form == TextType::Form::kName) {
       schema["pattern"] = "^[A-Za-z0-9._-]{1,64}$";
     } else if (type.form == TextType::Form::kDevice) {
-      schema = {{"type", "string"}, {"pattern", "^(auto|cpu|cuda(:[0-9]{1,3})?)$"}};
+      schema = {{"type", "string"},
+                {"pattern", "^(auto|cpu|cuda(:[0-9]{1,3}(,[0-9]{1,3}){0,15})?)$"}};
     } else {
       schema["maxLength"] = 4096;
     }

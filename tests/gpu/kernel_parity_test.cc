@@ -179,12 +179,35 @@ TEST_F(KernelTest, Dropout) {
     const DeviceArray<float> input = OnDevice(values);
     const DeviceArray<float> output = NewArray<float>(size);
 
-    ASSERT_TRUE(cuda::Dropout(stream(), DropoutDraws(5, 3, kRate), pass.data(), size, input.data(),
-                              output.data())
+    ASSERT_TRUE(cuda::Dropout(stream(), DropoutDraws(5, 3, kRate), pass.data(), 0, size,
+                              input.data(), output.data())
                     .ok());
 
     EXPECT_EQ(OnHost(output), expected);
   }
+}
+
+// As several devices share a mini-batch.
+TEST_F(KernelTest, DropoutOfPartsIsThatOfTheWhole) {
+  constexpr float kRate = 0.4f;
+  constexpr size_t kSize = 1000;
+  const std::vector<PassInputs> inputs = {{.batch_index = 9, .pass = 1}};
+  const DeviceArray<PassInputs> pass = OnDevice(inputs);
+  const std::vector<float> values = Values(kSize, 6);
+  std::vector<float> expected(kSize);
+  slipstream::Dropout({.seed = 5, .batch_index = 9, .layer = 3}, kRate, values, expected);
+  const DeviceArray<float> input = OnDevice(values);
+  const DeviceArray<float> output = NewArray<float>(kSize);
+
+  size_t begin = 0;
+  for (const size_t end : {0, 1, 2, 6, 8, 257, 259, 999, 1000}) {
+    ASSERT_TRUE(cuda::Dropout(stream(), DropoutDraws(5, 3, kRate), pass.data(), begin, end - begin,
+                              input.data() + begin, output.data() + begin)
+                    .ok());
+    begin = end;
+  }
+
+  EXPECT_EQ(OnHost(output), expected);
 }
 
 TEST_F(KernelTest, Pools) {
@@ -231,8 +254,8 @@ TEST_F(KernelTest, SoftmaxCrossEntropyAndItsSum) {
       const DeviceArray<RowLoss> losses = NewArray<RowLoss>(count);
       const DeviceArray<float> gradient = NewArray<float>(values.size());
 
-      ASSERT_TRUE(cuda::SoftmaxCrossEntropy(stream(), count, classes, logits.data(), labels.data(),
-                                            losses.data(), gradient.data())
+      ASSERT_TRUE(cuda::SoftmaxCrossEntropy(stream(), {count, classes, count}, logits.data(),
+                                            labels.data(), losses.data(), gradient.data())
                       .ok());
       ASSERT_TRUE(SumLosses(stream(), count, losses.data(), totals->data()).ok());
 
@@ -258,8 +281,8 @@ TEST_F(KernelTest, MeanSquaredError) {
       const DeviceArray<RowLoss> losses = NewArray<RowLoss>(count);
       const DeviceArray<float> gradient = NewArray<float>(values.size());
 
-      ASSERT_TRUE(cuda::MeanSquaredError(stream(), count, outputs, results.data(), targets.data(),
-                                         losses.data(), gradient.data())
+      ASSERT_TRUE(cuda::MeanSquaredError(stream(), {count, outputs, count}, results.data(),
+                                         targets.data(), losses.data(), gradient.data())
                       .ok());
       ASSERT_TRUE(SumLosses(stream(), count, losses.data(), totals->data()).ok());
 

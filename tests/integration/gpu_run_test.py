@@ -1,4 +1,4 @@
-"""Whole runs whose workers compute on the simulated GPU, see tests/gpu/simulated."""
+"""Whole runs whose workers compute on simulated GPUs, see tests/gpu/simulated."""
 import pathlib
 import unittest
 
@@ -22,6 +22,14 @@ class GpuRunTest(unittest.TestCase):
                 theirs = self.accuracy({**settings, "compute.device": "cpu"})
                 self.assertLess(abs(ours - theirs), DIFFERENCE_MAX)
 
+    def test_a_worker_of_several_gpus_learns_the_same(self):
+        # Mini-batches of 10 examples, which three do not share evenly, and of the 2 at the end.
+        settings = {"consistency.policy": "hardsync", "cluster.workers": 1,
+                    "training.batch_size": 10, "data.train_examples": 1602}
+        ours = self.accuracy({**settings, "compute.device": "cuda:2,0,1"})
+        theirs = self.accuracy({**settings, "compute.device": "cpu"})
+        self.assertLess(abs(ours - theirs), DIFFERENCE_MAX)
+
     def test_a_pipeline_of_two_trains_too(self):
         # One in ten is what guessing gives, a half what processors get to.
         accuracy = self.accuracy({"consistency.policy": "async", "training.pipeline_depth": 2,
@@ -30,7 +38,8 @@ class GpuRunTest(unittest.TestCase):
         self.assertGreater(accuracy, 0.3)
 
     def test_a_worker_whose_gpu_is_lost_ends_and_the_others_go_on(self):
-        settings = {**SETTINGS, "consistency.policy": "hardsync", "cluster.lease": "2s"}
+        settings = {**SETTINGS, "consistency.policy": "hardsync", "cluster.lease": "2s",
+                    "compute.device": "cuda:0"}
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=2) as live:
             live.worker_prefix = ("env", "SIMULATED_GPU_LOST_AFTER=500")

@@ -26,7 +26,8 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const DeviceChoice& choice, W
     case DeviceChoice::Kind::kAnyCuda:
       return OpenAnyCuda(worker);
     case DeviceChoice::Kind::kCuda:
-      return NewCudaDevice(choice.index);
+      return choice.indices.size() == 1 ? NewCudaDevice(choice.indices.front())
+                                        : NewCudaDeviceGroup(choice.indices);
     case DeviceChoice::Kind::kAuto: {
       if (!HasCuda()) break;
       absl::StatusOr<std::unique_ptr<Device>> device = OpenAnyCuda(worker);

@@ -112,18 +112,18 @@ bool IsUsable(const void* values, size_t bytes) {
 }
 
 cublasStatus_t Create(cublasLtHandle_t* handle) {
-  *handle = Given<cublasLtHandle_t>(new int);
+  *handle = Given<cublasLtHandle_t>(new LibraryHandle);
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t Destroy(cublasLtHandle_t handle) {
-  delete &Of<int>(handle);
+  delete &Of<LibraryHandle>(handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 
 const char* GetStatusString(cublasStatus_t) { return "refused by the simulated cuBLAS"; }
 
-cublasStatus_t Matmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void* alpha,
+cublasStatus_t Matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description, const void* alpha,
                       const void* a, cublasLtMatrixLayout_t first, const void* b,
                       cublasLtMatrixLayout_t second, const void* beta, const void* c,
                       cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t result,
@@ -132,7 +132,7 @@ cublasStatus_t Matmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const 
   const Product product = {
       Of<Description>(description), Of<Layout>(first), Of<Layout>(second), Of<Layout>(result), a, b,
       static_cast<float*>(d),       workspace};
-  const bool is_plain = *static_cast<const float*>(alpha) == 1 &&
+  const bool is_plain = IsHere(handle) && *static_cast<const float*>(alpha) == 1 &&
                         *static_cast<const float*>(beta) == 0 && c == d && algorithm != nullptr;
   const bool has_bias = HasBias(product.description.epilogue);
   const bool is_usable =
@@ -146,11 +146,12 @@ cublasStatus_t Matmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const 
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
-cublasStatus_t MatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
+cublasStatus_t MatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t result,
                                       cublasLtMatmulPreference_t, int,
                                       cublasLtMatmulHeuristicResult_t results[], int* count) {
+  if (!IsHere(handle)) return CUBLAS_STATUS_INVALID_VALUE;
   // So that callers have to do without an epilogue somewhere.
   if (HasBias(Of<Description>(description).epilogue) && Of<Layout>(result).rows % 16 == 3) {
     return CUBLAS_STATUS_NOT_SUPPORTED;

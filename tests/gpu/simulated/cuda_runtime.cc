@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/gpu/simulated/devices.h"
 #include "tests/gpu/simulated/kernel_threads.h"
 #include "tests/gpu/simulated/memory.h"
 #include "tests/gpu/simulated/streams.h"
@@ -28,8 +29,11 @@ cudaError_t Told(cudaError_t error) {
 /// Nothing can be had from a device that is lost.
 template <typename Call>
 cudaError_t ToldUnlessLost(Call call) {
-  return Told(simulated::WorkQueue::Get().is_lost() ? cudaErrorLaunchFailure : call());
+  const bool is_lost = simulated::WorkQueue::Get().IsLost(simulated::current_device);
+  return Told(is_lost ? cudaErrorLaunchFailure : call());
 }
+
+bool IsDevice(int device) { return device >= 0 && device < simulated::kDevices; }
 
 struct Copy {
   void* to;
@@ -80,7 +84,7 @@ extern "C" {
 
 cudaError_t cudaGetLastError() {
   // The loss of the device cannot be cleared.
-  if (simulated::WorkQueue::Get().is_lost()) return cudaErrorLaunchFailure;
+  if (simulated::WorkQueue::Get().IsLost(simulated::current_device)) return cudaErrorLaunchFailure;
   return std::exchange(last_error, cudaSuccess);
 }
 
@@ -98,6 +102,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "device not ready";
     case cudaErrorInvalidDevice:
       return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle:
+      return "invalid resource handle";
     case cudaErrorLaunchFailure:
       return "unspecified launch failure";
     case cudaErrorStreamCaptureUnsupported:
@@ -114,12 +120,12 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = simulated::kDevices;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device != 0) return Told(cudaErrorInvalidDevice);
+  if (!IsDevice(device)) return Told(cudaErrorInvalidDevice);
   *properties = {};
   std::strcpy(properties->name, "simulated");
   properties->totalGlobalMem = simulated::kDeviceBytes;
@@ -128,7 +134,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return Told(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+  if (!IsDevice(device)) return Told(cudaErrorInvalidDevice);
+  simulated::current_device = device;
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
@@ -168,6 +176,11 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
       stream, [to, bytes, values = std::vector<std::byte>(begin, begin + bytes)] {
         std::memcpy(to, values.data(), bytes);
       }));
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  if (!simulated::IsOnDevice(memory, bytes)) return Told(cudaErrorInvalidValue);
+  return Told(simulated::Enqueue(stream, [=] { std::memset(memory, value, bytes); }));
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {

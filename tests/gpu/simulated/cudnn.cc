@@ -21,10 +21,6 @@ namespace {
 constexpr size_t kWorkspaceBytes = size_t{1} << 20;
 constexpr size_t kTooManyBytes = size_t{1} << 40;
 
-struct Handle {
-  cudaStream_t stream = nullptr;
-};
-
 struct Geometry {
   int padding = 0;
   int stride = 1;
@@ -44,7 +40,7 @@ cudnnStatus_t Delete(Descriptor descriptor) {
 }
 
 cudnnStatus_t SetStream(cudnnHandle_t handle, cudaStream_t stream) {
-  Of<Handle>(handle).stream = stream;
+  Of<LibraryHandle>(handle).stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -95,9 +91,11 @@ void Propose(Found* found, int& count, Algorithm algorithm, cudnnDeterminism_t d
   proposed.mathType = CUDNN_DEFAULT_MATH;
 }
 
-cudnnStatus_t GetForwardAlgorithm(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
-                                  cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, int,
-                                  int* count, cudnnConvolutionFwdAlgoPerf_t* found) {
+cudnnStatus_t GetForwardAlgorithm(cudnnHandle_t handle, cudnnTensorDescriptor_t,
+                                  cudnnFilterDescriptor_t, cudnnConvolutionDescriptor_t,
+                                  cudnnTensorDescriptor_t, int, int* count,
+                                  cudnnConvolutionFwdAlgoPerf_t* found) {
+  if (!IsHere(handle)) return CUDNN_STATUS_BAD_PARAM;
   *count = 0;
   Propose(found, *count, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, CUDNN_DETERMINISTIC, 0);
   Propose(found, *count, CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_DETERMINISTIC, kTooManyBytes);
@@ -106,18 +104,22 @@ cudnnStatus_t GetForwardAlgorithm(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnF
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t GetDataAlgorithm(cudnnHandle_t, cudnnFilterDescriptor_t, cudnnTensorDescriptor_t,
-                               cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, int,
-                               int* count, cudnnConvolutionBwdDataAlgoPerf_t* found) {
+cudnnStatus_t GetDataAlgorithm(cudnnHandle_t handle, cudnnFilterDescriptor_t,
+                               cudnnTensorDescriptor_t, cudnnConvolutionDescriptor_t,
+                               cudnnTensorDescriptor_t, int, int* count,
+                               cudnnConvolutionBwdDataAlgoPerf_t* found) {
+  if (!IsHere(handle)) return CUDNN_STATUS_BAD_PARAM;
   *count = 0;
   Propose(found, *count, CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, CUDNN_NON_DETERMINISTIC, 0);
   Propose(found, *count, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_DETERMINISTIC, kWorkspaceBytes);
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t GetFilterAlgorithm(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t,
-                                 cudnnConvolutionDescriptor_t, cudnnFilterDescriptor_t, int,
-                                 int* count, cudnnConvolutionBwdFilterAlgoPerf_t* found) {
+cudnnStatus_t GetFilterAlgorithm(cudnnHandle_t handle, cudnnTensorDescriptor_t,
+                                 cudnnTensorDescriptor_t, cudnnConvolutionDescriptor_t,
+                                 cudnnFilterDescriptor_t, int, int* count,
+                                 cudnnConvolutionBwdFilterAlgoPerf_t* found) {
+  if (!IsHere(handle)) return CUDNN_STATUS_BAD_PARAM;
   *count = 0;
   Propose(found, *count, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3, CUDNN_NON_DETERMINISTIC, 0);
   Propose(found, *count, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, CUDNN_DETERMINISTIC, kWorkspaceBytes);
@@ -159,11 +161,12 @@ cudnnStatus_t Run(cudnnHandle_t handle, const Convolution& convolution, cudnnMat
   if (!convolution.Fits() || !are_usable || workspace.bytes < kWorkspaceBytes) {
     return CUDNN_STATUS_BAD_PARAM;
   }
-  const cudaError_t error = Enqueue(Of<Handle>(handle).stream, [=, compute = std::move(compute)] {
-    Spoil(workspace.memory, kWorkspaceBytes);
-    compute(operands[0].Read(math).data(), operands[1].Read(math).data(),
-            static_cast<float*>(const_cast<void*>(result.values)));
-  });
+  const cudaError_t error =
+      Enqueue(Of<LibraryHandle>(handle).stream, [=, compute = std::move(compute)] {
+        Spoil(workspace.memory, kWorkspaceBytes);
+        compute(operands[0].Read(math).data(), operands[1].Read(math).data(),
+                static_cast<float*>(const_cast<void*>(result.values)));
+      });
   return error == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
@@ -228,7 +231,7 @@ cudnnStatus_t BackwardBias(cudnnHandle_t handle, const void* alpha, cudnnTensorD
   if (!IsPlain(alpha, beta) || !is_usable || biases.size() != images.channels) {
     return CUDNN_STATUS_BAD_PARAM;
   }
-  const cudaError_t error = Enqueue(Of<Handle>(handle).stream, [=] {
+  const cudaError_t error = Enqueue(Of<LibraryHandle>(handle).stream, [=] {
     const auto* from = static_cast<const float*>(gradient);
     auto* to = static_cast<float*>(bias_gradient);
     std::fill_n(to, images.channels, 0.0f);
@@ -238,8 +241,8 @@ cudnnStatus_t BackwardBias(cudnnHandle_t handle, const void* alpha, cudnnTensorD
 }
 
 constexpr cuda::Cudnn kTable = {
-    .Create = New<Handle, cudnnHandle_t>,
-    .Destroy = Delete<Handle, cudnnHandle_t>,
+    .Create = New<LibraryHandle, cudnnHandle_t>,
+    .Destroy = Delete<LibraryHandle, cudnnHandle_t>,
     .SetStream = SetStream,
     .GetErrorString = GetErrorString,
     .CreateTensorDescriptor = New<Images, cudnnTensorDescriptor_t>,

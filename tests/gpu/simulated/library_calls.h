@@ -1,10 +1,14 @@
 #ifndef SLIPSTREAM_TESTS_GPU_SIMULATED_LIBRARY_CALLS_H_
 #define SLIPSTREAM_TESTS_GPU_SIMULATED_LIBRARY_CALLS_H_
 
+#include <cuda_runtime.h>
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include "tests/gpu/simulated/devices.h"
 
 namespace slipstream::simulated {
 
@@ -18,6 +22,18 @@ Handle Given(Owned* owned) {
 template <typename Owned, typename Handle>
 Owned& Of(Handle handle) {
   return *reinterpret_cast<Owned*>(handle);
+}
+
+/// What a library keeps for one device.
+struct LibraryHandle {
+  int device = current_device;
+  cudaStream_t stream = nullptr;
+};
+
+/// A handle may be used only while its device is current.
+template <typename Handle>
+bool IsHere(Handle handle) {
+  return Of<LibraryHandle>(handle).device == current_device;
 }
 
 /// What tensor cores read of a value: 10 bits after the point.

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "common/base/mutex.h"
+#include "tests/gpu/simulated/devices.h"
 
 namespace slipstream::simulated {
 namespace {
@@ -16,6 +17,9 @@ constexpr int kUnset = 0xff;  // Four of these are a NaN.
 struct Block {
   size_t bytes = 0;
   bool is_pinned = false;
+  int device = current_device;  // Unless it is pinned.
+
+  bool is_here() const { return !is_pinned && device == current_device; }
 };
 
 Mutex memory_mutex;
@@ -26,7 +30,7 @@ std::map<const char*, Block>& Blocks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(memory_mute
 
 size_t FreeOnDevice() ABSL_EXCLUSIVE_LOCKS_REQUIRED(memory_mutex) {
   size_t taken = 0;
-  for (const auto& [begin, block] : Blocks()) taken += block.is_pinned ? 0 : block.bytes;
+  for (const auto& [begin, block] : Blocks()) taken += block.is_here() ? block.bytes : 0;
   return kDeviceBytes - taken;
 }
 
@@ -69,7 +73,8 @@ Where Find(const void* memory, size_t bytes) {
   const Block& block = found->second;
   if (offset >= std::max<size_t>(block.bytes, 1)) return Where::kElsewhere;
   if (bytes > block.bytes - offset) return Where::kBeyond;
-  return block.is_pinned ? Where::kPinned : Where::kDevice;
+  if (block.is_pinned) return Where::kPinned;
+  return block.is_here() ? Where::kDevice : Where::kOtherDevice;
 }
 
 }  // namespace slipstream::simulated

@@ -7,20 +7,22 @@
 
 namespace slipstream::simulated {
 
-/// Memory of the device, and of the host as the device reaches it. All of it is the host's, so that
-/// whoever reads the device's from the host is not caught; but it holds NaN until it is written,
+/// Memory of devices, and of the host as they reach it. All of it is the host's, so that
+/// whoever reads a device's from the host is not caught; but it holds NaN until it is written,
 /// and every copy has to lie within one allocation. All functions may be called from any thread.
 
-inline constexpr size_t kDeviceBytes = size_t{2} << 30;
+inline constexpr size_t kDeviceBytes = size_t{2} << 30;  // Of each device.
 
+/// Of the current device.
 cudaError_t NewOnDevice(void** memory, size_t bytes);
 cudaError_t NewPinned(void** memory, size_t bytes);
 cudaError_t Delete(void* memory);
-size_t FreeBytes();
+size_t FreeBytes();  // Of the current device.
 
 /// Where [memory, memory + bytes) lies.
 enum class Where {
-  kDevice,
+  kDevice,       // The current one.
+  kOtherDevice,  // Out of reach.
   kPinned,
   kElsewhere,  // The host's, as far as anybody knows here.
   kBeyond,     // It begins in an allocation and goes on behind its end.

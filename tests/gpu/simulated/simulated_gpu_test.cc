@@ -3,12 +3,15 @@
 
 #include <cmath>
 #include <cstddef>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/gpu/simulated/devices.h"
 #include "tests/gpu/simulated/kernel_threads.h"
+#include "tests/gpu/simulated/memory.h"
 #include "tests/gpu/simulated/streams.h"
 #include "tests/gpu/simulated/work_queue.h"
 
@@ -114,6 +117,114 @@ TEST_F(StreamTest, WhatCannotBeCapturedSpoilsTheGraph) {
   EXPECT_EQ(EndCapture(one_, &graph), cudaErrorStreamCaptureUnjoined) << "nobody waits for x";
   Note(other_, 'y');
   EXPECT_EQ(TakeNotes(), "xy") << "the stream is itself again";
+}
+
+/// Three streams, of a device each.
+class MeetingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int device = 0; device < kDevices; ++device) {
+      current_device = device;
+      ASSERT_EQ(NewStream(&streams_.emplace_back()), cudaSuccess);
+    }
+  }
+
+  void TearDown() override {
+    WorkQueue::Get().AwaitAll();
+    for (cudaStream_t stream : streams_) EXPECT_EQ(DeleteStream(stream), cudaSuccess);
+    current_device = 0;
+  }
+
+  void Note(int device, char name) {
+    current_device = device;
+    ASSERT_EQ(Enqueue(streams_[static_cast<size_t>(device)], [this, name] { notes_ += name; }),
+              cudaSuccess);
+  }
+
+  /// a, b and c come, m, and x, y and z go.
+  void NoteAll() {
+    for (int device = 0; device < kDevices; ++device) Note(device, static_cast<char>('a' + device));
+    ASSERT_EQ(EnqueueTogether(
+                  streams_, [this] { notes_ += 'm'; }, abortion_),
+              cudaSuccess);
+    for (int device = 0; device < kDevices; ++device) Note(device, static_cast<char>('x' + device));
+  }
+
+  void ExpectMet(const std::string& notes) {
+    ASSERT_EQ(notes.size(), 7u) << notes;
+    EXPECT_EQ(notes[3], 'm') << notes;
+    EXPECT_EQ(notes.find_first_of("xyz"), 4u) << notes;
+  }
+
+  std::vector<cudaStream_t> streams_;
+  const std::shared_ptr<Abortion> abortion_ = std::make_shared<Abortion>();
+  std::string notes_;
+};
+
+TEST_F(MeetingTest, NobodyGoesOnBeforeAllHaveComeAndTheWorkIsDone) {
+  for (int i = 0; i < 50; ++i) {
+    NoteAll();
+    WorkQueue::Get().AwaitAll();
+    ExpectMet(std::exchange(notes_, {}));
+  }
+}
+
+TEST_F(MeetingTest, GraphsMeetWheneverAllAreLaunched) {
+  std::vector<cudaGraphExec_t> executables(kDevices);
+  for (cudaStream_t stream : streams_) ASSERT_EQ(BeginCapture(stream), cudaSuccess);
+  NoteAll();
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    cudaGraph_t graph = nullptr;
+    ASSERT_EQ(EndCapture(streams_[i], &graph), cudaSuccess);
+    ASSERT_EQ(Instantiate(&executables[i], graph), cudaSuccess);
+    EXPECT_EQ(DeleteGraph(graph), cudaSuccess);
+  }
+  for (int turn = 0; turn < 50; ++turn) {
+    for (int device = kDevices; device-- > 0;) {
+      current_device = device;
+      const auto i = static_cast<size_t>(device);
+      ASSERT_EQ(Launch(executables[i], streams_[i]), cudaSuccess);
+    }
+    WorkQueue::Get().AwaitAll();
+    ExpectMet(std::exchange(notes_, {}));
+  }
+  for (cudaGraphExec_t executable : executables) {
+    EXPECT_EQ(DeleteExecutable(executable), cudaSuccess);
+  }
+}
+
+TEST_F(MeetingTest, WhoseOtherIsLostIsWaitedForInVainUntilItIsAborted) {
+  WorkQueue::Get().LoseAfter(0, 1);
+  Note(0, 'a');
+  Note(2, 'c');
+  ASSERT_EQ(EnqueueTogether(
+                streams_, [this] { notes_ += 'm'; }, abortion_),
+            cudaSuccess);
+  EXPECT_EQ(Synchronize(streams_[1]), cudaErrorLaunchFailure);
+  EXPECT_EQ(Query(streams_[0]), cudaErrorNotReady);
+  abortion_->Abort();
+  EXPECT_EQ(Synchronize(streams_[0]), cudaSuccess);
+  EXPECT_EQ(Synchronize(streams_[2]), cudaSuccess);
+  EXPECT_EQ(notes_.find('m'), std::string::npos) << notes_;
+  WorkQueue::Get().LoseAfter(UINT64_MAX);
+}
+
+TEST_F(MeetingTest, WhatIsOfAnotherDeviceIsRefused) {
+  current_device = 1;
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 16), cudaSuccess);
+  EXPECT_TRUE(IsOnDevice(memory, 16));
+  float value = 0;
+  current_device = 0;
+  EXPECT_FALSE(IsOnDevice(memory, 16));
+  EXPECT_EQ(cudaMemcpyAsync(memory, &value, 4, cudaMemcpyHostToDevice, streams_[0]),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(Enqueue(streams_[1], [] {}), cudaErrorInvalidResourceHandle);
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(NewEvent(&event), cudaSuccess);
+  EXPECT_EQ(Record(event, streams_[1]), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(DeleteEvent(event), cudaSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
 TEST_F(StreamTest, ALostDeviceSaysSoAndNobodyWaitsForIt) {

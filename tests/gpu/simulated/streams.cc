@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/mutex.h"
+#include "tests/gpu/simulated/devices.h"
 #include "tests/gpu/simulated/work_queue.h"
 
 namespace slipstream::simulated {
@@ -12,6 +13,7 @@ namespace {
 
 struct Node {
   std::function<void()> run;
+  std::function<bool()> may_begin;
   std::vector<size_t> after;
 };
 
@@ -23,6 +25,7 @@ struct Graph {
 using GraphPtr = std::shared_ptr<Graph>;
 
 struct Stream {
+  int device = current_device;
   std::vector<WorkPtr> last;  // What the next piece comes after.
   GraphPtr captured;          // While it is.
   std::vector<size_t> heads;  // Then: nodes that the next one comes after.
@@ -30,9 +33,26 @@ struct Stream {
 };
 
 struct Event {
+  int device = current_device;
   std::vector<WorkPtr> work;
   GraphPtr captured;
   std::vector<size_t> heads;
+};
+
+/// What several streams do together, again whenever all have come. Of the queue's thread.
+struct Meeting {
+  std::function<void()> run;
+  std::shared_ptr<const Abortion> abortion;
+  std::vector<uint64_t> come;  // How often each of them.
+  std::vector<uint64_t> gone;
+
+  void Come(size_t who) {
+    const uint64_t turn = ++come[who];
+    if (std::ranges::all_of(come, [turn](uint64_t times) { return times == turn; })) run();
+  }
+  bool MayGo(size_t who) const {
+    return abortion->is_aborted() || std::ranges::min(come) > gone[who];
+  }
 };
 
 struct Executable {
@@ -48,7 +68,9 @@ Event& Of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
 Executable& Of(cudaGraphExec_t executable) { return *reinterpret_cast<Executable*>(executable); }
 GraphPtr& Of(cudaGraph_t graph) { return *reinterpret_cast<GraphPtr*>(graph); }
 
-cudaError_t Lost() { return WorkQueue::Get().is_lost() ? cudaErrorLaunchFailure : cudaSuccess; }
+cudaError_t LostOr(const Stream& stream) {
+  return WorkQueue::Get().IsLost(stream.device) ? cudaErrorLaunchFailure : cudaSuccess;
+}
 
 void Unite(std::vector<size_t>& heads, const std::vector<size_t>& others) {
   for (const size_t head : others) {
@@ -72,19 +94,56 @@ bool IsJoined(const Graph& graph, const std::vector<size_t>& heads) {
   return std::ranges::all_of(has_later, [](bool has) { return has; });
 }
 
+void Add(Stream& stream, std::function<void()> run, std::function<bool()> may_begin = nullptr)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(streams_mutex) {
+  if (stream.captured != nullptr) {
+    std::vector<Node>& nodes = stream.captured->nodes;
+    nodes.push_back({std::move(run), std::move(may_begin), stream.heads});
+    stream.heads = {nodes.size() - 1};
+    return;
+  }
+  stream.last = {
+      WorkQueue::Get().Add({stream.device, std::move(run), stream.last, std::move(may_begin)})};
+}
+
 }  // namespace
 
+void Abortion::Abort() {
+  is_aborted_ = true;
+  WorkQueue::Get().Wake();
+}
+
 cudaError_t Enqueue(cudaStream_t stream, std::function<void()> run) {
-  if (const cudaError_t lost = Lost(); lost != cudaSuccess) return lost;
   MutexLock lock(streams_mutex);
-  Stream& here = Of(stream);
-  if (here.captured != nullptr) {
-    here.captured->nodes.push_back({std::move(run), here.heads});
-    here.heads = {here.captured->nodes.size() - 1};
-    return cudaSuccess;
-  }
-  here.last = {WorkQueue::Get().Add(std::move(run), here.last)};
+  if (const cudaError_t lost = LostOr(Of(stream)); lost != cudaSuccess) return lost;
+  if (Of(stream).device != current_device) return cudaErrorInvalidResourceHandle;
+  Add(Of(stream), std::move(run));
   return cudaSuccess;
+}
+
+cudaError_t EnqueueTogether(const std::vector<cudaStream_t>& streams, std::function<void()> run,
+                            std::shared_ptr<const Abortion> abortion) {
+  MutexLock lock(streams_mutex);
+  const auto is_captured = [](cudaStream_t stream) { return Of(stream).captured != nullptr; };
+  if (std::ranges::any_of(streams, is_captured) && !std::ranges::all_of(streams, is_captured)) {
+    return cudaErrorStreamCaptureIsolation;
+  }
+  const size_t size = streams.size();
+  const auto meeting =
+      std::make_shared<Meeting>(Meeting{std::move(run), std::move(abortion),
+                                        std::vector<uint64_t>(size), std::vector<uint64_t>(size)});
+  for (size_t i = 0; i < size; ++i) {
+    Add(Of(streams[i]), [meeting, i] { meeting->Come(i); });
+    Add(
+        Of(streams[i]), [meeting, i] { ++meeting->gone[i]; },
+        [meeting, i] { return meeting->MayGo(i); });
+  }
+  return cudaSuccess;
+}
+
+int DeviceOf(cudaStream_t stream) {
+  MutexLock lock(streams_mutex);
+  return Of(stream).device;
 }
 
 cudaError_t NewStream(cudaStream_t* stream) {
@@ -111,13 +170,14 @@ cudaError_t Synchronize(cudaStream_t stream) {
     last = here.last;
   }
   for (const WorkPtr& work : last) WorkQueue::Get().Await(work);
-  return Lost();
+  MutexLock lock(streams_mutex);
+  return LostOr(Of(stream));
 }
 
 cudaError_t Query(cudaStream_t stream) {
-  if (const cudaError_t lost = Lost(); lost != cudaSuccess) return lost;
   MutexLock lock(streams_mutex);
   Stream& here = Of(stream);
+  if (const cudaError_t lost = LostOr(here); lost != cudaSuccess) return lost;
   if (here.captured != nullptr) return Invalidate(here, cudaErrorStreamCaptureUnsupported);
   const bool is_done = std::ranges::all_of(
       here.last, [](const WorkPtr& work) { return WorkQueue::Get().IsDone(work); });
@@ -135,18 +195,21 @@ cudaError_t DeleteEvent(cudaEvent_t event) {
 }
 
 cudaError_t Record(cudaEvent_t event, cudaStream_t stream) {
-  if (const cudaError_t lost = Lost(); lost != cudaSuccess) return lost;
   MutexLock lock(streams_mutex);
   const Stream& here = Of(stream);
-  Of(event) = {here.captured == nullptr ? here.last : std::vector<WorkPtr>(), here.captured,
-               here.heads};
+  if (const cudaError_t lost = LostOr(here); lost != cudaSuccess) return lost;
+  Event& recorded = Of(event);
+  if (recorded.device != here.device) return cudaErrorInvalidResourceHandle;
+  recorded.work = here.captured == nullptr ? here.last : std::vector<WorkPtr>();
+  recorded.captured = here.captured;
+  recorded.heads = here.heads;
   return cudaSuccess;
 }
 
 cudaError_t Wait(cudaStream_t stream, cudaEvent_t event) {
-  if (const cudaError_t lost = Lost(); lost != cudaSuccess) return lost;
   MutexLock lock(streams_mutex);
   Stream& here = Of(stream);
+  if (const cudaError_t lost = LostOr(here); lost != cudaSuccess) return lost;
   const Event& awaited = Of(event);
   if (awaited.captured == nullptr) {
     if (here.captured != nullptr) return Invalidate(here, cudaErrorStreamCaptureIsolation);
@@ -208,21 +271,23 @@ cudaError_t DeleteExecutable(cudaGraphExec_t executable) {
 }
 
 cudaError_t Launch(cudaGraphExec_t executable, cudaStream_t stream) {
-  if (const cudaError_t lost = Lost(); lost != cudaSuccess) return lost;
   MutexLock lock(streams_mutex);
   Stream& here = Of(stream);
+  if (const cudaError_t lost = LostOr(here); lost != cudaSuccess) return lost;
   Executable& graph = Of(executable);
   if (here.captured != nullptr) return Invalidate(here, cudaErrorStreamCaptureUnsupported);
+  if (here.device != current_device) return cudaErrorInvalidResourceHandle;
   std::vector<WorkPtr> before = here.last;
   before.push_back(graph.last);
   std::vector<WorkPtr> nodes;
   for (const Node& node : graph.nodes) {
     std::vector<WorkPtr> after = node.after.empty() ? before : std::vector<WorkPtr>();
     for (const size_t earlier : node.after) after.push_back(nodes[earlier]);
-    nodes.push_back(WorkQueue::Get().Add(node.run, std::move(after)));
+    nodes.push_back(
+        WorkQueue::Get().Add({here.device, node.run, std::move(after), node.may_begin}));
   }
   nodes.insert(nodes.end(), before.begin(), before.end());
-  graph.last = WorkQueue::Get().Add([] {}, std::move(nodes));
+  graph.last = WorkQueue::Get().Add({here.device, [] {}, std::move(nodes)});
   here.last = {graph.last};
   return cudaSuccess;
 }

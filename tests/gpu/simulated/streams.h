@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -13,10 +14,30 @@ namespace slipstream::simulated {
 /// Streams, events and graphs with the rules of CUDA's runtime: what is enqueued on one stream is
 /// done in order, nothing else is, but by events; a stream that is captured collects its work in a
 /// graph, and so do those that wait for it; what would bring uncaptured work into a graph is an
-/// error. All functions may be called from any thread.
+/// error. A stream or an event is of the device that was current when it was made. All functions
+/// may be called from any thread.
 
-/// Enqueues `run`, which must hold all it needs by value.
+/// Enqueues `run`, which must hold all it needs by value. The stream's device must be the current
+/// one, which CUDA asks of kernels alone: to copy on another's stream is no mistake there, but
+/// here.
 cudaError_t Enqueue(cudaStream_t stream, std::function<void()> run);
+
+/// Lets those that wait for others at a meeting go on without.
+class Abortion {
+ public:
+  void Abort();
+  bool is_aborted() const { return is_aborted_; }
+
+ private:
+  std::atomic<bool> is_aborted_ = false;
+};
+
+/// Enqueues what streams of several devices do together: when all have come to it, `run` is done
+/// once, and all go on. Either all are captured, each in a graph of its own, or none.
+cudaError_t EnqueueTogether(const std::vector<cudaStream_t>& streams, std::function<void()> run,
+                            std::shared_ptr<const Abortion> abortion);
+
+int DeviceOf(cudaStream_t stream);
 
 cudaError_t NewStream(cudaStream_t* stream);
 cudaError_t DeleteStream(cudaStream_t stream);

@@ -36,15 +36,18 @@ WorkQueue::WorkQueue(uint64_t seed) : random_(seed, 0) {
   thread_ = std::thread([this] { Run(); });
 }
 
-WorkPtr WorkQueue::Add(std::function<void()> run, std::vector<WorkPtr> after) {
-  auto work = std::make_shared<Work>();
-  work->run = std::move(run);
+WorkPtr WorkQueue::Add(Work work) {
+  auto added = std::make_shared<Work>(std::move(work));
   MutexLock lock(mutex_);
-  std::erase_if(after, [](const WorkPtr& one) { return one == nullptr || one->is_done; });
-  work->after = std::move(after);
-  waiting_.push_back(work);
+  std::erase_if(added->after, [](const WorkPtr& one) { return one == nullptr || one->is_done; });
+  waiting_.push_back(added);
   changed_.NotifyAll();
-  return work;
+  return added;
+}
+
+void WorkQueue::Wake() {
+  MutexLock lock(mutex_);
+  changed_.NotifyAll();
 }
 
 bool WorkQueue::IsDone(const WorkPtr& work) {
@@ -68,15 +71,16 @@ void WorkQueue::AwaitAll() {
   for (const WorkPtr& work : all) Await(work);
 }
 
-void WorkQueue::LoseAfter(uint64_t pieces) {
+void WorkQueue::LoseAfter(uint64_t pieces, int device) {
   MutexLock lock(mutex_);
   pieces_left_ = pieces;
-  is_lost_ = false;
+  losing_ = device;
+  lost_.reset();
 }
 
-bool WorkQueue::is_lost() {
+bool WorkQueue::IsLost(int device) {
   MutexLock lock(mutex_);
-  return is_lost_;
+  return lost_ == device;
 }
 
 void WorkQueue::LetTimePass() {
@@ -92,14 +96,18 @@ void WorkQueue::LetTimePass() {
   if (pauses) std::this_thread::sleep_for(kPause);
 }
 
+bool WorkQueue::IsReady(const Work& work) const {
+  const bool may_begin = lost_ == work.device || work.may_begin == nullptr || work.may_begin();
+  return may_begin &&
+         std::ranges::all_of(work.after, [](const WorkPtr& one) { return one->is_done; });
+}
+
 WorkPtr WorkQueue::TakeNext() {
-  const auto is_ready = [](const WorkPtr& work) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return std::ranges::all_of(work->after, [](const WorkPtr& one) { return one->is_done; });
-  };
   std::vector<size_t> ready;
   for (size_t i = 0; i < waiting_.size(); ++i) {
-    if (is_ready(waiting_[i])) ready.push_back(i);
+    if (IsReady(*waiting_[i])) ready.push_back(i);
   }
+  if (ready.empty()) return nullptr;
   const size_t drawn = ready[random_.Below(static_cast<uint32_t>(ready.size()))];
   const auto chosen = waiting_.begin() + static_cast<ptrdiff_t>(drawn);
   WorkPtr work = std::move(*chosen);
@@ -114,14 +122,15 @@ void WorkQueue::Run() {
     bool is_lost = false;
     {
       MutexLock lock(mutex_);
-      work = TakeNext();  // There is one: what has waited longest comes after nothing that waits.
+      if (pieces_left_ == 0) lost_ = losing_;
+      while ((work = TakeNext()) == nullptr) changed_.Wait(mutex_);
       running_ = work;
-      is_lost_ = is_lost_ || pieces_left_ == 0;
-      is_lost = is_lost_;
-      if (!is_lost && pieces_left_ != UINT64_MAX) --pieces_left_;
+      is_lost = lost_ == work->device;
+      if (pieces_left_ > 0 && pieces_left_ != UINT64_MAX) --pieces_left_;
     }
     if (!is_lost) work->run();
     work->run = nullptr;  // With what it holds.
+    work->may_begin = nullptr;
     MutexLock lock(mutex_);
     work->is_done = true;
     work->after.clear();

@@ -1,8 +1,10 @@
 #ifndef SLIPSTREAM_TESTS_GPU_SIMULATED_WORK_QUEUE_H_
 #define SLIPSTREAM_TESTS_GPU_SIMULATED_WORK_QUEUE_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -11,17 +13,19 @@
 
 namespace slipstream::simulated {
 
-/// Something the device does once what it comes after is done.
+/// Something that a device does once what it comes after is done.
 struct Work {
+  int device = 0;
   std::function<void()> run;
-  std::vector<std::shared_ptr<Work>> after;  // Empty once done.
-  bool is_done = false;                      // Both guarded by the queue's mutex.
+  std::vector<std::shared_ptr<Work>> after;  // Empty once done; guarded by the queue's mutex.
+  std::function<bool()> may_begin;           // Besides; if set. Asked by the queue's thread.
+  bool is_done = false;                      // Guarded by the queue's mutex.
 };
 using WorkPtr = std::shared_ptr<Work>;
 
-/// The device's only processor: a thread that does one piece of work after another. When it takes
-/// the next is drawn, and which of those that may be next then, so that whatever is not ordered by
-/// the caller happens in another order sooner or later.
+/// The only processor of all devices: a thread that does one piece of work after another. When it
+/// takes the next is drawn, and which of those that may be next then, so that whatever is not
+/// ordered by the caller happens in another order sooner or later.
 ///
 /// Thread-safe: guarded by its own mutex.
 class WorkQueue {
@@ -30,7 +34,7 @@ class WorkQueue {
   static WorkQueue& Get();
 
   /// A null entry of `after` is done.
-  WorkPtr Add(std::function<void()> run, std::vector<WorkPtr> after);
+  WorkPtr Add(Work work);
 
   bool IsDone(const WorkPtr& work);
   void Await(const WorkPtr& work);
@@ -38,16 +42,22 @@ class WorkQueue {
   /// For everything added so far.
   void AwaitAll();
 
-  /// The device is gone after so many pieces of work more: those that follow are dropped, and from
-  /// the first of them on is_lost(). UINT64_MAX brings it back.
-  void LoseAfter(uint64_t pieces);
-  bool is_lost();
+  /// A may_begin has another answer.
+  void Wake();
+
+  /// The device is gone after so many pieces of work more, of all devices: those of it that follow
+  /// are dropped, and it IsLost. UINT64_MAX brings it back.
+  void LoseAfter(uint64_t pieces, int device = 0);
+  bool IsLost(int device);
 
  private:
   explicit WorkQueue(uint64_t seed);
 
   void Run();
   void LetTimePass();
+  bool IsReady(const Work& work) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Null if all that is here waits for what is not.
   WorkPtr TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
@@ -56,7 +66,8 @@ class WorkQueue {
   std::vector<WorkPtr> waiting_ ABSL_GUARDED_BY(mutex_);  // In the order in which they were added.
   WorkPtr running_ ABSL_GUARDED_BY(mutex_);
   uint64_t pieces_left_ ABSL_GUARDED_BY(mutex_) = UINT64_MAX;
-  bool is_lost_ ABSL_GUARDED_BY(mutex_) = false;
+  int losing_ ABSL_GUARDED_BY(mutex_) = 0;  // The device that goes then.
+  std::optional<int> lost_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

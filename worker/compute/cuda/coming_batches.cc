@@ -4,34 +4,41 @@
 
 namespace slipstream::cuda {
 
-absl::StatusOr<std::unique_ptr<ComingBatches>> ComingBatches::Allocate(const DeviceContext& context,
-                                                                       const NetSizes& net,
-                                                                       const BatchBlock& block) {
-  std::unique_ptr<ComingBatches> batches(new ComingBatches(context, net, block));
+absl::StatusOr<std::unique_ptr<ComingBatches>> ComingBatches::Allocate(
+    const std::vector<PlanMember>& members, const NetSizes& net, const BatchBlock& block) {
+  std::unique_ptr<ComingBatches> batches(new ComingBatches(members, net, block));
   PS_RETURN_IF_ERROR(batches->AllocatePlaces());
   return batches;
 }
 
 absl::Status ComingBatches::AllocatePlaces() {
-  PS_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  constexpr const char* kWhat = "a coming batch";
+  for (size_t i = 0; i < members_.size(); ++i) {
+    PS_RETURN_IF_ERROR(members_[i].context->Enter());
+    PS_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&streams_[i], cudaStreamNonBlocking));
+    for (Place& place : places_) {
+      Copied& copied = place.devices[i];
+      PS_RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&copied.is_up, cudaEventDisableTiming));
+      PS_RETURN_IF_ERROR(Keep(copied.batch, DeviceArray<std::byte>::Allocate(block_.end, kWhat)));
+    }
+  }
   for (Place& place : places_) {
-    PS_RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&place.is_up, cudaEventDisableTiming));
-    PS_RETURN_IF_ERROR(
-        Keep(place.host, PinnedArray<std::byte>::Allocate(block_.end, "a coming batch")));
-    PS_RETURN_IF_ERROR(
-        Keep(place.device, DeviceArray<std::byte>::Allocate(block_.end, "a coming batch")));
+    PS_RETURN_IF_ERROR(Keep(place.host, PinnedArray<std::byte>::Allocate(block_.end, kWhat)));
   }
   return absl::OkStatus();
 }
 
 ComingBatches::~ComingBatches() {
-  // As the context's: nothing can be done about errors here.
-  (void)context_.Enter();
-  if (stream_ != nullptr) (void)cudaStreamSynchronize(stream_);
-  for (const Place& place : places_) {
-    if (place.is_up != nullptr) (void)cudaEventDestroy(place.is_up);
+  // As the contexts': nothing can be done about errors here.
+  for (size_t i = 0; i < members_.size(); ++i) {
+    (void)members_[i].context->Enter();
+    if (streams_[i] != nullptr) (void)cudaStreamSynchronize(streams_[i]);
+    for (const Place& place : places_) {
+      const cudaEvent_t is_up = place.devices[i].is_up;
+      if (is_up != nullptr) (void)cudaEventDestroy(is_up);
+    }
+    if (streams_[i] != nullptr) (void)cudaStreamDestroy(streams_[i]);
   }
-  if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
 }
 
 BatchSpace ComingBatches::New(uint32_t count) {
@@ -39,25 +46,18 @@ BatchSpace ComingBatches::New(uint32_t count) {
   Place& place = places_[newest_];
   place.is_offered = false;
   place.count = count;
-  std::byte* const answers = place.host.data() + block_.answers;
-  const bool has_labels = net_.loss == ModelSpec::Loss::kCrossEntropy;
-  BatchSpace space;
-  space.examples = {reinterpret_cast<float*>(place.host.data() + block_.examples),
-                    count * net_.inputs};
-  if (has_labels) space.labels = {reinterpret_cast<uint32_t*>(answers), count};
-  if (!has_labels) {
-    space.targets = {reinterpret_cast<float*>(answers), size_t{count} * net_.outputs};
-  }
-  return space;
+  return block_.SpaceAt(place.host.data(), count, net_);
 }
 
 absl::Status ComingBatches::Offer() {
-  PS_RETURN_IF_ERROR(context_.Enter());
   Place& place = places_[newest_];
-  PS_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(
-      place.device.data() + block_.answers, place.host.data() + block_.answers,
-      block_.BytesOf(place.count) - block_.answers, cudaMemcpyHostToDevice, stream_));
-  PS_RETURN_IF_CUDA_ERROR(cudaEventRecord(place.is_up, stream_));
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const Copied& copied = place.devices[i];
+    PS_RETURN_IF_ERROR(members_[i].context->Enter());
+    PS_RETURN_IF_ERROR(block_.Copy(PartOf(place, i), place.host.data(), copied.batch.data(),
+                                   cudaMemcpyHostToDevice, streams_[i]));
+    PS_RETURN_IF_CUDA_ERROR(cudaEventRecord(copied.is_up, streams_[i]));
+  }
   place.is_offered = true;
   return absl::OkStatus();
 }
@@ -71,12 +71,14 @@ const ComingBatches::Place* ComingBatches::Find(const Batch& batch) const {
   return nullptr;
 }
 
-absl::Status ComingBatches::Bring(const Batch& batch, std::byte* to) const {
+absl::Status ComingBatches::Bring(const Batch& batch, size_t member) const {
   const Place& place = *Find(batch);
-  PS_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(context_.compute(), place.is_up, 0));
-  return PS_CUDA_STATUS(cudaMemcpyAsync(to + block_.answers, place.device.data() + block_.answers,
-                                        block_.BytesOf(place.count) - block_.answers,
-                                        cudaMemcpyDeviceToDevice, context_.compute()));
+  const Copied& copied = place.devices[member];
+  const cudaStream_t compute = members_[member].context->compute();
+  PS_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(compute, copied.is_up, 0));
+  const BatchPart on_device = {0, PartOf(place, member).count};
+  return block_.Copy(on_device, copied.batch.data(), members_[member].memory.batch.data(),
+                     cudaMemcpyDeviceToDevice, compute);
 }
 
 }  // namespace slipstream::cuda

@@ -7,19 +7,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/compute/batch_check.h"
-#include "worker/compute/cuda/device_context.h"
+#include "worker/compute/cuda/batch_block.h"
+#include "worker/compute/cuda/batch_part.h"
 #include "worker/compute/cuda/device_memory.h"
-#include "worker/compute/cuda/plan_memory.h"
+#include "worker/compute/cuda/plan_member.h"
 #include "worker/compute/plan.h"
 
 namespace slipstream::cuda {
 
 /// Batches that go up before their step begins: two places, each pinned on the host and again on
-/// the device, which take turns. A step's pass has one place of its own, to which its batch is
+/// the devices, which take turns. A step's pass has one place of its own, to which its batch is
 /// copied within the device, because graphs hold addresses.
 ///
 /// New and Offer are one thread's, the others the plan's owner's; whoever hands a batch from one to
@@ -27,9 +29,9 @@ namespace slipstream::cuda {
 /// calls ago.
 class ComingBatches {
  public:
-  static absl::StatusOr<std::unique_ptr<ComingBatches>> Allocate(const DeviceContext& context,
-                                                                 const NetSizes& net,
-                                                                 const BatchBlock& block);
+  /// `members` must outlive it.
+  static absl::StatusOr<std::unique_ptr<ComingBatches>> Allocate(
+      const std::vector<PlanMember>& members, const NetSizes& net, const BatchBlock& block);
   ~ComingBatches();
   ComingBatches(const ComingBatches&) = delete;
   ComingBatches& operator=(const ComingBatches&) = delete;
@@ -37,36 +39,47 @@ class ComingBatches {
   /// One that was offered there and not taken may still be on its way: it is nobody's by now.
   BatchSpace New(uint32_t count);
 
-  /// The space of the last New is filled: sends it up.
+  /// The space of the last New is filled: sends each device its part.
   absl::Status Offer();
 
   /// Whether the batch is one that was offered, and is there still.
   bool Has(const Batch& batch) const { return Find(batch) != nullptr; }
 
-  /// Enqueues on the compute stream that its answers and examples come to where passes look for
-  /// them. REQUIRES: Has(batch).
-  absl::Status Bring(const Batch& batch, std::byte* to) const;
+  /// Enqueues on the compute stream of a member, which is the calling thread's, that its part comes
+  /// to where passes look for it. REQUIRES: Has(batch).
+  absl::Status Bring(const Batch& batch, size_t member) const;
 
  private:
+  /// On one device.
+  struct Copied {
+    DeviceArray<std::byte> batch;
+    cudaEvent_t is_up = nullptr;
+  };
+
   struct Place {
     PinnedArray<std::byte> host;
-    DeviceArray<std::byte> device;
-    cudaEvent_t is_up = nullptr;
+    std::vector<Copied> devices;
     uint32_t count = 0;
     bool is_offered = false;
   };
 
-  ComingBatches(const DeviceContext& context, const NetSizes& net, const BatchBlock& block)
-      : context_(context), net_(net), block_(block) {}
+  ComingBatches(const std::vector<PlanMember>& members, const NetSizes& net,
+                const BatchBlock& block)
+      : members_(members), net_(net), block_(block), streams_(members.size()) {
+    for (Place& place : places_) place.devices.resize(members.size());
+  }
 
   absl::Status AllocatePlaces();
   const Place* Find(const Batch& batch) const;
+  BatchPart PartOf(const Place& place, size_t member) const {
+    return BatchPart::Of(place.count, member, members_.size());
+  }
 
-  const DeviceContext& context_;
+  const std::vector<PlanMember>& members_;
   const NetSizes net_;
   const BatchBlock block_;
 
-  cudaStream_t stream_ = nullptr;
+  std::vector<cudaStream_t> streams_;  // Of each device.
   std::array<Place, 2> places_;
   size_t newest_ = 0;  // Of places_.
 };

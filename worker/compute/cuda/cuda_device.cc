@@ -2,11 +2,14 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "common/model/net_shapes.h"
 #include "worker/compute/batch_check.h"
+#include "worker/compute/cuda/cuda_libraries.h"
 #include "worker/compute/cuda/cuda_plan.h"
 #include "worker/compute/cuda/cuda_status.h"
 #include "worker/compute/cuda/device_context.h"
@@ -17,7 +20,7 @@ namespace {
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int index) : index_(index) {}
+  explicit CudaDevice(cuda::PlanDevices devices) : devices_(std::move(devices)) {}
 
   absl::StatusOr<std::unique_ptr<Plan>> Prepare(const ModelSpec& model,
                                                 const PlanOptions& options) override {
@@ -30,15 +33,18 @@ class CudaDevice final : public Device {
                                         error->message);
     }
     const NetShapes& shapes = std::get<NetShapes>(inferred);
-    return cuda::CudaPlan::New(index_, NetLayers(model, shapes), NetSizes::Of(model, shapes),
+    return cuda::CudaPlan::New(devices_, NetLayers(model, shapes), NetSizes::Of(model, shapes),
                                options);
   }
 
  private:
-  const int index_;
+  const cuda::PlanDevices devices_;
 };
 
-absl::Status TellOf(int index) {
+/// Notes which one it is, if it can be used.
+absl::Status Try(int index) {
+  const auto opened = cuda::DeviceContext::Open(index);
+  if (!opened.ok()) return opened.status();
   cudaDeviceProp properties = {};
   PS_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, index));
   spdlog::info("computing on a GPU index={} name=\"{}\" memory_bytes={} capability={}.{}", index,
@@ -58,10 +64,22 @@ absl::StatusOr<uint32_t> CountCudaDevices() {
 
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t index) {
   const auto device = static_cast<int>(index);
-  const auto opened = cuda::DeviceContext::Open(device);
-  if (!opened.ok()) return opened.status();
-  PS_RETURN_IF_ERROR(TellOf(device));
-  return std::make_unique<CudaDevice>(device);
+  PS_RETURN_IF_ERROR(Try(device));
+  return std::make_unique<CudaDevice>(cuda::PlanDevices{{device}, false});
+}
+
+absl::StatusOr<std::unique_ptr<Device>> NewCudaDeviceGroup(const std::vector<uint32_t>& indices) {
+  if (indices.empty()) return absl::InvalidArgumentError("a group of GPUs needs at least one");
+  cuda::PlanDevices devices = {{indices.begin(), indices.end()}, true};
+  for (const int device : devices.indices) {
+    if (std::ranges::count(devices.indices, device) > 1) {
+      return absl::InvalidArgumentError("GPU " + std::to_string(device) +
+                                        " is named twice: set compute.device to different ones");
+    }
+    PS_RETURN_IF_ERROR(Try(device));
+  }
+  PS_RETURN_IF_ERROR(cuda::Nccl::Load().status());
+  return std::make_unique<CudaDevice>(std::move(devices));
 }
 
 }  // namespace slipstream

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/compute/plan.h"
@@ -20,6 +21,13 @@ namespace slipstream {
 ///
 /// Thread-safe: holds no state.
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t index);
+
+/// Several of them for one worker: each computes a part of every mini-batch, on the first the
+/// gradients are added up by NCCL. Equal inputs give equal bits as far as NCCL adds in one order.
+/// One alone is possible, and is taken the same way.
+///
+/// INVALID_ARGUMENT also if NCCL is missing, none is named, or one twice.
+absl::StatusOr<std::unique_ptr<Device>> NewCudaDeviceGroup(const std::vector<uint32_t>& indices);
 
 /// How many there are, at least one; with the errors of NewCudaDevice where there is none.
 absl::StatusOr<uint32_t> CountCudaDevices();

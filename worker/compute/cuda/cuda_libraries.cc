@@ -38,7 +38,9 @@ std::vector<std::string> PathsOf(const std::string& file) {
 /// A shared library that stays loaded.
 class Library {
  public:
-  explicit Library(const std::string& file) : file_(file) {
+  /// What it comes with, and the setting that does without.
+  Library(const std::string& file, const std::string& part_of, const std::string& otherwise = "cpu")
+      : file_(file) {
     handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (handle_ != nullptr) return;
     const std::string error = dlerror();
@@ -46,10 +48,12 @@ class Library {
       handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
       if (handle_ != nullptr) return;
     }
-    status_ = absl::InvalidArgumentError(
-        "computing on a GPU needs " + file + ", which could not be loaded (" + error +
-        "): install CUDA 13 with cuDNN 9, name its folder in LD_LIBRARY_PATH, or set "
-        "compute.device to cpu");
+    status_ = absl::InvalidArgumentError("computing on a GPU needs " + file +
+                                         ", which could not be loaded (" + error +
+                                         "): install CUDA 13 with " + part_of +
+                                         ", name its folder in LD_LIBRARY_PATH, or set "
+                                         "compute.device to " +
+                                         otherwise);
   }
 
   template <typename Function>
@@ -73,7 +77,7 @@ class Library {
 
 absl::StatusOr<CublasLt> BindCublasLt() {
   CublasLt table = {};
-  Library library("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR));
+  Library library("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR), "cuBLAS");
   library.Bind("cublasLtCreate", table.Create)
       .Bind("cublasLtDestroy", table.Destroy)
       .Bind("cublasLtGetStatusString", table.GetStatusString)
@@ -93,7 +97,7 @@ absl::StatusOr<CublasLt> BindCublasLt() {
 
 absl::StatusOr<Cudnn> BindCudnn() {
   Cudnn table = {};
-  Library library("libcudnn.so." + std::to_string(CUDNN_MAJOR));
+  Library library("libcudnn.so." + std::to_string(CUDNN_MAJOR), "cuDNN 9");
   library.Bind("cudnnCreate", table.Create)
       .Bind("cudnnDestroy", table.Destroy)
       .Bind("cudnnSetStream", table.SetStream)
@@ -121,6 +125,21 @@ absl::StatusOr<Cudnn> BindCudnn() {
   return table;
 }
 
+absl::StatusOr<Nccl> BindNccl() {
+  Nccl table = {};
+  Library library("libnccl.so." + std::to_string(NCCL_MAJOR), "NCCL", "one GPU");
+  library.Bind("ncclCommInitAll", table.CommInitAll)
+      .Bind("ncclCommDestroy", table.CommDestroy)
+      .Bind("ncclCommAbort", table.CommAbort)
+      .Bind("ncclCommGetAsyncError", table.CommGetAsyncError)
+      .Bind("ncclGetErrorString", table.GetErrorString)
+      .Bind("ncclGroupStart", table.GroupStart)
+      .Bind("ncclGroupEnd", table.GroupEnd)
+      .Bind("ncclReduce", table.Reduce);
+  if (!library.status().ok()) return library.status();
+  return table;
+}
+
 }  // namespace
 
 absl::StatusOr<const CublasLt*> CublasLt::Load() {
@@ -131,6 +150,12 @@ absl::StatusOr<const CublasLt*> CublasLt::Load() {
 
 absl::StatusOr<const Cudnn*> Cudnn::Load() {
   static const absl::StatusOr<Cudnn> kLoaded = BindCudnn();
+  if (!kLoaded.ok()) return kLoaded.status();
+  return &*kLoaded;
+}
+
+absl::StatusOr<const Nccl*> Nccl::Load() {
+  static const absl::StatusOr<Nccl> kLoaded = BindNccl();
   if (!kLoaded.ok()) return kLoaded.status();
   return &*kLoaded;
 }

@@ -3,14 +3,15 @@
 
 #include <cublasLt.h>
 #include <cudnn.h>
+#include <nccl.h>
 
 #include "absl/status/statusor.h"
 
 namespace slipstream::cuda {
 
-/// The functions of cuBLAS and cuDNN that are used here, found when a GPU is first used: a program
-/// built with CUDA also runs on machines that lack these libraries, and says by name what it
-/// misses where it needs them. Sought, in this order: where the loader looks (LD_LIBRARY_PATH
+/// The functions of cuBLAS, cuDNN and NCCL that are used here, found when they are first needed: a
+/// program built with CUDA also runs on machines that lack these libraries, and says by name what
+/// it misses where it needs them. Sought, in this order: where the loader looks (LD_LIBRARY_PATH
 /// among it), $CUDA_HOME or /usr/local/cuda, and the packages `nvidia` of Python.
 ///
 /// Each is loaded once for the process and stays; thread-safe.
@@ -59,6 +60,21 @@ struct Cudnn {
   decltype(&::cudnnConvolutionBackwardData) ConvolutionBackwardData;
   decltype(&::cudnnConvolutionBackwardFilter) ConvolutionBackwardFilter;
   decltype(&::cudnnConvolutionBackwardBias) ConvolutionBackwardBias;
+};
+
+/// For plans on several devices alone.
+struct Nccl {
+  /// INVALID_ARGUMENT if the library, or something in it, is missing.
+  static absl::StatusOr<const Nccl*> Load();
+
+  decltype(&::ncclCommInitAll) CommInitAll;
+  decltype(&::ncclCommDestroy) CommDestroy;
+  decltype(&::ncclCommAbort) CommAbort;
+  decltype(&::ncclCommGetAsyncError) CommGetAsyncError;
+  decltype(&::ncclGetErrorString) GetErrorString;
+  decltype(&::ncclGroupStart) GroupStart;
+  decltype(&::ncclGroupEnd) GroupEnd;
+  decltype(&::ncclReduce) Reduce;
 };
 
 }  // namespace slipstream::cuda

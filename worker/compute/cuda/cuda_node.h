@@ -15,10 +15,11 @@ namespace slipstream::cuda {
 /// of megabytes at large batches.
 constexpr size_t kWorkspaceBytes = size_t{128} << 20;
 
-/// One mini-batch on its way through the nodes of a plan, while it is enqueued. Addresses are of
-/// the device and stay what they are for all passes of one size.
+/// One mini-batch, or a device's part of it, on its way through the nodes of a plan, while it is
+/// enqueued. Addresses are of the device and stay what they are for all passes of one size.
 struct CudaPass {
-  uint32_t count = 0;  // Examples.
+  uint32_t first_example = 0;  // Its position in the mini-batch.
+  uint32_t count = 0;          // Examples.
   bool training = false;
   const PassInputs* inputs = nullptr;
   const float* weights = nullptr;  // As ArenaMap places them.

@@ -30,14 +30,15 @@ absl::Status CudaActivationNode::Backward(const CudaPass& pass, const float*, co
 absl::Status CudaDropoutNode::Forward(const CudaPass& pass, const float* input, float* output) {
   const size_t size = pass.count * elements_;
   if (!pass.training) return Activate(context_.compute(), Activation::kNone, size, input, output);
-  return Dropout(context_.compute(), draws_, pass.inputs, size, input, output);
+  return Dropout(context_.compute(), draws_, pass.inputs, pass.first_example * elements_, size,
+                 input, output);
 }
 
 absl::Status CudaDropoutNode::Backward(const CudaPass& pass, const float*, const float*,
                                        float* output_gradient, float* input_gradient) {
   if (input_gradient == nullptr) return absl::OkStatus();
-  return Dropout(context_.compute(), draws_, pass.inputs, pass.count * elements_, output_gradient,
-                 input_gradient);
+  return Dropout(context_.compute(), draws_, pass.inputs, pass.first_example * elements_,
+                 pass.count * elements_, output_gradient, input_gradient);
 }
 
 }  // namespace slipstream::cuda

@@ -1,5 +1,6 @@
 #include "worker/compute/cuda/cuda_plan.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "worker/compute/cuda/batch_part.h"
 #include "worker/compute/cuda/cuda_status.h"
 
 namespace slipstream::cuda {
@@ -17,34 +19,43 @@ constexpr absl::Duration kQueryInterval = absl::Milliseconds(1);
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Plan>> CudaPlan::New(int device, const NetLayers& layers,
-                                                    const NetSizes& net,
+absl::StatusOr<std::unique_ptr<Plan>> CudaPlan::New(const PlanDevices& devices,
+                                                    const NetLayers& layers, const NetSizes& net,
                                                     const PlanOptions& options) {
-  absl::StatusOr<std::unique_ptr<DeviceContext>> context = DeviceContext::Open(device);
-  if (!context.ok()) return context.status();
-  std::unique_ptr<CudaPlan> plan(new CudaPlan(*std::move(context), net, MapOf(layers), options));
-  auto nodes = MakeNodes(*plan->context_, layers, plan->map_, options);
-  if (!nodes.ok()) return nodes.status();
-  plan->nodes_ = *std::move(nodes);
-  auto memory = PlanMemory::Allocate(net, plan->map_, plan->nodes_, options);
-  if (!memory.ok()) return memory.status();
-  plan->memory_ = *std::move(memory);
-  if (options.trains) {
-    PS_RETURN_IF_ERROR(
-        Keep(plan->coming_, ComingBatches::Allocate(*plan->context_, net, plan->block_)));
-  }
-  // Now, so that what cannot be computed is known before a run begins.
-  const auto graphs = plan->GraphsFor(options.trains ? plan->training_ : plan->evaluating_,
-                                      options.batch_size_max, options.trains);
-  if (!graphs.ok()) return graphs.status();
+  std::unique_ptr<CudaPlan> plan(new CudaPlan(net, MapOf(layers), options));
+  PS_RETURN_IF_ERROR(plan->Prepare(devices, layers));
   return plan;
 }
 
+absl::Status CudaPlan::Prepare(const PlanDevices& devices, const NetLayers& layers) {
+  PlanOptions of_part = options_;
+  of_part.batch_size_max = BatchPart::Largest(options_.batch_size_max, devices.indices.size());
+  for (const int device : devices.indices) {
+    absl::StatusOr<PlanMember> member = PlanMember::New(device, layers, map_, block_, of_part);
+    if (!member.ok()) return member.status();
+    members_.push_back(*std::move(member));
+  }
+  PS_RETURN_IF_ERROR(Keep(host_, HostMemory::Allocate(net_, block_, options_.trains)));
+  if (devices.are_grouped) PS_RETURN_IF_ERROR(Keep(sum_, GradientSum::New(devices.indices)));
+  if (options_.trains) {
+    PS_RETURN_IF_ERROR(Keep(coming_, ComingBatches::Allocate(members_, net_, block_)));
+  }
+  // Now, so that what cannot be computed is known before a run begins.
+  return GraphsFor(options_.trains ? training_ : evaluating_, options_.batch_size_max,
+                   options_.trains)
+      .status();
+}
+
 CudaPlan::~CudaPlan() {
-  // Nothing may be under way when memory goes; whether that went well matters no longer.
-  (void)context_->Enter();
-  for (cudaStream_t stream : {context_->compute(), context_->upload(), context_->download()}) {
-    (void)cudaStreamSynchronize(stream);
+  // Nothing may be under way when memory goes; whether that went well matters no longer. Of a sum
+  // with a device that has failed nothing comes.
+  if (sum_ != nullptr && !IsDone(first()).ok()) sum_->Fail();
+  for (const PlanMember& member : members_) {
+    const DeviceContext& context = *member.context;
+    (void)context.Enter();
+    for (cudaStream_t stream : {context.compute(), context.upload(), context.download()}) {
+      (void)cudaStreamSynchronize(stream);
+    }
   }
 }
 
@@ -54,13 +65,15 @@ void CudaPlan::WeightsArrived(ParameterRange range) {
 }
 
 absl::Status CudaPlan::Upload(ParameterRange range) {
-  PS_RETURN_IF_ERROR(context_->Enter());
   absl::Status status;
-  map_.ForEachPart(range, [&](size_t host, size_t device, size_t size) {
-    status.Update(PS_CUDA_STATUS(
-        cudaMemcpyAsync(memory_.weights.data() + device, memory_.weights_host.data() + host,
-                        size * sizeof(float), cudaMemcpyHostToDevice, context_->upload())));
-  });
+  for (const PlanMember& member : members_) {
+    PS_RETURN_IF_ERROR(member.context->Enter());
+    map_.ForEachPart(range, [&](size_t host, size_t device, size_t size) {
+      status.Update(PS_CUDA_STATUS(
+          cudaMemcpyAsync(member.memory.weights.data() + device, host_.weights.data() + host,
+                          size * sizeof(float), cudaMemcpyHostToDevice, member.context->upload())));
+    });
+  }
   return status;
 }
 
@@ -75,12 +88,20 @@ absl::Status CudaPlan::JoinUploads() {
     MutexLock lock(upload_mutex_);
     PS_RETURN_IF_ERROR(upload_failure_);
   }
-  return context_->Order(context_->upload(), context_->compute());
+  for (const PlanMember& member : members_) {
+    const DeviceContext& context = *member.context;
+    PS_RETURN_IF_ERROR(context.Enter());
+    PS_RETURN_IF_ERROR(context.Order(context.upload(), context.compute()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CudaPlan::AwaitUploads() const {
-  PS_RETURN_IF_ERROR(context_->Enter());
-  return DeviceContext::Await(context_->upload());
+  for (const PlanMember& member : members_) {
+    PS_RETURN_IF_ERROR(member.context->Enter());
+    PS_RETURN_IF_ERROR(DeviceContext::Await(member.context->upload()));
+  }
+  return absl::OkStatus();
 }
 
 void CudaPlan::ExpectWeights() {
@@ -97,7 +118,7 @@ void CudaPlan::RevokeWeights(ParameterRange range) {
 absl::StatusOr<const PassGraphs*> CudaPlan::GraphsFor(BatchPrograms<PassGraphs>& programs,
                                                       uint32_t count, bool training) {
   if (const PassGraphs* found = programs.Find(count)) return found;
-  const PassParts parts = {*context_, net_, map_, block_, memory_, nodes_};
+  const PassParts parts = {net_, map_, block_, host_, members_, sum_.get()};
   absl::StatusOr<std::unique_ptr<PassGraphs>> graphs = PassGraphs::Capture(parts, count, training);
   if (!graphs.ok()) return graphs.status();
   return &programs.Add(count, *std::move(graphs));
@@ -116,26 +137,31 @@ void CudaPlan::OfferBatch() {
 
 absl::Status CudaPlan::Bring(const Batch& batch) {
   const PassInputs inputs = {.batch_index = batch.index, .pass = ++pass_};
-  std::memcpy(memory_.batch_host.data(), &inputs, sizeof(inputs));
+  std::memcpy(host_.batch.data(), &inputs, sizeof(inputs));
   const bool is_there = coming_ != nullptr && coming_->Has(batch);
-  size_t bytes = sizeof(inputs);
-  if (!is_there) {
-    Stage(batch);
-    bytes = block_.BytesOf(static_cast<uint32_t>(batch.examples.size() / net_.inputs));
+  if (!is_there) Stage(batch);
+  const auto count = static_cast<uint32_t>(batch.examples.size() / net_.inputs);
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const PlanMember& member = members_[i];
+    const cudaStream_t compute = member.context->compute();
+    std::byte* const to = member.memory.batch.data();
+    PS_RETURN_IF_ERROR(member.context->Enter());
+    PS_RETURN_IF_CUDA_ERROR(
+        cudaMemcpyAsync(to, host_.batch.data(), sizeof(inputs), cudaMemcpyHostToDevice, compute));
+    PS_RETURN_IF_ERROR(is_there
+                           ? coming_->Bring(batch, i)
+                           : block_.Copy(BatchPart::Of(count, i, members_.size()),
+                                         host_.batch.data(), to, cudaMemcpyHostToDevice, compute));
   }
-  PS_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(memory_.batch.data(), memory_.batch_host.data(), bytes,
-                                          cudaMemcpyHostToDevice, context_->compute()));
-  return is_there ? coming_->Bring(batch, memory_.batch.data()) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 void CudaPlan::Stage(const Batch& batch) {
-  std::byte* block = memory_.batch_host.data();
-  if (net_.loss == ModelSpec::Loss::kCrossEntropy) {
-    std::memcpy(block + block_.answers, batch.labels.data(), batch.labels.size_bytes());
-  } else {
-    std::memcpy(block + block_.answers, batch.targets.data(), batch.targets.size_bytes());
-  }
-  std::memcpy(block + block_.examples, batch.examples.data(), batch.examples.size_bytes());
+  const auto count = static_cast<uint32_t>(batch.examples.size() / net_.inputs);
+  const BatchSpace space = block_.SpaceAt(host_.batch.data(), count, net_);
+  std::ranges::copy(batch.examples, space.examples.begin());
+  std::ranges::copy(batch.labels.first(space.labels.size()), space.labels.begin());
+  std::ranges::copy(batch.targets.first(space.targets.size()), space.targets.begin());
 }
 
 absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener) {
@@ -143,7 +169,6 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
   if (started_.has_value()) return absl::FailedPreconditionError("a step is under way");
   const absl::StatusOr<uint32_t> count = CheckBatch(net_, options_.batch_size_max, batch);
   if (!count.ok()) return count.status();
-  PS_RETURN_IF_ERROR(context_->Enter());
   const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(training_, *count, true);
   if (!graphs.ok()) return graphs.status();
   gate_.Enter();
@@ -154,7 +179,7 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
     return absl::OkStatus();
   }
   // Its batch is written over by the next one.
-  const absl::Status ended = DeviceContext::Await(context_->compute());
+  const absl::Status ended = AwaitCompute();
   const bool may_have_mixed = !gate_.Leave();
   PS_RETURN_IF_ERROR(ended);
   return may_have_mixed ? absl::CancelledError("the weights were replaced") : launched;
@@ -162,21 +187,28 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
 
 absl::Status CudaPlan::Launch(const PassGraphs& graphs) {
   const ParameterRange all = {0, net_.parameters};
-  const cudaStream_t stream = context_->compute();
   if (gate_.Has(all)) {
     PS_RETURN_IF_ERROR(JoinUploads());
-    return graphs.whole().Launch(stream);
+    return graphs.whole().Launch();
   }
   const absl::Status cancelled = absl::CancelledError("the weights did not come");
   for (const PassGraphs::Segment& segment : graphs.forward()) {
     if (!gate_.Await(segment.reads)) return cancelled;
     PS_RETURN_IF_ERROR(JoinUploads());
-    PS_RETURN_IF_ERROR(segment.graph.Launch(stream));
+    PS_RETURN_IF_ERROR(segment.graph.Launch());
   }
   // Also what no layer read, if there is such: the gradient may be written only then.
   if (!gate_.Await(all)) return cancelled;
   PS_RETURN_IF_ERROR(JoinUploads());
-  return graphs.rest().Launch(stream);
+  return graphs.rest().Launch();
+}
+
+absl::Status CudaPlan::AwaitCompute() const {
+  for (const PlanMember& member : members_) {
+    PS_RETURN_IF_ERROR(member.context->Enter());
+    PS_RETURN_IF_ERROR(DeviceContext::Await(member.context->compute()));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StepResult> CudaPlan::FinishStep() {
@@ -190,13 +222,12 @@ absl::StatusOr<StepResult> CudaPlan::FinishStep() {
 }
 
 absl::StatusOr<StepResult> CudaPlan::Await(const Started& started) {
-  PS_RETURN_IF_ERROR(context_->Enter());
-  PS_RETURN_IF_ERROR(AwaitFlag(0));
+  PS_RETURN_IF_ERROR(AwaitLosses());
   StepResult result = ResultOf(started.count);
   result.forward_end = absl::Now();
   const std::vector<ParameterRange>& ranges = started.graphs->ranges();
   for (size_t i = 0; i < ranges.size(); ++i) {
-    PS_RETURN_IF_ERROR(AwaitFlag(i + 1));
+    PS_RETURN_IF_ERROR(AwaitFlag(first(), i + 1));
     if (started.listener != nullptr) started.listener->OnGradientReady(ranges[i]);
   }
   return result;
@@ -206,18 +237,33 @@ absl::StatusOr<StepResult> CudaPlan::Evaluate(const Batch& batch) {
   if (started_.has_value()) return absl::FailedPreconditionError("a step is under way");
   const absl::StatusOr<uint32_t> count = CheckBatch(net_, options_.batch_size_max, batch);
   if (!count.ok()) return count.status();
-  PS_RETURN_IF_ERROR(context_->Enter());
   const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(evaluating_, *count, false);
   if (!graphs.ok()) return graphs.status();
   PS_RETURN_IF_ERROR(Bring(batch));
   PS_RETURN_IF_ERROR(JoinUploads());
-  PS_RETURN_IF_ERROR((*graphs)->whole().Launch(context_->compute()));
-  PS_RETURN_IF_ERROR(AwaitFlag(0));
+  PS_RETURN_IF_ERROR((*graphs)->whole().Launch());
+  PS_RETURN_IF_ERROR(AwaitLosses());
   return ResultOf(*count);
 }
 
-absl::Status CudaPlan::AwaitFlag(size_t flag) const {
-  const std::atomic_ref<uint32_t> raised(memory_.flags.data()[flag]);
+absl::Status CudaPlan::AwaitLosses() const {
+  for (const PlanMember& member : members_) PS_RETURN_IF_ERROR(AwaitFlag(member, 0));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> CudaPlan::IsDone(const PlanMember& member) const {
+  bool is_done = false;
+  for (const PlanMember& one : members_) {
+    const absl::StatusOr<bool> is_one_done = DeviceContext::IsDone(one.context->compute());
+    if (!is_one_done.ok()) return is_one_done.status();
+    if (&one == &member) is_done = *is_one_done;
+  }
+  if (sum_ != nullptr) PS_RETURN_IF_ERROR(sum_->Check());
+  return is_done;
+}
+
+absl::Status CudaPlan::AwaitFlag(const PlanMember& member, size_t flag) const {
+  const std::atomic_ref<uint32_t> raised(member.memory.flags.data()[flag]);
   const auto is_raised = [&] { return raised.load(std::memory_order_acquire) == pass_; };
   const absl::Time begin = absl::Now();
   absl::Time queried = begin;
@@ -228,7 +274,7 @@ absl::Status CudaPlan::AwaitFlag(size_t flag) const {
     const absl::Time now = absl::Now();
     if (now - queried < kQueryInterval) continue;
     queried = now;
-    const absl::StatusOr<bool> is_done = DeviceContext::IsDone(context_->compute());
+    const absl::StatusOr<bool> is_done = IsDone(member);
     if (!is_done.ok()) return is_done.status();
     if (*is_done && !is_raised()) {
       return absl::InternalError("the GPU finished a pass without saying so");
@@ -242,7 +288,11 @@ absl::Status CudaPlan::AwaitFlag(size_t flag) const {
 }
 
 StepResult CudaPlan::ResultOf(uint32_t count) const {
-  const PassOutputs& totals = memory_.totals.data()[0];
+  PassOutputs totals;
+  for (const PlanMember& member : members_) {
+    totals.loss_sum += member.memory.totals.data()[0].loss_sum;
+    totals.correct += member.memory.totals.data()[0].correct;
+  }
   StepResult result;
   double values = count;
   if (net_.loss == ModelSpec::Loss::kCrossEntropy) {

@@ -14,10 +14,11 @@
 #include "worker/compute/batch_check.h"
 #include "worker/compute/batch_programs.h"
 #include "worker/compute/cuda/arena_map.h"
+#include "worker/compute/cuda/batch_block.h"
 #include "worker/compute/cuda/coming_batches.h"
-#include "worker/compute/cuda/cuda_nodes.h"
-#include "worker/compute/cuda/device_context.h"
+#include "worker/compute/cuda/gradient_sum.h"
 #include "worker/compute/cuda/pass_graphs.h"
+#include "worker/compute/cuda/plan_member.h"
 #include "worker/compute/cuda/plan_memory.h"
 #include "worker/compute/net_layers.h"
 #include "worker/compute/plan.h"
@@ -25,26 +26,36 @@
 
 namespace slipstream::cuda {
 
-/// A net on one device. The host's arenas are pinned; weights go up as they arrive, on a stream of
-/// their own, and gradients come down while backward goes on.
+/// The devices that one plan computes on; each takes a part of every batch.
+struct PlanDevices {
+  std::vector<int> indices;  // At least one.
+
+  /// Adds gradients up by NCCL: required of several, possible with one.
+  bool are_grouped = false;
+};
+
+/// A net on one device, or on several that share each batch. The host's arenas are pinned; weights
+/// go up as they arrive, on streams of their own, and gradients come down while backward goes on,
+/// from several devices as their sum.
 ///
 /// StartStep launches the step: at once if all weights are there, else part by part as they arrive,
-/// for which it waits. FinishStep waits for the device, reports ranges as they reach the host, and
+/// for which it waits. FinishStep waits for the devices, reports ranges as they reach the host, and
 /// hands out the result.
 class CudaPlan final : public Plan {
  public:
   /// The statuses of Device::Prepare.
-  static absl::StatusOr<std::unique_ptr<Plan>> New(int device, const NetLayers& layers,
-                                                   const NetSizes& net, const PlanOptions& options);
+  static absl::StatusOr<std::unique_ptr<Plan>> New(const PlanDevices& devices,
+                                                   const NetLayers& layers, const NetSizes& net,
+                                                   const PlanOptions& options);
 
   ~CudaPlan() override;
 
-  std::span<float> weights_host() override { return memory_.weights_host.span(); }
+  std::span<float> weights_host() override { return host_.weights.span(); }
   void WeightsArrived(ParameterRange range) override;
   void ExpectWeights() override;
   void RevokeWeights(ParameterRange range) override;
   void AbandonWeights() override { gate_.Abandon(); }
-  std::span<const float> gradients_host() const override { return memory_.gradients_host.span(); }
+  std::span<const float> gradients_host() const override { return host_.gradients.span(); }
   std::optional<BatchSpace> NewBatch(uint32_t count) override;
   void OfferBatch() override;
   absl::Status StartStep(const Batch& batch, GradientListener* listener) override;
@@ -58,15 +69,14 @@ class CudaPlan final : public Plan {
     uint32_t count = 0;
   };
 
-  CudaPlan(std::unique_ptr<DeviceContext> context, const NetSizes& net, ArenaMap map,
-           const PlanOptions& options)
-      : context_(std::move(context)),
-        net_(net),
+  CudaPlan(const NetSizes& net, ArenaMap map, const PlanOptions& options)
+      : net_(net),
         options_(options),
         map_(std::move(map)),
         block_(BatchBlock::For(net, options.batch_size_max)),
         gate_(net.parameters) {}
 
+  absl::Status Prepare(const PlanDevices& devices, const NetLayers& layers);
   absl::Status Upload(ParameterRange range);
   absl::Status AwaitUploads() const;
   void KeepUploadFailure(const absl::Status& status);
@@ -77,8 +87,8 @@ class CudaPlan final : public Plan {
   absl::StatusOr<const PassGraphs*> GraphsFor(BatchPrograms<PassGraphs>& programs, uint32_t count,
                                               bool training);
 
-  /// Begins a pass: enqueues that the batch comes to where passes look for it, through pinned
-  /// memory, or from where it has gone up already.
+  /// Begins a pass: enqueues that each device's part of the batch comes to where passes look for
+  /// it, through pinned memory, or from where it has gone up already.
   absl::Status Bring(const Batch& batch);
   void Stage(const Batch& batch);
 
@@ -86,20 +96,29 @@ class CudaPlan final : public Plan {
   absl::Status Launch(const PassGraphs& graphs);
 
   absl::StatusOr<StepResult> Await(const Started& started);
+  absl::Status AwaitLosses() const;
+  absl::Status AwaitCompute() const;
 
-  /// Waits until the pass under way has raised the flag.
-  absl::Status AwaitFlag(size_t flag) const;
+  /// Waits until the pass under way has raised the member's flag.
+  absl::Status AwaitFlag(const PlanMember& member, size_t flag) const;
+
+  /// Whether the member has done all it was given; an error if any has failed, as they wait for one
+  /// another.
+  absl::StatusOr<bool> IsDone(const PlanMember& member) const;
+
   StepResult ResultOf(uint32_t count) const;
 
+  const PlanMember& first() const { return members_.front(); }
+
   // Constant after construction.
-  const std::unique_ptr<DeviceContext> context_;
   const NetSizes net_;
   const PlanOptions options_;
   const ArenaMap map_;
   const BatchBlock block_;
 
-  std::vector<PlacedNode> nodes_;
-  PlanMemory memory_;
+  std::vector<PlanMember> members_;
+  HostMemory host_;
+  std::unique_ptr<GradientSum> sum_;       // Null unless devices are grouped.
   std::unique_ptr<ComingBatches> coming_;  // Null if the plan only evaluates.
   BatchPrograms<PassGraphs> training_;
   BatchPrograms<PassGraphs> evaluating_;

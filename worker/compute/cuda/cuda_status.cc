@@ -105,6 +105,18 @@ absl::Status ToStatus(cudnnStatus_t error, const CallSite& site) {
   return Failure(CodeOf(error), site, "cuDNN: " + meaning);
 }
 
+absl::Status ToStatus(ncclResult_t error, const CallSite& site) {
+  if (error == ncclSuccess) return absl::OkStatus();
+  // One that could not go on on its devices, or with its peers: another process may.
+  const bool may_be_tried_again =
+      error == ncclUnhandledCudaError || error == ncclSystemError || error == ncclRemoteError;
+  const auto library = Nccl::Load();
+  const std::string meaning =
+      library.ok() ? (*library)->GetErrorString(error) : std::to_string(error);
+  return Failure(may_be_tried_again ? absl::StatusCode::kAborted : absl::StatusCode::kInternal,
+                 site, "NCCL: " + meaning + "; NCCL_DEBUG=WARN in the environment says more");
+}
+
 absl::Status LaunchStatus(std::string_view kernel) {
   const cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <cudnn.h>
+#include <nccl.h>
 
 #include <utility>
 
@@ -27,6 +28,7 @@ struct CallSite {
 absl::Status ToStatus(cudaError_t error, const CallSite& site);
 absl::Status ToStatus(cublasStatus_t error, const CallSite& site);
 absl::Status ToStatus(cudnnStatus_t error, const CallSite& site);
+absl::Status ToStatus(ncclResult_t error, const CallSite& site);
 
 /// Moves the value, if there is one, to where it is kept.
 template <typename Kept, typename T>

@@ -88,20 +88,19 @@ unsigned BlocksForRows(uint32_t count) { return BlocksFor(size_t{count} * kWarp)
 
 }  // namespace
 
-absl::Status SoftmaxCrossEntropy(cudaStream_t stream, uint32_t count, uint32_t classes,
-                                 const float* logits, const uint32_t* labels, RowLoss* losses,
-                                 float* gradient) {
-  const float share = 1.0f / static_cast<float>(count);
-  return Launch("SoftmaxCrossEntropy", stream, BlocksForRows(count), kThreads, SoftmaxKernel, count,
-                classes, logits, labels, share, losses, gradient);
+absl::Status SoftmaxCrossEntropy(cudaStream_t stream, const LossShape& shape, const float* logits,
+                                 const uint32_t* labels, RowLoss* losses, float* gradient) {
+  const float share = 1.0f / static_cast<float>(shape.of);
+  return Launch("SoftmaxCrossEntropy", stream, BlocksForRows(shape.count), kThreads, SoftmaxKernel,
+                shape.count, shape.outputs, logits, labels, share, losses, gradient);
 }
 
-absl::Status MeanSquaredError(cudaStream_t stream, uint32_t count, uint32_t outputs,
-                              const float* values, const float* targets, RowLoss* losses,
-                              float* gradient) {
-  const float share = 2.0f / static_cast<float>(size_t{count} * outputs);
-  return Launch("MeanSquaredError", stream, BlocksForRows(count), kThreads, SquaredErrorKernel,
-                count, outputs, values, targets, share, losses, gradient);
+absl::Status MeanSquaredError(cudaStream_t stream, const LossShape& shape, const float* values,
+                              const float* targets, RowLoss* losses, float* gradient) {
+  const float share = 2.0f / static_cast<float>(size_t{shape.of} * shape.outputs);
+  return Launch("MeanSquaredError", stream, BlocksForRows(shape.count), kThreads,
+                SquaredErrorKernel, shape.count, shape.outputs, values, targets, share, losses,
+                gradient);
 }
 
 absl::Status SumLosses(cudaStream_t stream, uint32_t count, const RowLoss* losses,

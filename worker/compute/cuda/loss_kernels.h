@@ -16,16 +16,21 @@ namespace slipstream::cuda {
 ///
 /// Pointers are of device memory, but for `totals`; each call enqueues on `stream` and returns.
 
-/// Of [count, classes] logits. `gradient` may be null.
-absl::Status SoftmaxCrossEntropy(cudaStream_t stream, uint32_t count, uint32_t classes,
-                                 const float* logits, const uint32_t* labels, RowLoss* losses,
-                                 float* gradient);
+/// Outputs are [count, outputs]. Gradients are of the mean over the mini-batch of `of` examples, to
+/// which these belong.
+struct LossShape {
+  uint32_t count = 0;
+  uint32_t outputs = 0;
+  uint32_t of = 0;
+};
 
-/// Of [count, outputs]. The losses are sums of squares, the gradient that of their mean over all
-/// values; it may be null.
-absl::Status MeanSquaredError(cudaStream_t stream, uint32_t count, uint32_t outputs,
-                              const float* values, const float* targets, RowLoss* losses,
-                              float* gradient);
+/// Of logits. `gradient` may be null.
+absl::Status SoftmaxCrossEntropy(cudaStream_t stream, const LossShape& shape, const float* logits,
+                                 const uint32_t* labels, RowLoss* losses, float* gradient);
+
+/// The losses are sums of squares, the gradient that of their mean over all values; it may be null.
+absl::Status MeanSquaredError(cudaStream_t stream, const LossShape& shape, const float* values,
+                              const float* targets, RowLoss* losses, float* gradient);
 
 /// `totals` is in pinned memory.
 absl::Status SumLosses(cudaStream_t stream, uint32_t count, const RowLoss* losses,

@@ -17,5 +17,8 @@ absl::Status WithoutCuda() {
 bool HasCuda() { return false; }
 absl::StatusOr<uint32_t> CountCudaDevices() { return WithoutCuda(); }
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t) { return WithoutCuda(); }
+absl::StatusOr<std::unique_ptr<Device>> NewCudaDeviceGroup(const std::vector<uint32_t>&) {
+  return WithoutCuda();
+}
 
 }  // namespace slipstream

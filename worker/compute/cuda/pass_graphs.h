@@ -6,33 +6,16 @@
 #include <optional>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/layout/tensor_layout.h"
-#include "worker/compute/batch_check.h"
-#include "worker/compute/cuda/arena_map.h"
-#include "worker/compute/cuda/cuda_nodes.h"
-#include "worker/compute/cuda/device_context.h"
-#include "worker/compute/cuda/plan_memory.h"
+#include "worker/compute/cuda/pass_enqueuer.h"
 #include "worker/compute/cuda/stream_graph.h"
 
 namespace slipstream::cuda {
 
-/// What a plan's passes work with. Borrowed; outlives the graphs.
-struct PassParts {
-  const DeviceContext& context;
-  const NetSizes& net;
-  const ArenaMap& map;
-  const BatchBlock& block;
-  const PlanMemory& memory;
-  const std::vector<PlacedNode>& nodes;
-};
-
-/// A pass of one batch size as graphs, over the batch that lies on the device: forward, the loss;
-/// in training also backward, and each node's gradients come down while backward goes on.
-///
-/// Flag 0 is raised when the loss and its totals are there, flag i + 1 when the gradients of
-/// ranges()[i] are on the host.
+/// A pass of one batch size as graphs, over the batch that lies on the devices: forward, the loss;
+/// in training also backward, and each node's gradients come down while backward goes on. Flags are
+/// those of PassEnqueuer.
 class PassGraphs {
  public:
   /// Of forward: a graph, and the weights that it is the first to read.
@@ -48,7 +31,7 @@ class PassGraphs {
   const StreamGraph& whole() const { return *whole_; }
 
   /// The same in parts, in order, for when weights are still arriving: forward, and then the rest,
-  /// which reads weights and writes gradients_host. Of training only.
+  /// which reads weights and writes the host's gradients. Of training only.
   const std::vector<Segment>& forward() const { return forward_; }
   const StreamGraph& rest() const { return *rest_; }
 

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "worker/compute/batch_check.h"
 #include "worker/compute/cuda/arena_map.h"
+#include "worker/compute/cuda/batch_block.h"
 #include "worker/compute/cuda/cuda_nodes.h"
 #include "worker/compute/cuda/device_memory.h"
 #include "worker/compute/cuda/loss_math.h"
@@ -17,28 +18,15 @@
 
 namespace slipstream::cuda {
 
-/// How a batch lies in one block, so that it goes up in one copy: what the pass is told, labels or
-/// targets, examples. Offsets are in bytes, and the same for batches of any size.
-struct BatchBlock {
-  size_t answers = 0;
-  size_t examples = 0;
-  size_t end = 0;            // With as many examples as there may be.
-  size_t example_bytes = 0;  // Of one.
-
-  static BatchBlock For(const NetSizes& net, uint32_t batch_size_max);
-
-  /// Up to the last of `count` examples.
-  size_t BytesOf(uint32_t count) const { return examples + count * example_bytes; }
-};
-
-/// All memory of one plan. Addresses stay: graphs hold them.
+/// All memory of one plan on one of its devices, which must be current when it is allocated, and
+/// what that device tells. Addresses stay: graphs hold them.
 struct PlanMemory {
-  /// RESOURCE_EXHAUSTED names what did not fit.
-  static absl::StatusOr<PlanMemory> Allocate(const NetSizes& net, const ArenaMap& map,
+  /// `options` are those of the device's nodes, the block is the plan's. RESOURCE_EXHAUSTED names
+  /// what did not fit.
+  static absl::StatusOr<PlanMemory> Allocate(const BatchBlock& block, const ArenaMap& map,
                                              const std::vector<PlacedNode>& nodes,
                                              const PlanOptions& options);
 
-  // Of the device.
   DeviceArray<float> weights;               // As ArenaMap places them.
   DeviceArray<float> gradients;             // Likewise; empty if the plan only evaluates.
   std::vector<DeviceArray<float>> outputs;  // Of each node.
@@ -47,12 +35,19 @@ struct PlanMemory {
   DeviceArray<RowLoss> losses;
   DeviceArray<std::byte> workspace;
 
-  // Of the host.
-  PinnedArray<float> weights_host;
-  PinnedArray<float> gradients_host;
-  PinnedArray<std::byte> batch_host;
+  // Of the host; the device writes them.
   PinnedArray<PassOutputs> totals;  // One.
   PinnedArray<uint32_t> flags;      // One of the loss, and one for each node with parameters.
+};
+
+/// What all devices of a plan share: the host's arenas.
+struct HostMemory {
+  static absl::StatusOr<HostMemory> Allocate(const NetSizes& net, const BatchBlock& block,
+                                             bool trains);
+
+  PinnedArray<float> weights;
+  PinnedArray<float> gradients;  // Empty if the plan only evaluates.
+  PinnedArray<std::byte> batch;
 };
 
 }  // namespace slipstream::cuda

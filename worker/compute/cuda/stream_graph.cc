@@ -1,27 +1,54 @@
 #include "worker/compute/cuda/stream_graph.h"
 
+#include <utility>
+
 #include "worker/compute/cuda/cuda_status.h"
 
 namespace slipstream::cuda {
+namespace {
 
-absl::StatusOr<StreamGraph> StreamGraph::Capture(cudaStream_t stream,
-                                                 const std::function<absl::Status()>& enqueue) {
+absl::Status BeginCapture(const DeviceContext& context) {
+  PS_RETURN_IF_ERROR(context.Enter());
   // Relaxed: other threads go on with uploads and allocations, and what a library does when it is
   // first called, such as loading kernels, is done at once.
-  PS_RETURN_IF_CUDA_ERROR(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-  const absl::Status enqueued = enqueue();
-  cudaGraph_t graph = nullptr;
-  const absl::Status captured = PS_CUDA_STATUS(cudaStreamEndCapture(stream, &graph));
-  cudaGraphExec_t executable = nullptr;
-  absl::Status made = enqueued.ok() ? captured : enqueued;
-  if (made.ok()) made = PS_CUDA_STATUS(cudaGraphInstantiate(&executable, graph, 0));
-  if (graph != nullptr) (void)cudaGraphDestroy(graph);
-  if (!made.ok()) return made;
-  return StreamGraph(executable);
+  return PS_CUDA_STATUS(cudaStreamBeginCapture(context.compute(), cudaStreamCaptureModeRelaxed));
 }
 
-absl::Status StreamGraph::Launch(cudaStream_t stream) const {
-  return PS_CUDA_STATUS(cudaGraphLaunch(graph_.get(), stream));
+}  // namespace
+
+absl::StatusOr<StreamGraph> StreamGraph::Capture(const std::vector<const DeviceContext*>& contexts,
+                                                 const std::function<absl::Status()>& enqueue) {
+  StreamGraph made;
+  absl::Status status;
+  for (const DeviceContext* context : contexts) {
+    if (!status.ok()) break;
+    status = BeginCapture(*context);
+    if (status.ok()) made.parts_.push_back({context, nullptr});
+  }
+  if (status.ok()) status = enqueue();
+  // Also after an error, so that the streams are themselves again.
+  for (Part& part : made.parts_) status.Update(Keep(part.graph, EndCapture(*part.context)));
+  if (!status.ok()) return status;
+  return made;
+}
+
+absl::StatusOr<StreamGraph::Executable> StreamGraph::EndCapture(const DeviceContext& context) {
+  PS_RETURN_IF_ERROR(context.Enter());
+  cudaGraph_t graph = nullptr;
+  absl::Status status = PS_CUDA_STATUS(cudaStreamEndCapture(context.compute(), &graph));
+  cudaGraphExec_t executable = nullptr;
+  if (status.ok()) status = PS_CUDA_STATUS(cudaGraphInstantiate(&executable, graph, 0));
+  if (graph != nullptr) (void)cudaGraphDestroy(graph);
+  if (!status.ok()) return status;
+  return Executable(executable);
+}
+
+absl::Status StreamGraph::Launch() const {
+  for (const Part& part : parts_) {
+    PS_RETURN_IF_ERROR(part.context->Enter());
+    PS_RETURN_IF_CUDA_ERROR(cudaGraphLaunch(part.graph.get(), part.context->compute()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace slipstream::cuda

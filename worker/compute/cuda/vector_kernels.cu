@@ -25,14 +25,27 @@ __global__ void ActivationInputGradientKernel(Activation activation, size_t size
   });
 }
 
-__global__ void DropoutKernel(DropoutDraws draws, const PassInputs* inputs, size_t size,
-                              const float* input, float* output) {
+// Of draws that elements [begin, begin + size) take.
+struct DrawnBlocks {
+  size_t first;
+  size_t count;
+
+  static DrawnBlocks Of(size_t begin, size_t size) {
+    constexpr uint32_t kElements = DropoutDraws::kBlockElements;
+    const size_t first = begin / kElements;
+    return {first, (begin + size + kElements - 1) / kElements - first};
+  }
+};
+
+__global__ void DropoutKernel(DropoutDraws draws, const PassInputs* inputs, DrawnBlocks blocks,
+                              size_t begin, size_t size, const float* input, float* output) {
   constexpr uint32_t kElements = DropoutDraws::kBlockElements;
-  ForEach((size + kElements - 1) / kElements, [=](size_t block) {
+  ForEach(blocks.count, [=](size_t i) {
+    const size_t block = blocks.first + i;
     const Philox::Block words = draws.BlockAt(inputs->batch_index, block);
-    for (uint32_t i = 0; i < kElements; ++i) {
-      const size_t at = block * kElements + i;
-      if (at < size) output[at] = draws.Apply(words[i], input[at]);
+    for (uint32_t word = 0; word < kElements; ++word) {
+      const size_t at = block * kElements + word - begin;  // Beyond the end if it is before begin.
+      if (at < size) output[at] = draws.Apply(words[word], input[at]);
     }
   });
 }
@@ -94,10 +107,10 @@ absl::Status ActivationInputGradient(cudaStream_t stream, Activation activation,
 }
 
 absl::Status Dropout(cudaStream_t stream, const DropoutDraws& draws, const PassInputs* inputs,
-                     size_t size, const float* input, float* output) {
-  const size_t blocks = size / DropoutDraws::kBlockElements + 1;
-  return Launch("Dropout", stream, BlocksFor(blocks), kThreads, DropoutKernel, draws, inputs, size,
-                input, output);
+                     size_t begin, size_t size, const float* input, float* output) {
+  const DrawnBlocks blocks = DrawnBlocks::Of(begin, size);
+  return Launch("Dropout", stream, BlocksFor(blocks.count), kThreads, DropoutKernel, draws, inputs,
+                blocks, begin, size, input, output);
 }
 
 absl::Status ColumnSums(cudaStream_t stream, size_t rows, uint32_t columns, const float* values,

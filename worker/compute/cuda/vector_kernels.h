@@ -32,9 +32,10 @@ absl::Status ActivationInputGradient(cudaStream_t stream, Activation activation,
                                      const float* output, const float* output_gradient,
                                      float* input_gradient);
 
-/// Drops by inputs->batch_index; `input` and `output` may be the same.
+/// Of the elements [begin, begin + size) of mini-batch inputs->batch_index; `input` and `output`,
+/// which hold these alone, may be the same.
 absl::Status Dropout(cudaStream_t stream, const DropoutDraws& draws, const PassInputs* inputs,
-                     size_t size, const float* input, float* output);
+                     size_t begin, size_t size, const float* input, float* output);
 
 /// sums[c] = Σ values[r][c] for [rows, columns].
 absl::Status ColumnSums(cudaStream_t stream, size_t rows, uint32_t columns, const float* values,

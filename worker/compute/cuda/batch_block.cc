@@ -1,0 +1,52 @@
+#include "worker/compute/cuda/batch_block.h"
+
+#include "common/model/model_spec.h"
+#include "worker/compute/cuda/cuda_status.h"
+#include "worker/compute/cuda/pass_block.h"
+
+namespace slipstream::cuda {
+namespace {
+
+constexpr size_t kAlignment = 256;
+
+size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+BatchBlock BatchBlock::For(const NetSizes& net, uint32_t batch_size_max) {
+  BatchBlock block;
+  block.answer_bytes =
+      net.loss == ModelSpec::Loss::kCrossEntropy ? sizeof(uint32_t) : net.outputs * sizeof(float);
+  block.example_bytes = net.inputs * sizeof(float);
+  block.answers = Aligned(sizeof(PassInputs));
+  block.examples = Aligned(block.answers + batch_size_max * block.answer_bytes);
+  block.end = block.examples + batch_size_max * block.example_bytes;
+  return block;
+}
+
+BatchSpace BatchBlock::SpaceAt(std::byte* block, uint32_t count, const NetSizes& net) const {
+  BatchSpace space;
+  space.examples = {reinterpret_cast<float*>(block + examples), count * net.inputs};
+  if (net.loss == ModelSpec::Loss::kCrossEntropy) {
+    space.labels = {reinterpret_cast<uint32_t*>(block + answers), count};
+  } else {
+    space.targets = {reinterpret_cast<float*>(block + answers), size_t{count} * net.outputs};
+  }
+  return space;
+}
+
+absl::Status BatchBlock::Copy(const BatchPart& part, const std::byte* from, std::byte* to,
+                              cudaMemcpyKind kind, cudaStream_t stream) const {
+  if (part.count == 0) return absl::OkStatus();
+  const size_t bytes = part.count * example_bytes;
+  if (part.begin == 0) {  // All in one, with what lies between.
+    return PS_CUDA_STATUS(
+        cudaMemcpyAsync(to + answers, from + answers, examples + bytes - answers, kind, stream));
+  }
+  PS_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to + answers, from + answers + part.begin * answer_bytes,
+                                          part.count * answer_bytes, kind, stream));
+  return PS_CUDA_STATUS(cudaMemcpyAsync(to + examples, from + examples + part.begin * example_bytes,
+                                        bytes, kind, stream));
+}
+
+}  // namespace slipstream::cuda

@@ -1,0 +1,80 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_PASS_ENQUEUER_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_PASS_ENQUEUER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/layout/tensor_layout.h"
+#include "worker/compute/batch_check.h"
+#include "worker/compute/cuda/arena_map.h"
+#include "worker/compute/cuda/batch_block.h"
+#include "worker/compute/cuda/cuda_node.h"
+#include "worker/compute/cuda/gradient_sum.h"
+#include "worker/compute/cuda/plan_member.h"
+#include "worker/compute/cuda/plan_memory.h"
+
+namespace slipstream::cuda {
+
+/// What a plan's passes work with. Borrowed; outlives the graphs.
+struct PassParts {
+  const NetSizes& net;
+  const ArenaMap& map;
+  const BatchBlock& block;
+  const HostMemory& host;
+  const std::vector<PlanMember>& members;
+  GradientSum* sum = nullptr;  // Null where one device computes alone.
+};
+
+/// Enqueues the parts of one pass on all devices of a plan: each computes its part of the batch;
+/// the gradients are added up on the first, which sends them to the host.
+///
+/// Each device raises its flag 0 when its loss and totals are there; the first raises flag i + 1
+/// when the gradients of the i-th range are on the host.
+class PassEnqueuer {
+ public:
+  PassEnqueuer(const PassParts& parts, uint32_t count, bool training);
+
+  /// Of the nodes [begin, end).
+  absl::Status Forward(size_t begin, size_t end);
+
+  absl::Status Loss();
+
+  /// And all that comes to the host.
+  absl::Status Backward();
+
+  /// The ranges of which gradients were enqueued since the last call, in order.
+  std::vector<ParameterRange> TakeRanges();
+
+ private:
+  /// What one device is at.
+  struct Lane {
+    const PlanMember* member = nullptr;
+    CudaPass pass;
+    float* output_gradient = nullptr;
+    float* input_gradient = nullptr;
+  };
+
+  size_t nodes() const { return parts_.members.front().nodes.size(); }
+  const PlacedNode& NodeAt(size_t i) const { return parts_.members.front().nodes[i]; }
+  const float* InputOf(const Lane& lane, size_t node) const;
+  size_t FirstWithParameters() const;
+  absl::Status LossOfExamples(const Lane& lane) const;
+
+  /// Of one node, until its gradients are there, on the device's download stream.
+  absl::Status Backward(Lane& lane, size_t node, bool wants_input_gradient);
+  absl::Status ZeroGradients(const Lane& lane, ParameterRange range) const;
+
+  absl::Status AddUp(ParameterRange range) const;
+  absl::Status Download(ParameterRange range);
+
+  const PassParts parts_;
+  const uint32_t count_;  // Of all devices.
+  std::vector<Lane> lanes_;
+  std::vector<ParameterRange> ranges_;
+};
+
+}  // namespace slipstream::cuda
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_PASS_ENQUEUER_H_

@@ -1,0 +1,16 @@
+#include "worker/compute/cuda/plan_member.h"
+
+#include "worker/compute/cuda/cuda_status.h"
+
+namespace slipstream::cuda {
+
+absl::StatusOr<PlanMember> PlanMember::New(int device, const NetLayers& layers, const ArenaMap& map,
+                                           const BatchBlock& block, const PlanOptions& options) {
+  PlanMember member;
+  PS_RETURN_IF_ERROR(Keep(member.context, DeviceContext::Open(device)));
+  PS_RETURN_IF_ERROR(Keep(member.nodes, MakeNodes(*member.context, layers, map, options)));
+  PS_RETURN_IF_ERROR(Keep(member.memory, PlanMemory::Allocate(block, map, member.nodes, options)));
+  return member;
+}
+
+}  // namespace slipstream::cuda

@@ -1,0 +1,33 @@
+#ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_PLAN_MEMBER_H_
+#define SLIPSTREAM_WORKER_COMPUTE_CUDA_PLAN_MEMBER_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/compute/cuda/arena_map.h"
+#include "worker/compute/cuda/batch_block.h"
+#include "worker/compute/cuda/cuda_nodes.h"
+#include "worker/compute/cuda/device_context.h"
+#include "worker/compute/cuda/plan_memory.h"
+#include "worker/compute/net_layers.h"
+#include "worker/compute/plan.h"
+
+namespace slipstream::cuda {
+
+/// One device of a plan and what the plan has there. All devices of a plan have the same nodes, the
+/// same weights, and each a part of the batch.
+struct PlanMember {
+  /// `options` as for MakeNodes: of the device's part of the batch. The statuses of
+  /// Device::Prepare.
+  static absl::StatusOr<PlanMember> New(int device, const NetLayers& layers, const ArenaMap& map,
+                                        const BatchBlock& block, const PlanOptions& options);
+
+  std::unique_ptr<DeviceContext> context;
+  std::vector<PlacedNode> nodes;
+  PlanMemory memory;
+};
+
+}  // namespace slipstream::cuda
+
+#endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_PLAN_MEMBER_H_
