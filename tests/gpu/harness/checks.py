@@ -4,11 +4,15 @@ import shutil
 
 import report
 
-TESTS = ("kernel_parity_test", "plan_parity_test")
+TESTS = ("kernel_parity_test", "plan_parity_test", "group_parity_test")
+
+# Some of its cases need more GPUs than there may be.
+MAY_SKIP = ("group_parity_test",)
 
 # Under the sanitizer a kernel takes some hundred times as long: what every kernel and every node
 # does once is enough.
-SANITIZED = {"kernel_parity_test": "*", "plan_parity_test": "*SmallNet*:*Revoked*"}
+SANITIZED = {"kernel_parity_test": "*", "plan_parity_test": "*SmallNet*:*Revoked*",
+             "group_parity_test": "*AgreesWithOneGpu*"}
 
 # Races and barriers of our own kernels: libraries' are theirs, and some look like faults.
 OURS = ("--kernel-name", "kns=slipstream")
@@ -46,7 +50,7 @@ def parity(programs, _):
         failures += failed
         if failed:
             print(said)
-        if skipped:
+        if skipped and not (name in MAY_SKIP and passed):
             failures.append(f"{skipped} cases of {name} were skipped")
     lines = report.table(["program", "passed", "failed", "skipped"], rows)
     return report.Section("Parity with the processor", lines + bullets(failures), bool(failures))

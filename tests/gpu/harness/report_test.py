@@ -24,7 +24,7 @@ PSCTL = """#!/bin/sh
 case "$*" in *device=cuda*) accuracy={} ;; *) accuracy=0.881 ;; esac
 echo 'a line of progress'
 echo '{{'
-echo '"test_accuracy": '$accuracy', "examples_per_second": 1000.4,'
+echo '"test_accuracy": '$accuracy', "examples_per_second": 1000.4, "run_dir": "{}",'
 echo '"workers": [{{"communication_hidden": 0.5}}, {{"communication_hidden": 1.0}}]}}'
 """
 STEP = "#!/bin/sh\necho net=$1 images_per_s=6400\n"
@@ -55,13 +55,20 @@ class ReportTest(unittest.TestCase):
         self.report = pathlib.Path(directory.name) / "report.md"
         for name in ("kernel_parity_test", "plan_parity_test"):
             self.write(name, PARITY.format(cases("passed", "passed"), 0))
-        self.write("psctl", PSCTL.format("0.880"))
+        self.write("group_parity_test", PARITY.format(cases("passed", "skipped"), 0))
+        (self.root / "metrics.jsonl").write_text(json.dumps({"lanes": [
+            {"backward": [10.0, 10.25], "pull": [[10.5, 10.6], [10.75, 10.8]]}]}) + "\n",
+            encoding="utf-8")
+        self.write("psctl", self.psctl("0.880"))
         self.write("compute_benchmark", STEP)
 
     def write(self, name, text):
         path = self.root / "bin" / name
         path.write_text(text, encoding="utf-8")
         path.chmod(0o755)
+
+    def psctl(self, accuracy):
+        return PSCTL.format(accuracy, self.root)
 
     def run_main(self, *parts, gpu=GPU):
         argv = [str(self.root), "--report", str(self.report), "--rounds", "1"]
@@ -77,7 +84,8 @@ class ReportTest(unittest.TestCase):
         status, text = self.run_main("parity", "training", "steps")
         self.assertEqual(status, 0, text)
         self.assertIn("| kernel_parity_test | 2 | 0 | 0 |", text)
-        self.assertIn("| hardsync | 1 | 88.00 | 88.10 | 1000 | 1000 | 75.0 % |", text)
+        self.assertIn("| group_parity_test | 1 | 0 | 1 |", text, "there are not always several GPUs")
+        self.assertIn("| hardsync | 1 | 88.00 | 88.10 | 1000 | 1000 | 75.0 % | 750.0 ms |", text)
         self.assertIn("| mlp | fp32 | 64 | 100 | 50 | 50 | 2.00 | 2.00 | 2.08 |", text)
         for fact in ("A GPU", "580.1", "abc123", "tests/gpu/run.sh"):
             self.assertIn(fact, text)
@@ -96,6 +104,12 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("2 cases of plan_parity_test were skipped", text)
 
+    def test_a_group_of_which_all_cases_are_skipped_is_none(self):
+        self.write("group_parity_test", PARITY.format(cases("skipped", "skipped"), 0))
+        status, text = self.run_main("parity")
+        self.assertEqual(status, 1)
+        self.assertIn("2 cases of group_parity_test were skipped", text)
+
     def test_a_program_that_dies_fails(self):
         self.write("plan_parity_test", "#!/bin/sh\nexit 134\n")
         status, text = self.run_main("parity")
@@ -103,13 +117,13 @@ class ReportTest(unittest.TestCase):
         self.assertIn("the program itself (status 134)", text)
 
     def test_an_accuracy_too_far_off_fails(self):
-        self.write("psctl", PSCTL.format("0.874"))
+        self.write("psctl", self.psctl("0.874"))
         status, text = self.run_main("training")
         self.assertEqual(status, 1)
         self.assertIn("## Training: FAILED", text)
 
     def test_figures_that_are_not_there_fail(self):
-        self.write("psctl", PSCTL.format("null"))
+        self.write("psctl", self.psctl("null"))
         status, text = self.run_main("training")
         self.assertEqual(status, 1)
         self.assertIn("did not end well", text)

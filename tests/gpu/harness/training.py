@@ -1,5 +1,6 @@
 """One run under each policy by four workers that share the GPU, beside the same on processors."""
 import json
+import statistics
 
 import report
 
@@ -31,6 +32,16 @@ def hidden_share(summary):
     return sum(shares) / len(shares) if shares else 0
 
 
+def seconds_to_applied(programs, summary):
+    """Of each step that the run's metrics tell of: from the loss, which is one product of matrices
+    before the first gradient leaves the GPU, until the last shard has begun to answer the push."""
+    metrics = programs.scratch / summary["run_dir"] / "metrics.jsonl"
+    lines = metrics.read_text(encoding="utf-8").splitlines()
+    steps = [step for line in lines for step in json.loads(line).get("lanes", [])]
+    return [max(begin for begin, _ in step["pull"]) - step["backward"][0]
+            for step in steps if step["pull"]]
+
+
 def mean(summaries, key):
     """None if a run failed or has no such figure."""
     values = [summary and summary.get(key) for summary in summaries]
@@ -47,17 +58,22 @@ def measure(programs, options):
         accuracies = [mean(summaries[device], "test_accuracy") for device in DEVICES]
         rates = [mean(summaries[device], "examples_per_second") for device in DEVICES]
         if None in accuracies or None in rates:
-            rows.append((policy, runs, "did not end well", "", "", "", ""))
+            rows.append((policy, runs, "did not end well", "", "", "", "", ""))
             failed = True
             continue
         points = [100 * accuracy for accuracy in accuracies]
         failed |= abs(points[0] - points[1]) > POINTS_MAX
         hidden = sum(map(hidden_share, summaries["cuda"])) / runs
+        applied = [seconds for summary in summaries["cuda"]
+                   for seconds in seconds_to_applied(programs, summary)]
         rows.append((policy, runs, *(f"{value:.2f}" for value in points), *map(round, rates),
-                     f"{100 * hidden:.1f} %"))
+                     f"{100 * hidden:.1f} %",
+                     f"{1000 * statistics.median(applied):.1f} ms" if applied else "unknown"))
     lines = report.table(["policy", "runs", "accuracy, GPU", "accuracy, processors",
-                          "examples/s, GPU", "examples/s, processors", "communication hidden"], rows)
+                          "examples/s, GPU", "examples/s, processors", "communication hidden",
+                          "loss to applied, p50"], rows)
     what = "Fashion-MNIST" if options.data else "generated examples"
     lines += ["", f"LeNet-5, {what}, {options.epochs} epochs, four workers; means of the runs, whose "
-              f"accuracies may differ by {POINTS_MAX} points."]
+              f"accuracies may differ by {POINTS_MAX} points. Applied: the last shard has begun to "
+              "answer the push; under hardsync and softsync that includes the wait for the others."]
     return report.Section("Training", lines, failed)
