@@ -289,8 +289,7 @@ void AddMachine(Table& table) {
       Scalar(
           "compute.device",
           "What computes gradients: auto is a GPU where there is one and ps_worker was built "
-          "for it, else the processor; with cuda the workers of a machine share out its GPUs; "
-          "several share each mini-batch of the worker.",
+          "for it, else the processor; with cuda the workers of a machine share out its GPUs.",
           TextType{TextType::Form::kDevice}, [](auto& s) -> auto& { return s.compute.device; })));
   table.push_back(
       Local(worker, Scalar(
