@@ -5,16 +5,18 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/status/statusor.h"
 #include "worker/compute/cuda/cuda_device.h"
 #include "worker/compute/plan.h"
 
 namespace slipstream {
 
-/// The first GPU, or null: then the test is to be skipped, with the reason.
+/// The first GPU, or what was opened; or null: then the test is to be skipped, with the reason.
 struct Gpu {
-  Gpu() {
-    auto opened = NewCudaDevice(0);
+  Gpu() : Gpu(NewCudaDevice(0)) {}
+  explicit Gpu(absl::StatusOr<std::unique_ptr<Device>> opened) {
     if (opened.ok()) {
       device = *std::move(opened);
     } else {

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -21,22 +20,12 @@
 namespace slipstream {
 namespace {
 
-/// The first so many GPUs, or null: then the test is to be skipped, with the reason.
-struct GpuGroup {
-  explicit GpuGroup(uint32_t size) {
-    std::vector<uint32_t> indices(size);
-    std::iota(indices.begin(), indices.end(), 0);
-    auto opened = NewCudaDeviceGroup(indices);
-    if (opened.ok()) {
-      device = *std::move(opened);
-    } else {
-      missing = std::string(opened.status().message());
-    }
-  }
-
-  std::unique_ptr<Device> device;
-  std::string missing;
-};
+/// The first so many.
+Gpu GroupOf(uint32_t size) {
+  std::vector<uint32_t> indices(size);
+  std::iota(indices.begin(), indices.end(), 0);
+  return Gpu(NewCudaDeviceGroup(indices));
+}
 
 /// Of how many GPUs, and a net.
 class GroupNetTest : public testing::TestWithParam<std::tuple<uint32_t, SmallNet>> {
@@ -45,7 +34,7 @@ class GroupNetTest : public testing::TestWithParam<std::tuple<uint32_t, SmallNet
 
   const SmallNet& net() const { return std::get<1>(GetParam()); }
 
-  const GpuGroup gpu_{std::get<0>(GetParam())};
+  const Gpu gpu_ = GroupOf(std::get<0>(GetParam()));
 };
 
 TEST_P(GroupNetTest, GradientIsTheDerivativeOfTheLoss) {
@@ -63,7 +52,7 @@ class GroupTest : public testing::TestWithParam<uint32_t> {
  protected:
   void SetUp() override { PS_SKIP_WITHOUT_GPU(); }
 
-  const GpuGroup gpu_{GetParam()};
+  const Gpu gpu_ = GroupOf(GetParam());
   const ModelSpec model_ = *FindPreset("lenet5");
   const NetShapes shapes_ = ShapesOf(model_);
 };
@@ -120,7 +109,7 @@ class GroupOfOneTest : public testing::Test {
  protected:
   void SetUp() override { PS_SKIP_WITHOUT_GPU(); }
 
-  const GpuGroup gpu_{1};
+  const Gpu gpu_ = GroupOf(1);
 };
 
 TEST_F(GroupOfOneTest, GivesTheBitsOfOneAlone) {
