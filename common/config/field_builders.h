@@ -17,12 +17,16 @@ namespace slipstream {
 /// How a row of the table of run.yaml's keys is written. `access` returns a reference to the member
 /// of a spec, which may be const.
 
-/// What carries a member's value through the table: counts as uint64_t, numbers as double,
-/// a device as text.
+/// Members of these types are what the table holds.
+template <typename Member>
+constexpr bool kIsCarriedAsIt =
+    std::is_same_v<Member, bool> || std::is_same_v<Member, double> ||
+    std::is_same_v<Member, std::string> || std::is_same_v<Member, absl::Duration>;
+
+/// What carries a member's value through the table: counts as uint64_t, a device as text.
 template <typename Member>
 auto Carry(const Member& member) {
-  if constexpr (std::is_same_v<Member, double> || std::is_same_v<Member, std::string> ||
-                std::is_same_v<Member, absl::Duration>) {
+  if constexpr (kIsCarriedAsIt<Member>) {
     return ScalarValue(member);
   } else if constexpr (std::is_same_v<Member, DeviceChoice>) {
     return ScalarValue(member.ToText());
@@ -33,8 +37,7 @@ auto Carry(const Member& member) {
 
 template <typename Member>
 Member Uncarry(const ScalarValue& value) {
-  if constexpr (std::is_same_v<Member, double> || std::is_same_v<Member, std::string> ||
-                std::is_same_v<Member, absl::Duration>) {
+  if constexpr (kIsCarriedAsIt<Member>) {
     return std::get<Member>(value);
   } else if constexpr (std::is_same_v<Member, DeviceChoice>) {
     const std::optional<Member> choice = Member::FromText(std::get<std::string>(value));

@@ -281,9 +281,8 @@ void AddCluster(Table& table) {
       [](auto& s) -> auto& { return s.cluster.start_timeout; }));
 }
 
-void AddMachine(Table& table) {
+void AddCompute(Table& table) {
   const auto worker = Field::Locality::kWorker;
-  const auto server = Field::Locality::kServer;
   table.push_back(Local(
       worker,
       Scalar(
@@ -303,6 +302,18 @@ void AddMachine(Table& table) {
           "(AVX-512 BF16, AMX), and its gradients are off by a few percent; tf32 is of GPUs. "
           "Evaluations are in fp32.",
           {"fp32", "bf16", "tf32"}, [](auto& s) -> auto& { return s.compute.precision; })));
+  table.push_back(Local(
+      worker,
+      Scalar(
+          "compute.deterministic",
+          "Equal inputs give equal bits on GPUs of one kind. false lets convolutions add in any "
+          "order where cuDNN takes that for faster; processors do not.",
+          FlagType{}, [](auto& s) -> auto& { return s.compute.deterministic; })));
+}
+
+void AddMachine(Table& table) {
+  const auto worker = Field::Locality::kWorker;
+  const auto server = Field::Locality::kServer;
   table.push_back(Local(
       worker,
       Choice(
@@ -384,6 +395,7 @@ std::vector<Field> RunFields() {
   AddOptimizer(table);
   AddSchedule(table);
   AddCluster(table);
+  AddCompute(table);
   AddMachine(table);
   AddOperation(table);
   return table;

@@ -185,6 +185,9 @@ struct ComputeSpec {
   /// Of gradients; evaluations are fp32. Worker-local.
   Precision precision = Precision::kFp32;
 
+  /// Of GPUs; processors always are. Worker-local.
+  bool deterministic = true;
+
   friend bool operator==(const ComputeSpec&, const ComputeSpec&) = default;
 };
 

@@ -140,6 +140,16 @@ TEST_P(PresetTest, AStepThatWaitsComputesTheSame) {
   EXPECT_GT(waited, absl::ZeroDuration());
 }
 
+TEST_P(PresetTest, SumsInAnyOrderAreNearTheOthers) {
+  const RandomBatch random = RandomOf(3);
+  const Step exact = StepOf(*gpu_.device, {.batch_size_max = 3}, random.batch());
+  const Step any =
+      StepOf(*gpu_.device, {.batch_size_max = 3, .deterministic = false}, random.batch());
+
+  EXPECT_NEAR(any.result.loss, exact.result.loss, 1e-5);
+  ExpectGradientsNear(shapes_.layout, any.gradients, exact.gradients, 2e-4f);
+}
+
 TEST_P(PresetTest, EqualBatchesGiveEqualBits) {
   const std::vector<float> history = Train(*gpu_.device, model_);
 

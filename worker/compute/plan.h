@@ -137,6 +137,9 @@ struct PlanOptions {
   /// A device may compute layers in fp32 where bf16 would gain nothing.
   Precision precision = Precision::kFp32;
 
+  /// Equal inputs give equal bits. Else a device may add in any order, where that is faster.
+  bool deterministic = true;
+
   /// False for a plan that only evaluates: no gradient arena, gradients_host() is empty, StartStep
   /// fails.
   bool trains = true;

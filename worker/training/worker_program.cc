@@ -142,7 +142,8 @@ absl::Status WorkerProgram::PreparePlans() {
         device_->Prepare(settings_.model, {.batch_size_max = settings_.training.batch_size,
                                            .seed = settings_.seed,
                                            .threads = settings_.compute.threads,
-                                           .precision = settings_.compute.precision});
+                                           .precision = settings_.compute.precision,
+                                           .deterministic = settings_.compute.deterministic});
     if (!plan.ok()) return plan.status();
     plan_weights_.push_back(std::make_unique<PlanWeights>(**plan));
     plans_.push_back(*std::move(plan));

@@ -146,6 +146,7 @@ compute:
   device: auto
   threads: 1
   precision: fp32
+  deterministic: true
 wire:
   transport: auto
   chunk_bytes: 0
@@ -212,6 +213,7 @@ TEST(RunTextTest, KeysOfOneMachineAreNotPartOfTheFingerprint) {
   other.model_files.save_dir = "models";
   other.compute.threads = 8;
   other.compute.precision = Precision::kBf16;
+  other.compute.deterministic = false;
   other.log.level = LogSpec::Level::kDebug;
   other.log.push_log = "pushes";
 

@@ -19,8 +19,13 @@ bool Convolution::Fits() const {
 /// output that it is part of, and those of the input that it meets there, `stride` apart.
 template <typename Row>
 void Convolution::ForEachRow(Row row) const {
-  for (int image = 0; image < out.count; ++image) {
-    for (int at = 0; at < filters.size(); ++at) {
+  const auto rotated = [this](int i, int size) {
+    return static_cast<int>((static_cast<unsigned>(i) + first) % static_cast<unsigned>(size));
+  };
+  for (int i = 0; i < out.count; ++i) {
+    const int image = rotated(i, out.count);
+    for (int j = 0; j < filters.size(); ++j) {
+      const int at = rotated(j, filters.size());
       const int kx = at % filters.width;
       const int ky = at / filters.width % filters.height;
       const int from = at / filters.plane() % filters.channels;

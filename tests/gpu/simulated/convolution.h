@@ -22,6 +22,9 @@ struct Convolution {
   int padding = 0;
   int stride = 1;
 
+  /// Which of the terms is added first: any number.
+  unsigned first = 0;
+
   bool Fits() const;
 
   /// out = input * filters.

@@ -4,6 +4,7 @@
 #include <cudnn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -170,6 +171,12 @@ cudnnStatus_t Run(cudnnHandle_t handle, const Convolution& convolution, cudnnMat
   return error == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
+/// Another one for each call, and so, of a graph, for each capture.
+unsigned AnyOrder() {
+  static std::atomic<unsigned> calls = 0;
+  return ++calls;
+}
+
 Convolution ConvolutionOf(cudnnTensorDescriptor_t in, cudnnFilterDescriptor_t filter,
                           cudnnConvolutionDescriptor_t geometry, cudnnTensorDescriptor_t out) {
   const auto& [padding, stride, math] = Of<Geometry>(geometry);
@@ -195,10 +202,12 @@ cudnnStatus_t BackwardData(cudnnHandle_t handle, const void* alpha, cudnnFilterD
                            cudnnConvolutionDescriptor_t geometry,
                            cudnnConvolutionBwdDataAlgo_t algorithm, void* workspace, size_t bytes,
                            const void* beta, cudnnTensorDescriptor_t in, void* input_gradient) {
-  if (algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 || !IsPlain(alpha, beta)) {
+  const bool is_any_order = algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0;
+  if ((!is_any_order && algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_1) || !IsPlain(alpha, beta)) {
     return CUDNN_STATUS_NOT_SUPPORTED;
   }
-  const Convolution c = ConvolutionOf(in, filters, geometry, out);
+  Convolution c = ConvolutionOf(in, filters, geometry, out);
+  if (is_any_order) c.first = AnyOrder();
   return Run(
       handle, c, Of<Geometry>(geometry).math, {workspace, bytes},
       {{filter, c.filters.size()}, {gradient, c.out.size()}}, {input_gradient, c.in.size()},
@@ -211,10 +220,13 @@ cudnnStatus_t BackwardFilter(cudnnHandle_t handle, const void* alpha, cudnnTenso
                              cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace,
                              size_t bytes, const void* beta, cudnnFilterDescriptor_t filters,
                              void* filter_gradient) {
-  if (algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 || !IsPlain(alpha, beta)) {
+  const bool is_any_order = algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
+  if ((!is_any_order && algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1) ||
+      !IsPlain(alpha, beta)) {
     return CUDNN_STATUS_NOT_SUPPORTED;
   }
-  const Convolution c = ConvolutionOf(in, filters, geometry, out);
+  Convolution c = ConvolutionOf(in, filters, geometry, out);
+  if (is_any_order) c.first = AnyOrder();
   return Run(
       handle, c, Of<Geometry>(geometry).math, {workspace, bytes},
       {{input, c.in.size()}, {gradient, c.out.size()}}, {filter_gradient, c.filters.size()},

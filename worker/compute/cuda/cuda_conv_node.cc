@@ -1,9 +1,9 @@
 #include "worker/compute/cuda/cuda_conv_node.h"
 
 #include <array>
-#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "worker/compute/cuda/cuda_status.h"
 #include "worker/compute/cuda/vector_kernels.h"
 
@@ -25,27 +25,33 @@ bool SumsProducts(cudnnConvolutionFwdAlgo_t algorithm) {
 }
 
 bool SumsProducts(cudnnConvolutionBwdFilterAlgo_t algorithm) {
-  return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
+  return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 ||
+         algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ||
+         algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
 }
 
 bool SumsProducts(cudnnConvolutionBwdDataAlgo_t algorithm) {
-  return algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
+  return algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 ||
+         algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
 }
 
 /// The first of cuDNN's proposals, which come fastest first, that may be used; with fp32 on no
 /// other units.
 template <typename Found, typename Chosen>
-absl::Status Choose(const std::array<Found, kAlgorithmsMax>& found, int count, Precision precision,
-                    const char* what, Chosen& chosen) {
+absl::Status Choose(const std::array<Found, kAlgorithmsMax>& found, int count,
+                    const CudaConvNode::Options& options, const char* what, Chosen& chosen) {
   for (int i = 0; i < count; ++i) {
     const Found& here = found[static_cast<size_t>(i)];
-    if (here.status != CUDNN_STATUS_SUCCESS || here.determinism != CUDNN_DETERMINISTIC) continue;
+    if (here.status != CUDNN_STATUS_SUCCESS) continue;
+    if (options.deterministic && here.determinism != CUDNN_DETERMINISTIC) continue;
     if (here.memory > kWorkspaceBytes || !SumsProducts(here.algo)) continue;
     chosen.algorithm = here.algo;
-    chosen.math = precision == Precision::kFp32 ? CUDNN_FMA_MATH : here.mathType;
+    chosen.math = options.precision == Precision::kFp32 ? CUDNN_FMA_MATH : here.mathType;
     return absl::OkStatus();
   }
-  return absl::InternalError(std::string("cuDNN has no deterministic algorithm for ") + what);
+  const char* const kind = options.deterministic ? "deterministic " : "";
+  const char* const remedy = options.deterministic ? "; set compute.deterministic to false" : "";
+  return absl::InternalError(absl::StrCat("cuDNN has no ", kind, "algorithm for ", what, remedy));
 }
 
 }  // namespace
@@ -68,21 +74,20 @@ absl::Status CudaConvNode::Prepare(uint32_t count) {
   PS_RETURN_IF_CUDA_ERROR(
       dnn.GetConvolutionForwardAlgorithm(handle, d.input(), d.filter(), d.geometry(), d.output(),
                                          kAlgorithmsMax, &found, forward.data()));
-  PS_RETURN_IF_ERROR(Choose(forward, found, options_.precision, "a convolution", forward_));
+  PS_RETURN_IF_ERROR(Choose(forward, found, options_, "a convolution", forward_));
   if (!options_.trains) return absl::OkStatus();
   std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kAlgorithmsMax> filter;
   PS_RETURN_IF_CUDA_ERROR(
       dnn.GetConvolutionBackwardFilterAlgorithm(handle, d.input(), d.output(), d.geometry(),
                                                 d.filter(), kAlgorithmsMax, &found, filter.data()));
-  PS_RETURN_IF_ERROR(Choose(filter, found, options_.precision, "a convolution's weight gradient",
-                            filter_gradient_));
+  PS_RETURN_IF_ERROR(
+      Choose(filter, found, options_, "a convolution's weight gradient", filter_gradient_));
   if (!options_.wants_input_gradient) return absl::OkStatus();
   std::array<cudnnConvolutionBwdDataAlgoPerf_t, kAlgorithmsMax> input;
   PS_RETURN_IF_CUDA_ERROR(
       dnn.GetConvolutionBackwardDataAlgorithm(handle, d.filter(), d.output(), d.geometry(),
                                               d.input(), kAlgorithmsMax, &found, input.data()));
-  return Choose(input, found, options_.precision, "a convolution's input gradient",
-                input_gradient_);
+  return Choose(input, found, options_, "a convolution's input gradient", input_gradient_);
 }
 
 absl::Status CudaConvNode::Use(cudnnMathType_t math) const {

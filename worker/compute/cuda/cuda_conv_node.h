@@ -27,6 +27,7 @@ class CudaConvNode final : public CudaNode {
     DeviceParameters parameters;
     Activation activation = Activation::kNone;
     Precision precision = Precision::kFp32;
+    bool deterministic = true;
     bool trains = true;
     bool wants_input_gradient = true;
   };

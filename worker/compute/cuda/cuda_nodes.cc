@@ -40,6 +40,7 @@ class Maker {
                                                  .parameters = ParametersHere(),
                                                  .activation = ActivationNext(),
                                                  .precision = options_.precision,
+                                                 .deterministic = options_.deterministic,
                                                  .trains = options_.trains,
                                                  .wants_input_gradient = has_parameters_}));
   }
