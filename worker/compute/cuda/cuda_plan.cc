@@ -41,6 +41,7 @@ absl::Status CudaPlan::Prepare(const PlanDevices& devices, const NetLayers& laye
     PS_RETURN_IF_ERROR(Keep(coming_, ComingBatches::Allocate(members_, net_, block_)));
   }
   // Now, so that what cannot be computed is known before a run begins.
+  PS_RETURN_IF_ERROR(PassGraphs::RunOnce(Parts(), options_.batch_size_max, options_.trains));
   return GraphsFor(options_.trains ? training_ : evaluating_, options_.batch_size_max,
                    options_.trains)
       .status();
@@ -48,8 +49,8 @@ absl::Status CudaPlan::Prepare(const PlanDevices& devices, const NetLayers& laye
 
 CudaPlan::~CudaPlan() {
   // Nothing may be under way when memory goes; whether that went well matters no longer. Of a sum
-  // with a device that has failed nothing comes.
-  if (sum_ != nullptr && !IsDone(first()).ok()) sum_->Fail();
+  // with a device that has failed, or was not given its part, nothing comes.
+  if (sum_ != nullptr && (!IsDone(first()).ok() || !AwaitCompute().ok())) sum_->Fail();
   for (const PlanMember& member : members_) {
     const DeviceContext& context = *member.context;
     (void)context.Enter();
@@ -118,8 +119,8 @@ void CudaPlan::RevokeWeights(ParameterRange range) {
 absl::StatusOr<const PassGraphs*> CudaPlan::GraphsFor(BatchPrograms<PassGraphs>& programs,
                                                       uint32_t count, bool training) {
   if (const PassGraphs* found = programs.Find(count)) return found;
-  const PassParts parts = {net_, map_, block_, host_, members_, sum_.get()};
-  absl::StatusOr<std::unique_ptr<PassGraphs>> graphs = PassGraphs::Capture(parts, count, training);
+  absl::StatusOr<std::unique_ptr<PassGraphs>> graphs =
+      PassGraphs::Capture(Parts(), count, training);
   if (!graphs.ok()) return graphs.status();
   return &programs.Add(count, *std::move(graphs));
 }

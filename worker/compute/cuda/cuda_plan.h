@@ -109,6 +109,7 @@ class CudaPlan final : public Plan {
   StepResult ResultOf(uint32_t count) const;
 
   const PlanMember& first() const { return members_.front(); }
+  PassParts Parts() const { return {net_, map_, block_, host_, members_, sum_.get()}; }
 
   // Constant after construction.
   const NetSizes net_;

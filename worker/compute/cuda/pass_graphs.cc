@@ -40,7 +40,30 @@ absl::Status PrepareNodes(const std::vector<PlanMember>& members, uint32_t count
   return absl::OkStatus();
 }
 
+absl::Status EnqueuePass(PassEnqueuer& enqueuer, size_t nodes, bool training) {
+  PS_RETURN_IF_ERROR(enqueuer.Forward(0, nodes));
+  PS_RETURN_IF_ERROR(enqueuer.Loss());
+  return training ? enqueuer.Backward() : absl::OkStatus();
+}
+
+absl::Status ZeroBatch(const PlanMember& member) {
+  const DeviceArray<std::byte>& batch = member.memory.batch;
+  PS_RETURN_IF_ERROR(member.context->Enter());
+  return PS_CUDA_STATUS(cudaMemsetAsync(batch.data(), 0, batch.size(), member.context->compute()));
+}
+
 }  // namespace
+
+absl::Status PassGraphs::RunOnce(const PassParts& parts, uint32_t count, bool training) {
+  PS_RETURN_IF_ERROR(PrepareNodes(parts.members, count));
+  for (const PlanMember& member : parts.members) PS_RETURN_IF_ERROR(ZeroBatch(member));
+  PassEnqueuer enqueuer(parts, count, training);
+  PS_RETURN_IF_ERROR(EnqueuePass(enqueuer, parts.members.front().nodes.size(), training));
+  for (const PlanMember& member : parts.members) {
+    PS_RETURN_IF_ERROR(DeviceContext::Await(member.context->compute()));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::unique_ptr<PassGraphs>> PassGraphs::Capture(const PassParts& parts,
                                                                 uint32_t count, bool training) {
@@ -50,11 +73,7 @@ absl::StatusOr<std::unique_ptr<PassGraphs>> PassGraphs::Capture(const PassParts&
   const std::vector<PlacedNode>& nodes = parts.members.front().nodes;
   std::unique_ptr<PassGraphs> graphs(new PassGraphs);
   PassEnqueuer enqueuer(parts, count, training);
-  const auto whole = [&]() -> absl::Status {
-    PS_RETURN_IF_ERROR(enqueuer.Forward(0, nodes.size()));
-    PS_RETURN_IF_ERROR(enqueuer.Loss());
-    return training ? enqueuer.Backward() : absl::OkStatus();
-  };
+  const auto whole = [&] { return EnqueuePass(enqueuer, nodes.size(), training); };
   PS_RETURN_IF_ERROR(Keep(graphs->whole_, StreamGraph::Capture(contexts, whole)));
   graphs->ranges_ = enqueuer.TakeRanges();
   if (!training) return graphs;

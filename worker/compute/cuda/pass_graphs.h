@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/layout/tensor_layout.h"
 #include "worker/compute/cuda/pass_enqueuer.h"
@@ -23,6 +24,10 @@ class PassGraphs {
     ParameterRange reads;
     StreamGraph graph;
   };
+
+  /// Computes a pass over a batch of zeros, and waits for it: what libraries do at their first
+  /// call, such as to allocate, cannot always be captured. Writes all that passes write.
+  static absl::Status RunOnce(const PassParts& parts, uint32_t count, bool training);
 
   static absl::StatusOr<std::unique_ptr<PassGraphs>> Capture(const PassParts& parts, uint32_t count,
                                                              bool training);
