@@ -10,8 +10,8 @@ Writes DIRECTORY/slipstream-VERSION.tar.xz: ps_server, ps_worker, ps_evaluate an
 x86-64 Linux with glibc 2.36 or newer (Debian 12, Ubuntu 24.04). They are linked statically; what
 Debian has no archive of travels in lib/, and what that needs. Where the CUDA toolkit is installed
 ($CUDA_HOME or /usr/local/cuda), ps_worker also computes on GPUs; the machine that it runs on then
-needs the driver, cuBLAS and cuDNN, found in /usr/local/cuda, LD_LIBRARY_PATH or Python's packages
-`nvidia`.
+needs the driver, cuBLAS and cuDNN, and NCCL for several GPUs of one worker, found in
+/usr/local/cuda, LD_LIBRARY_PATH or Python's packages `nvidia`.
 
   --tests      also what tests/gpu/run.sh runs
   --no-setup   do not look for missing packages

@@ -86,7 +86,7 @@ struct Describe {
       case TextType::Form::kName:
         return fmt::format("1 to {} letters, digits, '.', '_' and '-'", kNameBytesMax);
       case TextType::Form::kDevice:
-        return fmt::format("auto, cpu, cuda, cuda:N with N up to {}, or several as cuda:0,1",
+        return fmt::format("auto, cpu, cuda, cuda:N with N up to {}, or different ones as cuda:0,1",
                            DeviceChoice::kIndexMax);
     }
     return "";

@@ -13,7 +13,7 @@
 
 namespace slipstream {
 
-/// The first GPU, or what was opened; or null: then the test is to be skipped, with the reason.
+/// The first GPU, or null: then the test is to be skipped, with the reason.
 struct Gpu {
   Gpu() : Gpu(NewCudaDevice(0)) {}
   explicit Gpu(absl::StatusOr<std::unique_ptr<Device>> opened) {

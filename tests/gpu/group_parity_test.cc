@@ -20,11 +20,16 @@
 namespace slipstream {
 namespace {
 
-/// The first so many.
+/// The first so many, or null where there are not as many; fails if they cannot be used together.
 Gpu GroupOf(uint32_t size) {
+  const absl::StatusOr<uint32_t> count = CountCudaDevices();
+  if (!count.ok()) return Gpu(count.status());
+  if (*count < size) return Gpu(absl::NotFoundError(std::to_string(*count) + " GPUs here"));
   std::vector<uint32_t> indices(size);
   std::iota(indices.begin(), indices.end(), 0);
-  return Gpu(NewCudaDeviceGroup(indices));
+  Gpu gpu(NewCudaDeviceGroup(indices));
+  EXPECT_NE(gpu.device, nullptr) << gpu.missing;
+  return gpu;
 }
 
 /// Of how many GPUs, and a net.
@@ -86,6 +91,13 @@ TEST_P(GroupTest, EqualBatchesGiveEqualBits) {
 
   EXPECT_EQ(Train(*gpu_.device, model_), history);
   EXPECT_EQ(TrainOverlapped(*gpu_.device, model_), WithoutEvaluations(history));
+}
+
+// Also where the first GPU, or all but the last, have nothing to do.
+TEST_P(GroupTest, AStepThatWaitsComputesTheSame) {
+  for (const size_t count : {17, 1, 2}) {
+    ExpectWaitingStepComputesTheSame(*gpu_.device, model_, count);
+  }
 }
 
 TEST_P(GroupTest, RevokedWeightsEndAStepThatStartsOverWithOthers) {

@@ -292,6 +292,39 @@ TEST_F(KernelTest, MeanSquaredError) {
   }
 }
 
+// As several devices share a mini-batch: the gradients of the mean over all of it.
+TEST_F(KernelTest, LossesOfPartsAreThoseOfTheWhole) {
+  constexpr uint32_t kCount = 7;
+  constexpr uint32_t kOutputs = 10;
+  const std::vector<float> values = Values(kCount * kOutputs, 9);
+  const std::vector<float> wanted = Values(kCount * kOutputs, 11);
+  std::vector<uint32_t> classes(kCount);
+  for (uint32_t i = 0; i < kCount; ++i) classes[i] = i % kOutputs;
+  const DeviceArray<float> outputs = OnDevice(values);
+  const DeviceArray<float> targets = OnDevice(wanted);
+  const DeviceArray<uint32_t> labels = OnDevice(classes);
+  const DeviceArray<RowLoss> losses = NewArray<RowLoss>(kCount);
+  const DeviceArray<float> whole = NewArray<float>(values.size());
+  const DeviceArray<float> parts = NewArray<float>(values.size());
+  const auto expect_equal = [&](auto compute) {
+    ASSERT_TRUE(compute(0, kCount, whole.data()).ok());
+    ASSERT_TRUE(compute(0, 2, parts.data()).ok());
+    ASSERT_TRUE(compute(2, kCount - 2, parts.data()).ok());
+    EXPECT_EQ(OnHost(parts), OnHost(whole));
+  };
+
+  expect_equal([&](uint32_t begin, uint32_t count, float* gradient) {
+    const size_t at = size_t{begin} * kOutputs;
+    return cuda::SoftmaxCrossEntropy(stream(), {count, kOutputs, kCount}, outputs.data() + at,
+                                     labels.data() + begin, losses.data(), gradient + at);
+  });
+  expect_equal([&](uint32_t begin, uint32_t count, float* gradient) {
+    const size_t at = size_t{begin} * kOutputs;
+    return cuda::MeanSquaredError(stream(), {count, kOutputs, kCount}, outputs.data() + at,
+                                  targets.data() + at, losses.data(), gradient + at);
+  });
+}
+
 TEST_F(KernelTest, Bf16IsRoundedToNearestEven) {
   const std::vector<float> values = {1.0f, 1.00390625f, 1.01171875f, -2.5f, 0.0f, 1e-40f, 3e38f};
   const DeviceArray<float> input = OnDevice(values);

@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -116,28 +115,8 @@ TEST_P(PresetTest, RoundedOperandsCostAFewPercentOfTheNorm) {
   }
 }
 
-// The weights of the last layer come late, so that the step has begun without them.
 TEST_P(PresetTest, AStepThatWaitsComputesTheSame) {
-  const RandomBatch random = RandomOf(17);
-  const auto plan = PrepareWithWeights(*gpu_.device, model_, {.batch_size_max = 17});
-  const std::vector<float> expected = RunStep(*plan, random.batch()).gradients;
-  const Tensor& last = shapes_.layout.tensors().back();
-  const ParameterRange late = {last.offset, last.offset + last.size()};
-  absl::Duration waited;
-  // Who is faster is not certain.
-  for (int i = 0; i < 100 && waited == absl::ZeroDuration(); ++i) {
-    plan->ExpectWeights();
-    plan->WeightsArrived({0, late.begin});
-    std::thread lane([&] {
-      for (int turn = 0; turn < 1000 * (i + 1); ++turn) std::this_thread::yield();
-      plan->WeightsArrived(late);
-    });
-    const Step step = RunStep(*plan, random.batch());
-    lane.join();
-    waited = step.result.waited;
-    EXPECT_EQ(step.gradients, expected);
-  }
-  EXPECT_GT(waited, absl::ZeroDuration());
+  ExpectWaitingStepComputesTheSame(*gpu_.device, model_, 17);
 }
 
 TEST_P(PresetTest, SumsInAnyOrderAreNearTheOthers) {

@@ -35,8 +35,8 @@ def hidden_share(summary):
 def seconds_to_applied(programs, summary):
     """Of each step that the run's metrics tell of: from the loss, which is one product of matrices
     before the first gradient leaves the GPU, until the last shard has begun to answer the push."""
-    metrics = programs.scratch / summary["run_dir"] / "metrics.jsonl"
-    lines = metrics.read_text(encoding="utf-8").splitlines()
+    metrics = programs.scratch / (summary.get("run_dir") or "") / "metrics.jsonl"
+    lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
     steps = [step for line in lines for step in json.loads(line).get("lanes", [])]
     return [max(begin for begin, _ in step["pull"]) - step["backward"][0]
             for step in steps if step["pull"]]

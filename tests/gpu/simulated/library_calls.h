@@ -12,7 +12,7 @@
 
 namespace slipstream::simulated {
 
-// What the simulated cuBLAS and cuDNN share.
+// What the simulated cuBLAS, cuDNN and NCCL share.
 
 /// The handles and descriptors that a library gives out are pointers to types of its own.
 template <typename Handle, typename Owned>

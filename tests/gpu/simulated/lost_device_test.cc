@@ -19,16 +19,18 @@ class LostDeviceTest : public testing::TestWithParam<uint64_t> {
   void SetUp() override { PS_SKIP_WITHOUT_GPU(); }
   void TearDown() override { simulated::WorkQueue::Get().LoseAfter(UINT64_MAX); }
 
-  static void ExpectStepEndsWithAborted(Device& device, int lost) {
+  /// A step whose `lost` device goes after so many pieces of work.
+  static absl::Status RunLosing(Device& device, uint64_t pieces, int lost) {
     const ModelSpec model = *FindPreset("lenet5");
     const NetShapes shapes = ShapesOf(model);
     const RandomBatch random(4, shapes.input().elements(), shapes.outputs(), 1);
     const auto plan = PrepareWithWeights(device, model, {.batch_size_max = 4});
-    simulated::WorkQueue::Get().LoseAfter(GetParam(), lost);
+    simulated::WorkQueue::Get().LoseAfter(pieces, lost);
+    const absl::Status started = plan->StartStep(random.batch(), nullptr);
+    return started.ok() ? plan->FinishStep().status() : started;
+  }
 
-    absl::Status status = plan->StartStep(random.batch(), nullptr);
-    if (status.ok()) status = plan->FinishStep().status();
-
+  static void ExpectLoss(const absl::Status& status) {
     EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
     EXPECT_NE(status.ToString().find("unspecified launch failure"), std::string::npos) << status;
   }
@@ -36,20 +38,28 @@ class LostDeviceTest : public testing::TestWithParam<uint64_t> {
   const Gpu gpu_;
 };
 
-TEST_P(LostDeviceTest, EndsTheStepWithAborted) { ExpectStepEndsWithAborted(*gpu_.device, 0); }
-
-// The others wait for it, but not for ever.
-TEST_P(LostDeviceTest, EndsTheStepOfAGroup) {
-  for (const int lost : {0, 1}) {
-    const auto group = NewCudaDeviceGroup({0, 1});
-    ASSERT_TRUE(group.ok()) << group.status();
-    ExpectStepEndsWithAborted(**group, lost);
-    simulated::WorkQueue::Get().LoseAfter(UINT64_MAX);
-  }
+TEST_P(LostDeviceTest, EndsTheStepWithAborted) {
+  ExpectLoss(RunLosing(*gpu_.device, GetParam(), 0));
 }
 
 // A step of this net is some forty pieces of work.
 INSTANTIATE_TEST_SUITE_P(Pieces, LostDeviceTest, testing::Values(0, 1, 2, 5, 10, 20, 30));
+
+class LostMemberTest : public LostDeviceTest {};
+
+// The other waits for it, but not for ever: also where it is lost in the midst of a sum.
+TEST_P(LostMemberTest, EndsTheStepOfItsGroup) {
+  for (const int lost : {0, 1}) {
+    const auto group = NewCudaDeviceGroup({0, 1});
+    ASSERT_TRUE(group.ok()) << group.status();
+    const absl::Status status = RunLosing(**group, GetParam(), lost);
+    if (!status.ok()) ExpectLoss(status);
+    EXPECT_TRUE(!status.ok() || GetParam() > 60) << "before it has done its part";
+    simulated::WorkQueue::Get().LoseAfter(UINT64_MAX);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pieces, LostMemberTest, testing::Range<uint64_t>(0, 120, 4));
 
 }  // namespace
 }  // namespace slipstream

@@ -169,28 +169,14 @@ TEST_F(MeetingTest, NobodyGoesOnBeforeAllHaveComeAndTheWorkIsDone) {
   }
 }
 
-TEST_F(MeetingTest, GraphsMeetWheneverAllAreLaunched) {
-  std::vector<cudaGraphExec_t> executables(kDevices);
-  for (cudaStream_t stream : streams_) ASSERT_EQ(BeginCapture(stream), cudaSuccess);
-  NoteAll();
-  for (size_t i = 0; i < streams_.size(); ++i) {
-    cudaGraph_t graph = nullptr;
-    ASSERT_EQ(EndCapture(streams_[i], &graph), cudaSuccess);
-    ASSERT_EQ(Instantiate(&executables[i], graph), cudaSuccess);
-    EXPECT_EQ(DeleteGraph(graph), cudaSuccess);
-  }
-  for (int turn = 0; turn < 50; ++turn) {
-    for (int device = kDevices; device-- > 0;) {
-      current_device = device;
-      const auto i = static_cast<size_t>(device);
-      ASSERT_EQ(Launch(executables[i], streams_[i]), cudaSuccess);
-    }
-    WorkQueue::Get().AwaitAll();
-    ExpectMet(std::exchange(notes_, {}));
-  }
-  for (cudaGraphExec_t executable : executables) {
-    EXPECT_EQ(DeleteExecutable(executable), cudaSuccess);
-  }
+TEST_F(MeetingTest, CannotBeCaptured) {
+  ASSERT_EQ(BeginCapture(streams_[1]), cudaSuccess);
+  EXPECT_EQ(EnqueueTogether(
+                streams_, [] {}, abortion_),
+            cudaErrorStreamCaptureUnsupported);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(EndCapture(streams_[1], &graph), cudaSuccess);
+  EXPECT_EQ(DeleteGraph(graph), cudaSuccess);
 }
 
 TEST_F(MeetingTest, WhoseOtherIsLostIsWaitedForInVainUntilItIsAborted) {

@@ -13,7 +13,6 @@ namespace {
 
 struct Node {
   std::function<void()> run;
-  std::function<bool()> may_begin;
   std::vector<size_t> after;
 };
 
@@ -96,12 +95,6 @@ bool IsJoined(const Graph& graph, const std::vector<size_t>& heads) {
 
 void Add(Stream& stream, std::function<void()> run, std::function<bool()> may_begin = nullptr)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(streams_mutex) {
-  if (stream.captured != nullptr) {
-    std::vector<Node>& nodes = stream.captured->nodes;
-    nodes.push_back({std::move(run), std::move(may_begin), stream.heads});
-    stream.heads = {nodes.size() - 1};
-    return;
-  }
   stream.last = {
       WorkQueue::Get().Add({stream.device, std::move(run), stream.last, std::move(may_begin)})};
 }
@@ -116,17 +109,22 @@ void Abortion::Abort() {
 cudaError_t Enqueue(cudaStream_t stream, std::function<void()> run) {
   MutexLock lock(streams_mutex);
   if (const cudaError_t lost = LostOr(Of(stream)); lost != cudaSuccess) return lost;
-  if (Of(stream).device != current_device) return cudaErrorInvalidResourceHandle;
-  Add(Of(stream), std::move(run));
+  Stream& here = Of(stream);
+  if (here.device != current_device) return cudaErrorInvalidResourceHandle;
+  if (here.captured != nullptr) {
+    here.captured->nodes.push_back({std::move(run), here.heads});
+    here.heads = {here.captured->nodes.size() - 1};
+    return cudaSuccess;
+  }
+  Add(here, std::move(run));
   return cudaSuccess;
 }
 
 cudaError_t EnqueueTogether(const std::vector<cudaStream_t>& streams, std::function<void()> run,
                             std::shared_ptr<const Abortion> abortion) {
   MutexLock lock(streams_mutex);
-  const auto is_captured = [](cudaStream_t stream) { return Of(stream).captured != nullptr; };
-  if (std::ranges::any_of(streams, is_captured) && !std::ranges::all_of(streams, is_captured)) {
-    return cudaErrorStreamCaptureIsolation;
+  for (cudaStream_t stream : streams) {
+    if (Of(stream).captured != nullptr) return cudaErrorStreamCaptureUnsupported;
   }
   const size_t size = streams.size();
   const auto meeting =
@@ -283,8 +281,7 @@ cudaError_t Launch(cudaGraphExec_t executable, cudaStream_t stream) {
   for (const Node& node : graph.nodes) {
     std::vector<WorkPtr> after = node.after.empty() ? before : std::vector<WorkPtr>();
     for (const size_t earlier : node.after) after.push_back(nodes[earlier]);
-    nodes.push_back(
-        WorkQueue::Get().Add({here.device, node.run, std::move(after), node.may_begin}));
+    nodes.push_back(WorkQueue::Get().Add({here.device, node.run, std::move(after)}));
   }
   nodes.insert(nodes.end(), before.begin(), before.end());
   graph.last = WorkQueue::Get().Add({here.device, [] {}, std::move(nodes)});

@@ -33,7 +33,8 @@ class Abortion {
 };
 
 /// Enqueues what streams of several devices do together: when all have come to it, `run` is done
-/// once, and all go on. Either all are captured, each in a graph of its own, or none.
+/// once, and all go on. It cannot be captured, though NCCL's sums can: launched by one thread in
+/// graphs of several devices they may wait for one another for ever.
 cudaError_t EnqueueTogether(const std::vector<cudaStream_t>& streams, std::function<void()> run,
                             std::shared_ptr<const Abortion> abortion);
 

@@ -9,7 +9,9 @@
 #include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/time/time.h"
 #include "common/base/philox.h"
 #include "common/model/net_shapes.h"
 #include "tests/worker/compute/random_batch.h"
@@ -174,6 +176,32 @@ void RevokeStep(Plan& plan, const Batch& batch, ParameterRange all) {
 }
 
 }  // namespace
+
+void ExpectWaitingStepComputesTheSame(Device& device, const ModelSpec& model, size_t count) {
+  SCOPED_TRACE(testing::Message() << count << " examples");
+  const NetShapes shapes = ShapesOf(model);
+  const RandomBatch random(count, shapes.input().elements(), shapes.outputs(), count);
+  const auto plan =
+      PrepareWithWeights(device, model, {.batch_size_max = static_cast<uint32_t>(count)});
+  const std::vector<float> expected = RunStep(*plan, random.batch()).gradients;
+  const Tensor& last = shapes.layout.tensors().back();
+  const ParameterRange late = {last.offset, last.offset + last.size()};
+  absl::Duration waited;
+  // Who is faster is not certain.
+  for (int i = 0; i < 100 && waited == absl::ZeroDuration(); ++i) {
+    plan->ExpectWeights();
+    plan->WeightsArrived({0, late.begin});
+    std::thread lane([&] {
+      for (int turn = 0; turn < 1000 * (i + 1); ++turn) std::this_thread::yield();
+      plan->WeightsArrived(late);
+    });
+    const Step step = RunStep(*plan, random.batch());
+    lane.join();
+    waited = step.result.waited;
+    EXPECT_EQ(step.gradients, expected);
+  }
+  EXPECT_GT(waited, absl::ZeroDuration());
+}
 
 void ExpectOfferedBatchesChangeNothing(Device& device, const ModelSpec& model, uint64_t seed) {
   constexpr uint32_t kCountMax = 9;

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_TESTS_WORKER_COMPUTE_INTERFACE_TRAINING_H_
 #define SLIPSTREAM_TESTS_WORKER_COMPUTE_INTERFACE_TRAINING_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,6 +23,10 @@ std::vector<float> TrainOverlapped(Device& device, const ModelSpec& model);
 
 /// What Train returns, without the evaluations' losses.
 std::vector<float> WithoutEvaluations(std::vector<float> history);
+
+/// A step on `count` examples begins without the weights of the last layer, waits for them, and
+/// gives what it would have given with all of them there.
+void ExpectWaitingStepComputesTheSame(Device& device, const ModelSpec& model, size_t count);
 
 /// A step whose weights are revoked fails with CANCELLED and gives, begun anew with what they were,
 /// what it would have given.

@@ -35,18 +35,22 @@ BatchSpace BatchBlock::SpaceAt(std::byte* block, uint32_t count, const NetSizes&
   return space;
 }
 
-absl::Status BatchBlock::Copy(const BatchPart& part, const std::byte* from, std::byte* to,
-                              cudaMemcpyKind kind, cudaStream_t stream) const {
+absl::Status CopyPart(const BatchPart& part, const PlacedBlock& from, const PlacedBlock& to,
+                      cudaMemcpyKind kind, cudaStream_t stream) {
   if (part.count == 0) return absl::OkStatus();
-  const size_t bytes = part.count * example_bytes;
-  if (part.begin == 0) {  // All in one, with what lies between.
-    return PS_CUDA_STATUS(
-        cudaMemcpyAsync(to + answers, from + answers, examples + bytes - answers, kind, stream));
+  const BatchBlock& block = from.block;
+  const std::byte* const answers = from.memory + block.answers;
+  const size_t bytes = part.count * block.example_bytes;
+  if (part.begin == 0 && block == to.block) {  // All in one, with what lies between.
+    return PS_CUDA_STATUS(cudaMemcpyAsync(to.memory + block.answers, answers,
+                                          block.examples + bytes - block.answers, kind, stream));
   }
-  PS_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to + answers, from + answers + part.begin * answer_bytes,
-                                          part.count * answer_bytes, kind, stream));
-  return PS_CUDA_STATUS(cudaMemcpyAsync(to + examples, from + examples + part.begin * example_bytes,
-                                        bytes, kind, stream));
+  PS_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to.memory + to.block.answers,
+                                          answers + part.begin * block.answer_bytes,
+                                          part.count * block.answer_bytes, kind, stream));
+  return PS_CUDA_STATUS(cudaMemcpyAsync(
+      to.memory + to.block.examples,
+      from.memory + block.examples + part.begin * block.example_bytes, bytes, kind, stream));
 }
 
 }  // namespace slipstream::cuda

@@ -27,11 +27,19 @@ struct BatchBlock {
   /// The places of `count` examples in the block at `block`, for the host to fill.
   BatchSpace SpaceAt(std::byte* block, uint32_t count, const NetSizes& net) const;
 
-  /// Enqueues that a part of the batch in the block at `from` comes to the beginning of that at
-  /// `to`; not what the pass is told.
-  absl::Status Copy(const BatchPart& part, const std::byte* from, std::byte* to,
-                    cudaMemcpyKind kind, cudaStream_t stream) const;
+  friend bool operator==(const BatchBlock&, const BatchBlock&) = default;
 };
+
+/// A block and where it lies.
+struct PlacedBlock {
+  const BatchBlock& block;
+  std::byte* memory = nullptr;
+};
+
+/// Enqueues that a part of the batch in one block comes to the beginning of another; not what the
+/// pass is told.
+absl::Status CopyPart(const BatchPart& part, const PlacedBlock& from, const PlacedBlock& to,
+                      cudaMemcpyKind kind, cudaStream_t stream);
 
 }  // namespace slipstream::cuda
 

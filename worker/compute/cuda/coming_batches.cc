@@ -5,8 +5,9 @@
 namespace slipstream::cuda {
 
 absl::StatusOr<std::unique_ptr<ComingBatches>> ComingBatches::Allocate(
-    const std::vector<PlanMember>& members, const NetSizes& net, const BatchBlock& block) {
-  std::unique_ptr<ComingBatches> batches(new ComingBatches(members, net, block));
+    const std::vector<PlanMember>& members, const NetSizes& net, const BatchBlock& block,
+    const BatchBlock& part_block) {
+  std::unique_ptr<ComingBatches> batches(new ComingBatches(members, net, block, part_block));
   PS_RETURN_IF_ERROR(batches->AllocatePlaces());
   return batches;
 }
@@ -19,7 +20,8 @@ absl::Status ComingBatches::AllocatePlaces() {
     for (Place& place : places_) {
       Copied& copied = place.devices[i];
       PS_RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&copied.is_up, cudaEventDisableTiming));
-      PS_RETURN_IF_ERROR(Keep(copied.batch, DeviceArray<std::byte>::Allocate(block_.end, kWhat)));
+      PS_RETURN_IF_ERROR(
+          Keep(copied.batch, DeviceArray<std::byte>::Allocate(part_block_.end, kWhat)));
     }
   }
   for (Place& place : places_) {
@@ -54,8 +56,9 @@ absl::Status ComingBatches::Offer() {
   for (size_t i = 0; i < members_.size(); ++i) {
     const Copied& copied = place.devices[i];
     PS_RETURN_IF_ERROR(members_[i].context->Enter());
-    PS_RETURN_IF_ERROR(block_.Copy(PartOf(place, i), place.host.data(), copied.batch.data(),
-                                   cudaMemcpyHostToDevice, streams_[i]));
+    PS_RETURN_IF_ERROR(CopyPart(PartOf(place, i), {block_, place.host.data()},
+                                {part_block_, copied.batch.data()}, cudaMemcpyHostToDevice,
+                                streams_[i]));
     PS_RETURN_IF_CUDA_ERROR(cudaEventRecord(copied.is_up, streams_[i]));
   }
   place.is_offered = true;
@@ -77,8 +80,9 @@ absl::Status ComingBatches::Bring(const Batch& batch, size_t member) const {
   const cudaStream_t compute = members_[member].context->compute();
   PS_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(compute, copied.is_up, 0));
   const BatchPart on_device = {0, PartOf(place, member).count};
-  return block_.Copy(on_device, copied.batch.data(), members_[member].memory.batch.data(),
-                     cudaMemcpyDeviceToDevice, compute);
+  return CopyPart(on_device, {part_block_, copied.batch.data()},
+                  {part_block_, members_[member].memory.batch.data()}, cudaMemcpyDeviceToDevice,
+                  compute);
 }
 
 }  // namespace slipstream::cuda

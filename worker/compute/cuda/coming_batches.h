@@ -29,9 +29,11 @@ namespace slipstream::cuda {
 /// calls ago.
 class ComingBatches {
  public:
-  /// `members` must outlive it.
+  /// Whole batches lie as `block` says, the devices' parts as `part_block`. `members` must outlive
+  /// it.
   static absl::StatusOr<std::unique_ptr<ComingBatches>> Allocate(
-      const std::vector<PlanMember>& members, const NetSizes& net, const BatchBlock& block);
+      const std::vector<PlanMember>& members, const NetSizes& net, const BatchBlock& block,
+      const BatchBlock& part_block);
   ~ComingBatches();
   ComingBatches(const ComingBatches&) = delete;
   ComingBatches& operator=(const ComingBatches&) = delete;
@@ -64,8 +66,12 @@ class ComingBatches {
   };
 
   ComingBatches(const std::vector<PlanMember>& members, const NetSizes& net,
-                const BatchBlock& block)
-      : members_(members), net_(net), block_(block), streams_(members.size()) {
+                const BatchBlock& block, const BatchBlock& part_block)
+      : members_(members),
+        net_(net),
+        block_(block),
+        part_block_(part_block),
+        streams_(members.size()) {
     for (Place& place : places_) place.devices.resize(members.size());
   }
 
@@ -78,6 +84,7 @@ class ComingBatches {
   const std::vector<PlanMember>& members_;
   const NetSizes net_;
   const BatchBlock block_;
+  const BatchBlock part_block_;
 
   std::vector<cudaStream_t> streams_;  // Of each device.
   std::array<Place, 2> places_;

@@ -33,11 +33,16 @@ class CudaDevice final : public Device {
                                         error->message);
     }
     const NetShapes& shapes = std::get<NetShapes>(inferred);
-    return cuda::CudaPlan::New(devices_, NetLayers(model, shapes), NetSizes::Of(model, shapes),
-                               options);
+    return cuda::CudaPlan::New(options.trains ? devices_ : ForEvaluation(),
+                               NetLayers(model, shapes), NetSizes::Of(model, shapes), options);
   }
 
  private:
+  /// One is enough, and lets the others train.
+  cuda::PlanDevices ForEvaluation() const {
+    return {{devices_.indices.front()}, false, devices_.launching};
+  }
+
   const cuda::PlanDevices devices_;
 };
 
@@ -65,12 +70,14 @@ absl::StatusOr<uint32_t> CountCudaDevices() {
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t index) {
   const auto device = static_cast<int>(index);
   PS_RETURN_IF_ERROR(Try(device));
-  return std::make_unique<CudaDevice>(cuda::PlanDevices{{device}, false});
+  return std::make_unique<CudaDevice>(cuda::PlanDevices{{device}});
 }
 
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDeviceGroup(const std::vector<uint32_t>& indices) {
   if (indices.empty()) return absl::InvalidArgumentError("a group of GPUs needs at least one");
-  cuda::PlanDevices devices = {{indices.begin(), indices.end()}, true};
+  cuda::PlanDevices devices;
+  devices.indices.assign(indices.begin(), indices.end());
+  devices.are_grouped = true;
   for (const int device : devices.indices) {
     if (std::ranges::count(devices.indices, device) > 1) {
       return absl::InvalidArgumentError("GPU " + std::to_string(device) +

@@ -1,10 +1,7 @@
 #include "worker/compute/cuda/cuda_plan.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -12,45 +9,68 @@
 #include "worker/compute/cuda/cuda_status.h"
 
 namespace slipstream::cuda {
-namespace {
-
-/// A device that fails does not raise flags; it is asked this often.
-constexpr absl::Duration kQueryInterval = absl::Milliseconds(1);
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Plan>> CudaPlan::New(const PlanDevices& devices,
                                                     const NetLayers& layers, const NetSizes& net,
                                                     const PlanOptions& options) {
-  std::unique_ptr<CudaPlan> plan(new CudaPlan(net, MapOf(layers), options));
-  PS_RETURN_IF_ERROR(plan->Prepare(devices, layers));
-  return plan;
+  std::unique_ptr<CudaPlan> plan(new CudaPlan(devices, net, MapOf(layers), options));
+  PS_RETURN_IF_ERROR(plan->Prepare(layers));
+  if (plan->group_ == nullptr) return plan;
+  const absl::Status connected = plan->ConnectDevices();
+  if (connected.ok()) return plan;
+  plan->group_->Fail();
+  return connected;
 }
 
-absl::Status CudaPlan::Prepare(const PlanDevices& devices, const NetLayers& layers) {
+CudaPlan::CudaPlan(const PlanDevices& devices, const NetSizes& net, ArenaMap map,
+                   const PlanOptions& options)
+    : devices_(devices),
+      net_(net),
+      options_(options),
+      map_(std::move(map)),
+      block_(BatchBlock::For(net, options.batch_size_max)),
+      part_block_(
+          BatchBlock::For(net, BatchPart::Largest(options.batch_size_max, devices.indices.size()))),
+      gate_(net.parameters) {}
+
+absl::Status CudaPlan::Prepare(const NetLayers& layers) {
+  const MutexLock lock(*devices_.launching);
   PlanOptions of_part = options_;
-  of_part.batch_size_max = BatchPart::Largest(options_.batch_size_max, devices.indices.size());
-  for (const int device : devices.indices) {
-    absl::StatusOr<PlanMember> member = PlanMember::New(device, layers, map_, block_, of_part);
+  of_part.batch_size_max = BatchPart::Largest(options_.batch_size_max, devices_.indices.size());
+  for (const int device : devices_.indices) {
+    absl::StatusOr<PlanMember> member = PlanMember::New(device, layers, map_, part_block_, of_part);
     if (!member.ok()) return member.status();
     members_.push_back(*std::move(member));
   }
   PS_RETURN_IF_ERROR(Keep(host_, HostMemory::Allocate(net_, block_, options_.trains)));
-  if (devices.are_grouped) PS_RETURN_IF_ERROR(Keep(sum_, GradientSum::New(devices.indices)));
   if (options_.trains) {
-    PS_RETURN_IF_ERROR(Keep(coming_, ComingBatches::Allocate(members_, net_, block_)));
+    PS_RETURN_IF_ERROR(Keep(coming_, ComingBatches::Allocate(members_, net_, block_, part_block_)));
+  }
+  if (options_.trains && devices_.are_grouped) {
+    PS_RETURN_IF_ERROR(Keep(
+        group_, GroupGradients::New(members_, devices_.indices, map_, host_, *devices_.launching)));
   }
   // Now, so that what cannot be computed is known before a run begins.
-  PS_RETURN_IF_ERROR(PassGraphs::RunOnce(Parts(), options_.batch_size_max, options_.trains));
-  return GraphsFor(options_.trains ? training_ : evaluating_, options_.batch_size_max,
-                   options_.trains)
-      .status();
+  const uint32_t count = options_.batch_size_max;
+  const auto ran = PassGraphs::RunOnce(Parts(), count, options_.trains);
+  if (!ran.ok()) return ran.status();
+  return Capture(count, options_.trains);
+}
+
+absl::Status CudaPlan::ConnectDevices() {
+  // NCCL connects them with the first sum.
+  const std::vector<ParameterRange>& ranges = training_.Find(options_.batch_size_max)->ranges();
+  for (size_t i = 0; i < ranges.size(); ++i) PS_RETURN_IF_ERROR(group_->Collect(i, ranges[i]));
+  for (const PlanMember& member : members_) {
+    PS_RETURN_IF_ERROR(member.context->Enter());
+    PS_RETURN_IF_ERROR(DeviceContext::Await(member.context->download()));
+  }
+  return absl::OkStatus();
 }
 
 CudaPlan::~CudaPlan() {
-  // Nothing may be under way when memory goes; whether that went well matters no longer. Of a sum
-  // with a device that has failed, or was not given its part, nothing comes.
-  if (sum_ != nullptr && (!IsDone(first()).ok() || !AwaitCompute().ok())) sum_->Fail();
+  const MutexLock lock(*devices_.launching);
+  // Nothing may be under way when memory goes; whether that went well matters no longer.
   for (const PlanMember& member : members_) {
     const DeviceContext& context = *member.context;
     (void)context.Enter();
@@ -58,71 +78,42 @@ CudaPlan::~CudaPlan() {
       (void)cudaStreamSynchronize(stream);
     }
   }
+  evaluating_ = {};
+  training_ = {};
+  coming_.reset();
+  group_.reset();
+  host_ = {};
+  members_.clear();
 }
 
 void CudaPlan::WeightsArrived(ParameterRange range) {
-  KeepUploadFailure(Upload(range));
+  upload_.Send(range);
   gate_.Arrived(range);
-}
-
-absl::Status CudaPlan::Upload(ParameterRange range) {
-  absl::Status status;
-  for (const PlanMember& member : members_) {
-    PS_RETURN_IF_ERROR(member.context->Enter());
-    map_.ForEachPart(range, [&](size_t host, size_t device, size_t size) {
-      status.Update(PS_CUDA_STATUS(
-          cudaMemcpyAsync(member.memory.weights.data() + device, host_.weights.data() + host,
-                          size * sizeof(float), cudaMemcpyHostToDevice, member.context->upload())));
-    });
-  }
-  return status;
-}
-
-void CudaPlan::KeepUploadFailure(const absl::Status& status) {
-  if (status.ok()) return;
-  MutexLock lock(upload_mutex_);
-  upload_failure_.Update(status);
-}
-
-absl::Status CudaPlan::JoinUploads() {
-  {
-    MutexLock lock(upload_mutex_);
-    PS_RETURN_IF_ERROR(upload_failure_);
-  }
-  for (const PlanMember& member : members_) {
-    const DeviceContext& context = *member.context;
-    PS_RETURN_IF_ERROR(context.Enter());
-    PS_RETURN_IF_ERROR(context.Order(context.upload(), context.compute()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CudaPlan::AwaitUploads() const {
-  for (const PlanMember& member : members_) {
-    PS_RETURN_IF_ERROR(member.context->Enter());
-    PS_RETURN_IF_ERROR(DeviceContext::Await(member.context->upload()));
-  }
-  return absl::OkStatus();
 }
 
 void CudaPlan::ExpectWeights() {
   gate_.Expect();
   // Until the last of them is up, weights_host() may not be written.
-  KeepUploadFailure(AwaitUploads());
+  upload_.Await();
 }
 
 void CudaPlan::RevokeWeights(ParameterRange range) {
   gate_.Revoke(range);
-  KeepUploadFailure(AwaitUploads());
+  upload_.Await();
 }
 
-absl::StatusOr<const PassGraphs*> CudaPlan::GraphsFor(BatchPrograms<PassGraphs>& programs,
-                                                      uint32_t count, bool training) {
-  if (const PassGraphs* found = programs.Find(count)) return found;
+absl::StatusOr<const PassGraphs*> CudaPlan::GraphsFor(uint32_t count, bool training) {
+  if (const PassGraphs* found = GraphsOf(training).Find(count)) return found;
+  const MutexLock lock(*devices_.launching);
+  PS_RETURN_IF_ERROR(Capture(count, training));
+  return GraphsOf(training).Find(count);
+}
+
+absl::Status CudaPlan::Capture(uint32_t count, bool training) {
   absl::StatusOr<std::unique_ptr<PassGraphs>> graphs =
       PassGraphs::Capture(Parts(), count, training);
-  if (!graphs.ok()) return graphs.status();
-  return &programs.Add(count, *std::move(graphs));
+  if (graphs.ok()) GraphsOf(training).Add(count, *std::move(graphs));
+  return graphs.status();
 }
 
 std::optional<BatchSpace> CudaPlan::NewBatch(uint32_t count) {
@@ -137,7 +128,7 @@ void CudaPlan::OfferBatch() {
 }
 
 absl::Status CudaPlan::Bring(const Batch& batch) {
-  const PassInputs inputs = {.batch_index = batch.index, .pass = ++pass_};
+  const PassInputs inputs = {.batch_index = batch.index, .pass = watch_.Begin()};
   std::memcpy(host_.batch.data(), &inputs, sizeof(inputs));
   const bool is_there = coming_ != nullptr && coming_->Has(batch);
   if (!is_there) Stage(batch);
@@ -149,10 +140,10 @@ absl::Status CudaPlan::Bring(const Batch& batch) {
     PS_RETURN_IF_ERROR(member.context->Enter());
     PS_RETURN_IF_CUDA_ERROR(
         cudaMemcpyAsync(to, host_.batch.data(), sizeof(inputs), cudaMemcpyHostToDevice, compute));
-    PS_RETURN_IF_ERROR(is_there
-                           ? coming_->Bring(batch, i)
-                           : block_.Copy(BatchPart::Of(count, i, members_.size()),
-                                         host_.batch.data(), to, cudaMemcpyHostToDevice, compute));
+    const BatchPart part = BatchPart::Of(count, i, members_.size());
+    PS_RETURN_IF_ERROR(is_there ? coming_->Bring(batch, i)
+                                : CopyPart(part, {block_, host_.batch.data()}, {part_block_, to},
+                                           cudaMemcpyHostToDevice, compute));
   }
   return absl::OkStatus();
 }
@@ -170,7 +161,7 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
   if (started_.has_value()) return absl::FailedPreconditionError("a step is under way");
   const absl::StatusOr<uint32_t> count = CheckBatch(net_, options_.batch_size_max, batch);
   if (!count.ok()) return count.status();
-  const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(training_, *count, true);
+  const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(*count, true);
   if (!graphs.ok()) return graphs.status();
   gate_.Enter();
   absl::Status launched = Bring(batch);
@@ -180,8 +171,9 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
     return absl::OkStatus();
   }
   // Its batch is written over by the next one.
-  const absl::Status ended = AwaitCompute();
+  const absl::Status ended = watch_.AwaitCompute();
   const bool may_have_mixed = !gate_.Leave();
+  if (!absl::IsCancelled(launched)) return launched;
   PS_RETURN_IF_ERROR(ended);
   return may_have_mixed ? absl::CancelledError("the weights were replaced") : launched;
 }
@@ -189,33 +181,27 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
 absl::Status CudaPlan::Launch(const PassGraphs& graphs) {
   const ParameterRange all = {0, net_.parameters};
   if (gate_.Has(all)) {
-    PS_RETURN_IF_ERROR(JoinUploads());
+    PS_RETURN_IF_ERROR(upload_.Join());
     return graphs.whole().Launch();
   }
   const absl::Status cancelled = absl::CancelledError("the weights did not come");
   for (const PassGraphs::Segment& segment : graphs.forward()) {
     if (!gate_.Await(segment.reads)) return cancelled;
-    PS_RETURN_IF_ERROR(JoinUploads());
+    PS_RETURN_IF_ERROR(upload_.Join());
     PS_RETURN_IF_ERROR(segment.graph.Launch());
   }
   // Also what no layer read, if there is such: the gradient may be written only then.
   if (!gate_.Await(all)) return cancelled;
-  PS_RETURN_IF_ERROR(JoinUploads());
+  PS_RETURN_IF_ERROR(upload_.Join());
   return graphs.rest().Launch();
-}
-
-absl::Status CudaPlan::AwaitCompute() const {
-  for (const PlanMember& member : members_) {
-    PS_RETURN_IF_ERROR(member.context->Enter());
-    PS_RETURN_IF_ERROR(DeviceContext::Await(member.context->compute()));
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<StepResult> CudaPlan::FinishStep() {
   if (!started_.has_value()) return absl::FailedPreconditionError("no step was started");
   const Started started = *std::exchange(started_, std::nullopt);
   absl::StatusOr<StepResult> result = Await(started);
+  // Nothing comes of a sum with a device that has failed.
+  if (!result.ok() && group_ != nullptr) group_->Fail();
   if (result.ok()) result->waited = gate_.waited();
   const bool may_have_mixed = !gate_.Leave();
   if (result.ok() && may_have_mixed) return absl::CancelledError("the weights were replaced");
@@ -223,69 +209,47 @@ absl::StatusOr<StepResult> CudaPlan::FinishStep() {
 }
 
 absl::StatusOr<StepResult> CudaPlan::Await(const Started& started) {
-  PS_RETURN_IF_ERROR(AwaitLosses());
+  PS_RETURN_IF_ERROR(watch_.Await([&] { return watch_.AllRaised(0); }));
   StepResult result = ResultOf(started.count);
   result.forward_end = absl::Now();
-  const std::vector<ParameterRange>& ranges = started.graphs->ranges();
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    PS_RETURN_IF_ERROR(AwaitFlag(first(), i + 1));
-    if (started.listener != nullptr) started.listener->OnGradientReady(ranges[i]);
-  }
+  PS_RETURN_IF_ERROR(AwaitGradients(started));
   return result;
+}
+
+absl::Status CudaPlan::AwaitGradients(const Started& started) {
+  const std::vector<ParameterRange>& ranges = started.graphs->ranges();
+  size_t collected = 0;
+  const auto can_collect = [&] {
+    return group_ != nullptr && collected < ranges.size() && watch_.AllRaised(collected + 1);
+  };
+  for (size_t told = 0; told < ranges.size();) {
+    const auto has_come = [&] {
+      return group_ == nullptr ? watch_.AllRaised(told + 1) : group_->HasCome(told, watch_.pass());
+    };
+    PS_RETURN_IF_ERROR(watch_.Await([&] { return can_collect() || has_come(); }));
+    if (can_collect()) {
+      PS_RETURN_IF_ERROR(group_->Collect(collected, ranges[collected]));
+      ++collected;
+    }
+    if (has_come()) {
+      if (started.listener != nullptr) started.listener->OnGradientReady(ranges[told]);
+      ++told;
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StepResult> CudaPlan::Evaluate(const Batch& batch) {
   if (started_.has_value()) return absl::FailedPreconditionError("a step is under way");
   const absl::StatusOr<uint32_t> count = CheckBatch(net_, options_.batch_size_max, batch);
   if (!count.ok()) return count.status();
-  const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(evaluating_, *count, false);
+  const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(*count, false);
   if (!graphs.ok()) return graphs.status();
   PS_RETURN_IF_ERROR(Bring(batch));
-  PS_RETURN_IF_ERROR(JoinUploads());
+  PS_RETURN_IF_ERROR(upload_.Join());
   PS_RETURN_IF_ERROR((*graphs)->whole().Launch());
-  PS_RETURN_IF_ERROR(AwaitLosses());
+  PS_RETURN_IF_ERROR(watch_.Await([&] { return watch_.AllRaised(0); }));
   return ResultOf(*count);
-}
-
-absl::Status CudaPlan::AwaitLosses() const {
-  for (const PlanMember& member : members_) PS_RETURN_IF_ERROR(AwaitFlag(member, 0));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<bool> CudaPlan::IsDone(const PlanMember& member) const {
-  bool is_done = false;
-  for (const PlanMember& one : members_) {
-    const absl::StatusOr<bool> is_one_done = DeviceContext::IsDone(one.context->compute());
-    if (!is_one_done.ok()) return is_one_done.status();
-    if (&one == &member) is_done = *is_one_done;
-  }
-  if (sum_ != nullptr) PS_RETURN_IF_ERROR(sum_->Check());
-  return is_done;
-}
-
-absl::Status CudaPlan::AwaitFlag(const PlanMember& member, size_t flag) const {
-  const std::atomic_ref<uint32_t> raised(member.memory.flags.data()[flag]);
-  const auto is_raised = [&] { return raised.load(std::memory_order_acquire) == pass_; };
-  const absl::Time begin = absl::Now();
-  absl::Time queried = begin;
-  // Awake, as CUDA's own waits are, but with the processor for whoever else wants it: there are
-  // tens of microseconds between the flags of a small net.
-  while (!is_raised()) {
-    std::this_thread::yield();
-    const absl::Time now = absl::Now();
-    if (now - queried < kQueryInterval) continue;
-    queried = now;
-    const absl::StatusOr<bool> is_done = IsDone(member);
-    if (!is_done.ok()) return is_done.status();
-    if (*is_done && !is_raised()) {
-      return absl::InternalError("the GPU finished a pass without saying so");
-    }
-    if (now - begin > DeviceContext::kWaitMax) {
-      return absl::AbortedError("the GPU has not finished a pass for " +
-                                absl::FormatDuration(DeviceContext::kWaitMax));
-    }
-  }
-  return absl::OkStatus();
 }
 
 StepResult CudaPlan::ResultOf(uint32_t count) const {

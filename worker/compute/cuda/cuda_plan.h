@@ -16,10 +16,12 @@
 #include "worker/compute/cuda/arena_map.h"
 #include "worker/compute/cuda/batch_block.h"
 #include "worker/compute/cuda/coming_batches.h"
-#include "worker/compute/cuda/gradient_sum.h"
+#include "worker/compute/cuda/group_gradients.h"
 #include "worker/compute/cuda/pass_graphs.h"
+#include "worker/compute/cuda/pass_watch.h"
 #include "worker/compute/cuda/plan_member.h"
 #include "worker/compute/cuda/plan_memory.h"
+#include "worker/compute/cuda/weights_upload.h"
 #include "worker/compute/net_layers.h"
 #include "worker/compute/plan.h"
 #include "worker/compute/weights_gate.h"
@@ -32,6 +34,10 @@ struct PlanDevices {
 
   /// Adds gradients up by NCCL: required of several, possible with one.
   bool are_grouped = false;
+
+  /// See GroupGradients::New. A plan that computes on the same devices from another thread holds it
+  /// while it allocates and frees.
+  std::shared_ptr<Mutex> launching = std::make_shared<Mutex>();
 };
 
 /// A net on one device, or on several that share each batch. The host's arenas are pinned; weights
@@ -69,23 +75,16 @@ class CudaPlan final : public Plan {
     uint32_t count = 0;
   };
 
-  CudaPlan(const NetSizes& net, ArenaMap map, const PlanOptions& options)
-      : net_(net),
-        options_(options),
-        map_(std::move(map)),
-        block_(BatchBlock::For(net, options.batch_size_max)),
-        gate_(net.parameters) {}
+  CudaPlan(const PlanDevices& devices, const NetSizes& net, ArenaMap map,
+           const PlanOptions& options);
 
-  absl::Status Prepare(const PlanDevices& devices, const NetLayers& layers);
-  absl::Status Upload(ParameterRange range);
-  absl::Status AwaitUploads() const;
-  void KeepUploadFailure(const absl::Status& status);
+  absl::Status Prepare(const NetLayers& layers);
 
-  /// What is enqueued for computing from now on waits for the uploads so far, if those were made.
-  absl::Status JoinUploads();
-
-  absl::StatusOr<const PassGraphs*> GraphsFor(BatchPrograms<PassGraphs>& programs, uint32_t count,
-                                              bool training);
+  /// Of a group, with the gradients that RunOnce has left.
+  absl::Status ConnectDevices();
+  absl::StatusOr<const PassGraphs*> GraphsFor(uint32_t count, bool training);
+  absl::Status Capture(uint32_t count, bool training);
+  BatchPrograms<PassGraphs>& GraphsOf(bool training) { return training ? training_ : evaluating_; }
 
   /// Begins a pass: enqueues that each device's part of the batch comes to where passes look for
   /// it, through pinned memory, or from where it has gone up already.
@@ -96,40 +95,32 @@ class CudaPlan final : public Plan {
   absl::Status Launch(const PassGraphs& graphs);
 
   absl::StatusOr<StepResult> Await(const Started& started);
-  absl::Status AwaitLosses() const;
-  absl::Status AwaitCompute() const;
-
-  /// Waits until the pass under way has raised the member's flag.
-  absl::Status AwaitFlag(const PlanMember& member, size_t flag) const;
-
-  /// Whether the member has done all it was given; an error if any has failed, as they wait for one
-  /// another.
-  absl::StatusOr<bool> IsDone(const PlanMember& member) const;
-
+  absl::Status AwaitGradients(const Started& started);
   StepResult ResultOf(uint32_t count) const;
 
-  const PlanMember& first() const { return members_.front(); }
-  PassParts Parts() const { return {net_, map_, block_, host_, members_, sum_.get()}; }
+  PassParts Parts() const {
+    return {net_, map_, part_block_, host_, members_, devices_.are_grouped};
+  }
 
   // Constant after construction.
+  const PlanDevices devices_;
   const NetSizes net_;
   const PlanOptions options_;
   const ArenaMap map_;
   const BatchBlock block_;
+  const BatchBlock part_block_;  // Of a device.
 
   std::vector<PlanMember> members_;
   HostMemory host_;
-  std::unique_ptr<GradientSum> sum_;       // Null unless devices are grouped.
+  std::unique_ptr<GroupGradients> group_;  // Null unless devices are grouped and train.
   std::unique_ptr<ComingBatches> coming_;  // Null if the plan only evaluates.
   BatchPrograms<PassGraphs> training_;
   BatchPrograms<PassGraphs> evaluating_;
 
   WeightsGate gate_;
-  uint32_t pass_ = 0;  // The one under way, or the last.
+  WeightsUpload upload_{members_, map_, host_};
+  PassWatch watch_{members_};
   std::optional<Started> started_;
-
-  Mutex upload_mutex_;
-  absl::Status upload_failure_ ABSL_GUARDED_BY(upload_mutex_);  // The first.
 };
 
 }  // namespace slipstream::cuda

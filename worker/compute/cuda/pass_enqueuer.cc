@@ -81,8 +81,7 @@ absl::Status PassEnqueuer::Backward() {
     for (Lane& lane : lanes_) PS_RETURN_IF_ERROR(Backward(lane, i, i > first));
     const ParameterRange range = NodeAt(i).parameters;
     if (range.size() == 0) continue;
-    if (parts_.sum != nullptr) PS_RETURN_IF_ERROR(AddUp(range));
-    PS_RETURN_IF_ERROR(Download(range));
+    PS_RETURN_IF_ERROR(EndRange(range));
   }
   if (ranges_.empty()) return absl::OkStatus();
   // What was pulled into a graph has to be joined before it ends.
@@ -116,31 +115,16 @@ absl::Status PassEnqueuer::ZeroGradients(const Lane& lane, ParameterRange range)
   return lane.pass.gradient_enqueued(range);
 }
 
-absl::Status PassEnqueuer::AddUp(ParameterRange range) const {
-  std::vector<GradientSum::Addend> addends;
-  for (const Lane& lane : lanes_) {
-    addends.push_back({lane.pass.gradients, lane.member->context->download()});
-  }
-  std::vector<ParameterRange> on_device;
-  parts_.map.ForEachPart(range, [&](size_t /*host*/, size_t device, size_t size) {
-    on_device.push_back({device, device + size});
-  });
-  return parts_.sum->Enqueue(addends, on_device);
-}
-
-absl::Status PassEnqueuer::Download(ParameterRange range) {
-  const Lane& first = lanes_.front();
-  const cudaStream_t download = first.member->context->download();
-  PS_RETURN_IF_ERROR(first.member->context->Enter());
-  absl::Status status;
-  parts_.map.ForEachPart(range, [&](size_t host, size_t device, size_t size) {
-    status.Update(PS_CUDA_STATUS(
-        cudaMemcpyAsync(parts_.host.gradients.data() + host, first.pass.gradients + device,
-                        size * sizeof(float), cudaMemcpyDeviceToHost, download)));
-  });
-  PS_RETURN_IF_ERROR(status);
+absl::Status PassEnqueuer::EndRange(ParameterRange range) {
   ranges_.push_back(range);
-  return Raise(download, first.pass.inputs, first.member->memory.flags.data() + ranges_.size());
+  for (const Lane& lane : lanes_) {
+    const PlanMember& member = *lane.member;
+    PS_RETURN_IF_ERROR(member.context->Enter());
+    if (!parts_.are_grouped) PS_RETURN_IF_ERROR(member.Download(parts_.map, range, parts_.host));
+    PS_RETURN_IF_ERROR(Raise(member.context->download(), lane.pass.inputs,
+                             member.memory.flags.data() + ranges_.size()));
+  }
+  return absl::OkStatus();
 }
 
 std::vector<ParameterRange> PassEnqueuer::TakeRanges() { return std::exchange(ranges_, {}); }

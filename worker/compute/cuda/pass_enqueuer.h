@@ -11,7 +11,6 @@
 #include "worker/compute/cuda/arena_map.h"
 #include "worker/compute/cuda/batch_block.h"
 #include "worker/compute/cuda/cuda_node.h"
-#include "worker/compute/cuda/gradient_sum.h"
 #include "worker/compute/cuda/plan_member.h"
 #include "worker/compute/cuda/plan_memory.h"
 
@@ -21,17 +20,18 @@ namespace slipstream::cuda {
 struct PassParts {
   const NetSizes& net;
   const ArenaMap& map;
-  const BatchBlock& block;
+  const BatchBlock& block;  // Of a device.
   const HostMemory& host;
   const std::vector<PlanMember>& members;
-  GradientSum* sum = nullptr;  // Null where one device computes alone.
+
+  /// Gradients stay on the devices, for GroupGradients. Else there is one, which sends them down.
+  bool are_grouped = false;
 };
 
-/// Enqueues the parts of one pass on all devices of a plan: each computes its part of the batch;
-/// the gradients are added up on the first, which sends them to the host.
+/// Enqueues the parts of one pass on all devices of a plan; each computes its part of the batch.
 ///
-/// Each device raises its flag 0 when its loss and totals are there; the first raises flag i + 1
-/// when the gradients of the i-th range are on the host.
+/// A device raises its flag 0 when its loss and totals are there, flag i + 1 when the gradients of
+/// the i-th range are on the host, or, if devices are grouped, computed.
 class PassEnqueuer {
  public:
   PassEnqueuer(const PassParts& parts, uint32_t count, bool training);
@@ -41,7 +41,6 @@ class PassEnqueuer {
 
   absl::Status Loss();
 
-  /// And all that comes to the host.
   absl::Status Backward();
 
   /// The ranges of which gradients were enqueued since the last call, in order.
@@ -66,8 +65,8 @@ class PassEnqueuer {
   absl::Status Backward(Lane& lane, size_t node, bool wants_input_gradient);
   absl::Status ZeroGradients(const Lane& lane, ParameterRange range) const;
 
-  absl::Status AddUp(ParameterRange range) const;
-  absl::Status Download(ParameterRange range);
+  /// All devices' gradients of the next range are enqueued: what follows on their download streams.
+  absl::Status EndRange(ParameterRange range);
 
   const PassParts parts_;
   const uint32_t count_;  // Of all devices.

@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/layout/tensor_layout.h"
 #include "worker/compute/cuda/pass_enqueuer.h"
@@ -15,7 +14,7 @@
 namespace slipstream::cuda {
 
 /// A pass of one batch size as graphs, over the batch that lies on the devices: forward, the loss;
-/// in training also backward, and each node's gradients come down while backward goes on. Flags are
+/// in training also backward, and a single device's gradients come down while it goes on. Flags are
 /// those of PassEnqueuer.
 class PassGraphs {
  public:
@@ -26,8 +25,10 @@ class PassGraphs {
   };
 
   /// Computes a pass over a batch of zeros, and waits for it: what libraries do at their first
-  /// call, such as to allocate, cannot always be captured. Writes all that passes write.
-  static absl::Status RunOnce(const PassParts& parts, uint32_t count, bool training);
+  /// call, such as to allocate, cannot always be captured. Writes all that passes write. The ranges
+  /// of its gradients, as ranges().
+  static absl::StatusOr<std::vector<ParameterRange>> RunOnce(const PassParts& parts, uint32_t count,
+                                                             bool training);
 
   static absl::StatusOr<std::unique_ptr<PassGraphs>> Capture(const PassParts& parts, uint32_t count,
                                                              bool training);
@@ -40,7 +41,7 @@ class PassGraphs {
   const std::vector<Segment>& forward() const { return forward_; }
   const StreamGraph& rest() const { return *rest_; }
 
-  /// Of gradients, in the order in which they come; empty unless training.
+  /// Of gradients, in the order in which they are computed; empty unless training.
   const std::vector<ParameterRange>& ranges() const { return ranges_; }
 
  private:

@@ -13,4 +13,15 @@ absl::StatusOr<PlanMember> PlanMember::New(int device, const NetLayers& layers, 
   return member;
 }
 
+absl::Status PlanMember::Download(const ArenaMap& map, ParameterRange range,
+                                  const HostMemory& host) const {
+  absl::Status status;
+  map.ForEachPart(range, [&](size_t at, size_t on_device, size_t size) {
+    status.Update(PS_CUDA_STATUS(
+        cudaMemcpyAsync(host.gradients.data() + at, memory.gradients.data() + on_device,
+                        size * sizeof(float), cudaMemcpyDeviceToHost, context->download())));
+  });
+  return status;
+}
+
 }  // namespace slipstream::cuda

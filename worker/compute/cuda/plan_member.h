@@ -4,7 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/layout/tensor_layout.h"
 #include "worker/compute/cuda/arena_map.h"
 #include "worker/compute/cuda/batch_block.h"
 #include "worker/compute/cuda/cuda_nodes.h"
@@ -18,10 +20,13 @@ namespace slipstream::cuda {
 /// One device of a plan and what the plan has there. All devices of a plan have the same nodes, the
 /// same weights, and each a part of the batch.
 struct PlanMember {
-  /// `options` as for MakeNodes: of the device's part of the batch. The statuses of
-  /// Device::Prepare.
+  /// `block` and `options` are of the device's part of the batch. The statuses of Device::Prepare.
   static absl::StatusOr<PlanMember> New(int device, const NetLayers& layers, const ArenaMap& map,
                                         const BatchBlock& block, const PlanOptions& options);
+
+  /// Enqueues on the download stream that gradients come to the host. REQUIRES: the device is the
+  /// calling thread's.
+  absl::Status Download(const ArenaMap& map, ParameterRange range, const HostMemory& host) const;
 
   std::unique_ptr<DeviceContext> context;
   std::vector<PlacedNode> nodes;

@@ -21,8 +21,8 @@ namespace slipstream::cuda {
 /// All memory of one plan on one of its devices, which must be current when it is allocated, and
 /// what that device tells. Addresses stay: graphs hold them.
 struct PlanMemory {
-  /// `options` are those of the device's nodes, the block is the plan's. RESOURCE_EXHAUSTED names
-  /// what did not fit.
+  /// `block` and `options` are of the device's part of the batch. RESOURCE_EXHAUSTED names what did
+  /// not fit.
   static absl::StatusOr<PlanMemory> Allocate(const BatchBlock& block, const ArenaMap& map,
                                              const std::vector<PlacedNode>& nodes,
                                              const PlanOptions& options);

@@ -25,7 +25,7 @@ class StreamGraph {
   static absl::StatusOr<StreamGraph> Capture(const std::vector<const DeviceContext*>& contexts,
                                              const std::function<absl::Status()>& enqueue);
 
-  /// Enqueues it on the same streams.
+  /// Enqueues it on the same streams; after an error perhaps on some of them.
   absl::Status Launch() const;
 
  private:

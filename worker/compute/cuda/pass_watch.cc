@@ -1,0 +1,70 @@
+#include "worker/compute/cuda/pass_watch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "worker/compute/cuda/cuda_status.h"
+
+namespace slipstream::cuda {
+namespace {
+
+/// A device that fails does not raise flags; it is asked this often.
+constexpr absl::Duration kQueryInterval = absl::Milliseconds(1);
+
+}  // namespace
+
+bool PassWatch::AllRaised(size_t flag) const {
+  return std::ranges::all_of(members_, [&](const PlanMember& member) {
+    const std::atomic_ref<uint32_t> raised(member.memory.flags.data()[flag]);
+    return raised.load(std::memory_order_acquire) == pass_;
+  });
+}
+
+absl::Status PassWatch::Await(absl::FunctionRef<bool()> holds) const {
+  const absl::Time begin = absl::Now();
+  absl::Time queried = begin;
+  // Awake, as CUDA's own waits are, but with the processor for whoever else wants it: there are
+  // tens of microseconds between the flags of a small net.
+  while (!holds()) {
+    std::this_thread::yield();
+    const absl::Time now = absl::Now();
+    if (now - queried < kQueryInterval) continue;
+    queried = now;
+    const absl::StatusOr<bool> are_idle = AreIdle();
+    if (!are_idle.ok()) return are_idle.status();
+    if (*are_idle && !holds()) {
+      return absl::InternalError("the GPU finished a pass without saying so");
+    }
+    if (now - begin > DeviceContext::kWaitMax) {
+      return absl::AbortedError("the GPU has not finished a pass for " +
+                                absl::FormatDuration(DeviceContext::kWaitMax));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PassWatch::AwaitCompute() const {
+  for (const PlanMember& member : members_) {
+    PS_RETURN_IF_ERROR(member.context->Enter());
+    PS_RETURN_IF_ERROR(DeviceContext::Await(member.context->compute()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> PassWatch::AreIdle() const {
+  bool are_idle = true;
+  for (const PlanMember& member : members_) {
+    PS_RETURN_IF_ERROR(member.context->Enter());
+    for (cudaStream_t stream : {member.context->compute(), member.context->download()}) {
+      const absl::StatusOr<bool> is_done = DeviceContext::IsDone(stream);
+      if (!is_done.ok()) return is_done.status();
+      are_idle &= *is_done;
+    }
+  }
+  if (group_ != nullptr) PS_RETURN_IF_ERROR(group_->Check());
+  return are_idle;
+}
+
+}  // namespace slipstream::cuda
