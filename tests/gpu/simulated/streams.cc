@@ -120,20 +120,20 @@ cudaError_t Enqueue(cudaStream_t stream, std::function<void()> run) {
   return cudaSuccess;
 }
 
-cudaError_t EnqueueTogether(const std::vector<cudaStream_t>& streams, std::function<void()> run,
+cudaError_t EnqueueTogether(const std::vector<cudaStream_t>& together, std::function<void()> run,
                             std::shared_ptr<const Abortion> abortion) {
   MutexLock lock(streams_mutex);
-  for (cudaStream_t stream : streams) {
+  for (cudaStream_t stream : together) {
     if (Of(stream).captured != nullptr) return cudaErrorStreamCaptureUnsupported;
   }
-  const size_t size = streams.size();
+  const size_t size = together.size();
   const auto meeting =
       std::make_shared<Meeting>(Meeting{std::move(run), std::move(abortion),
                                         std::vector<uint64_t>(size), std::vector<uint64_t>(size)});
   for (size_t i = 0; i < size; ++i) {
-    Add(Of(streams[i]), [meeting, i] { meeting->Come(i); });
+    Add(Of(together[i]), [meeting, i] { meeting->Come(i); });
     Add(
-        Of(streams[i]), [meeting, i] { ++meeting->gone[i]; },
+        Of(together[i]), [meeting, i] { ++meeting->gone[i]; },
         [meeting, i] { return meeting->MayGo(i); });
   }
   return cudaSuccess;
