@@ -47,11 +47,14 @@ class Bundle:
 
 
 def gpu_facts():
-    """Name, driver and memory of the first GPU; None if there is none."""
+    """Name, driver and memory of the first GPU, and how many there are; None if there is none."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     try:
         said = subprocess.run(query, stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    fields = [field.strip() for field in said.splitlines()[0].split(",")] if said.strip() else []
-    return dict(zip(("name", "driver", "memory"), fields)) if len(fields) == 3 else None
+    lines = said.strip().splitlines()
+    fields = [field.strip() for field in lines[0].split(",")] if lines else []
+    if len(fields) != 3:
+        return None
+    return {**dict(zip(("name", "driver", "memory"), fields)), "count": len(lines)}

@@ -57,6 +57,7 @@ def main(argv):
         if gpu is None:
             print("no GPU answers: nvidia-smi says nothing of one", file=sys.stderr)
             return 78
+        options.gpus = gpu["count"]
         sections = []
         for name in options.only or PARTS:
             print(f"=== {name}", flush=True)

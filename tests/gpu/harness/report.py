@@ -23,7 +23,7 @@ def text(programs, gpu, argv, sections):
     head = ["# Slipstream on a GPU", "",
             "Written by `tests/gpu/run.sh`; figures are of this one run.", ""]
     facts = table(["", ""], [
-        ("GPU", gpu["name"]), ("driver", gpu["driver"]), ("memory", gpu["memory"]),
+        ("GPU", f"{gpu['name']}, {gpu['count']} of them"), ("driver", gpu["driver"]), ("memory", gpu["memory"]),
         ("date", f"{now:%Y-%m-%d %H:%M} UTC"), ("commit", programs.commit),
         ("command", "`tests/gpu/run.sh " + shlex.join(argv) + "`")])
     body = []

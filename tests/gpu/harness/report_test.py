@@ -13,7 +13,7 @@ import bundle
 import main
 import steps
 
-GPU = {"name": "A GPU", "driver": "580.1", "memory": "81559 MiB"}
+GPU = {"name": "A GPU", "driver": "580.1", "memory": "81559 MiB", "count": 1}
 
 PARITY = """#!/bin/sh
 for argument in "$@"; do case "$argument" in --gtest_output=json:*) out=${{argument#*json:}} ;; esac; done
@@ -90,6 +90,11 @@ class ReportTest(unittest.TestCase):
         for fact in ("A GPU", "580.1", "abc123", "tests/gpu/run.sh"):
             self.assertIn(fact, text)
         self.assertNotIn("FAILED", text)
+
+    def test_a_worker_of_two_gpus_is_trained_where_there_are_two(self):
+        status, text = self.run_main("training", gpu={**GPU, "count": 2})
+        self.assertEqual(status, 0, text)
+        self.assertIn("| hardsync, one worker, two GPUs | 1 | 88.00 | 88.10 |", text)
 
     def test_a_failed_case_is_named(self):
         self.write("plan_parity_test", PARITY.format(cases("passed", "failed"), 1))

@@ -1,22 +1,42 @@
-"""One run under each policy by four workers that share the GPU, beside the same on processors."""
+"""One run under each policy by four workers that share the GPU, and where there are several GPUs one by
+a worker that has two, beside the same on processors."""
+import dataclasses
 import json
 import statistics
 
 import report
 
 POLICIES = ("hardsync", "softsync", "async")
-DEVICES = ("cuda", "cpu")
 RUNS = 3
 POINTS_MAX = 0.5  # Of accuracy, between the GPU's run and the processors'.
 TIMEOUT = 600
 SYNTHETIC = ("data.format=synthetic", "data.train_examples=20000", "data.test_examples=4000")
 
 
-def run(programs, options, policy, device):
+@dataclasses.dataclass
+class Case:
+    """What is trained, and how often: only hardsync does not depend on timing."""
+    name: str
+    policy: str
+    device: str = "cuda"
+    settings: tuple = ()
+    runs: int = 1
+
+
+def cases(gpus):
+    found = [Case(policy, policy, runs=1 if policy == "hardsync" else RUNS) for policy in POLICIES]
+    if gpus > 1:
+        found.append(Case("hardsync, one worker, two GPUs", "hardsync", "cuda:0,1",
+                          ("cluster.workers=1",)))
+    return found
+
+
+def run(programs, options, case, device):
     data = (f"data.path={options.data.resolve()}",) if options.data else SYNTHETIC
-    settings = [*data, f"training.epochs={options.epochs}", f"compute.device={device}"]
-    command = [programs.program("psctl"), "run", str(programs.root / "examples" / f"{policy}.yaml"),
-               "-o", "json"]
+    settings = [*data, f"training.epochs={options.epochs}", f"compute.device={device}",
+                *case.settings]
+    command = [programs.program("psctl"), "run",
+               str(programs.root / "examples" / f"{case.policy}.yaml"), "-o", "json"]
     for setting in settings:
         command += ["--set", setting]
     status, said = programs.run(command, TIMEOUT)
@@ -48,32 +68,34 @@ def mean(summaries, key):
     return None if None in values else sum(values) / len(values)
 
 
+def row_of(programs, options, case):
+    """The table's cells, and whether the GPUs' runs ended as well as the processors'."""
+    ours, theirs = ([run(programs, options, case, device) for _ in range(case.runs)]
+                    for device in (case.device, "cpu"))
+    accuracies = [mean(summaries, "test_accuracy") for summaries in (ours, theirs)]
+    rates = [mean(summaries, "examples_per_second") for summaries in (ours, theirs)]
+    if None in accuracies or None in rates:
+        return (case.name, case.runs, "did not end well", "", "", "", "", ""), False
+    points = [100 * accuracy for accuracy in accuracies]
+    hidden = sum(map(hidden_share, ours)) / case.runs
+    applied = [seconds for summary in ours for seconds in seconds_to_applied(programs, summary)]
+    cells = (case.name, case.runs, *(f"{value:.2f}" for value in points), *map(round, rates),
+             f"{100 * hidden:.1f} %",
+             f"{1000 * statistics.median(applied):.1f} ms" if applied else "unknown")
+    return cells, abs(points[0] - points[1]) <= POINTS_MAX
+
+
 def measure(programs, options):
     rows, failed = [], False
-    for policy in POLICIES:
-        # Only hardsync does not depend on timing.
-        runs = 1 if policy == "hardsync" else RUNS
-        summaries = {device: [run(programs, options, policy, device) for _ in range(runs)]
-                     for device in DEVICES}
-        accuracies = [mean(summaries[device], "test_accuracy") for device in DEVICES]
-        rates = [mean(summaries[device], "examples_per_second") for device in DEVICES]
-        if None in accuracies or None in rates:
-            rows.append((policy, runs, "did not end well", "", "", "", "", ""))
-            failed = True
-            continue
-        points = [100 * accuracy for accuracy in accuracies]
-        failed |= abs(points[0] - points[1]) > POINTS_MAX
-        hidden = sum(map(hidden_share, summaries["cuda"])) / runs
-        applied = [seconds for summary in summaries["cuda"]
-                   for seconds in seconds_to_applied(programs, summary)]
-        rows.append((policy, runs, *(f"{value:.2f}" for value in points), *map(round, rates),
-                     f"{100 * hidden:.1f} %",
-                     f"{1000 * statistics.median(applied):.1f} ms" if applied else "unknown"))
+    for case in cases(options.gpus):
+        row, is_well = row_of(programs, options, case)
+        rows.append(row)
+        failed |= not is_well
     lines = report.table(["policy", "runs", "accuracy, GPU", "accuracy, processors",
                           "examples/s, GPU", "examples/s, processors", "communication hidden",
                           "loss to applied, p50"], rows)
     what = "Fashion-MNIST" if options.data else "generated examples"
-    lines += ["", f"LeNet-5, {what}, {options.epochs} epochs, four workers; means of the runs, whose "
-              f"accuracies may differ by {POINTS_MAX} points. Applied: the last shard has begun to "
+    lines += ["", f"LeNet-5, {what}, {options.epochs} epochs, four workers unless said; means of the "
+              f"runs, whose accuracies may differ by {POINTS_MAX} points. Applied: the last shard has begun to "
               "answer the push; under hardsync and softsync that includes the wait for the others."]
     return report.Section("Training", lines, failed)
