@@ -77,7 +77,7 @@ class GradientListener {
 ///
 /// Not thread-safe: one owner, but for WeightsArrived, RevokeWeights and AbandonWeights, which may
 /// be called from any thread at any time, and NewBatch and OfferBatch, which may be one other
-/// thread's. Plans share nothing, so two may run at once.
+/// thread's. Plans share nothing that a caller could see, so two may run at once.
 class Plan {
  public:
   virtual ~Plan() = default;

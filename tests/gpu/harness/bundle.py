@@ -47,7 +47,7 @@ class Bundle:
 
 
 def gpu_facts():
-    """Name, driver and memory of the first GPU, and how many there are; None if there is none."""
+    """Name, driver and memory of the first GPU, and how many programs see; None if there is none."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     try:
         said = subprocess.run(query, stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
@@ -57,4 +57,6 @@ def gpu_facts():
     fields = [field.strip() for field in lines[0].split(",")] if lines else []
     if len(fields) != 3:
         return None
-    return {**dict(zip(("name", "driver", "memory"), fields)), "count": len(lines)}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    count = len(lines) if visible is None else min(len(lines), len(visible.split(",")))
+    return {**dict(zip(("name", "driver", "memory"), fields)), "count": count}

@@ -26,9 +26,10 @@ def arguments(argv):
     parser = argparse.ArgumentParser(
         prog="tests/gpu/run.sh",
         description="Runs, with the programs of BUNDLE (deploy/bundle.sh --tests): parity with the "
-        "processor, compute-sanitizer, a training run under each policy by four workers on one GPU, "
-        "and steps per second beside PyTorch's. Needs the driver, cuBLAS, cuDNN and NCCL; for the last "
-        "PyTorch, for the second compute-sanitizer. The exit status is 1 if something failed.")
+        "processor, compute-sanitizer, a training run under each policy by four workers and one by a "
+        "worker with two GPUs where there are two, and steps per second beside PyTorch's. Needs the "
+        "driver, cuBLAS, cuDNN and NCCL; for the last PyTorch, for the second compute-sanitizer. The "
+        "exit status is 1 if something failed.")
     parser.add_argument("bundle", metavar="BUNDLE", type=pathlib.Path,
                         help="the .tar.xz file, or the folder that was in it")
     parser.add_argument("--report", metavar="FILE", type=pathlib.Path, default=RESULTS,

@@ -216,6 +216,11 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long /*flags*/) {
   return ToldUnlessLost([&] { return simulated::Instantiate(executable, graph); });
 }
+cudaError_t cudaGraphUpload(cudaGraphExec_t /*executable*/, cudaStream_t stream) {
+  return Told(simulated::Query(stream) == cudaErrorStreamCaptureUnsupported
+                  ? cudaErrorStreamCaptureUnsupported
+                  : cudaSuccess);
+}
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return Told(simulated::DeleteExecutable(executable));
 }

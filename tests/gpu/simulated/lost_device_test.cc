@@ -7,6 +7,7 @@
 
 #include "common/model/presets.h"
 #include "tests/gpu/gpu.h"
+#include "tests/gpu/simulated/streams.h"
 #include "tests/gpu/simulated/work_queue.h"
 #include "tests/worker/compute/random_batch.h"
 #include "tests/worker/compute/training.h"
@@ -59,7 +60,30 @@ TEST_P(LostMemberTest, EndsTheStepOfItsGroup) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Pieces, LostMemberTest, testing::Range<uint64_t>(0, 120, 4));
+INSTANTIATE_TEST_SUITE_P(Pieces, LostMemberTest, testing::Range<uint64_t>(0, 120, 8));
+
+// Else it would be noticed after minutes.
+TEST(FailedSumTest, ASumThatNcclGivesUpEndsTheStep) {
+  const auto group = NewCudaDeviceGroup({0, 1});
+  ASSERT_TRUE(group.ok()) << group.status();
+  const ModelSpec model = *FindPreset("lenet5");
+  const NetShapes shapes = ShapesOf(model);
+  const RandomBatch random(4, shapes.input().elements(), shapes.outputs(), 1);
+  const auto plan = PrepareWithWeights(**group, model, {.batch_size_max = 4});
+  absl::Status status;
+  simulated::nccl_has_failed = true;
+  // It is asked every millisecond, while there is something to wait for.
+  for (int i = 0; i < 100 && status.ok(); ++i) {
+    status = plan->StartStep(random.batch(), nullptr);
+    if (status.ok()) status = plan->FinishStep().status();
+  }
+  simulated::nccl_has_failed = false;
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  EXPECT_NE(status.ToString().find("NCCL"), std::string::npos) << status;
+  ASSERT_TRUE(plan->StartStep(random.batch(), nullptr).ok());
+  EXPECT_EQ(plan->FinishStep().status().code(), absl::StatusCode::kAborted) << "it stays so";
+}
 
 }  // namespace
 }  // namespace slipstream

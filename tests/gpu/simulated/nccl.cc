@@ -104,7 +104,7 @@ ncclResult_t CommAbort(ncclComm_t communicator) {
 }
 
 ncclResult_t CommGetAsyncError(ncclComm_t, ncclResult_t* error) {
-  *error = ncclSuccess;
+  *error = nccl_has_failed ? ncclRemoteError : ncclSuccess;
   return ncclSuccess;
 }
 

@@ -40,6 +40,9 @@ cudaError_t EnqueueTogether(const std::vector<cudaStream_t>& streams, std::funct
 
 int DeviceOf(cudaStream_t stream);
 
+/// Whether NCCL says, whoever asks, that a sum has failed.
+inline std::atomic<bool> nccl_has_failed = false;
+
 cudaError_t NewStream(cudaStream_t* stream);
 cudaError_t DeleteStream(cudaStream_t stream);
 cudaError_t Synchronize(cudaStream_t stream);

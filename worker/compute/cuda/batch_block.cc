@@ -20,7 +20,7 @@ BatchBlock BatchBlock::For(const NetSizes& net, uint32_t batch_size_max) {
   block.example_bytes = net.inputs * sizeof(float);
   block.answers = Aligned(sizeof(PassInputs));
   block.examples = Aligned(block.answers + batch_size_max * block.answer_bytes);
-  block.end = block.examples + batch_size_max * block.example_bytes;
+  block.end = block.BytesOf(batch_size_max);
   return block;
 }
 
@@ -40,17 +40,17 @@ absl::Status CopyPart(const BatchPart& part, const PlacedBlock& from, const Plac
   if (part.count == 0) return absl::OkStatus();
   const BatchBlock& block = from.block;
   const std::byte* const answers = from.memory + block.answers;
-  const size_t bytes = part.count * block.example_bytes;
   if (part.begin == 0 && block == to.block) {  // All in one, with what lies between.
     return PS_CUDA_STATUS(cudaMemcpyAsync(to.memory + block.answers, answers,
-                                          block.examples + bytes - block.answers, kind, stream));
+                                          block.BytesOf(part.count) - block.answers, kind, stream));
   }
   PS_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to.memory + to.block.answers,
                                           answers + part.begin * block.answer_bytes,
                                           part.count * block.answer_bytes, kind, stream));
-  return PS_CUDA_STATUS(cudaMemcpyAsync(
-      to.memory + to.block.examples,
-      from.memory + block.examples + part.begin * block.example_bytes, bytes, kind, stream));
+  return PS_CUDA_STATUS(
+      cudaMemcpyAsync(to.memory + to.block.examples,
+                      from.memory + block.examples + part.begin * block.example_bytes,
+                      part.count * block.example_bytes, kind, stream));
 }
 
 }  // namespace slipstream::cuda

@@ -24,6 +24,9 @@ struct BatchBlock {
 
   static BatchBlock For(const NetSizes& net, uint32_t batch_size_max);
 
+  /// Up to the last of `count` examples.
+  size_t BytesOf(uint32_t count) const { return examples + count * example_bytes; }
+
   /// The places of `count` examples in the block at `block`, for the host to fill.
   BatchSpace SpaceAt(std::byte* block, uint32_t count, const NetSizes& net) const;
 

@@ -17,9 +17,9 @@
 namespace slipstream::cuda {
 
 /// A convolution, on cuDNN, and the activation that follows it. Of cuDNN's algorithms only those
-/// are used that give equal bits for equal inputs, and that sum the products themselves: not
-/// Winograd's and Fourier's, which lose digits. With bf16 products are of tf32 operands: cuDNN
-/// would round results to bf16 too, and tf32 has three more bits.
+/// are used that sum the products themselves, not Winograd's and Fourier's, which lose digits; and
+/// that give equal bits for equal inputs, unless they need not. With bf16 products are of tf32
+/// operands: cuDNN would round results to bf16 too, and tf32 has three more bits.
 class CudaConvNode final : public CudaNode {
  public:
   struct Options {

@@ -70,7 +70,7 @@ absl::StatusOr<uint32_t> CountCudaDevices() {
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t index) {
   const auto device = static_cast<int>(index);
   PS_RETURN_IF_ERROR(Try(device));
-  return std::make_unique<CudaDevice>(cuda::PlanDevices{{device}});
+  return std::make_unique<CudaDevice>(cuda::PlanDevices{{device}, false, nullptr});
 }
 
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDeviceGroup(const std::vector<uint32_t>& indices) {
@@ -78,6 +78,7 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDeviceGroup(const std::vector<uin
   cuda::PlanDevices devices;
   devices.indices.assign(indices.begin(), indices.end());
   devices.are_grouped = true;
+  devices.launching = std::make_shared<Mutex>();
   for (const int device : devices.indices) {
     if (std::ranges::count(devices.indices, device) > 1) {
       return absl::InvalidArgumentError("GPU " + std::to_string(device) +

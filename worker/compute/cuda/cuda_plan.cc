@@ -14,12 +14,12 @@ absl::StatusOr<std::unique_ptr<Plan>> CudaPlan::New(const PlanDevices& devices,
                                                     const NetLayers& layers, const NetSizes& net,
                                                     const PlanOptions& options) {
   std::unique_ptr<CudaPlan> plan(new CudaPlan(devices, net, MapOf(layers), options));
-  PS_RETURN_IF_ERROR(plan->Prepare(layers));
-  if (plan->group_ == nullptr) return plan;
-  const absl::Status connected = plan->ConnectDevices();
-  if (connected.ok()) return plan;
-  plan->group_->Fail();
-  return connected;
+  absl::Status prepared = plan->Prepare(layers);
+  if (prepared.ok() && plan->group_ != nullptr) prepared = plan->ConnectDevices();
+  if (prepared.ok()) return plan;
+  // It would wait, perhaps for ever, for a device that has failed; the process is about to end.
+  if (absl::IsAborted(prepared)) (void)plan.release();
+  return prepared;
 }
 
 CudaPlan::CudaPlan(const PlanDevices& devices, const NetSizes& net, ArenaMap map,
@@ -34,7 +34,7 @@ CudaPlan::CudaPlan(const PlanDevices& devices, const NetSizes& net, ArenaMap map
       gate_(net.parameters) {}
 
 absl::Status CudaPlan::Prepare(const NetLayers& layers) {
-  const MutexLock lock(*devices_.launching);
+  const auto lock = devices_.KeepApart();
   PlanOptions of_part = options_;
   of_part.batch_size_max = BatchPart::Largest(options_.batch_size_max, devices_.indices.size());
   for (const int device : devices_.indices) {
@@ -52,25 +52,29 @@ absl::Status CudaPlan::Prepare(const NetLayers& layers) {
   }
   // Now, so that what cannot be computed is known before a run begins.
   const uint32_t count = options_.batch_size_max;
-  const auto ran = PassGraphs::RunOnce(Parts(), count, options_.trains);
-  if (!ran.ok()) return ran.status();
+  PS_RETURN_IF_ERROR(PassGraphs::RunOnce(Parts(), count, options_.trains));
   return Capture(count, options_.trains);
 }
 
 absl::Status CudaPlan::ConnectDevices() {
-  // NCCL connects them with the first sum.
+  watch_.WatchSums(*group_);
+  absl::Status status;
+  // RunOnce has left gradients; what they are does not matter.
   const std::vector<ParameterRange>& ranges = training_.Find(options_.batch_size_max)->ranges();
-  for (size_t i = 0; i < ranges.size(); ++i) PS_RETURN_IF_ERROR(group_->Collect(i, ranges[i]));
-  for (const PlanMember& member : members_) {
-    PS_RETURN_IF_ERROR(member.context->Enter());
-    PS_RETURN_IF_ERROR(DeviceContext::Await(member.context->download()));
+  for (size_t i = 0; i < ranges.size() && status.ok(); ++i) {
+    status = group_->Collect(i, ranges[i]);
   }
-  return absl::OkStatus();
+  if (status.ok()) status = AwaitAll(members_, &DeviceContext::download);
+  if (status.ok()) return group_->Check();
+  group_->Fail();
+  const absl::Status lost = AwaitAll(members_, &DeviceContext::upload);
+  return lost.ok() ? GroupGradients::CannotConnect(status) : lost;
 }
 
 CudaPlan::~CudaPlan() {
-  const MutexLock lock(*devices_.launching);
+  const auto lock = devices_.KeepApart();
   // Nothing may be under way when memory goes; whether that went well matters no longer.
+  group_.reset();
   for (const PlanMember& member : members_) {
     const DeviceContext& context = *member.context;
     (void)context.Enter();
@@ -81,7 +85,6 @@ CudaPlan::~CudaPlan() {
   evaluating_ = {};
   training_ = {};
   coming_.reset();
-  group_.reset();
   host_ = {};
   members_.clear();
 }
@@ -104,7 +107,7 @@ void CudaPlan::RevokeWeights(ParameterRange range) {
 
 absl::StatusOr<const PassGraphs*> CudaPlan::GraphsFor(uint32_t count, bool training) {
   if (const PassGraphs* found = GraphsOf(training).Find(count)) return found;
-  const MutexLock lock(*devices_.launching);
+  const auto lock = devices_.KeepApart();
   PS_RETURN_IF_ERROR(Capture(count, training));
   return GraphsOf(training).Find(count);
 }
@@ -112,8 +115,9 @@ absl::StatusOr<const PassGraphs*> CudaPlan::GraphsFor(uint32_t count, bool train
 absl::Status CudaPlan::Capture(uint32_t count, bool training) {
   absl::StatusOr<std::unique_ptr<PassGraphs>> graphs =
       PassGraphs::Capture(Parts(), count, training);
-  if (graphs.ok()) GraphsOf(training).Add(count, *std::move(graphs));
-  return graphs.status();
+  if (!graphs.ok()) return graphs.status();
+  GraphsOf(training).Add(count, *std::move(graphs));
+  return absl::OkStatus();
 }
 
 std::optional<BatchSpace> CudaPlan::NewBatch(uint32_t count) {
@@ -137,10 +141,13 @@ absl::Status CudaPlan::Bring(const Batch& batch) {
     const PlanMember& member = members_[i];
     const cudaStream_t compute = member.context->compute();
     std::byte* const to = member.memory.batch.data();
+    const BatchPart part = BatchPart::Of(count, i, members_.size());
+    const bool is_whole = !is_there && part_block_ == block_;  // Then it goes up with the inputs.
+    const size_t bytes = is_whole ? block_.BytesOf(count) : sizeof(inputs);
     PS_RETURN_IF_ERROR(member.context->Enter());
     PS_RETURN_IF_CUDA_ERROR(
-        cudaMemcpyAsync(to, host_.batch.data(), sizeof(inputs), cudaMemcpyHostToDevice, compute));
-    const BatchPart part = BatchPart::Of(count, i, members_.size());
+        cudaMemcpyAsync(to, host_.batch.data(), bytes, cudaMemcpyHostToDevice, compute));
+    if (is_whole) continue;
     PS_RETURN_IF_ERROR(is_there ? coming_->Bring(batch, i)
                                 : CopyPart(part, {block_, host_.batch.data()}, {part_block_, to},
                                            cudaMemcpyHostToDevice, compute));
@@ -171,7 +178,7 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
     return absl::OkStatus();
   }
   // Its batch is written over by the next one.
-  const absl::Status ended = watch_.AwaitCompute();
+  const absl::Status ended = AwaitAll(members_, &DeviceContext::compute);
   const bool may_have_mixed = !gate_.Leave();
   if (!absl::IsCancelled(launched)) return launched;
   PS_RETURN_IF_ERROR(ended);

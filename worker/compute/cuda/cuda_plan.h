@@ -35,9 +35,13 @@ struct PlanDevices {
   /// Adds gradients up by NCCL: required of several, possible with one.
   bool are_grouped = false;
 
-  /// See GroupGradients::New. A plan that computes on the same devices from another thread holds it
-  /// while it allocates and frees.
-  std::shared_ptr<Mutex> launching = std::make_shared<Mutex>();
+  /// See GroupGradients::New; null if no group computes on them.
+  std::shared_ptr<Mutex> launching;
+
+  /// What a plan keeps while it allocates, captures or frees.
+  std::unique_ptr<MutexLock> KeepApart() const {
+    return launching == nullptr ? nullptr : std::make_unique<MutexLock>(*launching);
+  }
 };
 
 /// A net on one device, or on several that share each batch. The host's arenas are pinned; weights
@@ -46,7 +50,7 @@ struct PlanDevices {
 ///
 /// StartStep launches the step: at once if all weights are there, else part by part as they arrive,
 /// for which it waits. FinishStep waits for the devices, reports ranges as they reach the host, and
-/// hands out the result.
+/// hands out the result; the ranges of several devices are on their way only meanwhile.
 class CudaPlan final : public Plan {
  public:
   /// The statuses of Device::Prepare.

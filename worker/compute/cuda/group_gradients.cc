@@ -21,40 +21,61 @@ absl::StatusOr<std::unique_ptr<GroupGradients>> GroupGradients::New(
   const absl::StatusOr<const Nccl*> nccl = Nccl::Load();
   if (!nccl.ok()) return nccl.status();
   std::unique_ptr<GroupGradients> group(new GroupGradients(**nccl, members, map, host, launching));
-  PS_RETURN_IF_ERROR(
-      Keep(group->flags_, PinnedArray<uint32_t>::Allocate(members.front().nodes.size(), "flags")));
-  std::vector<ncclComm_t> communicators(devices.size());
-  const absl::Status connected = PS_CUDA_STATUS(group->nccl_.CommInitAll(
-      communicators.data(), static_cast<int>(devices.size()), devices.data()));
-  if (!connected.ok()) {
-    // Of the machine, most likely, and then the same again: too small a /dev/shm, an old driver.
-    return absl::InvalidArgumentError(std::string(connected.message()) +
-                                      "; or set compute.device to one GPU");
-  }
-  group->communicators_ = std::move(communicators);
+  PS_RETURN_IF_ERROR(group->Start(devices));
   return group;
 }
 
-// Nothing can be done about errors here.
-
-GroupGradients::~GroupGradients() {
-  for (ncclComm_t communicator : communicators_) (void)nccl_.CommDestroy(communicator);
+absl::Status GroupGradients::Start(const std::vector<int>& devices) {
+  PS_RETURN_IF_ERROR(
+      Keep(flags_, PinnedArray<uint32_t>::Allocate(members_.front().nodes.size(), "flags")));
+  for (const PlanMember& member : members_) {
+    PS_RETURN_IF_ERROR(member.context->Enter());
+    PS_RETURN_IF_CUDA_ERROR(
+        cudaStreamCreateWithFlags(&streams_.emplace_back(), cudaStreamNonBlocking));
+  }
+  std::vector<ncclComm_t> communicators(devices.size());
+  const absl::Status made = PS_CUDA_STATUS(
+      nccl_.CommInitAll(communicators.data(), static_cast<int>(devices.size()), devices.data()));
+  if (!made.ok()) return CannotConnect(made);
+  communicators_ = std::move(communicators);
+  return absl::OkStatus();
 }
 
-void GroupGradients::Fail() {
-  for (ncclComm_t communicator : std::exchange(communicators_, {})) {
-    (void)nccl_.CommAbort(communicator);
+absl::Status GroupGradients::CannotConnect(const absl::Status& status) {
+  return absl::InvalidArgumentError(std::string(status.message()) +
+                                    "; the worker's GPUs cannot be connected (NCCL needs room in "
+                                    "/dev/shm, and a driver as new as "
+                                    "itself): set compute.device to one of them");
+}
+
+GroupGradients::~GroupGradients() {
+  // Nothing can be done about errors here.
+  for (ncclComm_t communicator : communicators_) {
+    (void)(has_failed_ ? nccl_.CommAbort(communicator) : nccl_.CommDestroy(communicator));
+  }
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    (void)members_[i].context->Enter();
+    (void)cudaStreamSynchronize(streams_[i]);
+    (void)cudaStreamDestroy(streams_[i]);
   }
 }
 
 absl::Status GroupGradients::Collect(size_t i, ParameterRange range) {
-  if (communicators_.empty()) return absl::AbortedError("one of the worker's GPUs has failed");
+  if (has_failed_) return absl::AbortedError("one of the worker's GPUs has failed");
   PS_RETURN_IF_ERROR(AddUp(range));
+  for (size_t k = 0; k < members_.size(); ++k) {
+    const DeviceContext& context = *members_[k].context;
+    PS_RETURN_IF_ERROR(context.Enter());
+    // The next pass writes these gradients.
+    PS_RETURN_IF_ERROR(context.Order(streams_[k], context.compute()));
+  }
   const PlanMember& first = members_.front();
+  const cudaStream_t download = first.context->download();
   PS_RETURN_IF_ERROR(first.context->Enter());
+  PS_RETURN_IF_ERROR(first.context->Order(streams_.front(), download));
   PS_RETURN_IF_ERROR(first.Download(map_, range, host_));
   const auto* inputs = reinterpret_cast<const PassInputs*>(first.memory.batch.data());
-  return Raise(first.context->download(), inputs, flags_.data() + i);
+  return Raise(download, inputs, flags_.data() + i);
 }
 
 absl::Status GroupGradients::AddUp(ParameterRange range) {
@@ -73,7 +94,7 @@ absl::Status GroupGradients::Reduce(size_t begin, size_t size) {
   for (size_t i = 0; i < members_.size(); ++i) {
     float* const values = members_[i].memory.gradients.data() + begin;
     PS_RETURN_IF_CUDA_ERROR(nccl_.Reduce(values, values, size, ncclFloat32, ncclSum, kRoot,
-                                         communicators_[i], members_[i].context->download()));
+                                         communicators_[i], streams_[i]));
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_GROUP_GRADIENTS_H_
 #define SLIPSTREAM_WORKER_COMPUTE_CUDA_GROUP_GRADIENTS_H_
 
+#include <cuda_runtime.h>
 #include <nccl.h>
 
 #include <cstddef>
@@ -21,7 +22,7 @@
 namespace slipstream::cuda {
 
 /// The gradients of several devices on their way to the host: NCCL adds up what each has computed,
-/// the first sends the sum down.
+/// on streams of their own, and the first sends the sum down.
 ///
 /// Not in graphs: one thread that launches NCCL in graphs of several devices can wait for ever, as
 /// NCCL's guide says. So whoever waits for a pass calls Collect as soon as all have computed a
@@ -33,8 +34,8 @@ class GroupGradients {
   /// Of the members' devices, which must differ; all that is named must outlive it. While its work
   /// is given to one device after the other, it holds `launching`; whoever allocates or frees on
   /// these devices from another thread must hold it, too, since CUDA may let that wait for what was
-  /// given to the first, and the rest wait for that. INVALID_ARGUMENT if NCCL is missing or cannot
-  /// connect the devices.
+  /// given to the first, and the rest wait for that. INVALID_ARGUMENT if NCCL is missing or does
+  /// not take the devices; but it connects them with the first sum.
   static absl::StatusOr<std::unique_ptr<GroupGradients>> New(const std::vector<PlanMember>& members,
                                                              const std::vector<int>& devices,
                                                              const ArenaMap& map,
@@ -54,14 +55,19 @@ class GroupGradients {
   /// ABORTED if a sum under way has failed.
   absl::Status Check() const;
 
-  /// A device has failed: what is under way ends, with any result, and nothing more is collected.
-  void Fail();
+  /// A device or a sum has failed: nothing more is collected, and what is under way, of which
+  /// nothing comes, is ended when this goes.
+  void Fail() { has_failed_ = true; }
+
+  /// What a user is told if the first sum fails: the same will happen again.
+  static absl::Status CannotConnect(const absl::Status& status);
 
  private:
   GroupGradients(const Nccl& nccl, const std::vector<PlanMember>& members, const ArenaMap& map,
                  const HostMemory& host, Mutex& launching)
       : nccl_(nccl), members_(members), map_(map), host_(host), launching_(launching) {}
 
+  absl::Status Start(const std::vector<int>& devices);
   absl::Status AddUp(ParameterRange range);
   absl::Status Reduce(size_t begin, size_t size);
 
@@ -70,8 +76,10 @@ class GroupGradients {
   const ArenaMap& map_;
   const HostMemory& host_;
   Mutex& launching_;
-  std::vector<ncclComm_t> communicators_;  // Of each device; none after Fail.
-  PinnedArray<uint32_t> flags_;            // Of each range.
+  std::vector<cudaStream_t> streams_;  // Of each device, and so:
+  std::vector<ncclComm_t> communicators_;
+  bool has_failed_ = false;
+  PinnedArray<uint32_t> flags_;  // Of each range.
 };
 
 }  // namespace slipstream::cuda

@@ -61,7 +61,7 @@ class PassEnqueuer {
   size_t FirstWithParameters() const;
   absl::Status LossOfExamples(const Lane& lane) const;
 
-  /// Of one node, until its gradients are there, on the device's download stream.
+  /// Of one node; its gradients are there for the device's download stream.
   absl::Status Backward(Lane& lane, size_t node, bool wants_input_gradient);
   absl::Status ZeroGradients(const Lane& lane, ParameterRange range) const;
 

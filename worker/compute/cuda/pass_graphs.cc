@@ -54,17 +54,12 @@ absl::Status ZeroBatch(const PlanMember& member) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<ParameterRange>> PassGraphs::RunOnce(const PassParts& parts,
-                                                                uint32_t count, bool training) {
+absl::Status PassGraphs::RunOnce(const PassParts& parts, uint32_t count, bool training) {
   PS_RETURN_IF_ERROR(PrepareNodes(parts.members, count));
   for (const PlanMember& member : parts.members) PS_RETURN_IF_ERROR(ZeroBatch(member));
   PassEnqueuer enqueuer(parts, count, training);
   PS_RETURN_IF_ERROR(EnqueuePass(enqueuer, parts.members.front().nodes.size(), training));
-  for (const PlanMember& member : parts.members) {
-    PS_RETURN_IF_ERROR(member.context->Enter());
-    PS_RETURN_IF_ERROR(DeviceContext::Await(member.context->compute()));
-  }
-  return enqueuer.TakeRanges();
+  return AwaitAll(parts.members, &DeviceContext::compute);
 }
 
 absl::StatusOr<std::unique_ptr<PassGraphs>> PassGraphs::Capture(const PassParts& parts,

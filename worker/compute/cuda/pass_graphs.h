@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/layout/tensor_layout.h"
 #include "worker/compute/cuda/pass_enqueuer.h"
@@ -25,10 +26,10 @@ class PassGraphs {
   };
 
   /// Computes a pass over a batch of zeros, and waits for it: what libraries do at their first
-  /// call, such as to allocate, cannot always be captured. Writes all that passes write. The ranges
-  /// of its gradients, as ranges().
-  static absl::StatusOr<std::vector<ParameterRange>> RunOnce(const PassParts& parts, uint32_t count,
-                                                             bool training);
+  /// call, such as to load or to allocate, cannot always be captured. Writes all that passes write,
+  /// so it is for a new plan; batches of other sizes, with other kernels perhaps, are captured
+  /// unrun.
+  static absl::Status RunOnce(const PassParts& parts, uint32_t count, bool training);
 
   static absl::StatusOr<std::unique_ptr<PassGraphs>> Capture(const PassParts& parts, uint32_t count,
                                                              bool training);

@@ -45,14 +45,6 @@ absl::Status PassWatch::Await(absl::FunctionRef<bool()> holds) const {
   return absl::OkStatus();
 }
 
-absl::Status PassWatch::AwaitCompute() const {
-  for (const PlanMember& member : members_) {
-    PS_RETURN_IF_ERROR(member.context->Enter());
-    PS_RETURN_IF_ERROR(DeviceContext::Await(member.context->compute()));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<bool> PassWatch::AreIdle() const {
   bool are_idle = true;
   for (const PlanMember& member : members_) {

@@ -38,9 +38,6 @@ class PassWatch {
   /// longer than DeviceContext::kWaitMax.
   absl::Status Await(absl::FunctionRef<bool()> holds) const;
 
-  /// Waits until all that passes have enqueued is computed.
-  absl::Status AwaitCompute() const;
-
  private:
   /// Whether the devices have done all they were given; an error if one has failed.
   absl::StatusOr<bool> AreIdle() const;

@@ -24,4 +24,13 @@ absl::Status PlanMember::Download(const ArenaMap& map, ParameterRange range,
   return status;
 }
 
+absl::Status AwaitAll(const std::vector<PlanMember>& members,
+                      cudaStream_t (DeviceContext::*stream)() const) {
+  for (const PlanMember& member : members) {
+    PS_RETURN_IF_ERROR(member.context->Enter());
+    PS_RETURN_IF_ERROR(DeviceContext::Await((member.context.get()->*stream)()));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace slipstream::cuda

@@ -33,6 +33,10 @@ struct PlanMember {
   PlanMemory memory;
 };
 
+/// Waits for one stream of each, DeviceContext::compute say.
+absl::Status AwaitAll(const std::vector<PlanMember>& members,
+                      cudaStream_t (DeviceContext::*stream)() const);
+
 }  // namespace slipstream::cuda
 
 #endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_PLAN_MEMBER_H_

@@ -38,6 +38,8 @@ absl::StatusOr<StreamGraph::Executable> StreamGraph::EndCapture(const DeviceCont
   absl::Status status = PS_CUDA_STATUS(cudaStreamEndCapture(context.compute(), &graph));
   cudaGraphExec_t executable = nullptr;
   if (status.ok()) status = PS_CUDA_STATUS(cudaGraphInstantiate(&executable, graph, 0));
+  // Else the first launch would, which other devices may wait for.
+  if (status.ok()) status = PS_CUDA_STATUS(cudaGraphUpload(executable, context.compute()));
   if (graph != nullptr) (void)cudaGraphDestroy(graph);
   if (!status.ok()) return status;
   return Executable(executable);

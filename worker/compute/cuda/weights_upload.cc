@@ -17,14 +17,6 @@ absl::Status WeightsUpload::Enqueue(ParameterRange range) const {
   return status;
 }
 
-absl::Status WeightsUpload::AwaitAll() const {
-  for (const PlanMember& member : members_) {
-    PS_RETURN_IF_ERROR(member.context->Enter());
-    PS_RETURN_IF_ERROR(DeviceContext::Await(member.context->upload()));
-  }
-  return absl::OkStatus();
-}
-
 void WeightsUpload::Keep(const absl::Status& status) {
   if (status.ok()) return;
   MutexLock lock(mutex_);

@@ -26,14 +26,13 @@ class WeightsUpload {
   void Send(ParameterRange range) { Keep(Enqueue(range)); }
 
   /// Waits for what was sent: until then the host's weights may not be written.
-  void Await() { Keep(AwaitAll()); }
+  void Await() { Keep(AwaitAll(members_, &DeviceContext::upload)); }
 
   /// What is enqueued for computing from now on waits for what was sent.
   absl::Status Join();
 
  private:
   absl::Status Enqueue(ParameterRange range) const;
-  absl::Status AwaitAll() const;
   void Keep(const absl::Status& status);
 
   const std::vector<PlanMember>& members_;
