@@ -114,7 +114,7 @@ absl::Status ToStatus(ncclResult_t error, const CallSite& site) {
   const std::string meaning =
       library.ok() ? (*library)->GetErrorString(error) : std::to_string(error);
   return Failure(may_be_tried_again ? absl::StatusCode::kAborted : absl::StatusCode::kInternal,
-                 site, "NCCL: " + meaning + "; NCCL_DEBUG=WARN in the environment says more");
+                 site, "NCCL: " + meaning);
 }
 
 absl::Status LaunchStatus(std::string_view kernel) {
