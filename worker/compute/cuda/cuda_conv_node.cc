@@ -128,7 +128,7 @@ absl::Status CudaConvNode::Backward(const CudaPass& pass, const float* input, co
       handle, &one, d.input(), input, d.output(), output_gradient, d.geometry(),
       filter_gradient_.algorithm, pass.workspace, kWorkspaceBytes, &zero, d.filter(),
       pass.gradients + options_.parameters.weight));
-  PS_RETURN_IF_ERROR(pass.gradient_enqueued(options_.parameters.range));
+  PS_RETURN_IF_ERROR(pass.gradients_enqueued());
   if (input_gradient == nullptr) return absl::OkStatus();
   PS_RETURN_IF_ERROR(Use(input_gradient_.math));
   return PS_CUDA_STATUS(dnn.ConvolutionBackwardData(

@@ -91,7 +91,7 @@ absl::Status CudaDenseNode::Backward(const CudaPass& pass, const float* input, c
                                         : static_cast<const void*>(input);
   PS_RETURN_IF_ERROR(weight_gradient_->Run(*gradient, inputs, nullptr, pass.workspace,
                                            pass.gradients + options_.parameters.weight));
-  PS_RETURN_IF_ERROR(pass.gradient_enqueued(options_.parameters.range));
+  PS_RETURN_IF_ERROR(pass.gradients_enqueued());
   if (input_gradient == nullptr) return absl::OkStatus();
   const float* const weight = pass.weights + options_.parameters.weight;
   const void* const weights = is_rounded ? static_cast<const void*>(rounded_weight_.data())

@@ -140,24 +140,27 @@ absl::StatusOr<Nccl> BindNccl() {
   return table;
 }
 
+template <typename Table>
+absl::StatusOr<const Table*> PointerTo(const absl::StatusOr<Table>& loaded) {
+  if (!loaded.ok()) return loaded.status();
+  return &*loaded;
+}
+
 }  // namespace
 
 absl::StatusOr<const CublasLt*> CublasLt::Load() {
   static const absl::StatusOr<CublasLt> kLoaded = BindCublasLt();
-  if (!kLoaded.ok()) return kLoaded.status();
-  return &*kLoaded;
+  return PointerTo(kLoaded);
 }
 
 absl::StatusOr<const Cudnn*> Cudnn::Load() {
   static const absl::StatusOr<Cudnn> kLoaded = BindCudnn();
-  if (!kLoaded.ok()) return kLoaded.status();
-  return &*kLoaded;
+  return PointerTo(kLoaded);
 }
 
 absl::StatusOr<const Nccl*> Nccl::Load() {
   static const absl::StatusOr<Nccl> kLoaded = BindNccl();
-  if (!kLoaded.ok()) return kLoaded.status();
-  return &*kLoaded;
+  return PointerTo(kLoaded);
 }
 
 }  // namespace slipstream::cuda

@@ -6,7 +6,6 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "common/layout/tensor_layout.h"
 #include "worker/compute/cuda/pass_block.h"
 
 namespace slipstream::cuda {
@@ -26,8 +25,8 @@ struct CudaPass {
   float* gradients = nullptr;      // Likewise; null unless training.
   void* workspace = nullptr;       // kWorkspaceBytes, for one call after the other.
 
-  /// What computes the gradients of `range` (positions of the flat vector) has been enqueued.
-  std::function<absl::Status(ParameterRange range)> gradient_enqueued;
+  /// What computes the gradients of the node's parameters has been enqueued.
+  std::function<absl::Status()> gradients_enqueued;
 };
 
 /// One or two consecutive layers of a net, computed together. Activations and their gradients are
@@ -48,7 +47,7 @@ class CudaNode {
   virtual absl::Status Forward(const CudaPass& pass, const float* input, float* output) = 0;
 
   /// `input` and `output` are those of Forward. Writes the gradients of the node's parameters,
-  /// calls pass.gradient_enqueued, and then writes `input_gradient` unless it is null. May
+  /// calls pass.gradients_enqueued, and then writes `input_gradient` unless it is null. May
   /// overwrite `output_gradient`.
   virtual absl::Status Backward(const CudaPass& pass, const float* input, const float* output,
                                 float* output_gradient, float* input_gradient) = 0;

@@ -8,14 +8,13 @@
 
 namespace slipstream::cuda {
 
-/// Where a layer's parameters lie: in the arenas of the device and, as a range, in the flat vector.
+/// Where a layer's parameters lie in the arenas of the device.
 struct DeviceParameters {
   size_t weight = 0;
   size_t bias = 0;
-  ParameterRange range;
 
   static DeviceParameters Of(const LayerParameters& layer, const ArenaMap& map) {
-    return {map.OnDevice(layer.weight), map.OnDevice(layer.bias), layer.range()};
+    return {map.OnDevice(layer.weight), map.OnDevice(layer.bias)};
   }
 };
 

@@ -1,9 +1,9 @@
 #include "worker/compute/cuda/group_gradients.h"
 
 #include <atomic>
-#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "worker/compute/cuda/cuda_status.h"
 #include "worker/compute/cuda/pass_block.h"
 #include "worker/compute/cuda/vector_kernels.h"
@@ -42,10 +42,10 @@ absl::Status GroupGradients::Start(const std::vector<int>& devices) {
 }
 
 absl::Status GroupGradients::CannotConnect(const absl::Status& status) {
-  return absl::InvalidArgumentError(std::string(status.message()) +
-                                    "; the worker's GPUs cannot be connected (NCCL needs room in "
-                                    "/dev/shm, and a driver as new as "
-                                    "itself): set compute.device to one of them");
+  return absl::InvalidArgumentError(absl::StrCat(
+      status.message(),
+      "; the worker's GPUs cannot be connected: NCCL needs room in /dev/shm and a driver as new as "
+      "itself; or set compute.device to one of them"));
 }
 
 GroupGradients::~GroupGradients() {

@@ -25,7 +25,7 @@ PassEnqueuer::PassEnqueuer(const PassParts& parts, uint32_t count, bool training
     if (!training) continue;
     lane.pass.gradients = member.memory.gradients.data();
     // Gradients leave beside what else backward computes.
-    lane.pass.gradient_enqueued = [context = member.context.get()](ParameterRange) {
+    lane.pass.gradients_enqueued = [context = member.context.get()] {
       return context->Order(context->compute(), context->download());
     };
   }
@@ -112,7 +112,7 @@ absl::Status PassEnqueuer::ZeroGradients(const Lane& lane, ParameterRange range)
         cudaMemsetAsync(lane.pass.gradients + device, 0, size * sizeof(float), stream)));
   });
   PS_RETURN_IF_ERROR(status);
-  return lane.pass.gradient_enqueued(range);
+  return lane.pass.gradients_enqueued();
 }
 
 absl::Status PassEnqueuer::EndRange(ParameterRange range) {
