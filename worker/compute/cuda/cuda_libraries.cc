@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
 namespace slipstream::cuda {
 namespace {
 
@@ -15,14 +19,22 @@ std::string VariableOr(const char* name, const std::string& otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
+/// Where Pythons are installed: around their programs, the environment that is active first.
+std::vector<std::string> PythonRoots() {
+  std::vector<std::string> roots;
+  for (const absl::string_view folder :
+       absl::StrSplit(VariableOr("PATH", "/usr/local/bin:/usr/bin"), ':', absl::SkipEmpty())) {
+    roots.push_back(absl::StrCat(folder, "/.."));
+  }
+  return roots;
+}
+
 /// Where the file may lie apart from where the loader looks by itself.
 std::vector<std::string> PathsOf(const std::string& file) {
   std::vector<std::string> patterns = {VariableOr("CUDA_HOME", "/usr/local/cuda") + "/lib64/" +
                                        file};
-  for (const std::string& root :
-       {VariableOr("VIRTUAL_ENV", "/usr/local"), std::string("/usr/local"), std::string("/usr")}) {
-    patterns.push_back(root);
-    patterns.back().append("/lib/python3*/*-packages/nvidia/*/lib/").append(file);
+  for (const std::string& root : PythonRoots()) {
+    patterns.push_back(absl::StrCat(root, "/lib/python3*/*-packages/nvidia/*/lib/", file));
   }
   std::vector<std::string> paths;
   for (const std::string& pattern : patterns) {
