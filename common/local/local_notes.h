@@ -16,14 +16,18 @@ namespace slipstream {
 /// What a server and a worker that share memory tell each other, each note a message of a local
 /// socket of its own (common/local/local_socket.h, kMessages). Files and texts travel with notes.
 struct LocalNote {
-  /// But for kMessage, from the server to the worker.
   enum class Kind : uint32_t {
-    kWindow = 1,    // The file that payloads of pushes go through; `number` is its size in bytes.
-    kTaken = 2,     // `number` pieces of the window have been read since the stream began.
+    // From the worker.
+    kArena = 1,  // A file that gradients lie in from now on; `number` names it.
+
+    // From the server.
+    kTaken = 2,     // `number` chunks in arenas have been read since the stream began.
     kBuffer = 3,    // A file that holds versions of weights from now on; `number` names it.
     kForget = 4,    // Buffer `number` is no longer used.
-    kMessage = 5,   // The text is a message of the stream; `number` is its size in bytes.
     kOnStream = 6,  // The messages of the next answer come over the stream itself.
+
+    // From either.
+    kMessage = 5,  // The text is a message of the stream; `number` is its size in bytes.
   };
 
   /// More than the largest message without values takes.

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 #include <string>
@@ -20,7 +22,10 @@ namespace {
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW;
+// Of them FUTURE_WRITE also keeps holes from being made.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+
+constexpr blkcnt_t kBlockBytes = 512;  // As stat() counts.
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }
 
@@ -41,7 +46,7 @@ SharedMapping::~SharedMapping() {
   if (pages_ != nullptr) PS_CHECK(munmap(pages_, size_) == 0);
 }
 
-absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes, SharedWriters writers) {
+absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes) {
   const size_t size = MappedSize(bytes);
   SharedMemory memory = {
       .file = FileDescriptor(memfd_create("slipstream", MFD_CLOEXEC | MFD_ALLOW_SEALING)),
@@ -52,29 +57,38 @@ absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes, SharedWriters writer
   if (!mapping.ok()) return mapping.status();
   memory.mapping = *std::move(mapping);
   MakeLargePages(memory.mapping.data(), size);
+  // Where there are none, or not enough.
+  do {
+    errno = posix_fallocate(memory.file.get(), 0, static_cast<off_t>(size));
+  } while (errno == EINTR);
+  if (errno != 0) return Exhausted("fill");
   // After the mapping, which goes on being writable: the seal is for mappings to come.
-  const int writing = writers == SharedWriters::kMakerAlone ? F_SEAL_FUTURE_WRITE : 0;
-  if (fcntl(memory.file.get(), F_ADD_SEALS, kFixedSize | F_SEAL_SEAL | writing) != 0) {
-    return Exhausted("seal");
-  }
+  if (fcntl(memory.file.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) != 0) return Exhausted("seal");
   return memory;
 }
 
-absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file, size_t bytes,
-                                              SharedWriters writers) {
-  const size_t size = MappedSize(bytes);
-  const int seals = fcntl(file.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & kFixedSize) != kFixedSize) {
-    return absl::FailedPreconditionError("the size of the shared memory is not sealed");
-  }
+absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file) {
   struct stat facts = {};
-  if (fstat(file.get(), &facts) != 0 || facts.st_size < 0 ||
-      static_cast<size_t>(facts.st_size) != size) {
-    return absl::FailedPreconditionError(
-        fmt::format("shared memory of {} bytes came, {} were expected", facts.st_size, size));
+  struct statfs system = {};
+  if (fstat(file.get(), &facts) != 0 || fstatfs(file.get(), &system) != 0) {
+    return absl::FailedPreconditionError("no shared memory came");
   }
-  return Map(file, size,
-             writers == SharedWriters::kMakerAlone ? PROT_READ : PROT_READ | PROT_WRITE);
+  // Other files have no such seals, but for those of huge pages, which need not be there.
+  const int seals = fcntl(file.get(), F_GET_SEALS);
+  if (system.f_type != TMPFS_MAGIC || seals < 0 || (seals & kSeals) != kSeals) {
+    return absl::FailedPreconditionError("the shared memory that came is not sealed");
+  }
+  if (facts.st_blocks < (facts.st_size + kBlockBytes - 1) / kBlockBytes) {
+    return absl::FailedPreconditionError("the shared memory that came has holes");
+  }
+  return Map(file, static_cast<size_t>(facts.st_size), PROT_READ);
+}
+
+absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file, size_t bytes) {
+  absl::StatusOr<SharedMapping> mapping = MapSharedMemory(file);
+  if (!mapping.ok() || mapping->size() == MappedSize(bytes)) return mapping;
+  return absl::FailedPreconditionError(fmt::format(
+      "shared memory of {} bytes came, {} were expected", mapping->size(), MappedSize(bytes)));
 }
 
 }  // namespace slipstream

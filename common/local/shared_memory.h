@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -14,8 +13,10 @@ namespace slipstream {
 /// Memory that processes of one machine share through memfds: files without a name, which are gone
 /// when the last process that has them open or mapped is. So nothing is left behind by a kill.
 ///
-/// Whoever makes such memory seals it before anyone else gets it: its size cannot change, so no
-/// process can make another fault by cutting it short, and no seal can be taken off or added.
+/// Whoever makes such memory has all its pages made and seals it before anyone else gets it: its
+/// size cannot change, nor can pages be taken out of it, so no process can make another fault by
+/// cutting it short, or pay for it; nobody else can write to it; and no seal can be taken off or
+/// added.
 
 /// Pages of shared memory in this process, until it goes. Movable only.
 class SharedMapping {
@@ -33,20 +34,14 @@ class SharedMapping {
   }
   ~SharedMapping();
 
-  /// Others may write to it at any time, unless they cannot: see SharedWriters. What is read from
-  /// memory that others write is copied first and believed afterwards.
+  /// Its maker may write to it at any time. What is read from memory that another process writes is
+  /// copied first and believed afterwards.
   std::byte* data() const { return pages_; }
   size_t size() const { return size_; }
 
  private:
   std::byte* pages_ = nullptr;
   size_t size_ = 0;
-};
-
-/// Who may write, beside the process that makes the memory.
-enum class SharedWriters : uint8_t {
-  kMakerAlone,  // Whoever gets the memory cannot map it for writing.
-  kEveryone,
 };
 
 struct SharedMemory {
@@ -56,12 +51,14 @@ struct SharedMemory {
 
 /// New memory, zero at first, of at least so many bytes: their MappedSize, see large_pages.h.
 /// RESOURCE_EXHAUSTED if it cannot be had.
-absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes, SharedWriters writers);
+absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes);
 
-/// Maps what another process made of so many bytes: for reading if it is the maker's alone.
-/// FAILED_PRECONDITION if its size is another, or could change.
-absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file, size_t bytes,
-                                              SharedWriters writers);
+/// Maps what another process made, whole and for reading. FAILED_PRECONDITION if it was not made as
+/// here, RESOURCE_EXHAUSTED if it cannot be mapped.
+absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file);
+
+/// The same; FAILED_PRECONDITION also if it was not made of so many bytes.
+absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file, size_t bytes);
 
 }  // namespace slipstream
 

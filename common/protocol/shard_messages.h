@@ -192,9 +192,11 @@ struct WeightsHeader {
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
 };
 
-/// Values in the window of an exchange's stream.
+/// Values in an arena that the worker told the shard of over the stream's local socket.
 struct SharedValues {
-  /// In bytes from the window's begin on.
+  uint64_t arena = 0;
+
+  /// In bytes from the arena's begin on.
   uint64_t begin = 0;
   uint64_t count = 0;
 
@@ -213,9 +215,6 @@ struct SharedWeights {
 struct SharedMemoryRequest {
   enum class Step : uint8_t { kOpen = 1, kAttach = 2, kRelease = 3 };
   Step step = Step::kOpen;
-
-  /// Of kOpen.
-  uint64_t window_bytes = 0;
 
   friend bool operator==(const SharedMemoryRequest&, const SharedMemoryRequest&) = default;
 };

@@ -209,6 +209,13 @@ struct WireSpec {
   /// all workers may have on their way. Rounds that wait for certain workers take theirs as well.
   size_t push_bytes_max = 0;
 
+  /// Whether workers may share memory with the shards of their machine. What is shared is not
+  /// encoded.
+  bool may_share_memory() const {
+    return (transport == Transport::kAuto || transport == Transport::kShm) &&
+           push_codec == Encoding::kFp32 && pull_codec == Encoding::kFp32;
+  }
+
   friend bool operator==(const WireSpec&, const WireSpec&) = default;
 };
 

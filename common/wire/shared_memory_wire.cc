@@ -6,6 +6,7 @@ namespace slipstream {
 
 v1::SharedValues ToWire(const SharedValues& values) {
   v1::SharedValues wire;
+  wire.set_arena(values.arena);
   wire.set_begin(values.begin);
   wire.set_count(values.count);
   return wire;
@@ -21,7 +22,6 @@ v1::SharedWeights ToWire(const SharedWeights& weights) {
 v1::SharedMemoryRequest ToWire(const SharedMemoryRequest& request) {
   v1::SharedMemoryRequest wire;
   wire.set_step(static_cast<v1::SharedMemoryRequest::Step>(request.step));
-  wire.set_window_bytes(request.window_bytes);
   return wire;
 }
 
@@ -32,7 +32,9 @@ v1::SharedMemoryReply ToWire(const SharedMemoryReply& reply) {
   return wire;
 }
 
-SharedValues FromWire(const v1::SharedValues& wire) { return {wire.begin(), wire.count()}; }
+SharedValues FromWire(const v1::SharedValues& wire) {
+  return {wire.arena(), wire.begin(), wire.count()};
+}
 
 SharedWeights FromWire(const v1::SharedWeights& wire) { return {wire.buffer(), wire.generation()}; }
 
@@ -41,8 +43,7 @@ absl::StatusOr<SharedMemoryRequest> FromWire(const v1::SharedMemoryRequest& wire
     return absl::InvalidArgumentError("shared_memory.step: " + std::to_string(wire.step()) +
                                       " is none");
   }
-  return SharedMemoryRequest{static_cast<SharedMemoryRequest::Step>(wire.step()),
-                             wire.window_bytes()};
+  return SharedMemoryRequest{static_cast<SharedMemoryRequest::Step>(wire.step())};
 }
 
 SharedMemoryReply FromWire(const v1::SharedMemoryReply& wire) {

@@ -83,7 +83,7 @@ void ExchangeCall::OnRequest(const SharedMemoryRequest& request) {
     case SharedMemoryRequest::Step::kOpen:
       // Others could not use it, and must not take its room.
       if (!is_local_) return Reply({.socket = {}, .refusal = "the worker came over the network"});
-      return Reply(shared_.Open(request.window_bytes));
+      return Reply(shared_.Open());
     case SharedMemoryRequest::Step::kAttach:
       return Reply(Attach());
     case SharedMemoryRequest::Step::kRelease:

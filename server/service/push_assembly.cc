@@ -18,8 +18,10 @@ namespace {
 // Each piece costs bookkeeping beside its bytes, which are all that admission counts.
 constexpr size_t kSmallPiecesMax = 64;
 
-// Of a chunk, for the passes over it: small enough for a core's first cache.
-constexpr size_t kBlockBytes = size_t{32} << 10;
+// Of a chunk, for the passes over it: small enough for a core's second cache. Measured on Zen 5
+// through shared memory, an exchange of 64 MiB takes 0.91 of the time that blocks of 32 KiB do, and
+// larger ones gain no more.
+constexpr size_t kBlockBytes = size_t{128} << 10;
 static_assert(kBlockBytes % sizeof(float) == 0, "a block holds whole values");
 
 std::string RangeText(uint64_t begin, uint64_t end) {
@@ -61,10 +63,9 @@ absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values) {
   return absl::OkStatus();
 }
 
-absl::Status PushAssembly::AddCopy(uint64_t offset, ByteSegment unread) {
-  const absl::Status place = TakePlace(offset, unread.size() / sizeof(float));
-  if (!place.ok() || unread.empty()) return place;
-  ReceivedValues::Room room = ReceivedValues::MakeRoom(unread.size() / sizeof(float));
+absl::Status PushAssembly::AddCopy(uint64_t offset, const UnreadValues& unread) {
+  if (absl::Status place = TakePlace(offset, unread.count); !place.ok()) return place;
+  ReceivedValues::Room room = ReceivedValues::MakeRoom(unread.count);
   CopyAndExamine(offset, unread, room.to);
   Keep(offset, std::move(room.values));
   return absl::OkStatus();
@@ -95,19 +96,19 @@ void PushAssembly::Examine(uint64_t offset, const Segments& values) {
   facts_.checksum += hash_.Finish();
 }
 
-void PushAssembly::CopyAndExamine(uint64_t offset, ByteSegment from, std::span<float> to) {
-  PS_CHECK(from.size() == to.size_bytes());
+void PushAssembly::CopyAndExamine(uint64_t offset, const UnreadValues& from, std::span<float> to) {
   alignas(64) std::byte bytes[kBlockBytes];
   const Stores stores = StoresFor(facts_.header.count * sizeof(float));
   hash_.Begin(offset);
-  for (size_t begin = 0; begin < from.size(); begin += kBlockBytes) {
-    const size_t size = std::min(kBlockBytes, from.size() - begin);
-    std::memcpy(bytes, from.data() + begin, size);
+  for (size_t begin = 0; begin < to.size_bytes(); begin += kBlockBytes) {
+    const size_t size = std::min(kBlockBytes, to.size_bytes() - begin);
+    from.arena->Copy(from.begin + begin, {bytes, size});
     const Segments block = {{bytes, size}};
     const size_t first = begin / sizeof(float);
     ExamineBlock(offset + first, block);
     CopyValues(block, to.subspan(first, size / sizeof(float)), stores);
   }
+  from.arena->Forget(from.begin, to.size_bytes());
   facts_.checksum += hash_.Finish();
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "common/kernels/chunk_hash.h"
 #include "common/kernels/segments.h"
+#include "common/local/shared_arena.h"
 #include "common/wire/values_codec.h"
 #include "server/core/shard_core.h"
 #include "server/service/update_draft.h"
@@ -43,9 +44,9 @@ class PushAssembly {
   /// of them came before, are beyond the announced count, or come in too many small chunks.
   absl::Status Add(uint64_t offset, ReceivedValues values);
 
-  /// The same for values that lie where somebody may change them meanwhile: each is loaded once, in
-  /// the pass that looks at it and keeps a copy.
-  absl::Status AddCopy(uint64_t offset, ByteSegment unread);
+  /// The same for values that are not copied yet: each is loaded once, in the pass that looks at it
+  /// and keeps a copy.
+  absl::Status AddCopy(uint64_t offset, const UnreadValues& unread);
 
   bool is_complete() const { return facts_.values_received == facts_.header.count; }
 
@@ -65,7 +66,7 @@ class PushAssembly {
 
   /// The passes over what has come, block by block while the cache holds it.
   void Examine(uint64_t offset, const Segments& values);
-  void CopyAndExamine(uint64_t offset, ByteSegment from, std::span<float> to);
+  void CopyAndExamine(uint64_t offset, const UnreadValues& from, std::span<float> to);
   void ExamineBlock(uint64_t offset, const Segments& block);
   absl::Status CheckPlace(uint64_t offset, uint64_t count) const;
   void Assemble();

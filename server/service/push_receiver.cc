@@ -27,12 +27,12 @@ PushReceiver::Outcome PushReceiver::OnSharedChunk(PushChunk chunk) {
   if (shared_ == nullptr || !shared_->is_attached()) {
     return BrokenFraming("no shared memory was agreed on");
   }
-  const absl::StatusOr<ByteSegment> unread = shared_->Find(*chunk.shared);
+  const absl::StatusOr<UnreadValues> unread = shared_->Find(*chunk.shared);
   if (!unread.ok()) return BrokenFraming(std::string(unread.status().message()));
   Outcome outcome = OnChunk(std::move(chunk), *unread);
-  if (!std::holds_alternative<NeedMore>(outcome)) return outcome;  // The answer gives all back.
-  const absl::Status given_back = shared_->GiveBack();
-  if (!given_back.ok()) return BrokenFraming(std::string(given_back.message()));
+  if (!std::holds_alternative<NeedMore>(outcome)) return outcome;  // The answer says it.
+  const absl::Status told = shared_->TellTaken();
+  if (!told.ok()) return BrokenFraming(std::string(told.message()));
   return outcome;
 }
 
@@ -44,7 +44,7 @@ PushReceiver::Outcome PushReceiver::OnRequest(const SharedMemoryRequest& request
   return Beside{request};
 }
 
-PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk, std::optional<ByteSegment> unread) {
+PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk, std::optional<UnreadValues> unread) {
   if (chunk.header.has_value()) {
     if (assembly_.has_value() || discarding_.has_value()) {
       return BrokenFraming("a push began before the one in front of it was complete");
@@ -53,7 +53,7 @@ PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk, std::optional<ByteS
     if (!std::holds_alternative<NeedMore>(begun)) return begun;
   }
   if (discarding_.has_value()) {
-    return Discard(unread.has_value() ? chunk.shared->count : chunk.values.count());
+    return Discard(unread.has_value() ? unread->count : chunk.values.count());
   }
   if (!assembly_.has_value()) return BrokenFraming("values came without a header");
   return Take(std::move(chunk), unread);
@@ -83,13 +83,14 @@ PushReceiver::Outcome PushReceiver::Begin(const PushHeader& header) {
   return NeedMore{};
 }
 
-PushReceiver::Outcome PushReceiver::Take(PushChunk chunk, std::optional<ByteSegment> unread) {
-  const uint64_t bytes = unread.has_value() ? unread->size() : chunk.values.count() * sizeof(float);
+PushReceiver::Outcome PushReceiver::Take(PushChunk chunk,
+                                         const std::optional<UnreadValues>& unread) {
+  const uint64_t values = unread.has_value() ? unread->count : chunk.values.count();
   const absl::Status added = unread.has_value()
                                  ? assembly_->AddCopy(chunk.offset, *unread)
                                  : assembly_->Add(chunk.offset, std::move(chunk.values));
   if (!added.ok()) return BrokenFraming(std::string(added.message()));
-  if (!assembly_->is_complete()) return NeedMore{bytes};
+  if (!assembly_->is_complete()) return NeedMore{values * sizeof(float)};
   Complete complete{*std::move(assembly_)};
   assembly_.reset();
   return complete;

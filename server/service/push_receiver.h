@@ -63,11 +63,11 @@ class PushReceiver {
   };
 
   /// `unread`: where the values of the chunk are, if not in it.
-  Outcome OnChunk(PushChunk chunk, std::optional<ByteSegment> unread);
+  Outcome OnChunk(PushChunk chunk, std::optional<UnreadValues> unread);
   Outcome OnSharedChunk(PushChunk chunk);
   Outcome OnRequest(const SharedMemoryRequest& request);
   Outcome Begin(const PushHeader& header);
-  Outcome Take(PushChunk chunk, std::optional<ByteSegment> unread);
+  Outcome Take(PushChunk chunk, const std::optional<UnreadValues>& unread);
   Outcome Discard(uint64_t values);
   Outcome BrokenFraming(std::string message);
 

@@ -1,30 +1,26 @@
 #include "server/service/shared_memory_room.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/memory/large_pages.h"
 
 namespace slipstream {
 
-uint64_t SharedMemoryRoom::GrantWindow(uint64_t asked) {
-  constexpr uint64_t kShare = 4;  // Of what is left, the most that one worker gets.
-  constexpr uint64_t kSmallest = uint64_t{1} << 20;
-  constexpr uint64_t kPieces = 4;  // What is asked for holds so many; one has to fit.
+bool SharedMemoryRoom::Keep(uint64_t bytes) {
+  // Larger ones lie on large pages, which are soon mapped again.
+  if (bytes >= kLargePagesBytesMin) return false;
   MutexLock lock(mutex_);
-  const uint64_t left = kWindowBytesTotal - window_bytes_;
-  const uint64_t most = std::min({kWindowBytesMax, left, std::max(left / kShare, kSmallest)});
-  const uint64_t granted = std::min(asked, most);
-  if (granted < asked / kPieces) return 0;
-  window_bytes_ += granted;
-  return granted;
+  if (bytes > kKeptBytesMax - kept_bytes_) return false;
+  kept_bytes_ += bytes;
+  return true;
 }
 
-void SharedMemoryRoom::ReturnWindow(uint64_t granted) {
+void SharedMemoryRoom::GiveBack(uint64_t bytes) {
   MutexLock lock(mutex_);
-  PS_CHECK(granted <= window_bytes_);
-  window_bytes_ -= granted;
+  PS_CHECK(bytes <= kept_bytes_);
+  kept_bytes_ -= bytes;
 }
 
 void SharedMemoryRoom::Pin(const void* reader, Weights weights, absl::Time until) {

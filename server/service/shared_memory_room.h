@@ -11,21 +11,19 @@
 
 namespace slipstream {
 
-/// What the workers that reach a shard through shared memory take up there: windows for their
-/// pushes, and versions that they are copying. Both are bounded, whatever a worker does.
+/// What the workers that reach a shard through shared memory take up there: arenas of theirs that
+/// stay mapped, and versions that they are copying. Both are bounded, whatever a worker does.
 ///
 /// Thread-safe: guarded by its own mutex.
 class SharedMemoryRoom {
  public:
-  /// All windows together, and one of them.
-  static constexpr uint64_t kWindowBytesTotal = uint64_t{64} << 20;
-  static constexpr uint64_t kWindowBytesMax = uint64_t{16} << 20;
+  /// All such arenas together.
+  static constexpr uint64_t kKeptBytesMax = uint64_t{32} << 20;
 
-  /// How large a window may be of which `asked` bytes were wanted; 0 if there is no room for a
-  /// quarter of that. Given back by ReturnWindow. The fuller it gets the less is given, so that
-  /// many get something.
-  uint64_t GrantWindow(uint64_t asked);
-  void ReturnWindow(uint64_t granted);
+  /// Whether pages of an arena of so many bytes are to stay mapped once they were copied. Then the
+  /// bytes are given back by GiveBack.
+  bool Keep(uint64_t bytes);
+  void GiveBack(uint64_t bytes);
 
   /// Keeps `weights` as they are for a reader that has been told where they are, until it is done
   /// or its time is up. In place of what the reader had before; `reader` is only a name.
@@ -46,7 +44,7 @@ class SharedMemoryRoom {
   };
 
   mutable Mutex mutex_;
-  uint64_t window_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t kept_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<const void*, Pinned> pins_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -19,19 +19,15 @@ SharedMemoryReply Refused(std::string why) { return {.socket = {}, .refusal = st
 
 }  // namespace
 
-SharedPath::~SharedPath() { room_.ReturnWindow(window_bytes_); }
+SharedPath::~SharedPath() {
+  for (const auto& [number, arena] : arenas_) room_.GiveBack(arena.kept_bytes);
+}
 
-SharedMemoryReply SharedPath::Open(uint64_t window_bytes) {
+SharedMemoryReply SharedPath::Open() {
   if (!name_.empty()) return Refused("shared memory was opened before");
-  const uint64_t granted = room_.GrantWindow(window_bytes);
-  if (granted == 0) return Refused("other workers have the room for windows");
   std::string name = NewLocalName();
   absl::StatusOr<FileDescriptor> listening = ListenLocally(name, LocalSocketKind::kMessages);
-  if (!listening.ok()) {
-    room_.ReturnWindow(granted);
-    return Refused(std::string(listening.status().message()));
-  }
-  window_bytes_ = granted;
+  if (!listening.ok()) return Refused(std::string(listening.status().message()));
   listening_ = *std::move(listening);
   name_ = std::move(name);
   return {.socket = name_, .refusal = {}};
@@ -47,33 +43,49 @@ SharedMemoryReply SharedPath::Attach() {
     return Refused(std::string(user.message()));
   }
   socket_ = *std::move(socket);
-  if (const absl::Status made = MakeWindow(); !made.ok()) {
-    socket_ = FileDescriptor();
-    return Refused(std::string(made.message()));
-  }
   return {};
 }
 
-absl::Status SharedPath::MakeWindow() {
-  absl::StatusOr<SharedMemory> memory = MakeSharedMemory(window_bytes_, SharedWriters::kEveryone);
-  if (!memory.ok()) return memory.status();
-  window_ = std::move(memory->mapping);
-  return SendNote(socket_, {LocalNote::Kind::kWindow, window_bytes_}, &memory->file);
+absl::Status SharedPath::TakeArena(const ReceivedNote& note) {
+  const uint64_t number = note.note.number;
+  if (arenas_.contains(number) || arenas_.size() >= kArenasMax) {
+    return absl::InvalidArgumentError("shared memory: an arena that was there, or too many");
+  }
+  absl::StatusOr<ForeignArena> values = ForeignArena::Open(note.file);
+  if (absl::IsFailedPrecondition(values.status())) {
+    return absl::InvalidArgumentError(values.status().message());
+  }
+  if (!values.ok()) return values.status();
+  const uint64_t size = values->size();
+  if (!room_.Keep(size)) {
+    values->DropCopied();
+    arenas_.emplace(number, Arena{*std::move(values), 0});
+  } else {
+    arenas_.emplace(number, Arena{*std::move(values), size});
+  }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<ByteSegment> SharedPath::Find(const SharedValues& values) {
-  const uint64_t room = window_.size() / sizeof(float);
+absl::StatusOr<UnreadValues> SharedPath::Find(const SharedValues& values) {
+  const auto found = arenas_.find(values.arena);
+  if (found == arenas_.end()) {
+    return absl::InvalidArgumentError(fmt::format("shared: there is no arena {}", values.arena));
+  }
+  const ForeignArena& arena = found->second.values;
+  const uint64_t room = arena.size() / sizeof(float);
   if (values.count == 0 || values.count > room || values.begin % sizeof(float) != 0 ||
       values.begin / sizeof(float) > room - values.count) {
     return absl::InvalidArgumentError(
-        fmt::format("shared: {} values from byte {} on are not in the window of {} bytes",
-                    values.count, values.begin, window_.size()));
+        fmt::format("shared: {} values from byte {} on are not in the arena of {} bytes",
+                    values.count, values.begin, arena.size()));
   }
   ++found_;
-  return ByteSegment(window_.data() + values.begin, values.count * sizeof(float));
+  return UnreadValues{&arena, values.begin, values.count};
 }
 
-absl::Status SharedPath::GiveBack() { return SendNote(socket_, {LocalNote::Kind::kTaken, found_}); }
+absl::Status SharedPath::TellTaken() {
+  return SendNote(socket_, {LocalNote::Kind::kTaken, found_});
+}
 
 std::optional<SharedWeights> SharedPath::Show(const Weights& weights) {
   const std::shared_ptr<const SharedBuffer> buffer = weights->shared();
@@ -88,17 +100,21 @@ std::optional<SharedWeights> SharedPath::Show(const Weights& weights) {
 }
 
 absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedPath::Receive() {
-  const auto received = ReceiveNote(socket_, absl::ZeroDuration());
-  if (absl::IsInternal(received.status())) {
-    return absl::InvalidArgumentError(received.status().message());
+  for (;;) {
+    const auto received = ReceiveNote(socket_, absl::ZeroDuration());
+    if (absl::IsInternal(received.status())) {
+      return absl::InvalidArgumentError(received.status().message());
+    }
+    if (!received.ok()) return received.status();
+    if (!received->has_value()) return std::nullopt;
+    const ReceivedNote& note = **received;
+    if (note.note.kind == LocalNote::Kind::kMessage) return MessageOf(note);
+    if (note.note.kind != LocalNote::Kind::kArena) {
+      return absl::InvalidArgumentError("shared memory: a worker sends messages and arenas alone");
+    }
+    // Only so many times, as there may not be more.
+    if (const absl::Status taken = TakeArena(note); !taken.ok()) return taken;
   }
-  if (!received.ok()) return received.status();
-  if (!received->has_value()) return std::nullopt;
-  const ReceivedNote& note = **received;
-  if (note.note.kind != LocalNote::Kind::kMessage) {
-    return absl::InvalidArgumentError("shared memory: a worker sends messages alone");
-  }
-  return MessageOf(note);
 }
 
 absl::Status SharedPath::Send(const grpc::ByteBuffer& answer) {

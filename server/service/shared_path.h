@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,9 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/files/file_descriptor.h"
-#include "common/kernels/segments.h"
 #include "common/local/local_notes.h"
-#include "common/local/shared_memory.h"
+#include "common/local/shared_arena.h"
 #include "common/protocol/shard_messages.h"
 #include "server/service/shared_memory_room.h"
 #include "server/storage/buffer_pool.h"
@@ -23,13 +23,10 @@ namespace slipstream {
 
 /// The shard's end of the shared memory of one exchange stream.
 ///
-/// Open names a local socket that nobody else is told of, Attach takes the one connection to it, of
-/// the same user, and sends the window's file. From then on the stream's messages go over that
-/// socket, which takes a fraction of the time, pushes may lie in the window, and answers in buffers
-/// of weights, whose files go over the socket before they are named.
-///
-/// The window is the worker's to write at any time. So whoever reads it copies its bytes, each
-/// loaded once, and decides about the copy.
+/// Open names a local socket that nobody else is told of, and Attach takes the one connection to
+/// it, of the same user. From then on the stream's messages go over that socket, which takes a
+/// fraction of the time, pushes may lie in arenas of the worker's, and answers in buffers of
+/// weights; the files of both go over the socket before they are named.
 ///
 /// Not thread-safe: one owner, the stream's call. The room must outlive it.
 class SharedPath {
@@ -40,24 +37,27 @@ class SharedPath {
   SharedPath& operator=(const SharedPath&) = delete;
 
   /// Once each, in this order; a refusal leaves things as they were.
-  SharedMemoryReply Open(uint64_t window_bytes);
+  SharedMemoryReply Open();
   SharedMemoryReply Attach();
   void Detach() { socket_ = FileDescriptor(); }
   bool is_attached() const { return socket_.is_open(); }
 
-  /// Where these values, the next piece, are in the window. INVALID_ARGUMENT if there is no such
-  /// place.
-  absl::StatusOr<ByteSegment> Find(const SharedValues& values);
+  /// As many arenas as gradients can be under way.
+  static constexpr size_t kArenasMax = 8;
 
-  /// Tells the worker that it may use the places found so far again, as every answer to a push does
-  /// without words. Fails if it does not follow.
-  absl::Status GiveBack();
+  /// Where the values of the next chunk are. INVALID_ARGUMENT if there is no such place. Stays
+  /// until the path goes.
+  absl::StatusOr<UnreadValues> Find(const SharedValues& values);
+
+  /// Tells the worker that the chunks found so far have been read. Fails if it does not follow.
+  absl::Status TellTaken();
 
   /// Where the worker can read the weights; nothing if it cannot.
   std::optional<SharedWeights> Show(const Weights& weights);
 
-  /// Once attached, the worker's messages come here. Nothing if none has; UNAVAILABLE if the worker
-  /// is gone, INVALID_ARGUMENT if it sends something else.
+  /// Once attached, the worker's messages come here, and arenas, which are taken note of. Nothing
+  /// if no message has; UNAVAILABLE if the worker is gone, INVALID_ARGUMENT if it sends something
+  /// else.
   absl::StatusOr<std::optional<grpc::ByteBuffer>> Receive();
 
   /// The answer to them, or if it is longer than this takes, word that it comes on the stream.
@@ -76,7 +76,12 @@ class SharedPath {
     std::weak_ptr<const SharedBuffer> buffer;
   };
 
-  absl::Status MakeWindow();
+  struct Arena {
+    ForeignArena values;
+    uint64_t kept_bytes = 0;  // Of the room.
+  };
+
+  absl::Status TakeArena(const ReceivedNote& note);
   bool IsKnown(const SharedBuffer& buffer);
 
   /// Tells the worker to let go of buffers that are no more, and of the one shown longest ago if it
@@ -85,11 +90,10 @@ class SharedPath {
 
   SharedMemoryRoom& room_;
   std::string name_;
-  uint64_t window_bytes_ = 0;
   FileDescriptor listening_;  // Open between Open and Attach.
   FileDescriptor socket_;     // Open from Attach on.
-  SharedMapping window_;
-  uint64_t found_ = 0;        // Pieces.
+  std::map<uint64_t, Arena> arenas_;
+  uint64_t found_ = 0;        // Chunks.
   std::vector<Shown> shown_;  // The one shown last is the last.
 };
 

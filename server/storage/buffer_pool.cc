@@ -29,8 +29,7 @@ std::unique_ptr<FloatBuffer> FloatBuffer::TryMake(size_t values) {
 
 std::unique_ptr<FloatBuffer> FloatBuffer::TryMakeShared(size_t values) {
   static std::atomic<uint64_t> made = 0;
-  absl::StatusOr<SharedMemory> memory =
-      MakeSharedMemory(SharedValuesLayout::Bytes(values), SharedWriters::kMakerAlone);
+  absl::StatusOr<SharedMemory> memory = MakeSharedMemory(SharedValuesLayout::Bytes(values));
   if (!memory.ok()) return nullptr;
   auto shared = std::make_shared<SharedBuffer>();
   shared->memory = *std::move(memory);

@@ -11,12 +11,15 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "common/config/run_config.h"
+#include "common/local/shared_arena.h"
 #include "common/policy/round_policy.h"
 #include "common/policy/staleness_guard.h"
 #include "common/process/guarded_main.h"
@@ -54,11 +57,8 @@ class Driver {
  public:
   explicit Driver(const Options& options)
       : options_(options),
-        gradient_(options.bytes / sizeof(float)),
         weights_(options.bytes / sizeof(float)),
-        coordinator_(options.coordinator, {}, MakeSleeper()) {
-    std::ranges::fill(gradient_.span(), 1.0f);
-  }
+        coordinator_(options.coordinator, {}, MakeSleeper()) {}
 
   ~Driver() {
     if (heartbeat_) heartbeat_->Close();
@@ -105,11 +105,29 @@ class Driver {
           AwaitModel(coordinator_, membership_.identity, proposal,
                      [this] { return interruption_.interrupted(); });
       if (!model.ok()) return model.status();
-      if (!client_) client_ = NewClient(std::move(model->map));
+      if (!client_) {
+        const absl::Status made = MakeGradient();
+        if (!made.ok()) return made;
+        client_ = NewClient(std::move(model->map));
+      }
       if (model->grant == 0) return absl::OkStatus();
       status = Initialize(model->grant);
     }
     return status;
+  }
+
+  /// Where a worker's plan has it.
+  absl::Status MakeGradient() {
+    gradient_ = AlignedBuffer<float>(settings_.wire.may_share_memory() ? 0 : weights_.size());
+    values_ = gradient_.span();
+    if (settings_.wire.may_share_memory()) {
+      absl::StatusOr<SharedArena> arena = SharedArena::Make(weights_.size());
+      if (!arena.ok()) return arena.status();
+      arena_ = *std::move(arena);
+      values_ = arena_->values();
+    }
+    std::ranges::fill(values_, 1.0f);
+    return absl::OkStatus();
   }
 
   std::unique_ptr<ParameterClient> NewClient(ShardMap map) {
@@ -119,8 +137,9 @@ class Driver {
     return std::make_unique<ParameterClient>(
         ParameterClient::Options{membership_.identity, membership_.servers, std::move(map),
                                  has_rounds, blocks, group},
-        std::vector<ParameterClient::Slot>{{weights_.span(), gradient_.span()}}, MakeSleeper(),
-        interruption_.cancel_switch());
+        std::vector<ParameterClient::Slot>{
+            {weights_.span(), values_, nullptr, arena_ ? &*arena_ : nullptr}},
+        MakeSleeper(), interruption_.cancel_switch());
   }
 
   absl::Status Initialize(uint64_t grant) {
@@ -153,9 +172,10 @@ class Driver {
   // Constant after construction.
   const Options options_;
 
-  // Where a worker's plan keeps them.
-  AlignedBuffer<float> gradient_;
   AlignedBuffer<float> weights_;
+  AlignedBuffer<float> gradient_;     // Or else:
+  std::optional<SharedArena> arena_;  // Shards of this machine take the gradient from it.
+  std::span<float> values_;           // Of the gradient, in either.
   Interruption interruption_;
   CoordinatorClient coordinator_;
   Membership membership_;

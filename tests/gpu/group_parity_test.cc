@@ -104,6 +104,10 @@ TEST_P(GroupTest, RevokedWeightsEndAStepThatStartsOverWithOthers) {
   ExpectRevokedStepStartsOver(*gpu_.device, model_);
 }
 
+TEST_P(GroupTest, GradientsMayComeDownToWhereOthersReadThem) {
+  ExpectGradientsInSharedMemory(*gpu_.device, model_);
+}
+
 TEST_P(GroupTest, AStepDoesNotWaitForWeightsThatWillNotCome) {
   ExpectAbandonedStepEnds(*gpu_.device, model_);
 }

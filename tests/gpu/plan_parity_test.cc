@@ -149,6 +149,10 @@ TEST_P(PresetTest, RevokedWeightsEndAStepThatStartsOverWithOthers) {
   ExpectRevokedStepStartsOver(*gpu_.device, model_);
 }
 
+TEST_P(PresetTest, GradientsMayComeDownToWhereOthersReadThem) {
+  ExpectGradientsInSharedMemory(*gpu_.device, model_);
+}
+
 TEST_P(PresetTest, AStepDoesNotWaitForWeightsThatWillNotCome) {
   ExpectAbandonedStepEnds(*gpu_.device, model_);
 }

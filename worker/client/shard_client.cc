@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/wire/shard_wire.h"
 
 namespace slipstream {
@@ -106,11 +107,11 @@ absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
     if (!started.ok()) return started.status();
     exchange_ = *std::move(started);
   }
-  absl::Status written = ShareMemory(exchange.weights.size());
+  absl::Status written = ShareMemory(exchange);
   if (written.ok()) written = WritePush(exchange);
   absl::StatusOr<PushReply> reply = written.ok() ? ReadAnswer(exchange) : written;
   if (!reply.ok()) {  // The next try starts over on a stream of its own.
-    window_.reset();
+    link_.reset();
     exchange_.reset();
     has_tried_to_share_ = false;
   }
@@ -119,32 +120,30 @@ absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
   return reply;
 }
 
-absl::Status ShardClient::ShareMemory(size_t values) {
+absl::Status ShardClient::ShareMemory(const ShardExchange& exchange) {
   using Transport = ShardChannel::Transport;
-  // What is shared is not encoded.
-  const bool is_plain =
-      options_.push_encoding == Encoding::kFp32 && options_.weights_encoding == Encoding::kFp32;
   const bool must = options_.channel.transport == Transport::kShm;
-  const bool may = is_plain && (must || options_.channel.transport == Transport::kAuto);
-  if (has_tried_to_share_ || has_given_up_sharing_ || !may || !channel_.is_local() || values == 0) {
+  const bool may = must || exchange.arena != nullptr;
+  if (has_tried_to_share_ || has_given_up_sharing_ || !may || !channel_.is_local() ||
+      exchange.weights.size() == 0) {
     return absl::OkStatus();
   }
   has_tried_to_share_ = true;
-  const size_t piece_bytes = std::min(options_.chunk_bytes, values * sizeof(float));
-  absl::StatusOr<std::unique_ptr<SharedWindow>> window =
-      SharedWindow::Attach(*exchange_, piece_bytes, WriteDeadline(), cancel_);
-  const bool is_refused = absl::IsFailedPrecondition(window.status());
-  const std::string reason(window.status().message());
+  absl::StatusOr<std::unique_ptr<SharedLink>> link =
+      exchange.arena != nullptr ? SharedLink::Attach(*exchange_, WriteDeadline(), cancel_)
+                                : absl::FailedPreconditionError("the gradient is not in any");
+  const bool is_refused = absl::IsFailedPrecondition(link.status());
+  const std::string reason(link.status().message());
   if (is_refused && must) {
     // The shard is on this machine; what it lacks now it may have later.
     return Named(absl::UnavailableError(fmt::format(
         "wire.transport is shm, and no memory can be shared: {}; use auto or unix", reason)));
   }
-  if (!window.ok() && !is_refused) return SharingFailure(window.status());
+  if (!link.ok() && !is_refused) return SharingFailure(link.status());
   std::string told = is_refused ? fmt::format("no reason=\"{}\"", reason) : "yes";
   if (told != told_) spdlog::info("sharing memory with shard at={} shared={}", address_, told);
   told_ = std::move(told);
-  if (window.ok()) window_ = *std::move(window);
+  if (link.ok()) link_ = *std::move(link);
   return absl::OkStatus();
 }
 
@@ -160,15 +159,19 @@ absl::Status ShardClient::SharingFailure(const absl::Status& why) {
   return Named(absl::UnavailableError(why.message()));
 }
 
-absl::StatusOr<grpc::ByteBuffer> ShardClient::PushMessage(const std::optional<PushHeader>& header,
-                                                          uint64_t offset,
-                                                          std::span<const float> values) {
-  if (window_ == nullptr || values.empty()) {
-    return EncodePushChunk(header, offset, {values, loan_.Lend()}, options_.push_encoding);
+absl::StatusOr<grpc::ByteBuffer> ShardClient::PushMessage(const ShardExchange& exchange,
+                                                          uint64_t begin, uint64_t end,
+                                                          bool is_first) {
+  const auto header = is_first ? std::optional(exchange.header) : std::nullopt;
+  const std::span<const float> values = exchange.values.subspan(begin, end - begin);
+  if (link_ == nullptr || values.empty()) {
+    return EncodePushChunk(header, begin, {values, loan_.Lend()}, options_.push_encoding);
   }
-  const absl::StatusOr<SharedValues> placed = window_->Place(values, WriteDeadline());
+  PS_CHECK(exchange.arena != nullptr);  // As of the exchange that the link was made for.
+  const absl::StatusOr<SharedValues> placed =
+      link_->Place(*exchange.arena, values, WriteDeadline());
   if (!placed.ok()) return placed.status();
-  return EncodePushChunk(header, offset, *placed);
+  return EncodePushChunk(header, begin, *placed);
 }
 
 absl::Status ShardClient::WritePush(ShardExchange& exchange) {
@@ -185,9 +188,7 @@ absl::Status ShardClient::WritePush(ShardExchange& exchange) {
     if (!goes_on) return absl::AbortedError("the step was given up");
     const absl::Time begun = absl::Now();
     if (is_first) exchange.times.push_begin = begun;
-    const absl::StatusOr<grpc::ByteBuffer> message =
-        PushMessage(is_first ? std::optional(exchange.header) : std::nullopt, begin,
-                    exchange.values.subspan(begin, end - begin));
+    const absl::StatusOr<grpc::ByteBuffer> message = PushMessage(exchange, begin, end, is_first);
     if (!message.ok()) return SharingFailure(message.status());
     const absl::Status written = Write(*message, AfterChunk(exchange, begin));
     if (!written.ok()) return written;
@@ -210,30 +211,30 @@ RawCall::Next ShardClient::AfterChunk(const ShardExchange& exchange, size_t begi
 }
 
 absl::Status ShardClient::Write(const grpc::ByteBuffer& message, RawCall::Next next) {
-  if (window_ == nullptr) {
+  if (link_ == nullptr) {
     if (exchange_->Write(message, next, WriteDeadline())) return absl::OkStatus();
     return Failure(*exchange_);
   }
-  const absl::Status sent = window_->Send(message);
+  const absl::Status sent = link_->Send(message);
   return sent.ok() ? sent : SharingFailure(sent);
 }
 
 absl::StatusOr<grpc::ByteBuffer> ShardClient::ReadMessage(bool& is_on_stream) {
   if (!is_on_stream) {
-    absl::StatusOr<std::optional<grpc::ByteBuffer>> message = window_->Receive(AnswerDeadline());
+    absl::StatusOr<std::optional<grpc::ByteBuffer>> message = link_->Receive(AnswerDeadline());
     if (!message.ok()) return SharingFailure(message.status());
     if (message->has_value()) return **std::move(message);
     is_on_stream = true;
   }
   grpc::ByteBuffer message;
   if (!exchange_->Read(message, AnswerDeadline())) return Failure(*exchange_);
-  if (window_ != nullptr) exchange_->ReadAhead();
+  if (link_ != nullptr) exchange_->ReadAhead();
   return message;
 }
 
 absl::StatusOr<PushReply> ShardClient::ReadAnswer(ShardExchange& exchange) {
   std::optional<PushReply> push;
-  bool is_on_stream = window_ == nullptr;
+  bool is_on_stream = link_ == nullptr;
   for (;;) {
     const absl::StatusOr<grpc::ByteBuffer> message = ReadMessage(is_on_stream);
     if (!message.ok()) return message.status();
@@ -244,7 +245,7 @@ absl::StatusOr<PushReply> ShardClient::ReadAnswer(ShardExchange& exchange) {
     }
     if (chunk->push) {
       push = chunk->push;
-      if (window_ != nullptr) window_->OnAnswer();
+      if (link_ != nullptr) link_->OnAnswer();
       exchange.times.answered = absl::Now();
     }
     const bool has_weights = exchange.header.pull && !IsRefusal(push->outcome);
@@ -266,23 +267,23 @@ absl::Status ShardClient::TakeWeights(const ExchangeChunk& chunk, WeightsArrival
 }
 
 absl::Status ShardClient::CopyShared(const ExchangeChunk& chunk, WeightsArrival& weights) {
-  if (window_ == nullptr || chunk.values.count() > 0) {
+  if (link_ == nullptr || chunk.values.count() > 0) {
     return absl::InternalError("answer: in shared memory that was not agreed on");
   }
   const absl::StatusOr<std::span<const float>> values =
-      window_->Find(*chunk.shared, weights.size(), WriteDeadline());
+      link_->Find(*chunk.shared, weights.size(), WriteDeadline());
   if (!values.ok()) return SharingFailure(values.status());
   const size_t chunk_values = options_.chunk_bytes / sizeof(float);
   for (size_t begin = 0; begin < values->size(); begin += chunk_values) {
     const auto piece = values->subspan(begin, std::min(chunk_values, values->size() - begin));
     const absl::Status taken =
         weights.Take(begin == 0 ? chunk.header : std::nullopt, begin, {std::as_bytes(piece)},
-                     [&] { return window_->IsIntact(*chunk.shared); });
+                     [&] { return link_->IsIntact(*chunk.shared); });
     if (!taken.ok()) return taken;
   }
   // The weights are there; if the stream has ended, the next exchange finds that out.
   const grpc::ByteBuffer release = EncodeRequest({.step = SharedMemoryRequest::Step::kRelease});
-  (void)window_->Send(release);
+  (void)link_->Send(release);
   return absl::OkStatus();
 }
 

@@ -18,18 +18,20 @@
 #include "worker/client/raw_call.h"
 #include "worker/client/shard_channel.h"
 #include "worker/client/shard_exchange.h"
-#include "worker/client/shared_window.h"
+#include "worker/client/shared_link.h"
 #include "worker/client/weights_arrival.h"
 
 namespace slipstream {
 
 /// The calls to one shard, over a connection of its own, see shard_channel.h.
 ///
+/// Where one exchange's values lie in an arena, all do.
+///
 /// Each method is one try: what to repeat is the caller's to say. Pushes travel as pieces borrowed
-/// from the caller's arena, or encoded piece by piece, or copied to memory that the shard shares,
-/// and weights are written straight into the arena. Exchanges share one stream, which is opened
-/// when the first needs it and again after a failure; a push that must not count is ended with its
-/// stream.
+/// from the caller's arena, which a shard of this machine may take them from itself, or encoded
+/// piece by piece, and weights are written straight into the arena. Exchanges share one stream,
+/// which is opened when the first needs it and again after a failure; a push that must not count is
+/// ended with its stream.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class ShardClient {
@@ -80,14 +82,14 @@ class ShardClient {
 
   absl::StatusOr<std::unique_ptr<RawCall>> Start(const std::string& method);
 
-  /// Agrees on shared memory with a shard of `values` on this machine, once for each stream. Fails
-  /// if the stream did, or the path was chosen by name and there is none.
-  absl::Status ShareMemory(size_t values);
+  /// Agrees on shared memory with a shard on this machine, once for each stream. Fails if the
+  /// stream did, or the path was chosen by name and there is none.
+  absl::Status ShareMemory(const ShardExchange& exchange);
   absl::Status WritePush(ShardExchange& exchange);
 
-  /// The message that brings these values, or says where they were placed.
-  absl::StatusOr<grpc::ByteBuffer> PushMessage(const std::optional<PushHeader>& header,
-                                               uint64_t offset, std::span<const float> values);
+  /// The message that brings these values, or says where they are.
+  absl::StatusOr<grpc::ByteBuffer> PushMessage(const ShardExchange& exchange, uint64_t begin,
+                                               uint64_t end, bool is_first);
 
   /// What follows the chunk of a push that begins at `begin`.
   RawCall::Next AfterChunk(const ShardExchange& exchange, size_t begin) const;
@@ -115,11 +117,11 @@ class ShardClient {
 
   CancelSwitch& cancel_;
   ShardChannel channel_;
-  std::unique_ptr<RawCall> exchange_;     // The stream of exchanges, where it is open.
-  std::unique_ptr<SharedWindow> window_;  // Of that stream, if there is one.
-  bool has_given_up_sharing_ = false;     // For good: it failed, and may be done without.
-  bool has_tried_to_share_ = false;       // On that stream.
-  std::string told_;                      // What was logged last.
+  std::unique_ptr<RawCall> exchange_;  // The stream of exchanges, where it is open.
+  std::unique_ptr<SharedLink> link_;   // Of that stream, if there is one.
+  bool has_given_up_sharing_ = false;  // For good: it failed, and may be done without.
+  bool has_tried_to_share_ = false;    // On that stream.
+  std::string told_;                   // What was logged last.
   ArenaLoan loan_;
 };
 

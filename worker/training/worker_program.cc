@@ -132,18 +132,33 @@ absl::Status WorkerProgram::PrepareCompute() {
   return PreparePlans();
 }
 
+absl::StatusOr<std::span<float>> WorkerProgram::GradientsPlace() {
+  if (!settings_.wire.may_share_memory()) return std::span<float>();
+  absl::StatusOr<SharedArena> arena = SharedArena::Make(net_.layout.parameters());
+  if (arena.ok()) {
+    return arenas_.emplace_back(std::make_unique<SharedArena>(*std::move(arena)))->values();
+  }
+  if (settings_.wire.transport == WireSpec::Transport::kShm) return arena.status();
+  spdlog::warn("no gradient can be shared with shards of this machine reason=\"{}\"",
+               std::string(arena.status().message()));
+  return std::span<float>();
+}
+
 absl::Status WorkerProgram::PreparePlans() {
   absl::StatusOr<std::unique_ptr<Device>> device =
       OpenDevice(settings_.compute.device, membership_.identity.worker);
   if (!device.ok()) return device.status();
   device_ = *std::move(device);
   for (uint32_t slot = 0; slot < settings_.training.pipeline_depth; ++slot) {
+    const absl::StatusOr<std::span<float>> gradients = GradientsPlace();
+    if (!gradients.ok()) return gradients.status();
     absl::StatusOr<std::unique_ptr<Plan>> plan =
         device_->Prepare(settings_.model, {.batch_size_max = settings_.training.batch_size,
                                            .seed = settings_.seed,
                                            .threads = settings_.compute.threads,
                                            .precision = settings_.compute.precision,
-                                           .deterministic = settings_.compute.deterministic});
+                                           .deterministic = settings_.compute.deterministic,
+                                           .gradients = *gradients});
     if (!plan.ok()) return plan.status();
     plan_weights_.push_back(std::make_unique<PlanWeights>(**plan));
     plans_.push_back(*std::move(plan));
@@ -169,10 +184,15 @@ absl::Status WorkerProgram::PrepareData() {
 }
 
 std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
+  // A plan may have had to take memory of its own.
+  bool shares = arenas_.size() == plans_.size();
+  for (size_t i = 0; shares && i < plans_.size(); ++i) {
+    shares = plans_[i]->gradients_host().data() == arenas_[i]->values().data();
+  }
   std::vector<ParameterClient::Slot> slots;
   for (size_t i = 0; i < plans_.size(); ++i) {
-    slots.push_back(
-        {plans_[i]->weights_host(), plans_[i]->gradients_host(), plan_weights_[i].get()});
+    slots.push_back({plans_[i]->weights_host(), plans_[i]->gradients_host(), plan_weights_[i].get(),
+                     shares ? arenas_[i].get() : nullptr});
   }
   return std::make_unique<ParameterClient>(
       ParameterClient::Options{membership_.identity, membership_.servers, map_, HasRounds(),

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/base/ids.h"
+#include "common/local/shared_arena.h"
 #include "common/model/net_shapes.h"
 #include "common/policy/round_policy.h"
 #include "common/run/run_spec.h"
@@ -62,6 +64,9 @@ class WorkerProgram {
   absl::Status PrepareCompute();
   absl::Status PrepareData();
   absl::Status PreparePlans();
+
+  /// Where the gradients of the next plan are to lie; empty: anywhere.
+  absl::StatusOr<std::span<float>> GradientsPlace();
   absl::Status PrepareModel();
   absl::Status Initialize(uint64_t grant);
 
@@ -87,6 +92,7 @@ class WorkerProgram {
   std::unique_ptr<Device> device_;
 
   // One for each gradient that may be under way. Outlive the client, whose lanes use them.
+  std::vector<std::unique_ptr<SharedArena>> arenas_;  // Of the plans' gradients, where shared.
   std::vector<std::unique_ptr<Plan>> plans_;
   std::vector<std::unique_ptr<PlanWeights>> plan_weights_;
   std::unique_ptr<ParameterClient> client_;

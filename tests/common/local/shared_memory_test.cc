@@ -15,31 +15,38 @@ namespace {
 
 constexpr size_t kSize = 8192;
 
-TEST(SharedMemoryTest, BothEndsSeeTheSameBytes) {
-  const SharedMemory made = MakeSharedMemory(kSize, SharedWriters::kEveryone).value();
-  const SharedMapping other = MapSharedMemory(made.file, kSize, SharedWriters::kEveryone).value();
-
-  EXPECT_EQ(made.mapping.data()[kSize - 1], std::byte{0});
-  other.data()[kSize - 1] = std::byte{7};
-  EXPECT_EQ(made.mapping.data()[kSize - 1], std::byte{7});
+/// A memfd of kSize bytes, all there, with these seals.
+FileDescriptor Sealed(int seals) {
+  FileDescriptor file(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(posix_fallocate(file.get(), 0, kSize), 0);
+  EXPECT_EQ(fcntl(file.get(), F_ADD_SEALS, seals), 0);
+  return file;
 }
 
-TEST(SharedMemoryTest, NobodyCanChangeItsSizeOrItsSeals) {
-  for (const SharedWriters writers : {SharedWriters::kEveryone, SharedWriters::kMakerAlone}) {
-    const SharedMemory made = MakeSharedMemory(kSize, writers).value();
-    EXPECT_EQ(ftruncate(made.file.get(), kSize / 2), -1);
-    EXPECT_EQ(errno, EPERM);
-    EXPECT_EQ(ftruncate(made.file.get(), kSize * 2), -1);
-    EXPECT_EQ(errno, EPERM);
-    EXPECT_EQ(fcntl(made.file.get(), F_ADD_SEALS, F_SEAL_WRITE), -1);
+TEST(SharedMemoryTest, OthersSeeWhatTheMakerWrites) {
+  const SharedMemory made = MakeSharedMemory(kSize).value();
+  const SharedMapping reader = MapSharedMemory(made.file, kSize).value();
+
+  EXPECT_EQ(reader.data()[kSize - 1], std::byte{0});
+  made.mapping.data()[kSize - 1] = std::byte{7};
+  EXPECT_EQ(reader.data()[kSize - 1], std::byte{7});
+}
+
+TEST(SharedMemoryTest, NobodyCanChangeItsSizeOrItsSealsOrTakePagesOut) {
+  const SharedMemory made = MakeSharedMemory(kSize).value();
+  for (const int64_t size : {kSize / 2, kSize * 2}) {
+    EXPECT_EQ(ftruncate(made.file.get(), size), -1);
     EXPECT_EQ(errno, EPERM);
   }
+  EXPECT_EQ(fcntl(made.file.get(), F_ADD_SEALS, F_SEAL_WRITE), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(fallocate(made.file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kSize), -1);
+  EXPECT_EQ(errno, EPERM);
 }
 
-TEST(SharedMemoryTest, WhatTheMakerAloneWritesNobodyElseCan) {
-  const SharedMemory made = MakeSharedMemory(kSize, SharedWriters::kMakerAlone).value();
-  const SharedMapping reader =
-      MapSharedMemory(made.file, kSize, SharedWriters::kMakerAlone).value();
+TEST(SharedMemoryTest, NobodyElseCanWriteToIt) {
+  const SharedMemory made = MakeSharedMemory(kSize).value();
+  const SharedMapping reader = MapSharedMemory(made.file).value();
 
   made.mapping.data()[0] = std::byte{1};  // The maker still can.
   EXPECT_EQ(reader.data()[0], std::byte{1});
@@ -52,29 +59,43 @@ TEST(SharedMemoryTest, WhatTheMakerAloneWritesNobodyElseCan) {
   EXPECT_EQ(made.mapping.data()[0], std::byte{1});
 }
 
-TEST(SharedMemoryTest, MemoryThatCouldShrinkOrIsOfAnotherSizeIsNotMapped) {
-  const FileDescriptor unsealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  ASSERT_EQ(ftruncate(unsealed.get(), kSize), 0);
-  EXPECT_TRUE(absl::IsFailedPrecondition(
-      MapSharedMemory(unsealed, kSize, SharedWriters::kEveryone).status()));
+TEST(SharedMemoryTest, WhatCouldGoAwayOrHasToBeMadeIsNotMapped) {
+  const auto is_refused = [](const FileDescriptor& file) {
+    return absl::IsFailedPrecondition(MapSharedMemory(file).status());
+  };
+  constexpr int kAll = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+  EXPECT_TRUE(MapSharedMemory(Sealed(kAll)).ok());
+  EXPECT_TRUE(is_refused(Sealed(F_SEAL_GROW | F_SEAL_FUTURE_WRITE))) << "can be cut short";
+  EXPECT_TRUE(is_refused(Sealed(F_SEAL_SHRINK | F_SEAL_GROW))) << "holes can be made";
+  EXPECT_TRUE(is_refused(FileDescriptor())) << "no file";
+  EXPECT_TRUE(is_refused(FileDescriptor(open("/proc/self/exe", O_RDONLY)))) << "another file";
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const FileDescriptor writing(ends[1]);
+  EXPECT_TRUE(is_refused(FileDescriptor(ends[0]))) << "a pipe";
 
-  const SharedMemory made = MakeSharedMemory(kSize, SharedWriters::kEveryone).value();
+  const FileDescriptor sparse(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(sparse.get(), int64_t{1} << 40), 0);
+  ASSERT_EQ(fcntl(sparse.get(), F_ADD_SEALS, kAll), 0);
+  EXPECT_TRUE(is_refused(sparse)) << "whoever reads it pays for it";
+}
+
+TEST(SharedMemoryTest, AnotherSizeThanExpectedIsNotMapped) {
+  const SharedMemory made = MakeSharedMemory(kSize).value();
   for (const size_t size : {kSize - 1, kSize + 4096}) {
-    EXPECT_TRUE(absl::IsFailedPrecondition(
-        MapSharedMemory(made.file, size, SharedWriters::kEveryone).status()));
+    EXPECT_TRUE(absl::IsFailedPrecondition(MapSharedMemory(made.file, size).status()));
   }
 }
 
 TEST(SharedMemoryTest, WhatCannotBeHadIsAnError) {
   constexpr size_t kMoreThanThereIs = std::numeric_limits<size_t>::max() / 4;
-  EXPECT_TRUE(absl::IsResourceExhausted(
-      MakeSharedMemory(kMoreThanThereIs, SharedWriters::kEveryone).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(MakeSharedMemory(kMoreThanThereIs).status()));
 }
 
 TEST(SharedValuesTest, AReaderSeesThatValuesWereReplaced) {
   const size_t size = SharedValuesLayout::Bytes(10);
-  const SharedMemory made = MakeSharedMemory(size, SharedWriters::kMakerAlone).value();
-  const SharedMapping reader = MapSharedMemory(made.file, size, SharedWriters::kMakerAlone).value();
+  const SharedMemory made = MakeSharedMemory(size).value();
+  const SharedMapping reader = MapSharedMemory(made.file, size).value();
   const uint64_t first = SharedValuesLayout::NextGeneration(made.mapping);
   SharedValuesLayout::Values(made.mapping)[9] = 1.5f;
 

@@ -161,11 +161,23 @@ cudaError_t cudaFree(void* memory) {
 
 cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
 
+cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned /*flags*/) {
+  return ToldUnlessLost([&] { return simulated::Pin(memory, bytes); });
+}
+
+cudaError_t cudaHostUnregister(void* memory) {
+  simulated::WorkQueue::Get().AwaitAll();
+  return Told(simulated::Unpin(memory));
+}
+
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   const Copy copy = {to, from, bytes};
   if (!IsAllowed(copy, kind)) return Told(cudaErrorInvalidValue);
   const bool takes_now = simulated::Find(from, bytes) == simulated::Where::kElsewhere;
+  // What a graph would copy of such memory, and when, is more than CUDA says.
+  const bool is_pinned = !takes_now && simulated::Find(to, bytes) != simulated::Where::kElsewhere;
+  if (!is_pinned && simulated::IsCaptured(stream)) return Told(cudaErrorStreamCaptureUnsupported);
   if (!takes_now) {
     return Told(
         simulated::Enqueue(stream, [copy] { std::memcpy(copy.to, copy.from, copy.bytes); }));

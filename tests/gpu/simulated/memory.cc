@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 
 #include "common/base/mutex.h"
@@ -17,6 +18,7 @@ constexpr int kUnset = 0xff;  // Four of these are a NaN.
 struct Block {
   size_t bytes = 0;
   bool is_pinned = false;
+  bool is_of_others = false;
   int device = current_device;  // Unless it is pinned.
 
   bool is_here() const { return !is_pinned && device == current_device; }
@@ -47,14 +49,44 @@ cudaError_t New(void** memory, Block block) {
 
 }  // namespace
 
-cudaError_t NewOnDevice(void** memory, size_t bytes) { return New(memory, {bytes, false}); }
-cudaError_t NewPinned(void** memory, size_t bytes) { return New(memory, {bytes, true}); }
+cudaError_t NewOnDevice(void** memory, size_t bytes) { return New(memory, {.bytes = bytes}); }
+cudaError_t NewPinned(void** memory, size_t bytes) {
+  return New(memory, {.bytes = bytes, .is_pinned = true});
+}
 
 cudaError_t Delete(void* memory) {
   if (memory == nullptr) return cudaSuccess;
   MutexLock lock(memory_mutex);
-  if (Blocks().erase(static_cast<const char*>(memory)) == 0) return cudaErrorInvalidValue;
+  const auto found = Blocks().find(static_cast<const char*>(memory));
+  if (found == Blocks().end() || found->second.is_of_others) return cudaErrorInvalidValue;
+  Blocks().erase(found);
   std::free(memory);
+  return cudaSuccess;
+}
+
+cudaError_t Pin(void* memory, size_t bytes) {
+  const auto* const begin = static_cast<const char*>(memory);
+  if (memory == nullptr || bytes == 0) return cudaErrorInvalidValue;
+  MutexLock lock(memory_mutex);
+  const auto next = Blocks().lower_bound(begin);
+  if (next != Blocks().end() && next->first < begin + bytes) {
+    return cudaErrorHostMemoryAlreadyRegistered;
+  }
+  if (next != Blocks().begin()) {
+    const auto& [before, block] = *std::prev(next);
+    if (before + block.bytes > begin) return cudaErrorHostMemoryAlreadyRegistered;
+  }
+  Blocks().emplace(begin, Block{.bytes = bytes, .is_pinned = true, .is_of_others = true});
+  return cudaSuccess;
+}
+
+cudaError_t Unpin(void* memory) {
+  MutexLock lock(memory_mutex);
+  const auto found = Blocks().find(static_cast<const char*>(memory));
+  if (found == Blocks().end() || !found->second.is_of_others) {
+    return cudaErrorHostMemoryNotRegistered;
+  }
+  Blocks().erase(found);
   return cudaSuccess;
 }
 

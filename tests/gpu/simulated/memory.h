@@ -17,6 +17,10 @@ inline constexpr size_t kDeviceBytes = size_t{2} << 30;  // Of each device.
 cudaError_t NewOnDevice(void** memory, size_t bytes);
 cudaError_t NewPinned(void** memory, size_t bytes);
 cudaError_t Delete(void* memory);
+
+/// Memory of the host's that somebody else has allocated.
+cudaError_t Pin(void* memory, size_t bytes);
+cudaError_t Unpin(void* memory);
 size_t FreeBytes();  // Of the current device.
 
 /// Where [memory, memory + bytes) lies.

@@ -256,6 +256,15 @@ TEST(MemoryTest, CopiesStayWithinAllocations) {
   EXPECT_EQ(copy(pinned, memory, 100, cudaMemcpyDeviceToHost), cudaSuccess);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+
+  EXPECT_EQ(cudaHostRegister(host.data(), 64, cudaHostRegisterPortable), cudaSuccess);
+  EXPECT_EQ(cudaHostRegister(host.data() + 63, 64, cudaHostRegisterPortable),
+            cudaErrorHostMemoryAlreadyRegistered);
+  EXPECT_EQ(copy(host.data(), memory, 65, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  EXPECT_EQ(copy(host.data(), memory, 64, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(host.data()), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostUnregister(host.data()), cudaSuccess);
+  EXPECT_EQ(cudaHostUnregister(host.data()), cudaErrorHostMemoryNotRegistered);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }

@@ -144,6 +144,11 @@ int DeviceOf(cudaStream_t stream) {
   return Of(stream).device;
 }
 
+bool IsCaptured(cudaStream_t stream) {
+  MutexLock lock(streams_mutex);
+  return Of(stream).captured != nullptr;
+}
+
 cudaError_t NewStream(cudaStream_t* stream) {
   MutexLock lock(streams_mutex);
   auto* made = new Stream;

@@ -40,6 +40,9 @@ cudaError_t EnqueueTogether(const std::vector<cudaStream_t>& streams, std::funct
 
 int DeviceOf(cudaStream_t stream);
 
+/// What is enqueued on it becomes part of a graph.
+bool IsCaptured(cudaStream_t stream);
+
 /// Whether NCCL says, whoever asks, that a sum has failed.
 inline std::atomic<bool> nccl_has_failed = false;
 

@@ -64,8 +64,7 @@ TEST(BufferPoolTest, SharedBuffersAreTakenOnceAskedForAndSayWhenTheyAreWrittenAn
   shared->values()[9] = 1.5f;
   const SharedBuffer& buffer = *shared->shared();
   const SharedMapping reader =
-      MapSharedMemory(buffer.memory.file, SharedValuesLayout::Bytes(10), SharedWriters::kMakerAlone)
-          .value();
+      MapSharedMemory(buffer.memory.file, SharedValuesLayout::Bytes(10)).value();
   EXPECT_EQ(SharedValuesLayout::Values(reader)[9], 1.5f);
   EXPECT_EQ(SharedValuesLayout::Generation(reader), buffer.generation);
 

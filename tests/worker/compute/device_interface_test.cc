@@ -45,6 +45,10 @@ TEST_P(DeviceInterfaceTest, AStepDoesNotWaitForWeightsThatWillNotCome) {
   ExpectAbandonedStepEnds(*fake_, model_);
 }
 
+TEST_P(DeviceInterfaceTest, GradientsMayLieWhereOthersReadThem) {
+  ExpectGradientsInSharedMemory(*cpu_, model_);
+}
+
 TEST(FakeDeviceTest, ABatchThatWasOfferedIsLikeAnyOther) {
   const std::unique_ptr<Device> cpu = NewCpuDevice();
   const std::unique_ptr<Device> fake = NewFakeDevice(*cpu);

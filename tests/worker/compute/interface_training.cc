@@ -13,6 +13,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/philox.h"
+#include "common/local/shared_arena.h"
 #include "common/model/net_shapes.h"
 #include "tests/worker/compute/random_batch.h"
 #include "tests/worker/compute/training.h"
@@ -239,6 +240,21 @@ void ExpectOfferedBatchesChangeNothing(Device& device, const ModelSpec& model, u
     values = std::move(next_values);
     // Values that were moved stay where they are.
     batch = next;
+  }
+}
+
+void ExpectGradientsInSharedMemory(Device& device, const ModelSpec& model) {
+  const NetShapes shapes = ShapesOf(model);
+  const RandomBatch random(7, shapes.input().elements(), shapes.outputs(), 1);
+  const Step expected =
+      RunStep(*PrepareWithWeights(device, model, {.batch_size_max = 7}), random.batch());
+  const auto arena = SharedArena::Make(shapes.layout.parameters());
+  ASSERT_TRUE(arena.ok()) << arena.status();
+  for (int use = 0; use < 2; ++use) {  // The memory is as good when a plan has gone.
+    const auto plan =
+        PrepareWithWeights(device, model, {.batch_size_max = 7, .gradients = arena->values()});
+    EXPECT_EQ(plan->gradients_host().data(), arena->values().data());
+    EXPECT_EQ(RunStep(*plan, random.batch()).gradients, expected.gradients);
   }
 }
 

@@ -40,6 +40,9 @@ void ExpectAbandonedStepEnds(Device& device, const ModelSpec& model);
 /// REQUIRES: the device's plans have space for coming batches.
 void ExpectOfferedBatchesChangeNothing(Device& device, const ModelSpec& model, uint64_t seed);
 
+/// Gradients lie in memory of the caller's and are what they would be elsewhere.
+void ExpectGradientsInSharedMemory(Device& device, const ModelSpec& model);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_TESTS_WORKER_COMPUTE_INTERFACE_TRAINING_H_

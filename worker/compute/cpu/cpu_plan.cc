@@ -36,7 +36,12 @@ CpuPlan::CpuPlan(const NetSizes& net, std::vector<ChosenNode> nodes, const PlanO
     node.node->Prepare(options.batch_size_max);
   }
   if (!options.trains) return;
-  gradients_ = AlignedBuffer<float>(net.parameters);
+  gradients_ = options.gradients;
+  if (gradients_.empty()) {
+    own_gradients_ = AlignedBuffer<float>(net.parameters);
+    gradients_ = own_gradients_.span();
+  }
+  PS_CHECK(gradients_.size() == net.parameters);
   for (AlignedBuffer<float>& gradients : output_gradients_) {
     gradients = AlignedBuffer<float>(count * LargestOutput(nodes_));
   }

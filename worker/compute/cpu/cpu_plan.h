@@ -32,7 +32,7 @@ class CpuPlan final : public Plan {
   void ExpectWeights() override { gate_.Expect(); }
   void RevokeWeights(ParameterRange range) override { gate_.Revoke(range); }
   void AbandonWeights() override { gate_.Abandon(); }
-  std::span<const float> gradients_host() const override { return gradients_.span(); }
+  std::span<const float> gradients_host() const override { return gradients_; }
   absl::Status StartStep(const Batch& batch, GradientListener* listener) override;
   absl::StatusOr<StepResult> FinishStep() override;
   absl::StatusOr<StepResult> Evaluate(const Batch& batch) override;
@@ -53,7 +53,8 @@ class CpuPlan final : public Plan {
 
   std::vector<ChosenNode> nodes_;
   AlignedBuffer<float> weights_;
-  AlignedBuffer<float> gradients_;                        // Empty in a plan that only evaluates.
+  AlignedBuffer<float> own_gradients_;                    // Empty if they lie elsewhere.
+  std::span<float> gradients_;                            // Empty in a plan that only evaluates.
   std::vector<AlignedBuffer<float>> outputs_;             // Of each node.
   std::array<AlignedBuffer<float>, 2> output_gradients_;  // Of one node and of the one before it.
 

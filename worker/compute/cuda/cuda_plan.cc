@@ -42,7 +42,7 @@ absl::Status CudaPlan::Prepare(const NetLayers& layers) {
     if (!member.ok()) return member.status();
     members_.push_back(*std::move(member));
   }
-  PS_RETURN_IF_ERROR(Keep(host_, HostMemory::Allocate(net_, block_, options_.trains)));
+  PS_RETURN_IF_ERROR(Keep(host_, HostMemory::Allocate(net_, block_, options_)));
   if (options_.trains) {
     PS_RETURN_IF_ERROR(Keep(coming_, ComingBatches::Allocate(members_, net_, block_, part_block_)));
   }

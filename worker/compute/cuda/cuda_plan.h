@@ -65,7 +65,7 @@ class CudaPlan final : public Plan {
   void ExpectWeights() override;
   void RevokeWeights(ParameterRange range) override;
   void AbandonWeights() override { gate_.Abandon(); }
-  std::span<const float> gradients_host() const override { return host_.gradients.span(); }
+  std::span<const float> gradients_host() const override { return host_.gradients; }
   std::optional<BatchSpace> NewBatch(uint32_t count) override;
   void OfferBatch() override;
   absl::Status StartStep(const Batch& batch, GradientListener* listener) override;

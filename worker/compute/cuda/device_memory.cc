@@ -51,4 +51,15 @@ absl::StatusOr<void*> AllocatePinned(size_t bytes, std::string_view what) {
   return memory;
 }
 
+absl::StatusOr<PinnedPages> PinnedPages::Pin(std::span<std::byte> memory) {
+  const cudaError_t error =
+      cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable);
+  // Else the next launch would be blamed for it.
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  PS_RETURN_IF_ERROR(ToStatus(error, {__FILE__, __LINE__, "cudaHostRegister"}));
+  PinnedPages pages;
+  pages.memory_.reset(memory.data());
+  return pages;
+}
+
 }  // namespace slipstream::cuda

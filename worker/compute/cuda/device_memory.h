@@ -17,6 +17,23 @@ namespace slipstream::cuda {
 absl::StatusOr<void*> AllocateOnDevice(size_t bytes, std::string_view what);
 absl::StatusOr<void*> AllocatePinned(size_t bytes, std::string_view what);
 
+/// Memory of the host's that somebody else has allocated, as good as pinned until this goes: the
+/// device copies to and from it by itself. Movable only.
+class PinnedPages {
+ public:
+  PinnedPages() = default;
+
+  /// Fails where the system does not let the device have it.
+  static absl::StatusOr<PinnedPages> Pin(std::span<std::byte> memory);
+
+ private:
+  struct Unpin {
+    void operator()(void* memory) const { cudaHostUnregister(memory); }
+  };
+
+  std::unique_ptr<void, Unpin> memory_;
+};
+
 /// Values in the memory of the device that was current when they were allocated; anything at first.
 /// The host must not read or write them but by copies.
 template <typename T>

@@ -1,6 +1,9 @@
 #include "worker/compute/cuda/plan_memory.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "worker/compute/cuda/cuda_status.h"
@@ -44,11 +47,21 @@ absl::StatusOr<PlanMemory> PlanMemory::Allocate(const BatchBlock& block, const A
 }
 
 absl::StatusOr<HostMemory> HostMemory::Allocate(const NetSizes& net, const BatchBlock& block,
-                                                bool trains) {
+                                                const PlanOptions& options) {
   HostMemory memory;
   PS_RETURN_IF_ERROR(Take(memory.weights, net.parameters, "weights"));
   PS_RETURN_IF_ERROR(Take(memory.batch, block.end, "a batch"));
-  if (trains) PS_RETURN_IF_ERROR(Take(memory.gradients, net.parameters, "gradients"));
+  if (!options.trains) return memory;
+  memory.gradients = options.gradients;
+  if (!memory.gradients.empty()) {
+    const absl::Status pinned =
+        Keep(memory.caller_gradients, PinnedPages::Pin(std::as_writable_bytes(memory.gradients)));
+    if (pinned.ok()) return memory;
+    spdlog::warn("gradients do not come down to where shards could take them reason=\"{}\"",
+                 std::string(pinned.message()));
+  }
+  PS_RETURN_IF_ERROR(Take(memory.own_gradients, net.parameters, "gradients"));
+  memory.gradients = memory.own_gradients.span();
   return memory;
 }
 

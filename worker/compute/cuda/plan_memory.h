@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -43,11 +44,13 @@ struct PlanMemory {
 /// What all devices of a plan share: the host's arenas.
 struct HostMemory {
   static absl::StatusOr<HostMemory> Allocate(const NetSizes& net, const BatchBlock& block,
-                                             bool trains);
+                                             const PlanOptions& options);
 
   PinnedArray<float> weights;
-  PinnedArray<float> gradients;  // Empty if the plan only evaluates.
   PinnedArray<std::byte> batch;
+  std::span<float> gradients;  // Empty if the plan only evaluates. In one of:
+  PinnedPages caller_gradients;
+  PinnedArray<float> own_gradients;
 };
 
 }  // namespace slipstream::cuda

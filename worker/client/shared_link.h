@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_WORKER_CLIENT_SHARED_WINDOW_H_
-#define SLIPSTREAM_WORKER_CLIENT_SHARED_WINDOW_H_
+#ifndef SLIPSTREAM_WORKER_CLIENT_SHARED_LINK_H_
+#define SLIPSTREAM_WORKER_CLIENT_SHARED_LINK_H_
 
 #include <grpcpp/support/byte_buffer.h>
 
@@ -10,12 +10,14 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/files/file_descriptor.h"
 #include "common/local/local_notes.h"
+#include "common/local/shared_arena.h"
 #include "common/local/shared_memory.h"
 #include "common/protocol/shard_messages.h"
 #include "common/rpc/awake_wait.h"
@@ -24,22 +26,21 @@
 
 namespace slipstream {
 
-/// The worker's end of the shared memory of one exchange stream: a window for the values of pushes,
-/// used piece after piece like a ring, and the buffers that the shard answers with.
+/// The worker's end of the shared memory of one exchange stream: arenas of the worker's, in which
+/// the shard finds the values of pushes, and buffers of the shard's that it answers with.
 ///
 /// Once attached, the stream's messages go over a local socket, which takes a fraction of the time;
-/// files, and the word that a piece was read, come over it too. It closes when the shard's end
-/// goes, and the stream is looked at now and then, so nobody waits for the dead.
+/// files, and the word that values were read, go over it too. It closes when the shard's end goes,
+/// and the stream is looked at now and then, so nobody waits for the dead.
 ///
 /// Not thread-safe: one owner, that of the stream; other threads may throw its switch.
-class SharedWindow {
+class SharedLink {
  public:
-  /// Agrees on a window for pieces of `piece_bytes`. FAILED_PRECONDITION says why there is none,
-  /// and the stream can be used all the same; after any other failure it cannot. `stream` and
-  /// `cancel` must outlive the window; what comes over the stream is read ahead from now on.
-  static absl::StatusOr<std::unique_ptr<SharedWindow>> Attach(RawCall& stream, size_t piece_bytes,
-                                                              absl::Time deadline,
-                                                              CancelSwitch& cancel);
+  /// Agrees on shared memory. FAILED_PRECONDITION says why there is none, and the stream can be
+  /// used all the same; after any other failure it cannot. `stream` and `cancel` must outlive the
+  /// link; what comes over the stream is read ahead from now on.
+  static absl::StatusOr<std::unique_ptr<SharedLink>> Attach(RawCall& stream, absl::Time deadline,
+                                                            CancelSwitch& cancel);
 
   /// Sends a message of the stream.
   absl::Status Send(const grpc::ByteBuffer& message);
@@ -48,11 +49,14 @@ class SharedWindow {
   /// one that comes soon.
   absl::StatusOr<std::optional<grpc::ByteBuffer>> Receive(absl::Time deadline);
 
-  /// The answer to a push is there, which gives all places back.
+  /// The answer to a push is there, so all of it was read.
   void OnAnswer() { taken_ = placed_; }
 
-  /// Copies at most `piece_bytes` to the window, once there is room.
-  absl::StatusOr<SharedValues> Place(std::span<const float> values, absl::Time deadline);
+  /// Where the shard is to take these values of the arena from, once it has read most of what was
+  /// placed before. They must stay until the push is answered, or the stream has ended; the arena
+  /// as long as the link.
+  absl::StatusOr<SharedValues> Place(const SharedArena& arena, std::span<const float> values,
+                                     absl::Time deadline);
 
   /// The `count` values of a buffer, to be copied and then tested with IsIntact. Valid until the
   /// next call of this object. INTERNAL if the shard has not given the buffer as it should have.
@@ -69,10 +73,11 @@ class SharedWindow {
     SharedMapping mapping;  // Once its values were asked for; the file is closed then.
   };
 
-  SharedWindow(RawCall& stream, FileDescriptor socket, size_t piece_bytes, CancelSwitch& cancel)
-      : stream_(stream), socket_(std::move(socket)), piece_bytes_(piece_bytes), cancel_(cancel) {}
+  SharedLink(RawCall& stream, FileDescriptor socket, CancelSwitch& cancel)
+      : stream_(stream), socket_(std::move(socket)), cancel_(cancel) {}
 
-  absl::Status TakeWindow(absl::Time deadline);
+  /// The arena's number, of which the shard knows.
+  absl::StatusOr<uint64_t> Show(const SharedArena& arena);
 
   /// Waits for the next note and does what it says.
   absl::Status TakeNote(absl::Time deadline, absl::Time awake_until);
@@ -82,12 +87,10 @@ class SharedWindow {
   // Constant after construction.
   RawCall& stream_;
   const FileDescriptor socket_;
-  const size_t piece_bytes_;
 
   CancelSwitch& cancel_;
-  SharedMapping window_;
-  uint64_t pieces_ = 0;  // That fit the window.
-  uint64_t placed_ = 0;
+  std::vector<const SharedArena*> shown_;  // The number of each is its position.
+  uint64_t placed_ = 0;                    // Chunks.
   uint64_t taken_ = 0;
   AwakeWait place_wait_;
   AwakeWait answer_wait_;
@@ -96,4 +99,4 @@ class SharedWindow {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_WORKER_CLIENT_SHARED_WINDOW_H_
+#endif  // SLIPSTREAM_WORKER_CLIENT_SHARED_LINK_H_

@@ -1,9 +1,8 @@
-#include "worker/client/shared_window.h"
+#include "worker/client/shared_link.h"
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <functional>
 #include <future>
 #include <memory>
@@ -14,7 +13,7 @@
 
 #include "absl/time/clock.h"
 #include "common/local/local_socket.h"
-#include "common/local/shared_values.h"
+#include "common/local/shared_arena.h"
 #include "proto/shard.grpc.pb.h"
 #include "tests/support/loopback.h"
 #include "tests/support/message_text.h"
@@ -24,9 +23,8 @@
 namespace slipstream {
 namespace {
 
-constexpr size_t kPieceValues = 8;
-constexpr size_t kPieceBytes = kPieceValues * sizeof(float);
-constexpr size_t kPieces = 4;
+constexpr size_t kChunkValues = 8;
+constexpr size_t kUnreadMax = 3;
 constexpr absl::Duration kWait = absl::Seconds(20);
 
 absl::Time LongFromNow() { return absl::Now() + kWait; }
@@ -55,67 +53,59 @@ class FakeShard final : public v1::Shard::Service {
     stream->Read(&asked);
     reply.mutable_shared_memory()->clear_socket();
     FileDescriptor accepted = AcceptLocally(listening).value();
-    memory_ = MakeSharedMemory(kPieces * kPieceBytes, SharedWriters::kEveryone).value();
-    const LocalNote window = {LocalNote::Kind::kWindow, kPieces * kPieceBytes};
-    EXPECT_TRUE(SendNote(accepted, window, &memory_.file).ok());
     stream->Write(reply);
     socket.set_value(std::move(accepted));
     return then(*stream);
   }
-
-  /// Of the window, as the shard sees it.
-  float ValueAt(size_t position) const {
-    float value = 0;
-    std::memcpy(&value, memory_.mapping.data() + position * sizeof(float), sizeof(value));
-    return value;
-  }
-
- private:
-  SharedMemory memory_;
 };
 
-class SharedWindowTest : public testing::Test {
+class SharedLinkTest : public testing::Test {
  protected:
   void Attach() {
     loopback_ = ServeOnLoopback(shard_);
     call_ = std::make_unique<RawCall>(loopback_.NewChannel(), "/slipstream.v1.Shard/Exchange",
                                       cancel_, LongFromNow());
-    auto window = SharedWindow::Attach(*call_, kPieceBytes, LongFromNow(), cancel_);
-    ASSERT_TRUE(window.ok()) << window.status();
-    window_ = *std::move(window);
+    auto link = SharedLink::Attach(*call_, LongFromNow(), cancel_);
+    ASSERT_TRUE(link.ok()) << link.status();
+    link_ = *std::move(link);
     socket_ = shard_.socket.get_future().get();
   }
 
   void Tell(const LocalNote& note) { ASSERT_TRUE(SendNote(socket_, note).ok()); }
 
-  absl::Status Place(float value) {
-    return window_->Place(std::vector<float>(kPieceValues, value), SoonOver()).status();
+  absl::StatusOr<SharedValues> Place(const SharedArena& arena, size_t chunk = 0) {
+    return link_->Place(arena, arena.values().subspan(chunk * kChunkValues, kChunkValues),
+                        SoonOver());
   }
+  absl::Status Place() { return Place(arena_).status(); }
+
+  ReceivedNote Note() { return ReceiveNote(socket_, kWait).value().value(); }
 
   /// For what is not to succeed, or to without waiting.
   static absl::Time SoonOver() { return absl::Now() + absl::Milliseconds(20); }
 
+  const SharedArena arena_ = SharedArena::Make(10 * kChunkValues).value();
   FakeShard shard_;
   Loopback loopback_;
   CancelSwitch cancel_;
   std::unique_ptr<RawCall> call_;
-  std::unique_ptr<SharedWindow> window_;
+  std::unique_ptr<SharedLink> link_;
   FileDescriptor socket_;  // The shard's.
 };
 
-TEST_F(SharedWindowTest, MessagesGoOverTheSocketBothWays) {
+TEST_F(SharedLinkTest, MessagesGoOverTheSocketBothWays) {
   Attach();
-  ASSERT_TRUE(window_->Send(Message("a push")).ok());
+  ASSERT_TRUE(link_->Send(Message("a push")).ok());
   EXPECT_EQ(ReceiveNote(socket_, kWait).value().value().text, "a push");
   for (int i = 0; i < 3; ++i) {  // Late at first, soon from then on.
     ASSERT_TRUE(SendMessageNote(socket_, "an answer").ok());
-    const auto answer = window_->Receive(LongFromNow());
+    const auto answer = link_->Receive(LongFromNow());
     ASSERT_TRUE(answer.ok() && answer->has_value()) << answer.status();
     EXPECT_EQ(Text(**answer), "an answer");
   }
 }
 
-TEST_F(SharedWindowTest, AnAnswerCanComeOverTheStream) {
+TEST_F(SharedLinkTest, AnAnswerCanComeOverTheStream) {
   shard_.then = [](FakeShard::Stream& stream) {
     v1::ExchangeReply reply;
     reply.set_offset(7);
@@ -126,7 +116,7 @@ TEST_F(SharedWindowTest, AnAnswerCanComeOverTheStream) {
   };
   Attach();
   Tell({LocalNote::Kind::kOnStream, 0});
-  const auto answer = window_->Receive(LongFromNow());
+  const auto answer = link_->Receive(LongFromNow());
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_FALSE(answer->has_value());
   grpc::ByteBuffer message;
@@ -136,63 +126,85 @@ TEST_F(SharedWindowTest, AnAnswerCanComeOverTheStream) {
   EXPECT_EQ(reply.offset(), 7u);
 }
 
-TEST_F(SharedWindowTest, PlacesAreUsedAgainOnceTheyWereGivenBack) {
+TEST_F(SharedLinkTest, AnArenaIsShownBeforeItIsNamedAndOnce) {
   Attach();
-  for (size_t i = 0; i < kPieces; ++i) ASSERT_TRUE(Place(static_cast<float>(i)).ok());
-  for (size_t i = 0; i < kPieces; ++i) {
-    EXPECT_EQ(shard_.ValueAt(i * kPieceValues), static_cast<float>(i));
+  const SharedArena other = SharedArena::Make(kChunkValues).value();
+  const SharedValues first = Place(arena_, 5).value();
+  const SharedValues second = Place(other).value();
+  const SharedValues third = Place(arena_, 2).value();
+
+  EXPECT_EQ(first.begin, 5 * kChunkValues * sizeof(float));
+  EXPECT_EQ(first.count, kChunkValues);
+  EXPECT_EQ(third.begin, 2 * kChunkValues * sizeof(float));
+  EXPECT_EQ(third.arena, first.arena);
+  EXPECT_NE(second.arena, first.arena);
+  arena_.values()[1] = 1.5f;
+  other.values()[1] = 2.5f;
+  for (const auto& [placed, value] : {std::pair(first, 1.5f), std::pair(second, 2.5f)}) {
+    const ReceivedNote note = Note();
+    EXPECT_EQ(note.note.kind, LocalNote::Kind::kArena);
+    EXPECT_EQ(note.note.number, placed.arena);
+    float seen = 0;
+    ForeignArena::Open(note.file)->Copy(sizeof(float), std::as_writable_bytes(std::span(&seen, 1)));
+    EXPECT_EQ(seen, value);
   }
-  EXPECT_TRUE(absl::IsDeadlineExceeded(Place(5)));
+  ASSERT_TRUE(link_->Send(Message("no third")).ok());
+  EXPECT_EQ(Note().text, "no third");
+}
+
+TEST_F(SharedLinkTest, OnlyAFewChunksAreUnreadAtOnce) {
+  Attach();
+  for (size_t i = 0; i < kUnreadMax; ++i) ASSERT_TRUE(Place().ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Place()));
 
   Tell({LocalNote::Kind::kTaken, 1});
-  EXPECT_TRUE(Place(5).ok());
-  EXPECT_EQ(shard_.ValueAt(0), 5.0f);
-  EXPECT_TRUE(absl::IsDeadlineExceeded(Place(6)));
+  EXPECT_TRUE(Place().ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Place()));
 
-  window_->OnAnswer();
-  for (size_t i = 0; i < kPieces; ++i) EXPECT_TRUE(Place(7).ok());
+  link_->OnAnswer();
+  for (size_t i = 0; i < kUnreadMax; ++i) EXPECT_TRUE(Place().ok());
 }
 
-TEST_F(SharedWindowTest, WhatMakesNoSenseIsRefused) {
+TEST_F(SharedLinkTest, WhatMakesNoSenseIsRefused) {
   Attach();
-  ASSERT_TRUE(Place(1).ok());
+  ASSERT_TRUE(Place().ok());
   for (const LocalNote note :
        {LocalNote{LocalNote::Kind::kTaken, 2}, LocalNote{LocalNote::Kind::kBuffer, 1},
-        LocalNote{LocalNote::Kind::kWindow, kPieces * kPieceBytes}}) {
+        LocalNote{LocalNote::Kind::kArena, 0}}) {
     Tell(note);
-    EXPECT_TRUE(absl::IsInternal(window_->Receive(LongFromNow()).status()));
+    EXPECT_TRUE(absl::IsInternal(link_->Receive(LongFromNow()).status()));
   }
 }
 
-TEST_F(SharedWindowTest, AMessageIsNotTakenForWordOfAPlace) {
+TEST_F(SharedLinkTest, AMessageIsNotTakenForWordOfAChunk) {
   Attach();
-  for (size_t i = 0; i < kPieces; ++i) ASSERT_TRUE(Place(1).ok());
+  for (size_t i = 0; i < kUnreadMax; ++i) ASSERT_TRUE(Place().ok());
   ASSERT_TRUE(SendMessageNote(socket_, "early").ok());
-  EXPECT_TRUE(absl::IsInternal(Place(2)));
+  EXPECT_TRUE(absl::IsInternal(Place()));
 }
 
-TEST_F(SharedWindowTest, AWaitEndsWithTheShardsEndOfTheSocket) {
+TEST_F(SharedLinkTest, AWaitEndsWithTheShardsEndOfTheSocket) {
   Attach();
   std::thread shard([this] { socket_ = FileDescriptor(); });
-  EXPECT_TRUE(absl::IsUnavailable(window_->Receive(LongFromNow()).status()));
+  EXPECT_TRUE(absl::IsUnavailable(link_->Receive(LongFromNow()).status()));
   shard.join();
-  EXPECT_TRUE(absl::IsUnavailable(window_->Send(Message("late"))));
+  EXPECT_TRUE(absl::IsUnavailable(link_->Send(Message("late"))));
 }
 
-TEST_F(SharedWindowTest, AWaitEndsWithTheStreamThoughTheSocketStays) {
+TEST_F(SharedLinkTest, AWaitEndsWithTheStreamThoughTheSocketStays) {
   shard_.then = [](FakeShard::Stream&) {
     return grpc::Status(grpc::StatusCode::ABORTED, "enough of this");
   };
   Attach();
-  EXPECT_TRUE(absl::IsUnavailable(window_->Receive(LongFromNow()).status()));
+  EXPECT_TRUE(absl::IsUnavailable(link_->Receive(LongFromNow()).status()));
   EXPECT_EQ(call_->Finish(LongFromNow()).message(), "enough of this");
 }
 
-TEST_F(SharedWindowTest, AWaitEndsAtItsDeadlineAndByTheSwitch) {
+TEST_F(SharedLinkTest, AWaitEndsAtItsDeadlineAndByTheSwitch) {
   Attach();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(window_->Receive(SoonOver()).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(link_->Receive(SoonOver()).status()));
   std::thread other([this] { cancel_.Throw(); });
-  EXPECT_TRUE(absl::IsCancelled(window_->Receive(LongFromNow()).status()));
+  EXPECT_TRUE(absl::IsCancelled(link_->Receive(LongFromNow()).status()));
   other.join();
 }
 

@@ -1,9 +1,8 @@
-#include "worker/client/shared_window.h"
+#include "worker/client/shared_link.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,9 +18,10 @@
 namespace slipstream {
 namespace {
 
-// While the shard reads one piece the next is written; a few more make up for uneven pace, and all
-// of them stay in the processor's cache.
-constexpr size_t kPieces = 4;
+// Chunks that the shard was told of and has not read: enough for it not to wait for the next, and
+// so few that this end keeps step and stays awake: with 8, an exchange of 4 MiB took 1.2 times as
+// long.
+constexpr uint64_t kUnreadMax = 3;
 
 // How often a wait looks whether it was called off.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
@@ -44,13 +44,10 @@ absl::StatusOr<SharedMemoryReply> Ask(RawCall& stream, const SharedMemoryRequest
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SharedWindow>> SharedWindow::Attach(RawCall& stream,
-                                                                   size_t piece_bytes,
-                                                                   absl::Time deadline,
-                                                                   CancelSwitch& cancel) {
-  const SharedMemoryRequest open = {.step = SharedMemoryRequest::Step::kOpen,
-                                    .window_bytes = kPieces * piece_bytes};
-  const absl::StatusOr<SharedMemoryReply> opened = Ask(stream, open, deadline);
+absl::StatusOr<std::unique_ptr<SharedLink>> SharedLink::Attach(RawCall& stream, absl::Time deadline,
+                                                               CancelSwitch& cancel) {
+  const absl::StatusOr<SharedMemoryReply> opened =
+      Ask(stream, {.step = SharedMemoryRequest::Step::kOpen}, deadline);
   if (!opened.ok()) return opened.status();
   if (!opened->refusal.empty()) return None(opened->refusal);
   absl::StatusOr<FileDescriptor> socket =
@@ -61,34 +58,16 @@ absl::StatusOr<std::unique_ptr<SharedWindow>> SharedWindow::Attach(RawCall& stre
       Ask(stream, {.step = SharedMemoryRequest::Step::kAttach}, deadline);
   if (!attached.ok()) return attached.status();
   if (!attached->refusal.empty()) return None(attached->refusal);
-  std::unique_ptr<SharedWindow> window(
-      new SharedWindow(stream, *std::move(socket), piece_bytes, cancel));
+  std::unique_ptr<SharedLink> link(new SharedLink(stream, *std::move(socket), cancel));
   stream.ReadAhead();
-  if (absl::Status taken = window->TakeWindow(deadline); !taken.ok()) return taken;
-  return window;
+  return link;
 }
 
-absl::Status SharedWindow::TakeWindow(absl::Time deadline) {
-  const absl::StatusOr<ReceivedNote> note = NextNote(deadline, absl::InfinitePast());
-  if (!note.ok()) return note.status();
-  if (note->note.kind != LocalNote::Kind::kWindow) {
-    return absl::InternalError("shared memory: no window came");
-  }
-  absl::StatusOr<SharedMapping> window =
-      MapSharedMemory(note->file, note->note.number, SharedWriters::kEveryone);
-  if (!window.ok()) return absl::InternalError(window.status().message());
-  window_ = *std::move(window);
-  pieces_ = window_.size() / piece_bytes_;
-  if (pieces_ > 0) return absl::OkStatus();
-  return absl::InternalError(fmt::format("shared memory: a window of {} bytes for pieces of {}",
-                                         window_.size(), piece_bytes_));
-}
-
-absl::Status SharedWindow::Send(const grpc::ByteBuffer& message) {
+absl::Status SharedLink::Send(const grpc::ByteBuffer& message) {
   return SendMessage(socket_, message);
 }
 
-absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedWindow::Receive(absl::Time deadline) {
+absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedLink::Receive(absl::Time deadline) {
   answer_wait_.Begin();
   for (;;) {
     absl::StatusOr<ReceivedNote> note = NextNote(deadline, answer_wait_.awake_until());
@@ -103,25 +82,34 @@ absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedWindow::Receive(absl::Time
   }
 }
 
-absl::StatusOr<SharedValues> SharedWindow::Place(std::span<const float> values,
-                                                 absl::Time deadline) {
-  PS_CHECK(values.size_bytes() <= piece_bytes_);
-  if (placed_ - taken_ >= pieces_) {
+absl::StatusOr<SharedValues> SharedLink::Place(const SharedArena& arena,
+                                               std::span<const float> values, absl::Time deadline) {
+  const absl::StatusOr<uint64_t> number = Show(arena);
+  if (!number.ok()) return number.status();
+  if (placed_ - taken_ >= kUnreadMax) {
     place_wait_.Begin();
-    while (placed_ - taken_ >= pieces_) {
+    while (placed_ - taken_ >= kUnreadMax) {
       absl::Status note = TakeNote(deadline, place_wait_.awake_until());
       if (!note.ok()) return note;
     }
     place_wait_.End();
   }
-  const uint64_t begin = placed_ % pieces_ * piece_bytes_;
-  std::memcpy(window_.data() + begin, values.data(), values.size_bytes());
   ++placed_;
-  return SharedValues{begin, values.size()};
+  return SharedValues{*number, arena.Position(values), values.size()};
 }
 
-absl::StatusOr<std::span<const float>> SharedWindow::Find(const SharedWeights& weights,
-                                                          size_t count, absl::Time deadline) {
+absl::StatusOr<uint64_t> SharedLink::Show(const SharedArena& arena) {
+  const auto known = std::ranges::find(shown_, &arena);
+  const auto number = static_cast<uint64_t>(known - shown_.begin());
+  if (known != shown_.end()) return number;
+  const absl::Status sent = SendNote(socket_, {LocalNote::Kind::kArena, number}, &arena.file());
+  if (!sent.ok()) return sent;
+  shown_.push_back(&arena);
+  return number;
+}
+
+absl::StatusOr<std::span<const float>> SharedLink::Find(const SharedWeights& weights, size_t count,
+                                                        absl::Time deadline) {
   auto found = buffers_.find(weights.buffer);
   while (found == buffers_.end()) {
     if (absl::Status note = TakeNote(deadline, absl::InfinitePast()); !note.ok()) return note;
@@ -130,7 +118,7 @@ absl::StatusOr<std::span<const float>> SharedWindow::Find(const SharedWeights& w
   Buffer& buffer = found->second;
   if (buffer.mapping.data() == nullptr) {
     absl::StatusOr<SharedMapping> mapping =
-        MapSharedMemory(buffer.file, SharedValuesLayout::Bytes(count), SharedWriters::kMakerAlone);
+        MapSharedMemory(buffer.file, SharedValuesLayout::Bytes(count));
     if (!mapping.ok()) return mapping.status();
     buffer.mapping = *std::move(mapping);
     buffer.file = FileDescriptor();
@@ -138,18 +126,18 @@ absl::StatusOr<std::span<const float>> SharedWindow::Find(const SharedWeights& w
   return std::span<const float>(SharedValuesLayout::Values(buffer.mapping), count);
 }
 
-bool SharedWindow::IsIntact(const SharedWeights& weights) const {
+bool SharedLink::IsIntact(const SharedWeights& weights) const {
   const auto found = buffers_.find(weights.buffer);
   PS_CHECK(found != buffers_.end());
   return SharedValuesLayout::Generation(found->second.mapping) == weights.generation;
 }
 
-absl::Status SharedWindow::TakeNote(absl::Time deadline, absl::Time awake_until) {
+absl::Status SharedLink::TakeNote(absl::Time deadline, absl::Time awake_until) {
   absl::StatusOr<ReceivedNote> received = NextNote(deadline, awake_until);
   return received.ok() ? Heed(*std::move(received)) : received.status();
 }
 
-absl::Status SharedWindow::Heed(ReceivedNote received) {
+absl::Status SharedLink::Heed(ReceivedNote received) {
   const LocalNote& note = received.note;
   switch (note.kind) {
     case LocalNote::Kind::kTaken:
@@ -163,7 +151,7 @@ absl::Status SharedWindow::Heed(ReceivedNote received) {
     case LocalNote::Kind::kForget:
       buffers_.erase(note.number);
       return absl::OkStatus();
-    case LocalNote::Kind::kWindow:
+    case LocalNote::Kind::kArena:
     case LocalNote::Kind::kMessage:
     case LocalNote::Kind::kOnStream:
       break;
@@ -171,7 +159,7 @@ absl::Status SharedWindow::Heed(ReceivedNote received) {
   return absl::InternalError("shared memory: a note that makes no sense");
 }
 
-absl::StatusOr<ReceivedNote> SharedWindow::NextNote(absl::Time deadline, absl::Time awake_until) {
+absl::StatusOr<ReceivedNote> SharedLink::NextNote(absl::Time deadline, absl::Time awake_until) {
   bool is_over = false;
   for (;;) {
     const absl::Time now = absl::Now();
