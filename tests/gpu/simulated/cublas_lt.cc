@@ -63,6 +63,15 @@ struct Product {
   std::vector<float> Operand(const void* values, const Layout& layout,
                              cublasOperation_t operation) const;
   void Run() const;
+
+  std::vector<uint64_t> Kind() const {
+    return {rows(),
+            columns(),
+            inner(),
+            static_cast<uint64_t>(description.first),
+            static_cast<uint64_t>(description.second),
+            static_cast<uint64_t>(description.epilogue)};
+  }
 };
 
 bool HasBias(cublasLtEpilogue_t epilogue) { return epilogue != CUBLASLT_EPILOGUE_DEFAULT; }
@@ -141,6 +150,9 @@ cublasStatus_t Matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
       (!has_bias || IsUsable(product.description.bias, product.rows() * sizeof(float)));
   if (!is_plain || !is_usable || !product.Fits() || workspace_bytes < kWorkspaceBytes) {
     return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (!Of<LibraryHandle>(handle).MayCall(stream, product.Kind())) {
+    return CUBLAS_STATUS_NOT_INITIALIZED;
   }
   const cudaError_t error = Enqueue(stream, [product] { product.Run(); });
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

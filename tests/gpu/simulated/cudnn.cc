@@ -152,22 +152,25 @@ bool IsPlain(const void* alpha, const void* beta) {
   return *static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0;
 }
 
-/// Enqueues compute(first operand, second operand, result).
-cudnnStatus_t Run(cudnnHandle_t handle, const Convolution& convolution, cudnnMathType_t math,
-                  const Workspace& workspace, const std::vector<Array>& operands,
-                  const Array& result,
+/// Enqueues compute(first operand, second operand, result). `algorithm` is of one direction.
+cudnnStatus_t Run(cudnnHandle_t handle, const Convolution& convolution, uint64_t direction,
+                  uint64_t algorithm, cudnnMathType_t math, const Workspace& workspace,
+                  const std::vector<Array>& operands, const Array& result,
                   std::function<void(const float*, const float*, float*)> compute) {
   const bool are_usable = std::ranges::all_of(operands, &Array::IsUsable) && result.IsUsable() &&
                           IsOnDevice(workspace.memory, workspace.bytes);
   if (!convolution.Fits() || !are_usable || workspace.bytes < kWorkspaceBytes) {
     return CUDNN_STATUS_BAD_PARAM;
   }
-  const cudaError_t error =
-      Enqueue(Of<LibraryHandle>(handle).stream, [=, compute = std::move(compute)] {
-        Spoil(workspace.memory, kWorkspaceBytes);
-        compute(operands[0].Read(math).data(), operands[1].Read(math).data(),
-                static_cast<float*>(const_cast<void*>(result.values)));
-      });
+  auto& here = Of<LibraryHandle>(handle);
+  const std::vector<uint64_t> kind = {direction, algorithm, static_cast<uint64_t>(result.size),
+                                      static_cast<uint64_t>(operands[0].size)};
+  if (!here.MayCall(here.stream, kind)) return CUDNN_STATUS_NOT_INITIALIZED;
+  const cudaError_t error = Enqueue(here.stream, [=, compute = std::move(compute)] {
+    Spoil(workspace.memory, kWorkspaceBytes);
+    compute(operands[0].Read(math).data(), operands[1].Read(math).data(),
+            static_cast<float*>(const_cast<void*>(result.values)));
+  });
   return error == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
@@ -192,7 +195,7 @@ cudnnStatus_t Forward(cudnnHandle_t handle, const void* alpha, cudnnTensorDescri
     return CUDNN_STATUS_NOT_SUPPORTED;
   }
   const Convolution c = ConvolutionOf(in, filters, geometry, out);
-  return Run(handle, c, Of<Geometry>(geometry).math, {workspace, bytes},
+  return Run(handle, c, 0, algorithm, Of<Geometry>(geometry).math, {workspace, bytes},
              {{input, c.in.size()}, {filter, c.filters.size()}}, {output, c.out.size()},
              [c](const float* one, const float* other, float* to) { c.Forward(one, other, to); });
 }
@@ -209,7 +212,7 @@ cudnnStatus_t BackwardData(cudnnHandle_t handle, const void* alpha, cudnnFilterD
   Convolution c = ConvolutionOf(in, filters, geometry, out);
   if (is_any_order) c.first = AnyOrder();
   return Run(
-      handle, c, Of<Geometry>(geometry).math, {workspace, bytes},
+      handle, c, 1, algorithm, Of<Geometry>(geometry).math, {workspace, bytes},
       {{filter, c.filters.size()}, {gradient, c.out.size()}}, {input_gradient, c.in.size()},
       [c](const float* one, const float* other, float* to) { c.InputGradient(one, other, to); });
 }
@@ -228,7 +231,7 @@ cudnnStatus_t BackwardFilter(cudnnHandle_t handle, const void* alpha, cudnnTenso
   Convolution c = ConvolutionOf(in, filters, geometry, out);
   if (is_any_order) c.first = AnyOrder();
   return Run(
-      handle, c, Of<Geometry>(geometry).math, {workspace, bytes},
+      handle, c, 2, algorithm, Of<Geometry>(geometry).math, {workspace, bytes},
       {{input, c.in.size()}, {gradient, c.out.size()}}, {filter_gradient, c.filters.size()},
       [c](const float* one, const float* other, float* to) { c.FilterGradient(one, other, to); });
 }

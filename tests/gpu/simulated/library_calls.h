@@ -7,8 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "tests/gpu/simulated/devices.h"
+#include "tests/gpu/simulated/streams.h"
 
 namespace slipstream::simulated {
 
@@ -28,6 +32,15 @@ Owned& Of(Handle handle) {
 struct LibraryHandle {
   int device = current_device;
   cudaStream_t stream = nullptr;
+  std::set<std::vector<uint64_t>> called;
+
+  /// What a library does at its first call of a kind cannot always be captured, so here it never
+  /// can. Kinds are told apart by `kind`.
+  bool MayCall(cudaStream_t on, std::vector<uint64_t> kind) {
+    if (IsCaptured(on)) return called.contains(kind);
+    called.insert(std::move(kind));
+    return true;
+  }
 };
 
 /// A handle may be used only while its device is current.

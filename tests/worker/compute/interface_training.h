@@ -32,7 +32,8 @@ void ExpectWaitingStepComputesTheSame(Device& device, const ModelSpec& model, si
 /// what it would have given.
 void ExpectRevokedStepStartsOver(Device& device, const ModelSpec& model);
 
-/// A step whose weights will not come fails with CANCELLED.
+/// A step whose weights will not come fails with CANCELLED, and leaves the gradients of the one
+/// before as they were, also where it is the first of its size.
 void ExpectAbandonedStepEnds(Device& device, const ModelSpec& model);
 
 /// Batches are offered while the step before runs, are taken, are never taken, and are those of

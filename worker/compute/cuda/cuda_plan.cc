@@ -51,15 +51,13 @@ absl::Status CudaPlan::Prepare(const NetLayers& layers) {
         group_, GroupGradients::New(members_, devices_.indices, map_, host_, *devices_.launching)));
   }
   // Now, so that what cannot be computed is known before a run begins.
-  const uint32_t count = options_.batch_size_max;
-  PS_RETURN_IF_ERROR(PassGraphs::RunOnce(Parts(), count, options_.trains));
-  return Capture(count, options_.trains);
+  return Capture(options_.batch_size_max, options_.trains);
 }
 
 absl::Status CudaPlan::ConnectDevices() {
   watch_.WatchSums(*group_);
   absl::Status status;
-  // RunOnce has left gradients; what they are does not matter.
+  // A pass was computed before it was captured; what its gradients are does not matter.
   const std::vector<ParameterRange>& ranges = training_.Find(options_.batch_size_max)->ranges();
   for (size_t i = 0; i < ranges.size() && status.ok(); ++i) {
     status = group_->Collect(i, ranges[i]);

@@ -84,7 +84,7 @@ class CudaPlan final : public Plan {
 
   absl::Status Prepare(const NetLayers& layers);
 
-  /// Of a group, with the gradients that RunOnce has left.
+  /// Of a group, with the gradients that are there once a pass was captured.
   absl::Status ConnectDevices();
   absl::StatusOr<const PassGraphs*> GraphsFor(uint32_t count, bool training);
   absl::Status Capture(uint32_t count, bool training);

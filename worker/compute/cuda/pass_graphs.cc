@@ -52,19 +52,21 @@ absl::Status ZeroBatch(const PlanMember& member) {
   return PS_CUDA_STATUS(cudaMemsetAsync(batch.data(), 0, batch.size(), member.context->compute()));
 }
 
-}  // namespace
-
-absl::Status PassGraphs::RunOnce(const PassParts& parts, uint32_t count, bool training) {
-  PS_RETURN_IF_ERROR(PrepareNodes(parts.members, count));
+absl::Status RunOnce(PassParts parts, uint32_t count, bool training) {
   for (const PlanMember& member : parts.members) PS_RETURN_IF_ERROR(ZeroBatch(member));
+  // As a group's, gradients stay: those on the host may be on their way to shards.
+  parts.are_grouped = true;
   PassEnqueuer enqueuer(parts, count, training);
   PS_RETURN_IF_ERROR(EnqueuePass(enqueuer, parts.members.front().nodes.size(), training));
   return AwaitAll(parts.members, &DeviceContext::compute);
 }
 
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<PassGraphs>> PassGraphs::Capture(const PassParts& parts,
                                                                 uint32_t count, bool training) {
   PS_RETURN_IF_ERROR(PrepareNodes(parts.members, count));
+  PS_RETURN_IF_ERROR(RunOnce(parts, count, training));
   std::vector<const DeviceContext*> contexts;
   for (const PlanMember& member : parts.members) contexts.push_back(member.context.get());
   const std::vector<PlacedNode>& nodes = parts.members.front().nodes;

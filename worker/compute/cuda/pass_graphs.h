@@ -25,12 +25,10 @@ class PassGraphs {
     StreamGraph graph;
   };
 
-  /// Computes a pass over a batch of zeros, and waits for it: what libraries do at their first
-  /// call, such as to load or to allocate, cannot always be captured. Writes all that passes write,
-  /// so it is for a new plan; batches of other sizes, with other kernels perhaps, are captured
-  /// unrun.
-  static absl::Status RunOnce(const PassParts& parts, uint32_t count, bool training);
-
+  /// First computes such a pass once, over a batch of zeros, and waits for it: what libraries do at
+  /// their first call of a kind, such as to load or to allocate, cannot always be captured. That
+  /// writes what passes write on the devices, and nothing on the host but flags and totals.
+  /// REQUIRES: no pass is under way.
   static absl::StatusOr<std::unique_ptr<PassGraphs>> Capture(const PassParts& parts, uint32_t count,
                                                              bool training);
 
