@@ -17,11 +17,11 @@ namespace slipstream {
 /// socket of its own (common/local/local_socket.h, kMessages). Files and texts travel with notes.
 struct LocalNote {
   enum class Kind : uint32_t {
-    // From the worker.
-    kArena = 1,  // A file that gradients lie in from now on; `number` names it.
+    // From the worker, before anything else.
+    kArena = 7,  // The file that gradients lie in.
 
     // From the server.
-    kTaken = 2,     // `number` chunks in arenas have been read since the stream began.
+    kTaken = 2,     // `number` chunks in the arena have been read since the stream began.
     kBuffer = 3,    // A file that holds versions of weights from now on; `number` names it.
     kForget = 4,    // Buffer `number` is no longer used.
     kOnStream = 6,  // The messages of the next answer come over the stream itself.

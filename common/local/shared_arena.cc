@@ -1,8 +1,6 @@
 #include "common/local/shared_arena.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -11,18 +9,36 @@
 
 namespace slipstream {
 
-absl::StatusOr<SharedArena> SharedArena::Make(size_t values) {
-  absl::StatusOr<SharedMemory> memory = MakeSharedMemory(values * sizeof(float));
+namespace {
+
+// Devices have whole pages pinned, each once.
+constexpr size_t kPartAlignment = 4096;
+
+size_t PartBytes(size_t values) {
+  return (values * sizeof(float) + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+}
+
+}  // namespace
+
+absl::StatusOr<SharedArena> SharedArena::Make(size_t parts, size_t values) {
+  absl::StatusOr<SharedMemory> memory = MakeSharedMemory(parts * PartBytes(values));
   if (!memory.ok()) return memory.status();
   // Not every system tells others what they want to know of it.
   if (const auto seen = MapSharedMemory(memory->file); !seen.ok()) return seen.status();
   return SharedArena(*std::move(memory), values);
 }
 
-uint64_t SharedArena::Position(std::span<const float> part) const {
-  const std::span<const float> all = values();
-  PS_CHECK(part.data() >= all.data() && part.data() + part.size() <= all.data() + all.size());
-  return static_cast<uint64_t>(part.data() - all.data()) * sizeof(float);
+std::span<float> SharedArena::part(size_t i) const {
+  std::byte* const begin = memory_.mapping.data() + i * PartBytes(values_);
+  PS_CHECK((i + 1) * PartBytes(values_) <= memory_.mapping.size());
+  return {reinterpret_cast<float*>(begin), values_};
+}
+
+uint64_t SharedArena::Position(std::span<const float> values) const {
+  const std::span<const std::byte> bytes = std::as_bytes(values);
+  const std::byte* const begin = memory_.mapping.data();
+  PS_CHECK(bytes.data() >= begin && bytes.data() + bytes.size() <= begin + memory_.mapping.size());
+  return static_cast<uint64_t>(bytes.data() - begin);
 }
 
 absl::StatusOr<ForeignArena> ForeignArena::Open(const FileDescriptor& file) {

@@ -13,29 +13,27 @@
 
 namespace slipstream {
 
-/// A flat array that one process computes in and that others of its machine take values from: a
-/// worker's gradient, for shards beside it. Movable only.
+/// Flat arrays that one process computes in and that others of its machine take values from: a
+/// worker's gradients, for shards beside it. Movable only.
 class SharedArena {
  public:
-  /// Zeros. RESOURCE_EXHAUSTED if so many cannot be had, FAILED_PRECONDITION if others could not
-  /// use them on this system.
-  static absl::StatusOr<SharedArena> Make(size_t values);
+  /// So many parts of zeros, each of `values` and on pages of its own. RESOURCE_EXHAUSTED if they
+  /// cannot be had, FAILED_PRECONDITION if others could not use them on this system.
+  static absl::StatusOr<SharedArena> Make(size_t parts, size_t values);
 
-  std::span<float> values() const {
-    return {reinterpret_cast<float*>(memory_.mapping.data()), count_};
-  }
+  std::span<float> part(size_t i) const;
 
   /// What others open it by; they can only read.
   const FileDescriptor& file() const { return memory_.file; }
 
-  /// Where `part` of the values begins, in bytes. REQUIRES: it is one.
-  uint64_t Position(std::span<const float> part) const;
+  /// Where `values` begin, in bytes. REQUIRES: they lie in the arena.
+  uint64_t Position(std::span<const float> values) const;
 
  private:
-  SharedArena(SharedMemory memory, size_t count) : memory_(std::move(memory)), count_(count) {}
+  SharedArena(SharedMemory memory, size_t values) : memory_(std::move(memory)), values_(values) {}
 
   SharedMemory memory_;
-  size_t count_;
+  size_t values_;  // Of a part.
 };
 
 /// The arena of another process, which may write to it at any time. So its values are copied, each
@@ -45,7 +43,7 @@ class ForeignArena {
   /// FAILED_PRECONDITION if the file is no arena, RESOURCE_EXHAUSTED if it cannot be mapped.
   static absl::StatusOr<ForeignArena> Open(const FileDescriptor& file);
 
-  /// From now on, what Forget names counts as this process's memory no longer.
+  /// From now on, what Forget names no longer counts as this process's memory.
   void DropCopied() { drops_ = true; }
 
   /// In bytes.
@@ -54,7 +52,7 @@ class ForeignArena {
   /// The bytes from `begin` on. REQUIRES: the arena has as many.
   void Copy(uint64_t begin, std::span<std::byte> to) const;
 
-  /// They have been copied. REQUIRES: the arena has as many.
+  /// They have been copied. Without effect but after DropCopied. REQUIRES: the arena has as many.
   void Forget(uint64_t begin, uint64_t bytes) const;
 
  private:

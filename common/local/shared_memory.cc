@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <system_error>
@@ -25,7 +26,7 @@ namespace {
 // Of them FUTURE_WRITE also keeps holes from being made.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
 
-constexpr blkcnt_t kBlockBytes = 512;  // As stat() counts.
+constexpr size_t kBlockBytes = 512;  // As stat() counts.
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }
 
@@ -38,6 +39,19 @@ absl::StatusOr<SharedMapping> Map(const FileDescriptor& file, size_t size, int p
   void* const pages = MapAligned(size, protection, MAP_SHARED, file.get());
   if (pages == nullptr) return Exhausted("map");
   return SharedMapping(pages, size);
+}
+
+/// Pages behind all of the file. Piece by piece, as a signal undoes the piece at which it comes.
+bool MakePages(const FileDescriptor& file, size_t size) {
+  constexpr size_t kPiece = size_t{16} << 20;
+  for (size_t begin = 0; begin < size; begin += kPiece) {
+    do {
+      errno = posix_fallocate(file.get(), static_cast<off_t>(begin),
+                              static_cast<off_t>(std::min(kPiece, size - begin)));
+    } while (errno == EINTR);
+    if (errno != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -57,31 +71,36 @@ absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes) {
   if (!mapping.ok()) return mapping.status();
   memory.mapping = *std::move(mapping);
   MakeLargePages(memory.mapping.data(), size);
-  // Where there are none, or not enough.
-  do {
-    errno = posix_fallocate(memory.file.get(), 0, static_cast<off_t>(size));
-  } while (errno == EINTR);
-  if (errno != 0) return Exhausted("fill");
+  if (!MakePages(memory.file, size)) return Exhausted("fill");
   // After the mapping, which goes on being writable: the seal is for mappings to come.
-  if (fcntl(memory.file.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) != 0) return Exhausted("seal");
+  if (fcntl(memory.file.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) != 0) {
+    return absl::FailedPreconditionError("cannot seal shared memory: " + ErrorText(errno));
+  }
   return memory;
 }
 
 absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file) {
+  // First: what is looked at afterwards stays so. Asks no file system, which might never answer.
+  const int seals = fcntl(file.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals) {
+    return absl::FailedPreconditionError("the shared memory is not sealed");
+  }
   struct stat facts = {};
   struct statfs system = {};
   if (fstat(file.get(), &facts) != 0 || fstatfs(file.get(), &system) != 0) {
-    return absl::FailedPreconditionError("no shared memory came");
+    return absl::FailedPreconditionError("the shared memory cannot be looked at");
   }
-  // Other files have no such seals, but for those of huge pages, which need not be there.
-  const int seals = fcntl(file.get(), F_GET_SEALS);
-  if (system.f_type != TMPFS_MAGIC || seals < 0 || (seals & kSeals) != kSeals) {
-    return absl::FailedPreconditionError("the shared memory that came is not sealed");
+  // Memory of huge pages has seals, too, but not always pages behind it.
+  const auto size = static_cast<size_t>(std::max<off_t>(facts.st_size, 0));
+  if (system.f_type != TMPFS_MAGIC || size == 0 || MappedSize(size) != size) {
+    return absl::FailedPreconditionError("the shared memory was made in another way");
   }
-  if (facts.st_blocks < (facts.st_size + kBlockBytes - 1) / kBlockBytes) {
-    return absl::FailedPreconditionError("the shared memory that came has holes");
+  // Pages behind the end would be counted as if they were before it.
+  const bool is_cut = ftruncate(file.get(), facts.st_size) == 0 && fstat(file.get(), &facts) == 0;
+  if (!is_cut || facts.st_blocks < 0 || static_cast<size_t>(facts.st_blocks) < size / kBlockBytes) {
+    return absl::FailedPreconditionError("the shared memory has holes");
   }
-  return Map(file, static_cast<size_t>(facts.st_size), PROT_READ);
+  return Map(file, size, PROT_READ);
 }
 
 absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file, size_t bytes) {

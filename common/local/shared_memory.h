@@ -50,7 +50,7 @@ struct SharedMemory {
 };
 
 /// New memory, zero at first, of at least so many bytes: their MappedSize, see large_pages.h.
-/// RESOURCE_EXHAUSTED if it cannot be had.
+/// RESOURCE_EXHAUSTED if it cannot be had, FAILED_PRECONDITION if this system cannot seal it so.
 absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes);
 
 /// Maps what another process made, whole and for reading. FAILED_PRECONDITION if it was not made as

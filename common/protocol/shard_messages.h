@@ -192,10 +192,8 @@ struct WeightsHeader {
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
 };
 
-/// Values in an arena that the worker told the shard of over the stream's local socket.
+/// Values in the arena whose file the worker sent over the stream's local socket.
 struct SharedValues {
-  uint64_t arena = 0;
-
   /// In bytes from the arena's begin on.
   uint64_t begin = 0;
   uint64_t count = 0;

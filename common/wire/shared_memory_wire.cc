@@ -6,7 +6,6 @@ namespace slipstream {
 
 v1::SharedValues ToWire(const SharedValues& values) {
   v1::SharedValues wire;
-  wire.set_arena(values.arena);
   wire.set_begin(values.begin);
   wire.set_count(values.count);
   return wire;
@@ -32,9 +31,7 @@ v1::SharedMemoryReply ToWire(const SharedMemoryReply& reply) {
   return wire;
 }
 
-SharedValues FromWire(const v1::SharedValues& wire) {
-  return {wire.arena(), wire.begin(), wire.count()};
-}
+SharedValues FromWire(const v1::SharedValues& wire) { return {wire.begin(), wire.count()}; }
 
 SharedWeights FromWire(const v1::SharedWeights& wire) { return {wire.buffer(), wire.generation()}; }
 

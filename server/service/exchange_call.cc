@@ -81,7 +81,7 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
 void ExchangeCall::OnRequest(const SharedMemoryRequest& request) {
   switch (request.step) {
     case SharedMemoryRequest::Step::kOpen:
-      // Others could not use it, and must not take its room.
+      // Others could not use it.
       if (!is_local_) return Reply({.socket = {}, .refusal = "the worker came over the network"});
       return Reply(shared_.Open());
     case SharedMemoryRequest::Step::kAttach:

@@ -44,7 +44,8 @@ PushReceiver::Outcome PushReceiver::OnRequest(const SharedMemoryRequest& request
   return Beside{request};
 }
 
-PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk, std::optional<UnreadValues> unread) {
+PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk,
+                                            const std::optional<UnreadValues>& unread) {
   if (chunk.header.has_value()) {
     if (assembly_.has_value() || discarding_.has_value()) {
       return BrokenFraming("a push began before the one in front of it was complete");

@@ -63,7 +63,7 @@ class PushReceiver {
   };
 
   /// `unread`: where the values of the chunk are, if not in it.
-  Outcome OnChunk(PushChunk chunk, std::optional<UnreadValues> unread);
+  Outcome OnChunk(PushChunk chunk, const std::optional<UnreadValues>& unread);
   Outcome OnSharedChunk(PushChunk chunk);
   Outcome OnRequest(const SharedMemoryRequest& request);
   Outcome Begin(const PushHeader& header);

@@ -9,7 +9,7 @@
 namespace slipstream {
 
 bool SharedMemoryRoom::Keep(uint64_t bytes) {
-  // Larger ones lie on large pages, which are soon mapped again.
+  // Larger ones lie on large pages wherever the system has some, and those are soon mapped again.
   if (bytes >= kLargePagesBytesMin) return false;
   MutexLock lock(mutex_);
   if (bytes > kKeptBytesMax - kept_bytes_) return false;

@@ -11,13 +11,13 @@
 
 namespace slipstream {
 
-/// What the workers that reach a shard through shared memory take up there: arenas of theirs that
-/// stay mapped, and versions that they are copying. Both are bounded, whatever a worker does.
+/// What the workers that reach a shard through shared memory take up there: pages of their arenas
+/// that stay mapped, and versions that they are copying. Both are bounded, whatever a worker does.
 ///
 /// Thread-safe: guarded by its own mutex.
 class SharedMemoryRoom {
  public:
-  /// All such arenas together.
+  /// All such pages together.
   static constexpr uint64_t kKeptBytesMax = uint64_t{32} << 20;
 
   /// Whether pages of an arena of so many bytes are to stay mapped once they were copied. Then the

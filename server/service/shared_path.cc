@@ -7,6 +7,7 @@
 
 #include "common/local/local_socket.h"
 #include "common/wire/message_notes.h"
+#include "common/wire/shard_wire.h"
 
 namespace slipstream {
 namespace {
@@ -19,9 +20,7 @@ SharedMemoryReply Refused(std::string why) { return {.socket = {}, .refusal = st
 
 }  // namespace
 
-SharedPath::~SharedPath() {
-  for (const auto& [number, arena] : arenas_) room_.GiveBack(arena.kept_bytes);
-}
+SharedPath::~SharedPath() { room_.GiveBack(kept_bytes_); }
 
 SharedMemoryReply SharedPath::Open() {
   if (!name_.empty()) return Refused("shared memory was opened before");
@@ -42,45 +41,41 @@ SharedMemoryReply SharedPath::Attach() {
   if (const absl::Status user = CheckSameUser(*socket); !user.ok()) {
     return Refused(std::string(user.message()));
   }
+  if (const absl::Status taken = TakeArena(*socket); !taken.ok()) {
+    return Refused(std::string(taken.message()));
+  }
   socket_ = *std::move(socket);
   return {};
 }
 
-absl::Status SharedPath::TakeArena(const ReceivedNote& note) {
-  const uint64_t number = note.note.number;
-  if (arenas_.contains(number) || arenas_.size() >= kArenasMax) {
-    return absl::InvalidArgumentError("shared memory: an arena that was there, or too many");
+absl::Status SharedPath::TakeArena(const FileDescriptor& socket) {
+  const auto note = ReceiveNote(socket, absl::ZeroDuration());
+  if (!note.ok()) return note.status();
+  if (!note->has_value() || (*note)->note.kind != LocalNote::Kind::kArena) {
+    return absl::InvalidArgumentError("no arena has come over the local socket");
   }
-  absl::StatusOr<ForeignArena> values = ForeignArena::Open(note.file);
-  if (absl::IsFailedPrecondition(values.status())) {
-    return absl::InvalidArgumentError(values.status().message());
-  }
-  if (!values.ok()) return values.status();
-  const uint64_t size = values->size();
-  if (!room_.Keep(size)) {
-    values->DropCopied();
-    arenas_.emplace(number, Arena{*std::move(values), 0});
+  absl::StatusOr<ForeignArena> arena = ForeignArena::Open((*note)->file);
+  if (!arena.ok()) return arena.status();
+  arena_ = *std::move(arena);
+  if (room_.Keep(arena_->size())) {
+    kept_bytes_ = arena_->size();
   } else {
-    arenas_.emplace(number, Arena{*std::move(values), size});
+    arena_->DropCopied();
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<UnreadValues> SharedPath::Find(const SharedValues& values) {
-  const auto found = arenas_.find(values.arena);
-  if (found == arenas_.end()) {
-    return absl::InvalidArgumentError(fmt::format("shared: there is no arena {}", values.arena));
-  }
-  const ForeignArena& arena = found->second.values;
-  const uint64_t room = arena.size() / sizeof(float);
-  if (values.count == 0 || values.count > room || values.begin % sizeof(float) != 0 ||
-      values.begin / sizeof(float) > room - values.count) {
-    return absl::InvalidArgumentError(
-        fmt::format("shared: {} values from byte {} on are not in the arena of {} bytes",
-                    values.count, values.begin, arena.size()));
+  constexpr uint64_t kCountMax = kChunkBytesMax / sizeof(float);
+  const uint64_t room = arena_->size() / sizeof(float);
+  if (values.count == 0 || values.count > std::min(room, kCountMax) ||
+      values.begin % sizeof(float) != 0 || values.begin / sizeof(float) > room - values.count) {
+    return absl::InvalidArgumentError(fmt::format(
+        "shared: {} values from byte {} on are not in the arena of {} bytes, or too many",
+        values.count, values.begin, arena_->size()));
   }
   ++found_;
-  return UnreadValues{&arena, values.begin, values.count};
+  return UnreadValues{&*arena_, values.begin, values.count};
 }
 
 absl::Status SharedPath::TellTaken() {
@@ -100,21 +95,17 @@ std::optional<SharedWeights> SharedPath::Show(const Weights& weights) {
 }
 
 absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedPath::Receive() {
-  for (;;) {
-    const auto received = ReceiveNote(socket_, absl::ZeroDuration());
-    if (absl::IsInternal(received.status())) {
-      return absl::InvalidArgumentError(received.status().message());
-    }
-    if (!received.ok()) return received.status();
-    if (!received->has_value()) return std::nullopt;
-    const ReceivedNote& note = **received;
-    if (note.note.kind == LocalNote::Kind::kMessage) return MessageOf(note);
-    if (note.note.kind != LocalNote::Kind::kArena) {
-      return absl::InvalidArgumentError("shared memory: a worker sends messages and arenas alone");
-    }
-    // Only so many times, as there may not be more.
-    if (const absl::Status taken = TakeArena(note); !taken.ok()) return taken;
+  const auto received = ReceiveNote(socket_, absl::ZeroDuration());
+  if (absl::IsInternal(received.status())) {
+    return absl::InvalidArgumentError(received.status().message());
   }
+  if (!received.ok()) return received.status();
+  if (!received->has_value()) return std::nullopt;
+  const ReceivedNote& note = **received;
+  if (note.note.kind != LocalNote::Kind::kMessage) {
+    return absl::InvalidArgumentError("shared memory: a worker sends messages alone");
+  }
+  return MessageOf(note);
 }
 
 absl::Status SharedPath::Send(const grpc::ByteBuffer& answer) {

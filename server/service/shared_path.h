@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,11 +41,8 @@ class SharedPath {
   void Detach() { socket_ = FileDescriptor(); }
   bool is_attached() const { return socket_.is_open(); }
 
-  /// As many arenas as gradients can be under way.
-  static constexpr size_t kArenasMax = 8;
-
-  /// Where the values of the next chunk are. INVALID_ARGUMENT if there is no such place. Stays
-  /// until the path goes.
+  /// Where the values of the next chunk are. INVALID_ARGUMENT if there is no such place, or they
+  /// are more than a message may bring. Stays until the path goes.
   absl::StatusOr<UnreadValues> Find(const SharedValues& values);
 
   /// Tells the worker that the chunks found so far have been read. Fails if it does not follow.
@@ -76,12 +72,7 @@ class SharedPath {
     std::weak_ptr<const SharedBuffer> buffer;
   };
 
-  struct Arena {
-    ForeignArena values;
-    uint64_t kept_bytes = 0;  // Of the room.
-  };
-
-  absl::Status TakeArena(const ReceivedNote& note);
+  absl::Status TakeArena(const FileDescriptor& socket);
   bool IsKnown(const SharedBuffer& buffer);
 
   /// Tells the worker to let go of buffers that are no more, and of the one shown longest ago if it
@@ -92,7 +83,8 @@ class SharedPath {
   std::string name_;
   FileDescriptor listening_;  // Open between Open and Attach.
   FileDescriptor socket_;     // Open from Attach on.
-  std::map<uint64_t, Arena> arenas_;
+  std::optional<ForeignArena> arena_;
+  uint64_t kept_bytes_ = 0;   // Of the room.
   uint64_t found_ = 0;        // Chunks.
   std::vector<Shown> shown_;  // The one shown last is the last.
 };

@@ -121,10 +121,10 @@ class Driver {
     gradient_ = AlignedBuffer<float>(settings_.wire.may_share_memory() ? 0 : weights_.size());
     values_ = gradient_.span();
     if (settings_.wire.may_share_memory()) {
-      absl::StatusOr<SharedArena> arena = SharedArena::Make(weights_.size());
+      absl::StatusOr<SharedArena> arena = SharedArena::Make(1, weights_.size());
       if (!arena.ok()) return arena.status();
       arena_ = *std::move(arena);
-      values_ = arena_->values();
+      values_ = arena_->part(0);
     }
     std::ranges::fill(values_, 1.0f);
     return absl::OkStatus();
@@ -133,13 +133,13 @@ class Driver {
   std::unique_ptr<ParameterClient> NewClient(ShardMap map) {
     const bool has_rounds = RoundPolicy(settings_.consistency).rounds_are_synchronous();
     const bool blocks = StalenessGuard(settings_.consistency.max_staleness).blocks();
-    const ShardGroup::Options group = ShardGroup::OptionsFor(settings_, map);
+    ShardGroup::Options group = ShardGroup::OptionsFor(settings_, map);
+    if (arena_.has_value()) group.client.arena = &*arena_;
     return std::make_unique<ParameterClient>(
         ParameterClient::Options{membership_.identity, membership_.servers, std::move(map),
                                  has_rounds, blocks, group},
-        std::vector<ParameterClient::Slot>{
-            {weights_.span(), values_, nullptr, arena_ ? &*arena_ : nullptr}},
-        MakeSleeper(), interruption_.cancel_switch());
+        std::vector<ParameterClient::Slot>{{weights_.span(), values_}}, MakeSleeper(),
+        interruption_.cancel_switch());
   }
 
   absl::Status Initialize(uint64_t grant) {

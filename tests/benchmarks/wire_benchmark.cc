@@ -136,11 +136,10 @@ void ServeSlipstream(size_t values, Pipe pipe) {
 class SlipstreamWorker final : public Worker {
  public:
   SlipstreamWorker(int port, size_t values)
-      : client_(
-            Address(port),
-            {.chunk_bytes = ChunkBytes(Run().wire.chunk_bytes, Orders(values).model->shard_map, 1),
-             .channel = {.transport = WireSpec::Transport::kTcp}},
-            cancel_),
+      : client_(Address(port),
+                {.chunk_bytes = ChunkBytes(Run().wire.chunk_bytes, Orders(values).model->shard_map),
+                 .channel = {.transport = WireSpec::Transport::kTcp}},
+                cancel_),
         map_(Orders(values).model->shard_map.fingerprint()) {
     std::vector<float> weights(values, 0.0f);
     Require(client_.Initialize({kWorker, 1, map_, values}, weights).ok(), "initialise");

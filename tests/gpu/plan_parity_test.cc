@@ -1,3 +1,4 @@
+#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/local/shared_arena.h"
 #include "common/model/presets.h"
 #include "tests/gpu/gpu.h"
 #include "tests/worker/compute/interface_training.h"
@@ -174,6 +176,24 @@ TEST_F(CudaPlanTest, SaysHowManyBytesAreMissing) {
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted) << plan.status();
   EXPECT_NE(plan.status().ToString().find(" bytes of "), std::string::npos) << plan.status();
   EXPECT_TRUE(gpu_.device->Prepare(model_, {.batch_size_max = 4}).ok()) << "it can go on";
+}
+
+TEST_F(CudaPlanTest, TakesMemoryOfItsOwnWhereTheCallersCannotBePinned) {
+  const NetShapes shapes = ShapesOf(model_);
+  const RandomBatch random(2, shapes.input().elements(), shapes.outputs(), 1);
+  const SharedArena arena = SharedArena::Make(1, shapes.layout.parameters()).value();
+  const std::span<float> part = arena.part(0);
+  // Once is all that it can be.
+  ASSERT_EQ(cudaHostRegister(part.data(), part.size_bytes(), cudaHostRegisterDefault), cudaSuccess);
+
+  const auto plan =
+      PrepareWithWeights(*gpu_.device, model_, {.batch_size_max = 2, .gradients = part});
+  EXPECT_NE(plan->gradients_host().data(), part.data());
+  EXPECT_EQ(plan->gradients_host().size(), part.size());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the next launch would be blamed for it";
+  EXPECT_GT(LargestMagnitude(RunStep(*plan, random.batch()).gradients), 0);
+  EXPECT_EQ(LargestMagnitude(part), 0);
+  EXPECT_EQ(cudaHostUnregister(part.data()), cudaSuccess);
 }
 
 TEST_F(CudaPlanTest, RefusesWhatDoesNotFitTheNet) {

@@ -38,7 +38,6 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
   for (const Slot& slot : slots_) {
     PS_CHECK(slot.weights.size() == options.map.parameters());
     PS_CHECK(slot.gradient.size() == options.map.parameters());
-    PS_CHECK((slot.arena != nullptr) == (slots_.front().arena != nullptr));
   }
 }
 
@@ -164,7 +163,6 @@ absl::Status ParameterClient::PushNothing(uint32_t slot, const std::vector<Shard
     ShardExchange exchange = {
         .header = Header(shard, slot, {}),
         .values = {},
-        .arena = slots_[slot].arena,
         .weights = group_.ArrivalOf(shard, slots_[slot].weights, slots_[slot].listener),
         .on_answer = [&](const ExchangeAnswer& answer) {
           return OnAnswer(shard, slot, nullptr, answer, is_known);
@@ -230,7 +228,6 @@ absl::Status ParameterClient::ExchangePush(ShardId shard, Push& push) {
   bool is_known = false;
   ShardExchange exchange = {.header = Header(shard, push.slot, push.gradient),
                             .values = slot.gradient.subspan(range.begin, range.size()),
-                            .arena = slot.arena,
                             .feed = &push.feed,
                             .feed_begin = range.begin,
                             .weights = group_.ArrivalOf(shard, slot.weights, slot.listener),

@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/layout/shard_map.h"
-#include "common/local/shared_arena.h"
 #include "common/protocol/shard_messages.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/first_failure.h"
@@ -76,10 +75,6 @@ class ParameterClient {
 
     /// May be null: then FinishPush, or Drain with several slots or messages, has to be waited for.
     WeightsListener* listener = nullptr;
-
-    /// What the gradient lies in, if shards of this machine may take it from there; all slots have
-    /// one, or none.
-    const SharedArena* arena = nullptr;
   };
 
   /// A gradient: the mean over `examples` examples.

@@ -32,7 +32,14 @@ ShardClient::ShardClient(std::string address, const Options& options, CancelSwit
     : address_(std::move(address)),
       options_(options),
       cancel_(cancel),
-      channel_(address_, options.channel, cancel) {}
+      channel_(address_, options.channel, cancel) {
+  using Transport = ShardChannel::Transport;
+  const Transport transport = options.channel.transport;
+  const bool may_share = (transport == Transport::kShm || transport == Transport::kAuto) &&
+                         options.push_encoding == Encoding::kFp32 &&
+                         options.weights_encoding == Encoding::kFp32;
+  PS_CHECK(options.arena == nullptr || may_share);
+}
 
 absl::StatusOr<std::unique_ptr<RawCall>> ShardClient::Start(const std::string& method) {
   const absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = channel_.Get();
@@ -107,7 +114,7 @@ absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
     if (!started.ok()) return started.status();
     exchange_ = *std::move(started);
   }
-  absl::Status written = ShareMemory(exchange);
+  absl::Status written = ShareMemory();
   if (written.ok()) written = WritePush(exchange);
   absl::StatusOr<PushReply> reply = written.ok() ? ReadAnswer(exchange) : written;
   if (!reply.ok()) {  // The next try starts over on a stream of its own.
@@ -120,18 +127,13 @@ absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
   return reply;
 }
 
-absl::Status ShardClient::ShareMemory(const ShardExchange& exchange) {
-  using Transport = ShardChannel::Transport;
-  const bool must = options_.channel.transport == Transport::kShm;
-  const bool may = must || exchange.arena != nullptr;
-  if (has_tried_to_share_ || has_given_up_sharing_ || !may || !channel_.is_local() ||
-      exchange.weights.size() == 0) {
-    return absl::OkStatus();
-  }
+absl::Status ShardClient::ShareMemory() {
+  const bool may = options_.arena != nullptr && channel_.is_local();
+  if (has_tried_to_share_ || has_given_up_sharing_ || !may) return absl::OkStatus();
   has_tried_to_share_ = true;
   absl::StatusOr<std::unique_ptr<SharedLink>> link =
-      exchange.arena != nullptr ? SharedLink::Attach(*exchange_, WriteDeadline(), cancel_)
-                                : absl::FailedPreconditionError("the gradient is not in any");
+      SharedLink::Attach(*exchange_, *options_.arena, WriteDeadline(), cancel_);
+  const bool must = options_.channel.transport == ShardChannel::Transport::kShm;
   const bool is_refused = absl::IsFailedPrecondition(link.status());
   const std::string reason(link.status().message());
   if (is_refused && must) {
@@ -167,9 +169,7 @@ absl::StatusOr<grpc::ByteBuffer> ShardClient::PushMessage(const ShardExchange& e
   if (link_ == nullptr || values.empty()) {
     return EncodePushChunk(header, begin, {values, loan_.Lend()}, options_.push_encoding);
   }
-  PS_CHECK(exchange.arena != nullptr);  // As of the exchange that the link was made for.
-  const absl::StatusOr<SharedValues> placed =
-      link_->Place(*exchange.arena, values, WriteDeadline());
+  const absl::StatusOr<SharedValues> placed = link_->Place(values, WriteDeadline());
   if (!placed.ok()) return placed.status();
   return EncodePushChunk(header, begin, *placed);
 }

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/encoding.h"
+#include "common/local/shared_arena.h"
 #include "common/protocol/shard_messages.h"
 #include "common/wire/chunk_wire.h"
 #include "worker/client/arena_loan.h"
@@ -24,8 +25,6 @@
 namespace slipstream {
 
 /// The calls to one shard, over a connection of its own, see shard_channel.h.
-///
-/// Where one exchange's values lie in an arena, all do.
 ///
 /// Each method is one try: what to repeat is the caller's to say. Pushes travel as pieces borrowed
 /// from the caller's arena, which a shard of this machine may take them from itself, or encoded
@@ -51,6 +50,9 @@ class ShardClient {
     /// dead peer is found by the connection's own probes, and a lost lease by the heartbeat.
     absl::Duration answer_timeout = absl::Minutes(10);
 
+    /// What all gradients lie in, if shards of this machine may take them from there, as they may
+    /// where WireSpec::may_share_memory; else null. Must outlive the client.
+    const SharedArena* arena = nullptr;
     ShardChannel::Options channel;
   };
 
@@ -84,7 +86,7 @@ class ShardClient {
 
   /// Agrees on shared memory with a shard on this machine, once for each stream. Fails if the
   /// stream did, or the path was chosen by name and there is none.
-  absl::Status ShareMemory(const ShardExchange& exchange);
+  absl::Status ShareMemory();
   absl::Status WritePush(ShardExchange& exchange);
 
   /// The message that brings these values, or says where they are.

@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/local/shared_arena.h"
 #include "common/protocol/shard_messages.h"
 #include "worker/client/gradient_feed.h"
 #include "worker/client/weights_arrival.h"
@@ -41,10 +40,6 @@ struct ShardExchange {
   /// The shard's part of the gradient; empty excuses. It must stay as it is until the exchange is
   /// over, but for what `feed` does not call final yet.
   std::span<const float> values;
-
-  /// What the values lie in, if shards of this machine may take them from there, as they may where
-  /// WireSpec::may_share_memory. Of an excuse, what values would lie in.
-  const SharedArena* arena = nullptr;
 
   /// Null: all values are final. Positions in it are those of the whole gradient, in which the
   /// shard's part begins at `feed_begin`.

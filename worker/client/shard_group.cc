@@ -26,7 +26,7 @@ std::span<T> Part(std::span<T> whole, ParameterRange range) {
 
 ShardGroup::Options ShardGroup::OptionsFor(const RunSpec& settings, const ShardMap& map) {
   Options options;
-  options.client.chunk_bytes = ChunkBytes(settings.wire.chunk_bytes, map, settings.cluster.workers);
+  options.client.chunk_bytes = ChunkBytes(settings.wire.chunk_bytes, map);
   options.client.push_encoding = settings.wire.push_codec;
   options.client.weights_encoding = settings.wire.pull_codec;
   options.client.channel.transport = settings.wire.transport;

@@ -44,7 +44,9 @@ absl::StatusOr<SharedMemoryReply> Ask(RawCall& stream, const SharedMemoryRequest
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SharedLink>> SharedLink::Attach(RawCall& stream, absl::Time deadline,
+absl::StatusOr<std::unique_ptr<SharedLink>> SharedLink::Attach(RawCall& stream,
+                                                               const SharedArena& arena,
+                                                               absl::Time deadline,
                                                                CancelSwitch& cancel) {
   const absl::StatusOr<SharedMemoryReply> opened =
       Ask(stream, {.step = SharedMemoryRequest::Step::kOpen}, deadline);
@@ -54,11 +56,13 @@ absl::StatusOr<std::unique_ptr<SharedLink>> SharedLink::Attach(RawCall& stream, 
       ConnectLocally(opened->socket, LocalSocketKind::kMessages);
   if (!socket.ok()) return None(socket.status().message());
   if (const absl::Status user = CheckSameUser(*socket); !user.ok()) return None(user.message());
+  const absl::Status shown = SendNote(*socket, {LocalNote::Kind::kArena, 0}, &arena.file());
+  if (!shown.ok()) return None(shown.message());
   const absl::StatusOr<SharedMemoryReply> attached =
       Ask(stream, {.step = SharedMemoryRequest::Step::kAttach}, deadline);
   if (!attached.ok()) return attached.status();
   if (!attached->refusal.empty()) return None(attached->refusal);
-  std::unique_ptr<SharedLink> link(new SharedLink(stream, *std::move(socket), cancel));
+  std::unique_ptr<SharedLink> link(new SharedLink(stream, arena, *std::move(socket), cancel));
   stream.ReadAhead();
   return link;
 }
@@ -82,10 +86,7 @@ absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedLink::Receive(absl::Time d
   }
 }
 
-absl::StatusOr<SharedValues> SharedLink::Place(const SharedArena& arena,
-                                               std::span<const float> values, absl::Time deadline) {
-  const absl::StatusOr<uint64_t> number = Show(arena);
-  if (!number.ok()) return number.status();
+absl::StatusOr<SharedValues> SharedLink::Place(std::span<const float> values, absl::Time deadline) {
   if (placed_ - taken_ >= kUnreadMax) {
     place_wait_.Begin();
     while (placed_ - taken_ >= kUnreadMax) {
@@ -95,17 +96,7 @@ absl::StatusOr<SharedValues> SharedLink::Place(const SharedArena& arena,
     place_wait_.End();
   }
   ++placed_;
-  return SharedValues{*number, arena.Position(values), values.size()};
-}
-
-absl::StatusOr<uint64_t> SharedLink::Show(const SharedArena& arena) {
-  const auto known = std::ranges::find(shown_, &arena);
-  const auto number = static_cast<uint64_t>(known - shown_.begin());
-  if (known != shown_.end()) return number;
-  const absl::Status sent = SendNote(socket_, {LocalNote::Kind::kArena, number}, &arena.file());
-  if (!sent.ok()) return sent;
-  shown_.push_back(&arena);
-  return number;
+  return SharedValues{arena_.Position(values), values.size()};
 }
 
 absl::StatusOr<std::span<const float>> SharedLink::Find(const SharedWeights& weights, size_t count,

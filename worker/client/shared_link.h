@@ -10,7 +10,6 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,9 +36,11 @@ namespace slipstream {
 class SharedLink {
  public:
   /// Agrees on shared memory. FAILED_PRECONDITION says why there is none, and the stream can be
-  /// used all the same; after any other failure it cannot. `stream` and `cancel` must outlive the
-  /// link; what comes over the stream is read ahead from now on.
-  static absl::StatusOr<std::unique_ptr<SharedLink>> Attach(RawCall& stream, absl::Time deadline,
+  /// used all the same; after any other failure it cannot. `stream`, `arena` and `cancel` must
+  /// outlive the link; what comes over the stream is read ahead from now on.
+  static absl::StatusOr<std::unique_ptr<SharedLink>> Attach(RawCall& stream,
+                                                            const SharedArena& arena,
+                                                            absl::Time deadline,
                                                             CancelSwitch& cancel);
 
   /// Sends a message of the stream.
@@ -53,10 +54,8 @@ class SharedLink {
   void OnAnswer() { taken_ = placed_; }
 
   /// Where the shard is to take these values of the arena from, once it has read most of what was
-  /// placed before. They must stay until the push is answered, or the stream has ended; the arena
-  /// as long as the link.
-  absl::StatusOr<SharedValues> Place(const SharedArena& arena, std::span<const float> values,
-                                     absl::Time deadline);
+  /// placed before. They must stay until the push is answered, or the stream has ended.
+  absl::StatusOr<SharedValues> Place(std::span<const float> values, absl::Time deadline);
 
   /// The `count` values of a buffer, to be copied and then tested with IsIntact. Valid until the
   /// next call of this object. INTERNAL if the shard has not given the buffer as it should have.
@@ -73,11 +72,8 @@ class SharedLink {
     SharedMapping mapping;  // Once its values were asked for; the file is closed then.
   };
 
-  SharedLink(RawCall& stream, FileDescriptor socket, CancelSwitch& cancel)
-      : stream_(stream), socket_(std::move(socket)), cancel_(cancel) {}
-
-  /// The arena's number, of which the shard knows.
-  absl::StatusOr<uint64_t> Show(const SharedArena& arena);
+  SharedLink(RawCall& stream, const SharedArena& arena, FileDescriptor socket, CancelSwitch& cancel)
+      : stream_(stream), arena_(arena), socket_(std::move(socket)), cancel_(cancel) {}
 
   /// Waits for the next note and does what it says.
   absl::Status TakeNote(absl::Time deadline, absl::Time awake_until);
@@ -86,11 +82,11 @@ class SharedLink {
 
   // Constant after construction.
   RawCall& stream_;
+  const SharedArena& arena_;
   const FileDescriptor socket_;
 
   CancelSwitch& cancel_;
-  std::vector<const SharedArena*> shown_;  // The number of each is its position.
-  uint64_t placed_ = 0;                    // Chunks.
+  uint64_t placed_ = 0;  // Chunks.
   uint64_t taken_ = 0;
   AwakeWait place_wait_;
   AwakeWait answer_wait_;

@@ -140,9 +140,9 @@ struct PlanOptions {
   /// Equal inputs give equal bits. Else a device may add in any order, where that is faster.
   bool deterministic = true;
 
-  /// Where gradients_host() shall lie: as many values as the net has parameters, the caller's,
-  /// which outlive the plan. Empty: where the plan likes. A device that cannot use them takes its
-  /// own all the same.
+  /// Where gradients_host() shall lie: as many values as the net has parameters, the caller's, on
+  /// pages that nothing else uses and that outlive the plan. Empty: where the plan likes. A device
+  /// that cannot use them takes its own all the same.
   std::span<float> gradients;
 
   /// False for a plan that only evaluates: no gradient arena, gradients_host() is empty, StartStep

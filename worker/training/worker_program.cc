@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "common/config/run_config.h"
 #include "common/model_file/model_file.h"
@@ -132,38 +133,59 @@ absl::Status WorkerProgram::PrepareCompute() {
   return PreparePlans();
 }
 
-absl::StatusOr<std::span<float>> WorkerProgram::GradientsPlace() {
-  if (!settings_.wire.may_share_memory()) return std::span<float>();
-  absl::StatusOr<SharedArena> arena = SharedArena::Make(net_.layout.parameters());
-  if (arena.ok()) {
-    return arenas_.emplace_back(std::make_unique<SharedArena>(*std::move(arena)))->values();
-  }
-  if (settings_.wire.transport == WireSpec::Transport::kShm) return arena.status();
-  spdlog::warn("no gradient can be shared with shards of this machine reason=\"{}\"",
-               std::string(arena.status().message()));
-  return std::span<float>();
-}
-
 absl::Status WorkerProgram::PreparePlans() {
   absl::StatusOr<std::unique_ptr<Device>> device =
       OpenDevice(settings_.compute.device, membership_.identity.worker);
   if (!device.ok()) return device.status();
   device_ = *std::move(device);
+  if (absl::Status status = MakeArena(); !status.ok()) return status;
   for (uint32_t slot = 0; slot < settings_.training.pipeline_depth; ++slot) {
-    const absl::StatusOr<std::span<float>> gradients = GradientsPlace();
-    if (!gradients.ok()) return gradients.status();
-    absl::StatusOr<std::unique_ptr<Plan>> plan =
-        device_->Prepare(settings_.model, {.batch_size_max = settings_.training.batch_size,
-                                           .seed = settings_.seed,
-                                           .threads = settings_.compute.threads,
-                                           .precision = settings_.compute.precision,
-                                           .deterministic = settings_.compute.deterministic,
-                                           .gradients = *gradients});
+    absl::StatusOr<std::unique_ptr<Plan>> plan = device_->Prepare(
+        settings_.model,
+        {.batch_size_max = settings_.training.batch_size,
+         .seed = settings_.seed,
+         .threads = settings_.compute.threads,
+         .precision = settings_.compute.precision,
+         .deterministic = settings_.compute.deterministic,
+         .gradients = arena_.has_value() ? arena_->part(slot) : std::span<float>()});
     if (!plan.ok()) return plan.status();
     plan_weights_.push_back(std::make_unique<PlanWeights>(**plan));
     plans_.push_back(*std::move(plan));
   }
+  if (absl::Status status = CheckArena(); !status.ok()) return status;
   spdlog::info("prepared parameters={} examples={}", net_.layout.parameters(), data_.train.count());
+  return absl::OkStatus();
+}
+
+absl::Status WorkerProgram::MakeArena() {
+  if (!settings_.wire.may_share_memory()) return absl::OkStatus();
+  absl::StatusOr<SharedArena> arena =
+      SharedArena::Make(settings_.training.pipeline_depth, net_.layout.parameters());
+  if (!arena.ok()) return DoWithoutSharing(arena.status().message());
+  arena_ = *std::move(arena);
+  return absl::OkStatus();
+}
+
+absl::Status WorkerProgram::CheckArena() {
+  if (!arena_.has_value()) return absl::OkStatus();
+  size_t there = 0;
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    there += plans_[i]->gradients_host().data() == arena_->part(i).data() ? 1 : 0;
+  }
+  shares_gradients_ = there == plans_.size();
+  if (shares_gradients_) return absl::OkStatus();
+  if (there == 0) arena_.reset();
+  return DoWithoutSharing("the device cannot put them there");
+}
+
+absl::Status WorkerProgram::DoWithoutSharing(absl::string_view why) const {
+  const std::string reason(why);
+  if (settings_.wire.transport == WireSpec::Transport::kShm) {
+    return absl::InvalidArgumentError(
+        "wire.transport is shm, and gradients cannot lie in shared memory: " + reason +
+        "; use auto or unix");
+  }
+  spdlog::warn("gradients do not lie in shared memory reason=\"{}\"", reason);
   return absl::OkStatus();
 }
 
@@ -184,20 +206,16 @@ absl::Status WorkerProgram::PrepareData() {
 }
 
 std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
-  // A plan may have had to take memory of its own.
-  bool shares = arenas_.size() == plans_.size();
-  for (size_t i = 0; shares && i < plans_.size(); ++i) {
-    shares = plans_[i]->gradients_host().data() == arenas_[i]->values().data();
-  }
   std::vector<ParameterClient::Slot> slots;
   for (size_t i = 0; i < plans_.size(); ++i) {
-    slots.push_back({plans_[i]->weights_host(), plans_[i]->gradients_host(), plan_weights_[i].get(),
-                     shares ? arenas_[i].get() : nullptr});
+    slots.push_back(
+        {plans_[i]->weights_host(), plans_[i]->gradients_host(), plan_weights_[i].get()});
   }
+  ShardGroup::Options group = GroupOptions();
+  if (shares_gradients_) group.client.arena = &*arena_;
   return std::make_unique<ParameterClient>(
       ParameterClient::Options{membership_.identity, membership_.servers, map_, HasRounds(),
-                               StalenessGuard(settings_.consistency.max_staleness).blocks(),
-                               GroupOptions()},
+                               StalenessGuard(settings_.consistency.max_staleness).blocks(), group},
       std::move(slots), MakeSleeper(), interruption_.cancel_switch());
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/base/ids.h"
 #include "common/local/shared_arena.h"
 #include "common/model/net_shapes.h"
@@ -65,8 +65,15 @@ class WorkerProgram {
   absl::Status PrepareData();
   absl::Status PreparePlans();
 
-  /// Where the gradients of the next plan are to lie; empty: anywhere.
-  absl::StatusOr<std::span<float>> GradientsPlace();
+  /// Where the plans' gradients are to lie, if shards may take them from there; of several slots, a
+  /// part for each.
+  absl::Status MakeArena();
+
+  /// Whether they do.
+  absl::Status CheckArena();
+
+  /// Fails if the settings allow nothing else.
+  absl::Status DoWithoutSharing(absl::string_view why) const;
   absl::Status PrepareModel();
   absl::Status Initialize(uint64_t grant);
 
@@ -91,8 +98,10 @@ class WorkerProgram {
   DataSplits data_;
   std::unique_ptr<Device> device_;
 
+  std::optional<SharedArena> arena_;  // Outlives the plans, which compute in it.
+  bool shares_gradients_ = false;     // With shards of this machine, which take them from there.
+
   // One for each gradient that may be under way. Outlive the client, whose lanes use them.
-  std::vector<std::unique_ptr<SharedArena>> arenas_;  // Of the plans' gradients, where shared.
   std::vector<std::unique_ptr<Plan>> plans_;
   std::vector<std::unique_ptr<PlanWeights>> plan_weights_;
   std::unique_ptr<ParameterClient> client_;

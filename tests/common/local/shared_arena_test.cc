@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,8 +14,8 @@ namespace {
 class SharedArenaTest : public testing::TestWithParam<size_t> {
  protected:
   void SetUp() override {
-    for (size_t i = 0; i < arena_.values().size(); ++i) {
-      arena_.values()[i] = static_cast<float>(i % 1000);
+    for (size_t i = 0; i < values_.size(); ++i) {
+      values_[i] = static_cast<float>(i % 1000);
     }
   }
 
@@ -25,8 +25,8 @@ class SharedArenaTest : public testing::TestWithParam<size_t> {
     return values;
   }
 
-  /// As the kernel counts it, of pages that other processes may have, too.
-  static size_t SharedBytes() {
+  /// What the kernel counts as this process's memory, pages that others have, too, among it.
+  static size_t ResidentBytes() {
     std::ifstream status("/proc/self/smaps_rollup");
     std::string word;
     size_t kib = 0;
@@ -36,14 +36,15 @@ class SharedArenaTest : public testing::TestWithParam<size_t> {
     return 0;
   }
 
-  const SharedArena arena_ = SharedArena::Make(GetParam()).value();
+  const SharedArena arena_ = SharedArena::Make(1, GetParam()).value();
+  const std::span<float> values_ = arena_.part(0);
 };
 
 TEST_P(SharedArenaTest, OthersCopyWhatLiesAtAPlace) {
   const ForeignArena foreign = ForeignArena::Open(arena_.file()).value();
-  const std::span<const float> part = arena_.values().subspan(1234, 567);
+  const std::span<const float> part = values_.subspan(1234, 567);
 
-  EXPECT_GE(foreign.size(), arena_.values().size_bytes());
+  EXPECT_GE(foreign.size(), values_.size_bytes());
   EXPECT_EQ(arena_.Position(part), 1234 * sizeof(float));
   EXPECT_EQ(Copied(foreign, arena_.Position(part), part.size()),
             std::vector<float>(part.begin(), part.end()));
@@ -55,11 +56,11 @@ TEST_P(SharedArenaTest, WhatWasForgottenCanBeCopiedAgain) {
   const size_t half = GetParam() / 2;
   for (int i = 0; i < 2; ++i) {
     for (const size_t first : {half, size_t{0}}) {
-      const std::span<const float> part = arena_.values().subspan(first, half);
+      const std::span<const float> part = values_.subspan(first, half);
       EXPECT_EQ(Copied(foreign, arena_.Position(part), half),
                 std::vector<float>(part.begin(), part.end()));
       foreign.Forget(arena_.Position(part), part.size_bytes());
-      arena_.values()[first + 1] = static_cast<float>(i);
+      values_[first + 1] = static_cast<float>(i);
     }
   }
 }
@@ -69,12 +70,25 @@ TEST_P(SharedArenaTest, WhatWasForgottenIsNoMemoryOfTheReaders) {
   foreign.DropCopied();
   const size_t piece = 4096;
   std::vector<float> values(piece);
-  const size_t before = SharedBytes();
+  const size_t before = ResidentBytes();
   for (size_t at = 0; at + piece <= GetParam(); at += piece) {
     foreign.Copy(at * sizeof(float), std::as_writable_bytes(std::span(values)));
     foreign.Forget(at * sizeof(float), piece * sizeof(float));
   }
-  EXPECT_LT(SharedBytes(), before + arena_.values().size_bytes() / 2);
+  EXPECT_LT(ResidentBytes(), before + values_.size_bytes() / 2);
+}
+
+TEST_P(SharedArenaTest, PartsHavePagesOfTheirOwn) {
+  const SharedArena two = SharedArena::Make(2, GetParam() + 1).value();
+  const auto distance = static_cast<size_t>(two.part(1).data() - two.part(0).data());
+  EXPECT_EQ(distance * sizeof(float) % 4096, 0u);
+  EXPECT_GT(distance, GetParam());
+  two.part(0)[0] = 1;
+  two.part(1)[GetParam()] = 2;
+
+  const ForeignArena foreign = ForeignArena::Open(two.file()).value();
+  EXPECT_EQ(Copied(foreign, two.Position(two.part(0)), 1)[0], 1);
+  EXPECT_EQ(Copied(foreign, two.Position(two.part(1)), GetParam() + 1).back(), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SharedArenaTest,

@@ -7,18 +7,21 @@
 
 #include <cerrno>
 #include <limits>
+#include <thread>
 
 #include "common/local/shared_values.h"
+#include "common/memory/large_pages.h"
 
 namespace slipstream {
 namespace {
 
 constexpr size_t kSize = 8192;
 
-/// A memfd of kSize bytes, all there, with these seals.
-FileDescriptor Sealed(int seals) {
+/// A memfd of so many bytes, as many of them there, with these seals.
+FileDescriptor Sealed(int seals, size_t size = kSize, size_t there = kSize) {
   FileDescriptor file(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  EXPECT_EQ(posix_fallocate(file.get(), 0, kSize), 0);
+  EXPECT_EQ(ftruncate(file.get(), static_cast<off_t>(size)), 0);
+  EXPECT_TRUE(there == 0 || posix_fallocate(file.get(), 0, static_cast<off_t>(there)) == 0);
   EXPECT_EQ(fcntl(file.get(), F_ADD_SEALS, seals), 0);
   return file;
 }
@@ -73,11 +76,42 @@ TEST(SharedMemoryTest, WhatCouldGoAwayOrHasToBeMadeIsNotMapped) {
   ASSERT_EQ(pipe(ends), 0);
   const FileDescriptor writing(ends[1]);
   EXPECT_TRUE(is_refused(FileDescriptor(ends[0]))) << "a pipe";
+  const FileDescriptor huge(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+  EXPECT_TRUE(!huge.is_open() || fcntl(huge.get(), F_ADD_SEALS, kAll) == 0);
+  EXPECT_TRUE(is_refused(huge)) << "of huge pages, of which none need be left";
 
+  EXPECT_TRUE(is_refused(Sealed(kAll, kLargePagesBytesMin + 4096, 0))) << "no size of ours";
+  EXPECT_TRUE(is_refused(Sealed(kAll, 0, 0))) << "empty";
+}
+
+TEST(SharedMemoryTest, WhatWhoeverReadsItHasToPayForIsNotMapped) {
+  constexpr int kAll = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
   const FileDescriptor sparse(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(sparse.get(), int64_t{1} << 40), 0);
   ASSERT_EQ(fcntl(sparse.get(), F_ADD_SEALS, kAll), 0);
-  EXPECT_TRUE(is_refused(sparse)) << "whoever reads it pays for it";
+  EXPECT_TRUE(absl::IsFailedPrecondition(MapSharedMemory(sparse).status()));
+
+  const FileDescriptor behind(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(behind.get(), kSize), 0);
+  ASSERT_EQ(fallocate(behind.get(), FALLOC_FL_KEEP_SIZE, kSize, kSize), 0) << "counts as much";
+  ASSERT_EQ(fcntl(behind.get(), F_ADD_SEALS, kAll), 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(MapSharedMemory(behind).status()));
+}
+
+// Whoever looks at the size first can be shown another one. (It has to be tried for some time.)
+TEST(SharedMemoryTest, SealsThatComeLateHelpNobody) {
+  for (int i = 0; i < 5000; ++i) {
+    const FileDescriptor file(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    ASSERT_EQ(posix_fallocate(file.get(), 0, kSize), 0);
+    std::thread maker([&] {
+      EXPECT_EQ(ftruncate(file.get(), 0), 0);
+      EXPECT_EQ(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE),
+                0);
+    });
+    const auto mapping = MapSharedMemory(file);
+    maker.join();
+    EXPECT_TRUE(absl::IsFailedPrecondition(mapping.status())) << "of nothing, at most";
+  }
 }
 
 TEST(SharedMemoryTest, AnotherSizeThanExpectedIsNotMapped) {

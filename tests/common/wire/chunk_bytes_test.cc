@@ -14,35 +14,27 @@ ShardMap Map(size_t bytes, uint32_t shards) {
 }
 
 TEST(ChunkBytesTest, WhatIsSetCounts) {
-  EXPECT_EQ(ChunkBytes(4096, Map(64 * kMiB, 1), 1), 4096u);
-  EXPECT_EQ(ChunkBytes(16 * kMiB, Map(kMiB, 1), 64), 16 * kMiB);
+  EXPECT_EQ(ChunkBytes(4096, Map(64 * kMiB, 1)), 4096u);
+  EXPECT_EQ(ChunkBytes(16 * kMiB, Map(kMiB, 1)), 16 * kMiB);
 }
 
 TEST(ChunkBytesTest, ElseTheLargestShardDecidesBetweenHalfAMiBAndTwo) {
-  EXPECT_EQ(ChunkBytes(0, Map(64, 1), 2), kMiB / 2);
-  EXPECT_EQ(ChunkBytes(0, Map(8 * kMiB, 1), 2), kMiB / 2);
-  EXPECT_EQ(ChunkBytes(0, Map(12 * kMiB, 1), 2), kMiB / 4 * 3);
-  EXPECT_EQ(ChunkBytes(0, Map(16 * kMiB, 1), 2), kMiB);
-  EXPECT_EQ(ChunkBytes(0, Map(24 * kMiB, 1), 2), kMiB + kMiB / 2);
-  EXPECT_EQ(ChunkBytes(0, Map(64 * kMiB, 2), 2), 2 * kMiB);
-  EXPECT_EQ(ChunkBytes(0, Map(1024 * kMiB, 2), 2), 2 * kMiB);
-}
-
-TEST(ChunkBytesTest, ManyWorkersHaveSmallOnesSoThatAllWindowsFit) {
-  const ShardMap large = Map(256 * kMiB, 1);
-  EXPECT_EQ(ChunkBytes(0, large, 6), 2 * kMiB);
-  EXPECT_EQ(ChunkBytes(0, large, 8), kMiB + kMiB / 2);
-  EXPECT_EQ(ChunkBytes(0, large, 12), kMiB);
-  EXPECT_EQ(ChunkBytes(0, large, 1000), kMiB / 2);
+  EXPECT_EQ(ChunkBytes(0, Map(64, 1)), kMiB / 2);
+  EXPECT_EQ(ChunkBytes(0, Map(8 * kMiB, 1)), kMiB / 2);
+  EXPECT_EQ(ChunkBytes(0, Map(12 * kMiB, 1)), kMiB / 4 * 3);
+  EXPECT_EQ(ChunkBytes(0, Map(16 * kMiB, 1)), kMiB);
+  EXPECT_EQ(ChunkBytes(0, Map(24 * kMiB, 1)), kMiB + kMiB / 2);
+  EXPECT_EQ(ChunkBytes(0, Map(64 * kMiB, 2)), 2 * kMiB);
+  EXPECT_EQ(ChunkBytes(0, Map(1024 * kMiB, 2)), 2 * kMiB);
 }
 
 TEST(ChunkBytesTest, IsCutAtMultiplesOf64) {
   for (size_t bytes = 8 * kMiB; bytes < 32 * kMiB; bytes += 333'332) {
-    EXPECT_EQ(ChunkBytes(0, Map(bytes, 1), 2) % 64, 0u) << bytes;
+    EXPECT_EQ(ChunkBytes(0, Map(bytes, 1)) % 64, 0u) << bytes;
   }
 }
 
-TEST(ChunkBytesTest, HasAnAnswerBeforeThereIsAModel) { EXPECT_EQ(ChunkBytes(0, {}, 2), kMiB / 2); }
+TEST(ChunkBytesTest, HasAnAnswerBeforeThereIsAModel) { EXPECT_EQ(ChunkBytes(0, {}), kMiB / 2); }
 
 }  // namespace
 }  // namespace slipstream

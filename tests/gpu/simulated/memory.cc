@@ -1,9 +1,9 @@
 #include "tests/gpu/simulated/memory.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <map>
 
 #include "common/base/mutex.h"
@@ -13,6 +13,7 @@ namespace slipstream::simulated {
 namespace {
 
 constexpr size_t kAlignment = 256;
+constexpr size_t kPage = 4096;
 constexpr int kUnset = 0xff;  // Four of these are a NaN.
 
 struct Block {
@@ -67,14 +68,12 @@ cudaError_t Delete(void* memory) {
 cudaError_t Pin(void* memory, size_t bytes) {
   const auto* const begin = static_cast<const char*>(memory);
   if (memory == nullptr || bytes == 0) return cudaErrorInvalidValue;
+  const auto page_of = [](const char* at) { return reinterpret_cast<uintptr_t>(at) / kPage; };
   MutexLock lock(memory_mutex);
-  const auto next = Blocks().lower_bound(begin);
-  if (next != Blocks().end() && next->first < begin + bytes) {
-    return cudaErrorHostMemoryAlreadyRegistered;
-  }
-  if (next != Blocks().begin()) {
-    const auto& [before, block] = *std::prev(next);
-    if (before + block.bytes > begin) return cudaErrorHostMemoryAlreadyRegistered;
+  for (const auto& [other, block] : Blocks()) {
+    const bool is_apart = page_of(other + block.bytes - 1) < page_of(begin) ||
+                          page_of(other) > page_of(begin + bytes - 1);
+    if (block.is_of_others && !is_apart) return cudaErrorHostMemoryAlreadyRegistered;
   }
   Blocks().emplace(begin, Block{.bytes = bytes, .is_pinned = true, .is_of_others = true});
   return cudaSuccess;

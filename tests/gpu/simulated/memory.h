@@ -18,7 +18,7 @@ cudaError_t NewOnDevice(void** memory, size_t bytes);
 cudaError_t NewPinned(void** memory, size_t bytes);
 cudaError_t Delete(void* memory);
 
-/// Memory of the host's that somebody else has allocated.
+/// Memory of the host's that somebody else has allocated. No two may have a page in common.
 cudaError_t Pin(void* memory, size_t bytes);
 cudaError_t Unpin(void* memory);
 size_t FreeBytes();  // Of the current device.

@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "server/service/shared_path.h"
 #include "tests/server/service/shared_exchange_fixture.h"
 
 // A worker that does not behave harms nobody through shared memory.
@@ -66,7 +65,6 @@ TEST_F(SharedExchangeAbuseTest, WhatIsWrittenWhileItIsReadIsCheckedAsItWasTaken)
   uint64_t applied = 0;
   for (int i = 0; i < 200; ++i) {
     v1::PushChunk chunk;
-    chunk.mutable_shared()->set_arena(kArena);
     chunk.mutable_shared()->set_count(kValues);
     const v1::ExchangeReply reply = peer.Ask(WithHeader(chunk, applied + 1, applied));
     if (reply.push().outcome() == v1::APPLIED) {
@@ -80,58 +78,52 @@ TEST_F(SharedExchangeAbuseTest, WhatIsWrittenWhileItIsReadIsCheckedAsItWasTaken)
   for (const float weight : Pull().values) EXPECT_TRUE(std::isfinite(weight));
 }
 
-TEST_F(SharedExchangeAbuseTest, WhatIsNoArenaEndsTheStream) {
+TEST_F(SharedExchangeAbuseTest, WhatIsNoArenaIsRefusedByNameAndTheStreamGoesOn) {
   Start(kAsync, 1);
   const FileDescriptor unsealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(posix_fallocate(unsealed.get(), 0, kArenaBytes), 0);
   const FileDescriptor none(open("/dev/zero", O_RDONLY));
-  const auto ends_the_stream = [](Peer& peer) {
-    EXPECT_TRUE(peer.SeesTheEnd());
-    EXPECT_EQ(peer.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  };
-  for (const FileDescriptor* file : {&unsealed, &none}) {
+  uint64_t sequence = 0;
+  for (const FileDescriptor* file :
+       {&unsealed, &none, static_cast<const FileDescriptor*>(nullptr)}) {
     Peer peer(*stub_);
-    peer.Attach();
-    peer.Show(kArena + 1, *file);
-    ends_the_stream(peer);
+    EXPECT_NE(peer.TryToAttach(file), "");
+    v1::PushChunk chunk = WithHeader({}, sequence + 1, sequence);
+    chunk.set_values(Bytes(kOnes));
+    EXPECT_EQ(peer.Ask(chunk).push().outcome(), v1::APPLIED);
+    ++sequence;
   }
-  Peer without(*stub_);
-  without.Attach();
-  ASSERT_TRUE(SendNote(without.socket(), {LocalNote::Kind::kArena, kArena + 1}).ok());
-  ends_the_stream(without);
+}
 
-  Peer repeating(*stub_);
-  repeating.Attach();
-  repeating.Show(kArena, repeating.file());
-  ends_the_stream(repeating);
-
-  Peer greedy(*stub_);
-  greedy.Attach();
-  for (size_t i = 1; i <= SharedPath::kArenasMax; ++i) greedy.Show(kArena + i, greedy.file());
-  ends_the_stream(greedy);
+TEST_F(SharedExchangeAbuseTest, AChunkIsNoLargerThanAMessageMayBe) {
+  Start(kAsync, 1);
+  constexpr size_t kLarge = (size_t{16} << 20) / sizeof(float);
+  Peer peer(*stub_, 2 * kLarge);
+  peer.Attach();
+  v1::PushChunk chunk;
+  chunk.mutable_shared()->set_count(kLarge + 1);
+  const v1::ExchangeReply reply = peer.Ask(WithHeader(chunk, 1, 0));
+  EXPECT_EQ(reply.push().outcome(), v1::LENGTH_MISMATCH);
+  EXPECT_NE(reply.push().message().find("too many"), std::string::npos);
 }
 
 TEST_F(SharedExchangeAbuseTest, PlacesOutsideAnArenaAreRefusedWithoutEffect) {
   Start(kAsync, 1);
   struct Place {
     uint64_t begin, count;
-    uint64_t arena = kArena;
-    const char* why = "not in the arena";
   };
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-  for (const Place place :
-       {Place{kArenaBytes, 1}, Place{0, kArenaValues + 1}, Place{2, 1}, Place{kMost - 3, 2},
-        Place{0, kMost}, Place{4, kMost / 4}, Place{0, 1, kArena + 1, "there is no arena"}}) {
+  for (const Place place : {Place{kArenaBytes, 1}, Place{0, kArenaValues + 1}, Place{2, 1},
+                            Place{kMost - 3, 2}, Place{0, kMost}, Place{4, kMost / 4}}) {
     SCOPED_TRACE(std::to_string(place.begin) + ", " + std::to_string(place.count));
     Peer peer(*stub_);
     peer.Attach();
     v1::PushChunk chunk;
-    chunk.mutable_shared()->set_arena(place.arena);
     chunk.mutable_shared()->set_begin(place.begin);
     chunk.mutable_shared()->set_count(place.count);
     const v1::ExchangeReply reply = peer.Ask(WithHeader(chunk, 1, 0));
     EXPECT_EQ(reply.push().outcome(), v1::LENGTH_MISMATCH);
-    EXPECT_NE(reply.push().message().find(place.why), std::string::npos);
+    EXPECT_NE(reply.push().message().find("not in the arena"), std::string::npos);
     EXPECT_EQ(peer.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   }
   EXPECT_EQ(Pull().version, 0u);
@@ -216,7 +208,8 @@ TEST_F(SharedExchangeAbuseTest, APushWhoseSocketOrStreamEndsHasNoEffect) {
 TEST_F(SharedExchangeAbuseTest, WhatIsNoMessageEndsTheStream) {
   Start(kAsync, 1);
   for (const LocalNote note :
-       {LocalNote{LocalNote::Kind::kTaken, 1}, LocalNote{LocalNote::Kind::kMessage, 7}}) {
+       {LocalNote{LocalNote::Kind::kTaken, 1}, LocalNote{LocalNote::Kind::kMessage, 7},
+        LocalNote{LocalNote::Kind::kArena, 0}}) {
     Peer peer(*stub_);
     peer.Attach();
     ASSERT_TRUE(SendNote(peer.socket(), note).ok());

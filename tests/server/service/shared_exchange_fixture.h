@@ -29,7 +29,6 @@ namespace slipstream {
 inline constexpr size_t kHalf = kValues / 2;
 inline constexpr size_t kArenaValues = 1024;  // More than all.
 inline constexpr uint64_t kArenaBytes = kArenaValues * sizeof(float);
-inline constexpr uint64_t kArena = 7;
 inline constexpr absl::Duration kWait = absl::Seconds(20);
 inline const std::vector<float> kOnes(kValues, 1.0f);
 
@@ -37,7 +36,7 @@ inline const std::vector<float> kOnes(kValues, 1.0f);
 class Peer {
  public:
   explicit Peer(v1::Shard::Stub& stub, size_t arena_values = kArenaValues)
-      : arena_(SharedArena::Make(arena_values).value()) {
+      : arena_(SharedArena::Make(1, arena_values).value()) {
     SetDeadline(context_);
     stream_ = stub.Exchange(&context_);
   }
@@ -66,17 +65,17 @@ class Peer {
     return Ask(RequestOf(step)).shared_memory();
   }
 
-  void Attach() {
-    const v1::SharedMemoryReply opened = Request(v1::SharedMemoryRequest::OPEN);
-    ASSERT_EQ(opened.refusal(), "");
-    FileDescriptor socket = ConnectLocally(opened.socket(), LocalSocketKind::kMessages).value();
-    ASSERT_EQ(Request(v1::SharedMemoryRequest::ATTACH).refusal(), "");
-    socket_ = std::move(socket);
-    Show(kArena, arena_.file());
-  }
+  void Attach() { ASSERT_EQ(TryToAttach(&arena_.file()), ""); }
 
-  void Show(uint64_t number, const FileDescriptor& file) {
-    ASSERT_TRUE(SendNote(socket_, {LocalNote::Kind::kArena, number}, &file).ok());
+  /// Why it was refused; empty if it was not.
+  std::string TryToAttach(const FileDescriptor* arena) {
+    const v1::SharedMemoryReply opened = Request(v1::SharedMemoryRequest::OPEN);
+    EXPECT_EQ(opened.refusal(), "");
+    FileDescriptor socket = ConnectLocally(opened.socket(), LocalSocketKind::kMessages).value();
+    EXPECT_TRUE(SendNote(socket, {LocalNote::Kind::kArena, 0}, arena).ok());
+    std::string refusal = Request(v1::SharedMemoryRequest::ATTACH).refusal();
+    if (refusal.empty()) socket_ = std::move(socket);
+    return refusal;
   }
 
   /// Writes to the arena what a chunk then refers to.
@@ -84,7 +83,6 @@ class Peer {
     std::memcpy(arena() + begin, values.data(), values.size() * sizeof(float));
     v1::PushChunk chunk;
     chunk.set_offset(offset);
-    chunk.mutable_shared()->set_arena(kArena);
     chunk.mutable_shared()->set_begin(begin);
     chunk.mutable_shared()->set_count(values.size());
     return chunk;
@@ -125,8 +123,7 @@ class Peer {
   }
 
   grpc::ClientReaderWriter<v1::PushChunk, v1::ExchangeReply>& stream() { return *stream_; }
-  std::byte* arena() { return std::as_writable_bytes(arena_.values()).data(); }
-  const FileDescriptor& file() const { return arena_.file(); }
+  std::byte* arena() { return std::as_writable_bytes(arena_.part(0)).data(); }
   FileDescriptor& socket() { return socket_; }
 
  private:

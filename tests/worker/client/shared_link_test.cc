@@ -41,6 +41,8 @@ class FakeShard final : public v1::Shard::Service {
     return grpc::Status::OK;
   };
   std::promise<FileDescriptor> socket;
+  FileDescriptor arena;
+  std::string refusal;
 
   grpc::Status Exchange(grpc::ServerContext*, Stream* stream) override {
     const std::string name = NewLocalName();
@@ -52,7 +54,11 @@ class FakeShard final : public v1::Shard::Service {
     stream->Write(reply);
     stream->Read(&asked);
     reply.mutable_shared_memory()->clear_socket();
+    reply.mutable_shared_memory()->set_refusal(refusal);
     FileDescriptor accepted = AcceptLocally(listening).value();
+    ReceivedNote note = ReceiveNote(accepted, kWait).value().value();
+    EXPECT_EQ(note.note.kind, LocalNote::Kind::kArena);
+    arena = std::move(note.file);
     stream->Write(reply);
     socket.set_value(std::move(accepted));
     return then(*stream);
@@ -65,7 +71,7 @@ class SharedLinkTest : public testing::Test {
     loopback_ = ServeOnLoopback(shard_);
     call_ = std::make_unique<RawCall>(loopback_.NewChannel(), "/slipstream.v1.Shard/Exchange",
                                       cancel_, LongFromNow());
-    auto link = SharedLink::Attach(*call_, LongFromNow(), cancel_);
+    auto link = SharedLink::Attach(*call_, arena_, LongFromNow(), cancel_);
     ASSERT_TRUE(link.ok()) << link.status();
     link_ = *std::move(link);
     socket_ = shard_.socket.get_future().get();
@@ -73,18 +79,15 @@ class SharedLinkTest : public testing::Test {
 
   void Tell(const LocalNote& note) { ASSERT_TRUE(SendNote(socket_, note).ok()); }
 
-  absl::StatusOr<SharedValues> Place(const SharedArena& arena, size_t chunk = 0) {
-    return link_->Place(arena, arena.values().subspan(chunk * kChunkValues, kChunkValues),
-                        SoonOver());
+  absl::StatusOr<SharedValues> Place(size_t chunk) {
+    return link_->Place(arena_.part(0).subspan(chunk * kChunkValues, kChunkValues), SoonOver());
   }
-  absl::Status Place() { return Place(arena_).status(); }
-
-  ReceivedNote Note() { return ReceiveNote(socket_, kWait).value().value(); }
+  absl::Status Place() { return Place(0).status(); }
 
   /// For what is not to succeed, or to without waiting.
   static absl::Time SoonOver() { return absl::Now() + absl::Milliseconds(20); }
 
-  const SharedArena arena_ = SharedArena::Make(10 * kChunkValues).value();
+  const SharedArena arena_ = SharedArena::Make(1, 10 * kChunkValues).value();
   FakeShard shard_;
   Loopback loopback_;
   CancelSwitch cancel_;
@@ -126,30 +129,25 @@ TEST_F(SharedLinkTest, AnAnswerCanComeOverTheStream) {
   EXPECT_EQ(reply.offset(), 7u);
 }
 
-TEST_F(SharedLinkTest, AnArenaIsShownBeforeItIsNamedAndOnce) {
+TEST_F(SharedLinkTest, TheShardHasTheArenaBeforePlacesInIt) {
   Attach();
-  const SharedArena other = SharedArena::Make(kChunkValues).value();
-  const SharedValues first = Place(arena_, 5).value();
-  const SharedValues second = Place(other).value();
-  const SharedValues third = Place(arena_, 2).value();
+  const SharedValues placed = Place(5).value();
+  EXPECT_EQ(placed.count, kChunkValues);
+  arena_.part(0)[5 * kChunkValues] = 1.5f;
 
-  EXPECT_EQ(first.begin, 5 * kChunkValues * sizeof(float));
-  EXPECT_EQ(first.count, kChunkValues);
-  EXPECT_EQ(third.begin, 2 * kChunkValues * sizeof(float));
-  EXPECT_EQ(third.arena, first.arena);
-  EXPECT_NE(second.arena, first.arena);
-  arena_.values()[1] = 1.5f;
-  other.values()[1] = 2.5f;
-  for (const auto& [placed, value] : {std::pair(first, 1.5f), std::pair(second, 2.5f)}) {
-    const ReceivedNote note = Note();
-    EXPECT_EQ(note.note.kind, LocalNote::Kind::kArena);
-    EXPECT_EQ(note.note.number, placed.arena);
-    float seen = 0;
-    ForeignArena::Open(note.file)->Copy(sizeof(float), std::as_writable_bytes(std::span(&seen, 1)));
-    EXPECT_EQ(seen, value);
-  }
-  ASSERT_TRUE(link_->Send(Message("no third")).ok());
-  EXPECT_EQ(Note().text, "no third");
+  float seen = 0;
+  ForeignArena::Open(shard_.arena)->Copy(placed.begin, std::as_writable_bytes(std::span(&seen, 1)));
+  EXPECT_EQ(seen, 1.5f);
+}
+
+TEST_F(SharedLinkTest, AShardThatCannotTakeTheArenaSaysWhyAndTheStreamGoesOn) {
+  shard_.refusal = "not today";
+  loopback_ = ServeOnLoopback(shard_);
+  RawCall call(loopback_.NewChannel(), "/slipstream.v1.Shard/Exchange", cancel_, LongFromNow());
+  const auto link = SharedLink::Attach(call, arena_, LongFromNow(), cancel_);
+  EXPECT_TRUE(absl::IsFailedPrecondition(link.status())) << link.status();
+  EXPECT_EQ(link.status().message(), "not today");
+  EXPECT_TRUE(call.Write(Message("a push"), RawCall::Next::kReads, LongFromNow()));
 }
 
 TEST_F(SharedLinkTest, OnlyAFewChunksAreUnreadAtOnce) {

@@ -250,13 +250,18 @@ void ExpectGradientsInSharedMemory(Device& device, const ModelSpec& model) {
   const RandomBatch random(7, shapes.input().elements(), shapes.outputs(), 1);
   const Step expected =
       RunStep(*PrepareWithWeights(device, model, {.batch_size_max = 7}), random.batch());
-  const auto arena = SharedArena::Make(shapes.layout.parameters());
+  const auto arena = SharedArena::Make(2, shapes.layout.parameters());
   ASSERT_TRUE(arena.ok()) << arena.status();
-  for (int use = 0; use < 2; ++use) {  // The memory is as good when a plan has gone.
-    const auto plan =
-        PrepareWithWeights(device, model, {.batch_size_max = 7, .gradients = arena->values()});
-    EXPECT_EQ(plan->gradients_host().data(), arena->values().data());
-    EXPECT_EQ(RunStep(*plan, random.batch()).gradients, expected.gradients);
+  for (int use = 0; use < 2; ++use) {  // The memory is as good when plans have gone.
+    std::vector<std::unique_ptr<Plan>> plans;
+    for (const size_t part : {0, 1}) {
+      plans.push_back(
+          PrepareWithWeights(device, model, {.batch_size_max = 7, .gradients = arena->part(part)}));
+    }
+    for (const size_t part : {0, 1}) {
+      EXPECT_EQ(plans[part]->gradients_host().data(), arena->part(part).data());
+      EXPECT_EQ(RunStep(*plans[part], random.batch()).gradients, expected.gradients);
+    }
   }
 }
 

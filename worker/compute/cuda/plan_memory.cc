@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/check.h"
 #include "worker/compute/cuda/cuda_status.h"
 
 namespace slipstream::cuda {
@@ -52,6 +53,7 @@ absl::StatusOr<HostMemory> HostMemory::Allocate(const NetSizes& net, const Batch
   PS_RETURN_IF_ERROR(Take(memory.weights, net.parameters, "weights"));
   PS_RETURN_IF_ERROR(Take(memory.batch, block.end, "a batch"));
   if (!options.trains) return memory;
+  PS_CHECK(options.gradients.empty() || options.gradients.size() == net.parameters);
   memory.gradients = options.gradients;
   if (!memory.gradients.empty()) {
     const absl::Status pinned =
