@@ -11,11 +11,11 @@ namespace slipstream {
 
 namespace {
 
-// Devices have whole pages pinned, each once.
-constexpr size_t kPartAlignment = 4096;
+size_t PageSize() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
+// Devices have whole pages pinned, each once.
 size_t PartBytes(size_t values) {
-  return (values * sizeof(float) + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+  return (values * sizeof(float) + PageSize() - 1) / PageSize() * PageSize();
 }
 
 }  // namespace
@@ -29,9 +29,8 @@ absl::StatusOr<SharedArena> SharedArena::Make(size_t parts, size_t values) {
 }
 
 std::span<float> SharedArena::part(size_t i) const {
-  std::byte* const begin = memory_.mapping.data() + i * PartBytes(values_);
   PS_CHECK((i + 1) * PartBytes(values_) <= memory_.mapping.size());
-  return {reinterpret_cast<float*>(begin), values_};
+  return {reinterpret_cast<float*>(memory_.mapping.data() + i * PartBytes(values_)), values_};
 }
 
 uint64_t SharedArena::Position(std::span<const float> values) const {
@@ -55,8 +54,7 @@ void ForeignArena::Copy(uint64_t begin, std::span<std::byte> to) const {
 void ForeignArena::Forget(uint64_t begin, uint64_t bytes) const {
   PS_CHECK(begin <= size() && bytes <= size() - begin);
   if (!drops_) return;
-  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t first = begin / page * page;
+  const uint64_t first = begin / PageSize() * PageSize();
   // What lies beside it on the same pages is mapped again when it is needed. Nothing else can
   // become of this: the pages stay the maker's.
   (void)madvise(mapping_.data() + first, begin + bytes - first, MADV_DONTNEED);

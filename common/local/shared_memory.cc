@@ -80,7 +80,7 @@ absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes) {
 }
 
 absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file) {
-  // First: what is looked at afterwards stays so. Asks no file system, which might never answer.
+  // First: what is looked at afterwards stays so, and is asked of memory, which always answers.
   const int seals = fcntl(file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) {
     return absl::FailedPreconditionError("the shared memory is not sealed");
@@ -97,7 +97,7 @@ absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file) {
   }
   // Pages behind the end would be counted as if they were before it.
   const bool is_cut = ftruncate(file.get(), facts.st_size) == 0 && fstat(file.get(), &facts) == 0;
-  if (!is_cut || facts.st_blocks < 0 || static_cast<size_t>(facts.st_blocks) < size / kBlockBytes) {
+  if (!is_cut || facts.st_blocks < 0 || static_cast<size_t>(facts.st_blocks) * kBlockBytes < size) {
     return absl::FailedPreconditionError("the shared memory has holes");
   }
   return Map(file, size, PROT_READ);

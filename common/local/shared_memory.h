@@ -2,7 +2,6 @@
 #define SLIPSTREAM_COMMON_LOCAL_SHARED_MEMORY_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
 #include "absl/status/statusor.h"

@@ -73,7 +73,7 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
     return OnAnswer({.push = std::move(refused->reply)});
   }
   transfer_.Await(std::get<PushReceiver::NeedMore>(outcome).taken_bytes);
-  wait_ = &piece_wait_;
+  wait_ = &chunk_wait_;
   wait_->Begin();
   ReadNext();
 }

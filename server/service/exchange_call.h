@@ -110,7 +110,7 @@ class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   bool ends_after_answer_ = false;
   std::optional<ChunkedAnswer> answer_;
   AwakeWait push_wait_;            // From an answer to the next push.
-  AwakeWait piece_wait_;           // From one piece of a push to the next.
+  AwakeWait chunk_wait_;           // From one chunk of a push to the next.
   AwakeWait* wait_ = &push_wait_;  // Which of them it is now.
   bool speaks_locally_ = false;
   bool answers_on_stream_ = false;  // All the same, this one.

@@ -20,7 +20,7 @@ SharedMemoryReply Refused(std::string why) { return {.socket = {}, .refusal = st
 
 }  // namespace
 
-SharedPath::~SharedPath() { room_.GiveBack(kept_bytes_); }
+SharedPath::~SharedPath() { Detach(); }
 
 SharedMemoryReply SharedPath::Open() {
   if (!name_.empty()) return Refused("shared memory was opened before");
@@ -46,6 +46,12 @@ SharedMemoryReply SharedPath::Attach() {
   }
   socket_ = *std::move(socket);
   return {};
+}
+
+void SharedPath::Detach() {
+  socket_ = FileDescriptor();
+  arena_.reset();
+  room_.GiveBack(std::exchange(kept_bytes_, 0));
 }
 
 absl::Status SharedPath::TakeArena(const FileDescriptor& socket) {

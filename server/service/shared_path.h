@@ -23,9 +23,9 @@ namespace slipstream {
 /// The shard's end of the shared memory of one exchange stream.
 ///
 /// Open names a local socket that nobody else is told of, and Attach takes the one connection to
-/// it, of the same user. From then on the stream's messages go over that socket, which takes a
-/// fraction of the time, pushes may lie in arenas of the worker's, and answers in buffers of
-/// weights; the files of both go over the socket before they are named.
+/// it, of the same user, and the worker's arena. From then on the stream's messages go over that
+/// socket, which takes a fraction of the time, pushes may lie in the arena, and answers in buffers
+/// of weights, whose files go over the socket before they are named.
 ///
 /// Not thread-safe: one owner, the stream's call. The room must outlive it.
 class SharedPath {
@@ -35,10 +35,10 @@ class SharedPath {
   SharedPath(const SharedPath&) = delete;
   SharedPath& operator=(const SharedPath&) = delete;
 
-  /// Once each, in this order; a refusal leaves things as they were.
+  /// Once each, in this order. What is refused has no effect, but for the attempt.
   SharedMemoryReply Open();
   SharedMemoryReply Attach();
-  void Detach() { socket_ = FileDescriptor(); }
+  void Detach();
   bool is_attached() const { return socket_.is_open(); }
 
   /// Where the values of the next chunk are. INVALID_ARGUMENT if there is no such place, or they
@@ -51,9 +51,8 @@ class SharedPath {
   /// Where the worker can read the weights; nothing if it cannot.
   std::optional<SharedWeights> Show(const Weights& weights);
 
-  /// Once attached, the worker's messages come here, and arenas, which are taken note of. Nothing
-  /// if no message has; UNAVAILABLE if the worker is gone, INVALID_ARGUMENT if it sends something
-  /// else.
+  /// Once attached, the worker's messages come here. Nothing if none has; UNAVAILABLE if the worker
+  /// is gone, INVALID_ARGUMENT if it sends something else.
   absl::StatusOr<std::optional<grpc::ByteBuffer>> Receive();
 
   /// The answer to them, or if it is longer than this takes, word that it comes on the stream.

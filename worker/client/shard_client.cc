@@ -33,12 +33,9 @@ ShardClient::ShardClient(std::string address, const Options& options, CancelSwit
       options_(options),
       cancel_(cancel),
       channel_(address_, options.channel, cancel) {
-  using Transport = ShardChannel::Transport;
-  const Transport transport = options.channel.transport;
-  const bool may_share = (transport == Transport::kShm || transport == Transport::kAuto) &&
-                         options.push_encoding == Encoding::kFp32 &&
-                         options.weights_encoding == Encoding::kFp32;
-  PS_CHECK(options.arena == nullptr || may_share);
+  const bool is_plain =
+      options.push_encoding == Encoding::kFp32 && options.weights_encoding == Encoding::kFp32;
+  PS_CHECK(options.arena == nullptr || is_plain);  // What is shared is not encoded.
 }
 
 absl::StatusOr<std::unique_ptr<RawCall>> ShardClient::Start(const std::string& method) {

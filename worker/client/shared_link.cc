@@ -1,9 +1,6 @@
 #include "worker/client/shared_link.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <string>
 #include <thread>
 #include <utility>
 
@@ -110,6 +107,9 @@ absl::StatusOr<std::span<const float>> SharedLink::Find(const SharedWeights& wei
   if (buffer.mapping.data() == nullptr) {
     absl::StatusOr<SharedMapping> mapping =
         MapSharedMemory(buffer.file, SharedValuesLayout::Bytes(count));
+    if (absl::IsFailedPrecondition(mapping.status())) {
+      return absl::InternalError(mapping.status().message());
+    }
     if (!mapping.ok()) return mapping.status();
     buffer.mapping = *std::move(mapping);
     buffer.file = FileDescriptor();

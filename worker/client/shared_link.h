@@ -25,7 +25,7 @@
 
 namespace slipstream {
 
-/// The worker's end of the shared memory of one exchange stream: arenas of the worker's, in which
+/// The worker's end of the shared memory of one exchange stream: an arena of the worker's, in which
 /// the shard finds the values of pushes, and buffers of the shard's that it answers with.
 ///
 /// Once attached, the stream's messages go over a local socket, which takes a fraction of the time;
@@ -58,7 +58,8 @@ class SharedLink {
   absl::StatusOr<SharedValues> Place(std::span<const float> values, absl::Time deadline);
 
   /// The `count` values of a buffer, to be copied and then tested with IsIntact. Valid until the
-  /// next call of this object. INTERNAL if the shard has not given the buffer as it should have.
+  /// next call of this object. INTERNAL if the shard has not given the buffer as it should have,
+  /// RESOURCE_EXHAUSTED if it cannot be mapped.
   absl::StatusOr<std::span<const float>> Find(const SharedWeights& weights, size_t count,
                                               absl::Time deadline);
 

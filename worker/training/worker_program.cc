@@ -175,7 +175,7 @@ absl::Status WorkerProgram::CheckArena() {
   shares_gradients_ = there == plans_.size();
   if (shares_gradients_) return absl::OkStatus();
   if (there == 0) arena_.reset();
-  return DoWithoutSharing("the device cannot put them there");
+  return DoWithoutSharing("the device has memory of its own for them");
 }
 
 absl::Status WorkerProgram::DoWithoutSharing(absl::string_view why) const {
@@ -185,7 +185,7 @@ absl::Status WorkerProgram::DoWithoutSharing(absl::string_view why) const {
         "wire.transport is shm, and gradients cannot lie in shared memory: " + reason +
         "; use auto or unix");
   }
-  spdlog::warn("gradients do not lie in shared memory reason=\"{}\"", reason);
+  spdlog::info("gradients do not lie in shared memory reason=\"{}\"", reason);
   return absl::OkStatus();
 }
 

@@ -69,7 +69,7 @@ class WorkerProgram {
   /// part for each.
   absl::Status MakeArena();
 
-  /// Whether they do.
+  /// Finds out whether they do.
   absl::Status CheckArena();
 
   /// Fails if the settings allow nothing else.

@@ -71,6 +71,7 @@ TEST_P(SharedArenaTest, WhatWasForgottenIsNoMemoryOfTheReaders) {
   const size_t piece = 4096;
   std::vector<float> values(piece);
   const size_t before = ResidentBytes();
+  ASSERT_GT(before, 0u) << "the kernel does not say";
   for (size_t at = 0; at + piece <= GetParam(); at += piece) {
     foreign.Copy(at * sizeof(float), std::as_writable_bytes(std::span(values)));
     foreign.Forget(at * sizeof(float), piece * sizeof(float));

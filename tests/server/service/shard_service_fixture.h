@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
+#include "common/local/local_socket.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/service/shard_service.h"
 #include "tests/support/loopback.h"
@@ -57,12 +58,12 @@ class ShardServiceTest : public testing::Test {
     ShardService::Options options;
     options.run = run;
     options.now = [this] { return absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()); };
-    service_ = std::make_unique<ShardService>(options);
+    service_ = std::make_unique<ShardService>(options, std::nullopt, local_name_);
     loopback_ = ServeOnLoopback(*service_);
     ASSERT_NE(loopback_.server, nullptr);
     stub_ = v1::Shard::NewStub(loopback_.NewChannel());
     GiveOrders(members);
-    ASSERT_TRUE(SendInitialWeights(std::vector<float>(kValues, 0.0f)).ok());
+    ASSERT_TRUE(SendInitialWeights(std::vector<float>(values_, 0.0f)).ok());
     SetPhase(Phase::kTraining);
     ASSERT_TRUE(Pull().status.ok());  // Waits until the weights are in place.
   }
@@ -74,7 +75,7 @@ class ShardServiceTest : public testing::Test {
 
   void GiveOrders(uint32_t members) {
     TensorLayout layout;
-    ASSERT_TRUE(layout.Append("weight", {kValues}).ok());
+    ASSERT_TRUE(layout.Append("weight", {values_}).ok());
     orders_.number = 1;
     orders_.run = kRun;
     orders_.phase = Phase::kInitializing;
@@ -188,6 +189,9 @@ class ShardServiceTest : public testing::Test {
     return pulled;
   }
 
+  size_t values_ = kValues;                        // Of the model.
+  const std::string local_name_ = NewLocalName();  // As clients are told, whether or not somebody
+                                                   // listens there.
   std::atomic<int64_t> milliseconds_ = 0;  // Of the service's clock, which only the test moves.
   ServerOrders orders_;
   std::unique_ptr<ShardService> service_;

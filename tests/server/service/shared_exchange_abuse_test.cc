@@ -87,7 +87,7 @@ TEST_F(SharedExchangeAbuseTest, WhatIsNoArenaIsRefusedByNameAndTheStreamGoesOn) 
   for (const FileDescriptor* file :
        {&unsealed, &none, static_cast<const FileDescriptor*>(nullptr)}) {
     Peer peer(*stub_);
-    EXPECT_NE(peer.TryToAttach(file), "");
+    EXPECT_EQ(peer.TryToAttach(file), "the shared memory is not sealed");
     v1::PushChunk chunk = WithHeader({}, sequence + 1, sequence);
     chunk.set_values(Bytes(kOnes));
     EXPECT_EQ(peer.Ask(chunk).push().outcome(), v1::APPLIED);

@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -156,10 +157,9 @@ class SharedExchangeTest : public ShardServiceTest {
   /// Reaches the shard through a local socket from now on.
   void Start(ConsistencySpec consistency, uint32_t members) {
     ShardServiceTest::Start(consistency, members);
-    const std::string name = NewLocalName();
-    listener_ = LocalListener::Start(name, *loopback_.server).value();
-    stub_ = v1::Shard::NewStub(
-        grpc::CreateInsecureChannelFromFd("localhost", ConnectLocally(name).value().Release()));
+    listener_ = LocalListener::Start(local_name_, *loopback_.server).value();
+    stub_ = v1::Shard::NewStub(grpc::CreateInsecureChannelFromFd(
+        "localhost", ConnectLocally(local_name_).value().Release()));
   }
 
   void TearDown() override {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -21,10 +22,10 @@ std::string VariableOr(const char* name, const std::string& otherwise) {
 
 /// Where Pythons are installed: around their programs, the environment that is active first.
 std::vector<std::string> PythonRoots() {
+  const std::string path = VariableOr("PATH", "") + ":/usr/local/bin:/usr/bin";
   std::vector<std::string> roots;
-  for (const absl::string_view folder :
-       absl::StrSplit(VariableOr("PATH", "/usr/local/bin:/usr/bin"), ':', absl::SkipEmpty())) {
-    roots.push_back(absl::StrCat(folder, "/.."));
+  for (const absl::string_view folder : absl::StrSplit(path, ':')) {
+    if (absl::StartsWith(folder, "/")) roots.push_back(absl::StrCat(folder, "/.."));
   }
   return roots;
 }

@@ -12,7 +12,8 @@ namespace slipstream::cuda {
 /// The functions of cuBLAS, cuDNN and NCCL that are used here, found when they are first needed: a
 /// program built with CUDA also runs on machines that lack these libraries, and says by name what
 /// it misses where it needs them. Sought, in this order: where the loader looks (LD_LIBRARY_PATH
-/// among it), $CUDA_HOME or /usr/local/cuda, and the packages `nvidia` of each Python on PATH.
+/// among it), $CUDA_HOME or /usr/local/cuda, and the packages `nvidia` of each Python on PATH
+/// or beneath /usr.
 ///
 /// Each is loaded once for the process and stays; thread-safe.
 

@@ -167,7 +167,10 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
   const absl::StatusOr<uint32_t> count = CheckBatch(net_, options_.batch_size_max, batch);
   if (!count.ok()) return count.status();
   const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(*count, true);
-  if (!graphs.ok()) return graphs.status();
+  if (!graphs.ok()) {
+    if (group_ != nullptr) group_->Fail();
+    return graphs.status();
+  }
   gate_.Enter();
   absl::Status launched = Bring(batch);
   if (launched.ok()) launched = Launch(**graphs);
@@ -178,7 +181,10 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
   // Its batch is written over by the next one.
   const absl::Status ended = AwaitAll(members_, &DeviceContext::compute);
   const bool may_have_mixed = !gate_.Leave();
-  if (!absl::IsCancelled(launched)) return launched;
+  if (!absl::IsCancelled(launched)) {
+    if (group_ != nullptr) group_->Fail();
+    return launched;
+  }
   PS_RETURN_IF_ERROR(ended);
   return may_have_mixed ? absl::CancelledError("the weights were replaced") : launched;
 }

@@ -59,7 +59,7 @@ absl::StatusOr<HostMemory> HostMemory::Allocate(const NetSizes& net, const Batch
     const absl::Status pinned =
         Keep(memory.caller_gradients, PinnedPages::Pin(std::as_writable_bytes(memory.gradients)));
     if (pinned.ok()) return memory;
-    spdlog::warn("gradients do not come down to where shards could take them reason=\"{}\"",
+    spdlog::info("taking memory for gradients, as the caller's cannot be pinned reason=\"{}\"",
                  std::string(pinned.message()));
   }
   PS_RETURN_IF_ERROR(Take(memory.own_gradients, net.parameters, "gradients"));

@@ -9,8 +9,7 @@ namespace {
 
 absl::Status BeginCapture(const DeviceContext& context) {
   PS_RETURN_IF_ERROR(context.Enter());
-  // Relaxed: other threads go on with uploads and allocations, and what a library does when it is
-  // first called, such as loading kernels, is done at once.
+  // Relaxed: other threads go on with uploads and allocations.
   return PS_CUDA_STATUS(cudaStreamBeginCapture(context.compute(), cudaStreamCaptureModeRelaxed));
 }
 

@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "tests/server/service/shared_exchange_fixture.h"
+#include "worker/client/shard_client.h"
+
+// The worker's client and the shard, both as they are, through shared memory.
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kParameters = 3000;  // In several chunks.
+
+class SharedClientTest : public SharedExchangeTest {
+ protected:
+  SharedClientTest() {
+    values_ = kParameters;
+    for (const size_t part : {0, 1}) std::ranges::fill(arena_.part(part), 1.0f);
+  }
+
+  void Connect(WireSpec::Transport transport) {
+    Start(kAsync, 1);
+    client_ = std::make_unique<ShardClient>(
+        loopback_.address(),
+        ShardClient::Options{
+            .chunk_bytes = 4096, .arena = &arena_, .channel = {.transport = transport}},
+        cancel_);
+  }
+
+  /// Of the gradient in that part, or of none; fails as ShardClient says.
+  absl::StatusOr<PushOutcome> Exchange(size_t part, GradientFeed* feed = nullptr) {
+    ShardExchange exchange = {.header = {.identity = {kRun, WorkerId{0}, Incarnation{1}},
+                                         .sequence = Sequence{pushes_ + 1},
+                                         .shard_map = map(),
+                                         .base = Version{pushes_},
+                                         .examples = 32,
+                                         .pull = true},
+                              .values = arena_.part(part),
+                              .feed = feed,
+                              .weights = WeightsArrival(weights_),
+                              .on_answer = [](const ExchangeAnswer&) { return absl::OkStatus(); }};
+    const absl::StatusOr<PushReply> reply = client_->Exchange(exchange);
+    if (!reply.ok()) return reply.status();
+    ++pushes_;
+    return reply->outcome;
+  }
+
+  void AwaitQueued() {
+    const absl::Time deadline = absl::Now() + kWait;
+    while (service_->ShardReport().bytes_queued() == 0 && absl::Now() < deadline) {
+      std::this_thread::yield();
+    }
+    EXPECT_GT(service_->ShardReport().bytes_queued(), 0u);
+  }
+
+  const SharedArena arena_ = SharedArena::Make(2, kParameters).value();
+  CancelSwitch cancel_;
+  std::unique_ptr<ShardClient> client_;
+  std::vector<float> weights_ = std::vector<float>(kParameters);
+  uint64_t pushes_ = 0;
+};
+
+TEST_F(SharedClientTest, GradientsOfAllPartsCount) {
+  Connect(WireSpec::Transport::kShm);
+  for (const size_t part : {0, 1, 0}) {
+    std::ranges::fill(arena_.part(part), static_cast<float>(part + 1));
+    const auto outcome = Exchange(part);
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    EXPECT_EQ(*outcome, PushOutcome::kApplied);
+  }
+  EXPECT_EQ(weights_, std::vector<float>(kParameters, -4.0f));
+}
+
+// It ends the stream, and the next has to agree on shared memory anew.
+TEST_F(SharedClientTest, APushThatWasGivenUpLeavesTheNextToCount) {
+  Connect(WireSpec::Transport::kShm);
+  ASSERT_TRUE(Exchange(0).ok());
+  for (int i = 0; i < 3; ++i) {
+    GradientFeed feed(kParameters);
+    feed.OnReady({kParameters / 2, kParameters});
+    std::thread step([&] {
+      AwaitQueued();  // The shard has a part of it.
+      feed.Abort();
+    });
+    EXPECT_TRUE(absl::IsAborted(Exchange(0, &feed).status()));
+    step.join();
+    std::ranges::fill(arena_.part(0), 1e30f);  // Whoever reads that reads it for nothing.
+
+    const auto outcome = Exchange(1);
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    EXPECT_EQ(*outcome, PushOutcome::kApplied);
+    std::ranges::fill(arena_.part(0), 1.0f);
+  }
+  EXPECT_EQ(weights_, std::vector<float>(kParameters, -4.0f));
+}
+
+TEST_F(SharedClientTest, AutoFindsSharedMemoryToo) {
+  Connect(WireSpec::Transport::kAuto);
+  ASSERT_TRUE(Exchange(0).ok());
+  EXPECT_EQ(weights_, std::vector<float>(kParameters, -1.0f));
+}
+
+}  // namespace
+}  // namespace slipstream
