@@ -167,10 +167,8 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
   const absl::StatusOr<uint32_t> count = CheckBatch(net_, options_.batch_size_max, batch);
   if (!count.ok()) return count.status();
   const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(*count, true);
-  if (!graphs.ok()) {
-    if (group_ != nullptr) group_->Fail();
-    return graphs.status();
-  }
+  EndSumsUnless(graphs.ok());
+  if (!graphs.ok()) return graphs.status();
   gate_.Enter();
   absl::Status launched = Bring(batch);
   if (launched.ok()) launched = Launch(**graphs);
@@ -181,10 +179,8 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
   // Its batch is written over by the next one.
   const absl::Status ended = AwaitAll(members_, &DeviceContext::compute);
   const bool may_have_mixed = !gate_.Leave();
-  if (!absl::IsCancelled(launched)) {
-    if (group_ != nullptr) group_->Fail();
-    return launched;
-  }
+  EndSumsUnless(absl::IsCancelled(launched));
+  if (!absl::IsCancelled(launched)) return launched;
   PS_RETURN_IF_ERROR(ended);
   return may_have_mixed ? absl::CancelledError("the weights were replaced") : launched;
 }
@@ -207,12 +203,15 @@ absl::Status CudaPlan::Launch(const PassGraphs& graphs) {
   return graphs.rest().Launch();
 }
 
+void CudaPlan::EndSumsUnless(bool goes_on) {
+  if (!goes_on && group_ != nullptr) group_->Fail();
+}
+
 absl::StatusOr<StepResult> CudaPlan::FinishStep() {
   if (!started_.has_value()) return absl::FailedPreconditionError("no step was started");
   const Started started = *std::exchange(started_, std::nullopt);
   absl::StatusOr<StepResult> result = Await(started);
-  // Nothing comes of a sum with a device that has failed.
-  if (!result.ok() && group_ != nullptr) group_->Fail();
+  EndSumsUnless(result.ok());
   if (result.ok()) result->waited = gate_.waited();
   const bool may_have_mixed = !gate_.Leave();
   if (result.ok() && may_have_mixed) return absl::CancelledError("the weights were replaced");

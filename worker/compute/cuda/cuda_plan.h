@@ -98,6 +98,9 @@ class CudaPlan final : public Plan {
   /// CANCELLED if the step will not get its weights.
   absl::Status Launch(const PassGraphs& graphs);
 
+  /// Nothing comes of sums with a device that has failed.
+  void EndSumsUnless(bool goes_on);
+
   absl::StatusOr<StepResult> Await(const Started& started);
   absl::Status AwaitGradients(const Started& started);
   StepResult ResultOf(uint32_t count) const;

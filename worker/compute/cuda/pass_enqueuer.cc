@@ -120,7 +120,9 @@ absl::Status PassEnqueuer::EndRange(ParameterRange range) {
   for (const Lane& lane : lanes_) {
     const PlanMember& member = *lane.member;
     PS_RETURN_IF_ERROR(member.context->Enter());
-    if (!parts_.are_grouped) PS_RETURN_IF_ERROR(member.Download(parts_.map, range, parts_.host));
+    if (!parts_.keeps_gradients) {
+      PS_RETURN_IF_ERROR(member.Download(parts_.map, range, parts_.host));
+    }
     PS_RETURN_IF_ERROR(Raise(member.context->download(), lane.pass.inputs,
                              member.memory.flags.data() + ranges_.size()));
   }

@@ -24,14 +24,14 @@ struct PassParts {
   const HostMemory& host;
   const std::vector<PlanMember>& members;
 
-  /// Gradients stay on the devices, for GroupGradients. Else there is one, which sends them down.
-  bool are_grouped = false;
+  /// Gradients stay on the devices. Else there is one device, which sends them down.
+  bool keeps_gradients = false;
 };
 
 /// Enqueues the parts of one pass on all devices of a plan; each computes its part of the batch.
 ///
 /// A device raises its flag 0 when its loss and totals are there, flag i + 1 when the gradients of
-/// the i-th range are on the host, or, if devices are grouped, computed.
+/// the i-th range are on the host, or, if they are kept, computed.
 class PassEnqueuer {
  public:
   PassEnqueuer(const PassParts& parts, uint32_t count, bool training);

@@ -54,8 +54,7 @@ absl::Status ZeroBatch(const PlanMember& member) {
 
 absl::Status RunOnce(PassParts parts, uint32_t count, bool training) {
   for (const PlanMember& member : parts.members) PS_RETURN_IF_ERROR(ZeroBatch(member));
-  // As a group's, gradients stay: those on the host may be on their way to shards.
-  parts.are_grouped = true;
+  parts.keeps_gradients = true;  // Those on the host may be on their way to shards.
   PassEnqueuer enqueuer(parts, count, training);
   PS_RETURN_IF_ERROR(EnqueuePass(enqueuer, parts.members.front().nodes.size(), training));
   return AwaitAll(parts.members, &DeviceContext::compute);
