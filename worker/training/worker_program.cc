@@ -138,54 +138,14 @@ absl::Status WorkerProgram::PreparePlans() {
       OpenDevice(settings_.compute.device, membership_.identity.worker);
   if (!device.ok()) return device.status();
   device_ = *std::move(device);
-  if (absl::Status status = MakeArena(); !status.ok()) return status;
-  for (uint32_t slot = 0; slot < settings_.training.pipeline_depth; ++slot) {
-    absl::StatusOr<std::unique_ptr<Plan>> plan = device_->Prepare(
-        settings_.model,
-        {.batch_size_max = settings_.training.batch_size,
-         .seed = settings_.seed,
-         .threads = settings_.compute.threads,
-         .precision = settings_.compute.precision,
-         .deterministic = settings_.compute.deterministic,
-         .gradients = arena_.has_value() ? arena_->part(slot) : std::span<float>()});
-    if (!plan.ok()) return plan.status();
-    plan_weights_.push_back(std::make_unique<PlanWeights>(**plan));
-    plans_.push_back(*std::move(plan));
+  absl::StatusOr<TrainingPlans> plans =
+      TrainingPlans::Prepare(*device_, settings_, net_.layout.parameters());
+  if (!plans.ok()) return plans.status();
+  plans_ = *std::move(plans);
+  for (const std::unique_ptr<Plan>& plan : plans_.plans()) {
+    plan_weights_.push_back(std::make_unique<PlanWeights>(*plan));
   }
-  if (absl::Status status = CheckArena(); !status.ok()) return status;
   spdlog::info("prepared parameters={} examples={}", net_.layout.parameters(), data_.train.count());
-  return absl::OkStatus();
-}
-
-absl::Status WorkerProgram::MakeArena() {
-  if (!settings_.wire.may_share_memory()) return absl::OkStatus();
-  absl::StatusOr<SharedArena> arena =
-      SharedArena::Make(settings_.training.pipeline_depth, net_.layout.parameters());
-  if (!arena.ok()) return DoWithoutSharing(arena.status().message());
-  arena_ = *std::move(arena);
-  return absl::OkStatus();
-}
-
-absl::Status WorkerProgram::CheckArena() {
-  if (!arena_.has_value()) return absl::OkStatus();
-  size_t there = 0;
-  for (size_t i = 0; i < plans_.size(); ++i) {
-    there += plans_[i]->gradients_host().data() == arena_->part(i).data() ? 1 : 0;
-  }
-  shares_gradients_ = there == plans_.size();
-  if (shares_gradients_) return absl::OkStatus();
-  if (there == 0) arena_.reset();
-  return DoWithoutSharing("the device has memory of its own for them");
-}
-
-absl::Status WorkerProgram::DoWithoutSharing(absl::string_view why) const {
-  const std::string reason(why);
-  if (settings_.wire.transport == WireSpec::Transport::kShm) {
-    return absl::InvalidArgumentError(
-        "wire.transport is shm, and gradients cannot lie in shared memory: " + reason +
-        "; use auto or unix");
-  }
-  spdlog::info("gradients do not lie in shared memory reason=\"{}\"", reason);
   return absl::OkStatus();
 }
 
@@ -207,12 +167,12 @@ absl::Status WorkerProgram::PrepareData() {
 
 std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
   std::vector<ParameterClient::Slot> slots;
-  for (size_t i = 0; i < plans_.size(); ++i) {
-    slots.push_back(
-        {plans_[i]->weights_host(), plans_[i]->gradients_host(), plan_weights_[i].get()});
+  for (size_t i = 0; i < plan_weights_.size(); ++i) {
+    Plan& plan = *plans_.plans()[i];
+    slots.push_back({plan.weights_host(), plan.gradients_host(), plan_weights_[i].get()});
   }
   ShardGroup::Options group = GroupOptions();
-  if (shares_gradients_) group.client.arena = &*arena_;
+  group.client.arena = plans_.shared_arena();
   return std::make_unique<ParameterClient>(
       ParameterClient::Options{membership_.identity, membership_.servers, map_, HasRounds(),
                                StalenessGuard(settings_.consistency.max_staleness).blocks(), group},
@@ -238,7 +198,7 @@ absl::Status WorkerProgram::PrepareModel() {
 
 absl::Status WorkerProgram::Initialize(uint64_t grant) {
   spdlog::info("initialising the model grant={}", grant);
-  const std::span<float> weights = plans_.front()->weights_host();
+  const std::span<float> weights = plans_.plans().front()->weights_host();
   if (absl::Status filled = FillFirstWeights(weights); !filled.ok()) return filled;
   if (absl::Status status = client_->Initialize(grant, weights); !status.ok()) return status;
   v1::FinishInitializationRequest request;
@@ -278,7 +238,8 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                      .push_delay_max = settings_.testing.push_delay_max,
                      .nonfinite_max = settings_.training.nonfinite_max,
                      .push_codec = settings_.wire.push_codec},
-                    data_.train, plans_, *client_, units, heartbeat, figures_, interruption_);
+                    data_.train, plans_.plans(), *client_, units, heartbeat, figures_,
+                    interruption_);
   absl::Status status = loop.Run();
   if (absl::IsCancelled(status)) {
     // A lane may have failed while a step was computed; what it ended says no more than that.

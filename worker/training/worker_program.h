@@ -9,9 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "common/base/ids.h"
-#include "common/local/shared_arena.h"
 #include "common/model/net_shapes.h"
 #include "common/policy/round_policy.h"
 #include "common/run/run_spec.h"
@@ -24,6 +22,7 @@
 #include "worker/training/interruption.h"
 #include "worker/training/plan_links.h"
 #include "worker/training/step_figures.h"
+#include "worker/training/training_plans.h"
 
 namespace slipstream {
 
@@ -64,16 +63,6 @@ class WorkerProgram {
   absl::Status PrepareCompute();
   absl::Status PrepareData();
   absl::Status PreparePlans();
-
-  /// Where the plans' gradients are to lie, if shards may take them from there; of several slots, a
-  /// part for each.
-  absl::Status MakeArena();
-
-  /// Finds out whether they do.
-  absl::Status CheckArena();
-
-  /// Fails if the settings allow nothing else.
-  absl::Status DoWithoutSharing(absl::string_view why) const;
   absl::Status PrepareModel();
   absl::Status Initialize(uint64_t grant);
 
@@ -98,11 +87,8 @@ class WorkerProgram {
   DataSplits data_;
   std::unique_ptr<Device> device_;
 
-  std::optional<SharedArena> arena_;  // Outlives the plans, which compute in it.
-  bool shares_gradients_ = false;     // With shards of this machine, which take them from there.
-
   // One for each gradient that may be under way. Outlive the client, whose lanes use them.
-  std::vector<std::unique_ptr<Plan>> plans_;
+  TrainingPlans plans_;
   std::vector<std::unique_ptr<PlanWeights>> plan_weights_;
   std::unique_ptr<ParameterClient> client_;
   ShardMap map_;
