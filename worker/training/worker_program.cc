@@ -7,7 +7,6 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "common/config/run_config.h"
 #include "common/model_file/model_file.h"
