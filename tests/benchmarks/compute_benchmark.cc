@@ -5,17 +5,23 @@
 //
 //   compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS
 //       [fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16]
+//
+// With - alone it answers each line of its input, which holds such arguments, with a line, and
+// keeps what it has prepared: starting costs more than measuring.
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
-#include <string_view>
+#include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -65,10 +71,16 @@ struct Choice {
   }
 };
 
-void Step(Plan& plan, const Batch& batch, std::span<float> velocity, const Choice& choice) {
-  if (!plan.StartStep(batch, nullptr).ok() || !plan.FinishStep().ok()) std::abort();
-  if (!choice.is_cuda) MomentumStep(plan.weights_host(), velocity, plan.gradients_host());
-  plan.WeightsArrived({0, velocity.size()});
+const std::map<std::string, Choice>& Choices() {
+  static const auto& choices = *new std::map<std::string, Choice>{
+      {"fastest", {}},
+      {"bf16", {.precision = Precision::kBf16}},
+      {"onednn", {.kernels = CpuKernels::kOneDnn}},
+      {"plain", {.kernels = CpuKernels::kPlain}},
+      {"cuda", {.is_cuda = true}},
+      {"cuda-tf32", {.precision = Precision::kTf32, .is_cuda = true}},
+      {"cuda-bf16", {.precision = Precision::kBf16, .is_cuda = true}}};
+  return choices;
 }
 
 constexpr uint64_t kBatches = 20;
@@ -87,83 +99,163 @@ Dataset RandomExamples(const NetShapes& shapes, size_t count) {
   return data;
 }
 
-/// On a processor, where workers gather what the cache then holds, the data set as it lies.
-Batch NthBatch(const Dataset& data, size_t count, uint64_t index, BatchFeed* feed) {
-  if (feed != nullptr) return feed->Take(index);
-  const size_t first = index % kBatches * count;
-  return {.examples = std::span(data.examples)
-                          .subspan(first * data.shape.elements(), count * data.shape.elements()),
-          .labels = std::span(data.labels).subspan(first, count),
-          .index = index};
-}
+/// A net that is trained with batches of one size.
+class Trainer {
+ public:
+  static absl::StatusOr<std::unique_ptr<Trainer>> New(const std::string& preset, uint32_t count,
+                                                      const Choice& choice) {
+    std::unique_ptr<Trainer> trainer(new Trainer(preset, count, choice));
+    absl::StatusOr<std::unique_ptr<Device>> device = choice.Open();
+    if (!device.ok()) return device.status();
+    trainer->device_ = *std::move(device);
+    absl::StatusOr<std::unique_ptr<Plan>> plan = trainer->device_->Prepare(
+        trainer->model_, {.batch_size_max = count, .precision = choice.precision});
+    if (!plan.ok()) return plan.status();
+    trainer->plan_ = *std::move(plan);
+    FillInitialValues(trainer->shapes_.layout, 1, trainer->plan_->weights_host());
+    if (choice.is_cuda) trainer->feed_.emplace(trainer->data_, count, 1, *trainer->plan_);
+    return trainer;
+  }
 
-int Run(std::string_view preset, size_t count, double seconds, const Choice& choice) {
-  const ModelSpec model = *FindPreset(preset);
-  const auto shapes = std::get<NetShapes>(InferShapes(model));
-  const auto device = choice.Open();
-  if (!device.ok()) {
-    std::fprintf(stderr, "%s\n", device.status().ToString().c_str());
-    return 1;
+  /// Seconds that a step takes: the median of groups of steps, after some that are not counted.
+  absl::StatusOr<double> Measure(double seconds) {
+    std::vector<double> groups;
+    const Clock::time_point start = Clock::now();
+    std::optional<Clock::time_point> measured_since;
+    for (Clock::time_point now = start;
+         !measured_since || now - *measured_since < Seconds(seconds);) {
+      const Clock::time_point before = now;
+      for (int i = 0; i < group_; ++i) {
+        if (const absl::Status stepped = Step(); !stepped.ok()) return stepped;
+      }
+      now = Clock::now();
+      if (measured_since) groups.push_back(Seconds(now - before).count() / group_);
+      if (!measured_since && steps_ >= kWarmSteps && now - start > kWarmTime) measured_since = now;
+    }
+    std::sort(groups.begin(), groups.end());
+    return groups[groups.size() / 2];
   }
-  auto plan = (*device)->Prepare(model, {.batch_size_max = static_cast<uint32_t>(count),
-                                         .threads = 1,
-                                         .precision = choice.precision});
-  if (!plan.ok()) {
-    std::fprintf(stderr, "%s\n", plan.status().ToString().c_str());
-    return 1;
-  }
-  FillInitialValues(shapes.layout, 1, (*plan)->weights_host());
-  const Dataset data = RandomExamples(shapes, count);
-  std::optional<BatchFeed> feed;
-  if (choice.is_cuda) feed.emplace(data, static_cast<uint32_t>(count), 1, **plan);
-  const auto batch = [&](uint64_t index) {
-    return NthBatch(data, count, index, feed ? &*feed : nullptr);
-  };
-  std::vector<float> velocity(shapes.layout.parameters());
 
-  uint64_t next = 0;
-  while (next < 3) Step(**plan, batch(next++), velocity, choice);
-  std::vector<double> steps;
-  const auto start = std::chrono::steady_clock::now();
-  auto now = start;
-  while (now - start < Seconds(seconds)) {
-    const auto before = now;
-    Step(**plan, batch(next++), velocity, choice);
-    now = std::chrono::steady_clock::now();
-    steps.push_back(Seconds(now - before).count());
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr uint64_t kWarmSteps = 3;
+  static constexpr Seconds kWarmTime{0.2};
+
+  Trainer(const std::string& preset, uint32_t count, const Choice& choice)
+      : choice_(choice),
+        count_(count),
+        group_(choice.is_cuda ? 20 : 1),  // As torch_step.py does.
+        model_(*FindPreset(preset)),
+        shapes_(std::get<NetShapes>(InferShapes(model_))),
+        data_(RandomExamples(shapes_, count)),
+        velocity_(shapes_.layout.parameters()) {}
+
+  absl::Status Step() {
+    const absl::Status started = plan_->StartStep(BatchAt(steps_++), nullptr);
+    if (!started.ok()) return started;
+    const absl::StatusOr<StepResult> result = plan_->FinishStep();
+    if (!result.ok()) return result.status();
+    if (!choice_.is_cuda) MomentumStep(plan_->weights_host(), velocity_, plan_->gradients_host());
+    plan_->WeightsArrived({0, velocity_.size()});
+    return absl::OkStatus();
   }
-  std::sort(steps.begin(), steps.end());
-  const double median = steps[steps.size() / 2];
-  std::printf("net=%s batch=%zu steps=%zu p50_us=%.1f p10_us=%.1f images_per_s=%.0f\n",
-              std::string(preset).c_str(), count, steps.size(), median * 1e6,
-              steps[steps.size() / 10] * 1e6, static_cast<double>(count) / median);
-  return 0;
+
+  /// On a processor, where workers gather what the cache then holds, the data set as it lies.
+  Batch BatchAt(uint64_t index) {
+    if (feed_) return feed_->Take(index);
+    const size_t values = data_.shape.elements();
+    const size_t first = index % kBatches * count_;
+    return {.examples = std::span(data_.examples).subspan(first * values, count_ * values),
+            .labels = std::span(data_.labels).subspan(first, count_),
+            .index = index};
+  }
+
+  const Choice choice_;
+  const uint32_t count_;
+  const int group_;  // Steps of which the time is taken together.
+  const ModelSpec model_;
+  const NetShapes shapes_;
+  const Dataset data_;
+  std::vector<float> velocity_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Plan> plan_;
+  std::optional<BatchFeed> feed_;
+  uint64_t steps_ = 0;
+};
+
+/// What one measurement is of.
+struct Request {
+  std::string preset;
+  uint32_t count = 0;
+  double seconds = 0;
+  std::string choice = "fastest";
+
+  static std::optional<Request> Parse(const std::string& text) {
+    std::istringstream words(text);
+    Request request;
+    std::string more;
+    if (!(words >> request.preset >> request.count >> request.seconds)) return std::nullopt;
+    if (words >> more) request.choice = more;
+    const bool is_valid = !(words >> more) && FindPreset(request.preset) && request.count > 0 &&
+                          request.seconds > 0 && Choices().contains(request.choice);
+    return is_valid ? std::optional(request) : std::nullopt;
+  }
+};
+
+/// Answers requests, each on a line of its own.
+class Benchmark {
+ public:
+  bool Answer(const Request& request) {
+    const absl::StatusOr<double> step = Measure(request);
+    if (!step.ok()) {
+      std::fprintf(stderr, "%s\n", step.status().ToString().c_str());
+      return false;
+    }
+    std::printf("net=%s batch=%u choice=%s step_us=%.1f images_per_s=%.0f\n",
+                request.preset.c_str(), request.count, request.choice.c_str(), *step * 1e6,
+                request.count / *step);
+    std::fflush(stdout);
+    return true;
+  }
+
+ private:
+  absl::StatusOr<double> Measure(const Request& request) {
+    std::unique_ptr<Trainer>& trainer = trainers_[{request.preset, request.count, request.choice}];
+    if (trainer == nullptr) {
+      absl::StatusOr<std::unique_ptr<Trainer>> made =
+          Trainer::New(request.preset, request.count, Choices().at(request.choice));
+      if (!made.ok()) return made.status();
+      trainer = *std::move(made);
+    }
+    return trainer->Measure(request.seconds);
+  }
+
+  std::map<std::tuple<std::string, uint32_t, std::string>, std::unique_ptr<Trainer>> trainers_;
+};
+
+int Main(std::vector<std::string> arguments) {
+  Benchmark benchmark;
+  std::string text;
+  if (arguments == std::vector<std::string>{"-"}) {
+    while (std::getline(std::cin, text)) {
+      const std::optional<Request> request = Request::Parse(text);
+      if (!request) std::fprintf(stderr, "not a request: %s\n", text.c_str());
+      if (!request || !benchmark.Answer(*request)) return 1;
+    }
+    return 0;
+  }
+  for (const std::string& argument : arguments) text += argument + " ";
+  if (const std::optional<Request> request = Request::Parse(text)) {
+    return benchmark.Answer(*request) ? 0 : 1;
+  }
+  std::fprintf(stderr,
+               "usage: compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS "
+               "[fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16], or - for such lines of "
+               "its input\n");
+  return 2;
 }
 
 }  // namespace
 }  // namespace slipstream
 
-int main(int argc, char** argv) {
-  using slipstream::Choice;
-  using slipstream::CpuKernels;
-  const std::map<std::string, Choice> choices = {
-      {"fastest", {}},
-      {"bf16", {.precision = slipstream::Precision::kBf16}},
-      {"onednn", {.kernels = CpuKernels::kOneDnn}},
-      {"plain", {.kernels = CpuKernels::kPlain}},
-      {"cuda", {.is_cuda = true}},
-      {"cuda-tf32", {.precision = slipstream::Precision::kTf32, .is_cuda = true}},
-      {"cuda-bf16", {.precision = slipstream::Precision::kBf16, .is_cuda = true}}};
-  const std::string chosen = argc > 4 ? argv[4] : "fastest";
-  const long batch = argc > 2 ? std::atol(argv[2]) : 0;
-  const double seconds = argc > 3 ? std::atof(argv[3]) : 0;
-  if (argc < 4 || argc > 5 || !slipstream::FindPreset(argv[1]) || batch < 1 || seconds <= 0 ||
-      !choices.contains(chosen)) {
-    std::fprintf(stderr,
-                 "usage: %s mlp|lenet5|cifar_quick BATCH SECONDS "
-                 "[fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16]\n",
-                 argv[0]);
-    return 2;
-  }
-  return slipstream::Run(argv[1], static_cast<size_t>(batch), seconds, choices.at(chosen));
-}
+int main(int argc, char** argv) { return slipstream::Main({argv + 1, argv + argc}); }

@@ -1,9 +1,17 @@
 """The programs under test, and the machine they run on."""
 import os
 import pathlib
+import re
+import shlex
+import signal
 import site
 import subprocess
 import tarfile
+import time
+
+
+class OutOfTime(Exception):
+    """The deadline of the whole has come."""
 
 
 def nvidia_packages():
@@ -13,10 +21,13 @@ def nvidia_packages():
 
 
 class Bundle:
-    """A bundle, unpacked; `scratch` is for what its programs write."""
+    """A bundle, unpacked. `scratch` is for what its programs write; all they print goes to `log`.
+    `seconds` is how long all may take together, if it is set."""
 
-    def __init__(self, path, scratch):
+    def __init__(self, path, scratch, log, seconds=None):
         self.scratch = scratch
+        self.log = log
+        self.end = time.monotonic() + (seconds or float("inf"))
         if path.is_dir():
             self.root = path.resolve()
         else:
@@ -24,7 +35,8 @@ class Bundle:
                 archive.extractall(scratch)  # Of our own making.
             self.root = next(scratch.iterdir())
         commit = self.root / "COMMIT"
-        self.commit = commit.read_text(encoding="utf-8").strip() if commit.exists() else "unknown"
+        said = commit.read_text(encoding="utf-8").strip() if commit.exists() else ""
+        self.commit = said or "unknown"
 
     def program(self, name):
         return str(self.root / "bin" / name)
@@ -33,17 +45,53 @@ class Bundle:
         folders = [os.environ.get("LD_LIBRARY_PATH", ""), *nvidia_packages()]
         return {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, folders))}
 
+    def time_for(self, seconds):
+        """So many, or what is left of all. Raises OutOfTime if that is next to nothing."""
+        left = self.end - time.monotonic()
+        if left < 1:
+            raise OutOfTime
+        return min(seconds, left)
+
     def run(self, command, timeout):
-        """The exit status and all that it printed. One that hangs is ended and fails."""
+        """The exit status and all that it printed. One that hangs is ended, with all it started,
+        and fails."""
+        timeout = self.time_for(timeout)
+        self.tell("$ " + shlex.join(command))
         try:
-            done = subprocess.run(command, cwd=self.scratch, env=self.environment(), timeout=timeout,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  errors="replace", check=False)
-        except subprocess.TimeoutExpired as expired:
-            return 124, f"{expired.stdout or ''}\nended after {timeout} s"
-        except FileNotFoundError as error:
+            # A group of its own, to be ended as a whole, but no session: who kills ours means it.
+            process = subprocess.Popen(command, cwd=self.scratch, env=self.environment(),
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                       errors="replace", process_group=0)
+        except OSError as error:
+            self.tell(str(error))
             return 127, str(error)
-        return done.returncode, done.stdout
+        with process:
+            try:
+                said, status = process.communicate(timeout=timeout)[0], process.returncode
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                said = process.communicate()[0] + f"\nended after {timeout:.0f} s"
+                status = 124
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        self.tell(said)
+        return status, said
+
+    def tell(self, text):
+        with self.log.open("a", encoding="utf-8") as log:
+            log.write(text.rstrip("\n") + "\n")
+
+    def keep_logs(self, folder):
+        """Copies what the processes of a run wrote, before `scratch` goes."""
+        for path in sorted(folder.glob("logs/*.log")):
+            self.tell(f"--- {path.name}\n" + path.read_text(encoding="utf-8", errors="replace"))
+
+    @staticmethod
+    def processor():
+        found = re.search(r"model name\s*: (.*)",
+                          pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+        return f"{os.cpu_count()} cores of {found.group(1) if found else 'an unknown kind'}"
 
 
 def gpu_facts():

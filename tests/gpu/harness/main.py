@@ -13,35 +13,54 @@ import report
 import steps
 import training
 
-RESULTS = pathlib.Path(__file__).resolve().parent.parent / "RESULTS.md"
+# Title, head of the table, and what runs it.
 PARTS = {
-    "parity": checks.parity,
-    "sanitizer": checks.sanitizer,
-    "training": training.measure,
-    "steps": steps.measure,
+    "parity": ("Parity with the processor", ("program", "passed", "failed", "skipped"),
+               checks.parity),
+    "steps": ("Steps per second", steps.HEAD, steps.measure),
+    "cluster": ("A worker in a cluster", training.CLUSTER_HEAD, training.speed),
+    "training": ("Training", training.HEAD, training.accuracy),
+    **{tool: (f"compute-sanitizer, {tool}", ("program", "cases clean", "cases not"),
+              checks.sanitizer(tool)) for tool in checks.OPTIONS},
 }
 
 
 def arguments(argv):
     parser = argparse.ArgumentParser(
-        prog="tests/gpu/run.sh",
-        description="Runs, with the programs of BUNDLE (deploy/bundle.sh --tests): parity with the "
-        "processor, compute-sanitizer, a training run under each policy by four workers and one by a "
-        "worker with two GPUs where there are two, and steps per second beside PyTorch's. Needs the "
-        "driver, cuBLAS, cuDNN and NCCL; for the last PyTorch, for the second compute-sanitizer. The "
-        "exit status is 1 if something failed.")
+        prog="tests/gpu/run.sh", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="""Runs, with the programs of BUNDLE (deploy/bundle.sh --tests), these parts in this order:
+
+  parity      kernels and whole nets against the processor
+  steps       steps per second beside PyTorch's
+  cluster     a worker in a cluster: its speed, and what of communication is hidden
+  training    accuracy under each policy, of four workers that share the GPU and, where there are
+              two, of one worker with two GPUs, beside processors
+  memcheck, racecheck, synccheck      parity's programs under compute-sanitizer
+
+Needs the driver, cuBLAS, cuDNN, NCCL and Python 3.11; steps PyTorch, the last compute-sanitizer.
+OUT holds a file for each part, with what is known so far, the log of all programs, and RESULTS.md,
+the page of all parts that lie there: also of earlier calls. The exit status is 1 if something failed,
+or was not reached.""")
     parser.add_argument("bundle", metavar="BUNDLE", type=pathlib.Path,
                         help="the .tar.xz file, or the folder that was in it")
-    parser.add_argument("--report", metavar="FILE", type=pathlib.Path, default=RESULTS,
-                        help="where the report goes (default: tests/gpu/RESULTS.md)")
+    parser.add_argument("--out", metavar="OUT", type=pathlib.Path, default=pathlib.Path("gpu-report"),
+                        help="where the report goes (./gpu-report)")
     parser.add_argument("--data", metavar="DIR", type=pathlib.Path,
                         help="Fashion-MNIST's IDX files (default: training on generated examples)")
     parser.add_argument("--only", metavar="PART", action="append", choices=PARTS,
-                        help="one of: " + ", ".join(PARTS) + "; may be repeated")
+                        help="one of these; may be repeated")
+    parser.add_argument("--deadline", metavar="SECONDS", type=float,
+                        help="end by then, with what there is (default: none)")
+    parser.add_argument("--net", action="append", choices=steps.NETS,
+                        help="of steps and cluster; may be repeated (all)")
+    parser.add_argument("--batch", action="append", type=int, choices=steps.BATCHES,
+                        help="of steps and cluster; may be repeated (all)")
+    parser.add_argument("--precision", action="append", choices=steps.OURS,
+                        help="of steps; may be repeated (all)")
     parser.add_argument("--epochs", type=int, default=3, help="of each training run (3)")
     parser.add_argument("--seconds", type=float, default=0.5,
-                        help="of each measurement (0.5)")
-    parser.add_argument("--rounds", type=int, default=5, help="of each comparison (5)")
+                        help="of each measurement of steps (0.5)")
+    parser.add_argument("--rounds", type=int, default=3, help="of each comparison of steps (3)")
     options = parser.parse_args(argv)
     if not options.bundle.exists():
         parser.error(f"there is no {options.bundle}")
@@ -50,28 +69,39 @@ def arguments(argv):
     return options
 
 
+def run_part(name, programs, options, facts):
+    """Whether it went well."""
+    title, head, run = PARTS[name]
+    print(f"=== {name}", flush=True)
+    section = report.Section(options.out, name, title, head, facts)
+    try:
+        run(programs, options, section)
+        section.end()
+    except bundle.OutOfTime:
+        section.fail(f"the {options.deadline:.0f} seconds were over")
+    except Exception:  # pylint: disable=broad-except  # The other parts are worth having.
+        traceback.print_exc()
+        programs.tell(traceback.format_exc())
+        section.fail("it did not end: see the log")
+    return not section.failed
+
+
 def main(argv):
     options = arguments(argv)
+    gpu = bundle.gpu_facts()
+    if gpu is None:
+        print("no GPU answers: nvidia-smi says nothing of one", file=sys.stderr)
+        return 78
+    options.gpus = gpu["count"]
+    options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as directory:
-        programs = bundle.Bundle(options.bundle, pathlib.Path(directory))
-        gpu = bundle.gpu_facts()
-        if gpu is None:
-            print("no GPU answers: nvidia-smi says nothing of one", file=sys.stderr)
-            return 78
-        options.gpus = gpu["count"]
-        sections = []
-        for name in options.only or PARTS:
-            print(f"=== {name}", flush=True)
-            try:
-                sections.append(PARTS[name](programs, options))
-            except Exception:  # pylint: disable=broad-except  # The other parts are worth having.
-                traceback.print_exc()
-                sections.append(report.Section(name, ["It did not end: see the log."], failed=True))
-            print("\n".join(sections[-1].lines), flush=True)
-            # What follows may not end.
-            options.report.write_text(report.text(programs, gpu, argv, sections), encoding="utf-8")
-    print(f"report: {options.report}")
-    return 1 if any(section.failed for section in sections) else 0
+        programs = bundle.Bundle(options.bundle, pathlib.Path(directory), options.out / "log.txt",
+                                 options.deadline)
+        facts = report.facts_of(programs, gpu, argv)
+        wanted = [name for name in PARTS if name in (options.only or PARTS)]
+        went_well = [run_part(name, programs, options, facts) for name in wanted]
+    print(f"report: {options.out / 'RESULTS.md'}")
+    return 0 if all(went_well) else 1
 
 
 if __name__ == "__main__":

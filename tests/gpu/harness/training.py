@@ -1,65 +1,43 @@
-"""One run under each policy by four workers that share the GPU, and where there are several GPUs one by
-a worker that has two, beside the same on processors."""
+"""Training through whole clusters: what it comes to, beside processors, and how fast it is."""
 import dataclasses
-import json
-import statistics
 
-import report
+import cluster
+from steps import BATCHES, NETS
 
 POLICIES = ("hardsync", "softsync", "async")
 RUNS = 3
-POINTS_MAX = 0.5  # Of accuracy, between the GPU's run and the processors'.
-TIMEOUT = 600
+SECONDS = 4  # Of each run whose speed is measured.
+POINTS_MAX = 0.5  # Of accuracy, between the GPU's runs and the processors'.
 SYNTHETIC = ("data.format=synthetic", "data.train_examples=20000", "data.test_examples=4000")
+HEAD = ("policy", "runs", "accuracy, GPU", "accuracy, processors", "examples/s, GPU",
+        "examples/s, processors", "communication hidden")
+CLUSTER_HEAD = ("net", "batch", "pipeline", "steps/s", "examples/s", "communication hidden",
+                "backward, ms", "first gradient sent to applied, ms")
 
 
 @dataclasses.dataclass
 class Case:
-    """What is trained, and how often: only hardsync does not depend on timing."""
+    """What is trained."""
     name: str
     policy: str
     device: str = "cuda"
     settings: tuple = ()
-    runs: int = 1
 
 
 def cases(gpus):
-    found = [Case(policy, policy, runs=1 if policy == "hardsync" else RUNS) for policy in POLICIES]
+    found = [Case(policy, policy) for policy in POLICIES]
     if gpus > 1:
         found.append(Case("hardsync, one worker, two GPUs", "hardsync", "cuda:0,1",
                           ("cluster.workers=1",)))
     return found
 
 
-def run(programs, options, case, device):
+def runs_of(programs, options, case, device):
+    """With other seeds: rounding alone makes runs diverge, also under hardsync."""
     data = (f"data.path={options.data.resolve()}",) if options.data else SYNTHETIC
-    settings = [*data, f"training.epochs={options.epochs}", f"compute.device={device}",
-                *case.settings]
-    command = [programs.program("psctl"), "run",
-               str(programs.root / "examples" / f"{case.policy}.yaml"), "-o", "json"]
-    for setting in settings:
-        command += ["--set", setting]
-    status, said = programs.run(command, TIMEOUT)
-    begin = said.find("\n{\n") + 1 if not said.startswith("{") else 0
-    if status != 0 or "{" not in said:
-        print(said[-4000:])
-        return None
-    return json.JSONDecoder().raw_decode(said[begin:])[0]
-
-
-def hidden_share(summary):
-    shares = [worker.get("communication_hidden") or 0 for worker in summary["workers"]]
-    return sum(shares) / len(shares) if shares else 0
-
-
-def seconds_to_applied(programs, summary):
-    """Of each step that the run's metrics tell of: from the loss, which is one product of matrices
-    before the first gradient leaves the GPU, until the last shard has begun to answer the push."""
-    metrics = programs.scratch / (summary.get("run_dir") or "") / "metrics.jsonl"
-    lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
-    steps = [step for line in lines for step in json.loads(line).get("lanes", [])]
-    return [max(begin for begin, _ in step["pull"]) - step["backward"][0]
-            for step in steps if step["pull"]]
+    return [cluster.run(programs, case.policy,
+                        [*data, f"training.epochs={options.epochs}", f"compute.device={device}",
+                         f"seed={seed}", *case.settings]) for seed in range(1, RUNS + 1)]
 
 
 def mean(summaries, key):
@@ -68,34 +46,55 @@ def mean(summaries, key):
     return None if None in values else sum(values) / len(values)
 
 
-def row_of(programs, options, case):
-    """The table's cells, and whether the GPUs' runs ended as well as the processors'."""
-    ours, theirs = ([run(programs, options, case, device) for _ in range(case.runs)]
-                    for device in (case.device, "cpu"))
+def compare(programs, options, section, case):
+    ours, theirs = (runs_of(programs, options, case, device) for device in (case.device, "cpu"))
     accuracies = [mean(summaries, "test_accuracy") for summaries in (ours, theirs)]
     rates = [mean(summaries, "examples_per_second") for summaries in (ours, theirs)]
     if None in accuracies or None in rates:
-        return (case.name, case.runs, "did not end well", "", "", "", "", ""), False
+        section.add(case.name, RUNS, "did not end well", "", "", "", "")
+        section.fail(f"{case.name}: a run did not end well")
+        return
     points = [100 * accuracy for accuracy in accuracies]
-    hidden = sum(map(hidden_share, ours)) / case.runs
-    applied = [seconds for summary in ours for seconds in seconds_to_applied(programs, summary)]
-    cells = (case.name, case.runs, *(f"{value:.2f}" for value in points), *map(round, rates),
-             f"{100 * hidden:.1f} %",
-             f"{1000 * statistics.median(applied):.1f} ms" if applied else "unknown")
-    return cells, abs(points[0] - points[1]) <= POINTS_MAX
+    hidden = sum(map(cluster.hidden_share, ours)) / RUNS
+    section.add(case.name, RUNS, *(f"{value:.2f}" for value in points), *map(round, rates),
+                f"{100 * hidden:.1f} %")
+    if abs(points[0] - points[1]) > POINTS_MAX:
+        section.fail(f"{case.name}: accuracies differ by more than {POINTS_MAX} points")
 
 
-def measure(programs, options):
-    rows, failed = [], False
-    for case in cases(options.gpus):
-        row, is_well = row_of(programs, options, case)
-        rows.append(row)
-        failed |= not is_well
-    lines = report.table(["policy", "runs", "accuracy, GPU", "accuracy, processors",
-                          "examples/s, GPU", "examples/s, processors", "communication hidden",
-                          "loss to applied, p50"], rows)
+def accuracy(programs, options, section):
     what = "Fashion-MNIST" if options.data else "generated examples"
-    lines += ["", f"LeNet-5, {what}, {options.epochs} epochs, four workers unless said; means of the "
-              f"runs, whose accuracies may differ by {POINTS_MAX} points. Applied: the last shard has begun to "
-              "answer the push; under hardsync and softsync that includes the wait for the others."]
-    return report.Section("Training", lines, failed)
+    section.note(f"LeNet-5, {what}, {options.epochs} epochs, four workers unless said; means of "
+                 f"{RUNS} runs with the same seeds, which may differ by {POINTS_MAX} points.")
+    for case in cases(options.gpus):
+        compare(programs, options, section, case)
+
+
+def speed(programs, options, section):
+    section.note("One worker with a GPU, one server, async, generated examples. Backward is the time "
+                 "from the loss to the last gradient on the host. Applied: the last shard has begun "
+                 "to answer the push; what was sent first was on the host just before.")
+    wanted = [(net, batch, 1) for net in options.net or NETS for batch in options.batch or BATCHES]
+    for net, batch, pipeline in [*wanted, ("lenet5", 4, 2)]:
+        speed_of(programs, section, net, batch, pipeline)
+
+
+def speed_of(programs, section, net, batch, pipeline):
+    data = SYNTHETIC
+    if net == "cifar_quick":
+        pictures = programs.scratch / "pictures"
+        cluster.make_pictures(pictures)
+        data = ("data.format=cifar10", f"data.path={pictures}")
+    summary = cluster.run(programs, "async", [
+        *data, f"model.preset={net}", f"training.batch_size={batch}",
+        f"training.pipeline_depth={pipeline}", f"training.max_seconds={SECONDS}",
+        "training.epochs=10000", "evaluation.every_epochs=10000", "compute.device=cuda",
+        "cluster.workers=1", "cluster.servers=[localhost:7070]"])
+    rate = mean([summary], "examples_per_second")
+    if rate is None:
+        section.fail(f"{net} {batch}: the run did not end well")
+        return
+    section.add(net, batch, pipeline, round(rate / batch), round(rate),
+                f"{100 * cluster.hidden_share(summary):.1f} %",
+                cluster.milliseconds(cluster.median_backward(programs, summary)),
+                cluster.milliseconds(cluster.median_to_applied(programs, summary)))

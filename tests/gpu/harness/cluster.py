@@ -1,0 +1,66 @@
+"""Runs of psctl: what they were, and how they ended."""
+import json
+import os
+import statistics
+
+TIMEOUT = 120
+PICTURES = 10000  # In each of CIFAR-10's files.
+
+
+def run(programs, policy, settings):
+    """The summary of a run of an example with these settings, or None, with its logs kept."""
+    command = [programs.program("psctl"), "run", str(programs.root / "examples" / f"{policy}.yaml"),
+               "-o", "json"]
+    for setting in settings:
+        command += ["--set", setting]
+    status, said = programs.run(command, TIMEOUT)
+    begin = said.find("\n{\n") + 1 if not said.startswith("{") else 0
+    summary = json.JSONDecoder().raw_decode(said[begin:])[0] if said[begin:begin + 1] == "{" else {}
+    if status == 0 and summary:
+        return summary
+    print(said[-4000:], flush=True)
+    programs.keep_logs(programs.scratch / (summary.get("run_dir") or "."))
+    return None
+
+
+def make_pictures(folder):
+    """Files of noise in the form of CIFAR-10's."""
+    folder.mkdir(exist_ok=True)
+    for name in [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]:
+        path = folder / f"{name}.bin"
+        if path.exists():
+            continue
+        with path.open("wb") as file:
+            for i in range(PICTURES):
+                file.write(bytes([i % 10]) + os.urandom(3 * 32 * 32))
+
+
+def hidden_share(summary):
+    """Of communication, the mean of the workers."""
+    shares = [worker.get("communication_hidden") or 0 for worker in summary["workers"]]
+    return sum(shares) / len(shares) if shares else 0
+
+
+def steps_of(programs, summary):
+    """The steps that the run's metrics tell of, each with the times of its lanes."""
+    metrics = programs.scratch / (summary.get("run_dir") or "") / "metrics.jsonl"
+    lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
+    return [step for line in lines for step in json.loads(line).get("lanes", [])]
+
+
+def median_to_applied(programs, summary):
+    """Milliseconds from when the first gradient had come down and was sent until the last shard
+    began to answer; None if nothing is known."""
+    applied = [max(begin for begin, _ in step["pull"]) - min(begin for begin, _ in step["push"])
+               for step in steps_of(programs, summary) if step["pull"] and step["push"]]
+    return 1000 * statistics.median(applied) if applied else None
+
+
+def median_backward(programs, summary):
+    """Milliseconds of backward, from the loss to the last gradient on the host."""
+    backward = [step["backward"][1] - step["backward"][0] for step in steps_of(programs, summary)]
+    return 1000 * statistics.median(backward) if backward else None
+
+
+def milliseconds(value):
+    return "unknown" if value is None else f"{value:.2f}"
