@@ -122,8 +122,13 @@ TEST_F(KernelTest, Activations) {
 }
 
 TEST_F(KernelTest, BiasOfDenseLayersAndOfImages) {
-  for (const auto& [rows, channels, plane] :
-       {std::tuple<size_t, uint32_t, uint32_t>{1, 1, 1}, {257, 10, 1}, {3, 33, 49}, {64, 6, 576}}) {
+  for (const auto& [rows, channels, plane] : {std::tuple<size_t, uint32_t, uint32_t>{0, 10, 1},
+                                              {1, 1, 1},
+                                              {255, 10, 1},
+                                              {256, 10, 1},
+                                              {257, 10, 1},
+                                              {3, 33, 49},
+                                              {64, 6, 576}}) {
     std::vector<float> values = Values(rows * channels * plane, 3);
     const std::vector<float> biases = Values(channels, 4);
     const DeviceArray<float> array = OnDevice(values);
@@ -161,7 +166,7 @@ class ColumnSumsTest : public KernelTest {
 };
 
 TEST_F(ColumnSumsTest, OfBatches) {
-  for (const size_t rows : {1, 31, 32, 33, 257, 1024}) {
+  for (const size_t rows : {0, 1, 31, 32, 33, 255, 256, 257, 1024}) {
     for (const uint32_t columns : {1u, 10u, 32u, 33u, 500u}) ExpectSums(rows, columns);
   }
 }
@@ -214,7 +219,7 @@ TEST_F(KernelTest, Pools) {
   const ExampleShape in = {3, 9, 11};
   for (const PoolLayer::Kind kind : {PoolLayer::Kind::kMax, PoolLayer::Kind::kAverage}) {
     const PoolShape shape = {kind, in, {3, 4, 5}, 3, 2};
-    for (const uint32_t count : {1u, 3u, 257u}) {
+    for (const uint32_t count : {0u, 1u, 255u, 256u, 257u}) {
       const std::vector<float> values = Values(count * in.elements(), 7);
       const std::vector<float> gradients = Values(count * shape.output.elements(), 8);
       std::vector<float> expected(gradients.size());
@@ -226,9 +231,11 @@ TEST_F(KernelTest, Pools) {
       const DeviceArray<float> gradient = OnDevice(gradients);
       const DeviceArray<float> output = NewArray<float>(expected.size());
       const DeviceArray<float> input_gradient = NewArray<float>(values.size());
+      const DeviceArray<uint32_t> places = NewArray<uint32_t>(expected.size());
 
-      ASSERT_TRUE(PoolForward(stream(), shape, count, input.data(), output.data()).ok());
-      ASSERT_TRUE(cuda::PoolInputGradient(stream(), shape, count, input.data(), gradient.data(),
+      ASSERT_TRUE(
+          PoolForward(stream(), shape, count, input.data(), output.data(), places.data()).ok());
+      ASSERT_TRUE(cuda::PoolInputGradient(stream(), shape, count, places.data(), gradient.data(),
                                           input_gradient.data())
                       .ok());
 
@@ -270,7 +277,7 @@ TEST_F(KernelTest, SoftmaxCrossEntropyAndItsSum) {
 TEST_F(KernelTest, MeanSquaredError) {
   auto totals = PinnedArray<PassOutputs>::Allocate(1, "a test");
   ASSERT_TRUE(totals.ok()) << totals.status();
-  for (const uint32_t count : {1u, 257u}) {
+  for (const uint32_t count : {1u, 255u, 256u, 257u}) {
     for (const uint32_t outputs : {1u, 10u, 100u}) {
       const std::vector<float> values = Values(size_t{count} * outputs, 10);
       const std::vector<float> wanted = Values(size_t{count} * outputs, 11);

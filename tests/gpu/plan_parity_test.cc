@@ -102,6 +102,21 @@ TEST_P(PresetTest, AgreesWithTheProcessor) {
   }
 }
 
+// Else a net that has diverged would go on training: what is not finite is left out by its loss.
+TEST_P(PresetTest, ANanStaysOneUpToTheLoss) {
+  const RandomBatch random = RandomOf(4);
+  std::vector<float> examples(random.batch().examples.begin(), random.batch().examples.end());
+  // Whichever of them pools keep.
+  for (size_t i = 0; i < shapes_.input().elements(); ++i) examples[i] = std::nanf("");
+  Batch batch = random.batch();
+  batch.examples = examples;
+
+  for (const Precision precision : {Precision::kFp32, Precision::kTf32, Precision::kBf16}) {
+    const Step step = StepOf(*gpu_.device, {.batch_size_max = 4, .precision = precision}, batch);
+    EXPECT_TRUE(std::isnan(step.result.loss)) << step.result.loss;
+  }
+}
+
 TEST_P(PresetTest, RoundedOperandsCostAFewPercentOfTheNorm) {
   const RandomBatch random = RandomOf(64);
   const Step exact = StepOf(*cpu_, {.batch_size_max = 64}, random.batch());

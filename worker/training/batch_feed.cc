@@ -1,8 +1,9 @@
 #include "worker/training/batch_feed.h"
 
-#include <algorithm>
 #include <span>
 #include <utility>
+
+#include "worker/data/gather_examples.h"
 
 namespace slipstream {
 
@@ -73,13 +74,9 @@ Batch BatchFeed::Gather(uint64_t index) {
     targets_.resize(train_.is_labelled() ? 0 : examples.size() * train_.outputs);
     space = {examples_, labels_, targets_};
   }
-  for (size_t i = 0; i < examples.size(); ++i) {
-    const std::span<const float> values = train_.example(examples[i]);
-    std::ranges::copy(values, space->examples.subspan(i * values.size()).begin());
-    if (train_.is_labelled()) space->labels[i] = train_.labels[examples[i]];
-    const std::span<const float> target = train_.target(examples[i]);
-    std::ranges::copy(target, space->targets.subspan(i * target.size()).begin());
-  }
+  // Whoever computes on processors has the others computing, too.
+  const size_t threads = plan_has_space_ ? GatherThreads(space->examples.size_bytes()) : 1;
+  GatherExamples(train_, examples, {space->examples, space->labels, space->targets}, threads);
   if (plan_has_space_) plan_.OfferBatch();
   return {.examples = space->examples,
           .labels = space->labels,

@@ -200,6 +200,15 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   if (flags != cudaStreamNonBlocking) return Told(cudaErrorInvalidValue);
   return ToldUnlessLost([&] { return simulated::NewStream(stream); });
 }
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  if (priority > 0 || priority < -5) return Told(cudaErrorInvalidValue);
+  return cudaStreamCreateWithFlags(stream, flags);
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream) { return Told(simulated::DeleteStream(stream)); }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return Told(simulated::Synchronize(stream));

@@ -283,13 +283,19 @@ cudaError_t Launch(cudaGraphExec_t executable, cudaStream_t stream) {
   std::vector<WorkPtr> before = here.last;
   before.push_back(graph.last);
   std::vector<WorkPtr> nodes;
+  const auto add = [&](std::function<void()> run, std::vector<WorkPtr> after) {
+    return WorkQueue::Get().Add({.device = here.device,
+                                 .run = std::move(run),
+                                 .after = std::move(after),
+                                 .is_of_graph = true});
+  };
   for (const Node& node : graph.nodes) {
     std::vector<WorkPtr> after = node.after.empty() ? before : std::vector<WorkPtr>();
     for (const size_t earlier : node.after) after.push_back(nodes[earlier]);
-    nodes.push_back(WorkQueue::Get().Add({here.device, node.run, std::move(after)}));
+    nodes.push_back(add(node.run, std::move(after)));
   }
   nodes.insert(nodes.end(), before.begin(), before.end());
-  graph.last = WorkQueue::Get().Add({here.device, [] {}, std::move(nodes)});
+  graph.last = add([] {}, std::move(nodes));
   here.last = {graph.last};
   return cudaSuccess;
 }

@@ -83,6 +83,17 @@ bool WorkQueue::IsLost(int device) {
   return lost_ == device;
 }
 
+void WorkQueue::HoldGraphsAfter(uint64_t pieces) {
+  MutexLock lock(mutex_);
+  graph_pieces_max_ = pieces == UINT64_MAX ? UINT64_MAX : graph_pieces_ + pieces;
+  changed_.NotifyAll();
+}
+
+uint64_t WorkQueue::graph_pieces() {
+  MutexLock lock(mutex_);
+  return graph_pieces_;
+}
+
 void WorkQueue::LetTimePass() {
   uint32_t turns = 0;
   bool pauses = false;
@@ -97,6 +108,7 @@ void WorkQueue::LetTimePass() {
 }
 
 bool WorkQueue::IsReady(const Work& work) const {
+  if (work.is_of_graph && graph_pieces_ == graph_pieces_max_) return false;
   const bool may_begin = lost_ == work.device || work.may_begin == nullptr || work.may_begin();
   return may_begin &&
          std::ranges::all_of(work.after, [](const WorkPtr& one) { return one->is_done; });
@@ -125,6 +137,7 @@ void WorkQueue::Run() {
       if (pieces_left_ == 0) lost_ = losing_;
       while ((work = TakeNext()) == nullptr) changed_.Wait(mutex_);
       running_ = work;
+      if (work->is_of_graph) ++graph_pieces_;
       is_lost = lost_ == work->device;
       if (pieces_left_ > 0 && pieces_left_ != UINT64_MAX) --pieces_left_;
     }

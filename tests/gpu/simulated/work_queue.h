@@ -19,7 +19,8 @@ struct Work {
   std::function<void()> run;
   std::vector<std::shared_ptr<Work>> after;  // Empty once done; guarded by the queue's mutex.
   std::function<bool()> may_begin;           // Besides; if set. Asked by the queue's thread.
-  bool is_done = false;                      // Guarded by the queue's mutex.
+  bool is_of_graph = false;
+  bool is_done = false;  // Guarded by the queue's mutex.
 };
 using WorkPtr = std::shared_ptr<Work>;
 
@@ -50,6 +51,13 @@ class WorkQueue {
   void LoseAfter(uint64_t pieces, int device = 0);
   bool IsLost(int device);
 
+  /// So many pieces of graphs are done from now on, and the others not before this is set anew.
+  /// UINT64_MAX holds none back.
+  void HoldGraphsAfter(uint64_t pieces);
+
+  /// Of graphs, done since the process began.
+  uint64_t graph_pieces();
+
  private:
   explicit WorkQueue(uint64_t seed);
 
@@ -68,6 +76,8 @@ class WorkQueue {
   uint64_t pieces_left_ ABSL_GUARDED_BY(mutex_) = UINT64_MAX;
   int losing_ ABSL_GUARDED_BY(mutex_) = 0;  // The device that goes then.
   std::optional<int> lost_ ABSL_GUARDED_BY(mutex_);
+  uint64_t graph_pieces_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t graph_pieces_max_ ABSL_GUARDED_BY(mutex_) = UINT64_MAX;
   std::thread thread_;
 };
 

@@ -13,12 +13,13 @@ namespace slipstream::cuda {
 
 /// Where the parameters of a net lie on a device: each tensor begins where vector loads may, which
 /// libraries ask for, while in the flat vector of the host they follow one another without gaps.
-/// Positions are in values.
+/// There are as few gaps as that allows, since what has none is copied as one. Positions are in
+/// values.
 ///
 /// Thread-safe: const after construction (Append is construction).
 class ArenaMap {
  public:
-  static constexpr size_t kAlignment = 64;  // 256 bytes, as cudaMalloc aligns.
+  static constexpr size_t kAlignment = 4;  // 16 bytes, the widest load.
 
   /// The next tensor. REQUIRES: it is not empty, and begins where the last one ended.
   void Append(ParameterRange tensor) {
@@ -42,8 +43,12 @@ class ArenaMap {
   template <typename Part>
   void ForEachPart(ParameterRange range, Part part) const {
     while (range.begin < range.end) {
-      const size_t end = std::min(range.end, At(range.begin).range.end);
-      part(range.begin, OnDevice(range.begin), end - range.begin);
+      const size_t begin = OnDevice(range.begin);
+      size_t end = std::min(range.end, At(range.begin).range.end);
+      while (end < range.end && OnDevice(end) - begin == end - range.begin) {
+        end = std::min(range.end, At(end).range.end);
+      }
+      part(range.begin, begin, end - range.begin);
       range.begin = end;
     }
   }

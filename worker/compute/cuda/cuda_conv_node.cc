@@ -1,5 +1,6 @@
 #include "worker/compute/cuda/cuda_conv_node.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -11,6 +12,9 @@ namespace slipstream::cuda {
 namespace {
 
 constexpr int kAlgorithmsMax = 16;  // cuDNN has at most ten for each direction.
+
+constexpr size_t kWorkspaceMin = size_t{32} << 20;
+constexpr size_t kWorkspaceMax = size_t{1} << 30;
 
 // cuDNN names fp32 by what it leaves out: DEFAULT_MATH rounds operands to tf32.
 cudnnMathType_t MathOf(Precision precision) {
@@ -35,23 +39,9 @@ bool SumsProducts(cudnnConvolutionBwdDataAlgo_t algorithm) {
          algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
 }
 
-/// The first of cuDNN's proposals, which come fastest first, that may be used; with fp32 on no
-/// other units.
-template <typename Found, typename Chosen>
-absl::Status Choose(const std::array<Found, kAlgorithmsMax>& found, int count,
-                    const CudaConvNode::Options& options, const char* what, Chosen& chosen) {
-  for (int i = 0; i < count; ++i) {
-    const Found& here = found[static_cast<size_t>(i)];
-    if (here.status != CUDNN_STATUS_SUCCESS) continue;
-    if (options.deterministic && here.determinism != CUDNN_DETERMINISTIC) continue;
-    if (here.memory > kWorkspaceBytes || !SumsProducts(here.algo)) continue;
-    chosen.algorithm = here.algo;
-    chosen.math = options.precision == Precision::kFp32 ? CUDNN_FMA_MATH : here.mathType;
-    return absl::OkStatus();
-  }
-  const char* const kind = options.deterministic ? "deterministic " : "";
-  const char* const remedy = options.deterministic ? "; set compute.deterministic to false" : "";
-  return absl::InternalError(absl::StrCat("cuDNN has no ", kind, "algorithm for ", what, remedy));
+template <typename Found>
+std::span<const Found> Proposed(const std::array<Found, kAlgorithmsMax>& found, int count) {
+  return std::span(found).first(static_cast<size_t>(count));
 }
 
 }  // namespace
@@ -61,6 +51,33 @@ absl::StatusOr<std::unique_ptr<CudaNode>> CudaConvNode::New(const DeviceContext&
   absl::StatusOr<ConvDescriptors> descriptors = ConvDescriptors::New(context.dnn(), options.shape);
   if (!descriptors.ok()) return descriptors.status();
   return std::unique_ptr<CudaNode>(new CudaConvNode(context, options, *std::move(descriptors)));
+}
+
+// Algorithms for units that take other layouts copy operands and results, of whole batches, and may
+// add up parts of a result.
+size_t CudaConvNode::workspace_bytes() const {
+  const Conv2dShape& shape = options_.shape;
+  const size_t images =
+      options_.batch_size_max * (shape.input.elements() + shape.output.elements());
+  return std::clamp(2 * images * sizeof(float), kWorkspaceMin, kWorkspaceMax);
+}
+
+template <typename Found, typename Algorithm>
+absl::Status CudaConvNode::Choose(std::span<const Found> found, const char* what,
+                                  Chosen<Algorithm>& chosen) const {
+  for (const Found& here : found) {
+    if (here.status != CUDNN_STATUS_SUCCESS) continue;
+    if (options_.deterministic && here.determinism != CUDNN_DETERMINISTIC) continue;
+    if (here.memory > workspace_bytes() || !SumsProducts(here.algo)) continue;
+    chosen.algorithm = here.algo;
+    chosen.math = options_.precision == Precision::kFp32 ? CUDNN_FMA_MATH : here.mathType;
+    return absl::OkStatus();
+  }
+  const char* const kind = options_.deterministic ? "deterministic " : "";
+  const char* const remedy = options_.deterministic ? "; set compute.deterministic to false" : "";
+  return absl::InternalError(absl::StrCat("cuDNN has no ", kind, "algorithm for ", what,
+                                          " that needs at most ", workspace_bytes(),
+                                          " bytes of workspace", remedy));
 }
 
 absl::Status CudaConvNode::Prepare(uint32_t count) {
@@ -74,20 +91,20 @@ absl::Status CudaConvNode::Prepare(uint32_t count) {
   PS_RETURN_IF_CUDA_ERROR(
       dnn.GetConvolutionForwardAlgorithm(handle, d.input(), d.filter(), d.geometry(), d.output(),
                                          kAlgorithmsMax, &found, forward.data()));
-  PS_RETURN_IF_ERROR(Choose(forward, found, options_, "a convolution", forward_));
+  PS_RETURN_IF_ERROR(Choose(Proposed(forward, found), "a convolution", forward_));
   if (!options_.trains) return absl::OkStatus();
   std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kAlgorithmsMax> filter;
   PS_RETURN_IF_CUDA_ERROR(
       dnn.GetConvolutionBackwardFilterAlgorithm(handle, d.input(), d.output(), d.geometry(),
                                                 d.filter(), kAlgorithmsMax, &found, filter.data()));
   PS_RETURN_IF_ERROR(
-      Choose(filter, found, options_, "a convolution's weight gradient", filter_gradient_));
+      Choose(Proposed(filter, found), "a convolution's weight gradient", filter_gradient_));
   if (!options_.wants_input_gradient) return absl::OkStatus();
   std::array<cudnnConvolutionBwdDataAlgoPerf_t, kAlgorithmsMax> input;
   PS_RETURN_IF_CUDA_ERROR(
       dnn.GetConvolutionBackwardDataAlgorithm(handle, d.filter(), d.output(), d.geometry(),
                                               d.input(), kAlgorithmsMax, &found, input.data()));
-  return Choose(input, found, options_, "a convolution's input gradient", input_gradient_);
+  return Choose(Proposed(input, found), "a convolution's input gradient", input_gradient_);
 }
 
 absl::Status CudaConvNode::Use(cudnnMathType_t math) const {
@@ -103,7 +120,7 @@ absl::Status CudaConvNode::Forward(const CudaPass& pass, const float* input, flo
   PS_RETURN_IF_CUDA_ERROR(context_.dnn().ConvolutionForward(
       context_.dnn_handle(), &one, d.input(), input, d.filter(),
       pass.weights + options_.parameters.weight, d.geometry(), forward_.algorithm, pass.workspace,
-      kWorkspaceBytes, &zero, d.output(), output));
+      pass.workspace_bytes, &zero, d.output(), output));
   return AddBias(context_.compute(), options_.activation, pass.count, out.channels,
                  out.height * out.width, pass.weights + options_.parameters.bias, output);
 }
@@ -126,15 +143,15 @@ absl::Status CudaConvNode::Backward(const CudaPass& pass, const float* input, co
   PS_RETURN_IF_ERROR(Use(filter_gradient_.math));
   PS_RETURN_IF_CUDA_ERROR(dnn.ConvolutionBackwardFilter(
       handle, &one, d.input(), input, d.output(), output_gradient, d.geometry(),
-      filter_gradient_.algorithm, pass.workspace, kWorkspaceBytes, &zero, d.filter(),
+      filter_gradient_.algorithm, pass.workspace, pass.workspace_bytes, &zero, d.filter(),
       pass.gradients + options_.parameters.weight));
   PS_RETURN_IF_ERROR(pass.gradients_enqueued());
   if (input_gradient == nullptr) return absl::OkStatus();
   PS_RETURN_IF_ERROR(Use(input_gradient_.math));
   return PS_CUDA_STATUS(dnn.ConvolutionBackwardData(
       handle, &one, d.filter(), pass.weights + options_.parameters.weight, d.output(),
-      output_gradient, d.geometry(), input_gradient_.algorithm, pass.workspace, kWorkspaceBytes,
-      &zero, d.input(), input_gradient));
+      output_gradient, d.geometry(), input_gradient_.algorithm, pass.workspace,
+      pass.workspace_bytes, &zero, d.input(), input_gradient));
 }
 
 }  // namespace slipstream::cuda

@@ -3,7 +3,11 @@
 
 #include <cudnn.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "common/base/precision.h"
@@ -27,6 +31,7 @@ class CudaConvNode final : public CudaNode {
     DeviceParameters parameters;
     Activation activation = Activation::kNone;
     Precision precision = Precision::kFp32;
+    uint32_t batch_size_max = 1;
     bool deterministic = true;
     bool trains = true;
     bool wants_input_gradient = true;
@@ -36,6 +41,7 @@ class CudaConvNode final : public CudaNode {
   static absl::StatusOr<std::unique_ptr<CudaNode>> New(const DeviceContext& context,
                                                        const Options& options);
 
+  size_t workspace_bytes() const override;
   absl::Status Prepare(uint32_t count) override;
   absl::Status Forward(const CudaPass& pass, const float* input, float* output) override;
   absl::Status Backward(const CudaPass& pass, const float* input, const float* output,
@@ -48,6 +54,12 @@ class CudaConvNode final : public CudaNode {
     Algorithm algorithm = {};
     cudnnMathType_t math = CUDNN_FMA_MATH;
   };
+
+  /// The first of cuDNN's proposals, which come fastest first, that may be used; with fp32 on no
+  /// other units.
+  template <typename Found, typename Algorithm>
+  absl::Status Choose(std::span<const Found> found, const char* what,
+                      Chosen<Algorithm>& chosen) const;
 
   /// The next call takes these units.
   absl::Status Use(cudnnMathType_t math) const;

@@ -37,6 +37,7 @@ class CudaDenseNode final : public CudaNode {
   static absl::StatusOr<std::unique_ptr<CudaNode>> New(const DeviceContext& context,
                                                        const Options& options);
 
+  size_t workspace_bytes() const override { return Matmul::kWorkspaceBytes; }
   absl::Status Prepare(uint32_t count) override;
   absl::Status Forward(const CudaPass& pass, const float* input, float* output) override;
   absl::Status Backward(const CudaPass& pass, const float* input, const float* output,

@@ -24,8 +24,8 @@ class CudaDevice final : public Device {
 
   absl::StatusOr<std::unique_ptr<Plan>> Prepare(const ModelSpec& model,
                                                 const PlanOptions& options) override {
-    if (options.batch_size_max == 0 || options.threads == 0) {
-      return absl::InvalidArgumentError("a plan needs at least one example and one thread");
+    if (options.batch_size_max == 0) {
+      return absl::InvalidArgumentError("a plan needs at least one example");
     }
     const std::variant<NetShapes, ShapeError> inferred = InferShapes(model);
     if (const auto* error = std::get_if<ShapeError>(&inferred)) {

@@ -10,10 +10,6 @@
 
 namespace slipstream::cuda {
 
-/// What libraries may use beside operands and results; convolutions that change layouts take tens
-/// of megabytes at large batches.
-constexpr size_t kWorkspaceBytes = size_t{128} << 20;
-
 /// One mini-batch, or a device's part of it, on its way through the nodes of a plan, while it is
 /// enqueued. Addresses are of the device and stay what they are for all passes of one size.
 struct CudaPass {
@@ -23,7 +19,8 @@ struct CudaPass {
   const PassInputs* inputs = nullptr;
   const float* weights = nullptr;  // As ArenaMap places them.
   float* gradients = nullptr;      // Likewise; null unless training.
-  void* workspace = nullptr;       // kWorkspaceBytes, for one call after the other.
+  void* workspace = nullptr;       // For one call after the other.
+  size_t workspace_bytes = 0;      // At least what each node needs.
 
   /// What computes the gradients of the node's parameters has been enqueued.
   std::function<absl::Status()> gradients_enqueued;
@@ -39,6 +36,9 @@ struct CudaPass {
 class CudaNode {
  public:
   virtual ~CudaNode() = default;
+
+  /// What a library may use beside operands and results in any pass that is prepared.
+  virtual size_t workspace_bytes() const { return 0; }
 
   /// Chooses algorithms, if there is a choice, for passes of `count` examples, which follow until
   /// it is called again; may allocate.

@@ -40,13 +40,16 @@ class Maker {
                                                  .parameters = ParametersHere(),
                                                  .activation = ActivationNext(),
                                                  .precision = options_.precision,
+                                                 .batch_size_max = options_.batch_size_max,
                                                  .deterministic = options_.deterministic,
                                                  .trains = options_.trains,
                                                  .wants_input_gradient = has_parameters_}));
   }
 
   absl::Status operator()(const PoolLayer&) {
-    return Add(std::make_unique<CudaPoolNode>(context_, layers_.PoolAt(layer_)), 1);
+    absl::StatusOr<std::unique_ptr<CudaNode>> node = CudaPoolNode::New(
+        context_, layers_.PoolAt(layer_), options_.batch_size_max, options_.trains);
+    return node.ok() ? Add(*std::move(node), 1) : node.status();
   }
 
   absl::Status operator()(const ReluLayer&) { return AddActivation(); }

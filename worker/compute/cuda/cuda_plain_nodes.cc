@@ -1,18 +1,34 @@
 #include "worker/compute/cuda/cuda_plain_nodes.h"
 
+#include <utility>
+
+#include "worker/compute/cuda/cuda_status.h"
 #include "worker/compute/cuda/pool_kernels.h"
 #include "worker/compute/cuda/vector_kernels.h"
 
 namespace slipstream::cuda {
 
-absl::Status CudaPoolNode::Forward(const CudaPass& pass, const float* input, float* output) {
-  return PoolForward(context_.compute(), shape_, pass.count, input, output);
+absl::StatusOr<std::unique_ptr<CudaNode>> CudaPoolNode::New(const DeviceContext& context,
+                                                            const PoolShape& shape,
+                                                            uint32_t batch_size_max, bool trains) {
+  std::unique_ptr<CudaPoolNode> node(new CudaPoolNode(context, shape));
+  if (trains && shape.kind == PoolLayer::Kind::kMax) {
+    PS_RETURN_IF_ERROR(
+        Keep(node->places_, DeviceArray<uint32_t>::Allocate(
+                                batch_size_max * shape.output.elements(), "the places of maxima")));
+  }
+  return node;
 }
 
-absl::Status CudaPoolNode::Backward(const CudaPass& pass, const float* input, const float*,
+absl::Status CudaPoolNode::Forward(const CudaPass& pass, const float* input, float* output) {
+  return PoolForward(context_.compute(), shape_, pass.count, input, output,
+                     pass.training ? places_.data() : nullptr);
+}
+
+absl::Status CudaPoolNode::Backward(const CudaPass& pass, const float*, const float*,
                                     float* output_gradient, float* input_gradient) {
   if (input_gradient == nullptr) return absl::OkStatus();
-  return PoolInputGradient(context_.compute(), shape_, pass.count, input, output_gradient,
+  return PoolInputGradient(context_.compute(), shape_, pass.count, places_.data(), output_gradient,
                            input_gradient);
 }
 

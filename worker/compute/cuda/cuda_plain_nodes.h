@@ -2,30 +2,40 @@
 #define SLIPSTREAM_WORKER_COMPUTE_CUDA_CUDA_PLAIN_NODES_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 
+#include "absl/status/statusor.h"
 #include "worker/compute/activation.h"
 #include "worker/compute/cuda/cuda_node.h"
 #include "worker/compute/cuda/device_context.h"
+#include "worker/compute/cuda/device_memory.h"
 #include "worker/compute/dropout_draws.h"
 #include "worker/compute/layer_shapes.h"
 
 namespace slipstream::cuda {
 
-/// Layers without parameters, on own kernels. They keep nothing between calls; the context must
-/// outlive them. `elements` are those of one example.
+/// Layers without parameters, on own kernels. The context must outlive them. `elements` are those
+/// of one example.
 
 class CudaPoolNode final : public CudaNode {
  public:
-  CudaPoolNode(const DeviceContext& context, const PoolShape& shape)
-      : context_(context), shape_(shape) {}
+  /// RESOURCE_EXHAUSTED if memory for the places of maxima is short, which training asks for.
+  static absl::StatusOr<std::unique_ptr<CudaNode>> New(const DeviceContext& context,
+                                                       const PoolShape& shape,
+                                                       uint32_t batch_size_max, bool trains);
 
   absl::Status Forward(const CudaPass& pass, const float* input, float* output) override;
   absl::Status Backward(const CudaPass& pass, const float* input, const float* output,
                         float* output_gradient, float* input_gradient) override;
 
  private:
+  CudaPoolNode(const DeviceContext& context, const PoolShape& shape)
+      : context_(context), shape_(shape) {}
+
   const DeviceContext& context_;
   const PoolShape shape_;
+  DeviceArray<uint32_t> places_;  // Of one pass, from Forward to Backward.
 };
 
 class CudaActivationNode final : public CudaNode {

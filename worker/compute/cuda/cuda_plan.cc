@@ -70,6 +70,10 @@ absl::Status CudaPlan::ConnectDevices() {
 }
 
 CudaPlan::~CudaPlan() {
+  if (DeviceContext::HasHung()) {
+    Abandon();
+    return;
+  }
   const auto lock = devices_.KeepApart();
   // Nothing may be under way when memory goes; whether that went well matters no longer.
   group_.reset();
@@ -85,6 +89,15 @@ CudaPlan::~CudaPlan() {
   coming_.reset();
   host_ = {};
   members_.clear();
+}
+
+void CudaPlan::Abandon() {
+  (void)group_.release();
+  (void)coming_.release();
+  (void)new auto(std::move(evaluating_));
+  (void)new auto(std::move(training_));
+  (void)new auto(std::move(host_));
+  (void)new auto(std::move(members_));
 }
 
 void CudaPlan::WeightsArrived(ParameterRange range) {

@@ -84,6 +84,9 @@ class CudaPlan final : public Plan {
 
   absl::Status Prepare(const NetLayers& layers);
 
+  /// Leaves all that lies on the devices to the end of the process.
+  void Abandon();
+
   /// Of a group, with the gradients that are there once a pass was captured.
   absl::Status ConnectDevices();
   absl::StatusOr<const PassGraphs*> GraphsFor(uint32_t count, bool training);

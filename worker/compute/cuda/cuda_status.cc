@@ -31,6 +31,9 @@ absl::StatusCode CodeOf(cudaError_t error) {
     case cudaErrorLaunchFailure:
     case cudaErrorLaunchTimeout:
     case cudaErrorSystemNotReady:
+    case cudaErrorContained:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
     case cudaErrorUnknown:
       return absl::StatusCode::kAborted;
     default:

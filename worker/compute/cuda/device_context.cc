@@ -32,7 +32,7 @@ absl::Status DeviceContext::Start() {
   PS_RETURN_IF_ERROR(Enter());
   PS_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&compute_, cudaStreamNonBlocking));
   PS_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&upload_, cudaStreamNonBlocking));
-  PS_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&download_, cudaStreamNonBlocking));
+  PS_RETURN_IF_ERROR(Keep(download_, NewUrgentStream()));
   PS_RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&order_, cudaEventDisableTiming));
   const auto blas = CublasLt::Load();
   if (!blas.ok()) return blas.status();
@@ -79,12 +79,24 @@ absl::Status DeviceContext::Await(cudaStream_t stream) {
   while (true) {
     const absl::StatusOr<bool> is_done = IsDone(stream);
     if (!is_done.ok() || *is_done) return is_done.status();
-    if (absl::Now() - begin > kWaitMax) {
-      return absl::AbortedError("the GPU has not done what it was given for " +
-                                absl::FormatDuration(kWaitMax));
-    }
+    if (absl::Now() - begin > wait_max) return Hung();
     std::this_thread::yield();
   }
+}
+
+absl::Status DeviceContext::Hung() {
+  has_hung_ = true;
+  return absl::AbortedError("the GPU has not done what it was given for " +
+                            absl::FormatDuration(wait_max));
+}
+
+absl::StatusOr<cudaStream_t> DeviceContext::NewUrgentStream() {
+  int least = 0;
+  int greatest = 0;
+  PS_RETURN_IF_CUDA_ERROR(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  cudaStream_t stream = nullptr;
+  PS_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest));
+  return stream;
 }
 
 absl::Status DeviceContext::Order(cudaStream_t earlier, cudaStream_t later) const {

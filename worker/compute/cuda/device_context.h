@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 #include <cudnn.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -22,7 +23,15 @@ namespace slipstream::cuda {
 class DeviceContext {
  public:
   /// A device that has not done what it was given by then hangs: the driver does not always say so.
-  static constexpr absl::Duration kWaitMax = absl::Minutes(2);
+  /// Constant but in tests.
+  static inline absl::Duration wait_max = absl::Minutes(2);
+
+  /// Whether a device of this process has hung. Calls that wait for it, to free memory say, may
+  /// never return: what lies there is to be left to the end of the process.
+  static bool HasHung() { return has_hung_; }
+
+  /// ABORTED, of one that does: HasHung from now on.
+  static absl::Status Hung();
 
   /// Of devices; at least one. INVALID_ARGUMENT if there is none.
   static absl::StatusOr<int> Count();
@@ -45,14 +54,18 @@ class DeviceContext {
   /// Weights on their way to the device.
   cudaStream_t upload() const { return upload_; }
 
-  /// Gradients on their way to the host.
+  /// Gradients on their way to the host; before what else there is to compute.
   cudaStream_t download() const { return download_; }
 
   /// Whether all that the stream holds is done.
   static absl::StatusOr<bool> IsDone(cudaStream_t stream);
 
-  /// Waits for that, awake. ABORTED if it takes longer than kWaitMax.
+  /// Waits for that, awake. ABORTED if it takes longer than wait_max.
   static absl::Status Await(cudaStream_t stream);
+
+  /// A stream of the calling thread's device whose kernels begin before those of others that wait,
+  /// so that what leaves the device does not do so behind what is computed meanwhile.
+  static absl::StatusOr<cudaStream_t> NewUrgentStream();
 
   /// What is enqueued on `later` from now on waits for what `earlier` holds already. Also while a
   /// graph is captured, into which it pulls `later`.
@@ -64,6 +77,8 @@ class DeviceContext {
   cudnnHandle_t dnn_handle() const { return dnn_handle_; }
 
  private:
+  static inline std::atomic<bool> has_hung_ = false;
+
   explicit DeviceContext(int device) : device_(device) {}
 
   absl::Status Start();

@@ -30,8 +30,7 @@ absl::Status GroupGradients::Start(const std::vector<int>& devices) {
       Keep(flags_, PinnedArray<uint32_t>::Allocate(members_.front().nodes.size(), "flags")));
   for (const PlanMember& member : members_) {
     PS_RETURN_IF_ERROR(member.context->Enter());
-    PS_RETURN_IF_CUDA_ERROR(
-        cudaStreamCreateWithFlags(&streams_.emplace_back(), cudaStreamNonBlocking));
+    PS_RETURN_IF_ERROR(Keep(streams_.emplace_back(), DeviceContext::NewUrgentStream()));
   }
   std::vector<ncclComm_t> communicators(devices.size());
   const absl::Status made = PS_CUDA_STATUS(

@@ -7,8 +7,7 @@
 namespace slipstream::cuda {
 namespace {
 
-// Of every matrix and bias: vector loads. (They are aligned to 256 bytes, but 16 are enough for all
-// algorithms.)
+// Of every matrix and bias: vector loads, which are enough for all algorithms.
 constexpr size_t kAlignment = 16;
 
 cudaDataType OperandType(Precision precision) {

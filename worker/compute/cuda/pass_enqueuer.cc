@@ -22,6 +22,7 @@ PassEnqueuer::PassEnqueuer(const PassParts& parts, uint32_t count, bool training
     lane.pass.inputs = reinterpret_cast<const PassInputs*>(member.memory.batch.data());
     lane.pass.weights = member.memory.weights.data();
     lane.pass.workspace = member.memory.workspace.data();
+    lane.pass.workspace_bytes = member.memory.workspace.size();
     if (!training) continue;
     lane.pass.gradients = member.memory.gradients.data();
     // Gradients leave beside what else backward computes.

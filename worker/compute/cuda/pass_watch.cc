@@ -37,10 +37,7 @@ absl::Status PassWatch::Await(absl::FunctionRef<bool()> holds) const {
     if (*are_idle && !holds()) {
       return absl::InternalError("the GPU finished a pass without saying so");
     }
-    if (now - begin > DeviceContext::kWaitMax) {
-      return absl::AbortedError("the GPU has not finished a pass for " +
-                                absl::FormatDuration(DeviceContext::kWaitMax));
-    }
+    if (now - begin > DeviceContext::wait_max) return DeviceContext::Hung();
   }
   return absl::OkStatus();
 }

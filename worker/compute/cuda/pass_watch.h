@@ -35,7 +35,7 @@ class PassWatch {
   bool AllRaised(size_t flag) const;
 
   /// Waits, awake, for what the pass under way brings about. ABORTED if a device is lost, or takes
-  /// longer than DeviceContext::kWaitMax.
+  /// longer than DeviceContext::wait_max.
   absl::Status Await(absl::FunctionRef<bool()> holds) const;
 
  private:

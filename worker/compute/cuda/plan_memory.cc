@@ -34,13 +34,15 @@ absl::StatusOr<PlanMemory> PlanMemory::Allocate(const BatchBlock& block, const A
   const size_t count = options.batch_size_max;
   PS_RETURN_IF_ERROR(Take(memory.weights, map.size(), "weights"));
   size_t largest_output = 0;
+  size_t workspace = 0;
   for (const PlacedNode& node : nodes) {
     PS_RETURN_IF_ERROR(Take(memory.outputs.emplace_back(), count * node.outputs, "activations"));
     largest_output = std::max(largest_output, count * node.outputs);
+    workspace = std::max(workspace, node.node->workspace_bytes());
   }
   PS_RETURN_IF_ERROR(Take(memory.batch, block.end, "a batch"));
   PS_RETURN_IF_ERROR(Take(memory.losses, count, "losses"));
-  PS_RETURN_IF_ERROR(Take(memory.workspace, kWorkspaceBytes, "workspace"));
+  PS_RETURN_IF_ERROR(Take(memory.workspace, workspace, "workspace"));
   PS_RETURN_IF_ERROR(Take(memory.totals, 1, "totals"));
   PS_RETURN_IF_ERROR(Take(memory.flags, 1 + nodes.size(), "flags"));
   if (options.trains) PS_RETURN_IF_ERROR(TakeForTraining(memory, map, largest_output));

@@ -1,3 +1,6 @@
+#include <cstdint>
+#include <limits>
+
 #include "worker/compute/cuda/launch.cuh"
 #include "worker/compute/cuda/pool_kernels.h"
 #include "worker/compute/cuda/pool_math.h"
@@ -5,32 +8,40 @@
 namespace slipstream::cuda {
 namespace {
 
-__global__ void PoolForwardKernel(PoolShape shape, size_t size, const float* input, float* output) {
-  ForEach(size, [=](size_t i) { output[i] = Pooled(shape, input, i); });
+template <typename Index>
+__global__ void PoolForwardKernel(PoolShape shape, size_t size, const float* input, float* output,
+                                  uint32_t* places) {
+  ForEach(size, [=](size_t i) { output[i] = Pooled(shape, input, places, static_cast<Index>(i)); });
 }
 
-__global__ void PoolInputGradientKernel(PoolShape shape, size_t size, const float* input,
+template <typename Index>
+__global__ void PoolInputGradientKernel(PoolShape shape, size_t size, const uint32_t* places,
                                         const float* output_gradient, float* input_gradient) {
   ForEach(size, [=](size_t i) {
-    input_gradient[i] = PoolInputGradient(shape, input, output_gradient, i);
+    input_gradient[i] = PoolInputGradient(shape, places, output_gradient, static_cast<Index>(i));
   });
 }
+
+bool FitsInto32Bits(size_t size) { return size <= std::numeric_limits<uint32_t>::max(); }
 
 }  // namespace
 
 absl::Status PoolForward(cudaStream_t stream, const PoolShape& shape, uint32_t count,
-                         const float* input, float* output) {
+                         const float* input, float* output, uint32_t* places) {
   const size_t size = count * shape.output.elements();
-  return Launch("PoolForward", stream, BlocksFor(size), kThreads, PoolForwardKernel, shape, size,
-                input, output);
+  return Launch("PoolForward", stream, BlocksFor(size), kThreads,
+                FitsInto32Bits(size) ? PoolForwardKernel<uint32_t> : PoolForwardKernel<size_t>,
+                shape, size, input, output, places);
 }
 
 absl::Status PoolInputGradient(cudaStream_t stream, const PoolShape& shape, uint32_t count,
-                               const float* input, const float* output_gradient,
+                               const uint32_t* places, const float* output_gradient,
                                float* input_gradient) {
   const size_t size = count * shape.input.elements();
-  return Launch("PoolInputGradient", stream, BlocksFor(size), kThreads, PoolInputGradientKernel,
-                shape, size, input, output_gradient, input_gradient);
+  return Launch(
+      "PoolInputGradient", stream, BlocksFor(size), kThreads,
+      FitsInto32Bits(size) ? PoolInputGradientKernel<uint32_t> : PoolInputGradientKernel<size_t>,
+      shape, size, places, output_gradient, input_gradient);
 }
 
 }  // namespace slipstream::cuda

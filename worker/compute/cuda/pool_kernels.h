@@ -15,12 +15,14 @@ namespace slipstream::cuda {
 ///
 /// Pointers are of device memory; each call enqueues on `stream` and returns.
 
+/// Of a maximum, `places` gets for each output where in its plane that lies, the first in row-major
+/// order; null unless somebody asks for gradients.
 absl::Status PoolForward(cudaStream_t stream, const PoolShape& shape, uint32_t count,
-                         const float* input, float* output);
+                         const float* input, float* output, uint32_t* places);
 
-/// The gradient of a maximum goes to its first place in row-major order.
+/// The gradient of a maximum goes to where `places` says that it lies.
 absl::Status PoolInputGradient(cudaStream_t stream, const PoolShape& shape, uint32_t count,
-                               const float* input, const float* output_gradient,
+                               const uint32_t* places, const float* output_gradient,
                                float* input_gradient);
 
 }  // namespace slipstream::cuda

@@ -28,7 +28,23 @@ PS_HOST_DEVICE inline PoolWindow WindowOf(const PoolShape& shape, uint32_t y, ui
   return window;
 }
 
-/// Where the first of the largest values lies.
+/// A place among all images' planes.
+struct PlanePoint {
+  size_t plane = 0;
+  uint32_t y = 0, x = 0;
+};
+
+/// Of the value at `index`. Kernels divide by it once for each value, and 32 bits take a fraction
+/// of 64's time.
+template <typename Index>
+PS_HOST_DEVICE inline PlanePoint PointAt(const ExampleShape& shape, Index index) {
+  const Index row = index / shape.width;
+  const Index plane = row / shape.height;
+  return {static_cast<size_t>(plane), static_cast<uint32_t>(row - plane * shape.height),
+          static_cast<uint32_t>(index - row * shape.width)};
+}
+
+/// Where the first of the largest values lies in its plane.
 PS_HOST_DEVICE inline uint32_t LargestIn(const PoolWindow& window, uint32_t width,
                                          const float* plane) {
   uint32_t largest = window.top * width + window.left;
@@ -45,16 +61,19 @@ PS_HOST_DEVICE inline float ElementsOf(const PoolWindow& window) {
   return static_cast<float>((window.bottom - window.top) * (window.right - window.left));
 }
 
-/// The output at `index` of all images' outputs.
-PS_HOST_DEVICE inline float Pooled(const PoolShape& shape, const float* input, size_t index) {
-  const auto x = static_cast<uint32_t>(index % shape.output.width);
-  const size_t row = index / shape.output.width;
-  const auto y = static_cast<uint32_t>(row % shape.output.height);
-  const size_t image = row / shape.output.height;
-  const float* plane = input + image * shape.input.height * shape.input.width;
-  const PoolWindow window = WindowOf(shape, y, x);
-  if (shape.kind == PoolLayer::Kind::kMax)
-    return plane[LargestIn(window, shape.input.width, plane)];
+/// The output at `index` of all images' outputs. Of a maximum, `places` gets there what it was,
+/// unless it is null.
+template <typename Index>
+PS_HOST_DEVICE inline float Pooled(const PoolShape& shape, const float* input, uint32_t* places,
+                                   Index index) {
+  const PlanePoint point = PointAt(shape.output, index);
+  const float* plane = input + point.plane * shape.input.height * shape.input.width;
+  const PoolWindow window = WindowOf(shape, point.y, point.x);
+  if (shape.kind == PoolLayer::Kind::kMax) {
+    const uint32_t largest = LargestIn(window, shape.input.width, plane);
+    if (places != nullptr) places[index] = largest;
+    return plane[largest];
+  }
   float sum = 0;
   for (uint32_t in_y = window.top; in_y < window.bottom; ++in_y) {
     for (uint32_t in_x = window.left; in_x < window.right; ++in_x) {
@@ -65,15 +84,13 @@ PS_HOST_DEVICE inline float Pooled(const PoolShape& shape, const float* input, s
 }
 
 /// The gradient of the input at `index` of all images' inputs: gathered from the windows that read
-/// it, in their order, so that no two threads write one value and sums are those of the CPU.
-PS_HOST_DEVICE inline float PoolInputGradient(const PoolShape& shape, const float* input,
-                                              const float* output_gradient, size_t index) {
-  const auto x = static_cast<uint32_t>(index % shape.input.width);
-  const size_t row = index / shape.input.width;
-  const auto y = static_cast<uint32_t>(row % shape.input.height);
-  const size_t image = row / shape.input.height;
-  const float* plane = input + image * shape.input.height * shape.input.width;
-  const float* gradients = output_gradient + image * shape.output.height * shape.output.width;
+/// it, in their order, so that no two threads write one value and sums are those of the CPU. Of a
+/// maximum, `places` is what Pooled has put there.
+template <typename Index>
+PS_HOST_DEVICE inline float PoolInputGradient(const PoolShape& shape, const uint32_t* places,
+                                              const float* output_gradient, Index index) {
+  const auto [image, y, x] = PointAt(shape.input, index);
+  const size_t outputs = image * shape.output.height * shape.output.width;
   const uint32_t here = y * shape.input.width + x;
   const uint32_t first_y = y < shape.kernel ? 0 : (y - shape.kernel) / shape.stride + 1;
   const uint32_t first_x = x < shape.kernel ? 0 : (x - shape.kernel) / shape.stride + 1;
@@ -82,12 +99,11 @@ PS_HOST_DEVICE inline float PoolInputGradient(const PoolShape& shape, const floa
        ++out_y) {
     for (uint32_t out_x = first_x; out_x < shape.output.width && out_x * shape.stride <= x;
          ++out_x) {
-      const PoolWindow window = WindowOf(shape, out_y, out_x);
-      const float gradient = gradients[out_y * shape.output.width + out_x];
+      const size_t out = outputs + out_y * shape.output.width + out_x;
       if (shape.kind == PoolLayer::Kind::kMax) {
-        if (LargestIn(window, shape.input.width, plane) == here) sum += gradient;
+        if (places[out] == here) sum += output_gradient[out];
       } else {
-        sum += gradient / ElementsOf(window);
+        sum += output_gradient[out] / ElementsOf(WindowOf(shape, out_y, out_x));
       }
     }
   }

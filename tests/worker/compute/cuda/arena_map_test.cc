@@ -21,7 +21,7 @@ std::vector<Part> PartsOf(const ArenaMap& map, ParameterRange range) {
 ArenaMap ThreeTensors() {
   ArenaMap map;
   map.Append({0, 10});
-  map.Append({10, 138});  // Two lines exactly.
+  map.Append({10, 138});  // Ends where the next may begin.
   map.Append({138, 139});
   return map;
 }
@@ -31,18 +31,18 @@ TEST(ArenaMapTest, EachTensorBeginsAligned) {
 
   EXPECT_EQ(map.OnDevice(0), 0u);
   EXPECT_EQ(map.OnDevice(9), 9u);
-  EXPECT_EQ(map.OnDevice(10), ArenaMap::kAlignment);
-  EXPECT_EQ(map.OnDevice(137), ArenaMap::kAlignment + 127);
-  EXPECT_EQ(map.OnDevice(138), ArenaMap::kAlignment + 128);
-  EXPECT_EQ(map.size(), ArenaMap::kAlignment * 4);
+  EXPECT_EQ(map.OnDevice(10), 12u);
+  EXPECT_EQ(map.OnDevice(137), 139u);
+  EXPECT_EQ(map.OnDevice(138), 140u);
+  EXPECT_EQ(map.size(), 144u);
 }
 
-TEST(ArenaMapTest, RangesAreCutWhereTensorsMeet) {
+TEST(ArenaMapTest, RangesAreCutWhereThereAreGaps) {
   const ArenaMap map = ThreeTensors();
 
-  EXPECT_EQ(PartsOf(map, {0, 139}), (std::vector<Part>{{0, 0, 10}, {10, 64, 128}, {138, 192, 1}}));
-  EXPECT_EQ(PartsOf(map, {4, 12}), (std::vector<Part>{{4, 4, 6}, {10, 64, 2}}));
-  EXPECT_EQ(PartsOf(map, {20, 30}), (std::vector<Part>{{20, 74, 10}}));
+  EXPECT_EQ(PartsOf(map, {0, 139}), (std::vector<Part>{{0, 0, 10}, {10, 12, 129}}));
+  EXPECT_EQ(PartsOf(map, {4, 12}), (std::vector<Part>{{4, 4, 6}, {10, 12, 2}}));
+  EXPECT_EQ(PartsOf(map, {20, 30}), (std::vector<Part>{{20, 22, 10}}));
   EXPECT_TRUE(PartsOf(map, {5, 5}).empty());
 }
 

@@ -1,0 +1,37 @@
+// What a plan does whose GPU neither goes on nor says so. Afterwards this process is of no use.
+
+#include <gtest/gtest.h>
+
+#include "common/model/presets.h"
+#include "tests/gpu/gpu.h"
+#include "tests/gpu/simulated/work_queue.h"
+#include "tests/worker/compute/random_batch.h"
+#include "tests/worker/compute/training.h"
+#include "worker/compute/cuda/device_context.h"
+
+namespace slipstream {
+namespace {
+
+TEST(HangingDeviceTest, TheStepEndsAndSoDoesThePlan) {
+  const Gpu gpu;
+  const ModelSpec model = *FindPreset("mlp");
+  const NetShapes shapes = ShapesOf(model);
+  const RandomBatch random(4, shapes.input().elements(), shapes.outputs(), 1);
+  auto training = PrepareWithWeights(*gpu.device, model, {.batch_size_max = 4});
+  auto evaluating = PrepareWithWeights(*gpu.device, model, {.batch_size_max = 4, .trains = false});
+  cuda::DeviceContext::wait_max = absl::Milliseconds(50);
+  simulated::WorkQueue::Get().HoldGraphsAfter(5);
+
+  ASSERT_TRUE(training->StartStep(random.batch(), nullptr).ok());
+  const absl::Status ended = training->FinishStep().status();
+
+  EXPECT_EQ(ended.code(), absl::StatusCode::kAborted) << ended;
+  EXPECT_NE(ended.ToString().find("has not done what it was given for 50ms"), std::string::npos);
+  EXPECT_TRUE(cuda::DeviceContext::HasHung());
+  // These would wait for ever if they gave back what the device still uses.
+  training.reset();
+  evaluating.reset();
+}
+
+}  // namespace
+}  // namespace slipstream
