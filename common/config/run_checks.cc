@@ -32,6 +32,17 @@ void CheckRound(Draft draft, Diagnostics diagnostics) {
                                  draft.spec.cluster.workers, consistency.n));
 }
 
+/// A bound of 0 lets no round close while any other gradient is on its way, so each worker has to
+/// wait with its only one until the round closes; that is so at the first shard alone.
+void CheckThatAllWait(Draft draft, Diagnostics diagnostics) {
+  const RunSpec& spec = draft.spec;
+  if (!draft.IsUsable("cluster.servers") || !draft.IsUsable("training.pipeline_depth")) return;
+  if (spec.cluster.servers.size() == 1 && spec.training.pipeline_depth == 1) return;
+  diagnostics.Report(draft.KeySource("consistency.max_staleness.bound"),
+                     "block with a bound of 0 needs one server and training.pipeline_depth 1: "
+                     "elsewhere no round would ever close; hardsync is what has no staleness");
+}
+
 void CheckGuard(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kAction = "consistency.max_staleness.action";
   constexpr const char* kBound = "consistency.max_staleness.bound";
@@ -45,6 +56,8 @@ void CheckGuard(Draft draft, Diagnostics diagnostics) {
     diagnostics.Report(draft.KeySource(kBound),
                        "scale needs a bound of at least 1: gradients are multiplied by "
                        "bound/staleness");
+  } else if (guard.action == Action::kBlock && guard.bound == 0) {
+    CheckThatAllWait(draft, diagnostics);
   }
 }
 

@@ -6,11 +6,12 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "common/base/check.h"
 
 namespace slipstream {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kStop = 0;  // In place of a socket's id.
 
@@ -56,9 +57,9 @@ class SocketWatch::Lane {
     readers_.erase(id);
   }
 
-  void Arm(int fd, uint64_t id, absl::Time awake_until) {
-    const int64_t until = absl::ToUnixNanos(awake_until);
-    int64_t before = awake_until_.load(std::memory_order_relaxed);
+  void Arm(int fd, uint64_t id, Clock::time_point awake_until) {
+    const Clock::rep until = awake_until.time_since_epoch().count();
+    Clock::rep before = awake_until_.load(std::memory_order_relaxed);
     while (before < until && !awake_until_.compare_exchange_weak(before, until)) continue;
     PS_CHECK(Control(EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLONESHOT, id));
   }
@@ -76,7 +77,7 @@ class SocketWatch::Lane {
 
   void Run() {
     for (;;) {
-      const bool is_awake = absl::GetCurrentTimeNanos() < awake_until_.load();
+      const bool is_awake = Clock::now().time_since_epoch().count() < awake_until_.load();
       epoll_event event;
       const int count = epoll_wait(epoll_.get(), &event, 1, is_awake ? 0 : -1);
       if (count > 0 && event.data.u64 == kStop) return;
@@ -100,7 +101,7 @@ class SocketWatch::Lane {
   const FileDescriptor epoll_;
   const FileDescriptor stop_;
   const bool is_usable_;
-  std::atomic<int64_t> awake_until_ = 0;  // In nanoseconds since 1970.
+  std::atomic<Clock::rep> awake_until_ = 0;
 
   Mutex mutex_;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = kStop;
@@ -139,7 +140,7 @@ void SocketWatch::Socket::Unbind() {
   is_armed_ = false;
 }
 
-void SocketWatch::Socket::Arm(absl::Time awake_until) {
+void SocketWatch::Socket::Arm(Clock::time_point awake_until) {
   MutexLock lock(mutex_);
   PS_CHECK(lane_ != nullptr);
   is_armed_ = true;

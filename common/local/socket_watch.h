@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "common/files/file_descriptor.h"
 
@@ -69,7 +68,7 @@ class SocketWatch::Socket {
 
   /// The reader is called once from now on. Until `awake_until` its thread does not sleep, but
   /// looks again and again. REQUIRES: bound.
-  void Arm(absl::Time awake_until);
+  void Arm(std::chrono::steady_clock::time_point awake_until);
 
   /// True if it was armed: the reader is not called then.
   bool Disarm();

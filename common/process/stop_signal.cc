@@ -60,9 +60,11 @@ StopSignal::~StopSignal() {
 int StopSignal::signal() const { return received_signal.load(); }
 
 bool StopSignal::WaitFor(absl::Duration timeout) const {
-  const absl::Time deadline = absl::Now() + timeout;
+  // Not the time of day, which may be set back by hours.
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
   while (!stopped()) {
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = timeout - absl::FromChrono(Clock::now() - begin);
     if (left <= absl::ZeroDuration()) return false;
     // Rounded up, so that the last wait does not spin; cut, because poll takes an int.
     const absl::Duration step = std::min(absl::Ceil(left, absl::Milliseconds(1)), absl::Hours(1));

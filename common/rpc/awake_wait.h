@@ -1,8 +1,7 @@
 #ifndef SLIPSTREAM_COMMON_RPC_AWAKE_WAIT_H_
 #define SLIPSTREAM_COMMON_RPC_AWAKE_WAIT_H_
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
+#include <chrono>
 
 namespace slipstream {
 
@@ -12,26 +11,31 @@ namespace slipstream {
 /// those which compute lose nothing by it.
 ///
 ///     wait.Begin();
-///     while (!has_come && absl::Now() < wait.awake_until()) { yield; look; }
+///     while (!has_come && AwakeWait::Clock::now() < wait.awake_until()) { yield; look; }
 ///     if (!has_come) sleep until it has
 ///     wait.End();
 ///
 /// Not thread-safe: one owner.
 class AwakeWait {
  public:
+  /// Not the time of day: if that is set back, nobody shall stay awake until it is that late again.
+  using Clock = std::chrono::steady_clock;
+
   /// How long what comes soon may take. Measured: 300 µs are too short for the answer to 1 MiB over
   /// TCP, and 1500 µs gain no more than 600.
-  static constexpr absl::Duration kSoon = absl::Microseconds(500);
+  static constexpr Clock::duration kSoon = std::chrono::microseconds(500);
 
-  void Begin() { begin_ = absl::Now(); }
-  void End() { last_ = absl::Now() - begin_; }
+  void Begin() { begin_ = Clock::now(); }
+  void End() { last_ = Clock::now() - begin_; }
 
   /// Of the wait that was begun last: until then it is worth staying awake.
-  absl::Time awake_until() const { return last_ <= kSoon ? begin_ + kSoon : absl::InfinitePast(); }
+  Clock::time_point awake_until() const {
+    return last_ <= kSoon ? begin_ + kSoon : Clock::time_point::min();
+  }
 
  private:
-  absl::Time begin_ = absl::InfinitePast();
-  absl::Duration last_ = absl::InfiniteDuration();  // What the wait before took.
+  Clock::time_point begin_ = Clock::time_point::min();
+  Clock::duration last_ = Clock::duration::max();  // What the wait before took.
 };
 
 }  // namespace slipstream

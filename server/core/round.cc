@@ -7,6 +7,7 @@
 namespace slipstream {
 
 void Round::Add(const Contribution& contribution) {
+  heard_from_.insert(contribution.worker);
   if (!synchronous_) {
     contributions_.push_back(contribution);
     return;
@@ -19,10 +20,9 @@ void Round::Add(const Contribution& contribution) {
   contributions_.insert(std::max(place, first_unfolded), contribution);
 }
 
-bool Round::HasHeardFrom(WorkerId worker) const {
-  return excused_.contains(worker) ||
-         std::any_of(contributions_.begin(), contributions_.end(),
-                     [worker](const Contribution& c) { return c.worker == worker; });
+void Round::Excuse(WorkerId worker) {
+  excused_.insert(worker);
+  heard_from_.insert(worker);
 }
 
 std::vector<Fold> Round::TakeFolds(const std::vector<WorkerId>& awaited, bool closes) {

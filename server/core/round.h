@@ -50,9 +50,11 @@ class Round {
   void Add(const Contribution& contribution);
 
   /// The worker has nothing for this round.
-  void Excuse(WorkerId worker) { excused_.insert(worker); }
+  void Excuse(WorkerId worker);
 
-  bool HasHeardFrom(WorkerId worker) const;
+  /// Who has contributed or been excused; ascending.
+  const std::set<WorkerId>& heard_from() const { return heard_from_; }
+  bool HasHeardFrom(WorkerId worker) const { return heard_from_.contains(worker); }
 
   /// What can be folded by now. `awaited` are the workers the round still waits for, ascending;
   /// their position keeps later ones from being folded (synchronous rounds only).
@@ -82,6 +84,7 @@ class Round {
   std::vector<Contribution> contributions_;
   size_t folded_ = 0;
   std::set<WorkerId> excused_;
+  std::set<WorkerId> heard_from_;  // Asked of all members with each push.
 };
 
 }  // namespace slipstream

@@ -130,7 +130,7 @@ std::optional<PushReply> ShardCore::RefuseForRoom(const PushHeader& header) cons
   if (header.count == 0) return std::nullopt;
   const WorkerId worker = header.identity.worker;
   const bool is_awaited = IsAwaited(worker);
-  const auto arriving = arriving_.find(worker);
+  const auto arriving = arriving_.find({worker, header.identity.incarnation});
   if (arriving != arriving_.end() &&
       arriving->second >= options_.gradients_in_flight + (is_awaited ? 1 : 0)) {
     return Refusal(PushOutcome::kRetryLater,
@@ -152,7 +152,7 @@ std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
   if (!refusal) refusal = RefuseForRoom(header);
   if (refusal) return Counted(*std::move(refusal));
   bytes_queued_ += header.count * sizeof(float);
-  if (header.count > 0) ++arriving_[header.identity.worker];
+  if (header.count > 0) ++arriving_[{header.identity.worker, header.identity.incarnation}];
   return std::nullopt;
 }
 
@@ -162,7 +162,7 @@ void ShardCore::OnPushAbandoned(const PushHeader& header) {
 }
 
 void ShardCore::NoteArrival(const PushHeader& header) {
-  const auto arriving = arriving_.find(header.identity.worker);
+  const auto arriving = arriving_.find({header.identity.worker, header.identity.incarnation});
   if (header.count == 0 || arriving == arriving_.end()) return;
   if (--arriving->second == 0) arriving_.erase(arriving);
 }
@@ -181,7 +181,7 @@ std::optional<Forecast> ShardCore::ForecastUpdate(const PushHeader& header) cons
   if (is_late || guard_.Judge(StalenessOf(header)) == StalenessGuard::Verdict::kDrop) {
     return std::nullopt;
   }
-  RoundPolicy::RoundFacts facts = RoundFacts();
+  RoundPolicy::RoundFacts facts = RoundFacts(Awaited().size());
   facts.contributions = 1;
   facts.awaited -= static_cast<uint32_t>(std::ranges::count(Awaited(), worker));
   if (!policy_.Closes(facts)) return std::nullopt;

@@ -136,23 +136,23 @@ std::vector<WorkerId> ShardCore::Owing() const {
 
 std::vector<WorkerId> ShardCore::Awaited() const {
   if (!is_synchronous()) return {};
-  std::vector<WorkerId> awaited = Owing();
-  std::erase_if(awaited, [this](WorkerId worker) { return round_.HasHeardFrom(worker); });
+  std::vector<WorkerId> awaited;
+  std::ranges::set_difference(Owing(), round_.heard_from(), std::back_inserter(awaited));
   return awaited;
 }
 
-RoundPolicy::RoundFacts ShardCore::RoundFacts() const {
+RoundPolicy::RoundFacts ShardCore::RoundFacts(size_t awaited) const {
   return {.members = static_cast<uint32_t>(view_.members.size()),
           .contributions = round_.contributions(),
           .excused = round_.excused(),
-          .awaited = static_cast<uint32_t>(Awaited().size()),
+          .awaited = static_cast<uint32_t>(awaited),
           .was_held_back = round_was_held_back_,
           .is_draining = phase_ >= Phase::kDraining};
 }
 
 std::vector<WorkerId> ShardCore::HeldBackBy() const {
   if (!guard_.blocks() || is_synchronous()) return {};
-  RoundPolicy::RoundFacts facts = RoundFacts();
+  RoundPolicy::RoundFacts facts = RoundFacts(0);
   const bool is_full = policy_.Closes(facts);
   facts.is_held_back = true;
   if (!is_full || policy_.Closes(facts)) return {};
@@ -165,13 +165,14 @@ bool ShardCore::ParksUntilRoundCloses(WorkerId worker, uint32_t slot) const {
 }
 
 void ShardCore::Advance(Effects& effects) {
-  RoundPolicy::RoundFacts facts = RoundFacts();
+  const std::vector<WorkerId> awaited = Awaited();
+  RoundPolicy::RoundFacts facts = RoundFacts(awaited.size());
   facts.is_held_back = !HeldBackBy().empty();
   if (facts.is_held_back && !std::exchange(round_was_held_back_, true)) {
     ++guard_counts_.rounds_held_back;
   }
   const bool closes = policy_.Closes(facts);
-  for (const Fold& fold : round_.TakeFolds(Awaited(), closes)) effects.folds.push_back(fold);
+  for (const Fold& fold : round_.TakeFolds(awaited, closes)) effects.folds.push_back(fold);
   if (closes) CloseRound(effects);
 }
 

@@ -242,7 +242,7 @@ class ShardCore {
   /// Folds what can be folded and closes the round if it is due.
   void Advance(Effects& effects);
   void CloseRound(Effects& effects);
-  RoundPolicy::RoundFacts RoundFacts() const;
+  RoundPolicy::RoundFacts RoundFacts(size_t awaited) const;
   bool IsExcuse(const PushHeader& header) const;
   uint64_t StalenessOf(const PushHeader& header) const;
 
@@ -307,7 +307,9 @@ class ShardCore {
   std::map<PushOutcome, uint64_t> outcomes_;
   GuardCounts guard_counts_;
   uint64_t bytes_queued_ = 0;
-  std::map<WorkerId, uint32_t> arriving_;  // Pushes admitted and neither complete nor abandoned.
+  // Pushes admitted and neither complete nor abandoned. What is left of a worker's older life takes
+  // nothing from its new one.
+  std::map<std::pair<WorkerId, Incarnation>, uint32_t> arriving_;
 
   std::map<Ticket, Wanted> parked_;   // By age.
   std::map<Reader, uint32_t> pulls_;  // Served and not done.

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/utf8.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "server/service/coordinator_service.h"
@@ -11,13 +12,20 @@
 #include "server/service/worker_figures.h"
 
 namespace slipstream {
+namespace {
+
+// It quotes what a stranger may have sent, and is kept, logged and sent back in a header.
+constexpr size_t kDifferenceBytesMax = 1024;
+
+}  // namespace
 
 absl::Status CoordinatorService::CheckSettings(const v1::SyncServerRequest& request) const {
   if (request.settings() == options_.settings) return absl::OkStatus();
   const std::string difference = options_.settings_difference(request.settings());
   if (difference.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError("the settings of shard " + std::to_string(request.shard()) +
-                                    "'s server differ from the coordinator's: " + difference);
+                                    "'s server differ from the coordinator's: " +
+                                    std::string(CutUtf8(difference, kDifferenceBytesMax)));
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerContext*,

@@ -1,5 +1,7 @@
 #include "server/service/exchange_call.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "common/rpc/status_conversion.h"
@@ -7,6 +9,12 @@
 
 namespace slipstream {
 namespace {
+
+/// What an honest worker takes at most, on a machine that has other things to do.
+absl::Duration TimeToCopy(size_t bytes) {
+  constexpr double kBytesPerSecond = 64 << 20;
+  return absl::Seconds(static_cast<double>(bytes) / kBytesPerSecond);
+}
 
 grpc::Status Gone() { return {grpc::StatusCode::CANCELLED, "the worker is gone"}; }
 
@@ -113,7 +121,9 @@ std::optional<SharedWeights> ExchangeCall::Share(const Answer& answer) {
   if (encoding_ != Encoding::kFp32) return std::nullopt;  // What is shared is not encoded.
   std::optional<SharedWeights> shared = shared_.Show(answer.weights->weights);
   if (shared.has_value()) {
-    place_.room.Pin(this, answer.weights->weights, place_.engine.now() + place_.lease);
+    const size_t bytes = answer.weights->weights->values().size_bytes();
+    place_.room.Pin(this, answer.weights->weights,
+                    place_.engine.now() + std::max(place_.lease, TimeToCopy(bytes)));
   }
   return shared;
 }
@@ -152,7 +162,7 @@ void ExchangeCall::Write(grpc::WriteOptions options) {
   answers_on_stream_ = has_values || written_.Length() > SharedPath::kAnswerBytesMax;
   if (!answers_on_stream_) answer_.reset();  // All of it, and its version is not kept by it.
   const absl::Status sent = answers_on_stream_ ? shared_.SendOnStream() : shared_.Send(written_);
-  if (!sent.ok()) return End(Gone());
+  if (!sent.ok()) return End({grpc::StatusCode::CANCELLED, std::string(sent.message())});
   if (answers_on_stream_) return StartWrite(&written_, options);
   WriteNext();
 }

@@ -1,5 +1,6 @@
 #include "server/service/shard_job.h"
 
+#include <memory>
 #include <utility>
 
 namespace slipstream {
@@ -13,7 +14,11 @@ uint64_t ShardJob::payload_bytes() const {
 bool ShardJob::is_short() const {
   constexpr uint64_t kShortBytes = 512 << 10;
   if (initial.has_value() || work.folds.size() > 1) return false;
-  return payload_bytes() <= kShortBytes || work.folds.front().payload.draft != nullptr;
+  // An update of what was folded before reads the whole shard.
+  if (work.folds.empty()) return !work.update.has_value() || work.update->is_empty;
+  const std::shared_ptr<UpdateDraft>& draft = work.folds.front().payload.draft;
+  // Another push may have made the next version meanwhile: then the draft was cancelled.
+  return payload_bytes() <= kShortBytes || (draft != nullptr && draft->IsComplete());
 }
 
 std::optional<Version> ShardJob::version() const {

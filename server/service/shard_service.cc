@@ -33,10 +33,10 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
       local_socket_(std::move(local_socket)),
       now_(options.now),
       lease_(options.run.cluster.lease),
-      engine_(options, std::move(push_log)),
       watch_({.window =
                   TransferWatch::Options::WindowFor(ChunkedAnswer::AwaitedBytesMax(chunk_bytes_)),
               .now = now_}),
+      engine_(options, std::move(push_log)),
       sockets_(std::clamp(std::thread::hardware_concurrency(), 1u, kSocketThreadsMax)) {}
 
 grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContext* context,

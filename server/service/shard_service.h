@@ -67,12 +67,13 @@ class ShardService final
 
   const absl::Duration lease_;
 
-  ShardEngine engine_;
   TransferWatch watch_;
   SharedMemoryRoom room_;
   Mutex rate_mutex_;
   RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);
-  SocketWatch sockets_;  // Last: its threads call calls, which use everything above.
+  // Last: their threads call calls, which use everything above.
+  ShardEngine engine_;
+  SocketWatch sockets_;
 };
 
 }  // namespace slipstream

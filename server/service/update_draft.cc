@@ -14,14 +14,23 @@ void UpdateDraft::Add(size_t begin, const Segments& values) {
   values_made_ += count;
 }
 
+bool UpdateDraft::IsComplete() {
+  MutexLock lock(mutex_);
+  return HasAll();
+}
+
 void UpdateDraft::Cancel() { Take(); }
 
 std::optional<UpdateBuffers> UpdateDraft::Take() {
   MutexLock lock(mutex_);
+  const bool is_complete = HasAll();
   std::optional<UpdateBuffers> buffers = std::exchange(buffers_, std::nullopt);
-  const bool is_complete = buffers.has_value() && values_made_ == buffers->to->values().size();
   if (!is_complete) return std::nullopt;
   return buffers;
+}
+
+bool UpdateDraft::HasAll() const {
+  return buffers_.has_value() && values_made_ == buffers_->to->values().size();
 }
 
 }  // namespace slipstream

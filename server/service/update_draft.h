@@ -37,11 +37,16 @@ class UpdateDraft {
   /// Lets go of all buffers. Nobody writes to them afterwards.
   void Cancel();
 
+  /// Nothing is left to be done but to take it.
+  bool IsComplete();
+
   /// The buffers of a complete draft, which are no longer its own; nothing if it was cancelled or
   /// values are missing.
   std::optional<UpdateBuffers> Take();
 
  private:
+  bool HasAll() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const OptimizerSpec optimizer_;
   const Forecast forecast_;
 

@@ -139,6 +139,13 @@ void DrawPipeline(Scenario& scenario) {
   scenario.run.training.pipeline_depth = 2;
 }
 
+/// What a run's file may not ask for either.
+void LetRoundsClose(RunSpec& run) {
+  StalenessGuardSpec& guard = run.consistency.max_staleness;
+  if (guard.action != StalenessGuardSpec::Action::kBlock || guard.bound > 0) return;
+  if (run.cluster.servers.size() > 1 || run.training.pipeline_depth > 1) guard.bound = 1;
+}
+
 std::string Describe(const WorkerFault& fault) {
   constexpr std::string_view kNames[] = {"crash", "freeze", "replace"};
   return fmt::format(" {}(worker {} at {} ms, {} ms{})", kNames[static_cast<size_t>(fault.kind)],
@@ -194,6 +201,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawFaults(chance, scenario);
   DrawStop(scenario);
   DrawPipeline(scenario);
+  LetRoundsClose(scenario.run);
   return scenario;
 }
 

@@ -66,7 +66,7 @@ bool RawCall::Read(grpc::ByteBuffer& message, absl::Time deadline) {
   read_wait_.Begin();
   if (!reads_ahead_) ReadAhead();
   std::optional<bool> ok = std::exchange(read_ahead_, std::nullopt);
-  if (!ok.has_value()) ok = WaitAwake(std::min(read_wait_.awake_until(), deadline));
+  if (!ok.has_value()) ok = WaitAwake(deadline);
   if (!ok.has_value()) ok = Wait(deadline);
   reads_ahead_ = false;
   read_wait_.End();
@@ -94,8 +94,8 @@ std::optional<bool> RawCall::Look() {
   return ok;
 }
 
-std::optional<bool> RawCall::WaitAwake(absl::Time end) {
-  while (absl::Now() < end) {
+std::optional<bool> RawCall::WaitAwake(absl::Time deadline) {
+  while (AwakeWait::Clock::now() < read_wait_.awake_until() && absl::Now() < deadline) {
     if (const std::optional<bool> ok = Look()) return ok;
     std::this_thread::yield();
   }

@@ -73,8 +73,8 @@ class RawCall {
   /// The same, without waiting; nothing while it goes on.
   std::optional<bool> Look();
 
-  /// The same; nothing if it still goes on at `end`.
-  std::optional<bool> WaitAwake(absl::Time end);
+  /// The same; nothing if it still goes on when it is no longer worth staying awake.
+  std::optional<bool> WaitAwake(absl::Time deadline);
 
   CancelSwitch& cancel_;
   grpc::ClientContext context_;

@@ -100,7 +100,8 @@ absl::StatusOr<std::span<const float>> SharedLink::Find(const SharedWeights& wei
                                                         absl::Time deadline) {
   auto found = buffers_.find(weights.buffer);
   while (found == buffers_.end()) {
-    if (absl::Status note = TakeNote(deadline, absl::InfinitePast()); !note.ok()) return note;
+    if (absl::Status note = TakeNote(deadline, AwakeWait::Clock::time_point::min()); !note.ok())
+      return note;
     found = buffers_.find(weights.buffer);
   }
   Buffer& buffer = found->second;
@@ -123,7 +124,7 @@ bool SharedLink::IsIntact(const SharedWeights& weights) const {
   return SharedValuesLayout::Generation(found->second.mapping) == weights.generation;
 }
 
-absl::Status SharedLink::TakeNote(absl::Time deadline, absl::Time awake_until) {
+absl::Status SharedLink::TakeNote(absl::Time deadline, AwakeWait::Clock::time_point awake_until) {
   absl::StatusOr<ReceivedNote> received = NextNote(deadline, awake_until);
   return received.ok() ? Heed(*std::move(received)) : received.status();
 }
@@ -150,11 +151,12 @@ absl::Status SharedLink::Heed(ReceivedNote received) {
   return absl::InternalError("shared memory: a note that makes no sense");
 }
 
-absl::StatusOr<ReceivedNote> SharedLink::NextNote(absl::Time deadline, absl::Time awake_until) {
+absl::StatusOr<ReceivedNote> SharedLink::NextNote(absl::Time deadline,
+                                                  AwakeWait::Clock::time_point awake_until) {
   bool is_over = false;
   for (;;) {
     const absl::Time now = absl::Now();
-    const bool stays_awake = now < std::min(awake_until, deadline);
+    const bool stays_awake = now < deadline && AwakeWait::Clock::now() < awake_until;
     const absl::Duration sleep =
         stays_awake ? absl::ZeroDuration() : std::min(deadline - now, kLook);
     absl::StatusOr<std::optional<ReceivedNote>> note = ReceiveNote(socket_, sleep);

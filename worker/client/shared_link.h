@@ -77,9 +77,10 @@ class SharedLink {
       : stream_(stream), arena_(arena), socket_(std::move(socket)), cancel_(cancel) {}
 
   /// Waits for the next note and does what it says.
-  absl::Status TakeNote(absl::Time deadline, absl::Time awake_until);
+  absl::Status TakeNote(absl::Time deadline, AwakeWait::Clock::time_point awake_until);
   absl::Status Heed(ReceivedNote note);
-  absl::StatusOr<ReceivedNote> NextNote(absl::Time deadline, absl::Time awake_until);
+  absl::StatusOr<ReceivedNote> NextNote(absl::Time deadline,
+                                        AwakeWait::Clock::time_point awake_until);
 
   // Constant after construction.
   RawCall& stream_;

@@ -18,6 +18,8 @@
 namespace slipstream {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+constexpr Clock::time_point kAsleep = Clock::time_point::min();
 constexpr absl::Duration kLong = absl::Seconds(20);
 
 /// Owns one end of a pair of sockets, and counts what it is called.
@@ -77,7 +79,7 @@ void PassThrough(SocketWatch& watch) {
   const auto other = std::make_shared<Counter>(watch);
   other->Bind();
   other->Write();
-  other->socket.Arm(absl::InfinitePast());
+  other->socket.Arm(kAsleep);
   ASSERT_TRUE(other->Awaits(1));
 }
 
@@ -90,7 +92,7 @@ TEST(SocketWatchTest, CallsOnceForEachTimeThatItIsArmed) {
   PassThrough(watch);
   EXPECT_EQ(counter->calls(), 0);
   for (int i = 1; i <= 2; ++i) {
-    counter->socket.Arm(absl::InfinitePast());
+    counter->socket.Arm(kAsleep);
     ASSERT_TRUE(counter->Awaits(i));
     PassThrough(watch);
     EXPECT_EQ(counter->calls(), i);
@@ -103,7 +105,7 @@ TEST(SocketWatchTest, CallsForWhatComesWhileItIsAwakeAndWhileItSleeps) {
   counter->Bind();
   for (int i = 1; i <= 100; ++i) {
     const bool stays_awake = i % 2 == 0;
-    counter->socket.Arm(stays_awake ? absl::Now() + kLong : absl::InfinitePast());
+    counter->socket.Arm(stays_awake ? Clock::now() + absl::ToChronoNanoseconds(kLong) : kAsleep);
     counter->Write();
     ASSERT_TRUE(counter->Awaits(i));
   }
@@ -116,7 +118,7 @@ TEST(SocketWatchTest, CallsWhenTheOtherEndIsGone) {
   counter->theirs = FileDescriptor();
   PassThrough(watch);
   EXPECT_EQ(counter->calls(), 0);
-  counter->socket.Arm(absl::InfinitePast());
+  counter->socket.Arm(kAsleep);
   ASSERT_TRUE(counter->Awaits(1));
   EXPECT_TRUE(counter->ended());
 }
@@ -126,7 +128,7 @@ TEST(SocketWatchTest, WhoDisarmsIsNotCalled) {
   const auto counter = std::make_shared<Counter>(watch);
   counter->Bind();
   EXPECT_FALSE(counter->socket.Disarm());
-  counter->socket.Arm(absl::InfinitePast());
+  counter->socket.Arm(kAsleep);
   EXPECT_TRUE(counter->socket.Disarm());
   EXPECT_FALSE(counter->socket.Disarm());
   counter->Write();
@@ -143,7 +145,7 @@ TEST(SocketWatchTest, EitherCallsOrIsDisarmed) {
   bool has_unread = false;
   for (int i = 0; i < kTimes; ++i) {
     if (!has_unread) counter->Write();
-    counter->socket.Arm(absl::InfinitePast());
+    counter->socket.Arm(kAsleep);
     if (i % 3 == 0) std::this_thread::yield();
     has_unread = counter->socket.Disarm();
     if (has_unread) ++disarmed;
@@ -157,7 +159,7 @@ TEST(SocketWatchTest, AReaderThatIsGoneIsNotCalled) {
   SocketWatch watch(1);
   auto counter = std::make_shared<Counter>(watch);
   counter->Bind();
-  counter->socket.Arm(absl::InfinitePast());
+  counter->socket.Arm(kAsleep);
   FileDescriptor theirs = std::move(counter->theirs);
   const std::weak_ptr<Counter> gone = counter;
   counter.reset();
@@ -193,7 +195,7 @@ TEST(SocketWatchTest, AReaderIsKeptWhileItIsCalled) {
   reader->self = reader;
   ASSERT_TRUE(reader->socket.Bind(mine, reader));
   ASSERT_EQ(send(theirs.get(), "x", 1, 0), 1);
-  reader->socket.Arm(absl::InfinitePast());
+  reader->socket.Arm(kAsleep);
   reader.reset();
   const absl::Time end = absl::Now() + kLong;
   while (!gone && absl::Now() < end) std::this_thread::yield();
@@ -206,7 +208,7 @@ TEST(SocketWatchTest, ServesMoreSocketsThanThreads) {
   for (int i = 0; i < 50; ++i) {
     counters.push_back(std::make_shared<Counter>(watch));
     counters.back()->Bind();
-    counters.back()->socket.Arm(absl::InfinitePast());
+    counters.back()->socket.Arm(kAsleep);
   }
   for (const auto& counter : counters) counter->Write();
   for (const auto& counter : counters) EXPECT_TRUE(counter->Awaits(1));

@@ -86,8 +86,22 @@ TEST(ShardJobTest, IsShortIfLittleIsToBeReadOrItWasReadAlready) {
   much.work.folds.push_back(Gradient(gradient));
   much.work.folds.front().payload.bytes = uint64_t{64} << 20;
   EXPECT_FALSE(much.is_short());
-  much.work.folds.front().payload.draft = path->BeginDraft({});
+  const std::shared_ptr<UpdateDraft> draft = path->BeginDraft({});
+  much.work.folds.front().payload.draft = draft;
+  EXPECT_FALSE(much.is_short()) << "values are missing";
+  draft->Add(0, {{reinterpret_cast<const std::byte*>(gradient.data()), kCount * sizeof(float)}});
   EXPECT_TRUE(much.is_short());
+  draft->Cancel();
+  EXPECT_FALSE(much.is_short()) << "another push was complete first";
+}
+
+TEST(ShardJobTest, IsNotShortIfItUpdatesByWhatWasFoldedBefore) {
+  ShardJob job;
+  EXPECT_TRUE(job.is_short()) << "nothing is to be done";
+  job.work.update = {.from = Version{4}, .to = Version{5}};
+  EXPECT_FALSE(job.is_short());
+  job.work.update->is_empty = true;
+  EXPECT_TRUE(job.is_short());
 }
 
 TEST(ShardJobTest, MakesNothingOfAFoldInAnOpenRound) {
