@@ -11,7 +11,8 @@ x86-64 Linux with glibc 2.36 or newer (Debian 12, Ubuntu 24.04). They are linked
 Debian has no archive of travels in lib/, and what that needs. Where the CUDA toolkit is installed
 ($CUDA_HOME or /usr/local/cuda), ps_worker also computes on GPUs; the machine that it runs on then
 needs the driver, cuBLAS and cuDNN, and NCCL for several GPUs of one worker, found in
-/usr/local/cuda, LD_LIBRARY_PATH or Python's packages `nvidia`.
+/usr/local/cuda, LD_LIBRARY_PATH or Python's packages `nvidia`. licenses/ holds the terms of all
+that is linked or travels along; COMMIT says what it was built from.
 
   --tests      also what tests/gpu/run.sh runs
   --no-setup   do not look for missing packages
@@ -120,9 +121,31 @@ copy_needed() {
 }
 copy_needed "$bundle"/bin/*
 
+# The copyright files of the Debian packages that FILES came with: each asks to be passed on.
+mkdir "$bundle/licenses"
+copy_licenses() {
+  local file package copyright
+  for file in "$@"; do
+    file=$(readlink -f "$file")
+    # dpkg knows a file by the path it was packed under, which may lack the /usr it lies in today.
+    package=$(dpkg-query --search "*${file#/usr}" 2>/dev/null | sed -n '1s/[:,].*//p') || true
+    copyright=/usr/share/doc/$package/copyright
+    if [[ -n "$package" && -f "$copyright" ]]; then
+      install -m 644 "$copyright" "$bundle/licenses/$package"
+    else
+      echo "bundle: no copyright file of a package for $file" >&2
+    fi
+  done
+}
+copy_licenses "$archives"/* /usr/include/{CLI/CLI,nlohmann/json}.hpp /usr/include/spdlog/spdlog.h
+for library in "$bundle"/lib/*; do copy_licenses "$libraries/${library##*/}"; done
+cp LICENSE README.md "$bundle/"
+
 cp -r deploy/examples "$bundle/examples"
 find "$bundle/examples" -name BUILD -delete
-cp README.md "$bundle/"
-git rev-parse HEAD 2>/dev/null >"$bundle/COMMIT" || true
+# Where examples/status.py looks for them.
+mkdir "$bundle/proto"
+cp proto/*.proto "$bundle/proto/"
+{ git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown; } >"$bundle/COMMIT"
 tar -C "$work" -c "$name" | xz -9 -T0 >"$out/$name.tar.xz"
 du -h "$out/$name.tar.xz"

@@ -32,6 +32,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # Bazel needs a home directory, which service accounts and containers may lack.
 export HOME="${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}"
 
-if [[ $setup == yes ]]; then deploy/setup.sh; fi
-bazel build //server:ps_server //worker:ps_worker //deploy/psctl
+# Stdout is psctl's: `-o json` prints one object there.
+if [[ $setup == yes ]]; then deploy/setup.sh >&2; fi
+bazel build //server:ps_server //worker:ps_worker //worker:ps_evaluate //deploy/psctl
 exec bazel-bin/deploy/psctl/psctl run deploy/examples/quickstart.yaml "$@"

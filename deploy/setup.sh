@@ -81,17 +81,20 @@ fi
 
 log=$(mktemp "${TMPDIR:-/tmp}/slipstream-setup.XXXXXX")
 
-# apt_get ARGUMENTS: another apt may be running at boot, so wait for its lock instead of failing.
+# apt_get ARGUMENTS: fails after saying why. Another apt may be running at boot, so it waits for its
+# lock instead.
 apt_get() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
     -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >"$log" 2>&1 </dev/null && return
   local reason
   reason=$(grep -m 1 '^E:' "$log" || tail -n 1 "$log")
-  die "apt-get $1 failed: ${reason:-no reason given} (all it said: $log)"
+  echo "setup: apt-get $1 failed: ${reason:-no reason given}" >&2
+  return 1
 }
 
 echo "setup: installing ${#missing[@]} packages needed $purpose: ${missing[*]}"
-apt_get update
-apt_get install --no-install-recommends "${missing[@]}"
+# Of several sources one may be gone that nothing is needed from, and the lists may be fresh enough.
+apt_get update || echo "setup: going on with the lists of packages that there are" >&2
+apt_get install --no-install-recommends "${missing[@]}" || die "all that apt-get said: $log"
 rm -f "$log"
 echo "setup: done"

@@ -2,6 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/config/field_table.h"
+#include "common/config/scalar_types.h"
+#include "common/config/server_address.h"
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
 
@@ -33,11 +36,11 @@ Exit status: 0 the run has finished; 2 wrong usage; 69 the coordinator is not re
 75 try again (address in use, the run failed); 78 wrong settings; 130 or 143 stopped by a signal;
 1 a bug.)text";
 
-}  // namespace
+// As many as cluster.servers may have.
+constexpr CountType kShards = {0, 255};
 
-std::variant<CommandLine, int> ParseCommandLine(int argc, const char* const* argv) {
-  CommandLine line;
-  CLI::App app(kDescription, "ps_server");
+/// Adds the flags to `app`; they end up in `line`.
+void AddFlags(CLI::App& app, CommandLine& line) {
   app.footer(kExamples);
   app.set_version_flag("--version", "ps_server " + std::string(kVersion));
   app.add_option("--config", line.config, "The run.yaml that all servers of the run share")
@@ -45,7 +48,8 @@ std::variant<CommandLine, int> ParseCommandLine(int argc, const char* const* arg
       ->type_name("FILE");
   app.add_option("--shard", line.shard, "Which shard to serve, counted from 0")
       ->required()
-      ->type_name("NUMBER");
+      ->type_name("NUMBER")
+      ->check([](const std::string& text) { return ScalarError(kShards, text); });
   app.add_option(
          "--listen", line.listen,
          "Where to listen, by default cluster.servers[shard]; port 0 lets the system choose")
@@ -53,18 +57,33 @@ std::variant<CommandLine, int> ParseCommandLine(int argc, const char* const* arg
   app.add_option("--port-file", line.port_file, "Written with host:port once the server listens")
       ->type_name("FILE");
   app.add_option("--coordinator", line.coordinator,
-                 "Where shard 0 is served, by default cluster.servers[0]")
-      ->type_name("HOST:PORT");
+                 "Where shard 0 is served, by default cluster.servers[0]; for the other shards")
+      ->type_name("HOST:PORT")
+      ->check(AddressError);
   app.add_option("--set", line.set, "Overrides a setting; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false)
       ->take_all();
-  app.add_option("--log-level", line.log_level, "Overrides log.level")
+  app.add_option("--log-level", line.log_level,
+                 "Overrides log.level: debug, info, warning or error")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
-  app.add_option("--log-format", line.log_format, "Overrides log.format: text, or JSON lines")
+      ->check([](const std::string& text) { return FlagError("log.level", text); });
+  app.add_option("--log-format", line.log_format,
+                 "Overrides log.format: text, or json for an object per line")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check([](const std::string& text) { return FlagError("log.format", text); });
+  app.callback([&line] {
+    if (line.shard > 0 || line.coordinator.empty()) return;
+    throw CLI::ValidationError("--coordinator is for the other shards: shard 0 hosts it");
+  });
+}
+
+}  // namespace
+
+std::variant<CommandLine, int> ParseCommandLine(int argc, const char* const* argv) {
+  CommandLine line;
+  CLI::App app(kDescription, "ps_server");
+  AddFlags(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

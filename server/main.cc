@@ -76,7 +76,7 @@ int Main(int argc, char** argv) {
   const ConfigResult settings = LoadSettings(line);
   if (const auto* wrong = std::get_if<std::vector<Diagnostic>>(&settings)) {
     std::fputs(ToString(*wrong).c_str(), stderr);
-    return static_cast<int>(ExitCode::kConfiguration);
+    return static_cast<int>(ConfigFailureCode(line.config, line.set));
   }
   const auto& run = std::get<RunSpec>(settings);
   if (line.shard >= run.cluster.servers.size()) {

@@ -10,7 +10,7 @@ import sys
 
 FOLDERS = ("proto", "server", "worker", "common", "deploy", "tests", ".ci")
 CODE_SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
-TEXT_SUFFIXES = CODE_SUFFIXES | {".py", ".sh", ".bzl", ".proto", ".yaml", ".md", ".ts", ""}
+TEXT_SUFFIXES = CODE_SUFFIXES | {".py", ".sh", ".bzl", ".proto", ".yaml", ".errors", ".md", ".ts", ""}
 SKIPPED_FOLDERS = {"node_modules", "__pycache__", "dist"}
 
 FILE_LINES_MAX = 500
@@ -191,6 +191,19 @@ def offences(path, text):
     yield from function_offences(plain)
 
 
+def is_unlisted(root, path):
+    """Whether it is a test, or a case of one, that its package's BUILD does not name: it would never
+    run. Those outside packages are run by tests/checks."""
+    is_test = path.stem.endswith("_test") and path.suffix in (".cc", ".py")
+    if not is_test and path.parent.name != "golden":
+        return False
+    package = next((folder for folder in path.parents if (folder / "BUILD").exists()), root)
+    if package == root:
+        return False
+    build = (package / "BUILD").read_text(encoding="utf-8")
+    return re.search(rf'["/]{re.escape(path.stem)}(\.\w+)?"', build) is None
+
+
 def files(root):
     for folder in FOLDERS:
         for directory, subfolders, names in os.walk(root / folder):
@@ -206,6 +219,8 @@ def main():
     found = []
     for path in files(root):
         name = path.relative_to(root).as_posix()
+        if is_unlisted(root, path):
+            found.append(f"{name}:1: no BUILD file names it, so it is never run")
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:

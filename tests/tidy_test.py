@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Tests tidy.py: python3 tests/tidy_test.py"""
+import pathlib
+import tempfile
 import unittest
 
 import tidy
@@ -128,6 +130,18 @@ class TextTest(unittest.TestCase):
 
     def test_a_build_file_lists_its_files(self):
         self.assertEqual(len(messages("common/base/BUILD", 'srcs = glob(["*.cc"])\n')), 1)
+
+    def test_tests_that_no_build_file_names_are_found(self):
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            (root / "tests" / "golden").mkdir(parents=True)
+            (root / "tests" / "BUILD").write_text('CASES = ["named"]\nsrcs = ["a_test.cc"]\n',
+                                                  encoding="utf-8")
+            for name, is_unlisted in (("a_test.cc", False), ("b_test.cc", True), ("c_test.py", True),
+                                      ("support.cc", False), ("golden/named.yaml", False),
+                                      ("golden/lost.errors", True)):
+                self.assertEqual(tidy.is_unlisted(root, root / "tests" / name), is_unlisted, name)
+            self.assertFalse(tidy.is_unlisted(root, root / "d_test.py"), "is in no package")
 
 
 if __name__ == "__main__":

@@ -101,9 +101,6 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
   line.overrides.environment = EnvironmentMap(environ);
-  // Of the other programs.
-  line.overrides.environment_ignored = {"PS_SERVER_BINARY", "PS_WORKER_BINARY",
-                                        "PS_EVALUATE_BINARY", "PS_COORDINATOR", "PS_WORKER"};
   const absl::StatusOr<ModelEvaluation> result = Evaluate(line);
   if (!result.ok()) {
     fmt::print(stderr, "ps_evaluate: error: {}\n", std::string(result.status().message()));

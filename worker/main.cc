@@ -1,14 +1,16 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <cstdint>
 #include <iostream>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 
+#include "common/config/field_table.h"
+#include "common/config/scalar_types.h"
 #include "common/config/server_address.h"
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
@@ -24,7 +26,7 @@ namespace {
 
 constexpr char kExamples[] = R"(Examples:
   ps_worker --coordinator localhost:7070
-  ps_worker --coordinator ps-0.ps:7070 --worker 3 --data-path /data/fashion-mnist --threads 2
+  ps_worker --coordinator ps-0.ps:7070 --worker 3 --data-path /data/fashion-mnist --device cpu
   ps_worker --coordinator ps-0.ps:7070 --save-dir /models
 
 All other settings are the run's; the worker gets them from the coordinator.
@@ -32,27 +34,23 @@ All other settings are the run's; the worker gets them from the coordinator.
 Exit codes: 0 the run is over; 1 failed; 2 wrong flags; 69 a server cannot be reached; 74 the data
 cannot be read; 75 fenced or refused, try again; 78 wrong settings; 130, 143 stopped by a signal.)";
 
-/// What is wrong with a flag's address; empty if nothing is.
-std::string IsAddress(const std::string& text) {
-  return ParseServerAddress(text).has_value() ? "" : "\"" + text + "\" is not host:port";
-}
+// The coordinator takes no others.
+constexpr CountType kWorkerIds = {0, 4095};
 
 /// Adds the flags to `app`; they end up in `options`.
 void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint32_t>& worker) {
   app.add_option("--coordinator", options.coordinator, "host:port of the first server")
       ->required()
       ->type_name("HOST:PORT")
-      ->check(IsAddress, "")
+      ->check(AddressError, "")
       ->envname("PS_COORDINATOR");
   app.add_option("--worker", worker, "Id of this worker (default: the lowest free one)")
       ->type_name("ID")
+      ->check([](const std::string& text) { return ScalarError(kWorkerIds, text); })
       ->envname("PS_WORKER");
   app.add_option("--data-path", options.data_path, "Where this machine keeps the data")
       ->type_name("DIR")
       ->envname("PS_DATA_PATH");
-  app.add_option("--threads", options.threads, "Compute threads of this worker")
-      ->type_name("NUMBER")
-      ->envname("PS_COMPUTE_THREADS");
   app.add_option("--device", options.device,
                  "auto, cpu, cuda, cuda:N, or several GPUs as cuda:0,1: what this worker computes "
                  "on")
@@ -66,17 +64,21 @@ void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint
                                                         {"info", LogSpec::Level::kInfo},
                                                         {"warning", LogSpec::Level::kWarning},
                                                         {"error", LogSpec::Level::kError}};
-  app.add_option("--log-level", options.log_level,
-                 "debug, info, warning or error, whatever the run says")
+  app.add_option_function<std::string>(
+         "--log-level",
+         [&options, levels](const std::string& name) { options.log_level = levels.at(name); },
+         "debug, info, warning or error, whatever the run says")
       ->type_name("LEVEL")
-      ->transform(CLI::CheckedTransformer(levels).description(""))
+      ->check([](const std::string& text) { return FlagError("log.level", text); })
       ->envname("PS_LOG_LEVEL");
   const std::map<std::string, LogSpec::Format> formats = {{"text", LogSpec::Format::kText},
                                                           {"json", LogSpec::Format::kJson}};
-  app.add_option("--log-format", options.log_format,
-                 "text, or json for an object per line, whatever the run says")
+  app.add_option_function<std::string>(
+         "--log-format",
+         [&options, formats](const std::string& name) { options.log_format = formats.at(name); },
+         "text, or json for an object per line, whatever the run says")
       ->type_name("FORMAT")
-      ->transform(CLI::CheckedTransformer(formats).description(""))
+      ->check([](const std::string& text) { return FlagError("log.format", text); })
       ->envname("PS_LOG_FORMAT");
   app.add_option("--init", options.init, "Where this machine keeps the weights to start from")
       ->type_name("FILE")
@@ -90,17 +92,15 @@ void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint
 
 int Run(const WorkerProgram::Options& options, const StopSignal& stop) {
   Interruption interruption;
-  std::atomic<bool> is_over = false;
-  std::thread watch([&] {
-    while (!is_over) {
+  // Ends also if what follows throws.
+  const std::jthread watch([&](const std::stop_token& is_over) {
+    while (!is_over.stop_requested()) {
       if (!stop.WaitFor(absl::Milliseconds(50))) continue;
       spdlog::info("stopping signal={}", stop.signal());
       return interruption.Stop();
     }
   });
   const absl::Status status = WorkerProgram(options, interruption).Run();
-  is_over = true;
-  watch.join();
   if (!status.ok()) {
     spdlog::error("{}", std::string(status.message()));
     return static_cast<int>(ExitCodeFor(status));

@@ -51,6 +51,12 @@ const Field* FindField(std::string_view path) {
   return found == Fields().end() ? nullptr : &*found;
 }
 
+std::string FlagError(std::string_view path, const std::string& text) {
+  const Field* field = FindField(path);
+  PS_CHECK(field != nullptr);
+  return ScalarError(std::get<ScalarType>(field->type), text);
+}
+
 bool IsSection(std::string_view path) { return !path.empty() && !KeysOf(path).empty(); }
 
 std::vector<std::string> KeysOf(std::string_view section) {

@@ -58,6 +58,10 @@ const std::vector<Field>& Fields();
 /// Nullptr if there is none at `path`.
 const Field* FindField(std::string_view path);
 
+/// What is wrong with the text of a flag that stands for the key at `path`; empty if nothing is.
+/// REQUIRES: there is such a key, and it holds a scalar.
+std::string FlagError(std::string_view path, const std::string& text);
+
 /// True of `training` and `optimizer.schedule`.
 bool IsSection(std::string_view path);
 

@@ -20,7 +20,7 @@ ConfigResult ParseRunConfig(std::string_view text, const std::string& file_name,
   draft.start = {file_name, 1, 1};
   const std::optional<YamlNode> root = ParseYaml(text, file_name, diagnostics);
   if (root) ReadFileTree(*root, draft, diagnostics);
-  ReadEnvironment(overrides.environment, overrides.environment_ignored, draft, diagnostics);
+  ReadEnvironment(overrides.environment, draft, diagnostics);
   ReadFlags(overrides.set, draft, diagnostics);
   // Without the file nearly everything would seem to be missing.
   if (root && root->kind == YamlNode::Kind::kMap) {

@@ -22,11 +22,9 @@ struct Overrides {
   std::vector<std::string> set;
 
   /// The environment, or any part of it: only names that begin with PS_ are looked at. A name is
-  /// PS_ and the dotted key in upper case with '_' for '.', and one that fits no key is an error.
+  /// PS_ and the dotted key in upper case with '_' for '.', and one that fits no key is an error,
+  /// but for those that stand for flags of programs, such as PS_COORDINATOR.
   std::map<std::string, std::string> environment;
-
-  /// Names that begin with PS_ and are not meant for the configuration.
-  std::vector<std::string> environment_ignored;
 };
 
 /// A run that has passed every check, or everything that is wrong with it, in order of position.

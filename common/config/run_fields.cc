@@ -290,10 +290,6 @@ void AddCompute(Table& table) {
           "What computes gradients: auto is a GPU where there is one and ps_worker was built "
           "for it, else the processor; with cuda the workers of a machine share out its GPUs.",
           TextType{TextType::Form::kDevice}, [](auto& s) -> auto& { return s.compute.device; })));
-  table.push_back(
-      Local(worker, Scalar(
-                        "compute.threads", "Compute threads of one worker.", CountType{1, 256},
-                        [](auto& s) -> auto& { return s.compute.threads; })));
   table.push_back(Local(
       worker,
       Choice(

@@ -13,6 +13,13 @@ namespace {
 
 constexpr std::string_view kEnvironmentPrefix = "PS_";
 
+// What psctl and ps_worker look for themselves. All programs may be given one environment.
+constexpr std::string_view kOfPrograms[] = {"PS_SERVER_BINARY", "PS_WORKER_BINARY",
+                                            "PS_EVALUATE_BINARY", "PS_COORDINATOR", "PS_WORKER"};
+
+// Keys of files of this version that mean nothing any more: saved models hold such files.
+constexpr std::string_view kRetired[] = {"compute.threads"};
+
 std::string Join(std::string_view section, const std::string& key) {
   return section.empty() ? key : fmt::format("{}.{}", section, key);
 }
@@ -22,12 +29,41 @@ std::string SuggestKey(std::string_view section, const std::string& key) {
   const std::string near = DidYouMean(key, KeysOf(section));
   if (!near.empty()) return near;
   for (const Field& field : Fields()) {
-    if (field.name() == key || field.path == key) {
-      return fmt::format("; did you mean \"{}\" in section {}?", field.name(),
-                         field.path.substr(0, field.path.rfind('.')));
+    if (field.name() != key && field.path != key) continue;
+    const size_t dot = field.path.rfind('.');
+    if (dot == std::string::npos) {
+      return fmt::format("; did you mean \"{}\" at the top level?", field.path);
     }
+    return fmt::format("; did you mean \"{}\" in section {}?", field.name(),
+                       field.path.substr(0, dot));
   }
   return "";
+}
+
+bool HasValue(const YamlNode::Entry& entry) { return entry.value.kind != YamlNode::Kind::kNothing; }
+
+/// The value that commas have cut into keys without values, of which `map.entries[place]` is one;
+/// empty if no text stands before them.
+std::string ValueCutAtCommas(const YamlNode& map, size_t place) {
+  while (place > 0 && !HasValue(map.entries[place])) --place;
+  if (map.entries[place].value.kind != YamlNode::Kind::kScalar) return "";
+  std::string value = map.entries[place].value.text;
+  while (++place < map.entries.size() && !HasValue(map.entries[place])) {
+    value += "," + map.entries[place].key;
+  }
+  return value;
+}
+
+/// What was probably meant by `map.entries[place]`, whose key is unknown.
+std::string HintAt(std::string_view section, const YamlNode& map, size_t place) {
+  const YamlNode::Entry& entry = map.entries[place];
+  const bool has_blank = entry.key.find(' ') != std::string::npos;
+  if (has_blank && !HasValue(entry)) return "; is a colon missing?";
+  const std::string near = SuggestKey(section, entry.key);
+  if (!near.empty() || HasValue(entry) || !map.is_flow) return near;
+  const std::string value = ValueCutAtCommas(map, place);
+  if (value.empty()) return "";
+  return fmt::format("; between braces a comma ends a value: quote it, \"{}\"", value);
 }
 
 /// The dotted path that an unknown one was meant to be.
@@ -62,7 +98,8 @@ void ReadSubsection(const std::string& path, const YamlNode::Entry& entry, RunDr
 
 void ReadSection(std::string_view section, const YamlNode& map, RunDraft& draft,
                  DiagnosticList& diagnostics) {
-  for (const YamlNode::Entry& entry : map.entries) {
+  for (size_t place = 0; place < map.entries.size(); ++place) {
+    const YamlNode::Entry& entry = map.entries[place];
     const std::string path = Join(section, entry.key);
     // A dot in a key would make two spellings of one path.
     const bool is_dotted = entry.key.find('.') != std::string::npos;
@@ -72,9 +109,11 @@ void ReadSection(std::string_view section, const YamlNode& map, RunDraft& draft,
       YamlNode value = entry.value;
       if (is_empty) value.source = entry.key_source;  // There is nothing else to point at.
       Take(*field, Origin::kFile, entry.key_source, value, draft, diagnostics);
+    } else if (std::ranges::count(kRetired, std::string_view(path)) > 0) {
+      continue;
     } else if (is_dotted || !IsSection(path)) {
       diagnostics.Report(entry.key_source, fmt::format("unknown key \"{}\"{}", entry.key,
-                                                       SuggestKey(section, entry.key)));
+                                                       HintAt(section, map, place)));
     } else {
       draft.sections[path] = entry.key_source;
       ReadSubsection(path, entry, draft, diagnostics);
@@ -137,6 +176,38 @@ void TakeOverride(const Field& field, Origin origin, const std::string& text, co
 
 Source Label(std::string label) { return {.file = std::move(label)}; }
 
+/// The Service that Kubernetes sets a variable of this name for, in every container of the
+/// namespace; empty if the name is none of those.
+std::string ServiceOf(std::string_view variable) {
+  size_t end = variable.find("_SERVICE_");
+  if (end == std::string_view::npos) {
+    constexpr std::string_view kPort = "_PORT";
+    end = variable.find(kPort);
+    if (end == std::string_view::npos) return "";
+    const std::string_view rest = variable.substr(end + kPort.size());
+    if (!rest.empty() && rest.front() != '_') return "";
+  }
+  std::string service(variable.substr(0, end));
+  for (char& c : service) {
+    if (c == '_') c = '-';
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return service;
+}
+
+std::string HintForVariable(const std::string& variable) {
+  const std::string service = ServiceOf(variable);
+  if (!service.empty()) {
+    return fmt::format(
+        " (Kubernetes sets it for a Service named {}: name the service otherwise, or set "
+        "enableServiceLinks: false)",
+        service);
+  }
+  std::vector<std::string> names;
+  for (const Field& field : Fields()) names.push_back(field.EnvironmentName());
+  return DidYouMean(variable, names);
+}
+
 }  // namespace
 
 void ReadFileTree(const YamlNode& root, RunDraft& draft, DiagnosticList& diagnostics) {
@@ -149,17 +220,15 @@ void ReadFileTree(const YamlNode& root, RunDraft& draft, DiagnosticList& diagnos
   ReadSection("", root, draft, diagnostics);
 }
 
-void ReadEnvironment(const std::map<std::string, std::string>& environment,
-                     const std::vector<std::string>& ignored, RunDraft& draft,
+void ReadEnvironment(const std::map<std::string, std::string>& environment, RunDraft& draft,
                      DiagnosticList& diagnostics) {
   for (const auto& [name, text] : environment) {
-    if (!name.starts_with(kEnvironmentPrefix) || std::ranges::count(ignored, name) > 0) continue;
+    if (!name.starts_with(kEnvironmentPrefix)) continue;
+    if (std::ranges::count(kOfPrograms, std::string_view(name)) > 0) continue;
     const Source source = Label("environment " + name);
     const auto found = std::ranges::find(Fields(), name, &Field::EnvironmentName);
     if (found == Fields().end()) {
-      std::vector<std::string> names;
-      for (const Field& field : Fields()) names.push_back(field.EnvironmentName());
-      diagnostics.Report(source, "no key has this name" + DidYouMean(name, names));
+      diagnostics.Report(source, "no key has this name" + HintForVariable(name));
       continue;
     }
     TakeOverride(*found, Origin::kEnvironment, text, source, draft, diagnostics);

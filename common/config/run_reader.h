@@ -18,9 +18,9 @@ namespace slipstream {
 /// Reads a whole file.
 void ReadFileTree(const YamlNode& root, RunDraft& draft, DiagnosticList& diagnostics);
 
-/// Reads the variables that begin with PS_; one that names no key is an error unless `ignored`.
-void ReadEnvironment(const std::map<std::string, std::string>& environment,
-                     const std::vector<std::string>& ignored, RunDraft& draft,
+/// Reads the variables that begin with PS_; one that names no key is an error unless it is one that
+/// a program of ours looks for.
+void ReadEnvironment(const std::map<std::string, std::string>& environment, RunDraft& draft,
                      DiagnosticList& diagnostics);
 
 /// Reads `training.epochs=3` and the like; the last of one key counts.

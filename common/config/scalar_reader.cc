@@ -217,4 +217,13 @@ std::variant<ScalarValue, ValueError> ReadScalar(const ScalarType& type, const Y
   return std::visit(ReadAs{node}, type);
 }
 
+std::string ScalarError(const ScalarType& type, const std::string& text) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::kScalar;
+  node.text = text;
+  const auto value = ReadScalar(type, node);
+  const auto* error = std::get_if<ValueError>(&value);
+  return error == nullptr ? "" : error->message;
+}
+
 }  // namespace slipstream

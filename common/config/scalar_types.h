@@ -75,6 +75,9 @@ struct ValueError {
 /// Reads a scalar; a list, a map or nothing is an error. REQUIRES: the node was not refused.
 std::variant<ScalarValue, ValueError> ReadScalar(const ScalarType& type, const YamlNode& node);
 
+/// What is wrong with `text` as it stands, of a flag or the like; empty if nothing is.
+std::string ScalarError(const ScalarType& type, const std::string& text);
+
 /// The text that reads back as `value`, also within a list in brackets.
 std::string WriteScalar(const ScalarType& type, const ScalarValue& value);
 

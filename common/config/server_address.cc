@@ -72,4 +72,8 @@ std::optional<ServerAddress> ParseServerAddress(std::string_view text) {
   return address;
 }
 
+std::string AddressError(const std::string& text) {
+  return ParseServerAddress(text).has_value() ? "" : "\"" + text + "\" is not host:port";
+}
+
 }  // namespace slipstream

@@ -23,6 +23,9 @@ struct ServerAddress {
 /// Nothing if `text` is not host:port with a port in [1, 65535].
 std::optional<ServerAddress> ParseServerAddress(std::string_view text);
 
+/// What is wrong with `text` as an address, of a flag say; empty if nothing is.
+std::string AddressError(const std::string& text);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_COMMON_CONFIG_SERVER_ADDRESS_H_

@@ -10,8 +10,12 @@
 #include <sstream>
 #include <utility>
 
+#include "common/base/utf8.h"
+
 namespace slipstream {
 namespace {
+
+using std::string_view_literals::operator""sv;
 
 constexpr size_t kDepthMax = 32;
 
@@ -20,6 +24,27 @@ YamlNode NodeOf(YamlNode::Kind kind, Source source) {
   node.kind = kind;
   node.source = std::move(source);
   return node;
+}
+
+/// Whether the text begins with the mark of UTF-16 or UTF-32, which the library reads too.
+bool HasWideMark(std::string_view text) {
+  return text.starts_with("\xFE\xFF"sv) || text.starts_with("\xFF\xFE"sv) ||
+         text.starts_with("\0\0\xFE\xFF"sv);
+}
+
+/// The library would put another character in the place of what it cannot read, and say nothing.
+bool ReportNotUtf8(std::string_view text, const std::string& file, DiagnosticList& diagnostics) {
+  if (HasWideMark(text)) return false;
+  const std::optional<size_t> wrong = FirstNotUtf8(text);
+  if (!wrong) return false;
+  const std::string_view before = text.substr(0, *wrong);
+  const size_t line_start = before.rfind('\n') + 1;  // 0 if there is no line before.
+  const auto line = static_cast<int>(std::ranges::count(before, '\n')) + 1;
+  const auto column = static_cast<int>(*wrong - line_start) + 1;
+  diagnostics.Report({file, line, column},
+                     fmt::format("not UTF-8 (byte 0x{:02X}): save the file as UTF-8",
+                                 static_cast<unsigned char>(text[*wrong])));
+  return true;
 }
 
 /// What is easily overlooked about a line: tabs look like the spaces that YAML wants.
@@ -76,8 +101,9 @@ class TreeBuilder : public YAML::EventHandler {
   void OnSequenceEnd() override { Close(); }
 
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
+                  YAML::EmitterStyle::value style) override {
     Open(YamlNode::Kind::kMap, mark, tag, anchor);
+    stack_.back().node.is_flow = style == YAML::EmitterStyle::Flow;
   }
   void OnMapEnd() override { Close(); }
 
@@ -183,6 +209,7 @@ std::optional<YamlNode> ParseYaml(std::string_view text, const std::string& file
     diagnostics.Report(start, fmt::format("the text is longer than {} bytes", kYamlBytesMax));
     return std::nullopt;
   }
+  if (ReportNotUtf8(text, file, diagnostics)) return std::nullopt;
   TreeBuilder builder(text, file, diagnostics);
   // The library throws on broken syntax; the builder throws through it on deep nesting.
   try {

@@ -27,6 +27,7 @@ struct YamlNode {
   Source source;
   std::string text;        // Of a scalar.
   bool is_quoted = false;  // Of a scalar: in quotes or a block, therefore text and nothing else.
+  bool is_flow = false;    // Of a map: between braces.
   std::vector<Entry> entries;
   std::vector<YamlNode> items;
 };
@@ -40,10 +41,11 @@ struct YamlNode::Entry {
 inline constexpr size_t kYamlBytesMax = size_t{1} << 20;
 
 /// Reads one document of the strict subset that configuration files use: maps with unique text
-/// keys, lists and scalars. Duplicate keys, anchors, aliases, merge keys, tags, other documents,
-/// keys that are not text, and text over kYamlBytesMax are reported; what can be read around them
-/// is still returned, so that the rest is checked too. Nothing is returned if the syntax is broken.
-/// An empty document is an empty map.
+/// keys, lists and scalars. Duplicate keys, anchors, aliases, merge keys, tags, other documents and
+/// keys that are not text are reported; what can be read around them is still returned, so that the
+/// rest is checked too. Nothing is returned, with a report, of text that is over kYamlBytesMax, is
+/// neither UTF-8 nor marked as UTF-16 or UTF-32, or has broken syntax. An empty document is an
+/// empty map.
 std::optional<YamlNode> ParseYaml(std::string_view text, const std::string& file,
                                   DiagnosticList& diagnostics);
 

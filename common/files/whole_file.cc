@@ -6,11 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <utility>
+
+#include "common/base/check.h"
 
 namespace slipstream {
 namespace {
@@ -24,10 +25,12 @@ absl::Status Failure(const std::string& path, int error) {
   return absl::DataLossError(fmt::format("cannot write {}: {}", path, std::strerror(error)));
 }
 
-/// Two threads or processes that are told the same path must not write into one file.
+/// Two threads or processes, also of other machines, that are told the same path must not write
+/// into one file.
 std::string UnfinishedPath(const std::string& path) {
-  static std::atomic<uint64_t> files = 0;
-  return fmt::format("{}.{}-{}.unfinished", path, getpid(), ++files);
+  uint64_t any = 0;
+  PS_CHECK(getentropy(&any, sizeof(any)) == 0);
+  return fmt::format("{}.{:016x}.unfinished", path, any);
 }
 
 bool IsReplaceable(const std::string& path) {
@@ -60,7 +63,7 @@ absl::StatusOr<WholeFile> WholeFile::Create(const std::string& path) {
   }
   std::string unfinished_path = UnfinishedPath(path);
   FileDescriptor file(
-      open(unfinished_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kMode));
+      open(unfinished_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode));
   if (!file.is_open()) return Failure(path, errno);
   return WholeFile(path, std::move(unfinished_path), std::move(file));
 }

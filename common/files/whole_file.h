@@ -13,7 +13,7 @@
 namespace slipstream {
 
 /// A file that gets its name when it is complete. Until Publish it lies beside its place, as
-/// <path>.<process>-<number>.unfinished, and is removed if this goes before; so readers find what
+/// <path>.<random>.unfinished, and is removed if this goes before; so readers find what
 /// was there before or the new file, both whole, also after a crash or on a full disk.
 ///
 /// Failures are DATA_LOSS and name the path and the system's reason; after one, nothing under

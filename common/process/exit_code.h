@@ -1,6 +1,9 @@
 #ifndef SLIPSTREAM_COMMON_PROCESS_EXIT_CODE_H_
 #define SLIPSTREAM_COMMON_PROCESS_EXIT_CODE_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
 
 namespace slipstream {
@@ -28,6 +31,11 @@ enum class ExitCode : int {
 ///   | INVALID_ARGUMENT                                 | 78 kConfiguration | settings are wrong |
 ///   | any other                                        | 1 kInternal       | a bug              |
 ExitCode ExitCodeFor(const absl::Status& status);
+
+/// The exit code of a program that cannot use the configuration it was given, the file at `path`
+/// with `--set` of each of `overrides`: kIo if the file cannot be read, kUsage if an override is
+/// not key=value, else kConfiguration.
+ExitCode ConfigFailureCode(const std::string& path, const std::vector<std::string>& overrides);
 
 }  // namespace slipstream
 

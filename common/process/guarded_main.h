@@ -9,20 +9,29 @@
 
 namespace slipstream {
 
-/// Returns what `body` returns. An exception that a library lets through (out of memory, above all)
-/// ends the program with a line that names it and kInternal, instead of an abort without a word. A
-/// limit on file sizes becomes an error of the write that meets it, instead of the program's end.
+/// Returns what `body` returns, but kIo where all went well and the output could not be written: a
+/// full disk shows only when buffers are emptied. An exception that a library lets through (out of
+/// memory, above all) ends the program with a line that names it and kInternal, instead of an abort
+/// without a word. A limit on file sizes becomes an error of the write that meets it, instead of
+/// the program's end.
 template <typename Body>
 int GuardedMain(const char* program, Body body) noexcept {
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return body();
+    const int code = body();
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    std::fprintf(stderr, "%s: error: the output could not be written\n", program);
+    return code == 0 ? static_cast<int>(ExitCode::kIo) : code;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: internal error: %s\n", program, error.what());
+    // The library that formats output throws where that cannot be written.
+    const bool is_output = std::ferror(stdout) != 0;
+    std::fprintf(stderr, "%s: %s: %s\n", program, is_output ? "error" : "internal error",
+                 error.what());
+    return static_cast<int>(is_output ? ExitCode::kIo : ExitCode::kInternal);
   } catch (...) {
     std::fprintf(stderr, "%s: internal error\n", program);
+    return static_cast<int>(ExitCode::kInternal);
   }
-  return static_cast<int>(ExitCode::kInternal);
 }
 
 }  // namespace slipstream

@@ -165,7 +165,8 @@ struct ClusterSpec {
   uint32_t workers = 1;
 
   /// A worker unheard of for this long is dead. Shorter detects faster and evicts busy nodes; a
-  /// worker sends a heartbeat every third of it. In [500 ms, 1 h].
+  /// worker sends a heartbeat every third of it, and of a long lease sooner: every 500 ms, or every
+  /// millisecond for each worker if that is longer. In [500 ms, 1 h].
   absl::Duration lease = absl::Seconds(5);
 
   /// Training starts when all servers and `workers` workers are there; the run fails if that takes
@@ -178,9 +179,6 @@ struct ClusterSpec {
 struct ComputeSpec {
   /// Worker-local.
   DeviceChoice device;
-
-  /// Compute threads of one worker. In [1, 256]. Worker-local.
-  uint32_t threads = 1;
 
   /// Of gradients; evaluations are fp32. Worker-local.
   Precision precision = Precision::kFp32;

@@ -18,9 +18,14 @@ import tempfile
 
 import grpc
 
-# Not resolved: where links lie side by side, proto/ is found among them.
-PROTO = pathlib.Path(__file__).absolute().parent.parent.parent / "proto"
 TIMEOUT_S = 30
+
+
+def proto_folder():
+    """The folder of .proto files: beside this one's in a bundle, further up in the repository."""
+    # Not resolved: where links lie side by side, proto/ is found among them.
+    near, far = (folder / "proto" for folder in pathlib.Path(__file__).absolute().parents[1:3])
+    return near if (near / "coordinator.proto").exists() else far
 
 
 def make_stubs(proto, directory):
@@ -29,6 +34,8 @@ def make_stubs(proto, directory):
     if plugin is None or shutil.which("protoc") is None:
         sys.exit("status.py: install protobuf-compiler and protobuf-compiler-grpc")
     files = sorted(str(file.relative_to(proto.parent)) for file in proto.glob("*.proto"))
+    if not files:
+        sys.exit(f"status.py: there are no .proto files in {proto}; --proto says where they are")
     subprocess.run(["protoc", f"--plugin=protoc-gen-grpc={plugin}", f"--proto_path={proto.parent}",
                     f"--python_out={directory}", f"--grpc_out={directory}", *files], check=True)
     # A package of its own, before any other of that name.
@@ -70,7 +77,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--coordinator", default="localhost:7070", help="server 0 of the run")
     parser.add_argument("--pull", type=int, metavar="SHARD", help="also take this shard's weights")
-    parser.add_argument("--proto", type=pathlib.Path, default=PROTO, help="the folder of .proto files")
+    parser.add_argument("--proto", type=pathlib.Path, default=proto_folder(),
+                        help="the folder of .proto files")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         modules = make_stubs(arguments.proto.absolute(), pathlib.Path(directory))

@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "common/config/run_config.h"
@@ -20,15 +17,7 @@ Overrides OverridesOf(const ConfigArguments& arguments) {
   Overrides overrides;
   overrides.set = arguments.overrides;
   overrides.environment = EnvironmentMap(environ);
-  // Of psctl and ps_worker themselves.
-  overrides.environment_ignored = {"PS_SERVER_BINARY", "PS_WORKER_BINARY", "PS_EVALUATE_BINARY",
-                                   "PS_COORDINATOR", "PS_WORKER"};
   return overrides;
-}
-
-bool IsKeyAndValue(const std::string& override) {
-  const size_t equals = override.find('=');
-  return equals != override.npos && equals > 0;
 }
 
 }  // namespace
@@ -57,20 +46,11 @@ std::variant<RunSpec, std::vector<Diagnostic>> LoadConfig(const ConfigArguments&
   return result;
 }
 
-ExitCode ConfigFailureCode(const ConfigArguments& arguments) {
-  std::error_code error;
-  const bool is_readable = access(arguments.path.c_str(), R_OK) == 0 &&
-                           !std::filesystem::is_directory(arguments.path, error);
-  if (!is_readable) return ExitCode::kIo;
-  const bool are_pairs = std::ranges::all_of(arguments.overrides, IsKeyAndValue);
-  return are_pairs ? ExitCode::kConfiguration : ExitCode::kUsage;
-}
-
 std::variant<RunSpec, ExitCode> LoadConfigOrComplain(const ConfigArguments& arguments) {
   auto loaded = LoadConfig(arguments);
   if (auto* spec = std::get_if<RunSpec>(&loaded)) return std::move(*spec);
   PrintDiagnostics(std::get<std::vector<Diagnostic>>(loaded));
-  return ConfigFailureCode(arguments);
+  return ConfigFailureCode(arguments.path, arguments.overrides);
 }
 
 }  // namespace slipstream

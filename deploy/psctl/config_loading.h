@@ -23,10 +23,6 @@ void PrintDiagnostics(const std::vector<Diagnostic>& diagnostics);
 /// only the whole shows, such as more shards than the model can be cut into.
 std::variant<RunSpec, std::vector<Diagnostic>> LoadConfig(const ConfigArguments& arguments);
 
-/// What a configuration that cannot be used exits with: kIo if the file cannot be read, kUsage
-/// if a --set is not key=value, else kConfiguration.
-ExitCode ConfigFailureCode(const ConfigArguments& arguments);
-
 /// LoadConfig with what is wrong on stderr already.
 std::variant<RunSpec, ExitCode> LoadConfigOrComplain(const ConfigArguments& arguments);
 

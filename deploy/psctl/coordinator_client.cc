@@ -17,13 +17,25 @@ CoordinatorClient::CoordinatorClient(const std::string& address)
 
 absl::StatusOr<v1::RunStatus> CoordinatorClient::GetStatus(absl::Duration timeout,
                                                            IfRefused if_refused) const {
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
-  context.set_wait_for_ready(if_refused == IfRefused::kWait);
+  const absl::Time deadline = absl::Now() + timeout;
   v1::RunStatus reply;
-  const absl::Status status = FromGrpc(stub_->GetStatus(&context, v1::GetStatusRequest(), &reply));
+  absl::Status status = Ask(deadline, /*waits=*/false, reply);
   if (status.ok()) return reply;
-  return absl::Status(status.code(), Explain(status));
+  if (if_refused == IfRefused::kFail) return absl::Status(status.code(), Explain(status));
+  if (absl::IsUnavailable(status)) {
+    const absl::Status waited = Ask(deadline, /*waits=*/true, reply);
+    if (waited.ok()) return reply;
+    // A call that waited for a connection does not know what was wrong with it, as the first does.
+    if (!absl::IsDeadlineExceeded(waited)) status = waited;
+  }
+  return absl::Status(status.code(), Explain(status, timeout));
+}
+
+absl::Status CoordinatorClient::Ask(absl::Time deadline, bool waits, v1::RunStatus& reply) const {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(deadline));
+  context.set_wait_for_ready(waits);
+  return FromGrpc(stub_->GetStatus(&context, v1::GetStatusRequest(), &reply));
 }
 
 std::unique_ptr<StatusStream> CoordinatorClient::Watch(absl::Duration interval,
@@ -31,10 +43,12 @@ std::unique_ptr<StatusStream> CoordinatorClient::Watch(absl::Duration interval,
   return std::make_unique<StatusStream>(*stub_, interval, stop);
 }
 
-std::string CoordinatorClient::Explain(const absl::Status& status) const {
+std::string CoordinatorClient::Explain(const absl::Status& status, absl::Duration tried) const {
   const std::string reason(status.message());
   if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
-    return "no coordinator answers at " + address_ + ": " + reason;
+    const bool says_how_long = tried > absl::ZeroDuration();
+    return "no coordinator answers at " + address_ +
+           (says_how_long ? " within " + absl::FormatDuration(tried) : "") + ": " + reason;
   }
   return "the coordinator at " + address_ + " answered: " + reason;
 }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -13,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "common/config/diagnostic.h"
 #include "common/config/run_text.h"
+#include "common/config/server_address.h"
 #include "common/files/whole_file.h"
 #include "common/process/exit_code.h"
 #include "common/process/logging.h"
@@ -33,6 +36,37 @@ namespace slipstream {
 namespace {
 
 constexpr size_t kLogLinesMax = 5;
+
+/// A line on stderr, where progress goes, too.
+void Tell(bool as_json, const std::string& line) {
+  if (as_json) return spdlog::info("{}", line);
+  fmt::print(stderr, "psctl: {}\n", line);
+}
+
+void Warn(bool as_json, const std::string& line) {
+  if (as_json) return spdlog::warn("{}", line);
+  fmt::print(stderr, "psctl: warning: {}\n", line);
+}
+
+/// Whether `server`, host:port, may be on another machine.
+bool IsElsewhere(const std::string& server) {
+  const std::optional<ServerAddress> address = ParseServerAddress(server);
+  return address.has_value() && !address->IsLoopback();
+}
+
+/// Says what is about to start, and where whoever wrote the configuration may expect it not to.
+void TellOfStart(const RunSpec& spec, const std::string& run_dir) {
+  const bool as_json = spec.log.format == LogSpec::Format::kJson;
+  const std::vector<std::string>& servers = spec.cluster.servers;
+  Tell(as_json, fmt::format("{} server{} and {} worker{}; run directory {}", servers.size(),
+                            servers.size() == 1 ? "" : "s", spec.cluster.workers,
+                            spec.cluster.workers == 1 ? "" : "s", run_dir));
+  const auto elsewhere = std::ranges::find_if(servers, IsElsewhere);
+  if (elsewhere == servers.end()) return;
+  Warn(as_json, fmt::format("psctl run starts all servers on this machine, none at {}; "
+                            "cluster.servers only says how many",
+                            *elsewhere));
+}
 
 /// Tells scripts on stdout of a run without a summary; stderr tells people. Returns `exit_code`.
 int EndWithError(OutputFormat format, const std::string& error, int exit_code,
@@ -55,7 +89,7 @@ int EndWithDiagnostics(const RunArguments& arguments, const std::vector<Diagnost
   for (const Diagnostic& diagnostic : diagnostics) {
     error += (error.empty() ? "" : "\n") + diagnostic.ToString();
   }
-  const ExitCode code = ConfigFailureCode(arguments.config);
+  const ExitCode code = ConfigFailureCode(arguments.config.path, arguments.config.overrides);
   return EndWithError(arguments.format, error, static_cast<int>(code), "");
 }
 
@@ -91,6 +125,8 @@ class LocalRun {
     const absl::Status started = cluster_.Start();
     RunWatch::Result result;
     if (started.ok()) {
+      Tell(is_json_,
+           fmt::format("coordinator {0}: psctl status --coordinator {0}", cluster_.coordinator()));
       result = RunWatch(cluster_, stop_, metrics_, progress_, start_timeout_).Watch();
     }
     progress_.ClearBar();
@@ -195,16 +231,10 @@ int RunCommand(const RunArguments& arguments) {
   const absl::Status written = WriteWholeFile(directory->ConfigPath(), ToYaml(spec));
   if (!written.ok()) return EndWithStatus(arguments.format, written, directory->path());
 
-  const std::string start =
-      fmt::format("{} server{} and {} worker{}; run directory {}", spec.cluster.servers.size(),
-                  spec.cluster.servers.size() == 1 ? "" : "s", spec.cluster.workers,
-                  spec.cluster.workers == 1 ? "" : "s", directory->path());
   if (spec.log.format == LogSpec::Format::kJson) {
     StartLogging({"psctl", std::nullopt}, LogSpec::Level::kInfo, LogSpec::Format::kJson);
-    spdlog::info("{}", start);
-  } else {
-    fmt::print(stderr, "psctl: {}\n", start);
   }
+  TellOfStart(spec, directory->path());
   return LocalRun(arguments, spec, *std::move(programs), *std::move(directory), stop).Run();
 }
 

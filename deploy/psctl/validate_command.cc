@@ -35,7 +35,7 @@ int ValidateCommand(const ValidateArguments& arguments) {
     PrintDiagnostics(*diagnostics);
     const Json answer = {{"valid", false}, {"errors", ErrorsJson(*diagnostics)}};
     if (as_json) fmt::print("{}\n", answer.dump(2));
-    return static_cast<int>(ConfigFailureCode(arguments.config));
+    return static_cast<int>(ConfigFailureCode(arguments.config.path, arguments.config.overrides));
   }
   const RunSpec& spec = std::get<RunSpec>(loaded);
   const RunPlan plan = *PlanRun(spec);  // LoadConfig made sure that there is one.

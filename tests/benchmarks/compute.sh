@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Compares a training step on one thread with PyTorch's, net by net.
 #
 #   compute.sh [TORCH_TRAIN [ROUNDS [SECONDS]]]
@@ -10,43 +10,50 @@
 # for a Haswell.
 # Ours computes in fp32 and, where the processor can, again in bf16; PyTorch in fp32.
 # The programs take turns, and the table holds medians, so that other load disturbs all alike.
-set -eu
-cd "$(dirname "$0")/../.."
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 torch_train=${1:-../shared/reference/transport/torch_train.py}
 rounds=${2:-5}
 seconds=${3:-2}
 python=${PYTHON:-/usr/bin/python3}
-bazel=${BAZEL:-bazel}
-[ -x "$python" ] || python=python3
+[[ -x "$python" ]] || python=python3
+read -ra bazel <<<"${BAZEL:-bazel}" # It may carry options.
 
-# shellcheck disable=SC2086 # BAZEL may carry options.
-$bazel build //tests/benchmarks:compute_benchmark
-# shellcheck disable=SC2086
-ours=$($bazel info bazel-bin)/tests/benchmarks/compute_benchmark
+"${bazel[@]}" build //tests/benchmarks:compute_benchmark
+bin=$("${bazel[@]}" info bazel-bin)
+ours=$bin/tests/benchmarks/compute_benchmark
 
 has_torch=no
-if [ -f "$torch_train" ] && "$python" -c 'import torch' 2>/dev/null; then has_torch=yes; fi
+if [[ -f "$torch_train" ]] && "$python" -c 'import torch' 2>/dev/null; then has_torch=yes; fi
 
-rate() { sed -n 's/.*images_per_s=\([0-9]*\).*/\1/p'; }
+# has_instructions NAME: whether the processor has them.
+has_instructions() { grep -q "$1" /proc/cpuinfo; }
+
+# Fails where nothing was measured, as well as after a program that failed.
+rate() { sed -n 's/.*images_per_s=\([0-9]*\).*/\1/p' | grep .; }
 median() { sort -n | awk '{v[NR] = $1} END {print NR ? v[int((NR + 1) / 2)] : 0}'; }
 
 results=$(mktemp -d)
 trap 'rm -r "$results"' EXIT
 
-measure() {  # our name, PyTorch script's name, batch, our precision
+measure() { # our name, PyTorch script's name, batch, our precision
+  local ours_rate installed_rate tuned_rate
   rm -f "$results/$1".*
   for _ in $(seq "$rounds"); do
     "$ours" "$1" "$3" "$seconds" "$4" | rate >>"$results/$1.ours"
-    if [ $has_torch = no ]; then continue; fi
+    if [[ $has_torch == no ]]; then continue; fi
     "$python" "$torch_train" "$2" 1 "$seconds" | rate >>"$results/$1.installed"
-    if ! grep -q avx512f /proc/cpuinfo; then continue; fi
+    if ! has_instructions avx512f; then continue; fi
     OPENBLAS_CORETYPE=SkylakeX OMP_PROC_BIND=true "$python" "$torch_train" "$2" 1 "$seconds" |
       rate >>"$results/$1.tuned"
   done
   touch "$results/$1.installed" "$results/$1.tuned"
-  awk -v net="$1" -v precision="$4" -v batch="$3" -v ours="$(median <"$results/$1.ours")" \
-    -v installed="$(median <"$results/$1.installed")" -v tuned="$(median <"$results/$1.tuned")" '
+  ours_rate=$(median <"$results/$1.ours")
+  installed_rate=$(median <"$results/$1.installed")
+  tuned_rate=$(median <"$results/$1.tuned")
+  awk -v net="$1" -v precision="$4" -v batch="$3" -v ours="$ours_rate" \
+    -v installed="$installed_rate" -v tuned="$tuned_rate" '
     function ratio(theirs) { return theirs > 0 ? sprintf("%.2f", ours / theirs) : "-" }
     BEGIN {
       printf "%-12s %-9s %5d %10d %10d %10d %12s %8s\n", net, precision, batch, ours, installed, tuned,
@@ -56,7 +63,7 @@ measure() {  # our name, PyTorch script's name, batch, our precision
 
 printf '%-12s %-9s %5s %10s %10s %10s %12s %8s\n' net ours batch images/s torch 'torch+' ratio 'ratio+'
 for precision in fastest bf16; do
-  if [ $precision = bf16 ] && ! grep -q avx512_bf16 /proc/cpuinfo; then continue; fi
+  if [[ $precision == bf16 ]] && ! has_instructions avx512_bf16; then continue; fi
   measure mlp mlp 64 $precision
   measure lenet5 lenet 64 $precision
   measure cifar_quick cifar 128 $precision

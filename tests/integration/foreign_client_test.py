@@ -1,6 +1,7 @@
 """A live cluster is read by programs that are not ours: Python stubs, and reflection."""
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -39,8 +40,8 @@ class ForeignClientTest(unittest.TestCase):
         cls.addClassCleanup(cls.live.stop)
         cls.status = cls.live.wait_finished()
 
-    def run_example(self, *arguments):
-        return subprocess.run([sys.executable, EXAMPLE, "--coordinator", self.live.coordinator,
+    def run_example(self, *arguments, program=EXAMPLE):
+        return subprocess.run([sys.executable, program, "--coordinator", self.live.coordinator,
                                *arguments], text=True, timeout=cluster.DEADLINE_S, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -64,6 +65,22 @@ class ForeignClientTest(unittest.TestCase):
         done = self.run_example("--pull", "7")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr, "status.py: there are 2 shards, not 7\n")
+
+    def test_the_example_finds_the_messages_beside_it_in_a_bundle(self):
+        with cluster.scratch() as directory:
+            bundle = pathlib.Path(directory) / "bundle"
+            for folder in ("examples", "proto"):
+                (bundle / folder).mkdir(parents=True)
+            program = shutil.copy(EXAMPLE, bundle / "examples")
+            without = self.run_example(program=program)
+            for file in pathlib.Path("proto").glob("*.proto"):
+                shutil.copy(file, bundle / "proto")
+            done = self.run_example(program=program)
+
+        self.assertEqual(without.returncode, 1)
+        self.assertIn("there are no .proto files in ", without.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.startswith("small: FINISHED, "), done.stdout)
 
     def test_every_server_lists_its_services_to_reflection(self):
         for shard in self.status["shards"]:

@@ -137,6 +137,17 @@ class ModelTest(unittest.TestCase):
             model = safetensors_reader.Model(final["model_file"])
         self.assertEqual(model.sha256, status["weights_sha256"])
 
+    def test_services_whose_workers_are_told_nowhere_warn_that_nothing_is_kept(self):
+        with cluster.scratch() as directory:
+            with cluster.Cluster(CONFIG, {}, directory, workers=4) as live:
+                status = live.wait_finished()
+                logs = [live.log_text(f"worker-{worker}") for worker in range(4)]
+        self.assertEqual(status["evaluations"][-1].get("model_file", ""), "")
+        warnings = [line for log in logs for line in log.splitlines() if "not kept" in line]
+        self.assertTrue(warnings, "\n".join(logs))
+        for word in ("warning", "model.save_dir", "--save-dir"):
+            self.assertIn(word, warnings[0])
+
     def test_a_full_disk_leaves_no_half_model_and_says_so(self):
         def limit_files():
             # Enough for logs and summary, not for the 940 KB of an mlp.

@@ -1,5 +1,6 @@
 #include "server/command_line.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -8,9 +9,22 @@
 namespace slipstream {
 namespace {
 
+using testing::HasSubstr;
+
 std::variant<CommandLine, int> Parse(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "ps_server");
   return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+}
+
+/// What is said of arguments that are wrong usage.
+std::string Refusal(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), {"--config", "run.yaml"});
+  testing::internal::CaptureStderr();
+  const std::variant<CommandLine, int> parsed = Parse(std::move(arguments));
+  std::string said = testing::internal::GetCapturedStderr();
+  const int* code = std::get_if<int>(&parsed);
+  EXPECT_TRUE(code != nullptr && *code == 2) << said;
+  return said;
 }
 
 TEST(CommandLineTest, TakesEveryOption) {
@@ -39,6 +53,26 @@ TEST(CommandLineTest, HelpAndVersionEndWellAndWrongUsageWithTwo) {
   EXPECT_EQ(std::get<int>(Parse({"--config", "run.yaml", "--shard", "-1"})), 2);
   EXPECT_EQ(std::get<int>(Parse({"--config", "run.yaml", "--shard", "0", "--unknown"})), 2);
   EXPECT_EQ(std::get<int>(Parse({"--config", "a", "--shard", "0", "--log-level", "loud"})), 2);
+}
+
+TEST(CommandLineTest, NamesWhatAFlagTakes) {
+  EXPECT_THAT(Refusal({"--shard", "-1"}),
+              HasSubstr("--shard: must be a whole number in [0, 255], not \"-1\"\n"));
+  EXPECT_THAT(Refusal({"--shard", "256"}), HasSubstr("a whole number in [0, 255], not \"256\"\n"));
+  EXPECT_THAT(Refusal({"--shard", "0", "--log-level", "warn"}),
+              HasSubstr("--log-level: must be debug, info, warning or error, not \"warn\""));
+  EXPECT_THAT(Refusal({"--shard", "0", "--log-format", "xml"}),
+              HasSubstr("--log-format: must be text or json, not \"xml\"\n"));
+}
+
+TEST(CommandLineTest, TheCoordinatorsAddressIsForTheOtherShards) {
+  EXPECT_THAT(Refusal({"--shard", "0", "--coordinator", "localhost:7070"}),
+              HasSubstr("--coordinator is for the other shards"));
+  for (const char* wrong : {"foo", ":7070", "localhost:", "localhost:0", "a:b"}) {
+    SCOPED_TRACE(wrong);
+    EXPECT_THAT(Refusal({"--shard", "1", "--coordinator", wrong}),
+                HasSubstr(std::string("--coordinator: \"") + wrong + "\" is not host:port\n"));
+  }
 }
 
 }  // namespace

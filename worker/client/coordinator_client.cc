@@ -35,6 +35,11 @@ absl::StatusOr<Reply> CoordinatorClient::CallOnce(Method<Request, Reply> method,
   context.set_deadline(absl::ToChronoTime(absl::Now() + options_.call_timeout + wait));
   Reply reply;
   const absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &reply));
+  if (absl::IsUnimplemented(status)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "no coordinator at {}: it is with the first of cluster.servers, which --coordinator names",
+        address_));
+  }
   if (!status.ok()) return status;
   return reply;
 }

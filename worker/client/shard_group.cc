@@ -119,6 +119,9 @@ absl::Status ShardGroup::Exchange(ShardId shard, ShardExchange& exchange) {
   for (;;) {
     absl::StatusOr<PushReply> reply;
     const absl::Status status = Retry(shard, [&] {
+      // Of a shard that is away nobody waits for an answer that nobody wants.
+      const bool is_given_up = exchange.feed != nullptr && exchange.feed->is_aborted();
+      if (is_given_up) return absl::AbortedError("the step was given up");
       reply = client(shard).Exchange(exchange);
       return reply.status();
     });

@@ -131,9 +131,6 @@ struct PlanOptions {
   /// Of the run; keys dropout.
   uint64_t seed = 1;
 
-  /// Compute threads. Results are equal for any number.
-  uint32_t threads = 1;
-
   /// A device may compute layers in fp32 where bf16 would gain nothing.
   Precision precision = Precision::kFp32;
 
@@ -155,9 +152,8 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  /// Fails with INVALID_ARGUMENT if the net's shapes do not fit together, with RESOURCE_EXHAUSTED
-  /// naming the bytes if memory is short, with FAILED_PRECONDITION if the device lacks the
-  /// precision.
+  /// Fails with INVALID_ARGUMENT if the net's shapes do not fit together or the device lacks the
+  /// precision, with RESOURCE_EXHAUSTED naming the bytes if memory is short.
   virtual absl::StatusOr<std::unique_ptr<Plan>> Prepare(const ModelSpec& model,
                                                         const PlanOptions& options) = 0;
 };

@@ -44,6 +44,16 @@ absl::StatusOr<size_t> FindColumn(const std::vector<std::string>& names, const s
   return static_cast<size_t>(std::ranges::find(names, name) - names.begin());
 }
 
+/// It numbers its own columns, from 0 on. One or two such numbers may be an example's.
+bool IsNumbering(const std::vector<std::string_view>& line) {
+  constexpr size_t kNumbersMin = 3;
+  if (line.size() < kNumbersMin) return false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != std::to_string(i)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string CsvColumns::Describe(size_t column) const {
@@ -59,6 +69,12 @@ absl::StatusOr<CsvColumns> FindCsvColumns(const std::vector<std::string_view>& f
   if (has_header) {
     columns.names.assign(first_line.begin(), first_line.end());
     if (absl::Status status = CheckHeader(columns.names); !status.ok()) return status;
+  }
+  if (IsNumbering(first_line)) {
+    return absl::DataLossError(fmt::format(
+        "line 1: found 0 to {}, which number the columns (pandas writes so where they have no "
+        "names) and are no example; drop that line (to_csv(header=False)), or name the columns",
+        first_line.size() - 1));
   }
   for (const std::string& name : label_columns) {
     const absl::StatusOr<size_t> column = FindColumn(columns.names, name);

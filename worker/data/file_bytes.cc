@@ -1,5 +1,6 @@
 #include "worker/data/file_bytes.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <zlib.h>
@@ -81,10 +82,15 @@ absl::Status InflateMember(std::span<const uint8_t>& packed, const std::string& 
 }  // namespace
 
 absl::StatusOr<OpenFile> OpenToRead(const std::string& path) {
-  OpenFile file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr) {
+  // To open a pipe would else last until somebody writes to it.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) {
     return absl::NotFoundError(fmt::format("{}: cannot be opened: {}", path, strerror(errno)));
   }
+  OpenFile file(fdopen(descriptor, "rb"));
+  PS_CHECK(file != nullptr);
+  const absl::StatusOr<uint64_t> bytes = FileBytes(file, path);
+  if (!bytes.ok()) return bytes.status();
   return file;
 }
 

@@ -108,7 +108,13 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
 }
 
 void Evaluator::Keep(const ModelFacts& facts, v1::EvaluationStatus& result) const {
-  if (!keeper_.keeps()) return;
+  if (!keeper_.keeps()) {
+    if (facts.is_final) {
+      spdlog::warn(
+          "the trained weights are not kept: model.save_dir is empty and --save-dir is not given");
+    }
+    return;
+  }
   const absl::StatusOr<std::string> path = keeper_.Keep(facts, plan_->weights_host());
   if (path.ok()) {
     spdlog::info("weights saved path={} epoch={}", *path, facts.epoch);

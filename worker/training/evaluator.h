@@ -53,7 +53,8 @@ class Evaluator {
   absl::Status Prepare();
   absl::Status Serve(const Heartbeat::Order& order);
 
-  /// Saves the measured weights if they are kept anywhere, and tells `result` of it.
+  /// Saves the measured weights if they are kept anywhere, and tells `result` of it. That final
+  /// ones are not is worth a warning.
   void Keep(const ModelFacts& facts, v1::EvaluationStatus& result) const;
 
   // Constant after construction.

@@ -38,11 +38,8 @@ absl::StatusOr<ModelEvaluation> EvaluateModel(const ModelFile& file, const RunSp
   const absl::StatusOr<NetShapes> net = ShapesOf(settings.model);
   if (!net.ok()) return net.status();
   const std::unique_ptr<Device> device = NewCpuDevice();
-  const absl::StatusOr<std::unique_ptr<Plan>> plan =
-      device->Prepare(settings.model, {.batch_size_max = kTestBatchSize,
-                                       .seed = settings.seed,
-                                       .threads = settings.compute.threads,
-                                       .trains = false});
+  const absl::StatusOr<std::unique_ptr<Plan>> plan = device->Prepare(
+      settings.model, {.batch_size_max = kTestBatchSize, .seed = settings.seed, .trains = false});
   if (!plan.ok()) return plan.status();
   const std::span<float> weights = (*plan)->weights_host();
   if (absl::Status read = file.Read(net->layout, weights); !read.ok()) return read;

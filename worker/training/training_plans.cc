@@ -49,7 +49,6 @@ absl::Status TrainingPlans::PreparePlans(Device& device, const RunSpec& settings
         device.Prepare(settings.model,
                        {.batch_size_max = settings.training.batch_size,
                         .seed = settings.seed,
-                        .threads = settings.compute.threads,
                         .precision = settings.compute.precision,
                         .deterministic = settings.compute.deterministic,
                         .gradients = arena_.has_value() ? arena_->part(slot) : std::span<float>()});

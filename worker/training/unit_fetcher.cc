@@ -66,8 +66,13 @@ void UnitFetcher::Run() {
   }
 }
 
+bool UnitFetcher::IsClosing() {
+  MutexLock lock(mutex_);
+  return is_closing_;
+}
+
 UnitFetcher::Result UnitFetcher::Fetch() {
-  while (!interruption_.interrupted()) {
+  while (!interruption_.interrupted() && !IsClosing()) {
     v1::GetWorkRequest request;
     *request.mutable_identity() = ToWire(identity_);
     *request.mutable_progress() = ToWire(figures_.Read(absl::Now()).progress);

@@ -43,6 +43,7 @@ class UnitFetcher {
 
  private:
   void Run();
+  bool IsClosing();
   Result Fetch();
 
   // Constant after construction.

@@ -4,9 +4,12 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <exception>
+#include <string>
 #include <utility>
 #include <variant>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/time/clock.h"
 #include "common/config/run_config.h"
 #include "common/model_file/model_file.h"
@@ -29,6 +32,17 @@
 
 namespace slipstream {
 namespace {
+
+/// What a library throws, where there is no thread or no memory to be had, as a status: others wait
+/// for this worker, and hear of it as of any failure.
+template <typename Work>
+absl::Status Caught(Work work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    return absl::InternalError(std::string("exception: ") + error.what());
+  }
+}
 
 /// A shard that is gone for longer than a few leases has been noticed by the coordinator, too.
 constexpr int kGiveUpLeases = 3;
@@ -93,9 +107,6 @@ absl::Status WorkerProgram::Join() {
 absl::Status WorkerProgram::ReadSettings() {
   Overrides overrides;
   if (options_.data_path) overrides.set.push_back("data.path=" + *options_.data_path);
-  if (options_.threads) {
-    overrides.set.push_back("compute.threads=" + std::to_string(*options_.threads));
-  }
   if (options_.device) overrides.set.push_back("compute.device=" + *options_.device);
   if (options_.precision) overrides.set.push_back("compute.precision=" + *options_.precision);
   if (options_.init) overrides.set.push_back("model.init=" + *options_.init);
@@ -118,7 +129,7 @@ ShardGroup::Options WorkerProgram::GroupOptions() const {
 absl::Status WorkerProgram::TakePart(Heartbeat& heartbeat) {
   if (absl::Status status = PrepareCompute(); !status.ok()) return status;
   if (absl::Status status = PrepareModel(); !status.ok()) return status;
-  absl::Status status = Train(heartbeat);
+  absl::Status status = Caught([&] { return Train(heartbeat); });
   // Ends the other threads too; they are done if this one is.
   if (!status.ok()) interruption_.Fail(status);
   return status;
@@ -230,6 +241,8 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   Evaluator evaluator({membership_.identity, settings_.model, membership_.servers, map_,
                        GroupOptions(), HasRounds()},
                       data_.test, *device_, keeper, coordinator_, heartbeat, interruption_);
+  // The evaluator's thread waits for orders, also if what follows throws.
+  const absl::Cleanup ends_orders = [&heartbeat] { heartbeat.Close(); };
   UnitFetcher units(coordinator_, membership_.identity, figures_, interruption_);
   TrainingLoop loop({.batch_size = settings_.training.batch_size,
                      .seed = settings_.seed,
@@ -243,6 +256,8 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   if (absl::IsCancelled(status)) {
     // A lane may have failed while a step was computed; what it ended says no more than that.
     if (absl::Status failure = client_->Drain(); !failure.ok()) status = failure;
+    // What was answered meanwhile is not to be computed by others again.
+    figures_.OnProgress(client_->progress());
   }
   if (status.ok()) {
     const StepFigures::Figures figures = figures_.Read(absl::Now());
@@ -254,7 +269,6 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
     status = heartbeat.AwaitEnd();
   }
   if (!status.ok()) interruption_.Fail(status);
-  heartbeat.Close();
   return status;
 }
 

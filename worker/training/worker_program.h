@@ -40,7 +40,6 @@ class WorkerProgram {
 
     // Worker-local settings; absent ones are the run's.
     std::optional<std::string> data_path;
-    std::optional<uint32_t> threads;
     std::optional<std::string> device;
     std::optional<std::string> precision;
     std::optional<LogSpec::Level> log_level;

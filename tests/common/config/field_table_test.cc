@@ -58,6 +58,12 @@ TEST(FieldTableTest, KeysOfASectionStandTogether) {
   EXPECT_EQ(order, KeysOf(""));
 }
 
+TEST(FieldTableTest, AFlagThatStandsForAKeyTakesWhatTheKeyDoes) {
+  EXPECT_EQ(FlagError("log.level", "warning"), "");
+  EXPECT_EQ(FlagError("log.level", "loud"), "must be debug, info, warning or error, not \"loud\"");
+  EXPECT_EQ(FlagError("log.format", ""), "must be text or json, not \"\"");
+}
+
 TEST(FieldTableTest, SectionsAndTheirKeysAreFound) {
   EXPECT_TRUE(IsSection("optimizer.schedule"));
   EXPECT_FALSE(IsSection("optim"));

@@ -98,10 +98,20 @@ TEST(RunConfigTest, FlagsOverrideTheEnvironmentWhichOverridesTheFile) {
   EXPECT_EQ(spec.seed, 6u);
 }
 
-TEST(RunConfigTest, IgnoredVariablesAreNotLookedAt) {
+// A saved model holds the file of its run, which nobody can mend.
+TEST(RunConfigTest, KeysThatMeanNothingAnyMoreAreLeftOut) {
+  const RunSpec spec = SpecOf("model: {preset: mlp}\ncompute: {threads: 2, precision: bf16}\n");
+
+  EXPECT_EQ(spec.compute.precision, Precision::kBf16);
+}
+
+TEST(RunConfigTest, VariablesOfTheProgramsAreNoKeys) {
   Overrides overrides;
-  overrides.environment = {{"PS_OTHER", "x"}};
-  overrides.environment_ignored = {"PS_OTHER"};
+  overrides.environment = {{"PS_COORDINATOR", "localhost:7070"},
+                           {"PS_EVALUATE_BINARY", "bin/ps_evaluate"},
+                           {"PS_SERVER_BINARY", "bin/ps_server"},
+                           {"PS_WORKER", "3"},
+                           {"PS_WORKER_BINARY", "bin/ps_worker"}};
 
   SpecOf("model: {preset: mlp}", overrides);
 }

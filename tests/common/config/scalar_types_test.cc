@@ -41,6 +41,12 @@ TEST(ScalarTypesTest, CountsTakeTheirWholeRange) {
             "must be a whole number in [0, 2^64), not \"18446744073709551616\"");
 }
 
+TEST(ScalarTypesTest, AFlagsTextIsReadAsItStands) {
+  EXPECT_EQ(ScalarError(CountType{0, 255}, "255"), "");
+  EXPECT_EQ(ScalarError(CountType{0, 255}, "-1"), "must be a whole number in [0, 255], not \"-1\"");
+  EXPECT_EQ(ScalarError(CountType{0, 255}, ""), "must be a whole number in [0, 255], not \"\"");
+}
+
 TEST(ScalarTypesTest, BytesTakeBinaryUnitsAndPrintTheLargestThatDivides) {
   EXPECT_EQ(Read(kAnyBytes, "4096"), "4KiB");
   EXPECT_EQ(Read(kAnyBytes, "1024KiB"), "1MiB");

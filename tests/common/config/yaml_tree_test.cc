@@ -32,6 +32,40 @@ TEST(YamlTreeTest, RefusesTextOverTheBoundBeforeReadingIt) {
   EXPECT_EQ(diagnostics.Sorted().size(), 1u);
 }
 
+TEST(YamlTreeTest, KnowsMapsBetweenBraces) {
+  DiagnosticList diagnostics;
+
+  const auto root = ParseYaml("a: {b: 1}\n", "f", diagnostics);
+
+  ASSERT_TRUE(root && diagnostics.empty());
+  EXPECT_FALSE(root->is_flow);
+  EXPECT_TRUE(root->entries[0].value.is_flow);
+}
+
+TEST(YamlTreeTest, RefusesTextThatIsNotUtf8AtTheFirstWrongByte) {
+  DiagnosticList diagnostics;
+
+  EXPECT_FALSE(ParseYaml("a: ö\nb: \xFC\nc: \xFC\n", "f", diagnostics));
+
+  ASSERT_EQ(diagnostics.Sorted().size(), 1u);
+  EXPECT_EQ(diagnostics.Sorted()[0].ToString(),
+            "f:2:4: error: not UTF-8 (byte 0xFC): save the file as UTF-8");
+}
+
+TEST(YamlTreeTest, ReadsTextThatIsMarkedAsUtf16) {
+  DiagnosticList diagnostics;
+  const char text[] =
+      "\xFF\xFE"
+      "a\0:\0 \0b\0\n";  // Ends with the literal's own 0.
+
+  const auto root = ParseYaml({text, sizeof text}, "f", diagnostics);
+
+  ASSERT_TRUE(root && diagnostics.empty());
+  ASSERT_EQ(root->entries.size(), 1u);
+  EXPECT_EQ(root->entries[0].key, "a");
+  EXPECT_EQ(root->entries[0].value.text, "b");
+}
+
 TEST(YamlTreeTest, RefusesDeepNestingWithoutExhaustingTheStack) {
   for (const char* open : {"[", "{a: ", "- ", "? "}) {
     DiagnosticList diagnostics;

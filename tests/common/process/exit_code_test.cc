@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 #include "absl/status/status.h"
 
 namespace slipstream {
@@ -29,6 +32,25 @@ INSTANTIATE_TEST_SUITE_P(
         Row{absl::StatusCode::kAborted, 75}, Row{absl::StatusCode::kFailedPrecondition, 75},
         Row{absl::StatusCode::kInvalidArgument, 78}, Row{absl::StatusCode::kInternal, 1},
         Row{absl::StatusCode::kUnknown, 1}, Row{absl::StatusCode::kUnimplemented, 1}));
+
+TEST(ConfigFailureCodeTest, TellsAFileThatCannotBeReadFromAWrongOne) {
+  const std::string folder = testing::TempDir();
+  const std::string path = folder + "/wrong.yaml";
+  std::ofstream(path) << "nothing: right\n";
+
+  EXPECT_EQ(ConfigFailureCode(folder + "/none.yaml", {}), ExitCode::kIo);
+  EXPECT_EQ(ConfigFailureCode(folder, {}), ExitCode::kIo);
+  EXPECT_EQ(ConfigFailureCode(path, {}), ExitCode::kConfiguration);
+  EXPECT_EQ(ConfigFailureCode(path, {"seed=x"}), ExitCode::kConfiguration);
+}
+
+TEST(ConfigFailureCodeTest, AnOverrideThatIsNoPairIsWrongUsage) {
+  const std::string path = testing::TempDir() + "/right.yaml";
+  std::ofstream(path) << "model: {preset: mlp}\n";
+
+  EXPECT_EQ(ConfigFailureCode(path, {"seed=3", "seed"}), ExitCode::kUsage);
+  EXPECT_EQ(ConfigFailureCode(path, {"=3"}), ExitCode::kUsage);
+}
 
 }  // namespace
 }  // namespace slipstream

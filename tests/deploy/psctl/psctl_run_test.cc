@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,11 @@
 namespace slipstream {
 namespace {
 
+using testing::Contains;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 namespace fs = std::filesystem;
 
@@ -152,6 +155,60 @@ TEST_F(PsctlRunTest, ToleratesAKilledWorkerAndSumsUp) {
   EXPECT_TRUE(NoneIsRunning());
 }
 
+TEST_F(PsctlRunTest, TellsWhereItsCoordinatorIs) {
+  ASSERT_EQ(mkfifo((folder_ / "go").c_str(), 0600), 0);
+  Say("FAKE_WORKER_0", R"(read -r < "$FAKE_DIR/go"; touch "$FAKE_DIR/finished")");
+  Say("FAKE_WORKER_1", "exit 0");
+  ChildProcess psctl = StartRun();
+  const std::string before = "psctl: coordinator ";
+  const std::string between = ": psctl status --coordinator ";
+  ASSERT_TRUE(WaitUntil([&] { return Stderr().find(between) != std::string::npos; })) << Stderr();
+
+  std::string address = ReadFile(folder_ / "run/logs/server-0.port");
+  ASSERT_TRUE(address.ends_with('\n'));
+  address.pop_back();
+
+  EXPECT_TRUE(WaitUntil([&] {
+    const std::string line = before + address + between + address + "\n";
+    return Stderr().find(line) != std::string::npos;
+  })) << Stderr();
+  std::ofstream(folder_ / "go") << "go\n";
+  EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
+  EXPECT_EQ(nlohmann::json::parse(Stdout())["test_accuracy"], 0.9);
+}
+
+TEST_F(PsctlRunTest, WarnsOnceOfServersThatAreNotOnThisMachine) {
+  Say("FAKE_WORKER_0", R"(touch "$FAKE_DIR/finished")");
+  Say("FAKE_WORKER_1", "exit 0");
+
+  ChildProcess psctl = StartRun({"--set", "cluster.servers=localhost:7070,10.0.0.1:7070,n2:7070",
+                                 "--set", "security.plaintext=accept_the_risk"});
+
+  EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
+  const std::string warning = "psctl: warning: psctl run starts all servers on this machine, ";
+  EXPECT_THAT(Stderr(), HasSubstr(warning + "none at 10.0.0.1:7070; "));
+  EXPECT_EQ(Stderr().find(warning), Stderr().rfind(warning));
+}
+
+TEST_F(PsctlRunTest, SaysThatInTheLogToo) {
+  Say("FAKE_WORKER_0", R"(touch "$FAKE_DIR/finished")");
+  Say("FAKE_WORKER_1", "exit 0");
+
+  ChildProcess psctl = StartRun({"--log-format", "json", "--set", "cluster.servers=n1:7070",
+                                 "--set", "security.plaintext=accept_the_risk"});
+
+  EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
+  std::vector<std::string> said;
+  std::istringstream lines(Stderr());
+  for (std::string line; std::getline(lines, line);) {
+    const auto object = nlohmann::json::parse(line);
+    said.push_back(object["level"].get<std::string>() + ": " +
+                   object["message"].get<std::string>());
+  }
+  EXPECT_THAT(said, Contains(StartsWith("warning: psctl run starts all servers on this machine")));
+  EXPECT_THAT(said, Contains(StartsWith("info: coordinator 127.0.0.1:")));
+}
+
 TEST_F(PsctlRunTest, StopsTheOthersAndTellsTheCauseLastWhenAWorkerFails) {
   Say("FAKE_WORKER_1", "echo 'T worker-1 error   no such data set' >&2; exit 78");
 
@@ -275,8 +332,9 @@ TEST_F(PsctlRunTest, SaysThatNoCoordinatorAnswers) {
   ChildProcess psctl = Start({"status", "--coordinator", port.address()});
 
   EXPECT_EQ(WaitForExit(psctl), 69);
-  EXPECT_THAT(Stderr(),
-              HasSubstr("psctl: error: no coordinator answers at " + port.address() + ": "));
+  EXPECT_THAT(Stderr(), HasSubstr("psctl: error: no coordinator answers at " + port.address() +
+                                  " within 2s: "));
+  EXPECT_THAT(Stderr(), Not(HasSubstr("Deadline")));
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST(Bf16Support, AProcessorWithoutBf16SaysWhatToDo) {
     EXPECT_TRUE(plan.ok()) << plan.status().ToString();
     return;
   }
-  EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(plan.status().message().find("compute.precision"), std::string::npos);
 }
 

@@ -128,7 +128,6 @@ TEST_P(RepeatabilityTest, NothingButTheBatchesDecidesTheBits) {
 
   EXPECT_EQ(Train({.batch_size_max = 70}, false), weights) << "run again";
   EXPECT_EQ(Train({.batch_size_max = 70}, true), weights) << "with evaluations between";
-  EXPECT_EQ(Train({.batch_size_max = 70, .threads = 2}, false), weights) << "two threads";
   EXPECT_EQ(Train({.batch_size_max = 150}, false), weights) << "room for larger batches";
 }
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
 
@@ -46,11 +47,19 @@ TEST(ReadFileBytesTest, NamesTheFileThatIsNotThere) {
             "/nowhere/at-all: cannot be opened: No such file or directory");
 }
 
+// Instead of waiting until somebody writes to it.
+TEST(ReadFileBytesTest, RefusesAPipe) {
+  const TempDirectory directory;
+  const std::string path = directory.path() + "/pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+
+  EXPECT_EQ(MessageOf(ReadFileBytes(path)), path + ": is no ordinary file");
+}
+
 TEST(ReadFileBytesTest, RefusesADirectory) {
   const TempDirectory directory;
 
-  EXPECT_EQ(MessageOf(ReadFileBytes(directory.path())),
-            directory.path() + ": cannot be read: Is a directory");
+  EXPECT_EQ(MessageOf(ReadFileBytes(directory.path())), directory.path() + ": is no ordinary file");
 }
 
 TEST(ReadFileBytesTest, AcceptsTheBoundAndRefusesOneByteMore) {

@@ -21,16 +21,16 @@ class CpuDevice final : public Device {
 
   absl::StatusOr<std::unique_ptr<Plan>> Prepare(const ModelSpec& model,
                                                 const PlanOptions& options) override {
-    if (options.batch_size_max == 0 || options.threads == 0) {
-      return absl::InvalidArgumentError("a plan needs at least one example and one thread");
+    if (options.batch_size_max == 0) {
+      return absl::InvalidArgumentError("a plan needs at least one example");
     }
     if (options.precision == Precision::kBf16 && !CpuComputesBf16()) {
-      return absl::FailedPreconditionError(
+      return absl::InvalidArgumentError(
           "this processor cannot compute in bf16, which takes AVX-512 BF16: start this worker with "
           "--precision fp32, or set compute.precision to fp32");
     }
     if (options.precision == Precision::kTf32) {
-      return absl::FailedPreconditionError(
+      return absl::InvalidArgumentError(
           "processors do not compute in tf32, GPUs do: start this worker with --precision fp32, or "
           "set compute.precision to fp32");
     }

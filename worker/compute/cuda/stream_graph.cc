@@ -36,7 +36,9 @@ absl::StatusOr<StreamGraph::Executable> StreamGraph::EndCapture(const DeviceCont
   cudaGraph_t graph = nullptr;
   absl::Status status = PS_CUDA_STATUS(cudaStreamEndCapture(context.compute(), &graph));
   cudaGraphExec_t executable = nullptr;
-  if (status.ok()) status = PS_CUDA_STATUS(cudaGraphInstantiate(&executable, graph, 0));
+  // Those of the streams that were captured: else that of the stream it is launched into is all's.
+  constexpr unsigned long long kFlags = cudaGraphInstantiateFlagUseNodePriority;
+  if (status.ok()) status = PS_CUDA_STATUS(cudaGraphInstantiate(&executable, graph, kFlags));
   // Else the first launch would, which other devices may wait for.
   if (status.ok()) status = PS_CUDA_STATUS(cudaGraphUpload(executable, context.compute()));
   if (graph != nullptr) (void)cudaGraphDestroy(graph);

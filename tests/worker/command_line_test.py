@@ -1,0 +1,43 @@
+"""What ps_worker says of flags that are wrong."""
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / "support"))
+from programs import DEADLINE_S, program
+
+
+class CommandLineTest(unittest.TestCase):
+    def refused(self, *arguments, environment=None):
+        """What is said of wrong usage, of a worker that would find a coordinator nowhere."""
+        done = subprocess.run(
+            [program("worker/ps_worker"), "--coordinator", "localhost:1", *arguments],
+            env={**os.environ, **(environment or {})}, text=True, timeout=DEADLINE_S, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        return done.stderr
+
+    def test_names_the_ids_that_workers_may_have(self):
+        for wrong in ("-1", "4096", "first"):
+            self.assertIn(f'--worker: must be a whole number in [0, 4095], not "{wrong}"\n',
+                          self.refused("--worker", wrong))
+
+    def test_names_what_there_is_to_choose_from(self):
+        level = '--log-level: must be debug, info, warning or error, not "warn"'
+        self.assertIn(level, self.refused("--log-level", "warn"))
+        self.assertIn(level, self.refused(environment={"PS_LOG_LEVEL": "warn"}))
+        self.assertIn('--log-format: must be text or json, not "xml"\n',
+                      self.refused("--log-format", "xml"))
+
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([program("worker/ps_worker"), "--help"], stdout=full, text=True,
+                                  timeout=DEADLINE_S, check=False, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 74)
+        self.assertEqual(done.stderr, "ps_worker: error: the output could not be written\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
