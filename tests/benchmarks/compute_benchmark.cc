@@ -9,6 +9,9 @@
 // With - alone it answers each line of its input, which holds such arguments, with a line, and
 // keeps what it has prepared: starting costs more than measuring.
 
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -233,7 +236,9 @@ class Benchmark {
   std::map<std::tuple<std::string, uint32_t, std::string>, std::unique_ptr<Trainer>> trainers_;
 };
 
-int Main(std::vector<std::string> arguments) {
+int Main(const std::vector<std::string>& arguments) {
+  // Answers alone go to stdout.
+  spdlog::set_default_logger(spdlog::stderr_logger_st("compute_benchmark"));
   Benchmark benchmark;
   std::string text;
   if (arguments == std::vector<std::string>{"-"}) {

@@ -34,6 +34,8 @@ class Cases:
         self.passed, self.failed, self.skipped = 0, [], 0
         if result.exists():
             self.count(json.loads(result.read_text(encoding="utf-8")))
+        else:
+            self.passed = self.said.count("[       OK ] ")  # Before it ended.
         if not self.failed and (status != 0 or not result.exists()):
             self.failed.append(f"the program itself (status {status})")
 

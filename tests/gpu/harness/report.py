@@ -77,8 +77,7 @@ def lines_of(said):
     verdict = ": FAILED" if said["failures"] else state
     lines = ["", f"## {said['title']}{verdict}", "", " · ".join(said["facts"]), ""]
     lines += table(said["head"], said["rows"])
-    for failure in said["failures"]:
-        lines += ["", f"- {failure}"]
+    lines += ["", *(f"- {failure}" for failure in said["failures"])] if said["failures"] else []
     for note in said["notes"]:
         lines += ["", note]
     return lines

@@ -44,7 +44,7 @@ while read -r line; do
 done
 """
 SILENT = "#!/bin/sh\nread -r line\nexit 1\n"
-HANGING = "#!/bin/sh\nsleep 600 &\nwait\n"
+HANGING = "#!/bin/sh\necho '[       OK ] Suite.Case (1 ms)'\nsleep 600 &\nwait\n"
 
 
 def cases(*results):
@@ -166,6 +166,7 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertLess(time.monotonic() - begin, 300, "the children hold the pipe for longer")
         self.assertIn("| kernel_parity_test | 2 | 0 | 0 |", text, "what came before is kept")
+        self.assertIn("| plan_parity_test | 1 | 1 | 0 |", text, "what it said before")
         self.assertIn("the program itself (status 124)", text)
         self.assertIn("## Steps per second: FAILED", text)
         self.assertIn("the 3 seconds were over", text)
