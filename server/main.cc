@@ -17,6 +17,7 @@
 #include "common/process/logging.h"
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
+#include "common/rpc/grpc_log.h"
 #include "common/rpc/transfer_tuning.h"
 #include "common/run/run_spec.h"
 #include "server/command_line.h"
@@ -69,6 +70,7 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
 int Main(int argc, char** argv) {
   const StopSignal stop;
   TuneForTransfers();
+  TakeLogOfGrpc();
   const std::variant<CommandLine, int> parsed = ParseCommandLine(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& line = std::get<CommandLine>(parsed);

@@ -1,6 +1,5 @@
 #include "server/server_process.h"
 
-#include <grpc/support/log.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -61,17 +60,11 @@ absl::StatusOr<std::optional<PushLog>> OpenPushLog(const std::string& folder, Sh
   return std::optional<PushLog>(*std::move(log));
 }
 
-/// What gRPC says of itself is for those who look for it.
-void LogForGrpc(gpr_log_func_args* entry) {
-  spdlog::debug("grpc {}:{}: {}", entry->file, entry->line, entry->message);
-}
-
 }  // namespace
 
 ServerProcess::~ServerProcess() { Shutdown(); }
 
 absl::Status ServerProcess::Listen() {
-  gpr_set_log_function(LogForGrpc);
   const std::string local_socket = NewLocalName();
   if (absl::Status made = MakeServices(local_socket); !made.ok()) return made;
   grpc::EnableDefaultHealthCheckService(true);

@@ -20,7 +20,7 @@ README_LINES_MAX_ELSEWHERE = 40
 
 # Code that only decides: whatever it needs from the world is an argument.
 PURE = ("common/base", "common/policy", "common/kernels", "common/layout", "common/model",
-        "common/run", "common/codec", "common/protocol", "server/core", "worker/core",
+        "common/run", "common/protocol", "server/core", "worker/core",
         "worker/model")
 
 # Folder, and the project's folders that its files must not include. The first entry that is the

@@ -17,6 +17,7 @@
 #include "common/process/logging.h"
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
+#include "common/rpc/grpc_log.h"
 #include "common/rpc/transfer_tuning.h"
 #include "worker/training/interruption.h"
 #include "worker/training/worker_program.h"
@@ -110,6 +111,7 @@ int Run(const WorkerProgram::Options& options, const StopSignal& stop) {
 
 int Main(int argc, char** argv) {
   TuneForTransfers();
+  TakeLogOfGrpc();
   const StopSignal stop;
   CLI::App app("Trains a model that Slipstream servers hold.", "ps_worker");
   WorkerProgram::Options options;

@@ -8,7 +8,9 @@
 namespace slipstream {
 
 /// A consistency policy as three predicates over facts: when a push still counts, when a round
-/// closes, and which version a training pull must wait for (algorithms.md, section 2).
+/// closes, and which version a training pull must wait for. Softsync's rounds are those of
+/// n-softsync (Gupta, Zhang, Wang: Model accuracy and runtime tradeoff in distributed deep
+/// learning, ICDM 2016, arXiv 1509.04210).
 ///
 /// Stateless: equal facts give equal decisions, so a test is a table and a simulation replays.
 /// Thread-safe: const after construction.

@@ -7,8 +7,7 @@
 
 namespace slipstream {
 
-/// What is done about gradients whose staleness σ would exceed a bound s (algorithms.md, section
-/// 2).
+/// What is done about gradients whose staleness σ would exceed a bound s.
 ///
 /// Stateless: equal facts give equal decisions. Thread-safe: const after construction.
 class StalenessGuard {

@@ -80,7 +80,7 @@ struct TrainingSpec {
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 
-/// Bounds the staleness σ of every gradient (algorithms.md, section 2).
+/// Bounds the staleness σ of every gradient.
 struct StalenessGuardSpec {
   /// Of a gradient beyond the bound: reject refuses it by name and its worker computes anew, drop
   /// acknowledges it without effect, scale multiplies it by bound/σ. block holds rounds back, so
@@ -313,8 +313,7 @@ constexpr std::string_view ActionName(StalenessGuardSpec::Action action) {
   return "unknown";
 }
 
-/// c: the gradients one update combines, for λ workers under this policy (algorithms.md, section
-/// 2).
+/// c: the gradients one update combines, for λ workers under this policy; of n-softsync ⌊λ/n⌋.
 constexpr uint32_t RoundSize(const ConsistencySpec& consistency, uint32_t workers) {
   switch (consistency.policy) {
     case ConsistencySpec::Policy::kHardsync:

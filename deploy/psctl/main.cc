@@ -2,6 +2,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
+#include "common/rpc/grpc_log.h"
 #include "deploy/psctl/command_line.h"
 #include "deploy/psctl/completion_command.h"
 #include "deploy/psctl/config_commands.h"
@@ -34,6 +35,7 @@ struct Dispatch {
 int Main(int argc, char** argv) {
   const auto parsed = ParseCommandLine(argc, argv);
   if (const auto* code = std::get_if<ExitCode>(&parsed)) return static_cast<int>(*code);
+  TakeLogOfGrpc();
   return std::visit(Dispatch(), std::get<Arguments>(parsed));
 }
 

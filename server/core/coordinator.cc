@@ -90,10 +90,11 @@ absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, abs
   if (!made.ok()) return made.status();
   if (made->is_repeated) return Identity{run_, made->worker, made->incarnation};
   if (made->fenced_older) OnGone(made->worker, made->older);
-  AddNote(made->fenced_older,
-          fmt::format("worker registered worker={} incarnation={} host={}{}", Value(made->worker),
-                      Value(made->incarnation), applicant.host,
-                      made->fenced_older ? "; its older incarnation is fenced" : ""));
+  AddNote(
+      made->fenced_older,
+      fmt::format("worker registered worker={} incarnation={} host={} process={}{}",
+                  Value(made->worker), Value(made->incarnation), applicant.host, applicant.process,
+                  made->fenced_older ? "; its older incarnation is fenced" : ""));
   Advance(now);
   return Identity{run_, made->worker, made->incarnation};
 }

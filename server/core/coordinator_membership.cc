@@ -39,7 +39,6 @@ absl::StatusOr<Membership::Registration> Membership::Register(const Applicant& a
                    .state = State::kLive,
                    .founding = false,
                    .host = host,
-                   .process = process,
                    .instance = instance,
                    .last_heard = now,
                    .failure = ""};

@@ -21,7 +21,7 @@ struct Applicant {
   /// Absent: the lowest free id.
   std::optional<WorkerId> worker;
   std::string host;
-  uint32_t process = 0;
+  uint32_t process = 0;  // As `host` numbers it; for people.
 
   /// Random, one per process: tells a repeated call from another process. 0: unknown.
   uint64_t instance = 0;
@@ -54,7 +54,6 @@ class Membership {
     State state = State::kLive;
     bool founding = false;
     std::string host;
-    uint32_t process = 0;
     uint64_t instance = 0;
     absl::Time last_heard;
 

@@ -44,7 +44,7 @@ class OverlapTest(unittest.TestCase):
                 self.assertEqual(again["weights_sha256"], whole["weights_sha256"])
 
     def test_a_pipeline_of_two_follows_the_conservation_law(self):
-        # (2λ − 1)/c (algorithms.md, section 2).
+        # (2λ − 1)/c, as two gradients of each worker are under way.
         for consistency, c in (({"consistency.policy": "async"}, 1),
                                ({"consistency.policy": "softsync", "consistency.n": 2}, 2)):
             with self.subTest(consistency=consistency):

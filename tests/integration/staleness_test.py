@@ -11,7 +11,7 @@ CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 
 class StalenessTest(unittest.TestCase):
     def test_mean_staleness_follows_the_conservation_law(self):
-        # (λ − 1)/c with c = λ/n, whatever the speeds (algorithms.md, section 2).
+        # (λ − 1)/c with c = λ/n, whatever the speeds.
         for n in (1, 2, 4):
             with self.subTest(n=n):
                 summary = cluster.run(CONFIG, {"consistency.n": n, "data.train_examples": 19200,

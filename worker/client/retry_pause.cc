@@ -1,6 +1,7 @@
 #include "worker/client/retry_pause.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "absl/time/clock.h"
 
@@ -15,12 +16,15 @@ constexpr absl::Duration kSlice = absl::Milliseconds(20);
 bool PauseBeforeRetry(grpc::Channel& channel, absl::Duration wait, const Sleeper& sleeper) {
   // Refused by a peer that is there.
   if (channel.GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) return sleeper(wait);
-  const absl::Time end = absl::Now() + wait;
+  // Not the time of day, which may be set back by hours.
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
   for (;;) {
     if (!sleeper(absl::ZeroDuration())) return false;
-    const absl::Time now = absl::Now();
-    if (now >= end) return true;
-    if (channel.WaitForConnected(absl::ToChronoTime(std::min(end, now + kSlice)))) return true;
+    const absl::Duration left = wait - absl::FromChrono(Clock::now() - begin);
+    if (left <= absl::ZeroDuration()) return true;
+    const absl::Time end = absl::Now() + std::min(left, kSlice);
+    if (channel.WaitForConnected(absl::ToChronoTime(end))) return true;
   }
 }
 

@@ -233,8 +233,8 @@ TEST(UpdateKernels, AStepScaleShortensAdamsStepAndNotItsDecay) {
   EXPECT_EQ(quarter.kept, 0.95f);
 }
 
-/// algorithms.md, section 3: g = 1, α₀ = 1, σ = 0, 1, 2 in turn under per_gradient.
-TEST(UpdateKernels, GiveThePublishedFiguresOfPerGradientScaling) {
+/// By hand: g = 1, α₀ = 1, σ = 0, 1, 2 in turn under per_gradient.
+TEST(UpdateKernels, GiveTheFiguresOfPerGradientScaling) {
   RandomStream random(0, 3);
   std::vector<float> theta = {0.0f};
   const CutPayload one({1.0f}, random);

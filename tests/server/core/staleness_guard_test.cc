@@ -5,7 +5,7 @@
 
 #include "tests/support/shard_core_driver.h"
 
-// What the staleness guard makes of gradients beyond its bound (design.md, section 5a, rule 8).
+// What the staleness guard makes of gradients beyond its bound under each action.
 
 namespace slipstream {
 namespace {

@@ -1,5 +1,4 @@
 #include <cstdint>
-#include <limits>
 
 #include "worker/compute/cuda/launch.cuh"
 #include "worker/compute/cuda/pool_kernels.h"
@@ -21,8 +20,6 @@ __global__ void PoolInputGradientKernel(PoolShape shape, size_t size, const uint
     input_gradient[i] = PoolInputGradient(shape, places, output_gradient, static_cast<Index>(i));
   });
 }
-
-bool FitsInto32Bits(size_t size) { return size <= std::numeric_limits<uint32_t>::max(); }
 
 }  // namespace
 

@@ -5,10 +5,12 @@
 namespace slipstream::cuda {
 namespace {
 
+template <typename Index>
 __global__ void AddBiasKernel(Activation activation, size_t size, uint32_t channels, uint32_t plane,
                               const float* bias, float* values) {
   ForEach(size, [=](size_t i) {
-    values[i] = Activated(activation, values[i] + bias[i / plane % channels]);
+    const Index channel = static_cast<Index>(i) / plane % channels;
+    values[i] = Activated(activation, values[i] + bias[channel]);
   });
 }
 
@@ -88,8 +90,9 @@ __global__ void RaiseKernel(const PassInputs* inputs, volatile uint32_t* flag) {
 absl::Status AddBias(cudaStream_t stream, Activation activation, size_t rows, uint32_t channels,
                      uint32_t plane, const float* bias, float* values) {
   const size_t size = rows * channels * plane;
-  return Launch("AddBias", stream, BlocksFor(size), kThreads, AddBiasKernel, activation, size,
-                channels, plane, bias, values);
+  return Launch("AddBias", stream, BlocksFor(size), kThreads,
+                FitsInto32Bits(size) ? AddBiasKernel<uint32_t> : AddBiasKernel<size_t>, activation,
+                size, channels, plane, bias, values);
 }
 
 absl::Status Activate(cudaStream_t stream, Activation activation, size_t size, const float* input,
