@@ -4,7 +4,9 @@
 // up, while the one before is computed, all weights go up, all gradients come down.
 //
 //   compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS
-//       [fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16]
+//       [fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16|cuda-any|cuda-tf32-any|cuda-bf16-any]
+//
+// Those that end with any may add in any order.
 //
 // With - alone it answers each line of its input, which holds such arguments, with a line, and
 // keeps what it has prepared: starting costs more than measuring.
@@ -67,6 +69,7 @@ struct Choice {
   CpuKernels kernels = CpuKernels::kFastest;
   Precision precision = Precision::kFp32;
   bool is_cuda = false;
+  bool deterministic = true;
 
   absl::StatusOr<std::unique_ptr<Device>> Open() const {
     if (is_cuda) return NewCudaDevice(0);
@@ -82,7 +85,10 @@ const std::map<std::string, Choice>& Choices() {
       {"plain", {.kernels = CpuKernels::kPlain}},
       {"cuda", {.is_cuda = true}},
       {"cuda-tf32", {.precision = Precision::kTf32, .is_cuda = true}},
-      {"cuda-bf16", {.precision = Precision::kBf16, .is_cuda = true}}};
+      {"cuda-bf16", {.precision = Precision::kBf16, .is_cuda = true}},
+      {"cuda-any", {.is_cuda = true, .deterministic = false}},
+      {"cuda-tf32-any", {.precision = Precision::kTf32, .is_cuda = true, .deterministic = false}},
+      {"cuda-bf16-any", {.precision = Precision::kBf16, .is_cuda = true, .deterministic = false}}};
   return choices;
 }
 
@@ -111,8 +117,10 @@ class Trainer {
     absl::StatusOr<std::unique_ptr<Device>> device = choice.Open();
     if (!device.ok()) return device.status();
     trainer->device_ = *std::move(device);
-    absl::StatusOr<std::unique_ptr<Plan>> plan = trainer->device_->Prepare(
-        trainer->model_, {.batch_size_max = count, .precision = choice.precision});
+    absl::StatusOr<std::unique_ptr<Plan>> plan =
+        trainer->device_->Prepare(trainer->model_, {.batch_size_max = count,
+                                                    .precision = choice.precision,
+                                                    .deterministic = choice.deterministic});
     if (!plan.ok()) return plan.status();
     trainer->plan_ = *std::move(plan);
     FillInitialValues(trainer->shapes_.layout, 1, trainer->plan_->weights_host());
@@ -255,8 +263,8 @@ int Main(const std::vector<std::string>& arguments) {
   }
   std::fprintf(stderr,
                "usage: compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS "
-               "[fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16], or - for such lines of "
-               "its input\n");
+               "[fastest|bf16|onednn|plain|cuda[-tf32|-bf16][-any]], or - for such lines of its "
+               "input\n");
   return 2;
 }
 

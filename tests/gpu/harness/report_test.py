@@ -105,7 +105,8 @@ class ReportTest(unittest.TestCase):
         self.assertIn("| kernel_parity_test | 2 | 0 | 0 |", text)
         self.assertIn("| group_parity_test | 1 | 0 | 1 |", text, "there are not always several GPUs")
         self.assertIn("| hardsync | 3 | 88.00 | 88.10 | 1000 | 1000 | 75.0 % |", text)
-        self.assertIn("| mlp | fp32 | 64 | 100 | 6400 | 50 | 50 | 2.00 | 2.00 | 1.5 x eager | 2.08 |", text)
+        self.assertIn("| mlp | fp32 | 64 | 100 |  | 6400 | 50 | 50 | 2.00 | 2.00 | 1.5 x eager | 2.08 |", text)
+        self.assertIn("| lenet5 | bf16 | 4 | 1600 | 1600 | 6400 | 800 | 800 | 2.00 | 2.00 |  |", text)
         self.assertIn("| cifar_quick | 64 | 1 | 16 | 1000 | 75.0 % | 250.00 | 500.00 |", text)
         for title in ("memcheck", "racecheck", "synccheck"):
             self.assertIn(f"## compute-sanitizer, {title}\n", text)
@@ -175,7 +176,7 @@ class ReportTest(unittest.TestCase):
         self.torch.write_text(SILENT, encoding="utf-8")
         status, text = self.run_main("steps", options=("--net", "mlp", "--precision", "fp32"))
         self.assertEqual(status, 1)
-        self.assertIn("| mlp | fp32 | 4 | 1600 | 6400 | failed | failed |", text)
+        self.assertIn("| mlp | fp32 | 4 | 1600 |  |  | failed | failed |", text)
         self.assertIn("mlp fp32 1024: no figure of graphs", text)
 
     def test_a_ratio_below_what_is_to_be_reached_fails(self):

@@ -9,12 +9,13 @@ NETS = ("mlp", "lenet5", "cifar_quick")
 BATCHES = (4, 64, 1024)
 OURS = {"fp32": "cuda", "tf32": "cuda-tf32", "bf16": "cuda-bf16"}
 PEERS = ("eager", "graphs")
+CONVOLUTIONS = ("lenet5", "cifar_quick")  # Whose results may depend on the order of additions.
 # Times PyTorch's rate, by batch: what performance.md asks for.
 REACH = {64: {"eager": 1.5}, 1024: {"eager": 1.0, "graphs": 1.0}}
 PARAMETERS = {"mlp": 235146, "lenet5": 61706, "cifar_quick": 89578}
 INPUTS = {"mlp": 784, "lenet5": 784, "cifar_quick": 3072}
 TORCH = [sys.executable, str(pathlib.Path(__file__).resolve().parent / "torch_step.py")]
-HEAD = ("net", "precision", "batch", "steps/s", "examples/s", "PyTorch eager, steps/s",
+HEAD = ("net", "precision", "batch", "steps/s", "in any order, steps/s", "examples/s", "PyTorch eager, steps/s",
         "PyTorch graphs, steps/s", "x eager", "x graphs", "to reach", "MB over PCIe, computed")
 
 
@@ -28,6 +29,9 @@ class Contenders:
     def rates(self, net, batch, precision, options):
         """The median of each; None for one that failed, which is not asked again."""
         ask = {"slipstream": lambda: self.ours.rate(net, batch, options.seconds, OURS[precision])}
+        if net in CONVOLUTIONS:
+            ask["any order"] = lambda: self.ours.rate(net, batch, options.seconds,
+                                                      OURS[precision] + "-any")
         for peer in PEERS:
             ask[peer] = lambda peer=peer: self.torch.rate(net, batch, options.seconds, precision, peer)
         seen = {name: [] for name in ask}
@@ -48,10 +52,15 @@ def megabytes_over_pcie(net, batch):
     return 4 * (batch * (INPUTS[net] + 1) + 2 * PARAMETERS[net]) / 1e6
 
 
+def fastest(medians):
+    """Of ours: PyTorch's convolutions add in any order, too."""
+    return max(medians["slipstream"], medians.get("any order", 0))
+
+
 def judge(medians, batch):
     """What is to be reached, and what is not."""
     wanted = REACH.get(batch, {})
-    ratios = {peer: medians["slipstream"] / medians[peer] for peer in PEERS}
+    ratios = {peer: fastest(medians) / medians[peer] for peer in PEERS}
     missed = [f"{ratios[peer]:.2f} times {peer}, not {least}" for peer, least in wanted.items()
               if ratios[peer] < least]
     return ", ".join(f"{least} x {peer}" for peer, least in wanted.items()), missed
@@ -60,17 +69,19 @@ def judge(medians, batch):
 def cells(medians, batch, to_reach):
     def shown(rate):
         return "failed" if rate is None else round(rate / batch)
-    ours = medians["slipstream"]
     known = None not in medians.values()
-    return (shown(ours), "" if ours is None else round(ours),
+    return (shown(medians["slipstream"]),
+            shown(medians["any order"]) if "any order" in medians else "",
+            round(fastest(medians)) if known else "",
             *(shown(medians[peer]) for peer in PEERS),
-            *(f"{ours / medians[peer]:.2f}" if known else "" for peer in PEERS), to_reach)
+            *(f"{fastest(medians) / medians[peer]:.2f}" if known else "" for peer in PEERS), to_reach)
 
 
 def measure(programs, options, section):
     section.note("Ours: a loader gathers the batch, the batch and all weights go up, all gradients come "
                  "down, the update is the server's. PyTorch's: batches that lie pinned go up, the "
-                 "update is on the GPU; convolutions in the layout that is faster. Medians of "
+                 "update is on the GPU; convolutions in the layout that is faster, as cuDNN measures, in "
+                 "any order. Ratios and examples/s are of the faster of ours. Medians of "
                  f"{options.rounds} rounds in turn, {options.seconds} s each.")
     contenders = Contenders(programs)
     try:

@@ -34,7 +34,7 @@ TEST_F(AnyOrderTest, PlansAreDeterministicUnlessTheyNeedNotBe) {
   EXPECT_EQ(Gradients(true), expected);
   const std::vector<float> one = Gradients(false);
   const std::vector<float> other = Gradients(false);
-  EXPECT_NE(one, other) << "cuDNN's first proposals are taken";
+  EXPECT_NE(one, other) << "what is proposed first is taken";
   ExpectGradientsNear(shapes_.layout, one, expected, 1e-4f);
   ExpectGradientsNear(shapes_.layout, other, expected, 1e-4f);
 }

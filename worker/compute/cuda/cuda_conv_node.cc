@@ -86,24 +86,29 @@ absl::Status CudaConvNode::Prepare(uint32_t count) {
   const ConvDescriptors& d = descriptors_;
   PS_RETURN_IF_ERROR(descriptors_.SetCount(dnn, options_.shape, count));
   PS_RETURN_IF_ERROR(Use(MathOf(options_.precision)));
+  // Both come fastest first, by what is known of the device or by measuring, which varies.
+  const bool is_known = options_.deterministic;
   int found = 0;
   std::array<cudnnConvolutionFwdAlgoPerf_t, kAlgorithmsMax> forward;
-  PS_RETURN_IF_CUDA_ERROR(
-      dnn.GetConvolutionForwardAlgorithm(handle, d.input(), d.filter(), d.geometry(), d.output(),
-                                         kAlgorithmsMax, &found, forward.data()));
+  const auto find_forward =
+      is_known ? dnn.GetConvolutionForwardAlgorithm : dnn.FindConvolutionForwardAlgorithm;
+  PS_RETURN_IF_CUDA_ERROR(find_forward(handle, d.input(), d.filter(), d.geometry(), d.output(),
+                                       kAlgorithmsMax, &found, forward.data()));
   PS_RETURN_IF_ERROR(Choose(Proposed(forward, found), "a convolution", forward_));
   if (!options_.trains) return absl::OkStatus();
   std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kAlgorithmsMax> filter;
-  PS_RETURN_IF_CUDA_ERROR(
-      dnn.GetConvolutionBackwardFilterAlgorithm(handle, d.input(), d.output(), d.geometry(),
-                                                d.filter(), kAlgorithmsMax, &found, filter.data()));
+  const auto find_filter = is_known ? dnn.GetConvolutionBackwardFilterAlgorithm
+                                    : dnn.FindConvolutionBackwardFilterAlgorithm;
+  PS_RETURN_IF_CUDA_ERROR(find_filter(handle, d.input(), d.output(), d.geometry(), d.filter(),
+                                      kAlgorithmsMax, &found, filter.data()));
   PS_RETURN_IF_ERROR(
       Choose(Proposed(filter, found), "a convolution's weight gradient", filter_gradient_));
   if (!options_.wants_input_gradient) return absl::OkStatus();
   std::array<cudnnConvolutionBwdDataAlgoPerf_t, kAlgorithmsMax> input;
-  PS_RETURN_IF_CUDA_ERROR(
-      dnn.GetConvolutionBackwardDataAlgorithm(handle, d.filter(), d.output(), d.geometry(),
-                                              d.input(), kAlgorithmsMax, &found, input.data()));
+  const auto find_input =
+      is_known ? dnn.GetConvolutionBackwardDataAlgorithm : dnn.FindConvolutionBackwardDataAlgorithm;
+  PS_RETURN_IF_CUDA_ERROR(find_input(handle, d.filter(), d.output(), d.geometry(), d.input(),
+                                     kAlgorithmsMax, &found, input.data()));
   return Choose(Proposed(input, found), "a convolution's input gradient", input_gradient_);
 }
 

@@ -22,8 +22,10 @@ namespace slipstream::cuda {
 
 /// A convolution, on cuDNN, and the activation that follows it. Of cuDNN's algorithms only those
 /// are used that sum the products themselves, not Winograd's and Fourier's, which lose digits; and
-/// that give equal bits for equal inputs, unless they need not. With bf16 products are of tf32
-/// operands: cuDNN would round results to bf16 too, and tf32 has three more bits.
+/// that give equal bits for equal inputs, of which cuDNN's first proposal is taken. Where they need
+/// not, it measures all and takes the fastest: so not even every process has the same. With bf16
+/// products are of tf32 operands: cuDNN would round results to bf16 too, and tf32 has three more
+/// bits.
 class CudaConvNode final : public CudaNode {
  public:
   struct Options {
@@ -55,8 +57,7 @@ class CudaConvNode final : public CudaNode {
     cudnnMathType_t math = CUDNN_FMA_MATH;
   };
 
-  /// The first of cuDNN's proposals, which come fastest first, that may be used; with fp32 on no
-  /// other units.
+  /// The first of cuDNN's proposals that may be used; with fp32 on no other units.
   template <typename Found, typename Algorithm>
   absl::Status Choose(std::span<const Found> found, const char* what,
                       Chosen<Algorithm>& chosen) const;

@@ -130,6 +130,10 @@ absl::StatusOr<Cudnn> BindCudnn() {
             table.GetConvolutionBackwardDataAlgorithm)
       .Bind("cudnnGetConvolutionBackwardFilterAlgorithm_v7",
             table.GetConvolutionBackwardFilterAlgorithm)
+      .Bind("cudnnFindConvolutionForwardAlgorithm", table.FindConvolutionForwardAlgorithm)
+      .Bind("cudnnFindConvolutionBackwardDataAlgorithm", table.FindConvolutionBackwardDataAlgorithm)
+      .Bind("cudnnFindConvolutionBackwardFilterAlgorithm",
+            table.FindConvolutionBackwardFilterAlgorithm)
       .Bind("cudnnConvolutionForward", table.ConvolutionForward)
       .Bind("cudnnConvolutionBackwardData", table.ConvolutionBackwardData)
       .Bind("cudnnConvolutionBackwardFilter", table.ConvolutionBackwardFilter)

@@ -57,6 +57,9 @@ struct Cudnn {
   decltype(&::cudnnGetConvolutionForwardAlgorithm_v7) GetConvolutionForwardAlgorithm;
   decltype(&::cudnnGetConvolutionBackwardDataAlgorithm_v7) GetConvolutionBackwardDataAlgorithm;
   decltype(&::cudnnGetConvolutionBackwardFilterAlgorithm_v7) GetConvolutionBackwardFilterAlgorithm;
+  decltype(&::cudnnFindConvolutionForwardAlgorithm) FindConvolutionForwardAlgorithm;
+  decltype(&::cudnnFindConvolutionBackwardDataAlgorithm) FindConvolutionBackwardDataAlgorithm;
+  decltype(&::cudnnFindConvolutionBackwardFilterAlgorithm) FindConvolutionBackwardFilterAlgorithm;
   decltype(&::cudnnConvolutionForward) ConvolutionForward;
   decltype(&::cudnnConvolutionBackwardData) ConvolutionBackwardData;
   decltype(&::cudnnConvolutionBackwardFilter) ConvolutionBackwardFilter;
