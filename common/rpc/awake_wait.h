@@ -34,7 +34,7 @@ class AwakeWait {
   }
 
  private:
-  Clock::time_point begin_ = Clock::time_point::min();
+  Clock::time_point begin_;
   Clock::duration last_ = Clock::duration::max();  // What the wait before took.
 };
 

@@ -1,6 +1,7 @@
 #include "worker/data/gather_examples.h"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -31,12 +32,19 @@ size_t GatherThreads(size_t bytes) {
 
 void GatherExamples(const Dataset& from, std::span<const uint32_t> indices,
                     const GatheredExamples& to, size_t threads) {
-  // To begin one takes a hundredth of the time that it has something to do.
-  std::vector<std::jthread> others;
   const auto end_of = [&](size_t part) { return indices.size() * (part + 1) / threads; };
+  // Last, as they use all else until they are joined. To begin one takes a hundredth of the time
+  // that it has something to do.
+  std::vector<std::jthread> others;
   for (size_t part = 1; part < threads; ++part) {
-    others.emplace_back(
-        [&, part] { GatherPart(from, indices, to, end_of(part - 1), end_of(part)); });
+    const auto gather = [&, part] {
+      GatherPart(from, indices, to, end_of(part - 1), end_of(part));
+    };
+    try {
+      others.emplace_back(gather);
+    } catch (const std::system_error&) {
+      gather();  // There are no more threads to be had.
+    }
   }
   GatherPart(from, indices, to, 0, end_of(0));
 }
