@@ -11,8 +11,8 @@ x86-64 Linux with glibc 2.36 or newer (Debian 12, Ubuntu 24.04). They are linked
 Debian has no archive of travels in lib/, and what that needs. Where the CUDA toolkit is installed
 ($CUDA_HOME or /usr/local/cuda), ps_worker also computes on GPUs; the machine that it runs on then
 needs the driver, cuBLAS and cuDNN, and NCCL for several GPUs of one worker, found in
-/usr/local/cuda, LD_LIBRARY_PATH or Python's packages `nvidia`. licenses/ holds the terms of all
-that is linked or travels along; COMMIT says what it was built from.
+/usr/local/cuda, LD_LIBRARY_PATH or Python's packages `nvidia`. licenses/ holds the terms of
+what is Debian's in it (CUDA's runtime has NVIDIA's); COMMIT says what it was built from.
 
   --tests      also what tests/gpu/run.sh runs
   --no-setup   do not look for missing packages

@@ -36,11 +36,15 @@ void CheckRound(Draft draft, Diagnostics diagnostics) {
 /// wait with its only one until the round closes; that is so at the first shard alone.
 void CheckThatAllWait(Draft draft, Diagnostics diagnostics) {
   const RunSpec& spec = draft.spec;
-  if (!draft.IsUsable("cluster.servers") || !draft.IsUsable("training.pipeline_depth")) return;
-  if (spec.cluster.servers.size() == 1 && spec.training.pipeline_depth == 1) return;
+  for (const char* key : {"cluster.servers", "cluster.workers", "training.pipeline_depth"}) {
+    if (!draft.IsUsable(key)) return;
+  }
+  const bool all_wait = spec.cluster.servers.size() == 1 || spec.cluster.workers == 1;
+  if (all_wait && spec.training.pipeline_depth == 1) return;
   diagnostics.Report(draft.KeySource("consistency.max_staleness.bound"),
-                     "block with a bound of 0 needs one server and training.pipeline_depth 1: "
-                     "elsewhere no round would ever close; hardsync is what has no staleness");
+                     "block with a bound of 0 needs one server, or one worker, and "
+                     "training.pipeline_depth 1: elsewhere no round would ever close; hardsync is "
+                     "what has no staleness");
 }
 
 void CheckGuard(Draft draft, Diagnostics diagnostics) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/utf8.h"
 #include "common/config/field_table.h"
 #include "common/config/suggestion.h"
 
@@ -109,7 +110,7 @@ void ReadSection(std::string_view section, const YamlNode& map, RunDraft& draft,
       YamlNode value = entry.value;
       if (is_empty) value.source = entry.key_source;  // There is nothing else to point at.
       Take(*field, Origin::kFile, entry.key_source, value, draft, diagnostics);
-    } else if (std::ranges::count(kRetired, std::string_view(path)) > 0) {
+    } else if (!is_dotted && std::ranges::count(kRetired, std::string_view(path)) > 0) {
       continue;
     } else if (is_dotted || !IsSection(path)) {
       diagnostics.Report(entry.key_source, fmt::format("unknown key \"{}\"{}", entry.key,
@@ -167,7 +168,12 @@ std::optional<YamlNode> ParseOverride(const Field& field, const std::string& tex
 
 void TakeOverride(const Field& field, Origin origin, const std::string& text, const Source& source,
                   RunDraft& draft, DiagnosticList& diagnostics) {
-  if (const auto node = ParseOverride(field, text, source, diagnostics)) {
+  const std::optional<size_t> wrong = FirstNotUtf8(text);
+  if (wrong) {
+    const auto byte = static_cast<unsigned char>(text[*wrong]);
+    diagnostics.Report(source, fmt::format("not UTF-8 (byte 0x{:02X})", byte));
+    draft.given[field.path] = {.origin = origin, .key = source, .value = source, .items = {}};
+  } else if (const auto node = ParseOverride(field, text, source, diagnostics)) {
     Take(field, origin, source, *node, draft, diagnostics);
   } else {
     draft.given[field.path] = {.origin = origin, .key = source, .value = source, .items = {}};

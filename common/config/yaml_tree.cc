@@ -32,7 +32,7 @@ bool HasWideMark(std::string_view text) {
          text.starts_with("\0\0\xFE\xFF"sv);
 }
 
-/// The library would put another character in the place of what it cannot read, and say nothing.
+/// The library takes any bytes; what processes tell each other must be UTF-8.
 bool ReportNotUtf8(std::string_view text, const std::string& file, DiagnosticList& diagnostics) {
   if (HasWideMark(text)) return false;
   const std::optional<size_t> wrong = FirstNotUtf8(text);

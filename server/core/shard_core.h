@@ -307,8 +307,8 @@ class ShardCore {
   std::map<PushOutcome, uint64_t> outcomes_;
   GuardCounts guard_counts_;
   uint64_t bytes_queued_ = 0;
-  // Pushes admitted and neither complete nor abandoned. What is left of a worker's older life takes
-  // nothing from its new one.
+  // Pushes admitted and neither complete nor abandoned. Those of a worker's older life do not count
+  // as its new one's.
   std::map<std::pair<WorkerId, Incarnation>, uint32_t> arriving_;
 
   std::map<Ticket, Wanted> parked_;   // By age.

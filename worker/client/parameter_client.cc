@@ -41,6 +41,12 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
   }
 }
 
+ParameterClient::~ParameterClient() {
+  for (const std::shared_ptr<Push>& push : pushes_) {
+    if (push != nullptr && !push->feed.is_over()) push->feed.Abort();
+  }
+}
+
 absl::Status ParameterClient::Initialize(uint64_t grant, std::span<const float> weights) {
   const InitializeHeader header{identity_, grant, group_.map().fingerprint(), 0};
   return group_.Run(group_.all(),

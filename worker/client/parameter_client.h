@@ -105,6 +105,9 @@ class ParameterClient {
   ParameterClient(const Options& options, std::vector<Slot> slots, Sleeper sleeper,
                   CancelSwitch& cancel);
 
+  /// Gives up pushes that were begun and neither finished nor aborted; waits for the others.
+  ~ParameterClient();
+
   /// Sends the initial weights to all shards.
   absl::Status Initialize(uint64_t grant, std::span<const float> weights);
 

@@ -27,14 +27,17 @@ std::shared_ptr<ShardLanes::Job> ShardLanes::Give(const std::vector<ShardId>& sh
 }
 
 void ShardLanes::Wake(ShardId shard) {
-  if (is_closing_) return;
+  if (!is_closing_) lanes_.at(Value(shard)).changed.NotifyOne();
+}
+
+void ShardLanes::MakeThread(ShardId shard) {
   Lane& lane = lanes_.at(Value(shard));
   if (!lane.thread.joinable()) lane.thread = std::thread([this, shard] { Serve(shard); });
-  lane.changed.NotifyOne();
 }
 
 void ShardLanes::Start(const std::vector<ShardId>& shards, Work work) {
   MutexLock lock(mutex_);
+  for (const ShardId shard : shards) MakeThread(shard);
   Give(shards, std::move(work));
   for (const ShardId shard : shards) Wake(shard);
 }
@@ -44,6 +47,9 @@ absl::Status ShardLanes::Run(const std::vector<ShardId>& shards, Work work) {
   bool serves_first = false;
   {
     MutexLock lock(mutex_);
+    for (const ShardId shard : shards) {
+      if (Value(shard) > 0 || !lanes_[0].jobs.empty()) MakeThread(shard);
+    }
     job = Give(shards, std::move(work));
     for (const ShardId shard : shards) {
       Lane& lane = lanes_[Value(shard)];

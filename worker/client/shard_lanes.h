@@ -60,6 +60,10 @@ class ShardLanes {
   std::shared_ptr<Job> Give(const std::vector<ShardId>& shards, Work work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wake(ShardId shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Throws if there is no thread to be had: before any lane has begun what the caller then lets
+  /// go.
+  void MakeThread(ShardId shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Serve(ShardId shard);
 
   /// Does the first job of an idle lane; the lock is not held meanwhile.

@@ -44,9 +44,9 @@ absl::StatusOr<size_t> FindColumn(const std::vector<std::string>& names, const s
   return static_cast<size_t>(std::ranges::find(names, name) - names.begin());
 }
 
-/// It numbers its own columns, from 0 on. One or two such numbers may be an example's.
+/// It numbers its own columns, from 0 on. So few such numbers may be an example's.
 bool IsNumbering(const std::vector<std::string_view>& line) {
-  constexpr size_t kNumbersMin = 3;
+  constexpr size_t kNumbersMin = 5;
   if (line.size() < kNumbersMin) return false;
   for (size_t i = 0; i < line.size(); ++i) {
     if (line[i] != std::to_string(i)) return false;

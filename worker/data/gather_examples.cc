@@ -33,8 +33,8 @@ size_t GatherThreads(size_t bytes) {
 void GatherExamples(const Dataset& from, std::span<const uint32_t> indices,
                     const GatheredExamples& to, size_t threads) {
   const auto end_of = [&](size_t part) { return indices.size() * (part + 1) / threads; };
-  // Last, as they use all else until they are joined. To begin one takes a hundredth of the time
-  // that it has something to do.
+  // Last, as they use all else until they are joined. To begin one takes far less time than it has
+  // something to do.
   std::vector<std::jthread> others;
   for (size_t part = 1; part < threads; ++part) {
     const auto gather = [&, part] {

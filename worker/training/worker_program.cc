@@ -88,7 +88,9 @@ absl::Status WorkerProgram::Run() {
                  Value(membership_.identity.incarnation), settings_.name);
     const absl::Duration interval = HeartbeatInterval(membership_.lease, settings_.cluster.workers);
     Heartbeat heartbeat(coordinator_, membership_.identity, interval, figures_, interruption_);
-    status = TakePart(heartbeat);
+    status = Caught([&] { return TakePart(heartbeat); });
+    // Ends the other threads too; they are done if this one is.
+    if (!status.ok()) interruption_.Fail(status);
     heartbeat.Close();
   }
   status = Cause(status, interruption_);
@@ -129,10 +131,7 @@ ShardGroup::Options WorkerProgram::GroupOptions() const {
 absl::Status WorkerProgram::TakePart(Heartbeat& heartbeat) {
   if (absl::Status status = PrepareCompute(); !status.ok()) return status;
   if (absl::Status status = PrepareModel(); !status.ok()) return status;
-  absl::Status status = Caught([&] { return Train(heartbeat); });
-  // Ends the other threads too; they are done if this one is.
-  if (!status.ok()) interruption_.Fail(status);
-  return status;
+  return Train(heartbeat);
 }
 
 absl::Status WorkerProgram::PrepareCompute() {

@@ -173,6 +173,22 @@ TEST(RunConfigTest, OfPresetAndLayersTheStrongerCounts) {
   EXPECT_EQ(by_hand, SpecOf(layers).model);
 }
 
+TEST(RunConfigTest, OverridesThatAreNotUtf8AreRefused) {
+  Overrides overrides = Set({"data.format=idx",
+                             "data.path=/donn\xE9"
+                             "es"});
+  overrides.environment = {{"PS_NAME", "caf\xE9"}};
+
+  const ConfigResult result = ParseRunConfig("model: {preset: mlp}", "run.yaml", overrides);
+
+  const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result);
+  ASSERT_NE(diagnostics, nullptr);
+  EXPECT_EQ(ToString(*diagnostics),
+            "environment PS_NAME: error: not UTF-8 (byte 0xE9)\n"
+            "--set data.path=/donn\xE9"
+            "es: error: not UTF-8 (byte 0xE9)\n");
+}
+
 TEST(RunConfigTest, ServersOffLoopbackNeedTheRiskAccepted) {
   const std::string file = R"(
 model: {preset: mlp}

@@ -4,6 +4,7 @@ import subprocess
 import threading
 
 TIMEOUT = 60
+START_TIMEOUT = 240  # PyTorch alone may take a minute to load.
 
 
 def rate_in(said):
@@ -19,29 +20,36 @@ class Served:
         self.programs = programs
         self.command = command
         self.process = None
+        self.has_answered = False
 
     def rate(self, *request):
-        """None if it ends, or does not answer: then it is ended."""
-        rate = rate_in(self.ask(*request))
-        if rate is None:
-            self.programs.tell(f"{self.command}: no answer to {request}")
-            self.close()
+        """None if it does not say."""
+        answer = self.ask(*request)
+        rate = rate_in(answer)
+        if answer and rate is None:
+            self.programs.tell(f"{self.command}: not a rate: {answer}")
         return rate
 
     def ask(self, *request):
-        """A line, or what there is of it."""
+        """Its answer; empty if it ends, or takes too long: then it is ended."""
         if self.process is None:
             self.start()
-        deadline = threading.Timer(self.programs.time_for(TIMEOUT), self.process.kill)
+        timeout = TIMEOUT if self.has_answered else START_TIMEOUT
+        deadline = threading.Timer(self.programs.time_for(timeout), self.process.kill)
         deadline.start()
         try:
             self.process.stdin.write(" ".join(map(str, request)) + "\n")
             self.process.stdin.flush()
-            return self.process.stdout.readline().strip()
+            answer = self.process.stdout.readline().strip()
         except BrokenPipeError:
-            return ""
+            answer = ""
         finally:
             deadline.cancel()
+        self.has_answered = bool(answer)
+        if not answer:
+            self.programs.tell(f"{self.command}: no answer to {request}")
+            self.close()
+        return answer
 
     def start(self):
         with self.programs.log.open("a", encoding="utf-8") as log:

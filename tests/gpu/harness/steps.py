@@ -10,7 +10,7 @@ BATCHES = (4, 64, 1024)
 OURS = {"fp32": "cuda", "tf32": "cuda-tf32", "bf16": "cuda-bf16"}
 PEERS = ("eager", "graphs")
 CONVOLUTIONS = ("lenet5", "cifar_quick")  # Whose results may depend on the order of additions.
-# Times PyTorch's rate, by batch: what performance.md asks for.
+# Times PyTorch's rate, by batch: what is asked for.
 REACH = {64: {"eager": 1.5}, 1024: {"eager": 1.0, "graphs": 1.0}}
 PARAMETERS = {"mlp": 235146, "lenet5": 61706, "cifar_quick": 89578}
 INPUTS = {"mlp": 784, "lenet5": 784, "cifar_quick": 3072}

@@ -235,6 +235,20 @@ TEST(AdmissionTest, AMemberThatBeginsManyPushesDoesNotKeepOthersOut) {
   EXPECT_EQ(driver.Push(PushOf(0, 1, 0)).reply.outcome, PushOutcome::kApplied);
 }
 
+TEST(AdmissionTest, PushesOfAnOlderLifeDoNotCountAsTheNewOnes) {
+  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  driver.Start(FoundingView(2));
+  ASSERT_EQ(driver.core().OnPushHeader(PushOf(0, 1, 0).header), std::nullopt);
+  View view = FoundingView(2);
+  view.number = ViewNumber{2};
+  view.members[0].incarnation = Incarnation{9};
+  driver.OnView(view);
+  PushHeader header = PushOf(0, 1, 0).header;
+  header.identity.incarnation = Incarnation{9};
+
+  EXPECT_EQ(driver.core().OnPushHeader(header), std::nullopt);
+}
+
 TEST(AdmissionTest, WhoIsWaitedForMayBeginOnceMoreBeforeABrokenConnectionIsNoticed) {
   ShardCoreDriver driver(TestOptions(kHardsync));
   driver.Start(FoundingView(2));

@@ -155,8 +155,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{",a,b\n0,1,2\n",
             "train.csv: line 1, column 1: found no name, expected one in every column of a header "
             "(pandas writes its index so, unless told to_csv(path, index=False))"},
-        Bad{"0,1,2\n5,6,1\n",
-            "train.csv: line 1: found 0 to 2, which number the columns (pandas writes so where "
+        Bad{"0,1,2,3,4\n5,6,7,8,1\n",
+            "train.csv: line 1: found 0 to 4, which number the columns (pandas writes so where "
             "they have no names) and are no example; drop that line (to_csv(header=False)), or "
             "name the columns"},
         Bad{std::string("1,2,0\n1,\x00\x01,0\n", 12),

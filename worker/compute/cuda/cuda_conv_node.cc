@@ -65,13 +65,18 @@ size_t CudaConvNode::workspace_bytes() const {
 template <typename Found, typename Algorithm>
 absl::Status CudaConvNode::Choose(std::span<const Found> found, const char* what,
                                   Chosen<Algorithm>& chosen) const {
-  for (const Found& here : found) {
-    if (here.status != CUDNN_STATUS_SUCCESS) continue;
-    if (options_.deterministic && here.determinism != CUDNN_DETERMINISTIC) continue;
-    if (here.memory > workspace_bytes() || !SumsProducts(here.algo)) continue;
-    chosen.algorithm = here.algo;
-    chosen.math = options_.precision == Precision::kFp32 ? CUDNN_FMA_MATH : here.mathType;
-    return absl::OkStatus();
+  const bool is_fp32 = options_.precision == Precision::kFp32;
+  // What is proposed for other units may be slower, or need more, on those that fp32 takes.
+  for (const bool of_other_units : {false, true}) {
+    for (const Found& here : found) {
+      if (here.status != CUDNN_STATUS_SUCCESS) continue;
+      if (options_.deterministic && here.determinism != CUDNN_DETERMINISTIC) continue;
+      if (here.memory > workspace_bytes() || !SumsProducts(here.algo)) continue;
+      if (is_fp32 && !of_other_units && here.mathType != CUDNN_FMA_MATH) continue;
+      chosen.algorithm = here.algo;
+      chosen.math = is_fp32 ? CUDNN_FMA_MATH : here.mathType;
+      return absl::OkStatus();
+    }
   }
   const char* const kind = options_.deterministic ? "deterministic " : "";
   const char* const remedy = options_.deterministic ? "; set compute.deterministic to false" : "";

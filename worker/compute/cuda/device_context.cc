@@ -3,7 +3,6 @@
 #include <string>
 #include <thread>
 
-#include "absl/time/clock.h"
 #include "worker/compute/cuda/cuda_status.h"
 
 namespace slipstream::cuda {
@@ -75,11 +74,11 @@ absl::StatusOr<bool> DeviceContext::IsDone(cudaStream_t stream) {
 }
 
 absl::Status DeviceContext::Await(cudaStream_t stream) {
-  const absl::Time begin = absl::Now();
+  const auto begin = std::chrono::steady_clock::now();
   while (true) {
     const absl::StatusOr<bool> is_done = IsDone(stream);
     if (!is_done.ok() || *is_done) return is_done.status();
-    if (absl::Now() - begin > wait_max) return Hung();
+    if (IsTooLong(begin)) return Hung();
     std::this_thread::yield();
   }
 }

@@ -6,6 +6,7 @@
 #include <cudnn.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 
@@ -25,6 +26,11 @@ class DeviceContext {
   /// A device that has not done what it was given by then hangs: the driver does not always say so.
   /// Constant but in tests.
   static inline absl::Duration wait_max = absl::Minutes(2);
+
+  /// Whether it has been waited for so long since `begin`. Not by the time of day, which is set.
+  static bool IsTooLong(std::chrono::steady_clock::time_point begin) {
+    return absl::FromChrono(std::chrono::steady_clock::now() - begin) > wait_max;
+  }
 
   /// Whether a device of this process has hung. Calls that wait for it, to free memory say, may
   /// never return: what lies there is to be left to the end of the process.

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 
-#include "absl/time/clock.h"
 #include "worker/compute/cuda/cuda_status.h"
 
 namespace slipstream::cuda {
 namespace {
 
 /// A device that fails does not raise flags; it is asked this often.
-constexpr absl::Duration kQueryInterval = absl::Milliseconds(1);
+constexpr auto kQueryInterval = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -23,13 +23,14 @@ bool PassWatch::AllRaised(size_t flag) const {
 }
 
 absl::Status PassWatch::Await(absl::FunctionRef<bool()> holds) const {
-  const absl::Time begin = absl::Now();
-  absl::Time queried = begin;
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point queried = begin;
   // Awake, as CUDA's own waits are, but with the processor for whoever else wants it: there are
   // tens of microseconds between the flags of a small net.
   while (!holds()) {
     std::this_thread::yield();
-    const absl::Time now = absl::Now();
+    const Clock::time_point now = Clock::now();
     if (now - queried < kQueryInterval) continue;
     queried = now;
     const absl::StatusOr<bool> are_idle = AreIdle();
@@ -37,7 +38,7 @@ absl::Status PassWatch::Await(absl::FunctionRef<bool()> holds) const {
     if (*are_idle && !holds()) {
       return absl::InternalError("the GPU finished a pass without saying so");
     }
-    if (now - begin > DeviceContext::wait_max) return DeviceContext::Hung();
+    if (DeviceContext::IsTooLong(begin)) return DeviceContext::Hung();
   }
   return absl::OkStatus();
 }
