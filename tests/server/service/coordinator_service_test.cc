@@ -58,6 +58,20 @@ TEST_F(CoordinatorServiceTest, LogsOnceThatAServerWithOtherSettingsWasRefused) {
             1);
 }
 
+// It is kept, logged, and sent back in a header of gRPC's, which has its bounds.
+TEST_F(CoordinatorServiceTest, QuotesOnlyTheBeginningOfWhatAStrangerSends) {
+  Start();
+  v1::SyncServerRequest request;
+  request.set_settings(std::string(1'000'000, 'x'));
+  v1::SyncServerReply reply;
+
+  const grpc::Status status = Sync(request, reply);
+
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("key is xxx"), std::string::npos);
+  EXPECT_LT(status.error_message().size(), 1200u);
+}
+
 TEST_F(CoordinatorServiceTest, SaysHowLongAServerHasBeenSilent) {
   Start();
   Sync();

@@ -4,7 +4,9 @@
 
 #include <atomic>
 
+#include "proto/shard.grpc.pb.h"
 #include "tests/support/fake_coordinator.h"
+#include "tests/support/loopback.h"
 #include "worker/client/membership.h"
 
 namespace slipstream {
@@ -46,6 +48,18 @@ TEST(CoordinatorClientTest, GivesUpByNameACoordinatorOutOfReach) {
 
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(status.message().find("127.0.0.1:1"), absl::string_view::npos) << status;
+}
+
+TEST(CoordinatorClientTest, SaysThatAServerIsNotTheOneWithTheCoordinator) {
+  v1::Shard::Service shard;
+  const Loopback server = ServeOnLoopback(shard);
+  const CoordinatorClient client(server.address(), {}, DoNotWait);
+
+  const absl::Status status = client.FinishInitialization({});
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.ToString().find("no coordinator at " + server.address()), std::string::npos)
+      << status;
 }
 
 TEST(CoordinatorClientTest, StopsWhenTheProgramStops) {

@@ -322,6 +322,16 @@ TEST_F(ParameterClientTest, AnAbortedPushHasNoEffectAndItsSequenceIsUsedByTheNex
   }
 }
 
+// As when what computes the step throws.
+TEST_F(ParameterClientTest, APushThatNobodyEndsIsGivenUpWithTheClient) {
+  {
+    auto client = NewReadyClient();
+    client->BeginPush(0, {.batch = 7, .examples = 32}).OnReady({kParameters - 2000, kParameters});
+  }
+
+  EXPECT_EQ(first_.received() + second_.received(), 0);
+}
+
 TEST_F(ParameterClientTest, WeightsOfTheSameVersionContinueWhereTheyBrokeOff) {
   auto client = NewReadyClient();
   second_.AddFault(FakeShard::Fault::kBreakWithinWeights);
