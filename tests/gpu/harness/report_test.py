@@ -176,7 +176,7 @@ class ReportTest(unittest.TestCase):
         self.torch.write_text(SILENT, encoding="utf-8")
         status, text = self.run_main("steps", options=("--net", "mlp", "--precision", "fp32"))
         self.assertEqual(status, 1)
-        self.assertIn("| mlp | fp32 | 4 | 1600 |  |  | failed | failed |", text)
+        self.assertIn("| mlp | fp32 | 4 | 1600 |  | 6400 | failed | failed |", text)
         self.assertIn("mlp fp32 1024: no figure of graphs", text)
 
     def test_a_ratio_below_what_is_to_be_reached_fails(self):
