@@ -168,16 +168,13 @@ std::optional<YamlNode> ParseOverride(const Field& field, const std::string& tex
 
 void TakeOverride(const Field& field, Origin origin, const std::string& text, const Source& source,
                   RunDraft& draft, DiagnosticList& diagnostics) {
-  const std::optional<size_t> wrong = FirstNotUtf8(text);
-  if (wrong) {
+  if (const std::optional<size_t> wrong = FirstNotUtf8(text)) {
     const auto byte = static_cast<unsigned char>(text[*wrong]);
     diagnostics.Report(source, fmt::format("not UTF-8 (byte 0x{:02X})", byte));
-    draft.given[field.path] = {.origin = origin, .key = source, .value = source, .items = {}};
   } else if (const auto node = ParseOverride(field, text, source, diagnostics)) {
-    Take(field, origin, source, *node, draft, diagnostics);
-  } else {
-    draft.given[field.path] = {.origin = origin, .key = source, .value = source, .items = {}};
+    return Take(field, origin, source, *node, draft, diagnostics);
   }
+  draft.given[field.path] = {.origin = origin, .key = source, .value = source, .items = {}};
 }
 
 Source Label(std::string label) { return {.file = std::move(label)}; }

@@ -25,13 +25,14 @@ class AwakeWait {
   /// TCP, and 1500 µs gain no more than 600.
   static constexpr Clock::duration kSoon = std::chrono::microseconds(500);
 
+  /// An end of being awake that lies behind whoever asks.
+  static constexpr Clock::time_point kAsleep = Clock::time_point::min();
+
   void Begin() { begin_ = Clock::now(); }
   void End() { last_ = Clock::now() - begin_; }
 
   /// Of the wait that was begun last: until then it is worth staying awake.
-  Clock::time_point awake_until() const {
-    return last_ <= kSoon ? begin_ + kSoon : Clock::time_point::min();
-  }
+  Clock::time_point awake_until() const { return last_ <= kSoon ? begin_ + kSoon : kAsleep; }
 
  private:
   Clock::time_point begin_;

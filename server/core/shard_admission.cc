@@ -181,9 +181,10 @@ std::optional<Forecast> ShardCore::ForecastUpdate(const PushHeader& header) cons
   if (is_late || guard_.Judge(StalenessOf(header)) == StalenessGuard::Verdict::kDrop) {
     return std::nullopt;
   }
-  RoundPolicy::RoundFacts facts = RoundFacts(Awaited().size());
+  const std::vector<WorkerId> awaited = Awaited();
+  RoundPolicy::RoundFacts facts = RoundFacts(awaited.size());
   facts.contributions = 1;
-  facts.awaited -= static_cast<uint32_t>(std::ranges::count(Awaited(), worker));
+  facts.awaited -= static_cast<uint32_t>(std::ranges::count(awaited, worker));
   if (!policy_.Closes(facts)) return std::nullopt;
   return Forecast{.from = decided_,
                   .weight = static_cast<float>(ScaleOf(header)),

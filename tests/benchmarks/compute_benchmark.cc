@@ -11,9 +11,6 @@
 // With - alone it answers each line of its input, which holds such arguments, with a line, and
 // keeps what it has prepared: starting costs more than measuring.
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -32,6 +29,7 @@
 
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
+#include "common/process/logging.h"
 #include "tests/worker/compute/random_batch.h"
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/compute/cuda/cuda_device.h"
@@ -245,8 +243,8 @@ class Benchmark {
 };
 
 int Main(const std::vector<std::string>& arguments) {
-  // Answers alone go to stdout.
-  spdlog::set_default_logger(spdlog::stderr_logger_st("compute_benchmark"));
+  // To stderr: answers alone go to stdout.
+  StartLogging({"compute_benchmark", std::nullopt}, LogSpec::Level::kInfo, LogSpec::Format::kText);
   Benchmark benchmark;
   std::string text;
   if (arguments == std::vector<std::string>{"-"}) {

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/compute/cuda/cuda_device.h"
@@ -27,6 +30,19 @@ struct Gpu {
   std::unique_ptr<Device> device;
   std::string missing;
 };
+
+/// The first so many as one, or null where there are not as many; fails if they cannot be used
+/// together.
+inline Gpu GroupOf(uint32_t size) {
+  const absl::StatusOr<uint32_t> count = CountCudaDevices();
+  if (!count.ok()) return Gpu(count.status());
+  if (*count < size) return Gpu(absl::NotFoundError(std::to_string(*count) + " GPUs here"));
+  std::vector<uint32_t> indices(size);
+  std::iota(indices.begin(), indices.end(), 0);
+  Gpu gpu(NewCudaDeviceGroup(indices));
+  EXPECT_NE(gpu.device, nullptr) << gpu.missing;
+  return gpu;
+}
 
 }  // namespace slipstream
 

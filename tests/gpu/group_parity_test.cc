@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -19,18 +18,6 @@
 
 namespace slipstream {
 namespace {
-
-/// The first so many, or null where there are not as many; fails if they cannot be used together.
-Gpu GroupOf(uint32_t size) {
-  const absl::StatusOr<uint32_t> count = CountCudaDevices();
-  if (!count.ok()) return Gpu(count.status());
-  if (*count < size) return Gpu(absl::NotFoundError(std::to_string(*count) + " GPUs here"));
-  std::vector<uint32_t> indices(size);
-  std::iota(indices.begin(), indices.end(), 0);
-  Gpu gpu(NewCudaDeviceGroup(indices));
-  EXPECT_NE(gpu.device, nullptr) << gpu.missing;
-  return gpu;
-}
 
 /// Of how many GPUs, and a net.
 class GroupNetTest : public testing::TestWithParam<std::tuple<uint32_t, SmallNet>> {

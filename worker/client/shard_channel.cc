@@ -45,12 +45,10 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
   std::string told = "transport=unix";
   if (!local.ok()) {
     const std::string reason(local.status().message());
-    const bool may_pass =
-        absl::IsUnavailable(local.status()) || absl::IsResourceExhausted(local.status());
-    if (options_.transport != Transport::kAuto && may_pass) {
-      return absl::UnavailableError("local socket: " + reason);
-    }
     if (options_.transport != Transport::kAuto) {
+      const bool may_pass =
+          absl::IsUnavailable(local.status()) || absl::IsResourceExhausted(local.status());
+      if (may_pass) return absl::UnavailableError("local socket: " + reason);
       return absl::InvalidArgumentError(fmt::format(
           "wire.transport is {}, and the shard at {} cannot be reached so: {}; use auto or tcp",
           options_.transport == Transport::kUnix ? "unix" : "shm", address_, reason));

@@ -100,8 +100,7 @@ absl::StatusOr<std::span<const float>> SharedLink::Find(const SharedWeights& wei
                                                         absl::Time deadline) {
   auto found = buffers_.find(weights.buffer);
   while (found == buffers_.end()) {
-    if (absl::Status note = TakeNote(deadline, AwakeWait::Clock::time_point::min()); !note.ok())
-      return note;
+    if (absl::Status note = TakeNote(deadline, AwakeWait::kAsleep); !note.ok()) return note;
     found = buffers_.find(weights.buffer);
   }
   Buffer& buffer = found->second;

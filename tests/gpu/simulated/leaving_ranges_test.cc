@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
-#include <vector>
 
 #include "common/model/presets.h"
 #include "tests/gpu/gpu.h"
@@ -41,14 +39,7 @@ class LeavingRangesTest : public testing::TestWithParam<uint32_t> {
   }
   void TearDown() override { WorkQueue::Get().HoldGraphsAfter(UINT64_MAX); }
 
-  static Gpu Open(uint32_t size) {
-    if (size == 0) return {};
-    std::vector<uint32_t> indices(size);
-    std::iota(indices.begin(), indices.end(), 0);
-    return Gpu(NewCudaDeviceGroup(indices));
-  }
-
-  const Gpu gpu_ = Open(GetParam());
+  const Gpu gpu_ = GetParam() == 0 ? Gpu() : GroupOf(GetParam());
 };
 
 TEST_P(LeavingRangesTest, TheFirstIsToldOfBeforeThePassHasEnded) {

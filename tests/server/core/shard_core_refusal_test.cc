@@ -162,14 +162,19 @@ TEST(RefusalTest, PushesBeforeTheInitialWeightsAreAskedToComeAgain) {
   EXPECT_GT(reply.retry_after_ms, 0u);
 }
 
+/// The founding one but for a worker that has come back.
+View ViewAfterRestart(uint32_t workers, uint32_t restarted) {
+  View view = FoundingView(workers);
+  view.number = ViewNumber{2};
+  view.members[restarted].incarnation = Incarnation{9};
+  return view;
+}
+
 TEST(RefusalTest, AMemberFencedWhileItsPayloadComesIsRefused) {
   ShardCoreDriver driver(TestOptions(kSoftsync));
   driver.Start(FoundingView(3));
   ASSERT_EQ(driver.core().OnPushHeader(PushOf(1, 1, 0).header), std::nullopt);
-  View view = FoundingView(3);
-  view.number = ViewNumber{2};
-  view.members[1].incarnation = Incarnation{9};
-  driver.OnView(view);
+  driver.OnView(ViewAfterRestart(3, 1));
 
   EXPECT_EQ(driver.core().OnPush(PushOf(1, 1, 0)).reply.outcome, PushOutcome::kFenced);
 }
@@ -239,12 +244,10 @@ TEST(AdmissionTest, PushesOfAnOlderLifeDoNotCountAsTheNewOnes) {
   ShardCoreDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(2));
   ASSERT_EQ(driver.core().OnPushHeader(PushOf(0, 1, 0).header), std::nullopt);
-  View view = FoundingView(2);
-  view.number = ViewNumber{2};
-  view.members[0].incarnation = Incarnation{9};
+  const View view = ViewAfterRestart(2, 0);
   driver.OnView(view);
   PushHeader header = PushOf(0, 1, 0).header;
-  header.identity.incarnation = Incarnation{9};
+  header.identity.incarnation = view.members[0].incarnation;
 
   EXPECT_EQ(driver.core().OnPushHeader(header), std::nullopt);
 }
