@@ -137,7 +137,7 @@ copy_licenses() {
     fi
   done
 }
-copy_licenses "$archives"/* /usr/include/{CLI/CLI,nlohmann/json}.hpp /usr/include/spdlog/spdlog.h
+copy_licenses "$archives"/* /usr/include/{CLI/CLI,nlohmann/json}.hpp /usr/include/{spdlog/spdlog,utf8cpp/utf8}.h
 for library in "$bundle"/lib/*; do copy_licenses "$libraries/${library##*/}"; done
 cp LICENSE README.md "$bundle/"
 
