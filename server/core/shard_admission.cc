@@ -156,6 +156,14 @@ std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
   return std::nullopt;
 }
 
+bool ShardCore::IsOfMember(const PushHeader& header) const {
+  const Identity& identity = header.identity;
+  const bool is_of_run = plan_.has_value() && identity.run == plan_->run;
+  return is_of_run && header.slot < options_.gradients_in_flight &&
+         sequences_.CheckMember(identity.worker, identity.incarnation) ==
+             SequenceTable::Verdict::kFresh;
+}
+
 void ShardCore::OnPushAbandoned(const PushHeader& header) {
   NoteArrival(header);
   ReleaseBytes(header.count * sizeof(float));

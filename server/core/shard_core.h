@@ -120,6 +120,10 @@ class ShardCore {
   /// queued until ReleaseBytes. A reply: the push is refused already.
   std::optional<PushReply> OnPushHeader(const PushHeader& header);
 
+  /// Whether a push is of a member, and of a slot that a member has; it may be refused all the
+  /// same.
+  bool IsOfMember(const PushHeader& header) const;
+
   /// The update that an admitted push will cause by itself if nothing else happens before it is
   /// complete; nothing if it will cause none, or one that others take part in. For a head start
   /// alone: what counts is what OnPush orders.

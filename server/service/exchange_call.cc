@@ -31,7 +31,8 @@ ExchangeCall::ExchangeCall(const Place& place, grpc_call* call, bool is_local)
       is_local_(is_local),
       socket_(place.sockets),
       shared_(place.room),
-      receiver_(place.engine, &shared_),
+      latest_(place.exchanges, call),
+      receiver_(place.engine, &latest_, &shared_),
       chunk_bytes_(place.default_chunk_bytes),
       transfer_(place.transfers, call, "exchange") {
   // Not with the first message, which may be held back, and the metadata with it.

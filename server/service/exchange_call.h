@@ -15,6 +15,7 @@
 #include "common/local/socket_watch.h"
 #include "common/rpc/awake_wait.h"
 #include "server/service/chunked_answer.h"
+#include "server/service/latest_calls.h"
 #include "server/service/push_receiver.h"
 #include "server/service/shard_engine.h"
 #include "server/service/shared_memory_room.h"
@@ -41,6 +42,7 @@ class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   struct Place {
     ShardEngine& engine;
     TransferWatch& transfers;
+    LatestCalls& exchanges;
     SharedMemoryRoom& room;
     SocketWatch& sockets;
 
@@ -104,6 +106,7 @@ class ExchangeCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   SocketWatch::Socket socket_;  // Of `shared_`, to be read from.
 
   SharedPath shared_;
+  LatestCalls::Entry latest_;
   PushReceiver receiver_;
   size_t chunk_bytes_;
   Encoding encoding_ = Encoding::kFp32;

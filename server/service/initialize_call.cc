@@ -10,9 +10,12 @@
 
 namespace slipstream {
 
-InitializeCall::InitializeCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call,
-                               grpc::ByteBuffer* response)
-    : engine_(engine), response_(response), transfer_(watch, call, "initialization") {
+InitializeCall::InitializeCall(ShardEngine& engine, TransferWatch& watch, LatestCalls& calls,
+                               grpc_call* call, grpc::ByteBuffer* response)
+    : engine_(engine),
+      response_(response),
+      latest_(calls, call),
+      transfer_(watch, call, "initialization") {
   transfer_.Await(0);
   StartRead(&read_);
 }
@@ -39,6 +42,7 @@ absl::Status InitializeCall::Take(const InitializeChunk& chunk) {
     if (!begun.ok()) return begun.status();
     header_ = chunk.header;
     weights_ = *std::move(begun);
+    latest_.Claim({.worker = header_->identity.worker});
   }
   if (!header_.has_value()) return absl::InvalidArgumentError("values came without a header");
   const uint64_t count = chunk.values.count();

@@ -8,9 +8,13 @@
 
 namespace slipstream {
 
-PushCall::PushCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call,
+PushCall::PushCall(ShardEngine& engine, TransferWatch& watch, LatestCalls& calls, grpc_call* call,
                    grpc::ByteBuffer* response)
-    : engine_(engine), response_(response), receiver_(engine), transfer_(watch, call, "push") {
+    : engine_(engine),
+      response_(response),
+      latest_(calls, call),
+      receiver_(engine, &latest_),
+      transfer_(watch, call, "push") {
   transfer_.Await(0);
   StartRead(&read_);
 }

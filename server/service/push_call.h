@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "server/service/latest_calls.h"
 #include "server/service/push_receiver.h"
 #include "server/service/shard_engine.h"
 #include "server/service/transfer_watch.h"
@@ -13,10 +14,11 @@
 namespace slipstream {
 
 /// One Push: reads one push and answers what became of it. Deletes itself when gRPC is done with
-/// it. Engine and watch must outlive it, and `response` is gRPC's until then.
+/// it. Engine, watch and calls must outlive it, and `response` is gRPC's until then.
 class PushCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, public WaitingCall {
  public:
-  PushCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call, grpc::ByteBuffer* response);
+  PushCall(ShardEngine& engine, TransferWatch& watch, LatestCalls& calls, grpc_call* call,
+           grpc::ByteBuffer* response);
 
   void OnReadDone(bool ok) override;
   void OnAnswer(Answer answer) override;
@@ -29,6 +31,7 @@ class PushCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, public 
   ShardEngine& engine_;
   grpc::ByteBuffer* const response_;
   std::atomic<bool> is_cancelled_ = false;
+  LatestCalls::Entry latest_;
   PushReceiver receiver_;
   grpc::ByteBuffer read_;
   TransferWatch::Transfer transfer_;

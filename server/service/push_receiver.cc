@@ -72,6 +72,9 @@ std::string PushReceiver::Abandon() {
 
 PushReceiver::Outcome PushReceiver::Begin(const PushHeader& header) {
   ShardEngine::BegunPush begun = engine_.BeginPush(header);
+  if (begun.is_of_member && call_ != nullptr) {
+    call_->Claim({.worker = header.identity.worker, .slot = header.slot});
+  }
   if (!begun.refusal.has_value()) {
     assembly_.emplace(header, std::move(begun.draft));
     return NeedMore{};

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "common/wire/chunk_wire.h"
+#include "server/service/latest_calls.h"
 #include "server/service/push_assembly.h"
 #include "server/service/shard_engine.h"
 #include "server/service/shared_path.h"
@@ -21,9 +22,11 @@ namespace slipstream {
 /// Not thread-safe: one owner, the call that reads the stream.
 class PushReceiver {
  public:
-  /// `shared`: where values may lie instead of in messages; null if nowhere.
-  explicit PushReceiver(ShardEngine& engine, SharedPath* shared = nullptr)
-      : engine_(engine), shared_(shared) {}
+  /// `call`: told whose pushes come. `shared`: where values may lie instead of in messages. Either
+  /// may be null.
+  explicit PushReceiver(ShardEngine& engine, LatestCalls::Entry* call = nullptr,
+                        SharedPath* shared = nullptr)
+      : engine_(engine), call_(call), shared_(shared) {}
 
   ~PushReceiver() { Abandon(); }
   PushReceiver(const PushReceiver&) = delete;
@@ -72,6 +75,7 @@ class PushReceiver {
   Outcome BrokenFraming(std::string message);
 
   ShardEngine& engine_;
+  LatestCalls::Entry* const call_;
   SharedPath* const shared_;
   std::optional<PushAssembly> assembly_;
   std::optional<Discarding> discarding_;

@@ -120,6 +120,9 @@ class ShardEngine {
     /// Nothing: it is, and exactly one of FinishPush and AbandonPush has to follow.
     std::optional<PushReply> refusal;
 
+    /// Wanted or not, as ShardCore::IsOfMember has it.
+    bool is_of_member = false;
+
     /// Of the update that the push will probably cause; null if none was begun.
     std::shared_ptr<UpdateDraft> draft;
   };

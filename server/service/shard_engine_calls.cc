@@ -68,12 +68,13 @@ void ShardEngine::FinishPull(ShardCore::Reader reader) {
 
 ShardEngine::BegunPush ShardEngine::BeginPush(const PushHeader& header) {
   MutexLock lock(mutex_);
-  if (auto refusal = core_.OnPushHeader(header)) return {.refusal = std::move(refusal)};
+  BegunPush begun = {.refusal = core_.OnPushHeader(header),
+                     .is_of_member = core_.IsOfMember(header)};
   const bool is_idle = !is_running_ && jobs_.empty();
-  const std::optional<Forecast> forecast =
-      is_idle ? core_.ForecastUpdate(header) : std::optional<Forecast>();
-  if (!forecast.has_value()) return {};
-  return {.refusal = std::nullopt, .draft = path_->BeginDraft(*forecast)};
+  if (begun.refusal.has_value() || !is_idle) return begun;
+  const std::optional<Forecast> forecast = core_.ForecastUpdate(header);
+  if (forecast.has_value()) begun.draft = path_->BeginDraft(*forecast);
+  return begun;
 }
 
 void ShardEngine::AbandonPush(const PushHeader& header) {

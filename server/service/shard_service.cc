@@ -50,7 +50,7 @@ grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContex
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Initialize(
     grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
-  return new InitializeCall(engine_, watch_, context->c_call(), response);
+  return new InitializeCall(engine_, watch_, initializations_, context->c_call(), response);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ShardService::Pull(grpc::CallbackServerContext* context,
@@ -60,13 +60,14 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* ShardService::Pull(grpc::CallbackSer
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Push(grpc::CallbackServerContext* context,
                                                               grpc::ByteBuffer* response) {
-  return new PushCall(engine_, watch_, context->c_call(), response);
+  return new PushCall(engine_, watch_, pushes_, context->c_call(), response);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ShardService::Exchange(
     grpc::CallbackServerContext* context) {
   const ExchangeCall::Place place = {.engine = engine_,
                                      .transfers = watch_,
+                                     .exchanges = exchanges_,
                                      .room = room_,
                                      .sockets = sockets_,
                                      .default_chunk_bytes = chunk_bytes_,

@@ -12,6 +12,7 @@
 #include "common/base/mutex.h"
 #include "common/local/socket_watch.h"
 #include "proto/shard.grpc.pb.h"
+#include "server/service/latest_calls.h"
 #include "server/service/rate_window.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard_engine.h"
@@ -68,6 +69,12 @@ class ShardService final
   const absl::Duration lease_;
 
   TransferWatch watch_;
+
+  // By method: a member may use one beside another.
+  LatestCalls pushes_;
+  LatestCalls exchanges_;
+  LatestCalls initializations_;
+
   SharedMemoryRoom room_;
   Mutex rate_mutex_;
   RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);

@@ -1,14 +1,13 @@
 #include "server/service/transfer_watch.h"
 
 #include <fmt/format.h>
-#include <grpc/support/alloc.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <utility>
 #include <vector>
 
 #include "common/base/check.h"
+#include "server/service/end_call.h"
 
 namespace slipstream {
 namespace {
@@ -63,15 +62,9 @@ void TransferWatch::EndStalled() {
       stalled.emplace_back(transfer->call_, transfer->name_);
     }
   }
-  // Without the lock: to cancel may run the call's own callbacks here.
   for (const auto& [call, name] : stalled) {
-    const std::string reason =
-        fmt::format("STALLED: the {} moved less than {} bytes in {}", name, options_.bytes_min,
-                    absl::FormatDuration(options_.window));
-    char* const peer = grpc_call_get_peer(call);
-    spdlog::warn("ended a call peer={} reason=\"{}\"", peer, reason);
-    gpr_free(peer);
-    grpc_call_cancel_with_status(call, GRPC_STATUS_UNAVAILABLE, reason.c_str(), nullptr);
+    EndCall(call, fmt::format("STALLED: the {} moved less than {} bytes in {}", name,
+                              options_.bytes_min, absl::FormatDuration(options_.window)));
     grpc_call_unref(call);
   }
 }

@@ -21,8 +21,7 @@ namespace slipstream {
 /// keeps the room it was admitted with, and a reader that stops keeps a version. The connection's
 /// own probes find peers that are gone; this finds those that are there and answer probes.
 ///
-/// A call that is ended so fails with UNAVAILABLE and the reason, for its peer may be honest behind
-/// a bad link, and its next try be better.
+/// A call that is ended so fails with UNAVAILABLE, for its peer may be honest behind a bad link.
 ///
 /// Thread-safe: guarded by its own mutex. Must outlive its transfers.
 class TransferWatch {

@@ -2,10 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "tests/server/service/shard_service_fixture.h"
 
 // Streams of chunks that do not make a push: each is refused by name, or ended, and leaves nothing.
@@ -55,11 +53,8 @@ class BrokenStreamTest : public ShardServiceTest {
 
   /// Nothing is queued, the model is as it was, and the push can still be made.
   void ExpectNoEffect() {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    while (service_->ShardReport().bytes_queued() > 0 && absl::Now() < deadline) {
-      std::this_thread::yield();
-    }
-    EXPECT_EQ(service_->ShardReport().bytes_queued(), 0u);
+    AwaitReport([](const v1::ShardStatus& status) { return status.bytes_queued() == 0; },
+                "the room of the push to come back");
     const Pulled pulled = Pull();
     EXPECT_EQ(pulled.version, 0u);
     EXPECT_EQ(pulled.values, std::vector<float>(kValues, 0.0f));
@@ -119,11 +114,7 @@ TEST_F(BrokenStreamTest, AStreamThatIsResetBetweenChunks) {
   SetDeadline(context);
   auto stream = stub_->Exchange(&context);
   ASSERT_TRUE(stream->Write(First(500)));
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
-  while (service_->ShardReport().bytes_queued() == 0 && absl::Now() < deadline) {
-    std::this_thread::yield();
-  }
-  ASSERT_GT(service_->ShardReport().bytes_queued(), 0u);
+  AwaitQueued();
 
   context.TryCancel();
 

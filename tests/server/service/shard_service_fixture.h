@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -51,6 +52,14 @@ inline void SetDeadline(grpc::ClientContext& context) {
 class ShardServiceTest : public testing::Test {
  protected:
   void Start(ConsistencySpec consistency, uint32_t members) {
+    Serve(consistency, members);
+    ASSERT_TRUE(SendInitialWeights(std::vector<float>(values_, 0.0f)).ok());
+    SetPhase(Phase::kTraining);
+    ASSERT_TRUE(Pull().status.ok());  // Waits until the weights are in place.
+  }
+
+  /// The model is known, and worker 0 is to send its initial weights.
+  void Serve(ConsistencySpec consistency, uint32_t members) {
     RunSpec run;
     run.consistency = consistency;
     run.optimizer.learning_rate = 1.0;
@@ -63,9 +72,6 @@ class ShardServiceTest : public testing::Test {
     ASSERT_NE(loopback_.server, nullptr);
     stub_ = v1::Shard::NewStub(loopback_.NewChannel());
     GiveOrders(members);
-    ASSERT_TRUE(SendInitialWeights(std::vector<float>(values_, 0.0f)).ok());
-    SetPhase(Phase::kTraining);
-    ASSERT_TRUE(Pull().status.ok());  // Waits until the weights are in place.
   }
 
   void TearDown() override {
@@ -107,18 +113,23 @@ class ShardServiceTest : public testing::Test {
     identity.set_incarnation(worker + 1);
   }
 
+  /// A message with the begin of the initial weights.
+  v1::InitializeRequest InitialWeights(const std::vector<float>& values) const {
+    v1::InitializeRequest request;
+    SetIdentity(*request.mutable_header()->mutable_identity(), 0);
+    request.mutable_header()->set_grant(kGrant);
+    request.mutable_header()->set_shard_map(map());
+    request.mutable_header()->set_count(values_);
+    request.set_values(Bytes(values));
+    return request;
+  }
+
   grpc::Status SendInitialWeights(const std::vector<float>& values) {
     grpc::ClientContext context;
     SetDeadline(context);
     v1::InitializeReply reply;
     auto writer = stub_->Initialize(&context, &reply);
-    v1::InitializeRequest request;
-    SetIdentity(*request.mutable_header()->mutable_identity(), 0);
-    request.mutable_header()->set_grant(kGrant);
-    request.mutable_header()->set_shard_map(map());
-    request.mutable_header()->set_count(values.size());
-    request.set_values(Bytes(values));
-    writer->Write(request);
+    writer->Write(InitialWeights(values));
     writer->WritesDone();
     return writer->Finish();
   }
@@ -157,6 +168,40 @@ class ShardServiceTest : public testing::Test {
     const grpc::Status status = writer->Finish();
     EXPECT_TRUE(status.ok()) << status.error_message();
     return reply;
+  }
+
+  /// A message with the begin of a push that is answered with weights; with all of it if it has
+  /// kValues.
+  v1::PushChunk Begin(uint32_t worker, uint64_t sequence, size_t values) const {
+    v1::PushChunk chunk;
+    *chunk.mutable_header() = Header(worker, sequence, 0);
+    chunk.mutable_header()->set_pull(true);
+    chunk.set_values(Bytes(std::vector<float>(values, 1.0f)));
+    return chunk;
+  }
+
+  /// Of a client that is sent two messages at most before it reads.
+  std::unique_ptr<v1::Shard::Stub> StubThatTakesLittle() const {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 600);
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    return v1::Shard::NewStub(grpc::CreateCustomChannel(
+        loopback_.address(), grpc::InsecureChannelCredentials(), arguments));
+  }
+
+  /// While the service's clock stands still.
+  void AwaitReport(const std::function<bool(const v1::ShardStatus&)>& condition,
+                   const std::string& what) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (!condition(service_->ShardReport())) {
+      ASSERT_LT(absl::Now(), deadline) << "in vain: " << what;
+      std::this_thread::yield();
+    }
+  }
+
+  void AwaitQueued() {
+    AwaitReport([](const v1::ShardStatus& status) { return status.bytes_queued() > 0; },
+                "a push to be admitted");
   }
 
   struct Pulled {

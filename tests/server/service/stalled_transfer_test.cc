@@ -33,40 +33,6 @@ class StalledTransferTest : public ShardServiceTest {
     LetTimePassUntil([this] { return service_->ShardReport().bytes_queued() == 0; },
                      "the room of the push to come back");
   }
-
-  /// The first half of a push.
-  v1::PushChunk Half(uint32_t worker, uint64_t sequence) const {
-    v1::PushChunk chunk;
-    *chunk.mutable_header() = Header(worker, sequence, 0);
-    chunk.mutable_header()->set_pull(true);
-    chunk.set_values(Bytes(std::vector<float>(kValues / 2, 1.0f)));
-    return chunk;
-  }
-
-  /// Of a client that is sent two messages at most before it reads.
-  std::unique_ptr<v1::Shard::Stub> StubThatTakesLittle() const {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 600);
-    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-    return v1::Shard::NewStub(grpc::CreateCustomChannel(
-        loopback_.address(), grpc::InsecureChannelCredentials(), arguments));
-  }
-
-  void AwaitQueued() {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    while (service_->ShardReport().bytes_queued() == 0 && absl::Now() < deadline) {
-      std::this_thread::yield();
-    }
-    ASSERT_GT(service_->ShardReport().bytes_queued(), 0u);
-  }
-
-  void AwaitVersion(uint64_t version) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    while (service_->ShardReport().version() < version && absl::Now() < deadline) {
-      std::this_thread::yield();
-    }
-    ASSERT_EQ(service_->ShardReport().version(), version);
-  }
 };
 
 TEST_F(StalledTransferTest, APushThatStopsIsEndedByNameAndItsRoomIsFree) {
@@ -75,7 +41,7 @@ TEST_F(StalledTransferTest, APushThatStopsIsEndedByNameAndItsRoomIsFree) {
   SetDeadline(context);
   v1::PushReply reply;
   auto writer = stub_->Push(&context, &reply);
-  ASSERT_TRUE(writer->Write(Half(0, 1)));
+  ASSERT_TRUE(writer->Write(Begin(0, 1, kValues / 2)));
   AwaitQueued();
 
   LetTimePassUntilNothingIsQueued();
@@ -93,16 +59,15 @@ TEST_F(StalledTransferTest, AnExchangeMayRestBetweenPushesAndNotWithin) {
   grpc::ClientContext resting_context;
   SetDeadline(resting_context);
   auto resting = stub_->Exchange(&resting_context);
-  v1::PushChunk whole = Half(1, 1);
+  v1::PushChunk whole = Begin(1, 1, kValues);
   whole.mutable_header()->set_pull(false);
-  whole.set_values(Bytes(std::vector<float>(kValues, 1.0f)));
   v1::ExchangeReply reply;
   ASSERT_TRUE(resting->Write(whole) && resting->Read(&reply));
   ASSERT_EQ(reply.push().outcome(), v1::APPLIED);
   grpc::ClientContext context;
   SetDeadline(context);
   auto stalled = stub_->Exchange(&context);
-  ASSERT_TRUE(stalled->Write(Half(0, 1)));
+  ASSERT_TRUE(stalled->Write(Begin(0, 1, kValues / 2)));
   AwaitQueued();
 
   LetTimePassUntilNothingIsQueued();
@@ -152,10 +117,8 @@ TEST_F(StalledTransferTest, AnExchangeWhoseAnswerIsNotReadIsEnded) {
   grpc::ClientContext context;
   SetDeadline(context);
   auto stream = stub->Exchange(&context);
-  v1::PushChunk whole = Half(0, 1);
-  whole.set_values(Bytes(std::vector<float>(kValues, 1.0f)));
-  ASSERT_TRUE(stream->Write(whole));
-  AwaitVersion(1);
+  ASSERT_TRUE(stream->Write(Begin(0, 1, kValues)));
+  AwaitReport([](const v1::ShardStatus& status) { return status.version() == 1; }, "version 1");
   ASSERT_EQ(Push(Header(1, 1, 0), std::vector<float>(kValues, 1.0f)).outcome(), v1::APPLIED);
   ASSERT_EQ(service_->ShardReport().live_versions(), 2u);
 
