@@ -103,10 +103,14 @@ void CheckTarget(Draft draft, Diagnostics diagnostics) {
                        "target_accuracy is never reached with model.loss mse, which knows no "
                        "classes and so no accuracy");
   }
-  if (!draft.IsUsable("evaluation.every_epochs") || draft.spec.evaluation.every_epochs > 0) return;
+  constexpr const char* kEvaluations = "evaluation.every_epochs";
+  constexpr const char* kSaves = "model.save_every_epochs";
+  if (!draft.IsUsable(kEvaluations) || draft.spec.evaluation.every_epochs > 0) return;
+  if (!draft.IsUsable(kSaves) || draft.spec.model_files.save_every_epochs > 0) return;
   diagnostics.Report(draft.KeySource(kPath),
-                     "target_accuracy is looked for in evaluations, and evaluation.every_epochs is "
-                     "0, which makes none before the end");
+                     "target_accuracy is looked for in evaluations, and with "
+                     "evaluation.every_epochs and model.save_every_epochs 0 there are none before "
+                     "the end");
 }
 
 void CheckDataPath(Draft draft, Diagnostics diagnostics) {

@@ -187,6 +187,10 @@ void AddTraining(Table& table) {
                            [](auto& s) -> auto& { return s.consistency.max_staleness.bound; })));
 }
 
+/// Shards compute with fp32, in which this is below 1, and learning rates that are accepted are
+/// neither 0 nor infinite.
+constexpr double kShareMax = 0.9999999;
+
 void AddOptimizer(Table& table) {
   table.push_back(Choice(
       "optimizer.kind", "The update rule.", {"sgd", "momentum", "adam", "adamw"},
@@ -194,25 +198,25 @@ void AddOptimizer(Table& table) {
   table.push_back(Scalar(
       "optimizer.learning_rate",
       "At the start, before scaling and schedule; 0.001 for adam and adamw unless given.",
-      NumberType{.is_min_excluded = true},
+      NumberType{.min = 1e-30, .max = 1e30},
       [](auto& s) -> auto& { return s.optimizer.learning_rate; }));
   table.back().has_dependent_default = true;
-  table.push_back(Only("optimizer.kind", {"momentum"}, "",
-                       Scalar(
-                           "optimizer.momentum", "Share of the last step kept in the next.",
-                           NumberType{.max = 1, .is_max_excluded = true},
-                           [](auto& s) -> auto& { return s.optimizer.momentum; })));
+  table.push_back(Only(
+      "optimizer.kind", {"momentum"}, "",
+      Scalar(
+          "optimizer.momentum", "Share of the last step kept in the next.",
+          NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.momentum; })));
   const std::vector<std::string> adams = {"adam", "adamw"};
-  table.push_back(Only("optimizer.kind", adams, "",
-                       Scalar(
-                           "optimizer.beta1", "Share of the gradients' running mean that stays.",
-                           NumberType{.max = 1, .is_max_excluded = true},
-                           [](auto& s) -> auto& { return s.optimizer.beta1; })));
-  table.push_back(Only("optimizer.kind", adams, "",
-                       Scalar(
-                           "optimizer.beta2", "Share of their squares' running mean that stays.",
-                           NumberType{.max = 1, .is_max_excluded = true},
-                           [](auto& s) -> auto& { return s.optimizer.beta2; })));
+  table.push_back(
+      Only("optimizer.kind", adams, "",
+           Scalar(
+               "optimizer.beta1", "Share of the gradients' running mean that stays.",
+               NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.beta1; })));
+  table.push_back(
+      Only("optimizer.kind", adams, "",
+           Scalar(
+               "optimizer.beta2", "Share of their squares' running mean that stays.",
+               NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.beta2; })));
   table.push_back(
       Only("optimizer.kind", adams, "",
            Scalar(
@@ -222,10 +226,9 @@ void AddOptimizer(Table& table) {
                [](auto& s) -> auto& { return s.optimizer.epsilon; })));
   table.push_back(Scalar(
       "optimizer.weight_decay",
-      "Share of the weights added to the gradient, once per update; of adamw taken off the "
-      "weights.",
-      NumberType{.max = 1, .is_max_excluded = true},
-      [](auto& s) -> auto& { return s.optimizer.weight_decay; }));
+      "Share of the weights added to the gradient, once per update; of adamw, times the learning "
+      "rate, taken off the weights.",
+      NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.weight_decay; }));
   table.push_back(Choice(
       "optimizer.staleness_scaling",
       "Divide each gradient by its staleness, or the rate by the mean.",
