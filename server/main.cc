@@ -15,6 +15,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
+#include "common/process/open_files.h"
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
 #include "common/rpc/grpc_log.h"
@@ -41,9 +42,21 @@ int Exit(ExitCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
+/// gRPC stops to accept connections for good once it could not for want of a file.
+void PrepareForConnections(const RunSpec& run) {
+  // A worker of this machine takes up to six, in tests; besides, there are others who ask.
+  const uint64_t needed = 256 + 6 * uint64_t{run.cluster.workers};
+  const uint64_t limit = RaiseOpenFilesLimit();
+  if (limit >= needed) return;
+  spdlog::warn("{} workers may need {} open files, and the limit is {}: raise it (ulimit -Hn, "
+               "LimitNOFILE of systemd), or connections will be refused for good",
+               run.cluster.workers, needed, limit);
+}
+
 int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen,
         const StopSignal& stop) {
   StartLogging({"server", line.shard}, run.log.level, run.log.format);
+  PrepareForConnections(run);
   const std::string coordinator =
       line.coordinator.empty() ? run.cluster.servers[0] : line.coordinator;
   ServerProcess process({run, ShardId{line.shard}, listen, coordinator});
