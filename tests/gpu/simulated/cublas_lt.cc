@@ -110,8 +110,9 @@ void Product::Run() const {
     if (!HasBias(description.epilogue)) continue;
     for (uint64_t row = 0; row < rows(); ++row) {
       sums[row] += description.bias[row];
+      // A NaN becomes 0, as in the real one.
       if (description.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS)
-        sums[row] = std::max(sums[row], 0.0f);
+        sums[row] = sums[row] > 0 ? sums[row] : 0.0f;
     }
   }
 }

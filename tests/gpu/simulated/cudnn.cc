@@ -99,7 +99,8 @@ cudnnStatus_t GetForwardAlgorithm(cudnnHandle_t handle, cudnnTensorDescriptor_t,
   if (!IsHere(handle)) return CUDNN_STATUS_BAD_PARAM;
   *count = 0;
   Propose(found, *count, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, CUDNN_DETERMINISTIC, 0);
-  Propose(found, *count, CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_DETERMINISTIC, kTooManyBytes);
+  Propose(found, *count, CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_DETERMINISTIC, 0);
+  Propose(found, *count, CUDNN_CONVOLUTION_FWD_ALGO_DIRECT, CUDNN_DETERMINISTIC, 0);
   Propose(found, *count, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, CUDNN_DETERMINISTIC,
           kWorkspaceBytes);
   return CUDNN_STATUS_SUCCESS;
@@ -124,6 +125,30 @@ cudnnStatus_t GetFilterAlgorithm(cudnnHandle_t handle, cudnnTensorDescriptor_t,
   *count = 0;
   Propose(found, *count, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3, CUDNN_NON_DETERMINISTIC, 0);
   Propose(found, *count, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, CUDNN_DETERMINISTIC, kWorkspaceBytes);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// What they really take, whatever was proposed: one too much, one is not for these images.
+
+cudnnStatus_t GetForwardWorkspace(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
+                                  cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t,
+                                  cudnnConvolutionFwdAlgo_t algorithm, size_t* bytes) {
+  if (algorithm == CUDNN_CONVOLUTION_FWD_ALGO_DIRECT) return CUDNN_STATUS_NOT_SUPPORTED;
+  *bytes = algorithm == CUDNN_CONVOLUTION_FWD_ALGO_GEMM ? kTooManyBytes : kWorkspaceBytes;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t GetDataWorkspace(cudnnHandle_t, cudnnFilterDescriptor_t, cudnnTensorDescriptor_t,
+                               cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t,
+                               cudnnConvolutionBwdDataAlgo_t, size_t* bytes) {
+  *bytes = kWorkspaceBytes;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t GetFilterWorkspace(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t,
+                                 cudnnConvolutionDescriptor_t, cudnnFilterDescriptor_t,
+                                 cudnnConvolutionBwdFilterAlgo_t, size_t* bytes) {
+  *bytes = kWorkspaceBytes;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -276,6 +301,9 @@ constexpr cuda::Cudnn kTable = {
     .FindConvolutionForwardAlgorithm = GetForwardAlgorithm,
     .FindConvolutionBackwardDataAlgorithm = GetDataAlgorithm,
     .FindConvolutionBackwardFilterAlgorithm = GetFilterAlgorithm,
+    .GetConvolutionForwardWorkspaceSize = GetForwardWorkspace,
+    .GetConvolutionBackwardDataWorkspaceSize = GetDataWorkspace,
+    .GetConvolutionBackwardFilterWorkspaceSize = GetFilterWorkspace,
     .ConvolutionForward = Forward,
     .ConvolutionBackwardData = BackwardData,
     .ConvolutionBackwardFilter = BackwardFilter,

@@ -62,19 +62,22 @@ size_t CudaConvNode::workspace_bytes() const {
   return std::clamp(2 * images * sizeof(float), kWorkspaceMin, kWorkspaceMax);
 }
 
-template <typename Found, typename Algorithm>
+template <typename Found, typename Algorithm, typename WorkspaceOf>
 absl::Status CudaConvNode::Choose(std::span<const Found> found, const char* what,
-                                  Chosen<Algorithm>& chosen) const {
+                                  WorkspaceOf workspace_of, Chosen<Algorithm>& chosen) const {
   const bool is_fp32 = options_.precision == Precision::kFp32;
-  // What is proposed for other units may be slower, or need more, on those that fp32 takes.
+  // What is proposed for other units may be slower on those that fp32 takes.
   for (const bool of_other_units : {false, true}) {
     for (const Found& here : found) {
-      if (here.status != CUDNN_STATUS_SUCCESS) continue;
+      if (here.status != CUDNN_STATUS_SUCCESS || !SumsProducts(here.algo)) continue;
       if (options_.deterministic && here.determinism != CUDNN_DETERMINISTIC) continue;
-      if (here.memory > workspace_bytes() || !SumsProducts(here.algo)) continue;
       if (is_fp32 && !of_other_units && here.mathType != CUDNN_FMA_MATH) continue;
-      chosen.algorithm = here.algo;
-      chosen.math = is_fp32 ? CUDNN_FMA_MATH : here.mathType;
+      const cudnnMathType_t math = is_fp32 ? CUDNN_FMA_MATH : here.mathType;
+      PS_RETURN_IF_ERROR(Use(math));
+      size_t bytes = 0;
+      const bool is_taken = workspace_of(here.algo, &bytes) == CUDNN_STATUS_SUCCESS;
+      if (!is_taken || bytes > workspace_bytes()) continue;
+      chosen = {here.algo, math};
       return absl::OkStatus();
     }
   }
@@ -86,35 +89,69 @@ absl::Status CudaConvNode::Choose(std::span<const Found> found, const char* what
 }
 
 absl::Status CudaConvNode::Prepare(uint32_t count) {
+  PS_RETURN_IF_ERROR(descriptors_.SetCount(context_.dnn(), options_.shape, count));
+  PS_RETURN_IF_ERROR(ChooseForward());
+  if (!options_.trains) return absl::OkStatus();
+  PS_RETURN_IF_ERROR(ChooseFilterGradient());
+  return options_.wants_input_gradient ? ChooseInputGradient() : absl::OkStatus();
+}
+
+// Proposals come fastest first, by what is known of the device or by measuring, which varies.
+
+absl::Status CudaConvNode::ChooseForward() {
   const Cudnn& dnn = context_.dnn();
   const cudnnHandle_t handle = context_.dnn_handle();
   const ConvDescriptors& d = descriptors_;
-  PS_RETURN_IF_ERROR(descriptors_.SetCount(dnn, options_.shape, count));
   PS_RETURN_IF_ERROR(Use(MathOf(options_.precision)));
-  // Both come fastest first, by what is known of the device or by measuring, which varies.
-  const bool is_known = options_.deterministic;
-  int found = 0;
-  std::array<cudnnConvolutionFwdAlgoPerf_t, kAlgorithmsMax> forward;
-  const auto find_forward =
-      is_known ? dnn.GetConvolutionForwardAlgorithm : dnn.FindConvolutionForwardAlgorithm;
-  PS_RETURN_IF_CUDA_ERROR(find_forward(handle, d.input(), d.filter(), d.geometry(), d.output(),
-                                       kAlgorithmsMax, &found, forward.data()));
-  PS_RETURN_IF_ERROR(Choose(Proposed(forward, found), "a convolution", forward_));
-  if (!options_.trains) return absl::OkStatus();
-  std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kAlgorithmsMax> filter;
-  const auto find_filter = is_known ? dnn.GetConvolutionBackwardFilterAlgorithm
-                                    : dnn.FindConvolutionBackwardFilterAlgorithm;
-  PS_RETURN_IF_CUDA_ERROR(find_filter(handle, d.input(), d.output(), d.geometry(), d.filter(),
-                                      kAlgorithmsMax, &found, filter.data()));
-  PS_RETURN_IF_ERROR(
-      Choose(Proposed(filter, found), "a convolution's weight gradient", filter_gradient_));
-  if (!options_.wants_input_gradient) return absl::OkStatus();
-  std::array<cudnnConvolutionBwdDataAlgoPerf_t, kAlgorithmsMax> input;
-  const auto find_input =
-      is_known ? dnn.GetConvolutionBackwardDataAlgorithm : dnn.FindConvolutionBackwardDataAlgorithm;
-  PS_RETURN_IF_CUDA_ERROR(find_input(handle, d.filter(), d.output(), d.geometry(), d.input(),
-                                     kAlgorithmsMax, &found, input.data()));
-  return Choose(Proposed(input, found), "a convolution's input gradient", input_gradient_);
+  const auto find = options_.deterministic ? dnn.GetConvolutionForwardAlgorithm
+                                           : dnn.FindConvolutionForwardAlgorithm;
+  std::array<cudnnConvolutionFwdAlgoPerf_t, kAlgorithmsMax> found;
+  int count = 0;
+  PS_RETURN_IF_CUDA_ERROR(find(handle, d.input(), d.filter(), d.geometry(), d.output(),
+                               kAlgorithmsMax, &count, found.data()));
+  const auto workspace_of = [&](cudnnConvolutionFwdAlgo_t algorithm, size_t* bytes) {
+    return dnn.GetConvolutionForwardWorkspaceSize(handle, d.input(), d.filter(), d.geometry(),
+                                                  d.output(), algorithm, bytes);
+  };
+  return Choose(Proposed(found, count), "a convolution", workspace_of, forward_);
+}
+
+absl::Status CudaConvNode::ChooseFilterGradient() {
+  const Cudnn& dnn = context_.dnn();
+  const cudnnHandle_t handle = context_.dnn_handle();
+  const ConvDescriptors& d = descriptors_;
+  PS_RETURN_IF_ERROR(Use(MathOf(options_.precision)));
+  const auto find = options_.deterministic ? dnn.GetConvolutionBackwardFilterAlgorithm
+                                           : dnn.FindConvolutionBackwardFilterAlgorithm;
+  std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kAlgorithmsMax> found;
+  int count = 0;
+  PS_RETURN_IF_CUDA_ERROR(find(handle, d.input(), d.output(), d.geometry(), d.filter(),
+                               kAlgorithmsMax, &count, found.data()));
+  const auto workspace_of = [&](cudnnConvolutionBwdFilterAlgo_t algorithm, size_t* bytes) {
+    return dnn.GetConvolutionBackwardFilterWorkspaceSize(
+        handle, d.input(), d.output(), d.geometry(), d.filter(), algorithm, bytes);
+  };
+  return Choose(Proposed(found, count), "a convolution's weight gradient", workspace_of,
+                filter_gradient_);
+}
+
+absl::Status CudaConvNode::ChooseInputGradient() {
+  const Cudnn& dnn = context_.dnn();
+  const cudnnHandle_t handle = context_.dnn_handle();
+  const ConvDescriptors& d = descriptors_;
+  PS_RETURN_IF_ERROR(Use(MathOf(options_.precision)));
+  const auto find = options_.deterministic ? dnn.GetConvolutionBackwardDataAlgorithm
+                                           : dnn.FindConvolutionBackwardDataAlgorithm;
+  std::array<cudnnConvolutionBwdDataAlgoPerf_t, kAlgorithmsMax> found;
+  int count = 0;
+  PS_RETURN_IF_CUDA_ERROR(find(handle, d.filter(), d.output(), d.geometry(), d.input(),
+                               kAlgorithmsMax, &count, found.data()));
+  const auto workspace_of = [&](cudnnConvolutionBwdDataAlgo_t algorithm, size_t* bytes) {
+    return dnn.GetConvolutionBackwardDataWorkspaceSize(handle, d.filter(), d.output(), d.geometry(),
+                                                       d.input(), algorithm, bytes);
+  };
+  return Choose(Proposed(found, count), "a convolution's input gradient", workspace_of,
+                input_gradient_);
 }
 
 absl::Status CudaConvNode::Use(cudnnMathType_t math) const {

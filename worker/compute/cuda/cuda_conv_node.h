@@ -57,10 +57,16 @@ class CudaConvNode final : public CudaNode {
     cudnnMathType_t math = CUDNN_FMA_MATH;
   };
 
-  /// The first of cuDNN's proposals that may be used; with fp32 on no other units.
-  template <typename Found, typename Algorithm>
-  absl::Status Choose(std::span<const Found> found, const char* what,
+  /// The first of cuDNN's proposals that may be used; with fp32 on no other units. Proposals are a
+  /// guess: `workspace_of(algorithm, bytes)` asks the library whether it takes the algorithm on the
+  /// units that were set, and for how much room.
+  template <typename Found, typename Algorithm, typename WorkspaceOf>
+  absl::Status Choose(std::span<const Found> found, const char* what, WorkspaceOf workspace_of,
                       Chosen<Algorithm>& chosen) const;
+
+  absl::Status ChooseForward();
+  absl::Status ChooseFilterGradient();
+  absl::Status ChooseInputGradient();
 
   /// The next call takes these units.
   absl::Status Use(cudnnMathType_t math) const;

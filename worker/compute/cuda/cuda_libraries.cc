@@ -134,6 +134,11 @@ absl::StatusOr<Cudnn> BindCudnn() {
       .Bind("cudnnFindConvolutionBackwardDataAlgorithm", table.FindConvolutionBackwardDataAlgorithm)
       .Bind("cudnnFindConvolutionBackwardFilterAlgorithm",
             table.FindConvolutionBackwardFilterAlgorithm)
+      .Bind("cudnnGetConvolutionForwardWorkspaceSize", table.GetConvolutionForwardWorkspaceSize)
+      .Bind("cudnnGetConvolutionBackwardDataWorkspaceSize",
+            table.GetConvolutionBackwardDataWorkspaceSize)
+      .Bind("cudnnGetConvolutionBackwardFilterWorkspaceSize",
+            table.GetConvolutionBackwardFilterWorkspaceSize)
       .Bind("cudnnConvolutionForward", table.ConvolutionForward)
       .Bind("cudnnConvolutionBackwardData", table.ConvolutionBackwardData)
       .Bind("cudnnConvolutionBackwardFilter", table.ConvolutionBackwardFilter)

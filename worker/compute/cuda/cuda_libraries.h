@@ -60,6 +60,10 @@ struct Cudnn {
   decltype(&::cudnnFindConvolutionForwardAlgorithm) FindConvolutionForwardAlgorithm;
   decltype(&::cudnnFindConvolutionBackwardDataAlgorithm) FindConvolutionBackwardDataAlgorithm;
   decltype(&::cudnnFindConvolutionBackwardFilterAlgorithm) FindConvolutionBackwardFilterAlgorithm;
+  decltype(&::cudnnGetConvolutionForwardWorkspaceSize) GetConvolutionForwardWorkspaceSize;
+  decltype(&::cudnnGetConvolutionBackwardDataWorkspaceSize) GetConvolutionBackwardDataWorkspaceSize;
+  decltype(&::cudnnGetConvolutionBackwardFilterWorkspaceSize)
+      GetConvolutionBackwardFilterWorkspaceSize;
   decltype(&::cudnnConvolutionForward) ConvolutionForward;
   decltype(&::cudnnConvolutionBackwardData) ConvolutionBackwardData;
   decltype(&::cudnnConvolutionBackwardFilter) ConvolutionBackwardFilter;

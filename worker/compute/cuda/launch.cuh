@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "worker/compute/cuda/divisor.h"
 #include "worker/compute/cuda/launch_status.h"
 
 namespace slipstream::cuda {
@@ -25,8 +25,8 @@ inline unsigned BlocksFor(size_t work, unsigned threads = kThreads) {
   return static_cast<unsigned>(std::clamp<size_t>((work + threads - 1) / threads, 1, kBlocksMax));
 }
 
-/// Whether positions below `size` do: kernels that divide by them take a fraction of the time then.
-inline bool FitsInto32Bits(size_t size) { return size <= std::numeric_limits<uint32_t>::max(); }
+/// Whether all positions below `size` can be divided fast.
+inline bool IsNarrow(size_t size) { return size <= Divisor::kNarrowEnd; }
 
 /// Enqueues kernel(arguments...) for so many blocks of so many threads; `name` is for errors.
 template <typename... Parameters, typename... Arguments>

@@ -47,9 +47,12 @@ absl::Status PassEnqueuer::Forward(size_t begin, size_t end) {
 absl::Status PassEnqueuer::Loss() {
   for (const Lane& lane : lanes_) {
     const PlanMemory& memory = lane.member->memory;
-    const cudaStream_t stream = lane.member->context->compute();
-    PS_RETURN_IF_ERROR(lane.member->context->Enter());
+    const DeviceContext& context = *lane.member->context;
+    PS_RETURN_IF_ERROR(context.Enter());
     if (lane.pass.count > 0) PS_RETURN_IF_ERROR(LossOfExamples(lane));
+    // Backward does not wait for the sums.
+    const cudaStream_t stream = lane.pass.training ? context.download() : context.compute();
+    if (lane.pass.training) PS_RETURN_IF_ERROR(context.Order(context.compute(), stream));
     PS_RETURN_IF_ERROR(
         SumLosses(stream, lane.pass.count, memory.losses.data(), memory.totals.data()));
     PS_RETURN_IF_ERROR(Raise(stream, lane.pass.inputs, memory.flags.data()));
@@ -84,7 +87,6 @@ absl::Status PassEnqueuer::Backward() {
     if (range.size() == 0) continue;
     PS_RETURN_IF_ERROR(EndRange(range));
   }
-  if (ranges_.empty()) return absl::OkStatus();
   // What was pulled into a graph has to be joined before it ends.
   for (const Lane& lane : lanes_) {
     const DeviceContext& context = *lane.member->context;

@@ -7,18 +7,55 @@
 namespace slipstream::cuda {
 namespace {
 
-template <typename Index>
-__global__ void PoolForwardKernel(PoolShape shape, size_t size, const float* input, float* output,
-                                  uint32_t* places) {
-  ForEach(size, [=](size_t i) { output[i] = Pooled(shape, input, places, static_cast<Index>(i)); });
+/// What a kernel knows of its pools when it is compiled: loops over windows are unrolled then, and
+/// what is divided by the stride is shifted.
+template <PoolLayer::Kind kKind, uint32_t kKernel, uint32_t kStride>
+struct KnownPool {
+  static bool Fits(const PoolShape& shape) {
+    return shape.kind == kKind && shape.kernel == kKernel && shape.stride == kStride;
+  }
+
+  __device__ static PoolShape Of(PoolShape shape) {
+    shape.kind = kKind;
+    shape.kernel = kKernel;
+    shape.stride = kStride;
+    return shape;
+  }
+};
+
+struct AnyPool {
+  static bool Fits(const PoolShape&) { return true; }
+  __device__ static PoolShape Of(const PoolShape& shape) { return shape; }
+};
+
+template <typename Pool, typename Index>
+__global__ void PoolForwardKernel(PoolShape shape, PlaneGrid outputs, size_t size,
+                                  const float* input, float* output, uint32_t* places) {
+  const PoolShape pool = Pool::Of(shape);
+  ForEach(size, [=](size_t i) {
+    output[i] = Pooled(pool, outputs, input, places, static_cast<Index>(i));
+  });
 }
 
-template <typename Index>
-__global__ void PoolInputGradientKernel(PoolShape shape, size_t size, const uint32_t* places,
-                                        const float* output_gradient, float* input_gradient) {
+template <typename Pool, typename Index>
+__global__ void PoolInputGradientKernel(PoolShape shape, PlaneGrid inputs, size_t size,
+                                        const uint32_t* places, const float* output_gradient,
+                                        float* input_gradient) {
+  const PoolShape pool = Pool::Of(shape);
   ForEach(size, [=](size_t i) {
-    input_gradient[i] = PoolInputGradient(shape, places, output_gradient, static_cast<Index>(i));
+    input_gradient[i] =
+        PoolInputGradient(pool, inputs, places, output_gradient, static_cast<Index>(i));
   });
+}
+
+/// What `launch` returns for the first kind of pool that fits: those that nets have most.
+template <typename Launched>
+absl::Status LaunchFor(const PoolShape& shape, Launched launch) {
+  using enum PoolLayer::Kind;
+  if (KnownPool<kMax, 2, 2>::Fits(shape)) return launch(KnownPool<kMax, 2, 2>());
+  if (KnownPool<kMax, 3, 2>::Fits(shape)) return launch(KnownPool<kMax, 3, 2>());
+  if (KnownPool<kAverage, 3, 2>::Fits(shape)) return launch(KnownPool<kAverage, 3, 2>());
+  return launch(AnyPool());
 }
 
 }  // namespace
@@ -26,19 +63,24 @@ __global__ void PoolInputGradientKernel(PoolShape shape, size_t size, const uint
 absl::Status PoolForward(cudaStream_t stream, const PoolShape& shape, uint32_t count,
                          const float* input, float* output, uint32_t* places) {
   const size_t size = count * shape.output.elements();
-  return Launch("PoolForward", stream, BlocksFor(size), kThreads,
-                FitsInto32Bits(size) ? PoolForwardKernel<uint32_t> : PoolForwardKernel<size_t>,
-                shape, size, input, output, places);
+  return LaunchFor(shape, [&]<typename Pool>(Pool) {
+    return Launch(
+        "PoolForward", stream, BlocksFor(size), kThreads,
+        IsNarrow(size) ? PoolForwardKernel<Pool, uint32_t> : PoolForwardKernel<Pool, size_t>, shape,
+        PlaneGrid(shape.output), size, input, output, places);
+  });
 }
 
 absl::Status PoolInputGradient(cudaStream_t stream, const PoolShape& shape, uint32_t count,
                                const uint32_t* places, const float* output_gradient,
                                float* input_gradient) {
   const size_t size = count * shape.input.elements();
-  return Launch(
-      "PoolInputGradient", stream, BlocksFor(size), kThreads,
-      FitsInto32Bits(size) ? PoolInputGradientKernel<uint32_t> : PoolInputGradientKernel<size_t>,
-      shape, size, places, output_gradient, input_gradient);
+  return LaunchFor(shape, [&]<typename Pool>(Pool) {
+    return Launch("PoolInputGradient", stream, BlocksFor(size), kThreads,
+                  IsNarrow(size) ? PoolInputGradientKernel<Pool, uint32_t>
+                                 : PoolInputGradientKernel<Pool, size_t>,
+                  shape, PlaneGrid(shape.input), size, places, output_gradient, input_gradient);
+  });
 }
 
 }  // namespace slipstream::cuda

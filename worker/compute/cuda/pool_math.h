@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "worker/compute/cuda/divisor.h"
 #include "worker/compute/cuda/host_device.h"
 #include "worker/compute/layer_shapes.h"
 
@@ -34,15 +35,24 @@ struct PlanePoint {
   uint32_t y = 0, x = 0;
 };
 
-/// Of the value at `index`. Kernels divide by it once for each value, and 32 bits take a fraction
-/// of 64's time.
-template <typename Index>
-PS_HOST_DEVICE inline PlanePoint PointAt(const ExampleShape& shape, Index index) {
-  const Index row = index / shape.width;
-  const Index plane = row / shape.height;
-  return {static_cast<size_t>(plane), static_cast<uint32_t>(row - plane * shape.height),
-          static_cast<uint32_t>(index - row * shape.width)};
-}
+/// Where values lie among planes of one size.
+class PlaneGrid {
+ public:
+  explicit PlaneGrid(const ExampleShape& shape) : height_(shape.height), width_(shape.width) {}
+
+  /// Of the value at `index`, which is a uint32_t where it is below Divisor::kNarrowEnd.
+  template <typename Index>
+  PS_HOST_DEVICE PlanePoint PointAt(Index index) const {
+    const Index row = width_.Of(index);
+    const Index plane = height_.Of(row);
+    return {static_cast<size_t>(plane), static_cast<uint32_t>(row - plane * height_.value()),
+            static_cast<uint32_t>(index - row * width_.value())};
+  }
+
+ private:
+  Divisor height_;
+  Divisor width_;
+};
 
 /// Where the first of the largest values lies in its plane.
 PS_HOST_DEVICE inline uint32_t LargestIn(const PoolWindow& window, uint32_t width,
@@ -61,12 +71,12 @@ PS_HOST_DEVICE inline float ElementsOf(const PoolWindow& window) {
   return static_cast<float>((window.bottom - window.top) * (window.right - window.left));
 }
 
-/// The output at `index` of all images' outputs. Of a maximum, `places` gets there what it was,
-/// unless it is null.
+/// The output at `index` of all images' outputs, which `outputs` is the grid of. Of a maximum,
+/// `places` gets there what it was, unless it is null.
 template <typename Index>
-PS_HOST_DEVICE inline float Pooled(const PoolShape& shape, const float* input, uint32_t* places,
-                                   Index index) {
-  const PlanePoint point = PointAt(shape.output, index);
+PS_HOST_DEVICE inline float Pooled(const PoolShape& shape, const PlaneGrid& outputs,
+                                   const float* input, uint32_t* places, Index index) {
+  const PlanePoint point = outputs.PointAt(index);
   const float* plane = input + point.plane * shape.input.height * shape.input.width;
   const PoolWindow window = WindowOf(shape, point.y, point.x);
   if (shape.kind == PoolLayer::Kind::kMax) {
@@ -83,13 +93,14 @@ PS_HOST_DEVICE inline float Pooled(const PoolShape& shape, const float* input, u
   return sum / ElementsOf(window);
 }
 
-/// The gradient of the input at `index` of all images' inputs: gathered from the windows that read
-/// it, in their order, so that no two threads write one value and sums are those of the CPU. Of a
-/// maximum, `places` is what Pooled has put there.
+/// The gradient of the input at `index` of all images' inputs, which `inputs` is the grid of:
+/// gathered from the windows that read it, in their order, so that no two threads write one value
+/// and sums are those of the CPU. Of a maximum, `places` is what Pooled has put there.
 template <typename Index>
-PS_HOST_DEVICE inline float PoolInputGradient(const PoolShape& shape, const uint32_t* places,
-                                              const float* output_gradient, Index index) {
-  const auto [image, y, x] = PointAt(shape.input, index);
+PS_HOST_DEVICE inline float PoolInputGradient(const PoolShape& shape, const PlaneGrid& inputs,
+                                              const uint32_t* places, const float* output_gradient,
+                                              Index index) {
+  const auto [image, y, x] = inputs.PointAt(index);
   const size_t outputs = image * shape.output.height * shape.output.width;
   const uint32_t here = y * shape.input.width + x;
   const uint32_t first_y = y < shape.kernel ? 0 : (y - shape.kernel) / shape.stride + 1;

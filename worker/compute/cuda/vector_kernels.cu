@@ -1,3 +1,4 @@
+#include "worker/compute/cuda/divisor.h"
 #include "worker/compute/cuda/launch.cuh"
 #include "worker/compute/cuda/vector_kernels.h"
 #include "worker/compute/cuda/vector_math.h"
@@ -6,10 +7,11 @@ namespace slipstream::cuda {
 namespace {
 
 template <typename Index>
-__global__ void AddBiasKernel(Activation activation, size_t size, uint32_t channels, uint32_t plane,
+__global__ void AddBiasKernel(Activation activation, size_t size, Divisor channels, Divisor plane,
                               const float* bias, float* values) {
   ForEach(size, [=](size_t i) {
-    const Index channel = static_cast<Index>(i) / plane % channels;
+    const Index of_plane = plane.Of(static_cast<Index>(i));
+    const Index channel = of_plane - channels.Of(of_plane) * channels.value();
     values[i] = Activated(activation, values[i] + bias[channel]);
   });
 }
@@ -91,8 +93,8 @@ absl::Status AddBias(cudaStream_t stream, Activation activation, size_t rows, ui
                      uint32_t plane, const float* bias, float* values) {
   const size_t size = rows * channels * plane;
   return Launch("AddBias", stream, BlocksFor(size), kThreads,
-                FitsInto32Bits(size) ? AddBiasKernel<uint32_t> : AddBiasKernel<size_t>, activation,
-                size, channels, plane, bias, values);
+                IsNarrow(size) ? AddBiasKernel<uint32_t> : AddBiasKernel<size_t>, activation, size,
+                Divisor(channels), Divisor(plane), bias, values);
 }
 
 absl::Status Activate(cudaStream_t stream, Activation activation, size_t size, const float* input,

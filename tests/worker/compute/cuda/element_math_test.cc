@@ -65,17 +65,19 @@ TEST_P(PoolMathTest, EqualsTheProcessorsToTheBit) {
     plain::PoolForward(shape, kCount, input.data(), output.data());
     plain::PoolInputGradient(shape, kCount, input.data(), gradient.data(), input_gradient.data());
 
+    const cuda::PlaneGrid inputs(shape.input);
+    const cuda::PlaneGrid outputs(shape.output);
     std::vector<uint32_t> places(output.size());
     for (size_t i = 0; i < output.size(); ++i) {
-      ASSERT_EQ(cuda::Pooled(shape, input.data(), places.data(), i), output[i]) << i;
+      ASSERT_EQ(cuda::Pooled(shape, outputs, input.data(), places.data(), i), output[i]) << i;
       const auto narrow = static_cast<uint32_t>(i);
-      ASSERT_EQ(cuda::Pooled(shape, input.data(), nullptr, narrow), output[i]) << i;
+      ASSERT_EQ(cuda::Pooled(shape, outputs, input.data(), nullptr, narrow), output[i]) << i;
     }
     for (size_t i = 0; i < input.size(); ++i) {
       const auto narrow = static_cast<uint32_t>(i);
       for (const float computed :
-           {cuda::PoolInputGradient(shape, places.data(), gradient.data(), i),
-            cuda::PoolInputGradient(shape, places.data(), gradient.data(), narrow)}) {
+           {cuda::PoolInputGradient(shape, inputs, places.data(), gradient.data(), i),
+            cuda::PoolInputGradient(shape, inputs, places.data(), gradient.data(), narrow)}) {
         ASSERT_EQ(computed, input_gradient[i]) << i;
       }
     }
