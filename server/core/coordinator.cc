@@ -182,7 +182,7 @@ void Coordinator::Observe(absl::Time now) {
   servers_.Forgive(gap, now);
   start_ += gap;
   phase_since_ += gap;
-  evaluation_ordered_ += gap;
+  evaluation_heard_ += gap;
   if (deserted_since_.has_value()) *deserted_since_ += gap;
 }
 
@@ -272,11 +272,7 @@ uint64_t Coordinator::batches_done() const {
   if (ledger_.has_value()) return ledger_->done();
   if (rounds_done_ && !ends_early_) return batches_total();
   if (!orders_.model.has_value() || !servers_.servers()[0].has_value()) return 0;
-  const uint64_t examples = servers_.servers()[0]->report.examples_applied;
-  const uint64_t of_epoch = examples % orders_.model->examples_per_epoch;
-  return std::min(batches_total(),
-                  examples / orders_.model->examples_per_epoch * orders_.model->batches_per_epoch +
-                      of_epoch / batch_size_);
+  return std::min(batches_total(), servers_.servers()[0]->report.batches_of_rounds);
 }
 
 uint32_t Coordinator::epochs_done() const {
@@ -287,7 +283,7 @@ uint32_t Coordinator::epochs_done() const {
 
 absl::Duration Coordinator::TrainingTime(absl::Time now) const {
   if (training_began_ == absl::InfiniteFuture()) return absl::ZeroDuration();
-  return std::min(now, ended_) - training_began_;
+  return std::min(now, trained_until_) - training_began_;
 }
 
 absl::Status Coordinator::RefuseIfOver() const {

@@ -92,6 +92,10 @@ class Coordinator {
 
   /// This incarnation pushes nothing more: what is left of its units is free.
   absl::Status OnDonePushing(const Identity& worker, absl::Time now);
+  /// A worker has measured so many examples of the evaluation that is ordered from it: it has time
+  /// for more.
+  void OnMeasured(const Identity& worker, uint64_t examples, absl::Time now);
+
   absl::Status OnReport(const Identity& worker, uint64_t evaluation, Evaluation result,
                         const std::string& weights_sha256, absl::Time now);
 
@@ -146,7 +150,7 @@ class Coordinator {
   /// have while there are any.
   bool HasWork(WorkerId worker) const;
 
-  /// From the beginning of training to the end of the run, or now.
+  /// From the beginning of training until its last push was answered, or now.
   absl::Duration TrainingTime(absl::Time now) const;
 
  private:
@@ -204,10 +208,13 @@ class Coordinator {
   absl::Time start_;
   absl::Time last_observed_;
   absl::Time training_began_ = absl::InfiniteFuture();
-  absl::Time ended_ = absl::InfiniteFuture();
+  absl::Time trained_until_ = absl::InfiniteFuture();
 
   // When the newest order to evaluate was given.
-  absl::Time evaluation_ordered_ = absl::InfinitePast();
+
+  // When the open evaluation was ordered, or last got on; and how far it is, in examples.
+  absl::Time evaluation_heard_ = absl::InfinitePast();
+  uint64_t measured_ = 0;
 
   // What was noted of servers turned away, by process and reason; at most kRefusalsMax.
   std::set<std::pair<uint64_t, std::string>> refusals_;

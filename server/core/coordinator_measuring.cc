@@ -39,13 +39,20 @@ bool Coordinator::AdvanceEvaluation(absl::Time now) {
 void Coordinator::GiveUpLateEvaluator(absl::Time now) {
   if (!evaluations_.open().has_value()) return;
   // While training, nothing waits for a result.
-  const absl::Time waiting_since = std::max(evaluation_ordered_, phase_since_);
+  const absl::Time waiting_since = std::max(evaluation_heard_, phase_since_);
   if (now - waiting_since <= start_timeout_) return;
   AddNote(true,
-          fmt::format("evaluation given up worker={}: no result within {}",
+          fmt::format("evaluation given up worker={}: it did not get on for {}",
                       Value(evaluations_.open()->worker), absl::FormatDuration(start_timeout_)));
   evaluations_.GiveUpHolder();
   ++changes_;
+}
+
+void Coordinator::OnMeasured(const Identity& worker, uint64_t examples, absl::Time now) {
+  if (!membership_.Check(worker).ok() || !EvaluationFor(worker.worker).has_value()) return;
+  if (examples <= measured_) return;
+  measured_ = examples;
+  evaluation_heard_ = now;
 }
 
 std::optional<WorkerId> Coordinator::FindEvaluator() const {
@@ -57,7 +64,8 @@ std::optional<WorkerId> Coordinator::FindEvaluator() const {
 
 void Coordinator::AssignEvaluation(WorkerId worker, absl::Time now) {
   if (!evaluations_.Assign(worker)) return;
-  evaluation_ordered_ = now;
+  evaluation_heard_ = now;
+  measured_ = 0;
   const Evaluations::Order& order = *evaluations_.open();
   AddNote(false, fmt::format("evaluation ordered worker={} epoch={} final={}", Value(order.worker),
                              order.epoch, order.is_final));

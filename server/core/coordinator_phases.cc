@@ -166,15 +166,11 @@ void Coordinator::EndWorkIfDue(absl::Time now) {
 }
 
 bool Coordinator::AdvanceDeserted(absl::Time now) {
-  const bool all_left = std::ranges::all_of(membership_.workers(), [](const auto& entry) {
-    return entry.second.state == Membership::State::kLeft;
-  });
-  if (all_left) {
-    if (!end_reason_.has_value()) end_reason_ = EndReason::kWorkersLeft;
-    MoveTo(Phase::kDraining, now);
-    return true;
-  }
-  return AwaitReturn("to go on", now);
+  // Also where all have left: machines are taken away, and come back.
+  if (!ends_early_) return AwaitReturn("to go on", now);
+  // Nothing was to follow what they had begun.
+  MoveTo(Phase::kDraining, now);
+  return true;
 }
 
 bool Coordinator::AwaitReturn(const char* purpose, absl::Time now) {
@@ -193,7 +189,7 @@ void Coordinator::MoveTo(Phase phase, absl::Time now) {
   PS_CHECK(phase > phase_);
   phase_ = phase;
   phase_since_ = now;
-  if (IsOver()) ended_ = now;
+  if (phase >= Phase::kEvaluating) trained_until_ = std::min(trained_until_, now);
   AddNote(phase == Phase::kFailed,
           fmt::format("phase {}", Name(phase)) + (failure_.empty() ? "" : ": " + failure_));
   PublishOrders();

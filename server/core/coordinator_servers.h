@@ -29,7 +29,9 @@ struct ServerReport {
   /// Why it cannot take part; empty if nothing keeps it.
   std::string failure;
   Version version{};
-  uint64_t examples_applied = 0;
+
+  /// Mini-batches of the rounds that have closed, where this shard hands them out.
+  uint64_t batches_of_rounds = 0;
 
   /// The end of what a member has pushed: one more than its newest mini-batch.
   struct Pushed {

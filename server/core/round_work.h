@@ -32,6 +32,9 @@ class RoundWorkPlan {
   /// The open round, if its members are fixed, is the last one with work.
   void Close();
 
+  /// Of the rounds before the open one; above the run's total where the last round was not full.
+  uint64_t batches_closed() const { return first_batch_; }
+
   /// True if the open round has no work for anybody.
   bool finished() const { return first_batch_ >= batches_total_; }
 

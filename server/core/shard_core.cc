@@ -187,7 +187,8 @@ void ShardCore::CloseRound(Effects& effects) {
     update.inverse_divisor = static_cast<float>(round_.InverseDivisor() * of_gradient);
     update.step_scale = static_cast<float>(scale / of_gradient);
     update.learning_rate = static_cast<float>(current_learning_rate());
-    lag_.RecordScale(scale * round_.mean_scale());
+    // A rule that scales steps by itself cancels what multiplies all gradients.
+    lag_.RecordScale(options_.scales_step ? scale : scale * round_.mean_scale());
     examples_applied_ += round_.examples();
   }
   decided_ = update.to;

@@ -183,6 +183,9 @@ class ShardCore {
   const StalenessGuardSpec& guard() const { return guard_.spec(); }
   uint64_t examples_applied() const { return examples_applied_; }
 
+  /// Mini-batches that were handed out in closed rounds, on the shard that does; else 0.
+  uint64_t batches_of_rounds() const { return work_.has_value() ? work_->batches_closed() : 0; }
+
   /// One more than the mini-batch of the newest gradient that this incarnation has pushed, also of
   /// one that was dropped; 0 before the first.
   uint64_t NewestBatchEnd(WorkerId worker, Incarnation incarnation) const;

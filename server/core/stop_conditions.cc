@@ -16,8 +16,6 @@ std::string_view Name(EndReason reason) {
       return "max_seconds";
     case EndReason::kTargetAccuracy:
       return "target_accuracy";
-    case EndReason::kWorkersLeft:
-      return "workers_left";
   }
   return "unknown";
 }

@@ -16,9 +16,6 @@ enum class EndReason : uint8_t {
   kMaxSteps,
   kMaxSeconds,
   kTargetAccuracy,
-
-  /// Every worker left on its own account, without a failure.
-  kWorkersLeft,
 };
 
 /// As in run.yaml, status and summary: "epochs", "max_steps", …

@@ -16,7 +16,7 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   report.drained = wire.drained();
   report.failure = wire.failure();
   report.version = Version{wire.status().version()};
-  report.examples_applied = wire.status().examples_applied();
+  report.batches_of_rounds = wire.status().batches_of_rounds();
   for (const v1::ShardWorkerStatus& worker : wire.status().workers()) {
     if (worker.newest_batch_end() == 0) continue;
     report.pushed.push_back(

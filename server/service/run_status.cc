@@ -6,6 +6,7 @@
 #include "common/wire/control_wire.h"
 #include "proto/types.pb.h"
 #include "server/core/histogram.h"
+#include "server/core/lag_tracker.h"
 #include "server/service/shard_lines.h"
 #include "server/service/status_waits.h"
 
@@ -95,21 +96,32 @@ v1::WorkerStatus ToWire(WorkerId id, const RunFacts::Worker& worker) {
 
 void AddWorkers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus& status) {
   const bool has_shard_zero = !facts.shards.empty() && facts.shards.front().shard() == 0;
-  double loss = 0;
-  std::optional<double> accuracy;
-  double examples = 0;
   for (const auto& [id, worker] : facts.workers) {
     v1::WorkerStatus& wire = *status.add_workers();
     wire = ToWire(id, worker);
     // As RunStatus.pushes.
     if (has_shard_zero) wire.set_pushes(lines.Of(wire.worker()).front()->pushes());
     AddFiguresOfShards(lines, wire);
-    const double weight = double(wire.examples());
+  }
+}
+
+/// What the model does to the examples that came last. So nobody counts who has gone, unless all
+/// have.
+void AddTrainingFigures(const RunFacts& facts, v1::RunStatus& status) {
+  using State = Membership::State;
+  const bool has_live = std::ranges::any_of(
+      facts.workers, [](const auto& entry) { return entry.second.record.state == State::kLive; });
+  double loss = 0;
+  std::optional<double> accuracy;
+  double examples = 0;
+  for (const auto& [id, worker] : facts.workers) {
+    const v1::HeartbeatRequest& figures = worker.heartbeat;
+    const auto weight = static_cast<double>(figures.recent_examples());
     // A weight of 0 must also silence a loss that is not a number.
-    if (weight == 0) continue;
-    loss += weight * wire.train_loss();
-    if (wire.has_train_accuracy()) {
-      accuracy = accuracy.value_or(0) + weight * wire.train_accuracy();
+    if (weight == 0 || worker.record.state != (has_live ? State::kLive : State::kLeft)) continue;
+    loss += weight * figures.train_loss();
+    if (figures.has_train_accuracy()) {
+      accuracy = accuracy.value_or(0) + weight * figures.train_accuracy();
     }
     examples += weight;
   }
@@ -156,8 +168,9 @@ v1::StalenessStatus MergeStaleness(const std::vector<v1::ShardStatus>& shards) {
   if (counting == 0) return merged;
   merged.set_mean(sum / double(merged.count()));
   merged.set_window_mean(window_sum / counting);
-  merged.set_p50(Percentile(merged.histogram(), 0.5));
-  merged.set_p99(Percentile(merged.histogram(), 0.99));
+  constexpr size_t kLast = LagTracker::kBuckets - 1;
+  merged.set_p50(Percentile(merged.histogram(), 0.50, kLast, merged.max()));
+  merged.set_p99(Percentile(merged.histogram(), 0.99, kLast, merged.max()));
   for (double share : Distribution(merged.histogram())) merged.add_cdf(share);
   return merged;
 }
@@ -184,6 +197,7 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const RunFacts& facts) {
   status.set_version_skew(facts.version_skew);
   const ShardLines lines(facts.shards);
   AddWorkers(facts, lines, status);
+  AddTrainingFigures(facts, status);
   AddStragglers(facts, lines, status);
   AddWaitingRounds(spec, facts, status);
   for (const Evaluation& evaluation : facts.evaluations) {

@@ -22,15 +22,16 @@ std::string ShardEngine::TakeModel(const ServerOrders& orders) {
 }
 
 std::string ShardEngine::MakePath(size_t values) {
-  const uint32_t workers = options_.run.cluster.workers;
-  const uint64_t needed = ShardBytesNeeded(values, workers, options_.run.optimizer);
+  const RunSpec& run = options_.run;
+  const uint64_t gradients = uint64_t{run.cluster.workers} * run.training.pipeline_depth;
+  const uint64_t needed = ShardBytesNeeded(values, gradients, run.optimizer);
   const uint64_t available = options_.memory_available();
-  if (needed <= available) path_ = UpdatePath::TryMake(options_.run.optimizer, values);
+  if (needed <= available) path_ = UpdatePath::TryMake(run.optimizer, values);
   if (path_ != nullptr) return "";
   return fmt::format(
-      "the model is too large for this server: {} of weights, which with {} worker{} can take {} "
-      "({} bytes) of memory, and {} are free; use more servers or a smaller model",
-      BytesText(values * sizeof(float)), workers, workers == 1 ? "" : "s", BytesText(needed),
+      "the model is too large for this server: {} of weights, which with {} gradient{} under way "
+      "can take {} ({} bytes) of memory, and {} are free; use more servers or a smaller model",
+      BytesText(values * sizeof(float)), gradients, gradients == 1 ? "" : "s", BytesText(needed),
       needed, BytesText(available));
 }
 

@@ -71,8 +71,9 @@ v1::StalenessStatus DescribeStaleness(const LagTracker& lag) {
   status.set_count(lag.gradients());
   status.set_mean(lag.mean());
   status.set_window_mean(lag.window_mean());
-  status.set_p50(Percentile(lag.histogram(), 0.50));
-  status.set_p99(Percentile(lag.histogram(), 0.99));
+  constexpr size_t kLast = LagTracker::kBuckets - 1;
+  status.set_p50(Percentile(lag.histogram(), 0.50, kLast, lag.max()));
+  status.set_p99(Percentile(lag.histogram(), 0.99, kLast, lag.max()));
   status.set_max(lag.max());
   for (uint64_t count : lag.histogram()) status.add_histogram(count);
   for (double share : Distribution(lag.histogram())) status.add_cdf(share);
@@ -86,6 +87,7 @@ v1::ShardStatus DescribeShard(const ShardCore& core) {
   status.set_learning_rate(core.current_learning_rate());
   status.set_effective_learning_rate(core.effective_learning_rate());
   status.set_examples_applied(core.examples_applied());
+  status.set_batches_of_rounds(core.batches_of_rounds());
   *status.mutable_staleness() = DescribeStaleness(core.lag());
   for (const LagTracker::VectorClock& clock : core.lag().vector_clocks()) {
     v1::VectorClock& line = *status.add_vector_clocks();

@@ -30,6 +30,7 @@ absl::StatusOr<v1::HeartbeatRequest> FiguresOf(const v1::HeartbeatRequest& heart
   v1::HeartbeatRequest figures;
   figures.set_examples(heartbeat.examples());
   figures.set_examples_per_second(heartbeat.examples_per_second());
+  figures.set_recent_examples(heartbeat.recent_examples());
   figures.set_train_loss(heartbeat.train_loss());
   if (heartbeat.has_train_accuracy()) figures.set_train_accuracy(heartbeat.train_accuracy());
   figures.set_compute_share(heartbeat.compute_share());

@@ -14,10 +14,10 @@ constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
-uint64_t ShardBytesNeeded(uint64_t values, uint32_t workers, const OptimizerSpec& optimizer) {
+uint64_t ShardBytesNeeded(uint64_t values, uint64_t gradients, const OptimizerSpec& optimizer) {
   constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
   const uint64_t states = optimizer.state_arrays();
-  const uint64_t bytes_each = (2 + uint64_t{workers} + 2 * states) * sizeof(float);
+  const uint64_t bytes_each = (2 + gradients + 2 * states) * sizeof(float);
   if (values > (kUnlimited - kFixedBytes) / bytes_each) return kUnlimited;
   return values * bytes_each + kFixedBytes;
 }

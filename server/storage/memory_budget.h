@@ -9,9 +9,9 @@
 namespace slipstream {
 
 /// What a shard of so many values takes at its peak, in bytes: two versions of the weights, for
-/// each worker either a push on its way or a version that it reads, the optimizer's state twice,
-/// and a fixed part. Saturates.
-uint64_t ShardBytesNeeded(uint64_t values, uint32_t workers, const OptimizerSpec& optimizer);
+/// each of `gradients` under way either a push or a version that is read, the optimizer's state
+/// twice, and a fixed part. Saturates.
+uint64_t ShardBytesNeeded(uint64_t values, uint64_t gradients, const OptimizerSpec& optimizer);
 
 /// What this process can still have without taking it from others, in bytes (memory_bytes.h).
 uint64_t AvailableMemoryBytes();

@@ -12,15 +12,17 @@
 
 namespace slipstream {
 
-/// One push that took effect on a shard, as the shard decided about it.
+/// One push that used up its sequence on a shard, and what the shard decided about it.
 struct PushRecord {
   PushHeader header;
   PushReply reply;
 };
 
-/// A text file with one line per push that took effect, in the order of decisions, from which
-/// another program can recompute every staleness, vector clock and histogram. Excuses have 0
-/// examples; `version` is the version the push is part of, of a dropped one the shard's current.
+/// A text file with one line per such push, in the order of decisions, from which another program
+/// can recompute every staleness, vector clock and histogram: worker, incarnation, sequence, base
+/// version, examples, mini-batch, outcome, staleness and version. Excuses have 0 examples;
+/// `version` is the version the push is part of, of one that is part of none (DROPPED_LATE, or a
+/// slot given up) the shard's current.
 ///
 /// The file is locked (flock) while it is written, so two processes never share one.
 ///

@@ -21,6 +21,7 @@
 #include "common/config/run_config.h"
 #include "common/kernels/flushed_subnormals.h"
 #include "common/model/net_shapes.h"
+#include "common/policy/learning_rate.h"
 #include "common/run/run_spec.h"
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/compute/plan.h"
@@ -73,11 +74,17 @@ class PlainLoop {
   void Train(const Dataset& data, uint64_t steps_max) {
     BatchOrder order(data.count(), run_.training.batch_size, run_.seed);
     const uint64_t steps = order.batches_per_epoch() * run_.training.epochs;
+    const LearningRate schedule(
+        run_.optimizer.learning_rate, run_.optimizer.schedule,
+        {.examples_per_epoch = data.count(), .epochs = run_.training.epochs});
+    uint64_t examples = 0;
     for (uint64_t step = 0; step < std::min(steps, steps_max); ++step) {
       batch_.Fill(data, order.Examples(step));
       Check(plan_->StartStep(batch_.batch(step), nullptr));
       const auto result = plan_->FinishStep();
       Check(result.status());
+      rate_ = static_cast<float>(schedule.At(examples));
+      examples += order.Examples(step).size();
       if (run_.optimizer.is_adam()) {
         UpdateByAdam();
       } else {
@@ -119,7 +126,6 @@ class PlainLoop {
 
   /// v ← m v + (g + d θ); θ ← θ − α v, in fp32 and in this order of operations.
   void Update() {
-    const auto rate = static_cast<float>(run_.optimizer.learning_rate);
     const auto decay = static_cast<float>(run_.optimizer.weight_decay);
     const FlushedSubnormals flushed;
     const bool has_momentum = run_.optimizer.kind == OptimizerSpec::Kind::kMomentum;
@@ -129,7 +135,7 @@ class PlainLoop {
     for (size_t i = 0; i < weights.size(); ++i) {
       const float g = gradient[i] + decay * weights[i];
       velocity_[i] = momentum * velocity_[i] + g;
-      weights[i] = weights[i] - rate * velocity_[i];
+      weights[i] = weights[i] - rate_ * velocity_[i];
     }
   }
 
@@ -138,7 +144,7 @@ class PlainLoop {
   void UpdateByAdam() {
     const FlushedSubnormals flushed;
     const OptimizerSpec& rule = run_.optimizer;
-    const double rate = static_cast<float>(rule.learning_rate);
+    const double rate = rate_;
     const bool is_adamw = rule.kind == OptimizerSpec::Kind::kAdamW;
     const auto decay = static_cast<float>(is_adamw ? 0 : rule.weight_decay);
     const auto kept = static_cast<float>(is_adamw ? 1 - rate * rule.weight_decay : 1);
@@ -164,6 +170,7 @@ class PlainLoop {
   std::unique_ptr<Plan> plan_;
   std::vector<float> velocity_;  // Adam's mean.
   std::vector<float> square_;
+  float rate_ = 0;     // Of the step at hand.
   double power1_ = 1;  // Of Adam's betas.
   double power2_ = 1;
   Gathered batch_;

@@ -35,6 +35,13 @@ def percentile(histogram, quantile):
     return 0
 
 
+def histogram(sigmas):
+    counts = [0] * (min(max(sigmas, default=-1), BUCKETS_MAX - 1) + 1)
+    for sigma in sigmas:
+        counts[min(sigma, BUCKETS_MAX - 1)] += 1
+    return counts
+
+
 class Recomputed:
     def __init__(self, path):
         self.differences = []
@@ -55,12 +62,6 @@ class Recomputed:
             self.by_worker[worker].append(sigma)
             self.clocks.setdefault(version, []).append(base)
 
-    def histogram(self):
-        counts = [0] * (min(max(self.sigmas, default=-1), BUCKETS_MAX - 1) + 1)
-        for sigma in self.sigmas:
-            counts[min(sigma, BUCKETS_MAX - 1)] += 1
-        return counts
-
 
 def check(differences, where, what, said, computed):
     if isinstance(computed, float):
@@ -71,18 +72,21 @@ def check(differences, where, what, said, computed):
         differences.append(f"{where}: {what}: status says {said}, the log gives {computed}")
 
 
-def compare_staleness(differences, where, said, sigmas, histogram):
+def compare_staleness(differences, where, said, sigmas):
+    counts = histogram(sigmas)
     check(differences, where, "count", int(said["count"]), len(sigmas))
     check(differences, where, "mean", said["mean"], sum(sigmas) / max(1, len(sigmas)))
     check(differences, where, "max", int(said["max"]), max(sigmas, default=0))
-    check(differences, where, "p50", int(said["p50"]), percentile(histogram, 0.50))
-    check(differences, where, "p99", int(said["p99"]), percentile(histogram, 0.99))
-    check(differences, where, "histogram", [int(count) for count in said["histogram"]], histogram)
+    for name, quantile in (("p50", 0.50), ("p99", 0.99)):
+        value = percentile(counts, quantile)
+        if value == BUCKETS_MAX - 1:  # Which counts all from there on.
+            value = max(sigmas)
+        check(differences, where, name, int(said[name]), value)
+    check(differences, where, "histogram", [int(count) for count in said["histogram"]], counts)
 
 
 def compare_shard(differences, where, shard, computed):
-    compare_staleness(differences, where, shard["staleness"], computed.sigmas,
-                      computed.histogram())
+    compare_staleness(differences, where, shard["staleness"], computed.sigmas)
     newest = list(computed.clocks.items())[-CLOCKS_KEPT:]
     said = [(int(clock["version"]), [int(base) for base in clock["base_versions"]])
             for clock in shard["vector_clocks"]]
@@ -112,10 +116,7 @@ def compare(log_paths, status):
         differences += computed.differences
         all_sigmas += computed.sigmas
         compare_shard(differences, f"shard {shard['shard']}", shard, computed)
-    merged = [0] * (max(all_sigmas, default=-1) + 1)
-    for sigma in all_sigmas:
-        merged[sigma] += 1
-    compare_staleness(differences, "run", status["staleness"], all_sigmas, merged)
+    compare_staleness(differences, "run", status["staleness"], all_sigmas)
     return differences
 
 

@@ -52,8 +52,6 @@ class Stop {
         return TimeIsUp(end.time);
       case EndReason::kTargetAccuracy:
         return is_reached_;
-      case EndReason::kWorkersLeft:  // None does here before its work is done.
-        break;
     }
     return false;
   }

@@ -41,7 +41,7 @@ class ShardDecider {
   virtual bool is_initialized() const = 0;
   virtual bool is_drained() const = 0;
   virtual Version published() const = 0;
-  virtual uint64_t examples_applied() const = 0;
+  virtual uint64_t batches_of_rounds() const = 0;
   virtual size_t parked() const = 0;
   virtual uint64_t bytes_queued() const = 0;
   virtual const LagTracker& lag() const = 0;
@@ -98,7 +98,7 @@ class DeciderOf : public ShardDecider {
   bool is_initialized() const override { return core_.is_initialized(); }
   bool is_drained() const override { return core_.is_drained(); }
   Version published() const override { return core_.published(); }
-  uint64_t examples_applied() const override { return core_.examples_applied(); }
+  uint64_t batches_of_rounds() const override { return core_.batches_of_rounds(); }
   size_t parked() const override { return core_.parked(); }
   uint64_t bytes_queued() const override { return core_.bytes_queued(); }
   const LagTracker& lag() const override { return core_.lag(); }

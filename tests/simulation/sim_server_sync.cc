@@ -39,7 +39,7 @@ void SimServerSync::Sync() {
   request.set_initialized(engine_.is_initialized());
   request.set_drained(engine_.core().is_drained());
   request.mutable_status()->set_version(Value(engine_.core().published()));
-  request.mutable_status()->set_examples_applied(engine_.core().examples_applied());
+  request.mutable_status()->set_batches_of_rounds(engine_.core().batches_of_rounds());
   for (const Member& member : orders_.view.members) {
     v1::ShardWorkerStatus& worker = *request.mutable_status()->add_workers();
     worker.set_worker(Value(member.worker));

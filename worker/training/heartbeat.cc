@@ -58,6 +58,11 @@ Heartbeat::~Heartbeat() {
   thread_.join();
 }
 
+void Heartbeat::OnMeasured(uint64_t examples) {
+  MutexLock lock(mutex_);
+  measured_ = examples;
+}
+
 void Heartbeat::Close() {
   MutexLock lock(mutex_);
   is_closing_ = true;
@@ -96,6 +101,7 @@ absl::Status Heartbeat::Beat() {
   request.set_pushes(figures.pushes);
   request.set_examples(figures.examples);
   request.set_examples_per_second(figures.examples_per_second);
+  request.set_recent_examples(figures.recent_examples);
   request.set_train_loss(figures.train_loss);
   if (figures.train_accuracy) request.set_train_accuracy(*figures.train_accuracy);
   request.set_compute_share(figures.compute_share);
@@ -107,6 +113,10 @@ absl::Status Heartbeat::Beat() {
   }
   *request.mutable_progress() = ToWire(figures.progress);
   request.set_done_pushing(figures.is_done);
+  {
+    MutexLock lock(mutex_);
+    request.set_measured_examples(measured_);
+  }
   if (figures.nonfinite.total > 0) {
     v1::NonfiniteStatus& nonfinite = *request.mutable_nonfinite();
     nonfinite.set_total(figures.nonfinite.total);

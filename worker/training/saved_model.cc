@@ -49,7 +49,7 @@ absl::StatusOr<ModelEvaluation> EvaluateModel(const ModelFile& file, const RunSp
   if (!data.ok()) return data.status();
   if (absl::Status fit = FitToModel(*net, *data); !fit.ok()) return fit;
   const absl::StatusOr<TestMeasures> measures =
-      MeasureOnTest(**plan, data->test, [] { return false; });
+      MeasureOnTest(**plan, data->test, [](size_t) { return true; });
   if (!measures.ok()) return measures.status();
   return ModelEvaluation{.name = settings.name,
                          .measures = *measures,

@@ -35,10 +35,10 @@ void StepFigures::OnProgress(std::vector<UnitProgress> progress) {
   progress_ = std::move(progress);
 }
 
-void StepFigures::OnDone(std::vector<UnitProgress> progress) {
+void StepFigures::OnDone(std::vector<UnitProgress> progress, absl::Time now) {
   MutexLock lock(mutex_);
   progress_ = std::move(progress);
-  is_done_ = true;
+  done_at_ = std::min(done_at_, now);
 }
 
 void StepFigures::OnNonfinite(const NonfiniteSteps::Count& count) {
@@ -52,19 +52,20 @@ StepFigures::Figures StepFigures::Read(absl::Time now) const {
   figures.pushes = pushes_;
   figures.examples = examples_;
   figures.progress = progress_;
-  figures.is_done = is_done_;
+  figures.is_done = done_at_ != absl::InfiniteFuture();
   figures.nonfinite = nonfinite_;
   if (pushes_ == 0) return figures;
-  double examples = 0;
   double correct = 0;
   for (const Step& step : window_) {
-    examples += step.examples;
+    figures.recent_examples += step.examples;
     figures.train_loss += static_cast<double>(step.loss) * step.examples;
     correct += step.correct.value_or(0);
   }
+  const auto examples = static_cast<double>(figures.recent_examples);
   figures.train_loss /= examples;
   if (window_.back().correct) figures.train_accuracy = correct / examples;
-  // To now, not to the last step: a worker that stands still slows down.
+  // To now, not to the last step: a worker that stands still slows down. One that is done does not.
+  now = std::min(now, done_at_);
   figures.examples_per_second =
       examples / std::max(1e-9, absl::ToDoubleSeconds(now - window_.front().turn));
   figures.recent.assign(recent_.begin(), recent_.end());

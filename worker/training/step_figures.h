@@ -63,6 +63,9 @@ class StepFigures {
   struct Figures {
     uint64_t pushes = 0;
     uint64_t examples = 0;
+
+    // Of the last kWindowSteps steps.
+    uint64_t recent_examples = 0;
     double examples_per_second = 0;
     double train_loss = 0;
 
@@ -95,8 +98,8 @@ class StepFigures {
   void OnTransfer(ParameterClient::Transfer transfer);
   void OnProgress(std::vector<UnitProgress> progress);
 
-  /// No push follows.
-  void OnDone(std::vector<UnitProgress> progress);
+  /// No push follows: rate and shares stay what they are `now`.
+  void OnDone(std::vector<UnitProgress> progress, absl::Time now);
 
   /// A step was left out, or the first healthy one has followed.
   void OnNonfinite(const NonfiniteSteps::Count& count);
@@ -116,7 +119,7 @@ class StepFigures {
   std::deque<Step> window_ ABSL_GUARDED_BY(mutex_);
   std::deque<StepLanes> recent_ ABSL_GUARDED_BY(mutex_);
   std::vector<UnitProgress> progress_ ABSL_GUARDED_BY(mutex_);
-  bool is_done_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time done_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   NonfiniteSteps::Count nonfinite_ ABSL_GUARDED_BY(mutex_);
 };
 

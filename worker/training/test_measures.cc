@@ -1,7 +1,10 @@
 #include "worker/training/test_measures.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
+
+#include "common/kernels/finite.h"
 
 namespace slipstream {
 namespace {
@@ -20,16 +23,20 @@ Batch BatchOf(const Dataset& data, size_t first, size_t count) {
 }  // namespace
 
 absl::StatusOr<TestMeasures> MeasureOnTest(Plan& plan, const Dataset& test,
-                                           const std::function<bool()>& cancelled) {
+                                           const std::function<bool(size_t)>& goes_on) {
   double loss = 0;
   std::optional<uint64_t> correct;
   for (size_t first = 0; first < test.count(); first += kTestBatchSize) {
-    if (cancelled()) return absl::CancelledError("stopped");
+    if (!goes_on(first)) return absl::CancelledError("stopped");
     const size_t count = std::min<size_t>(kTestBatchSize, test.count() - first);
     const absl::StatusOr<StepResult> step = plan.Evaluate(BatchOf(test, first, count));
     if (!step.ok()) return step.status();
     loss += static_cast<double>(step->loss) * static_cast<double>(count);
     if (step->correct) correct = correct.value_or(0) + *step->correct;
+  }
+  // A maximum or a unit that is not active can hide them from the loss.
+  if (!AllFinite({std::as_bytes(plan.weights_host())})) {
+    loss = std::numeric_limits<double>::quiet_NaN();
   }
   const auto examples = static_cast<double>(test.count());
   TestMeasures measures{.loss = loss / examples};

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_TRAINING_TEST_MEASURES_H_
 #define SLIPSTREAM_WORKER_TRAINING_TEST_MEASURES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -17,14 +18,14 @@ inline constexpr uint32_t kTestBatchSize = 256;
 
 /// How good weights are: means over a test set.
 struct TestMeasures {
-  double loss = 0;
+  double loss = 0;  // NaN if a weight is not finite, whatever comes of it.
   std::optional<double> accuracy;  // Absent where the loss knows no classes.
 };
 
-/// Measures the weights that have arrived in `plan`, which takes batches of kTestBatchSize.
-/// CANCELLED as soon as `cancelled` says so; it is asked before each batch.
+/// Measures the weights that have arrived in `plan`, which takes batches of kTestBatchSize. Before
+/// each batch `goes_on` is told how many examples were measured; CANCELLED once it says no.
 absl::StatusOr<TestMeasures> MeasureOnTest(Plan& plan, const Dataset& test,
-                                           const std::function<bool()>& cancelled);
+                                           const std::function<bool(size_t)>& goes_on);
 
 }  // namespace slipstream
 

@@ -73,7 +73,7 @@ bool TrainingLoop::IsOver(uint32_t finished_slot) {
 absl::Status TrainingLoop::Drain() {
   absl::Status status = client_.Drain();
   TellFigures();
-  figures_.OnDone(client_.progress());
+  figures_.OnDone(client_.progress(), absl::Now());
   return status;
 }
 

@@ -58,7 +58,7 @@ class CoordinatorTest : public testing::Test {
     report.orders_seen = coordinator().orders().number;
     report.initialized = initialized_;
     report.drained = drained_;
-    report.examples_applied = examples_;
+    report.batches_of_rounds = batches_;
     report.pushed = pushed_;
     ASSERT_TRUE(coordinator().OnServer(report, now_).ok());
   }
@@ -142,7 +142,7 @@ class CoordinatorTest : public testing::Test {
   uint64_t instance_[2] = {11, 12};
   bool initialized_ = false;
   bool drained_ = false;
-  uint64_t examples_ = 0;
+  uint64_t batches_ = 0;
   std::vector<ServerReport::Pushed> pushed_;
   Identity ada_;
   Identity bob_;

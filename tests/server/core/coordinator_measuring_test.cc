@@ -38,14 +38,32 @@ TEST_F(CoordinatorTest, TheFinalEvaluationIsOrderedAgainIfItsWorkerDies) {
   EXPECT_EQ(coordinator().phase(), Phase::kFailed);
 }
 
+TEST_F(CoordinatorTest, AnEvaluatorThatGetsOnHasAllTheTimeItNeeds) {
+  Evaluate();
+  for (uint64_t measured = 1; measured <= 5; ++measured) {
+    ASSERT_NO_FATAL_FAILURE(Pass(absl::Seconds(50), {ada_, bob_}));
+    coordinator().OnMeasured(ada_, 100 * measured, now_);
+    coordinator().OnMeasured(bob_, 1'000'000, now_);  // Nobody has asked.
+  }
+  ASSERT_TRUE(coordinator().EvaluationFor(ada_.worker).has_value()) << "after 250 s, not 60";
+
+  // Still at it, it says, and no further.
+  for (int times = 0; times < 2; ++times) {
+    ASSERT_NO_FATAL_FAILURE(Pass(absl::Seconds(50), {ada_, bob_}));
+    coordinator().OnMeasured(ada_, 500, now_);
+  }
+  EXPECT_FALSE(coordinator().EvaluationFor(ada_.worker).has_value());
+  EXPECT_TRUE(coordinator().EvaluationFor(bob_.worker).has_value());
+}
+
 TEST_F(CoordinatorTest, AnEvaluationGivenToAnotherWorkerNamesTheEpochsCompleteByThen) {
   RunSpec spec = Spec(ConsistencySpec::Policy::kHardsync);
   spec.training.epochs = 10;
   Train(spec);
-  examples_ = 100;
+  batches_ = 4;
   Sync();
   ASSERT_EQ(coordinator().EvaluationFor(ada_.worker)->epoch, 1u);
-  examples_ = 300;
+  batches_ = 12;
   Sync();
 
   ASSERT_TRUE(coordinator().OnLeave(ada_, "", now_).ok());
@@ -59,7 +77,7 @@ TEST_F(CoordinatorTest, SaysThatAnEvaluationWasSkippedAndWhy) {
   spec.training.epochs = 10;
   Train(spec);
   for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
-    examples_ = 100 * epoch;
+    batches_ = 4 * epoch;
     Sync();
   }
 

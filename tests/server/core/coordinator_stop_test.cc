@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -10,6 +11,7 @@
 namespace slipstream {
 namespace {
 
+using testing::HasSubstr;
 using Policy = ConsistencySpec::Policy;
 
 class CoordinatorStopTest : public CoordinatorTest {
@@ -136,7 +138,7 @@ TEST_F(CoordinatorStopTest, HardsyncEndsWithTheRoundThatIsOpen) {
   EXPECT_TRUE(coordinator().orders().ends_work);
   EXPECT_GT(coordinator().orders().number, before);
   EXPECT_EQ(coordinator().phase(), Phase::kTraining);
-  examples_ = 60;
+  batches_ = 2;
   drained_ = true;
   Sync();
   EXPECT_EQ(coordinator().batches_done(), 2u) << "not all of the run's";
@@ -165,14 +167,41 @@ TEST_F(CoordinatorStopTest, AnEvaluationThatReachesTheTargetEndsTheRunAsASuccess
   EXPECT_EQ(coordinator().failure(), "");
 }
 
-TEST_F(CoordinatorStopTest, ARunThatAllWorkersLeaveSaysSo) {
+TEST_F(CoordinatorStopTest, WorkersThatAllLeaveMayComeBackAndGoOn) {
   Train(Spec());
+  ASSERT_TRUE(coordinator().OnLeave(ada_, "", now_).ok());
+  ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
+  Sync();
+  EXPECT_EQ(coordinator().phase(), Phase::kTraining) << "the work is not done";
+
+  const auto back = coordinator().OnRegister({.worker = WorkerId{1}}, now_);
+  ASSERT_TRUE(back.ok()) << back.status();
+  Sync();
+  EXPECT_EQ(Ask(*back), WorkState::kUnit);
+}
+
+TEST_F(CoordinatorStopTest, ARunThatAllWorkersLeaveForGoodFails) {
+  Train(Spec());
+  ASSERT_TRUE(coordinator().OnLeave(ada_, "", now_).ok());
+  ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
+
+  Pass(absl::Minutes(3), {});
+
+  EXPECT_EQ(coordinator().phase(), Phase::kFailed);
+  EXPECT_THAT(coordinator().failure(), HasSubstr("all workers are gone"));
+}
+
+TEST_F(CoordinatorStopTest, AHardsyncRunWhoseTimeIsUpEndsThoughAllWorkersLeave) {
+  RunSpec spec = Spec(Policy::kHardsync);
+  spec.training.max_seconds = 3;
+  Train(spec);
+  ASSERT_NO_FATAL_FAILURE(Pass(absl::Seconds(3), {ada_, bob_}));
 
   ASSERT_TRUE(coordinator().OnLeave(ada_, "", now_).ok());
   ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
 
   EXPECT_EQ(coordinator().phase(), Phase::kDraining);
-  EXPECT_EQ(coordinator().end_reason(), EndReason::kWorkersLeft);
+  EXPECT_EQ(coordinator().end_reason(), EndReason::kMaxSeconds);
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ TEST_F(CoordinatorTest, ServersStayIfTheRunSaysSo) {
 
 TEST_F(CoordinatorTest, HardsyncEndsWhenShardZeroHasAppliedEveryMiniBatch) {
   Train(Spec(ConsistencySpec::Policy::kHardsync));
-  examples_ = 130;
+  batches_ = 5;
   Sync();
   EXPECT_EQ(coordinator().epochs_done(), 1u);
   EXPECT_EQ(coordinator().batches_done(), 5u);
@@ -159,7 +159,7 @@ TEST_F(CoordinatorTest, HardsyncEndsWhenShardZeroHasAppliedEveryMiniBatch) {
   EXPECT_EQ(coordinator().AskWork(ada_, std::nullopt).status().code(),
             absl::StatusCode::kInvalidArgument);
 
-  examples_ = 200;
+  batches_ = 8;
   drained_ = true;
   SyncOne(0);
 
@@ -263,15 +263,6 @@ TEST_F(CoordinatorTest, WaitsForAWorkerToComeBackAndThenFails) {
   EXPECT_EQ(coordinator().phase(), Phase::kFailed);
   EXPECT_EQ(coordinator().failure().find("all workers are gone"), 0u) << coordinator().failure();
   EXPECT_TRUE(coordinator().orders().may_exit);
-}
-
-TEST_F(CoordinatorTest, DrainsWhenAllWorkersHaveLeftOfTheirOwn) {
-  Train(Spec());
-
-  ASSERT_TRUE(coordinator().OnLeave(ada_, "", now_).ok());
-  ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
-
-  EXPECT_EQ(coordinator().phase(), Phase::kDraining);
 }
 
 TEST_F(CoordinatorTest, FailsWhenAServerIsSilentForTooLong) {

@@ -149,16 +149,23 @@ TEST(DescribeShardTest, HasALineForWhoLeftAndForWhoHasNotPushed) {
   EXPECT_DOUBLE_EQ(status.workers(1).holding_seconds(), 3);
 }
 
-TEST(MergeStatusTest, WeighsLossAndAccuracyByExamples) {
+/// A worker whose last steps had so many examples and this mean loss.
+RunFacts::Worker WorkerWith(Membership::State state, uint64_t examples, double loss) {
+  RunFacts::Worker worker;
+  worker.record.state = state;
+  worker.heartbeat.set_recent_examples(examples);
+  worker.heartbeat.set_train_loss(loss);
+  return worker;
+}
+
+TEST(MergeStatusTest, WeighsLossAndAccuracyByTheExamplesTheyAreOf) {
   RunFacts facts;
-  for (uint32_t id = 0; id < 3; ++id) facts.workers[WorkerId{id}].record.host = "host";
-  facts.workers[WorkerId{0}].heartbeat.set_examples(100);
-  facts.workers[WorkerId{0}].heartbeat.set_train_loss(1);
+  facts.workers[WorkerId{0}] = WorkerWith(Membership::State::kLive, 100, 1);
+  facts.workers[WorkerId{0}].heartbeat.set_examples(1'000'000);
   facts.workers[WorkerId{0}].heartbeat.set_train_accuracy(0.5);
-  facts.workers[WorkerId{1}].heartbeat.set_examples(300);
-  facts.workers[WorkerId{1}].heartbeat.set_train_loss(2);
+  facts.workers[WorkerId{1}] = WorkerWith(Membership::State::kLive, 300, 2);
   facts.workers[WorkerId{1}].heartbeat.set_train_accuracy(0.9);
-  facts.workers[WorkerId{2}].heartbeat.set_train_loss(std::nan(""));
+  facts.workers[WorkerId{2}] = WorkerWith(Membership::State::kLive, 0, std::nan(""));
 
   const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
 
@@ -166,10 +173,20 @@ TEST(MergeStatusTest, WeighsLossAndAccuracyByExamples) {
   EXPECT_DOUBLE_EQ(status.train_accuracy(), 0.8);
 }
 
+TEST(MergeStatusTest, ForgetsTheLossOfWorkersThatAreGoneUnlessAllAre) {
+  RunFacts facts;
+  facts.workers[WorkerId{0}] = WorkerWith(Membership::State::kLive, 100, 1);
+  facts.workers[WorkerId{1}] = WorkerWith(Membership::State::kDead, 100, 9);
+  facts.workers[WorkerId{2}] = WorkerWith(Membership::State::kLeft, 100, 5);
+  EXPECT_DOUBLE_EQ(MergeStatus(RunSpec{}, facts).train_loss(), 1);
+
+  facts.workers[WorkerId{0}].record.state = Membership::State::kLeft;
+  EXPECT_DOUBLE_EQ(MergeStatus(RunSpec{}, facts).train_loss(), 3);
+}
+
 TEST(MergeStatusTest, HasNoAccuracyWhereWorkersReportNone) {
   RunFacts facts;
-  facts.workers[WorkerId{0}].heartbeat.set_examples(100);
-  facts.workers[WorkerId{0}].heartbeat.set_train_loss(1);
+  facts.workers[WorkerId{0}] = WorkerWith(Membership::State::kLive, 100, 1);
   facts.evaluations.push_back({.test_loss = 0.5});
 
   const v1::RunStatus status = MergeStatus(RunSpec{}, facts);

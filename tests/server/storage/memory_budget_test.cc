@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kMib = uint64_t{1} << 20;
 
-TEST(MemoryBudgetTest, CountsTwoVersionsAPushOfEachWorkerAndTheStateTwice) {
+TEST(MemoryBudgetTest, CountsTwoVersionsEachGradientUnderWayAndTheStateTwice) {
   // One MiB of weights.
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, 1, {.kind = OptimizerSpec::Kind::kSgd}), (3 + 64) * kMib);
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, 4, {.kind = OptimizerSpec::Kind::kSgd}), (6 + 64) * kMib);

@@ -86,7 +86,7 @@ TEST_F(HeartbeatTest, HearsThatWorkEndsAndSaysWhenThisWorkerIsDone) {
 
   while (!heartbeat.work_ends()) std::this_thread::yield();
   EXPECT_FALSE(coordinator_.last_heartbeat().done_pushing());
-  figures_.OnDone({{7, 3}});
+  figures_.OnDone({{7, 3}}, absl::Now());
 
   while (!coordinator_.last_heartbeat().done_pushing()) std::this_thread::yield();
   ASSERT_EQ(coordinator_.last_heartbeat().progress_size(), 1);

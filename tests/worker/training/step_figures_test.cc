@@ -48,6 +48,22 @@ TEST(StepFiguresTest, AreZeroBeforeTheFirstStep) {
   EXPECT_EQ(figures.overlap, 0);
 }
 
+TEST(StepFiguresTest, StayWhatTheyWereWhenTheWorkWasDone) {
+  StepFigures figures;
+  figures.OnStep(StepEndingAt(4, 5, 2.0f));
+  figures.OnStep(StepEndingAt(8, 9, 1.0f));
+  const double rate = figures.Read(kStart + absl::Seconds(10)).examples_per_second;
+  EXPECT_LT(figures.Read(kStart + absl::Seconds(20)).examples_per_second, rate)
+      << "a worker that stands still slows down";
+
+  figures.OnDone({}, kStart + absl::Seconds(10));
+
+  const StepFigures::Figures later = figures.Read(kStart + absl::Hours(1));
+  EXPECT_TRUE(later.is_done);
+  EXPECT_DOUBLE_EQ(later.examples_per_second, rate);
+  EXPECT_DOUBLE_EQ(later.compute_share, 6.0 / 10);
+}
+
 TEST(StepFiguresTest, AreMeansByExamplesAndSharesOfTheTimeSinceTheFirstTurn) {
   StepFigures figures;
   figures.OnStep(StepEndingAt(4, 5, 2.0f));
