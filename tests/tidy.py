@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what no compiler checks: the layering, sizes, include guards, markers left in the text.
+"""Checks what no compiler checks: the layering, sizes, include guards, markers left in the text; that
+BUILD files and READMEs tell what is there, and that no two types have one name.
 
 Run from anywhere; prints one `path:line: message` for each offence and exits 1 if there is any.
 """
@@ -8,7 +9,10 @@ import pathlib
 import re
 import sys
 
+from checks import build_deps, cpp_text, layering, readme_lists, type_names
+
 FOLDERS = ("proto", "server", "worker", "common", "deploy", "tests", ".ci")
+HEADER_SUFFIXES = (".h", ".cuh")
 CODE_SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 TEXT_SUFFIXES = CODE_SUFFIXES | {".py", ".sh", ".bzl", ".proto", ".yaml", ".errors", ".md", ".ts", ""}
 SKIPPED_FOLDERS = {"node_modules", "__pycache__", "dist"}
@@ -18,98 +22,18 @@ FUNCTION_LINES_MAX = 70
 README_LINES_MAX = {"tests/README.md": 60}
 README_LINES_MAX_ELSEWHERE = 40
 
-# Code that only decides: whatever it needs from the world is an argument.
-PURE = ("common/base", "common/policy", "common/kernels", "common/layout", "common/model",
-        "common/run", "common/protocol", "server/core", "worker/core",
-        "worker/model")
-
-# Folder, and the project's folders that its files must not include. The first entry that is the
-# folder or lies above it counts; `main` stands for the files directly in server/ and worker/.
-FORBIDDEN = (
-    ("common/base", ("common", "server", "worker", "deploy", "tests", "proto")),
-    ("common", ("server", "worker", "deploy", "tests")),
-    ("server/core", ("server/service", "server/storage", "worker", "deploy", "tests")),
-    ("server/storage", ("server/service", "worker", "deploy", "tests")),
-    ("server", ("worker", "deploy", "tests")),
-    ("worker/core", ("worker/client", "worker/compute", "worker/data", "server", "deploy", "tests")),
-    ("worker/model", ("worker/client", "worker/compute", "worker/data", "server", "deploy", "tests")),
-    ("worker/compute", ("worker/client", "worker/data", "server", "deploy", "tests")),
-    ("worker/data", ("worker/client", "worker/compute", "server", "deploy", "tests")),
-    ("worker", ("server", "deploy", "tests")),
-    ("deploy", ("server", "worker", "tests")),
-)
-
-# The shells that speak protobuf and gRPC; a main in server/ or worker/ wires them.
-KNOW_PROTO = ("common/wire", "server/service", "worker/client", "deploy/psctl", "tests", "main")
-KNOW_GRPC = KNOW_PROTO + ("common/rpc",)
-
-IMPURE_HEADER = re.compile(
-    r"(thread|future|condition_variable|mutex|shared_mutex|semaphore|latch|barrier|chrono|random"
-    r"|iostream|fstream|filesystem|stdio\.h|unistd\.h|pthread\.h|poll\.h|signal\.h|sys/.*|csignal"
-    r"|spdlog/.*|grpc/.*|grpcpp/.*|google/protobuf/.*|proto/.*|zlib\.h|CLI/.*|yaml-cpp/.*"
-    r"|nlohmann/.*|oneapi/.*|openssl/.*|absl/time/clock\.h|absl/synchronization/.*)$")
 IMPURE_CALL = re.compile(
     r"::now\(|\babsl::Now\(|\brandom_device\b|\bgetenv\(|\bfopen\(|\bstd::(cout|cerr|clog|rand)\b"
     r"|\b(time|clock)\((nullptr|NULL|0)?\)")
-# What the pure base is made of: the annotated lock and the check that ends the process.
-PURE_EXCEPT = {"common/base/mutex.h", "common/base/check.h"}
-
 SLEEP = re.compile(r"\bsleep_(for|until)\b|\bSleepFor\b|\bu?sleep\(|\bnanosleep\(")
 VAGUE_NAME = re.compile(r"\b(?:class|struct)\s+(\w*(?:Manager|Helper|Util|Utils))\b")
 # In two pieces, or this file would offend.
 MARKER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
-INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^">]+)[">]')
 NOT_A_FUNCTION = re.compile(r"\b(class|struct|union|enum|namespace|extern)\b(?![^(]*\))")
 
 
-def is_below(path, folder):
-    return path == folder or path.startswith(folder + "/")
-
-
-def folder_of(path):
-    folder = str(pathlib.PurePosixPath(path).parent)
-    return "main" if folder in ("server", "worker") else folder
-
-
-def without_comments_and_strings(text):
-    """The text with comments and the contents of literals blanked; line numbers stay."""
-    pattern = re.compile(
-        r'//[^\n]*|/\*.*?\*/|R"(?P<d>[^(\s]*)\(.*?\)(?P=d)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'',
-        re.S)
-
-    def blank(match):
-        piece = match.group(0)
-        newlines = "\n" * piece.count("\n")
-        return newlines if piece.startswith("/") else '""' + newlines
-
-    return pattern.sub(blank, text)
-
-
-def include_offences(path, lines):
-    folder = folder_of(path)
-    pure = path not in PURE_EXCEPT and any(is_below(folder, p) for p in PURE)
-    forbidden = next((down for owner, down in FORBIDDEN if is_below(path, owner)), ())
-    for number, line in enumerate(lines, start=1):
-        match = INCLUDE.match(line)
-        if not match:
-            continue
-        header = match.group(2)
-        in_project = header.split("/")[0] in FOLDERS
-        target = str(pathlib.PurePosixPath(header).parent)
-        if pure and IMPURE_HEADER.match(header):
-            yield number, f"pure code takes time, chance, threads and I/O from its caller, not from {header}"
-        elif pure and is_below(target, "common") and not any(is_below(target, p) for p in PURE):
-            yield number, f"pure code may not include {header}, which is not pure"
-        elif is_below(header, "proto") and not any(is_below(folder, f) for f in KNOW_PROTO):
-            yield number, f"{header}: only {', '.join(KNOW_PROTO[:4])} know the protobuf messages"
-        elif re.match(r"(grpcpp|grpc)/", header) and not any(is_below(folder, f) for f in KNOW_GRPC):
-            yield number, f"{header}: only common/rpc and {', '.join(KNOW_PROTO[:4])} know gRPC"
-        if in_project and target != folder and any(is_below(target, f) for f in forbidden):
-            yield number, f"{folder} may not include {header}: includes point down only"
-
-
 def call_offences(path, lines):
-    pure = path not in PURE_EXCEPT and any(is_below(path, p) for p in PURE)
+    pure = layering.is_pure(path)
     for number, line in enumerate(lines, start=1):
         if pure and IMPURE_CALL.search(line):
             yield number, "pure code takes time, chance and I/O from its caller: " + line.strip()
@@ -121,7 +45,7 @@ def call_offences(path, lines):
 
 
 def guard_offences(path, lines):
-    if not path.endswith((".h", ".cuh")):
+    if not path.endswith(HEADER_SUFFIXES):
         return
     guard = "SLIPSTREAM_" + re.sub(r"[^A-Za-z0-9]", "_", path).upper() + "_"
     directives = [(n, line.split()) for n, line in enumerate(lines, start=1)
@@ -181,14 +105,11 @@ def offences(path, text):
     yield from text_offences(path, text.splitlines())
     if pathlib.PurePosixPath(path).suffix not in CODE_SUFFIXES:
         return
-    # Preprocessor lines go, for a macro's braces need not match.
-    code = without_comments_and_strings(text)
-    plain = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: "\n" * m.group(0).count("\n"), code,
-                   flags=re.M)
-    yield from include_offences(path, text.splitlines())
+    code = cpp_text.without_comments_and_strings(text)
+    yield from layering.offences(path, text.splitlines())
     yield from call_offences(path, code.splitlines())
     yield from guard_offences(path, text.splitlines())
-    yield from function_offences(plain)
+    yield from function_offences(cpp_text.without_directives(code))
 
 
 def is_unlisted(root, path):
@@ -214,9 +135,18 @@ def files(root):
                     yield path
 
 
+def repository_offences(root):
+    """What is wrong between files, as (path, line, message)."""
+    yield from build_deps.offences(root)
+    yield from readme_lists.offences(root)
+    yield from type_names.offences(
+        (path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
+        for path in files(root) if path.suffix in HEADER_SUFFIXES)
+
+
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent
-    found = []
+    found = [f"{path}:{line}: {message}" for path, line, message in repository_offences(root)]
     for path in files(root):
         name = path.relative_to(root).as_posix()
         if is_unlisted(root, path):

@@ -5,6 +5,7 @@ import tempfile
 import unittest
 
 import tidy
+from checks import build_deps, layering, readme_lists, type_names
 
 
 def messages(path, text):
@@ -22,25 +23,45 @@ class IncludeTest(unittest.TestCase):
     def assert_accepted(self, path, include):
         self.assertEqual(messages(path, f"#include {include}\n"), [], f"{path} {include}")
 
-    def test_server_and_worker_never_include_each_other(self):
-        self.assert_refused("server/service/a.cc", '"worker/core/b.h"')
-        self.assert_refused("worker/client/a.cc", '"server/core/b.h"')
-        self.assert_refused("server/ps_server.cc", '"worker/core/b.h"')
+    def test_a_folder_includes_itself_and_those_of_its_line(self):
+        for path, include, is_allowed in (
+                ("server/service/a.cc", '"server/service/b.h"', True),
+                ("server/service/a.cc", '"server/core/b.h"', True),
+                ("server/service/a.cc", '"worker/core/b.h"', False),
+                ("server/core/a.cc", '"server/service/b.h"', False),
+                ("server/storage/a.cc", '"server/core/b.h"', False),
+                ("server/ps_server.cc", '"server/service/b.h"', True),
+                ("server/ps_server.cc", '"worker/core/b.h"', False),
+                ("worker/client/a.cc", '"worker/core/b.h"', True),
+                ("worker/client/a.cc", '"worker/data/b.h"', False),
+                ("worker/client/a.cc", '"worker/training/b.h"', False),
+                ("worker/core/a.cc", '"worker/data/b.h"', False),
+                ("worker/training/a.cc", '"worker/data/b.h"', True),
+                ("common/layout/a.cc", '"common/base/b.h"', True),
+                ("common/base/a.cc", '"common/layout/b.h"', False),
+                ("common/kernels/a.cc", '"common/layout/b.h"', False),
+                ("common/config/a.cc", '"server/core/b.h"', False),
+                ("deploy/psctl/a.cc", '"server/core/b.h"', False),
+                ("server/service/a.cc", '"tests/support/b.h"', False),
+                ("tests/server/a_test.cc", '"tests/support/b.h"', True),
+                ("tests/server/a_test.cc", '"worker/core/b.h"', True)):
+            (self.assert_accepted if is_allowed else self.assert_refused)(path, include)
 
-    def test_common_includes_neither(self):
-        self.assert_refused("common/config/a.cc", '"server/core/b.h"')
-        self.assert_refused("common/base/a.cc", '"common/layout/b.h"')
+    def test_a_new_folder_says_what_it_includes(self):
+        self.assertIn("layering.py", messages("common/new/a.cc", '#include "common/files/b.h"\n')[0])
 
-    def test_a_core_includes_no_shell(self):
-        self.assert_refused("server/core/a.cc", '"server/service/b.h"')
-        self.assert_refused("worker/core/a.cc", '"worker/data/b.h"')
-        self.assert_accepted("server/service/a.cc", '"server/core/b.h"')
-        self.assert_accepted("worker/client/a.cc", '"worker/data/b.h"')
+    def test_pure_folders_may_include_pure_ones_only(self):
+        for folder in layering.PURE:
+            self.assertLessEqual(set(layering.MAY_INCLUDE[folder]), set(layering.PURE), folder)
 
-    def test_nothing_includes_tests(self):
-        self.assert_refused("server/service/a.cc", '"tests/support/b.h"')
-        self.assert_accepted("tests/server/a_test.cc", '"tests/support/b.h"')
-        self.assert_accepted("tests/server/a_test.cc", '"worker/core/b.h"')
+    def test_includes_have_no_cycles(self):
+        # A device is opened by those who share what devices have in common: one folder in three.
+        folders = {folder: {t for t in below if not folder.startswith(t + "/")}
+                   for folder, below in layering.MAY_INCLUDE.items()}
+        while folders:
+            lowest = {folder for folder, below in folders.items() if not below & set(folders)}
+            self.assertTrue(lowest, f"in a cycle: {sorted(folders)}")
+            folders = {folder: below for folder, below in folders.items() if folder not in lowest}
 
     def test_pure_code_includes_no_part_of_the_world(self):
         for header in ("<thread>", "<mutex>", "<chrono>", "<random>", "<fstream>", "<zlib.h>",
@@ -142,6 +163,117 @@ class TextTest(unittest.TestCase):
                                       ("golden/lost.errors", True)):
                 self.assertEqual(tidy.is_unlisted(root, root / "tests" / name), is_unlisted, name)
             self.assertFalse(tidy.is_unlisted(root, root / "d_test.py"), "is in no package")
+
+
+class RepositoryTest(unittest.TestCase):
+    """A small repository, written file by file."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name)
+
+    def write(self, path, text):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text, encoding="utf-8")
+
+
+class BuildDepsTest(RepositoryTest):
+    def setUp(self):
+        super().setUp()
+        self.write("common/a/BUILD", '''
+cc_library(name = "a", hdrs = ["a.h"])
+cc_library(name = "b", hdrs = ["b.h"], deps = [":a"])
+''')
+        self.write("common/a/a.h", "")
+        self.write("common/a/b.h", '#include "common/a/a.h"\n')
+
+    def messages(self, build, source):
+        self.write("server/c/BUILD", build)
+        self.write("server/c/c.cc", source)
+        return [f"{path}:{line}: {message}" for path, line, message in build_deps.offences(self.root)]
+
+    def test_what_is_included_is_depended_on(self):
+        build = 'cc_library(name = "c", srcs = ["c.cc"], deps = ["//common/a", "//common/a:b"])'
+        source = '#include <map>\n#include "absl/c.h"\n#include "common/a/a.h"\n#include "common/a/b.h"\n'
+        self.assertEqual(self.messages(build, source), [])
+
+        indirect = '\ncc_library(name = "c", srcs = ["c.cc"], deps = ["//common/a:b", "@absl"])'
+        self.assertEqual(self.messages(indirect, source), [
+            "server/c/BUILD:2: //server/c:c includes common/a/a.h in server/c/c.cc "
+            "without depending on //common/a:a"])
+
+    def test_what_is_depended_on_is_included(self):
+        self.assertEqual(
+            self.messages('cc_library(name = "c", srcs = ["c.cc"], deps = ["//common/a"])', ""),
+            ["server/c/BUILD:1: //server/c:c depends on //common/a:a and includes nothing of it"])
+
+    def test_targets_may_be_made_by_lists_choices_and_macros(self):
+        source = '#include "common/a/a.h"\n'
+        self.assertEqual(self.messages(
+            '[cuda_library(name = n, srcs = [n + ".cc"], deps = [":d"] + select({"x": [], '
+            '"y": ["//common/a"]})) for n in ["c"]]', source), [])
+        self.assertEqual(len(self.messages('[made_library(name = n, srcs = [n + ".cc"]) for n in ["c"]]',
+                                           source)), 1)
+
+    def test_generated_files_may_need_any_dependency(self):
+        self.assertEqual(self.messages(
+            'cc_library(name = "c", srcs = ["c.cc", "made.cc"], deps = ["//common/a"])', ""), [])
+
+    def test_headers_of_messages_come_from_their_own_target(self):
+        self.write("proto/BUILD", '''
+proto_library(name = "m_proto", srcs = ["m.proto"])
+cc_proto_library(name = "m_cc_proto", deps = [":m_proto"])
+cc_grpc_library(name = "m_cc_grpc", proto = ":m_proto", deps = [":m_cc_proto"])
+''')
+        build = 'cc_library(name = "c", srcs = ["c.cc"], deps = ["//proto:m_cc_{}"])'
+        for kind, header in (("proto", "m.pb.h"), ("grpc", "m.grpc.pb.h")):
+            self.assertEqual(self.messages(build.format(kind), f'#include "proto/{header}"\n'), [], kind)
+        self.assertEqual(len(self.messages(build.format("proto"), '#include "proto/m.grpc.pb.h"\n')), 2)
+
+
+class ReadmeListsTest(RepositoryTest):
+    def messages(self):
+        return [f"{path}: {message}" for path, _, message in readme_lists.offences(self.root)]
+
+    def test_a_readme_names_each_header(self):
+        for name in ("a.h", "b.h", "b_kernels.h", "c.cuh", "d.cc"):
+            self.write(f"common/x/{name}", "")
+        self.write("common/x/README.md", "`a.h`, `common/x/b`, `*_kernels.h` and c.\n\n```sh\nc.cuh\n```\n")
+        self.assertEqual(self.messages(), ["common/x/README.md: does not name common/x/c.cuh"])
+
+    def test_a_folder_without_readme_is_told_by_the_one_above(self):
+        self.write("common/x/a.h", "")
+        self.assertEqual(self.messages(), ["common/x/README.md: does not name common/x/a.h"])
+        self.write("common/README.md", "`x/`")
+        self.assertEqual(self.messages(), ["common/README.md: does not name common/x/a.h"])
+        self.write("common/README.md", "`x/a.h`")
+        self.assertEqual(self.messages(), [])
+
+    def test_tests_need_no_readme(self):
+        self.write("tests/x/a.h", "")
+        self.assertEqual(self.messages(), [])
+        self.write("tests/x/README.md", "")
+        self.assertEqual(self.messages(), ["tests/x/README.md: does not name tests/x/a.h"])
+
+
+class TypeNamesTest(unittest.TestCase):
+    def types(self, text):
+        return [name for _, name in type_names.types_of(text)]
+
+    def test_types_are_known_by_namespace_and_name(self):
+        self.assertEqual(self.types(
+            "namespace s {\nclass Declared;\nenum class E { kA };\ntemplate <class T>\nstruct A : B<T> {\n"
+            "  struct Inner {};\n};\nclass ABSL_LOCKABLE C final {};\nstruct alignas(64) D {};\n"
+            "struct A::Later {};\nstruct E F() { return {}; }\nnamespace n::m {\nclass G {};\n}\n}\n"),
+            ["s::A", "s::C", "s::D", "s::A::Later", "s::n::m::G"])
+
+    def test_two_headers_do_not_define_one_name(self):
+        first, second = "namespace s {\nclass A {};\n}\n", "namespace s {\n\nstruct A {};\n}\n"
+        self.assertEqual(list(type_names.offences([("x.h", first), ("y.h", second)])),
+                         [("y.h", 3, "x.h defines another s::A")])
+        self.assertEqual(list(type_names.offences([("x.h", first), ("y.h", "namespace t {\nclass A {};\n}\n")])),
+                         [])
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ constexpr uint64_t kStepsMax = 3'000'000;
 
 }  // namespace
 
-Cluster::Cluster(const Scenario& scenario, const Options& options)
+SimCluster::SimCluster(const Scenario& scenario, const Options& options)
     : scenario_(scenario),
       trace_(queue_, options.prints_trace),
       chance_(scenario.seed, kWorldStream),
@@ -46,7 +46,7 @@ Cluster::Cluster(const Scenario& scenario, const Options& options)
   queue_.After(std::max(scenario.faults.end, absl::Seconds(1)), [this] { KeepAlive(); });
 }
 
-void Cluster::Run() {
+void SimCluster::Run() {
   const absl::Time deadline = absl::UnixEpoch() + scenario_.faults.end + kProgress;
   while (!IsOver() && queue_.now() < deadline && queue_.steps() < kStepsMax) queue_.Step();
   history_.is_finished = IsOver() && coordinator_.core().phase() == Phase::kFinished;
@@ -54,23 +54,25 @@ void Cluster::Run() {
   for (const auto& shard : shards_) history_.ends.push_back(shard->End());
 }
 
-bool Cluster::IsOver() const {
+bool SimCluster::IsOver() const {
   // Late repetitions may still be on their way to the shards, which have to bear them.
   return network_.is_quiet() && !AnyLive() &&
          std::ranges::all_of(shards_, [](const auto& shard) { return shard->may_exit(); });
 }
 
-void Cluster::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message) {
+void SimCluster::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message) {
   shards_[Value(stream->shard)]->OnMessage(stream, message);
 }
 
-void Cluster::OnCancel(const StreamPtr& stream) { shards_[Value(stream->shard)]->OnCancel(stream); }
+void SimCluster::OnCancel(const StreamPtr& stream) {
+  shards_[Value(stream->shard)]->OnCancel(stream);
+}
 
-void Cluster::OnSent(const StreamPtr& stream) { shards_[Value(stream->shard)]->OnSent(stream); }
+void SimCluster::OnSent(const StreamPtr& stream) { shards_[Value(stream->shard)]->OnSent(stream); }
 
 // Workers.
 
-void Cluster::StartWorker(std::optional<WorkerId> asked) {
+void SimCluster::StartWorker(std::optional<WorkerId> asked) {
   const SimWorld world = {scenario_, queue_, network_, history_, trace_, gradients_};
   const uint64_t number = workers_.size();
   workers_.push_back(
@@ -80,7 +82,7 @@ void Cluster::StartWorker(std::optional<WorkerId> asked) {
   workers_.back()->Start();
 }
 
-void Cluster::OnWorkerEnd(const SimWorker& worker) {
+void SimCluster::OnWorkerEnd(const SimWorker& worker) {
   // Whoever looks after the processes starts another, most of the time.
   if (coordinator_.core().phase() >= Phase::kFinished || !chance_.Happens(700)) return;
   queue_.After(chance_.Time(absl::ZeroDuration(), absl::Seconds(1)), [this, id = worker.id()] {
@@ -88,18 +90,18 @@ void Cluster::OnWorkerEnd(const SimWorker& worker) {
   });
 }
 
-SimWorker* Cluster::FindLive(WorkerId worker) {
+SimWorker* SimCluster::FindLive(WorkerId worker) {
   for (const auto& process : workers_) {
     if (!process->is_dead() && process->id() == worker) return process.get();
   }
   return nullptr;
 }
 
-bool Cluster::AnyLive() const {
+bool SimCluster::AnyLive() const {
   return std::ranges::any_of(workers_, [](const auto& worker) { return !worker->is_dead(); });
 }
 
-void Cluster::Befall(const WorkerFault& fault) {
+void SimCluster::Befall(const WorkerFault& fault) {
   const WorkerId id{fault.worker};
   SimWorker* const worker = FindLive(id);
   if (worker == nullptr || !network_.IsFaulty()) return;
@@ -117,7 +119,7 @@ void Cluster::Befall(const WorkerFault& fault) {
   queue_.After(fault.lasting, [this, id] { StartWorker(id); });
 }
 
-void Cluster::KeepAlive() {
+void SimCluster::KeepAlive() {
   if (coordinator_.core().phase() >= Phase::kFinished) return;
   // A run that has not begun needs all of its workers, another one of them.
   const uint32_t needed =
@@ -132,7 +134,7 @@ void Cluster::KeepAlive() {
   queue_.After(absl::Seconds(5), [this] { KeepAlive(); });
 }
 
-std::string Cluster::DescribeStuck() const {
+std::string SimCluster::DescribeStuck() const {
   std::string text =
       fmt::format("phase {}, {} of {} mini-batches, {} ms, {} steps {}",
                   static_cast<int>(coordinator_.core().phase()), coordinator_.core().batches_done(),

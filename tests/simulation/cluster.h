@@ -25,7 +25,7 @@ namespace slipstream {
 /// A whole simulated cluster: servers, workers, what befalls them, and who starts them again.
 ///
 /// Not thread-safe: one owner.
-class Cluster final : private ShardEnds {
+class SimCluster final : private ShardEnds {
  public:
   struct Options {
     PlantedBug bug = PlantedBug::kNone;
@@ -36,7 +36,7 @@ class Cluster final : private ShardEnds {
   };
 
   /// `scenario` must outlive it.
-  Cluster(const Scenario& scenario, const Options& options);
+  SimCluster(const Scenario& scenario, const Options& options);
 
   /// Runs to the end, or until it is clear that there will be none.
   void Run();

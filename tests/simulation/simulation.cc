@@ -40,13 +40,13 @@ void CompareWithQuietRun(const Scenario& scenario, const History& history, Simul
                        NobodyDied(history);
   if (!applies) return;
   const Scenario quiet = WithoutFaults(scenario);
-  Cluster cluster(quiet, {.luck = 1});
+  SimCluster cluster(quiet, {.luck = 1});
   cluster.Run();
   simulated.findings = CheckEqual(history, cluster.history());
 }
 
 void Repeat(const Scenario& scenario, Simulated& simulated) {
-  Cluster again(scenario, {.bug = simulated.bug});
+  SimCluster again(scenario, {.bug = simulated.bug});
   again.Run();
   if (again.digest() == simulated.digest && again.steps() == simulated.steps) return;
   simulated.findings.push_back("the same seed gave another trace");
@@ -59,7 +59,7 @@ Simulated Simulate(uint64_t seed, PlantedBug bug, bool prints_trace) {
   const auto before = std::signal(SIGABRT, OnAbort);
   const Scenario scenario = DrawScenario(seed);
   if (prints_trace) std::printf("%s\n", Describe(scenario).c_str());
-  Cluster cluster(scenario, {.bug = bug, .prints_trace = prints_trace});
+  SimCluster cluster(scenario, {.bug = bug, .prints_trace = prints_trace});
   cluster.Run();
   Simulated simulated = {.seed = seed,
                          .bug = bug,

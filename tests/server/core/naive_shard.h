@@ -15,7 +15,7 @@
 namespace slipstream {
 
 /// One gradient that came, as one number.
-struct Given {
+struct GivenPush {
   WorkerId worker{};
   Version base{};
   uint32_t examples = 0;
@@ -48,7 +48,7 @@ class NaiveShard {
     return is_hardsync() && (base < decided || HasAnswered(worker));
   }
 
-  void Join(const Given& given) {
+  void Join(const GivenPush& given) {
     round.push_back(given);
     ++joined[given.worker];
     CloseIfDue();
@@ -84,16 +84,16 @@ class NaiveShard {
   std::map<WorkerId, Version> owes_from;
   Version decided{};
   Version published{};
-  std::vector<Given> round;
+  std::vector<GivenPush> round;
   std::set<WorkerId> excused;
-  std::vector<std::vector<Given>> closed;  // Round i made version i + 1.
+  std::vector<std::vector<GivenPush>> closed;  // Round i made version i + 1.
   std::map<WorkerId, uint64_t> joined;
 
  private:
   bool HasAnswered(WorkerId worker) const {
     return excused.contains(worker) ||
            std::any_of(round.begin(), round.end(),
-                       [worker](const Given& given) { return given.worker == worker; });
+                       [worker](const GivenPush& given) { return given.worker == worker; });
   }
 
   bool IsDue() const {

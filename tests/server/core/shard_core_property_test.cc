@@ -109,7 +109,7 @@ class History {
     ASSERT_EQ(driver_.payloads_held(), 0u);
     ASSERT_EQ(core().bytes_queued(), 0u);
     uint64_t counted = 0;
-    for (const std::vector<Given>& round : naive_.closed) counted += round.size();
+    for (const std::vector<GivenPush>& round : naive_.closed) counted += round.size();
     ASSERT_EQ(core().lag().gradients(), counted);
   }
 
@@ -346,7 +346,7 @@ class History {
   void CheckUpdates() {
     ASSERT_EQ(driver_.updates().size(), naive_.closed.size());
     for (; updates_checked_ < naive_.closed.size(); ++updates_checked_) {
-      const std::vector<Given>& given = naive_.closed[updates_checked_];
+      const std::vector<GivenPush>& given = naive_.closed[updates_checked_];
       const ShardCoreDriver::DoneUpdate& done = driver_.updates()[updates_checked_];
       ASSERT_EQ(done.folded.size(), given.size());
       ASSERT_EQ(done.update.is_empty, given.empty());
@@ -354,7 +354,7 @@ class History {
       double weights = 0;
       std::vector<WorkerId> workers;
       std::vector<Version> bases;
-      for (const Given& gradient : given) {
+      for (const GivenPush& gradient : given) {
         const double weight = naive_.is_hardsync() ? gradient.examples : 1.0;
         sum += weight * gradient.gradient;
         weights += weight;

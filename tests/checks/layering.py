@@ -1,0 +1,121 @@
+"""Which folder may include which: includes point down only, and a core knows nothing of the world.
+
+Whoever adds an include that is refused here either has the wrong place for the code, or adds a line
+below and with it a dependency of the whole folder.
+"""
+import pathlib
+import re
+
+PROJECT = ("proto", "server", "worker", "common", "deploy", "tests")
+
+# Folder, and the folders beside itself and common/base that its files may include. The files
+# directly in server/ and worker/ are the mains. Tests may include everything.
+MAY_INCLUDE = {
+    "common/base": (),
+    "common/config": ("common/layout", "common/model", "common/run"),
+    "common/files": (),
+    "common/kernels": (),
+    "common/layout": (),
+    "common/local": ("common/files", "common/memory"),
+    "common/memory": (),
+    "common/model": ("common/layout",),
+    "common/model_file": ("common/files", "common/layout"),
+    "common/policy": ("common/run",),
+    "common/process": ("common/run",),
+    "common/protocol": (),
+    "common/rpc": ("common/process",),
+    "common/run": ("common/model",),
+    "common/wire": ("common/files", "common/kernels", "common/layout", "common/local",
+                    "common/protocol", "proto"),
+    "deploy/psctl": ("common/config", "common/files", "common/layout", "common/model",
+                     "common/process", "common/rpc", "common/run", "deploy/psctl/completion",
+                     "proto"),
+    "deploy/psctl/completion": ("common/config",),
+    "server": ("common/config", "common/files", "common/local", "common/process", "common/rpc",
+               "common/run", "server/service"),
+    "server/core": ("common/layout", "common/policy", "common/protocol", "common/run"),
+    "server/service": ("common/files", "common/kernels", "common/layout", "common/local",
+                       "common/memory", "common/protocol", "common/rpc", "common/run",
+                       "common/wire", "proto", "server/core", "server/storage"),
+    "server/storage": ("common/files", "common/local", "common/memory", "common/process",
+                       "common/protocol", "common/run"),
+    "worker": ("common/config", "common/model_file", "common/process", "common/rpc",
+               "worker/training"),
+    "worker/client": ("common/files", "common/kernels", "common/layout", "common/local",
+                      "common/protocol", "common/rpc", "common/run", "common/wire", "proto",
+                      "worker/core"),
+    "worker/compute": ("common/layout", "common/model", "common/run", "worker/compute/cpu",
+                       "worker/compute/cuda"),
+    "worker/compute/cpu": ("common/layout", "common/memory", "common/model", "worker/compute"),
+    "worker/compute/cuda": ("common/layout", "common/model", "worker/compute"),
+    "worker/core": ("common/protocol",),
+    "worker/data": ("common/model", "common/run"),
+    "worker/model": ("common/layout",),
+    "worker/training": ("common/config", "common/kernels", "common/layout", "common/local",
+                        "common/model", "common/model_file", "common/policy", "common/process",
+                        "common/protocol", "common/run", "common/wire", "worker/client",
+                        "worker/compute", "worker/compute/cpu", "worker/core", "worker/data",
+                        "worker/model"),
+}
+FOR_ALL = "common/base"
+
+# Code that only decides: whatever it needs from the world is an argument.
+PURE = ("common/base", "common/policy", "common/kernels", "common/layout", "common/model",
+        "common/run", "common/protocol", "server/core", "worker/core", "worker/model")
+# What the pure base is made of: the annotated lock and the check that ends the process.
+PURE_EXCEPT = {"common/base/mutex.h", "common/base/check.h"}
+
+# Who knows gRPC, beside tests; the mains give it to the shells they wire.
+KNOW_GRPC = ("common/rpc", "common/wire", "server", "server/service", "worker", "worker/client",
+             "deploy/psctl")
+
+IMPURE_HEADER = re.compile(
+    r"(thread|future|condition_variable|mutex|shared_mutex|semaphore|latch|barrier|chrono|random"
+    r"|iostream|fstream|filesystem|stdio\.h|unistd\.h|pthread\.h|poll\.h|signal\.h|sys/.*|csignal"
+    r"|spdlog/.*|grpc/.*|grpcpp/.*|google/protobuf/.*|zlib\.h|CLI/.*|yaml-cpp/.*"
+    r"|nlohmann/.*|oneapi/.*|openssl/.*|absl/time/clock\.h|absl/synchronization/.*)$")
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^">]+)[">]')
+
+
+def folder_of(path):
+    return str(pathlib.PurePosixPath(path).parent)
+
+
+def is_pure(path):
+    return path not in PURE_EXCEPT and folder_of(path) in PURE
+
+
+def is_test(path):
+    return path.startswith("tests/")
+
+
+def includes(lines):
+    """What the lines include, as (line, header)."""
+    for number, line in enumerate(lines, start=1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(2)
+
+
+def complaint(path, header):
+    """What is wrong with a file's including a header, or None."""
+    folder, target = folder_of(path), folder_of(header)
+    if header.split("/")[0] in PROJECT:
+        if is_test(path) or target == folder:
+            return None
+        if folder not in MAY_INCLUDE:
+            return f"{folder} has no line in tests/checks/layering.py that says what it may include"
+        if target not in MAY_INCLUDE[folder] and (target != FOR_ALL or folder == FOR_ALL):
+            return f"{folder} may not include {header}: includes point down only"
+    elif is_pure(path) and IMPURE_HEADER.match(header):
+        return f"pure code takes time, chance, threads and I/O from its caller, not from {header}"
+    elif re.match(r"(grpcpp|grpc)/", header) and not is_test(path) and folder not in KNOW_GRPC:
+        return f"{header}: only {', '.join(KNOW_GRPC)} know gRPC"
+    return None
+
+
+def offences(path, lines):
+    for number, header in includes(lines):
+        message = complaint(path, header)
+        if message:
+            yield number, message
