@@ -85,11 +85,12 @@ for flag in "${static_flags[@]}" -lgrpc++_reflection -labsl_synchronization; do
   [[ "$archive" == /* ]] || die "no archive for $flag in $libraries"
   ln -sf "$archive" "$archives/"
 done
-options+=("--linkopt=-L$archives" --linkopt=-Wl,--start-group)
+options+=("--linkopt=-L$archives" "--linkopt=-Wl,--start-group")
 for flag in "${static_flags[@]}"; do options+=("--linkopt=$flag"); done
-options+=(--linkopt=-Wl,--end-group --linkopt=-Wl,--gc-sections --linkopt=-s
+# shellcheck disable=SC2016 # $ORIGIN is for the loader.
+options+=("--linkopt=-Wl,--end-group" "--linkopt=-Wl,--gc-sections" --linkopt=-s
   # RPATH and not RUNPATH: libraries in lib/ find each other through it too.
-  '--linkopt=-Wl,-rpath,$ORIGIN/../lib' --linkopt=-Wl,--disable-new-dtags
+  '--linkopt=-Wl,-rpath,$ORIGIN/../lib' "--linkopt=-Wl,--disable-new-dtags"
   # The folder of archives is not part of what Bazel knows of.
   --spawn_strategy=local)
 

@@ -8,6 +8,7 @@ other check.
 import argparse
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -83,6 +84,23 @@ def check_format():
     return results
 
 
+def is_shell_script(path):
+    with path.open("rb") as file:
+        return path.suffix == ".sh" or re.match(rb"#!.*\b(ba)?sh\n", file.readline()) is not None
+
+
+def check_scripts():
+    """What compilers do for the other languages."""
+    files = list(tidy.files(ROOT))
+    results = bazel_results.Results()
+    for command, paths in (("shellcheck", filter(is_shell_script, files)),
+                           ("pyflakes3", (path for path in files if path.suffix == ".py"))):
+        one = run_check([command, *(str(path.relative_to(ROOT)) for path in paths)])
+        results.passed += one.passed
+        results.failures += [(f"{command} THE FILES NAMED ABOVE", "") for _ in one.failures]
+    return results
+
+
 def test_tagged(config, tags):
     tests = output_of(["bazel", "query", "--noshow_progress", TESTS_TAGGED.format(tags)])
     return run_tests(config, tests) if tests else bazel_results.Results()
@@ -99,6 +117,7 @@ def test_with_toolkit(config):
 
 STEPS = {
     "format": check_format,
+    "scripts": check_scripts,
     "tidy": lambda: run_check(["python3", "tests/tidy.py"]),
     "tidy_test": lambda: run_check(["python3", "tests/tidy_test.py", "--quiet"]),
     "results_test": lambda: run_check(["python3", "tests/checks/bazel_results_test.py", "--quiet"]),
