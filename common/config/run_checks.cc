@@ -68,8 +68,7 @@ void CheckGuard(Draft draft, Diagnostics diagnostics) {
 void CheckPipeline(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "training.pipeline_depth";
   if (!draft.IsUsable(kPath) || !draft.IsUsable("consistency.policy")) return;
-  const ConsistencySpec& consistency = draft.spec.consistency;
-  if (consistency.policy != ConsistencySpec::Policy::kHardsync) return;
+  if (!draft.spec.consistency.is_synchronous()) return;
   if (draft.spec.training.pipeline_depth == 1) return;
   diagnostics.Report(draft.KeySource(kPath),
                      fmt::format("training.pipeline_depth must be 1, not {}, with "

@@ -20,7 +20,7 @@ class RoundPolicy {
 
   /// True if rounds are per member: each owes exactly one gradient of the round's base version, and
   /// what arrives for an older version is late.
-  bool rounds_are_synchronous() const { return spec_.policy == ConsistencySpec::Policy::kHardsync; }
+  bool rounds_are_synchronous() const { return spec_.is_synchronous(); }
 
   enum class PushDecision { kJoinRound, kDropLate };
 

@@ -17,7 +17,8 @@ namespace slipstream {
 
 /// The resolved settings of one run: what run.yaml says after defaults, environment and flags.
 /// common/config parses, checks and prints it; everything else takes the struct it needs. The
-/// bounds in these comments are enforced there, so code that receives a RunSpec relies on them.
+/// bounds in these comments are enforced there, so code that receives a RunSpec relies on them;
+/// those that have names are in common/base/limits.h.
 
 /// Files of weights, beside the net itself.
 struct ModelFilesSpec {
@@ -102,6 +103,10 @@ struct ConsistencySpec {
   uint32_t n = 1;
   StalenessGuardSpec max_staleness;
 
+  /// Rounds are per member: each owes exactly one gradient of the round's base version, so none is
+  /// ever stale.
+  constexpr bool is_synchronous() const { return policy == Policy::kHardsync; }
+
   friend bool operator==(const ConsistencySpec&, const ConsistencySpec&) = default;
 };
 
@@ -158,10 +163,11 @@ struct OptimizerSpec {
 };
 
 struct ClusterSpec {
-  /// host:port of each server in the order of shards; the first hosts the coordinator. 1 … 256.
+  /// host:port of each server in the order of shards; the first hosts the coordinator.
+  /// From 1 to kServersMax.
   std::vector<std::string> servers = {"localhost:7070"};
 
-  /// λ at the start of the run. In [1, 4096].
+  /// λ at the start of the run. In [1, kWorkersMax].
   uint32_t workers = 1;
 
   /// A worker unheard of for this long is dead. Shorter detects faster and evicts busy nodes; a
@@ -195,8 +201,8 @@ struct WireSpec {
   enum class Transport { kAuto, kTcp, kUnix, kShm };
   Transport transport = Transport::kAuto;
 
-  /// Payload bytes of one message, were they fp32. In [4 KiB, 16 MiB], a multiple of 64; 0 leaves
-  /// it to common/wire/chunk_bytes.h.
+  /// Payload bytes of one message, were they fp32. In [kChunkBytesMin, kChunkBytesMax], a multiple
+  /// of 64; 0 leaves it to common/wire/chunk_bytes.h.
   size_t chunk_bytes = 0;
 
   /// How gradients travel, and weights that gradients are computed from.

@@ -49,7 +49,7 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   const double workers = spec.cluster.workers;
   plan.round_size = RoundSize(spec.consistency, spec.cluster.workers);
   plan.effective_n = workers / plan.round_size;
-  const bool is_synchronous = spec.consistency.policy == ConsistencySpec::Policy::kHardsync;
+  const bool is_synchronous = spec.consistency.is_synchronous();
   const double in_flight = workers * spec.training.pipeline_depth;
   plan.expected_staleness = is_synchronous ? 0 : (in_flight - 1) / plan.round_size;
   plan.batches_per_epoch = BatchesPerEpoch(spec);

@@ -17,7 +17,7 @@ constexpr size_t kRefusalsMax = 1000;
 
 Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
     : run_(run),
-      policy_(spec.consistency.policy),
+      is_hardsync_(spec.consistency.is_synchronous()),
       workers_to_start_(spec.cluster.workers),
       batch_size_(spec.training.batch_size),
       stop_conditions_(spec.training),

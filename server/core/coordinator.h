@@ -155,7 +155,7 @@ class Coordinator {
 
  private:
   bool IsOver() const { return phase_ == Phase::kFinished || phase_ == Phase::kFailed; }
-  bool IsHardsync() const { return policy_ == ConsistencySpec::Policy::kHardsync; }
+  bool IsHardsync() const { return is_hardsync_; }
   absl::Status RefuseIfOver() const;
   absl::Status TakeProgress(const Identity& worker, std::span<const Progress> progress);
   void OnGone(WorkerId worker, Incarnation gone);
@@ -186,7 +186,7 @@ class Coordinator {
 
   // Constant after construction.
   const uint64_t run_;
-  const ConsistencySpec::Policy policy_;
+  const bool is_hardsync_;
   const uint32_t workers_to_start_;
   const uint32_t batch_size_;
   const StopConditions stop_conditions_;

@@ -99,7 +99,7 @@ void AddStragglers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus
 
 void AddWaitingRounds(const RunSpec& spec, const RunFacts& facts, v1::RunStatus& status) {
   if (facts.phase != Phase::kTraining && facts.phase != Phase::kDraining) return;
-  const bool is_synchronous = spec.consistency.policy == ConsistencySpec::Policy::kHardsync;
+  const bool is_synchronous = spec.consistency.is_synchronous();
   for (const v1::ShardStatus& shard : facts.shards) {
     if (!Waits(shard)) continue;
     const OpenRoundFacts round = OpenRoundOf(shard, facts);
