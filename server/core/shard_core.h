@@ -161,7 +161,7 @@ class ShardCore {
   bool has_plan() const { return plan_.has_value(); }
   bool is_initialized() const { return is_initialized_; }
 
-  /// No further update can come: design in server_orders.h, OrdersSink::Drained.
+  /// No further update can come, and the last one is published.
   bool is_drained() const;
   Version decided() const { return decided_; }
   Version published() const { return published_; }

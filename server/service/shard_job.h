@@ -27,8 +27,6 @@ struct ShardJob {
   /// It takes no longer than waking a thread: little is to be read, or it was done while it came.
   bool is_short() const;
 
-  bool makes_weights() const { return initial.has_value() || work.update.has_value(); }
-
   /// Returns the new weights, if it makes any. Its payloads are gone afterwards.
   std::optional<Weights> Run(UpdatePath& path) &&;
 };

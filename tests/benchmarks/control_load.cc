@@ -92,7 +92,6 @@ class Stream final : public grpc::ClientBidiReactor<Request, Reply> {
 };
 
 void AddFigures(uint64_t beats, v1::HeartbeatRequest& request) {
-  request.set_pushes(10 * beats);
   request.set_examples(640 * beats);
   request.set_examples_per_second(640);
   request.set_train_loss(0.25);

@@ -203,8 +203,9 @@ void SimEngine::Absorb(const Effects& effects) {
 void SimEngine::StartNextJob() {
   if (is_working_ || jobs_.empty()) return;
   is_working_ = true;
-  const absl::Duration longest =
-      jobs_.front().makes_weights() ? scenario_.update_time_max : absl::Microseconds(50);
+  const ShardJob& job = jobs_.front();
+  const bool makes_weights = job.initial.has_value() || job.work.update.has_value();
+  const absl::Duration longest = makes_weights ? scenario_.update_time_max : absl::Microseconds(50);
   queue_.After(chance_.Time(absl::Microseconds(1), longest), [this] { FinishJob(); });
 }
 

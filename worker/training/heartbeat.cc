@@ -98,7 +98,6 @@ absl::Status Heartbeat::Beat() {
   const StepFigures::Figures figures = figures_.Read(absl::Now());
   v1::HeartbeatRequest request;
   *request.mutable_identity() = ToWire(identity_);
-  request.set_pushes(figures.pushes);
   request.set_examples(figures.examples);
   request.set_examples_per_second(figures.examples_per_second);
   request.set_recent_examples(figures.recent_examples);

@@ -93,7 +93,7 @@ TEST(MergeStatusTest, CountsGradientsThatJoinedARoundButNoExcuses) {
   driver.Push(ExcuseOf(1, 2, 1));
   RunFacts facts;
   facts.shards = {DescribeShard(driver.core())};
-  for (uint32_t id = 0; id < 2; ++id) facts.workers[WorkerId{id}].heartbeat.set_pushes(2);
+  for (uint32_t id = 0; id < 2; ++id) facts.workers.try_emplace(WorkerId{id});
 
   const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
 

@@ -46,7 +46,6 @@ TEST(ShardJobTest, MakesInitialWeightsTheNewestWithoutAVersionOfItsOwn) {
   const std::unique_ptr<UpdatePath> path = NewPath();
   ShardJob job = InitialJob(*path, 3.0f);
 
-  EXPECT_TRUE(job.makes_weights());
   EXPECT_EQ(job.version(), std::nullopt);
   EXPECT_EQ(job.payload_bytes(), 0u);
   const std::optional<Weights> made = std::move(job).Run(*path);
@@ -63,7 +62,6 @@ TEST(ShardJobTest, SaysBeforeItRunsWhatAnUpdateMakesAndFrees) {
   job.work.folds.push_back(Gradient(gradient));
   job.work.update = {.from = Version{4}, .to = Version{5}, .learning_rate = 0.5f};
 
-  EXPECT_TRUE(job.makes_weights());
   EXPECT_EQ(job.version(), Version{5});
   EXPECT_EQ(job.payload_bytes(), kCount * sizeof(float));
   const std::optional<Weights> made = std::move(job).Run(*path);
@@ -111,7 +109,7 @@ TEST(ShardJobTest, MakesNothingOfAFoldInAnOpenRound) {
   ShardJob job;
   job.work.folds.push_back(Gradient(gradient));
 
-  EXPECT_FALSE(job.makes_weights());
+  EXPECT_EQ(job.version(), std::nullopt);
   EXPECT_EQ(std::move(job).Run(*path), std::nullopt);
 }
 
