@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/base/limits.h"
 #include "common/config/field_table.h"
 #include "common/config/scalar_types.h"
 #include "common/config/server_address.h"
@@ -36,8 +37,7 @@ Exit status: 0 the run has finished; 2 wrong usage; 69 the coordinator is not re
 75 try again (address in use, the run failed); 78 wrong settings; 130 or 143 stopped by a signal;
 1 a bug.)text";
 
-// As many as cluster.servers may have.
-constexpr CountType kShards = {0, 255};
+constexpr CountType kShards = {0, kServersMax - 1};
 
 /// Adds the flags to `app`; they end up in `line`.
 void AddFlags(CLI::App& app, CommandLine& line) {

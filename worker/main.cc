@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "common/base/limits.h"
 #include "common/config/field_table.h"
 #include "common/config/scalar_types.h"
 #include "common/config/server_address.h"
@@ -36,7 +37,7 @@ Exit codes: 0 the run is over; 1 failed; 2 wrong flags; 69 a server cannot be re
 cannot be read; 75 fenced or refused, try again; 78 wrong settings; 130, 143 stopped by a signal.)";
 
 // The coordinator takes no others.
-constexpr CountType kWorkerIds = {0, 4095};
+constexpr CountType kWorkerIds = {0, kWorkersMax - 1};
 
 /// Adds the flags to `app`; they end up in `options`.
 void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint32_t>& worker) {

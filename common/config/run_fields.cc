@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/encoding.h"
+#include "common/base/limits.h"
 #include "common/config/field_builders.h"
 #include "common/model/presets.h"
 
@@ -171,7 +172,7 @@ void AddTraining(Table& table) {
       "consistency.policy", {std::string(PolicyName(Policy::kSoftsync))}, "",
       Scalar(
           "consistency.n", "An update combines max(1, workers / n) gradients. At most workers.",
-          CountType{1, 4096}, [](auto& s) -> auto& { return s.consistency.n; })));
+          CountType{1, kWorkersMax}, [](auto& s) -> auto& { return s.consistency.n; })));
   table.push_back(Choice(
       "consistency.max_staleness.action",
       "What becomes of a gradient beyond the bound: reject has its worker compute anew, block "
@@ -268,9 +269,9 @@ void AddCluster(Table& table) {
       "cluster.servers",
       "host:port of each server in the order of shards; the first hosts the "
       "coordinator.",
-      ListType{TextType{}, 1, 256}, [](auto& s) -> auto& { return s.cluster.servers; }));
+      ListType{TextType{}, 1, kServersMax}, [](auto& s) -> auto& { return s.cluster.servers; }));
   table.push_back(Scalar(
-      "cluster.workers", "At the start of the run (λ).", CountType{1, 4096},
+      "cluster.workers", "At the start of the run (λ).", CountType{1, kWorkersMax},
       [](auto& s) -> auto& { return s.cluster.workers; }));
   table.push_back(Scalar(
       "cluster.lease",
@@ -324,7 +325,8 @@ void AddMachine(Table& table) {
       "wire.chunk_bytes",
       "Payload of one message, were it fp32; 0 leaves it to the size of shards, from 512 KiB to 2 "
       "MiB.",
-      BytesType{.min = 4096, .max = uint64_t{16} << 20, .multiple_of = 64, .takes_zero = true},
+      BytesType{
+          .min = kChunkBytesMin, .max = kChunkBytesMax, .multiple_of = 64, .takes_zero = true},
       [](auto& s) -> auto& { return s.wire.chunk_bytes; }));
   table.push_back(Choice(
       "wire.push_codec",

@@ -184,7 +184,7 @@ struct ReadAs {
     if (std::ranges::any_of(text, is_control)) {
       return ValueError{"must not contain control characters"};
     }
-    if (text.size() > kTextBytesMax) return ValueError{Wrong(DescribeScalar(type), node)};
+    if (text.size() > TextType::kBytesMax) return ValueError{Wrong(DescribeScalar(type), node)};
     if (type.form == TextType::Form::kName &&
         (text.empty() || text.size() > kNameBytesMax || !std::ranges::all_of(text, is_name))) {
       return ValueError{Wrong(DescribeScalar(type), node)};

@@ -82,7 +82,7 @@ struct Describe {
   std::string operator()(const TextType& type) const {
     switch (type.form) {
       case TextType::Form::kAny:
-        return fmt::format("text of up to {} bytes", kTextBytesMax);
+        return fmt::format("text of up to {} bytes", TextType::kBytesMax);
       case TextType::Form::kName:
         return fmt::format("1 to {} letters, digits, '.', '_' and '-'", kNameBytesMax);
       case TextType::Form::kDevice:

@@ -51,10 +51,11 @@ struct FlagType {};
 /// Text without control characters.
 struct TextType {
   enum class Form {
-    kAny,     // Up to 4096 bytes, possibly none: a path or an address.
+    kAny,     // Up to kBytesMax bytes, possibly none: a path or an address.
     kName,    // 1 to 64 letters, digits, '.', '_' and '-'.
     kDevice,  // What DeviceChoice reads.
   };
+  static constexpr size_t kBytesMax = 4096;
   Form form = Form::kAny;
 };
 

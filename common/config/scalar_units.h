@@ -10,8 +10,7 @@ namespace slipstream {
 
 /// What reading and printing of scalars share.
 
-/// Bounds on texts of the two forms.
-inline constexpr size_t kTextBytesMax = 4096;
+/// Of a name.
 inline constexpr size_t kNameBytesMax = 64;
 
 /// A unit by the text after a number; the factor is to milliseconds, or to bytes.

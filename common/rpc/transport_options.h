@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "absl/time/time.h"
+#include "common/base/limits.h"
 
 namespace slipstream {
 
@@ -14,7 +15,7 @@ namespace slipstream {
 struct TransportOptions {
   /// Larger messages are refused with RESOURCE_EXHAUSTED. The largest chunk and its header, or a
   /// layout of many tensors, must fit. Below 2 GiB.
-  size_t message_bytes_max = (size_t{16} << 20) + (size_t{1} << 20);
+  size_t message_bytes_max = kChunkBytesMax + (size_t{1} << 20);
 
   /// A connection silent for this long is probed; without an answer within the timeout it counts
   /// as broken, and its calls fail with UNAVAILABLE. Finds peers that vanished without a reset.

@@ -4,10 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/limits.h"
+
 namespace slipstream {
 namespace {
 
-constexpr int kShardsMax = 256;
+constexpr int kShardsMax = kServersMax;
 
 }  // namespace
 

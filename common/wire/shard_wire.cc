@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/limits.h"
 #include "common/layout/tensor_layout.h"
 
 namespace slipstream {

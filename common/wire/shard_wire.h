@@ -15,10 +15,6 @@ namespace slipstream {
 /// INVALID_ARGUMENT with the field's name, where it breaks the contract of proto/shard.proto; what
 /// needs knowledge of the run (who, which version, how many values) is left to the cores.
 
-/// Bounds of `chunk_bytes`, where it is not 0.
-inline constexpr uint32_t kChunkBytesMin = uint32_t{4} << 10;
-inline constexpr uint32_t kChunkBytesMax = uint32_t{16} << 20;
-
 v1::Encoding ToWire(Encoding encoding);
 v1::Identity ToWire(const Identity& identity);
 v1::PushHeader ToWire(const PushHeader& header);

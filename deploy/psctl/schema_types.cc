@@ -60,7 +60,7 @@ struct SchemaOfScalar {
       schema = {{"type", "string"},
                 {"pattern", "^(auto|cpu|cuda(:[0-9]{1,3}(,[0-9]{1,3}){0,15})?)$"}};
     } else {
-      schema["maxLength"] = 4096;
+      schema["maxLength"] = TextType::kBytesMax;
     }
     return schema;
   }

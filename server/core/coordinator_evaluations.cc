@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/limits.h"
 
 namespace slipstream {
 namespace {
@@ -93,9 +94,9 @@ absl::Status Evaluations::Report(WorkerId worker, uint64_t number, Evaluation re
     return absl::FailedPreconditionError(
         fmt::format("evaluation {} is not worker {}'s, or no longer", number, Value(worker)));
   }
-  if (result.versions.size() > kVersionsMax) {
+  if (result.versions.size() > kServersMax) {
     return absl::InvalidArgumentError(
-        fmt::format("an evaluation has at most {} versions", kVersionsMax));
+        fmt::format("an evaluation has at most {} versions", kServersMax));
   }
   for (const std::string* text : {&result.model_file, &result.model_host, &result.model_failure}) {
     if (text->size() <= kTextBytesMax) continue;

@@ -58,7 +58,6 @@ class Evaluations {
  public:
   /// The oldest results are dropped beyond this many.
   static constexpr size_t kResultsMax = 10'000;
-  static constexpr size_t kVersionsMax = 256;
 
   /// Of each text about a saved model.
   static constexpr size_t kTextBytesMax = 4096;

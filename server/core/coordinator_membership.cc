@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/base/limits.h"
 #include "common/base/utf8.h"
 
 namespace slipstream {

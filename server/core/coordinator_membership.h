@@ -37,13 +37,11 @@ struct Applicant {
 ///  - an incarnation is given out once, and a later one is higher;
 ///  - an id has at most one live incarnation;
 ///  - the view holds exactly the live workers once the first view is made, and its number rises
-///  with
-///    every change of them.
+///    with every change of them.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Membership {
  public:
-  static constexpr uint32_t kWorkersMax = 4096;
   static constexpr size_t kHostBytesMax = 256;
   static constexpr size_t kFailureBytesMax = 256;
 

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/limits.h"
 #include "common/kernels/copy_values.h"
 #include "common/kernels/finite.h"
 #include "common/kernels/streamed_stores.h"
-#include "common/wire/shard_wire.h"
 
 namespace slipstream {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/limits.h"
 #include "common/local/local_socket.h"
 #include "common/wire/message_notes.h"
-#include "common/wire/shard_wire.h"
 
 namespace slipstream {
 namespace {

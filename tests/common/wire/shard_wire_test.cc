@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "common/base/limits.h"
 #include "common/layout/tensor_layout.h"
 
 namespace slipstream {

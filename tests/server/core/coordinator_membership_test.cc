@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "common/base/limits.h"
 #include "common/base/philox.h"
 
 namespace slipstream {
@@ -124,10 +125,10 @@ TEST(MembershipTest, CutsALongFailureBetweenCharacters) {
 
 TEST(MembershipTest, RefusesIdsAndNamesOutOfBounds) {
   Membership membership(kRun, kLease);
-  EXPECT_FALSE(membership.Register({.worker = WorkerId{Membership::kWorkersMax}}, At(0)).ok());
+  EXPECT_FALSE(membership.Register({.worker = WorkerId{kWorkersMax}}, At(0)).ok());
   EXPECT_FALSE(membership.Register({.host = std::string(257, 'h')}, At(0)).ok());
 
-  for (uint32_t i = 0; i < Membership::kWorkersMax; ++i) {
+  for (uint32_t i = 0; i < kWorkersMax; ++i) {
     ASSERT_TRUE(membership.Register({.worker = WorkerId{i}}, At(0)).ok());
   }
 

@@ -1,0 +1,24 @@
+#ifndef SLIPSTREAM_COMMON_BASE_LIMITS_H_
+#define SLIPSTREAM_COMMON_BASE_LIMITS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace slipstream {
+
+/// What a run may have at most. Settings are checked against it, and so is what peers say, so that
+/// nobody can make another's memory grow.
+
+/// Servers, and so shards. Their numbers are below it.
+inline constexpr uint32_t kServersMax = 256;
+
+/// Ids of workers, whether at the same time or one after another. All are below it.
+inline constexpr uint32_t kWorkersMax = 4096;
+
+/// Bytes of the values of one message, were they fp32, where a run does not leave them to us.
+inline constexpr uint32_t kChunkBytesMin = uint32_t{4} << 10;
+inline constexpr uint32_t kChunkBytesMax = uint32_t{16} << 20;
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_BASE_LIMITS_H_
