@@ -10,7 +10,7 @@ import collections
 
 from checks import layering
 
-# A list of files may be made of others, so everything but these is a target with deps.
+# Whatever else a BUILD file calls, macros of our own among it, is a target with deps.
 NOT_TARGETS = {"package", "load", "exports_files", "config_setting", "constraint_setting",
                "constraint_value", "filegroup", "genrule", "package_group", "test_suite"}
 HEADER_LISTS = ("hdrs", "textual_hdrs")
@@ -50,10 +50,9 @@ class Scope(dict):
 
 def parse_build(package, text):
     """The targets of a package that have files."""
-    calls = []
-    # A statement at a time, so that each call is known by its line.
+    calls, lines = [], []
     scope = Scope(calls)
-    lines = []
+    # A statement at a time, so that each call is known by its line.
     for statement in ast.parse(text).body:
         exec(compile(ast.Module([statement], []), f"{package}/BUILD", "exec"), scope)
         lines += [statement.lineno] * (len(calls) - len(lines))
