@@ -108,6 +108,7 @@ absl::Status Evaluations::Report(WorkerId worker, uint64_t number, Evaluation re
         "the final evaluation needs the weights' SHA-256 in lower-case hex");
   }
 
+  result.number = open_->number;
   result.epoch = open_->epoch;
   result.is_final = open_->is_final;
   if (open_->is_final) {

@@ -16,6 +16,9 @@ namespace slipstream {
 
 /// What one worker measured of the weights.
 struct Evaluation {
+  /// Of the order that asked for it: rises from 1, with gaps where an order was given again.
+  uint64_t number = 0;
+
   /// Epochs completed when it was ordered.
   uint32_t epoch = 0;
 

@@ -132,6 +132,7 @@ void AddTrainingFigures(const RunFacts& facts, v1::RunStatus& status) {
 
 v1::EvaluationStatus ToWire(const Evaluation& evaluation) {
   v1::EvaluationStatus wire;
+  wire.set_number(evaluation.number);
   wire.set_epoch(evaluation.epoch);
   if (evaluation.test_accuracy) wire.set_test_accuracy(*evaluation.test_accuracy);
   wire.set_test_loss(evaluation.test_loss);

@@ -65,6 +65,20 @@ TEST(EvaluationsTest, AnOrderOfADeadWorkerIsGivenToAnother) {
   EXPECT_EQ(evaluations.weights_sha256(), kHash);
 }
 
+TEST(EvaluationsTest, NumbersGoOnWhereTheOldestResultsAreDropped) {
+  const auto count = static_cast<uint32_t>(Evaluations::kResultsMax) + 2;
+  Evaluations evaluations(1, 0, count + 1);
+  for (uint32_t epoch = 1; epoch <= count; ++epoch) {
+    evaluations.OnEpochs(epoch);
+    ASSERT_TRUE(evaluations.Assign(kAda));
+    ASSERT_TRUE(evaluations.Report(kAda, epoch, {}, "").ok());
+  }
+
+  EXPECT_EQ(evaluations.results().size(), Evaluations::kResultsMax);
+  EXPECT_EQ(evaluations.results().front().number, 3u);
+  EXPECT_EQ(evaluations.results().back().number, count);
+}
+
 TEST(EvaluationsTest, AnOrderGivenAgainIsLabelledWithTheEpochsCompleteByThen) {
   Evaluations evaluations(2, 0, 10);
   evaluations.OnEpochs(2);

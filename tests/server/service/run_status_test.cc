@@ -187,7 +187,7 @@ TEST(MergeStatusTest, ForgetsTheLossOfWorkersThatAreGoneUnlessAllAre) {
 TEST(MergeStatusTest, HasNoAccuracyWhereWorkersReportNone) {
   RunFacts facts;
   facts.workers[WorkerId{0}] = WorkerWith(Membership::State::kLive, 100, 1);
-  facts.evaluations.push_back({.test_loss = 0.5});
+  facts.evaluations.push_back({.number = 7, .test_loss = 0.5});
 
   const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
 
@@ -195,6 +195,7 @@ TEST(MergeStatusTest, HasNoAccuracyWhereWorkersReportNone) {
   EXPECT_FALSE(status.has_train_accuracy());
   EXPECT_FALSE(status.workers(0).has_train_accuracy());
   ASSERT_EQ(status.evaluations_size(), 1);
+  EXPECT_EQ(status.evaluations(0).number(), 7u);
   EXPECT_FALSE(status.evaluations(0).has_test_accuracy());
 }
 
