@@ -87,10 +87,9 @@ for flag in "${static_flags[@]}" -lgrpc++_reflection -labsl_synchronization; do
 done
 options+=("--linkopt=-L$archives" "--linkopt=-Wl,--start-group")
 for flag in "${static_flags[@]}"; do options+=("--linkopt=$flag"); done
-# shellcheck disable=SC2016 # $ORIGIN is for the loader.
 options+=("--linkopt=-Wl,--end-group" "--linkopt=-Wl,--gc-sections" --linkopt=-s
   # RPATH and not RUNPATH: libraries in lib/ find each other through it too.
-  '--linkopt=-Wl,-rpath,$ORIGIN/../lib' "--linkopt=-Wl,--disable-new-dtags"
+  "--linkopt=-Wl,-rpath,\$ORIGIN/../lib" "--linkopt=-Wl,--disable-new-dtags"
   # The folder of archives is not part of what Bazel knows of.
   --spawn_strategy=local)
 

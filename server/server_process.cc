@@ -10,7 +10,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "common/config/run_config.h"
 #include "common/config/run_text.h"
 #include "common/local/local_socket.h"
+#include "common/process/steady_time.h"
 #include "common/rpc/transport_options.h"
 
 namespace slipstream {
@@ -31,14 +31,6 @@ uint64_t RandomNumber() {
   std::random_device device;
   // 0 stands for none.
   return (uint64_t{device()} << 32 | device()) | 1;
-}
-
-/// The time of day when the process started, and steady from there: leases must not end because
-/// someone sets the clock.
-std::function<absl::Time()> SteadyTime() {
-  return [start = absl::Now(), steady_start = std::chrono::steady_clock::now()] {
-    return start + absl::FromChrono(std::chrono::steady_clock::now() - steady_start);
-  };
 }
 
 std::string SettingsDifference(const RunSpec& ours, const std::string& theirs) {
@@ -99,7 +91,7 @@ absl::Status ServerProcess::MakeServices(const std::string& local_socket) {
   shard.shard = options_.shard;
   shard.address = options_.listen.ToString();
   shard.run = options_.run;
-  shard.now = SteadyTime();
+  shard.now = SteadyNow;
   shard_ = std::make_unique<ShardService>(shard, *std::move(log), local_socket);
   if (Value(options_.shard) != 0) return absl::OkStatus();
 
@@ -110,7 +102,7 @@ absl::Status ServerProcess::MakeServices(const std::string& local_socket) {
   coordinator.settings_difference = [this](const std::string& theirs) {
     return SettingsDifference(options_.run, theirs);
   };
-  coordinator.now = SteadyTime();
+  coordinator.now = SteadyNow;
   coordinator_ = std::make_unique<CoordinatorService>(std::move(coordinator));
   return absl::OkStatus();
 }

@@ -9,10 +9,12 @@
 #include <string>
 
 #include "common/config/run_config.h"
+#include "common/json/json_text.h"
 #include "common/model_file/model_file.h"
 #include "common/process/environment.h"
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
+#include "common/process/output_text.h"
 #include "common/process/version.h"
 #include "worker/training/saved_model.h"
 
@@ -71,7 +73,7 @@ std::string Text(const std::string& path, const ModelEvaluation& result) {
       result.parameters, result.weights_sha256);
 }
 
-std::string JsonText(const std::string& path, const ModelEvaluation& result) {
+std::string ResultJson(const std::string& path, const ModelEvaluation& result) {
   const nlohmann::ordered_json json = {{"model", path},
                                        {"name", result.name},
                                        {"test_accuracy", AccuracyJson(result.measures)},
@@ -79,7 +81,7 @@ std::string JsonText(const std::string& path, const ModelEvaluation& result) {
                                        {"examples", result.examples},
                                        {"parameters", result.parameters},
                                        {"weights_sha256", result.weights_sha256}};
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 absl::StatusOr<ModelEvaluation> Evaluate(const CommandLine& line) {
@@ -103,11 +105,11 @@ int Main(int argc, char** argv) {
   line.overrides.environment = EnvironmentMap(environ);
   const absl::StatusOr<ModelEvaluation> result = Evaluate(line);
   if (!result.ok()) {
-    fmt::print(stderr, "ps_evaluate: error: {}\n", std::string(result.status().message()));
+    WriteToStderr("ps_evaluate: error: " + std::string(result.status().message()) + "\n");
     return static_cast<int>(ExitCodeFor(result.status()));
   }
   fmt::print("{}",
-             line.format == "json" ? JsonText(line.model, *result) : Text(line.model, *result));
+             line.format == "json" ? ResultJson(line.model, *result) : Text(line.model, *result));
   return static_cast<int>(ExitCode::kOk);
 }
 

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_JSON_NUMBER_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_JSON_NUMBER_H_
+#ifndef SLIPSTREAM_COMMON_JSON_JSON_NUMBER_H_
+#define SLIPSTREAM_COMMON_JSON_JSON_NUMBER_H_
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -13,4 +13,4 @@ inline nlohmann::ordered_json NumberOrNull(double value) {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_JSON_NUMBER_H_
+#endif  // SLIPSTREAM_COMMON_JSON_JSON_NUMBER_H_

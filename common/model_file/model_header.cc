@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/json/json_text.h"
+
 namespace slipstream {
 namespace {
 
@@ -25,14 +27,11 @@ constexpr int kTensorDepth = 1;
 constexpr int kKeyDepth = 2;
 constexpr int kNumberDepth = 3;
 
-/// Text that is not UTF-8 has no place in JSON; what can be kept of it is.
-std::string Quote(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string Quote(const std::string& text) { return JsonCompact(Json(text)); }
 
 /// For messages.
 std::string Short(const Json& value) {
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = JsonCompact(value);
   return text.size() <= 64 ? text : text.substr(0, 64) + "…";
 }
 
@@ -202,7 +201,7 @@ absl::StatusOr<ModelHeader> HeaderReader::Finish() {
 std::string EncodeModelHeader(const TensorLayout& layout, const ModelMetadata& metadata) {
   std::string json = "{";
   if (!metadata.empty()) {
-    const std::string text = Json(metadata).dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string text = JsonCompact(Json(metadata));
     json += fmt::format("\"{}\":{}{}", kMetadata, text, layout.tensors().empty() ? "" : ",");
   }
   for (const Tensor& tensor : layout.tensors()) {

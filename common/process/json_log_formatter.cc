@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/json/json_text.h"
+
 namespace slipstream {
 namespace {
 
@@ -31,8 +33,7 @@ void JsonLogFormatter::format(const spdlog::details::log_msg& message, spdlog::m
     object[source_.role == "server" ? "shard" : source_.role] = *source_.number;
   }
   object["message"] = std::string(message.payload.data(), message.payload.size());
-  const std::string text =
-      object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const std::string text = JsonLine(object);
   line.append(text.data(), text.data() + text.size());
 }
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "absl/time/clock.h"
+#include "common/process/steady_time.h"
 #include "deploy/psctl/child_environment.h"
 
 namespace slipstream {
@@ -86,7 +86,7 @@ absl::Status Cluster::StartProcess(ProcessName name, std::vector<std::string> co
 
 absl::Status Cluster::WaitForCoordinator() {
   const std::string path = directory_.PortFilePath({Role::kServer, 0});
-  const absl::Time deadline = absl::Now() + options_.start_timeout;
+  const absl::Time deadline = SteadyNow() + options_.start_timeout;
   do {
     Poll();
     if (!ends_.empty()) return absl::AbortedError("server 0 ended before it listened");
@@ -96,7 +96,7 @@ absl::Status Cluster::WaitForCoordinator() {
     }
     if (stop_.stopped()) return absl::AbortedError("asked to stop");
     WaitForChange(kLookInterval);
-  } while (absl::Now() < deadline);
+  } while (SteadyNow() < deadline);
   return absl::DeadlineExceededError("server 0 did not listen within " +
                                      absl::FormatDuration(options_.start_timeout));
 }
@@ -118,9 +118,9 @@ void Cluster::Stop(absl::Duration patience) {
   Poll();
   were_told_ = true;
   SignalAll(SIGTERM);
-  const absl::Time deadline = absl::Now() + patience;
-  while (ends_.size() < members_.size() && absl::Now() < deadline) {
-    WaitForEnd(deadline - absl::Now(), /*or_stop=*/false);
+  const absl::Time deadline = SteadyNow() + patience;
+  while (ends_.size() < members_.size() && SteadyNow() < deadline) {
+    WaitForEnd(deadline - SteadyNow(), /*or_stop=*/false);
     Poll();
   }
   SignalAll(SIGKILL);

@@ -9,10 +9,11 @@
 
 #include "common/config/run_text.h"
 #include "common/files/whole_file.h"
+#include "common/json/json_text.h"
 #include "common/process/exit_code.h"
+#include "common/process/output_text.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/config_schema.h"
-#include "deploy/psctl/message_json.h"
 #include "deploy/psctl/yaml_json.h"
 
 namespace slipstream {
@@ -31,7 +32,7 @@ int ConfigInitCommand(const ConfigInitArguments& arguments) {
   if (!written.ok()) {
     return static_cast<int>(Complain(ExitCode::kIo, std::string(written.message())));
   }
-  fmt::print(stderr, "psctl: wrote {}\n", arguments.path);
+  WriteToStderr("psctl: wrote " + arguments.path + "\n");
   return static_cast<int>(ExitCode::kOk);
 }
 
@@ -40,7 +41,7 @@ int ConfigShowCommand(const ConfigShowArguments& arguments) {
   if (const auto* code = std::get_if<ExitCode>(&loaded)) return static_cast<int>(*code);
   const std::string yaml = ToYaml(std::get<RunSpec>(loaded));
   const bool as_json = arguments.format == OutputFormat::kJson;
-  fmt::print("{}", as_json ? YamlToJson(yaml).dump(2) + "\n" : yaml);
+  fmt::print("{}", as_json ? JsonText(YamlToJson(yaml)) : yaml);
   return static_cast<int>(ExitCode::kOk);
 }
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <utility>
 
 #include "common/config/run_config.h"
 #include "common/process/environment.h"
+#include "common/process/output_text.h"
 #include "deploy/psctl/run_plan.h"
 
 namespace slipstream {
@@ -23,15 +23,13 @@ Overrides OverridesOf(const ConfigArguments& arguments) {
 }  // namespace
 
 ExitCode Complain(ExitCode code, std::string_view message) {
-  fmt::print(stderr, "psctl: error: {}\n", message);
+  WriteToStderr(fmt::format("psctl: error: {}\n", message));
   return code;
 }
 
 void PrintDiagnostics(const std::vector<Diagnostic>& diagnostics) {
-  for (const Diagnostic& diagnostic : diagnostics) {
-    fmt::print(stderr, "{}\n", diagnostic.ToString());
-  }
-  if (diagnostics.size() > 1) fmt::print(stderr, "{} errors\n", diagnostics.size());
+  for (const Diagnostic& diagnostic : diagnostics) WriteToStderr(diagnostic.ToString() + "\n");
+  if (diagnostics.size() > 1) WriteToStderr(fmt::format("{} errors\n", diagnostics.size()));
 }
 
 std::variant<RunSpec, std::vector<Diagnostic>> LoadConfig(const ConfigArguments& arguments) {

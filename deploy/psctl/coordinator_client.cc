@@ -5,6 +5,8 @@
 #include <grpcpp/security/credentials.h>
 
 #include "absl/time/clock.h"
+#include "common/base/printable.h"
+#include "common/process/steady_time.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/transport_options.h"
 
@@ -17,23 +19,23 @@ CoordinatorClient::CoordinatorClient(const std::string& address)
 
 absl::StatusOr<v1::RunStatus> CoordinatorClient::GetStatus(absl::Duration timeout,
                                                            IfRefused if_refused) const {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time deadline = SteadyNow() + timeout;
   v1::RunStatus reply;
   absl::Status status = Ask(deadline, /*waits=*/false, reply);
   if (status.ok()) return reply;
-  if (if_refused == IfRefused::kFail) return absl::Status(status.code(), Explain(status));
+  if (if_refused == IfRefused::kFail) return Explain(status);
   if (absl::IsUnavailable(status)) {
     const absl::Status waited = Ask(deadline, /*waits=*/true, reply);
     if (waited.ok()) return reply;
     // A call that waited for a connection does not know what was wrong with it, as the first does.
     if (!absl::IsDeadlineExceeded(waited)) status = waited;
   }
-  return absl::Status(status.code(), Explain(status, timeout));
+  return Explain(status, timeout);
 }
 
 absl::Status CoordinatorClient::Ask(absl::Time deadline, bool waits, v1::RunStatus& reply) const {
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(deadline));
+  context.set_deadline(absl::ToChronoTime(absl::Now() + (deadline - SteadyNow())));
   context.set_wait_for_ready(waits);
   return FromGrpc(stub_->GetStatus(&context, v1::GetStatusRequest(), &reply));
 }
@@ -43,14 +45,20 @@ std::unique_ptr<StatusStream> CoordinatorClient::Watch(absl::Duration interval,
   return std::make_unique<StatusStream>(*stub_, interval, stop);
 }
 
-std::string CoordinatorClient::Explain(const absl::Status& status, absl::Duration tried) const {
-  const std::string reason(status.message());
+absl::Status CoordinatorClient::Explain(const absl::Status& status, absl::Duration tried) const {
+  const std::string reason = Printable(std::string(status.message()));
+  if (absl::IsUnimplemented(status)) {
+    return absl::InvalidArgumentError("no coordinator at " + address_ +
+                                      ": it is with the first of cluster.servers, which "
+                                      "--coordinator names");
+  }
   if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
     const bool says_how_long = tried > absl::ZeroDuration();
-    return "no coordinator answers at " + address_ +
-           (says_how_long ? " within " + absl::FormatDuration(tried) : "") + ": " + reason;
+    const std::string how_long =
+        says_how_long ? " within " + absl::FormatDuration(tried) : std::string();
+    return {status.code(), "no coordinator answers at " + address_ + how_long + ": " + reason};
   }
-  return "the coordinator at " + address_ + " answered: " + reason;
+  return {status.code(), "the coordinator at " + address_ + " answered: " + reason};
 }
 
 }  // namespace slipstream

@@ -24,8 +24,7 @@ class CoordinatorClient {
   /// `address` is host:port. Connects at the first question.
   explicit CoordinatorClient(const std::string& address);
 
-  /// Takes at most `timeout`. UNAVAILABLE and DEADLINE_EXCEEDED name the address, and say why as
-  /// far as that is known.
+  /// Takes at most `timeout`. Failures are explained, as by Explain.
   absl::StatusOr<v1::RunStatus> GetStatus(absl::Duration timeout,
                                           IfRefused if_refused = IfRefused::kFail) const;
 
@@ -33,12 +32,13 @@ class CoordinatorClient {
   /// the stream.
   std::unique_ptr<StatusStream> Watch(absl::Duration interval, const StopSignal& stop) const;
 
-  /// Why a call failed, for people: names the address, and how long it was tried if that is not 0.
-  std::string Explain(const absl::Status& status,
-                      absl::Duration tried = absl::ZeroDuration()) const;
+  /// A call's failure for people: names the address and, of UNAVAILABLE and DEADLINE_EXCEEDED, how
+  /// long it was tried if that is not 0. INVALID_ARGUMENT where what answers is no coordinator.
+  absl::Status Explain(const absl::Status& status,
+                       absl::Duration tried = absl::ZeroDuration()) const;
 
  private:
-  /// One call; it waits for a connection until `deadline` if it `waits`.
+  /// One call; it waits for a connection until `deadline`, a steady time, if it `waits`.
   absl::Status Ask(absl::Time deadline, bool waits, v1::RunStatus& reply) const;
 
   const std::string address_;

@@ -5,7 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "deploy/psctl/json_number.h"
+#include "common/json/json_number.h"
+#include "common/json/json_text.h"
 
 namespace slipstream {
 namespace {
@@ -86,7 +87,8 @@ Json MapJson(const Message& message, const FieldDescriptor& field) {
   for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
     const Message& entry = reflection.GetRepeatedMessage(message, &field, i);
     const Json name = SingleJson(entry, key);
-    entries[name.is_string() ? name.get<std::string>() : name.dump()] = SingleJson(entry, value);
+    entries[name.is_string() ? name.get<std::string>() : JsonCompact(name)] =
+        SingleJson(entry, value);
   }
   Json object = Json::object();
   for (auto& [name, item] : entries) object[name] = std::move(item);
@@ -108,10 +110,6 @@ Json FieldJson(const Message& message, const FieldDescriptor& field) {
   return SingleJson(message, field);
 }
 
-std::string Dump(const Json& json, int indent) {
-  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
-}
-
 }  // namespace
 
 Json MessageJson(const Message& message) {
@@ -122,9 +120,5 @@ Json MessageJson(const Message& message) {
   }
   return object;
 }
-
-std::string JsonText(const Json& json) { return Dump(json, 2); }
-
-std::string JsonLine(const Json& json) { return Dump(json, -1); }
 
 }  // namespace slipstream

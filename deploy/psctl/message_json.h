@@ -4,7 +4,6 @@
 #include <google/protobuf/message.h>
 
 #include <nlohmann/json.hpp>
-#include <string>
 
 namespace slipstream {
 
@@ -14,10 +13,6 @@ namespace slipstream {
 /// digits. Enumerations are names; what JSON has no number for is null.
 /// REQUIRES: the type is not recursive.
 nlohmann::ordered_json MessageJson(const google::protobuf::Message& message);
-
-/// `json` as text, indented by 2, or in one line. Text that is not UTF-8 is made so.
-std::string JsonText(const nlohmann::ordered_json& json);
-std::string JsonLine(const nlohmann::ordered_json& json);
 
 }  // namespace slipstream
 

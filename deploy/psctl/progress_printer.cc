@@ -5,8 +5,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <string>
 
+#include "common/process/output_text.h"
 #include "deploy/psctl/progress_view.h"
 
 namespace slipstream {
@@ -34,26 +35,27 @@ void ProgressPrinter::Show(const v1::RunStatus& status, absl::Time now) {
   ShowEvaluations(status);
   if (!is_terminal_) return ShowPlain(status, now);
   // One column stays free: a full line would wrap on some terminals.
-  fmt::print(stderr, "\r\x1b[K{}", FormatProgressBar(status, epochs_total_, TerminalColumns() - 1));
-  std::fflush(stderr);
+  const std::string bar = FormatProgressBar(status, epochs_total_, TerminalColumns() - 1);
+  WriteToStderr("\r\x1b[K" + bar);
   has_bar_ = true;
 }
 
 void ProgressPrinter::Note(std::string_view text) {
   if (is_json_) return spdlog::info("{}", text);
   ClearBar();
-  fmt::print(stderr, "{}\n", text);
-  std::fflush(stderr);
+  WriteToStderr(fmt::format("{}\n", text));
 }
 
 void ProgressPrinter::ClearBar() {
-  if (has_bar_) fmt::print(stderr, "\r\x1b[K");
+  if (has_bar_) WriteToStderr("\r\x1b[K");
   has_bar_ = false;
 }
 
 void ProgressPrinter::ShowEvaluations(const v1::RunStatus& status) {
-  for (; evaluations_shown_ < status.evaluations_size(); ++evaluations_shown_) {
-    Note(FormatEvaluation(status.evaluations(evaluations_shown_)));
+  for (const v1::EvaluationStatus& evaluation : status.evaluations()) {
+    if (evaluation.number() <= evaluation_shown_) continue;
+    evaluation_shown_ = evaluation.number();
+    Note(FormatEvaluation(evaluation));
   }
 }
 

@@ -12,6 +12,7 @@ namespace slipstream {
 
 /// Shows on stderr how a run goes: on a terminal one line that is redrawn; elsewhere a plain line
 /// when the phase changes and every two seconds of training. Evaluations and notes stay in both.
+/// Nothing is thrown where stderr cannot be written: the run goes on.
 ///
 /// Not thread-safe: one owner.
 class ProgressPrinter {
@@ -42,7 +43,7 @@ class ProgressPrinter {
   bool has_bar_ = false;
   v1::Phase phase_ = v1::PHASE_UNSPECIFIED;
   absl::Time last_line_ = absl::InfinitePast();
-  int evaluations_shown_ = 0;
+  uint64_t evaluation_shown_ = 0;
 };
 
 }  // namespace slipstream

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/printable.h"
+
 namespace slipstream {
 namespace {
 
@@ -165,7 +167,9 @@ std::string FormatEvaluation(const v1::EvaluationStatus& evaluation) {
                      evaluation.final() ? "final weights, epoch" : "epoch", evaluation.epoch(),
                      accuracy, evaluation.test_loss(), VersionText(evaluation),
                      evaluation.examples(), evaluation.seconds()) +
-         (evaluation.model_failure().empty() ? "" : "; NOT SAVED: " + evaluation.model_failure());
+         (evaluation.model_failure().empty()
+              ? ""
+              : "; NOT SAVED: " + Printable(evaluation.model_failure()));
 }
 
 }  // namespace slipstream

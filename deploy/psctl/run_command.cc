@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -17,8 +18,10 @@
 #include "common/config/run_text.h"
 #include "common/config/server_address.h"
 #include "common/files/whole_file.h"
+#include "common/json/json_text.h"
 #include "common/process/exit_code.h"
 #include "common/process/logging.h"
+#include "common/process/output_text.h"
 #include "common/process/stop_signal.h"
 #include "deploy/psctl/cluster.h"
 #include "deploy/psctl/config_loading.h"
@@ -40,12 +43,12 @@ constexpr size_t kLogLinesMax = 5;
 /// A line on stderr, where progress goes, too.
 void Tell(bool as_json, const std::string& line) {
   if (as_json) return spdlog::info("{}", line);
-  fmt::print(stderr, "psctl: {}\n", line);
+  WriteToStderr("psctl: " + line + "\n");
 }
 
 void Warn(bool as_json, const std::string& line) {
   if (as_json) return spdlog::warn("{}", line);
-  fmt::print(stderr, "psctl: warning: {}\n", line);
+  WriteToStderr("psctl: warning: " + line + "\n");
 }
 
 /// Whether `server`, host:port, may be on another machine.
@@ -72,8 +75,8 @@ void TellOfStart(const RunSpec& spec, const std::string& run_dir) {
 int EndWithError(OutputFormat format, const std::string& error, int exit_code,
                  const std::string& run_dir) {
   const nlohmann::ordered_json failure = FailureJson(error, exit_code, run_dir);
-  if (format == OutputFormat::kJson) fmt::print("{}\n", failure.dump(2));
-  if (format == OutputFormat::kYaml) fmt::print("{}", JsonToYaml(failure));
+  if (format == OutputFormat::kJson) WriteToStdout(JsonText(failure));
+  if (format == OutputFormat::kYaml) WriteToStdout(JsonToYaml(failure));
   return exit_code;
 }
 
@@ -165,20 +168,21 @@ int LocalRun::Finish(v1::RunStatus status) {
                                end.name.Text(), end.HowText(), directory_.LogPath(end.name)));
   }
   const nlohmann::ordered_json summary = SummaryJson(status, directory_.path());
-  const std::string json = summary.dump(2) + "\n";
-  switch (arguments_.format) {
-    case OutputFormat::kTable:
-      fmt::print("{}", SummaryText(status, directory_.path()));
-      break;
-    case OutputFormat::kJson:
-      fmt::print("{}", json);
-      break;
-    case OutputFormat::kYaml:
-      fmt::print("{}", JsonToYaml(summary));
-      break;
-  }
+  const std::string json = JsonText(summary);
+  // First, as it lasts: whoever reads stdout may be gone.
   absl::Status saved = WriteWholeFile(directory_.SummaryPath(), json);
   saved.Update(ModelSaved(status));
+  switch (arguments_.format) {
+    case OutputFormat::kTable:
+      WriteToStdout(SummaryText(status, directory_.path()));
+      break;
+    case OutputFormat::kJson:
+      WriteToStdout(json);
+      break;
+    case OutputFormat::kYaml:
+      WriteToStdout(JsonToYaml(summary));
+      break;
+  }
   if (saved.ok()) return static_cast<int>(ExitCode::kOk);
   // Stdout has the summary, and one object is all that belongs there.
   return static_cast<int>(Complain(ExitCodeFor(saved), std::string(saved.message())));
@@ -206,7 +210,7 @@ int LocalRun::Fail(const RunWatch::Result& result) {
   if (is_json_) {
     spdlog::error("{}", report.text);
   } else {
-    fmt::print(stderr, "{}", report.text);
+    WriteToStderr(report.text);
   }
   return EndWithError(arguments_.format, report.message, static_cast<int>(report.exit_code),
                       directory_.path());
@@ -223,13 +227,18 @@ int RunCommand(const RunArguments& arguments) {
   absl::StatusOr<ProgramPaths> programs = FindPrograms(arguments.bin_dir);
   if (!programs.ok()) return EndWithStatus(arguments.format, programs.status(), "");
 
+  // A reader of the output who goes away ends no run.
+  std::signal(SIGPIPE, SIG_IGN);
   const StopSignal stop;
   absl::StatusOr<RunDirectory> directory =
       RunDirectory::Create(arguments.run_dir, spec.name, absl::Now());
   if (!directory.ok()) return EndWithStatus(arguments.format, directory.status(), "");
   if (arguments.push_log) spec.log.push_log = directory->path();
   const absl::Status written = WriteWholeFile(directory->ConfigPath(), ToYaml(spec));
-  if (!written.ok()) return EndWithStatus(arguments.format, written, directory->path());
+  if (!written.ok()) {
+    directory->GiveUp();
+    return EndWithStatus(arguments.format, written, directory->path());
+  }
 
   if (spec.log.format == LogSpec::Format::kJson) {
     StartLogging({"psctl", std::nullopt}, LogSpec::Level::kInfo, LogSpec::Format::kJson);

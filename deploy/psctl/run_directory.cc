@@ -1,12 +1,16 @@
 #include "deploy/psctl/run_directory.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+
+#include "common/files/file_descriptor.h"
 
 namespace slipstream {
 namespace {
@@ -46,12 +50,18 @@ absl::StatusOr<fs::path> CreateFresh(std::string_view name, absl::Time now) {
 
 absl::StatusOr<fs::path> CreateChosen(const fs::path& path) {
   std::error_code error;
-  if (fs::exists(path / "run.yaml", error)) {
-    return absl::NotFoundError(path.string() + " already keeps a run; name another --run-dir");
-  }
   fs::create_directories(path, error);
   if (error) return CannotCreate(path, error);
   return path;
+}
+
+/// Of all that try, one can.
+absl::Status Claim(const fs::path& path) {
+  const fs::path claim = path / "run.yaml";
+  const FileDescriptor file(open(claim.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (file.is_open()) return absl::OkStatus();
+  if (errno != EEXIST) return CannotCreate(claim, {errno, std::generic_category()});
+  return absl::NotFoundError(path.string() + " already keeps a run; name another --run-dir");
 }
 
 bool ReportsAnError(std::string_view line) {
@@ -89,10 +99,16 @@ absl::StatusOr<RunDirectory> RunDirectory::Create(const std::string& chosen, std
   const absl::StatusOr<fs::path> path =
       chosen.empty() ? CreateFresh(name, now) : CreateChosen(chosen);
   if (!path.ok()) return path.status();
+  if (const absl::Status claimed = Claim(*path); !claimed.ok()) return claimed;
   std::error_code error;
   fs::create_directories(*path / "logs", error);
   if (error) return CannotCreate(*path / "logs", error);
   return RunDirectory(path->string());
+}
+
+void RunDirectory::GiveUp() const {
+  std::error_code error;
+  fs::remove(ConfigPath(), error);
 }
 
 std::string RunDirectory::LogPath(const ProcessName& process) const {

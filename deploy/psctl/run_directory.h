@@ -19,13 +19,17 @@ namespace slipstream {
 /// Thread-safe: const after construction.
 class RunDirectory {
  public:
-  /// Makes `chosen`, or if that is empty runs/<name>-<UTC time>[-2…] under the current directory.
-  /// Fails if it cannot be made, or if `chosen` already keeps a run: results are not mixed.
+  /// Makes `chosen`, or if that is empty runs/<name>-<UTC time>[-2…] under the current directory,
+  /// and claims it by an empty run.yaml. Fails if it cannot be made, or if `chosen` already keeps a
+  /// run or one that starts at the same time claims it: results are not mixed.
   static absl::StatusOr<RunDirectory> Create(const std::string& chosen, std::string_view name,
                                              absl::Time now);
 
   /// The one at `path`, which a run has left.
   static RunDirectory Of(std::string path) { return RunDirectory(std::move(path)); }
+
+  /// Takes back the claim of Create, for a run that cannot begin.
+  void GiveUp() const;
 
   const std::string& path() const { return path_; }
   std::string ConfigPath() const { return path_ + "/run.yaml"; }

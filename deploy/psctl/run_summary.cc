@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/psctl/json_number.h"
+#include "common/json/json_number.h"
 #include "deploy/psctl/message_json.h"
 #include "deploy/psctl/staleness_histogram.h"
 #include "deploy/psctl/text_table.h"

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "common/json/json_text.h"
 #include "common/process/exit_code.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/coordinator_client.h"

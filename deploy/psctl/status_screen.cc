@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "common/process/output_text.h"
+
 namespace slipstream {
 namespace {
 
@@ -88,7 +90,7 @@ void StatusScreen::Print(std::string_view text) {
 }
 
 void StatusScreen::Note(std::string_view text) {
-  fmt::print(stderr, "{}\n", text);
+  WriteToStderr(fmt::format("{}\n", text));
   lines_shown_ = 0;
 }
 

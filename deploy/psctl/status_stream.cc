@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/time/clock.h"
+#include "common/process/steady_time.h"
 #include "common/rpc/status_conversion.h"
 
 namespace slipstream {
@@ -40,18 +41,19 @@ absl::StatusOr<bool> StatusStream::AwaitOperation(absl::Time deadline) {
   void* tag = nullptr;
   bool ok = false;
   while (!stop_.stopped()) {
-    const absl::Time until = std::min(deadline, absl::Now() + kStopInterval);
-    if (queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(until)) ==
+    // The queue takes a time of day, and makes a steady one of it when it begins to wait.
+    const absl::Duration step = std::min(deadline - SteadyNow(), kStopInterval);
+    if (queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(absl::Now() + step)) ==
         grpc::CompletionQueue::GOT_EVENT) {
       return ok;
     }
-    if (absl::Now() >= deadline) return absl::DeadlineExceededError("it says nothing");
+    if (SteadyNow() >= deadline) return absl::DeadlineExceededError("it says nothing");
   }
   return absl::CancelledError("stopped");
 }
 
 absl::StatusOr<std::optional<v1::RunStatus>> StatusStream::Next(absl::Duration patience) {
-  const absl::Time deadline = absl::Now() + patience;
+  const absl::Time deadline = SteadyNow() + patience;
   absl::StatusOr<bool> went_well = true;
   if (!is_started_) went_well = AwaitOperation(deadline);
   is_started_ = true;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/printable.h"
 #include "deploy/psctl/progress_view.h"
 #include "deploy/psctl/run_summary.h"
 #include "deploy/psctl/staleness_histogram.h"
@@ -116,8 +117,8 @@ std::string StragglerLines(const v1::RunStatus& status) {
   std::string text;
   for (const v1::WorkerStatus& worker : status.workers()) {
     if (!worker.is_straggler()) continue;
-    text +=
-        fmt::format("worker {} is a straggler: {}\n", worker.worker(), worker.straggler_reason());
+    text += fmt::format("worker {} is a straggler: {}\n", worker.worker(),
+                        Printable(worker.straggler_reason()));
   }
   return text;
 }
@@ -129,7 +130,7 @@ std::string WaitingLines(const v1::RunStatus& status) {
         "shard {} has {} of {} gradients of version {}, open for {:.1f} s, unchanged for {:.1f} s: "
         "{}\n",
         round.shard(), round.contributions(), round.round_size(), round.version(),
-        round.open_seconds(), round.unchanged_seconds(), round.outlook());
+        round.open_seconds(), round.unchanged_seconds(), Printable(round.outlook()));
   }
   return text;
 }
@@ -143,7 +144,7 @@ std::string NonfiniteLines(const v1::RunStatus& status) {
         "worker {} left out {} mini-batch{} without finite numbers, {} in a row by now; the last, "
         "mini-batch {}, gave {}\n",
         worker.worker(), nonfinite.total(), nonfinite.total() == 1 ? "" : "es",
-        nonfinite.in_a_row(), nonfinite.batch(), nonfinite.what());
+        nonfinite.in_a_row(), nonfinite.batch(), Printable(nonfinite.what()));
   }
   return text;
 }

@@ -7,8 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "absl/time/clock.h"
+#include "common/json/json_text.h"
 #include "common/process/exit_code.h"
+#include "common/process/steady_time.h"
 #include "common/process/stop_signal.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/coordinator_client.h"
@@ -37,7 +38,7 @@ bool IsAway(const absl::Status& status) {
 class StatusWatch {
  public:
   explicit StatusWatch(const StatusArguments& arguments)
-      : arguments_(arguments), client_(arguments.coordinator), last_answer_(absl::Now()) {}
+      : arguments_(arguments), client_(arguments.coordinator), last_answer_(SteadyNow()) {}
 
   int Watch() {
     absl::Status end;
@@ -46,7 +47,8 @@ class StatusWatch {
     } while (IsAway(end) && WaitToRetry(end));
     if (stop_.stopped()) return stop_.ExitStatus();
     if (end.ok()) return static_cast<int>(ExitCode::kOk);
-    return static_cast<int>(Complain(ExitCodeFor(end), client_.Explain(end)));
+    const absl::Status explained = client_.Explain(end);
+    return static_cast<int>(Complain(ExitCodeFor(explained), std::string(explained.message())));
   }
 
  private:
@@ -78,15 +80,16 @@ class StatusWatch {
     if (is_away_) screen_.Note("psctl: the coordinator is there again");
     is_away_ = false;
     was_there_ = true;
-    last_answer_ = absl::Now();
+    last_answer_ = SteadyNow();
   }
 
   /// False if it is not worth another try.
   bool WaitToRetry(const absl::Status& reason) {
     const absl::Duration patience = was_there_ ? kAwayMax : kFirstPatience;
-    if (absl::Now() - last_answer_ > patience) return false;
+    if (SteadyNow() - last_answer_ > patience) return false;
     if (was_there_ && !is_away_) {
-      screen_.Note(fmt::format("psctl: {}; trying again", client_.Explain(reason)));
+      screen_.Note(
+          fmt::format("psctl: {}; trying again", std::string(client_.Explain(reason).message())));
       is_away_ = true;
     }
     return !stop_.WaitFor(kRetryPause);

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "common/base/check.h"
+#include "common/base/printable.h"
 
 namespace slipstream {
 namespace {
@@ -55,9 +56,11 @@ size_t DisplayWidth(std::string_view text) {
 }
 
 std::string FormatTable(const TableRow& heading, const std::vector<TableRow>& rows) {
-  const std::vector<Column> columns = Measure(heading, rows);
+  std::vector<TableRow> cells = rows;
+  for (TableRow& row : cells) std::ranges::transform(row, row.begin(), Printable);
+  const std::vector<Column> columns = Measure(heading, cells);
   std::string text = FormatRow(heading, columns);
-  for (const TableRow& row : rows) text += FormatRow(row, columns);
+  for (const TableRow& row : cells) text += FormatRow(row, columns);
   return text;
 }
 
@@ -69,7 +72,7 @@ std::string FormatFacts(const std::vector<std::pair<std::string, std::string>>& 
     text += label;
     text += std::string(width - DisplayWidth(label), ' ');
     text += kGap;
-    text += value;
+    text += Printable(value);
     text += '\n';
   }
   return text;

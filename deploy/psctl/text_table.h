@@ -12,7 +12,8 @@ namespace slipstream {
 using TableRow = std::vector<std::string>;
 
 /// `heading` and `rows` in columns two blanks apart, one line each. A column whose cells all look
-/// like numbers is aligned to the right. Rows may be shorter than the heading, not longer.
+/// like numbers is aligned to the right. Rows may be shorter than the heading, not longer. Cells
+/// and values of facts are made Printable: they may be what a peer says.
 std::string FormatTable(const TableRow& heading, const std::vector<TableRow>& rows);
 
 /// `label   value` lines without heading, values aligned to the left.

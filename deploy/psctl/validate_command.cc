@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/json/json_text.h"
 #include "common/process/exit_code.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/run_plan.h"
@@ -34,13 +35,13 @@ int ValidateCommand(const ValidateArguments& arguments) {
   if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&loaded)) {
     PrintDiagnostics(*diagnostics);
     const Json answer = {{"valid", false}, {"errors", ErrorsJson(*diagnostics)}};
-    if (as_json) fmt::print("{}\n", answer.dump(2));
+    if (as_json) fmt::print("{}", JsonText(answer));
     return static_cast<int>(ConfigFailureCode(arguments.config.path, arguments.config.overrides));
   }
   const RunSpec& spec = std::get<RunSpec>(loaded);
   const RunPlan plan = *PlanRun(spec);  // LoadConfig made sure that there is one.
   const Json answer = {{"valid", true}, {"errors", Json::array()}, {"plan", PlanJson(spec, plan)}};
-  fmt::print("{}", as_json ? answer.dump(2) + "\n" : PlanText(spec, plan));
+  fmt::print("{}", as_json ? JsonText(answer) : PlanText(spec, plan));
   return static_cast<int>(ExitCode::kOk);
 }
 

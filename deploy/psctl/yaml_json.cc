@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "common/json/json_text.h"
+
 namespace slipstream {
 namespace {
 
@@ -12,7 +14,7 @@ using Json = nlohmann::ordered_json;
 bool IsLeaf(const Json& value) { return !value.is_structured() || value.empty(); }
 
 std::string LeafText(const Json& value) {
-  std::string text = value.dump();
+  std::string text = JsonCompact(value);
   // YAML 1.1 takes 1e-05 for a string.
   const size_t exponent = value.is_number_float() ? text.find('e') : text.npos;
   if (exponent != text.npos && text.find('.') == text.npos) text.insert(exponent, ".0");

@@ -55,6 +55,7 @@ inline v1::RunStatus ExampleStatus() {
 
 inline v1::EvaluationStatus ExampleEvaluation(uint32_t epoch, double accuracy, bool is_final) {
   v1::EvaluationStatus evaluation;
+  evaluation.set_number(epoch);
   evaluation.set_epoch(epoch);
   evaluation.set_test_accuracy(accuracy);
   evaluation.set_test_loss(0.25);

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "common/json/json_text.h"
 #include "proto/coordinator.pb.h"
 #include "proto/status.pb.h"
 

@@ -1,7 +1,10 @@
 #include "deploy/psctl/metrics_log.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -25,10 +28,10 @@ TEST(MetricsLogTest, AddsALineOnlyWhereSomethingChanged) {
   MetricsLog log(path);
   v1::RunStatus status = ExampleStatus();
 
-  log.Add(absl::Milliseconds(200), status);
-  log.Add(absl::Milliseconds(400), status);
+  ASSERT_TRUE(log.Add(absl::Milliseconds(200), status).ok());
+  ASSERT_TRUE(log.Add(absl::Milliseconds(400), status).ok());
   status.set_pushes(101);
-  log.Add(absl::Milliseconds(600), status);
+  ASSERT_TRUE(log.Add(absl::Milliseconds(600), status).ok());
 
   const std::vector<Json> rows = ReadRows(path);
   ASSERT_EQ(rows.size(), 2u);
@@ -57,10 +60,10 @@ TEST(MetricsLogTest, TellsEveryEvaluationOnce) {
   v1::RunStatus status = ExampleStatus();
 
   *status.add_evaluations() = ExampleEvaluation(1, 0.5, false);
-  log.Add(absl::Seconds(1), status);
-  log.Add(absl::Seconds(2), status);
+  ASSERT_TRUE(log.Add(absl::Seconds(1), status).ok());
+  ASSERT_TRUE(log.Add(absl::Seconds(2), status).ok());
   *status.add_evaluations() = ExampleEvaluation(2, 0.6, true);
-  log.Add(absl::Seconds(3), status);
+  ASSERT_TRUE(log.Add(absl::Seconds(3), status).ok());
 
   const std::vector<Json> rows = ReadRows(path);
   ASSERT_EQ(rows.size(), 2u);
@@ -68,6 +71,61 @@ TEST(MetricsLogTest, TellsEveryEvaluationOnce) {
   EXPECT_EQ(rows[0]["evaluations"][0]["versions"].dump(), "[1406,1406]");
   ASSERT_EQ(rows[1]["evaluations"].size(), 1u);
   EXPECT_EQ(rows[1]["evaluations"][0]["epoch"], 2);
+}
+
+TEST(MetricsLogTest, TellsNewEvaluationsWhereTheServerKeepsOnlyTheLast) {
+  const std::string path = testing::TempDir() + "/metrics-trimmed.jsonl";
+  MetricsLog log(path);
+  v1::RunStatus status = ExampleStatus();
+  for (uint32_t epoch = 1; epoch <= 4; ++epoch) {
+    *status.add_evaluations() = ExampleEvaluation(epoch, 0.5, false);
+    if (epoch > 2) status.mutable_evaluations()->DeleteSubrange(0, 1);
+    ASSERT_TRUE(log.Add(absl::Seconds(epoch), status).ok());
+  }
+
+  const std::vector<Json> rows = ReadRows(path);
+  ASSERT_EQ(rows.size(), 4u);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    ASSERT_EQ(rows[i]["evaluations"].size(), 1u);
+    EXPECT_EQ(rows[i]["evaluations"][0]["epoch"], i + 1);
+  }
+}
+
+/// Files of this process cannot grow beyond so many bytes while this is there.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limited = {.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limited);
+  }
+  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
+TEST(MetricsLogTest, GoesOnWithWholeLinesOnceThereIsRoomAgain) {
+  const std::string path = testing::TempDir() + "/metrics-full.jsonl";
+  MetricsLog log(path);
+  v1::RunStatus status = ExampleStatus();
+  ASSERT_TRUE(log.Add(absl::Seconds(1), status).ok());
+  const uintmax_t size = std::filesystem::file_size(path);
+  *status.add_evaluations() = ExampleEvaluation(1, 0.5, false);
+  absl::Status failed;
+  {
+    const FileSizeLimit limit(size + 20);
+    failed = log.Add(absl::Seconds(2), status);
+  }
+
+  EXPECT_EQ(std::string(failed.message()), "cannot write " + path + ": File too large");
+  EXPECT_EQ(std::filesystem::file_size(path), size) << "no beginning of a line";
+  ASSERT_TRUE(log.Add(absl::Seconds(3), status).ok());
+  const std::vector<Json> rows = ReadRows(path);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1]["t"], 3.0);
+  EXPECT_EQ(rows[1]["evaluations"].size(), 1u);
 }
 
 void AddStep(v1::WorkerStatus& worker, uint64_t number) {
@@ -95,12 +153,12 @@ TEST(MetricsLogTest, TellsTheLanesOfEveryStepOnce) {
   AddStep(worker, 4);
   AddStep(worker, 5);
 
-  log.Add(absl::Seconds(1), status);
-  log.Add(absl::Seconds(2), status);
+  ASSERT_TRUE(log.Add(absl::Seconds(1), status).ok());
+  ASSERT_TRUE(log.Add(absl::Seconds(2), status).ok());
   AddStep(worker, 6);
-  log.Add(absl::Seconds(3), status);
+  ASSERT_TRUE(log.Add(absl::Seconds(3), status).ok());
   worker.set_incarnation(2);
-  log.Add(absl::Seconds(4), status);
+  ASSERT_TRUE(log.Add(absl::Seconds(4), status).ok());
 
   const std::vector<Json> rows = ReadRows(path);
   ASSERT_EQ(rows.size(), 3u);
@@ -111,6 +169,51 @@ TEST(MetricsLogTest, TellsTheLanesOfEveryStepOnce) {
   ASSERT_EQ(rows[1]["lanes"].size(), 1u);
   EXPECT_EQ(rows[1]["lanes"][0]["step"], 6);
   EXPECT_EQ(rows[2]["lanes"].size(), 3u) << "of the worker's next life";
+}
+
+TEST(MetricsLogTest, TellsTimesToTheMicrosecond) {
+  v1::WorkerStatus worker;
+  v1::StepTimes& step = *worker.add_recent_steps();
+  step.set_step(1);
+  step.set_forward_begin(1763928000.1234567);
+
+  EXPECT_EQ(LanesJson(worker, 0)[0]["forward"][0], 1763928000.123457);
+}
+
+TEST(MetricsLogTest, KeepsLanesWithinTheirAllowanceAndEveryRow) {
+  constexpr int kRows = 2000;
+  constexpr int kWorkers = 16;
+  const std::string path = testing::TempDir() + "/metrics-long.jsonl";
+  MetricsLog log(path);
+  v1::RunStatus status = ExampleStatus();
+  status.clear_workers();
+  for (uint32_t id = 0; id < kWorkers; ++id) status.add_workers()->set_worker(id);
+  for (int i = 0; i < kRows; ++i) {
+    status.set_pushes(static_cast<uint64_t>(i));
+    for (v1::WorkerStatus& worker : *status.mutable_workers()) {
+      worker.clear_recent_steps();
+      for (int step = 1; step <= 4; ++step) AddStep(worker, static_cast<uint64_t>(4 * i + step));
+    }
+    ASSERT_TRUE(log.Add(absl::Seconds(i), status).ok());
+  }
+
+  double lane_bytes = 0;
+  double largest = 0;
+  int last = 0;
+  const std::vector<Json> rows = ReadRows(path);
+  ASSERT_EQ(rows.size(), size_t{kRows});
+  for (int i = 0; i < kRows; ++i) {
+    const Json& row = rows[static_cast<size_t>(i)];
+    ASSERT_EQ(row["pushes"], i);
+    if (!row.contains("lanes")) continue;
+    EXPECT_EQ(row["lanes"].size(), 4u * kWorkers) << "all workers side by side";
+    const auto bytes = static_cast<double>(row["lanes"].dump().size());
+    lane_bytes += bytes;
+    largest = std::max(largest, bytes);
+    last = i;
+  }
+  EXPECT_LE(lane_bytes, MetricsLog::kLanesAtOnce + MetricsLog::kLanesPerSecond * kRows + largest);
+  EXPECT_GT(last, kRows / 2) << "there are some of a long run, too";
 }
 
 }  // namespace

@@ -62,6 +62,16 @@ TEST_F(RunDirectoryTest, RefusesAChosenOneThatKeepsARun) {
   EXPECT_FALSE(RunDirectory::Create("mine/here", "demo", now_).ok());
 }
 
+TEST_F(RunDirectoryTest, BelongsToTheFirstOfThoseThatStartAtOnce) {
+  const auto first = RunDirectory::Create("mine", "demo", now_);
+  ASSERT_TRUE(first.ok()) << first.status();
+
+  EXPECT_EQ(std::string(RunDirectory::Create("mine", "demo", now_).status().message()),
+            "mine already keeps a run; name another --run-dir");
+  first->GiveUp();
+  EXPECT_TRUE(RunDirectory::Create("mine", "demo", now_).ok()) << "nothing ran there";
+}
+
 TEST_F(RunDirectoryTest, SaysWhyItCannotBeMade) {
   std::ofstream("file") << "x";
 

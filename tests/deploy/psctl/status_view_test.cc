@@ -81,6 +81,29 @@ TEST(StatusViewTest, MarksAStragglerAndSaysWhy) {
   EXPECT_THAT(text, HasSubstr("worker 1 is a straggler: its steps take 5 s\n"));
 }
 
+TEST(StatusViewTest, LetsNoPeerWriteToTheTerminal) {
+  const std::string hostile = "\x1b[2J\nhostile";
+  v1::RunStatus status = ExampleStatus();
+  status.set_failure(hostile);
+  status.mutable_shards(0)->set_address(hostile);
+  v1::WorkerStatus& worker = *status.mutable_workers(1);
+  worker.set_host(hostile);
+  worker.set_is_straggler(true);
+  worker.set_straggler_reason(hostile);
+  worker.mutable_nonfinite()->set_what(hostile);
+  status.add_waiting_rounds()->set_outlook(hostile);
+  status.add_evaluations()->set_model_failure(hostile);
+
+  const std::string text = StatusText(status);
+
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, Not(HasSubstr("\nhostile")));
+  size_t count = 0;
+  for (size_t at = text.find("[2J hostile"); at != text.npos; at = text.find("[2J", at + 1))
+    ++count;
+  EXPECT_EQ(count, 7u);
+}
+
 TEST(StatusViewTest, CountsRefusalsByReason) {
   v1::RunStatus status = ExampleStatus();
   EXPECT_THAT(StatusText(status), HasSubstr("refused        none\n"));

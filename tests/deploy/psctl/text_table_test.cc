@@ -22,6 +22,11 @@ TEST(TextTableTest, LeavesNoBlanksAtTheEndOfALine) {
   EXPECT_EQ(FormatTable({"name", "note"}, {{"a", ""}, {"b"}}), "name  note\na\nb\n");
 }
 
+TEST(TextTableTest, LetsNobodyWriteToTheTerminal) {
+  EXPECT_EQ(FormatTable({"host", "x"}, {{"\x1b[2J\nab", "c"}}), "host     x\n\uFFFD[2J ab  c\n");
+  EXPECT_EQ(FormatFacts({{"failure", "a\n\x1b[2J"}}), "failure  a \uFFFD[2J\n");
+}
+
 TEST(TextTableTest, LinesUpFacts) {
   EXPECT_EQ(FormatFacts({{"run", "demo"}, {"seconds", "1.5"}}), "run      demo\nseconds  1.5\n");
 }

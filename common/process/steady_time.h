@@ -1,0 +1,23 @@
+#ifndef SLIPSTREAM_COMMON_PROCESS_STEADY_TIME_H_
+#define SLIPSTREAM_COMMON_PROCESS_STEADY_TIME_H_
+
+#include <chrono>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace slipstream {
+
+/// The time of day at the first call, and steady from there: it never goes back, and nobody who
+/// sets the clock makes a lease end or a wait last. For differences only; two processes have
+/// different beginnings. Thread-safe.
+inline absl::Time SteadyNow() {
+  static const absl::Time start = absl::Now();
+  static const std::chrono::steady_clock::time_point steady_start =
+      std::chrono::steady_clock::now();
+  return start + absl::FromChrono(std::chrono::steady_clock::now() - steady_start);
+}
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_PROCESS_STEADY_TIME_H_
