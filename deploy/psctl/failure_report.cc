@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/printable.h"
 #include "deploy/psctl/progress_view.h"
 #include "deploy/psctl/root_cause.h"
 
@@ -22,6 +23,9 @@ FailureReport DescribeWithoutProcess(const FailureEvidence& evidence) {
               .message = fmt::format("the run did not start within {}: {}",
                                      FormatSeconds(absl::ToDoubleSeconds(evidence.start_timeout)),
                                      PhaseText(evidence.phase))};
+    case Verdict::kWorkerMissing:
+      return {.exit_code = ExitCode::kInternal,
+              .message = "the run cannot start without all of its workers"};
     case Verdict::kWorkersGone:
       return {.exit_code = ExitCode::kInternal,
               .message = fmt::format("all workers ended before the run was over: {}",
@@ -43,9 +47,9 @@ FailureReport DescribeFailure(std::span<const ProcessEnd> ends, const FailureEvi
   }
   report.text = "psctl: error: " + report.message + "\n";
   if (!evidence.coordinator_says.empty()) {
-    report.text += fmt::format("  the coordinator says: {}\n", evidence.coordinator_says);
+    report.text += "  the coordinator says: " + Printable(evidence.coordinator_says) + "\n";
   }
-  for (const std::string& line : evidence.log_lines) report.text += fmt::format("  | {}\n", line);
+  for (const std::string& line : evidence.log_lines) report.text += "  | " + Printable(line) + "\n";
   if (!evidence.log_path.empty()) report.text += fmt::format("  log: {}\n", evidence.log_path);
   return report;
 }
@@ -55,7 +59,7 @@ std::string DescribeLostWorker(const ProcessEnd& end, uint32_t workers_running) 
                                ? "no worker is left"
                                : fmt::format("the run goes on with {} worker{}", workers_running,
                                              workers_running == 1 ? "" : "s");
-  return fmt::format("psctl: warning: {} was ended: {}; {}", end.name.Text(), end.HowText(), rest);
+  return fmt::format("psctl: warning: {} was lost: {}; {}", end.name.Text(), end.HowText(), rest);
 }
 
 }  // namespace slipstream

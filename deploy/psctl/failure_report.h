@@ -36,7 +36,7 @@ struct FailureEvidence {
 
 FailureReport DescribeFailure(std::span<const ProcessEnd> ends, const FailureEvidence& evidence);
 
-/// The line that tells of a worker that was killed while the run goes on.
+/// The line that tells of a worker that was lost while the run goes on.
 std::string DescribeLostWorker(const ProcessEnd& end, uint32_t workers_running);
 
 }  // namespace slipstream

@@ -6,26 +6,29 @@
 namespace slipstream {
 namespace {
 
+bool IsStopCode(int exit_code) { return exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM; }
+
+/// It says itself that it lost the run or its peers.
+bool IsCutOff(const ProcessEnd& end) {
+  const auto code = static_cast<ExitCode>(end.exit_code);
+  return end.signal == 0 && (code == ExitCode::kUnreachable || code == ExitCode::kTemporary);
+}
+
 /// The lower, the likelier a cause; nothing for an end that explains nothing.
 std::optional<int> RankOf(const ProcessEnd& end) {
   const EndMeaning meaning = MeaningOf(end);
   if (meaning == EndMeaning::kHarmless) return std::nullopt;
-  if (meaning == EndMeaning::kLostWorker) return 3;
+  if (meaning == EndMeaning::kLostWorker) return IsCutOff(end) ? 3 : 4;
   if (end.signal != 0) return 1;
   switch (static_cast<ExitCode>(end.exit_code)) {
     case ExitCode::kConfiguration:
     case ExitCode::kIo:
     case ExitCode::kUsage:
       return 0;
-    case ExitCode::kUnreachable:
-    case ExitCode::kTemporary:
-      return 2;
     default:
-      return 1;
+      return IsCutOff(end) ? 2 : 1;
   }
 }
-
-bool IsStopCode(int exit_code) { return exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM; }
 
 }  // namespace
 
@@ -33,7 +36,8 @@ EndMeaning MeaningOf(const ProcessEnd& end) {
   if (end.was_told && (end.signal != 0 || IsStopCode(end.exit_code))) return EndMeaning::kHarmless;
   if (end.name.role == Role::kWorker) {
     // A worker that obeyed somebody's SIGTERM was taken away, as one killed by SIGKILL was.
-    if (end.signal != 0 || IsStopCode(end.exit_code)) return EndMeaning::kLostWorker;
+    const bool was_taken = end.signal != 0 || IsStopCode(end.exit_code);
+    if (was_taken || IsCutOff(end)) return EndMeaning::kLostWorker;
     return end.exit_code == 0 ? EndMeaning::kHarmless : EndMeaning::kFailure;
   }
   // Servers stay until they are told: even a clean end leaves the run without its weights.

@@ -12,7 +12,8 @@ namespace slipstream {
 enum class EndMeaning {
   /// It did its part, or stopped because it was told to.
   kHarmless,
-  /// A worker was killed from outside; the others take over its work.
+  /// A worker was killed from outside, or lost its place in the run (fenced after it stood still
+  /// for longer than its lease) or its servers; the others take over its work.
   kLostWorker,
   /// The run cannot be trusted or cannot go on.
   kFailure,
@@ -26,7 +27,7 @@ EndMeaning MeaningOf(const ProcessEnd& end);
 /// A process often fails only because another one did: its peer went away, or it was refused. So
 /// causes are looked for in this order, the earliest first within each: what no other process can
 /// bring about (configuration, files, usage); crashes and internal errors; unreachable peers and
-/// temporary failures; workers killed from outside.
+/// temporary failures of servers, then of workers; workers killed from outside.
 const ProcessEnd* FindRootCause(std::span<const ProcessEnd> ends);
 
 /// Nothing another process did can be behind this end: there is no other cause to wait for.

@@ -7,26 +7,33 @@
 namespace slipstream {
 namespace {
 
-bool IsWaitingToStart(v1::Phase phase) {
-  return phase == v1::PHASE_UNSPECIFIED || phase == v1::WAITING_FOR_SERVERS ||
-         phase == v1::WAITING_FOR_WORKERS;
+bool IsStillGathering(v1::Phase phase) {
+  return phase == v1::WAITING_FOR_SERVERS || phase == v1::WAITING_FOR_WORKERS;
 }
 
-bool HasFailure(std::span<const ProcessEnd> ends) {
+bool IsWaitingToStart(v1::Phase phase) {
+  return phase == v1::PHASE_UNSPECIFIED || IsStillGathering(phase);
+}
+
+bool Has(EndMeaning meaning, std::span<const ProcessEnd> ends) {
   return std::any_of(ends.begin(), ends.end(),
-                     [](const ProcessEnd& end) { return MeaningOf(end) == EndMeaning::kFailure; });
+                     [&](const ProcessEnd& end) { return MeaningOf(end) == meaning; });
 }
 
 }  // namespace
 
 Verdict Judge(const RunFacts& facts, const VerdictLimits& limits) {
-  if (HasFailure(facts.ends)) return Verdict::kProcessFailed;
+  if (Has(EndMeaning::kFailure, facts.ends)) return Verdict::kProcessFailed;
   if (facts.phase == v1::FAILED) {
     return facts.in_phase > limits.failed_phase_max ? Verdict::kRunFailed : Verdict::kGoOn;
   }
   if (facts.phase == v1::FINISHED) {
     const bool is_over = facts.workers_running == 0 || facts.in_phase > limits.finished_phase_max;
     return is_over ? Verdict::kFinished : Verdict::kGoOn;
+  }
+  const std::span<const ProcessEnd> known = facts.ends.first(facts.ends_before_phase);
+  if (IsStillGathering(facts.phase) && Has(EndMeaning::kLostWorker, known)) {
+    return Verdict::kWorkerMissing;
   }
   if (facts.workers_running == 0 && facts.without_workers > limits.without_workers_max) {
     return Verdict::kWorkersGone;

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_RUN_VERDICT_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_RUN_VERDICT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -18,6 +19,9 @@ struct RunFacts {
 
   /// In the order in which they ended.
   std::span<const ProcessEnd> ends;
+
+  /// How many of them psctl knew of before it asked for `phase`.
+  size_t ends_before_phase = 0;
 
   uint32_t workers_running = 0;
 
@@ -37,6 +41,8 @@ enum class Verdict {
   kRunFailed,
   kWorkersGone,
   kNotStarted,
+  /// A worker was lost before all had come. Nobody starts it again, so they never will.
+  kWorkerMissing,
 };
 
 /// Bounds on waiting for what should follow at once.

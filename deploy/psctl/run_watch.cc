@@ -1,8 +1,9 @@
 #include "deploy/psctl/run_watch.h"
 
+#include <string>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "common/process/steady_time.h"
 #include "deploy/psctl/failure_report.h"
 #include "deploy/psctl/root_cause.h"
 
@@ -22,7 +23,7 @@ RunWatch::RunWatch(Cluster& cluster, const StopSignal& stop, MetricsLog& metrics
       metrics_(metrics),
       progress_(progress),
       start_timeout_(start_timeout),
-      start_(absl::Now()),
+      start_(SteadyNow()),
       client_(cluster.coordinator()),
       phase_since_(start_),
       last_worker_seen_(start_),
@@ -31,29 +32,39 @@ RunWatch::RunWatch(Cluster& cluster, const StopSignal& stop, MetricsLog& metrics
 RunWatch::Result RunWatch::Watch() {
   Verdict verdict = Verdict::kGoOn;
   while (verdict == Verdict::kGoOn && !stop_.stopped()) {
-    cluster_.WaitForChange(next_question_ - absl::Now());
+    cluster_.WaitForChange(next_question_ - SteadyNow());
     cluster_.Poll();
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (cluster_.running(Role::kWorker) > 0) last_worker_seen_ = now;
     TellOfLostWorkers();
     if (now >= next_question_) AskForStatus(now);
-    verdict = Judge(FactsAt(absl::Now()));
+    verdict = Judge(FactsAt(SteadyNow()));
   }
   if (verdict == Verdict::kProcessFailed) WaitForCause();
   // Figures may have moved since the last question, and a failure been noticed.
-  if (verdict != Verdict::kGoOn) AskForStatus(absl::Now());
+  if (verdict != Verdict::kGoOn) AskForStatus(SteadyNow());
   return {.verdict = verdict, .status = std::move(status_)};
 }
 
 void RunWatch::AskForStatus(absl::Time now) {
   next_question_ = now + kStatusInterval;
+  const size_t ends_before = cluster_.ends().size();
   absl::StatusOr<v1::RunStatus> status = client_.GetStatus(kStatusTimeout);
   // A server that is gone shows as an ended process; one that is slow, as nothing.
   if (!status.ok()) return;
   if (status->phase() != status_.phase()) phase_since_ = now;
   status_ = *std::move(status);
-  metrics_.Add(now - start_, status_);
+  ends_before_status_ = ends_before;
+  Record(now - start_);
   progress_.Show(status_, now);
+}
+
+void RunWatch::Record(absl::Duration since_start) {
+  const absl::Status added = metrics_.Add(since_start, status_);
+  if (added.ok() || was_told_of_metrics_) return;
+  was_told_of_metrics_ = true;
+  progress_.Note("psctl: warning: " + std::string(added.message()) +
+                 "; the run goes on, and metrics do as soon as they can be written");
 }
 
 void RunWatch::TellOfLostWorkers() {
@@ -68,17 +79,18 @@ RunFacts RunWatch::FactsAt(absl::Time now) const {
   return {.phase = status_.phase(),
           .in_phase = now - phase_since_,
           .ends = cluster_.ends(),
+          .ends_before_phase = ends_before_status_,
           .workers_running = cluster_.running(Role::kWorker),
           .without_workers = now - last_worker_seen_,
           .start_timeout = start_timeout_};
 }
 
 void RunWatch::WaitForCause() {
-  const absl::Time deadline = absl::Now() + kCausePatience;
-  while (absl::Now() < deadline && !ExplainsItself(*FindRootCause(cluster_.ends()))) {
+  const absl::Time deadline = SteadyNow() + kCausePatience;
+  while (SteadyNow() < deadline && !ExplainsItself(*FindRootCause(cluster_.ends()))) {
     if (cluster_.running(Role::kServer) + cluster_.running(Role::kWorker) == 0) return;
     if (stop_.stopped()) return;
-    cluster_.WaitForChange(deadline - absl::Now());
+    cluster_.WaitForChange(deadline - SteadyNow());
     cluster_.Poll();
   }
 }

@@ -34,6 +34,7 @@ class RunWatch {
 
  private:
   void AskForStatus(absl::Time now);
+  void Record(absl::Duration since_start);
   void TellOfLostWorkers();
   RunFacts FactsAt(absl::Time now) const;
 
@@ -49,10 +50,12 @@ class RunWatch {
   const CoordinatorClient client_;
 
   v1::RunStatus status_;
+  size_t ends_before_status_ = 0;  // Of the cluster's ends, those that were known before.
   absl::Time phase_since_;
   absl::Time last_worker_seen_;
   absl::Time next_question_;
   size_t ends_told_ = 0;
+  bool was_told_of_metrics_ = false;
 };
 
 }  // namespace slipstream

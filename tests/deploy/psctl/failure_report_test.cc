@@ -46,6 +46,29 @@ TEST(FailureReportTest, SaysThatNobodyIsLeft) {
             "by signal 9 (Killed)\n");
 }
 
+TEST(FailureReportTest, NamesTheWorkerWithoutWhichTheRunCannotStart) {
+  const std::vector<ProcessEnd> ends = {{.name = {Role::kWorker, 1}, .exit_code = 69}};
+
+  const FailureReport report = DescribeFailure(
+      ends, {.verdict = Verdict::kWorkerMissing, .log_lines = {"error: no way to node1"}});
+
+  EXPECT_EQ(report.exit_code, ExitCode::kUnreachable);
+  EXPECT_EQ(report.text,
+            "psctl: error: the run cannot start without all of its workers; worker 1 failed with "
+            "exit code 69 (peer unreachable)\n"
+            "  | error: no way to node1\n");
+}
+
+TEST(FailureReportTest, LetsNobodyWriteToTheTerminal) {
+  const FailureReport report =
+      DescribeFailure({}, {.coordinator_says = "\x1b[2J\nfine", .log_lines = {"\x1b]0;x"}});
+
+  EXPECT_EQ(report.text,
+            "psctl: error: the run failed\n"
+            "  the coordinator says: \uFFFD[2J fine\n"
+            "  | \uFFFD]0;x\n");
+}
+
 TEST(FailureReportTest, SaysWhatTheStartWaitedFor) {
   const FailureReport report = DescribeFailure({}, {.verdict = Verdict::kNotStarted,
                                                     .phase = v1::WAITING_FOR_WORKERS,
@@ -59,10 +82,10 @@ TEST(FailureReportTest, TellsOfALostWorker) {
   const ProcessEnd end = {.name = {Role::kWorker, 2}, .signal = SIGKILL};
 
   EXPECT_EQ(DescribeLostWorker(end, 3),
-            "psctl: warning: worker 2 was ended: signal 9 (Killed); the run goes on with 3 "
+            "psctl: warning: worker 2 was lost: signal 9 (Killed); the run goes on with 3 "
             "workers");
   EXPECT_EQ(DescribeLostWorker(end, 0),
-            "psctl: warning: worker 2 was ended: signal 9 (Killed); no worker is left");
+            "psctl: warning: worker 2 was lost: signal 9 (Killed); no worker is left");
 }
 
 }  // namespace

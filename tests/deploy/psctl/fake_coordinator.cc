@@ -18,7 +18,8 @@ namespace slipstream {
 namespace {
 
 /// A coordinator whose run is in training until a file appears, then finished. While a file of
-/// that name and ".away" is there, it refuses to be watched.
+/// that name and ".away" is there, it refuses to be watched; while one and ".waiting" is, its run
+/// waits for workers.
 class FakeCoordinator final : public v1::Coordinator::Service {
  public:
   explicit FakeCoordinator(std::string finished_file) : finished_file_(std::move(finished_file)) {}
@@ -26,6 +27,9 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
                          v1::RunStatus* reply) override {
     *reply = ExampleStatus();
+    if (std::filesystem::exists(finished_file_ + ".waiting")) {
+      reply->set_phase(v1::WAITING_FOR_WORKERS);
+    }
     if (std::filesystem::exists(finished_file_)) {
       reply->set_phase(v1::FINISHED);
       reply->set_weights_sha256("ab12");

@@ -86,8 +86,8 @@ class PsctlRunTest : public testing::Test {
     arguments.insert(arguments.begin(), fs::absolute("deploy/psctl/psctl"));
     auto psctl = ChildProcess::Start({.command = std::move(arguments),
                                       .environment = environment_,
-                                      .stdout_path = folder_ / "stdout",
-                                      .stderr_path = folder_ / "stderr"});
+                                      .stdout_path = stdout_,
+                                      .stderr_path = stderr_});
     EXPECT_TRUE(psctl.ok()) << psctl.status();
     return *std::move(psctl);
   }
@@ -106,8 +106,8 @@ class PsctlRunTest : public testing::Test {
     return psctl.Poll()->signal != 0 ? -1 : psctl.Poll()->exit_code;
   }
 
-  std::string Stdout() const { return ReadFile(folder_ / "stdout"); }
-  std::string Stderr() const { return ReadFile(folder_ / "stderr"); }
+  std::string Stdout() const { return ReadFile(stdout_); }
+  std::string Stderr() const { return ReadFile(stderr_); }
   std::string LogPath(const std::string& slug) const {
     return folder_ / "run/logs" / (slug + ".log");
   }
@@ -129,6 +129,8 @@ class PsctlRunTest : public testing::Test {
   }
 
   const fs::path folder_;
+  fs::path stdout_ = folder_ / "stdout";
+  fs::path stderr_ = folder_ / "stderr";
   std::vector<std::string> environment_;
 };
 
@@ -139,7 +141,7 @@ TEST_F(PsctlRunTest, ToleratesAKilledWorkerAndSumsUp) {
   ChildProcess psctl = StartRun();
   ASSERT_TRUE(WaitUntil([&] {
     return Stderr().find(
-               "psctl: warning: worker 1 was ended: signal 9 (Killed); the run goes on "
+               "psctl: warning: worker 1 was lost: signal 9 (Killed); the run goes on "
                "with 1 worker\n") != std::string::npos;
   })) << Stderr();
 
@@ -153,6 +155,93 @@ TEST_F(PsctlRunTest, ToleratesAKilledWorkerAndSumsUp) {
   EXPECT_THAT(ReadFile(folder_ / "run/run.yaml"), HasSubstr("name: demo"));
   EXPECT_THAT(ReadFile(folder_ / "run/metrics.jsonl"), HasSubstr(R"("phase":"FINISHED")"));
   EXPECT_TRUE(NoneIsRunning());
+}
+
+TEST_F(PsctlRunTest, GoesOnWhenAWorkerIsFenced) {
+  ASSERT_EQ(mkfifo((folder_ / "go").c_str(), 0600), 0);
+  Say("FAKE_WORKER_0", R"(read -r < "$FAKE_DIR/go"; touch "$FAKE_DIR/finished")");
+  Say("FAKE_WORKER_1", "exit 75");
+  ChildProcess psctl = StartRun();
+  ASSERT_TRUE(WaitUntil([&] {
+    return Stderr().find(
+               "psctl: warning: worker 1 was lost: exit code 75 (temporary failure); the run goes "
+               "on with 1 worker\n") != std::string::npos;
+  })) << Stderr();
+
+  std::ofstream(folder_ / "go") << "go\n";
+
+  EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
+}
+
+TEST_F(PsctlRunTest, EndsAtOnceWhenAWorkerIsLostBeforeAllHaveCome) {
+  std::ofstream(folder_ / "finished.waiting") << "";
+  Say("FAKE_WORKER_1", "echo 'T worker-1 error   no memory' >&2; kill -KILL $$");
+
+  ChildProcess psctl = StartRun();
+
+  EXPECT_EQ(WaitForExit(psctl), 1);
+  EXPECT_THAT(Stderr(), EndsWith("psctl: error: the run cannot start without all of its workers; "
+                                 "worker 1 was ended by signal 9 (Killed)\n"
+                                 "  | T worker-1 error   no memory\n"
+                                 "  log: " +
+                                 LogPath("worker-1") + "\n"));
+  EXPECT_TRUE(NoneIsRunning());
+}
+
+TEST_F(PsctlRunTest, GoesOnWhereStderrCannotBeWritten) {
+  Say("FAKE_WORKER_0", R"(touch "$FAKE_DIR/finished")");
+  Say("FAKE_WORKER_1", "exit 0");
+  stderr_ = "/dev/full";
+
+  ChildProcess psctl = StartRun();
+
+  EXPECT_EQ(WaitForExit(psctl), 0);
+  EXPECT_EQ(nlohmann::json::parse(Stdout())["test_accuracy"], 0.9);
+}
+
+TEST_F(PsctlRunTest, KeepsTheSummaryThatStdoutDoesNotTake) {
+  Say("FAKE_WORKER_0", R"(touch "$FAKE_DIR/finished")");
+  Say("FAKE_WORKER_1", "exit 0");
+  stdout_ = "/dev/full";
+
+  ChildProcess psctl = StartRun();
+
+  EXPECT_EQ(WaitForExit(psctl), 74);
+  EXPECT_EQ(nlohmann::json::parse(ReadFile(folder_ / "run/summary.json"))["test_accuracy"], 0.9);
+  EXPECT_THAT(Stderr(), EndsWith("psctl: error: the output could not be written\n"));
+}
+
+TEST_F(PsctlRunTest, KeepsTheSummaryWhenItsReaderIsGone) {
+  Say("FAKE_WORKER_0", R"(touch "$FAKE_DIR/finished")");
+  Say("FAKE_WORKER_1", "exit 0");
+
+  auto shell = ChildProcess::Start(
+      {.command = {"/bin/bash", "-c", R"("$0" run "$@" | true; exit "${PIPESTATUS[0]}")",
+                   fs::absolute("deploy/psctl/psctl"), folder_ / "run.yaml", "--run-dir",
+                   folder_ / "run", "--bin-dir", folder_ / "bin"},
+       .environment = environment_,
+       .stdout_path = stdout_,
+       .stderr_path = stderr_});
+
+  ASSERT_TRUE(shell.ok()) << shell.status();
+  EXPECT_EQ(WaitForExit(*shell), 74) << Stderr();
+  EXPECT_EQ(nlohmann::json::parse(ReadFile(folder_ / "run/summary.json"))["test_accuracy"], 0.9);
+}
+
+TEST_F(PsctlRunTest, WarnsOnceOfMetricsThatCannotBeWritten) {
+  fs::create_directories(folder_ / "run");
+  fs::create_symlink("/dev/full", folder_ / "run/metrics.jsonl");
+  Say("FAKE_WORKER_0", R"(touch "$FAKE_DIR/finished")");
+  Say("FAKE_WORKER_1", "exit 0");
+
+  ChildProcess psctl = StartRun();
+
+  EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
+  const std::string warning = "psctl: warning: cannot write " +
+                              (folder_ / "run/metrics.jsonl").string() +
+                              ": No space left on device";
+  EXPECT_THAT(Stderr(), HasSubstr(warning));
+  EXPECT_EQ(Stderr().find(warning), Stderr().rfind(warning));
 }
 
 TEST_F(PsctlRunTest, TellsWhereItsCoordinatorIs) {
@@ -307,6 +396,14 @@ TEST_F(PsctlRunTest, ReportsEveryWrongOverrideInOnePass) {
   EXPECT_THAT(Stderr(), HasSubstr("--set seed: error: must be key=value"));
   EXPECT_THAT(Stderr(), HasSubstr("--set =1: error: must be key=value"));
   EXPECT_THAT(Stderr(), HasSubstr("--set training.epochs=0: error: "));
+}
+
+TEST_F(PsctlRunTest, AnswersInJsonWhereAnOverrideIsNotUtf8) {
+  ChildProcess psctl =
+      Start({"validate", folder_ / "run.yaml", "--set", "name=\xFF", "-o", "json"});
+
+  EXPECT_EQ(WaitForExit(psctl), 78) << Stderr();
+  EXPECT_EQ(nlohmann::json::parse(Stdout())["valid"], false);
 }
 
 TEST_F(PsctlRunTest, TellsAFileThatCannotBeReadFromAWrongOne) {

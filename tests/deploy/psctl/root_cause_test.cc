@@ -28,6 +28,13 @@ TEST(RootCauseTest, TakesAKilledWorkerForALossOnly) {
   EXPECT_EQ(MeaningOf(Exit(Role::kWorker, 1, 1)), EndMeaning::kFailure);
 }
 
+TEST(RootCauseTest, TakesAWorkerThatWasCutOffForALossOnly) {
+  EXPECT_EQ(MeaningOf(Exit(Role::kWorker, 1, 75)), EndMeaning::kLostWorker);
+  EXPECT_EQ(MeaningOf(Exit(Role::kWorker, 1, 69)), EndMeaning::kLostWorker);
+  EXPECT_EQ(MeaningOf(Exit(Role::kServer, 1, 75)), EndMeaning::kFailure);
+  EXPECT_EQ(MeaningOf(Exit(Role::kServer, 1, 69)), EndMeaning::kFailure);
+}
+
 TEST(RootCauseTest, TakesAnyEndOfAServerThatWasNotToldForAFailure) {
   EXPECT_EQ(MeaningOf(Killed(Role::kServer, 0, SIGKILL)), EndMeaning::kFailure);
   EXPECT_EQ(MeaningOf(Exit(Role::kServer, 0, 0)), EndMeaning::kFailure);
@@ -63,6 +70,13 @@ TEST(RootCauseTest, IsAKilledWorkerOnlyIfNothingElseFailed) {
 
   EXPECT_EQ(FindRootCause(ends), &ends[1]);
   EXPECT_EQ(FindRootCause(std::span(ends).first(1)), &ends[0]);
+}
+
+TEST(RootCauseTest, IsTheServerRatherThanAWorkerThatWasCutOffBefore) {
+  const std::vector<ProcessEnd> ends = {Exit(Role::kWorker, 0, 75), Exit(Role::kServer, 1, 75)};
+
+  EXPECT_EQ(FindRootCause(ends), &ends[1]);
+  EXPECT_EQ(FindRootCause(std::span(ends).first(1)), &ends[0]) << "if nothing else failed";
 }
 
 TEST(RootCauseTest, IsNothingWhenAllEndedWell) {

@@ -14,6 +14,7 @@ struct Row {
   RunFacts facts;
   std::vector<ProcessEnd> ends;
   Verdict verdict;
+  size_t ends_after_phase = 0;
 };
 
 RunFacts Facts(v1::Phase phase, int in_phase_seconds, uint32_t workers_running = 2,
@@ -31,11 +32,13 @@ class RunVerdictTest : public testing::TestWithParam<Row> {};
 TEST_P(RunVerdictTest, FollowsFromTheFacts) {
   RunFacts facts = GetParam().facts;
   facts.ends = GetParam().ends;
+  facts.ends_before_phase = GetParam().ends.size() - GetParam().ends_after_phase;
 
   EXPECT_EQ(Judge(facts), GetParam().verdict);
 }
 
 const ProcessEnd kKilledWorker = {.name = {Role::kWorker, 1}, .signal = SIGKILL};
+const ProcessEnd kFencedWorker = {.name = {Role::kWorker, 0}, .exit_code = 75};
 const ProcessEnd kFailedWorker = {.name = {Role::kWorker, 1}, .exit_code = 1};
 const ProcessEnd kDoneWorker = {.name = {Role::kWorker, 1}, .exit_code = 0};
 
@@ -53,6 +56,25 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"FailedWithoutACause", Facts(v1::FAILED, 4), {}, Verdict::kRunFailed},
         Row{"TheCoordinatorMayNoticeFirst", Facts(v1::TRAINING, 9, 0, 2), {}, Verdict::kGoOn},
         Row{"NobodyIsLeft", Facts(v1::TRAINING, 9, 0, 4), {kKilledWorker}, Verdict::kWorkersGone},
+        Row{"AFencedWorkerIsTolerated", Facts(v1::TRAINING, 1), {kFencedWorker}, Verdict::kGoOn},
+        Row{"TheLastWorkerIsFenced",
+            Facts(v1::TRAINING, 9, 0, 4),
+            {kKilledWorker, kFencedWorker},
+            Verdict::kWorkersGone},
+        Row{"NoLostWorkerComesBackToTheStart",
+            Facts(v1::WAITING_FOR_WORKERS, 1, 1),
+            {kKilledWorker},
+            Verdict::kWorkerMissing},
+        Row{"NorWhereServersAreMissing",
+            Facts(v1::WAITING_FOR_SERVERS, 1, 1),
+            {kFencedWorker},
+            Verdict::kWorkerMissing},
+        Row{"AllMayHaveComeSinceThePhaseWasAskedFor",
+            Facts(v1::WAITING_FOR_WORKERS, 1, 1),
+            {kKilledWorker},
+            Verdict::kGoOn,
+            1},
+        Row{"AllHaveComeBefore", Facts(v1::INITIALIZING, 1, 1), {kKilledWorker}, Verdict::kGoOn},
         Row{"StartingMayTakeItsTime", Facts(v1::WAITING_FOR_WORKERS, 64), {}, Verdict::kGoOn},
         Row{"StartingMayNotTakeLonger",
             Facts(v1::WAITING_FOR_WORKERS, 66),
