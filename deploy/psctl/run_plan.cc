@@ -32,6 +32,11 @@ std::optional<uint64_t> BatchesPerEpoch(const RunSpec& spec) {
   return (spec.data.train_examples + batch - 1) / batch;
 }
 
+bool LetsNothingBeyond(StalenessGuardSpec::Action action) {
+  using Action = StalenessGuardSpec::Action;
+  return action == Action::kReject || action == Action::kBlock || action == Action::kDrop;
+}
+
 }  // namespace
 
 absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
@@ -52,6 +57,10 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   const bool is_synchronous = spec.consistency.is_synchronous();
   const double in_flight = workers * spec.training.pipeline_depth;
   plan.expected_staleness = is_synchronous ? 0 : (in_flight - 1) / plan.round_size;
+  const StalenessGuardSpec& guard = spec.consistency.max_staleness;
+  const auto bound = static_cast<double>(guard.bound);
+  plan.is_staleness_bounded = LetsNothingBeyond(guard.action) && bound < plan.expected_staleness;
+  if (plan.is_staleness_bounded) plan.expected_staleness = bound;
   plan.batches_per_epoch = BatchesPerEpoch(spec);
   return plan;
 }
@@ -67,7 +76,9 @@ std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
        has_n ? fmt::format("{} (n = {})", policy, spec.consistency.n) : std::string(policy)},
       {"gradients per update (c)", fmt::format("{}", plan.round_size)},
       {"effective n (workers/c)", fmt::format("{:.3g}", plan.effective_n)},
-      {"expected mean staleness", fmt::format("{:.3g}", plan.expected_staleness)},
+      {"expected mean staleness",
+       fmt::format("{}{:.3g}", plan.is_staleness_bounded ? "at most " : "",
+                   plan.expected_staleness)},
       {"epochs", fmt::format("{}", spec.training.epochs)},
       {"batches per epoch", plan.batches_per_epoch ? fmt::format("{}", *plan.batches_per_epoch)
                                                    : "known once a worker has read the data"},

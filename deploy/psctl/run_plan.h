@@ -23,8 +23,10 @@ struct RunPlan {
   uint32_t round_size = 1;
   double effective_n = 1;
 
-  /// (dλ − 1)/c, the conservation law for d gradients in flight per worker; 0 under hardsync.
+  /// (dλ − 1)/c, the conservation law for d gradients in flight per worker; 0 under hardsync. Where
+  /// a max_staleness that lets nothing beyond it join an update is less, that: then it is at most.
   double expected_staleness = 0;
+  bool is_staleness_bounded = false;
 
   /// Unknown where the data decides.
   std::optional<uint64_t> batches_per_epoch;

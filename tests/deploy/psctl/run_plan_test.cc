@@ -54,6 +54,37 @@ TEST(RunPlanTest, ExpectsNoStalenessUnderHardsync) {
   EXPECT_EQ(plan->expected_staleness, 0);
 }
 
+TEST(RunPlanTest, ExpectsNoMoreStalenessThanTheGuardLetsPass) {
+  RunSpec spec = Spec();
+  spec.consistency.policy = ConsistencySpec::Policy::kAsync;
+  using Action = StalenessGuardSpec::Action;
+  for (const Action action : {Action::kReject, Action::kBlock, Action::kDrop}) {
+    spec.consistency.max_staleness = {.action = action, .bound = 4};
+
+    const auto plan = PlanRun(spec);
+
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(plan->expected_staleness, 4);
+    EXPECT_THAT(PlanText(spec, *plan), HasSubstr("expected mean staleness   at most 4\n"));
+  }
+}
+
+TEST(RunPlanTest, ExpectsTheUsualStalenessUnderAGuardThatItDoesNotMeet) {
+  RunSpec spec = Spec();
+  spec.consistency.policy = ConsistencySpec::Policy::kAsync;
+  for (const StalenessGuardSpec guard :
+       {StalenessGuardSpec{.action = StalenessGuardSpec::Action::kScale, .bound = 4},
+        StalenessGuardSpec{.action = StalenessGuardSpec::Action::kReject, .bound = 29}}) {
+    spec.consistency.max_staleness = guard;
+
+    const auto plan = PlanRun(spec);
+
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(plan->expected_staleness, 29);
+    EXPECT_THAT(PlanText(spec, *plan), HasSubstr("expected mean staleness   29\n"));
+  }
+}
+
 TEST(RunPlanTest, CutsTheModelAndCountsBatches) {
   const auto plan = PlanRun(Spec());
 
