@@ -11,16 +11,16 @@ bool IsStillGathering(v1::Phase phase) {
   return phase == v1::WAITING_FOR_SERVERS || phase == v1::WAITING_FOR_WORKERS;
 }
 
-bool IsWaitingToStart(v1::Phase phase) {
-  return phase == v1::PHASE_UNSPECIFIED || IsStillGathering(phase);
-}
-
 bool Has(EndMeaning meaning, std::span<const ProcessEnd> ends) {
   return std::any_of(ends.begin(), ends.end(),
                      [&](const ProcessEnd& end) { return MeaningOf(end) == meaning; });
 }
 
 }  // namespace
+
+bool IsWaitingToStart(v1::Phase phase) {
+  return phase == v1::PHASE_UNSPECIFIED || IsStillGathering(phase);
+}
 
 Verdict Judge(const RunFacts& facts, const VerdictLimits& limits) {
   if (Has(EndMeaning::kFailure, facts.ends)) return Verdict::kProcessFailed;

@@ -61,6 +61,9 @@ struct VerdictLimits {
   absl::Duration start_slack = absl::Seconds(5);
 };
 
+/// Not all have come yet: a worker that is lost now is missing.
+bool IsWaitingToStart(v1::Phase phase);
+
 Verdict Judge(const RunFacts& facts, const VerdictLimits& limits = {});
 
 }  // namespace slipstream

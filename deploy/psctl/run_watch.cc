@@ -68,6 +68,8 @@ void RunWatch::Record(absl::Duration since_start) {
 }
 
 void RunWatch::TellOfLostWorkers() {
+  // It is not known yet whether the run goes on without them.
+  if (IsWaitingToStart(status_.phase())) return;
   for (; ends_told_ < cluster_.ends().size(); ++ends_told_) {
     const ProcessEnd& end = cluster_.ends()[ends_told_];
     if (MeaningOf(end) != EndMeaning::kLostWorker) continue;

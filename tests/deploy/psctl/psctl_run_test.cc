@@ -180,6 +180,7 @@ TEST_F(PsctlRunTest, EndsAtOnceWhenAWorkerIsLostBeforeAllHaveCome) {
   ChildProcess psctl = StartRun();
 
   EXPECT_EQ(WaitForExit(psctl), 1);
+  EXPECT_THAT(Stderr(), Not(HasSubstr("the run goes on")));
   EXPECT_THAT(Stderr(), EndsWith("psctl: error: the run cannot start without all of its workers; "
                                  "worker 1 was ended by signal 9 (Killed)\n"
                                  "  | T worker-1 error   no memory\n"
