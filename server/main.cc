@@ -48,9 +48,10 @@ void PrepareForConnections(const RunSpec& run) {
   const uint64_t needed = 256 + 6 * uint64_t{run.cluster.workers};
   const uint64_t limit = RaiseOpenFilesLimit();
   if (limit >= needed) return;
-  spdlog::warn("{} workers may need {} open files, and the limit is {}: raise it (ulimit -Hn, "
-               "LimitNOFILE of systemd), or connections will be refused for good",
-               run.cluster.workers, needed, limit);
+  spdlog::warn(
+      "{} workers may need {} open files, and the limit is {}: raise it (ulimit -Hn, "
+      "LimitNOFILE of systemd), or connections will be refused for good",
+      run.cluster.workers, needed, limit);
 }
 
 int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen,

@@ -142,8 +142,9 @@ TEST_P(PresetTest, SumsInAnyOrderAreNearTheOthers) {
   const Step any =
       StepOf(*gpu_.device, {.batch_size_max = 3, .deterministic = false}, random.batch());
 
-  EXPECT_NEAR(any.result.loss, exact.result.loss, 1e-5);
-  ExpectGradientsNear(shapes_.layout, any.gradients, exact.gradients, 2e-4f);
+  // Winograd's and Fourier's algorithms lose some digits, and a pool may choose otherwise then.
+  EXPECT_NEAR(any.result.loss, exact.result.loss, 1e-3);
+  EXPECT_LT(Distance(any.gradients, exact.gradients), 0.02 * Norm(exact.gradients));
 }
 
 TEST_P(PresetTest, EqualBatchesGiveEqualBits) {

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <system_error>
-#include <thread>
-#include <vector>
 
 namespace slipstream {
 namespace {
 
-constexpr size_t kBytesOfThread = size_t{1} << 20;
-constexpr size_t kThreadsMax = 4;
+constexpr size_t kBytesOfThread = size_t{256} << 10;
+constexpr size_t kThreadsMax = 8;
 
 /// Those from `begin` to before `end`.
 void GatherPart(const Dataset& from, std::span<const uint32_t> indices, const GatheredExamples& to,
@@ -30,23 +28,65 @@ size_t GatherThreads(size_t bytes) {
   return std::clamp<size_t>(std::min(bytes / kBytesOfThread, others_left), 1, kThreadsMax);
 }
 
-void GatherExamples(const Dataset& from, std::span<const uint32_t> indices,
-                    const GatheredExamples& to, size_t threads) {
-  const auto end_of = [&](size_t part) { return indices.size() * (part + 1) / threads; };
-  // Last, as they use all else until they are joined. To begin one takes far less time than it has
-  // something to do.
-  std::vector<std::jthread> others;
-  for (size_t part = 1; part < threads; ++part) {
-    const auto gather = [&, part] {
-      GatherPart(from, indices, to, end_of(part - 1), end_of(part));
-    };
-    try {
-      others.emplace_back(gather);
-    } catch (const std::system_error&) {
-      gather();  // There are no more threads to be had.
-    }
+ExampleGatherer::~ExampleGatherer() {
+  {
+    MutexLock lock(mutex_);
+    is_ending_ = true;
+  }
+  changed_.NotifyAll();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ExampleGatherer::Gather(const Dataset& from, std::span<const uint32_t> indices,
+                             const GatheredExamples& to, size_t threads) {
+  Begin(threads - 1);
+  const size_t others = std::min(threads - 1, threads_.size());
+  const auto end_of = [&](size_t part) { return indices.size() * (part + 1) / (others + 1); };
+  const auto gather = [&](size_t part) {
+    GatherPart(from, indices, to, end_of(part), end_of(part + 1));
+  };
+  if (others > 0) {
+    MutexLock lock(mutex_);
+    work_ = gather;
+    ++number_;
+    parts_ = parts_left_ = others;
+    changed_.NotifyAll();
   }
   GatherPart(from, indices, to, 0, end_of(0));
+  MutexLock lock(mutex_);
+  while (parts_left_ > 0) changed_.Wait(mutex_);
+}
+
+void ExampleGatherer::Begin(size_t threads) {
+  while (threads_.size() < threads) {
+    const size_t index = threads_.size();
+    try {
+      threads_.emplace_back([this, index] { Run(index); });
+    } catch (const std::system_error&) {
+      return;
+    }
+  }
+}
+
+void ExampleGatherer::Run(size_t index) {
+  uint64_t done = 0;
+  while (true) {
+    std::function<void(size_t)> work;
+    {
+      MutexLock lock(mutex_);
+      while (!is_ending_ && (number_ == done || index >= parts_)) {
+        // Work that it has no part in is none that it has missed.
+        done = number_;
+        changed_.Wait(mutex_);
+      }
+      if (is_ending_) return;
+      done = number_;
+      work = work_;
+    }
+    work(index);
+    MutexLock lock(mutex_);
+    if (--parts_left_ == 0) changed_.NotifyAll();
+  }
 }
 
 }  // namespace slipstream

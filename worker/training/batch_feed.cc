@@ -3,8 +3,6 @@
 #include <span>
 #include <utility>
 
-#include "worker/data/gather_examples.h"
-
 namespace slipstream {
 
 BatchFeed::BatchFeed(const Dataset& train, uint32_t batch_size, uint64_t seed, Plan& plan)
@@ -76,7 +74,7 @@ Batch BatchFeed::Gather(uint64_t index) {
   }
   // Whoever computes on processors has the others computing, too.
   const size_t threads = plan_has_space_ ? GatherThreads(space->examples.size_bytes()) : 1;
-  GatherExamples(train_, examples, {space->examples, space->labels, space->targets}, threads);
+  gatherer_.Gather(train_, examples, {space->examples, space->labels, space->targets}, threads);
   if (plan_has_space_) plan_.OfferBatch();
   return {.examples = space->examples,
           .labels = space->labels,

@@ -11,6 +11,7 @@
 #include "worker/compute/plan.h"
 #include "worker/data/batch_order.h"
 #include "worker/data/dataset.h"
+#include "worker/data/gather_examples.h"
 
 namespace slipstream {
 
@@ -49,6 +50,7 @@ class BatchFeed {
 
   // Of whoever gathers: the thread while something is asked of it, or else the owner.
   BatchOrder order_;
+  ExampleGatherer gatherer_;
   bool plan_has_space_ = true;  // Until it has none.
   std::vector<float> examples_;
   std::vector<uint32_t> labels_;

@@ -18,7 +18,7 @@ inline constexpr uint32_t kTestBatchSize = 256;
 
 /// How good weights are: means over a test set.
 struct TestMeasures {
-  double loss = 0;  // NaN if a weight is not finite, whatever comes of it.
+  double loss = 0;                 // NaN if a weight is not finite, whatever comes of it.
   std::optional<double> accuracy;  // Absent where the loss knows no classes.
 };
 

@@ -35,9 +35,9 @@ def make_pictures(folder):
                 file.write(bytes([i % 10]) + os.urandom(3 * 32 * 32))
 
 
-def hidden_share(summary):
-    """Of communication, the mean of the workers."""
-    shares = [worker.get("communication_hidden") or 0 for worker in summary["workers"]]
+def share(summary, name):
+    """The mean of what the workers have under that name."""
+    shares = [worker.get(name) or 0 for worker in summary["workers"]]
     return sum(shares) / len(shares) if shares else 0
 
 

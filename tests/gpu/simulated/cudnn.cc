@@ -133,7 +133,10 @@ cudnnStatus_t GetFilterAlgorithm(cudnnHandle_t handle, cudnnTensorDescriptor_t,
 cudnnStatus_t GetForwardWorkspace(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
                                   cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t,
                                   cudnnConvolutionFwdAlgo_t algorithm, size_t* bytes) {
-  if (algorithm == CUDNN_CONVOLUTION_FWD_ALGO_DIRECT) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (algorithm == CUDNN_CONVOLUTION_FWD_ALGO_DIRECT ||
+      algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD) {
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  }
   *bytes = algorithm == CUDNN_CONVOLUTION_FWD_ALGO_GEMM ? kTooManyBytes : kWorkspaceBytes;
   return CUDNN_STATUS_SUCCESS;
 }

@@ -59,9 +59,10 @@ TEST(ShardMemoryTest, AModelThatDoesNotIsRefusedWithTheBytesItNeeds) {
 
   engine.OnOrders(orders);
 
-  EXPECT_THAT(engine.Failure(), HasSubstr("the model is too large for this server: 4.0 MiB of "
-                                          "weights, which with 2 gradients under way can take 80.0 MiB "
-                                          "(83886080 bytes) of memory"));
+  EXPECT_THAT(engine.Failure(),
+              HasSubstr("the model is too large for this server: 4.0 MiB of "
+                        "weights, which with 2 gradients under way can take 80.0 MiB "
+                        "(83886080 bytes) of memory"));
   const absl::Status refused = Begin(engine, orders);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(refused.message(), engine.Failure());

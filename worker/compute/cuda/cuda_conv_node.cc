@@ -21,6 +21,7 @@ cudnnMathType_t MathOf(Precision precision) {
   return precision == Precision::kFp32 ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
 }
 
+// As the processor's kernels do, and so near to their results.
 bool SumsProducts(cudnnConvolutionFwdAlgo_t algorithm) {
   return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
          algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
@@ -69,8 +70,10 @@ absl::Status CudaConvNode::Choose(std::span<const Found> found, const char* what
   // What is proposed for other units may be slower on those that fp32 takes.
   for (const bool of_other_units : {false, true}) {
     for (const Found& here : found) {
-      if (here.status != CUDNN_STATUS_SUCCESS || !SumsProducts(here.algo)) continue;
-      if (options_.deterministic && here.determinism != CUDNN_DETERMINISTIC) continue;
+      if (here.status != CUDNN_STATUS_SUCCESS) continue;
+      const bool is_near_and_repeatable =
+          SumsProducts(here.algo) && here.determinism == CUDNN_DETERMINISTIC;
+      if (options_.deterministic && !is_near_and_repeatable) continue;
       if (is_fp32 && !of_other_units && here.mathType != CUDNN_FMA_MATH) continue;
       const cudnnMathType_t math = is_fp32 ? CUDNN_FMA_MATH : here.mathType;
       PS_RETURN_IF_ERROR(Use(math));
