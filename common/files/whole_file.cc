@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,8 +10,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "common/base/check.h"
 
 namespace slipstream {
@@ -18,6 +22,13 @@ namespace {
 
 // Linux writes at most about 2 GiB at once; pieces also keep one call from lasting.
 constexpr size_t kPieceBytes = size_t{64} << 20;
+
+// Of the name of an unfinished file, behind its random part.
+constexpr std::string_view kUnfinished = ".unfinished";
+constexpr size_t kRandomDigits = 16;
+
+constexpr absl::Duration kAbandonedAfter = absl::Hours(1);
+constexpr absl::Duration kAbandonedAfterWithoutLocks = absl::Hours(24);
 
 constexpr mode_t kMode = 0666;  // The process's umask takes away from it.
 
@@ -30,7 +41,27 @@ absl::Status Failure(const std::string& path, int error) {
 std::string UnfinishedPath(const std::string& path) {
   uint64_t any = 0;
   PS_CHECK(getentropy(&any, sizeof(any)) == 0);
-  return fmt::format("{}.{:016x}.unfinished", path, any);
+  return fmt::format("{}.{:0{}x}{}", path, any, kRandomDigits, kUnfinished);
+}
+
+bool IsNameOfUnfinished(std::string_view name) {
+  if (!name.ends_with(kUnfinished)) return false;
+  name.remove_suffix(kUnfinished.size());
+  if (name.size() <= kRandomDigits + 1 || name[name.size() - kRandomDigits - 1] != '.')
+    return false;
+  name.remove_prefix(name.size() - kRandomDigits);
+  return name.find_first_not_of("0123456789abcdef") == name.npos;
+}
+
+bool IsAbandoned(const std::string& path) {
+  // Network file systems give an exclusive lock only to who may write.
+  const FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat found = {};
+  if (!file.is_open() || fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) return false;
+  const bool is_locked = flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  if (!is_locked && errno == EWOULDBLOCK) return false;
+  const absl::Duration idle = absl::Now() - absl::TimeFromTimespec(found.st_mtim);
+  return idle > (is_locked ? kAbandonedAfter : kAbandonedAfterWithoutLocks);
 }
 
 bool IsReplaceable(const std::string& path) {
@@ -65,6 +96,8 @@ absl::StatusOr<WholeFile> WholeFile::Create(const std::string& path) {
   FileDescriptor file(
       open(unfinished_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode));
   if (!file.is_open()) return Failure(path, errno);
+  // Goes with the process, however it ends. Where there are no locks, there is none.
+  (void)flock(file.get(), LOCK_EX | LOCK_NB);
   return WholeFile(path, std::move(unfinished_path), std::move(file));
 }
 
@@ -100,6 +133,18 @@ absl::Status WholeFile::Publish() {
   unfinished_path_.clear();
   const int error = SyncDirectoryOf(path_);
   return error == 0 ? absl::OkStatus() : Failure(path_, error);
+}
+
+void RemoveAbandonedFiles(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    if (IsNameOfUnfinished(entry->path().filename().string()) && IsAbandoned(path)) {
+      unlink(path.c_str());
+    }
+  }
 }
 
 absl::Status WriteWholeFile(const std::string& path, std::string_view contents) {

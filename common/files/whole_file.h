@@ -14,7 +14,8 @@ namespace slipstream {
 
 /// A file that gets its name when it is complete. Until Publish it lies beside its place, as
 /// <path>.<random>.unfinished, and is removed if this goes before; so readers find what
-/// was there before or the new file, both whole, also after a crash or on a full disk.
+/// was there before or the new file, both whole, also after a crash or on a full disk. What a crash
+/// leaves is for RemoveAbandonedFiles; until then it is locked (flock), where the file system can.
 ///
 /// Failures are DATA_LOSS and name the path and the system's reason; after one, nothing under
 /// `path` has changed, but for one case: if the directory cannot be brought to the disk, the new
@@ -45,6 +46,12 @@ class WholeFile {
   std::string unfinished_path_;  // Empty once there is nothing to remove.
   FileDescriptor file_;
 };
+
+/// Removes the unfinished files in `directory` that nobody goes on with: without a writer's lock,
+/// and not written to for an hour, so that no writer is taken for dead whose lock cannot be seen
+/// from this machine; for a day where there are no locks. What cannot be looked at or removed
+/// stays.
+void RemoveAbandonedFiles(const std::string& directory);
 
 /// Makes `path` hold exactly `contents`, as a WholeFile.
 absl::Status WriteWholeFile(const std::string& path, std::string_view contents);

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/config/field_table.h"
 #include "common/config/run_text.h"
+#include "common/files/whole_file.h"
 #include "common/model_file/model_file.h"
 #include "common/process/version.h"
 
@@ -64,6 +65,8 @@ absl::StatusOr<std::string> ModelKeeper::Keep(const ModelFacts& facts,
   if (error) {
     return absl::DataLossError(fmt::format("cannot make {}: {}", directory_, error.message()));
   }
+  // Each that a worker was killed at is as large as the model.
+  RemoveAbandonedFiles(directory_);
   const fs::path path = fs::absolute(directory_, error) / FileName(facts);
   if (error) return absl::DataLossError(fmt::format("{}: {}", directory_, error.message()));
   const absl::Status written =

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +21,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 namespace fs = std::filesystem;
 
@@ -65,6 +67,16 @@ class WholeFileTest : public testing::Test {
       names.push_back(entry.path().filename());
     }
     return names;
+  }
+
+  /// Makes a file one that was written so long ago.
+  void Age(const std::string& name, std::chrono::seconds age) const {
+    fs::last_write_time(Path(name), fs::file_time_type::clock::now() - age);
+  }
+
+  void WriteAged(const std::string& name, std::chrono::seconds age) const {
+    std::ofstream(Path(name)) << "half";
+    Age(name, age);
   }
 
   const fs::path folder_;
@@ -131,6 +143,34 @@ TEST_F(WholeFileTest, NeverReplacesWhatIsNoPlainFile) {
   EXPECT_THAT(Message(WriteWholeFile(Path("pipe"), "x")), HasSubstr("no plain file"));
   EXPECT_THAT(Message(WriteWholeFile(Path("directory"), "x")), HasSubstr("no plain file"));
   EXPECT_TRUE(fs::is_fifo(Path("pipe")));
+}
+
+TEST_F(WholeFileTest, WhatAKilledWriterLeftIsRemovedOnceItIsOld) {
+  WriteAged("model.safetensors.0123456789abcdef.unfinished", std::chrono::minutes(61));
+  WriteAged("model.safetensors.fedcba9876543210.unfinished", std::chrono::minutes(10));
+  WriteAged("model.safetensors.unfinished", std::chrono::hours(48));
+  WriteAged("model.safetensors", std::chrono::hours(48));
+  fs::create_symlink(Path("model.safetensors"), Path("link.0123456789abcdef.unfinished"));
+
+  RemoveAbandonedFiles(folder_);
+
+  EXPECT_THAT(Names(), UnorderedElementsAre("model.safetensors.fedcba9876543210.unfinished",
+                                            "model.safetensors.unfinished", "model.safetensors",
+                                            "link.0123456789abcdef.unfinished"));
+  RemoveAbandonedFiles(Path("none"));
+}
+
+TEST_F(WholeFileTest, WhatIsBeingWrittenIsNeverRemovedHoweverOldItLooks) {
+  absl::StatusOr<WholeFile> file = WholeFile::Create(Path("model"));
+  ASSERT_TRUE(file.ok());
+  ASSERT_EQ(Names().size(), 1u);
+  Age(Names().front(), std::chrono::hours(48));
+
+  RemoveAbandonedFiles(folder_);
+
+  EXPECT_EQ(Names().size(), 1u);
+  EXPECT_TRUE(file->Publish().ok());
+  EXPECT_THAT(Names(), ElementsAre("model"));
 }
 
 TEST_F(WholeFileTest, WritersOfOnePathNeverMixTheirContents) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -63,6 +64,17 @@ TEST_F(ModelKeeperTest, NamesModelsByEpochAndTheFinalOneForWhatItIs) {
   EXPECT_EQ(*on_the_way, (folder_ / "made/model-epoch-0005.safetensors").string());
   EXPECT_EQ(*final, (folder_ / "made/model.safetensors").string());
   EXPECT_TRUE(fs::exists(*on_the_way) && fs::exists(*final));
+}
+
+TEST_F(ModelKeeperTest, RemovesWhatAWorkerWasKilledAtLongAgo) {
+  const fs::path left = folder_ / "model-epoch-0004.safetensors.0123456789abcdef.unfinished";
+  fs::create_directories(folder_);
+  std::ofstream(left) << "half";
+  fs::last_write_time(left, fs::file_time_type::clock::now() - std::chrono::hours(2));
+
+  ASSERT_TRUE(ModelKeeper(folder_, Settings(), layout_).Keep(Facts(5, false), weights_).ok());
+
+  EXPECT_FALSE(fs::exists(left));
 }
 
 TEST_F(ModelKeeperTest, WritesTheWeightsWithAllThatIsKnownOfThem) {
