@@ -16,8 +16,9 @@ constexpr size_t kRecordBytes = 1 + kPixelBytes;
 constexpr int kTrainFiles = 5;
 
 /// Appends the records of the file at `path` to `examples`.
-absl::Status AppendFile(const std::string& path, size_t records, RawExamples& examples) {
-  absl::StatusOr<Bytes> bytes = ReadFileBytes(path);
+absl::Status AppendFile(const std::string& path, size_t records, const ReadProgress& progress,
+                        RawExamples& examples) {
+  absl::StatusOr<Bytes> bytes = ReadFileBytes(path, kFileBytesMax, progress);
   if (!bytes.ok()) return bytes.status();
   if (bytes->size() != records * kRecordBytes) {
     return absl::DataLossError(
@@ -40,16 +41,18 @@ absl::Status AppendFile(const std::string& path, size_t records, RawExamples& ex
 
 }  // namespace
 
-absl::StatusOr<RawSplits> ReadCifar10(const std::string& directory, size_t records_per_file) {
+absl::StatusOr<RawSplits> ReadCifar10(const std::string& directory, size_t records_per_file,
+                                      const ReadProgress& progress) {
   RawSplits splits;
   splits.train.shape = kShape;
   splits.test.shape = kShape;
   for (int file = 1; file <= kTrainFiles; ++file) {
     const std::string path = fmt::format("{}/data_batch_{}.bin", directory, file);
-    absl::Status status = AppendFile(path, records_per_file, splits.train);
+    absl::Status status = AppendFile(path, records_per_file, progress, splits.train);
     if (!status.ok()) return status;
   }
-  absl::Status status = AppendFile(directory + "/test_batch.bin", records_per_file, splits.test);
+  absl::Status status =
+      AppendFile(directory + "/test_batch.bin", records_per_file, progress, splits.test);
   if (!status.ok()) return status;
   return splits;
 }

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "worker/data/raw_examples.h"
+#include "worker/data/read_progress.h"
 
 namespace slipstream {
 
@@ -17,9 +18,10 @@ inline constexpr size_t kCifar10Records = 10'000;
 /// 32×32 red, green and blue bytes.
 ///
 /// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path and says what was found and
-/// what was expected.
+/// what was expected; with CANCELLED or RESOURCE_EXHAUSTED as ReadFileBytes does.
 absl::StatusOr<RawSplits> ReadCifar10(const std::string& directory,
-                                      size_t records_per_file = kCifar10Records);
+                                      size_t records_per_file = kCifar10Records,
+                                      const ReadProgress& progress = {});
 
 }  // namespace slipstream
 

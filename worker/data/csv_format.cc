@@ -13,6 +13,7 @@
 #include "worker/data/csv_columns.h"
 #include "worker/data/csv_lines.h"
 #include "worker/data/csv_row.h"
+#include "worker/data/memory_check.h"
 
 namespace slipstream {
 namespace {
@@ -95,6 +96,10 @@ class TableReader {
     data.shape.channels = static_cast<uint32_t>(table_.columns.features.size());
     const bool has_header = !table_.columns.names.empty();
     const uint64_t rows = lines_total_ - (has_header ? 1 : 0);
+    const uint64_t values = rows * table_.columns.count;
+    if (absl::Status memory = CheckMemory(path_, values * sizeof(float)); !memory.ok()) {
+      return memory;
+    }
     data.examples.reserve(rows * table_.columns.features.size());
     if (HasClasses()) {
       data.labels.reserve(rows);

@@ -16,8 +16,8 @@ namespace slipstream {
 /// columns called `label_columns`, or in the last one if none is called: of cross-entropy one
 /// column of classes from 0, of mse the targets. The others are the example, in their order.
 ///
-/// Fails with NOT_FOUND, DATA_LOSS or CANCELLED; the message starts with the path, and says in
-/// which line and column what was found, and what was expected.
+/// Fails with NOT_FOUND, DATA_LOSS, CANCELLED or RESOURCE_EXHAUSTED; the message starts with the
+/// path, and says in which line and column what was found, and what was expected.
 absl::StatusOr<DataSplits> ReadCsv(const std::string& directory,
                                    const std::vector<std::string>& label_columns,
                                    ModelSpec::Loss loss, const ReadProgress& progress);

@@ -2,18 +2,52 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
 
 namespace slipstream {
+namespace {
+
+// Hashed in some milliseconds.
+constexpr size_t kPieceBytes = size_t{64} << 20;
+
+struct FreeState {
+  void operator()(XXH64_state_t* state) const { XXH64_freeState(state); }
+};
+
+/// The hash of `bytes` with that of what came before as its seed; nothing if `goes_on` says no.
+std::optional<uint64_t> Hash(std::span<const std::byte> bytes, uint64_t seed,
+                             const std::function<bool()>& goes_on) {
+  const std::unique_ptr<XXH64_state_t, FreeState> state(XXH64_createState());
+  XXH64_reset(state.get(), seed);
+  while (!bytes.empty()) {
+    if (!goes_on()) return std::nullopt;
+    const std::span<const std::byte> piece = bytes.first(std::min(bytes.size(), kPieceBytes));
+    XXH64_update(state.get(), piece.data(), piece.size());
+    bytes = bytes.subspan(piece.size());
+  }
+  return XXH64_digest(state.get());
+}
+
+}  // namespace
 
 uint64_t Dataset::Fingerprint() const {
+  return *Fingerprint([] { return true; });
+}
+
+std::optional<uint64_t> Dataset::Fingerprint(const std::function<bool()>& goes_on) const {
   const std::array<uint64_t, 6> header = {shape.channels, shape.height,  shape.width,
                                           outputs,        labels.size(), targets.size()};
-  // Each part's hash seeds the next.
-  uint64_t hash = XXH64(header.data(), sizeof(header), 0);
-  hash = XXH64(labels.data(), labels.size() * sizeof(uint32_t), hash);
-  hash = XXH64(targets.data(), targets.size() * sizeof(float), hash);
-  return XXH64(examples.data(), examples.size() * sizeof(float), hash);
+  const std::array<std::span<const std::byte>, 4> parts = {
+      std::as_bytes(std::span(header)), std::as_bytes(std::span(labels)),
+      std::as_bytes(std::span(targets)), std::as_bytes(std::span(examples))};
+  std::optional<uint64_t> hash = 0;  // Each part's seeds the next.
+  for (const std::span<const std::byte> part : parts) {
+    hash = Hash(part, *hash, goes_on);
+    if (!hash.has_value()) return std::nullopt;
+  }
+  return hash;
 }
 
 }  // namespace slipstream

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,6 +46,9 @@ struct Dataset {
   /// compares it, so that two workers with different files do not train on as if they had one data
   /// set.
   uint64_t Fingerprint() const;
+
+  /// The same; nothing if `goes_on`, asked now and then, says no.
+  std::optional<uint64_t> Fingerprint(const std::function<bool()>& goes_on) const;
 };
 
 struct DataSplits {

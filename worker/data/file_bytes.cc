@@ -9,11 +9,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include "common/base/check.h"
+#include "worker/data/memory_check.h"
 
 namespace slipstream {
 namespace {
@@ -26,6 +28,10 @@ constexpr int kGzipWindowBits = 15 + 16;
 struct EndInflate {
   void operator()(z_stream* stream) const { inflateEnd(stream); }
 };
+
+double Share(uint64_t done, uint64_t total) {
+  return total == 0 ? 1 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+}
 
 absl::Status Damaged(const std::string& path, const z_stream& stream) {
   const std::string_view reason = stream.msg != nullptr ? stream.msg : "unknown";
@@ -47,13 +53,15 @@ bool StartsMember(std::span<const uint8_t> bytes) {
 /// Unpacks the member at the front of `packed` behind what `unpacked` holds and drops it from
 /// `packed`.
 absl::Status InflateMember(std::span<const uint8_t>& packed, const std::string& path,
-                           size_t bytes_max, Bytes& unpacked) {
+                           size_t bytes_max, const std::function<bool()>& goes_on,
+                           Bytes& unpacked) {
   z_stream stream = {};
   PS_CHECK(inflateInit2(&stream, kGzipWindowBits) == Z_OK);
   const std::unique_ptr<z_stream, EndInflate> end(&stream);
 
   int result = Z_OK;
   while (result != Z_STREAM_END) {
+    if (!goes_on()) return absl::CancelledError("stopped");
     const size_t piece = std::min(packed.size(), kPieceBytes);
     const size_t room = std::min(kPieceBytes, bytes_max + 1 - unpacked.size());
     const size_t filled = unpacked.size();
@@ -107,20 +115,26 @@ bool FileExists(const std::string& path) {
   return stat(path.c_str(), &found) == 0;
 }
 
-absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max) {
+absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max,
+                                    const ReadProgress& progress) {
   absl::StatusOr<OpenFile> opened = OpenToRead(path);
   if (!opened.ok()) return opened.status();
   const OpenFile file = *std::move(opened);
+  const absl::StatusOr<uint64_t> total = FileBytes(file, path);
+  if (!total.ok()) return total.status();
+  const absl::Status too_large = absl::DataLossError(
+      fmt::format("{}: has more than {} bytes, the most accepted", path, bytes_max));
+  if (*total > bytes_max) return too_large;
+  if (absl::Status memory = CheckMemory(path, *total); !memory.ok()) return memory;
   Bytes bytes;
   while (true) {
     const size_t filled = bytes.size();
     bytes.resize(filled + kPieceBytes);
     const size_t got = std::fread(bytes.data() + filled, 1, kPieceBytes, file.get());
     bytes.resize(filled + got);
-    if (bytes.size() > bytes_max) {
-      return absl::DataLossError(
-          fmt::format("{}: has more than {} bytes, the most accepted", path, bytes_max));
-    }
+    if (bytes.size() > bytes_max) return too_large;  // It has grown.
+    const double share = Share(bytes.size(), *total);
+    if (progress && !progress(path, share)) return absl::CancelledError("stopped");
     if (got < kPieceBytes) break;
   }
   if (std::ferror(file.get()) != 0) {
@@ -130,10 +144,14 @@ absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max) {
 }
 
 absl::StatusOr<Bytes> Gunzip(std::span<const uint8_t> packed, const std::string& path,
-                             size_t bytes_max) {
+                             size_t bytes_max, const ReadProgress& progress) {
+  const size_t total = packed.size();
+  const auto goes_on = [&] {
+    return !progress || progress(path, Share(total - packed.size(), total));
+  };
   Bytes unpacked;
   do {
-    absl::Status status = InflateMember(packed, path, bytes_max, unpacked);
+    absl::Status status = InflateMember(packed, path, bytes_max, goes_on, unpacked);
     if (!status.ok()) return status;
   } while (StartsMember(packed));
   if (!packed.empty()) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/data/read_progress.h"
 
 namespace slipstream {
 
@@ -36,14 +37,17 @@ absl::StatusOr<uint64_t> FileBytes(const OpenFile& file, const std::string& path
 bool FileExists(const std::string& path);
 
 /// The whole file. Fails with NOT_FOUND where it cannot be opened, DATA_LOSS where it cannot be
-/// read to its end or has more than `bytes_max` bytes; the message names the path.
-absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max = kFileBytesMax);
+/// read to its end or has more than `bytes_max` bytes, RESOURCE_EXHAUSTED where memory is short,
+/// CANCELLED if `progress` said so; the message names the path.
+absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max = kFileBytesMax,
+                                    const ReadProgress& progress = {});
 
 /// Unpacks a gzip file's bytes, whose members are concatenated as gzip(1) does. Fails with
 /// DATA_LOSS where the stream is cut short, damaged (its CRC or length does not match), followed
-/// by something else, or unpacks to more than `bytes_max` bytes. `path` is for the message only.
+/// by something else, or unpacks to more than `bytes_max` bytes, and with CANCELLED if `progress`
+/// said so. `path` is for messages only.
 absl::StatusOr<Bytes> Gunzip(std::span<const uint8_t> packed, const std::string& path,
-                             size_t bytes_max = kFileBytesMax);
+                             size_t bytes_max = kFileBytesMax, const ReadProgress& progress = {});
 
 }  // namespace slipstream
 

@@ -33,16 +33,16 @@ uint32_t BigEndian(std::span<const uint8_t> bytes) {
   return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
 }
 
-absl::StatusOr<Bytes> ReadPlainOrPacked(std::string& path) {
+absl::StatusOr<Bytes> ReadPlainOrPacked(std::string& path, const ReadProgress& progress) {
   const std::string packed_path = path + ".gz";
-  if (FileExists(path)) return ReadFileBytes(path);
+  if (FileExists(path)) return ReadFileBytes(path, kFileBytesMax, progress);
   if (!FileExists(packed_path)) {
     return absl::NotFoundError(fmt::format("{}: no such file, neither plain nor as .gz", path));
   }
   path = packed_path;
-  absl::StatusOr<Bytes> packed = ReadFileBytes(path);
+  absl::StatusOr<Bytes> packed = ReadFileBytes(path, kFileBytesMax, progress);
   if (!packed.ok()) return packed.status();
-  return Gunzip(*packed, path);
+  return Gunzip(*packed, path, kFileBytesMax, progress);
 }
 
 absl::Status CheckDimensions(const IdxFile& file) {
@@ -64,8 +64,9 @@ absl::Status CheckDimensions(const IdxFile& file) {
 
 /// Reads the file at `path`, with or without `.gz`, which must carry `magic` and hold exactly what
 /// its header announces.
-absl::StatusOr<IdxFile> ReadIdxFile(std::string path, uint32_t magic) {
-  absl::StatusOr<Bytes> bytes = ReadPlainOrPacked(path);
+absl::StatusOr<IdxFile> ReadIdxFile(std::string path, uint32_t magic,
+                                    const ReadProgress& progress) {
+  absl::StatusOr<Bytes> bytes = ReadPlainOrPacked(path, progress);
   if (!bytes.ok()) return bytes.status();
   IdxFile file = {std::move(path), std::vector<uint32_t>(magic & 0xff), std::move(*bytes)};
 
@@ -96,12 +97,13 @@ absl::StatusOr<IdxFile> ReadIdxFile(std::string path, uint32_t magic) {
   return file;
 }
 
-absl::StatusOr<RawExamples> ReadSplit(const std::string& directory, std::string_view split) {
+absl::StatusOr<RawExamples> ReadSplit(const std::string& directory, std::string_view split,
+                                      const ReadProgress& progress) {
   absl::StatusOr<IdxFile> images =
-      ReadIdxFile(fmt::format("{}/{}-images-idx3-ubyte", directory, split), kImagesMagic);
+      ReadIdxFile(fmt::format("{}/{}-images-idx3-ubyte", directory, split), kImagesMagic, progress);
   if (!images.ok()) return images.status();
   absl::StatusOr<IdxFile> labels =
-      ReadIdxFile(fmt::format("{}/{}-labels-idx1-ubyte", directory, split), kLabelsMagic);
+      ReadIdxFile(fmt::format("{}/{}-labels-idx1-ubyte", directory, split), kLabelsMagic, progress);
   if (!labels.ok()) return labels.status();
 
   if (labels->dimensions[0] != images->dimensions[0]) {
@@ -124,10 +126,10 @@ absl::StatusOr<RawExamples> ReadSplit(const std::string& directory, std::string_
 
 }  // namespace
 
-absl::StatusOr<RawSplits> ReadIdx(const std::string& directory) {
-  absl::StatusOr<RawExamples> train = ReadSplit(directory, "train");
+absl::StatusOr<RawSplits> ReadIdx(const std::string& directory, const ReadProgress& progress) {
+  absl::StatusOr<RawExamples> train = ReadSplit(directory, "train", progress);
   if (!train.ok()) return train.status();
-  absl::StatusOr<RawExamples> test = ReadSplit(directory, "t10k");
+  absl::StatusOr<RawExamples> test = ReadSplit(directory, "t10k", progress);
   if (!test.ok()) return test.status();
   if (test->shape != train->shape) {
     return absl::DataLossError(fmt::format(

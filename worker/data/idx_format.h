@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "worker/data/raw_examples.h"
+#include "worker/data/read_progress.h"
 
 namespace slipstream {
 
@@ -13,8 +14,8 @@ namespace slipstream {
 /// `t10k-labels-idx1-ubyte`, each plain or, where there is no plain one, with `.gz`.
 ///
 /// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path and says what was found and
-/// what was expected.
-absl::StatusOr<RawSplits> ReadIdx(const std::string& directory);
+/// what was expected; with CANCELLED or RESOURCE_EXHAUSTED as ReadFileBytes does.
+absl::StatusOr<RawSplits> ReadIdx(const std::string& directory, const ReadProgress& progress = {});
 
 }  // namespace slipstream
 

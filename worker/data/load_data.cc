@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "worker/data/cifar10_format.h"
 #include "worker/data/csv_format.h"
 #include "worker/data/idx_format.h"
+#include "worker/data/memory_check.h"
 #include "worker/data/npy_format.h"
 #include "worker/data/raw_examples.h"
 #include "worker/data/synthetic.h"
@@ -33,6 +35,8 @@ constexpr ChannelScale kFashionMnistScale[] = {{0.2860f, 0.3530f}};
 constexpr ChannelScale kCifar10Scale[] = {
     {0.4914f, 0.2470f}, {0.4822f, 0.2435f}, {0.4465f, 0.2616f}};
 
+constexpr size_t kPlanesPerReport = 1024;
+
 std::span<const ChannelScale> Scale(DataSpec::Format format) {
   switch (format) {
     case DataSpec::Format::kSynthetic:
@@ -49,14 +53,19 @@ std::span<const ChannelScale> Scale(DataSpec::Format format) {
   return {};
 }
 
-absl::StatusOr<RawSplits> LoadRaw(const DataSpec& spec, uint64_t seed) {
+std::string NameOf(const DataSpec& spec) {
+  return spec.format == DataSpec::Format::kSynthetic ? kSyntheticName : spec.path;
+}
+
+absl::StatusOr<RawSplits> LoadRaw(const DataSpec& spec, uint64_t seed,
+                                  const ReadProgress& progress) {
   switch (spec.format) {
     case DataSpec::Format::kSynthetic:
-      return GenerateSynthetic(seed, spec.train_examples, spec.test_examples);
+      return GenerateSynthetic(seed, spec.train_examples, spec.test_examples, progress);
     case DataSpec::Format::kIdx:
-      return ReadIdx(spec.path);
+      return ReadIdx(spec.path, progress);
     case DataSpec::Format::kCifar10:
-      return ReadCifar10(spec.path);
+      return ReadCifar10(spec.path, kCifar10Records, progress);
     case DataSpec::Format::kNpy:
     case DataSpec::Format::kCsv:
       break;
@@ -65,7 +74,9 @@ absl::StatusOr<RawSplits> LoadRaw(const DataSpec& spec, uint64_t seed) {
   return absl::InternalError("unreachable");
 }
 
-Dataset Normalise(RawExamples raw, std::span<const ChannelScale> scale) {
+/// `name` is for messages and `progress`.
+absl::StatusOr<Dataset> Normalise(RawExamples raw, std::span<const ChannelScale> scale,
+                                  const std::string& name, const ReadProgress& progress) {
   PS_CHECK(raw.shape.channels == scale.size());
   std::vector<std::array<float, 256>> value_of_pixel(scale.size());
   for (size_t channel = 0; channel < scale.size(); ++channel) {
@@ -75,6 +86,8 @@ Dataset Normalise(RawExamples raw, std::span<const ChannelScale> scale) {
     }
   }
 
+  const uint64_t bytes = uint64_t{raw.pixels.size()} * sizeof(float);
+  if (absl::Status memory = CheckMemory(name, bytes); !memory.ok()) return memory;
   Dataset dataset;
   dataset.shape = raw.shape;
   dataset.outputs = kClasses;
@@ -82,6 +95,10 @@ Dataset Normalise(RawExamples raw, std::span<const ChannelScale> scale) {
   dataset.examples.resize(raw.pixels.size());
   const size_t plane = size_t{raw.shape.height} * raw.shape.width;
   for (size_t begin = 0; begin < raw.pixels.size(); begin += plane) {
+    const double share = static_cast<double>(begin) / static_cast<double>(raw.pixels.size());
+    if (progress && begin / plane % kPlanesPerReport == 0 && !progress(name, share)) {
+      return absl::CancelledError("stopped");
+    }
     const std::array<float, 256>& values = value_of_pixel[begin / plane % scale.size()];
     for (size_t i = begin; i < begin + plane; ++i) dataset.examples[i] = values[raw.pixels[i]];
   }
@@ -98,12 +115,17 @@ void MakeTargets(Dataset& dataset) {
 }
 
 /// Of a format whose sets are images in ten classes.
-absl::StatusOr<DataSplits> LoadImages(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed) {
-  absl::StatusOr<RawSplits> raw = LoadRaw(spec, seed);
+absl::StatusOr<DataSplits> LoadImages(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
+                                      const ReadProgress& progress) {
+  absl::StatusOr<RawSplits> raw = LoadRaw(spec, seed, progress);
   if (!raw.ok()) return raw.status();
   const std::span<const ChannelScale> scale = Scale(spec.format);
-  DataSplits splits = {Normalise(std::move(raw->train), scale),
-                       Normalise(std::move(raw->test), scale)};
+  const std::string name = NameOf(spec);
+  absl::StatusOr<Dataset> train = Normalise(std::move(raw->train), scale, name, progress);
+  if (!train.ok()) return train.status();
+  absl::StatusOr<Dataset> test = Normalise(std::move(raw->test), scale, name, progress);
+  if (!test.ok()) return test.status();
+  DataSplits splits = {*std::move(train), *std::move(test)};
   if (loss == ModelSpec::Loss::kMse) {
     MakeTargets(splits.train);
     MakeTargets(splits.test);
@@ -126,10 +148,9 @@ absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, ModelSpec::Loss loss, 
       case DataSpec::Format::kCifar10:
         break;
     }
-    return LoadImages(spec, loss, seed);
+    return LoadImages(spec, loss, seed, progress);
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        fmt::format("{}: no memory for the data", spec.path.empty() ? "data" : spec.path));
+    return absl::ResourceExhaustedError(fmt::format("{}: no memory for the data", NameOf(spec)));
   }
 }
 

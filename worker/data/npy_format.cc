@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "worker/data/answers.h"
+#include "worker/data/memory_check.h"
 #include "worker/data/npy_file.h"
 
 namespace slipstream {
@@ -49,11 +50,18 @@ absl::Status Unexpected(const NpyFile& file, uint64_t position, double value,
                                          file.IndexText(position), expected));
 }
 
-absl::StatusOr<std::vector<float>> ReadValues(NpyFile& file, const ReadProgress& progress) {
-  std::vector<float> floats;
+uint64_t CountValues(const NpyFile& file) {
   uint64_t count = 1;
   for (const uint64_t size : file.shape()) count *= size;
-  floats.resize(count);
+  return count;
+}
+
+absl::StatusOr<std::vector<float>> ReadValues(NpyFile& file, const ReadProgress& progress) {
+  const uint64_t count = CountValues(file);
+  if (absl::Status memory = CheckMemory(file.path(), count * sizeof(float)); !memory.ok()) {
+    return memory;
+  }
+  std::vector<float> floats(count);
   const absl::Status status =
       file.Read(progress, [&](uint64_t first, std::span<const double> values) {
         for (size_t i = 0; i < values.size(); ++i) {

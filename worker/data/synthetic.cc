@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 #include "common/base/philox.h"
 #include "worker/data/canvas.h"
 #include "worker/data/glyphs.h"
+#include "worker/data/memory_check.h"
 
 namespace slipstream {
 namespace {
@@ -21,6 +23,7 @@ enum class Split : uint64_t { kTrain = 0, kTest = 1 };
 constexpr size_t kPixels = size_t{Canvas::kSide} * Canvas::kSide;
 constexpr float kMiddle = (Canvas::kSide - 1) / 2.0f;
 constexpr int kLinesPerCurve = 5;
+constexpr uint32_t kExamplesPerReport = 256;  // Some milliseconds.
 
 // How far examples of one digit differ. Chosen so that a small convolutional net learns something
 // new for several epochs (README.md has the accuracies).
@@ -146,12 +149,17 @@ void DrawExample(uint64_t seed, Split split, uint32_t index, std::span<uint8_t> 
   Expose(canvas, random, pixels);
 }
 
-RawExamples DrawSplit(uint64_t seed, Split split, uint32_t count) {
+absl::StatusOr<RawExamples> DrawSplit(uint64_t seed, Split split, uint32_t count,
+                                      const ReadProgress& progress) {
   RawExamples examples;
   examples.shape = {.channels = 1, .height = Canvas::kSide, .width = Canvas::kSide};
   examples.pixels.resize(count * kPixels);
   examples.labels.resize(count);
   for (uint32_t i = 0; i < count; ++i) {
+    const double share = static_cast<double>(i) / count;
+    if (progress && i % kExamplesPerReport == 0 && !progress(kSyntheticName, share)) {
+      return absl::CancelledError("stopped");
+    }
     DrawExample(seed, split, i, std::span(examples.pixels).subspan(i * kPixels, kPixels));
     examples.labels[i] = static_cast<uint8_t>(i % kClasses);
   }
@@ -160,9 +168,17 @@ RawExamples DrawSplit(uint64_t seed, Split split, uint32_t count) {
 
 }  // namespace
 
-RawSplits GenerateSynthetic(uint64_t seed, uint32_t train_examples, uint32_t test_examples) {
-  return {DrawSplit(seed, Split::kTrain, train_examples),
-          DrawSplit(seed, Split::kTest, test_examples)};
+absl::StatusOr<RawSplits> GenerateSynthetic(uint64_t seed, uint32_t train_examples,
+                                            uint32_t test_examples, const ReadProgress& progress) {
+  // As pixels, and then as the numbers that a model takes.
+  const uint64_t bytes =
+      (uint64_t{train_examples} + test_examples) * kPixels * (sizeof(uint8_t) + sizeof(float));
+  if (absl::Status memory = CheckMemory(kSyntheticName, bytes); !memory.ok()) return memory;
+  absl::StatusOr<RawExamples> train = DrawSplit(seed, Split::kTrain, train_examples, progress);
+  if (!train.ok()) return train.status();
+  absl::StatusOr<RawExamples> test = DrawSplit(seed, Split::kTest, test_examples, progress);
+  if (!test.ok()) return test.status();
+  return RawSplits{*std::move(train), *std::move(test)};
 }
 
 }  // namespace slipstream

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
+#include "absl/status/statusor.h"
 #include "worker/data/raw_examples.h"
+#include "worker/data/read_progress.h"
 
 namespace slipstream {
 
@@ -13,7 +15,14 @@ namespace slipstream {
 ///
 /// Example i of a split shows digit i mod 10 and depends on (seed, split, i) alone: more examples
 /// keep the ones before them, and every machine makes the same bytes.
-RawSplits GenerateSynthetic(uint64_t seed, uint32_t train_examples, uint32_t test_examples);
+///
+/// Fails with CANCELLED if `progress` said so, which knows the set as kSyntheticName, and at once
+/// with RESOURCE_EXHAUSTED if memory is short for it and for the floats made of it.
+absl::StatusOr<RawSplits> GenerateSynthetic(uint64_t seed, uint32_t train_examples,
+                                            uint32_t test_examples,
+                                            const ReadProgress& progress = {});
+
+inline constexpr char kSyntheticName[] = "synthetic data";
 
 }  // namespace slipstream
 

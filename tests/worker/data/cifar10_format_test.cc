@@ -57,6 +57,15 @@ TEST_F(Cifar10FormatTest, JoinsTheFilesInOrder) {
   EXPECT_EQ(splits->train.pixels[(2 * kRecords + 1) * 3072 + 2048], 3 * 40 + 1 * 4 + 2);
 }
 
+TEST_F(Cifar10FormatTest, IsGivenUpWhenTold) {
+  const auto gives_up = [](const std::string& path, double) {
+    return !path.ends_with("test_batch.bin");
+  };
+
+  EXPECT_EQ(ReadCifar10(directory_.path(), kRecords, gives_up).status().code(),
+            absl::StatusCode::kCancelled);
+}
+
 TEST_F(Cifar10FormatTest, NamesEachMissingFile) {
   for (const char* name : {"test_batch.bin", "data_batch_5.bin", "data_batch_1.bin"}) {
     directory_.Remove(name);

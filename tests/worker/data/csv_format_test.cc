@@ -97,6 +97,19 @@ TEST_F(CsvFormatTest, TakesNoMoreMemoryThanItsExamples) {
   EXPECT_EQ(splits.train.examples.capacity(), 50'000u);
 }
 
+TEST_F(CsvFormatTest, RefusesByItsCountOfLinesWhatMemoryCannotHold) {
+  std::string row = "1";
+  for (int i = 0; i < 100'000; ++i) row += ",1";
+  Write(row + std::string(10'000'000, '\n'), "1,2,0\n");
+
+  const absl::Status status = ReadCsv(directory_.path(), {}, kClasses, {}).status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("train.csv: no memory for the data: 4000040000000 bytes"),
+            absl::string_view::npos)
+      << status;
+}
+
 TEST_F(CsvFormatTest, TellsItsProgressAndGivesUpWhenTold) {
   std::string train;
   for (int i = 0; i < 10'000; ++i) train += "1,2,0\n";

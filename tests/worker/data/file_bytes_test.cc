@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/worker/data/gzip.h"
 #include "tests/worker/data/temp_directory.h"
@@ -37,6 +38,21 @@ TEST(ReadFileBytesTest, GivesTheWholeFileOfAnySize) {
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     EXPECT_TRUE(*bytes == Pattern(size));
   }
+}
+
+TEST(ReadFileBytesTest, TellsItsProgressAndGivesUpWhenTold) {
+  const TempDirectory directory;
+  directory.Write("file", Pattern(size_t{4} << 20));
+  std::vector<double> shares;
+
+  const auto gives_up = [&shares](const std::string&, double share) {
+    shares.push_back(share);
+    return shares.size() < 3;
+  };
+
+  EXPECT_EQ(ReadFileBytes(directory.path() + "/file", kFileBytesMax, gives_up).status().code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(shares, (std::vector<double>{0.25, 0.5, 0.75}));
 }
 
 TEST(ReadFileBytesTest, NamesTheFileThatIsNotThere) {

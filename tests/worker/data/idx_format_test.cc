@@ -58,6 +58,18 @@ class IdxFormatTest : public testing::Test {
   TempDirectory directory_;
 };
 
+TEST_F(IdxFormatTest, IsGivenUpWhenToldPlainOrPacked) {
+  const auto gives_up = [](const std::string&, double) { return false; };
+  EXPECT_EQ(ReadIdx(directory_.path(), gives_up).status().code(), absl::StatusCode::kCancelled);
+
+  directory_.Remove(kTrainImages);
+  directory_.Write(std::string(kTrainImages) + ".gz", Gzip(Images(12)));
+  int looks = 0;
+  const auto gives_up_unpacking = [&looks](const std::string&, double) { return ++looks < 2; };
+  EXPECT_EQ(ReadIdx(directory_.path(), gives_up_unpacking).status().code(),
+            absl::StatusCode::kCancelled);
+}
+
 TEST_F(IdxFormatTest, GivesImagesAndLabelsOfBothSplits) {
   const absl::StatusOr<RawSplits> splits = ReadIdx(directory_.path());
 

@@ -1,5 +1,6 @@
 #include "worker/data/load_data.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,6 +84,40 @@ TEST(LoadDataTest, GivesTargetsOfOneForTheClassWhereTheLossWantsTargets) {
   EXPECT_NE(targets.Fingerprint(), labelled.Fingerprint());
 }
 
+TEST(LoadDataTest, MakesNoSetThatMemoryCannotHold) {
+  const absl::Status status = StatusOf(Generated(4'000'000'000, 100));
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(testing::HasSubstr("15680000392000 bytes are needed"),
+                             testing::HasSubstr("are free")));
+}
+
+TEST(LoadDataTest, GivesUpTheBuiltInSetWhenTold) {
+  int told = 0;
+  const auto gives_up = [&told](const std::string&, double) { return ++told < 3; };
+
+  EXPECT_EQ(LoadData(Generated(100'000, 100), ModelSpec::Loss::kCrossEntropy, 1, gives_up)
+                .status()
+                .code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(told, 3);
+}
+
+TEST(LoadDataTest, GivesUpOnTheLastStretchToo) {
+  int looks = 0;
+  const auto count = [&looks](const std::string&, double) { return ++looks > 0; };
+  const auto load = [](const ReadProgress& progress) {
+    return LoadData(Generated(100, 100), ModelSpec::Loss::kCrossEntropy, 1, progress).status();
+  };
+  ASSERT_TRUE(load(count).ok());
+  const int all = looks;
+  looks = 0;
+
+  EXPECT_EQ(load([&](const std::string&, double) { return ++looks < all; }).code(),
+            absl::StatusCode::kCancelled);
+}
+
 TEST(LoadDataTest, SaysWhichFileIsMissing) {
   const absl::Status idx = StatusOf(Files(DataSpec::Format::kIdx, "/none"));
   const absl::Status cifar10 = StatusOf(Files(DataSpec::Format::kCifar10, "/none"));
@@ -129,6 +165,13 @@ TEST(LoadDataTest, SaysWhichOwnFileIsMissing) {
             "/none/X_train.npy: cannot be opened: No such file or directory");
   EXPECT_EQ(std::string(StatusOf(Files(DataSpec::Format::kCsv, "/none")).message()),
             "/none/train.csv: cannot be opened: No such file or directory");
+}
+
+TEST(FingerprintTest, IsGivenUpWhenTold) {
+  const Dataset data = Load(Generated(100, 100)).train;
+
+  EXPECT_EQ(data.Fingerprint([] { return true; }), data.Fingerprint());
+  EXPECT_EQ(data.Fingerprint([] { return false; }), std::nullopt);
 }
 
 TEST(FingerprintTest, IsEqualForEqualContentsOnly) {

@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tests/worker/data/npy_array.h"
@@ -62,6 +64,25 @@ TEST_F(NpyFormatTest, ReadsExamplesAndClasses) {
   EXPECT_EQ(splits.train.outputs, 3u);
   EXPECT_EQ(splits.test.examples, (std::vector<float>{7, 8}));
   EXPECT_EQ(splits.test.outputs, 3u);
+}
+
+TEST_F(NpyFormatTest, RefusesByItsHeaderWhatMemoryCannotHold) {
+  constexpr uint64_t kCount = 4096;
+  constexpr uint64_t kBytes = kCount << 28;  // A tebibyte, of which the disk holds nothing.
+  const std::string header = NpyArray<uint8_t>("|u1", "(4096, 268435456)", {});
+  directory_.Write("X_train.npy", header);
+  directory_.Write("y_train.npy",
+                   NpyArray<uint8_t>("|u1", "(4096,)", std::vector<uint8_t>(kCount)));
+  std::error_code error;
+  std::filesystem::resize_file(directory_.path() + "/X_train.npy", header.size() + kBytes, error);
+  if (error) GTEST_SKIP() << "no file of so many bytes: " << error.message();
+
+  const absl::Status status = ReadNpy(directory_.path(), kClasses, {}).status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("X_train.npy: no memory for the data: 4398046511104 bytes"),
+            absl::string_view::npos)
+      << status;
 }
 
 TEST_F(NpyFormatTest, ReadsTargetsOfOneValueOrSeveral) {

@@ -17,7 +17,7 @@ std::vector<uint8_t> Image(const RawExamples& examples, size_t index) {
 }
 
 TEST(SyntheticTest, HasTheShapeAndCountsAskedFor) {
-  const RawSplits splits = GenerateSynthetic(1, 130, 100);
+  const RawSplits splits = GenerateSynthetic(1, 130, 100).value();
 
   const ExampleShape shape = {.channels = 1, .height = 28, .width = 28};
   EXPECT_EQ(splits.train.shape, shape);
@@ -28,7 +28,7 @@ TEST(SyntheticTest, HasTheShapeAndCountsAskedFor) {
 }
 
 TEST(SyntheticTest, LabelsAreBalanced) {
-  const RawSplits splits = GenerateSynthetic(1, 1000, 100);
+  const RawSplits splits = GenerateSynthetic(1, 1000, 100).value();
 
   for (uint8_t digit = 0; digit < 10; ++digit) {
     EXPECT_EQ(std::count(splits.train.labels.begin(), splits.train.labels.end(), digit), 100);
@@ -37,8 +37,8 @@ TEST(SyntheticTest, LabelsAreBalanced) {
 }
 
 TEST(SyntheticTest, AnExampleDependsOnSeedSplitAndIndexAlone) {
-  const RawSplits few = GenerateSynthetic(7, 100, 100);
-  const RawSplits more = GenerateSynthetic(7, 200, 150);
+  const RawSplits few = GenerateSynthetic(7, 100, 100).value();
+  const RawSplits more = GenerateSynthetic(7, 200, 150).value();
 
   EXPECT_TRUE(
       std::equal(few.train.pixels.begin(), few.train.pixels.end(), more.train.pixels.begin()));
@@ -48,7 +48,7 @@ TEST(SyntheticTest, AnExampleDependsOnSeedSplitAndIndexAlone) {
 TEST(SyntheticTest, NoTwoExamplesAreEqualAcrossSplitsAndSeeds) {
   std::set<std::vector<uint8_t>> images;
   for (const uint64_t seed : {1, 2}) {
-    const RawSplits splits = GenerateSynthetic(seed, 500, 500);
+    const RawSplits splits = GenerateSynthetic(seed, 500, 500).value();
     for (size_t i = 0; i < 500; ++i) {
       images.insert(Image(splits.train, i));
       images.insert(Image(splits.test, i));
@@ -59,7 +59,7 @@ TEST(SyntheticTest, NoTwoExamplesAreEqualAcrossSplitsAndSeeds) {
 }
 
 TEST(SyntheticTest, IsTheSameBytesOnEveryMachine) {
-  const RawSplits splits = GenerateSynthetic(1, 2000, 500);
+  const RawSplits splits = GenerateSynthetic(1, 2000, 500).value();
 
   EXPECT_EQ(XXH64(splits.train.pixels.data(), splits.train.pixels.size(), 0), 0x904afcdad145d550u);
   EXPECT_EQ(XXH64(splits.test.pixels.data(), splits.test.pixels.size(), 0), 0xd327a39a0e75582cu);
@@ -89,7 +89,7 @@ double NearestMeanAccuracy(const RawSplits& splits) {
 }
 
 TEST(SyntheticTest, DigitsCarryTheirClassButAreNotToldApartByTheirMeans) {
-  const double accuracy = NearestMeanAccuracy(GenerateSynthetic(1, 4000, 1000));
+  const double accuracy = NearestMeanAccuracy(GenerateSynthetic(1, 4000, 1000).value());
 
   EXPECT_GT(accuracy, 0.25);
   EXPECT_LT(accuracy, 0.75);
