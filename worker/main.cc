@@ -1,18 +1,23 @@
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <cstdio>
 #include <iostream>
 #include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/base/limits.h"
 #include "common/config/field_table.h"
+#include "common/config/run_config.h"
 #include "common/config/scalar_types.h"
 #include "common/config/server_address.h"
+#include "common/process/environment.h"
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
@@ -34,7 +39,8 @@ constexpr char kExamples[] = R"(Examples:
 All other settings are the run's; the worker gets them from the coordinator.
 
 Exit codes: 0 the run is over; 1 failed; 2 wrong flags; 69 a server cannot be reached; 74 the data
-cannot be read; 75 fenced or refused, try again; 78 wrong settings; 130, 143 stopped by a signal.)";
+cannot be read; 75 fenced or refused, try again; 78 wrong settings, an unknown PS_ variable, or the
+id of --worker is another process's now; 130, 143 stopped by a signal.)";
 
 // The coordinator takes no others.
 constexpr CountType kWorkerIds = {0, kWorkersMax - 1};
@@ -122,6 +128,11 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+  }
+  const std::vector<Diagnostic> unknown = CheckVariables(EnvironmentMap(environ));
+  if (!unknown.empty()) {
+    std::fputs(ToString(unknown).c_str(), stderr);
+    return static_cast<int>(ExitCode::kConfiguration);
   }
   if (worker) options.worker = WorkerId{*worker};
   StartLogging({"worker", std::nullopt}, options.log_level.value_or(LogSpec::Level::kInfo),

@@ -46,6 +46,12 @@ ConfigResult LoadRunConfig(const std::string& path, const Overrides& overrides) 
   return ParseRunConfig(text, path, overrides);
 }
 
+std::vector<Diagnostic> CheckVariables(const std::map<std::string, std::string>& environment) {
+  DiagnosticList diagnostics;
+  CheckVariableNames(environment, diagnostics);
+  return diagnostics.Sorted();
+}
+
 std::string ToString(const std::vector<Diagnostic>& diagnostics) {
   std::string text;
   for (const Diagnostic& diagnostic : diagnostics) text += diagnostic.ToString() + "\n";

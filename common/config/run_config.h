@@ -37,6 +37,10 @@ ConfigResult ParseRunConfig(std::string_view text, const std::string& file_name,
 /// Reads the file at `path`; a file that cannot be read is one diagnostic.
 ConfigResult LoadRunConfig(const std::string& path, const Overrides& overrides = {});
 
+/// What ParseRunConfig would say of the names of variables, for programs that take their settings
+/// from elsewhere.
+std::vector<Diagnostic> CheckVariables(const std::map<std::string, std::string>& environment);
+
 /// The diagnostics, one per line.
 std::string ToString(const std::vector<Diagnostic>& diagnostics);
 

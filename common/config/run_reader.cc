@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/base/utf8.h"
@@ -208,8 +209,17 @@ std::string HintForVariable(const std::string& variable) {
   }
   std::vector<std::string> names;
   for (const Field& field : Fields()) names.push_back(field.EnvironmentName());
-  return DidYouMean(variable, names);
+  names.insert(names.end(), std::begin(kOfPrograms), std::end(kOfPrograms));
+  const std::string near = DidYouMean(variable, names);
+  if (!near.empty()) return near;
+  // PS_DEVICE for PS_COMPUTE_DEVICE.
+  const std::string end = variable.substr(kEnvironmentPrefix.size() - 1);
+  const auto whole =
+      std::ranges::find_if(names, [&end](const std::string& name) { return name.ends_with(end); });
+  return whole == names.end() ? "" : fmt::format("; did you mean \"{}\"?", *whole);
 }
+
+Source LabelOfVariable(const std::string& name) { return Label("environment " + name); }
 
 }  // namespace
 
@@ -223,18 +233,23 @@ void ReadFileTree(const YamlNode& root, RunDraft& draft, DiagnosticList& diagnos
   ReadSection("", root, draft, diagnostics);
 }
 
+void CheckVariableNames(const std::map<std::string, std::string>& environment,
+                        DiagnosticList& diagnostics) {
+  for (const auto& [name, text] : environment) {
+    const bool is_ours = name.starts_with(kEnvironmentPrefix);
+    if (!is_ours || std::ranges::count(kOfPrograms, std::string_view(name)) > 0) continue;
+    if (std::ranges::count(Fields(), name, &Field::EnvironmentName) > 0) continue;
+    diagnostics.Report(LabelOfVariable(name), "no key has this name" + HintForVariable(name));
+  }
+}
+
 void ReadEnvironment(const std::map<std::string, std::string>& environment, RunDraft& draft,
                      DiagnosticList& diagnostics) {
+  CheckVariableNames(environment, diagnostics);
   for (const auto& [name, text] : environment) {
-    if (!name.starts_with(kEnvironmentPrefix)) continue;
-    if (std::ranges::count(kOfPrograms, std::string_view(name)) > 0) continue;
-    const Source source = Label("environment " + name);
     const auto found = std::ranges::find(Fields(), name, &Field::EnvironmentName);
-    if (found == Fields().end()) {
-      diagnostics.Report(source, "no key has this name" + HintForVariable(name));
-      continue;
-    }
-    TakeOverride(*found, Origin::kEnvironment, text, source, draft, diagnostics);
+    if (found == Fields().end()) continue;
+    TakeOverride(*found, Origin::kEnvironment, text, LabelOfVariable(name), draft, diagnostics);
   }
 }
 

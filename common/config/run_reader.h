@@ -18,6 +18,11 @@ namespace slipstream {
 /// Reads a whole file.
 void ReadFileTree(const YamlNode& root, RunDraft& draft, DiagnosticList& diagnostics);
 
+/// Reports each variable that begins with PS_ and names neither a key nor what a program of ours
+/// looks for.
+void CheckVariableNames(const std::map<std::string, std::string>& environment,
+                        DiagnosticList& diagnostics);
+
 /// Reads the variables that begin with PS_; one that names no key is an error unless it is one that
 /// a program of ours looks for.
 void ReadEnvironment(const std::map<std::string, std::string>& environment, RunDraft& draft,

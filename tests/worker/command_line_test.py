@@ -10,13 +10,13 @@ from programs import DEADLINE_S, program
 
 
 class CommandLineTest(unittest.TestCase):
-    def refused(self, *arguments, environment=None):
+    def refused(self, *arguments, environment=None, code=2):
         """What is said of wrong usage, of a worker that would find a coordinator nowhere."""
         done = subprocess.run(
             [program("worker/ps_worker"), "--coordinator", "localhost:1", *arguments],
             env={**os.environ, **(environment or {})}, text=True, timeout=DEADLINE_S, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, code, done.stderr)
         return done.stderr
 
     def test_names_the_ids_that_workers_may_have(self):
@@ -30,6 +30,17 @@ class CommandLineTest(unittest.TestCase):
         self.assertIn(level, self.refused(environment={"PS_LOG_LEVEL": "warn"}))
         self.assertIn('--log-format: must be text or json, not "xml"\n',
                       self.refused("--log-format", "xml"))
+
+    def test_a_variable_that_names_nothing_is_refused_with_what_was_meant(self):
+        for name, meant in (("PS_DEVICE", "PS_COMPUTE_DEVICE"), ("PS_WORKR", "PS_WORKER"),
+                            ("PS_COMPUTE_DEVISE", "PS_COMPUTE_DEVICE")):
+            self.assertEqual(f'environment {name}: error: no key has this name; did you mean "{meant}"?\n',
+                             self.refused(environment={name: "cuda"}, code=78))
+
+    def test_keys_that_only_servers_read_are_no_error(self):
+        said = self.refused("--worker", "first", environment={"PS_TRAINING_EPOCHS": "3"})
+        self.assertIn("--worker", said)
+        self.assertNotIn("PS_TRAINING_EPOCHS", said)
 
     def test_output_that_cannot_be_written_is_a_failure(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
