@@ -44,6 +44,19 @@ class SurvivalTest(unittest.TestCase):
             live.wait_finished()
             self.assertEqual(live.workers[2].wait(timeout=cluster.DEADLINE_S), 0, live.log_texts())
 
+    def test_of_two_workers_of_one_id_the_older_ends_for_good_and_says_why(self):
+        settings = {"consistency.policy": "async", "data.train_examples": 12800,
+                    "testing.push_delay_max": "20ms"}
+        with cluster.scratch() as directory, \
+                cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
+            live.wait_for(lambda status: int(status["updates"]) >= 5, "some updates")
+            older = live.workers[1]
+            live.start_worker(1)
+            self.assertEqual(older.wait(timeout=cluster.DEADLINE_S), 78, live.log_texts())
+            self.assertIn("another process has registered as worker 1", live.log_text("worker-1"))
+            live.wait_finished()
+            self.assertEqual(live.workers[1].wait(timeout=cluster.DEADLINE_S), 0, live.log_texts())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -48,6 +48,18 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     heartbeat_reply_ = std::move(reply);
   }
 
+  /// What registrations are answered from now on; a second before.
+  void SetLease(uint32_t milliseconds) {
+    MutexLock lock(mutex_);
+    lease_ms_ = milliseconds;
+  }
+
+  /// What is answered to who asks for the status of the run.
+  void SetStatus(v1::RunStatus status) {
+    MutexLock lock(mutex_);
+    status_ = std::move(status);
+  }
+
   /// Heartbeats are taken and not answered.
   void SetSilent(bool is_silent) {
     MutexLock lock(mutex_);
@@ -76,7 +88,14 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     MutexLock lock(mutex_);
     reply->mutable_identity()->set_worker(request->worker());
     reply->add_servers(address_);
-    reply->set_lease_ms(1000);
+    reply->set_lease_ms(lease_ms_);
+    return Next();
+  }
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+                         v1::RunStatus* reply) override {
+    MutexLock lock(mutex_);
+    *reply = status_;
     return Next();
   }
 
@@ -125,9 +144,11 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   mutable Mutex mutex_;
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t lease_ms_ ABSL_GUARDED_BY(mutex_) = 1000;
   bool is_silent_ ABSL_GUARDED_BY(mutex_) = false;
   int failures_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::Status failure_ ABSL_GUARDED_BY(mutex_);
+  v1::RunStatus status_ ABSL_GUARDED_BY(mutex_);
   v1::HeartbeatReply heartbeat_reply_ ABSL_GUARDED_BY(mutex_);
   v1::HeartbeatRequest last_heartbeat_ ABSL_GUARDED_BY(mutex_);
 

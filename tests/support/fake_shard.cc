@@ -250,6 +250,7 @@ grpc::Status FakeShard::Answer(grpc::ServerContext* context, Push push, Stream* 
       faults_.pop_front();
     }
     if (fault == Fault::kBreakBeforeTaking) return {grpc::UNAVAILABLE, "broken"};
+    if (fault == Fault::kRefuseForLackOfMemory) return {grpc::RESOURCE_EXHAUSTED, "no memory"};
     if (fault == Fault::kRetryLater) {
       reply.mutable_push()->set_outcome(v1::RETRY_LATER);
       reply.mutable_push()->set_retry_after_ms(1);

@@ -31,7 +31,8 @@ class FakeShard final : public v1::Shard::Service {
     kBreakBeforeTaking,
     kBreakAfterTaking,
     kRetryLater,
-    kAnswerNever,  // Until the call is cancelled.
+    kRefuseForLackOfMemory,  // As gRPC does.
+    kAnswerNever,            // Until the call is cancelled.
     kBreakWithinWeights,
     kMoveOnWithinWeights,  // Breaks too, and has a newer version when it is asked again.
     kFenceWithinWeights,   // Breaks too, and refuses when it is asked again.

@@ -7,8 +7,9 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "common/process/steady_time.h"
 #include "common/rpc/status_conversion.h"
+#include "common/rpc/steady_deadline.h"
 #include "common/rpc/transport_options.h"
 #include "worker/client/retry_pause.h"
 
@@ -32,7 +33,7 @@ absl::StatusOr<Reply> CoordinatorClient::CallOnce(Method<Request, Reply> method,
                                                   const Request& request,
                                                   absl::Duration wait) const {
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + options_.call_timeout + wait));
+  context.set_deadline(SteadyDeadline(SteadyNow() + options_.call_timeout + wait));
   Reply reply;
   const absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &reply));
   if (absl::IsUnimplemented(status)) {
@@ -52,22 +53,23 @@ absl::StatusOr<Reply> CoordinatorClient::Call(Method<Request, Reply> method, con
 
 absl::Status CoordinatorClient::PauseAfter(const absl::Status& failure,
                                            std::optional<RetrySchedule>& schedule) const {
-  const absl::Time now = absl::Now();
   const std::string reason(failure.message());
   if (!schedule) {
-    schedule.emplace(options_.retry, options_.seed + calls_++, now);
+    schedule.emplace(options_.retry, options_.seed + calls_++);
     spdlog::info("coordinator not reached, trying again for {} address={} reason=\"{}\"",
                  absl::FormatDuration(options_.retry.give_up_after), address_, reason);
   }
-  const std::optional<absl::Duration> pause = schedule->Next(now);
+  const std::optional<absl::Duration> pause = schedule->Next(failure);
   if (!pause) {
-    const absl::Duration tried = absl::Trunc(schedule->Elapsed(now), absl::Milliseconds(100));
-    return absl::UnavailableError(
-        fmt::format("coordinator at {} cannot be reached: {} (tried for {})", address_, reason,
-                    absl::FormatDuration(tried)));
+    return schedule->GivenUp(
+        failure, fmt::format("coordinator at {} cannot be reached: {}", address_, reason));
   }
   if (!PauseBeforeRetry(*channel_, *pause, sleeper_)) return absl::CancelledError("stopped");
   return absl::OkStatus();
+}
+
+void CoordinatorClient::PersistFor(absl::Duration give_up_after) {
+  options_.retry.give_up_after = give_up_after;
 }
 
 absl::StatusOr<v1::RegisterReply> CoordinatorClient::Register(
@@ -91,6 +93,10 @@ absl::Status CoordinatorClient::Report(const v1::ReportRequest& request) const {
 
 absl::Status CoordinatorClient::Leave(const v1::LeaveRequest& request) const {
   return CallOnce(&Stub::Leave, request, absl::ZeroDuration()).status();
+}
+
+absl::StatusOr<v1::RunStatus> CoordinatorClient::GetStatus() const {
+  return CallOnce(&Stub::GetStatus, v1::GetStatusRequest(), absl::ZeroDuration());
 }
 
 }  // namespace slipstream

@@ -17,10 +17,11 @@
 namespace slipstream {
 
 /// A worker's calls to the coordinator. Each has a deadline, and is repeated while the coordinator
-/// cannot be reached, until the retry options give up; the failure then is UNAVAILABLE and names
-/// the address. What the coordinator itself refuses comes back as it is.
+/// cannot be reached or has too much to do, until the retry options give up; the failure then is
+/// UNAVAILABLE or RESOURCE_EXHAUSTED and names the address. What the coordinator itself refuses
+/// comes back as it is.
 ///
-/// Thread-safe: const after construction.
+/// Thread-safe: const after construction and PersistFor, which belongs to one owner.
 class CoordinatorClient {
  public:
   struct Options {
@@ -36,13 +37,17 @@ class CoordinatorClient {
   /// `address` is host:port.
   CoordinatorClient(std::string address, const Options& options, Sleeper sleeper);
 
+  /// Calls from now on are repeated for so long. REQUIRES: no other thread makes any yet.
+  void PersistFor(absl::Duration give_up_after);
+
   absl::StatusOr<v1::RegisterReply> Register(const v1::RegisterRequest& request) const;
   absl::StatusOr<v1::PrepareModelReply> PrepareModel(const v1::PrepareModelRequest& request) const;
   absl::Status FinishInitialization(const v1::FinishInitializationRequest& request) const;
   absl::Status Report(const v1::ReportRequest& request) const;
 
-  /// One try: whoever leaves does not wait for a coordinator that is gone.
+  // One try each: whoever leaves does not wait for a coordinator that is gone.
   absl::Status Leave(const v1::LeaveRequest& request) const;
+  absl::StatusOr<v1::RunStatus> GetStatus() const;
 
   /// Makes `attempt` as often as the calls above are made.
   template <typename Reply>
@@ -76,9 +81,9 @@ class CoordinatorClient {
   absl::Status PauseAfter(const absl::Status& failure,
                           std::optional<RetrySchedule>& schedule) const;
 
-  // Constant after construction.
+  // Constant after construction, or PersistFor.
   const std::string address_;
-  const Options options_;
+  Options options_;
   const Sleeper sleeper_;
   const std::shared_ptr<grpc::Channel> channel_;  // Also the stub's.
   const std::unique_ptr<v1::Coordinator::Stub> stub_;

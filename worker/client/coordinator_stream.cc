@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
+#include "common/process/steady_time.h"
 #include "common/rpc/status_conversion.h"
+#include "common/rpc/steady_deadline.h"
 
 namespace slipstream {
 namespace {
@@ -56,7 +57,7 @@ class CoordinatorStream<Request, Reply>::Call {
     }
     if (!Pump(read_, deadline)) return std::optional<Reply>();
     is_reading_ = false;
-    if (!read_.is_ok) return Finish(absl::Now() + kEndTime);
+    if (!read_.is_ok) return Finish(SteadyNow() + kEndTime);
     return std::optional<Reply>(std::move(reply_));
   }
 
@@ -83,7 +84,7 @@ class CoordinatorStream<Request, Reply>::Call {
     while (operation.is_under_way) {
       void* tag = nullptr;
       bool is_ok = false;
-      if (queue_.AsyncNext(&tag, &is_ok, absl::ToChronoTime(deadline)) !=
+      if (queue_.AsyncNext(&tag, &is_ok, SteadyDeadline(deadline)) !=
           grpc::CompletionQueue::GOT_EVENT) {
         return false;
       }
@@ -94,7 +95,7 @@ class CoordinatorStream<Request, Reply>::Call {
 
   absl::Status Await(Operation& operation, absl::Time deadline) {
     if (!Pump(operation, deadline)) return absl::DeadlineExceededError("no answer in time");
-    return operation.is_ok ? absl::OkStatus() : Finish(absl::Now() + kEndTime);
+    return operation.is_ok ? absl::OkStatus() : Finish(SteadyNow() + kEndTime);
   }
 
   /// Ends the call once nothing else is under way, and says why it was over. It is cancelled if it
@@ -160,7 +161,7 @@ template <typename Request, typename Reply>
 absl::StatusOr<std::optional<Reply>> CoordinatorStream<Request, Reply>::Try(
     const Request& request, absl::Duration patience) {
   if (call_ == nullptr) call_ = std::make_unique<Call>(coordinator_.stub(), method_);
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   const absl::Status written = call_->Write(request, begin + coordinator_.options().call_timeout);
   absl::StatusOr<std::optional<Reply>> reply =
       written.ok() ? call_->ReadNewest(begin + patience) : written;

@@ -1,5 +1,6 @@
 #include "worker/client/membership.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
+#include "worker/client/retry_schedule.h"
 
 namespace slipstream {
 namespace {
@@ -23,8 +25,7 @@ std::string HostName() {
 
 }  // namespace
 
-absl::StatusOr<Membership> JoinRun(const CoordinatorClient& coordinator,
-                                   std::optional<WorkerId> worker) {
+absl::StatusOr<Membership> JoinRun(CoordinatorClient& coordinator, std::optional<WorkerId> worker) {
   v1::RegisterRequest request;
   if (worker) request.set_worker(Value(*worker));
   request.set_host(HostName());
@@ -36,10 +37,28 @@ absl::StatusOr<Membership> JoinRun(const CoordinatorClient& coordinator,
   if (!reply->has_identity() || reply->servers().empty() || reply->lease_ms() == 0) {
     return absl::InternalError("the coordinator's answer to a registration is incomplete");
   }
+  const absl::Duration lease = absl::Milliseconds(reply->lease_ms());
+  coordinator.PersistFor(MembersPatience(lease));
   return Membership{FromWire(reply->identity()),
                     reply->settings(),
                     {reply->servers().begin(), reply->servers().end()},
-                    absl::Milliseconds(reply->lease_ms())};
+                    lease};
+}
+
+absl::Status WhyFenced(const CoordinatorClient& coordinator, const Identity& identity,
+                       const absl::Status& fenced) {
+  const absl::StatusOr<v1::RunStatus> status = coordinator.GetStatus();
+  if (!status.ok() || status->run() != identity.run) return fenced;
+  for (const v1::WorkerStatus& worker : status->workers()) {
+    const bool is_newer = worker.incarnation() > Value(identity.incarnation);
+    if (worker.worker() != Value(identity.worker) || !is_newer) continue;
+    return absl::InvalidArgumentError(fmt::format(
+        "another process has registered as worker {}, on {} (incarnation {}), so this one, on {} "
+        "(incarnation {}), is out: give each worker an id of its own, or none with --worker ({})",
+        Value(identity.worker), worker.host(), worker.incarnation(), HostName(),
+        Value(identity.incarnation), std::string(fenced.message())));
+  }
+  return fenced;
 }
 
 absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,

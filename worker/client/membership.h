@@ -32,10 +32,15 @@ struct Membership {
   absl::Duration lease;
 };
 
-/// Registers under `worker`, or the lowest free id. Fails with INTERNAL if the answer makes no
-/// sense.
-absl::StatusOr<Membership> JoinRun(const CoordinatorClient& coordinator,
-                                   std::optional<WorkerId> worker);
+/// Registers under `worker`, or the lowest free id; `coordinator` then is as patient as a member
+/// is. Fails with INTERNAL if the answer makes no sense.
+absl::StatusOr<Membership> JoinRun(CoordinatorClient& coordinator, std::optional<WorkerId> worker);
+
+/// What a worker that was fenced, as `fenced` says, is to be told: INVALID_ARGUMENT naming who has
+/// its id if another process has registered under it since, for to register again would only fence
+/// that one. Else `fenced` as it is, also if the coordinator, which is asked once, does not say.
+absl::Status WhyFenced(const CoordinatorClient& coordinator, const Identity& identity,
+                       const absl::Status& fenced);
 
 /// What this worker trains; the same for all workers of a run.
 struct ModelProposal {

@@ -4,9 +4,10 @@
 #include <thread>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/process/steady_time.h"
 #include "common/rpc/status_conversion.h"
+#include "common/rpc/steady_deadline.h"
 
 namespace slipstream {
 RawCall::RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
@@ -34,7 +35,7 @@ RawCall::~RawCall() {
 bool RawCall::Wait(absl::Time deadline) {
   void* tag = nullptr;
   bool ok = false;
-  switch (queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(deadline))) {
+  switch (queue_.AsyncNext(&tag, &ok, SteadyDeadline(deadline))) {
     case grpc::CompletionQueue::GOT_EVENT:
       return ok;
     case grpc::CompletionQueue::TIMEOUT:
@@ -89,13 +90,13 @@ bool RawCall::HasReadAhead() {
 std::optional<bool> RawCall::Look() {
   void* tag = nullptr;
   bool ok = false;
-  const auto at_once = absl::ToChronoTime(absl::UnixEpoch());
+  const gpr_timespec at_once = gpr_inf_past(GPR_CLOCK_MONOTONIC);
   if (queue_.AsyncNext(&tag, &ok, at_once) != grpc::CompletionQueue::GOT_EVENT) return std::nullopt;
   return ok;
 }
 
 std::optional<bool> RawCall::WaitAwake(absl::Time deadline) {
-  while (AwakeWait::Clock::now() < read_wait_.awake_until() && absl::Now() < deadline) {
+  while (AwakeWait::Clock::now() < read_wait_.awake_until() && SteadyNow() < deadline) {
     if (const std::optional<bool> ok = Look()) return ok;
     std::this_thread::yield();
   }
@@ -116,7 +117,7 @@ absl::Status RawCall::Finish(absl::Time deadline) {
 void RawCall::Poll(absl::Duration duration) {
   void* tag = nullptr;
   bool ok = false;
-  const auto end = absl::ToChronoTime(absl::Now() + duration);
+  const gpr_timespec end = SteadyDeadline(SteadyNow() + duration);
   if (queue_.AsyncNext(&tag, &ok, end) == grpc::CompletionQueue::GOT_EVENT) read_ahead_ = ok;
 }
 

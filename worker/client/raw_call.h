@@ -20,9 +20,10 @@ namespace slipstream {
 
 /// One streaming call, of any kind, whose messages both ways are bytes.
 ///
-/// Every operation waits, at most until its deadline; one that does not end by then cancels the
-/// call. It waits on a completion queue of its own, so that the calling thread itself moves the
-/// bytes, as fast as gRPC's blocking calls do, which know deadlines only for whole calls.
+/// Every operation waits, at most until its deadline, a time of SteadyNow; one that does not end by
+/// then cancels the call. It waits on a completion queue of its own, so that the calling thread
+/// itself moves the bytes, as fast as gRPC's blocking calls do, which know deadlines only for whole
+/// calls.
 ///
 /// Read stays awake for messages that come soon, see awake_wait.h.
 ///

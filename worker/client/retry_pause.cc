@@ -1,9 +1,9 @@
 #include "worker/client/retry_pause.h"
 
 #include <algorithm>
-#include <chrono>
 
-#include "absl/time/clock.h"
+#include "common/process/steady_time.h"
+#include "common/rpc/steady_deadline.h"
 
 namespace slipstream {
 namespace {
@@ -16,15 +16,12 @@ constexpr absl::Duration kSlice = absl::Milliseconds(20);
 bool PauseBeforeRetry(grpc::Channel& channel, absl::Duration wait, const Sleeper& sleeper) {
   // Refused by a peer that is there.
   if (channel.GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) return sleeper(wait);
-  // Not the time of day, which may be set back by hours.
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
+  const absl::Time end = SteadyNow() + wait;
   for (;;) {
     if (!sleeper(absl::ZeroDuration())) return false;
-    const absl::Duration left = wait - absl::FromChrono(Clock::now() - begin);
-    if (left <= absl::ZeroDuration()) return true;
-    const absl::Time end = absl::Now() + std::min(left, kSlice);
-    if (channel.WaitForConnected(absl::ToChronoTime(end))) return true;
+    const absl::Time now = SteadyNow();
+    if (now >= end) return true;
+    if (channel.WaitForConnected(SteadyDeadline(std::min(end, now + kSlice)))) return true;
   }
 }
 

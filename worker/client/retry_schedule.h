@@ -6,13 +6,18 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/philox.h"
+#include "common/process/steady_time.h"
 
 namespace slipstream {
 
 /// Waits for so long, or less if the program is to stop; returns false then.
 using Sleeper = std::function<bool(absl::Duration)>;
+
+/// What time it is. It must never go back; the epoch does not matter.
+using SteadyClock = std::function<absl::Time()>;
 
 struct RetryOptions {
   /// The first wait; each further one is twice as long up to `wait_max`. A wait is drawn between
@@ -22,22 +27,33 @@ struct RetryOptions {
 
   /// A peer that cannot be reached for this long is given up. Longer outlasts a restart.
   absl::Duration give_up_after = absl::Seconds(30);
+
+  /// Tests have one of their own.
+  SteadyClock now = SteadyNow;
 };
+
+/// For how long a member whose lease is `lease` tries to reach its run: a peer that is gone for
+/// longer than a few leases has been noticed by the coordinator, too.
+absl::Duration MembersPatience(absl::Duration lease);
 
 /// When to repeat a call that failed: exponential backoff with jitter and an end. Time and chance
 /// come from outside.
 ///
+/// Time goes by the options' clock, from construction.
+///
 /// Not thread-safe: one owner.
 class RetrySchedule {
  public:
-  RetrySchedule(const RetryOptions& options, uint64_t seed, absl::Time start)
-      : options_(options), start_(start), wait_(options.first_wait), random_(seed, 0) {}
+  RetrySchedule(const RetryOptions& options, uint64_t seed)
+      : options_(options), start_(options.now()), wait_(options.first_wait), random_(seed, 0) {}
 
-  /// How long to wait before the next try; nothing to give up.
-  std::optional<absl::Duration> Next(absl::Time now);
+  /// How long to wait before the next try of what failed with `failure`; nothing to give up. Who
+  /// has too much to do (RESOURCE_EXHAUSTED) is asked again only after the longest wait.
+  std::optional<absl::Duration> Next(const absl::Status& failure);
 
-  /// For how long this has been tried.
-  absl::Duration Elapsed(absl::Time now) const { return now - start_; }
+  /// What a call that is given up fails with: `message` and for how long it was tried, as
+  /// UNAVAILABLE, or RESOURCE_EXHAUSTED if it was `failure`.
+  absl::Status GivenUp(const absl::Status& failure, absl::string_view message) const;
 
  private:
   const RetryOptions options_;
@@ -47,7 +63,7 @@ class RetrySchedule {
 };
 
 /// True if a call that failed so may succeed when it is made again: the peer was not reached, did
-/// not answer in time, or the connection broke.
+/// not answer in time, had too much to do, or the connection broke.
 bool IsTransient(const absl::Status& status);
 
 }  // namespace slipstream

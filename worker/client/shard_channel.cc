@@ -8,8 +8,8 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "common/local/local_socket.h"
+#include "common/process/steady_time.h"
 #include "common/wire/values_codec.h"
 #include "proto/shard.pb.h"
 #include "worker/client/raw_call.h"
@@ -60,7 +60,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
 }
 
 absl::StatusOr<std::string> ShardChannel::AskForSocket() {
-  const absl::Time deadline = absl::Now() + options_.answer_timeout;
+  const absl::Time deadline = SteadyNow() + options_.answer_timeout;
   RawCall call(tcp_, kGetTransports, cancel_, deadline);
   grpc::ByteBuffer message;
   const grpc::Slice nothing;

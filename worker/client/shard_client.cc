@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/wire/shard_wire.h"
 
@@ -39,6 +40,7 @@ ShardClient::ShardClient(std::string address, const Options& options, CancelSwit
 }
 
 absl::StatusOr<std::unique_ptr<RawCall>> ShardClient::Start(const std::string& method) {
+  is_answer_late_ = false;
   const absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = channel_.Get();
   if (!channel.ok()) return Named(channel.status());
   return std::make_unique<RawCall>(*channel, method, cancel_, WriteDeadline());
@@ -52,6 +54,12 @@ absl::Status ShardClient::Failure(RawCall& call) {
   const absl::Status status = call.Finish(WriteDeadline());
   channel_.OnFailure();
   return Named(status.ok() ? absl::UnavailableError("ended the call early") : status);
+}
+
+absl::Status ShardClient::NoAnswer(RawCall& call) {
+  const absl::Status status = Failure(call);
+  is_answer_late_ = absl::IsDeadlineExceeded(status);
+  return status;
 }
 
 absl::Status ShardClient::Initialize(const InitializeHeader& header,
@@ -72,7 +80,7 @@ absl::Status ShardClient::Initialize(const InitializeHeader& header,
   } while (offset < values.size());
   call.WritesDone(WriteDeadline());
   grpc::ByteBuffer reply;  // Says nothing but that it came.
-  if (!call.Read(reply, AnswerDeadline())) return Failure(call);
+  if (!call.Read(reply, AnswerDeadline())) return NoAnswer(call);
   const absl::Status status = call.Finish(AnswerDeadline());
   return status.ok() ? status : Named(status);
 }
@@ -89,7 +97,7 @@ absl::Status ShardClient::Pull(PullRequest request, WeightsArrival& weights) {
   call.WritesDone(WriteDeadline());
   while (!weights.is_complete()) {
     grpc::ByteBuffer message;
-    if (!call.Read(message, AnswerDeadline())) return Failure(call);
+    if (!call.Read(message, AnswerDeadline())) return NoAnswer(call);
     const absl::StatusOr<WeightsChunk> chunk = DecodeWeightsChunk(message);
     if (!chunk.ok()) return Named(PeerFault(chunk.status()));
     const absl::Status status =
@@ -101,6 +109,7 @@ absl::Status ShardClient::Pull(PullRequest request, WeightsArrival& weights) {
 }
 
 absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
+  is_answer_late_ = false;
   exchange.header.count = exchange.values.size();
   exchange.header.chunk_bytes = static_cast<uint32_t>(options_.chunk_bytes);
   exchange.header.weights_encoding = options_.weights_encoding;
@@ -219,12 +228,15 @@ absl::Status ShardClient::Write(const grpc::ByteBuffer& message, RawCall::Next n
 absl::StatusOr<grpc::ByteBuffer> ShardClient::ReadMessage(bool& is_on_stream) {
   if (!is_on_stream) {
     absl::StatusOr<std::optional<grpc::ByteBuffer>> message = link_->Receive(AnswerDeadline());
-    if (!message.ok()) return SharingFailure(message.status());
+    if (!message.ok()) {
+      is_answer_late_ = absl::IsDeadlineExceeded(message.status());
+      return SharingFailure(message.status());
+    }
     if (message->has_value()) return **std::move(message);
     is_on_stream = true;
   }
   grpc::ByteBuffer message;
-  if (!exchange_->Read(message, AnswerDeadline())) return Failure(*exchange_);
+  if (!exchange_->Read(message, AnswerDeadline())) return NoAnswer(*exchange_);
   if (link_ != nullptr) exchange_->ReadAhead();
   return message;
 }
@@ -286,9 +298,9 @@ absl::Status ShardClient::CopyShared(const ExchangeChunk& chunk, WeightsArrival&
 
 absl::Status ShardClient::AwaitReturn(absl::Duration timeout) {
   constexpr absl::Duration kSlice = absl::Milliseconds(1);
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time deadline = SteadyNow() + timeout;
   while (!loan_.AwaitReturn(exchange_ ? absl::ZeroDuration() : kSlice)) {
-    if (absl::Now() > deadline) {
+    if (SteadyNow() > deadline) {
       return Named(absl::DeadlineExceededError("the connection still holds what was sent"));
     }
     // The transport may need a thread to let go, and there is none but this.

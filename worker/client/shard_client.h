@@ -8,10 +8,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/encoding.h"
 #include "common/local/shared_arena.h"
+#include "common/process/steady_time.h"
 #include "common/protocol/shard_messages.h"
 #include "common/wire/chunk_wire.h"
 #include "worker/client/arena_loan.h"
@@ -46,8 +46,9 @@ class ShardClient {
     /// A message that the peer has not taken in by then is given up.
     absl::Duration write_timeout = absl::Seconds(30);
 
-    /// So is an answer that has not come. Rounds wait for the slowest member, so this is long; a
-    /// dead peer is found by the connection's own probes, and a lost lease by the heartbeat.
+    /// So is an answer that has not come, and the call is worth another try for any number of
+    /// times: rounds wait for the slowest member, a dead peer is found by the connection's own
+    /// probes, and a lost lease by the heartbeat.
     absl::Duration answer_timeout = absl::Minutes(10);
 
     /// What all gradients lie in, if shards of this machine may take them from there, as they may
@@ -73,14 +74,18 @@ class ShardClient {
   /// Waits until gRPC has dropped all values that it was lent; they may be changed then.
   absl::Status AwaitReturn(absl::Duration timeout);
 
+  /// The try that failed last did so because no answer came in time to what the shard had taken: it
+  /// is there, and may wait for others.
+  bool is_answer_late() const { return is_answer_late_; }
+
   const std::string& address() const { return address_; }
 
   /// Shows whether the shard's machine can be reached, by whichever path calls go.
   grpc::Channel& channel() { return channel_.tcp(); }
 
  private:
-  absl::Time WriteDeadline() const { return absl::Now() + options_.write_timeout; }
-  absl::Time AnswerDeadline() const { return absl::Now() + options_.answer_timeout; }
+  absl::Time WriteDeadline() const { return SteadyNow() + options_.write_timeout; }
+  absl::Time AnswerDeadline() const { return SteadyNow() + options_.answer_timeout; }
 
   absl::StatusOr<std::unique_ptr<RawCall>> Start(const std::string& method);
 
@@ -107,6 +112,9 @@ class ShardClient {
 
   /// Why `call`, which ended early, did; never OK.
   absl::Status Failure(RawCall& call);
+
+  /// The same where it ended instead of answering.
+  absl::Status NoAnswer(RawCall& call);
   absl::Status Named(const absl::Status& status) const;
 
   /// What becomes of the exchange whose shared memory failed: it is tried again, without where that
@@ -123,6 +131,7 @@ class ShardClient {
   std::unique_ptr<SharedLink> link_;   // Of that stream, if there is one.
   bool has_given_up_sharing_ = false;  // For good: it failed, and may be done without.
   bool has_tried_to_share_ = false;    // On that stream.
+  bool is_answer_late_ = false;        // In the last try.
   std::string told_;                   // What was logged last.
   ArenaLoan loan_;
 };

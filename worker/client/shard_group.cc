@@ -66,25 +66,23 @@ absl::Status ShardGroup::Pause(ShardId shard, absl::Duration wait) {
   return absl::OkStatus();
 }
 
+bool ShardGroup::WasThere(ShardId shard, const absl::Status& failure, absl::Duration tried) {
+  if (client(shard).is_answer_late()) return true;
+  // So long a try was no attempt to connect: the shard waited for a gradient or a round.
+  return tried >= options_.retry.give_up_after && !absl::IsDeadlineExceeded(failure);
+}
+
 absl::Status ShardGroup::Retry(ShardId shard, const std::function<absl::Status()>& once) {
   std::optional<RetrySchedule> schedule;
   for (;;) {
-    const absl::Time begun = absl::Now();
+    const absl::Time begun = options_.retry.now();
     const absl::Status status = once();
     if (cancel_.thrown() && !status.ok()) return absl::CancelledError("stopped");
     if (!IsTransient(status)) return status;
-    const absl::Time now = absl::Now();
-    // So long a try was no attempt to connect: the shard was there, and waited for a gradient or a
-    // round. What follows is another absence.
-    const bool was_there =
-        now - begun >= options_.retry.give_up_after && !absl::IsDeadlineExceeded(status);
-    if (was_there) schedule.reset();
-    if (!schedule) schedule.emplace(options_.retry, options_.seed + Value(shard), now);
-    const std::optional<absl::Duration> wait = schedule->Next(now);
-    if (!wait) {
-      return absl::UnavailableError(fmt::format("{} (tried for {})", std::string(status.message()),
-                                                absl::FormatDuration(schedule->Elapsed(now))));
-    }
+    if (WasThere(shard, status, options_.retry.now() - begun)) schedule.reset();
+    if (!schedule) schedule.emplace(options_.retry, options_.seed + Value(shard));
+    const std::optional<absl::Duration> wait = schedule->Next(status);
+    if (!wait) return schedule->GivenUp(status, status.message());
     spdlog::warn("call failed, trying again shard={} wait={} reason=\"{}\"", Value(shard),
                  absl::FormatDuration(*wait), std::string(status.message()));
     if (absl::Status stopped = Pause(shard, *wait); !stopped.ok()) return stopped;
@@ -115,7 +113,7 @@ absl::StatusOr<WeightsHeader> ShardGroup::Pull(ShardId shard, const PullRequest&
 }
 
 absl::Status ShardGroup::Exchange(ShardId shard, ShardExchange& exchange) {
-  const absl::Time overload_end = absl::Now() + options_.overload_timeout;
+  const absl::Time overload_end = options_.retry.now() + options_.overload_timeout;
   for (;;) {
     absl::StatusOr<PushReply> reply;
     const absl::Status status = Retry(shard, [&] {
@@ -127,7 +125,7 @@ absl::Status ShardGroup::Exchange(ShardId shard, ShardExchange& exchange) {
     });
     if (!status.ok()) return status;
     if (reply->outcome != PushOutcome::kRetryLater) break;
-    if (absl::Now() > overload_end) {
+    if (options_.retry.now() > overload_end) {
       return absl::UnavailableError(fmt::format("shard at {} has been overloaded for {}",
                                                 client(shard).address(),
                                                 absl::FormatDuration(options_.overload_timeout)));

@@ -85,6 +85,10 @@ class ShardGroup {
   const std::vector<ShardId>& all() const { return all_; }
 
  private:
+  /// Whether the shard was reached by a try that failed after `tried`: then it was not away, and if
+  /// it is now, that has just begun.
+  bool WasThere(ShardId shard, const absl::Status& failure, absl::Duration tried);
+
   /// Calls `once` until it succeeds or fails for good.
   absl::Status Retry(ShardId shard, const std::function<absl::Status()>& once);
   absl::Status Pause(ShardId shard, absl::Duration wait);

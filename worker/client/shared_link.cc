@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/local/local_socket.h"
 #include "common/local/shared_values.h"
+#include "common/process/steady_time.h"
 #include "common/wire/chunk_wire.h"
 #include "common/wire/message_notes.h"
 
@@ -154,7 +154,7 @@ absl::StatusOr<ReceivedNote> SharedLink::NextNote(absl::Time deadline,
                                                   AwakeWait::Clock::time_point awake_until) {
   bool is_over = false;
   for (;;) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     const bool stays_awake = now < deadline && AwakeWait::Clock::now() < awake_until;
     const absl::Duration sleep =
         stays_awake ? absl::ZeroDuration() : std::min(deadline - now, kLook);

@@ -30,7 +30,8 @@ namespace slipstream {
 ///
 /// Once attached, the stream's messages go over a local socket, which takes a fraction of the time;
 /// files, and the word that values were read, go over it too. It closes when the shard's end goes,
-/// and the stream is looked at now and then, so nobody waits for the dead.
+/// and the stream is looked at now and then, so nobody waits for the dead. Deadlines are times of
+/// SteadyNow.
 ///
 /// Not thread-safe: one owner, that of the stream; other threads may throw its switch.
 class SharedLink {

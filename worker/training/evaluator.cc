@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "common/model_file/weights_digest.h"
+#include "common/process/steady_time.h"
 #include "common/wire/shard_wire.h"
 #include "common/wire/wire_text.h"
 #include "worker/training/test_measures.h"
@@ -67,7 +67,7 @@ absl::Status Evaluator::Prepare() {
 }
 
 absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   if (absl::Status status = Prepare(); !status.ok()) return status;
   const absl::StatusOr<std::vector<Version>> versions =
       reader_->Read(options_.has_rounds, plan_->weights_host());
@@ -90,7 +90,7 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   result.set_test_loss(measures->loss);
   if (measures->accuracy) result.set_test_accuracy(*measures->accuracy);
   result.set_examples(test_.count());
-  result.set_seconds(absl::ToDoubleSeconds(absl::Now() - begin));
+  result.set_seconds(absl::ToDoubleSeconds(SteadyNow() - begin));
   const std::string accuracy =
       measures->accuracy ? fmt::format(" accuracy={:.4f}", *measures->accuracy) : "";
   spdlog::info("evaluated epoch={} version={}{} loss={:.4f} seconds={:.2f}", order.epoch,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/process/steady_time.h"
 #include "worker/training/plan_links.h"
 
 namespace slipstream {
@@ -175,8 +176,8 @@ absl::Status TrainingLoop::LeaveOut(uint32_t slot, uint64_t index, const std::st
   const absl::Status status = nonfinite_.OnNonfinite(index, what);
   const NonfiniteSteps::Count& count = nonfinite_.count();
   figures_.OnNonfinite(count);
-  if (absl::Now() - warned_ >= kWarningInterval) {
-    warned_ = absl::Now();
+  if (SteadyNow() - warned_ >= kWarningInterval) {
+    warned_ = SteadyNow();
     spdlog::warn(
         "left out a mini-batch without finite numbers batch={} gave=\"{}\" in_a_row={} total={}",
         index, what, count.in_a_row, count.total);

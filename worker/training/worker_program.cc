@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,6 +17,7 @@
 #include "common/model_file/weights_digest.h"
 #include "common/policy/staleness_guard.h"
 #include "common/process/logging.h"
+#include "common/process/steady_time.h"
 #include "common/wire/shard_wire.h"
 #include "common/wire/wire_text.h"
 #include "worker/client/work_progress.h"
@@ -43,9 +45,6 @@ absl::Status Caught(Work work) {
     return absl::InternalError(std::string("exception: ") + error.what());
   }
 }
-
-/// A shard that is gone for longer than a few leases has been noticed by the coordinator, too.
-constexpr int kGiveUpLeases = 3;
 
 /// A worker that comes when the run has finished has done its part.
 absl::Status NothingToDo(const absl::Status& finished) {
@@ -96,7 +95,9 @@ absl::Status WorkerProgram::Run() {
   status = Cause(status, interruption_);
   if (absl::IsOutOfRange(status)) status = NothingToDo(status);
   Leave(status);
-  return status;
+  // Without an id of its own this worker gets another one when it is started again.
+  const bool may_be_replaced = options_.worker.has_value() && absl::IsFailedPrecondition(status);
+  return may_be_replaced ? WhyFenced(coordinator_, membership_.identity, status) : status;
 }
 
 absl::Status WorkerProgram::Join() {
@@ -122,8 +123,7 @@ absl::Status WorkerProgram::ReadSettings() {
 
 ShardGroup::Options WorkerProgram::GroupOptions() const {
   ShardGroup::Options options = ShardGroup::OptionsFor(settings_, map_);
-  options.retry.give_up_after =
-      std::max(options.retry.give_up_after, kGiveUpLeases * membership_.lease);
+  options.retry.give_up_after = MembersPatience(membership_.lease);
   options.seed = settings_.seed + Value(membership_.identity.incarnation);
   return options;
 }
@@ -159,10 +159,10 @@ absl::Status WorkerProgram::PreparePlans() {
 }
 
 absl::Status WorkerProgram::PrepareData() {
-  absl::Time told = absl::Now();
+  absl::Time told = SteadyNow();
   const auto tell = [&](const std::string& path, double share) {
-    if (absl::Now() - told >= kReadingTold) {
-      told = absl::Now();
+    if (SteadyNow() - told >= kReadingTold) {
+      told = SteadyNow();
       spdlog::info("reading data path={} done={:.0f}%", path, 100 * share);
     }
     return !interruption_.interrupted();
@@ -189,11 +189,13 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
 }
 
 absl::Status WorkerProgram::PrepareModel() {
-  const ModelProposal proposal{net_.layout, data_.train.count(), data_.train.Fingerprint()};
+  const auto stopped = [this] { return interruption_.interrupted(); };
+  const std::optional<uint64_t> fingerprint = data_.train.Fingerprint(std::not_fn(stopped));
+  if (!fingerprint.has_value()) return absl::CancelledError("stopped");
+  const ModelProposal proposal{net_.layout, data_.train.count(), *fingerprint};
   for (;;) {
     absl::StatusOr<PreparedModel> model =
-        AwaitModel(coordinator_, membership_.identity, proposal,
-                   [this] { return interruption_.interrupted(); });
+        AwaitModel(coordinator_, membership_.identity, proposal, stopped);
     if (!model.ok()) return model.status();
     if (model->map.shards() != membership_.servers.size()) {
       return absl::InternalError("the coordinator names other shards than servers");

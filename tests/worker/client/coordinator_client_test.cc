@@ -12,16 +12,16 @@
 namespace slipstream {
 namespace {
 
-constexpr RetryOptions kQuick{.first_wait = absl::Milliseconds(1),
-                              .wait_max = absl::Milliseconds(2),
-                              .give_up_after = absl::Milliseconds(100)};
+const RetryOptions kQuick{.first_wait = absl::Milliseconds(1),
+                          .wait_max = absl::Milliseconds(2),
+                          .give_up_after = absl::Milliseconds(100)};
 
 bool DoNotWait(absl::Duration) { return true; }
 
 TEST(CoordinatorClientTest, RepeatsACallUntilTheCoordinatorIsThere) {
   FakeCoordinator coordinator;
   coordinator.FailNext(3, {grpc::UNAVAILABLE, "not yet"});
-  const CoordinatorClient client(coordinator.address(), {}, DoNotWait);
+  CoordinatorClient client(coordinator.address(), {}, DoNotWait);
 
   const absl::StatusOr<Membership> membership = JoinRun(client, WorkerId{7});
 
@@ -29,6 +29,52 @@ TEST(CoordinatorClientTest, RepeatsACallUntilTheCoordinatorIsThere) {
   EXPECT_EQ(membership->identity.worker, WorkerId{7});
   EXPECT_EQ(membership->lease, absl::Seconds(1));
   EXPECT_EQ(coordinator.calls(), 4);
+}
+
+/// A client whose waits pass at once, by a clock of its own.
+class PatienceTest : public testing::Test {
+ protected:
+  /// For how long the next call is tried where all fail so; what it fails with in the end.
+  absl::Duration TimeTried(const grpc::Status& failure) {
+    coordinator_.FailNext(1'000'000, failure);
+    const absl::Time begin = now_;
+    status_ = client_.FinishInitialization({});
+    coordinator_.FailNext(0, grpc::Status::OK);
+    return now_ - begin;
+  }
+
+  FakeCoordinator coordinator_;
+  absl::Time now_ = absl::UnixEpoch();
+  CoordinatorClient client_{coordinator_.address(),
+                            {.retry = {.now = [this] { return now_; }}},
+                            [this](absl::Duration wait) {
+                              now_ += wait;
+                              return true;
+                            }};
+  absl::Status status_;
+};
+
+TEST_F(PatienceTest, AMemberTriesForThreeLeasesIfTheyAreLonger) {
+  coordinator_.SetLease(60'000);
+  ASSERT_TRUE(JoinRun(client_, std::nullopt).ok());
+
+  EXPECT_EQ(TimeTried({grpc::UNAVAILABLE, "gone"}), absl::Minutes(3));
+  EXPECT_EQ(status_.code(), absl::StatusCode::kUnavailable) << status_;
+}
+
+TEST_F(PatienceTest, WhoIsNoMemberYetTriesForHalfAMinuteAndSoDoesOneOfAShortLease) {
+  EXPECT_EQ(TimeTried({grpc::UNAVAILABLE, "gone"}), absl::Seconds(30));
+  coordinator_.SetLease(1000);
+  ASSERT_TRUE(JoinRun(client_, std::nullopt).ok());
+  EXPECT_EQ(TimeTried({grpc::UNAVAILABLE, "gone"}), absl::Seconds(30));
+}
+
+TEST_F(PatienceTest, ACoordinatorThatHasTooMuchToDoIsAskedAgainAndGivenUpAsBusy) {
+  EXPECT_EQ(TimeTried({grpc::RESOURCE_EXHAUSTED, "too many calls"}), absl::Seconds(30));
+  EXPECT_EQ(status_.code(), absl::StatusCode::kResourceExhausted) << status_;
+
+  coordinator_.FailNext(2, {grpc::RESOURCE_EXHAUSTED, "too many calls"});
+  EXPECT_TRUE(client_.FinishInitialization({}).ok());
 }
 
 TEST(CoordinatorClientTest, PassesOnWhatTheCoordinatorRefuses) {

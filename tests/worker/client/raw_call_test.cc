@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "absl/time/clock.h"
+#include "common/process/steady_time.h"
 #include "tests/support/loopback.h"
 #include "tests/support/message_text.h"
 #include "worker/client/cancel_switch.h"
@@ -52,7 +52,7 @@ class RawCallTest : public testing::Test {
     call_ = std::make_unique<RawCall>(loopback_.NewChannel(), "/echo/Echo", cancel_, LongFromNow());
   }
 
-  static absl::Time LongFromNow() { return absl::Now() + absl::Seconds(20); }
+  static absl::Time LongFromNow() { return SteadyNow() + absl::Seconds(20); }
 
   void Ask(const std::string& text) {
     ASSERT_TRUE(call_->Write(Message(text), RawCall::Next::kReads, LongFromNow()));
@@ -92,7 +92,7 @@ TEST_F(RawCallTest, AReadEndsAtItsDeadlineThoughAllBeforeCameSoon) {
   AnswersComeSoon();
   Ask("never");
   grpc::ByteBuffer message;
-  EXPECT_FALSE(call_->Read(message, absl::Now() + absl::Milliseconds(5)));
+  EXPECT_FALSE(call_->Read(message, SteadyNow() + absl::Milliseconds(5)));
   EXPECT_EQ(call_->Finish(LongFromNow()).code(), absl::StatusCode::kDeadlineExceeded);
 }
 
@@ -115,8 +115,8 @@ TEST_F(RawCallTest, TheSwitchEndsAReadThatWaits) {
 
 /// Until it has, at most for a long time.
 bool AwaitReadAhead(RawCall& call) {
-  const absl::Time end = absl::Now() + absl::Seconds(20);
-  while (!call.HasReadAhead() && absl::Now() < end) std::this_thread::yield();
+  const absl::Time end = SteadyNow() + absl::Seconds(20);
+  while (!call.HasReadAhead() && SteadyNow() < end) std::this_thread::yield();
   return call.HasReadAhead();
 }
 

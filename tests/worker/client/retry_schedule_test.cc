@@ -8,17 +8,25 @@
 namespace slipstream {
 namespace {
 
-constexpr RetryOptions kOptions{.first_wait = absl::Milliseconds(100),
-                                .wait_max = absl::Milliseconds(800),
-                                .give_up_after = absl::Seconds(10)};
-const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
+const absl::Status kAway = absl::UnavailableError("connection refused");
+const absl::Status kBusy = absl::ResourceExhaustedError("too many calls are waiting");
 
-TEST(RetryScheduleTest, WaitsDoubleUpToTheirMaximumWithJitterBelow) {
+class RetryScheduleTest : public testing::Test {
+ protected:
+  const absl::Time start_ = absl::FromUnixSeconds(1'000'000);
+  absl::Time now_ = start_;
+  const RetryOptions options_{.first_wait = absl::Milliseconds(100),
+                              .wait_max = absl::Milliseconds(800),
+                              .give_up_after = absl::Seconds(10),
+                              .now = [this] { return now_; }};
+};
+
+TEST_F(RetryScheduleTest, WaitsDoubleUpToTheirMaximumWithJitterBelow) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    RetrySchedule schedule(kOptions, seed, kStart);
+    RetrySchedule schedule(options_, seed);
     for (const int milliseconds : {100, 200, 400, 800, 800, 800}) {
-      const absl::Duration wait = schedule.Next(kStart).value();
+      const absl::Duration wait = schedule.Next(kAway).value();
 
       ASSERT_LE(wait, absl::Milliseconds(milliseconds));
       ASSERT_GE(wait, absl::Milliseconds(milliseconds) / 2);
@@ -26,26 +34,51 @@ TEST(RetryScheduleTest, WaitsDoubleUpToTheirMaximumWithJitterBelow) {
   }
 }
 
-TEST(RetryScheduleTest, ClientsThatFailTogetherDoNotComeBackTogether) {
-  RetrySchedule one(kOptions, 1, kStart);
-  RetrySchedule other(kOptions, 2, kStart);
+TEST_F(RetryScheduleTest, ClientsThatFailTogetherDoNotComeBackTogether) {
+  RetrySchedule one(options_, 1);
+  RetrySchedule other(options_, 2);
 
-  EXPECT_NE(one.Next(kStart), other.Next(kStart));
+  EXPECT_NE(one.Next(kAway), other.Next(kAway));
 }
 
-TEST(RetryScheduleTest, GivesUpOnTimeAndNeverWaitsBeyondIt) {
-  RetrySchedule schedule(kOptions, 1, kStart);
-  absl::Time now = kStart;
-  while (const std::optional<absl::Duration> wait = schedule.Next(now)) {
-    now += *wait;
-    ASSERT_LE(now, kStart + kOptions.give_up_after);
+TEST_F(RetryScheduleTest, WhoHasTooMuchToDoIsAskedAgainOnlyAfterTheLongestWait) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RetrySchedule schedule(options_, seed);
+
+    ASSERT_GE(schedule.Next(kBusy).value(), options_.wait_max / 2);
   }
-
-  EXPECT_EQ(now, kStart + kOptions.give_up_after);
 }
 
-TEST(RetryScheduleTest, RepeatsOnlyWhatMaySucceedNextTime) {
-  EXPECT_TRUE(IsTransient(absl::UnavailableError("")));
+TEST_F(RetryScheduleTest, GivesUpOnTimeAndNeverWaitsBeyondIt) {
+  for (const absl::Status& failure : {kAway, kBusy}) {
+    now_ = start_;
+    RetrySchedule schedule(options_, 1);
+    while (const std::optional<absl::Duration> wait = schedule.Next(failure)) {
+      now_ += *wait;
+      ASSERT_LE(now_, start_ + options_.give_up_after);
+    }
+
+    EXPECT_EQ(now_, start_ + options_.give_up_after);
+  }
+}
+
+TEST_F(RetryScheduleTest, WhatIsGivenUpSaysForHowLongItWasTriedAndWhetherThePeerWasThere) {
+  const RetrySchedule schedule(options_, 1);
+  now_ += absl::Seconds(12);
+
+  EXPECT_EQ(schedule.GivenUp(kAway, "refused"), absl::UnavailableError("refused (tried for 12s)"));
+  EXPECT_EQ(schedule.GivenUp(kBusy, "busy"), absl::ResourceExhaustedError("busy (tried for 12s)"));
+}
+
+TEST_F(RetryScheduleTest, AMemberIsAsPatientAsItsLeaseIsLong) {
+  EXPECT_EQ(MembersPatience(absl::Seconds(5)), absl::Seconds(30));
+  EXPECT_EQ(MembersPatience(absl::Minutes(1)), absl::Minutes(3));
+}
+
+TEST_F(RetryScheduleTest, RepeatsOnlyWhatMaySucceedNextTime) {
+  EXPECT_TRUE(IsTransient(kAway));
+  EXPECT_TRUE(IsTransient(kBusy));
   EXPECT_TRUE(IsTransient(absl::DeadlineExceededError("")));
   EXPECT_FALSE(IsTransient(absl::OkStatus()));
   EXPECT_FALSE(IsTransient(absl::FailedPreconditionError("")));

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "common/local/local_socket.h"
 #include "common/local/shared_arena.h"
+#include "common/process/steady_time.h"
 #include "proto/shard.grpc.pb.h"
 #include "tests/support/loopback.h"
 #include "tests/support/message_text.h"
@@ -28,7 +28,7 @@ constexpr size_t kChunkValues = 8;
 constexpr size_t kUnreadMax = 3;
 constexpr absl::Duration kWait = absl::Seconds(20);
 
-absl::Time LongFromNow() { return absl::Now() + kWait; }
+absl::Time LongFromNow() { return SteadyNow() + kWait; }
 
 /// Agrees on shared memory, hands its end of the local socket over, and does what it was told.
 class FakeShard final : public v1::Shard::Service {
@@ -86,7 +86,7 @@ class SharedLinkTest : public testing::Test {
   absl::Status Place() { return Place(0).status(); }
 
   /// For what is not to succeed, or to without waiting.
-  static absl::Time SoonOver() { return absl::Now() + absl::Milliseconds(20); }
+  static absl::Time SoonOver() { return SteadyNow() + absl::Milliseconds(20); }
 
   const SharedArena arena_ = SharedArena::Make(1, 10 * kChunkValues).value();
   FakeShard shard_;

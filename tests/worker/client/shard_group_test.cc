@@ -1,0 +1,103 @@
+#include "worker/client/shard_group.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/layout/tensor_layout.h"
+#include "tests/support/fake_shard.h"
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kValues = 100;
+constexpr ShardId kShard{0};
+
+ShardMap OneShard() {
+  TensorLayout layout;
+  EXPECT_TRUE(layout.Append("all", {kValues}).ok());
+  return ShardMap::Cut(layout, 1).value();
+}
+
+/// One shard, and a group that tries to reach it for half a minute by a clock of its own.
+class ShardGroupTest : public testing::Test {
+ protected:
+  ShardGroupTest() {
+    options_.retry.now = [this] { return now_; };
+    options_.client.channel.transport = WireSpec::Transport::kTcp;
+  }
+
+  absl::StatusOr<PushReply> Push() {
+    ShardGroup group({shard_.address()}, map_, options_, sleeper_, cancel_);
+    ShardExchange exchange;
+    exchange.header.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
+    exchange.header.sequence = Sequence{1};
+    exchange.header.shard_map = map_.fingerprint();
+    exchange.values = gradient_;
+    PushReply reply;
+    exchange.on_answer = [&reply](const ExchangeAnswer& answer) {
+      reply = answer.push;
+      return absl::OkStatus();
+    };
+    const absl::Status status = group.Exchange(kShard, exchange);
+    if (!status.ok()) return status;
+    return reply;
+  }
+
+  const ShardMap map_ = OneShard();
+  const std::vector<float> gradient_ = std::vector<float>(kValues, 1);
+  FakeShard shard_{kValues, map_.fingerprint()};
+  absl::Time now_;
+  ShardGroup::Options options_;
+  CancelSwitch cancel_;
+  Sleeper sleeper_ = [this](absl::Duration wait) {
+    now_ += wait;
+    return true;
+  };
+};
+
+// As under hardsync, where a round waits for a slow member for longer than any one call does.
+TEST_F(ShardGroupTest, AnAnswerThatIsLateIsNoAbsenceHoweverOften) {
+  options_.client.answer_timeout = absl::Milliseconds(50);
+  options_.retry.now = [this] { return now_ += absl::Seconds(10); };  // Gone at each look.
+  for (int i = 0; i < 3; ++i) shard_.AddFault(FakeShard::Fault::kAnswerNever);
+
+  const absl::StatusOr<PushReply> reply = Push();
+
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_GE(shard_.received(), 4);
+  EXPECT_EQ(shard_.taken().size(), 1u);
+}
+
+TEST_F(ShardGroupTest, AShardThatFailsForTooLongIsGivenUp) {
+  for (int i = 0; i < 1000; ++i) shard_.AddFault(FakeShard::Fault::kBreakBeforeTaking);
+  const absl::Time begin = now_;
+
+  const absl::Status status = Push().status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_NE(status.message().find(shard_.address()), absl::string_view::npos) << status;
+  EXPECT_EQ(now_ - begin, options_.retry.give_up_after);
+}
+
+TEST_F(ShardGroupTest, AShardThatHasTooMuchToDoIsAskedAgainAndGivenUpAsBusy) {
+  for (int i = 0; i < 3; ++i) shard_.AddFault(FakeShard::Fault::kRefuseForLackOfMemory);
+  EXPECT_TRUE(Push().ok());
+
+  for (int i = 0; i < 1000; ++i) shard_.AddFault(FakeShard::Fault::kRefuseForLackOfMemory);
+  EXPECT_EQ(Push().status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(ShardGroupTest, AShardThatStaysOverloadedIsGivenUp) {
+  for (int i = 0; i < 3; ++i) shard_.AddFault(FakeShard::Fault::kRetryLater);
+  options_.overload_timeout = absl::Milliseconds(1);
+
+  const absl::Status status = Push().status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_NE(status.message().find("overloaded"), absl::string_view::npos) << status;
+}
+
+}  // namespace
+}  // namespace slipstream
