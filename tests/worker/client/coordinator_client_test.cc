@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 
 #include "proto/shard.grpc.pb.h"
 #include "tests/support/fake_coordinator.h"
@@ -30,6 +31,15 @@ TEST(CoordinatorClientTest, RepeatsACallUntilTheCoordinatorIsThere) {
   EXPECT_EQ(membership->lease, absl::Seconds(1));
   EXPECT_EQ(coordinator.calls(), 4);
 }
+
+/// Answers nobody who leaves before they have gone.
+class SilentCoordinator final : public v1::Coordinator::Service {
+  grpc::Status Leave(grpc::ServerContext* context, const v1::LeaveRequest*,
+                     v1::LeaveReply*) override {
+    while (!context->IsCancelled()) std::this_thread::yield();
+    return grpc::Status::CANCELLED;
+  }
+};
 
 /// A client whose waits pass at once, by a clock of its own.
 class PatienceTest : public testing::Test {
@@ -94,6 +104,15 @@ TEST(CoordinatorClientTest, GivesUpByNameACoordinatorOutOfReach) {
 
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(status.message().find("127.0.0.1:1"), absl::string_view::npos) << status;
+}
+
+TEST(CoordinatorClientTest, ACallEndsAtItsDeadlineThoughNobodyAnswers) {
+  SilentCoordinator coordinator;
+  const Loopback server = ServeOnLoopback(coordinator);
+  const CoordinatorClient client(server.address(), {.call_timeout = absl::Milliseconds(20)},
+                                 DoNotWait);
+
+  EXPECT_EQ(client.Leave({}).code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST(CoordinatorClientTest, SaysThatAServerIsNotTheOneWithTheCoordinator) {
