@@ -23,9 +23,9 @@ namespace slipstream::cuda {
 /// A convolution, on cuDNN, and the activation that follows it. Of cuDNN's algorithms only those
 /// are used that sum the products themselves, not Winograd's and Fourier's, which lose digits; and
 /// that give equal bits for equal inputs, of which cuDNN's first proposal is taken. Where they need
-/// not, it measures all and takes the fastest, these too: so not even every process has the same. With bf16
-/// products are of tf32 operands: cuDNN would round results to bf16 too, and tf32 has three more
-/// bits.
+/// not, it measures all and takes the fastest, these too: so not even every process has the same.
+/// With bf16 products are of tf32 operands: cuDNN would round results to bf16 too, and tf32 has
+/// three more bits.
 class CudaConvNode final : public CudaNode {
  public:
   struct Options {
