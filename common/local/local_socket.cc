@@ -17,7 +17,8 @@ namespace slipstream {
 namespace {
 
 constexpr int kBufferBytes = 1 << 20;
-constexpr int kWaitingMax = 128;
+// All workers of a machine connect at once when the model is known.
+constexpr int kWaitingMax = SOMAXCONN;
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }
 

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <system_error>
 #include <utility>
 
 #include "common/base/check.h"
@@ -24,8 +25,15 @@ class SocketWatch::Lane {
         stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         is_usable_(epoll_.is_open() && stop_.is_open() &&
                    Control(EPOLL_CTL_ADD, stop_.get(), EPOLLIN, kStop)) {
-    if (is_usable_) thread_ = std::thread([this] { Run(); });
+    if (!is_usable_) return;
+    try {
+      thread_ = std::thread([this] { Run(); });
+    } catch (const std::system_error&) {
+      is_usable_ = false;
+    }
   }
+
+  bool is_usable() const { return is_usable_; }
 
   ~Lane() {
     if (!thread_.joinable()) return;
@@ -38,7 +46,6 @@ class SocketWatch::Lane {
 
   /// The socket's id; kStop if it cannot be watched.
   uint64_t Add(int fd, Socket* socket, std::weak_ptr<Reader> reader) {
-    if (!is_usable_) return kStop;
     uint64_t id = kStop;
     {
       MutexLock lock(mutex_);
@@ -100,7 +107,7 @@ class SocketWatch::Lane {
 
   const FileDescriptor epoll_;
   const FileDescriptor stop_;
-  const bool is_usable_;
+  bool is_usable_;  // Constant after construction.
   std::atomic<Clock::rep> awake_until_ = 0;
 
   Mutex mutex_;
@@ -117,12 +124,17 @@ SocketWatch::~SocketWatch() = default;
 SocketWatch::Lane* SocketWatch::NextLane() {
   MutexLock lock(mutex_);
   std::unique_ptr<Lane>& lane = lanes_[next_++ % lanes_.size()];
-  if (lane == nullptr) lane = std::make_unique<Lane>();
+  if (lane != nullptr) return lane.get();
+  auto made = std::make_unique<Lane>();
+  // For want of descriptors or threads, of which there may be some again later.
+  if (!made->is_usable()) return nullptr;
+  lane = std::move(made);
   return lane.get();
 }
 
 bool SocketWatch::Socket::Bind(const FileDescriptor& socket, std::weak_ptr<Reader> reader) {
   Lane* const lane = watch_.NextLane();
+  if (lane == nullptr) return false;
   MutexLock lock(mutex_);
   PS_CHECK(lane_ == nullptr);
   const uint64_t id = lane->Add(socket.get(), this, std::move(reader));

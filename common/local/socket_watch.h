@@ -44,6 +44,7 @@ class SocketWatch {
   /// One thread and its sockets.
   class Lane;
 
+  /// Null if there are no descriptors or threads for one.
   Lane* NextLane();
 
   Mutex mutex_;

@@ -79,8 +79,10 @@ class ShardCore {
     /// A member may have one. So versions held by readers are bounded, and updates never wait.
     uint32_t reader_pulls_max = 2;
 
-    /// Of `parked_max`, what such readers may take.
+    /// Of `parked_max`, what pulls of such readers may take, and those of one member: more than it
+    /// has of its own, as a broken connection may be noticed later than it is replaced.
     size_t parked_readers_max = 256;
+    size_t parked_of_member_max = 16;
   };
 
   /// Who pulls: a member, or nothing for any other reader. A worker that comes back does not wait

@@ -17,10 +17,10 @@ std::optional<Refuse> ShardCore::RefusePull(const PullRequest& request) const {
   }
   if (auto refusal = RefuseIdentity(request)) return refusal;
   const bool is_outsider = !request.identity.has_value();
-  if (is_outsider && ParkedPulls(std::nullopt) >= options_.parked_readers_max) {
+  const size_t most = is_outsider ? options_.parked_readers_max : options_.parked_of_member_max;
+  if (parked_.size() >= options_.parked_max || ParkedPulls(ReaderOf(request)) >= most) {
     return Refuse{Refuse::Reason::kTooManyParked};
   }
-  if (parked_.size() >= options_.parked_max) return Refuse{Refuse::Reason::kTooManyParked};
   return std::nullopt;
 }
 

@@ -46,7 +46,10 @@ void ExchangeCall::OnReadDone(bool ok) {
     receiver_.Abandon();
     return Finish(grpc::Status::OK);
   }
-  OnMessage(read_);
+  // Not kept until the next one comes: small pushes are one message.
+  grpc::ByteBuffer message;
+  message.Swap(&read_);
+  OnMessage(message);
 }
 
 void ExchangeCall::OnReadable() {
@@ -81,7 +84,9 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
     ends_after_answer_ = refused->ends_stream;
     return OnAnswer({.push = std::move(refused->reply)});
   }
-  transfer_.Await(std::get<PushReceiver::NeedMore>(outcome).taken_bytes);
+  const auto& needed = std::get<PushReceiver::NeedMore>(outcome);
+  transfer_.Await(needed.taken_bytes);
+  if (needed.awaits_seal) transfer_.Rest();
   wait_ = &chunk_wait_;
   wait_->Begin();
   ReadNext();

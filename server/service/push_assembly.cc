@@ -123,6 +123,14 @@ void PushAssembly::Assemble() {
   pieces_.clear();
 }
 
+bool PushAssembly::awaits_seal() const {
+  const uint64_t missing = facts_.header.count - facts_.values_received;
+  if (missing == 0 || pieces_.empty() || pieces_.begin()->first != missing) return false;
+  // No larger than those that came.
+  return std::ranges::any_of(
+      pieces_, [missing](const auto& piece) { return piece.second.count() >= missing; });
+}
+
 std::string PushAssembly::Missing() const {
   PS_CHECK(!is_complete());
   uint64_t missing = 0;

@@ -50,6 +50,10 @@ class PushAssembly {
 
   bool is_complete() const { return facts_.values_received == facts_.header.count; }
 
+  /// All but one chunk at the begin has come: an honest sender holds that back until its whole step
+  /// is known to be finite, and the step may take long.
+  bool awaits_seal() const;
+
   /// The first values that have not come, for people: "values 8 to 15". REQUIRES: !is_complete().
   std::string Missing() const;
 

@@ -94,7 +94,9 @@ PushReceiver::Outcome PushReceiver::Take(PushChunk chunk,
                                  ? assembly_->AddCopy(chunk.offset, *unread)
                                  : assembly_->Add(chunk.offset, std::move(chunk.values));
   if (!added.ok()) return BrokenFraming(std::string(added.message()));
-  if (!assembly_->is_complete()) return NeedMore{values * sizeof(float)};
+  if (!assembly_->is_complete()) {
+    return NeedMore{values * sizeof(float), assembly_->awaits_seal()};
+  }
   Complete complete{*std::move(assembly_)};
   assembly_.reset();
   return complete;

@@ -34,6 +34,7 @@ class PushReceiver {
 
   struct NeedMore {
     uint64_t taken_bytes = 0;  // Of values, wherever they lay.
+    bool awaits_seal = false;  // As PushAssembly::awaits_seal.
   };
   struct Complete {
     PushAssembly push;

@@ -54,8 +54,8 @@ MAY_INCLUDE = {
     "worker/model": ("common/layout",),
     "worker/training": ("common/config", "common/files", "common/kernels", "common/layout",
                         "common/local", "common/model", "common/model_file", "common/policy",
-                        "common/process", "common/protocol", "common/run", "common/wire", "worker/client",
-                        "worker/compute", "worker/compute/cpu", "worker/core", "worker/data",
+                        "common/process", "common/protocol", "common/run", "common/wire",
+                        "worker/client", "worker/compute", "worker/compute/cpu", "worker/core", "worker/data",
                         "worker/model"),
 }
 FOR_ALL = "common/base"

@@ -9,9 +9,11 @@ void CoordinatorCalls::Try(Method method, const std::string& request,
                          done = std::move(done)](const absl::StatusOr<std::string>& reply) {
     if (reply.ok() || !IsTransient(reply.status())) return done(reply);
     if (!schedule->has_value()) {
-      schedule->emplace(RetryOptions(), number_ + retried_++, world_.queue.now());
+      RetryOptions options;
+      options.now = [this] { return world_.queue.now(); };
+      schedule->emplace(options, number_ + retried_++);
     }
-    const std::optional<absl::Duration> wait = (*schedule)->Next(world_.queue.now());
+    const std::optional<absl::Duration> wait = (*schedule)->Next(reply.status());
     if (!wait.has_value()) return done(reply);
     world_.network.AtProcess(
         process_, world_.queue.now() + *wait,

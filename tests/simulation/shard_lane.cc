@@ -36,7 +36,9 @@ ShardLane::ShardLane(ShardId shard, const std::shared_ptr<Process>& process, Eve
       queue_(queue),
       network_(network),
       retry_(retry),
-      seed_(seed + Value(shard)) {}
+      seed_(seed + Value(shard)) {
+  retry_.now = [&queue] { return queue.now(); };
+}
 
 void ShardLane::Initialize(const InitializeHeader& header, std::span<const float> values,
                            Done done) {
@@ -138,8 +140,8 @@ void ShardLane::OnEnd(const StreamPtr& stream, const absl::Status& status) {
   if (!is_busy() || is_pausing_) return;  // The next try opens another.
   if (status.ok()) return Succeed();
   if (!IsTransient(status)) return Fail(status);
-  if (!schedule_.has_value()) schedule_.emplace(retry_, seed_, queue_.now());
-  const std::optional<absl::Duration> wait = schedule_->Next(queue_.now());
+  if (!schedule_.has_value()) schedule_.emplace(retry_, seed_);
+  const std::optional<absl::Duration> wait = schedule_->Next(status);
   if (!wait.has_value()) return Fail(status);
   TryLater(*wait);
 }

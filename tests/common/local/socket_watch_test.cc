@@ -1,6 +1,7 @@
 #include "common/local/socket_watch.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -33,7 +34,8 @@ class Counter final : public SocketWatch::Reader, public std::enable_shared_from
   }
   ~Counter() override { socket.Unbind(); }
 
-  void Bind() { ASSERT_TRUE(socket.Bind(mine_, weak_from_this())); }
+  bool TryToBind() { return socket.Bind(mine_, weak_from_this()); }
+  void Bind() { ASSERT_TRUE(TryToBind()); }
 
   void OnReadable() override {
     char byte = 0;
@@ -81,6 +83,24 @@ void PassThrough(SocketWatch& watch) {
   other->Write();
   other->socket.Arm(kAsleep);
   ASSERT_TRUE(other->Awaits(1));
+}
+
+TEST(SocketWatchTest, WhatCouldNotBeWatchedOnceMayBeLater) {
+  SocketWatch watch(1);
+  const auto counter = std::make_shared<Counter>(watch);
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlim_t before = std::exchange(limit.rlim_cur, 3);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_FALSE(counter->TryToBind()) << "there are no descriptors to be had";
+  limit.rlim_cur = before;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+
+  counter->Bind();
+  counter->Write();
+  counter->socket.Arm(kAsleep);
+
+  EXPECT_TRUE(counter->Awaits(1));
 }
 
 TEST(SocketWatchTest, CallsOnceForEachTimeThatItIsArmed) {

@@ -342,5 +342,18 @@ TEST(RefusedPullTest, IsNamed) {
   EXPECT_EQ(reason(TrainingPullOf(1, 1)), Reason::kTooManyParked);
 }
 
+TEST(RefusedPullTest, AMemberThatAsksAgainAndAgainLeavesRoomForOthers) {
+  ShardCore::Options options = TestOptions(kSoftsync);
+  options.parked_of_member_max = 3;
+  ShardCoreDriver driver(options);
+  driver.Start(FoundingView(2));
+  for (int times = 0; times < 3; ++times) {
+    ASSERT_TRUE(std::holds_alternative<Park>(driver.Pull(TrainingPullOf(0, 1)).outcome));
+  }
+
+  EXPECT_TRUE(std::holds_alternative<Refuse>(driver.Pull(TrainingPullOf(0, 1)).outcome));
+  EXPECT_TRUE(std::holds_alternative<Park>(driver.Pull(TrainingPullOf(1, 1)).outcome));
+}
+
 }  // namespace
 }  // namespace slipstream

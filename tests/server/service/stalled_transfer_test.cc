@@ -83,6 +83,31 @@ TEST_F(StalledTransferTest, AnExchangeMayRestBetweenPushesAndNotWithin) {
   EXPECT_TRUE(resting->Finish().ok());
 }
 
+TEST_F(StalledTransferTest, AWorkerMayTakeItsTimeBeforeTheChunkThatSealsItsPush) {
+  Start(kAsync, 2);
+  grpc::ClientContext sealing_context;
+  SetDeadline(sealing_context);
+  auto sealing = stub_->Exchange(&sealing_context);
+  v1::PushChunk most = Begin(1, 1, kValues / 2);
+  most.set_offset(kValues / 2);
+  ASSERT_TRUE(sealing->Write(most));
+  AwaitQueued();
+  grpc::ClientContext context;
+  SetDeadline(context);
+  auto stalled = stub_->Exchange(&context);
+  ASSERT_TRUE(stalled->Write(Begin(0, 1, kValues / 2)));
+
+  const uint64_t one_push = kValues * sizeof(float);
+  LetTimePassUntil([&] { return service_->ShardReport().bytes_queued() == one_push; },
+                   "the push that stalls to be ended");
+
+  v1::PushChunk seal;
+  seal.set_values(Bytes(std::vector<float>(kValues / 2, 1.0f)));
+  v1::ExchangeReply reply;
+  ASSERT_TRUE(sealing->Write(seal) && sealing->Read(&reply)) << "it was ended, too";
+  EXPECT_EQ(reply.push().outcome(), v1::APPLIED);
+}
+
 TEST_F(StalledTransferTest, AReaderThatStopsIsEndedByNameAndItsVersionLetGo) {
   Start(kAsync, 1);
   const auto stub = StubThatTakesLittle();
