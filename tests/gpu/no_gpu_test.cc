@@ -16,10 +16,12 @@ class NoGpuTest : public testing::Test {
   void SetUp() override {
     if (NewCudaDevice(0).ok()) GTEST_SKIP() << "there is a GPU";
   }
+
+  DeviceClaim claim_;
 };
 
 TEST_F(NoGpuTest, AskingForOneSaysWhatToDo) {
-  const auto device = OpenDevice(*DeviceChoice::FromText("cuda"), WorkerId(0));
+  const auto device = OpenDevice(*DeviceChoice::FromText("cuda"), WorkerId(0), claim_);
 
   // Ends a program with the status of a wrong configuration.
   EXPECT_EQ(device.status().code(), absl::StatusCode::kInvalidArgument) << device.status();
@@ -28,8 +30,8 @@ TEST_F(NoGpuTest, AskingForOneSaysWhatToDo) {
 }
 
 TEST_F(NoGpuTest, TheProcessorTakesItsPlaceIfAnyDeviceWillDo) {
-  EXPECT_TRUE(OpenDevice(*DeviceChoice::FromText("auto"), WorkerId(0)).ok());
-  EXPECT_TRUE(OpenDevice(*DeviceChoice::FromText("cpu"), WorkerId(0)).ok());
+  EXPECT_TRUE(OpenDevice(*DeviceChoice::FromText("auto"), WorkerId(0), claim_).ok());
+  EXPECT_TRUE(OpenDevice(*DeviceChoice::FromText("cpu"), WorkerId(0), claim_).ok());
 }
 
 }  // namespace

@@ -36,9 +36,7 @@ ShardLane::ShardLane(ShardId shard, const std::shared_ptr<Process>& process, Eve
       queue_(queue),
       network_(network),
       retry_(retry),
-      seed_(seed + Value(shard)) {
-  retry_.now = [&queue] { return queue.now(); };
-}
+      seed_(seed + Value(shard)) {}
 
 void ShardLane::Initialize(const InitializeHeader& header, std::span<const float> values,
                            Done done) {

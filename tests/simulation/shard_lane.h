@@ -63,7 +63,7 @@ class ShardLane {
   const std::shared_ptr<Process> process_;
   EventQueue& queue_;
   Network& network_;
-  RetryOptions retry_;
+  const RetryOptions retry_;
   const uint64_t seed_;
 
   // The call under way.

@@ -36,7 +36,8 @@ std::span<const float> WorkerShards::Part(const std::vector<float>& whole, Shard
 
 std::vector<std::unique_ptr<ShardLane>> WorkerShards::MakeLanes() const {
   RetryOptions retry;
-  retry.give_up_after = std::max(retry.give_up_after, 3 * lease_);
+  retry.give_up_after = MembersPatience(lease_);
+  retry.now = [&queue = world_.queue] { return queue.now(); };
   std::vector<std::unique_ptr<ShardLane>> lanes;
   for (const ShardId shard : all_) {
     lanes.push_back(

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <string>
+#include <vector>
 
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/compute/cuda/cuda_device.h"
@@ -11,26 +12,27 @@ namespace slipstream {
 
 namespace {
 
-absl::StatusOr<std::unique_ptr<Device>> OpenAnyCuda(WorkerId worker) {
-  const absl::StatusOr<uint32_t> devices = CountCudaDevices();
-  if (!devices.ok()) return devices.status();
-  return NewCudaDevice(Value(worker) % *devices);
+absl::StatusOr<std::unique_ptr<Device>> OpenAnyCuda(WorkerId worker, DeviceClaim& claim) {
+  const absl::StatusOr<std::vector<std::string>> names = CudaDeviceNames();
+  if (!names.ok()) return names.status();
+  return NewCudaDevice(static_cast<uint32_t>(claim.Take(*names, Value(worker))));
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const DeviceChoice& choice, WorkerId worker) {
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const DeviceChoice& choice, WorkerId worker,
+                                                   DeviceClaim& claim) {
   switch (choice.kind) {
     case DeviceChoice::Kind::kCpu:
       break;
     case DeviceChoice::Kind::kAnyCuda:
-      return OpenAnyCuda(worker);
+      return OpenAnyCuda(worker, claim);
     case DeviceChoice::Kind::kCuda:
       return choice.indices.size() == 1 ? NewCudaDevice(choice.indices.front())
                                         : NewCudaDeviceGroup(choice.indices);
     case DeviceChoice::Kind::kAuto: {
       if (!HasCuda()) break;
-      absl::StatusOr<std::unique_ptr<Device>> device = OpenAnyCuda(worker);
+      absl::StatusOr<std::unique_ptr<Device>> device = OpenAnyCuda(worker, claim);
       if (device.ok()) return device;
       spdlog::info("computing on the processor reason=\"{}\"",
                    std::string(device.status().message()));

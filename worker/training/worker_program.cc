@@ -144,7 +144,7 @@ absl::Status WorkerProgram::PrepareCompute() {
 
 absl::Status WorkerProgram::PreparePlans() {
   absl::StatusOr<std::unique_ptr<Device>> device =
-      OpenDevice(settings_.compute.device, membership_.identity.worker);
+      OpenDevice(settings_.compute.device, membership_.identity.worker, device_claim_);
   if (!device.ok()) return device.status();
   device_ = *std::move(device);
   absl::StatusOr<TrainingPlans> plans =

@@ -16,6 +16,7 @@
 #include "worker/client/coordinator_client.h"
 #include "worker/client/membership.h"
 #include "worker/client/parameter_client.h"
+#include "worker/compute/device_claim.h"
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
 #include "worker/training/heartbeat.h"
@@ -84,6 +85,7 @@ class WorkerProgram {
   RunSpec settings_;
   NetShapes net_;
   DataSplits data_;
+  DeviceClaim device_claim_;
   std::unique_ptr<Device> device_;
 
   // One for each gradient that may be under way. Outlive the client, whose lanes use them.

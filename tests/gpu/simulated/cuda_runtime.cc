@@ -130,6 +130,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::strcpy(properties->name, "simulated");
   properties->totalGlobalMem = simulated::kDeviceBytes;
   properties->major = 9;
+  properties->uuid.bytes[0] = static_cast<char>(device);
   return cudaSuccess;
 }
 

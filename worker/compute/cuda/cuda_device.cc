@@ -1,8 +1,10 @@
 #include "worker/compute/cuda/cuda_device.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -61,10 +63,18 @@ absl::Status Try(int index) {
 
 bool HasCuda() { return true; }
 
-absl::StatusOr<uint32_t> CountCudaDevices() {
+absl::StatusOr<std::vector<std::string>> CudaDeviceNames() {
   const absl::StatusOr<int> devices = cuda::DeviceContext::Count();
   if (!devices.ok()) return devices.status();
-  return static_cast<uint32_t>(*devices);
+  std::vector<std::string> names;
+  for (int index = 0; index < *devices; ++index) {
+    cudaDeviceProp properties = {};
+    PS_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, index));
+    const auto* const uuid = reinterpret_cast<const unsigned char*>(properties.uuid.bytes);
+    names.push_back(
+        fmt::format("{:02x}", fmt::join(std::span(uuid, sizeof(properties.uuid.bytes)), "")));
+  }
+  return names;
 }
 
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t index) {

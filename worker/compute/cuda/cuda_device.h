@@ -30,8 +30,9 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t index);
 /// cannot be connected. A plan that only evaluates computes on the first of them alone.
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDeviceGroup(const std::vector<uint32_t>& indices);
 
-/// How many there are, at least one; with the errors of NewCudaDevice where there is none.
-absl::StatusOr<uint32_t> CountCudaDevices();
+/// What each of them is called by whatever process, in the order of indices; at least one, with the
+/// errors of NewCudaDevice where there is none.
+absl::StatusOr<std::vector<std::string>> CudaDeviceNames();
 
 /// Whether this program was built with CUDA.
 bool HasCuda();

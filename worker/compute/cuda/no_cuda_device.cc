@@ -15,7 +15,7 @@ absl::Status WithoutCuda() {
 }  // namespace
 
 bool HasCuda() { return false; }
-absl::StatusOr<uint32_t> CountCudaDevices() { return WithoutCuda(); }
+absl::StatusOr<std::vector<std::string>> CudaDeviceNames() { return WithoutCuda(); }
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t) { return WithoutCuda(); }
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDeviceGroup(const std::vector<uint32_t>&) {
   return WithoutCuda();
