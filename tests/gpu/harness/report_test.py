@@ -36,7 +36,7 @@ case "$*" in *device=cuda*) accuracy={} ;; *) accuracy=0.881 ;; esac
 echo 'a line of progress'
 echo '{{'
 echo '"test_accuracy": '$accuracy', "examples_per_second": 1000.4, "run_dir": "{}",'
-echo '"workers": [{{"communication_hidden": 0.5}}, {{"communication_hidden": 1.0}}]}}'
+echo '"workers": [{{"communication_hidden": 0.5, "overlap": 0.9}}, {{"communication_hidden": 1.0, "overlap": 0.8}}]}}'
 """
 SERVED = """#!/bin/sh
 while read -r line; do
@@ -104,10 +104,10 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertIn("| kernel_parity_test | 2 | 0 | 0 |", text)
         self.assertIn("| group_parity_test | 1 | 0 | 1 |", text, "there are not always several GPUs")
-        self.assertIn("| hardsync | 3 | 88.00 | 88.10 | 1000 | 1000 | 75.0 % |", text)
+        self.assertIn("| hardsync | 3 | 88.00 | 88.10 | 1000 | 1000 | 75.00 % |", text)
         self.assertIn("| mlp | fp32 | 64 | 100 |  | 6400 | 50 | 50 | 2.00 | 2.00 | 1.5 x eager | 2.08 |", text)
         self.assertIn("| lenet5 | bf16 | 4 | 1600 | 1600 | 6400 | 800 | 800 | 2.00 | 2.00 |  |", text)
-        self.assertIn("| cifar_quick | 64 | 1 | 16 | 1000 | 75.0 % | 250.00 | 500.00 |", text)
+        self.assertIn("| cifar_quick | 64 | 1 | 16 | 1000 | 75.00 % | 85.00 % | 250.00 | 500.00 |", text)
         for title in ("memcheck", "racecheck", "synccheck"):
             self.assertIn(f"## compute-sanitizer, {title}\n", text)
         for fact in ("A GPU", "580.1", "abc123", "tests/gpu/run.sh", "PyTorch 2", " cores of "):
