@@ -306,8 +306,8 @@ void AddCompute(Table& table) {
       worker,
       Scalar(
           "compute.deterministic",
-          "Equal inputs give equal bits on GPUs of one kind. false lets convolutions add in any "
-          "order where cuDNN takes that for faster; processors do not.",
+          "Equal inputs give equal bits on GPUs of one kind. false lets cuDNN take what is fastest "
+          "for convolutions, also what adds in any order or loses digits.",
           FlagType{}, [](auto& s) -> auto& { return s.compute.deterministic; })));
 }
 

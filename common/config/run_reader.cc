@@ -15,9 +15,11 @@ namespace {
 
 constexpr std::string_view kEnvironmentPrefix = "PS_";
 
-// What psctl and ps_worker look for themselves. All programs may be given one environment.
-constexpr std::string_view kOfPrograms[] = {"PS_SERVER_BINARY", "PS_WORKER_BINARY",
-                                            "PS_EVALUATE_BINARY", "PS_COORDINATOR", "PS_WORKER"};
+// What psctl and ps_worker look for themselves, and ps(1) of procps. All programs may be given one
+// environment.
+constexpr std::string_view kOfPrograms[] = {
+    "PS_SERVER_BINARY", "PS_WORKER_BINARY", "PS_EVALUATE_BINARY", "PS_COORDINATOR",
+    "PS_WORKER",        "PS_FORMAT",        "PS_PERSONALITY"};
 
 // Keys of files of this version that mean nothing any more: saved models hold such files.
 constexpr std::string_view kRetired[] = {"compute.threads"};

@@ -22,4 +22,10 @@ absl::Status FromGrpc(const grpc::Status& status) {
           status.error_message()};
 }
 
+absl::Status NoCoordinatorAt(const std::string& address) {
+  return absl::InvalidArgumentError(
+      "no coordinator at " + address +
+      ": it is with the first of cluster.servers, which --coordinator names");
+}
+
 }  // namespace slipstream

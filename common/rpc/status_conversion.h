@@ -3,6 +3,8 @@
 
 #include <grpcpp/support/status.h>
 
+#include <string>
+
 #include "absl/status/status.h"
 
 namespace slipstream {
@@ -11,6 +13,10 @@ namespace slipstream {
 /// that a peer made up becomes UNKNOWN.
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
+
+/// What it means to whoever called the coordinator at `address` that such calls are UNIMPLEMENTED
+/// there: INVALID_ARGUMENT, with where the coordinator is.
+absl::Status NoCoordinatorAt(const std::string& address);
 
 }  // namespace slipstream
 

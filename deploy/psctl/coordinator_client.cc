@@ -4,10 +4,10 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
-#include "absl/time/clock.h"
 #include "common/base/printable.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/status_conversion.h"
+#include "common/rpc/steady_deadline.h"
 #include "common/rpc/transport_options.h"
 
 namespace slipstream {
@@ -35,7 +35,7 @@ absl::StatusOr<v1::RunStatus> CoordinatorClient::GetStatus(absl::Duration timeou
 
 absl::Status CoordinatorClient::Ask(absl::Time deadline, bool waits, v1::RunStatus& reply) const {
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + (deadline - SteadyNow())));
+  context.set_deadline(SteadyDeadline(deadline));
   context.set_wait_for_ready(waits);
   return FromGrpc(stub_->GetStatus(&context, v1::GetStatusRequest(), &reply));
 }
@@ -48,9 +48,7 @@ std::unique_ptr<StatusStream> CoordinatorClient::Watch(absl::Duration interval,
 absl::Status CoordinatorClient::Explain(const absl::Status& status, absl::Duration tried) const {
   const std::string reason = Printable(std::string(status.message()));
   if (absl::IsUnimplemented(status)) {
-    return absl::InvalidArgumentError("no coordinator at " + address_ +
-                                      ": it is with the first of cluster.servers, which "
-                                      "--coordinator names");
+    return NoCoordinatorAt(address_);
   }
   if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
     const bool says_how_long = tried > absl::ZeroDuration();

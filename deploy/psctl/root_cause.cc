@@ -8,12 +8,6 @@ namespace {
 
 bool IsStopCode(int exit_code) { return exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM; }
 
-/// It says itself that it lost the run or its peers.
-bool IsCutOff(const ProcessEnd& end) {
-  const auto code = static_cast<ExitCode>(end.exit_code);
-  return end.signal == 0 && (code == ExitCode::kUnreachable || code == ExitCode::kTemporary);
-}
-
 /// The lower, the likelier a cause; nothing for an end that explains nothing.
 std::optional<int> RankOf(const ProcessEnd& end) {
   const EndMeaning meaning = MeaningOf(end);
@@ -31,6 +25,11 @@ std::optional<int> RankOf(const ProcessEnd& end) {
 }
 
 }  // namespace
+
+bool IsCutOff(const ProcessEnd& end) {
+  const auto code = static_cast<ExitCode>(end.exit_code);
+  return end.signal == 0 && (code == ExitCode::kUnreachable || code == ExitCode::kTemporary);
+}
 
 EndMeaning MeaningOf(const ProcessEnd& end) {
   if (end.was_told && (end.signal != 0 || IsStopCode(end.exit_code))) return EndMeaning::kHarmless;

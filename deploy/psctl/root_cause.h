@@ -21,6 +21,10 @@ enum class EndMeaning {
 
 EndMeaning MeaningOf(const ProcessEnd& end);
 
+/// It says itself that it lost the run or its peers, or, before it had begun to train, that this
+/// machine has no room for it.
+bool IsCutOff(const ProcessEnd& end);
+
 /// The end that explains why the run failed, nullptr if none does. `ends` is in the order in which
 /// the processes ended.
 ///

@@ -99,10 +99,10 @@ absl::StatusOr<RunDirectory> RunDirectory::Create(const std::string& chosen, std
   const absl::StatusOr<fs::path> path =
       chosen.empty() ? CreateFresh(name, now) : CreateChosen(chosen);
   if (!path.ok()) return path.status();
-  if (const absl::Status claimed = Claim(*path); !claimed.ok()) return claimed;
   std::error_code error;
   fs::create_directories(*path / "logs", error);
   if (error) return CannotCreate(*path / "logs", error);
+  if (const absl::Status claimed = Claim(*path); !claimed.ok()) return claimed;
   return RunDirectory(path->string());
 }
 

@@ -25,7 +25,8 @@ bool IsWaitingToStart(v1::Phase phase) {
 Verdict Judge(const RunFacts& facts, const VerdictLimits& limits) {
   if (Has(EndMeaning::kFailure, facts.ends)) return Verdict::kProcessFailed;
   if (facts.phase == v1::FAILED) {
-    return facts.in_phase > limits.failed_phase_max ? Verdict::kRunFailed : Verdict::kGoOn;
+    const bool is_over = facts.workers_running == 0 || facts.in_phase > limits.failed_phase_max;
+    return is_over ? Verdict::kRunFailed : Verdict::kGoOn;
   }
   if (facts.phase == v1::FINISHED) {
     const bool is_over = facts.workers_running == 0 || facts.in_phase > limits.finished_phase_max;
@@ -34,6 +35,10 @@ Verdict Judge(const RunFacts& facts, const VerdictLimits& limits) {
   const std::span<const ProcessEnd> known = facts.ends.first(facts.ends_before_phase);
   if (IsStillGathering(facts.phase) && Has(EndMeaning::kLostWorker, known)) {
     return Verdict::kWorkerMissing;
+  }
+  // It had no work yet that others could take over: it is no part of the run that was asked for.
+  if (facts.phase == v1::INITIALIZING && std::ranges::any_of(known, IsCutOff)) {
+    return Verdict::kProcessFailed;
   }
   if (facts.workers_running == 0 && facts.without_workers > limits.without_workers_max) {
     return Verdict::kWorkersGone;

@@ -36,8 +36,8 @@ RunWatch::Result RunWatch::Watch() {
     cluster_.Poll();
     const absl::Time now = SteadyNow();
     if (cluster_.running(Role::kWorker) > 0) last_worker_seen_ = now;
-    TellOfLostWorkers();
     if (now >= next_question_) AskForStatus(now);
+    TellOfLostWorkers();
     verdict = Judge(FactsAt(SteadyNow()));
   }
   if (verdict == Verdict::kProcessFailed) WaitForCause();
@@ -68,9 +68,10 @@ void RunWatch::Record(absl::Duration since_start) {
 }
 
 void RunWatch::TellOfLostWorkers() {
-  // It is not known yet whether the run goes on without them.
-  if (IsWaitingToStart(status_.phase())) return;
-  for (; ends_told_ < cluster_.ends().size(); ++ends_told_) {
+  // Only what ended before the run was last seen to train: a run that fails ends its workers, too.
+  const bool goes_on = status_.phase() >= v1::TRAINING && status_.phase() < v1::FINISHED;
+  if (!goes_on) return;
+  for (; ends_told_ < ends_before_status_; ++ends_told_) {
     const ProcessEnd& end = cluster_.ends()[ends_told_];
     if (MeaningOf(end) != EndMeaning::kLostWorker) continue;
     progress_.Note(DescribeLostWorker(end, cluster_.running(Role::kWorker)));

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/status_conversion.h"
+#include "common/rpc/steady_deadline.h"
 
 namespace slipstream {
 namespace {
@@ -41,10 +41,8 @@ absl::StatusOr<bool> StatusStream::AwaitOperation(absl::Time deadline) {
   void* tag = nullptr;
   bool ok = false;
   while (!stop_.stopped()) {
-    // The queue takes a time of day, and makes a steady one of it when it begins to wait.
-    const absl::Duration step = std::min(deadline - SteadyNow(), kStopInterval);
-    if (queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(absl::Now() + step)) ==
-        grpc::CompletionQueue::GOT_EVENT) {
+    const absl::Time look = std::min(deadline, SteadyNow() + kStopInterval);
+    if (queue_.AsyncNext(&tag, &ok, SteadyDeadline(look)) == grpc::CompletionQueue::GOT_EVENT) {
       return ok;
     }
     if (SteadyNow() >= deadline) return absl::DeadlineExceededError("it says nothing");

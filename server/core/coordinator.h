@@ -92,9 +92,9 @@ class Coordinator {
 
   /// This incarnation pushes nothing more: what is left of its units is free.
   absl::Status OnDonePushing(const Identity& worker, absl::Time now);
-  /// A worker has measured so many examples of the evaluation that is ordered from it: it has time
-  /// for more.
-  void OnMeasured(const Identity& worker, uint64_t examples, absl::Time now);
+  /// A worker has measured so many examples for an evaluation: if that is ordered from it, it has
+  /// time for more.
+  void OnMeasured(const Identity& worker, uint64_t evaluation, uint64_t examples, absl::Time now);
 
   absl::Status OnReport(const Identity& worker, uint64_t evaluation, Evaluation result,
                         const std::string& weights_sha256, absl::Time now);
@@ -209,8 +209,6 @@ class Coordinator {
   absl::Time last_observed_;
   absl::Time training_began_ = absl::InfiniteFuture();
   absl::Time trained_until_ = absl::InfiniteFuture();
-
-  // When the newest order to evaluate was given.
 
   // When the open evaluation was ordered, or last got on; and how far it is, in examples.
   absl::Time evaluation_heard_ = absl::InfinitePast();

@@ -48,9 +48,11 @@ void Coordinator::GiveUpLateEvaluator(absl::Time now) {
   ++changes_;
 }
 
-void Coordinator::OnMeasured(const Identity& worker, uint64_t examples, absl::Time now) {
-  if (!membership_.Check(worker).ok() || !EvaluationFor(worker.worker).has_value()) return;
-  if (examples <= measured_) return;
+void Coordinator::OnMeasured(const Identity& worker, uint64_t evaluation, uint64_t examples,
+                             absl::Time now) {
+  const std::optional<Evaluations::Order> order = EvaluationFor(worker.worker);
+  if (!membership_.Check(worker).ok() || !order.has_value()) return;
+  if (order->number != evaluation || examples <= measured_) return;
   measured_ = examples;
   evaluation_heard_ = now;
 }

@@ -123,7 +123,7 @@ absl::Status CoordinatorService::TakeHeartbeat(const v1::HeartbeatRequest& reque
   absl::Status taken = coordinator_.OnHeartbeat(worker, FromWire(request.progress()), now);
   if (taken.ok() && request.done_pushing()) taken = coordinator_.OnDonePushing(worker, now);
   if (!taken.ok()) return taken;
-  coordinator_.OnMeasured(worker, request.measured_examples(), now);
+  coordinator_.OnMeasured(worker, request.evaluation(), request.measured_examples(), now);
   heartbeats_[worker.worker] = *std::move(figures);
   reply = NewsFor(coordinator_, worker.worker);
   return absl::OkStatus();

@@ -126,9 +126,12 @@ void PushAssembly::Assemble() {
 bool PushAssembly::awaits_seal() const {
   const uint64_t missing = facts_.header.count - facts_.values_received;
   if (missing == 0 || pieces_.empty() || pieces_.begin()->first != missing) return false;
-  // No larger than those that came.
-  return std::ranges::any_of(
-      pieces_, [missing](const auto& piece) { return piece.second.count() >= missing; });
+  // The size of the chunks that its weights are to come in is that of its own. Where it leaves that
+  // to the shard, it is one of those that came.
+  const uint64_t chunk = facts_.header.chunk_bytes / sizeof(float);
+  return missing <= chunk || std::ranges::any_of(pieces_, [missing](const auto& piece) {
+           return piece.second.count() >= missing;
+         });
 }
 
 std::string PushAssembly::Missing() const {

@@ -105,12 +105,15 @@ void AddWorkers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus& s
   }
 }
 
-/// What the model does to the examples that came last. So nobody counts who has gone, unless all
-/// have.
+/// What the model does to the examples that came last. So nobody counts who has gone, unless no
+/// other has said anything.
 void AddTrainingFigures(const RunFacts& facts, v1::RunStatus& status) {
-  using State = Membership::State;
-  const bool has_live = std::ranges::any_of(
-      facts.workers, [](const auto& entry) { return entry.second.record.state == State::kLive; });
+  const auto is_live = [](const RunFacts::Worker& worker) {
+    return worker.record.state == Membership::State::kLive;
+  };
+  const bool has_live = std::ranges::any_of(facts.workers, [&](const auto& entry) {
+    return is_live(entry.second) && entry.second.heartbeat.recent_examples() > 0;
+  });
   double loss = 0;
   std::optional<double> accuracy;
   double examples = 0;
@@ -118,7 +121,7 @@ void AddTrainingFigures(const RunFacts& facts, v1::RunStatus& status) {
     const v1::HeartbeatRequest& figures = worker.heartbeat;
     const auto weight = static_cast<double>(figures.recent_examples());
     // A weight of 0 must also silence a loss that is not a number.
-    if (weight == 0 || worker.record.state != (has_live ? State::kLive : State::kLeft)) continue;
+    if (weight == 0 || (has_live && !is_live(worker))) continue;
     loss += weight * figures.train_loss();
     if (figures.has_train_accuracy()) {
       accuracy = accuracy.value_or(0) + weight * figures.train_accuracy();

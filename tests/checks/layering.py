@@ -55,7 +55,8 @@ MAY_INCLUDE = {
     "worker/training": ("common/config", "common/files", "common/kernels", "common/layout",
                         "common/local", "common/model", "common/model_file", "common/policy",
                         "common/process", "common/protocol", "common/run", "common/wire",
-                        "worker/client", "worker/compute", "worker/compute/cpu", "worker/core", "worker/data",
+                        "worker/client", "worker/compute", "worker/compute/cpu",
+                        "worker/core", "worker/data",
                         "worker/model"),
 }
 FOR_ALL = "common/base"
@@ -73,8 +74,9 @@ KNOW_GRPC = ("common/rpc", "common/wire", "server", "server/service", "worker", 
 IMPURE_HEADER = re.compile(
     r"(thread|future|condition_variable|mutex|shared_mutex|semaphore|latch|barrier|chrono|random"
     r"|iostream|fstream|filesystem|stdio\.h|unistd\.h|pthread\.h|poll\.h|signal\.h|sys/.*|csignal"
-    r"|spdlog/.*|grpc/.*|grpcpp/.*|google/protobuf/.*|zlib\.h|CLI/.*|yaml-cpp/.*"
-    r"|nlohmann/.*|oneapi/.*|openssl/.*|absl/time/clock\.h|absl/synchronization/.*)$")
+    r"|ctime|fcntl\.h|dirent\.h|spdlog/.*|grpc/.*|grpcpp/.*|grpc\+\+/.*|google/protobuf/.*"
+    r"|zlib\.h|CLI/.*|yaml-cpp/.*|nlohmann/.*|oneapi/.*|openssl/.*|absl/time/clock\.h|absl/synchronization/.*)$")
+GRPC_HEADER = re.compile(r"(grpcpp|grpc|grpc\+\+)/")
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^">]+)[">]')
 
 
@@ -83,7 +85,9 @@ def folder_of(path):
 
 
 def is_pure(path):
-    return path not in PURE_EXCEPT and folder_of(path) in PURE
+    folder = folder_of(path)
+    return path not in PURE_EXCEPT and any(folder == pure or folder.startswith(pure + "/")
+                                           for pure in PURE)
 
 
 def is_test(path):
@@ -101,6 +105,8 @@ def includes(lines):
 def complaint(path, header):
     """What is wrong with a file's including a header, or None."""
     folder, target = folder_of(path), folder_of(header)
+    if ".." in header.split("/"):
+        return f"{header}: includes begin at the project's root"
     if header.split("/")[0] in PROJECT:
         if is_test(path) or target == folder:
             return None
@@ -110,7 +116,7 @@ def complaint(path, header):
             return f"{folder} may not include {header}: includes point down only"
     elif is_pure(path) and IMPURE_HEADER.match(header):
         return f"pure code takes time, chance, threads and I/O from its caller, not from {header}"
-    elif re.match(r"(grpcpp|grpc)/", header) and not is_test(path) and folder not in KNOW_GRPC:
+    elif GRPC_HEADER.match(header) and not is_test(path) and folder not in KNOW_GRPC:
         return f"{header}: only {', '.join(KNOW_GRPC)} know gRPC"
     return None
 

@@ -12,7 +12,8 @@ from checks import cpp_text
 KNOWN = {"slipstream::CoordinatorClient", "slipstream::Membership", "slipstream::RunFacts"}
 
 # A class-head before its brace: attributes in capitals, then the name, then what it derives from.
-CLASS = re.compile(r"\b(?:class|struct)(?:\s+[A-Z_]{4,}\b(?:\([^)]*\))?|\s+alignas\([^)]*\))*"
+CLASS = re.compile(r"\b(?:class|struct)(?:\s+[A-Z_]{4,}\b(?:\([^)]*\))?|\s+alignas\([^)]*\)"
+                   r"|\s*\[\[[^\]]*\]\])*"
                    r"\s+([\w:]+)\s*(?:final\s*)?(?::[^:].*)?$", re.S)
 NAMESPACE = re.compile(r"\bnamespace\s+([\w:]*)\s*$")
 

@@ -37,9 +37,7 @@ absl::StatusOr<Reply> CoordinatorClient::CallOnce(Method<Request, Reply> method,
   Reply reply;
   const absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &reply));
   if (absl::IsUnimplemented(status)) {
-    return absl::InvalidArgumentError(fmt::format(
-        "no coordinator at {}: it is with the first of cluster.servers, which --coordinator names",
-        address_));
+    return NoCoordinatorAt(address_);
   }
   if (!status.ok()) return status;
   return reply;
@@ -56,13 +54,16 @@ absl::Status CoordinatorClient::PauseAfter(const absl::Status& failure,
   const std::string reason(failure.message());
   if (!schedule) {
     schedule.emplace(options_.retry, options_.seed + calls_++);
-    spdlog::info("coordinator not reached, trying again for {} address={} reason=\"{}\"",
+    spdlog::info("coordinator {}, trying again for {} address={} reason=\"{}\"",
+                 absl::IsResourceExhausted(failure) ? "has too much to do" : "not reached",
                  absl::FormatDuration(options_.retry.give_up_after), address_, reason);
   }
   const std::optional<absl::Duration> pause = schedule->Next(failure);
   if (!pause) {
-    return schedule->GivenUp(
-        failure, fmt::format("coordinator at {} cannot be reached: {}", address_, reason));
+    const char* const what =
+        absl::IsResourceExhausted(failure) ? "has too much to do" : "cannot be reached";
+    return schedule->GivenUp(failure,
+                             fmt::format("coordinator at {} {}: {}", address_, what, reason));
   }
   if (!PauseBeforeRetry(*channel_, *pause, sleeper_)) return absl::CancelledError("stopped");
   return absl::OkStatus();

@@ -48,7 +48,7 @@ class RetrySchedule {
       : options_(options), start_(options.now()), wait_(options.first_wait), random_(seed, 0) {}
 
   /// How long to wait before the next try of what failed with `failure`; nothing to give up. Who
-  /// has too much to do (RESOURCE_EXHAUSTED) is asked again only after the longest wait.
+  /// has too much to do (RESOURCE_EXHAUSTED) waits as long as it ever would.
   std::optional<absl::Duration> Next(const absl::Status& failure);
 
   /// What a call that is given up fails with: `message` and for how long it was tried, as

@@ -127,6 +127,7 @@ absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max,
   if (*total > bytes_max) return too_large;
   if (absl::Status memory = CheckMemory(path, *total); !memory.ok()) return memory;
   Bytes bytes;
+  bytes.reserve(*total + kPieceBytes);  // Else old and new would lie side by side.
   while (true) {
     const size_t filled = bytes.size();
     bytes.resize(filled + kPieceBytes);

@@ -21,8 +21,8 @@ struct GatheredExamples {
 };
 
 /// As many threads as gather so many bytes fastest: one for each 256 KiB, which take about as long
-/// to copy as a thread takes to wake, as long as they leave half of the processors to others, and
-/// at most eight, which keep up with PCIe.
+/// to copy as a thread takes to wake, at most half as many as there are processors, and at most
+/// eight, which keep up with PCIe. (Several plans, or workers, have as many each: they take turns.)
 size_t GatherThreads(size_t bytes);
 
 /// Copies examples of a data set side by side, with threads that stay: to begin one takes as long

@@ -81,11 +81,10 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   result.set_epoch(order.epoch);
   result.set_final(order.is_final);
   for (const Version version : *versions) result.add_versions(Value(version));
-  const absl::StatusOr<TestMeasures> measures =
-      MeasureOnTest(*plan_, test_, [this](size_t measured) {
-        heartbeat_.OnMeasured(measured);
-        return !interruption_.interrupted();
-      });
+  const absl::StatusOr<TestMeasures> measures = MeasureOnTest(*plan_, test_, [&](size_t measured) {
+    heartbeat_.OnMeasured(order.number, measured);
+    return !interruption_.interrupted();
+  });
   if (!measures.ok()) return measures.status();
   result.set_test_loss(measures->loss);
   if (measures->accuracy) result.set_test_accuracy(*measures->accuracy);
@@ -105,7 +104,6 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
       Keep({order.epoch, order.is_final, *versions, *measures, test_.count(), sha256}, result);
     }
   }
-  heartbeat_.OnMeasured(0);
   const absl::Status reported = coordinator_.Report(request);
   // The order was taken back, and another worker may have it: no reason to end.
   return absl::IsFailedPrecondition(reported) ? absl::OkStatus() : reported;

@@ -58,8 +58,9 @@ Heartbeat::~Heartbeat() {
   thread_.join();
 }
 
-void Heartbeat::OnMeasured(uint64_t examples) {
+void Heartbeat::OnMeasured(uint64_t evaluation, uint64_t examples) {
   MutexLock lock(mutex_);
+  evaluation_ = evaluation;
   measured_ = examples;
 }
 
@@ -114,6 +115,7 @@ absl::Status Heartbeat::Beat() {
   request.set_done_pushing(figures.is_done);
   {
     MutexLock lock(mutex_);
+    request.set_evaluation(evaluation_);
     request.set_measured_examples(measured_);
   }
   if (figures.nonfinite.total > 0) {

@@ -55,8 +55,8 @@ class Heartbeat {
   /// Waits for an evaluation with a number above `newer_than`; nothing once Close was called.
   std::optional<Order> AwaitOrder(uint64_t newer_than);
 
-  /// So many examples of the order at hand have been measured: told with the next heartbeats.
-  void OnMeasured(uint64_t examples);
+  /// So many examples have been measured for the evaluation: told with the next heartbeats.
+  void OnMeasured(uint64_t evaluation, uint64_t examples);
 
   /// Ends the thread and AwaitOrder.
   void Close();
@@ -86,6 +86,7 @@ class Heartbeat {
   std::string failure_ ABSL_GUARDED_BY(mutex_);
   bool work_ends_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Order> order_ ABSL_GUARDED_BY(mutex_);
+  uint64_t evaluation_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t measured_ ABSL_GUARDED_BY(mutex_) = 0;
 
   std::thread thread_;

@@ -110,7 +110,7 @@ void Product::Run() const {
     if (!HasBias(description.epilogue)) continue;
     for (uint64_t row = 0; row < rows(); ++row) {
       sums[row] += description.bias[row];
-      // A NaN becomes 0, as in the real one.
+      // A NaN becomes 0, as users of the real one say.
       if (description.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS)
         sums[row] = sums[row] > 0 ? sums[row] : 0.0f;
     }

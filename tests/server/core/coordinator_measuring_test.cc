@@ -40,17 +40,19 @@ TEST_F(CoordinatorTest, TheFinalEvaluationIsOrderedAgainIfItsWorkerDies) {
 
 TEST_F(CoordinatorTest, AnEvaluatorThatGetsOnHasAllTheTimeItNeeds) {
   Evaluate();
+  const uint64_t order = coordinator().EvaluationFor(ada_.worker)->number;
+  coordinator().OnMeasured(ada_, order - 1, 1'000'000, now_);  // Of one that is over.
   for (uint64_t measured = 1; measured <= 5; ++measured) {
     ASSERT_NO_FATAL_FAILURE(Pass(absl::Seconds(50), {ada_, bob_}));
-    coordinator().OnMeasured(ada_, 100 * measured, now_);
-    coordinator().OnMeasured(bob_, 1'000'000, now_);  // Nobody has asked.
+    coordinator().OnMeasured(ada_, order, 100 * measured, now_);
+    coordinator().OnMeasured(bob_, order, 1'000'000, now_);  // Nobody has asked.
   }
   ASSERT_TRUE(coordinator().EvaluationFor(ada_.worker).has_value()) << "after 250 s, not 60";
 
   // Still at it, it says, and no further.
   for (int times = 0; times < 2; ++times) {
     ASSERT_NO_FATAL_FAILURE(Pass(absl::Seconds(50), {ada_, bob_}));
-    coordinator().OnMeasured(ada_, 500, now_);
+    coordinator().OnMeasured(ada_, order, 500, now_);
   }
   EXPECT_FALSE(coordinator().EvaluationFor(ada_.worker).has_value());
   EXPECT_TRUE(coordinator().EvaluationFor(bob_.worker).has_value());

@@ -66,6 +66,15 @@ TEST(MergeStalenessTest, EqualsTheFiguresOfAllPushesTogether) {
   }
 }
 
+TEST(MergeStalenessTest, PercentilesBeyondTheHistogramAreTheLargestSeen) {
+  const std::vector<v1::ShardStatus> shards = {ShardOf(0, {1022, 1022}), ShardOf(1, {5000, 2000})};
+
+  EXPECT_EQ(shards[0].staleness().p99(), 1022u);
+  EXPECT_EQ(shards[1].staleness().p50(), 5000u);
+  EXPECT_EQ(MergeStaleness(shards).p50(), 1022u);
+  EXPECT_EQ(MergeStaleness(shards).p99(), 5000u);
+}
+
 TEST(MergeStatusTest, CountsWorkerStepsByTheGradientsOfShardZero) {
   RunFacts facts;
   facts.shards = {ShardOf(0, {0, 1}), ShardOf(1, {2})};
@@ -173,15 +182,18 @@ TEST(MergeStatusTest, WeighsLossAndAccuracyByTheExamplesTheyAreOf) {
   EXPECT_DOUBLE_EQ(status.train_accuracy(), 0.8);
 }
 
-TEST(MergeStatusTest, ForgetsTheLossOfWorkersThatAreGoneUnlessAllAre) {
+TEST(MergeStatusTest, ForgetsTheLossOfWorkersThatAreGoneUnlessNoOtherHasOne) {
   RunFacts facts;
   facts.workers[WorkerId{0}] = WorkerWith(Membership::State::kLive, 100, 1);
   facts.workers[WorkerId{1}] = WorkerWith(Membership::State::kDead, 100, 9);
   facts.workers[WorkerId{2}] = WorkerWith(Membership::State::kLeft, 100, 5);
   EXPECT_DOUBLE_EQ(MergeStatus(RunSpec{}, facts).train_loss(), 1);
 
-  facts.workers[WorkerId{0}].record.state = Membership::State::kLeft;
-  EXPECT_DOUBLE_EQ(MergeStatus(RunSpec{}, facts).train_loss(), 3);
+  facts.workers[WorkerId{0}] = WorkerWith(Membership::State::kLive, 0, 0);
+  EXPECT_DOUBLE_EQ(MergeStatus(RunSpec{}, facts).train_loss(), 7) << "it has only come back";
+
+  facts.workers[WorkerId{0}].record.state = Membership::State::kDead;
+  EXPECT_DOUBLE_EQ(MergeStatus(RunSpec{}, facts).train_loss(), 7);
 }
 
 TEST(MergeStatusTest, HasNoAccuracyWhereWorkersReportNone) {

@@ -53,6 +53,16 @@ TEST(ShardMemoryTest, AModelThatFitsIsTaken) {
   EXPECT_TRUE(Begin(engine, orders).ok());
 }
 
+TEST(ShardMemoryTest, AWorkerWithTwoGradientsUnderWayTakesTwice) {
+  ShardEngine::Options options = WithMemory((2 + 2) * 4 * kValues + (uint64_t{64} << 20));
+  options.run.training.pipeline_depth = 2;
+  ShardEngine engine(options, std::nullopt);
+
+  engine.OnOrders(OrdersOf(kValues));
+
+  EXPECT_THAT(engine.Failure(), HasSubstr("with 4 gradients under way"));
+}
+
 TEST(ShardMemoryTest, AModelThatDoesNotIsRefusedWithTheBytesItNeeds) {
   ShardEngine engine(WithMemory((2 + 2) * 4 * kValues + (uint64_t{64} << 20) - 1), std::nullopt);
   const ServerOrders orders = OrdersOf(kValues);

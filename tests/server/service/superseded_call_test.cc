@@ -210,7 +210,9 @@ TEST_F(SupersededCallTest, InitialWeightsAreTakenFromTheNewestCall) {
 
   // Again and again: nothing shows when the half has come.
   while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    ASSERT_TRUE(SendInitialWeights(kOnes).ok());
+    const grpc::Status sent = SendInitialWeights(kOnes);
+    // The half may come behind the first of these.
+    ASSERT_TRUE(sent.ok() || sent.error_code() == grpc::StatusCode::UNAVAILABLE);
   }
 
   EXPECT_THAT(end.get().error_message(), HasSubstr("SUPERSEDED"));
