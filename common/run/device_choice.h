@@ -15,7 +15,7 @@ struct DeviceChoice {
   enum class Kind : uint8_t {
     kAuto,  // A GPU if the worker can use one, else the processor.
     kCpu,
-    kAnyCuda,  // A GPU; the workers of a machine share them out by their ids.
+    kAnyCuda,  // A GPU; the workers of a machine share them out.
     kCuda,     // The GPUs of `indices`.
   };
 
