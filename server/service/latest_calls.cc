@@ -32,7 +32,8 @@ void LatestCalls::Entry::Claim(const Sender& sender) {
     if (older != nullptr) grpc_call_ref(older);
   }
   if (older == nullptr) return;
-  EndCall(older, "SUPERSEDED: its sender has opened another call");
+  // Usual after a broken connection, and as often as a member likes.
+  EndCall(older, "SUPERSEDED: its sender has opened another call", spdlog::level::debug);
   grpc_call_unref(older);
 }
 

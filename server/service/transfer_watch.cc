@@ -63,8 +63,10 @@ void TransferWatch::EndStalled() {
     }
   }
   for (const auto& [call, name] : stalled) {
-    EndCall(call, fmt::format("STALLED: the {} moved less than {} bytes in {}", name,
-                              options_.bytes_min, absl::FormatDuration(options_.window)));
+    EndCall(call,
+            fmt::format("STALLED: the {} moved less than {} bytes in {}", name, options_.bytes_min,
+                        absl::FormatDuration(options_.window)),
+            spdlog::level::warn);
     grpc_call_unref(call);
   }
 }

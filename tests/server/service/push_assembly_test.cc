@@ -127,6 +127,30 @@ TEST(PushAssemblyTest, NamesTheFirstGap) {
   EXPECT_EQ(assembly.Missing(), "values 30 to 79");
 }
 
+TEST(PushAssemblyTest, AwaitsTheSealWhereOneChunkAtTheBeginIsMissing) {
+  const std::vector<float> gradient = Ramp(1000);
+  PushHeader header;
+  header.count = gradient.size();
+  header.chunk_bytes = 600 * sizeof(float);
+  PushAssembly of_two(header);
+  EXPECT_FALSE(of_two.awaits_seal()) << "nothing has come";
+  ASSERT_TRUE(Add(of_two, gradient, 700, 1000).ok());
+  EXPECT_FALSE(of_two.awaits_seal()) << "more than a chunk is missing";
+  ASSERT_TRUE(Add(of_two, gradient, 600, 700).ok());
+  EXPECT_TRUE(of_two.awaits_seal()) << "the chunks behind it are smaller";
+  ASSERT_TRUE(Add(of_two, gradient, 0, 600).ok());
+  EXPECT_FALSE(of_two.awaits_seal()) << "all has come";
+
+  PushAssembly of_four = NewAssembly(gradient.size());  // It does not say how large chunks are.
+  ASSERT_TRUE(Add(of_four, gradient, 250, 500).ok());
+  ASSERT_TRUE(Add(of_four, gradient, 750, 1000).ok());
+  EXPECT_FALSE(of_four.awaits_seal()) << "there is a gap";
+  ASSERT_TRUE(Add(of_four, gradient, 500, 750).ok());
+  EXPECT_TRUE(of_four.awaits_seal());
+  ASSERT_TRUE(Add(of_four, gradient, 0, 200).ok());
+  EXPECT_FALSE(of_four.awaits_seal()) << "that is not how a seal comes";
+}
+
 TEST(PushAssemblyTest, RefusesTooManySmallChunks) {
   const std::vector<float> gradient = Ramp(1000);
   PushAssembly assembly = NewAssembly(1000);

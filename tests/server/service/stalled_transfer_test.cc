@@ -88,10 +88,8 @@ TEST_F(StalledTransferTest, AWorkerMayTakeItsTimeBeforeTheChunkThatSealsItsPush)
   grpc::ClientContext sealing_context;
   SetDeadline(sealing_context);
   auto sealing = stub_->Exchange(&sealing_context);
-  // What it holds back is a chunk, and what comes behind may be less than one.
-  v1::PushChunk most = Begin(1, 1, kValues / 4);
-  most.mutable_header()->set_chunk_bytes(kValues * sizeof(float) * 3 / 4);
-  most.set_offset(kValues * 3 / 4);
+  v1::PushChunk most = Begin(1, 1, kValues / 2);
+  most.set_offset(kValues / 2);
   ASSERT_TRUE(sealing->Write(most));
   AwaitQueued();
   grpc::ClientContext context;
@@ -104,7 +102,7 @@ TEST_F(StalledTransferTest, AWorkerMayTakeItsTimeBeforeTheChunkThatSealsItsPush)
                    "the push that stalls to be ended");
 
   v1::PushChunk seal;
-  seal.set_values(Bytes(std::vector<float>(kValues * 3 / 4, 1.0f)));
+  seal.set_values(Bytes(std::vector<float>(kValues / 2, 1.0f)));
   v1::ExchangeReply reply;
   ASSERT_TRUE(sealing->Write(seal) && sealing->Read(&reply)) << "it was ended, too";
   EXPECT_EQ(reply.push().outcome(), v1::APPLIED);
