@@ -34,9 +34,11 @@ struct Gpu {
 /// The first so many as one, or null where there are not as many; fails if they cannot be used
 /// together.
 inline Gpu GroupOf(uint32_t size) {
-  const absl::StatusOr<uint32_t> count = CountCudaDevices();
-  if (!count.ok()) return Gpu(count.status());
-  if (*count < size) return Gpu(absl::NotFoundError(std::to_string(*count) + " GPUs here"));
+  const absl::StatusOr<std::vector<std::string>> names = CudaDeviceNames();
+  if (!names.ok()) return Gpu(names.status());
+  if (names->size() < size) {
+    return Gpu(absl::NotFoundError(std::to_string(names->size()) + " GPUs here"));
+  }
   std::vector<uint32_t> indices(size);
   std::iota(indices.begin(), indices.end(), 0);
   Gpu gpu(NewCudaDeviceGroup(indices));

@@ -24,7 +24,6 @@ struct KnownPool {
 };
 
 struct AnyPool {
-  static bool Fits(const PoolShape&) { return true; }
   __device__ static PoolShape Of(const PoolShape& shape) { return shape; }
 };
 
