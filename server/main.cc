@@ -42,7 +42,7 @@ int Exit(ExitCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
-/// gRPC stops to accept connections for good once it could not for want of a file.
+/// gRPC never accepts a connection again once it could not for want of a file.
 void PrepareForConnections(const RunSpec& run) {
   // A worker of this machine takes up to six, in tests; besides, there are others who ask.
   const uint64_t needed = 256 + 6 * uint64_t{run.cluster.workers};

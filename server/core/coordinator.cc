@@ -228,7 +228,7 @@ absl::StatusOr<Coordinator::Preparation> Coordinator::AskModel(const Identity& w
 absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker,
                                                        std::optional<uint64_t> newest_unit) {
   if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
-  if (IsHardsync()) {
+  if (is_hardsync_) {
     return absl::InvalidArgumentError("under hardsync shard 0 names the mini-batches");
   }
   if (phase_ == Phase::kFailed) return RefuseIfOver();

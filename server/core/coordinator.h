@@ -92,6 +92,7 @@ class Coordinator {
 
   /// This incarnation pushes nothing more: what is left of its units is free.
   absl::Status OnDonePushing(const Identity& worker, absl::Time now);
+
   /// A worker has measured so many examples for an evaluation: if that is ordered from it, it has
   /// time for more.
   void OnMeasured(const Identity& worker, uint64_t evaluation, uint64_t examples, absl::Time now);
@@ -155,7 +156,6 @@ class Coordinator {
 
  private:
   bool IsOver() const { return phase_ == Phase::kFinished || phase_ == Phase::kFailed; }
-  bool IsHardsync() const { return is_hardsync_; }
   absl::Status RefuseIfOver() const;
   absl::Status TakeProgress(const Identity& worker, std::span<const Progress> progress);
   void OnGone(WorkerId worker, Incarnation gone);

@@ -24,14 +24,6 @@ uint64_t Percentile(const Counts& histogram, double quantile) {
   return 0;
 }
 
-/// The same of a histogram whose bucket `last`, if it has one, counts all values from there on, up
-/// to `max`: that stands for them.
-template <typename Counts>
-uint64_t Percentile(const Counts& histogram, double quantile, uint64_t last, uint64_t max) {
-  const uint64_t value = Percentile(histogram, quantile);
-  return value < last ? value : max;
-}
-
 /// The share of the counted values that are at most value, for every value of the histogram; empty
 /// if nothing was counted.
 template <typename Counts>

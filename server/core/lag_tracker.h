@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "server/core/histogram.h"
 
 namespace slipstream {
 
@@ -22,6 +23,15 @@ class LagTracker {
  public:
   /// histogram()[σ] counts σ; the last bucket also counts everything above it.
   static constexpr size_t kBuckets = 1024;
+
+  /// Of such a histogram, also of several shards together: its Percentile, or the largest σ seen
+  /// where that falls into the last bucket.
+  template <typename Counts>
+  static uint64_t PercentileOf(const Counts& histogram, double quantile, uint64_t max) {
+    const uint64_t value = Percentile(histogram, quantile);
+    return value + 1 < kBuckets ? value : max;
+  }
+
   static constexpr size_t kWindowUpdates = 100;
   static constexpr size_t kClocksKept = 16;
 

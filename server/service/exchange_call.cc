@@ -85,8 +85,11 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
     return OnAnswer({.push = std::move(refused->reply)});
   }
   const auto& needed = std::get<PushReceiver::NeedMore>(outcome);
-  transfer_.Await(needed.taken_bytes);
-  if (needed.awaits_seal) transfer_.Rest();
+  if (needed.awaits_seal) {
+    transfer_.Rest();
+  } else {
+    transfer_.Await(needed.taken_bytes);
+  }
   wait_ = &chunk_wait_;
   wait_->Begin();
   ReadNext();

@@ -172,9 +172,8 @@ v1::StalenessStatus MergeStaleness(const std::vector<v1::ShardStatus>& shards) {
   if (counting == 0) return merged;
   merged.set_mean(sum / double(merged.count()));
   merged.set_window_mean(window_sum / counting);
-  constexpr size_t kLast = LagTracker::kBuckets - 1;
-  merged.set_p50(Percentile(merged.histogram(), 0.50, kLast, merged.max()));
-  merged.set_p99(Percentile(merged.histogram(), 0.99, kLast, merged.max()));
+  merged.set_p50(LagTracker::PercentileOf(merged.histogram(), 0.50, merged.max()));
+  merged.set_p99(LagTracker::PercentileOf(merged.histogram(), 0.99, merged.max()));
   for (double share : Distribution(merged.histogram())) merged.add_cdf(share);
   return merged;
 }

@@ -71,9 +71,8 @@ v1::StalenessStatus DescribeStaleness(const LagTracker& lag) {
   status.set_count(lag.gradients());
   status.set_mean(lag.mean());
   status.set_window_mean(lag.window_mean());
-  constexpr size_t kLast = LagTracker::kBuckets - 1;
-  status.set_p50(Percentile(lag.histogram(), 0.50, kLast, lag.max()));
-  status.set_p99(Percentile(lag.histogram(), 0.99, kLast, lag.max()));
+  status.set_p50(LagTracker::PercentileOf(lag.histogram(), 0.50, lag.max()));
+  status.set_p99(LagTracker::PercentileOf(lag.histogram(), 0.99, lag.max()));
   status.set_max(lag.max());
   for (uint64_t count : lag.histogram()) status.add_histogram(count);
   for (double share : Distribution(lag.histogram())) status.add_cdf(share);

@@ -40,11 +40,6 @@ bool SumsProducts(cudnnConvolutionBwdDataAlgo_t algorithm) {
          algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
 }
 
-template <typename Found>
-std::span<const Found> Proposed(const std::array<Found, kAlgorithmsMax>& found, int count) {
-  return std::span(found).first(static_cast<size_t>(count));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaNode>> CudaConvNode::New(const DeviceContext& context,
@@ -99,62 +94,63 @@ absl::Status CudaConvNode::Prepare(uint32_t count) {
   return options_.wants_input_gradient ? ChooseInputGradient() : absl::OkStatus();
 }
 
-// Proposals come fastest first, by what is known of the device or by measuring, which varies.
+template <typename Found, typename Find, typename WorkspaceOf, typename Algorithm>
+absl::Status CudaConvNode::ChooseFrom(const char* what, Find find, WorkspaceOf workspace_of,
+                                      Chosen<Algorithm>& chosen) const {
+  PS_RETURN_IF_ERROR(Use(MathOf(options_.precision)));
+  std::array<Found, kAlgorithmsMax> found;
+  int count = 0;
+  PS_RETURN_IF_CUDA_ERROR(find(kAlgorithmsMax, &count, found.data()));
+  const std::span<const Found> proposed = std::span(found).first(static_cast<size_t>(count));
+  return Choose(proposed, what, workspace_of, chosen);
+}
 
 absl::Status CudaConvNode::ChooseForward() {
   const Cudnn& dnn = context_.dnn();
-  const cudnnHandle_t handle = context_.dnn_handle();
   const ConvDescriptors& d = descriptors_;
-  PS_RETURN_IF_ERROR(Use(MathOf(options_.precision)));
-  const auto find = options_.deterministic ? dnn.GetConvolutionForwardAlgorithm
-                                           : dnn.FindConvolutionForwardAlgorithm;
-  std::array<cudnnConvolutionFwdAlgoPerf_t, kAlgorithmsMax> found;
-  int count = 0;
-  PS_RETURN_IF_CUDA_ERROR(find(handle, d.input(), d.filter(), d.geometry(), d.output(),
-                               kAlgorithmsMax, &count, found.data()));
-  const auto workspace_of = [&](cudnnConvolutionFwdAlgo_t algorithm, size_t* bytes) {
-    return dnn.GetConvolutionForwardWorkspaceSize(handle, d.input(), d.filter(), d.geometry(),
-                                                  d.output(), algorithm, bytes);
+  const auto of_this = [&](auto function) {
+    return [&, function](auto... rest) {
+      return function(context_.dnn_handle(), d.input(), d.filter(), d.geometry(), d.output(),
+                      rest...);
+    };
   };
-  return Choose(Proposed(found, count), "a convolution", workspace_of, forward_);
+  return ChooseFrom<cudnnConvolutionFwdAlgoPerf_t>(
+      "a convolution",
+      of_this(options_.deterministic ? dnn.GetConvolutionForwardAlgorithm
+                                     : dnn.FindConvolutionForwardAlgorithm),
+      of_this(dnn.GetConvolutionForwardWorkspaceSize), forward_);
 }
 
 absl::Status CudaConvNode::ChooseFilterGradient() {
   const Cudnn& dnn = context_.dnn();
-  const cudnnHandle_t handle = context_.dnn_handle();
   const ConvDescriptors& d = descriptors_;
-  PS_RETURN_IF_ERROR(Use(MathOf(options_.precision)));
-  const auto find = options_.deterministic ? dnn.GetConvolutionBackwardFilterAlgorithm
-                                           : dnn.FindConvolutionBackwardFilterAlgorithm;
-  std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kAlgorithmsMax> found;
-  int count = 0;
-  PS_RETURN_IF_CUDA_ERROR(find(handle, d.input(), d.output(), d.geometry(), d.filter(),
-                               kAlgorithmsMax, &count, found.data()));
-  const auto workspace_of = [&](cudnnConvolutionBwdFilterAlgo_t algorithm, size_t* bytes) {
-    return dnn.GetConvolutionBackwardFilterWorkspaceSize(
-        handle, d.input(), d.output(), d.geometry(), d.filter(), algorithm, bytes);
+  const auto of_this = [&](auto function) {
+    return [&, function](auto... rest) {
+      return function(context_.dnn_handle(), d.input(), d.output(), d.geometry(), d.filter(),
+                      rest...);
+    };
   };
-  return Choose(Proposed(found, count), "a convolution's weight gradient", workspace_of,
-                filter_gradient_);
+  return ChooseFrom<cudnnConvolutionBwdFilterAlgoPerf_t>(
+      "a convolution's weight gradient",
+      of_this(options_.deterministic ? dnn.GetConvolutionBackwardFilterAlgorithm
+                                     : dnn.FindConvolutionBackwardFilterAlgorithm),
+      of_this(dnn.GetConvolutionBackwardFilterWorkspaceSize), filter_gradient_);
 }
 
 absl::Status CudaConvNode::ChooseInputGradient() {
   const Cudnn& dnn = context_.dnn();
-  const cudnnHandle_t handle = context_.dnn_handle();
   const ConvDescriptors& d = descriptors_;
-  PS_RETURN_IF_ERROR(Use(MathOf(options_.precision)));
-  const auto find = options_.deterministic ? dnn.GetConvolutionBackwardDataAlgorithm
-                                           : dnn.FindConvolutionBackwardDataAlgorithm;
-  std::array<cudnnConvolutionBwdDataAlgoPerf_t, kAlgorithmsMax> found;
-  int count = 0;
-  PS_RETURN_IF_CUDA_ERROR(find(handle, d.filter(), d.output(), d.geometry(), d.input(),
-                               kAlgorithmsMax, &count, found.data()));
-  const auto workspace_of = [&](cudnnConvolutionBwdDataAlgo_t algorithm, size_t* bytes) {
-    return dnn.GetConvolutionBackwardDataWorkspaceSize(handle, d.filter(), d.output(), d.geometry(),
-                                                       d.input(), algorithm, bytes);
+  const auto of_this = [&](auto function) {
+    return [&, function](auto... rest) {
+      return function(context_.dnn_handle(), d.filter(), d.output(), d.geometry(), d.input(),
+                      rest...);
+    };
   };
-  return Choose(Proposed(found, count), "a convolution's input gradient", workspace_of,
-                input_gradient_);
+  return ChooseFrom<cudnnConvolutionBwdDataAlgoPerf_t>(
+      "a convolution's input gradient",
+      of_this(options_.deterministic ? dnn.GetConvolutionBackwardDataAlgorithm
+                                     : dnn.FindConvolutionBackwardDataAlgorithm),
+      of_this(dnn.GetConvolutionBackwardDataWorkspaceSize), input_gradient_);
 }
 
 absl::Status CudaConvNode::Use(cudnnMathType_t math) const {

@@ -64,6 +64,12 @@ class CudaConvNode final : public CudaNode {
   absl::Status Choose(std::span<const Found> found, const char* what, WorkspaceOf workspace_of,
                       Chosen<Algorithm>& chosen) const;
 
+  /// What `find(most, count, found)` proposes, fastest first: by what is known of the device, or by
+  /// measuring, which varies.
+  template <typename Found, typename Find, typename WorkspaceOf, typename Algorithm>
+  absl::Status ChooseFrom(const char* what, Find find, WorkspaceOf workspace_of,
+                          Chosen<Algorithm>& chosen) const;
+
   absl::Status ChooseForward();
   absl::Status ChooseFilterGradient();
   absl::Status ChooseInputGradient();
