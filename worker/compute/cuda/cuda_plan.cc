@@ -1,7 +1,6 @@
 #include "worker/compute/cuda/cuda_plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -42,10 +41,9 @@ absl::Status CudaPlan::Prepare(const NetLayers& layers) {
     if (!member.ok()) return member.status();
     members_.push_back(*std::move(member));
   }
-  PS_RETURN_IF_ERROR(Keep(host_, HostMemory::Allocate(net_, block_, options_)));
-  if (options_.trains) {
-    PS_RETURN_IF_ERROR(Keep(coming_, ComingBatches::Allocate(members_, net_, block_, part_block_)));
-  }
+  PS_RETURN_IF_ERROR(Keep(host_, HostMemory::Allocate(net_, options_)));
+  PS_RETURN_IF_ERROR(Keep(batches_, BatchUpload::Allocate(members_, net_, block_, part_block_,
+                                                          options_.trains)));
   if (options_.trains && devices_.are_grouped) {
     PS_RETURN_IF_ERROR(Keep(
         group_, GroupGradients::New(members_, devices_.indices, map_, host_, *devices_.launching)));
@@ -86,14 +84,14 @@ CudaPlan::~CudaPlan() {
   }
   evaluating_ = {};
   training_ = {};
-  coming_.reset();
+  batches_.reset();
   host_ = {};
   members_.clear();
 }
 
 void CudaPlan::Abandon() {
   (void)group_.release();
-  (void)coming_.release();
+  (void)batches_.release();
   (void)new auto(std::move(evaluating_));
   (void)new auto(std::move(training_));
   (void)new auto(std::move(host_));
@@ -132,46 +130,8 @@ absl::Status CudaPlan::Capture(uint32_t count, bool training) {
 }
 
 std::optional<BatchSpace> CudaPlan::NewBatch(uint32_t count) {
-  if (coming_ == nullptr || count == 0 || count > options_.batch_size_max) return std::nullopt;
-  return coming_->New(count);
-}
-
-void CudaPlan::OfferBatch() {
-  // One that could not be sent up is not there, and goes up with its step, which says what is wrong
-  // with the device.
-  (void)coming_->Offer();
-}
-
-absl::Status CudaPlan::Bring(const Batch& batch) {
-  const PassInputs inputs = {.batch_index = batch.index, .pass = watch_.Begin()};
-  std::memcpy(host_.batch.data(), &inputs, sizeof(inputs));
-  const bool is_there = coming_ != nullptr && coming_->Has(batch);
-  if (!is_there) Stage(batch);
-  const auto count = static_cast<uint32_t>(batch.examples.size() / net_.inputs);
-  for (size_t i = 0; i < members_.size(); ++i) {
-    const PlanMember& member = members_[i];
-    const cudaStream_t compute = member.context->compute();
-    std::byte* const to = member.memory.batch.data();
-    const BatchPart part = BatchPart::Of(count, i, members_.size());
-    const bool is_whole = !is_there && part_block_ == block_;  // Then it goes up with the inputs.
-    const size_t bytes = is_whole ? block_.BytesOf(count) : sizeof(inputs);
-    PS_RETURN_IF_ERROR(member.context->Enter());
-    PS_RETURN_IF_CUDA_ERROR(
-        cudaMemcpyAsync(to, host_.batch.data(), bytes, cudaMemcpyHostToDevice, compute));
-    if (is_whole) continue;
-    PS_RETURN_IF_ERROR(is_there ? coming_->Bring(batch, i)
-                                : CopyPart(part, {block_, host_.batch.data()}, {part_block_, to},
-                                           cudaMemcpyHostToDevice, compute));
-  }
-  return absl::OkStatus();
-}
-
-void CudaPlan::Stage(const Batch& batch) {
-  const auto count = static_cast<uint32_t>(batch.examples.size() / net_.inputs);
-  const BatchSpace space = block_.SpaceAt(host_.batch.data(), count, net_);
-  std::ranges::copy(batch.examples, space.examples.begin());
-  std::ranges::copy(batch.labels.first(space.labels.size()), space.labels.begin());
-  std::ranges::copy(batch.targets.first(space.targets.size()), space.targets.begin());
+  if (count == 0 || count > options_.batch_size_max) return std::nullopt;
+  return batches_->New(count);
 }
 
 absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener) {
@@ -183,7 +143,7 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
   EndSumsUnless(graphs.ok());
   if (!graphs.ok()) return graphs.status();
   gate_.Enter();
-  absl::Status launched = Bring(batch);
+  absl::Status launched = batches_->Bring(batch, watch_.Begin());
   if (launched.ok()) launched = Launch(**graphs);
   if (launched.ok()) {
     started_ = {*graphs, listener, *count};
@@ -268,7 +228,7 @@ absl::StatusOr<StepResult> CudaPlan::Evaluate(const Batch& batch) {
   if (!count.ok()) return count.status();
   const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(*count, false);
   if (!graphs.ok()) return graphs.status();
-  PS_RETURN_IF_ERROR(Bring(batch));
+  PS_RETURN_IF_ERROR(batches_->Bring(batch, watch_.Begin()));
   PS_RETURN_IF_ERROR(upload_.Join());
   PS_RETURN_IF_ERROR((*graphs)->whole().Launch());
   PS_RETURN_IF_ERROR(watch_.Await([&] { return watch_.AllRaised(0); }));

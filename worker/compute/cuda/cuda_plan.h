@@ -15,7 +15,7 @@
 #include "worker/compute/batch_programs.h"
 #include "worker/compute/cuda/arena_map.h"
 #include "worker/compute/cuda/batch_block.h"
-#include "worker/compute/cuda/coming_batches.h"
+#include "worker/compute/cuda/batch_upload.h"
 #include "worker/compute/cuda/group_gradients.h"
 #include "worker/compute/cuda/pass_graphs.h"
 #include "worker/compute/cuda/pass_watch.h"
@@ -67,7 +67,7 @@ class CudaPlan final : public Plan {
   void AbandonWeights() override { gate_.Abandon(); }
   std::span<const float> gradients_host() const override { return host_.gradients; }
   std::optional<BatchSpace> NewBatch(uint32_t count) override;
-  void OfferBatch() override;
+  void OfferBatch() override { batches_->Offer(); }
   absl::Status StartStep(const Batch& batch, GradientListener* listener) override;
   absl::StatusOr<StepResult> FinishStep() override;
   absl::StatusOr<StepResult> Evaluate(const Batch& batch) override;
@@ -92,11 +92,6 @@ class CudaPlan final : public Plan {
   absl::StatusOr<const PassGraphs*> GraphsFor(uint32_t count, bool training);
   absl::Status Capture(uint32_t count, bool training);
   BatchPrograms<PassGraphs>& GraphsOf(bool training) { return training ? training_ : evaluating_; }
-
-  /// Begins a pass: enqueues that each device's part of the batch comes to where passes look for
-  /// it, through pinned memory, or from where it has gone up already.
-  absl::Status Bring(const Batch& batch);
-  void Stage(const Batch& batch);
 
   /// CANCELLED if the step will not get its weights.
   absl::Status Launch(const PassGraphs& graphs);
@@ -123,7 +118,7 @@ class CudaPlan final : public Plan {
   std::vector<PlanMember> members_;
   HostMemory host_;
   std::unique_ptr<GroupGradients> group_;  // Null unless devices are grouped and train.
-  std::unique_ptr<ComingBatches> coming_;  // Null if the plan only evaluates.
+  std::unique_ptr<BatchUpload> batches_;
   BatchPrograms<PassGraphs> training_;
   BatchPrograms<PassGraphs> evaluating_;
 

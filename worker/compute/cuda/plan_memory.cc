@@ -49,11 +49,9 @@ absl::StatusOr<PlanMemory> PlanMemory::Allocate(const BatchBlock& block, const A
   return memory;
 }
 
-absl::StatusOr<HostMemory> HostMemory::Allocate(const NetSizes& net, const BatchBlock& block,
-                                                const PlanOptions& options) {
+absl::StatusOr<HostMemory> HostMemory::Allocate(const NetSizes& net, const PlanOptions& options) {
   HostMemory memory;
   PS_RETURN_IF_ERROR(Take(memory.weights, net.parameters, "weights"));
-  PS_RETURN_IF_ERROR(Take(memory.batch, block.end, "a batch"));
   if (!options.trains) return memory;
   PS_CHECK(options.gradients.empty() || options.gradients.size() == net.parameters);
   memory.gradients = options.gradients;

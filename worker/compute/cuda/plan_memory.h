@@ -43,11 +43,9 @@ struct PlanMemory {
 
 /// What all devices of a plan share: the host's arenas.
 struct HostMemory {
-  static absl::StatusOr<HostMemory> Allocate(const NetSizes& net, const BatchBlock& block,
-                                             const PlanOptions& options);
+  static absl::StatusOr<HostMemory> Allocate(const NetSizes& net, const PlanOptions& options);
 
   PinnedArray<float> weights;
-  PinnedArray<std::byte> batch;
   std::span<float> gradients;  // Empty if the plan only evaluates. In one of:
   PinnedPages caller_gradients;
   PinnedArray<float> own_gradients;
