@@ -1,7 +1,7 @@
 // Trains a preset on random examples with one thread and prints the images per second of the median
 // step: forward, backward and momentum update, as deep-learning frameworks measure a step. On a GPU
-// a step is what it is for a worker, whose server does the updates: a batch is gathered and goes
-// up, while the one before is computed, all weights go up, all gradients come down.
+// a step is what it is for a worker, whose server does the updates: a batch is gathered from the
+// examples that the GPU keeps, all weights go up, all gradients come down.
 //
 //   compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS
 //       [fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16|cuda-any|cuda-tf32-any|cuda-bf16-any]

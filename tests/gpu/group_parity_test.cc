@@ -105,6 +105,12 @@ TEST_P(GroupTest, ABatchThatWentUpBeforeItsStepIsLikeAnyOther) {
   }
 }
 
+TEST_P(GroupTest, ABatchOfKeptExamplesIsLikeAnyOther) {
+  for (const size_t net : {0, 5}) {
+    ExpectKeptExamplesChangeNothing(*gpu_.device, SmallNets()[net].Model(), 1);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Gpus, GroupTest, testing::Values(1, 2, 3),
                          testing::PrintToStringParamName());
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "worker/compute/cpu/softmax.h"
 #include "worker/compute/cuda/device_context.h"
 #include "worker/compute/cuda/device_memory.h"
+#include "worker/compute/cuda/gather_kernels.h"
 #include "worker/compute/cuda/loss_kernels.h"
 #include "worker/compute/cuda/matmul.h"
 #include "worker/compute/cuda/pool_kernels.h"
@@ -86,6 +88,22 @@ class KernelTest : public testing::Test {
     }
   }
 
+  static std::vector<uint32_t> WordsOf(const std::vector<float>& values) {
+    std::vector<uint32_t> words(values.size());
+    std::memcpy(words.data(), values.data(), values.size() * sizeof(float));
+    return words;
+  }
+
+  static std::vector<float> RowsOf(const std::vector<float>& table,
+                                   const std::vector<uint32_t>& rows, size_t width) {
+    std::vector<float> taken;
+    for (const uint32_t row : rows) {
+      const auto values = std::span(table).subspan(row * width, width);
+      taken.insert(taken.end(), values.begin(), values.end());
+    }
+    return taken;
+  }
+
   const Gpu gpu_;
   std::unique_ptr<DeviceContext> context_;
 };
@@ -119,6 +137,32 @@ TEST_F(KernelTest, Activations) {
     // CUDA's tanhf is off by at most 2 units in the last place.
     ExpectNear(OnHost(output), expected, 3e-7f);
     ExpectNear(OnHost(input_gradient), expected_gradient, 3e-6f);
+  }
+}
+
+TEST_F(KernelTest, RowsOfATable) {
+  constexpr uint32_t kRows = 300;
+  constexpr uint32_t kAnswers = 3;
+  for (const uint32_t inputs : {1u, 255u, 256u, 257u, 4000u}) {
+    const std::vector<float> examples = Values(size_t{kRows} * inputs, 1);
+    const std::vector<float> answers = Values(size_t{kRows} * kAnswers, 2);
+    const DeviceArray<uint32_t> example_table = OnDevice(WordsOf(examples));
+    const DeviceArray<uint32_t> answer_table = OnDevice(WordsOf(answers));
+    for (const uint32_t count : {1u, 255u, 256u, 257u, 3000u}) {
+      RandomStream random(count, inputs);
+      std::vector<uint32_t> rows(count);
+      for (uint32_t& row : rows) row = random.Below(kRows);
+      const DeviceArray<uint32_t> taken = OnDevice(rows);
+      const DeviceArray<uint32_t> got_examples = NewArray<uint32_t>(size_t{count} * inputs);
+      const DeviceArray<uint32_t> got_answers = NewArray<uint32_t>(size_t{count} * kAnswers);
+
+      ASSERT_TRUE(GatherRows(stream(), taken.data(), count,
+                             {example_table.data(), got_examples.data(), inputs},
+                             {answer_table.data(), got_answers.data(), kAnswers})
+                      .ok());
+      EXPECT_EQ(OnHost(got_examples), WordsOf(RowsOf(examples, rows, inputs)));
+      EXPECT_EQ(OnHost(got_answers), WordsOf(RowsOf(answers, rows, kAnswers)));
+    }
   }
 }
 

@@ -37,6 +37,10 @@ TEST_P(SmallNetTest, ABatchThatWentUpBeforeItsStepIsLikeAnyOther) {
   ExpectOfferedBatchesChangeNothing(*gpu_.device, GetParam().Model(), 1);
 }
 
+TEST_P(SmallNetTest, ABatchOfKeptExamplesIsLikeAnyOther) {
+  ExpectKeptExamplesChangeNothing(*gpu_.device, GetParam().Model(), 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Nets, SmallNetTest, testing::ValuesIn(SmallNets()),
                          [](const auto& net) { return net.param.name; });
 
@@ -182,6 +186,13 @@ class CudaPlanTest : public testing::Test {
  protected:
   void SetUp() override { PS_SKIP_WITHOUT_GPU(); }
 
+  static size_t FreeBytes() {
+    size_t free = 0;
+    size_t total = 0;
+    EXPECT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+    return free;
+  }
+
   const Gpu gpu_;
   const ModelSpec model_ = *FindPreset("lenet5");
 };
@@ -210,6 +221,44 @@ TEST_F(CudaPlanTest, TakesMemoryOfItsOwnWhereTheCallersCannotBePinned) {
   EXPECT_GT(LargestMagnitude(RunStep(*plan, random.batch()).gradients), 0);
   EXPECT_EQ(LargestMagnitude(part), 0);
   EXPECT_EQ(cudaHostUnregister(part.data()), cudaSuccess);
+}
+
+TEST_F(CudaPlanTest, KeepsExamplesOnceForAllPlansAndOnlyWhereTheyLeaveRoom) {
+  const NetShapes shapes = ShapesOf(model_);
+  constexpr size_t kCount = 10'000;
+  const size_t inputs = shapes.input().elements();
+  const std::vector<float> examples(kCount * inputs);
+  const std::vector<uint32_t> labels(kCount);
+  const PlanOptions options = {.batch_size_max = 2};
+  const auto one = PrepareWithWeights(*gpu_.device, model_, options);
+  const auto other = PrepareWithWeights(*gpu_.device, model_, options);
+  const size_t before = FreeBytes();
+
+  EXPECT_TRUE(one->KeepExamples({examples, labels}));
+  const size_t with_one = FreeBytes();
+  EXPECT_TRUE(other->KeepExamples({examples, labels}));
+  EXPECT_EQ(FreeBytes(), with_one);
+  EXPECT_GE(before - with_one, examples.size() * sizeof(float));
+
+  const std::vector<float> fewer(inputs);
+  EXPECT_FALSE(other->KeepExamples({fewer, std::span(labels).first(1)})) << "of another table";
+  const std::vector<uint32_t> wrong(kCount, 10);
+  EXPECT_FALSE(other->KeepExamples({examples, wrong})) << "the net has ten classes";
+}
+
+TEST_F(CudaPlanTest, ExamplesThatWouldTakeMostOfWhatIsFreeGoUpWithTheirBatches) {
+  constexpr size_t kLeft = size_t{200} << 20;
+  const size_t inputs = ShapesOf(model_).input().elements();
+  const size_t count = kLeft / 2 / (inputs * sizeof(float));
+  const std::vector<float> examples(count * inputs);
+  const std::vector<uint32_t> labels(count);
+  const auto plan = PrepareWithWeights(*gpu_.device, model_, {.batch_size_max = 2});
+  void* taken = nullptr;
+  ASSERT_EQ(cudaMalloc(&taken, FreeBytes() - kLeft), cudaSuccess);
+
+  EXPECT_FALSE(plan->KeepExamples({examples, labels}));
+  EXPECT_EQ(cudaFree(taken), cudaSuccess);
+  EXPECT_TRUE(plan->KeepExamples({examples, labels}));
 }
 
 TEST_F(CudaPlanTest, RefusesWhatDoesNotFitTheNet) {

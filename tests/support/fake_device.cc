@@ -72,9 +72,12 @@ class Queue {
 
 class FakePlan final : public Plan {
  public:
-  FakePlan(std::unique_ptr<Plan> device, const NetSizes& net, uint32_t batch_size_max)
+  FakePlan(std::unique_ptr<Plan> device, const NetSizes& net, uint32_t batch_size_max,
+           bool keeps_examples)
       : device_(std::move(device)),
         net_(net),
+        batch_size_max_(batch_size_max),
+        keeps_examples_(keeps_examples),
         weights_(device_->weights_host().size(), std::numeric_limits<float>::quiet_NaN()),
         gradients_(device_->gradients_host().size()) {
     // Their place stays, so that whoever looks for it need not wait for whoever fills it.
@@ -109,6 +112,14 @@ class FakePlan final : public Plan {
 
   std::span<const float> gradients_host() const override { return gradients_; }
 
+  bool KeepExamples(const ExampleTable& table) override {
+    if (!keeps_examples_) return false;
+    kept_.examples.assign(table.examples.begin(), table.examples.end());
+    kept_.labels.assign(table.labels.begin(), table.labels.end());
+    kept_.targets.assign(table.targets.begin(), table.targets.end());
+    return true;
+  }
+
   std::optional<BatchSpace> NewBatch(uint32_t count) override {
     newest_ = 1 - newest_;
     Values& values = staged_[newest_];
@@ -122,9 +133,12 @@ class FakePlan final : public Plan {
   void OfferBatch() override { sent_[newest_] = staged_[newest_]; }
 
   absl::Status StartStep(const Batch& batch, GradientListener* listener) override {
+    const size_t kept = kept_.examples.size() / net_.inputs;
+    const auto count = CheckBatch(net_, batch_size_max_, batch, kept);
+    if (!count.ok()) return count.status();
     copies_.Drain();
     step_.emplace(absl::UnknownError("the step has not run"));
-    queue_.Add([this, batch = AsSent(batch), listener] {
+    queue_.Add([this, batch = OnDevice(batch), listener] {
       CopyingListener copying(*this, listener);
       const absl::Status started = device_->StartStep(batch, &copying);
       step_ = started.ok() ? device_->FinishStep() : absl::StatusOr<StepResult>(started);
@@ -141,7 +155,7 @@ class FakePlan final : public Plan {
   absl::StatusOr<StepResult> Evaluate(const Batch& batch) override {
     copies_.Drain();
     absl::StatusOr<StepResult> result = absl::UnknownError("the evaluation has not run");
-    queue_.Add([&] { result = device_->Evaluate(batch); });
+    queue_.Add([&] { result = device_->Evaluate(OnDevice(batch)); });
     queue_.Drain();
     return result;
   }
@@ -153,6 +167,28 @@ class FakePlan final : public Plan {
     std::vector<uint32_t> labels;
     std::vector<float> targets;
   };
+
+  /// What the device computes from.
+  Batch OnDevice(const Batch& batch) {
+    return batch.rows.empty() ? AsSent(batch) : Gathered(batch);
+  }
+
+  /// The rows of what is kept, until the next batch.
+  Batch Gathered(const Batch& batch) {
+    gathered_ = {};
+    for (const uint32_t row : batch.rows) {
+      Append(kept_.examples, row, net_.inputs, gathered_.examples);
+      if (!kept_.labels.empty()) Append(kept_.labels, row, 1, gathered_.labels);
+      if (!kept_.targets.empty()) Append(kept_.targets, row, net_.outputs, gathered_.targets);
+    }
+    return {gathered_.examples, gathered_.labels, batch.index, gathered_.targets};
+  }
+
+  template <typename T>
+  static void Append(const std::vector<T>& from, size_t row, size_t width, std::vector<T>& to) {
+    const auto values = std::span(from).subspan(row * width, width);
+    to.insert(to.end(), values.begin(), values.end());
+  }
 
   /// What was offered is computed from what the device was sent then.
   Batch AsSent(const Batch& batch) const {
@@ -188,6 +224,10 @@ class FakePlan final : public Plan {
 
   const std::unique_ptr<Plan> device_;
   const NetSizes net_;
+  const uint32_t batch_size_max_;
+  const bool keeps_examples_;
+  Values kept_;
+  Values gathered_;
 
   // Of coming batches: one place belongs to the step, the other to whoever fills it.
   std::array<Values, 2> staged_;
@@ -208,7 +248,8 @@ class FakePlan final : public Plan {
 
 class FakeDevice final : public Device {
  public:
-  explicit FakeDevice(Device& device) : device_(device) {}
+  FakeDevice(Device& device, bool keeps_examples)
+      : device_(device), keeps_examples_(keeps_examples) {}
 
   absl::StatusOr<std::unique_ptr<Plan>> Prepare(const ModelSpec& model,
                                                 const PlanOptions& options) override {
@@ -216,17 +257,18 @@ class FakeDevice final : public Device {
     if (!plan.ok()) return plan.status();
     const NetShapes shapes = std::get<NetShapes>(InferShapes(model));
     return std::make_unique<FakePlan>(*std::move(plan), NetSizes::Of(model, shapes),
-                                      options.batch_size_max);
+                                      options.batch_size_max, keeps_examples_);
   }
 
  private:
   Device& device_;
+  const bool keeps_examples_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> NewFakeDevice(Device& device) {
-  return std::make_unique<FakeDevice>(device);
+std::unique_ptr<Device> NewFakeDevice(Device& device, bool keeps_examples) {
+  return std::make_unique<FakeDevice>(device, keeps_examples);
 }
 
 }  // namespace slipstream

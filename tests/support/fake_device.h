@@ -11,13 +11,14 @@ namespace slipstream {
 /// but behave like a device with memory and a queue of its own:
 ///  - weights_host() and gradients_host() are staging buffers; a weight reaches the device only by
 ///    WeightsArrived, a gradient the host only when its range is reported, until when it is NaN;
-///  - it has two places for coming batches, whose values it takes at OfferBatch and not later;
+///  - it has two places for coming batches, whose values it takes at OfferBatch and not later; or
+///    keeps examples, if it shall, in a copy;
 ///  - steps are queued and done in order by the plan's own thread, which also calls the listener;
 ///    weights are copied by another.
 /// So whoever gets equal results from it and from a CPU needs nothing but the interface.
 ///
 /// `device` must outlive it.
-std::unique_ptr<Device> NewFakeDevice(Device& device);
+std::unique_ptr<Device> NewFakeDevice(Device& device, bool keeps_examples = false);
 
 }  // namespace slipstream
 

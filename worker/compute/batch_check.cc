@@ -1,22 +1,30 @@
 #include "worker/compute/batch_check.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 namespace slipstream {
 namespace {
 
-absl::Status CheckLabels(const NetSizes& net, const Batch& batch, size_t count) {
-  if (batch.labels.size() != count) {
-    return absl::InvalidArgumentError(std::to_string(batch.labels.size()) + " labels for " +
+absl::Status CheckLabels(const NetSizes& net, std::span<const uint32_t> labels, size_t count) {
+  if (labels.size() != count) {
+    return absl::InvalidArgumentError(std::to_string(labels.size()) + " labels for " +
                                       std::to_string(count) + " examples");
   }
-  const uint32_t largest = *std::max_element(batch.labels.begin(), batch.labels.end());
+  const uint32_t largest = count == 0 ? 0 : std::ranges::max(labels);
   if (largest >= net.outputs) {
     return absl::InvalidArgumentError("class " + std::to_string(largest) + " for a net of " +
                                       std::to_string(net.outputs) + " classes");
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckRows(std::span<const uint32_t> rows, size_t kept) {
+  const uint32_t largest = std::ranges::max(rows);
+  if (largest < kept) return absl::OkStatus();
+  return absl::InvalidArgumentError("example " + std::to_string(largest) +
+                                    " of a plan that keeps " + std::to_string(kept));
 }
 
 }  // namespace
@@ -25,24 +33,33 @@ NetSizes NetSizes::Of(const ModelSpec& model, const NetShapes& shapes) {
   return {shapes.layout.parameters(), shapes.input().elements(), shapes.outputs(), model.loss};
 }
 
-absl::StatusOr<uint32_t> CheckBatch(const NetSizes& net, uint32_t batch_size_max,
-                                    const Batch& batch) {
-  const size_t count = batch.examples.size() / net.inputs;
-  if (batch.examples.size() != count * net.inputs) {
-    return absl::InvalidArgumentError(std::to_string(batch.examples.size()) +
+absl::StatusOr<size_t> CheckTable(const NetSizes& net, const ExampleTable& table) {
+  const size_t count = table.examples.size() / net.inputs;
+  if (table.examples.size() != count * net.inputs) {
+    return absl::InvalidArgumentError(std::to_string(table.examples.size()) +
                                       " values are no examples of " + std::to_string(net.inputs));
   }
+  if (net.loss == ModelSpec::Loss::kCrossEntropy) {
+    if (absl::Status status = CheckLabels(net, table.labels, count); !status.ok()) return status;
+  } else if (table.targets.size() != count * net.outputs) {
+    return absl::InvalidArgumentError(std::to_string(table.targets.size()) + " targets for " +
+                                      std::to_string(count) + " examples and a net of " +
+                                      std::to_string(net.outputs) + " outputs");
+  }
+  return count;
+}
+
+absl::StatusOr<uint32_t> CheckBatch(const NetSizes& net, uint32_t batch_size_max,
+                                    const Batch& batch, size_t kept) {
+  const absl::Status status =
+      batch.rows.empty() ? CheckTable(net, {batch.examples, batch.labels, batch.targets}).status()
+                         : CheckRows(batch.rows, kept);
+  if (!status.ok()) return status;
+  const size_t count = batch.CountOf(net.inputs);
   if (count == 0 || count > batch_size_max) {
     return absl::InvalidArgumentError("a batch of " + std::to_string(count) +
                                       " examples for a plan of at most " +
                                       std::to_string(batch_size_max));
-  }
-  if (net.loss == ModelSpec::Loss::kCrossEntropy) {
-    if (absl::Status status = CheckLabels(net, batch, count); !status.ok()) return status;
-  } else if (batch.targets.size() != count * net.outputs) {
-    return absl::InvalidArgumentError(std::to_string(batch.targets.size()) + " targets for " +
-                                      std::to_string(count) + " examples and a net of " +
-                                      std::to_string(net.outputs) + " outputs");
   }
   return static_cast<uint32_t>(count);
 }

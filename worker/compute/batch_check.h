@@ -22,9 +22,13 @@ struct NetSizes {
 };
 
 /// The number of examples. INVALID_ARGUMENT, with what is wrong, unless the batch holds whole
-/// examples, from 1 to `batch_size_max`, and what the net's loss holds outputs against.
+/// examples, from 1 to `batch_size_max`, and what the net's loss holds outputs against, or names as
+/// many of the `kept` that its plan keeps.
 absl::StatusOr<uint32_t> CheckBatch(const NetSizes& net, uint32_t batch_size_max,
-                                    const Batch& batch);
+                                    const Batch& batch, size_t kept = 0);
+
+/// The number of examples that a plan may keep; the same of all of them.
+absl::StatusOr<size_t> CheckTable(const NetSizes& net, const ExampleTable& table);
 
 }  // namespace slipstream
 

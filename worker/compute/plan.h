@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_COMPUTE_PLAN_H_
 #define SLIPSTREAM_WORKER_COMPUTE_PLAN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,7 +16,16 @@
 
 namespace slipstream {
 
-/// Examples and what they are held against, borrowed until the step, or the evaluation, is over.
+/// A set of examples and what they are held against, borrowed: what batches are drawn from.
+struct ExampleTable {
+  /// As in Batch, of all examples.
+  std::span<const float> examples;
+  std::span<const uint32_t> labels;
+  std::span<const float> targets;
+};
+
+/// Examples and what they are held against, borrowed until the step, or the evaluation, is over:
+/// by their values, or by where they lie in what the plan keeps.
 struct Batch {
   /// [count, channels, height, width], row-major.
   std::span<const float> examples;
@@ -29,6 +39,14 @@ struct Batch {
 
   /// Of mse: [count, outputs], row-major. Else empty.
   std::span<const float> targets;
+
+  /// Of a plan that keeps examples: which of them, in their order. Then there are no values.
+  std::span<const uint32_t> rows;
+
+  /// Examples of so many values each.
+  size_t CountOf(size_t inputs) const {
+    return rows.empty() ? examples.size() / inputs : rows.size();
+  }
 };
 
 /// Where a batch's values are put; labels or targets, as the net's loss wants. As in Batch.
@@ -103,6 +121,12 @@ class Plan {
 
   /// The gradient of the mean loss of the last step, layout order.
   virtual std::span<const float> gradients_host() const = 0;
+
+  /// Copies the examples to where steps need only be told which of them they are of, Batch::rows;
+  /// false where that would gain nothing or there is no room, and batches come by value. Copies of
+  /// one table are shared by all plans of a device. REQUIRES: no step is under way; the table stays
+  /// as it is while there are plans that keep it.
+  virtual bool KeepExamples(const ExampleTable& /*table*/) { return false; }
 
   /// Space for a coming batch of at most `batch_size_max` examples, from which the device has it by
   /// the time its step begins; nothing where that would gain nothing. Two of them stay at once:

@@ -6,7 +6,10 @@
 namespace slipstream {
 
 BatchFeed::BatchFeed(const Dataset& train, uint32_t batch_size, uint64_t seed, Plan& plan)
-    : train_(train), plan_(plan), order_(train.count(), batch_size, seed) {}
+    : train_(train),
+      plan_(plan),
+      order_(train.count(), batch_size, seed),
+      plan_keeps_examples_(plan.KeepExamples({train.examples, train.labels, train.targets})) {}
 
 BatchFeed::~BatchFeed() {
   {
@@ -20,6 +23,10 @@ BatchFeed::~BatchFeed() {
 Batch BatchFeed::Take(uint64_t index) {
   // A step that is started over is of the batch that it was of.
   if (taken_.has_value() && taken_->index == index) return *taken_;
+  if (plan_keeps_examples_) {
+    taken_ = Batch{.index = index, .rows = order_.Examples(index)};
+    return *taken_;
+  }
   const std::optional<Batch> gathered = AwaitThread();
   const bool was_guessed = gathered.has_value() && gathered->index == index;
   if (was_guessed) ++guessed_;

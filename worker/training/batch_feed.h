@@ -15,16 +15,17 @@
 
 namespace slipstream {
 
-/// Gathers the mini-batches of one plan's steps from the data set. Where the plan has space of its
-/// own for them, the batch that the next step will probably be of is put there by a thread, while
-/// the one before is computed: index + the stride that batches last had twice in a row, which is
-/// the number of plans that take batches in turn. A wrong guess costs the time of a gathering, and
+/// The mini-batches of one plan's steps. A plan that keeps the data set is told which of its
+/// examples a batch is of; for all others they are gathered. Where the plan has space of its own
+/// for them, the batch that the next step will probably be of is put there by a thread, while the
+/// one before is computed: index + the stride that batches last had twice in a row, which is the
+/// number of plans that take batches in turn. A wrong guess costs the time of a gathering, and
 /// around the end of an epoch that of its permutation.
 ///
 /// Not thread-safe: one owner, the plan's.
 class BatchFeed {
  public:
-  /// `train` and `plan` must outlive it.
+  /// Asks the plan to keep the data set. `train` and `plan` must outlive it.
   BatchFeed(const Dataset& train, uint32_t batch_size, uint64_t seed, Plan& plan);
   ~BatchFeed();
   BatchFeed(const BatchFeed&) = delete;
@@ -51,6 +52,7 @@ class BatchFeed {
   // Of whoever gathers: the thread while something is asked of it, or else the owner.
   BatchOrder order_;
   ExampleGatherer gatherer_;
+  const bool plan_keeps_examples_;
   bool plan_has_space_ = true;  // Until it has none.
   std::vector<float> examples_;
   std::vector<uint32_t> labels_;

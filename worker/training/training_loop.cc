@@ -118,7 +118,7 @@ absl::Status TrainingLoop::Step(uint32_t slot, uint64_t index, absl::Time turn) 
   Plan& plan = *plans_[slot];
   const absl::Time begun = absl::Now();
   const Batch batch = feeds_[slot]->Take(index);
-  const size_t examples = batch.examples.size() / train_.shape.elements();
+  const size_t examples = batch.CountOf(train_.shape.elements());
   StepFigures::Step step;
   step.number = ++steps_;
   step.batch = index;

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Images per second of PyTorch's training step on a GPU: the batch goes up, forward, backward, SGD
-with momentum. Nets with convolutions are tried in both layouts of memory, and the faster is taken.
+"""Images per second of PyTorch's training step on a GPU: the batch comes, forward, backward, SGD
+with momentum. Batches go up from pinned memory, as a DataLoader's do; with "kept" all examples lie on
+the GPU, and the computation is a graph. Nets with convolutions are tried in both layouts of memory,
+and the faster is taken.
 Answers each line of its input with one:
 
     versions
     PyTorch 2.11.0, CUDA 13.0, cuDNN 91900
-    mlp|lenet5|cifar_quick BATCH SECONDS fp32|tf32|bf16 eager|graphs
+    mlp|lenet5|cifar_quick BATCH SECONDS fp32|tf32|bf16 eager|graphs|kept
     images_per_s=N
 """
 import contextlib
@@ -22,6 +24,7 @@ LAYOUTS = {"mlp": [torch.contiguous_format]}
 BOTH_LAYOUTS = [torch.contiguous_format, torch.channels_last]
 TRY_SECONDS = 0.1
 WARM_SECONDS = 0.2
+BATCHES = 20
 STEPS_BETWEEN = 20  # Of which the time is taken together, so that the host may run ahead.
 
 
@@ -43,27 +46,46 @@ def net_named(name):
 
 
 class Trainer:
-    def __init__(self, name, batch, precision, layout):
+    def __init__(self, name, batch, precision, layout, keeps_examples):
         self.bf16 = precision == "bf16"
-        self.layout = layout
         self.net = net_named(name).cuda().to(memory_format=layout)
         self.optimizer = torch.optim.SGD(self.net.parameters(), 1e-3, momentum=0.9, fused=True)
         self.loss = nn.CrossEntropyLoss()
-        shape = (20, batch, *SHAPES[name])
-        self.examples = [self.laid_out(torch.randn(shape[1:])).pin_memory() for _ in range(20)]
-        self.labels = torch.randint(0, 10, (20, batch)).pin_memory()
-        self.example = self.laid_out(torch.empty(shape[1:], device="cuda"))
+        self.batch = batch
+        channels, height, width = SHAPES[name]
+        count = BATCHES * batch
+        # Examples are random, so that either layout may be the one in which they lie.
+        self.examples = torch.randn(count, channels * height * width)
+        self.labels = torch.randint(0, 10, (count,))
+        self.flat = torch.empty((batch, channels * height * width), device="cuda")
+        self.example = self.flat.view(batch, channels, height, width)
+        if layout == torch.channels_last:
+            self.example = self.flat.view(batch, height, width, channels).permute(0, 3, 1, 2)
         self.label = torch.empty((batch,), dtype=torch.int64, device="cuda")
         self.done = 0
+        if keeps_examples:
+            self.examples, self.labels = self.examples.cuda(), self.labels.cuda()
+            self.rows = torch.randperm(count).pin_memory()
+            self.taken = torch.empty((batch,), dtype=torch.int64, device="cuda")
+            self.bring = self.gather
+        else:
+            self.examples, self.labels = self.examples.pin_memory(), self.labels.pin_memory()
+            self.bring = self.upload
 
-    def laid_out(self, values):
-        return values.contiguous(memory_format=self.layout)
+    def next_batch(self):
+        begin = self.done % BATCHES * self.batch
+        self.done += 1
+        return slice(begin, begin + self.batch)
 
     def upload(self):
-        at = self.done % 20
-        self.done += 1
-        self.example.copy_(self.examples[at], non_blocking=True)
-        self.label.copy_(self.labels[at], non_blocking=True)
+        batch = self.next_batch()
+        self.flat.copy_(self.examples[batch], non_blocking=True)
+        self.label.copy_(self.labels[batch], non_blocking=True)
+
+    def gather(self):
+        self.taken.copy_(self.rows[self.next_batch()], non_blocking=True)
+        torch.index_select(self.examples, 0, self.taken, out=self.flat)
+        torch.index_select(self.labels, 0, self.taken, out=self.label)
 
     def compute(self):
         rounding = torch.autocast("cuda", torch.bfloat16, cache_enabled=False) if self.bf16 \
@@ -80,7 +102,7 @@ class Trainer:
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(5):
-                self.upload()
+                self.bring()
                 self.compute()
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
@@ -97,7 +119,7 @@ def seconds_of_step(trainer, compute, seconds):
     while end is None or time.perf_counter() < end:
         before = time.perf_counter()
         for _ in range(STEPS_BETWEEN):
-            trainer.upload()
+            trainer.bring()
             compute()
         torch.cuda.synchronize()
         times.append((time.perf_counter() - before) / STEPS_BETWEEN)
@@ -111,8 +133,8 @@ def ready(name, batch, precision, mode):
     """A trainer and what computes its step, of the layout that is faster."""
     tried = []
     for layout in LAYOUTS.get(name, BOTH_LAYOUTS):
-        trainer = Trainer(name, batch, precision, layout)
-        compute = trainer.capture() if mode == "graphs" else trainer.compute
+        trainer = Trainer(name, batch, precision, layout, keeps_examples=mode == "kept")
+        compute = trainer.compute if mode == "eager" else trainer.capture()
         tried.append((seconds_of_step(trainer, compute, TRY_SECONDS), trainer, compute))
     _, trainer, compute = min(tried, key=lambda one: one[0])
     return trainer, compute

@@ -58,6 +58,15 @@ TEST(FakeDeviceTest, ABatchThatWasOfferedIsLikeAnyOther) {
   }
 }
 
+TEST(FakeDeviceTest, ABatchOfKeptExamplesIsLikeAnyOther) {
+  const std::unique_ptr<Device> cpu = NewCpuDevice();
+  const std::unique_ptr<Device> fake = NewFakeDevice(*cpu, /*keeps_examples=*/true);
+  for (const SmallNet& net : SmallNets()) {
+    SCOPED_TRACE(net.name);
+    ExpectKeptExamplesChangeNothing(*fake, net.Model(), 1);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Presets, DeviceInterfaceTest, testing::ValuesIn(PresetNames()),
                          [](const auto& preset) { return std::string(preset.param); });
 

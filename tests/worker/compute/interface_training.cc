@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <thread>
@@ -242,6 +244,93 @@ void ExpectOfferedBatchesChangeNothing(Device& device, const ModelSpec& model, u
     values = std::move(next_values);
     // Values that were moved stay where they are.
     batch = next;
+  }
+}
+
+namespace {
+
+constexpr size_t kTableRows = 50;
+
+/// What ExpectKeptExamplesChangeNothing says of the plans of one table.
+class KeptExamplesTrial {
+ public:
+  KeptExamplesTrial(Device& device, const ModelSpec& model, const RandomBatch& table, uint64_t seed)
+      : model_(model), shapes_(ShapesOf(model)), table_(table.batch(model.loss)), random_(seed, 1) {
+    for (std::unique_ptr<Plan>& plan : plans_) {
+      plan = PrepareWithWeights(device, model, {.batch_size_max = kCountMax});
+      EXPECT_TRUE(plan->KeepExamples({table_.examples, table_.labels, table_.targets}));
+    }
+    plain_ = PrepareWithWeights(device, model, {.batch_size_max = kCountMax});
+  }
+
+  void Step() {
+    Plan& plan = *plans_[random_.Below(2)];
+    std::vector<uint32_t> rows(1 + random_.Below(kCountMax));
+    for (uint32_t& row : rows) row = random_.Below(kTableRows);
+    const Values values = ValuesOf(rows);
+    const Batch by_value = {values.examples, values.labels, random_.Below(1000), values.targets};
+    const Batch by_row = {.index = by_value.index, .rows = rows};
+    const Batch& batch = random_.Below(4) == 0 ? by_value : by_row;
+    if (random_.Below(4) == 0) RevokeStep(plan, batch, {0, shapes_.layout.parameters()});
+    ASSERT_EQ(RunStep(plan, batch).gradients, RunStep(*plain_, by_value).gradients);
+  }
+
+  void ExpectRefusals() {
+    const std::vector<uint32_t> beyond = {0, kTableRows};
+    const std::vector<uint32_t> too_many(kCountMax + 1);
+    for (const auto& rows : {beyond, too_many}) {
+      EXPECT_EQ(plans_[0]->StartStep({.rows = rows}, nullptr).code(),
+                absl::StatusCode::kInvalidArgument);
+    }
+    EXPECT_EQ(plain_->StartStep({.rows = std::span(too_many).first(1)}, nullptr).code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+
+ private:
+  static constexpr uint32_t kCountMax = 9;
+
+  struct Values {
+    std::vector<float> examples;
+    std::vector<uint32_t> labels;
+    std::vector<float> targets;
+  };
+
+  Values ValuesOf(const std::vector<uint32_t>& rows) const {
+    const auto append = [](auto& to, auto from, size_t row) {
+      const size_t width = from.size() / kTableRows;
+      const auto values = from.subspan(row * width, width);
+      to.insert(to.end(), values.begin(), values.end());
+    };
+    Values values;
+    for (const uint32_t row : rows) {
+      append(values.examples, table_.examples, row);
+      append(values.labels, table_.labels, row);
+      append(values.targets, table_.targets, row);
+    }
+    return values;
+  }
+
+  const ModelSpec& model_;
+  const NetShapes shapes_;
+  const Batch table_;
+  RandomStream random_;
+  std::array<std::unique_ptr<Plan>, 2> plans_;
+  std::unique_ptr<Plan> plain_;
+};
+
+}  // namespace
+
+void ExpectKeptExamplesChangeNothing(Device& device, const ModelSpec& model, uint64_t seed) {
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  const NetShapes shapes = ShapesOf(model);
+  RandomBatch table(kTableRows, shapes.input().elements(), shapes.outputs(), seed);
+  for (const uint64_t use : {1, 2}) {
+    KeptExamplesTrial kept(device, model, table, seed + use);
+    for (int i = 0; i < 20; ++i) kept.Step();
+    kept.ExpectRefusals();
+    // Others, where those were.
+    const RandomBatch others(kTableRows, shapes.input().elements(), shapes.outputs(), seed + use);
+    table.Assign(others);
   }
 }
 

@@ -41,6 +41,12 @@ void ExpectAbandonedStepEnds(Device& device, const ModelSpec& model);
 /// REQUIRES: the device's plans have space for coming batches.
 void ExpectOfferedBatchesChangeNothing(Device& device, const ModelSpec& model, uint64_t seed);
 
+/// Batches name examples that two plans keep, some of them twice, in turn with others and also
+/// where steps start over, in an order drawn from `seed`: each step gives what it gives of values,
+/// and so does one of plans that keep other examples later. What is not kept is refused. REQUIRES:
+/// the device's plans keep examples.
+void ExpectKeptExamplesChangeNothing(Device& device, const ModelSpec& model, uint64_t seed);
+
 /// Gradients lie in memory of the caller's and are what they would be elsewhere.
 void ExpectGradientsInSharedMemory(Device& device, const ModelSpec& model);
 

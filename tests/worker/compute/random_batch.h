@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_TESTS_WORKER_COMPUTE_RANDOM_BATCH_H_
 #define SLIPSTREAM_TESTS_WORKER_COMPUTE_RANDOM_BATCH_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -27,6 +28,13 @@ class RandomBatch {
     }
     RandomStream values(seed, 2);
     for (float& target : targets_) target = values.Uniform(-1, 1);
+  }
+
+  /// Takes the values of another of equal size; its own stay where they are.
+  void Assign(const RandomBatch& other) {
+    std::ranges::copy(other.examples_, examples_.begin());
+    std::ranges::copy(other.labels_, labels_.begin());
+    std::ranges::copy(other.targets_, targets_.begin());
   }
 
   Batch batch() const { return {examples_, labels_, index_}; }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -142,6 +143,27 @@ TEST_P(BatchFeedTest, GathersByItselfOnceThePlanHasNoSpaceAnyMore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(PlanHasSpace, BatchFeedTest, testing::Bool());
+
+TEST(BatchFeedOfKeptExamplesTest, NamesThemAndStepsAreThoseOfTheirValues) {
+  const std::unique_ptr<Device> cpu = NewCpuDevice();
+  const std::unique_ptr<Device> keeping = NewFakeDevice(*cpu, /*keeps_examples=*/true);
+  for (const bool labelled : {true, false}) {
+    const Dataset data = Examples(40, labelled);
+    const PlanOptions options = {.batch_size_max = kBatchSize};
+    const auto plan = PrepareWithWeights(*keeping, Net(labelled), options);
+    const auto plain = PrepareWithWeights(*cpu, Net(labelled), options);
+    BatchFeed feed(data, kBatchSize, kSeed, *plan);
+    BatchFeed gathering(data, kBatchSize, kSeed, *plain);
+    BatchOrder order(data.count(), kBatchSize, kSeed);
+    for (const uint64_t index : {0, 1, 5, 5, 9, 4}) {
+      const Batch batch = feed.Take(index);
+      EXPECT_EQ(batch.index, index);
+      EXPECT_TRUE(std::ranges::equal(batch.rows, order.Examples(index))) << index;
+      EXPECT_TRUE(batch.examples.empty() && batch.labels.empty() && batch.targets.empty());
+      EXPECT_EQ(RunStep(*plan, batch).gradients, RunStep(*plain, gathering.Take(index)).gradients);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace slipstream

@@ -18,7 +18,8 @@ BatchBlock BatchBlock::For(const NetSizes& net, uint32_t batch_size_max) {
   block.answer_bytes =
       net.loss == ModelSpec::Loss::kCrossEntropy ? sizeof(uint32_t) : net.outputs * sizeof(float);
   block.example_bytes = net.inputs * sizeof(float);
-  block.answers = Aligned(sizeof(PassInputs));
+  block.rows = Aligned(sizeof(PassInputs));
+  block.answers = Aligned(block.rows + batch_size_max * sizeof(uint32_t));
   block.examples = Aligned(block.answers + batch_size_max * block.answer_bytes);
   block.end = block.BytesOf(batch_size_max);
   return block;

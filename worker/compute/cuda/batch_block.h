@@ -14,8 +14,10 @@
 namespace slipstream::cuda {
 
 /// How a batch lies in one block of memory, on the host and on a device: what the pass is told,
-/// labels or targets, examples. Offsets are in bytes, and the same for batches of any size.
+/// which rows of kept examples it is of, labels or targets, examples. Offsets are in bytes, and the
+/// same for batches of any size.
 struct BatchBlock {
+  size_t rows = 0;
   size_t answers = 0;
   size_t examples = 0;
   size_t end = 0;  // With as many examples as there may be.
@@ -39,8 +41,7 @@ struct PlacedBlock {
   std::byte* memory = nullptr;
 };
 
-/// Enqueues that a part of the batch in one block comes to the beginning of another; not what the
-/// pass is told.
+/// Enqueues that the values of a part of the batch in one block come to the beginning of another.
 absl::Status CopyPart(const BatchPart& part, const PlacedBlock& from, const PlacedBlock& to,
                       cudaMemcpyKind kind, cudaStream_t stream);
 

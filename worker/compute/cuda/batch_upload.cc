@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "worker/compute/cuda/batch_part.h"
 #include "worker/compute/cuda/cuda_status.h"
+#include "worker/compute/cuda/gather_kernels.h"
 #include "worker/compute/cuda/pass_block.h"
 
 namespace slipstream::cuda {
@@ -13,8 +13,7 @@ absl::StatusOr<std::unique_ptr<BatchUpload>> BatchUpload::Allocate(
     const std::vector<PlanMember>& members, const NetSizes& net, const BatchBlock& block,
     const BatchBlock& part_block, bool trains) {
   std::unique_ptr<BatchUpload> upload(new BatchUpload(members, net, block, part_block));
-  PS_RETURN_IF_ERROR(
-      Keep(upload->staged_, PinnedArray<std::byte>::Allocate(block.end, "a batch")));
+  PS_RETURN_IF_ERROR(Keep(upload->staged_, PinnedArray<std::byte>::Allocate(block.end, "a batch")));
   if (trains) {
     PS_RETURN_IF_ERROR(
         Keep(upload->coming_, ComingBatches::Allocate(members, net, block, part_block)));
@@ -33,10 +32,20 @@ void BatchUpload::Offer() {
   (void)coming_->Offer();
 }
 
+bool BatchUpload::KeepExamples(const ExampleTable& table, KeptExamples& shared) {
+  kept_ = shared.CopiesOf(table, members_);
+  kept_count_ = kept_ == nullptr ? 0 : table.examples.size() / net_.inputs;
+  return kept_ != nullptr;
+}
+
 absl::Status BatchUpload::Bring(const Batch& batch, uint32_t pass) {
   const PassInputs inputs = {.batch_index = batch.index, .pass = pass};
   std::memcpy(staged_.data(), &inputs, sizeof(inputs));
-  const auto count = static_cast<uint32_t>(batch.examples.size() / net_.inputs);
+  if (!batch.rows.empty()) return Gather(batch);
+  return BringValues(batch, static_cast<uint32_t>(batch.examples.size() / net_.inputs));
+}
+
+absl::Status BatchUpload::BringValues(const Batch& batch, uint32_t count) const {
   const bool is_there = coming_ != nullptr && coming_->Has(batch);
   if (!is_there) Stage(batch, count);
   for (size_t i = 0; i < members_.size(); ++i) {
@@ -45,7 +54,7 @@ absl::Status BatchUpload::Bring(const Batch& batch, uint32_t pass) {
     std::byte* const to = member.memory.batch.data();
     const BatchPart part = BatchPart::Of(count, i, members_.size());
     const bool is_whole = !is_there && part_block_ == block_;  // Then it goes up with the inputs.
-    const size_t bytes = is_whole ? block_.BytesOf(count) : sizeof(inputs);
+    const size_t bytes = is_whole ? block_.BytesOf(count) : sizeof(PassInputs);
     PS_RETURN_IF_ERROR(member.context->Enter());
     PS_RETURN_IF_CUDA_ERROR(
         cudaMemcpyAsync(to, staged_.data(), bytes, cudaMemcpyHostToDevice, compute));
@@ -57,11 +66,48 @@ absl::Status BatchUpload::Bring(const Batch& batch, uint32_t pass) {
   return absl::OkStatus();
 }
 
-void BatchUpload::Stage(const Batch& batch, uint32_t count) {
+void BatchUpload::Stage(const Batch& batch, uint32_t count) const {
   const BatchSpace space = block_.SpaceAt(staged_.data(), count, net_);
   std::ranges::copy(batch.examples, space.examples.begin());
   std::ranges::copy(batch.labels.first(space.labels.size()), space.labels.begin());
   std::ranges::copy(batch.targets.first(space.targets.size()), space.targets.begin());
+}
+
+absl::Status BatchUpload::Gather(const Batch& batch) const {
+  std::memcpy(staged_.data() + block_.rows, batch.rows.data(), batch.rows.size_bytes());
+  const auto count = static_cast<uint32_t>(batch.rows.size());
+  for (size_t i = 0; i < members_.size(); ++i) {
+    PS_RETURN_IF_ERROR(GatherPart(BatchPart::Of(count, i, members_.size()), i));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BatchUpload::GatherPart(const BatchPart& part, size_t member) const {
+  const KeptExamples::Copy& kept = (*kept_)[member];
+  const DeviceContext& context = *members_[member].context;
+  std::byte* const to = members_[member].memory.batch.data();
+  const auto copy = [&](size_t begin, size_t from, size_t bytes) {
+    return PS_CUDA_STATUS(cudaMemcpyAsync(to + begin, staged_.data() + from, bytes,
+                                          cudaMemcpyHostToDevice, context.compute()));
+  };
+  const size_t bytes_of_rows = part.count * sizeof(uint32_t);
+  PS_RETURN_IF_ERROR(context.Enter());
+  if (part.begin == 0) {  // All in one, with what lies between.
+    PS_RETURN_IF_ERROR(copy(0, 0, block_.rows + bytes_of_rows));
+  } else {
+    PS_RETURN_IF_ERROR(copy(0, 0, sizeof(PassInputs)));
+    PS_RETURN_IF_ERROR(
+        copy(part_block_.rows, block_.rows + part.begin * sizeof(uint32_t), bytes_of_rows));
+  }
+  if (part.count == 0) return absl::OkStatus();
+  const auto gathered = [&](const DeviceArray<uint32_t>& table, size_t offset, size_t row_bytes) {
+    return GatheredTable{table.data(), reinterpret_cast<uint32_t*>(to + offset),
+                         static_cast<uint32_t>(row_bytes / sizeof(uint32_t))};
+  };
+  const BatchBlock& block = part_block_;
+  return GatherRows(context.compute(), reinterpret_cast<const uint32_t*>(to + block.rows),
+                    part.count, gathered(kept.examples, block.examples, block.example_bytes),
+                    gathered(kept.answers, block.answers, block.answer_bytes));
 }
 
 }  // namespace slipstream::cuda

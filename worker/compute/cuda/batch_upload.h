@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_COMPUTE_CUDA_BATCH_UPLOAD_H_
 #define SLIPSTREAM_WORKER_COMPUTE_CUDA_BATCH_UPLOAD_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,15 +11,17 @@
 #include "absl/status/statusor.h"
 #include "worker/compute/batch_check.h"
 #include "worker/compute/cuda/batch_block.h"
+#include "worker/compute/cuda/batch_part.h"
 #include "worker/compute/cuda/coming_batches.h"
 #include "worker/compute/cuda/device_memory.h"
+#include "worker/compute/cuda/kept_examples.h"
 #include "worker/compute/cuda/plan_member.h"
 #include "worker/compute/plan.h"
 
 namespace slipstream::cuda {
 
-/// Batches on their way to the devices of a plan: with their step, through pinned memory, or before
-/// it.
+/// Batches on their way to the devices of a plan: with their step, through pinned memory; before
+/// it; or from examples that lie on the devices already.
 ///
 /// Not thread-safe: the plan's owner's, but for New and Offer, which are as ComingBatches says.
 class BatchUpload {
@@ -28,6 +31,12 @@ class BatchUpload {
   static absl::StatusOr<std::unique_ptr<BatchUpload>> Allocate(
       const std::vector<PlanMember>& members, const NetSizes& net, const BatchBlock& block,
       const BatchBlock& part_block, bool trains);
+
+  /// As Plan::KeepExamples, of a table that CheckTable accepts; `shared` has the copies.
+  bool KeepExamples(const ExampleTable& table, KeptExamples& shared);
+
+  /// Examples that are kept.
+  size_t kept() const { return kept_count_; }
 
   /// As Plan::NewBatch and Plan::OfferBatch.
   std::optional<BatchSpace> New(uint32_t count);
@@ -43,7 +52,13 @@ class BatchUpload {
               const BatchBlock& part_block)
       : members_(members), net_(net), block_(block), part_block_(part_block) {}
 
-  void Stage(const Batch& batch, uint32_t count);
+  /// Of a batch in values.
+  absl::Status BringValues(const Batch& batch, uint32_t count) const;
+  void Stage(const Batch& batch, uint32_t count) const;
+
+  /// Of a batch in rows.
+  absl::Status Gather(const Batch& batch) const;
+  absl::Status GatherPart(const BatchPart& part, size_t member) const;
 
   const std::vector<PlanMember>& members_;
   const NetSizes net_;
@@ -52,6 +67,8 @@ class BatchUpload {
 
   PinnedArray<std::byte> staged_;          // As block_ says.
   std::unique_ptr<ComingBatches> coming_;  // Null if the plan only evaluates.
+  std::shared_ptr<const KeptExamples::Copies> kept_;
+  size_t kept_count_ = 0;
 };
 
 }  // namespace slipstream::cuda

@@ -42,7 +42,7 @@ class CudaDevice final : public Device {
  private:
   /// One is enough, and lets the others train.
   cuda::PlanDevices ForEvaluation() const {
-    return {{devices_.indices.front()}, false, devices_.launching};
+    return {.indices = {devices_.indices.front()}, .launching = devices_.launching};
   }
 
   const cuda::PlanDevices devices_;
@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<std::string>> CudaDeviceNames() {
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t index) {
   const auto device = static_cast<int>(index);
   PS_RETURN_IF_ERROR(Try(device));
-  return std::make_unique<CudaDevice>(cuda::PlanDevices{{device}, false, nullptr});
+  return std::make_unique<CudaDevice>(cuda::PlanDevices{.indices = {device}});
 }
 
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDeviceGroup(const std::vector<uint32_t>& indices) {

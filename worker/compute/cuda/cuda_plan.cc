@@ -42,8 +42,8 @@ absl::Status CudaPlan::Prepare(const NetLayers& layers) {
     members_.push_back(*std::move(member));
   }
   PS_RETURN_IF_ERROR(Keep(host_, HostMemory::Allocate(net_, options_)));
-  PS_RETURN_IF_ERROR(Keep(batches_, BatchUpload::Allocate(members_, net_, block_, part_block_,
-                                                          options_.trains)));
+  PS_RETURN_IF_ERROR(
+      Keep(batches_, BatchUpload::Allocate(members_, net_, block_, part_block_, options_.trains)));
   if (options_.trains && devices_.are_grouped) {
     PS_RETURN_IF_ERROR(Keep(
         group_, GroupGradients::New(members_, devices_.indices, map_, host_, *devices_.launching)));
@@ -129,6 +129,12 @@ absl::Status CudaPlan::Capture(uint32_t count, bool training) {
   return absl::OkStatus();
 }
 
+bool CudaPlan::KeepExamples(const ExampleTable& table) {
+  const bool is_of_use = options_.trains && CheckTable(net_, table).ok();
+  const auto lock = devices_.KeepApart();
+  return is_of_use && batches_->KeepExamples(table, *devices_.kept);
+}
+
 std::optional<BatchSpace> CudaPlan::NewBatch(uint32_t count) {
   if (count == 0 || count > options_.batch_size_max) return std::nullopt;
   return batches_->New(count);
@@ -137,7 +143,8 @@ std::optional<BatchSpace> CudaPlan::NewBatch(uint32_t count) {
 absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener) {
   if (!options_.trains) return absl::FailedPreconditionError("the plan only evaluates");
   if (started_.has_value()) return absl::FailedPreconditionError("a step is under way");
-  const absl::StatusOr<uint32_t> count = CheckBatch(net_, options_.batch_size_max, batch);
+  const absl::StatusOr<uint32_t> count =
+      CheckBatch(net_, options_.batch_size_max, batch, batches_->kept());
   if (!count.ok()) return count.status();
   const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(*count, true);
   EndSumsUnless(graphs.ok());
@@ -224,7 +231,8 @@ absl::Status CudaPlan::AwaitGradients(const Started& started) {
 
 absl::StatusOr<StepResult> CudaPlan::Evaluate(const Batch& batch) {
   if (started_.has_value()) return absl::FailedPreconditionError("a step is under way");
-  const absl::StatusOr<uint32_t> count = CheckBatch(net_, options_.batch_size_max, batch);
+  const absl::StatusOr<uint32_t> count =
+      CheckBatch(net_, options_.batch_size_max, batch, batches_->kept());
   if (!count.ok()) return count.status();
   const absl::StatusOr<const PassGraphs*> graphs = GraphsFor(*count, false);
   if (!graphs.ok()) return graphs.status();

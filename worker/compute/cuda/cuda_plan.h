@@ -17,6 +17,7 @@
 #include "worker/compute/cuda/batch_block.h"
 #include "worker/compute/cuda/batch_upload.h"
 #include "worker/compute/cuda/group_gradients.h"
+#include "worker/compute/cuda/kept_examples.h"
 #include "worker/compute/cuda/pass_graphs.h"
 #include "worker/compute/cuda/pass_watch.h"
 #include "worker/compute/cuda/plan_member.h"
@@ -37,6 +38,9 @@ struct PlanDevices {
 
   /// See GroupGradients::New; null if no group computes on them.
   std::shared_ptr<Mutex> launching;
+
+  /// What their plans keep.
+  std::shared_ptr<KeptExamples> kept = std::make_shared<KeptExamples>();
 
   /// What a plan keeps while it allocates, captures or frees.
   std::unique_ptr<MutexLock> KeepApart() const {
@@ -66,6 +70,7 @@ class CudaPlan final : public Plan {
   void RevokeWeights(ParameterRange range) override;
   void AbandonWeights() override { gate_.Abandon(); }
   std::span<const float> gradients_host() const override { return host_.gradients; }
+  bool KeepExamples(const ExampleTable& table) override;
   std::optional<BatchSpace> NewBatch(uint32_t count) override;
   void OfferBatch() override { batches_->Offer(); }
   absl::Status StartStep(const Batch& batch, GradientListener* listener) override;

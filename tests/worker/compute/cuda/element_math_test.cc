@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <barrier>
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -15,9 +18,12 @@
 #include "worker/compute/cpu/plain_image.h"
 #include "worker/compute/cpu/plain_vector.h"
 #include "worker/compute/cpu/softmax.h"
+#include "worker/compute/cuda/gather_math.h"
 #include "worker/compute/cuda/loss_math.h"
 #include "worker/compute/cuda/pool_math.h"
 #include "worker/compute/cuda/vector_math.h"
+#include "worker/data/dataset.h"
+#include "worker/data/gather_examples.h"
 
 namespace slipstream {
 namespace {
@@ -98,6 +104,33 @@ INSTANTIATE_TEST_SUITE_P(Windows, PoolMathTest,
                                   std::to_string(pool.param.stride) + "of" +
                                   std::to_string(pool.param.in_height);
                          });
+
+TEST(GatherMathTest, RowsAreTheGatherers) {
+  constexpr size_t kRows = 40;
+  for (const uint32_t width : {1u, 3u, 255u}) {
+    Dataset table;
+    table.shape = {width, 1, 1};
+    table.outputs = 1;
+    table.examples = Values(kRows * width, width);
+    table.labels.resize(kRows);
+    std::vector<uint32_t> words(table.examples.size());
+    std::memcpy(words.data(), table.examples.data(), words.size() * sizeof(uint32_t));
+    RandomStream random(width, 2);
+    std::vector<uint32_t> rows(100);
+    for (uint32_t& row : rows) row = random.Below(kRows);
+    std::vector<float> gathered(rows.size() * width);
+    std::vector<uint32_t> labels(rows.size());
+    ExampleGatherer().Gather(table, rows, {gathered, labels, {}}, 1);
+
+    const cuda::Divisor row_words(width);
+    for (size_t i = 0; i < gathered.size(); ++i) {
+      const auto word = std::bit_cast<uint32_t>(gathered[i]);
+      ASSERT_EQ(cuda::GatheredWord(words.data(), row_words, rows.data(), i), word) << i;
+      const auto narrow = static_cast<uint32_t>(i);
+      ASSERT_EQ(cuda::GatheredWord(words.data(), row_words, rows.data(), narrow), word) << i;
+    }
+  }
+}
 
 TEST(VectorMathTest, ActivationsAreTheProcessors) {
   std::vector<float> input = Values(1000, 3);
