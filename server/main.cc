@@ -42,7 +42,7 @@ int Exit(ExitCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
-/// gRPC never accepts a connection again once it could not for want of a file.
+/// Each connection is a file.
 void PrepareForConnections(const RunSpec& run) {
   // A worker of this machine takes up to six, in tests; besides, there are others who ask.
   const uint64_t needed = 256 + 6 * uint64_t{run.cluster.workers};
@@ -50,7 +50,7 @@ void PrepareForConnections(const RunSpec& run) {
   if (limit >= needed) return;
   spdlog::warn(
       "{} workers may need {} open files, and the limit is {}: raise it (ulimit -Hn, "
-      "LimitNOFILE of systemd), or connections will be refused for good",
+      "LimitNOFILE of systemd), or connections will be turned away",
       run.cluster.workers, needed, limit);
 }
 

@@ -59,20 +59,20 @@ ServerProcess::~ServerProcess() { Shutdown(); }
 absl::Status ServerProcess::Listen() {
   const std::string local_socket = NewLocalName();
   if (absl::Status made = MakeServices(local_socket); !made.ok()) return made;
+  auto tcp = TcpListener::Listen(options_.listen.host, options_.listen.port);
+  if (!tcp.ok()) return tcp.status();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   ApplyTransportOptions(builder);
-  builder.AddListeningPort(options_.listen.ToString(), grpc::InsecureServerCredentials(), &port_);
+  (*tcp)->GiveTo(builder, grpc::InsecureServerCredentials());
   builder.RegisterService(shard_.get());
   if (coordinator_ != nullptr) builder.RegisterService(coordinator_.get());
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port_ == 0) {
-    return absl::ResourceExhaustedError("cannot listen on " + options_.listen.ToString() +
-                                        "; the address is in use or not this machine's");
-  }
+  if (server_ == nullptr) return absl::InternalError("gRPC does not start its server");
+  tcp_ = *std::move(tcp);
   ListenToThisMachine(local_socket);
-  return absl::OkStatus();
+  return tcp_->Start();
 }
 
 void ServerProcess::ListenToThisMachine(const std::string& local_socket) {
@@ -140,6 +140,7 @@ void ServerProcess::Shutdown() {
   if (sync_ != nullptr) sync_->Stop();
   if (coordinator_ != nullptr) coordinator_->Stop();
   local_.reset();
+  tcp_.reset();
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(kShutdownTime));
   }

@@ -13,9 +13,10 @@
 #include "common/base/ids.h"
 #include "common/process/stop_signal.h"
 #include "common/run/run_spec.h"
+#include "server/listen/local_listener.h"
+#include "server/listen/tcp_listener.h"
 #include "server/listen_address.h"
 #include "server/service/coordinator_service.h"
-#include "server/service/local_listener.h"
 #include "server/service/server_sync.h"
 #include "server/service/shard_service.h"
 
@@ -45,11 +46,11 @@ class ServerProcess {
   ServerProcess& operator=(const ServerProcess&) = delete;
 
   /// Opens the push log and the port. RESOURCE_EXHAUSTED if the address cannot be listened on: it
-  /// may be free later.
+  /// may be free later. INVALID_ARGUMENT if the host to listen on is not known.
   absl::Status Listen();
 
   /// How others reach this server. REQUIRES: Listen() was OK.
-  std::string address() const { return options_.listen.PublicAddress(port_); }
+  std::string address() const { return options_.listen.PublicAddress(tcp_->port()); }
 
   /// Serves until the run is over or this server cannot take part in it, and returns that result,
   /// or until `stop` asks to, and returns CANCELLED. REQUIRES: Listen() was OK.
@@ -64,8 +65,8 @@ class ServerProcess {
   const Options options_;
   std::unique_ptr<CoordinatorService> coordinator_;  // In the server of shard 0.
   std::unique_ptr<ShardService> shard_;
-  int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<TcpListener> tcp_;
   std::unique_ptr<LocalListener> local_;  // Null if there are no local sockets.
   std::unique_ptr<ServerSync> sync_;
 };

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "common/base/check.h"
+#include "common/files/accept_connection.h"
 
 namespace slipstream {
 namespace {
@@ -71,14 +72,8 @@ absl::StatusOr<FileDescriptor> ListenLocally(const std::string& name, LocalSocke
 }
 
 absl::StatusOr<FileDescriptor> AcceptLocally(const FileDescriptor& listening) {
-  FileDescriptor socket(accept4(listening.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!socket.is_open()) {
-    const int error = errno;
-    const bool is_full = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-    const std::string text = "accept: " + ErrorText(error);
-    return is_full ? absl::ResourceExhaustedError(text) : absl::UnavailableError(text);
-  }
-  EnlargeBuffer(socket);
+  absl::StatusOr<FileDescriptor> socket = AcceptConnection(listening);
+  if (socket.ok()) EnlargeBuffer(*socket);
   return socket;
 }
 

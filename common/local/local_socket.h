@@ -32,8 +32,7 @@ enum class LocalSocketKind : uint8_t {
 absl::StatusOr<FileDescriptor> ListenLocally(const std::string& name,
                                              LocalSocketKind kind = LocalSocketKind::kStream);
 
-/// The next connection that waits. UNAVAILABLE if there is none, RESOURCE_EXHAUSTED if this process
-/// may open nothing more; both may pass.
+/// As AcceptConnection.
 absl::StatusOr<FileDescriptor> AcceptLocally(const FileDescriptor& listening);
 
 /// NOT_FOUND if nobody listens: the server has gone, or is on another machine or in another network

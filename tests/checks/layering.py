@@ -33,8 +33,9 @@ MAY_INCLUDE = {
                      "deploy/psctl/completion", "proto"),
     "deploy/psctl/completion": ("common/config",),
     "server": ("common/config", "common/files", "common/local", "common/process", "common/rpc",
-               "common/run", "server/service"),
+               "common/run", "server/listen", "server/service"),
     "server/core": ("common/layout", "common/policy", "common/protocol", "common/run"),
+    "server/listen": ("common/files", "common/local"),
     "server/service": ("common/files", "common/kernels", "common/layout", "common/local",
                        "common/memory", "common/protocol", "common/rpc", "common/run",
                        "common/wire", "proto", "server/core", "server/storage"),
@@ -68,7 +69,8 @@ PURE = ("common/base", "common/policy", "common/kernels", "common/layout", "comm
 PURE_EXCEPT = {"common/base/mutex.h", "common/base/check.h"}
 
 # Who knows gRPC, beside tests; the mains give it to the shells they wire.
-KNOW_GRPC = ("common/rpc", "common/wire", "server", "server/service", "worker", "worker/client",
+KNOW_GRPC = ("common/rpc", "common/wire", "server", "server/listen", "server/service", "worker",
+              "worker/client",
              "deploy/psctl")
 
 IMPURE_HEADER = re.compile(

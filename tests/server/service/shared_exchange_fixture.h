@@ -20,7 +20,7 @@
 #include "common/local/local_socket.h"
 #include "common/local/shared_arena.h"
 #include "common/local/shared_values.h"
-#include "server/service/local_listener.h"
+#include "server/listen/local_listener.h"
 #include "tests/server/service/shard_service_fixture.h"
 
 // Exchanges through shared memory with a worker that is played by hand.

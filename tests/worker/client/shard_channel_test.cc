@@ -11,7 +11,7 @@
 #include "common/base/mutex.h"
 #include "common/local/local_socket.h"
 #include "proto/shard.grpc.pb.h"
-#include "server/service/local_listener.h"
+#include "server/listen/local_listener.h"
 #include "tests/support/loopback.h"
 
 // Which path a worker and a shard agree on.

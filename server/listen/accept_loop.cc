@@ -1,0 +1,98 @@
+#include "server/listen/accept_loop.h"
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+namespace {
+
+/// Until files may have been closed, where this process has too many open to accept another.
+constexpr int kFullPauseMs = 100;
+
+constexpr std::chrono::seconds kWarnInterval{10};
+
+/// Numbers of files are the lowest that are free, so one at the end tells that few are.
+bool IsAmongTheLast(const FileDescriptor& file) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < 4 * AcceptLoop::kFilesLeft) {
+    return false;
+  }
+  return static_cast<rlim_t>(file.get()) >= limit.rlim_cur - AcceptLoop::kFilesLeft;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(std::vector<FileDescriptor> listening,
+                                                              Accept accept, Take take) {
+  FileDescriptor stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!stop.is_open()) return absl::ResourceExhaustedError("cannot make an eventfd");
+  return std::unique_ptr<AcceptLoop>(
+      new AcceptLoop(std::move(listening), std::move(stop), std::move(accept), std::move(take)));
+}
+
+AcceptLoop::AcceptLoop(std::vector<FileDescriptor> listening, FileDescriptor stop, Accept accept,
+                       Take take)
+    : listening_(std::move(listening)),
+      stop_(std::move(stop)),
+      accept_(std::move(accept)),
+      take_(std::move(take)),
+      thread_([this] { Run(); }) {}
+
+AcceptLoop::~AcceptLoop() {
+  const uint64_t one = 1;
+  PS_CHECK(write(stop_.get(), &one, sizeof(one)) == sizeof(one));
+  thread_.join();
+}
+
+void AcceptLoop::Run() {
+  std::vector<pollfd> events = {{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
+  for (const FileDescriptor& listening : listening_) {
+    events.push_back({.fd = listening.get(), .events = POLLIN, .revents = 0});
+  }
+  for (;;) {
+    if (poll(events.data(), events.size(), -1) < 0) continue;  // By a signal.
+    if (events[0].revents != 0) return;
+    for (size_t i = 0; i < listening_.size(); ++i) {
+      if (events[i + 1].revents != 0) TakeNext(listening_[i]);
+    }
+  }
+}
+
+void AcceptLoop::TakeNext(const FileDescriptor& listening) {
+  absl::StatusOr<FileDescriptor> connection = accept_(listening);
+  if (absl::IsResourceExhausted(connection.status())) {
+    Warn(std::string(connection.status().message()));
+    AwaitRoom();
+    return;
+  }
+  if (!connection.ok()) return;  // It has gone already.
+  if (IsAmongTheLast(*connection)) {
+    Warn("almost all files that this process may have are open: one is turned away");
+    return;
+  }
+  take_(*std::move(connection), listening);
+}
+
+void AcceptLoop::AwaitRoom() {
+  pollfd stop = {.fd = stop_.get(), .events = POLLIN, .revents = 0};
+  poll(&stop, 1, kFullPauseMs);
+}
+
+void AcceptLoop::Warn(std::string_view what) {
+  const auto now = std::chrono::steady_clock::now();
+  if (warned_.has_value() && now - *warned_ < kWarnInterval) return;
+  warned_ = now;
+  spdlog::warn("connections have to wait reason=\"{}\"", what);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,65 @@
+#ifndef SLIPSTREAM_SERVER_LISTEN_ACCEPT_LOOP_H_
+#define SLIPSTREAM_SERVER_LISTEN_ACCEPT_LOOP_H_
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/files/file_descriptor.h"
+
+namespace slipstream {
+
+/// Accepts connections, on its own thread, until it goes. Where this process may open nothing more
+/// they wait, and are accepted once files have been closed; before it comes to that, connections
+/// are turned away, so that others who open files still can.
+///
+/// Thread-safe. Its thread only accepts.
+class AcceptLoop {
+ public:
+  /// As AcceptConnection.
+  using Accept = std::function<absl::StatusOr<FileDescriptor>(const FileDescriptor& listening)>;
+
+  /// Takes a connection, which was accepted from `listening`, over.
+  using Take = std::function<void(FileDescriptor connection, const FileDescriptor& listening)>;
+
+  /// Files that connections leave to others, where the limit is four times as much.
+  static constexpr int kFilesLeft = 64;
+
+  /// `listening` are sockets that do not block; at least one.
+  static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(std::vector<FileDescriptor> listening,
+                                                           Accept accept, Take take);
+
+  /// Accepts nothing more; what was accepted is whose it was given to.
+  ~AcceptLoop();
+  AcceptLoop(const AcceptLoop&) = delete;
+  AcceptLoop& operator=(const AcceptLoop&) = delete;
+
+ private:
+  AcceptLoop(std::vector<FileDescriptor> listening, FileDescriptor stop, Accept accept, Take take);
+
+  void Run();
+  void TakeNext(const FileDescriptor& listening);
+  void AwaitRoom();
+
+  /// Not again and again while it lasts.
+  void Warn(std::string_view what);
+
+  // Constant after construction.
+  const std::vector<FileDescriptor> listening_;
+  const FileDescriptor stop_;  // An eventfd that becomes readable.
+  const Accept accept_;
+  const Take take_;
+
+  std::optional<std::chrono::steady_clock::time_point> warned_;  // Of the thread.
+  std::thread thread_;                                           // Last: it uses everything above.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_LISTEN_ACCEPT_LOOP_H_

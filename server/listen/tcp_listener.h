@@ -1,0 +1,57 @@
+#ifndef SLIPSTREAM_SERVER_LISTEN_TCP_LISTENER_H_
+#define SLIPSTREAM_SERVER_LISTEN_TCP_LISTENER_H_
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/files/file_descriptor.h"
+#include "server/listen/accept_loop.h"
+
+namespace slipstream {
+
+/// The port of a gRPC server. gRPC's own listener (1.51) never accepts again once this process had
+/// no file for a connection, and lets connections take all files; see AcceptLoop for what this one
+/// does instead. Whatever comes after a connection was accepted, the handshake's time limit too, is
+/// gRPC's.
+///
+/// Not thread-safe: one owner.
+class TcpListener {
+ public:
+  /// Listens on all addresses of `host`, which is a name or an address, IPv6 in brackets; on all of
+  /// this machine if it is 0.0.0.0 or [::]. Port 0: one that the system chooses. Connections wait
+  /// until Start. INVALID_ARGUMENT if the host has no address, RESOURCE_EXHAUSTED, naming the
+  /// address and the cause, if one cannot be listened on: it may be free later.
+  static absl::StatusOr<std::unique_ptr<TcpListener>> Listen(const std::string& host,
+                                                             uint16_t port);
+
+  uint16_t port() const { return port_; }
+
+  /// Connections will be those of the server that `builder` makes.
+  void GiveTo(grpc::ServerBuilder& builder,
+              const std::shared_ptr<grpc::ServerCredentials>& credentials);
+
+  /// Begins to accept. The server must be shut down only after this has gone. REQUIRES: GiveTo, and
+  /// that the server was started.
+  absl::Status Start();
+
+ private:
+  TcpListener(std::vector<FileDescriptor> listening, uint16_t port)
+      : listening_(std::move(listening)), port_(port) {}
+
+  std::vector<FileDescriptor> listening_;  // Until Start.
+  const uint16_t port_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<AcceptLoop> loop_;  // Last: it uses everything above.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_LISTEN_TCP_LISTENER_H_

@@ -1,0 +1,119 @@
+#include "server/listen/tcp_listener.h"
+
+#include <fcntl.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/server.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/files/file_descriptor.h"
+#include "server/listen/accept_loop.h"
+#include "tests/support/captured_log.h"
+
+namespace slipstream {
+namespace {
+
+constexpr std::chrono::seconds kPatience{30};
+
+/// A server with nothing but gRPC's own health service, and how many files this process may have.
+class TcpListenerTest : public testing::Test {
+ protected:
+  TcpListenerTest() {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    grpc::EnableDefaultHealthCheckService(true);
+    listener_ = TcpListener::Listen("127.0.0.1", 0).value();
+    grpc::ServerBuilder builder;
+    listener_->GiveTo(builder, grpc::InsecureServerCredentials());
+    server_ = builder.BuildAndStart();
+    EXPECT_TRUE(listener_->Start().ok());
+  }
+
+  ~TcpListenerTest() override {
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0);
+    listener_.reset();
+    server_->Shutdown();
+  }
+
+  void AllowFiles(rlim_t count) const {
+    const rlimit limit = {.rlim_cur = count, .rlim_max = before_.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  }
+
+  /// The lowest number that is free.
+  static int NextFile() { return FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)).get(); }
+
+  /// Not open if this process may have no more.
+  FileDescriptor Connect() const {
+    FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!socket.is_open()) return socket;
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(listener_->port());
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+    return socket;
+  }
+
+  bool IsReached() const {
+    const auto channel = grpc::CreateChannel("127.0.0.1:" + std::to_string(listener_->port()),
+                                             grpc::InsecureChannelCredentials());
+    return channel->WaitForConnected(std::chrono::system_clock::now() + kPatience);
+  }
+
+  CapturedLog log_;
+  rlimit before_ = {};
+  std::unique_ptr<TcpListener> listener_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_F(TcpListenerTest, ConnectionsReachTheServer) {
+  EXPECT_TRUE(IsReached());
+  EXPECT_TRUE(IsReached());
+}
+
+TEST_F(TcpListenerTest, AcceptsAgainOnceThereAreFilesAgain) {
+  ASSERT_TRUE(IsReached());
+  AllowFiles(static_cast<rlim_t>(NextFile() + 12));
+  // A server of another process would be as full; here clients take the files, too.
+  std::vector<FileDescriptor> clients;
+  for (FileDescriptor next = Connect(); next.is_open(); next = Connect()) {
+    clients.push_back(std::move(next));
+  }
+  // The last one has taken the file that the server needs for it, or for the one before.
+  log_.WaitFor("connections have to wait reason=\"accept: Too many open files\"");
+
+  clients.clear();
+  EXPECT_TRUE(IsReached());
+}
+
+TEST_F(TcpListenerTest, ConnectionsLeaveSomeFilesToOthers) {
+  constexpr int kLimit = 4 * AcceptLoop::kFilesLeft;
+  AllowFiles(kLimit);
+  std::vector<FileDescriptor> others;
+  while (NextFile() < kLimit - AcceptLoop::kFilesLeft) {
+    others.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+
+  const FileDescriptor client = Connect();
+  pollfd closed = {.fd = client.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&closed, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())), 1);
+  char byte = 0;
+  EXPECT_LE(recv(client.get(), &byte, 1, 0), 0) << "it is turned away";
+  EXPECT_EQ(log_.Count("almost all files that this process may have are open"), 1);
+
+  others.clear();
+  EXPECT_TRUE(IsReached());
+}
+
+}  // namespace
+}  // namespace slipstream

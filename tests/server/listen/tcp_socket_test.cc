@@ -1,0 +1,98 @@
+#include "server/listen/tcp_socket.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "common/files/file_descriptor.h"
+
+namespace slipstream {
+namespace {
+
+FileDescriptor ConnectTo(uint16_t port) {
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const bool connected =
+      connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0;
+  return connected ? std::move(socket) : FileDescriptor();
+}
+
+/// Whichever of them has one.
+absl::StatusOr<FileDescriptor> AcceptFromAny(const TcpSockets& sockets) {
+  absl::StatusOr<FileDescriptor> accepted = absl::UnavailableError("there are no sockets");
+  for (const FileDescriptor& listening : sockets.listening) {
+    accepted = AcceptTcp(listening);
+    if (accepted.ok()) break;
+  }
+  return accepted;
+}
+
+TEST(TcpSocketTest, ListensOnAllAddressesOfANameWithOnePort) {
+  for (const char* host : {"localhost", "127.0.0.1", "0.0.0.0", "[::]"}) {
+    SCOPED_TRACE(host);
+    const absl::StatusOr<TcpSockets> sockets = ListenOnTcp(host, 0);
+    ASSERT_TRUE(sockets.ok()) << sockets.status();
+    ASSERT_NE(sockets->port, 0);
+
+    const FileDescriptor client = ConnectTo(sockets->port);
+    ASSERT_TRUE(client.is_open());
+    const absl::StatusOr<FileDescriptor> accepted = AcceptFromAny(*sockets);
+    ASSERT_TRUE(accepted.ok()) << accepted.status();
+    int no_delay = 0;
+    socklen_t size = sizeof(no_delay);
+    EXPECT_EQ(getsockopt(accepted->get(), IPPROTO_TCP, TCP_NODELAY, &no_delay, &size), 0);
+    EXPECT_EQ(no_delay, 1);
+    EXPECT_TRUE(absl::IsUnavailable(AcceptFromAny(*sockets).status())) << "none waits any more";
+  }
+}
+
+TEST(TcpSocketTest, APortThatIsInUseIsNamedWithItsAddress) {
+  const absl::StatusOr<TcpSockets> first = ListenOnTcp("127.0.0.1", 0);
+  ASSERT_TRUE(first.ok()) << first.status();
+
+  for (const char* host : {"127.0.0.1", "0.0.0.0", "localhost"}) {
+    const absl::Status second = ListenOnTcp(host, first->port).status();
+    EXPECT_EQ(second.code(), absl::StatusCode::kResourceExhausted) << host;
+    EXPECT_NE(second.message().find(std::to_string(first->port) + ": Address already in use"),
+              std::string::npos)
+        << second;
+  }
+}
+
+TEST(TcpSocketTest, AServerMayComeBackToItsPortAtOnce) {
+  absl::StatusOr<TcpSockets> first = ListenOnTcp("127.0.0.1", 0);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const uint16_t port = first->port;
+  {
+    const FileDescriptor client = ConnectTo(port);
+    // Who closes first is the one that has to wait.
+    const FileDescriptor accepted = AcceptFromAny(*first).value();
+    shutdown(accepted.get(), SHUT_RDWR);
+  }
+  first->listening.clear();
+
+  EXPECT_TRUE(ListenOnTcp("127.0.0.1", port).ok());
+}
+
+TEST(TcpSocketTest, HostsThatCannotBeListenedOnAreNamed) {
+  const absl::Status unknown = ListenOnTcp("no-such-host.invalid", 0).status();
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument) << unknown;
+  EXPECT_NE(unknown.message().find("cannot listen on no-such-host.invalid: "), std::string::npos);
+
+  // Kept for documentation (RFC 5737): nobody has it.
+  const absl::Status elsewhere = ListenOnTcp("203.0.113.1", 7070).status();
+  EXPECT_EQ(elsewhere.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(elsewhere.message(),
+            "cannot listen on 203.0.113.1:7070: Cannot assign requested address");
+}
+
+}  // namespace
+}  // namespace slipstream
