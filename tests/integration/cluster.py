@@ -65,9 +65,9 @@ class Cluster:
         self.logs = []
         shards = len(self.settings["cluster.servers"].split(","))
         try:
-            self.coordinator = self._start_server(0)
+            self.coordinator = self.start_server(0)
             for shard in range(1, shards):
-                self._start_server(shard)
+                self.start_server(shard)
             for worker in range(workers):
                 self.start_worker(worker)
         except BaseException:
@@ -85,7 +85,8 @@ class Cluster:
         self.logs.append(log)
         return subprocess.Popen(list(arguments), stdout=log, stderr=log)
 
-    def _start_server(self, shard):
+    def start_server(self, shard):
+        """Returns its address once it listens."""
         port_file = self.directory / f"server-{shard}.port"
         arguments = [*self.server_prefix, program("server/ps_server"), "--config", self.config, "--shard", str(shard),
                      "--listen", self.listen, "--port-file", str(port_file),
