@@ -4,6 +4,7 @@ import json
 import pathlib
 import signal
 import subprocess
+import time
 import unittest
 
 import cluster
@@ -25,6 +26,8 @@ cluster:
   workers: 2
 {rest}
 """
+# Longer than connections are probed for: they count as broken at both ends.
+PULLED_S = 25
 ACCEPTED = "security: {plaintext: accept_the_risk}\n"
 
 
@@ -124,6 +127,31 @@ class NamespacesTest(unittest.TestCase):
 
         for name in ("worker-0", "worker-1", "server-0", "server-1"):
             self.assertEqual(self.services.exit_code(name), 0, self.services.logs())
+
+    def test_cables_that_are_pulled_for_a_while_cost_nothing_but_time(self):
+        self.write_run("[node0:7070, node1:7070]")
+        settings = {"consistency.policy": "hardsync", "training.epochs": 20, "cluster.lease": "60s",
+                    "evaluation.every_epochs": 0}
+        alone = cluster.run(self.directory / "run.yaml", settings)
+        for server in (0, 1):
+            self.services.server(server, server, *cluster.overrides({**settings, "run.after": "stay"}))
+        for worker in (0, 1):
+            self.services.worker(2 + worker, worker, "node0:7070", "--worker", worker)
+        cluster.wait_until(lambda: int(self.status("node0:7070").get("updates", 0)) >= 50, "some updates")
+
+        pulled = (1, 3)  # A server's and a worker's.
+        for node in pulled:
+            self.net.pull_cable(node)
+        time.sleep(PULLED_S)
+        updates = int(self.status("node0:7070")["updates"])
+        for node in pulled:
+            self.net.plug_cable(node)
+
+        for worker in (0, 1):
+            self.assertEqual(self.services.exit_code(f"worker-{worker}"), 0, self.services.logs())
+        status = self.status("node0:7070")
+        self.assertLess(updates, int(status["updates"]), "the run was over before")
+        self.assertEqual(status["weights_sha256"], alone["weights_sha256"])
 
     def test_a_worker_on_another_machine_that_must_use_a_local_socket_says_why_it_cannot(self):
         self.write_run("[node0:7070, node1:7070]", ACCEPTED + "wire: {transport: unix}\n")

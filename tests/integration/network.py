@@ -89,6 +89,13 @@ class Network:
         _run("ip", "link", "delete", "bridge0")
         _run("umount", "/etc/hosts")
 
+    def pull_cable(self, node):
+        """What is sent to or from it is lost, and nobody is told."""
+        _run("ip", "link", "set", f"port{node}", "nomaster")
+
+    def plug_cable(self, node):
+        _run("ip", "link", "set", f"port{node}", "master", "bridge0")
+
     def on(self, node, *command):
         """`command`, as it is started on that node."""
         return ["nsenter", f"--net=/run/netns/{self._spaces[node]}", *map(str, command)]
