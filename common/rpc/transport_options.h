@@ -39,7 +39,7 @@ struct TransportOptions {
   size_t write_ahead_bytes = size_t{8} << 20;
 
   /// Bytes that a server's connections may hold all together: what is read, held or to be written.
-  /// Beyond it gRPC reads less, and then refuses; a shard itself refuses before, by RETRY_LATER.
+  /// Near it gRPC reads less; a shard itself refuses before, by RETRY_LATER.
   /// 0: nine tenths of what this process may have, which is the machine's memory or the limit of a
   /// control group.
   size_t connection_bytes_max = 0;

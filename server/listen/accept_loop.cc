@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -33,15 +34,15 @@ bool IsAmongTheLast(const FileDescriptor& file) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(std::vector<FileDescriptor> listening,
-                                                              Accept accept, Take take) {
+                                                              Acceptor accept, Taker take) {
   FileDescriptor stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop.is_open()) return absl::ResourceExhaustedError("cannot make an eventfd");
   return std::unique_ptr<AcceptLoop>(
       new AcceptLoop(std::move(listening), std::move(stop), std::move(accept), std::move(take)));
 }
 
-AcceptLoop::AcceptLoop(std::vector<FileDescriptor> listening, FileDescriptor stop, Accept accept,
-                       Take take)
+AcceptLoop::AcceptLoop(std::vector<FileDescriptor> listening, FileDescriptor stop, Acceptor accept,
+                       Taker take)
     : listening_(std::move(listening)),
       stop_(std::move(stop)),
       accept_(std::move(accept)),
@@ -60,7 +61,10 @@ void AcceptLoop::Run() {
     events.push_back({.fd = listening.get(), .events = POLLIN, .revents = 0});
   }
   for (;;) {
-    if (poll(events.data(), events.size(), -1) < 0) continue;  // By a signal.
+    if (poll(events.data(), events.size(), -1) < 0) {
+      PS_CHECK(errno == EINTR);
+      continue;
+    }
     if (events[0].revents != 0) return;
     for (size_t i = 0; i < listening_.size(); ++i) {
       if (events[i + 1].revents != 0) TakeNext(listening_[i]);
@@ -71,13 +75,13 @@ void AcceptLoop::Run() {
 void AcceptLoop::TakeNext(const FileDescriptor& listening) {
   absl::StatusOr<FileDescriptor> connection = accept_(listening);
   if (absl::IsResourceExhausted(connection.status())) {
-    Warn(std::string(connection.status().message()));
+    Warn("connections have to wait reason=\"" + std::string(connection.status().message()) + "\"");
     AwaitRoom();
     return;
   }
   if (!connection.ok()) return;  // It has gone already.
   if (IsAmongTheLast(*connection)) {
-    Warn("almost all files that this process may have are open: one is turned away");
+    Warn("a connection is turned away: almost all files that this process may have are open");
     return;
   }
   take_(*std::move(connection), listening);
@@ -92,7 +96,7 @@ void AcceptLoop::Warn(std::string_view what) {
   const auto now = std::chrono::steady_clock::now();
   if (warned_.has_value() && now - *warned_ < kWarnInterval) return;
   warned_ = now;
-  spdlog::warn("connections have to wait reason=\"{}\"", what);
+  spdlog::warn("{}", what);
 }
 
 }  // namespace slipstream

@@ -23,17 +23,17 @@ namespace slipstream {
 class AcceptLoop {
  public:
   /// As AcceptConnection.
-  using Accept = std::function<absl::StatusOr<FileDescriptor>(const FileDescriptor& listening)>;
+  using Acceptor = std::function<absl::StatusOr<FileDescriptor>(const FileDescriptor& listening)>;
 
   /// Takes a connection, which was accepted from `listening`, over.
-  using Take = std::function<void(FileDescriptor connection, const FileDescriptor& listening)>;
+  using Taker = std::function<void(FileDescriptor connection, const FileDescriptor& listening)>;
 
   /// Files that connections leave to others, where the limit is four times as much.
   static constexpr int kFilesLeft = 64;
 
   /// `listening` are sockets that do not block; at least one.
   static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(std::vector<FileDescriptor> listening,
-                                                           Accept accept, Take take);
+                                                           Acceptor accept, Taker take);
 
   /// Accepts nothing more; what was accepted is whose it was given to.
   ~AcceptLoop();
@@ -41,7 +41,8 @@ class AcceptLoop {
   AcceptLoop& operator=(const AcceptLoop&) = delete;
 
  private:
-  AcceptLoop(std::vector<FileDescriptor> listening, FileDescriptor stop, Accept accept, Take take);
+  AcceptLoop(std::vector<FileDescriptor> listening, FileDescriptor stop, Acceptor accept,
+             Taker take);
 
   void Run();
   void TakeNext(const FileDescriptor& listening);
@@ -53,8 +54,8 @@ class AcceptLoop {
   // Constant after construction.
   const std::vector<FileDescriptor> listening_;
   const FileDescriptor stop_;  // An eventfd that becomes readable.
-  const Accept accept_;
-  const Take take_;
+  const Acceptor accept_;
+  const Taker take_;
 
   std::optional<std::chrono::steady_clock::time_point> warned_;  // Of the thread.
   std::thread thread_;                                           // Last: it uses everything above.

@@ -1,12 +1,15 @@
 #include "server/listen/tcp_listener.h"
 
+#include "common/files/accept_connection.h"
+#include "common/rpc/transport_options.h"
 #include "server/listen/tcp_socket.h"
 
 namespace slipstream {
 
 absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Listen(const std::string& host,
                                                                  uint16_t port) {
-  absl::StatusOr<TcpSockets> sockets = ListenOnTcp(host, port);
+  absl::StatusOr<TcpSockets> sockets =
+      ListenOnTcp(host, port, TransportOptions().keepalive_timeout);
   if (!sockets.ok()) return sockets.status();
   return std::unique_ptr<TcpListener>(
       new TcpListener(std::move(sockets->listening), sockets->port));
@@ -26,7 +29,7 @@ absl::Status TcpListener::Start() {
     acceptor_->HandleNewConnection(&parameters);
   };
   absl::StatusOr<std::unique_ptr<AcceptLoop>> loop =
-      AcceptLoop::Start(std::move(listening_), AcceptTcp, take);
+      AcceptLoop::Start(std::move(listening_), AcceptConnection, take);
   if (!loop.ok()) return loop.status();
   loop_ = *std::move(loop);
   return absl::OkStatus();

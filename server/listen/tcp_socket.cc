@@ -14,8 +14,6 @@
 #include <system_error>
 #include <utility>
 
-#include "common/files/accept_connection.h"
-
 namespace slipstream {
 namespace {
 
@@ -58,7 +56,19 @@ std::string WithoutBrackets(const std::string& host) {
   return has_brackets ? host.substr(1, host.size() - 2) : host;
 }
 
-bool IsWildcard(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
+bool IsWildcard(const Address& address) {
+  if (address.family() == AF_INET6) {
+    const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
+    return IN6_IS_ADDR_UNSPECIFIED(&ipv6.sin6_addr);
+  }
+  return reinterpret_cast<const sockaddr_in&>(address.storage).sin_addr.s_addr == INADDR_ANY;
+}
+
+/// Whether no other try will find the host.
+bool IsUnknown(int error) {
+  return error == EAI_NONAME || error == EAI_NODATA || error == EAI_ADDRFAMILY ||
+         error == EAI_FAMILY;
+}
 
 absl::StatusOr<std::vector<Address>> Resolve(const std::string& host, uint16_t port) {
   addrinfo hints = {};
@@ -67,8 +77,9 @@ absl::StatusOr<std::vector<Address>> Resolve(const std::string& host, uint16_t p
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
-    return absl::InvalidArgumentError(
-        fmt::format("cannot listen on {}: {}", host, gai_strerror(error)));
+    const std::string reason = error == EAI_SYSTEM ? ErrorText(errno) : gai_strerror(error);
+    const std::string text = fmt::format("cannot listen on {}: {}", host, reason);
+    return IsUnknown(error) ? absl::InvalidArgumentError(text) : absl::ResourceExhaustedError(text);
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, freeaddrinfo);
   std::vector<Address> addresses;
@@ -82,10 +93,19 @@ absl::StatusOr<std::vector<Address>> Resolve(const std::string& host, uint16_t p
   return addresses;
 }
 
-bool IsMissingHere(int error) { return error == EAFNOSUPPORT || error == EADDRNOTAVAIL; }
+/// Whether it is for want of IPv6 that an address cannot be listened on.
+bool LacksIpv6(const Address& address, int error) {
+  return address.family() == AF_INET6 && (error == EAFNOSUPPORT || error == EADDRNOTAVAIL);
+}
+
+/// How sockets listen.
+struct Manner {
+  bool takes_both_kinds = false;
+  int unacknowledged_max_ms = 0;
+};
 
 /// Binds with the port of `address`, and tells it which it got. An errno, or 0.
-int Listen(Address& address, bool takes_both_kinds, FileDescriptor& socket) {
+int Listen(Address& address, const Manner& manner, FileDescriptor& socket) {
   const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
   socket = FileDescriptor(::socket(address.family(), type, 0));
   if (!socket.is_open()) return errno;
@@ -95,7 +115,10 @@ int Listen(Address& address, bool takes_both_kinds, FileDescriptor& socket) {
   // So that a server may come back while connections of the one before are still ending.
   if (!set(SOL_SOCKET, SO_REUSEADDR, 1)) return errno;
   const bool is_ipv6 = address.family() == AF_INET6;
-  if (is_ipv6 && !set(IPPROTO_IPV6, IPV6_V6ONLY, takes_both_kinds ? 0 : 1)) return errno;
+  if (is_ipv6 && !set(IPPROTO_IPV6, IPV6_V6ONLY, manner.takes_both_kinds ? 0 : 1)) return errno;
+  // Connections have these from here.
+  if (!set(IPPROTO_TCP, TCP_NODELAY, 1)) return errno;
+  if (!set(IPPROTO_TCP, TCP_USER_TIMEOUT, manner.unacknowledged_max_ms)) return errno;
   if (bind(socket.get(), address.get(), address.length) != 0) return errno;
   if (listen(socket.get(), kWaitingMax) != 0) return errno;
   auto* const bound = reinterpret_cast<sockaddr*>(&address.storage);
@@ -108,7 +131,7 @@ absl::Status Failure(const Address& address, int error) {
 }
 
 /// `was_taken` tells whether a port that the system chose was not free everywhere.
-absl::StatusOr<TcpSockets> TryListen(std::vector<Address> addresses, bool is_wildcard,
+absl::StatusOr<TcpSockets> TryListen(std::vector<Address> addresses, const Manner& manner,
                                      bool& was_taken) {
   TcpSockets sockets;
   absl::Status missing = absl::InvalidArgumentError("the host has no address");
@@ -116,47 +139,47 @@ absl::StatusOr<TcpSockets> TryListen(std::vector<Address> addresses, bool is_wil
     const bool is_chosen = address.port() == 0 && sockets.port != 0;
     if (is_chosen) address.port() = htons(sockets.port);
     FileDescriptor socket;
-    const int error = Listen(address, is_wildcard, socket);
+    const int error = Listen(address, manner, socket);
     if (error != 0) {
       was_taken = is_chosen && error == EADDRINUSE;
       missing = Failure(address, error);
-      if (!IsMissingHere(error)) return missing;
+      if (!LacksIpv6(address, error)) return missing;
       continue;
     }
     sockets.port = ntohs(address.port());
     sockets.listening.push_back(std::move(socket));
-    if (is_wildcard) break;  // It takes both kinds, unless it is of the lesser one.
+    if (manner.takes_both_kinds) break;
   }
   if (sockets.listening.empty()) return missing;
   return sockets;
 }
 
-}  // namespace
-
-absl::StatusOr<TcpSockets> ListenOnTcp(const std::string& host, uint16_t port) {
-  const std::string name = WithoutBrackets(host);
-  const bool is_wildcard = IsWildcard(name);
-  std::vector<Address> addresses;
-  // IPv6 first: its wildcard takes connections of both kinds.
-  for (const std::string& one :
-       is_wildcard ? std::vector<std::string>{"::", "0.0.0.0"} : std::vector<std::string>{name}) {
-    absl::StatusOr<std::vector<Address>> resolved = Resolve(one, port);
-    if (!resolved.ok()) return resolved.status();
-    addresses.insert(addresses.end(), resolved->begin(), resolved->end());
-  }
-  for (int i = 1;; ++i) {
-    bool was_taken = false;
-    absl::StatusOr<TcpSockets> sockets = TryListen(addresses, is_wildcard, was_taken);
-    if (sockets.ok() || !was_taken || i == kPortTries) return sockets;
-  }
+/// All of this machine: the first takes connections of both kinds, the second is for where there is
+/// no IPv6.
+absl::StatusOr<std::vector<Address>> Wildcards(uint16_t port) {
+  absl::StatusOr<std::vector<Address>> addresses = Resolve("::", port);
+  absl::StatusOr<std::vector<Address>> ipv4 = Resolve("0.0.0.0", port);
+  if (!addresses.ok() || !ipv4.ok()) return addresses.ok() ? ipv4.status() : addresses.status();
+  addresses->push_back(ipv4->front());
+  return addresses;
 }
 
-absl::StatusOr<FileDescriptor> AcceptTcp(const FileDescriptor& listening) {
-  absl::StatusOr<FileDescriptor> socket = AcceptConnection(listening);
-  if (!socket.ok()) return socket;
-  constexpr int kOn = 1;
-  (void)setsockopt(socket->get(), IPPROTO_TCP, TCP_NODELAY, &kOn, sizeof(kOn));
-  return socket;
+}  // namespace
+
+absl::StatusOr<TcpSockets> ListenOnTcp(const std::string& host, uint16_t port,
+                                       absl::Duration unacknowledged_max) {
+  absl::StatusOr<std::vector<Address>> addresses = Resolve(WithoutBrackets(host), port);
+  if (!addresses.ok()) return addresses.status();
+  const Manner manner = {
+      .takes_both_kinds = std::ranges::any_of(*addresses, IsWildcard),
+      .unacknowledged_max_ms = static_cast<int>(absl::ToInt64Milliseconds(unacknowledged_max))};
+  if (manner.takes_both_kinds) addresses = Wildcards(port);
+  if (!addresses.ok()) return addresses.status();
+  for (int i = 1;; ++i) {
+    bool was_taken = false;
+    absl::StatusOr<TcpSockets> sockets = TryListen(*addresses, manner, was_taken);
+    if (sockets.ok() || !was_taken || i == kPortTries) return sockets;
+  }
 }
 
 }  // namespace slipstream

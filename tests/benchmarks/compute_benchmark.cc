@@ -123,6 +123,9 @@ class Trainer {
     trainer->plan_ = *std::move(plan);
     FillInitialValues(trainer->shapes_.layout, 1, trainer->plan_->weights_host());
     if (choice.is_cuda) trainer->feed_.emplace(trainer->data_, count, 1, *trainer->plan_);
+    if (choice.is_cuda && trainer->feed_->Take(0).rows.empty()) {
+      return absl::ResourceExhaustedError("the GPU does not keep the examples: the log says why");
+    }
     return trainer;
   }
 

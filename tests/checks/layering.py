@@ -35,7 +35,7 @@ MAY_INCLUDE = {
     "server": ("common/config", "common/files", "common/local", "common/process", "common/rpc",
                "common/run", "server/listen", "server/service"),
     "server/core": ("common/layout", "common/policy", "common/protocol", "common/run"),
-    "server/listen": ("common/files", "common/local"),
+    "server/listen": ("common/files", "common/local", "common/rpc"),
     "server/service": ("common/files", "common/kernels", "common/layout", "common/local",
                        "common/memory", "common/protocol", "common/rpc", "common/run",
                        "common/wire", "proto", "server/core", "server/storage"),

@@ -97,7 +97,7 @@ class Cluster:
         self.servers.append(server)
         wait_until(lambda: port_file.exists() or server.poll() is not None,
                    f"server {shard} has neither a port nor ended")
-        if server.poll() is not None:
+        if not port_file.exists():
             raise AssertionError(f"server {shard} exited {server.returncode}:\n"
                                  + (self.directory / f"server-{shard}.log").read_text())
         return port_file.read_text().strip()

@@ -18,7 +18,8 @@ CUTS_MIN = 30  # In the time that a run takes.
 BATCHES = 1000
 # Nobody is to be taken for dead because of them.
 SETTINGS = {"cluster.lease": "60s", "data.train_examples": 32 * BATCHES, "evaluation.every_epochs": 0,
-            "wire.chunk_bytes": 65536}  # Many to be in the midst of.
+            "wire.chunk_bytes": 65536,  # Many to be in the midst of.
+            "testing.push_delay_max": "10ms"}  # Fast machines would be done before.
 
 
 @unittest.skipUnless(cut_links.is_allowed(), "this system does not let us cut connections of others")

@@ -1,5 +1,5 @@
 """The death of a server ends a run, since its weights are gone with it: everybody says so by name, within the
-time that the settings give, and nothing stays behind."""
+time that the settings give."""
 import pathlib
 import time
 import unittest
@@ -7,8 +7,9 @@ import unittest
 import cluster
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
-START_TIMEOUT_S = 4
+START_TIMEOUT_S = 8
 WORKER_PATIENCE_S = 30  # For a coordinator, if three leases are shorter.
+SLACK_S = 30            # On a machine that is full.
 # Longer than anybody waits below.
 SETTINGS = {"cluster.lease": "2s", "cluster.start_timeout": f"{START_TIMEOUT_S}s", "training.epochs": 200,
             "evaluation.every_epochs": 0, "testing.push_delay_max": "40ms", "run.after": "exit"}
@@ -40,6 +41,7 @@ class ServerDeathTest(unittest.TestCase):
                 seconds, codes, logs = self.end_after(policy, lambda live: self.kill_server(live, 1))
                 self.assertIn("the server of shard 1 has not been heard for", logs)
                 self.assertGreater(seconds, START_TIMEOUT_S - 1, "it might have come back")
+                self.assertLess(seconds, START_TIMEOUT_S + SLACK_S)
                 self.assertEqual(codes.pop("server-1"), -9)
                 self.assertEqual(codes.pop("server-0"), 75, logs)
                 self.assertNotIn(0, codes.values(), logs)
@@ -60,6 +62,7 @@ class ServerDeathTest(unittest.TestCase):
     def test_of_the_coordinators_server_workers_and_servers_give_up(self):
         seconds, codes, logs = self.end_after("softsync", lambda live: self.kill_server(live, 0))
         self.assertGreater(seconds, WORKER_PATIENCE_S - 1, "it might have been a cable")
+        self.assertLess(seconds, WORKER_PATIENCE_S + SLACK_S)
         self.assertEqual(codes.pop("server-0"), -9)
         self.assertEqual(codes.pop("server-1"), 69, logs)
         self.assertEqual(set(codes.values()), {69}, logs)

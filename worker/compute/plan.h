@@ -123,9 +123,10 @@ class Plan {
   virtual std::span<const float> gradients_host() const = 0;
 
   /// Copies the examples to where steps need only be told which of them they are of, Batch::rows;
-  /// false where that would gain nothing or there is no room, and batches come by value. Copies of
-  /// one table are shared by all plans of a device. REQUIRES: no step is under way; the table stays
-  /// as it is while there are plans that keep it.
+  /// false where that would gain nothing or there is no room, and batches come by value: then none
+  /// are kept, whatever was before. Copies of one table are shared by all plans of a device.
+  /// REQUIRES: no step is under way, and no batch is being gathered; the table stays as it is while
+  /// there are plans that keep it.
   virtual bool KeepExamples(const ExampleTable& /*table*/) { return false; }
 
   /// Space for a coming batch of at most `batch_size_max` examples, from which the device has it by

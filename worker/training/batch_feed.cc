@@ -8,8 +8,8 @@ namespace slipstream {
 BatchFeed::BatchFeed(const Dataset& train, uint32_t batch_size, uint64_t seed, Plan& plan)
     : train_(train),
       plan_(plan),
-      order_(train.count(), batch_size, seed),
-      plan_keeps_examples_(plan.KeepExamples({train.examples, train.labels, train.targets})) {}
+      plan_keeps_examples_(plan.KeepExamples({train.examples, train.labels, train.targets})),
+      order_(train.count(), batch_size, seed) {}
 
 BatchFeed::~BatchFeed() {
   {

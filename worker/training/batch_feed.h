@@ -48,11 +48,11 @@ class BatchFeed {
   // Constant after construction.
   const Dataset& train_;
   Plan& plan_;
+  const bool plan_keeps_examples_;
 
   // Of whoever gathers: the thread while something is asked of it, or else the owner.
   BatchOrder order_;
   ExampleGatherer gatherer_;
-  const bool plan_keeps_examples_;
   bool plan_has_space_ = true;  // Until it has none.
   std::vector<float> examples_;
   std::vector<uint32_t> labels_;

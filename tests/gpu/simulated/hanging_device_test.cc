@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "common/model/presets.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/simulated/work_queue.h"
@@ -28,6 +31,9 @@ TEST(HangingDeviceTest, TheStepEndsAndSoDoesThePlan) {
   EXPECT_EQ(ended.code(), absl::StatusCode::kAborted) << ended;
   EXPECT_NE(ended.ToString().find("has not done what it was given for 50ms"), std::string::npos);
   EXPECT_TRUE(cuda::DeviceContext::HasHung());
+  const std::vector<float> examples(8 * shapes.input().elements());
+  const std::vector<uint32_t> labels(8);
+  EXPECT_FALSE(training->KeepExamples({examples, labels}));
   // These would wait for ever if they gave back what the device still uses.
   training.reset();
   evaluating.reset();

@@ -287,7 +287,7 @@ class KeptExamplesTrial {
   }
 
  private:
-  static constexpr uint32_t kCountMax = 9;
+  static constexpr uint32_t kCountMax = 4;
 
   struct Values {
     std::vector<float> examples;
@@ -325,9 +325,11 @@ void ExpectKeptExamplesChangeNothing(Device& device, const ModelSpec& model, uin
   const NetShapes shapes = ShapesOf(model);
   RandomBatch table(kTableRows, shapes.input().elements(), shapes.outputs(), seed);
   for (const uint64_t use : {1, 2}) {
-    KeptExamplesTrial kept(device, model, table, seed + use);
-    for (int i = 0; i < 20; ++i) kept.Step();
-    kept.ExpectRefusals();
+    {
+      KeptExamplesTrial kept(device, model, table, seed + use);
+      for (int i = 0; i < 12; ++i) kept.Step();
+      kept.ExpectRefusals();
+    }
     // Others, where those were.
     const RandomBatch others(kTableRows, shapes.input().elements(), shapes.outputs(), seed + use);
     table.Assign(others);

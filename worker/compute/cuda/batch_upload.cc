@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/model/model_spec.h"
 #include "worker/compute/cuda/cuda_status.h"
 #include "worker/compute/cuda/gather_kernels.h"
 #include "worker/compute/cuda/pass_block.h"
@@ -32,10 +33,23 @@ void BatchUpload::Offer() {
   (void)coming_->Offer();
 }
 
+void BatchUpload::DropExamples() {
+  kept_ = nullptr;
+  kept_count_ = 0;
+}
+
 bool BatchUpload::KeepExamples(const ExampleTable& table, KeptExamples& shared) {
-  kept_ = shared.CopiesOf(table, members_);
-  kept_count_ = kept_ == nullptr ? 0 : table.examples.size() / net_.inputs;
-  return kept_ != nullptr;
+  ExampleTable needed = table;
+  if (net_.loss == ModelSpec::Loss::kCrossEntropy) {
+    needed.targets = {};
+  } else {
+    needed.labels = {};
+  }
+  kept_ = shared.CopiesOf(needed, members_);
+  if (kept_ == nullptr) return false;
+  kept_count_ = table.examples.size() / net_.inputs;
+  coming_.reset();  // Nothing needs to go up before its step any more.
+  return true;
 }
 
 absl::Status BatchUpload::Bring(const Batch& batch, uint32_t pass) {

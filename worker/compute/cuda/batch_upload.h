@@ -35,6 +35,8 @@ class BatchUpload {
   /// As Plan::KeepExamples, of a table that CheckTable accepts; `shared` has the copies.
   bool KeepExamples(const ExampleTable& table, KeptExamples& shared);
 
+  void DropExamples();
+
   /// Examples that are kept.
   size_t kept() const { return kept_count_; }
 
@@ -66,8 +68,8 @@ class BatchUpload {
   const BatchBlock part_block_;
 
   PinnedArray<std::byte> staged_;          // As block_ says.
-  std::unique_ptr<ComingBatches> coming_;  // Null if the plan only evaluates.
-  std::shared_ptr<const KeptExamples::Copies> kept_;
+  std::unique_ptr<ComingBatches> coming_;  // Null if the plan only evaluates, or keeps examples.
+  std::shared_ptr<const KeptExamples::Copies> kept_;  // With other plans; null if none are kept.
   size_t kept_count_ = 0;
 };
 

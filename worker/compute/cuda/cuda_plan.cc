@@ -130,8 +130,10 @@ absl::Status CudaPlan::Capture(uint32_t count, bool training) {
 }
 
 bool CudaPlan::KeepExamples(const ExampleTable& table) {
-  const bool is_of_use = options_.trains && CheckTable(net_, table).ok();
   const auto lock = devices_.KeepApart();
+  batches_->DropExamples();
+  // A table that does not fit the net is refused batch by batch, with what is wrong.
+  const bool is_of_use = options_.trains && CheckTable(net_, table).ok();
   return is_of_use && batches_->KeepExamples(table, *devices_.kept);
 }
 

@@ -39,7 +39,7 @@ struct PlanDevices {
   /// See GroupGradients::New; null if no group computes on them.
   std::shared_ptr<Mutex> launching;
 
-  /// What their plans keep.
+  /// What their plans keep; of the device and all its plans.
   std::shared_ptr<KeptExamples> kept = std::make_shared<KeptExamples>();
 
   /// What a plan keeps while it allocates, captures or frees.

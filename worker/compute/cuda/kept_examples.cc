@@ -3,9 +3,12 @@
 #include <cuda_runtime.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,7 +18,7 @@
 namespace slipstream::cuda {
 namespace {
 
-constexpr size_t kFreeShare = 4;  // A copy may take one in so many of the bytes that are free.
+constexpr size_t kPieceBytes = size_t{4} << 20;
 
 std::span<const std::byte> AnswersOf(const ExampleTable& table) {
   return table.targets.empty() ? std::as_bytes(table.labels) : std::as_bytes(table.targets);
@@ -30,33 +33,80 @@ bool AreSame(const ExampleTable& one, const ExampleTable& other) {
          AreSame(AnswersOf(one), AnswersOf(other));
 }
 
-absl::Status CheckRoom(size_t bytes) {
+/// Fails unless so many times the bytes are free on the current device.
+absl::Status CheckRoom(size_t bytes, size_t times) {
   size_t free = 0;
   size_t total = 0;
   PS_RETURN_IF_CUDA_ERROR(cudaMemGetInfo(&free, &total));
-  if (bytes <= free / kFreeShare) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("they take ", bytes, " bytes, more than 1/",
-                                                   kFreeShare, " of the ", free,
-                                                   " that are free on the GPU"));
+  if (bytes <= free / times) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "they take ", bytes, " bytes, and only ", free,
+      " are free on the GPU; it keeps them if they take at most 1/", KeptExamples::free_share));
 }
 
-absl::Status CopyTo(DeviceArray<uint32_t>& array, std::span<const std::byte> values,
-                    cudaStream_t stream) {
-  PS_RETURN_IF_ERROR(Keep(array, DeviceArray<uint32_t>::Allocate(values.size() / sizeof(uint32_t),
-                                                                 "examples to keep")));
-  return PS_CUDA_STATUS(
-      cudaMemcpyAsync(array.data(), values.data(), values.size(), cudaMemcpyHostToDevice, stream));
+absl::Status Allocate(DeviceArray<uint32_t>& array, size_t bytes) {
+  return Keep(array, DeviceArray<uint32_t>::Allocate(bytes / sizeof(uint32_t), "examples to keep"));
 }
 
-absl::Status CopyTo(KeptExamples::Copy& copy, const ExampleTable& table, const PlanMember& member) {
+/// Both, with nothing in them yet.
+absl::Status Allocate(KeptExamples::Copy& copy, size_t examples, size_t answers) {
+  const size_t bytes = examples + answers;
+  PS_RETURN_IF_ERROR(CheckRoom(bytes, KeptExamples::free_share));
+  PS_RETURN_IF_ERROR(Allocate(copy.examples, examples));
+  PS_RETURN_IF_ERROR(Allocate(copy.answers, answers));
+  // Other workers may have taken theirs in between.
+  return CheckRoom(bytes, KeptExamples::free_share - 1);
+}
+
+/// Piece by piece through pinned memory: a copy from elsewhere may wait for the device within the
+/// call, and for one that hangs for ever.
+class Copier {
+ public:
+  static absl::StatusOr<Copier> New() {
+    Copier copier;
+    PS_RETURN_IF_ERROR(
+        Keep(copier.staged_, PinnedArray<std::byte>::Allocate(kPieceBytes, "examples to keep")));
+    return copier;
+  }
+
+  absl::Status Copy(std::span<const std::byte> from, const DeviceArray<uint32_t>& to,
+                    cudaStream_t stream) const {
+    auto* const begin = reinterpret_cast<std::byte*>(to.data());
+    for (size_t at = 0; at < from.size(); at += kPieceBytes) {
+      const auto piece = from.subspan(at, std::min(kPieceBytes, from.size() - at));
+      std::memcpy(staged_.data(), piece.data(), piece.size());
+      PS_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(begin + at, staged_.data(), piece.size(),
+                                              cudaMemcpyHostToDevice, stream));
+      PS_RETURN_IF_ERROR(DeviceContext::Await(stream));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  PinnedArray<std::byte> staged_;
+};
+
+absl::Status CopyTo(KeptExamples::Copy& copy, const Copier& copier, const ExampleTable& table,
+                    const PlanMember& member) {
   const std::span<const std::byte> examples = std::as_bytes(table.examples);
   const std::span<const std::byte> answers = AnswersOf(table);
   const cudaStream_t stream = member.context->compute();
   PS_RETURN_IF_ERROR(member.context->Enter());
-  PS_RETURN_IF_ERROR(CheckRoom(examples.size() + answers.size()));
-  PS_RETURN_IF_ERROR(CopyTo(copy.examples, examples, stream));
-  PS_RETURN_IF_ERROR(CopyTo(copy.answers, answers, stream));
-  return DeviceContext::Await(stream);
+  PS_RETURN_IF_ERROR(Allocate(copy, examples.size(), answers.size()));
+  PS_RETURN_IF_ERROR(copier.Copy(examples, copy.examples, stream));
+  return copier.Copy(answers, copy.answers, stream);
+}
+
+absl::Status CopyToAll(KeptExamples::Copies& copies, const Copier& copier,
+                       const ExampleTable& table, const std::vector<PlanMember>& members) {
+  for (size_t i = 0; i < members.size(); ++i) {
+    PS_RETURN_IF_ERROR(CopyTo(copies[i], copier, table, members[i]));
+  }
+  return absl::OkStatus();
+}
+
+void TellWhyNot(std::string_view reason) {
+  spdlog::info("examples go up with every batch reason=\"{}\"", reason);
 }
 
 }  // namespace
@@ -64,22 +114,32 @@ absl::Status CopyTo(KeptExamples::Copy& copy, const ExampleTable& table, const P
 std::shared_ptr<const KeptExamples::Copies> KeptExamples::CopiesOf(
     const ExampleTable& table, const std::vector<PlanMember>& members) {
   MutexLock lock(mutex_);
-  if (std::shared_ptr<const Copies> there = copies_.lock()) {
-    return AreSame(table, table_) ? there : nullptr;
-  }
+  std::shared_ptr<const Copies> there = copies_.lock();
+  if (there == nullptr) return MakeCopies(table, members);
+  if (AreSame(table, table_)) return there;
+  TellWhyNot("others lie on the GPU");
+  return nullptr;
+}
+
+std::shared_ptr<const KeptExamples::Copies> KeptExamples::MakeCopies(
+    const ExampleTable& table, const std::vector<PlanMember>& members) {
   auto made = std::make_shared<Copies>(members.size());
-  for (size_t i = 0; i < members.size(); ++i) {
-    const absl::Status copied = CopyTo((*made)[i], table, members[i]);
-    if (copied.ok()) continue;
-    spdlog::info("examples go up with every batch reason=\"{}\"", std::string(copied.message()));
-    if (DeviceContext::HasHung()) (void)new auto(std::move(*made));
-    return nullptr;
+  absl::StatusOr<Copier> copier = Copier::New();
+  const absl::Status copied =
+      copier.ok() ? CopyToAll(*made, *copier, table, members) : copier.status();
+  if (copied.ok()) {
+    spdlog::info("examples lie on the GPU bytes={}",
+                 table.examples.size_bytes() + AnswersOf(table).size());
+    table_ = table;
+    copies_ = made;
+    return made;
   }
-  spdlog::info("examples lie on the GPU bytes={}",
-               table.examples.size_bytes() + AnswersOf(table).size());
-  table_ = table;
-  copies_ = made;
-  return made;
+  TellWhyNot(std::string(copied.message()));
+  if (DeviceContext::HasHung()) {
+    (void)new auto(std::move(made));
+    (void)new auto(std::move(copier));
+  }
+  return nullptr;
 }
 
 }  // namespace slipstream::cuda
