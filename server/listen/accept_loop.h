@@ -2,6 +2,7 @@
 #define SLIPSTREAM_SERVER_LISTEN_ACCEPT_LOOP_H_
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,7 +30,7 @@ class AcceptLoop {
   using Taker = std::function<void(FileDescriptor connection, const FileDescriptor& listening)>;
 
   /// Files that connections leave to others, where the limit is four times as much.
-  static constexpr int kFilesLeft = 64;
+  static constexpr uint64_t kFilesLeft = 64;
 
   /// `listening` are sockets that do not block; at least one.
   static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(std::vector<FileDescriptor> listening,

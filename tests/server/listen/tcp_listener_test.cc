@@ -94,10 +94,11 @@ TEST_F(TcpListenerTest, AcceptsAgainOnceThereAreFilesAgain) {
 }
 
 TEST_F(TcpListenerTest, ConnectionsLeaveSomeFilesToOthers) {
-  constexpr int kLimit = 4 * AcceptLoop::kFilesLeft;
+  constexpr int kLeft = AcceptLoop::kFilesLeft;
+  constexpr int kLimit = 4 * kLeft;
   AllowFiles(kLimit);
   std::vector<FileDescriptor> others;
-  while (NextFile() < kLimit - AcceptLoop::kFilesLeft) {
+  while (NextFile() < kLimit - kLeft) {
     others.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
   }
 
