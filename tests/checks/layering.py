@@ -70,8 +70,7 @@ PURE_EXCEPT = {"common/base/mutex.h", "common/base/check.h"}
 
 # Who knows gRPC, beside tests; the mains give it to the shells they wire.
 KNOW_GRPC = ("common/rpc", "common/wire", "server", "server/listen", "server/service", "worker",
-              "worker/client",
-             "deploy/psctl")
+             "worker/client", "deploy/psctl")
 
 IMPURE_HEADER = re.compile(
     r"(thread|future|condition_variable|mutex|shared_mutex|semaphore|latch|barrier|chrono|random"
