@@ -4,6 +4,7 @@ A test that needs them starts itself again inside namespaces that belong to it a
 it may make more, mount and name hosts without touching the machine. The kernel takes all of it away
 with the test's last process, however that ends.
 """
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -62,32 +63,43 @@ class Network:
         self.addresses = [f"{PREFIX}.{i + 1}" for i in range(nodes)]
         self._spaces = [f"slipstream-{os.getpid()}-{name}" for name in self.names]
         self._hosts = pathlib.Path(directory) / "hosts"
+        self._undo = None
 
     def __enter__(self):
-        if not pathlib.Path("/run/netns").exists():
-            _run("mount", "-t", "tmpfs", "tmpfs", "/run")
+        with contextlib.ExitStack() as undo:
+            self._make(undo)
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self._undo.close()
+
+    def _make(self, undo):
+        """Makes the network; `undo` gets what takes it away again, also of one that fails half-way."""
+        # There iproute2 names namespaces by mounts.
+        _run("mount", "-t", "tmpfs", "tmpfs", "/run")
+        undo.callback(_run, "umount", "--recursive", "/run")
         self._hosts.write_text("127.0.0.1 localhost\n" + "".join(
             f"{address} {name}\n" for address, name in zip(self.addresses, self.names)))
         _run("mount", "--bind", str(self._hosts), "/etc/hosts")
+        undo.callback(_run, "umount", "/etc/hosts")
         _run("ip", "link", "add", "bridge0", "type", "bridge")
+        undo.callback(_run, "ip", "link", "delete", "bridge0")
         _run("ip", "address", "add", f"{PREFIX}.254/24", "dev", "bridge0")
         _run("ip", "link", "set", "bridge0", "up")
         _run("ip", "link", "set", "lo", "up")
         for index, space in enumerate(self._spaces):
             _run("ip", "netns", "add", space)
+            undo.callback(_run, "ip", "netns", "delete", space)
             _run("ip", "link", "add", f"port{index}", "type", "veth", "peer", "name", "eth0",
                  "netns", space)
+            # The kernel takes a deleted namespace apart some time later, and its cable with it. The
+            # next network needs the name at once.
+            undo.callback(_run, "ip", "link", "delete", f"port{index}")
             _run("ip", "link", "set", f"port{index}", "master", "bridge0", "up")
             _run("ip", "-n", space, "address", "add", f"{self.addresses[index]}/24", "dev", "eth0")
             _run("ip", "-n", space, "link", "set", "eth0", "up")
             _run("ip", "-n", space, "link", "set", "lo", "up")
-        return self
-
-    def __exit__(self, *_):
-        for space in self._spaces:
-            _run("ip", "netns", "delete", space)
-        _run("ip", "link", "delete", "bridge0")
-        _run("umount", "/etc/hosts")
 
     def pull_cable(self, node):
         """What is sent to or from it is lost, and nobody is told."""
