@@ -46,7 +46,7 @@ class GroupTest : public testing::TestWithParam<uint32_t> {
 
   const Gpu gpu_ = GroupOf(GetParam());
   const ModelSpec model_ = *FindPreset("lenet5");
-  const NetShapes shapes_ = ShapesOf(model_);
+  const NetShapes shapes_ = InferredShapes(model_);
 };
 
 // Also of fewer examples than GPUs, which leave some without any.

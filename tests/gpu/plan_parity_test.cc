@@ -78,7 +78,7 @@ class PresetTest : public testing::TestWithParam<std::string_view> {
 
   const Gpu gpu_;
   const ModelSpec model_ = *FindPreset(GetParam());
-  const NetShapes shapes_ = ShapesOf(model_);
+  const NetShapes shapes_ = InferredShapes(model_);
   const std::unique_ptr<Device> cpu_ = NewCpuDevice();
 };
 
@@ -207,7 +207,7 @@ TEST_F(CudaPlanTest, SaysHowManyBytesAreMissing) {
 }
 
 TEST_F(CudaPlanTest, TakesMemoryOfItsOwnWhereTheCallersCannotBePinned) {
-  const NetShapes shapes = ShapesOf(model_);
+  const NetShapes shapes = InferredShapes(model_);
   const RandomBatch random(2, shapes.input().elements(), shapes.outputs(), 1);
   const SharedArena arena = SharedArena::Make(1, shapes.layout.parameters()).value();
   const std::span<float> part = arena.part(0);
@@ -226,7 +226,7 @@ TEST_F(CudaPlanTest, TakesMemoryOfItsOwnWhereTheCallersCannotBePinned) {
 
 TEST_F(CudaPlanTest, KeepsExamplesOnceForAllPlansAndOnlyWhereTheyLeaveRoom) {
   constexpr size_t kCount = 10'000;
-  const size_t inputs = ShapesOf(model_).input().elements();
+  const size_t inputs = InferredShapes(model_).input().elements();
   const std::vector<float> examples(kCount * inputs);
   const std::vector<uint32_t> labels(kCount);
   const size_t bytes = examples.size() * sizeof(float);
@@ -252,7 +252,7 @@ TEST_F(CudaPlanTest, KeepsExamplesOnceForAllPlansAndOnlyWhereTheyLeaveRoom) {
 }
 
 TEST_F(CudaPlanTest, RefusesWhatDoesNotFitTheNet) {
-  const NetShapes shapes = ShapesOf(model_);
+  const NetShapes shapes = InferredShapes(model_);
   const RandomBatch random(3, shapes.input().elements(), shapes.outputs(), 1);
   const auto plan = PrepareWithWeights(*gpu_.device, model_, {.batch_size_max = 2});
 

@@ -25,7 +25,7 @@ class AnyOrderTest : public testing::Test {
 
   const Gpu gpu_;
   const ModelSpec model_ = *FindPreset("lenet5");
-  const NetShapes shapes_ = ShapesOf(model_);
+  const NetShapes shapes_ = InferredShapes(model_);
 };
 
 TEST_F(AnyOrderTest, PlansAreDeterministicUnlessTheyNeedNotBe) {

@@ -18,7 +18,7 @@ namespace {
 TEST(HangingDeviceTest, TheStepEndsAndSoDoesThePlan) {
   const Gpu gpu;
   const ModelSpec model = *FindPreset("mlp");
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   const RandomBatch random(4, shapes.input().elements(), shapes.outputs(), 1);
   auto training = PrepareWithWeights(*gpu.device, model, {.batch_size_max = 4});
   auto evaluating = PrepareWithWeights(*gpu.device, model, {.batch_size_max = 4, .trains = false});

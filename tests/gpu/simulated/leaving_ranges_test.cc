@@ -44,7 +44,7 @@ class LeavingRangesTest : public testing::TestWithParam<uint32_t> {
 
 TEST_P(LeavingRangesTest, TheFirstIsToldOfBeforeThePassHasEnded) {
   const ModelSpec model = *FindPreset("lenet5");
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   const RandomBatch random(4, shapes.input().elements(), shapes.outputs(), 1);
   const auto plan = PrepareWithWeights(*gpu_.device, model, {.batch_size_max = 4});
   const uint64_t before = WorkQueue::Get().graph_pieces();

@@ -23,7 +23,7 @@ class LostDeviceTest : public testing::TestWithParam<uint64_t> {
   /// A step whose `lost` device goes after so many pieces of work.
   static absl::Status RunLosing(Device& device, uint64_t pieces, int lost) {
     const ModelSpec model = *FindPreset("lenet5");
-    const NetShapes shapes = ShapesOf(model);
+    const NetShapes shapes = InferredShapes(model);
     const RandomBatch random(4, shapes.input().elements(), shapes.outputs(), 1);
     const auto plan = PrepareWithWeights(device, model, {.batch_size_max = 4});
     simulated::WorkQueue::Get().LoseAfter(pieces, lost);
@@ -67,7 +67,7 @@ TEST(FailedSumTest, ASumThatNcclGivesUpEndsTheStep) {
   const auto group = NewCudaDeviceGroup({0, 1});
   ASSERT_TRUE(group.ok()) << group.status();
   const ModelSpec model = *FindPreset("lenet5");
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   const RandomBatch random(4, shapes.input().elements(), shapes.outputs(), 1);
   const auto plan = PrepareWithWeights(**group, model, {.batch_size_max = 4});
   absl::Status status;

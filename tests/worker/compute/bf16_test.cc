@@ -48,7 +48,7 @@ class Bf16Test : public testing::TestWithParam<std::string> {
   }
 
   const ModelSpec model_ = NetNamed(GetParam());
-  const NetShapes shapes_ = ShapesOf(model_);
+  const NetShapes shapes_ = InferredShapes(model_);
   const std::unique_ptr<Device> device_ = NewCpuDevice();
 };
 

@@ -17,7 +17,7 @@ namespace slipstream {
 namespace {
 
 RandomBatch BatchFor(const ModelSpec& model, size_t count, uint64_t seed) {
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   return RandomBatch(count, shapes.input().elements(), shapes.outputs(), seed);
 }
 
@@ -35,7 +35,7 @@ struct Ranges : GradientListener {
 class PresetTest : public testing::TestWithParam<std::string_view> {
  protected:
   const ModelSpec model_ = *FindPreset(GetParam());
-  const NetShapes shapes_ = ShapesOf(model_);
+  const NetShapes shapes_ = InferredShapes(model_);
   const std::unique_ptr<Device> device_ = NewCpuDevice();
 };
 

@@ -51,7 +51,7 @@ class CollectingListener final : public GradientListener {
 }  // namespace
 
 std::vector<float> Train(Device& device, const ModelSpec& model) {
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   const auto plan = PrepareWithWeights(device, model, {.batch_size_max = 17});
   std::vector<float> gradients(shapes.layout.parameters());
   std::vector<float> history;
@@ -77,7 +77,7 @@ std::vector<float> Train(Device& device, const ModelSpec& model) {
 }
 
 std::vector<float> TrainOverlapped(Device& device, const ModelSpec& model) {
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   const auto plan = PrepareWithWeights(device, model, {.batch_size_max = 17});
   std::vector<float> gradients(shapes.layout.parameters());
   std::vector<float> history;
@@ -113,7 +113,7 @@ std::vector<float> WithoutEvaluations(std::vector<float> history) {
 }
 
 void ExpectRevokedStepStartsOver(Device& device, const ModelSpec& model) {
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   const ParameterRange all = {0, shapes.layout.parameters()};
   const RandomBatch random(8, shapes.input().elements(), shapes.outputs(), 1);
   const auto plan = PrepareWithWeights(device, model, {.batch_size_max = 8});
@@ -136,7 +136,7 @@ void ExpectRevokedStepStartsOver(Device& device, const ModelSpec& model) {
 }
 
 void ExpectAbandonedStepEnds(Device& device, const ModelSpec& model) {
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   const RandomBatch random(8, shapes.input().elements(), shapes.outputs(), 1);
   const auto plan = PrepareWithWeights(device, model, {.batch_size_max = 8});
   const std::vector<float> gradients = RunStep(*plan, random.batch()).gradients;
@@ -184,7 +184,7 @@ void RevokeStep(Plan& plan, const Batch& batch, ParameterRange all) {
 
 void ExpectWaitingStepComputesTheSame(Device& device, const ModelSpec& model, size_t count) {
   SCOPED_TRACE(testing::Message() << count << " examples");
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   const RandomBatch random(count, shapes.input().elements(), shapes.outputs(), count);
   const auto plan =
       PrepareWithWeights(device, model, {.batch_size_max = static_cast<uint32_t>(count)});
@@ -212,7 +212,7 @@ void ExpectOfferedBatchesChangeNothing(Device& device, const ModelSpec& model, u
   constexpr uint32_t kCountMax = 9;
   constexpr int kBatches = 40;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   const ParameterRange all = {0, shapes.layout.parameters()};
   const PlanOptions options = {.batch_size_max = kCountMax};
   const auto plan = PrepareWithWeights(device, model, options);
@@ -255,7 +255,7 @@ constexpr size_t kTableRows = 50;
 class KeptExamplesTrial {
  public:
   KeptExamplesTrial(Device& device, const ModelSpec& model, const RandomBatch& table, uint64_t seed)
-      : model_(model), shapes_(ShapesOf(model)), table_(table.batch(model.loss)), random_(seed, 1) {
+      : shapes_(InferredShapes(model)), table_(table.batch(model.loss)), random_(seed, 1) {
     for (std::unique_ptr<Plan>& plan : plans_) {
       plan = PrepareWithWeights(device, model, {.batch_size_max = kCountMax});
       EXPECT_TRUE(plan->KeepExamples({table_.examples, table_.labels, table_.targets}));
@@ -310,7 +310,6 @@ class KeptExamplesTrial {
     return values;
   }
 
-  const ModelSpec& model_;
   const NetShapes shapes_;
   const Batch table_;
   RandomStream random_;
@@ -322,7 +321,7 @@ class KeptExamplesTrial {
 
 void ExpectKeptExamplesChangeNothing(Device& device, const ModelSpec& model, uint64_t seed) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   RandomBatch table(kTableRows, shapes.input().elements(), shapes.outputs(), seed);
   for (const uint64_t use : {1, 2}) {
     {
@@ -337,7 +336,7 @@ void ExpectKeptExamplesChangeNothing(Device& device, const ModelSpec& model, uin
 }
 
 void ExpectGradientsInSharedMemory(Device& device, const ModelSpec& model) {
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   const RandomBatch random(7, shapes.input().elements(), shapes.outputs(), 1);
   const Step expected =
       RunStep(*PrepareWithWeights(device, model, {.batch_size_max = 7}), random.batch());

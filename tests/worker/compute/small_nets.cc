@@ -76,7 +76,7 @@ const std::vector<SmallNet>& SmallNets() {
 
 void ExpectGradientIsTheDerivativeOfTheLoss(Device& device, const SmallNet& net) {
   const ModelSpec model = net.Model();
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   const RandomBatch random(4, shapes.input().elements(), shapes.outputs(), 11);
   const std::unique_ptr<Plan> plan =
       PrepareWithWeights(device, model, {.batch_size_max = 5, .seed = kSeed});

@@ -18,7 +18,7 @@
 
 namespace slipstream {
 
-inline NetShapes ShapesOf(const ModelSpec& model) {
+inline NetShapes InferredShapes(const ModelSpec& model) {
   auto shapes = InferShapes(model);
   const auto* error = std::get_if<ShapeError>(&shapes);
   EXPECT_EQ(error, nullptr) << error->message;
@@ -31,7 +31,7 @@ inline std::unique_ptr<Plan> PrepareWithWeights(Device& device, const ModelSpec&
   absl::StatusOr<std::unique_ptr<Plan>> plan = device.Prepare(model, options);
   EXPECT_TRUE(plan.ok()) << plan.status().ToString();
   // If it is not, value() ends this test and not the program.
-  const NetShapes shapes = ShapesOf(model);
+  const NetShapes shapes = InferredShapes(model);
   FillInitialValues(shapes.layout, 1, plan.value()->weights_host());
   plan.value()->WeightsArrived({0, shapes.layout.parameters()});
   return std::move(plan).value();

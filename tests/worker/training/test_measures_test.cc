@@ -26,7 +26,7 @@ Dataset TestSet(const NetShapes& shapes, size_t count) {
 class TestMeasuresTest : public testing::TestWithParam<std::string_view> {
  protected:
   const ModelSpec model_ = *FindPreset(GetParam());
-  const NetShapes shapes_ = ShapesOf(model_);
+  const NetShapes shapes_ = InferredShapes(model_);
   const std::unique_ptr<Device> device_ = NewCpuDevice();
   const std::unique_ptr<Plan> plan_ =
       PrepareWithWeights(*device_, model_, {.batch_size_max = kTestBatchSize, .trains = false});
