@@ -40,6 +40,16 @@ class SampleTest(unittest.TestCase):
         for n in (1, 2, 3):
             with self.subTest(n=n): self.assertEqual(n, 3)
 """
+DEAD_LOG = """[==========] Running 9 tests from 1 test suite.
+[ RUN      ] S.A
+[       OK ] S.A (0 ms)
+[ RUN      ] S.B
+[  SKIPPED ] S.B (0 ms)
+[ RUN      ] I/S.C/0
+[  FAILED  ] I/S.C/0, where GetParam() = "a b" (12 ms)
+[ RUN      ] S.D
+check failed: x == y
+"""
 PASSING_XML = GOOGLETEST_XML.replace('<failure message="1 != 2"/>', "")
 
 
@@ -54,12 +64,14 @@ class ReadResultsTest(unittest.TestCase):
         path.write_text("".join(json.dumps(event) + "\n" for event in events))
         return bazel_results.read_results(path, exit_code)
 
-    def result(self, status, xml, attempt=1):
-        path = self.directory / f"test {attempt}.xml"
-        path.write_text(xml)
-        uri = "file://" + str(path).replace(" ", "%20")
-        return {"id": {"testResult": {"label": "//a:b", "attempt": attempt}},
-                "testResult": {"status": status, "testActionOutput": [{"name": "test.xml", "uri": uri}]}}
+    def result(self, status, xml, attempt=1, shard=1, log=""):
+        outputs = []
+        for name, text in (("test.xml", xml), ("test.log", log)):
+            path = self.directory / f"{attempt} {shard} {name}"
+            path.write_text(text)
+            outputs.append({"name": name, "uri": "file://" + str(path).replace(" ", "%20")})
+        return {"id": {"testResult": {"label": "//a:b", "attempt": attempt, "shard": shard}},
+                "testResult": {"status": status, "testActionOutput": outputs}}
 
     def test_counts_cases_and_leaves_out_disabled_ones(self):
         results = self.read([self.result("FAILED", GOOGLETEST_XML)], 3)
@@ -77,6 +89,17 @@ class ReadResultsTest(unittest.TestCase):
 
     def test_of_a_program_that_wrote_no_cases_no_case_is_named(self):
         self.assertEqual(self.read([self.result("FAILED", BAZEL_XML)], 3).failures, [("//a:b", "")])
+
+    def test_of_a_program_that_died_the_log_names_the_case_and_those_before(self):
+        for xml in ("<testsuites><te", BAZEL_XML):
+            results = self.read([self.result("FAILED", xml, log=DEAD_LOG)], 3)
+            self.assertEqual((results.passed, results.skipped), (1, 1))
+            self.assertEqual(results.failures, [("//a:b", "I/S.C/0"), ("//a:b", "S.D")])
+
+    def test_all_shards_count(self):
+        results = self.read([self.result("PASSED", PASSING_XML, shard=1),
+                             self.result("FAILED", GOOGLETEST_XML, shard=2)], 3)
+        self.assertEqual((results.passed, results.failures), (3, [("//a:b", "S.C")]))
 
     def test_only_the_last_attempt_counts(self):
         results = self.read([self.result("FAILED", GOOGLETEST_XML, 1),
