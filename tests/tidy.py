@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """Checks what no compiler checks: the layering, sizes, include guards, markers left in the text; that
-BUILD files and READMEs tell what is there, and that no two types have one name.
+BUILD files follow from what files include, and that no two types have one name.
 
-Run from anywhere; prints one `path:line: message` for each offence and exits 1 if there is any.
+Usage, from anywhere:  tests/tidy.py [--fix]
+
+Prints one `path:line: message` for each offence and exits 1 if there is any. With --fix it first
+writes what it can: the rules in BUILD files, as checks/build_files.py explains.
 """
+import argparse
 import os
 import pathlib
 import re
 import sys
 
-from checks import build_deps, cpp_text, layering, readme_lists, type_names
+from checks import build_files, cpp_text, layering, type_names
 
 FOLDERS = ("proto", "server", "worker", "common", "deploy", "tests", ".ci")
 HEADER_SUFFIXES = (".h", ".cuh")
@@ -19,8 +23,6 @@ SKIPPED_FOLDERS = {"node_modules", "__pycache__", "dist"}
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
-README_LINES_MAX = {"tests/README.md": 60}
-README_LINES_MAX_ELSEWHERE = 40
 
 IMPURE_CALL = re.compile(
     r"::now\(|\babsl::Now\(|\brandom_device\b|\bgetenv\(|\bfopen\(|\bstd::(cout|cerr|clog|rand)\b"
@@ -87,11 +89,8 @@ def function_offences(text):
 
 def text_offences(path, lines):
     name = pathlib.PurePosixPath(path).name
-    limit = FILE_LINES_MAX
-    if name == "README.md":
-        limit = README_LINES_MAX.get(path, README_LINES_MAX_ELSEWHERE)
-    if len(lines) > limit:
-        yield 1, f"file has {len(lines)} lines, at most {limit}"
+    if len(lines) > FILE_LINES_MAX and not name.endswith(".md"):
+        yield 1, f"file has {len(lines)} lines, at most {FILE_LINES_MAX}"
     for number, line in enumerate(lines, start=1):
         match = MARKER.search(line)
         if match:
@@ -137,15 +136,19 @@ def files(root):
 
 def repository_offences(root):
     """What is wrong between files, as (path, line, message)."""
-    yield from build_deps.offences(root)
-    yield from readme_lists.offences(root)
+    yield from build_files.offences(root)
     yield from type_names.offences(
         (path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
         for path in files(root) if path.suffix in HEADER_SUFFIXES)
 
 
 def main():
+    parser = argparse.ArgumentParser(description="Checks what no compiler checks.")
+    parser.add_argument("--fix", action="store_true", help="write the rules in BUILD files anew")
     root = pathlib.Path(__file__).resolve().parent.parent
+    if parser.parse_args().fix:
+        for path in build_files.fix(root):
+            print(f"{path}: written")
     found = [f"{path}:{line}: {message}" for path, line, message in repository_offences(root)]
     for path in files(root):
         name = path.relative_to(root).as_posix()

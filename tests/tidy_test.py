@@ -5,7 +5,7 @@ import tempfile
 import unittest
 
 import tidy
-from checks import build_deps, layering, readme_lists, type_names
+from checks import build_files, clang_tidy, layering, type_names
 
 
 def messages(path, text):
@@ -117,10 +117,8 @@ class SizeTest(unittest.TestCase):
         self.assertEqual(messages("common/base/a.cc", "int a;\n" * 501),
                          ["1: file has 501 lines, at most 500"])
 
-    def test_a_folders_readme_has_at_most_40_lines(self):
-        self.assertEqual(messages("common/base/README.md", "text\n" * 40), [])
-        self.assertEqual(len(messages("common/base/README.md", "text\n" * 41)), 1)
-        self.assertEqual(messages("tests/README.md", "text\n" * 60), [])
+    def test_a_page_may_be_as_long_as_it_is_worth(self):
+        self.assertEqual(messages("common/base/README.md", "text\n" * 501), [])
 
     def test_a_function_has_at_most_70_lines(self):
         for head in ("int F(int a) {", "int F(\n    int a) {", "C::C(int a)\n    : a_(a), b_{1} {",
@@ -178,7 +176,7 @@ class RepositoryTest(unittest.TestCase):
         (self.root / path).write_text(text, encoding="utf-8")
 
 
-class BuildDepsTest(RepositoryTest):
+class WrittenBuildFilesTest(RepositoryTest):
     def setUp(self):
         super().setUp()
         self.write("common/a/BUILD", '''
@@ -191,7 +189,7 @@ cc_library(name = "b", hdrs = ["b.h"], deps = [":a"])
     def messages(self, build, source):
         self.write("server/c/BUILD", build)
         self.write("server/c/c.cc", source)
-        return [f"{path}:{line}: {message}" for path, line, message in build_deps.offences(self.root)]
+        return [f"{path}:{line}: {message}" for path, line, message in build_files.offences(self.root)]
 
     def test_what_is_included_is_depended_on(self):
         build = 'cc_library(name = "c", srcs = ["c.cc"], deps = ["//common/a", "//common/a:b"])'
@@ -232,29 +230,161 @@ cc_grpc_library(name = "m_cc_grpc", proto = ":m_proto", deps = [":m_cc_proto"])
         self.assertEqual(len(self.messages(build.format("proto"), '#include "proto/m.grpc.pb.h"\n')), 2)
 
 
-class ReadmeListsTest(RepositoryTest):
+class GeneratedBuildFilesTest(RepositoryTest):
+    def setUp(self):
+        super().setUp()
+        self.write("common/base/BUILD", build_files.GENERATED)
+        self.write("common/base/ids.h", "")
+        self.write("server/core/BUILD", build_files.GENERATED)
+        self.write("server/core/a.h", '#include "common/base/ids.h"\n')
+        self.write("server/core/a.cc", '#include "server/core/a.h"\n#include "absl/b.h"\n')
+
+    def fixed(self, folder):
+        """What is generated for a folder."""
+        list(build_files.fix(self.root))
+        self.assertEqual(self.messages(), [])
+        return (self.root / folder / "BUILD").read_text(encoding="utf-8").split(
+            build_files.GENERATED + "\n")[1]
+
     def messages(self):
-        return [f"{path}: {message}" for path, _, message in readme_lists.offences(self.root)]
+        return [f"{path}:{line}: {message}" for path, line, message in build_files.offences(self.root)]
 
-    def test_a_readme_names_each_header(self):
-        for name in ("a.h", "b.h", "b_kernels.h", "c.cuh", "d.cc"):
-            self.write(f"common/x/{name}", "")
-        self.write("common/x/README.md", "`a.h`, `common/x/b`, `*_kernels.h` and c.\n\n```sh\nc.cuh\n```\n")
-        self.assertEqual(self.messages(), ["common/x/README.md: does not name common/x/c.cuh"])
+    def test_a_folder_is_one_library_that_depends_on_what_it_includes(self):
+        self.assertEqual(self.fixed("server/core"), """
+cc_library(
+    name = "core",
+    srcs = ["a.cc"],
+    hdrs = ["a.h"],
+    deps = [
+        "//common/base",
+        "@absl",
+    ],
+)
+""")
 
-    def test_a_folder_without_readme_is_told_by_the_one_above(self):
-        self.write("common/x/a.h", "")
-        self.assertEqual(self.messages(), ["common/x/README.md: does not name common/x/a.h"])
-        self.write("common/README.md", "`x/`")
-        self.assertEqual(self.messages(), ["common/README.md: does not name common/x/a.h"])
-        self.write("common/README.md", "`x/a.h`")
-        self.assertEqual(self.messages(), [])
+    def test_the_layering_says_to_whom_a_folder_is_visible(self):
+        self.fixed("server/core")
+        self.assertTrue((self.root / "server/core/BUILD").read_text(encoding="utf-8").startswith("""\
+package(default_visibility = [
+    "//server/service:__pkg__",
+    "//tests:__subpackages__",
+])
+"""))
 
-    def test_tests_need_no_readme(self):
-        self.write("tests/x/a.h", "")
-        self.assertEqual(self.messages(), [])
-        self.write("tests/x/README.md", "")
-        self.assertEqual(self.messages(), ["tests/x/README.md: does not name tests/x/a.h"])
+    def test_a_list_splits_a_folder_and_names_further_attributes(self):
+        self.write("server/core/b.cc", '#include "server/core/a.h"\n')
+        self.write("server/core/main.cc", '#include "server/core/a.h"\n')
+        self.write("server/core/BUILD", """
+LIBRARIES = {"low": ["a"], "high": []}
+PROGRAMS = {"p": ["main"]}
+ATTRIBUTES = {"high": dict(copts = ["-O3"], deps = ["@more"])}
+""" + build_files.GENERATED)
+        high, _, program = self.fixed("server/core").strip().split("\n\n")
+        self.assertEqual(high, """\
+cc_library(
+    name = "high",
+    srcs = ["b.cc"],
+    copts = ATTRIBUTES["high"]["copts"],
+    deps = [":low"] + ATTRIBUTES["high"]["deps"],
+)""")
+        self.assertEqual(program, """\
+cc_binary(
+    name = "p",
+    srcs = ["main.cc"],
+    deps = [":low"],
+)""")
+
+    def test_tests_of_a_folder_are_one_program_and_what_they_share_is_a_library(self):
+        self.write("tests/server/core/BUILD", build_files.GENERATED)
+        for name in ("a_test.cc", "b_test.cc"):
+            self.write(f"tests/server/core/{name}", '#include "tests/server/core/c.h"\n')
+        self.write("tests/server/core/c.h", '#include "server/core/a.h"\n#include <gtest/gtest.h>\n')
+        self.assertEqual(self.fixed("tests/server/core"), """
+cc_library(
+    name = "support",
+    testonly = True,
+    hdrs = ["c.h"],
+    deps = [
+        "//server/core",
+        "@googletest",
+    ],
+)
+
+cc_test(
+    name = "core",
+    srcs = [
+        "a_test.cc",
+        "b_test.cc",
+    ],
+    deps = [":support"],
+)
+""")
+
+    def test_files_of_a_rule_in_the_head_are_left_to_it(self):
+        self.write("server/core/made.cc", "")
+        self.write("server/core/BUILD", 'made_library(name = "m", srcs = ["made.cc"])\n'
+                   + build_files.GENERATED)
+        self.assertNotIn("made.cc", self.fixed("server/core"))
+
+    def test_a_file_that_came_or_went_is_told_of(self):
+        self.fixed("server/core")
+        self.write("server/core/new.cc", "")
+        self.assertEqual(self.messages(), [
+            "server/core/BUILD:1: is not what the files include; run tests/tidy.py --fix"])
+
+    def test_a_list_that_cannot_be_is_told_of_and_nothing_is_written(self):
+        for head, message in (
+                ('LIBRARIES = {"x": ["lost"]}', "LIBRARIES names lost, and no file"),
+                ('LIBRARIES = {"x": ["a"], "y": ["a"]}', "a is named twice"),
+                ('LIBRARIES = {"x": [], "y": []}', "x and y ask"),
+                ('LIBRARIES = {"x": ["a"], "y": []}', "no file is left for y"),
+                ('PROGRAMS = {"x": ["a"]}', "which others cannot include"),
+                ('ATTRIBUTES = {"x": dict(copts = [])}', "there is no target x"),
+                ('LIBRARIES = {', "was never closed")):
+            text = f"{head}\n{build_files.GENERATED}"
+            self.write("server/core/BUILD", text)
+            self.assertEqual(list(build_files.fix(self.root)), [])
+            self.assertEqual(len(self.messages()), 1, head)
+            self.assertIn(message, self.messages()[0])
+            self.assertEqual((self.root / "server/core/BUILD").read_text(encoding="utf-8"), text)
+
+    def test_libraries_that_need_each_other_are_told_of(self):
+        self.write("server/core/a.h", '#include "server/core/b.h"\n')
+        self.write("server/core/b.h", '#include "server/core/a.h"\n')
+        self.write("server/core/BUILD", 'LIBRARIES = {"x": ["b"]}\n' + build_files.GENERATED)
+        list(build_files.fix(self.root))
+        self.assertEqual(len(self.messages()), 1)
+        self.assertIn("//server/core:core -> //server/core:x -> //server/core:core",
+                      self.messages()[0])
+
+
+class ClangTidyGroupsTest(RepositoryTest):
+    def groups(self, **sources):
+        """The names of the sources that are checked as one."""
+        for name, text in sources.items():
+            self.write(f"{name}.cc", text)
+        clang_tidy.text_of.cache_clear()
+        paths = [str(self.root / f"{name}.cc") for name in sources]
+        return ["".join(pathlib.Path(path).stem for path in group)
+                for group in clang_tidy.groups(paths)]
+
+    def test_sources_that_define_the_same_for_themselves_are_kept_apart(self):
+        def source(line):
+            return f"namespace s {{\nnamespace {{\n\n{line}\n\n}}  // namespace\n}}\n"
+
+        self.assertEqual(self.groups(
+            a=source("constexpr int kOne = 1;"), b=source("int Two(int a) {\n  return kOne;\n}"),
+            c=source("class Three final : public A {};"), d=source("using One = int;")), ["abcd"])
+        for line in ("constexpr int kOne[] = {1};", "int kOne(int a) {", "struct kOne final {",
+                     "enum class kOne { kA };", "template <class T>\nT kOne(T t) {"):
+            self.assertEqual(self.groups(a=source("const int kOne = 1;"), b=source(line)), ["a", "b"], line)
+
+    def test_sources_with_textual_headers_are_checked_alone(self):
+        self.assertEqual(self.groups(a="", b='#include "x.inc"\n', c=""), ["ac", "b"])
+
+    def test_groups_are_bounded(self):
+        names = [f"f{i}" for i in range(clang_tidy.GROUP_FILES_MAX + 1)]
+        self.assertEqual(len(self.groups(**dict.fromkeys(names, ""))), 2)
 
 
 class TypeNamesTest(unittest.TestCase):

@@ -17,7 +17,7 @@ namespace {
 /// Each golden/NAME.yaml is a configuration that is wrong, and NAME.errors what must be said about
 /// it. Comment lines at the top that begin with `# --set ` or `# environment ` are overrides.
 /// To record the answers anew:
-///   RECORD_GOLDEN=1 bazel run //tests/common/config:golden_test
+///   RECORD_GOLDEN=1 bazel run //tests/common/config
 
 constexpr const char* kFolder = "tests/common/config/golden";
 

@@ -1,0 +1,386 @@
+"""Writes the second half of each BUILD file from what the folder's files include.
+
+A BUILD file has a head that people write and, below the line GENERATED, rules that
+`tests/tidy.py --fix` writes. The head may hold, all of them optional:
+
+  LIBRARIES   a dictionary from a library's name to its files, named without their endings. The
+              library whose list is empty has all files that nothing else names; without one, that
+              library is named after the folder, and `support` below tests/. So a folder of one
+              library needs no list.
+  TESTS       the same for test programs, made of the files *_test.cc. The program of the rest is
+              named after the folder.
+  PROGRAMS    the same for programs; here each file is named.
+  ATTRIBUTES  a dictionary from a target's name to further attributes of its rule. `deps` and `srcs`
+              are added to those that are found.
+
+Rules in the head are left as they are: what is no ordinary library, test or program. Their files
+belong to them, and their dependencies are compared with what their files include.
+
+Visibility follows from the list of who may include whom in layering.py.
+"""
+import ast
+import builtins
+import dataclasses
+import pathlib
+
+from checks import layering
+
+GENERATED = "# Written by tests/tidy.py --fix, from here to the end."
+RULES = {"LIBRARIES": "cc_library", "TESTS": "cc_test", "PROGRAMS": "cc_binary"}
+SOURCE_SUFFIXES = (".cc",)
+HEADER_SUFFIXES = (".h", ".cuh")
+TEXTUAL_SUFFIXES = (".inc",)
+SUFFIXES = SOURCE_SUFFIXES + HEADER_SUFFIXES + TEXTUAL_SUFFIXES
+
+# The system's libraries, by how the headers' names begin.
+SYSTEM_LIBRARIES = {
+    "CLI/": "@cli11", "absl/": "@absl", "benchmark/": "@benchmark", "fmt/": "@spdlog",
+    "gmock/": "@googletest", "google/protobuf/": "@com_google_protobuf//:protobuf",
+    "grpc/": "@grpc", "grpcpp/": "@grpc", "gtest/": "@googletest", "nlohmann/": "@nlohmann_json",
+    "oneapi/": "@dnnl", "openssl/": "@crypto", "spdlog/": "@spdlog", "utf8cpp/": "@utfcpp",
+    "xxhash.h": "@xxhash", "yaml-cpp/": "@yaml_cpp", "zlib.h": "@zlib",
+    "cublasLt.h": "@cuda//:headers", "cuda": "@cuda//:headers", "cudnn": "@cuda//:headers",
+    "nccl.h": "@cuda//:headers",
+}
+
+# Whatever else a head calls, macros of our own among it, is a target with files and dependencies.
+NOT_TARGETS = {"package", "load", "exports_files", "config_setting", "constraint_setting",
+               "constraint_value", "filegroup", "genrule", "package_group", "test_suite"}
+
+
+@dataclasses.dataclass
+class Target:
+    """A rule of a BUILD file; paths are relative to the repository."""
+    label: str
+    rule: str
+    files: list          # all of srcs, hdrs and textual_hdrs
+    headers: list        # those that others may include
+    deps: list = dataclasses.field(default_factory=list)  # labels
+    attributes: dict = dataclasses.field(default_factory=dict)  # of ATTRIBUTES
+    line: int = 0        # in the head; 0 for a rule that is generated
+
+
+@dataclasses.dataclass
+class Package:
+    """A folder with a BUILD file."""
+    path: str
+    head: str
+    is_generated: bool
+    targets: list
+
+
+class Malformed(Exception):
+    """A head that says something that cannot be: its text names what, and the line is 1."""
+
+
+def absolute(label, package):
+    """A label in full, as //package:target."""
+    if label.startswith("@"):
+        return label
+    if label.startswith("//"):
+        return label if ":" in label else f"{label}:{label.split('/')[-1]}"
+    return f"//{package}:{label.removeprefix(':')}"
+
+
+def written(label, package):
+    """A label in its shortest form, as it is written in a package's BUILD file."""
+    folder, _, name = label.partition(":")
+    if folder == f"//{package}":
+        return f":{name}"
+    return folder if name == folder.split("/")[-1] else label
+
+
+def path_of(label):
+    return label[len("//"):].replace(":", "/")
+
+
+class Scope(dict):
+    """The names of a head, which is Python enough to be run. It notes calls of rules."""
+
+    def __init__(self, calls):
+        # Every branch of a select() counts.
+        super().__init__(glob=lambda *_, **__: [],
+                         select=lambda choices: [v for branch in choices.values() for v in branch])
+        self.calls = calls
+
+    def __missing__(self, name):
+        if hasattr(builtins, name):
+            raise KeyError(name)  # Python's own, as len.
+        return lambda *_, **arguments: self.calls.append((name, arguments))
+
+
+def run_head(package, head):
+    """The head's names, and its calls as (line, rule, arguments)."""
+    calls, lines = [], []
+    scope = Scope(calls)
+    # A statement at a time, so that the line of each call is known.
+    for statement in ast.parse(head).body:
+        exec(compile(ast.Module([statement], []), f"{package}/BUILD", "exec"), scope)
+        lines += [statement.lineno] * (len(calls) - len(lines))
+    return scope, [(line, *call) for line, call in zip(lines, calls)]
+
+
+def written_targets(package, calls):
+    """The targets of the head's rules."""
+    for line, rule, arguments in calls:
+        if rule in NOT_TARGETS:
+            continue
+        listed = {key: [absolute(label, package) for label in arguments.get(key) or []]
+                  for key in ("srcs", "hdrs", "textual_hdrs", "deps")}
+        headers = [path_of(label) for label in listed["hdrs"] + listed["textual_hdrs"]]
+        files = [path_of(label) for label in listed["srcs"]] + headers
+        if "proto" in arguments:  # Its sources are made of those of the proto_library.
+            listed["deps"].append(absolute(arguments["proto"], package))
+        yield Target(f"//{package}:{arguments['name']}", rule, files, headers, listed["deps"],
+                     line=line)
+
+
+def share_out(package, lists, stems):
+    """Which files of a folder (without endings) belong to which target, as (rule, name, stems)."""
+    owner = {}
+    for kind, targets in lists.items():
+        for name, names in targets.items():
+            for stem in names:
+                if stem not in stems:
+                    raise Malformed(f"{kind} names {stem}, and no file of that name is left to it")
+                if owner.setdefault(stem, (kind, name)) != (kind, name):
+                    raise Malformed(f"{stem} is named twice")
+    folder = package.split("/")[-1]
+    is_test = layering.is_test(package + "/")
+    rest = {"LIBRARIES": "support" if is_test else folder, "TESTS": folder}
+    for kind in rest:
+        without_files = [name for name, names in lists[kind].items() if not names]
+        if len(without_files) > 1:
+            raise Malformed(f"{kind}: {' and '.join(without_files)} ask for the files left over")
+        rest[kind] = without_files[0] if without_files else rest[kind]
+    for stem in stems:
+        kind = "TESTS" if is_test and stem.endswith("_test") else "LIBRARIES"
+        owner.setdefault(stem, (kind, rest[kind]))
+    listed = {(kind, name) for kind, targets in lists.items() for name in targets}
+    for kind, name in sorted(listed.union(owner.values())):
+        mine = [stem for stem in stems if owner[stem] == (kind, name)]
+        if not mine:
+            raise Malformed(f"{kind}: no file is left for {name}")
+        yield RULES[kind], name, mine
+
+
+def generated_targets(root, package, names, taken):
+    """The targets for the files of a folder that no rule of the head has."""
+    files = sorted(path.name for path in (root / package).iterdir()
+                   if path.suffix in SUFFIXES and f"{package}/{path.name}" not in taken)
+    stems = list(dict.fromkeys(pathlib.PurePath(name).stem for name in files))
+    lists = {kind: dict.get(names, kind, {}) for kind in RULES}
+    attributes = dict(dict.get(names, "ATTRIBUTES", {}))
+    for rule, name, mine in share_out(package, lists, stems):
+        paths = [f"{package}/{file}" for file in files if pathlib.PurePath(file).stem in mine]
+        headers = [path for path in paths if not path.endswith(SOURCE_SUFFIXES)]
+        if rule != "cc_library" and headers:
+            raise Malformed(f"{headers[0]} belongs to a {rule}, which others cannot include")
+        yield Target(f"//{package}:{name}", rule, paths, headers,
+                     attributes=attributes.pop(name, {}))
+    for name in attributes:
+        raise Malformed(f"ATTRIBUTES: there is no target {name}")
+
+
+def read_package(root, path, text):
+    head, line, _ = text.partition(GENERATED)
+    names, calls = run_head(path, head)
+    targets = list(written_targets(path, calls))
+    if line:
+        taken = {file for target in targets for file in target.files}
+        targets += generated_targets(root, path, names, taken)
+    return Package(path, head, bool(line), targets)
+
+
+def made_headers(target, targets):
+    """The headers that the C++ rules for messages and services make of a .proto file."""
+    for label in target.deps if target.label.endswith(("_cc_proto", "_cc_grpc")) else ():
+        ending = ".grpc.pb.h" if target.label.endswith("_cc_grpc") else ".pb.h"
+        for source in targets[label].files if label in targets else ():
+            if source.endswith(".proto"):
+                yield source[:-len(".proto")] + ending
+
+
+def system_library(header):
+    return next((library for beginning, library in SYSTEM_LIBRARIES.items()
+                 if header.startswith(beginning)), None)
+
+
+class Repository:
+    """All packages, and who provides which header."""
+
+    def __init__(self, root):
+        self.root = root
+        self.packages, self.malformed = [], []  # The latter as (path, line, message).
+        for build in sorted(root.glob("*/**/BUILD")):
+            path = build.parent.relative_to(root).as_posix()
+            if path.split("/")[0] in layering.PROJECT and "node_modules" not in path:
+                text = build.read_text(encoding="utf-8")
+                try:
+                    self.packages.append(read_package(root, path, text))
+                except Exception as error:  # Of what the head does when it is run, too.
+                    self.malformed.append((f"{path}/BUILD", 1, f"{type(error).__name__}: {error}"))
+        self.targets = {target.label: target for package in self.packages
+                        for target in package.targets}
+        self.provided = {label: set(target.headers) | set(made_headers(target, self.targets))
+                         for label, target in self.targets.items()}
+        self.provider = {}  # The first that has it in its hdrs.
+        for label, headers in self.provided.items():
+            for header in headers:
+                self.provider.setdefault(header, label)
+        self.included = {}  # By path of a file that is there: header -> line.
+        for path in {path for target in self.targets.values() for path in target.files}:
+            if (root / path).is_file():
+                lines = (root / path).read_text(encoding="utf-8").splitlines()
+                self.included[path] = {header: line for line, header in layering.includes(lines)}
+        for target in self.targets.values():
+            if not target.line:
+                target.deps = self.needed(target)
+
+    def needed(self, target):
+        """The labels of all that the target's files include headers of, but its own."""
+        headers = {header for path in target.files for header in self.included.get(path, ())}
+        outside = headers - self.provided[target.label] - set(target.files)
+        return sorted({label for header in outside
+                       if (label := self.provider.get(header) or system_library(header))})
+
+
+def item_list(key, values, more=""):
+    """One attribute with a list, on one line if it has one item at most."""
+    if not values:
+        return [f"    {key} = {more.removeprefix(' + ')},"] if more else []
+    if len(values) == 1:
+        return [f'    {key} = ["{values[0]}"]{more},']
+    return [f"    {key} = [", *(f'        "{value}",' for value in values), f"    ]{more},"]
+
+
+def label_order(label):
+    """Buildifier's: this package, other packages, other repositories."""
+    return (label.startswith("@"), label.startswith("//"), label.replace(":", "!"))
+
+
+def rule_text(target, package):
+    def names(endings):
+        return [path.split("/")[-1] for path in target.files if path.endswith(endings)]
+
+    def reference(key):
+        return f'ATTRIBUTES["{name}"]["{key}"]'
+
+    def added(key):
+        return f" + {reference(key)}" if key in target.attributes else ""
+
+    name = target.label.split(":")[1]
+    deps = sorted((written(label, package) for label in target.deps), key=label_order)
+    lines = [f"{target.rule}(", f'    name = "{name}",']
+    is_for_tests = layering.is_test(package + "/") and target.rule != "cc_test"
+    if is_for_tests and "testonly" not in target.attributes:
+        lines.append("    testonly = True,")
+    lines += item_list("srcs", names(SOURCE_SUFFIXES), added("srcs"))
+    lines += item_list("hdrs", names(HEADER_SUFFIXES))
+    lines += item_list("textual_hdrs", names(TEXTUAL_SUFFIXES))
+    lines += [f"    {key} = {reference(key)}," for key in sorted(target.attributes)
+              if key not in ("srcs", "deps")]
+    return "\n".join([*lines, *item_list("deps", deps, added("deps")), ")", ""])
+
+
+def visibility(package):
+    """Who may include a folder, which layering.py says; None for folders that it does not know."""
+    if package == layering.FOR_ALL:
+        return ["//visibility:public"]
+    if package not in layering.MAY_INCLUDE:
+        return None
+    above = [folder for folder, below in layering.MAY_INCLUDE.items() if package in below]
+    return sorted([*(f"//{folder}:__pkg__" for folder in above), "//tests:__subpackages__"])
+
+
+def visible_head(package):
+    """The head with the visibility that layering.py gives the folder."""
+    labels = visibility(package.path)
+    if labels is None:
+        return package.head
+    call = f'package(default_visibility = ["{labels[0]}"])'
+    if len(labels) > 1:
+        call = "\n".join(["package(default_visibility = [",
+                          *(f'    "{label}",' for label in labels), "])"])
+    lines = package.head.splitlines()
+    for statement in ast.parse(package.head).body:
+        if isinstance(statement, ast.Expr) and ast.unparse(statement).startswith("package("):
+            lines[statement.lineno - 1:statement.end_lineno] = [call]
+            return "\n".join(lines)
+    return f"{call}\n\n{package.head}"
+
+
+def text_of(package):
+    """The whole BUILD file of a package whose rules are generated."""
+    rules = [rule_text(target, package.path) for target in package.targets if not target.line]
+    head = visible_head(package).strip()
+    return "\n".join([*([head, ""] if head else []), GENERATED, "", "\n".join(rules)])
+
+
+def cycle(repository):
+    """Labels that depend on each other in a ring; empty if there are none."""
+    done, path = set(), []
+
+    def visit(label):
+        if label in path:
+            return path[path.index(label):] + [label]
+        if label in done or label not in repository.targets:
+            return []
+        path.append(label)
+        for dep in repository.targets[label].deps:
+            if found := visit(dep):
+                return found
+        done.add(path.pop())
+        return []
+
+    return next((found for label in repository.targets if (found := visit(label))), [])
+
+
+def offences_of(target, repository):
+    """What is wrong with the deps of a rule that people wrote."""
+    provided, included = repository.provided, repository.included
+    own = set(target.files) | provided[target.label]
+    headers = {header: path for path in target.files for header in included.get(path, ())}
+    deps = [dep for dep in target.deps if dep in provided]
+    reachable = own.union(*(provided[dep] for dep in deps))
+    for header, path in sorted(headers.items()):
+        if header in repository.provider and header not in reachable:
+            yield (f"{target.label} includes {header} in {path} without depending on "
+                   f"{repository.provider[header]}")
+    # What a generated file includes is not known here.
+    is_known = target.files and all(path in included for path in target.files)
+    for dep in deps if is_known else ():
+        is_for_the_linker = repository.targets[dep].attributes.get("alwayslink")
+        if provided[dep] and not is_for_the_linker and not provided[dep] & (set(headers) | own):
+            yield f"{target.label} depends on {dep} and includes nothing of it"
+
+
+def offences(root):
+    """All offences in a repository, as (path of the BUILD file, line, message)."""
+    repository = Repository(root)
+    yield from repository.malformed
+    if repository.malformed:
+        return  # Whatever else would be said follows from that.
+    ring = cycle(repository)
+    if ring:
+        yield (f"{path_of(ring[0]).rsplit('/', 1)[0]}/BUILD", 1,
+               f"targets depend on each other: {' -> '.join(ring)}; name some of their files as a "
+               "library of their own in LIBRARIES")
+    for package in repository.packages:
+        build = f"{package.path}/BUILD"
+        for target in package.targets:
+            for message in offences_of(target, repository) if target.line else ():
+                yield build, target.line, message
+        if package.is_generated and text_of(package) != (root / build).read_text(encoding="utf-8"):
+            yield build, 1, "is not what the files include; run tests/tidy.py --fix"
+
+
+def fix(root):
+    """Writes all BUILD files anew; the paths of those that changed."""
+    repository = Repository(root)
+    for package in repository.packages if not repository.malformed else ():
+        build = root / package.path / "BUILD"
+        text = text_of(package)
+        if package.is_generated and text != build.read_text(encoding="utf-8"):
+            build.write_text(text, encoding="utf-8")
+            yield build.relative_to(root).as_posix()
