@@ -7,15 +7,16 @@ import sys
 import threading
 
 sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / "support"))
-from programs import DEADLINE_S, program, scratch, wait_until
+from programs import DEADLINE_S, OWN_BUILD, program, scratch, wait_until
 
 TWO_SERVERS = "localhost:7070,localhost:7071"
 
 
-def psctl(*arguments, timeout=DEADLINE_S, check=True):
+def psctl(*arguments, timeout=DEADLINE_S, check=True, build=OWN_BUILD):
     """Runs psctl to its end; returns the completed process with its output as text."""
-    done = subprocess.run([program("deploy/psctl/psctl"), *arguments], text=True, timeout=timeout,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run([build.program("deploy/psctl/psctl"), *arguments], text=True,
+                          timeout=timeout, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          check=False)
     if check and done.returncode != 0:
         raise AssertionError(f"psctl {' '.join(arguments)} exited {done.returncode}:\n{done.stderr}")
     return done
@@ -55,7 +56,9 @@ class Cluster:
     listen = "127.0.0.1:0"  # Of servers.
     worker_prefix = ()      # What workers are started by.
 
-    def __init__(self, config, settings, directory, workers, server_prefix=()):
+    def __init__(self, config, settings, directory, workers, server_prefix=(),
+                 build=OWN_BUILD):
+        self.build = build  # The programs that are started.
         self.server_prefix = list(server_prefix)
         self.directory = pathlib.Path(directory)
         self.config = str(config)
@@ -88,9 +91,9 @@ class Cluster:
     def start_server(self, shard):
         """Returns its address once it listens."""
         port_file = self.directory / f"server-{shard}.port"
-        arguments = [*self.server_prefix, program("server/ps_server"), "--config", self.config, "--shard", str(shard),
-                     "--listen", self.listen, "--port-file", str(port_file),
-                     *overrides(self.settings)]
+        arguments = [*self.server_prefix, self.build.program("server/ps_server"), "--config",
+                     self.config, "--shard", str(shard), "--listen", self.listen, "--port-file",
+                     str(port_file), *overrides(self.settings)]
         if shard > 0:
             arguments += ["--coordinator", self.coordinator]
         server = self._start(f"server-{shard}", *arguments)
@@ -106,7 +109,8 @@ class Cluster:
         """Under its id, unless `arguments` say otherwise."""
         arguments = ["--worker", str(worker)] if arguments is None else arguments
         self.workers[worker] = self._start(f"worker-{worker}", *self.worker_prefix,
-                                           program("worker/ps_worker"), "--coordinator", self.coordinator, *arguments)
+                                           self.build.program("worker/ps_worker"),
+                                           "--coordinator", self.coordinator, *arguments)
 
     def kill_worker(self, worker):
         self.workers[worker].send_signal(signal.SIGKILL)
@@ -116,7 +120,8 @@ class Cluster:
         return (self.directory / f"{name}.log").read_text(encoding="utf-8")
 
     def status(self):
-        done = psctl("status", "--coordinator", self.coordinator, "-o", "json")
+        done = psctl("status", "--coordinator", self.coordinator, "-o", "json",
+                     build=self.build)
         return json.loads(done.stdout)
 
     def wait_for(self, condition, what, timeout=DEADLINE_S):

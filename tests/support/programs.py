@@ -1,7 +1,7 @@
 """What Python tests need to start programs: where they are, where to write, and how to wait.
 
-Programs and data are found below the current directory, as Bazel lays out those of a test, or below
-bazel-bin: by hand, tests are run from the root of the repository.
+A test uses the build in the current directory: Bazel lays out a test's programs and data there, and
+by hand tests are run from the root of the repository.
 """
 import os
 import pathlib
@@ -12,11 +12,26 @@ import time
 DEADLINE_S = 120
 
 
+class Build:
+    """The programs and data of one build. They lie below `root` or below the bazel-bin in it."""
+
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+
+    def program(self, path):
+        """The absolute path, so that it can be started from any directory."""
+        for folder in (self.root, self.root / "bazel-bin"):
+            if (folder / path).exists():
+                return str((folder / path).absolute())
+        raise FileNotFoundError(f"{path} is built neither in {self.root.absolute()} nor in the "
+                                "bazel-bin there")
+
+
+OWN_BUILD = Build(".")
+
+
 def program(path):
-    for root in (pathlib.Path.cwd(), pathlib.Path.cwd() / "bazel-bin"):
-        if (root / path).exists():
-            return str(root / path)
-    raise FileNotFoundError(f"{path} is built neither here nor in bazel-bin")
+    return OWN_BUILD.program(path)
 
 
 def scratch():
