@@ -13,19 +13,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
-#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/base/ids.h"
-#include "common/kernels/float_runs.h"
 #include "tests/benchmarks/exchange_commands.h"
+#include "tests/benchmarks/raw_part.h"
 #include "tests/benchmarks/socket_stream.h"
 #include "worker/client/shard_lanes.h"
 
@@ -45,62 +43,7 @@ static_assert(sizeof(Header) == 64);
 /// Applied in pieces that are still in the cache when they have been received.
 constexpr size_t kPieceValues = size_t{64} << 10;
 
-SLIPSTREAM_CPU_DISPATCH
-void Sgd(float* __restrict weights, const float* __restrict gradient, size_t count) {
-  for (size_t i = 0; i < count; ++i) weights[i] -= 1e-9f * gradient[i];
-}
-
-SLIPSTREAM_CPU_DISPATCH
-void Momentum(float* __restrict weights, float* __restrict velocity,
-              const float* __restrict gradient, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    velocity[i] = 0.9f * velocity[i] + gradient[i];
-    weights[i] -= 1e-9f * velocity[i];
-  }
-}
-
-SLIPSTREAM_CPU_DISPATCH
-void Adam(float* __restrict weights, float* __restrict mean, float* __restrict square,
-          const float* __restrict gradient, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    mean[i] = 0.9f * mean[i] + 0.1f * gradient[i];
-    square[i] = 0.999f * square[i] + 0.001f * gradient[i] * gradient[i];
-    weights[i] -= 1e-9f * mean[i] / (std::sqrt(square[i]) + 1e-8f);
-  }
-}
-
-/// One server's part of the model. A pull may see an update half done: that is what real servers
-/// take care of, and what is not to be measured here.
-class Part {
- public:
-  Part(size_t values, const std::string& rule)
-      : weights_(values, 0.0f),
-        velocity_(rule == "sgd" ? 0 : values, 0.0f),
-        square_(rule == "adam" ? values : 0, 0.0f) {}
-
-  void Apply(size_t begin, std::span<const float> gradient) {
-    const std::lock_guard lock(mutex_);
-    float* const weights = weights_.data() + begin;
-    float* const velocity = velocity_.data() + (velocity_.empty() ? 0 : begin);
-    if (velocity_.empty()) {
-      Sgd(weights, gradient.data(), gradient.size());
-    } else if (square_.empty()) {
-      Momentum(weights, velocity, gradient.data(), gradient.size());
-    } else {
-      Adam(weights, velocity, square_.data() + begin, gradient.data(), gradient.size());
-    }
-  }
-
-  std::span<const float> weights() const { return weights_; }
-
- private:
-  std::mutex mutex_;  // Of pieces: two workers' updates of one piece follow each other.
-  std::vector<float> weights_;
-  std::vector<float> velocity_;  // The mean of Adam.
-  std::vector<float> square_;
-};
-
-bool ReceivePush(SocketStream& stream, Part& part, std::vector<float>& piece, size_t values) {
+bool ReceivePush(SocketStream& stream, RawPart& part, std::vector<float>& piece, size_t values) {
   for (size_t begin = 0; begin < values; begin += piece.size()) {
     const size_t count = std::min(piece.size(), values - begin);
     if (!stream.Read(piece.data(), count * sizeof(float))) return false;
@@ -109,7 +52,7 @@ bool ReceivePush(SocketStream& stream, Part& part, std::vector<float>& piece, si
   return true;
 }
 
-void ServeStream(SocketStream stream, Part& part) {
+void ServeStream(SocketStream stream, RawPart& part) {
   std::vector<float> piece(kPieceValues);
   Header header;
   while (stream.Read(&header, sizeof header)) {
@@ -129,7 +72,9 @@ void ServeStream(SocketStream stream, Part& part) {
 }
 
 [[noreturn]] void Serve(const std::string& address, size_t bytes, const std::string& rule) {
-  Part part(bytes / sizeof(float), rule);
+  std::vector<float> weights(bytes / sizeof(float), 0.0f);
+  std::vector<std::vector<float>> state(StateArrays(rule), weights);
+  RawPart part(weights, {state.begin(), state.end()});
   SocketListener listener(address);
   std::cout << "ready " << listener.address() << std::endl;
   // Threads are left to the end of the process.
