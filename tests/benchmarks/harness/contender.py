@@ -35,6 +35,8 @@ class Contender:
     name = ""
     # Roles as they are told in a row, where they are not the setting's.
     row_roles = None
+    # The name of the contender that has nothing but the same transport; empty if there is none.
+    limit = ""
 
     def __init__(self, setting, directory):
         self.setting = setting

@@ -3,6 +3,7 @@ import functools
 
 from grpc_contender import GrpcContender
 from openmpi_contender import OpenMpiContender
+from shared_memory_contender import SharedMemoryContender
 from slipstream_contender import SlipstreamContender
 from socket_contender import SocketContender
 from torch_contenders import GlooContender, TorchRpcContender, TorchRpcTcpContender
@@ -26,18 +27,21 @@ def sockets(kinds, command="work"):
     return [functools.partial(SocketContender, kind, command=command) for kind in kinds]
 
 
+def limits(command="work"):
+    """A contender with nothing but a transport, for each of TRANSPORTS."""
+    return [*sockets(("tcp", "unix"), command), SharedMemoryContender]
+
+
 def exchange_contenders(setting, directory):
     peers = [GrpcContender, TorchRpcTcpContender, TorchRpcContender]
     if (setting.workers, setting.servers) == (1, 1):  # What they are compared with.
         peers += [GlooContender, OpenMpiContender]
-    return in_directories([*slipstream(TRANSPORTS), *sockets(("tcp", "unix")), *peers], setting,
-                          directory)
+    return in_directories([*slipstream(TRANSPORTS), *limits(), *peers], setting, directory)
 
 
 def latency_contenders(setting, directory):
-    return in_directories([*slipstream(("auto", *TRANSPORTS)), *sockets(("tcp", "unix"))],
-                          setting, directory)
+    return in_directories([*slipstream(("auto", *TRANSPORTS)), *limits()], setting, directory)
 
 
 def ping_contenders(setting, directory):
-    return in_directories(sockets(("tcp", "unix"), "ping"), setting, directory)
+    return in_directories(limits("ping"), setting, directory)

@@ -8,8 +8,9 @@ from programs import scratch
 
 from contender import Setting
 from contender_process import ContenderFailed
-from contenders import in_directories, sockets
+from contenders import in_directories, limits, sockets
 from grpc_contender import GrpcContender
+from shared_memory_contender import SharedMemoryContender
 from slipstream_contender import SlipstreamContender, choices
 
 BYTES = 1 << 16
@@ -37,28 +38,34 @@ class ContendersTest(unittest.TestCase):
     def test_workers_exchange_with_all_servers(self):
         makers = [lambda setting, directory, name=name: SlipstreamContender(name, setting, directory)
                   for name in transports()]
-        self.exchange([*makers, *sockets(("tcp", "unix")), GrpcContender],
+        self.exchange([*makers, *limits(), GrpcContender],
                       Setting(BYTES, workers=2, servers=2))
 
     def test_a_round_of_hardsync_needs_nobody_else(self):
         self.exchange([lambda setting, directory: SlipstreamContender("tcp", setting, directory)],
                       Setting(BYTES, rule="momentum", policy="hardsync"))
 
-    def test_sockets_apply_every_rule_and_answer_pings(self):
+    def test_limits_apply_every_rule_and_answer_pings(self):
         for rule in ("sgd", "momentum", "adam"):
-            self.exchange(sockets(["tcp"]), Setting(BYTES, rule=rule))
-        self.exchange(sockets(("tcp", "unix"), "ping"), Setting(64, rule="ping"))
+            self.exchange([*sockets(["tcp"]), SharedMemoryContender], Setting(BYTES, rule=rule))
+        self.exchange(limits("ping"), Setting(64, rule="ping"))
+
+    def test_a_gradient_may_be_larger_than_what_is_under_way_at_once(self):
+        # The ring of raw-shm has 8 pieces of 256 KiB, and the last piece here is a part of one.
+        self.exchange(limits(), Setting((5 << 20) + 64, workers=2))
 
     def test_a_worker_without_its_server_is_named(self):
         with scratch() as directory:
-            contender, = in_directories([GrpcContender], Setting(BYTES), pathlib.Path(directory))
-            contender.start()
-            contender.await_workers()
-            contender.servers[0].end()
+            for contender in in_directories([GrpcContender, SharedMemoryContender], Setting(BYTES),
+                                            pathlib.Path(directory)):
+                with self.subTest(contender.name):
+                    contender.start()
+                    contender.await_workers()
+                    contender.servers[0].end()
 
-            with self.assertRaisesRegex(ContenderFailed, "worker-0 said \"failed "):
-                contender.run(1)
-            contender.stop()
+                    with self.assertRaisesRegex(ContenderFailed, "worker-0 said \"failed "):
+                        contender.run(1)
+                    contender.stop()
 
 
 if __name__ == "__main__":

@@ -15,11 +15,17 @@ def spread(values):
     return (high - low) / middle if middle else 0.0
 
 
+def round_ratios(values, base):
+    """The ratio of each round, as only what was measured in one round can be compared; none where
+    one of the two was not measured."""
+    if not base or len(values) != len(base):
+        return []
+    return [value / other for value, other in zip(values, base)]
+
+
 def ratio(values, base):
-    """The median of the rounds' ratios, as only what was measured in one round can be compared."""
-    if not values or len(values) != len(base):
-        return None
-    return statistics.median(value / other for value, other in zip(values, base))
+    ratios = round_ratios(values, base)
+    return round(statistics.median(ratios), 4) if ratios else None
 
 
 def load_figures(comparison):
@@ -28,22 +34,27 @@ def load_figures(comparison):
             "busy_rounds": sum(cores > BUSY_CORES for cores in others), "rounds": len(others)}
 
 
-def rows_of(benchmark, comparison, base=BASE):
+def rates_by_name(comparison):
+    """The rates of each contender that was measured."""
+    return {series.contender.name: series.rates for series in comparison.series if series.turns}
+
+
+def rows_of(benchmark, comparison):
     """One row of each contender that was measured."""
-    base_rates = next((series.rates for series in comparison.series
-                       if series.contender.name == base and not series.failure), [])
+    rates_of = rates_by_name(comparison)
     for series in comparison.series:
-        if series.failure or not series.turns:
+        if not series.turns:
             continue
+        name = series.contender.name
         setting = series.contender.setting
         workers, servers = series.contender.row_roles or (setting.workers, setting.servers)
         rates = series.rates
-        times_base = ratio(rates, base_rates)
-        yield {"benchmark": benchmark, "contender": series.contender.name, "bytes": setting.bytes,
+        yield {"benchmark": benchmark, "contender": name, "bytes": setting.bytes,
                "workers": workers, "servers": servers, "rule": setting.rule,
                "policy": setting.policy,
                "gigabytes_per_second": round(statistics.median(rates) / 1e9, 6),
-               "ratio_to_raw_tcp": times_base and round(times_base, 4),
+               "ratio_to_raw_tcp": ratio(rates, rates_of.get(BASE)),
+               "ratio_to_limit": ratio(rates, rates_of.get(series.contender.limit)),
                "spread": round(spread(rates), 4),
                "microseconds": round(1e6 * statistics.median(series.exchange_seconds), 2),
                "exchanges_per_round": series.exchanges, "shape": setting.shape,

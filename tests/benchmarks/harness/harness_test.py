@@ -103,6 +103,18 @@ class FiguresTest(unittest.TestCase):
         self.assertEqual(other["gigabytes_per_second"], 2 * 1000 * 2 / 4 / 1e9)
         self.assertEqual((other["busy_rounds"], other["rounds"]), (1, 3))
 
+    def test_a_transport_stands_beside_its_own_limit(self):
+        ours = series("slipstream-shm", [2, 4])
+        ours.contender.limit = "raw-shm"
+
+        row, limit = figures.rows_of("transport", Comparison([ours, series("raw-shm", [1, 2])],
+                                                             [0.0, 0.0]))
+
+        self.assertEqual((row["ratio_to_limit"], row["ratio_to_raw_tcp"]), (0.5, None))
+        self.assertIsNone(limit["ratio_to_limit"])
+        self.assertEqual([line.split() for line in table.limit_table([row], ["1x1"]).splitlines()],
+                         [["workers", "x", "servers", "1x1"], ["slipstream-shm", "0.50"]])
+
     def test_a_row_says_what_was_measured(self):
         setting = Setting(bytes=64, workers=2, servers=1, rule="momentum")
 

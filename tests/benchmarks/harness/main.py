@@ -24,7 +24,7 @@ from suite import Suite
 SUITES = {"transport": transport_suite, "kernels": kernel_suite, "latency": latency_suite,
           "training": training_suite}
 EXCHANGE_TARGETS = ["//server:ps_server", "//deploy/psctl", "//tests/benchmarks:exchange_driver",
-                    "//tests/benchmarks:raw_probe"]
+                    "//tests/benchmarks:raw_probe", "//tests/benchmarks:raw_shm_probe"]
 TARGETS = {
     "transport": [*EXCHANGE_TARGETS, "//tests/benchmarks:naive_probe"],
     "kernels": [] if kernel_suite.missing() else ["//tests/benchmarks:kernel_benchmark"],

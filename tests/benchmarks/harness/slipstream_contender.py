@@ -43,6 +43,7 @@ class SlipstreamContender(Contender):
     def __init__(self, transport, setting, directory):
         super().__init__(setting, directory)
         self.name = f"slipstream-{transport}"
+        self.limit = f"raw-{transport}"
         self.transport = transport
         self.cluster = None
 

@@ -1,7 +1,8 @@
-"""What sockets alone allow: the limit that all others are measured by."""
+"""A push and a pull over plain sockets: raw TCP is the base of all ratios."""
 from contender import Contender
 from contender_process import START_S, ContenderProcess
 from programs import program
+
 
 class SocketContender(Contender):
     def __init__(self, kind, setting, directory, command="work"):

@@ -27,14 +27,26 @@ def exchange_cell(row):
             f"[{row['gigabytes_per_second']:.3g}, {100 * row['spread']:.0f} %]")
 
 
-def exchange_table(rows, shapes):
+def limit_cell(row):
+    return number_text(row["ratio_to_limit"])
+
+
+def shape_table(rows, shapes, cell):
     """A line for each contender, a column for each shape that was measured."""
-    cells = {(row["contender"], row["shape"]): exchange_cell(row) for row in rows}
+    cells = {(row["contender"], row["shape"]): cell(row) for row in rows}
     shapes = [shape for shape in shapes if any(row["shape"] == shape for row in rows)]
     names = list(dict.fromkeys(row["contender"] for row in rows))
     return aligned([["workers x servers", *shapes],
                     *([name, *(cells.get((name, shape), "-") for shape in shapes)]
                       for name in names)])
+
+
+def exchange_table(rows, shapes):
+    return shape_table(rows, shapes, exchange_cell)
+
+
+def limit_table(rows, shapes):
+    return shape_table(rows, shapes, limit_cell)
 
 
 def load_line(rows):

@@ -29,14 +29,13 @@ def rows_of(comparison):
         if not series.turns:
             continue
         setting = series.contender.setting
-        times_peer = ratio(series.rates, peer)
         is_ours = isinstance(series.contender, SlipstreamTraining)
         yield {"benchmark": "training", "contender": series.contender.name, "net": setting.net,
                "bytes": setting.bytes, "workers": setting.workers,
                "servers": setting.servers if is_ours else 0, "rule": setting.rule,
                "policy": setting.policy, "batch": setting.batch,
                "examples_per_second": round(statistics.median(series.rates), 1),
-               "ratio_to_ddp": times_peer and round(times_peer, 4),
+               "ratio_to_ddp": ratio(series.rates, peer),
                "gigabytes_per_second": None, "ratio_to_raw_tcp": None,
                "spread": round(spread(series.rates), 4), "steps_per_round": series.exchanges,
                **load_figures(comparison)}

@@ -3,7 +3,7 @@ from contender import Setting
 from contenders import exchange_contenders
 from figures import rows_of
 from slipstream_contender import rule_missing
-from table import bytes_text, exchange_table
+from table import bytes_text, exchange_table, limit_table
 
 MIB = 1 << 20
 SHAPES = ((1, 1), (2, 1), (2, 2))  # Workers and servers.
@@ -37,10 +37,15 @@ def run(suite):
 
 
 def print_table(rows):
+    shapes = [f"{workers}x{servers}" for workers, servers in SHAPES]
     for rule in RULES:
         for size in SIZES:
             chosen = [row for row in rows if row["rule"] == rule and row["bytes"] == size]
             if chosen:
                 print(f"\nExchange of {bytes_text(size)}, {rule}: times raw TCP in the same rounds; "
                       "in brackets GB/s of both directions and the quartiles' distance")
-                print(exchange_table(chosen, [f"{w}x{s}" for w, s in SHAPES]))
+                print(exchange_table(chosen, shapes))
+            limited = [row for row in chosen if row["ratio_to_limit"] is not None]
+            if limited:
+                print("Times the contender with nothing but the same transport (raw-...):")
+                print(limit_table(limited, shapes))
