@@ -215,6 +215,13 @@ class RoundsTest(unittest.TestCase):
             self.assertEqual(one.rates, [2 * 1000 * 2 * 2] * 3)
         self.assertEqual(len(comparison.cores_of_others), 3)
 
+    def test_another_one_begins_each_round_and_neighbours_take_turns_in_going_first(self):
+        orders = ["".join(rounds.in_turn(list("abcd"), number)) for number in range(4)]
+
+        self.assertEqual(orders, ["abcd", "badc", "cdab", "dcba"])
+        self.assertEqual([rounds.in_turn([1, 2], number) for number in range(2)], [[1, 2], [2, 1]])
+        self.assertEqual(rounds.in_turn([], 1), [])
+
     def test_one_that_fails_is_named_with_its_log_and_the_others_go_on(self):
         with scratch() as directory:
             path = pathlib.Path(directory)

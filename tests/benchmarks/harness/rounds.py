@@ -57,6 +57,14 @@ def warm(contender, seconds):
     return count
 
 
+def in_turn(items, number):
+    """The order of a round. Another one begins each, and every second round goes backwards: whoever
+    follows a hungry one finds the caches its, and of two neighbours each follows the other."""
+    first = number % max(1, len(items))
+    order = items[first:] + items[:first]
+    return order if number % 2 == 0 else order[:1] + order[:0:-1]
+
+
 class Field:
     """The contenders of one comparison, from their start to their end."""
 
@@ -104,10 +112,7 @@ class Field:
         return Comparison(self.series, cores_of_others)
 
     def take_turns(self, number):
-        live = self.live()
-        # Another one begins each round: whoever follows a hungry one finds the caches its.
-        first = number % max(1, len(live))
-        for series in live[first:] + live[:first]:
+        for series in in_turn(self.live(), number):
             turn = self.attempt(series, lambda s=series: s.contender.run(s.exchanges))
             if turn is not None:
                 series.turns.append(turn)
