@@ -2,7 +2,8 @@
 # Builds with optimisation and measures Slipstream beside its peers. See --help.
 set -euo pipefail
 
-# Options of Bazel's build in BAZEL_OPTIONS; --json is relative to where this was called.
+# Options of Bazel's build in BAZEL_OPTIONS. Paths that are given as arguments are relative to the
+# directory this is called from.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # Debian's own, which sees Debian's PyTorch.
 python=${PYTHON:-/usr/bin/python3}
@@ -18,7 +19,14 @@ for argument in "$@"; do
 done
 if [[ $setup == yes ]]; then "$root/deploy/setup.sh" --dev --benchmarks; fi
 
-targets=$("$python" "$harness" --targets "$@")
-# shellcheck disable=SC2086 # Each line is a target, and BAZEL_OPTIONS may hold several.
-(cd "$root" && ${BAZEL:-bazel} build -c opt ${BAZEL_OPTIONS:-} $targets)
+# Each line is a checkout, a tab, and the targets to build in it.
+plan=$("$python" "$harness" --targets "$@")
+while IFS=$'\t' read -r checkout targets; do
+  # shellcheck disable=SC2086 # There are several targets, and BAZEL_OPTIONS may hold several, too.
+  if ! (cd "$checkout" && ${BAZEL:-bazel} build -c opt ${BAZEL_OPTIONS:-} $targets </dev/null); then
+    echo "run.sh: $checkout does not build, so nothing was measured. Bazel says above what is" \
+      "wrong: mend it there, or leave out the part that needs it (--only PART)." >&2
+    exit 1
+  fi
+done <<<"$plan"
 exec "$python" "$harness" "$@"

@@ -3,6 +3,7 @@ import dataclasses
 import statistics
 
 from contender_process import EXCHANGES_S, START_S, ContenderFailed
+from programs import OWN_BUILD
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +27,15 @@ class Turn:
     exchange: float  # The median of one.
 
 
+def other_name(name):
+    """The name of the same contender where it starts the other build's programs."""
+    return f"{name} (other)"
+
+
+def name_in(build, name):
+    return name if build is OWN_BUILD else other_name(name)
+
+
 class Contender:
     """A subclass says in `missing` why it cannot take part, and starts its processes in `start`.
 
@@ -38,9 +48,10 @@ class Contender:
     # The name of the contender that has nothing but the same transport; empty if there is none.
     limit = ""
 
-    def __init__(self, setting, directory):
+    def __init__(self, setting, directory, build=OWN_BUILD):
         self.setting = setting
         self.directory = directory
+        self.build = build  # The programs that are started.
         self.workers = []
         self.servers = []
 

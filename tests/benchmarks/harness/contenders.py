@@ -19,8 +19,10 @@ def in_directories(makers, setting, directory):
         yield make(setting, own)
 
 
-def slipstream(transports):
-    return [functools.partial(SlipstreamContender, transport) for transport in transports]
+def slipstream(transports, builds):
+    """The builds of one transport are neighbours, so that their turns are, too."""
+    return [functools.partial(SlipstreamContender, transport, build=build)
+            for transport in transports for build in builds]
 
 
 def sockets(kinds, command="work"):
@@ -32,15 +34,25 @@ def limits(command="work"):
     return [*sockets(("tcp", "unix"), command), SharedMemoryContender]
 
 
-def exchange_contenders(setting, directory):
-    peers = [GrpcContender, TorchRpcTcpContender, TorchRpcContender]
-    if (setting.workers, setting.servers) == (1, 1):  # What they are compared with.
-        peers += [GlooContender, OpenMpiContender]
-    return in_directories([*slipstream(TRANSPORTS), *limits(), *peers], setting, directory)
+def peers(setting, builds):
+    """Other people's programs. They say nothing about what a change to Slipstream has brought, so
+    they are left out where two of its builds are compared."""
+    if len(builds) > 1:
+        return []
+    all_reduces = [GlooContender, OpenMpiContender]
+    # An all-reduce of two ranks stands beside one worker with one server.
+    return [GrpcContender, TorchRpcTcpContender, TorchRpcContender,
+            *(all_reduces if (setting.workers, setting.servers) == (1, 1) else [])]
 
 
-def latency_contenders(setting, directory):
-    return in_directories([*slipstream(("auto", *TRANSPORTS)), *limits()], setting, directory)
+def exchange_contenders(setting, directory, builds):
+    return in_directories([*slipstream(TRANSPORTS, builds), *limits(), *peers(setting, builds)],
+                          setting, directory)
+
+
+def latency_contenders(setting, directory, builds):
+    return in_directories([*slipstream(("auto", *TRANSPORTS), builds), *limits()], setting,
+                          directory)
 
 
 def ping_contenders(setting, directory):

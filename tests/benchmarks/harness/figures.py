@@ -1,6 +1,7 @@
 """From what was measured in rounds to the rows that are printed and written."""
 import statistics
 
+from contender import other_name
 from machine_load import BUSY_CORES
 
 BASE = "raw-tcp"
@@ -26,6 +27,14 @@ def round_ratios(values, base):
 def ratio(values, base):
     ratios = round_ratios(values, base)
     return round(statistics.median(ratios), 4) if ratios else None
+
+
+def other_figures(values, other):
+    """How many times as fast this build is as the other one, where both were measured."""
+    ratios = round_ratios(values, other)
+    if not ratios:
+        return {}
+    return {"ratio_to_other": ratio(values, other), "ratio_spread": round(spread(ratios), 4)}
 
 
 def load_figures(comparison):
@@ -58,4 +67,5 @@ def rows_of(benchmark, comparison):
                "spread": round(spread(rates), 4),
                "microseconds": round(1e6 * statistics.median(series.exchange_seconds), 2),
                "exchanges_per_round": series.exchanges, "shape": setting.shape,
+               **other_figures(rates, rates_of.get(other_name(name))),
                **load_figures(comparison)}

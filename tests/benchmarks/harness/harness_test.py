@@ -7,8 +7,11 @@ import sys
 import unittest
 
 import main
-from programs import scratch
+from programs import OWN_BUILD, Build, scratch
 
+import build_plan
+import builds_report
+import contenders
 import figures
 import kernel_suite
 import machine_load
@@ -51,6 +54,22 @@ class FailingContender(ScriptContender):
         return super().run(13)
 
 
+def make_checkout(root, labels):
+    """A directory that looks like a checkout whose BUILD files have these targets."""
+    (root / "WORKSPACE").write_text("")
+    for label in labels:
+        package, _, name = label[len("//"):].partition(":")
+        (root / package).mkdir(parents=True, exist_ok=True)
+        with open(root / package / "BUILD", "a", encoding="utf-8") as file:
+            file.write(f'cc_binary(\n    name = "{name or pathlib.Path(package).name}",\n)\n')
+
+
+def make_program(path, script):
+    path.parent.mkdir(parents=True)
+    path.write_text("#!/bin/sh\n" + script)
+    path.chmod(0o755)
+
+
 def series(name, seconds, setting=Setting(bytes=1000), count=2):
     contender = Contender(setting, None)
     contender.name = name
@@ -90,6 +109,101 @@ class ArgumentsTest(unittest.TestCase):
         self.assertEqual({setting.servers for setting in smallest}, {1})
 
 
+class AgainstTest(unittest.TestCase):
+    def refusal(self, *arguments):
+        with contextlib.redirect_stderr(io.StringIO()) as output, \
+                self.assertRaises(SystemExit) as caught:
+            main.parse_arguments(arguments)
+        self.assertEqual(caught.exception.code, 2)
+        return output.getvalue()
+
+    def test_a_directory_that_is_no_checkout_is_refused_before_anything_is_built(self):
+        with scratch() as directory:
+            self.assertIn(f"{pathlib.Path(directory).resolve()} is no checkout of Slipstream",
+                          self.refusal("--against", directory))
+
+    def test_a_checkout_without_a_target_is_refused_with_the_part_that_needs_it(self):
+        with scratch() as directory:
+            make_checkout(pathlib.Path(directory), ["//server:ps_server", "//deploy/psctl"])
+
+            text = self.refusal("--against", directory, "--only", "training", "--only", "latency")
+
+        self.assertIn("has no target //tests/benchmarks:exchange_driver, //worker:ps_worker;", text)
+        self.assertIn("leave training, latency out", text)
+
+    def test_one_round_is_too_few(self):
+        with scratch() as directory:
+            make_checkout(pathlib.Path(directory), build_plan.SLIPSTREAM_TARGETS["training"])
+
+            self.assertIn("one round has no spread", self.refusal(
+                "--against", directory, "--only", "training", "--rounds", "1"))
+
+    def test_only_programs_of_slipstream_are_built_in_the_other_checkout(self):
+        with scratch() as directory, contextlib.redirect_stdout(io.StringIO()) as output:
+            make_checkout(pathlib.Path(directory), build_plan.SLIPSTREAM_TARGETS["latency"])
+            root = pathlib.Path(directory).resolve()
+
+            main.main(["--targets", "--only", "latency", "--against", directory])
+
+        own, other = (line.split("\t") for line in output.getvalue().splitlines())
+        self.assertEqual((own[0], other[0]), (str(main.ROOT), str(root)))
+        self.assertEqual(set(own[1].split()) - set(other[1].split()), set(build_plan.RAW_PROBES))
+        self.assertEqual(other[1].split(), sorted(build_plan.SLIPSTREAM_TARGETS["latency"]))
+
+    def test_builds_of_a_contender_are_neighbours_and_peers_stay_out(self):
+        builds = (OWN_BUILD, Build("other"))
+        with scratch() as directory:
+            chosen = [contender.name for contender in contenders.exchange_contenders(
+                Setting(bytes=64), pathlib.Path(directory), builds)]
+
+        self.assertEqual(chosen, ["slipstream-tcp", "slipstream-tcp (other)", "slipstream-unix",
+                                  "slipstream-unix (other)", "slipstream-shm",
+                                  "slipstream-shm (other)", "raw-tcp", "raw-unix", "raw-shm"])
+        self.assertEqual([make.func for make in training_suite.contenders(builds)],
+                         [training_contenders.SlipstreamTraining] * 4)
+
+    def test_a_run_takes_the_programs_of_its_build_and_no_others(self):
+        setting = training_contenders.TrainingSetting(bytes=64, workers=2, net="mlp", batch=50)
+        with scratch() as directory:
+            root = pathlib.Path(directory)
+            programs = [root / "bazel-bin" / name for name in
+                        ("server/ps_server", "worker/ps_worker", "deploy/psctl/psctl")]
+            for program in programs[:2]:
+                make_program(program, "")
+            make_program(programs[2], f'[ "$PS_SERVER_BINARY $PS_WORKER_BINARY" = '
+                                      f'"{programs[0]} {programs[1]}" ] && '
+                                      'echo \'{"seconds": 3}\'\n')
+            other = training_contenders.SlipstreamTraining("async", setting, root, Build(root))
+            other.start()
+
+            turn = other.run(6)
+
+        self.assertEqual((other.name, turn), ("slipstream-async (other)", Turn(3, 0.5)))
+
+
+class BuildsReportTest(unittest.TestCase):
+    def row(self, ratio, spread):
+        return {"ratio_to_other": ratio, "ratio_spread": spread}
+
+    def test_names_each_ratio_that_differs_by_more_than_its_spread(self):
+        text = builds_report.text("/before", [("latency a", self.row(0.9, 0.05)),
+                                              ("latency b", self.row(1.1, 0.2))])
+
+        self.assertIn("against that of /before", text)
+        self.assertEqual(text.splitlines()[-2:],
+                         ["BEYOND ITS SPREAD: latency a: 0.900 times (spread 5.0 %)",
+                          "1 of 2 ratios lie beyond their spread."])
+
+    def test_says_that_no_ratio_does(self):
+        lines = builds_report.text("/before", [("latency a", self.row(1.04, 0.05))]).splitlines()
+
+        self.assertEqual(lines[-1], "No ratio lies beyond its spread (1 compared).")
+        self.assertIn(["latency", "a", "1.040", "5.0", "%", "-"], [line.split() for line in lines])
+
+    def test_says_that_nothing_was_measured(self):
+        self.assertIn("nothing was measured of both", builds_report.text("/before", []))
+
+
 class FiguresTest(unittest.TestCase):
     def test_ratios_are_taken_round_by_round(self):
         # Twice as slow in every round, on a machine that gets slower from round to round.
@@ -102,6 +216,18 @@ class FiguresTest(unittest.TestCase):
         self.assertEqual(other["ratio_to_raw_tcp"], 0.5)
         self.assertEqual(other["gigabytes_per_second"], 2 * 1000 * 2 / 4 / 1e9)
         self.assertEqual((other["busy_rounds"], other["rounds"]), (1, 3))
+
+    def test_a_build_is_compared_with_the_other_round_by_round(self):
+        comparison = Comparison([series("slipstream-tcp", [1, 1, 1]),
+                                 series("slipstream-tcp (other)", [1.5, 2, 2.5]),
+                                 series("slipstream-shm", [1, 1, 1])], [0.0] * 3)
+
+        own, other, alone = figures.rows_of("transport", comparison)
+
+        self.assertEqual((own["ratio_to_other"], own["ratio_spread"]), (2.0, 0.25))
+        self.assertEqual(other["contender"], "slipstream-tcp (other)")
+        self.assertNotIn("ratio_to_other", other)
+        self.assertNotIn("ratio_to_other", alone)
 
     def test_a_transport_stands_beside_its_own_limit(self):
         ours = series("slipstream-shm", [2, 4])
@@ -222,6 +348,15 @@ class RoundsTest(unittest.TestCase):
         self.assertEqual([rounds.in_turn([1, 2], number) for number in range(2)], [[1, 2], [2, 1]])
         self.assertEqual(rounds.in_turn([], 1), [])
 
+    def test_two_builds_of_a_contender_do_equal_work(self):
+        field = Field([series(name, []).contender for name in ("a", "a (other)", "b")])
+        for one, count in zip(field.series, (5, 7, 3)):
+            one.exchanges = count
+
+        field.share_counts()
+
+        self.assertEqual([one.exchanges for one in field.series], [7, 7, 3])
+
     def test_one_that_fails_is_named_with_its_log_and_the_others_go_on(self):
         with scratch() as directory:
             path = pathlib.Path(directory)
@@ -268,11 +403,51 @@ class KernelsTest(unittest.TestCase):
         self.assertNotIn("ratio_to_memcpy", rows["memcpy:3"])
 
     def test_lines_of_the_table_are_in_the_order_of_kernels(self):
-        names = [("memcpy:3", "-"), ("sgd-single", "cut"), ("finite", "cut"), ("sgd-single", "aligned")]
+        names = [("memcpy:3", "-"), ("sgd-single (other)", "cut"), ("sgd-single", "cut"),
+                 ("finite", "cut"), ("sgd-single", "aligned")]
 
         self.assertEqual(sorted(names, key=kernel_suite.place),
                          [("finite", "cut"), ("sgd-single", "aligned"), ("sgd-single", "cut"),
-                          ("memcpy:3", "-")])
+                          ("sgd-single (other)", "cut"), ("memcpy:3", "-")])
+
+    def turns(self, builds):
+        """The builds in the order of their turns with the repetitions of each turn, and the rates."""
+        taken = []
+
+        def measure_turn(build, _, repetitions, __):
+            taken.append((build, repetitions))
+            return {("finite", "cut", 1024): [len(taken)] * repetitions}
+
+        suite = Suite(main.parse_arguments(["--rounds", "3"]), None, builds)
+        return taken, kernel_suite.measure(suite, None, measure_turn)
+
+    def test_one_build_has_all_its_rounds_in_one_process(self):
+        taken, rates_of = self.turns((OWN_BUILD,))
+
+        self.assertEqual(taken, [(OWN_BUILD, 3)])
+        self.assertEqual(rates_of[OWN_BUILD], {("finite", "cut", 1024): [1, 1, 1]})
+
+    def test_two_builds_take_turns_round_by_round(self):
+        other = Build("other")
+
+        taken, rates_of = self.turns((OWN_BUILD, other))
+
+        self.assertEqual(taken, [(build, 1) for build in
+                                 (OWN_BUILD, other, other, OWN_BUILD, OWN_BUILD, other)])
+        self.assertEqual(rates_of[OWN_BUILD], {("finite", "cut", 1024): [1, 4, 5]})
+        self.assertEqual(rates_of[other], {("finite", "cut", 1024): [2, 3, 6]})
+
+    def test_a_kernel_is_compared_with_that_of_the_other_build(self):
+        own = {("finite", "cut", 1024): [2e9, 4e9, 6e9], ("memcpy:1", "-", 1024): [1e9]}
+        other = {("finite", "cut", 1024): [1e9, 2e9, 3e9], ("memcpy:1", "-", 1024): [1e9]}
+
+        row, memcpy = kernel_suite.rows_of(own, {"rounds": 3}, OWN_BUILD, other)
+        row_of_other, _ = kernel_suite.rows_of(other, {"rounds": 3}, Build("other"))
+
+        self.assertEqual((row["ratio_to_other"], row["ratio_spread"]), (2.0, 0.0))
+        self.assertNotIn("ratio_to_other", memcpy)  # It is the same in both.
+        self.assertEqual(row_of_other["contender"], "finite (other)")
+        self.assertNotIn("ratio_to_other", row_of_other)
 
 
 class TrainingTest(unittest.TestCase):

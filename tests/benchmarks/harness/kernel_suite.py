@@ -4,10 +4,11 @@ import pathlib
 import statistics
 import subprocess
 
-from figures import load_figures, spread
+from contender import name_in, other_name
+from figures import load_figures, other_figures, spread
 from machine_load import LoadWatch
-from programs import program
-from rounds import Comparison, say
+from programs import OWN_BUILD
+from rounds import Comparison, in_turn, say
 from table import aligned, bytes_text, number_text
 
 DEADLINE_S = 1800
@@ -36,25 +37,52 @@ def parse(report):
     return rates
 
 
-def rows_of(rates, load):
-    """Each kernel with its share of what memcpy reaches with as many bytes."""
+def rows_of(rates, load, build=OWN_BUILD, rates_of_other=None):
+    """Each kernel of a build: its share of the rate of a memcpy of as many bytes, and its ratio to
+    the same kernel of the other build."""
     for (kernel, gradient, size), values in rates.items():
         rate = statistics.median(values)
-        row = {"benchmark": "kernels", "contender": kernel, "gradient": gradient, "bytes": size,
-               "workers": 0, "servers": 0, "rule": kernel.partition("-")[0],
+        row = {"benchmark": "kernels", "contender": name_in(build, kernel), "gradient": gradient,
+               "bytes": size, "workers": 0, "servers": 0, "rule": kernel.partition("-")[0],
                "gigabytes_per_second": round(rate / 1e9, 3), "ratio_to_raw_tcp": None,
                "spread": round(spread(values), 4), **load}
         if kernel in PASSES:
             twin = rates.get((f"memcpy:{PASSES[kernel]}", "-", size))
             row["ratio_to_memcpy"] = twin and round(rate / statistics.median(twin), 4)
+            other = (rates_of_other or {}).get((kernel, gradient, size))
+            row.update(other_figures(values, other))
         yield row
 
 
 def place(name):
-    """Of a line in the table; repetitions come in a random order."""
-    kernels = list(PASSES)
+    """The place of a line in the table, as repetitions come in a random order."""
+    places = [name_of(kernel) for kernel in PASSES for name_of in (str, other_name)]
     kernel, gradient = name
-    return kernels.index(kernel) if kernel in kernels else len(kernels), kernel, gradient
+    return places.index(kernel) if kernel in places else len(places), kernel, gradient
+
+
+def measure_once(build, suite, repetitions, log_file):
+    done = subprocess.run(
+        [build.program(PROGRAM), "--benchmark_format=json",
+         f"--benchmark_min_time={suite.options.seconds * SHARE}",
+         f"--benchmark_repetitions={repetitions}",
+         # Repetitions of all kernels take turns.
+         "--benchmark_enable_random_interleaving=true"],
+        stdout=subprocess.PIPE, stderr=log_file, timeout=DEADLINE_S, check=True)
+    return parse(json.loads(done.stdout))
+
+
+def measure(suite, log_file, measure_turn=measure_once):
+    """The rates of each build. Two builds take turns, round by round; one alone has all its rounds
+    in one process, which finds only once how often a kernel has to run."""
+    turns = suite.options.rounds if len(suite.builds) > 1 else 1
+    rates_of = {build: {} for build in suite.builds}
+    for number in range(turns):
+        for build in in_turn(suite.builds, number):
+            turn = measure_turn(build, suite, suite.options.rounds // turns, log_file)
+            for kernel, values in turn.items():
+                rates_of[build].setdefault(kernel, []).extend(values)
+    return rates_of
 
 
 def run(suite):
@@ -62,24 +90,22 @@ def run(suite):
         suite.skip("kernels", missing())
         return []
     say("kernels")
-    repetitions = suite.options.rounds
     log = suite.directory / "kernels.log"
     watch = LoadWatch()
     with open(log, "wb") as log_file:
         try:
-            done = subprocess.run(
-                [program(PROGRAM), "--benchmark_format=json",
-                 f"--benchmark_min_time={suite.options.seconds * SHARE}",
-                 f"--benchmark_repetitions={repetitions}",
-                 # Repetitions of all kernels take turns.
-                 "--benchmark_enable_random_interleaving=true"],
-                stdout=subprocess.PIPE, stderr=log_file, timeout=DEADLINE_S, check=True)
-            rates = parse(json.loads(done.stdout))
+            rates_of = measure(suite, log_file)
         except (subprocess.SubprocessError, ValueError, KeyError, FileNotFoundError) as failure:
             suite.failed.append(f"kernels: {failure} (log: {log})")
             return []
-    return list(rows_of(rates, load_figures(
-        Comparison([], [watch.cores_of_others()] * repetitions))))
+    load = load_figures(Comparison([], [watch.cores_of_others()] * suite.options.rounds))
+    other = rates_of[suite.builds[-1]] if len(suite.builds) > 1 else {}
+    return [row for build, rates in rates_of.items()
+            for row in rows_of(rates, load, build, other if build is OWN_BUILD else {})]
+
+
+def row_text(row):
+    return f"{row['contender']}, {row['gradient']}, {bytes_text(row['bytes'])}"
 
 
 def print_table(rows):
@@ -93,5 +119,6 @@ def print_table(rows):
              for row in rows}
     names = sorted({(row["contender"], row["gradient"]) for row in rows}, key=place)
     print(aligned([["kernel, gradient", *map(bytes_text, sizes)],
-                   *([f"{kernel}, {gradient}", *(cells[kernel, gradient, size] for size in sizes)]
+                   *([f"{kernel}, {gradient}",
+                      *(cells.get((kernel, gradient, size), "-") for size in sizes)]
                      for kernel, gradient in names)]))

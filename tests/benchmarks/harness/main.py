@@ -13,29 +13,29 @@ import tempfile
 ROOT = pathlib.Path(__file__).absolute().parents[3]
 sys.path += [str(ROOT / "tests" / "integration"), str(ROOT / "tests" / "support")]
 
+import build_plan
+import builds_report
 import kernel_suite
 import latency_suite
 import table
 import training_suite
 import transport_suite
+from programs import OWN_BUILD, Build
 from rounds import say
 from suite import Suite
 
 SUITES = {"transport": transport_suite, "kernels": kernel_suite, "latency": latency_suite,
           "training": training_suite}
-EXCHANGE_TARGETS = ["//server:ps_server", "//deploy/psctl", "//tests/benchmarks:exchange_driver",
-                    "//tests/benchmarks:raw_probe", "//tests/benchmarks:raw_shm_probe"]
-TARGETS = {
-    "transport": [*EXCHANGE_TARGETS, "//tests/benchmarks:naive_probe"],
-    "kernels": [] if kernel_suite.missing() else ["//tests/benchmarks:kernel_benchmark"],
-    "latency": EXCHANGE_TARGETS,
-    "training": ["//server:ps_server", "//worker:ps_worker", "//deploy/psctl"],
-}
 EXAMPLES = """
 Contenders take turns, round by round; a ratio is the median of the rounds' ratios, and the spread the
 distance of the quartiles as a share of the median. GB/s counts both directions of all workers. What
 is not installed or not built is skipped with a word; one that fails is named with its log, and the
 others go on: the exit status is 1 then.
+
+With --against the programs of another checkout of this repository take turns with those of this
+one, and peers are left out. The ratio to the other build says how many times as fast this one is.
+The last lines name each ratio that differs from 1 by more than its spread. DIR is built first, too;
+`git worktree add DIR COMMIT` makes a checkout.
 """
 
 
@@ -66,6 +66,8 @@ def parse_arguments(arguments):
     parser.add_argument("--rounds", type=positive(int), help="of each comparison (quick 5, else 9)")
     parser.add_argument("--seconds", type=positive(float),
                         help="of one contender in one round (1)")
+    parser.add_argument("--against", metavar="DIR", type=pathlib.Path,
+                        help="compare with the build of another checkout, instead of with peers")
     parser.add_argument("--setup", action="store_true",
                         help="first install, with apt, what all contenders need")
     parser.add_argument("--targets", action="store_true", help=argparse.SUPPRESS)
@@ -75,6 +77,13 @@ def parse_arguments(arguments):
     options.only = options.only or list(SUITES)
     if options.json and not options.json.absolute().parent.is_dir():
         parser.error(f"--json: {options.json} lies in no directory")  # Better now than at the end.
+    if options.against:
+        options.against = options.against.resolve()
+        fault = build_plan.fault(options.against, options.only)
+        if fault:
+            parser.error(f"--against: {fault}")
+        if options.rounds < 2:
+            parser.error("--against: one round has no spread; take --rounds 2 or more")
     return options
 
 
@@ -103,6 +112,11 @@ def report(suite, rows):
     for failure in suite.failed:
         print(f"FAILED {failure}")
     print(table.load_line(rows))
+    if suite.options.against:
+        print(builds_report.text(suite.options.against, [
+            (f"{name} {SUITES[name].row_text(row)}", row)
+            for name in suite.options.only for row in rows
+            if row["benchmark"] == name and "ratio_to_other" in row]))
 
 
 def end(number, _):
@@ -115,14 +129,16 @@ def end(number, _):
 def main(arguments):
     options = parse_arguments(arguments)
     if options.targets:
-        print("\n".join(sorted({target for name in options.only for target in TARGETS[name]})))
+        for root, targets in build_plan.plan(ROOT, options.against, options.only):
+            print(f"{root}\t{' '.join(targets)}")
         return 0
     if options.json:
         options.json = options.json.absolute()
     os.chdir(ROOT)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    suite = Suite(options, pathlib.Path(tempfile.mkdtemp(prefix="slipstream-benchmarks-")))
+    builds = (OWN_BUILD, Build(options.against)) if options.against else (OWN_BUILD,)
+    suite = Suite(options, pathlib.Path(tempfile.mkdtemp(prefix="slipstream-benchmarks-")), builds)
     try:
         report(suite, run_suites(suite))
     finally:

@@ -3,7 +3,7 @@ import dataclasses
 import subprocess
 import sys
 
-from contender import Turn
+from contender import Turn, other_name
 from contender_process import ContenderFailed
 from machine_load import LoadWatch
 
@@ -96,12 +96,22 @@ class Field:
         series.contender.await_workers()
         series.exchanges = warm(series.contender, seconds)
 
+    def share_counts(self):
+        """Lets two builds of a contender do equal work, so that the start of a turn costs both the
+        same share of it."""
+        series_of = {series.contender.name: series for series in self.live()}
+        for name, own in series_of.items():
+            other = series_of.get(other_name(name))
+            if other is not None:
+                own.exchanges = other.exchanges = max(own.exchanges, other.exchanges)
+
     def measure(self, rounds, seconds):
         """So many rounds, in which each contender runs for about so long."""
         cores_of_others = []
         try:
             for series in self.live():
                 self.attempt(series, lambda s=series: self.start(s, seconds))
+            self.share_counts()
             for number in range(rounds):
                 watch = LoadWatch()
                 self.take_turns(number)

@@ -3,9 +3,9 @@ import functools
 import json
 
 import cluster
-from contender import Contender
+from contender import Contender, name_in
 from contender_process import ContenderProcess
-from programs import program
+from programs import OWN_BUILD
 
 # Gradients are ones: what is learnt does not matter, and must stay finite for hours. The net and the
 # data are not used, as workers propose a model of one tensor.
@@ -25,32 +25,35 @@ log: {{level: warning}}
 
 
 @functools.lru_cache
-def settings_schema():
-    return json.loads(cluster.psctl("config", "schema").stdout)["properties"]
+def settings_schema(build):
+    return json.loads(cluster.psctl("config", "schema", build=build).stdout)["properties"]
 
 
-def choices(section, key):
-    """The values that run.yaml takes there; none where it does not know the key."""
-    return settings_schema().get(section, {}).get("properties", {}).get(key, {}).get("enum", [])
+def choices(section, key, build=OWN_BUILD):
+    """The values that the build's run.yaml takes there; none where it does not know the key."""
+    properties = settings_schema(build).get(section, {}).get("properties", {})
+    return properties.get(key, {}).get("enum", [])
 
 
-def rule_missing(rule):
-    """Why no run can have it; empty if one can."""
-    return "" if rule in choices("optimizer", "kind") else f"run.yaml knows no optimizer.kind {rule}"
+def rule_missing(rule, build=OWN_BUILD):
+    """Why no run of the build can have this rule; empty if one can."""
+    if rule in choices("optimizer", "kind", build):
+        return ""
+    return f"run.yaml knows no optimizer.kind {rule}"
 
 
 class SlipstreamContender(Contender):
-    def __init__(self, transport, setting, directory):
-        super().__init__(setting, directory)
-        self.name = f"slipstream-{transport}"
+    def __init__(self, transport, setting, directory, build=OWN_BUILD):
+        super().__init__(setting, directory, build)
+        self.name = name_in(build, f"slipstream-{transport}")
         self.limit = f"raw-{transport}"
         self.transport = transport
         self.cluster = None
 
     def missing(self):
-        if self.transport not in choices("wire", "transport"):
+        if self.transport not in choices("wire", "transport", self.build):
             return f"run.yaml knows no wire.transport {self.transport}"
-        return ""
+        return rule_missing(self.setting.rule, self.build)
 
     def run_yaml(self):
         # Ports are the system's choice, and these are only names.
@@ -63,11 +66,12 @@ class SlipstreamContender(Contender):
         config = cluster.write_config(self.directory, self.run_yaml())
         settings = {"cluster.servers": ",".join(
             f"localhost:{7070 + shard}" for shard in range(self.setting.servers))}
-        self.cluster = cluster.Cluster(config, settings, self.directory, workers=0)
+        self.cluster = cluster.Cluster(config, settings, self.directory, workers=0,
+                                       build=self.build)
         for worker in range(self.setting.workers):
             self.workers.append(ContenderProcess(
                 f"driver-{worker}",
-                [program("tests/benchmarks/exchange_driver"), "--coordinator",
+                [self.build.program("tests/benchmarks/exchange_driver"), "--coordinator",
                  self.cluster.coordinator, "--worker", worker, "--bytes", self.setting.bytes],
                 self.directory))
 

@@ -3,6 +3,7 @@ import argparse
 import dataclasses
 import pathlib
 
+from programs import OWN_BUILD
 from rounds import Field, say
 
 
@@ -10,6 +11,7 @@ from rounds import Field, say
 class Suite:
     options: argparse.Namespace
     directory: pathlib.Path                           # Of all processes' logs.
+    builds: tuple = (OWN_BUILD,)                      # With --against also the other one.
     skipped: dict[str, set[str]] = dataclasses.field(default_factory=dict)  # Reasons by name.
     failed: list[str] = dataclasses.field(default_factory=list)
 

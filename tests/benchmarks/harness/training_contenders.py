@@ -1,13 +1,14 @@
 """Training of whole nets: Slipstream as its users start it, and PyTorch's DistributedDataParallel."""
 import dataclasses
 import json
+import os
 import pathlib
 import subprocess
 
 import cluster
-from contender import Contender, Setting, Turn
+from contender import Contender, Setting, Turn, name_in
 from contender_process import ContenderFailed
-from programs import program
+from programs import OWN_BUILD
 from torch_contenders import TorchContender
 
 RUN_S = 600
@@ -44,9 +45,9 @@ class TrainingContender(Contender):
 class SlipstreamTraining(TrainingContender):
     """A run of psctl for each turn; what counts is its training, from start to end."""
 
-    def __init__(self, policy, setting, directory):
-        super().__init__(dataclasses.replace(setting, policy=policy), directory)
-        self.name = f"slipstream-{policy}"
+    def __init__(self, policy, setting, directory, build=OWN_BUILD):
+        super().__init__(dataclasses.replace(setting, policy=policy), directory, build)
+        self.name = name_in(build, f"slipstream-{policy}")
         self.runs = 0
 
     def start(self):
@@ -54,6 +55,11 @@ class SlipstreamTraining(TrainingContender):
         cluster.write_config(self.directory, RUN_YAML.format(
             net=setting.net, batch=setting.batch, policy=setting.policy, workers=setting.workers,
             examples=EXAMPLES))
+
+    def psctl_environment(self):
+        """Programs named by the caller's environment would be those of both builds."""
+        return {**os.environ, "PS_SERVER_BINARY": self.build.program("server/ps_server"),
+                "PS_WORKER_BINARY": self.build.program("worker/ps_worker")}
 
     def run(self, count):
         self.runs += 1
@@ -63,9 +69,11 @@ class SlipstreamTraining(TrainingContender):
         with open(log, "ab") as log_file:
             try:
                 done = subprocess.run(
-                    [program("deploy/psctl/psctl"), "run", self.directory / "run.yaml", "-o", "json",
-                     "--run-dir", run_directory, "--set", f"training.max_steps={steps}"],
-                    stdout=subprocess.PIPE, stderr=log_file, timeout=RUN_S, check=True)
+                    [self.build.program("deploy/psctl/psctl"), "run", self.directory / "run.yaml",
+                     "-o", "json", "--run-dir", run_directory, "--set",
+                     f"training.max_steps={steps}"],
+                    env=self.psctl_environment(), stdout=subprocess.PIPE, stderr=log_file,
+                    timeout=RUN_S, check=True)
             except subprocess.SubprocessError as failure:
                 raise ContenderFailed(f"{self.name}: {failure} (log: {log})") from None
         seconds = json.loads(done.stdout)["seconds"]

@@ -2,8 +2,9 @@
 import functools
 import statistics
 
+from contender import other_name
 from contenders import in_directories
-from figures import load_figures, ratio, spread
+from figures import load_figures, other_figures, rates_by_name, ratio, spread
 from table import aligned, number_text
 from training_contenders import DdpTraining, SlipstreamTraining, TrainingSetting
 
@@ -11,9 +12,15 @@ NETS = {"mlp": 235_146, "lenet5": 61_706}  # Parameters.
 # A run's start and end take tenths of a second, so turns are longer than those of an exchange.
 SECONDS_TIMES = 10
 ROUNDS_MAX = 5
-CONTENDERS = [functools.partial(SlipstreamTraining, "hardsync"),
-              functools.partial(SlipstreamTraining, "async"),
-              functools.partial(DdpTraining, False), functools.partial(DdpTraining, True)]
+POLICIES = ("hardsync", "async")
+
+
+def contenders(builds):
+    ours = [functools.partial(SlipstreamTraining, policy, build=build)
+            for policy in POLICIES for build in builds]
+    # PyTorch says nothing about the difference of two builds.
+    return ours + [functools.partial(DdpTraining, is_tuned) for is_tuned in (False, True)
+                   if len(builds) == 1]
 
 
 def best_peer(comparison):
@@ -25,6 +32,7 @@ def best_peer(comparison):
 
 def rows_of(comparison):
     peer = best_peer(comparison)
+    rates_of = rates_by_name(comparison)
     for series in comparison.series:
         if not series.turns:
             continue
@@ -38,6 +46,7 @@ def rows_of(comparison):
                "ratio_to_ddp": ratio(series.rates, peer),
                "gigabytes_per_second": None, "ratio_to_raw_tcp": None,
                "spread": round(spread(series.rates), 4), "steps_per_round": series.exchanges,
+               **other_figures(series.rates, rates_of.get(other_name(series.contender.name))),
                **load_figures(comparison)}
 
 
@@ -45,11 +54,16 @@ def run(suite):
     rows = []
     for net, parameters in NETS.items():
         setting = TrainingSetting(4 * parameters, workers=2, rule="momentum", net=net)
-        contenders = in_directories(CONTENDERS, setting, suite.directory / f"training-{net}")
-        rows += rows_of(suite.compare(f"training {net}", contenders,
+        chosen = in_directories(contenders(suite.builds), setting,
+                                suite.directory / f"training-{net}")
+        rows += rows_of(suite.compare(f"training {net}", chosen,
                                       rounds=min(suite.options.rounds, ROUNDS_MAX),
                                       seconds=suite.options.seconds * SECONDS_TIMES))
     return rows
+
+
+def row_text(row):
+    return f"{row['contender']}, {row['net']}"
 
 
 def print_table(rows):

@@ -30,10 +30,15 @@ def run(suite):
         if rule_missing(setting.rule):
             suite.skip(setting.rule, rule_missing(setting.rule))
             continue
-        contenders = exchange_contenders(setting, suite.directory / f"transport-{number}")
+        contenders = exchange_contenders(setting, suite.directory / f"transport-{number}",
+                                         suite.builds)
         title = f"transport {setting.rule} {bytes_text(setting.bytes)} {setting.shape}"
         rows += rows_of("transport", suite.compare(title, contenders))
     return rows
+
+
+def row_text(row):
+    return f"{row['contender']}, {bytes_text(row['bytes'])}, {row['rule']}, {row['shape']}"
 
 
 def print_table(rows):
