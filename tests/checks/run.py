@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the project's checks and tests one after another; tests/run.sh starts it.
 
-A step that fails does not keep the later ones from running. The last line is the count of what
-ran: every GoogleTest case of every configuration, every method of a Python test, and one for each
-other check.
+A step that fails does not keep the later ones from running. The last lines are what each step took
+and the count of what ran: every GoogleTest case of every configuration, every method of a Python test,
+and one for each other check.
 """
 import argparse
 import os
@@ -18,6 +18,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 import bazel_results
+import build_profile
 import tidy
 
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -57,15 +58,19 @@ def run_check(command):
     return results
 
 
-def run_tests(config, targets):
+def run_tests(config, targets, *options):
     command = ["bazel", "test"] + ([f"--config={config}"] if config else [])
     with tempfile.TemporaryDirectory() as directory:
         events = pathlib.Path(directory) / "events.json"
         events.touch()
-        arguments = ["--keep_going", "--noshow_progress", f"--build_event_json_file={events}"]
+        profile = events.with_name("profile.gz")
+        arguments = ["--keep_going", "--noshow_progress", f"--build_event_json_file={events}",
+                     f"--profile={profile}", *options]
         if SHARED_DATA.is_dir():
             arguments.append(f"--test_env=SLIPSTREAM_SHARED_DATA={SHARED_DATA}")
         results = bazel_results.read_results(events, run([*command, *arguments, "--", *targets]))
+        if profile.exists():
+            results.seconds = build_profile.seconds_by_kind(profile)
     for i, (target, case) in enumerate(results.failures):
         case_filter = f" --test_filter={case}" if case else ""
         results.failures[i] = (f"{' '.join(command)}{case_filter} {target or ' '.join(targets)}", case)
@@ -115,19 +120,46 @@ def test_with_toolkit(config):
     return run_tests(config, [*tests, "//worker:ps_worker"])
 
 
+def run_clang_tidy(*options):
+    built = run_check(["bazel", "build", "--noshow_progress", "//proto/..."])  # The headers made of it.
+    return built if built.failures else run_check(
+        ["python3", "tests/checks/clang_tidy.py", *options])
+
+
+def simulate_many():
+    """Seeds that no run has had before, unlike those of the test; the command names them."""
+    first = int(time.time()) // 60 * SEEDS
+    command = ["bazel", "run", "--noshow_progress", "//tests/simulation:simulate", "--",
+               "--seed", str(first), "--seeds", str(SEEDS)]
+    print(" ".join(command), flush=True)
+    return run_check(command)
+
+
+SEEDS = 20_000
+
 STEPS = {
     "format": check_format,
     "scripts": check_scripts,
     "tidy": lambda: run_check(["python3", "tests/tidy.py"]),
     "tidy_test": lambda: run_check(["python3", "tests/tidy_test.py", "--quiet"]),
     "results_test": lambda: run_check(["python3", "tests/checks/bazel_results_test.py", "--quiet"]),
-    "test": lambda: run_tests("", ["//..."]),
+    "quick_test": lambda: run_tests("", ["//..."], "--test_size_filters=small,medium"),
+    "test": lambda: run_tests("", ["//...", "-//tests/integration/..."]),
+    # They wait more than they work, so twice as many as Bazel would start run side by side.
+    "integration": lambda: run_tests("", ["//tests/integration/..."],
+                                     "--local_cpu_resources=HOST_CPUS*2"),
     "cuda": lambda: test_with_toolkit("cuda"),
     "simulated_gpu": lambda: test_with_toolkit("simulated_gpu"),
     "asan": lambda: test_tagged("asan", "core|asan"),
     "tsan": lambda: test_tagged("tsan", "core"),
-    "clang_tidy": lambda: run_check(["python3", "tests/checks/clang_tidy.py"]),
+    "clang_tidy": run_clang_tidy,
+    "clang_tidy_each": lambda: run_clang_tidy("--each"),
+    "simulation": simulate_many,
 }
+QUICK = ("format", "scripts", "tidy", "tidy_test", "results_test", "quick_test", "clang_tidy")
+USUAL = ("format", "scripts", "tidy", "tidy_test", "results_test", "test", "integration", "cuda",
+         "simulated_gpu", "asan", "tsan", "clang_tidy")
+LONG = (*USUAL[:-1], "clang_tidy_each", "simulation")
 
 
 def run_step(name):
@@ -139,9 +171,12 @@ def run_step(name):
     except (OSError, subprocess.CalledProcessError) as error:
         print(error)
         results = bazel_results.Results(failures=[(f"tests/run.sh --only {name}", "")])
-    print(f"=== {name}: {results.passed} passed, {len(results.failures)} failed, "
-          f"{results.skipped} skipped, {time.monotonic() - started:.0f} s", flush=True)
-    return results
+    line = (f"=== {name}: {results.passed} passed, {len(results.failures)} failed, "
+            f"{results.skipped} skipped, {time.monotonic() - started:.0f} s")
+    if results.seconds:
+        line += " (" + ", ".join(f"{k} {v:.0f} s" for k, v in results.seconds.items()) + ")"
+    print(line, flush=True)
+    return results, line
 
 
 def print_failures(failed):
@@ -151,27 +186,39 @@ def print_failures(failed):
     print()
 
 
-def main():
+def parse_steps():
+    """The steps that the command line asks for."""
     parser = argparse.ArgumentParser(
         prog="tests/run.sh", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Installs what is missing (deploy/setup.sh --dev), then runs all checks and tests.",
+        description="Installs what is missing (deploy/setup.sh --dev), then runs the checks and tests.",
         epilog="Also: --no-setup   do not look for missing packages")
-    parser.add_argument("--only", metavar="STEP,...", help="run these of: " + ", ".join(STEPS))
-    chosen = parser.parse_args().only
-    steps = chosen.split(",") if chosen else list(STEPS)
-    unknown = [name for name in steps if name not in STEPS]
-    if unknown:
-        parser.error(f"unknown step {unknown[0]}; there are: {', '.join(STEPS)}")
-
-    total = bazel_results.Results()
-    failed = []
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--quick", action="store_const", const=QUICK, dest="steps",
+                        help="what is worth waiting for before a commit: " + ", ".join(QUICK))
+    choice.add_argument("--long", action="store_const", const=LONG, dest="steps",
+                        help="also what is worth a night: " + ", ".join(
+                            step for step in LONG if step not in USUAL))
+    choice.add_argument("--only", metavar="STEP,...", type=lambda names: names.split(","), dest="steps",
+                        help="some of: " + ", ".join(STEPS))
+    steps = parser.parse_args().steps or USUAL
     for name in steps:
-        results = run_step(name)
+        if name not in STEPS:
+            parser.error(f"unknown step {name}; there are: {', '.join(STEPS)}")
+    return steps
+
+
+def main():
+    total = bazel_results.Results()
+    failed, lines = [], []
+    for name in parse_steps():
+        results, line = run_step(name)
+        lines.append(line)
         total.passed += results.passed
         total.skipped += results.skipped
         failed += [(name, repeat, case) for repeat, case in results.failures]
     if failed:
         print_failures(failed)
+    print("", *lines, sep="\n")
     skipped = f", {total.skipped} skipped" if total.skipped else ""
     print(f"{total.passed} passed, {len(failed)} failed{skipped}")
     return 1 if failed else 0
