@@ -79,7 +79,7 @@ std::optional<PushReply> ShardCore::RefuseByGuard(const PushHeader& header) cons
   // What a synchronous round takes is never stale, and what it does not take has come late.
   if (is_synchronous() || IsExcuse(header)) return std::nullopt;
   // A repetition gets its answer, whatever happened since.
-  if (header.sequence != sequences_.Expected(header.identity.worker)) return std::nullopt;
+  if (header.sequence != members_.At(header.identity.worker).expected()) return std::nullopt;
   if (guard_.Judge(staleness) != StalenessGuard::Verdict::kRefuse) return std::nullopt;
   PushReply reply =
       Refusal(PushOutcome::kTooStale, "staleness " + Number(staleness) + " exceeds the bound " +
@@ -95,9 +95,9 @@ PushReply ShardCore::Counted(PushReply refusal) {
 }
 
 std::optional<PushReply> ShardCore::RefuseBySequence(const PushHeader& header) const {
-  using Verdict = SequenceTable::Verdict;
+  using Verdict = MemberTable::Verdict;
   const Identity& identity = header.identity;
-  switch (sequences_.Check(identity.worker, identity.incarnation, header.sequence)) {
+  switch (members_.Check(identity.worker, identity.incarnation, header.sequence)) {
     case Verdict::kFresh:
     case Verdict::kRepeated:
       return std::nullopt;
@@ -111,7 +111,7 @@ std::optional<PushReply> ShardCore::RefuseBySequence(const PushHeader& header) c
     case Verdict::kTooOld:
       break;
   }
-  const Sequence expected = sequences_.Expected(identity.worker);
+  const Sequence expected = members_.At(identity.worker).expected();
   PushReply reply = Refusal(PushOutcome::kOutOfSequence,
                             "sequence " + Number(Value(header.sequence)) + " where " +
                                 Number(Value(expected)) + " is expected");
@@ -130,16 +130,15 @@ std::optional<PushReply> ShardCore::RefuseForRoom(const PushHeader& header) cons
   if (header.count == 0) return std::nullopt;
   const WorkerId worker = header.identity.worker;
   const bool is_awaited = IsAwaited(worker);
-  const auto arriving = arriving_.find({worker, header.identity.incarnation});
-  if (arriving != arriving_.end() &&
-      arriving->second >= options_.gradients_in_flight + (is_awaited ? 1 : 0)) {
+  const uint32_t arriving = members_.At(worker).pushes_arriving;
+  if (arriving >= options_.gradients_in_flight + (is_awaited ? 1 : 0)) {
     return Refusal(PushOutcome::kRetryLater,
-                   Number(arriving->second) + " pushes of this worker are on their way");
+                   Number(arriving) + " pushes of this worker are on their way");
   }
   const uint64_t bytes = header.count * sizeof(float);
   uint64_t bytes_max = bytes_queued_max();
   // What is held may be of members that have left since.
-  if (is_awaited) bytes_max += (view_.members.size() + round_.contributions()) * bytes;
+  if (is_awaited) bytes_max += (view().members.size() + round_.contributions()) * bytes;
   // One push is always let in, or a shard larger than the bound would refuse for ever.
   if (bytes_queued_ == 0 || bytes_queued_ + bytes <= bytes_max) return std::nullopt;
   return Refusal(PushOutcome::kRetryLater, Number(bytes_queued_) + " bytes are queued");
@@ -152,7 +151,7 @@ std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
   if (!refusal) refusal = RefuseForRoom(header);
   if (refusal) return Counted(*std::move(refusal));
   bytes_queued_ += header.count * sizeof(float);
-  if (header.count > 0) ++arriving_[{header.identity.worker, header.identity.incarnation}];
+  if (header.count > 0) ++members_.At(header.identity.worker).pushes_arriving;
   return std::nullopt;
 }
 
@@ -160,8 +159,8 @@ bool ShardCore::IsOfMember(const PushHeader& header) const {
   const Identity& identity = header.identity;
   const bool is_of_run = plan_.has_value() && identity.run == plan_->run;
   return is_of_run && header.slot < options_.gradients_in_flight &&
-         sequences_.CheckMember(identity.worker, identity.incarnation) ==
-             SequenceTable::Verdict::kFresh;
+         members_.CheckMember(identity.worker, identity.incarnation) ==
+             MemberTable::Verdict::kFresh;
 }
 
 void ShardCore::OnPushAbandoned(const PushHeader& header) {
@@ -170,14 +169,18 @@ void ShardCore::OnPushAbandoned(const PushHeader& header) {
 }
 
 void ShardCore::NoteArrival(const PushHeader& header) {
-  const auto arriving = arriving_.find({header.identity.worker, header.identity.incarnation});
-  if (header.count == 0 || arriving == arriving_.end()) return;
-  if (--arriving->second == 0) arriving_.erase(arriving);
+  const Identity& identity = header.identity;
+  // Nobody counts the pushes of a worker who has left since.
+  if (header.count == 0 || members_.Find(identity.worker, identity.incarnation) == nullptr) return;
+  uint32_t& arriving = members_.At(identity.worker).pushes_arriving;
+  if (arriving > 0) --arriving;
 }
 
 std::optional<Forecast> ShardCore::ForecastUpdate(const PushHeader& header) const {
   const WorkerId worker = header.identity.worker;
-  const bool is_next = header.count > 0 && header.sequence == sequences_.Expected(worker);
+  const MemberRecord* member = members_.Find(worker, header.identity.incarnation);
+  const bool is_next =
+      header.count > 0 && member != nullptr && header.sequence == member->expected();
   const bool is_base_published = is_initialized_ && published_ == decided_;
   // The mean over updates is known only when this one is counted, and what a guard that blocks
   // waits for when it is decided.

@@ -24,18 +24,8 @@ void ShardCore::SetPlan(const Plan& plan) {
 
 Effects ShardCore::OnView(const View& view) {
   Effects effects;
-  if (view.number <= view_.number) return effects;
-  std::erase_if(owes_from_, [&](const auto& item) {
-    const Member* before = view_.Find(item.first);
-    const Member* now = view.Find(item.first);
-    return now == nullptr || before == nullptr || now->incarnation != before->incarnation;
-  });
-  for (const Member& member : view.members) {
-    if (member.founding) owes_from_.try_emplace(member.worker, Version{});
-  }
-  outstanding_.KeepMembers(view_, view);
-  view_ = view;
-  sequences_.InstallView(view);
+  if (view.number <= members_.view().number) return effects;
+  members_.InstallView(view);
   // A smaller view may make the open round complete at once.
   if (is_initialized_) Advance(effects);
   return effects;
@@ -77,9 +67,12 @@ Effects ShardCore::OnPublished(Version version) {
 }
 
 Effects ShardCore::OnPullDone(Reader reader) {
-  const auto pulls = pulls_.find(reader);
-  PS_CHECK(pulls != pulls_.end());
-  if (--pulls->second == 0) pulls_.erase(pulls);
+  if (reader.has_value()) {
+    members_.EndPull(reader->first, reader->second);
+  } else {
+    PS_CHECK(pulls_of_others_ > 0);
+    --pulls_of_others_;
+  }
   Effects effects;
   ReleaseParked(effects);
   return effects;
@@ -93,23 +86,17 @@ void ShardCore::ReleaseBytes(uint64_t bytes) {
 uint64_t ShardCore::bytes_queued_max() const {
   if (options_.push_bytes_max > 0) return options_.push_bytes_max;
   const uint64_t pushes =
-      std::max<uint64_t>(1, view_.members.size()) * options_.gradients_in_flight;
+      std::max<uint64_t>(1, view().members.size()) * options_.gradients_in_flight;
   return plan_.has_value() ? pushes * plan_->count * sizeof(float) : 0;
 }
 
 uint32_t ShardCore::round_size() const {
-  return policy_.round_size(static_cast<uint32_t>(view_.members.size()));
+  return policy_.round_size(static_cast<uint32_t>(view().members.size()));
 }
 
 double ShardCore::current_learning_rate() const {
   return learning_rate_.has_value() ? learning_rate_->At(examples_applied_)
                                     : options_.learning_rate;
-}
-
-uint32_t ShardCore::pulls_under_way() const {
-  uint32_t pulls = 0;
-  for (const auto& [reader, count] : pulls_) pulls += count;
-  return pulls;
 }
 
 bool ShardCore::is_drained() const {
@@ -121,17 +108,15 @@ bool ShardCore::WorkIsDone() const {
   if (!is_synchronous()) return phase_ >= Phase::kDraining;
   if (phase_ < Phase::kDraining) return work_.has_value() && work_->finished();
   // Without members nobody is left to bring the rounds that are missing.
-  return decided_ >= drain_version_ || view_.members.empty();
+  return decided_ >= drain_version_ || view().members.empty();
 }
 
 // Rounds.
 
 std::vector<WorkerId> ShardCore::Owing() const {
-  std::vector<WorkerId> owing;
-  for (const auto& [worker, from] : owes_from_) {
-    if (from <= decided_) owing.push_back(worker);
-  }
-  return owing;
+  return members_.Where([this](const MemberRecord& member) {
+    return member.owes_from.has_value() && *member.owes_from <= decided_;
+  });
 }
 
 std::vector<WorkerId> ShardCore::Awaited() const {
@@ -142,7 +127,7 @@ std::vector<WorkerId> ShardCore::Awaited() const {
 }
 
 RoundPolicy::RoundFacts ShardCore::RoundFacts(size_t awaited) const {
-  return {.members = static_cast<uint32_t>(view_.members.size()),
+  return {.members = static_cast<uint32_t>(view().members.size()),
           .contributions = round_.contributions(),
           .excused = round_.excused(),
           .awaited = static_cast<uint32_t>(awaited),
@@ -156,12 +141,15 @@ std::vector<WorkerId> ShardCore::HeldBackBy() const {
   const bool is_full = policy_.Closes(facts);
   facts.is_held_back = true;
   if (!is_full || policy_.Closes(facts)) return {};
-  return outstanding_.Where(
-      [this](Version base) { return guard_.HoldsBack(Value(base), Value(decided_)); });
+  return members_.Where([this](const MemberRecord& member) {
+    return std::ranges::any_of(member.bases, [this](const auto& base) {
+      return guard_.HoldsBack(Value(base.second), Value(decided_));
+    });
+  });
 }
 
 bool ShardCore::ParksUntilRoundCloses(WorkerId worker, uint32_t slot) const {
-  return options_.is_first && !outstanding_.HasBeside(worker, slot) && !HeldBackBy().empty();
+  return options_.is_first && !members_.At(worker).HasBaseBeside(slot) && !HeldBackBy().empty();
 }
 
 void ShardCore::Advance(Effects& effects) {
@@ -196,6 +184,13 @@ void ShardCore::CloseRound(Effects& effects) {
   round_ = Round(is_synchronous());
   if (work_.has_value()) work_->NextRound();
   effects.update = update;
+}
+
+void ShardCore::CheckInvariants() const {
+  members_.CheckInvariants(options_.gradients_in_flight);
+  PS_CHECK(published_ <= decided_);
+  PS_CHECK(pulls_of_others_ <= options_.reader_pulls_max);
+  PS_CHECK(parked_.empty() || Value(parked_.rbegin()->first) < next_ticket_);
 }
 
 }  // namespace slipstream

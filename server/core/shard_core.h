@@ -17,10 +17,9 @@
 #include "common/protocol/view.h"
 #include "common/run/run_spec.h"
 #include "server/core/lag_tracker.h"
-#include "server/core/outstanding_pulls.h"
+#include "server/core/member_table.h"
 #include "server/core/round.h"
 #include "server/core/round_work.h"
-#include "server/core/sequence_table.h"
 #include "server/core/shard_effects.h"
 
 namespace slipstream {
@@ -168,10 +167,10 @@ class ShardCore {
   Version decided() const { return decided_; }
   Version published() const { return published_; }
   Phase phase() const { return phase_; }
-  const View& view() const { return view_; }
+  const View& view() const { return members_.view(); }
   const LagTracker& lag() const { return lag_; }
   const Round& round() const { return round_; }
-  const SequenceTable& sequences() const { return sequences_; }
+  const MemberTable& members() const { return members_; }
   const std::map<PushOutcome, uint64_t>& outcomes() const { return outcomes_; }
 
   /// How often the staleness guard engaged.
@@ -197,7 +196,7 @@ class ShardCore {
   double effective_learning_rate() const { return current_learning_rate() * lag_.window_scale(); }
 
   /// Served and not done.
-  uint32_t pulls_under_way() const;
+  uint32_t pulls_under_way() const { return members_.pulls_under_way() + pulls_of_others_; }
   size_t parked() const { return parked_.size(); }
 
   /// Of these, the pulls, by whom: of one reader, or of all.
@@ -213,6 +212,9 @@ class ShardCore {
   /// Members whose gradient must come before the guard lets any round close, in order of ids; empty
   /// unless the open round would close but for them.
   std::vector<WorkerId> HeldBackBy() const;
+
+  /// Ends the process if an invariant does not hold; for tests.
+  void CheckInvariants() const;
 
  private:
   /// An answer that somebody is to get, now or later.
@@ -266,6 +268,9 @@ class ShardCore {
   /// come that far elsewhere. If it is the only one left, nobody else would ever bring the round.
   void ExcuseFromOpenRound(WorkerId worker, Effects& effects);
 
+  /// From this version on the member owes rounds something, unless it did already.
+  void OweFrom(WorkerId worker, Version version);
+
   /// The oldest version whose gradient this slot of the worker could still bring.
   Version OldestToTrainOn(WorkerId worker, uint32_t slot) const;
 
@@ -273,6 +278,7 @@ class ShardCore {
   void NoteTrainer(const Wanted& wanted, Version base);
   std::variant<Serve, Park> ServeOrPark(const Wanted& wanted);
   bool CanServe(const Wanted& wanted) const;
+  void BeginPull(const Reader& reader);
   std::optional<RoundWork> WorkFor(std::optional<WorkerId> trainer);
   void ReleaseParked(Effects& effects);
   std::vector<WorkerId> Owing() const;
@@ -287,12 +293,9 @@ class ShardCore {
   std::optional<Plan> plan_;
   std::optional<LearningRate> learning_rate_;
   std::optional<RoundWorkPlan> work_;  // Of synchronous policies, where it is handed out.
-  View view_;
+  MemberTable members_;
   Phase phase_ = Phase::kWaitingForServers;
   Version drain_version_{};
-
-  // The version from which each member owes synchronous rounds a gradient or an excuse.
-  std::map<WorkerId, Version> owes_from_;
 
   // The update path.
   bool is_initialized_ = false;
@@ -300,28 +303,16 @@ class ShardCore {
   Version published_{};
   Round round_;
   bool round_was_held_back_ = false;
-  OutstandingPulls outstanding_;
   uint64_t next_push_ = 1;
   uint64_t examples_applied_ = 0;
 
-  /// What a worker pushed last; bounded by the ids there are.
-  struct Newest {
-    Incarnation incarnation{};
-    uint64_t batch_end = 0;
-  };
-  std::map<WorkerId, Newest> newest_;
-
-  SequenceTable sequences_;
   LagTracker lag_;
   std::map<PushOutcome, uint64_t> outcomes_;
   GuardCounts guard_counts_;
   uint64_t bytes_queued_ = 0;
-  // Pushes admitted and neither complete nor abandoned. Those of a worker's older life do not count
-  // as its new one's.
-  std::map<std::pair<WorkerId, Incarnation>, uint32_t> arriving_;
 
-  std::map<Ticket, Wanted> parked_;   // By age.
-  std::map<Reader, uint32_t> pulls_;  // Served and not done.
+  std::map<Ticket, Wanted> parked_;  // By age.
+  uint32_t pulls_of_others_ = 0;     // Of readers who are no members: served and not done.
   uint64_t next_ticket_ = 1;
 };
 

@@ -28,12 +28,12 @@ std::optional<Refuse> ShardCore::RefuseIdentity(const PullRequest& request) cons
   if (!request.identity.has_value()) return std::nullopt;
   const Identity& identity = *request.identity;
   if (identity.run != plan_->run) return Refuse{Refuse::Reason::kWrongRun};
-  const auto verdict = sequences_.CheckMember(identity.worker, identity.incarnation);
-  if (verdict == SequenceTable::Verdict::kFenced) return Refuse{Refuse::Reason::kFenced};
-  if (verdict != SequenceTable::Verdict::kFresh) return Refuse{Refuse::Reason::kUnknownMember};
+  const auto verdict = members_.CheckMember(identity.worker, identity.incarnation);
+  if (verdict == MemberTable::Verdict::kFenced) return Refuse{Refuse::Reason::kFenced};
+  if (verdict != MemberTable::Verdict::kFresh) return Refuse{Refuse::Reason::kUnknownMember};
   if (!request.trains) return std::nullopt;
   if (request.slot >= options_.gradients_in_flight) return Refuse{Refuse::Reason::kNoSuchSlot};
-  if (request.sequence > sequences_.Expected(identity.worker)) {
+  if (request.sequence > members_.At(identity.worker).expected()) {
     return Refuse{Refuse::Reason::kOutOfSequence};
   }
   return std::nullopt;
@@ -54,15 +54,20 @@ PullDecision ShardCore::OnPull(const PullRequest& request) {
   // One that comes after the push it was made for comes from the network alone: its sender has gone
   // on, and will not compute from what it is answered.
   decision.is_to_train = request.trains && request.identity.has_value() &&
-                         request.sequence == sequences_.Expected(request.identity->worker);
+                         request.sequence == members_.At(request.identity->worker).expected();
   if (decision.is_to_train) {
     wanted.trainer = request.identity->worker;
     wanted.version = std::max(wanted.version, OldestToTrainOn(*wanted.trainer, wanted.slot));
-    owes_from_.try_emplace(*wanted.trainer, wanted.version);
+    OweFrom(*wanted.trainer, wanted.version);
     if (wanted.version > decided_) ExcuseFromOpenRound(*wanted.trainer, decision.effects);
   }
   std::visit([&decision](auto outcome) { decision.outcome = outcome; }, ServeOrPark(wanted));
   return decision;
+}
+
+void ShardCore::OweFrom(WorkerId worker, Version version) {
+  std::optional<Version>& owes_from = members_.At(worker).owes_from;
+  if (!owes_from.has_value()) owes_from = version;
 }
 
 void ShardCore::ExcuseFromOpenRound(WorkerId worker, Effects& effects) {
@@ -75,7 +80,7 @@ Version ShardCore::OldestToTrainOn(WorkerId worker, uint32_t slot) const {
   // A gradient counts in a synchronous round only if it is of the round's own base version.
   if (is_synchronous()) return decided_;
   // Asked again, it is given what it was promised.
-  if (const std::optional<Version> promised = outstanding_.Find(worker, slot)) return *promised;
+  if (const std::optional<Version> promised = members_.At(worker).FindBase(slot)) return *promised;
   if (ParksUntilRoundCloses(worker, slot) && round_.HasHeardFrom(worker)) return Next(decided_);
   // Nothing that the guard would refuse at once, though newer versions may not be published yet.
   const uint64_t bound = guard_.spec().bound;
@@ -98,14 +103,21 @@ bool ShardCore::CanServe(const Wanted& wanted) const {
   const bool nothing_newer_comes = is_drained() || phase_ == Phase::kFailed;
   if (!is_initialized_ || (wanted.version > published_ && !nothing_newer_comes)) return false;
   if (!wanted.is_pull) return true;
-  const auto pulls = pulls_.find(wanted.reader);
-  const uint32_t pulls_max = wanted.reader.has_value() ? 1 : options_.reader_pulls_max;
-  return pulls == pulls_.end() || pulls->second < pulls_max;
+  if (!wanted.reader.has_value()) return pulls_of_others_ < options_.reader_pulls_max;
+  return members_.PullsOf(wanted.reader->first, wanted.reader->second) == 0;
+}
+
+void ShardCore::BeginPull(const Reader& reader) {
+  if (reader.has_value()) {
+    members_.BeginPull(reader->first, reader->second);
+  } else {
+    ++pulls_of_others_;
+  }
 }
 
 std::variant<Serve, Park> ShardCore::ServeOrPark(const Wanted& wanted) {
   if (CanServe(wanted)) {
-    if (wanted.is_pull) ++pulls_[wanted.reader];
+    if (wanted.is_pull) BeginPull(wanted.reader);
     NoteTrainer(wanted, published_);
     return Serve{published_, WorkFor(wanted.trainer)};
   }
@@ -118,7 +130,7 @@ std::variant<Serve, Park> ShardCore::ServeOrPark(const Wanted& wanted) {
 
 void ShardCore::NoteTrainer(const Wanted& wanted, Version base) {
   if (!guard_.blocks() || !wanted.trainer.has_value()) return;
-  outstanding_.Add(*wanted.trainer, wanted.slot, base);
+  members_.At(*wanted.trainer).AddBase(wanted.slot, base);
 }
 
 std::optional<RoundWork> ShardCore::WorkFor(std::optional<WorkerId> trainer) {
@@ -134,7 +146,7 @@ void ShardCore::ReleaseParked(Effects& effects) {
       ++it;
       continue;
     }
-    if (wanted.is_pull) ++pulls_[wanted.reader];
+    if (wanted.is_pull) BeginPull(wanted.reader);
     effects.released.push_back({ticket, published_, WorkFor(wanted.trainer)});
     it = parked_.erase(it);
   }

@@ -15,10 +15,11 @@ PushDecision ShardCore::OnPush(const PushFacts& push) {
   if (!refusal) refusal = RefuseByPayload(push);
   if (refusal) return {.reply = Counted(*std::move(refusal))};
   const Identity& identity = push.header.identity;
-  if (push.header.sequence != sequences_.Expected(identity.worker)) {
-    const PushReply* first =
-        sequences_.FindAnswer(identity.worker, push.header.sequence, push.checksum);
-    if (first != nullptr) return AnswerAgain(push, *first);
+  if (push.header.sequence != members_.At(identity.worker).expected()) {
+    const MemberRecord::Answer* first =
+        members_.At(identity.worker).FindAnswer(push.header.sequence);
+    PS_CHECK(first != nullptr);  // RefuseByHeader saw to it.
+    if (first->checksum == push.checksum) return AnswerAgain(push, first->reply);
     return {.reply = Counted(Refusal(PushOutcome::kSequenceReused,
                                      "sequence " + std::to_string(Value(push.header.sequence)) +
                                          " was used for another payload"))};
@@ -43,13 +44,14 @@ PushDecision ShardCore::OnPush(const PushFacts& push) {
 
 PushDecision ShardCore::GiveUpPull(const PushFacts& push) {
   const PushHeader& header = push.header;
+  MemberRecord& member = members_.At(header.identity.worker);
   PushDecision decision = {.took_effect = true};
   decision.reply.outcome = PushOutcome::kBuffered;
   decision.reply.version = decided_;
-  outstanding_.Settle(header.identity.worker, header.slot);
+  member.bases.erase(header.slot);
   Advance(decision.effects);
   ++outcomes_[decision.reply.outcome];
-  sequences_.Record(header.identity.worker, header.sequence, push.checksum, decision.reply);
+  member.RecordAnswer(header.sequence, push.checksum, decision.reply);
   if (header.pull) Finish(push, decided_, decision);
   return decision;
 }
@@ -69,6 +71,7 @@ PushDecision ShardCore::AnswerAgain(const PushFacts& push, const PushReply& firs
 }
 
 PushDecision ShardCore::DropLate(const PushFacts& push, std::string message) {
+  MemberRecord& member = members_.At(push.header.identity.worker);
   NoteBatch(push.header);
   PushDecision decision = {.took_effect = true};
   decision.reply.outcome = PushOutcome::kDroppedLate;
@@ -78,32 +81,30 @@ PushDecision ShardCore::DropLate(const PushFacts& push, std::string message) {
   const bool is_second = is_synchronous() && push.header.base == decided_;
   decision.reply.version = is_second ? Next(decided_) : decided_;
   ++outcomes_[PushOutcome::kDroppedLate];
-  outstanding_.Settle(push.header.identity.worker, push.header.slot);
-  sequences_.Record(push.header.identity.worker, push.header.sequence, push.checksum,
-                    decision.reply);
+  member.bases.erase(push.header.slot);
+  member.RecordAnswer(push.header.sequence, push.checksum, decision.reply);
   Finish(push, decision.reply.version, decision);
   return decision;
 }
 
 void ShardCore::NoteBatch(const PushHeader& header) {
-  if (header.count == 0) return;
-  newest_[header.identity.worker] = {header.identity.incarnation, header.batch + 1};
+  if (header.count > 0) members_.At(header.identity.worker).newest_batch_end = header.batch + 1;
 }
 
 uint64_t ShardCore::NewestBatchEnd(WorkerId worker, Incarnation incarnation) const {
-  const auto found = newest_.find(worker);
-  const bool is_known = found != newest_.end() && found->second.incarnation == incarnation;
-  return is_known ? found->second.batch_end : 0;
+  const MemberRecord* member = members_.Find(worker, incarnation);
+  return member != nullptr ? member->newest_batch_end : 0;
 }
 
 PushDecision ShardCore::JoinRound(const PushFacts& push) {
   const PushHeader& header = push.header;
   NoteBatch(header);
   const WorkerId worker = header.identity.worker;
+  MemberRecord& member = members_.At(worker);
   PushDecision decision = {.took_effect = true};
   decision.reply.version = Next(decided_);
   decision.reply.staleness = StalenessOf(header);
-  outstanding_.Settle(worker, header.slot);
+  member.bases.erase(header.slot);
   if (header.count == 0) {
     round_.Excuse(worker);
   } else {
@@ -126,7 +127,7 @@ PushDecision ShardCore::JoinRound(const PushFacts& push) {
   const bool waits_for_round = is_applied || (is_open_but_awaited && header.pull);
   decision.reply.outcome = waits_for_round ? PushOutcome::kApplied : PushOutcome::kBuffered;
   ++outcomes_[decision.reply.outcome];
-  sequences_.Record(worker, header.sequence, push.checksum, decision.reply);
+  member.RecordAnswer(header.sequence, push.checksum, decision.reply);
   if (waits_for_round || header.pull) {
     Finish(push, waits_for_round ? decision.reply.version : decided_, decision);
   }
@@ -138,10 +139,10 @@ void ShardCore::Finish(const PushFacts& push, Version answer_version, PushDecisi
   const WorkerId worker = push.header.identity.worker;
   // A repetition of an older push comes from the network alone: its sender has gone on, and will
   // not compute from what it is answered.
-  const bool is_newest = Next(push.header.sequence) == sequences_.Expected(worker);
+  const bool is_newest = Next(push.header.sequence) == members_.At(worker).expected();
   if (push.header.pull && (is_synchronous() || is_newest)) {
     wanted.trainer = worker;
-    owes_from_.try_emplace(*wanted.trainer, answer_version);
+    OweFrom(worker, answer_version);
   }
   decision.answer = ServeOrPark(wanted);
 }

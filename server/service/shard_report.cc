@@ -22,7 +22,7 @@ void DescribeWorkers(const ShardCore& core, v1::ShardStatus& status) {
   for (const Member& member : core.view().members) {
     v1::ShardWorkerStatus& line = lines[member.worker];
     line.set_incarnation(Value(member.incarnation));
-    line.set_last_sequence(Value(core.sequences().Expected(member.worker)) - 1);
+    line.set_last_sequence(Value(core.members().At(member.worker).expected()) - 1);
     line.set_newest_batch_end(core.NewestBatchEnd(member.worker, member.incarnation));
   }
   for (auto& [worker, line] : lines) {

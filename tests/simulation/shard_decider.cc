@@ -22,7 +22,7 @@ class BlindToDuplicates final : public DeciderOf<ShardCore> {
  private:
   PushHeader Renumbered(PushHeader header) const {
     if (core_.view().Find(header.identity.worker) != nullptr) {
-      header.sequence = core_.sequences().Expected(header.identity.worker);
+      header.sequence = core_.members().At(header.identity.worker).expected();
     }
     return header;
   }

@@ -206,7 +206,7 @@ std::string Describe(const ShardCore& core) {
        << " phase " << static_cast<int>(core.phase()) << " view " << Value(core.view().number);
   for (const Member& member : core.view().members) {
     text << " " << Value(member.worker) << "#" << Value(member.incarnation) << "@"
-         << Value(core.sequences().Expected(member.worker));
+         << Value(core.members().At(member.worker).expected());
   }
   text << " round " << core.round().contributions() << "+" << core.round().excused() << " of";
   for (Version base : core.round().bases()) text << " " << Value(base);

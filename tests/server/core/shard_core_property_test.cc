@@ -217,7 +217,7 @@ class History {
     const auto& sent = sent_[member->incarnation];
     const size_t index = random_.Below(static_cast<uint32_t>(sent.size()));
     auto [push, first] = sent[index];
-    const bool is_kept = index + SequenceTable::kAnswersKept >= sent.size();
+    const bool is_kept = index + MemberRecord::kAnswersKept >= sent.size();
     const bool is_changed = random_.Below(3) == 0;
     if (is_changed) ++push.checksum;
     const std::string before = Describe(core());
@@ -317,6 +317,7 @@ class History {
   }
 
   void CheckAgreement() {
+    core().CheckInvariants();
     ASSERT_EQ(core().decided(), naive_.decided);
     ASSERT_EQ(core().published(), naive_.published);
     ASSERT_LE(core().published(), core().decided());
@@ -336,7 +337,7 @@ class History {
     }
     ASSERT_EQ(core().lag().gradients(), gradients);
     for (const Member& member : naive_.view.members) {
-      ASSERT_EQ(Value(core().sequences().Expected(member.worker)),
+      ASSERT_EQ(Value(core().members().At(member.worker).expected()),
                 sent_[member.incarnation].size() + 1);
     }
     CheckUpdates();

@@ -143,7 +143,7 @@ TEST(RefusalTest, OutOfSequenceTellsTheNumberExpected) {
 TEST(RefusalTest, AnAnswerNoLongerKeptIsOutOfSequence) {
   ShardCoreDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
-  const uint64_t pushes = SequenceTable::kAnswersKept + 1;
+  const uint64_t pushes = MemberRecord::kAnswersKept + 1;
   for (uint64_t sequence = 1; sequence <= pushes; ++sequence) driver.Push(PushOf(0, sequence, 0));
 
   const PushDecision decision = driver.Push(PushOf(0, 1, 0));
@@ -185,7 +185,7 @@ TEST(RefusalTest, DroppedLateUsesUpItsSequence) {
   driver.Push(PushOf(0, 1, 0));
 
   EXPECT_EQ(driver.Push(PushOf(0, 2, 0)).reply.outcome, PushOutcome::kDroppedLate);
-  EXPECT_EQ(driver.core().sequences().Expected(WorkerId{0}), Sequence{3});
+  EXPECT_EQ(driver.core().members().At(WorkerId{0}).expected(), Sequence{3});
 }
 
 TEST(AdmissionTest, IsByBytesAndAsksToComeAgain) {

@@ -1,8 +1,9 @@
-#include "server/core/sequence_table.h"
+#include "server/core/member_table.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +13,7 @@
 namespace slipstream {
 namespace {
 
-using Verdict = SequenceTable::Verdict;
+using Verdict = MemberTable::Verdict;
 
 PushReply ReplyNamed(uint64_t version) {
   return {.outcome = PushOutcome::kApplied, .version = Version{version}, .staleness = version % 7};
@@ -26,7 +27,7 @@ View ViewOf(uint64_t number, std::vector<std::pair<uint32_t, uint64_t>> members)
   return view;
 }
 
-class SequenceTableTest : public testing::Test {
+class MemberTableTest : public testing::Test {
  protected:
   Verdict Check(uint32_t worker, uint64_t incarnation, uint64_t sequence) const {
     return table_.Check(WorkerId{worker}, Incarnation{incarnation}, Sequence{sequence});
@@ -35,46 +36,46 @@ class SequenceTableTest : public testing::Test {
     return table_.CheckMember(WorkerId{worker}, Incarnation{incarnation});
   }
   void Record(uint32_t worker, uint64_t sequence, uint64_t checksum) {
-    table_.Record(WorkerId{worker}, Sequence{sequence}, checksum, ReplyNamed(sequence));
+    table_.At(WorkerId{worker}).RecordAnswer(Sequence{sequence}, checksum, ReplyNamed(sequence));
   }
 
-  SequenceTable table_;
+  MemberTable table_;
 };
 
-TEST_F(SequenceTableTest, KnowsNobodyBeforeTheFirstView) {
+TEST_F(MemberTableTest, KnowsNobodyBeforeTheFirstView) {
   EXPECT_EQ(CheckMember(0, 1), Verdict::kUnknownMember);
   EXPECT_EQ(Check(0, 1, 1), Verdict::kUnknownMember);
 }
 
-TEST_F(SequenceTableTest, ExpectsSequencesFromOneWithoutGaps) {
+TEST_F(MemberTableTest, ExpectsSequencesFromOneWithoutGaps) {
   table_.InstallView(ViewOf(1, {{0, 1}}));
 
-  EXPECT_EQ(table_.Expected(WorkerId{0}), Sequence{1});
+  EXPECT_EQ(table_.At(WorkerId{0}).expected(), Sequence{1});
   EXPECT_EQ(Check(0, 1, 1), Verdict::kFresh);
   EXPECT_EQ(Check(0, 1, 2), Verdict::kGap);
 
   Record(0, 1, 100);
 
-  EXPECT_EQ(table_.Expected(WorkerId{0}), Sequence{2});
+  EXPECT_EQ(table_.At(WorkerId{0}).expected(), Sequence{2});
   EXPECT_EQ(Check(0, 1, 1), Verdict::kRepeated);
   EXPECT_EQ(Check(0, 1, 2), Verdict::kFresh);
   EXPECT_EQ(Check(0, 1, 3), Verdict::kGap);
 }
 
-TEST_F(SequenceTableTest, FindsTheFirstAnswerOnlyForTheSamePayload) {
+TEST_F(MemberTableTest, FindsTheFirstAnswerWithTheChecksumOfItsPayload) {
   table_.InstallView(ViewOf(1, {{0, 1}}));
   Record(0, 1, 100);
 
-  const PushReply* answer = table_.FindAnswer(WorkerId{0}, Sequence{1}, 100);
+  const MemberRecord::Answer* answer = table_.At(WorkerId{0}).FindAnswer(Sequence{1});
 
   ASSERT_NE(answer, nullptr);
-  EXPECT_EQ(*answer, ReplyNamed(1));
-  EXPECT_EQ(table_.FindAnswer(WorkerId{0}, Sequence{1}, 101), nullptr);
+  EXPECT_EQ(answer->checksum, 100u);
+  EXPECT_EQ(answer->reply, ReplyNamed(1));
 }
 
-TEST_F(SequenceTableTest, KeepsTheAnswersToTheLastFewPushes) {
+TEST_F(MemberTableTest, KeepsTheAnswersToTheLastFewPushes) {
   table_.InstallView(ViewOf(1, {{0, 1}}));
-  const uint64_t pushes = SequenceTable::kAnswersKept + 3;
+  const uint64_t pushes = MemberRecord::kAnswersKept + 3;
   for (uint64_t sequence = 1; sequence <= pushes; ++sequence) Record(0, sequence, 100 + sequence);
 
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
@@ -82,11 +83,11 @@ TEST_F(SequenceTableTest, KeepsTheAnswersToTheLastFewPushes) {
   }
   for (uint64_t sequence = 4; sequence <= pushes; ++sequence) {
     ASSERT_EQ(Check(0, 1, sequence), Verdict::kRepeated) << sequence;
-    EXPECT_NE(table_.FindAnswer(WorkerId{0}, Sequence{sequence}, 100 + sequence), nullptr);
+    EXPECT_EQ(table_.At(WorkerId{0}).FindAnswer(Sequence{sequence})->checksum, 100 + sequence);
   }
 }
 
-TEST_F(SequenceTableTest, FencesTheOldIncarnationAndStartsTheNewOneAtOne) {
+TEST_F(MemberTableTest, FencesTheOldIncarnationAndStartsTheNewOneAtOne) {
   table_.InstallView(ViewOf(1, {{0, 1}}));
   Record(0, 1, 100);
   Record(0, 2, 100);
@@ -100,17 +101,17 @@ TEST_F(SequenceTableTest, FencesTheOldIncarnationAndStartsTheNewOneAtOne) {
   EXPECT_EQ(Check(0, 2, 2), Verdict::kGap);
 }
 
-TEST_F(SequenceTableTest, KeepsSequencesOfMembersThatStay) {
+TEST_F(MemberTableTest, KeepsSequencesOfMembersThatStay) {
   table_.InstallView(ViewOf(1, {{0, 1}, {1, 2}}));
   Record(0, 1, 100);
 
   table_.InstallView(ViewOf(2, {{0, 1}, {2, 3}}));
 
-  EXPECT_EQ(table_.Expected(WorkerId{0}), Sequence{2});
+  EXPECT_EQ(table_.At(WorkerId{0}).expected(), Sequence{2});
   EXPECT_EQ(Check(0, 1, 1), Verdict::kRepeated);
 }
 
-TEST_F(SequenceTableTest, FencesWhoHasLeft) {
+TEST_F(MemberTableTest, FencesWhoHasLeft) {
   table_.InstallView(ViewOf(1, {{0, 1}, {1, 2}}));
   table_.InstallView(ViewOf(2, {{0, 1}}));
 
@@ -118,11 +119,97 @@ TEST_F(SequenceTableTest, FencesWhoHasLeft) {
   EXPECT_EQ(Check(1, 2, 1), Verdict::kFenced);
 }
 
-TEST_F(SequenceTableTest, DoesNotFenceWhoIsNewerThanItsView) {
+TEST_F(MemberTableTest, DoesNotFenceWhoIsNewerThanItsView) {
   table_.InstallView(ViewOf(1, {{0, 1}, {1, 2}}));
 
   EXPECT_EQ(CheckMember(0, 3), Verdict::kUnknownMember);  // Has registered again.
   EXPECT_EQ(CheckMember(7, 3), Verdict::kUnknownMember);  // Has just come.
+}
+
+TEST_F(MemberTableTest, KeepsTheOlderBaseOfTwoAnswersToOnePull) {
+  MemberRecord record;
+  record.AddBase(0, Version{4});
+  record.AddBase(0, Version{6});
+  EXPECT_EQ(record.FindBase(0), Version{4});
+
+  record.AddBase(0, Version{3});
+  EXPECT_EQ(record.FindBase(0), Version{3});
+  EXPECT_EQ(record.FindBase(1), std::nullopt);
+}
+
+TEST_F(MemberTableTest, TellsGradientsOnTheirWayApartBySlot) {
+  MemberRecord record;
+  record.AddBase(1, Version{4});
+
+  EXPECT_TRUE(record.HasBaseBeside(0));
+  EXPECT_FALSE(record.HasBaseBeside(1));
+
+  record.AddBase(0, Version{5});
+
+  EXPECT_TRUE(record.HasBaseBeside(1));
+}
+
+TEST_F(MemberTableTest, FindsMembersByTheirRecordInOrderOfIds) {
+  table_.InstallView(ViewOf(1, {{0, 1}, {1, 2}, {2, 3}}));
+  for (const uint32_t worker : {2, 0}) table_.At(WorkerId{worker}).AddBase(0, Version{4});
+
+  EXPECT_EQ(
+      table_.Where([](const MemberRecord& record) { return record.FindBase(0) == Version{4}; }),
+      (std::vector{WorkerId{0}, WorkerId{2}}));
+}
+
+TEST_F(MemberTableTest, ARecordEndsWithItsIncarnation) {
+  table_.InstallView(ViewOf(1, {{0, 1}, {1, 2}}));
+  for (const uint32_t worker : {0, 1}) {
+    MemberRecord& record = table_.At(WorkerId{worker});
+    record.AddBase(0, Version{4});
+    record.owes_from = Version{4};
+    record.newest_batch_end = 8;
+    record.pushes_arriving = 1;
+  }
+
+  table_.InstallView(ViewOf(2, {{0, 3}, {1, 2}}));
+
+  const MemberRecord& back = table_.At(WorkerId{0});
+  EXPECT_EQ(back.FindBase(0), std::nullopt);
+  EXPECT_EQ(back.owes_from, std::nullopt);
+  EXPECT_EQ(back.newest_batch_end, 0u);
+  EXPECT_EQ(back.pushes_arriving, 0u);
+  const MemberRecord& stayed = table_.At(WorkerId{1});
+  EXPECT_EQ(stayed.FindBase(0), Version{4});
+  EXPECT_EQ(stayed.owes_from, Version{4});
+  EXPECT_EQ(stayed.newest_batch_end, 8u);
+  EXPECT_EQ(stayed.pushes_arriving, 1u);
+  EXPECT_EQ(table_.Find(WorkerId{0}, Incarnation{1}), nullptr);
+}
+
+TEST_F(MemberTableTest, FoundingMembersOweFromTheFirstVersion) {
+  View view = ViewOf(1, {{0, 1}, {1, 2}});
+  view.members[0].founding = true;
+
+  table_.InstallView(view);
+
+  EXPECT_EQ(table_.At(WorkerId{0}).owes_from, Version{});
+  EXPECT_EQ(table_.At(WorkerId{1}).owes_from, std::nullopt);
+}
+
+TEST_F(MemberTableTest, CountsThePullsOfPastLivesUntilTheyEnd) {
+  table_.InstallView(ViewOf(1, {{0, 1}}));
+  table_.BeginPull(WorkerId{0}, Incarnation{1});
+
+  table_.InstallView(ViewOf(2, {{0, 2}}));
+
+  EXPECT_EQ(table_.PullsOf(WorkerId{0}, Incarnation{1}), 1u);
+  EXPECT_EQ(table_.PullsOf(WorkerId{0}, Incarnation{2}), 0u);
+  table_.BeginPull(WorkerId{0}, Incarnation{2});
+  EXPECT_EQ(table_.pulls_under_way(), 2u);
+  table_.CheckInvariants(/*gradients_in_flight=*/1);
+
+  table_.EndPull(WorkerId{0}, Incarnation{1});
+  table_.EndPull(WorkerId{0}, Incarnation{2});
+
+  EXPECT_EQ(table_.pulls_under_way(), 0u);
+  table_.CheckInvariants(/*gradients_in_flight=*/1);
 }
 
 // Everything ever recorded, in lists, searched from the start each time.
@@ -144,7 +231,7 @@ class NaiveTable {
     const uint64_t last = checksums(incarnation).size();
     if (sequence > last + 1) return Verdict::kGap;
     if (sequence == last + 1) return Verdict::kFresh;
-    return sequence + SequenceTable::kAnswersKept > last ? Verdict::kRepeated : Verdict::kTooOld;
+    return sequence + MemberRecord::kAnswersKept > last ? Verdict::kRepeated : Verdict::kTooOld;
   }
   void Record(Incarnation incarnation, uint64_t checksum) {
     recorded_[incarnation].push_back(checksum);
@@ -175,11 +262,11 @@ View RandomView(RandomStream& random, const View& before, uint64_t* last_incarna
   return view;
 }
 
-TEST(SequenceTablePropertyTest, AgreesWithAListOfEverythingRecorded) {
+TEST(MemberTablePropertyTest, AgreesWithAListOfEverythingRecorded) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomStream random(seed, 1);
-    SequenceTable table;
+    MemberTable table;
     NaiveTable naive;
     View view;
     uint64_t last_incarnation = 0;
@@ -204,19 +291,16 @@ TEST(SequenceTablePropertyTest, AgreesWithAListOfEverythingRecorded) {
       ASSERT_EQ(verdict, naive.Check(worker, incarnation, sequence)) << "step " << step;
       ASSERT_EQ(table.CheckMember(worker, incarnation), naive.CheckMember(worker, incarnation));
       if (verdict == Verdict::kFresh) {
-        ASSERT_EQ(table.Expected(worker), Sequence{sequence});
+        ASSERT_EQ(table.At(worker).expected(), Sequence{sequence});
         const uint64_t checksum = random.Below(3);
-        table.Record(worker, Sequence{sequence}, checksum, ReplyNamed(sequence));
+        table.At(worker).RecordAnswer(Sequence{sequence}, checksum, ReplyNamed(sequence));
         naive.Record(incarnation, checksum);
       } else if (verdict == Verdict::kRepeated) {
-        const uint64_t checksum = random.Below(3);
-        const PushReply* answer = table.FindAnswer(worker, Sequence{sequence}, checksum);
-        const bool is_same = naive.checksums(incarnation)[sequence - 1] == checksum;
-        ASSERT_EQ(answer != nullptr, is_same) << "step " << step;
-        if (is_same) {
-          ASSERT_EQ(*answer, ReplyNamed(sequence));
-        }
+        const MemberRecord::Answer* answer = table.At(worker).FindAnswer(Sequence{sequence});
+        ASSERT_EQ(answer->checksum, naive.checksums(incarnation)[sequence - 1]) << "step " << step;
+        ASSERT_EQ(answer->reply, ReplyNamed(sequence));
       }
+      table.CheckInvariants(/*gradients_in_flight=*/1);
     }
   }
 }

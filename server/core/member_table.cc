@@ -1,0 +1,123 @@
+#include "server/core/member_table.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+
+const MemberRecord::Answer* MemberRecord::FindAnswer(Sequence sequence) const {
+  const auto found = std::ranges::find(answers, sequence, &Answer::sequence);
+  return found == answers.end() ? nullptr : &*found;
+}
+
+void MemberRecord::RecordAnswer(Sequence sequence, uint64_t checksum, const PushReply& reply) {
+  PS_CHECK(sequence == expected());
+  last_sequence = sequence;
+  answers.push_back({sequence, checksum, reply});
+  if (answers.size() > kAnswersKept) answers.pop_front();
+}
+
+void MemberRecord::AddBase(uint32_t slot, Version base) {
+  const auto [found, is_new] = bases.try_emplace(slot, base);
+  if (!is_new) found->second = std::min(found->second, base);
+}
+
+std::optional<Version> MemberRecord::FindBase(uint32_t slot) const {
+  const auto found = bases.find(slot);
+  return found == bases.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool MemberRecord::HasBaseBeside(uint32_t slot) const { return bases.size() > bases.count(slot); }
+
+void MemberTable::InstallView(const View& view) {
+  std::map<WorkerId, MemberRecord> records;
+  for (const Member& member : view.members) {
+    MemberRecord& record = records[member.worker];
+    if (Find(member.worker, member.incarnation) != nullptr) {
+      record = std::move(At(member.worker));
+      records_.erase(member.worker);
+    } else {
+      record.incarnation = member.incarnation;
+    }
+    if (member.founding && !record.owes_from.has_value()) record.owes_from = Version{};
+    newest_ = std::max(newest_, member.incarnation);
+  }
+  for (const auto& [worker, departed] : records_) {
+    if (departed.pulls_under_way == 0) continue;
+    pulls_of_the_departed_[{worker, departed.incarnation}] = departed.pulls_under_way;
+  }
+  records_ = std::move(records);
+  view_ = view;
+}
+
+MemberTable::Verdict MemberTable::CheckMember(WorkerId worker, Incarnation incarnation) const {
+  if (Find(worker, incarnation) != nullptr) return Verdict::kFresh;
+  return incarnation > newest_ ? Verdict::kUnknownMember : Verdict::kFenced;
+}
+
+MemberTable::Verdict MemberTable::Check(WorkerId worker, Incarnation incarnation,
+                                        Sequence sequence) const {
+  const Verdict member = CheckMember(worker, incarnation);
+  if (member != Verdict::kFresh) return member;
+  const MemberRecord& record = At(worker);
+  if (sequence == record.expected()) return Verdict::kFresh;
+  if (sequence > record.expected() || sequence == Sequence{}) return Verdict::kGap;
+  return record.FindAnswer(sequence) != nullptr ? Verdict::kRepeated : Verdict::kTooOld;
+}
+
+const MemberRecord* MemberTable::Find(WorkerId worker, Incarnation incarnation) const {
+  const auto found = records_.find(worker);
+  const bool is_of_life = found != records_.end() && found->second.incarnation == incarnation;
+  return is_of_life ? &found->second : nullptr;
+}
+
+void MemberTable::BeginPull(WorkerId worker, Incarnation incarnation) {
+  const bool is_member = Find(worker, incarnation) != nullptr;
+  ++(is_member ? At(worker).pulls_under_way : pulls_of_the_departed_[{worker, incarnation}]);
+}
+
+void MemberTable::EndPull(WorkerId worker, Incarnation incarnation) {
+  PS_CHECK(PullsOf(worker, incarnation) > 0);
+  if (Find(worker, incarnation) != nullptr) {
+    --At(worker).pulls_under_way;
+    return;
+  }
+  const auto departed = pulls_of_the_departed_.find({worker, incarnation});
+  if (--departed->second == 0) pulls_of_the_departed_.erase(departed);
+}
+
+uint32_t MemberTable::PullsOf(WorkerId worker, Incarnation incarnation) const {
+  if (const MemberRecord* record = Find(worker, incarnation)) return record->pulls_under_way;
+  const auto departed = pulls_of_the_departed_.find({worker, incarnation});
+  return departed == pulls_of_the_departed_.end() ? 0 : departed->second;
+}
+
+uint32_t MemberTable::pulls_under_way() const {
+  uint32_t pulls = 0;
+  for (const auto& [worker, record] : records_) pulls += record.pulls_under_way;
+  for (const auto& [life, departed] : pulls_of_the_departed_) pulls += departed;
+  return pulls;
+}
+
+void MemberTable::CheckInvariants(uint32_t gradients_in_flight) const {
+  PS_CHECK(records_.size() == view_.members.size());
+  for (const Member& member : view_.members) {
+    const MemberRecord* record = Find(member.worker, member.incarnation);
+    PS_CHECK(record != nullptr && record->incarnation <= newest_);
+    const uint64_t answered = Value(record->last_sequence);
+    PS_CHECK(record->answers.size() == std::min<uint64_t>(answered, MemberRecord::kAnswersKept));
+    for (size_t i = 0; i < record->answers.size(); ++i) {
+      PS_CHECK(Value(record->answers[i].sequence) == answered - record->answers.size() + 1 + i);
+    }
+    PS_CHECK(!member.founding || record->owes_from.has_value());
+    PS_CHECK(record->bases.empty() || record->bases.rbegin()->first < gradients_in_flight);
+    PS_CHECK(record->pushes_arriving <= gradients_in_flight + 1);
+    PS_CHECK(record->pulls_under_way <= 1);
+  }
+  for (const auto& [life, pulls] : pulls_of_the_departed_) {
+    PS_CHECK(pulls > 0 && Find(life.first, life.second) == nullptr);
+  }
+}
+
+}  // namespace slipstream
