@@ -1,6 +1,6 @@
-// What shared memory alone allows: a server that applies an update to weights in memory that it
-// shares with its workers, without versions, checks or identity. A worker copies its gradient in,
-// waits until the server has applied it, and copies the weights out.
+// The limit of the way through shared memory: a server applies an update to weights in memory that
+// it shares with its workers, without versions, checks or identity. A worker copies its gradient
+// in, waits until the server has applied it, and copies the weights out.
 //
 //   raw_shm_probe serve --workers W --bytes N [--rule sgd|momentum|adam]
 //   raw_shm_probe work --servers ADDRESS,… --bytes N
