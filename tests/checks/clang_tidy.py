@@ -5,7 +5,7 @@ libraries' sources, two at a time; prints what they find. Tests are left to the 
 Usage, in the repository root:  tests/checks/clang_tidy.py [--each] [FILE.cc ...]   (default: all)
 
 Most of the time goes into the headers that a source includes, so up to twenty sources are checked as
-one: all of them took 182 s instead of 511 s. Where something is found, or sources do not compile
+one. Where something is found, or sources do not compile
 together, each of them is checked by itself, and that is what is printed. With --each all are checked by
 themselves, which also finds what clang looks for in its main file alone, as unused functions.
 
