@@ -12,10 +12,10 @@ namespace slipstream {
 /// sets the clock makes a lease end or a wait last. For differences only; two processes have
 /// different beginnings. Thread-safe.
 inline absl::Time SteadyNow() {
-  static const absl::Time start = absl::Now();
-  static const std::chrono::steady_clock::time_point steady_start =
+  static const absl::Time kStart = absl::Now();
+  static const std::chrono::steady_clock::time_point kSteadyStart =
       std::chrono::steady_clock::now();
-  return start + absl::FromChrono(std::chrono::steady_clock::now() - steady_start);
+  return kStart + absl::FromChrono(std::chrono::steady_clock::now() - kSteadyStart);
 }
 
 }  // namespace slipstream

@@ -41,7 +41,7 @@ std::string RateText(const v1::RunStatus& status) {
   return fmt::format("{}, effective {:.6g}", rate, status.effective_learning_rate());
 }
 
-std::string RunFacts(const v1::RunStatus& status) {
+std::string RunSummary(const v1::RunStatus& status) {
   std::vector<std::pair<std::string, std::string>> facts = {
       {"run", status.name()}, {"policy", PolicyText(status)}, {"state", FormatProgress(status)}};
   if (!status.failure().empty()) facts.emplace_back("failure", status.failure());
@@ -154,7 +154,7 @@ std::string NonfiniteLines(const v1::RunStatus& status) {
 std::string StatusText(const v1::RunStatus& status) {
   const v1::StalenessStatus& staleness = status.staleness();
   const std::vector<uint64_t> counts(staleness.histogram().begin(), staleness.histogram().end());
-  std::vector<std::string> parts = {RunFacts(status)};
+  std::vector<std::string> parts = {RunSummary(status)};
   if (!status.shards().empty()) parts.push_back(ShardTable(status));
   if (!status.workers().empty()) parts.push_back(WorkerTable(status));
   parts.push_back(NonfiniteLines(status));

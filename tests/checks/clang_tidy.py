@@ -5,9 +5,9 @@ libraries' sources, two at a time; prints what they find. Tests are left to the 
 Usage, in the repository root:  tests/checks/clang_tidy.py [--each] [FILE.cc ...]   (default: all)
 
 Most of the time goes into the headers that a source includes, so up to twenty sources are checked as
-one. Where something is found, or sources do not compile
-together, each of them is checked by itself, and that is what is printed. With --each all are checked by
-themselves, which also finds what clang looks for in its main file alone, as unused functions.
+one. Where something is found, or sources do not compile together, each of them is checked by itself,
+and that is what is printed. With --each all are checked by themselves, which also finds what clang looks
+for in its main file alone, as unused functions.
 
 Without the CUDA toolkit what includes its headers is left out.
 
@@ -139,11 +139,8 @@ def is_clean_as_one(paths):
     with tempfile.NamedTemporaryFile("w", suffix=".cc", encoding="utf-8") as file:
         file.writelines(f'#include "{path}"\n' for path in paths)
         file.flush()
-        # Found through -I., a source is ./PATH, and not the main file: without this its findings
-        # would be kept back.
         return not run_clang_tidy(file.name, needs_cuda(paths[0]),
-                                  "--checks=-bugprone-suspicious-include",
-                                  r"--header-filter=^(\./)?(common|server|worker|deploy)/")
+                                  "--checks=-bugprone-suspicious-include")
 
 
 def check(paths, alone):

@@ -9,7 +9,7 @@ namespace slipstream {
 namespace {
 
 // Between two looks at whether the program is to stop.
-constexpr absl::Duration kSlice = absl::Milliseconds(20);
+constexpr absl::Duration kStopCheckInterval = absl::Milliseconds(20);
 
 }  // namespace
 
@@ -21,7 +21,7 @@ bool PauseBeforeRetry(grpc::Channel& channel, absl::Duration wait, const Sleeper
     if (!sleeper(absl::ZeroDuration())) return false;
     const absl::Time now = SteadyNow();
     if (now >= end) return true;
-    if (channel.WaitForConnected(SteadyDeadline(std::min(end, now + kSlice)))) return true;
+    if (channel.WaitForConnected(SteadyDeadline(std::min(end, now + kStopCheckInterval)))) return true;
   }
 }
 

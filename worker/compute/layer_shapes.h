@@ -34,7 +34,7 @@ struct Conv2dShape {
   uint32_t padding = 0;
 
   size_t kernel_elements() const { return size_t{kernel} * kernel; }
-  size_t weights() const { return output.channels * input.channels * kernel_elements(); }
+  size_t weights() const { return size_t{output.channels} * input.channels * kernel_elements(); }
 };
 
 struct PoolShape {

@@ -18,7 +18,7 @@ struct Mask {
   __m256 bits;
 };
 
-constexpr int kLanes = 8;
+constexpr size_t kLanes = 8;
 
 // Of 16 registers, 12 accumulate a tile of 6 channels × 2 vectors, or 10 one of 2 channels × 5
 // taps of a weight gradient.

@@ -14,7 +14,7 @@ using Vector = __m512;
 using Mask = __mmask16;
 using Places = __m512i;  // Where in their windows the images' outputs came from.
 
-constexpr int kLanes = 16;
+constexpr size_t kLanes = 16;
 
 // Of 32 registers, 24 accumulate a tile of 6 channels × 4 vectors, or 20 one of 4 channels × 5
 // taps of a weight gradient.

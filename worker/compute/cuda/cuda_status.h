@@ -33,8 +33,9 @@ absl::Status ToStatus(ncclResult_t error, const CallSite& site);
 /// Moves the value, if there is one, to where it is kept.
 template <typename Kept, typename T>
 absl::Status Keep(Kept& kept, absl::StatusOr<T> value) {
-  if (value.ok()) kept = *std::move(value);
-  return value.status();
+  if (!value.ok()) return value.status();
+  kept = *std::move(value);
+  return absl::OkStatus();
 }
 
 }  // namespace slipstream::cuda
