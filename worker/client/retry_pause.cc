@@ -21,7 +21,8 @@ bool PauseBeforeRetry(grpc::Channel& channel, absl::Duration wait, const Sleeper
     if (!sleeper(absl::ZeroDuration())) return false;
     const absl::Time now = SteadyNow();
     if (now >= end) return true;
-    if (channel.WaitForConnected(SteadyDeadline(std::min(end, now + kStopCheckInterval)))) return true;
+    if (channel.WaitForConnected(SteadyDeadline(std::min(end, now + kStopCheckInterval))))
+      return true;
   }
 }
 
