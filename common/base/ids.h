@@ -19,22 +19,28 @@ enum class Incarnation : uint64_t {};
 /// A worker's push counter on one shard, contiguous from 1 within an incarnation.
 enum class Sequence : uint64_t {};
 
+/// Of a shard: 0 at first, and higher each time that it comes back and goes on from an older state.
+/// Versions, bases and sequences are numbers of one life, and compared within it alone.
+enum class Life : uint64_t {};
+
 /// A shard's clock: 0 for the initial weights, +1 with every update.
 enum class Version : uint64_t {};
 
 /// Number of a membership view; higher is newer.
 enum class ViewNumber : uint64_t {};
 
-/// Names one parked call; the shell keeps the matching RPC open until the core releases it.
-enum class Ticket : uint64_t {};
+/// Names a client's call to a shard that waits for an answer, or is about to. Chosen by the shell,
+/// and opaque to the shard.
+enum class CallId : uint64_t {};
 
 constexpr uint32_t Value(ShardId id) { return static_cast<uint32_t>(id); }
 constexpr uint32_t Value(WorkerId id) { return static_cast<uint32_t>(id); }
 constexpr uint64_t Value(Incarnation id) { return static_cast<uint64_t>(id); }
 constexpr uint64_t Value(Sequence id) { return static_cast<uint64_t>(id); }
+constexpr uint64_t Value(Life id) { return static_cast<uint64_t>(id); }
 constexpr uint64_t Value(Version id) { return static_cast<uint64_t>(id); }
 constexpr uint64_t Value(ViewNumber id) { return static_cast<uint64_t>(id); }
-constexpr uint64_t Value(Ticket id) { return static_cast<uint64_t>(id); }
+constexpr uint64_t Value(CallId id) { return static_cast<uint64_t>(id); }
 
 constexpr Version Next(Version version) { return Version{Value(version) + 1}; }
 constexpr Sequence Next(Sequence sequence) { return Sequence{Value(sequence) + 1}; }

@@ -28,8 +28,10 @@ struct PushHeader {
   Sequence sequence{};
   uint64_t shard_map = 0;
 
-  /// Version the gradient was computed from.
+  /// Version the gradient was computed from, and the shard's life in which it made that. The
+  /// sequence is of the same life.
   Version base{};
+  Life life{};
 
   /// Values of the whole push. 0 excuses the member from its hardsync round; under a guard that
   /// blocks, it says that no gradient of `base` will come.
@@ -138,6 +140,9 @@ struct PushReply {
   /// For people.
   std::string message;
 
+  /// That the version is of.
+  Life life{};
+
   friend bool operator==(const PushReply&, const PushReply&) = default;
 };
 
@@ -188,6 +193,9 @@ struct WeightsHeader {
 
   /// The reader has the values of this version; none follow.
   bool unchanged = false;
+
+  /// That the version is of.
+  Life life{};
 
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
 };

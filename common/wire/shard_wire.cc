@@ -45,6 +45,7 @@ v1::PushHeader ToWire(const PushHeader& header) {
   wire.set_sequence(Value(header.sequence));
   wire.set_shard_map(header.shard_map);
   wire.set_base_version(Value(header.base));
+  wire.set_life(Value(header.life));
   wire.set_count(header.count);
   wire.set_examples(header.examples);
   wire.set_batch(header.batch);
@@ -60,6 +61,7 @@ v1::PushReply ToWire(const PushReply& reply) {
   v1::PushReply wire;
   wire.set_outcome(static_cast<v1::PushOutcome>(reply.outcome));
   wire.set_version(Value(reply.version));
+  wire.set_life(Value(reply.life));
   wire.set_staleness(reply.staleness);
   wire.set_durability(static_cast<v1::Durability>(reply.durability));
   wire.set_expected_sequence(Value(reply.expected));
@@ -91,6 +93,7 @@ v1::RoundWork ToWire(const RoundWork& work) {
 v1::WeightsHeader ToWire(const WeightsHeader& header) {
   v1::WeightsHeader wire;
   wire.set_version(Value(header.version));
+  wire.set_life(Value(header.life));
   wire.set_count(header.count);
   if (header.work) *wire.mutable_work() = ToWire(*header.work);
   wire.set_unchanged(header.unchanged);
@@ -131,6 +134,7 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   header.sequence = Sequence{wire.sequence()};
   header.shard_map = wire.shard_map();
   header.base = Version{wire.base_version()};
+  header.life = Life{wire.life()};
   header.count = wire.count();
   header.examples = wire.examples();
   header.batch = wire.batch();
@@ -152,6 +156,7 @@ absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire) {
   PushReply reply;
   reply.outcome = static_cast<PushOutcome>(wire.outcome());
   reply.version = Version{wire.version()};
+  reply.life = Life{wire.life()};
   reply.staleness = wire.staleness();
   // Refusals have none.
   if (wire.durability() != 0) reply.durability = static_cast<Durability>(wire.durability());
@@ -188,7 +193,11 @@ absl::StatusOr<RoundWork> FromWire(const v1::RoundWork& wire) {
 
 absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {
   if (absl::Status s = CheckCount("header.count", wire.count()); !s.ok()) return s;
-  WeightsHeader header{Version{wire.version()}, wire.count(), std::nullopt, wire.unchanged()};
+  WeightsHeader header = {.version = Version{wire.version()},
+                          .count = wire.count(),
+                          .work = std::nullopt,
+                          .unchanged = wire.unchanged(),
+                          .life = Life{wire.life()}};
   if (!wire.has_work()) return header;
   absl::StatusOr<RoundWork> work = FromWire(wire.work());
   if (!work.ok()) return work.status();

@@ -1,5 +1,5 @@
-// The part of ShardCore that decides at the header of a push: is its payload wanted, and what will
-// it probably cause.
+// The part of ShardMachine that decides at the header of a push: is its payload wanted, and what
+// will it probably cause.
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/policy/staleness_scaling.h"
-#include "server/core/shard_core.h"
+#include "server/core/shard_machine.h"
 
 namespace slipstream {
 namespace {
@@ -18,30 +18,32 @@ std::string Number(uint64_t value) { return std::to_string(value); }
 
 }  // namespace
 
-PushReply ShardCore::Refusal(PushOutcome outcome, std::string message) const {
+PushReply ShardMachine::Refusal(PushOutcome outcome, std::string message) const {
   PushReply reply;
   reply.outcome = outcome;
-  reply.version = decided_;
+  reply.version = decided();
+  reply.life = state_.life;
   reply.message = std::move(message);
   if (outcome == PushOutcome::kRetryLater) reply.retry_after_ms = kRetryAfterMs;
   return reply;
 }
 
-std::optional<PushReply> ShardCore::RefuseByHeader(const PushHeader& header) const {
-  if (!plan_.has_value() || !is_initialized_) {
+std::optional<PushReply> ShardMachine::RefuseByHeader(const PushHeader& header) const {
+  if (!has_plan() || !is_initialized()) {
     return Refusal(PushOutcome::kRetryLater, "the model has no initial weights yet");
   }
-  if (header.identity.run != plan_->run) {
-    return Refusal(PushOutcome::kWrongRun, "this is run " + Number(plan_->run) +
+  if (header.identity.run != state_.plan->run) {
+    return Refusal(PushOutcome::kWrongRun, "this is run " + Number(state_.plan->run) +
                                                ", the push is of " + Number(header.identity.run));
   }
-  if (header.shard_map != plan_->shard_map) {
+  if (header.shard_map != state_.plan->shard_map) {
     return Refusal(PushOutcome::kWrongShardMap, "the push was cut by another shard map");
   }
+  if (auto refusal = RefuseByLife(header)) return refusal;
   if (auto refusal = RefuseBySequence(header)) return refusal;
   const bool is_excuse = IsExcuse(header);
-  if (header.count != plan_->count && !is_excuse) {
-    return Refusal(PushOutcome::kShapeMismatch, "this shard holds " + Number(plan_->count) +
+  if (header.count != state_.plan->count && !is_excuse) {
+    return Refusal(PushOutcome::kShapeMismatch, "this shard holds " + Number(state_.plan->count) +
                                                     " values, the push has " +
                                                     Number(header.count));
   }
@@ -53,33 +55,41 @@ std::optional<PushReply> ShardCore::RefuseByHeader(const PushHeader& header) con
                    "slot " + Number(header.slot) + ", where a worker has " +
                        Number(options_.gradients_in_flight) + " gradients under way at most");
   }
-  if (header.base > decided_) {
+  if (header.base > decided()) {
     return Refusal(PushOutcome::kFutureVersion, "base version " + Number(Value(header.base)) +
                                                     " is beyond version " +
-                                                    Number(Value(decided_)));
+                                                    Number(Value(decided())));
   }
   return std::nullopt;
 }
 
-bool ShardCore::IsExcuse(const PushHeader& header) const {
+std::optional<PushReply> ShardMachine::RefuseByLife(const PushHeader& header) const {
+  if (header.life == state_.life) return std::nullopt;
+  const bool has_ended = header.life < state_.life;
+  return Refusal(has_ended ? PushOutcome::kTooStale : PushOutcome::kFutureVersion,
+                 "the base version is of life " + Number(Value(header.life)) +
+                     " of this shard, which is in life " + Number(Value(state_.life)));
+}
+
+bool ShardMachine::IsExcuse(const PushHeader& header) const {
   return header.count == 0 && header.examples == 0 && (is_synchronous() || guard_.blocks());
 }
 
-uint64_t ShardCore::StalenessOf(const PushHeader& header) const {
-  return Value(decided_) - Value(header.base);
+uint64_t ShardMachine::StalenessOf(const PushHeader& header) const {
+  return Value(decided()) - Value(header.base);
 }
 
-double ShardCore::ScaleOf(const PushHeader& header) const {
+double ShardMachine::ScaleOf(const PushHeader& header) const {
   const uint64_t staleness = StalenessOf(header);
   return GradientScale(options_.staleness_scaling, staleness) * guard_.Scale(staleness);
 }
 
-std::optional<PushReply> ShardCore::RefuseByGuard(const PushHeader& header) const {
+std::optional<PushReply> ShardMachine::RefuseByGuard(const PushHeader& header) const {
   const uint64_t staleness = StalenessOf(header);
   // What a synchronous round takes is never stale, and what it does not take has come late.
   if (is_synchronous() || IsExcuse(header)) return std::nullopt;
   // A repetition gets its answer, whatever happened since.
-  if (header.sequence != members_.At(header.identity.worker).expected()) return std::nullopt;
+  if (header.sequence != members().At(header.identity.worker).expected()) return std::nullopt;
   if (guard_.Judge(staleness) != StalenessGuard::Verdict::kRefuse) return std::nullopt;
   PushReply reply =
       Refusal(PushOutcome::kTooStale, "staleness " + Number(staleness) + " exceeds the bound " +
@@ -88,16 +98,16 @@ std::optional<PushReply> ShardCore::RefuseByGuard(const PushHeader& header) cons
   return reply;
 }
 
-PushReply ShardCore::Counted(PushReply refusal) {
-  ++outcomes_[refusal.outcome];
-  if (refusal.outcome == PushOutcome::kTooStale) ++guard_counts_.rejected;
+PushReply ShardMachine::Counted(PushReply refusal) {
+  ++state_.outcomes[refusal.outcome];
+  if (refusal.outcome == PushOutcome::kTooStale) ++state_.guard_counts.rejected;
   return refusal;
 }
 
-std::optional<PushReply> ShardCore::RefuseBySequence(const PushHeader& header) const {
+std::optional<PushReply> ShardMachine::RefuseBySequence(const PushHeader& header) const {
   using Verdict = MemberTable::Verdict;
   const Identity& identity = header.identity;
-  switch (members_.Check(identity.worker, identity.incarnation, header.sequence)) {
+  switch (members().Check(identity.worker, identity.incarnation, header.sequence)) {
     case Verdict::kFresh:
     case Verdict::kRepeated:
       return std::nullopt;
@@ -111,7 +121,7 @@ std::optional<PushReply> ShardCore::RefuseBySequence(const PushHeader& header) c
     case Verdict::kTooOld:
       break;
   }
-  const Sequence expected = members_.At(identity.worker).expected();
+  const Sequence expected = members().At(identity.worker).expected();
   PushReply reply = Refusal(PushOutcome::kOutOfSequence,
                             "sequence " + Number(Value(header.sequence)) + " where " +
                                 Number(Value(expected)) + " is expected");
@@ -119,18 +129,18 @@ std::optional<PushReply> ShardCore::RefuseBySequence(const PushHeader& header) c
   return reply;
 }
 
-bool ShardCore::IsAwaited(WorkerId worker) const {
-  if (is_synchronous()) return !round_.HasHeardFrom(worker);
+bool ShardMachine::IsAwaited(WorkerId worker) const {
+  if (is_synchronous()) return !round().HasHeardFrom(worker);
   const std::vector<WorkerId> awaited = HeldBackBy();
   return std::ranges::find(awaited, worker) != awaited.end();
 }
 
-std::optional<PushReply> ShardCore::RefuseForRoom(const PushHeader& header) const {
+std::optional<PushReply> ShardMachine::RefuseForRoom(const PushHeader& header) const {
   // An excuse takes no room, and what fills it may wait for that excuse.
   if (header.count == 0) return std::nullopt;
   const WorkerId worker = header.identity.worker;
   const bool is_awaited = IsAwaited(worker);
-  const uint32_t arriving = members_.At(worker).pushes_arriving;
+  const uint32_t arriving = members().At(worker).pushes_arriving;
   if (arriving >= options_.gradients_in_flight + (is_awaited ? 1 : 0)) {
     return Refusal(PushOutcome::kRetryLater,
                    Number(arriving) + " pushes of this worker are on their way");
@@ -138,57 +148,69 @@ std::optional<PushReply> ShardCore::RefuseForRoom(const PushHeader& header) cons
   const uint64_t bytes = header.count * sizeof(float);
   uint64_t bytes_max = bytes_queued_max();
   // What is held may be of members that have left since.
-  if (is_awaited) bytes_max += (view().members.size() + round_.contributions()) * bytes;
+  if (is_awaited) bytes_max += (view().members.size() + round().contributions()) * bytes;
   // One push is always let in, or a shard larger than the bound would refuse for ever.
-  if (bytes_queued_ == 0 || bytes_queued_ + bytes <= bytes_max) return std::nullopt;
-  return Refusal(PushOutcome::kRetryLater, Number(bytes_queued_) + " bytes are queued");
+  if (bytes_queued() == 0 || bytes_queued() + bytes <= bytes_max) return std::nullopt;
+  return Refusal(PushOutcome::kRetryLater, Number(bytes_queued()) + " bytes are queued");
 }
 
-std::optional<PushReply> ShardCore::OnPushHeader(const PushHeader& header) {
+PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
+  PushAdmission admission = {.is_of_member = IsOfMember(header)};
   std::optional<PushReply> refusal = RefuseByHeader(header);
   // It can only grow older while the payload comes.
   if (!refusal) refusal = RefuseByGuard(header);
   if (!refusal) refusal = RefuseForRoom(header);
-  if (refusal) return Counted(*std::move(refusal));
-  bytes_queued_ += header.count * sizeof(float);
-  if (header.count > 0) ++members_.At(header.identity.worker).pushes_arriving;
-  return std::nullopt;
+  if (refusal) {
+    admission.refusal = Counted(*std::move(refusal));
+    return admission;
+  }
+  admission.push = PushId{state_.next_push++};
+  state_.bytes_queued += header.count * sizeof(float);
+  if (header.count > 0) ++state_.members.At(header.identity.worker).pushes_arriving;
+  if (!state_.draft.has_value()) admission.draft = ForecastUpdate(header);
+  if (admission.draft.has_value()) state_.draft = {admission.push, *admission.draft};
+  return admission;
 }
 
-bool ShardCore::IsOfMember(const PushHeader& header) const {
+bool ShardMachine::IsOfMember(const PushHeader& header) const {
   const Identity& identity = header.identity;
-  const bool is_of_run = plan_.has_value() && identity.run == plan_->run;
+  const bool is_of_run = has_plan() && identity.run == state_.plan->run;
   return is_of_run && header.slot < options_.gradients_in_flight &&
-         members_.CheckMember(identity.worker, identity.incarnation) ==
+         members().CheckMember(identity.worker, identity.incarnation) ==
              MemberTable::Verdict::kFresh;
 }
 
-void ShardCore::OnPushAbandoned(const PushHeader& header) {
+void ShardMachine::OnPushAbandoned(PushId push, const PushHeader& header) {
   NoteArrival(header);
+  EndDraftOf(push);
   ReleaseBytes(header.count * sizeof(float));
 }
 
-void ShardCore::NoteArrival(const PushHeader& header) {
+void ShardMachine::EndDraftOf(PushId push) {
+  if (state_.draft.has_value() && state_.draft->push == push) state_.draft.reset();
+}
+
+void ShardMachine::NoteArrival(const PushHeader& header) {
   const Identity& identity = header.identity;
   // Nobody counts the pushes of a worker who has left since.
-  if (header.count == 0 || members_.Find(identity.worker, identity.incarnation) == nullptr) return;
-  uint32_t& arriving = members_.At(identity.worker).pushes_arriving;
+  if (header.count == 0 || members().Find(identity.worker, identity.incarnation) == nullptr) return;
+  uint32_t& arriving = state_.members.At(identity.worker).pushes_arriving;
   if (arriving > 0) --arriving;
 }
 
-std::optional<Forecast> ShardCore::ForecastUpdate(const PushHeader& header) const {
+std::optional<Forecast> ShardMachine::ForecastUpdate(const PushHeader& header) const {
   const WorkerId worker = header.identity.worker;
-  const MemberRecord* member = members_.Find(worker, header.identity.incarnation);
+  const MemberRecord* member = members().Find(worker, header.identity.incarnation);
   const bool is_next =
       header.count > 0 && member != nullptr && header.sequence == member->expected();
-  const bool is_base_published = is_initialized_ && published_ == decided_;
+  const bool is_base_published = is_initialized() && published() == decided();
   // The mean over updates is known only when this one is counted, and what a guard that blocks
   // waits for when it is decided.
   const bool is_foreseeable =
       options_.staleness_scaling != OptimizerSpec::StalenessScaling::kMean && !guard_.blocks();
   if (!is_next || !is_base_published || !is_foreseeable || WorkIsDone()) return std::nullopt;
-  if (round_.contributions() > 0 || round_.HasHeardFrom(worker)) return std::nullopt;
-  const bool is_late = is_synchronous() && header.base != decided_;
+  if (round().contributions() > 0 || round().HasHeardFrom(worker)) return std::nullopt;
+  const bool is_late = is_synchronous() && header.base != decided();
   if (is_late || guard_.Judge(StalenessOf(header)) == StalenessGuard::Verdict::kDrop) {
     return std::nullopt;
   }
@@ -197,17 +219,17 @@ std::optional<Forecast> ShardCore::ForecastUpdate(const PushHeader& header) cons
   facts.contributions = 1;
   facts.awaited -= static_cast<uint32_t>(std::ranges::count(awaited, worker));
   if (!policy_.Closes(facts)) return std::nullopt;
-  return Forecast{.from = decided_,
+  return Forecast{.from = decided(),
                   .weight = static_cast<float>(ScaleOf(header)),
                   .learning_rate = static_cast<float>(current_learning_rate())};
 }
 
-std::optional<PushReply> ShardCore::RefuseByPayload(const PushFacts& push) const {
-  if (push.values_received != push.header.count) {
-    return Refusal(PushOutcome::kLengthMismatch, Number(push.values_received) + " of " +
-                                                     Number(push.header.count) + " values came");
+std::optional<PushReply> ShardMachine::RefuseByPayload(const PushFacts& facts) const {
+  if (facts.values_received != facts.header.count) {
+    return Refusal(PushOutcome::kLengthMismatch, Number(facts.values_received) + " of " +
+                                                     Number(facts.header.count) + " values came");
   }
-  if (!push.is_finite) {
+  if (!facts.is_finite) {
     return Refusal(PushOutcome::kNonfinite, "the gradient has a NaN or an infinity");
   }
   return std::nullopt;

@@ -1,155 +1,177 @@
-// The part of ShardCore that decides about pulls, and when whoever waits is answered.
+// The part of ShardMachine that decides about pulls, and when whoever waits is answered.
 
 #include <algorithm>
 #include <utility>
-#include <variant>
+#include <vector>
 
-#include "server/core/shard_core.h"
+#include "server/core/shard_machine.h"
 
 namespace slipstream {
 
-std::optional<Refuse> ShardCore::RefusePull(const PullRequest& request) const {
+std::optional<PullRefusal> ShardMachine::RefusePull(const PullRequest& request) const {
   // A reader that takes one shard for itself need not know how the model was cut.
   const bool takes_any_map = request.shard_map == 0 && !request.identity.has_value();
-  if (!plan_.has_value()) return Refuse{Refuse::Reason::kNoModel};
-  if (request.shard_map != plan_->shard_map && !takes_any_map) {
-    return Refuse{Refuse::Reason::kWrongShardMap};
+  if (!has_plan()) return PullRefusal::kNoModel;
+  if (request.shard_map != state_.plan->shard_map && !takes_any_map) {
+    return PullRefusal::kWrongShardMap;
   }
   if (auto refusal = RefuseIdentity(request)) return refusal;
   const bool is_outsider = !request.identity.has_value();
   const size_t most = is_outsider ? options_.parked_readers_max : options_.parked_of_member_max;
-  if (parked_.size() >= options_.parked_max || ParkedPulls(ReaderOf(request)) >= most) {
-    return Refuse{Refuse::Reason::kTooManyParked};
+  if (waiting() >= options_.parked_max || WaitingPulls(ReaderOf(request)) >= most) {
+    return PullRefusal::kTooManyParked;
   }
   return std::nullopt;
 }
 
-std::optional<Refuse> ShardCore::RefuseIdentity(const PullRequest& request) const {
+std::optional<PullRefusal> ShardMachine::RefuseIdentity(const PullRequest& request) const {
   if (!request.identity.has_value()) return std::nullopt;
   const Identity& identity = *request.identity;
-  if (identity.run != plan_->run) return Refuse{Refuse::Reason::kWrongRun};
-  const auto verdict = members_.CheckMember(identity.worker, identity.incarnation);
-  if (verdict == MemberTable::Verdict::kFenced) return Refuse{Refuse::Reason::kFenced};
-  if (verdict != MemberTable::Verdict::kFresh) return Refuse{Refuse::Reason::kUnknownMember};
+  if (identity.run != state_.plan->run) return PullRefusal::kWrongRun;
+  const auto verdict = members().CheckMember(identity.worker, identity.incarnation);
+  if (verdict == MemberTable::Verdict::kFenced) return PullRefusal::kFenced;
+  if (verdict != MemberTable::Verdict::kFresh) return PullRefusal::kUnknownMember;
   if (!request.trains) return std::nullopt;
-  if (request.slot >= options_.gradients_in_flight) return Refuse{Refuse::Reason::kNoSuchSlot};
-  if (request.sequence > members_.At(identity.worker).expected()) {
-    return Refuse{Refuse::Reason::kOutOfSequence};
+  if (request.slot >= options_.gradients_in_flight) return PullRefusal::kNoSuchSlot;
+  if (request.sequence > members().At(identity.worker).expected()) {
+    return PullRefusal::kOutOfSequence;
   }
   return std::nullopt;
 }
 
-ShardCore::Reader ShardCore::ReaderOf(const PullRequest& request) {
+Reader ShardMachine::ReaderOf(const PullRequest& request) {
   if (!request.identity.has_value()) return std::nullopt;
   return std::pair(request.identity->worker, request.identity->incarnation);
 }
 
-PullDecision ShardCore::OnPull(const PullRequest& request) {
-  if (const auto refusal = RefusePull(request)) return {.outcome = *refusal};
-  PullDecision decision;
-  Wanted wanted = {.version = request.min_version,
-                   .slot = request.slot,
-                   .is_pull = true,
-                   .reader = ReaderOf(request)};
+ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
+  ShardOutput output;
+  if (const auto refusal = RefusePull(request)) {
+    output.answers.push_back({.call = call, .refusal = refusal});
+    return output;
+  }
+  PendingCall pending = {.call = call,
+                         .version = request.min_version,
+                         .wants_weights = true,
+                         .slot = request.slot,
+                         .is_pull = true,
+                         .reader = ReaderOf(request)};
   // One that comes after the push it was made for comes from the network alone: its sender has gone
   // on, and will not compute from what it is answered.
-  decision.is_to_train = request.trains && request.identity.has_value() &&
-                         request.sequence == members_.At(request.identity->worker).expected();
-  if (decision.is_to_train) {
-    wanted.trainer = request.identity->worker;
-    wanted.version = std::max(wanted.version, OldestToTrainOn(*wanted.trainer, wanted.slot));
-    OweFrom(*wanted.trainer, wanted.version);
-    if (wanted.version > decided_) ExcuseFromOpenRound(*wanted.trainer, decision.effects);
+  if (request.trains && request.identity.has_value() &&
+      request.sequence == members().At(request.identity->worker).expected()) {
+    pending.trainer = request.identity->worker;
+    pending.version = std::max(pending.version, OldestToTrainOn(*pending.trainer, pending.slot));
+    OweFrom(*pending.trainer, pending.version);
+    if (pending.version > decided()) ExcuseFromOpenRound(*pending.trainer, output);
   }
-  std::visit([&decision](auto outcome) { decision.outcome = outcome; }, ServeOrPark(wanted));
-  return decision;
+  Answer(std::move(pending), output);
+  return output;
 }
 
-void ShardCore::OweFrom(WorkerId worker, Version version) {
-  std::optional<Version>& owes_from = members_.At(worker).owes_from;
+bool ShardMachine::OnCancelled(CallId call) {
+  return std::erase_if(state_.waiting,
+                       [call](const PendingCall& waiting) { return waiting.call == call; }) > 0;
+}
+
+void ShardMachine::OweFrom(WorkerId worker, Version version) {
+  std::optional<Version>& owes_from = state_.members.At(worker).owes_from;
   if (!owes_from.has_value()) owes_from = version;
 }
 
-void ShardCore::ExcuseFromOpenRound(WorkerId worker, Effects& effects) {
-  if (!is_synchronous() || !is_initialized_ || round_.HasHeardFrom(worker)) return;
-  round_.Excuse(worker);
-  Advance(effects);
+void ShardMachine::ExcuseFromOpenRound(WorkerId worker, ShardOutput& output) {
+  if (!is_synchronous() || !is_initialized() || round().HasHeardFrom(worker)) return;
+  state_.round.Excuse(worker);
+  Advance(output);
 }
 
-Version ShardCore::OldestToTrainOn(WorkerId worker, uint32_t slot) const {
+Version ShardMachine::OldestToTrainOn(WorkerId worker, uint32_t slot) const {
   // A gradient counts in a synchronous round only if it is of the round's own base version.
-  if (is_synchronous()) return decided_;
+  if (is_synchronous()) return decided();
   // Asked again, it is given what it was promised.
-  if (const std::optional<Version> promised = members_.At(worker).FindBase(slot)) return *promised;
-  if (ParksUntilRoundCloses(worker, slot) && round_.HasHeardFrom(worker)) return Next(decided_);
+  if (const std::optional<Version> promised = members().At(worker).FindBase(slot)) return *promised;
+  if (ParksUntilRoundCloses(worker, slot) && round().HasHeardFrom(worker)) return Next(decided());
   // Nothing that the guard would refuse at once, though newer versions may not be published yet.
   const uint64_t bound = guard_.spec().bound;
   const bool is_bounded = guard_.Judge(bound + 1) != StalenessGuard::Verdict::kTake;
-  return Version{is_bounded && Value(decided_) > bound ? Value(decided_) - bound : 0};
+  return Version{is_bounded && Value(decided()) > bound ? Value(decided()) - bound : 0};
 }
 
-size_t ShardCore::ParkedPulls(const Reader& reader) const {
-  return static_cast<size_t>(std::ranges::count_if(parked_, [&reader](const auto& item) {
-    return item.second.is_pull && item.second.reader == reader;
-  }));
+size_t ShardMachine::WaitingPulls(const Reader& reader) const {
+  return static_cast<size_t>(std::ranges::count_if(
+      state_.waiting,
+      [&reader](const PendingCall& call) { return call.is_pull && call.reader == reader; }));
 }
 
-size_t ShardCore::ParkedPulls() const {
-  return static_cast<size_t>(
-      std::ranges::count_if(parked_, [](const auto& item) { return item.second.is_pull; }));
+size_t ShardMachine::WaitingPulls() const {
+  return static_cast<size_t>(std::ranges::count_if(state_.waiting, &PendingCall::is_pull));
 }
 
-bool ShardCore::CanServe(const Wanted& wanted) const {
-  const bool nothing_newer_comes = is_drained() || phase_ == Phase::kFailed;
-  if (!is_initialized_ || (wanted.version > published_ && !nothing_newer_comes)) return false;
-  if (!wanted.is_pull) return true;
-  if (!wanted.reader.has_value()) return pulls_of_others_ < options_.reader_pulls_max;
-  return members_.PullsOf(wanted.reader->first, wanted.reader->second) == 0;
+bool ShardMachine::CanServe(const PendingCall& call) const {
+  const bool nothing_newer_comes = is_drained() || phase() == Phase::kFailed;
+  if (!is_initialized() || (call.version > published() && !nothing_newer_comes)) return false;
+  if (!call.is_pull) return true;
+  if (!call.reader.has_value()) return state_.pulls_of_others < options_.reader_pulls_max;
+  return members().PullsOf(call.reader->first, call.reader->second) == 0;
 }
 
-void ShardCore::BeginPull(const Reader& reader) {
+void ShardMachine::BeginPull(const Reader& reader) {
   if (reader.has_value()) {
-    members_.BeginPull(reader->first, reader->second);
+    state_.members.BeginPull(reader->first, reader->second);
   } else {
-    ++pulls_of_others_;
+    ++state_.pulls_of_others;
   }
 }
 
-std::variant<Serve, Park> ShardCore::ServeOrPark(const Wanted& wanted) {
-  if (CanServe(wanted)) {
-    if (wanted.is_pull) BeginPull(wanted.reader);
-    NoteTrainer(wanted, published_);
-    return Serve{published_, WorkFor(wanted.trainer)};
+void ShardMachine::Answer(PendingCall call, ShardOutput& output) {
+  if (CanServe(call)) {
+    NoteTrainer(call, published());
+    output.answers.push_back(Served(std::move(call)));
+    return;
   }
   // The version is fixed now: the rounds that close before it is published count for it.
-  NoteTrainer(wanted, wanted.version);
-  const Ticket ticket{next_ticket_++};
-  parked_.emplace(ticket, wanted);
-  return Park{ticket};
+  NoteTrainer(call, call.version);
+  state_.waiting.push_back(std::move(call));
 }
 
-void ShardCore::NoteTrainer(const Wanted& wanted, Version base) {
-  if (!guard_.blocks() || !wanted.trainer.has_value()) return;
-  members_.At(*wanted.trainer).AddBase(wanted.slot, base);
+ShardAnswer ShardMachine::Served(PendingCall call) {
+  if (call.is_pull) BeginPull(call.reader);
+  ShardAnswer answer = {.call = call.call, .push = std::move(call.push)};
+  const std::optional<RoundWork> work = WorkFor(call.trainer);
+  if (!call.wants_weights) return answer;
+  answer.weights = {.version = published(),
+                    .count = state_.plan->count,
+                    .work = work,
+                    .unchanged = call.held == published(),
+                    .life = state_.life};
+  const bool is_to_train = !work.has_value() || work->kind == RoundWork::Kind::kCompute;
+  if (is_to_train) answer.trainer = call.trainer;
+  return answer;
 }
 
-std::optional<RoundWork> ShardCore::WorkFor(std::optional<WorkerId> trainer) {
-  if (!trainer.has_value() || !work_.has_value()) return std::nullopt;
-  if (phase_ >= Phase::kDraining) return RoundWork{RoundWork::Kind::kFinished, 0};
-  return work_->For(*trainer, Owing());
+void ShardMachine::NoteTrainer(const PendingCall& call, Version base) {
+  if (!guard_.blocks() || !call.trainer.has_value()) return;
+  state_.members.At(*call.trainer).AddBase(call.slot, base);
 }
 
-void ShardCore::ReleaseParked(Effects& effects) {
-  for (auto it = parked_.begin(); it != parked_.end();) {
-    const auto& [ticket, wanted] = *it;
-    if (!CanServe(wanted)) {
-      ++it;
-      continue;
+std::optional<RoundWork> ShardMachine::WorkFor(const std::optional<WorkerId>& trainer) {
+  if (!trainer.has_value() || !state_.work.has_value()) return std::nullopt;
+  if (phase() >= Phase::kDraining) return RoundWork{RoundWork::Kind::kFinished, 0};
+  return state_.work->For(*trainer, Owing());
+}
+
+void ShardMachine::ServeWaiting(ShardOutput& output) {
+  // One by one, by age: whoever is served may take the place that the next one waits for.
+  std::vector<PendingCall>& waiting = state_.waiting;
+  size_t kept = 0;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    if (CanServe(waiting[i])) {
+      output.answers.push_back(Served(std::move(waiting[i])));
+    } else if (kept++ != i) {
+      waiting[kept - 1] = std::move(waiting[i]);
     }
-    if (wanted.is_pull) BeginPull(wanted.reader);
-    effects.released.push_back({ticket, published_, WorkFor(wanted.trainer)});
-    it = parked_.erase(it);
   }
+  waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(kept), waiting.end());
 }
 
 }  // namespace slipstream

@@ -30,7 +30,7 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
   if (!request.ok()) return Finish(ToGrpc(request.status()));
   if (request->chunk_bytes > 0) chunk_bytes_ = request->chunk_bytes;
   encoding_ = request->weights_encoding;
-  reader_ = ShardCore::ReaderOf(*request);
+  reader_ = ShardMachine::ReaderOf(*request);
   absl::StatusOr<std::optional<Answer>> answer = engine_.Pull(*request, this);
   if (!answer.ok()) return Finish(ToGrpc(answer.status()));
   if (answer->has_value()) return OnAnswer(**std::move(answer));

@@ -36,7 +36,7 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   size_t chunk_bytes_;
   Encoding encoding_ = Encoding::kFp32;
   std::atomic<bool> is_cancelled_ = false;
-  ShardCore::Reader reader_;  // Set before the engine is asked.
+  Reader reader_;  // Set before the engine is asked.
 
   // Written by whoever gives the answer, then by OnWriteDone: one after another.
   std::optional<ChunkedAnswer> answer_;

@@ -30,7 +30,9 @@ std::string RangeText(uint64_t begin, uint64_t end) {
 
 }  // namespace
 
-PushAssembly::PushAssembly(const PushHeader& header, std::shared_ptr<UpdateDraft> draft) {
+PushAssembly::PushAssembly(const PushHeader& header, PushId push,
+                           std::shared_ptr<UpdateDraft> draft) {
+  facts_.push = push;
   facts_.header = header;
   payload_.draft = std::move(draft);
 }
@@ -144,7 +146,7 @@ std::string PushAssembly::Missing() const {
   return RangeText(missing, facts_.header.count);
 }
 
-ShardCore::PushFacts PushAssembly::Facts() const {
+ShardMachine::PushFacts PushAssembly::Facts() const {
   PS_CHECK(is_complete());
   return facts_;
 }

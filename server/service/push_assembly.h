@@ -13,7 +13,7 @@
 #include "common/kernels/segments.h"
 #include "common/local/shared_arena.h"
 #include "common/wire/values_codec.h"
-#include "server/core/shard_core.h"
+#include "server/core/shard_machine.h"
 #include "server/service/update_draft.h"
 
 namespace slipstream {
@@ -37,8 +37,9 @@ struct PushPayload {
 /// Not thread-safe: one owner.
 class PushAssembly {
  public:
-  /// `draft` may be null.
-  explicit PushAssembly(const PushHeader& header, std::shared_ptr<UpdateDraft> draft = nullptr);
+  /// `push`: its name from now on. `draft` may be null.
+  explicit PushAssembly(const PushHeader& header, PushId push = {},
+                        std::shared_ptr<UpdateDraft> draft = nullptr);
 
   /// Takes the values from `offset` on. Fails, and the push cannot be completed any more, if some
   /// of them came before, are beyond the announced count, or come in too many small chunks.
@@ -58,9 +59,10 @@ class PushAssembly {
   std::string Missing() const;
 
   const PushHeader& header() const { return facts_.header; }
+  PushId push() const { return facts_.push; }
 
   /// REQUIRES: is_complete().
-  ShardCore::PushFacts Facts() const;
+  ShardMachine::PushFacts Facts() const;
   PushPayload TakePayload();
 
  private:
@@ -75,7 +77,7 @@ class PushAssembly {
   absl::Status CheckPlace(uint64_t offset, uint64_t count) const;
   void Assemble();
 
-  ShardCore::PushFacts facts_;
+  ShardMachine::PushFacts facts_;
   std::map<uint64_t, ReceivedValues> pieces_;  // By offset; disjoint. Empty once complete.
   PushPayload payload_;
   ChunkHash hash_;

@@ -38,7 +38,7 @@ PushReceiver::Outcome PushReceiver::OnSharedChunk(PushChunk chunk) {
 
 PushReceiver::Outcome PushReceiver::OnRequest(const SharedMemoryRequest& request) {
   if (shared_ == nullptr) return BrokenFraming("shared memory is for exchanges alone");
-  if (assembly_.has_value() || discarding_.has_value()) {
+  if (!framing_.is_between()) {
     return BrokenFraming("a request came before the push in front of it was complete");
   }
   return Beside{request};
@@ -46,77 +46,33 @@ PushReceiver::Outcome PushReceiver::OnRequest(const SharedMemoryRequest& request
 
 PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk,
                                             const std::optional<UnreadValues>& unread) {
-  if (chunk.header.has_value()) {
-    if (assembly_.has_value() || discarding_.has_value()) {
-      return BrokenFraming("a push began before the one in front of it was complete");
-    }
-    Outcome begun = Begin(*chunk.header);
-    if (!std::holds_alternative<NeedMore>(begun)) return begun;
-  }
-  if (discarding_.has_value()) {
-    return Discard(unread.has_value() ? unread->count : chunk.values.count());
-  }
-  if (!assembly_.has_value()) return BrokenFraming("values came without a header");
-  return Take(std::move(chunk), unread);
+  PushFraming::Outcome outcome = framing_.OnChunk(
+      std::move(chunk), unread, [this](const PushHeader& header) { return Begin(header); });
+  const auto* refused = std::get_if<Refused>(&outcome);
+  if (refused != nullptr && refused->ends_stream) Abandon();
+  return std::visit([](auto&& made) -> Outcome { return std::forward<decltype(made)>(made); },
+                    std::move(outcome));
 }
 
-std::string PushReceiver::Abandon() {
-  discarding_.reset();
-  if (!assembly_.has_value()) return "the push";
-  // An excuse is complete from the first, until values come with it.
-  std::string missing = assembly_->is_complete() ? "nothing" : assembly_->Missing();
-  engine_.AbandonPush(assembly_->header());
-  assembly_.reset();
-  return missing;
-}
-
-PushReceiver::Outcome PushReceiver::Begin(const PushHeader& header) {
-  ShardEngine::BegunPush begun = engine_.BeginPush(header);
+BegunPush PushReceiver::Begin(const PushHeader& header) {
+  BegunPush begun = engine_.BeginPush(header);
   if (begun.is_of_member && call_ != nullptr) {
     call_->Claim({.worker = header.identity.worker, .slot = header.slot});
   }
-  if (!begun.refusal.has_value()) {
-    assembly_.emplace(header, std::move(begun.draft));
-    return NeedMore{};
-  }
-  // How much follows is known only if the count can be believed.
-  if (begun.refusal->outcome == PushOutcome::kShapeMismatch) {
-    return Refused{*std::move(begun.refusal), true};
-  }
-  discarding_ = Discarding{*std::move(begun.refusal), header.count};
-  return NeedMore{};
+  return begun;
 }
 
-PushReceiver::Outcome PushReceiver::Take(PushChunk chunk,
-                                         const std::optional<UnreadValues>& unread) {
-  const uint64_t values = unread.has_value() ? unread->count : chunk.values.count();
-  const absl::Status added = unread.has_value()
-                                 ? assembly_->AddCopy(chunk.offset, *unread)
-                                 : assembly_->Add(chunk.offset, std::move(chunk.values));
-  if (!added.ok()) return BrokenFraming(std::string(added.message()));
-  if (!assembly_->is_complete()) {
-    return NeedMore{values * sizeof(float), assembly_->awaits_seal()};
-  }
-  Complete complete{*std::move(assembly_)};
-  assembly_.reset();
-  return complete;
-}
-
-PushReceiver::Outcome PushReceiver::Discard(uint64_t values) {
-  if (values > discarding_->values_left) return BrokenFraming("more values than announced");
-  discarding_->values_left -= values;
-  if (discarding_->values_left > 0) return NeedMore{values * sizeof(float)};
-  Refused refused{std::move(discarding_->reply), false};
-  discarding_.reset();
-  return refused;
+std::string PushReceiver::Abandon() {
+  const std::optional<PushAssembly> push = framing_.Abandon();
+  if (!push.has_value()) return "the push";
+  engine_.AbandonPush(*push);
+  // An excuse is complete from the first, until values come with it.
+  return push->is_complete() ? "nothing" : push->Missing();
 }
 
 PushReceiver::Outcome PushReceiver::BrokenFraming(std::string message) {
   Abandon();
-  PushReply reply;
-  reply.outcome = PushOutcome::kLengthMismatch;
-  reply.message = std::move(message);
-  return Refused{std::move(reply), true};
+  return PushFraming::Broken(std::move(message));
 }
 
 }  // namespace slipstream

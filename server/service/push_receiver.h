@@ -7,17 +7,17 @@
 #include <string>
 #include <variant>
 
+#include "absl/status/statusor.h"
 #include "common/wire/chunk_wire.h"
 #include "server/service/latest_calls.h"
-#include "server/service/push_assembly.h"
+#include "server/service/push_framing.h"
 #include "server/service/shard_engine.h"
 #include "server/service/shared_path.h"
 
 namespace slipstream {
 
-/// Turns the messages of a push stream into complete pushes or refusals. A refused push's remaining
-/// chunks are read and thrown away, so that the stream stays usable; a stream that breaks the
-/// framing is answered once more and then has to end.
+/// Reads the messages of a push stream for a shard: finds the values that a chunk names, and passes
+/// headers and what was abandoned on to the engine. PushFraming makes pushes of them.
 ///
 /// Not thread-safe: one owner, the call that reads the stream.
 class PushReceiver {
@@ -32,19 +32,10 @@ class PushReceiver {
   PushReceiver(const PushReceiver&) = delete;
   PushReceiver& operator=(const PushReceiver&) = delete;
 
-  struct NeedMore {
-    uint64_t taken_bytes = 0;  // Of values, wherever they lay.
-    bool awaits_seal = false;  // As PushAssembly::awaits_seal.
-  };
-  struct Complete {
-    PushAssembly push;
-  };
-  struct Refused {
-    PushReply reply;
+  using NeedMore = PushFraming::NeedMore;
+  using Complete = PushFraming::Complete;
+  using Refused = PushFraming::Refused;
 
-    /// The stream cannot be followed any further.
-    bool ends_stream = false;
-  };
   /// No part of a push. What it asks for is up to the owner; without a place for shared values it
   /// does not come.
   struct Beside {
@@ -60,26 +51,16 @@ class PushReceiver {
   std::string Abandon();
 
  private:
-  /// Values of a refused push still to come, and the answer they end with.
-  struct Discarding {
-    PushReply reply;
-    uint64_t values_left = 0;
-  };
-
-  /// `unread`: where the values of the chunk are, if not in it.
   Outcome OnChunk(PushChunk chunk, const std::optional<UnreadValues>& unread);
   Outcome OnSharedChunk(PushChunk chunk);
   Outcome OnRequest(const SharedMemoryRequest& request);
-  Outcome Begin(const PushHeader& header);
-  Outcome Take(PushChunk chunk, const std::optional<UnreadValues>& unread);
-  Outcome Discard(uint64_t values);
+  BegunPush Begin(const PushHeader& header);
   Outcome BrokenFraming(std::string message);
 
   ShardEngine& engine_;
   LatestCalls::Entry* const call_;
   SharedPath* const shared_;
-  std::optional<PushAssembly> assembly_;
-  std::optional<Discarding> discarding_;
+  PushFraming framing_;
 };
 
 }  // namespace slipstream

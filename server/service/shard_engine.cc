@@ -5,15 +5,15 @@
 #include <string>
 #include <utility>
 
-#include "common/base/check.h"
-#include "server/core/shard_core_options.h"
 #include "server/service/shard_report.h"
 
 namespace slipstream {
 
 ShardEngine::ShardEngine(const Options& options, std::optional<PushLog> push_log)
     : options_(options),
-      core_(ShardCoreOptions(options.run, options.shard)),
+      shard_({.shard = options.shard,
+              .run = options.run,
+              .memory_available = options.memory_available}),
       push_log_(std::move(push_log)),
       thread_([this] { RunJobs(); }) {}
 
@@ -26,10 +26,10 @@ ShardEngine::~ShardEngine() {
   thread_.join();
 }
 
-// Orders.
+// Orders and status.
 
 void ShardEngine::OnOrders(const ServerOrders& orders) {
-  std::vector<Delivery> deliveries;
+  Deliveries deliveries;
   bool is_news = false;
   std::string failure;
   {
@@ -38,17 +38,9 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
     is_news = orders.phase != orders_.phase || orders.view.number != orders_.view.number;
     orders_ = orders;
     step_times_.OnView(orders.view);
-    if (failure_.empty()) failure = failure_ = TakeModel(orders);
-    deliveries = Absorb(core_.OnView(orders.view));
-    for (Delivery& delivery : Absorb(core_.OnPhase(orders.phase, orders.drain_version))) {
-      deliveries.push_back(std::move(delivery));
-    }
-    if (orders.ends_work) {
-      for (Delivery& delivery : Absorb(core_.OnWorkEnds())) {
-        deliveries.push_back(std::move(delivery));
-      }
-    }
-    WakeThread();
+    const bool had_failed = !shard_.failure().empty();
+    deliveries = Absorb(shard_.OnOrders(orders));
+    if (!had_failed) failure = shard_.failure();
   }
   // Without the lock: whoever reads the log may be slow.
   if (is_news) {
@@ -61,22 +53,22 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
 
 std::string ShardEngine::Failure() {
   MutexLock lock(mutex_);
-  return failure_;
+  return shard_.failure();
 }
 
 bool ShardEngine::Initialized() {
   MutexLock lock(mutex_);
-  return orders_.grant != 0 && initialized_grant_ == orders_.grant;
+  return shard_.machine().has_granted_weights();
 }
 
 bool ShardEngine::Drained() {
   MutexLock lock(mutex_);
-  return core_.is_drained();
+  return shard_.machine().is_drained();
 }
 
 v1::ShardStatus ShardEngine::Report() {
   MutexLock lock(mutex_);
-  v1::ShardStatus status = DescribeShard(core_);
+  v1::ShardStatus status = DescribeShard(shard_.machine());
   DescribeTimes(round_clock_, step_times_, options_.now(), status);
   status.set_shard(Value(options_.shard));
   status.set_address(options_.address);
@@ -85,94 +77,162 @@ v1::ShardStatus ShardEngine::Report() {
     status.set_begin(range.begin);
     status.set_end(range.end);
   }
-  status.set_live_versions(path_ == nullptr ? 0 : static_cast<uint32_t>(path_->live_versions()));
+  const UpdatePath* path = shard_.path();
+  status.set_live_versions(path == nullptr ? 0 : static_cast<uint32_t>(path->live_versions()));
   return status;
 }
 
-// Jobs.
+// Initial weights.
 
-std::vector<ShardEngine::Delivery> ShardEngine::Absorb(const Effects& effects) {
-  UpdateJob work;
-  for (const Fold& fold : effects.folds) {
-    const auto held = held_.find(fold.push);
-    PS_CHECK(held != held_.end());
-    work.folds.push_back({fold, std::move(held->second)});
-    held_.erase(held);
+absl::StatusOr<std::shared_ptr<FloatBuffer>> ShardEngine::BeginInitialize(
+    const InitializeHeader& header) {
+  MutexLock lock(mutex_);
+  return shard_.BeginInitialize(header);
+}
+
+absl::Status ShardEngine::FinishInitialize(const InitializeHeader& header, Weights weights) {
+  MutexLock lock(mutex_);
+  const absl::Status status = shard_.FinishInitialize(header, std::move(weights));
+  WakeThread();
+  return status;
+}
+
+void ShardEngine::ShareVersions() {
+  UpdatePath* path = nullptr;
+  {
+    MutexLock lock(mutex_);
+    path = shard_.path();
   }
-  work.update = effects.update;
-  if (!work.folds.empty() || work.update.has_value()) {
-    jobs_.push_back({.work = std::move(work)});
+  // Memory is given back, which takes a while.
+  if (path != nullptr) path->ShareVersions();
+}
+
+// Calls.
+
+absl::StatusOr<std::optional<Answer>> ShardEngine::Pull(const PullRequest& request,
+                                                        WaitingCall* call) {
+  Deliveries deliveries;
+  {
+    MutexLock lock(mutex_);
+    deliveries = Absorb(shard_.Pull(NameOf(call), request));
   }
-  std::vector<Delivery> deliveries;
-  for (const Release& release : effects.released) {
-    const auto found = parked_.find(release.ticket);
-    PS_CHECK(found != parked_.end());
-    Parked parked = std::move(found->second);
-    parked_.erase(found);
-    parked.call->ticket_.reset();
-    Answer answer = {.push = std::move(parked.push)};
-    if (parked.wants_weights) answer.weights = Give(parked, release.version, release.work);
-    deliveries.emplace_back(parked.call, std::move(answer));
+  std::optional<absl::StatusOr<Answer>> answer = Deliver(std::move(deliveries), call);
+  if (!answer.has_value()) return std::nullopt;
+  if (!answer->ok()) return answer->status();
+  return std::optional<Answer>(**std::move(answer));
+}
+
+void ShardEngine::FinishPull(const Reader& reader) {
+  Deliveries deliveries;
+  {
+    MutexLock lock(mutex_);
+    deliveries = Absorb(shard_.FinishPull(reader));
   }
-  if (core_.is_initialized()) {
-    round_clock_.Observe(core_.decided(), core_.round().contributions() + core_.round().excused(),
+  Deliver(std::move(deliveries));
+}
+
+BegunPush ShardEngine::BeginPush(const PushHeader& header) {
+  MutexLock lock(mutex_);
+  return shard_.BeginPush(header);
+}
+
+void ShardEngine::AbandonPush(const PushAssembly& push) {
+  MutexLock lock(mutex_);
+  shard_.AbandonPush(push);
+}
+
+std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* call) {
+  Deliveries deliveries;
+  std::optional<Shard::Job> job;
+  {
+    MutexLock lock(mutex_);
+    ShardResult result = shard_.FinishPush(NameOf(call), std::move(push));
+    if (shard_.has_short_job()) job = shard_.TakeJob();
+    deliveries = Absorb(std::move(result));
+  }
+  std::optional<absl::StatusOr<Answer>> answer = Deliver(std::move(deliveries), call);
+  if (job.has_value()) RunJob(*std::move(job));
+  if (!answer.has_value()) return std::nullopt;
+  return **std::move(answer);  // Pulls alone are refused otherwise.
+}
+
+bool ShardEngine::Cancel(WaitingCall* call) {
+  MutexLock lock(mutex_);
+  return shard_.Cancel(NameOf(call));
+}
+
+// What came of an event.
+
+ShardEngine::Deliveries ShardEngine::Absorb(ShardResult result) {
+  if (result.record.has_value() && result.record->took_effect) NotePush(*result.record);
+  for (const Delivery& delivery : result.deliveries) {
+    if (!delivery.trainer.has_value()) continue;
+    step_times_.OnServed(*delivery.trainer, delivery.answer->weights->header.version,
                          options_.now());
   }
-  return deliveries;
+  const ShardMachine& machine = shard_.machine();
+  if (machine.is_initialized()) {
+    round_clock_.Observe(machine.decided(),
+                         machine.round().contributions() + machine.round().excused(),
+                         options_.now());
+  }
+  WakeThread();
+  return std::move(result.deliveries);
+}
+
+void ShardEngine::NotePush(const PushRecord& record) {
+  const PushHeader& header = record.header;
+  const WorkerId worker = header.identity.worker;
+  if (header.count == 0) {
+    step_times_.OnExcuse(worker, header.base);
+  } else {
+    step_times_.OnGradient(worker, header.base, options_.now());
+  }
+  if (push_log_.has_value()) records_.push_back(record);
+}
+
+std::optional<absl::StatusOr<Answer>> ShardEngine::Deliver(Deliveries deliveries,
+                                                           WaitingCall* own) {
+  std::optional<absl::StatusOr<Answer>> answer;
+  for (Delivery& delivery : deliveries) {
+    WaitingCall* const call = CallOf(delivery.call);
+    if (call == own) {
+      answer = std::move(delivery.answer);
+    } else {
+      call->OnAnswer(*std::move(delivery.answer));  // Who has waited is not refused.
+    }
+  }
+  return answer;
+}
+
+// The thread.
+
+void ShardEngine::WakeThread() {
+  if (ThreadHasWork()) work_came_.NotifyAll();
 }
 
 void ShardEngine::RunJobs() {
   while (true) {
-    std::optional<ShardJob> job;
+    std::optional<Shard::Job> job;
     std::vector<PushRecord> records;
     {
       MutexLock lock(mutex_);
-      while (!ThreadHasWork() && !(is_stopping_ && !is_running_)) work_came_.Wait(mutex_);
+      while (!ThreadHasWork() && !(is_stopping_ && !shard_.is_running())) work_came_.Wait(mutex_);
       if (!ThreadHasWork()) return;
       records.swap(records_);
-      if (!jobs_.empty() && !is_running_) job = TakeJob();
+      if (shard_.has_job()) job = shard_.TakeJob();
     }
     if (job.has_value()) RunJob(*std::move(job));
     if (!records.empty()) WriteLog(records);
   }
 }
 
-ShardJob ShardEngine::TakeJob() {
-  is_running_ = true;
-  ShardJob job = std::move(jobs_.front());
-  jobs_.pop_front();
-  return job;
-}
-
-std::optional<ShardJob> ShardEngine::TakeShortJob() {
-  if (is_running_ || jobs_.size() != 1 || !jobs_.front().is_short()) return std::nullopt;
-  return TakeJob();
-}
-
-void ShardEngine::WakeThread() {
-  if (ThreadHasWork()) work_came_.NotifyAll();
-}
-
-void ShardEngine::RunJob(ShardJob job) {
-  const uint64_t bytes = job.payload_bytes();
-  const std::optional<Version> version = job.version();
-  const uint64_t grant = job.grant;
-  std::optional<Weights> made = std::move(job).Run(*path_);
-  std::vector<Delivery> deliveries;
+void ShardEngine::RunJob(Shard::Job job) {
+  job.Run();
+  Deliveries deliveries;
   {
     MutexLock lock(mutex_);
-    is_running_ = false;
-    core_.ReleaseBytes(bytes);
-    if (made.has_value()) {
-      published_ = *std::move(made);
-      if (version.has_value()) {
-        deliveries = Absorb(core_.OnPublished(*version));
-      } else {
-        initialized_grant_ = grant;
-        if (!core_.is_initialized()) deliveries = Absorb(core_.OnInitialized());
-      }
-    }
-    WakeThread();
+    deliveries = Absorb(shard_.FinishJob(std::move(job)));
     if (is_stopping_) work_came_.NotifyAll();
   }
   Deliver(std::move(deliveries));
@@ -182,17 +242,13 @@ void ShardEngine::WriteLog(const std::vector<PushRecord>& records) {
   if (push_log_failed_) return;
   absl::Status status;
   for (const PushRecord& record : records) {
-    if (status.ok()) status = push_log_->Append(record);
+    if (status.ok()) status = push_log_->Append(record.header, record.reply);
   }
   if (status.ok()) status = push_log_->Flush();
   if (status.ok()) return;
   // Training goes on without the log, which ends here: lines after a gap would deceive its reader.
   push_log_failed_ = true;
   spdlog::error("the push log ends here: {}", std::string(status.message()));
-}
-
-void ShardEngine::Deliver(std::vector<Delivery>&& deliveries) {
-  for (auto& [call, answer] : deliveries) call->OnAnswer(std::move(answer));
 }
 
 }  // namespace slipstream

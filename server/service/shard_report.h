@@ -5,17 +5,17 @@
 #include "proto/status.pb.h"
 #include "server/core/lag_tracker.h"
 #include "server/core/round_clock.h"
-#include "server/core/shard_core.h"
+#include "server/core/shard_machine.h"
 #include "server/core/step_times.h"
 
 namespace slipstream {
 
-/// The core's figures as a status message: all of ShardStatus that the core knows. It has a line
+/// The machine's figures as a status message: all of ShardStatus that it knows. It has a line
 /// for each member and for each worker that ever had a gradient in a round, in order of ids.
-v1::ShardStatus DescribeShard(const ShardCore& core);
+v1::ShardStatus DescribeShard(const ShardMachine& machine);
 
-/// What a shell measures around the core: the age of the open round, the steps of the workers that
-/// `status` has lines of.
+/// What a shell measures around the machine: the age of the open round, the steps of the workers
+/// that `status` has lines of.
 void DescribeTimes(const RoundClock& round, const StepTimes& steps, absl::Time now,
                    v1::ShardStatus& status);
 

@@ -9,7 +9,7 @@
 #include "common/base/mutex.h"
 #include "common/kernels/segments.h"
 #include "common/run/run_spec.h"
-#include "server/core/shard_effects.h"
+#include "server/core/shard_output.h"
 #include "server/service/update_range.h"
 
 namespace slipstream {

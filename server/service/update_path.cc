@@ -22,16 +22,6 @@ void Consume(PushPayload& payload, Pass pass) {
   }
 }
 
-/// What the job's update was expected to be, if it is by one gradient alone.
-std::optional<Forecast> AsForecast(const UpdateJob& job) {
-  if (!job.update.has_value() || job.folds.size() != 1 || !job.folds[0].fold.first) return {};
-  if (job.update->is_empty || job.update->inverse_divisor != 1.0f || job.update->step_scale != 1.0f)
-    return {};
-  return Forecast{.from = job.update->from,
-                  .weight = job.folds[0].fold.weight,
-                  .learning_rate = job.update->learning_rate};
-}
-
 }  // namespace
 
 std::unique_ptr<UpdatePath> UpdatePath::TryMake(const OptimizerSpec& optimizer, size_t values) {
@@ -59,8 +49,9 @@ Weights UpdatePath::TakeDraft(UpdateJob& job) {
   const std::shared_ptr<UpdateDraft> draft = draft_.lock();
   draft_.reset();
   if (draft == nullptr) return nullptr;
-  const bool is_of_job = !job.folds.empty() && job.folds[0].payload.draft == draft;
-  if (!is_of_job || AsForecast(job) != draft->forecast()) {
+  const bool is_update =
+      job.update.has_value() && job.update->is_drafted && job.folds.front().payload.draft == draft;
+  if (!is_update) {
     draft->Cancel();
     return nullptr;
   }

@@ -9,7 +9,7 @@
 
 #include "common/kernels/update.h"
 #include "common/run/run_spec.h"
-#include "server/core/shard_effects.h"
+#include "server/core/shard_output.h"
 #include "server/service/push_assembly.h"
 #include "server/service/update_draft.h"
 #include "server/service/update_range.h"

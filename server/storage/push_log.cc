@@ -42,13 +42,11 @@ absl::StatusOr<PushLog> PushLog::Create(const std::string& path) {
   return log;
 }
 
-absl::Status PushLog::Append(const PushRecord& record) {
-  const PushHeader& header = record.header;
-  const std::string line =
-      fmt::format("{},{},{},{},{},{},{},{},{}\n", Value(header.identity.worker),
-                  Value(header.identity.incarnation), Value(header.sequence), header.batch,
-                  header.examples, Value(header.base), Value(record.reply.version),
-                  record.reply.staleness, Name(record.reply.outcome));
+absl::Status PushLog::Append(const PushHeader& header, const PushReply& reply) {
+  const std::string line = fmt::format(
+      "{},{},{},{},{},{},{},{},{}\n", Value(header.identity.worker),
+      Value(header.identity.incarnation), Value(header.sequence), header.batch, header.examples,
+      Value(header.base), Value(reply.version), reply.staleness, Name(reply.outcome));
   if (std::fputs(line.c_str(), file_.get()) < 0) return Failure("write");
   return absl::OkStatus();
 }

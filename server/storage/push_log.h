@@ -12,17 +12,11 @@
 
 namespace slipstream {
 
-/// One push that used up its sequence on a shard, and what the shard decided about it.
-struct PushRecord {
-  PushHeader header;
-  PushReply reply;
-};
-
-/// A text file with one line per such push, in the order of decisions, from which another program
-/// can recompute every staleness, vector clock and histogram: worker, incarnation, sequence, base
-/// version, examples, mini-batch, outcome, staleness and version. Excuses have 0 examples;
-/// `version` is the version the push is part of, of one that is part of none (DROPPED_LATE, or a
-/// slot given up) the shard's current.
+/// A text file with one line per push that used up its sequence, in the order of decisions, from
+/// which another program can recompute every staleness, vector clock and histogram: worker,
+/// incarnation, sequence, base version, examples, mini-batch, outcome, staleness and version.
+/// Excuses have 0 examples; `version` is the version the push is part of, of one that is part of
+/// none (DROPPED_LATE, or a slot given up) the shard's current.
 ///
 /// The file is locked (flock) while it is written, so two processes never share one.
 ///
@@ -34,7 +28,7 @@ class PushLog {
   static absl::StatusOr<PushLog> Create(const std::string& path);
 
   /// Fails naming the path and the cause, e.g. of a full disk.
-  absl::Status Append(const PushRecord& record);
+  absl::Status Append(const PushHeader& header, const PushReply& reply);
 
   /// Hands what was appended to the operating system.
   absl::Status Flush();

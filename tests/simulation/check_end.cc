@@ -30,9 +30,9 @@ void CheckEnd(const History& history, const Evidence& evidence, Findings& findin
   if (!history.is_finished) return;
   for (size_t i = 0; i < history.ends.size(); ++i) {
     const ShardEnd& end = history.ends[i];
-    if (end.parked_tickets + end.calls_waiting + end.payloads_held + end.bytes_queued > 0) {
-      findings.Add("shard {}: left behind {} tickets, {} calls, {} payloads, {} bytes", i,
-                   end.parked_tickets, end.calls_waiting, end.payloads_held, end.bytes_queued);
+    if (end.calls_waiting + end.payloads_held + end.bytes_queued > 0) {
+      findings.Add("shard {}: left behind {} calls, {} payloads, {} bytes", i, end.calls_waiting,
+                   end.payloads_held, end.bytes_queued);
     }
     if (evidence.weights[i].rbegin()->first != end.published) {
       findings.Add("shard {}: another last version", i);

@@ -51,7 +51,7 @@ void CheckMembers(const Scenario& scenario, const History& history, Findings& fi
     } else if (const auto* made = std::get_if<ViewMade>(&event)) {
       CheckView(scenario, *made, workers, findings);
       views[made->view.number] = made->view;
-    } else if (const auto* taken = std::get_if<ViewTaken>(&event)) {
+    } else if (const auto* taken = std::get_if<OrdersTaken>(&event)) {
       if (Value(taken->view.number) == 0) continue;
       const auto found = views.find(taken->view.number);
       if (found == views.end() || !(found->second == taken->view)) {

@@ -15,11 +15,13 @@ class CountedRounds {
 
   void OnJoined() {
     ++gradients_;
-    // One that a guard holds back stays due, whoever joins.
-    was_due_ = was_due_ || (scenario_.blocks() && IsDue());
+    NoteDue();
   }
-  void OnView(const View& view) { members_ = view.members.size(); }
-  void OnPhase(Phase phase) { is_draining_ = phase >= Phase::kDraining; }
+  void OnOrders(const OrdersTaken& orders) {
+    members_ = orders.view.members.size();
+    is_draining_ = orders.phase >= Phase::kDraining;
+    NoteDue();
+  }
   void OnUpdate(Version to) {
     if (!IsDue()) {
       findings_.Add("shard {}: version {} closes with {} gradients of {} members", shard_,
@@ -39,6 +41,9 @@ class CountedRounds {
   }
 
  private:
+  /// A round that a guard holds back stays due, whoever joins.
+  void NoteDue() { was_due_ = was_due_ || (scenario_.blocks() && IsDue()); }
+
   bool IsDue() const {
     if (gradients_ == 0) return false;
     if (was_due_) return true;
@@ -125,12 +130,9 @@ void CheckCounted(const Scenario& scenario, const History& history, const Eviden
       shards[Value(decided->push.shard)].ExpectNotDue();
       const bool has_values = evidence.pushes.at(decided->push).made.slot.has_value();
       if (has_values && HasJoined(*decided)) shards[Value(decided->push.shard)].OnJoined();
-    } else if (const auto* view = std::get_if<ViewTaken>(&event)) {
-      shards[Value(view->shard)].ExpectNotDue();
-      shards[Value(view->shard)].OnView(view->view);
-    } else if (const auto* phase = std::get_if<PhaseTaken>(&event)) {
-      shards[Value(phase->shard)].ExpectNotDue();
-      shards[Value(phase->shard)].OnPhase(phase->phase);
+    } else if (const auto* orders = std::get_if<OrdersTaken>(&event)) {
+      shards[Value(orders->shard)].ExpectNotDue();
+      shards[Value(orders->shard)].OnOrders(*orders);
     }
   }
   for (CountedRounds& shard : shards) shard.ExpectNotDue();
@@ -145,8 +147,8 @@ void CheckMembersRounds(const History& history, const Evidence& evidence, Findin
     } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
       if (!HasJoined(*decided)) continue;
       shards[Value(decided->push.shard)].OnJoined(evidence.pushes.at(decided->push).made);
-    } else if (const auto* view = std::get_if<ViewTaken>(&event)) {
-      shards[Value(view->shard)].OnView(view->view);
+    } else if (const auto* orders = std::get_if<OrdersTaken>(&event)) {
+      shards[Value(orders->shard)].OnView(orders->view);
     } else if (const auto* asked = std::get_if<WeightsAsked>(&event)) {
       shards[Value(asked->shard)].OnAsked(*asked);
     } else if (const auto* served = std::get_if<WeightsServed>(&event)) {

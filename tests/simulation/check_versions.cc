@@ -58,7 +58,7 @@ void CheckVersions(const History& history, const Evidence& evidence, Findings& f
   for (const Event& event : history.events) {
     if (const auto* published = std::get_if<VersionPublished>(&event)) {
       OnPublished(*published, shards[Value(published->shard)], findings);
-    } else if (const auto* phase = std::get_if<PhaseTaken>(&event)) {
+    } else if (const auto* phase = std::get_if<OrdersTaken>(&event)) {
       shards[Value(phase->shard)].phase = phase->phase;
     } else if (const auto* served = std::get_if<WeightsServed>(&event)) {
       OnServed(*served, shards[Value(served->shard)], findings);

@@ -29,7 +29,7 @@ SimCluster::SimCluster(const Scenario& scenario, const Options& options)
     coordinator_.OnCall(method, request, respond);
   });
   for (uint32_t shard = 0; shard < scenario.shards; ++shard) {
-    shards_.push_back(std::make_unique<SimShard>(ShardId{shard}, scenario, options.bug, queue_,
+    shards_.push_back(std::make_unique<SimShard>(ShardId{shard}, scenario, options.restores, queue_,
                                                  network_, history_, trace_));
   }
   for (uint32_t worker = 0; worker < scenario.run.cluster.workers; ++worker) {

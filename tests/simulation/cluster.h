@@ -12,7 +12,6 @@
 #include "tests/simulation/gradients.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/network.h"
-#include "tests/simulation/planted_bug.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/sim_coordinator.h"
 #include "tests/simulation/sim_shard.h"
@@ -28,7 +27,7 @@ namespace slipstream {
 class SimCluster final : private ShardEnds {
  public:
   struct Options {
-    PlantedBug bug = PlantedBug::kNone;
+    bool restores = true;
     bool prints_trace = false;
 
     /// Tells runs of one scenario apart: their messages take other times.

@@ -88,13 +88,10 @@ struct WeightsReceived {
   Values weights;
 };
 
-/// A shard has taken a view or phase.
-struct ViewTaken {
+/// A shard has taken orders.
+struct OrdersTaken {
   ShardId shard{};
   View view;
-};
-struct PhaseTaken {
-  ShardId shard{};
   Phase phase{};
 };
 
@@ -141,13 +138,12 @@ struct FinalReported {
 
 using Event =
     std::variant<PushMade, PushDecided, PushAnswered, UpdateOrdered, VersionPublished, WeightsAsked,
-                 WeightsServed, WeightsReceived, ViewTaken, PhaseTaken, WorkerHeard, ViewMade,
-                 PhaseMade, WorkEnded, AccuracyTaken, WorkerEnded, FinalReported>;
+                 WeightsServed, WeightsReceived, OrdersTaken, WorkerHeard, ViewMade, PhaseMade,
+                 WorkEnded, AccuracyTaken, WorkerEnded, FinalReported>;
 
 /// What a shard says of itself at the end.
 struct ShardEnd {
   Version published{};
-  size_t parked_tickets = 0;
   size_t calls_waiting = 0;
   size_t payloads_held = 0;
   uint64_t bytes_queued = 0;

@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "proto/coordinator.pb.h"
 #include "server/service/orders_wire.h"
+#include "tests/simulation/sim_shard.h"
 
 namespace slipstream {
 namespace {
@@ -19,12 +20,12 @@ constexpr absl::Duration kPauseMax = absl::Seconds(2);
 }  // namespace
 
 SimServerSync::SimServerSync(ShardId shard, const Scenario& scenario, absl::Duration first_pause,
-                             EventQueue& queue, Network& network, SimEngine& engine)
+                             EventQueue& queue, Network& network, SimShard& server)
     : shard_(shard),
       scenario_(scenario),
       queue_(queue),
       network_(network),
-      engine_(engine),
+      server_(server),
       pause_(kPauseMin) {
   queue_.After(first_pause, [this] { Sync(); });
 }
@@ -36,15 +37,16 @@ void SimServerSync::Sync() {
   request.set_instance(Value(shard_) + 1);
   request.set_orders_seen(orders_.number);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(NextWait())));
-  request.set_initialized(engine_.is_initialized());
-  request.set_drained(engine_.core().is_drained());
-  request.mutable_status()->set_version(Value(engine_.core().published()));
-  request.mutable_status()->set_batches_of_rounds(engine_.core().batches_of_rounds());
+  request.set_initialized(server_.machine().has_granted_weights());
+  request.set_drained(server_.machine().is_drained());
+  request.mutable_status()->set_version(Value(server_.machine().published()));
+  request.mutable_status()->set_batches_of_rounds(server_.machine().batches_of_rounds());
   for (const Member& member : orders_.view.members) {
     v1::ShardWorkerStatus& worker = *request.mutable_status()->add_workers();
     worker.set_worker(Value(member.worker));
     worker.set_incarnation(Value(member.incarnation));
-    worker.set_newest_batch_end(engine_.core().NewestBatchEnd(member.worker, member.incarnation));
+    worker.set_newest_batch_end(
+        server_.machine().NewestBatchEnd(member.worker, member.incarnation));
   }
   network_.Call(Method::kSyncServer, request.SerializeAsString(), process_,
                 [this](const absl::StatusOr<std::string>& reply) { OnSynced(reply); });
@@ -71,7 +73,7 @@ void SimServerSync::OnSynced(const absl::StatusOr<std::string>& reply) {
     const absl::StatusOr<ServerOrders> orders = FromWire(wire);
     PS_CHECK(orders.ok());
     orders_ = *orders;
-    engine_.OnOrders(*orders);
+    server_.OnOrders(*orders);
   }
   Sync();
 }

@@ -11,9 +11,10 @@
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/scenario.h"
-#include "tests/simulation/sim_engine.h"
 
 namespace slipstream {
+
+class SimShard;
 
 /// A shard's conversation with the coordinator in virtual time, as ServerSync has it: what the
 /// shard has come to goes there, orders come back.
@@ -23,7 +24,7 @@ class SimServerSync {
  public:
   /// Begins after `first_pause`.
   SimServerSync(ShardId shard, const Scenario& scenario, absl::Duration first_pause,
-                EventQueue& queue, Network& network, SimEngine& engine);
+                EventQueue& queue, Network& network, SimShard& server);
 
   /// True once the run is over and the coordinator let this server go.
   bool may_exit() const { return orders_.may_exit; }
@@ -39,7 +40,7 @@ class SimServerSync {
 
   EventQueue& queue_;
   Network& network_;
-  SimEngine& engine_;
+  SimShard& server_;
   const std::shared_ptr<Process> process_ = std::make_shared<Process>();
   ServerOrders orders_;
   absl::Duration pause_;

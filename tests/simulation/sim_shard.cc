@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+#include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/base/check.h"
@@ -17,22 +20,38 @@ namespace slipstream {
 namespace {
 
 constexpr size_t kAnswerChunkBytes = 512;
-constexpr uint64_t kStreams = 1000;  // Of the seed, from here on: one of each shard.
+// Of the seed, from here on: one of each shard.
+constexpr uint64_t kStreams = 1000;
+constexpr uint64_t kRestoreStreams = 2000;
+constexpr uint32_t kRestoresPerMille = 50;
 
 }  // namespace
 
-SimShard::SimShard(ShardId shard, const Scenario& scenario, PlantedBug bug, EventQueue& queue,
+SimShard::SimShard(ShardId shard, const Scenario& scenario, bool restores, EventQueue& queue,
                    Network& network, History& history, Trace& trace)
-    : shard_(shard),
+    : id_(shard),
+      restores_(restores),
+      update_time_max_(scenario.update_time_max),
+      queue_(queue),
       network_(network),
       history_(history),
+      trace_(trace),
       chance_(scenario.seed, kStreams + Value(shard)),
-      engine_(shard, scenario, bug, queue, chance_, history, trace,
-              [this](uint64_t stream, absl::StatusOr<Answer> answer) {
-                OnAnswer(stream, std::move(answer));
-              }),
+      restore_chance_(scenario.seed, kRestoreStreams + Value(shard)),
+      shard_({.shard = shard,
+              .run = scenario.run,
+              .memory_available = [] { return std::numeric_limits<uint64_t>::max(); }}),
       sync_(shard, scenario, chance_.Time(absl::ZeroDuration(), absl::Milliseconds(100)), queue,
-            network, engine_) {}
+            network, *this) {}
+
+void SimShard::OnOrders(const ServerOrders& orders) {
+  trace_.Line("shard {} takes orders {} phase {} view {} of {}", Value(id_), orders.number,
+              static_cast<int>(orders.phase), Value(orders.view.number),
+              orders.view.members.size());
+  history_.Add(OrdersTaken{id_, orders.view, orders.phase});
+  Absorb(shard_.OnOrders(orders));
+  PS_CHECK(shard_.failure().empty());
+}
 
 void SimShard::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message) {
   Call& call = calls_[stream->number];
@@ -50,18 +69,19 @@ void SimShard::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& messag
 void SimShard::OnCancel(const StreamPtr& stream) {
   auto call = calls_.extract(stream->number);
   if (call.empty()) return;
-  const Call& gone = call.mapped();
-  engine_.Cancel(stream->number);
-  if (gone.assembly.has_value()) engine_.AbandonPush(gone.assembly->header());
-  if (gone.is_pinning) engine_.FinishPull(ShardCore::ReaderOf(*gone.pull));
+  Call& gone = call.mapped();
+  shard_.Cancel(CallId{stream->number});
+  if (const auto push = gone.pushes.Abandon()) shard_.AbandonPush(*push);
+  MayRestore();
+  if (gone.is_pinning) Absorb(shard_.FinishPull(ShardMachine::ReaderOf(*gone.pull)));
 }
 
 void SimShard::OnSent(const StreamPtr& stream) {
   const auto found = calls_.find(stream->number);
   if (found == calls_.end() || !found->second.is_pinning) return;
-  const ShardCore::Reader reader = ShardCore::ReaderOf(*found->second.pull);
+  const Reader reader = ShardMachine::ReaderOf(*found->second.pull);
   End(found->second, absl::OkStatus());
-  engine_.FinishPull(reader);
+  Absorb(shard_.FinishPull(reader));
 }
 
 // What a call says.
@@ -69,28 +89,24 @@ void SimShard::OnSent(const StreamPtr& stream) {
 void SimShard::OnPushMessage(Call& call, const grpc::ByteBuffer& message) {
   absl::StatusOr<PushChunk> chunk = DecodePushChunk(message);
   PS_CHECK(chunk.ok());
-  if (chunk->header.has_value()) BeginPush(call, *chunk->header);
-  if (call.refusal.has_value()) {
-    PS_CHECK(chunk->values.count() <= call.values_to_discard);
-    call.values_to_discard -= chunk->values.count();
-    if (call.values_to_discard > 0) return;
-    return Send(call, {.push = *std::exchange(call.refusal, {})});
+  PushFraming::Outcome outcome =
+      call.pushes.OnChunk(*std::move(chunk), std::nullopt,
+                          [&](const PushHeader& header) { return BeginPush(call, header); });
+  MayRestore();
+  if (auto* refused = std::get_if<PushFraming::Refused>(&outcome)) {
+    PS_CHECK(!refused->ends_stream);
+    return Send(call, {.push = std::move(refused->reply), .weights = std::nullopt});
   }
-  PS_CHECK(call.assembly.has_value());
-  PS_CHECK(call.assembly->Add(chunk->offset, std::move(chunk->values)).ok());
-  if (!call.assembly->is_complete()) return;
-  engine_.FinishPush(call.stream->number, *std::exchange(call.assembly, {}));
+  auto* complete = std::get_if<PushFraming::Complete>(&outcome);
+  if (complete == nullptr) return;
+  Absorb(shard_.FinishPush(CallId{call.stream->number}, std::move(complete->push)));
 }
 
-void SimShard::BeginPush(Call& call, const PushHeader& header) {
-  PS_CHECK(!call.assembly.has_value() && !call.refusal.has_value());
+BegunPush SimShard::BeginPush(Call& call, const PushHeader& header) {
   call.push = header;
-  call.refusal = engine_.BeginPush(header);
-  if (call.refusal.has_value()) {
-    call.values_to_discard = header.count;
-  } else {
-    call.assembly.emplace(header);
-  }
+  BegunPush begun = shard_.BeginPush(header);
+  if (begun.refusal.has_value()) NotePush(header, *begun.refusal);
+  return begun;
 }
 
 void SimShard::OnPullMessage(Call& call, const grpc::ByteBuffer& message) {
@@ -100,9 +116,9 @@ void SimShard::OnPullMessage(Call& call, const grpc::ByteBuffer& message) {
   PS_CHECK(request.ok());
   call.pull = *request;
   if (request->trains) {
-    history_.Add(WeightsAsked{shard_, request->min_version, *request->identity});
+    history_.Add(WeightsAsked{id_, request->min_version, *request->identity});
   }
-  engine_.Pull(call.stream->number, *request);
+  Absorb(shard_.Pull(CallId{call.stream->number}, *request));
 }
 
 void SimShard::OnInitializeMessage(Call& call, const grpc::ByteBuffer& message) {
@@ -110,12 +126,13 @@ void SimShard::OnInitializeMessage(Call& call, const grpc::ByteBuffer& message) 
   PS_CHECK(chunk.ok());
   if (absl::Status taken = TakeInitialChunk(call, *chunk); !taken.ok()) return End(call, taken);
   if (call.initial_received < call.initialize->count) return;
-  End(call, engine_.FinishInitialize(*call.initialize, std::move(call.initial)));
+  End(call, shard_.FinishInitialize(*call.initialize, std::move(call.initial)));
+  StartNextJob();
 }
 
 absl::Status SimShard::TakeInitialChunk(Call& call, const InitializeChunk& chunk) {
   if (chunk.header.has_value()) {
-    absl::StatusOr<std::shared_ptr<FloatBuffer>> buffer = engine_.BeginInitialize(*chunk.header);
+    absl::StatusOr<std::shared_ptr<FloatBuffer>> buffer = shard_.BeginInitialize(*chunk.header);
     if (!buffer.ok()) return buffer.status();
     call.initialize = chunk.header;
     call.initial = *std::move(buffer);
@@ -127,17 +144,72 @@ absl::Status SimShard::TakeInitialChunk(Call& call, const InitializeChunk& chunk
   return absl::OkStatus();
 }
 
+// What comes of it.
+
+void SimShard::Absorb(ShardResult result) {
+  if (result.record.has_value()) NotePush(result.record->header, result.record->reply);
+  while (decided_ < machine().decided()) {
+    decided_ = Next(decided_);
+    history_.Add(UpdateOrdered{id_, decided_});
+  }
+  StartNextJob();
+  MayRestore();
+  for (const Delivery& delivery : result.deliveries) OnAnswer(delivery);
+}
+
+void SimShard::NotePush(const PushHeader& header, const PushReply& reply) {
+  const Identity& identity = header.identity;
+  trace_.Line("shard {} push worker {}#{} sequence {} base {} batch {}: {} version {} lag {}",
+              Value(id_), Value(identity.worker), Value(identity.incarnation),
+              Value(header.sequence), Value(header.base), header.batch, Name(reply.outcome),
+              Value(reply.version), reply.staleness);
+  history_.Add(PushDecided{{id_, identity.worker, identity.incarnation, header.sequence}, reply});
+}
+
+void SimShard::StartNextJob() {
+  if (!shard_.has_job()) return;
+  job_ = shard_.TakeJob();
+  const absl::Duration longest = job_->makes_weights() ? update_time_max_ : absl::Microseconds(50);
+  queue_.After(chance_.Time(absl::Microseconds(1), longest), [this] { FinishJob(); });
+}
+
+void SimShard::FinishJob() {
+  Shard::Job job = *std::exchange(job_, std::nullopt);
+  const bool makes_weights = job.makes_weights();
+  job.Run();
+  ShardResult result = shard_.FinishJob(std::move(job));
+  if (makes_weights) {
+    const std::span<const float> values = shard_.weights()->values();
+    history_.Add(
+        VersionPublished{id_, machine().published(),
+                         std::make_shared<std::vector<float>>(values.begin(), values.end())});
+    trace_.Line("shard {} published version {}", Value(id_), Value(machine().published()));
+  }
+  Absorb(std::move(result));
+}
+
+void SimShard::MayRestore() {
+  if (!restores_ || !restore_chance_.Happens(kRestoresPerMille)) return;
+  shard_.Restore(ShardState(machine().state()));
+}
+
 // What a call is answered.
 
-void SimShard::OnAnswer(uint64_t stream, absl::StatusOr<Answer> answer) {
-  Call& call = calls_.at(stream);
-  if (!answer.ok()) return End(call, answer.status());
-  if (answer->weights.has_value()) NoteServed(call, *answer->weights);
-  Send(call, *std::move(answer));
+void SimShard::OnAnswer(const Delivery& delivery) {
+  const auto found = calls_.find(Value(delivery.call));
+  if (found == calls_.end()) {
+    history_.broken_rules.push_back(
+        fmt::format("shard {}: answers call {}, which is gone", Value(id_), Value(delivery.call)));
+    return;
+  }
+  Call& call = found->second;
+  if (!delivery.answer.ok()) return End(call, delivery.answer.status());
+  if (delivery.answer->weights.has_value()) NoteServed(call, *delivery.answer->weights);
+  Send(call, *delivery.answer);
 }
 
 void SimShard::NoteServed(const Call& call, const ServedWeights& weights) {
-  WeightsServed served = {shard_, weights.header.version, Version{}, std::nullopt};
+  WeightsServed served = {id_, weights.header.version, Version{}, std::nullopt};
   if (call.pull.has_value()) {
     served.asked = call.pull->min_version;
     if (call.pull->trains) served.trainer = call.pull->identity;
@@ -165,8 +237,31 @@ void SimShard::End(const Call& call, const absl::Status& status) {
   network_.Finish(stream, status);
 }
 
+// For the checkers, and for people.
+
+ShardEnd SimShard::End() const {
+  const LagTracker& lag = machine().lag();
+  ShardEnd end = {.published = machine().published(),
+                  .calls_waiting = machine().waiting(),
+                  .payloads_held = shard_.payloads_held(),
+                  .bytes_queued = machine().bytes_queued(),
+                  .gradients = lag.gradients(),
+                  .mean_staleness = lag.mean(),
+                  .window_mean = lag.window_mean(),
+                  .histogram = lag.histogram()};
+  for (const LagTracker::VectorClock& clock : lag.vector_clocks()) {
+    end.clocks.push_back(clock.bases);
+    end.clock_means.push_back(clock.mean_staleness);
+  }
+  return end;
+}
+
 std::string SimShard::Describe() const {
-  return fmt::format("{} calls {}", engine_.Describe(), calls_.size());
+  return fmt::format("shard {}: published {} waiting {} held {} bytes {} phase {} view {} calls {}",
+                     Value(id_), Value(machine().published()), machine().waiting(),
+                     shard_.payloads_held(), machine().bytes_queued(),
+                     static_cast<int>(machine().phase()), Value(machine().view().number),
+                     calls_.size());
 }
 
 }  // namespace slipstream

@@ -9,54 +9,55 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
 #include "common/wire/chunk_wire.h"
-#include "server/core/shard_core.h"
-#include "server/service/push_assembly.h"
-#include "server/service/shard_engine.h"
+#include "server/core/coordinator_orders.h"
+#include "server/core/shard_machine.h"
+#include "server/service/push_framing.h"
+#include "server/service/shard.h"
 #include "server/storage/buffer_pool.h"
 #include "tests/simulation/chance.h"
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/network.h"
-#include "tests/simulation/planted_bug.h"
 #include "tests/simulation/scenario.h"
-#include "tests/simulation/sim_engine.h"
 #include "tests/simulation/sim_server_sync.h"
 #include "tests/simulation/trace.h"
 
 namespace slipstream {
 
-/// A server process in virtual time: the calls of ShardService, around what runs the shard and what
-/// talks to the coordinator. The payloads' way is production's, from the received bytes through
-/// PushAssembly to the chunks of the answer.
+/// A server process in virtual time: production's Shard and PushFraming, with a network around them
+/// that is simulated, and each job taking a drawn while. A call is known by the number of its
+/// stream.
+///
+/// Now and then the machine's state is copied and restored, which must change nothing.
 ///
 /// Not thread-safe: one owner. All arguments must outlive it, and it the event queue's last event.
 class SimShard {
  public:
-  SimShard(ShardId shard, const Scenario& scenario, PlantedBug bug, EventQueue& queue,
+  SimShard(ShardId shard, const Scenario& scenario, bool restores, EventQueue& queue,
            Network& network, History& history, Trace& trace);
 
+  void OnOrders(const ServerOrders& orders);
   void OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message);
   void OnCancel(const StreamPtr& stream);
   void OnSent(const StreamPtr& stream);
 
   /// True once the run is over and the coordinator let this server go.
   bool may_exit() const { return sync_.may_exit(); }
-  ShardEnd End() const { return engine_.End(); }
+  ShardEnd End() const;
   std::string Describe() const;
+  const ShardMachine& machine() const { return shard_.machine(); }
 
  private:
   /// What is known of one call.
   struct Call {
     StreamPtr stream;
 
-    // A push on its way: its values so far, or those of a refused one, to be thrown away.
-    std::optional<PushAssembly> assembly;
-    std::optional<PushReply> refusal;
-    uint64_t values_to_discard = 0;
-    std::optional<PushHeader> push;  // The one that is being answered.
+    PushFraming pushes;
+    std::optional<PushHeader> push;  // The one that is on its way, or is being answered.
 
     std::optional<PullRequest> pull;
     bool is_pinning = false;
@@ -67,23 +68,37 @@ class SimShard {
   };
 
   void OnPushMessage(Call& call, const grpc::ByteBuffer& message);
-  void BeginPush(Call& call, const PushHeader& header);
+  BegunPush BeginPush(Call& call, const PushHeader& header);
   void OnPullMessage(Call& call, const grpc::ByteBuffer& message);
   void OnInitializeMessage(Call& call, const grpc::ByteBuffer& message);
   absl::Status TakeInitialChunk(Call& call, const InitializeChunk& chunk);
-  void OnAnswer(uint64_t stream, absl::StatusOr<Answer> answer);
+
+  /// What came of an event of the shard's: for the history, and for those who waited.
+  void Absorb(ShardResult result);
+  void NotePush(const PushHeader& header, const PushReply& reply);
+  void OnAnswer(const Delivery& delivery);
+  void StartNextJob();
+  void FinishJob();
+  void MayRestore();
   void NoteServed(const Call& call, const ServedWeights& weights);
   void Send(Call& call, Answer answer);
   void End(const Call& call, const absl::Status& status);
 
   // Constant after construction.
-  const ShardId shard_;
+  const ShardId id_;
+  const bool restores_;
+  const absl::Duration update_time_max_;
 
+  EventQueue& queue_;
   Network& network_;
   History& history_;
+  Trace& trace_;
   Chance chance_;
+  Chance restore_chance_;  // Apart, so that restoring changes no other draw.
+  Shard shard_;
   std::map<uint64_t, Call> calls_;  // By stream.
-  SimEngine engine_;
+  Version decided_{};               // As far as the history tells.
+  std::optional<Shard::Job> job_;
   SimServerSync sync_;
 };
 

@@ -209,6 +209,7 @@ PushHeader SimTraining::Header(ShardId shard, uint32_t slot,
   header.sequence = core_.sequence(shard);
   header.shard_map = shards_.map().fingerprint();
   header.base = core_.version(shard, slot);
+  header.life = core_.life(shard, slot);
   header.examples = gradient.examples;
   header.batch = gradient.batch;
   header.slot = slot;

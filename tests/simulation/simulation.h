@@ -6,13 +6,11 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "tests/simulation/planted_bug.h"
 
 namespace slipstream {
 
 struct Simulated {
   uint64_t seed = 0;
-  PlantedBug bug = PlantedBug::kNone;
 
   /// What is wrong; empty if every promise held.
   std::vector<std::string> findings;
@@ -25,7 +23,7 @@ struct Simulated {
 
 /// Draws and runs one cluster and holds it against all promises. If the process dies meanwhile, by
 /// a check within the cores, it prints the line that repeats the run first.
-Simulated Simulate(uint64_t seed, PlantedBug bug = PlantedBug::kNone, bool prints_trace = false);
+Simulated Simulate(uint64_t seed, bool prints_trace = false);
 
 /// The findings and the command that repeats them.
 std::string Report(const Simulated& simulated);

@@ -200,6 +200,7 @@ PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient&
   MutexLock lock(mutex_);
   header.sequence = core_.sequence(shard);
   header.base = core_.version(shard, slot);
+  header.life = core_.life(shard, slot);
   header.pull = core_.wants_weights(slot);
   return header;
 }
@@ -240,7 +241,7 @@ absl::Status ParameterClient::ExchangePush(ShardId shard, Push& push) {
                             .on_answer = [&](const ExchangeAnswer& answer) {
                               return OnAnswer(shard, push.slot, &push, answer, is_known);
                             }};
-  exchange.weights.StartFrom(exchange.header.base);
+  exchange.weights.StartFrom(exchange.header.life, exchange.header.base);
   const absl::Status status = group_.Exchange(shard, exchange);
   MutexLock lock(mutex_);
   push.transfer.lanes[Value(shard)] = exchange.times;

@@ -113,7 +113,7 @@ absl::StatusOr<PushReply> ShardClient::Exchange(ShardExchange& exchange) {
   exchange.header.count = exchange.values.size();
   exchange.header.chunk_bytes = static_cast<uint32_t>(options_.chunk_bytes);
   exchange.header.weights_encoding = options_.weights_encoding;
-  exchange.header.holds_base = exchange.weights.Holds(exchange.header.base);
+  exchange.header.holds_base = exchange.weights.Holds(exchange.header.life, exchange.header.base);
   exchange.weights.StartTry();
   if (!exchange_) {
     absl::StatusOr<std::unique_ptr<RawCall>> started = Start(kExchange);

@@ -14,8 +14,9 @@ void WeightsArrival::StartTry() {
 
 void WeightsArrival::Begin(const WeightsHeader& header) {
   has_begun_ = true;
-  if (held_ != header.version) held_.reset();
-  const bool replaces = header_ && header_->version != header.version;
+  if (!Holds(header.life, header.version)) held_.reset();
+  const bool replaces =
+      header_ && (header_->version != header.version || header_->life != header.life);
   header_ = header;
   if (!replaces) return;
   // Also if no value came: a step may have begun as one of the version that was announced.
@@ -60,7 +61,7 @@ absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, ui
 }
 
 absl::Status WeightsArrival::TakeHeld(const WeightsHeader& header, size_t count) {
-  if (!Holds(header.version) || count > 0) {
+  if (!Holds(header.life, header.version) || count > 0) {
     return absl::InternalError(
         fmt::format("weights: version {} is said to be here, and is not", Value(header.version)));
   }

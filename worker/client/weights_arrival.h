@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "common/kernels/segments.h"
@@ -32,10 +33,10 @@ class WeightsArrival {
       : target_(target), begin_(begin), listener_(listener) {}
 
   /// The target holds all values of this version.
-  void StartFrom(Version held) { held_ = held; }
+  void StartFrom(Life life, Version version) { held_ = {life, version}; }
 
   /// Whether it still does: nothing of another version has been announced.
-  bool Holds(Version version) const { return held_ == version; }
+  bool Holds(Life life, Version version) const { return held_ == std::pair(life, version); }
 
   /// A new try begins: its first chunk carries a header again.
   void StartTry();
@@ -73,7 +74,8 @@ class WeightsArrival {
   const size_t begin_;
   WeightsListener* const listener_;
 
-  std::optional<Version> held_;          // All of it is in place, though this brought none of it.
+  // All of it is in place, though this brought none of it.
+  std::optional<std::pair<Life, Version>> held_;
   std::optional<WeightsHeader> header_;  // Of what is in place.
   size_t arrived_ = 0;                   // Values of that, from the first on.
   size_t told_ = 0;                      // Of these, to the listener.

@@ -130,7 +130,7 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
 absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, uint32_t slot) {
   Held& held = slots_.at(slot).at(Value(shard));
   const std::string name = "shard " + std::to_string(Value(shard));
-  if (header.version < held.version) {
+  if (std::pair(header.life, header.version) < std::pair(held.life, held.version)) {
     return absl::AbortedError(name + " went back from version " +
                               std::to_string(Value(held.version)) + " to " +
                               std::to_string(Value(header.version)));
@@ -139,7 +139,7 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
     if (!header.work) return absl::InternalError(name + " sent weights without work");
     work_ = header.work;
   }
-  held = {header.version, true};
+  held = {.life = header.life, .version = header.version, .is_held = true};
   is_spent_[slot] = false;
   return absl::OkStatus();
 }

@@ -144,12 +144,16 @@ class WorkerCore {
   Version version(ShardId shard, uint32_t slot = 0) const {
     return slots_.at(slot).at(Value(shard)).version;
   }
+  Life life(ShardId shard, uint32_t slot = 0) const {
+    return slots_.at(slot).at(Value(shard)).life;
+  }
 
   /// Whether the slot's push is to bring weights: it has, or may have, another batch to compute.
   bool wants_weights(uint32_t slot = 0) const;
 
  private:
   struct Held {
+    Life life{};
     Version version{};
     bool is_held = false;  // Weights of `version` are there, and no push has used them.
   };

@@ -20,6 +20,7 @@ PushHeader SomePush() {
           .sequence = Sequence{3},
           .shard_map = 0x1234,
           .base = Version{40},
+          .life = Life{3},
           .count = 5000,
           .examples = 32,
           .batch = 77,
@@ -31,13 +32,19 @@ PushHeader SomePush() {
 }
 
 TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
-  const PushReply reply{
-      PushOutcome::kOutOfSequence, Version{5}, 2, Durability::kSynced, Sequence{6}, 70, "why"};
+  const PushReply reply{PushOutcome::kOutOfSequence,
+                        Version{5},
+                        2,
+                        Durability::kSynced,
+                        Sequence{6},
+                        70,
+                        "why",
+                        Life{3}};
   const PullRequest pull{kIdentity, 1, Version{2}, true, 4096, Sequence{5}, 1, Encoding::kFp16};
   const PullRequest reader{std::nullopt, 1, Version{2}, false, 0};
   const RoundWork work{RoundWork::Kind::kExcused, 12};
   const WeightsHeader weights{Version{8}, 100, work};
-  const WeightsHeader plain{Version{8}, 100, std::nullopt, true};
+  const WeightsHeader plain{Version{8}, 100, std::nullopt, true, Life{3}};
   const InitializeHeader initialize{kIdentity, 4, 5, 6};
 
   EXPECT_EQ(FromWire(ToWire(kIdentity)), kIdentity);

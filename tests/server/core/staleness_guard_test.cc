@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <variant>
 
-#include "tests/support/shard_core_driver.h"
+#include "tests/support/shard_machine_driver.h"
 
 // What the staleness guard makes of gradients beyond its bound under each action.
 
@@ -18,17 +18,17 @@ ConsistencySpec Guarded(Action action, uint64_t bound, Policy policy = Policy::k
 }
 
 /// Worker 0 makes `updates` versions alone.
-void RunAhead(ShardCoreDriver& driver, uint64_t updates) {
+void RunAhead(ShardMachineDriver& driver, uint64_t updates) {
   for (uint64_t step = 0; step < updates; ++step) {
     driver.Push(PushOf(0, step + 1, step));
     driver.PublishAll();
   }
 }
 
-uint64_t Decided(const ShardCoreDriver& driver) { return Value(driver.core().decided()); }
+uint64_t Decided(const ShardMachineDriver& driver) { return Value(driver.core().decided()); }
 
 TEST(RejectTest, RefusesByNameAndKeepsTheSequenceFree) {
-  ShardCoreDriver driver(TestOptions(Guarded(Action::kReject, 2)));
+  ShardMachineDriver driver(TestOptions(Guarded(Action::kReject, 2)));
   driver.Start(FoundingView(2));
   RunAhead(driver, 3);
   const std::string before = Describe(driver.core());
@@ -45,20 +45,20 @@ TEST(RejectTest, RefusesByNameAndKeepsTheSequenceFree) {
 }
 
 TEST(RejectTest, RefusesAPushThatAgedWhileItsPayloadCame) {
-  ShardCoreDriver driver(TestOptions(Guarded(Action::kReject, 2)));
+  ShardMachineDriver driver(TestOptions(Guarded(Action::kReject, 2)));
   driver.Start(FoundingView(2));
-  const ShardCore::PushFacts slow = PushOf(1, 1, 0);
-  ASSERT_FALSE(driver.core().OnPushHeader(slow.header).has_value());
+  ShardMachine::PushFacts slow = PushOf(1, 1, 0);
+  slow.push = driver.core().OnPushHeader(slow.header).push;
   RunAhead(driver, 3);
 
-  const PushDecision decision = driver.core().OnPush(slow);
+  const ShardOutput output = driver.core().OnPush(CallId{1000}, slow);
 
-  EXPECT_EQ(decision.reply.outcome, PushOutcome::kTooStale);
-  EXPECT_FALSE(decision.retained.has_value());
+  EXPECT_EQ(output.record->reply.outcome, PushOutcome::kTooStale);
+  EXPECT_FALSE(output.keeps_payload);
 }
 
 TEST(RejectTest, AnswersARepetitionHoweverOldItIsNow) {
-  ShardCoreDriver driver(TestOptions(Guarded(Action::kReject, 2)));
+  ShardMachineDriver driver(TestOptions(Guarded(Action::kReject, 2)));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(1, 1, 0));
   for (uint64_t step = 1; step < 6; ++step) driver.Push(PushOf(0, step, step));
@@ -67,20 +67,20 @@ TEST(RejectTest, AnswersARepetitionHoweverOldItIsNow) {
 }
 
 TEST(RejectTest, DoesNotServeForTrainingWhatItWouldRefuse) {
-  ShardCoreDriver driver(TestOptions(Guarded(Action::kReject, 2)));
+  ShardMachineDriver driver(TestOptions(Guarded(Action::kReject, 2)));
   driver.Start(FoundingView(3));
   for (uint64_t step = 0; step < 5; ++step) driver.Push(PushOf(0, step + 1, step));
 
   const PullDecision pull = driver.Pull(TrainingPullOf(1));
 
-  ASSERT_TRUE(std::holds_alternative<Park>(pull.outcome)) << "version 0 of 5 is published";
+  ASSERT_TRUE(std::holds_alternative<Park>(pull)) << "version 0 of 5 is published";
   driver.PublishAll();
-  const Ticket ticket = std::get<Park>(pull.outcome).ticket;
-  EXPECT_EQ(driver.released().at(ticket).version, Version{3});
+  const CallId call = std::get<Park>(pull).call;
+  EXPECT_EQ(driver.released().at(call).version, Version{3});
 }
 
 TEST(DropTest, AcknowledgesWithoutEffectAndUsesTheSequenceUp) {
-  ShardCoreDriver driver(TestOptions(Guarded(Action::kDrop, 2)));
+  ShardMachineDriver driver(TestOptions(Guarded(Action::kDrop, 2)));
   driver.Start(FoundingView(2));
   RunAhead(driver, 3);
   const double weight = driver.weights().back();
@@ -96,7 +96,7 @@ TEST(DropTest, AcknowledgesWithoutEffectAndUsesTheSequenceUp) {
 }
 
 TEST(ScaleTest, MultipliesByBoundOverStaleness) {
-  ShardCoreDriver driver(TestOptions(Guarded(Action::kScale, 2)));
+  ShardMachineDriver driver(TestOptions(Guarded(Action::kScale, 2)));
   driver.Start(FoundingView(2));
   RunAhead(driver, 8);
   const double weight = driver.weights().back();
@@ -109,7 +109,7 @@ TEST(ScaleTest, MultipliesByBoundOverStaleness) {
 }
 
 TEST(HardsyncGuardTest, NeverEngages) {
-  ShardCoreDriver driver(TestOptions(Guarded(Action::kReject, 0, Policy::kHardsync)));
+  ShardMachineDriver driver(TestOptions(Guarded(Action::kReject, 0, Policy::kHardsync)));
   driver.Start(FoundingView(1));
   RunAhead(driver, 3);
 
@@ -135,7 +135,7 @@ class BlockTest : public testing::Test {
     return driver_.Push(ExchangeOf(0, 3, 2), 1.0);
   }
 
-  ShardCoreDriver driver_{TestOptions(Guarded(Action::kBlock, 2))};
+  ShardMachineDriver driver_{TestOptions(Guarded(Action::kBlock, 2))};
 };
 
 TEST_F(BlockTest, HoldsTheRoundBackAndParksWhoHasAGradientInIt) {
@@ -178,7 +178,7 @@ TEST_F(BlockTest, AnOldPushRepeatedByTheNetworkHoldsNothingBack) {
 TEST_F(BlockTest, OthersMayStillStart) {
   ReachTheBound();
 
-  EXPECT_TRUE(std::holds_alternative<Serve>(driver_.Pull(TrainingPullOf(2)).outcome));
+  EXPECT_TRUE(std::holds_alternative<Serve>(driver_.Pull(TrainingPullOf(2))));
 }
 
 TEST_F(BlockTest, TheDeathOfTheAwaitedWorkerLetsTheRoundClose) {
@@ -207,7 +207,7 @@ TEST_F(BlockTest, WhoAsksAgainMayStillUseTheFirstAnswer) {
 
   const PullDecision again = driver_.Pull(TrainingPullOf(1));
 
-  EXPECT_EQ(std::get<Serve>(again.outcome).version, Version{2});
+  EXPECT_EQ(std::get<Serve>(again).version, Version{2});
   EXPECT_EQ(Decided(driver_), 2u);
   EXPECT_EQ(driver_.Push(PushOf(1, 1, 0)).reply.outcome, PushOutcome::kApplied);
   EXPECT_EQ(Decided(driver_), 3u);
@@ -216,8 +216,7 @@ TEST_F(BlockTest, WhoAsksAgainMayStillUseTheFirstAnswer) {
 TEST_F(BlockTest, APullRepeatedByTheNetworkHoldsNothingBack) {
   driver_.Push(ExcuseOf(1, 1, 0));
   const PullDecision ghost = driver_.Pull(TrainingPullOf(1));
-  EXPECT_TRUE(std::holds_alternative<Serve>(ghost.outcome));
-  EXPECT_FALSE(ghost.is_to_train);
+  EXPECT_TRUE(std::holds_alternative<Serve>(ghost));
 
   ReachTheBound();
 
@@ -230,15 +229,15 @@ TEST_F(BlockTest, WhoWaitsForTheRoundAndAsksAgainWaitsOn) {
   driver_.Pull(TrainingPullOf(2));
   driver_.Push(PushOf(2, 1, 2), 1.0);
   const PullRequest request = TrainingPullOf(2, 0, 2);
-  ASSERT_TRUE(std::holds_alternative<Park>(driver_.Pull(request).outcome));
+  ASSERT_TRUE(std::holds_alternative<Park>(driver_.Pull(request)));
 
   const PullDecision again = driver_.Pull(request);
 
-  ASSERT_TRUE(std::holds_alternative<Park>(again.outcome));
+  ASSERT_TRUE(std::holds_alternative<Park>(again));
   driver_.Push(PushOf(1, 1, 0), 1.0);
   driver_.PublishAll();
-  const Ticket ticket = std::get<Park>(again.outcome).ticket;
-  EXPECT_EQ(driver_.released().at(ticket).version, Version{3});
+  const CallId call = std::get<Park>(again).call;
+  EXPECT_EQ(driver_.released().at(call).version, Version{3});
 }
 
 TEST_F(BlockTest, RefusesTheGradientOfAPullThatWasGivenUp) {
@@ -261,7 +260,7 @@ TEST_F(BlockTest, TheEndOfTheWorkClosesTheRound) {
 TEST(BlockOfSoftsyncTest, WhoJoinsMakesARoundThatIsHeldBackWantNoMore) {
   ConsistencySpec consistency = Guarded(Action::kBlock, 0, Policy::kSoftsync);
   consistency.n = 1;
-  ShardCoreDriver driver(TestOptions(consistency));
+  ShardMachineDriver driver(TestOptions(consistency));
   driver.Start(FoundingView(2));
   for (const uint32_t worker : {0u, 1u}) driver.Pull(TrainingPullOf(worker));
   driver.Push(ExchangeOf(0, 1, 0));
@@ -280,9 +279,9 @@ TEST(BlockOfSoftsyncTest, WhoJoinsMakesARoundThatIsHeldBackWantNoMore) {
 }
 
 TEST(BlockOfOtherShardsTest, NoWorkerWaitsAtAnyButTheFirst) {
-  ShardCore::Options options = TestOptions(Guarded(Action::kBlock, 0));
-  options.is_first = false;
-  ShardCoreDriver driver(options);
+  ShardMachine::Options options = TestOptions(Guarded(Action::kBlock, 0));
+  options.shard = ShardId{1};
+  ShardMachineDriver driver(options);
   driver.Start(FoundingView(2));
   driver.Pull(TrainingPullOf(0));
   driver.Pull(TrainingPullOf(1));
@@ -302,8 +301,8 @@ class BlockWithTwoInFlightTest : public testing::Test {
     for (const uint32_t slot : {0u, 1u}) driver_.Pull(InSlot(slot, TrainingPullOf(0)));
   }
 
-  static ShardCore::Options Options() {
-    ShardCore::Options options = TestOptions(Guarded(Action::kBlock, 2));
+  static ShardMachine::Options Options() {
+    ShardMachine::Options options = TestOptions(Guarded(Action::kBlock, 2));
     options.gradients_in_flight = 2;
     return options;
   }
@@ -311,7 +310,7 @@ class BlockWithTwoInFlightTest : public testing::Test {
     request.slot = slot;
     return request;
   }
-  static ShardCore::PushFacts InSlot(uint32_t slot, ShardCore::PushFacts push) {
+  static ShardMachine::PushFacts InSlot(uint32_t slot, ShardMachine::PushFacts push) {
     push.header.slot = slot;
     return push;
   }
@@ -324,7 +323,7 @@ class BlockWithTwoInFlightTest : public testing::Test {
     }
   }
 
-  ShardCoreDriver driver_{Options()};
+  ShardMachineDriver driver_{Options()};
 };
 
 TEST_F(BlockWithTwoInFlightTest, AWorkerNeverWaitsForItself) {

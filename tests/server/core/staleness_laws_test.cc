@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/base/philox.h"
-#include "tests/support/shard_core_driver.h"
+#include "tests/support/shard_machine_driver.h"
 
 // The closed forms of staleness, shown on the core itself in virtual time: λ workers have always
 // exactly one gradient in flight each, whose base version comes with the answer to the push before
@@ -104,7 +104,7 @@ class Simulation {
     if (const Serve* serve = std::get_if<Serve>(&*decision.answer)) {
       StartCompute(worker, serve->version);
     } else {
-      waiting_.emplace(std::get<Park>(*decision.answer).ticket, worker);
+      waiting_.emplace(std::get<Park>(*decision.answer).call, worker);
     }
     driver_.PublishAll();
     for (auto it = waiting_.begin(); it != waiting_.end();) {
@@ -120,12 +120,12 @@ class Simulation {
 
   const Cluster cluster_;
   RandomStream random_;
-  ShardCoreDriver driver_;
+  ShardMachineDriver driver_;
   double now_ = 0;
   std::vector<uint64_t> sequences_;
   std::vector<Version> bases_;
   std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
-  std::map<Ticket, uint32_t> waiting_;
+  std::map<CallId, uint32_t> waiting_;
 };
 
 std::vector<Cluster> SoftsyncClusters(const std::vector<Times>& all_times) {

@@ -8,7 +8,7 @@
 
 #include "common/base/philox.h"
 #include "server/service/shard_report.h"
-#include "tests/support/shard_core_driver.h"
+#include "tests/support/shard_machine_driver.h"
 
 namespace slipstream {
 namespace {
@@ -92,7 +92,7 @@ TEST(MergeStatusTest, CountsWorkerStepsByTheGradientsOfShardZero) {
 }
 
 TEST(MergeStatusTest, CountsGradientsThatJoinedARoundButNoExcuses) {
-  ShardCoreDriver driver(TestOptions({ConsistencySpec::Policy::kHardsync}));
+  ShardMachineDriver driver(TestOptions({ConsistencySpec::Policy::kHardsync}));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(0, 1, 0));
   driver.Push(PushOf(1, 1, 0));
@@ -113,10 +113,10 @@ TEST(MergeStatusTest, CountsGradientsThatJoinedARoundButNoExcuses) {
 TEST(DescribeShardTest, TellsWhatAMemberHasPushedThoughItWasDropped) {
   ConsistencySpec consistency = {.policy = ConsistencySpec::Policy::kAsync};
   consistency.max_staleness.action = StalenessGuardSpec::Action::kDrop;
-  ShardCoreDriver driver(TestOptions(consistency));
+  ShardMachineDriver driver(TestOptions(consistency));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(0, 1, 0));
-  ShardCore::PushFacts stale = PushOf(1, 1, 0);
+  ShardMachine::PushFacts stale = PushOf(1, 1, 0);
   stale.header.batch = 41;
   ASSERT_EQ(driver.Push(stale).reply.outcome, PushOutcome::kDroppedLate);
 
@@ -134,7 +134,7 @@ TEST(DescribeShardTest, TellsWhatAMemberHasPushedThoughItWasDropped) {
 }
 
 TEST(DescribeShardTest, HasALineForWhoLeftAndForWhoHasNotPushed) {
-  ShardCoreDriver driver(TestOptions({ConsistencySpec::Policy::kAsync}));
+  ShardMachineDriver driver(TestOptions({ConsistencySpec::Policy::kAsync}));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(0, 1, 0));
   View view = FoundingView(2);

@@ -56,7 +56,8 @@ Forecast ForecastOf(uint64_t from) {
   return {.from = Version{from}, .weight = 0.5f, .learning_rate = 0.1f};
 }
 
-/// What the core orders when `values` are complete and it is as `forecast` says.
+/// What the machine orders when `values` are complete and it is as `forecast` says; of a push with
+/// a draft, that this is the update.
 UpdateJob Job(const std::vector<float>& values, const Forecast& forecast,
               std::shared_ptr<UpdateDraft> draft = nullptr) {
   UpdateJob job;
@@ -65,9 +66,19 @@ UpdateJob Job(const std::vector<float>& values, const Forecast& forecast,
   for (size_t begin = 0; begin < kCount; begin += kChunk) {
     step.payload.pieces.emplace_back(std::vector<grpc::Slice>(), Part(values, begin));
   }
+  job.update = Update{.from = forecast.from,
+                      .to = Next(forecast.from),
+                      .is_drafted = draft != nullptr,
+                      .learning_rate = forecast.learning_rate};
   step.payload.draft = std::move(draft);
-  job.update = Update{
-      .from = forecast.from, .to = Next(forecast.from), .learning_rate = forecast.learning_rate};
+  return job;
+}
+
+/// The same of a push whose draft was for something else.
+UpdateJob UndraftedJob(const std::vector<float>& values, const Forecast& forecast,
+                       std::shared_ptr<UpdateDraft> draft) {
+  UpdateJob job = Job(values, forecast, std::move(draft));
+  job.update->is_drafted = false;
   return job;
 }
 
@@ -131,7 +142,8 @@ TEST_P(UpdateDraftTest, IsThrownAwayIfAnotherPushIsFirst) {
   for (size_t begin = 2 * kChunk; begin < kCount; begin += kChunk) {
     draft->Add(begin, Part(slow, begin));
   }
-  const Weights newest = *path_->Run(Job(slow, ForecastOf(1), std::exchange(draft, nullptr)));
+  const Weights newest =
+      *path_->Run(UndraftedJob(slow, ForecastOf(1), std::exchange(draft, nullptr)));
 
   ExpectSameBits(newest, Plain({0, 1}));
   EXPECT_EQ(path_->live_versions(), 1u);
@@ -144,7 +156,7 @@ TEST_P(UpdateDraftTest, IsThrownAwayIfTheOrderIsAnother) {
   const auto draft = path_->BeginDraft(wrong);
   AddAll(*draft, gradient);
 
-  const Weights newest = *path_->Run(Job(gradient, ForecastOf(0), draft));
+  const Weights newest = *path_->Run(UndraftedJob(gradient, ForecastOf(0), draft));
 
   ExpectSameBits(newest, Plain({0}));
 }
@@ -186,7 +198,7 @@ TEST_P(UpdateDraftTest, MayBeCancelledWhileItIsWritten) {
     std::thread arriving([&] { AddAll(*draft, slow); });
     path_->Run(Job(RandomValues(2 * round + 1), ForecastOf(2 * round)));
     arriving.join();
-    path_->Run(Job(slow, ForecastOf(2 * round + 1), draft));
+    path_->Run(UndraftedJob(slow, ForecastOf(2 * round + 1), draft));
   }
 
   std::vector<uint64_t> seeds;

@@ -24,17 +24,19 @@ class PushLogTest : public testing::Test {
   const std::string path_ = testing::TempDir() + "/push_log_test.csv";
 };
 
-PushRecord Record() {
-  PushRecord record;
-  record.header.identity = {.run = 7, .worker = WorkerId{2}, .incarnation = Incarnation{3}};
-  record.header.sequence = Sequence{5};
-  record.header.batch = 11;
-  record.header.examples = 32;
-  record.header.base = Version{8};
-  record.reply.outcome = PushOutcome::kApplied;
-  record.reply.version = Version{10};
-  record.reply.staleness = 1;
-  return record;
+/// Of a push whose line is kLine.
+absl::Status AppendPush(PushLog& log) {
+  PushHeader header;
+  header.identity = {.run = 7, .worker = WorkerId{2}, .incarnation = Incarnation{3}};
+  header.sequence = Sequence{5};
+  header.batch = 11;
+  header.examples = 32;
+  header.base = Version{8};
+  PushReply reply;
+  reply.outcome = PushOutcome::kApplied;
+  reply.version = Version{10};
+  reply.staleness = 1;
+  return log.Append(header, reply);
 }
 
 constexpr char kLine[] = "2,3,5,11,32,8,10,1,APPLIED\n";
@@ -43,8 +45,8 @@ TEST_F(PushLogTest, HasALineForEachPush) {
   absl::StatusOr<PushLog> log = PushLog::Create(path_);
   ASSERT_TRUE(log.ok()) << log.status();
 
-  ASSERT_TRUE(log->Append(Record()).ok());
-  ASSERT_TRUE(log->Append(Record()).ok());
+  ASSERT_TRUE(AppendPush(*log).ok());
+  ASSERT_TRUE(AppendPush(*log).ok());
   ASSERT_TRUE(log->Flush().ok());
 
   EXPECT_EQ(Contents(), std::string(kHeading) + kLine + kLine);
@@ -61,14 +63,14 @@ TEST_F(PushLogTest, EmptiesWhatAnEarlierRunLeft) {
 TEST_F(PushLogTest, ALogThatIsWrittenIsLeftAloneAndGoesOn) {
   absl::StatusOr<PushLog> log = PushLog::Create(path_);
   ASSERT_TRUE(log.ok()) << log.status();
-  ASSERT_TRUE(log->Append(Record()).ok());
+  ASSERT_TRUE(AppendPush(*log).ok());
   ASSERT_TRUE(log->Flush().ok());
 
   const absl::Status second = PushLog::Create(path_).status();
 
   EXPECT_EQ(second.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(second.message(), "the push log " + path_ + " is written by another process");
-  ASSERT_TRUE(log->Append(Record()).ok());
+  ASSERT_TRUE(AppendPush(*log).ok());
   ASSERT_TRUE(log->Flush().ok());
   EXPECT_EQ(Contents(), std::string(kHeading) + kLine + kLine);
 }

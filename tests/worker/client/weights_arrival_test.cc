@@ -87,11 +87,11 @@ TEST(WeightsArrivalTest, AVersionThatIsHereNeedNotBeSent) {
   std::vector<float> target = {9, 8, 7, 6, 5, 4};
   NotingListener listener;
   WeightsArrival arrival(target, 100, &listener);
-  arrival.StartFrom(kHeader.version);
+  arrival.StartFrom(kHeader.life, kHeader.version);
   WeightsHeader unchanged = kHeader;
   unchanged.unchanged = true;
 
-  EXPECT_TRUE(arrival.Holds(kHeader.version));
+  EXPECT_TRUE(arrival.Holds(kHeader.life, kHeader.version));
   ASSERT_TRUE(Take(arrival, unchanged, 0, 0, 0).ok());
   EXPECT_TRUE(arrival.is_complete());
   arrival.Finish();
@@ -109,10 +109,10 @@ TEST(WeightsArrivalTest, AVersionThatIsNotHereMustBeSent) {
 
   // A newer one has been announced, and may have been written over it.
   WeightsArrival arrival(target);
-  arrival.StartFrom(kHeader.version);
+  arrival.StartFrom(kHeader.life, kHeader.version);
   const WeightsHeader newer{Version{4}, 6, std::nullopt};
   ASSERT_TRUE(Take(arrival, newer, 0, 0, 2).ok());
-  EXPECT_FALSE(arrival.Holds(kHeader.version));
+  EXPECT_FALSE(arrival.Holds(kHeader.life, kHeader.version));
   arrival.StartTry();
   EXPECT_EQ(Take(arrival, unchanged, 0, 0, 0).code(), absl::StatusCode::kInternal);
 }

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "tests/support/shard_core_driver.h"
+#include "tests/support/shard_machine_driver.h"
 
 // Softsync and async rounds, pulls, and which version answers what.
 
@@ -27,7 +27,7 @@ PullRequest ReaderPull(uint64_t min_version = 0) {
   return {.shard_map = TestPlan().shard_map, .min_version = Version{min_version}};
 }
 
-uint64_t Decided(const ShardCoreDriver& driver) { return Value(driver.core().decided()); }
+uint64_t Decided(const ShardMachineDriver& driver) { return Value(driver.core().decided()); }
 
 struct SizeCase {
   uint32_t workers;
@@ -39,7 +39,7 @@ class SoftsyncSize : public testing::TestWithParam<SizeCase> {};
 
 TEST_P(SoftsyncSize, ClosesWithCGradients) {
   const auto [workers, n, c] = GetParam();
-  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, n}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, n}));
   driver.Start(FoundingView(workers));
   EXPECT_EQ(driver.core().round_size(), c);
 
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Table, SoftsyncSize,
                                          SizeCase{2, 4, 1}));
 
 TEST(SoftsyncTest, OneWorkerMayGiveSeveral) {
-  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
   driver.Start(FoundingView(3));
 
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
@@ -69,7 +69,7 @@ TEST(SoftsyncTest, OneWorkerMayGiveSeveral) {
 }
 
 TEST(SoftsyncTest, FoldsInOrderOfCompletionAsItGoes) {
-  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
   driver.Start(FoundingView(3));
 
   driver.Push(PushOf(2, 1, 0));
@@ -81,7 +81,7 @@ TEST(SoftsyncTest, FoldsInOrderOfCompletionAsItGoes) {
 }
 
 TEST(SoftsyncTest, ASmallerViewClosesARoundAtOnce) {
-  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
   driver.Start(FoundingView(4));
   driver.Push(PushOf(3, 1, 0), 1);
   driver.Push(PushOf(0, 1, 0), 3);
@@ -93,7 +93,7 @@ TEST(SoftsyncTest, ASmallerViewClosesARoundAtOnce) {
 }
 
 TEST(SoftsyncTest, AnOlderViewIsIgnored) {
-  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
   driver.Start(Smaller(FoundingView(4), 3));
 
   driver.OnView(FoundingView(1));
@@ -102,7 +102,7 @@ TEST(SoftsyncTest, AnOlderViewIsIgnored) {
 }
 
 TEST(SoftsyncTest, DrainingClosesWithWhatThereIsDividedByItsCount) {
-  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
   driver.Start(FoundingView(4));
   driver.Push(PushOf(0, 1, 0), 1);
   driver.Push(PushOf(1, 1, 0), 2);
@@ -116,7 +116,7 @@ TEST(SoftsyncTest, DrainingClosesWithWhatThereIsDividedByItsCount) {
 }
 
 TEST(SoftsyncTest, NothingJoinsAfterTheDrain) {
-  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
   driver.Start(FoundingView(2));
   driver.OnPhase(Phase::kDraining);
   EXPECT_TRUE(driver.core().is_drained());
@@ -129,7 +129,7 @@ TEST(SoftsyncTest, NothingJoinsAfterTheDrain) {
 }
 
 TEST(SoftsyncTest, CountsStalenessInVersionsDecidedNotPublished) {
-  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 2}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 2}));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(0, 1, 0));
   driver.Push(PushOf(0, 2, 0));
@@ -143,7 +143,7 @@ TEST(SoftsyncTest, CountsStalenessInVersionsDecidedNotPublished) {
 }
 
 TEST(SoftsyncTest, ABufferedExchangeIsAnsweredWithTheVersionDecidedAtItsPush) {
-  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(0, 1, 0));
   driver.Push(PushOf(1, 1, 0));  // Decides version 1, not published yet.
@@ -155,14 +155,14 @@ TEST(SoftsyncTest, ABufferedExchangeIsAnsweredWithTheVersionDecidedAtItsPush) {
   EXPECT_EQ(buffered.reply.version, Version{2});
   EXPECT_EQ(applied.reply.outcome, PushOutcome::kApplied);
   driver.PublishNext();
-  EXPECT_EQ(driver.released().at(std::get<Park>(*buffered.answer).ticket).version, Version{1});
-  EXPECT_FALSE(driver.released().contains(std::get<Park>(*applied.answer).ticket));
+  EXPECT_EQ(driver.released().at(std::get<Park>(*buffered.answer).call).version, Version{1});
+  EXPECT_FALSE(driver.released().contains(std::get<Park>(*applied.answer).call));
   driver.PublishNext();
-  EXPECT_EQ(driver.released().at(std::get<Park>(*applied.answer).ticket).version, Version{2});
+  EXPECT_EQ(driver.released().at(std::get<Park>(*applied.answer).call).version, Version{2});
 }
 
 TEST(SoftsyncTest, ABufferedExchangeIsServedAtOnceWhenItsVersionIsPublished) {
-  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
   driver.Start(FoundingView(2));
 
   const PushDecision decision = driver.Push(ExchangeOf(0, 1, 0));
@@ -173,7 +173,7 @@ TEST(SoftsyncTest, ABufferedExchangeIsServedAtOnceWhenItsVersionIsPublished) {
 }
 
 TEST(SoftsyncTest, ARepetitionIsAnsweredAsTheFirstTimeAndCountsOnce) {
-  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
   driver.Start(FoundingView(3));
   const PushReply first = driver.Push(PushOf(0, 1, 0)).reply;
   const uint64_t bytes = driver.core().bytes_queued();
@@ -184,7 +184,7 @@ TEST(SoftsyncTest, ARepetitionIsAnsweredAsTheFirstTimeAndCountsOnce) {
     expected.outcome = PushOutcome::kDuplicate;
     EXPECT_EQ(again.reply, expected);
     EXPECT_FALSE(again.took_effect);
-    EXPECT_FALSE(again.retained.has_value());
+    EXPECT_FALSE(again.retained);
   }
 
   EXPECT_EQ(driver.core().round().contributions(), 1u);
@@ -193,7 +193,7 @@ TEST(SoftsyncTest, ARepetitionIsAnsweredAsTheFirstTimeAndCountsOnce) {
 }
 
 TEST(AsyncTest, EveryGradientIsAnUpdate) {
-  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(3));
 
   for (uint32_t worker = 0; worker < 3; ++worker) driver.Push(PushOf(worker, 1, 0), worker + 1.0);
@@ -202,9 +202,9 @@ TEST(AsyncTest, EveryGradientIsAnUpdate) {
 }
 
 TEST(AsyncTest, OneOverSigmaGivesThePublishedSeries) {
-  ShardCore::Options options = TestOptions({Policy::kAsync});
+  ShardMachine::Options options = TestOptions({Policy::kAsync});
   options.staleness_scaling = Scaling::kPerGradient;
-  ShardCoreDriver driver(options);
+  ShardMachineDriver driver(options);
   driver.Start(FoundingView(3));
 
   for (uint32_t worker = 0; worker < 3; ++worker) driver.Push(PushOf(worker, 1, 0), 1.0);
@@ -215,9 +215,9 @@ TEST(AsyncTest, OneOverSigmaGivesThePublishedSeries) {
 }
 
 TEST(AsyncTest, OneOverTheMeanScalesTheWholeRound) {
-  ShardCore::Options options = TestOptions({Policy::kAsync});
+  ShardMachine::Options options = TestOptions({Policy::kAsync});
   options.staleness_scaling = Scaling::kMean;
-  ShardCoreDriver driver(options);
+  ShardMachineDriver driver(options);
   driver.Start(FoundingView(1));
   for (uint64_t sequence = 1; sequence <= 300; ++sequence) {
     driver.Push(PushOf(0, sequence, sequence < 5 ? 0 : sequence - 5), 1.0);
@@ -229,10 +229,10 @@ TEST(AsyncTest, OneOverTheMeanScalesTheWholeRound) {
 }
 
 TEST(AsyncTest, OneOverTheMeanScalesTheStepWhereTheGradientsSizeSaysNothing) {
-  ShardCore::Options options = TestOptions({Policy::kAsync});
+  ShardMachine::Options options = TestOptions({Policy::kAsync});
   options.staleness_scaling = Scaling::kMean;
   options.scales_step = true;
-  ShardCoreDriver driver(options);
+  ShardMachineDriver driver(options);
   driver.Start(FoundingView(1));
   for (uint64_t sequence = 1; sequence <= 300; ++sequence) {
     driver.Push(PushOf(0, sequence, sequence < 5 ? 0 : sequence - 5), 1.0);
@@ -243,12 +243,12 @@ TEST(AsyncTest, OneOverTheMeanScalesTheStepWhereTheGradientsSizeSaysNothing) {
 }
 
 TEST(ScheduleTest, FollowsTheExamplesApplied) {
-  ShardCore::Options options = TestOptions({Policy::kAsync});
+  ShardMachine::Options options = TestOptions({Policy::kAsync});
   options.schedule = {.kind = ScheduleSpec::Kind::kStep, .at_epochs = {1.0}, .factor = 0.1};
   options.epochs = 2;
-  ShardCore::Plan plan = TestPlan();
+  ShardPlan plan = TestPlan();
   plan.examples_per_epoch = 64;
-  ShardCoreDriver driver(options, plan);
+  ShardMachineDriver driver(options, plan);
   driver.Start(FoundingView(1));
 
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) driver.Push(PushOf(0, sequence, 0), 1.0);
@@ -258,114 +258,115 @@ TEST(ScheduleTest, FollowsTheExamplesApplied) {
 }
 
 TEST(PullTest, IsServedAtOnceFromThePublishedVersion) {
-  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
   driver.Push(PushOf(0, 1, 0));
 
-  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull()).outcome).version, Version{0});
+  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull())).version, Version{0});
   driver.PublishAll();
-  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull(1)).outcome).version, Version{1});
+  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull(1))).version, Version{1});
 }
 
 TEST(PullTest, ParksUntilItsVersionIsPublished) {
-  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
-  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(2)).outcome).ticket;
+  const CallId call = std::get<Park>(driver.Pull(ReaderPull(2))).call;
 
   driver.Push(PushOf(0, 1, 0));
   driver.Push(PushOf(0, 2, 0));
   driver.PublishNext();
-  EXPECT_FALSE(driver.released().contains(ticket));
+  EXPECT_FALSE(driver.released().contains(call));
   driver.PublishNext();
 
-  EXPECT_EQ(driver.released().at(ticket).version, Version{2});
-  EXPECT_EQ(driver.core().parked(), 0u);
+  EXPECT_EQ(driver.released().at(call).version, Version{2});
+  EXPECT_EQ(driver.core().waiting(), 0u);
 }
 
 TEST(PullTest, ParksUntilTheInitialWeightsAreThere) {
-  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
-  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull()).outcome).ticket;
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
+  const CallId call = std::get<Park>(driver.Pull(ReaderPull())).call;
 
   driver.Start(FoundingView(1));
 
-  EXPECT_EQ(driver.released().at(ticket).version, Version{0});
+  EXPECT_EQ(driver.released().at(call).version, Version{0});
 }
 
-TEST(PullTest, IsNotReleasedOnceCancelled) {
-  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+TEST(PullTest, IsNotAnsweredOnceCancelled) {
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
-  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(1)).outcome).ticket;
+  const CallId call = std::get<Park>(driver.Pull(ReaderPull(1))).call;
 
-  driver.Cancel(ticket);
+  driver.Cancel(call);
   driver.Push(PushOf(0, 1, 0));
   driver.PublishAll();
 
-  EXPECT_FALSE(driver.released().contains(ticket));
-  EXPECT_EQ(driver.core().parked(), 0u);
+  EXPECT_FALSE(driver.released().contains(call));
+  EXPECT_EQ(driver.core().waiting(), 0u);
 }
 
-TEST(PullTest, CancellingATicketAlreadyReleasedChangesNothing) {
-  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+TEST(PullTest, CancellingACallAlreadyAnsweredChangesNothing) {
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
-  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(1)).outcome).ticket;
+  const CallId call = std::get<Park>(driver.Pull(ReaderPull(1))).call;
   driver.Push(PushOf(0, 1, 0));
   driver.PublishAll();
   const std::string before = Describe(driver.core());
 
-  driver.Cancel(ticket);
+  driver.Cancel(call);
 
   EXPECT_EQ(Describe(driver.core()), before);
 }
 
 TEST(PullTest, IsReleasedWhenNothingMoreComes) {
-  ShardCoreDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
   driver.Start(FoundingView(2));
-  const Ticket ticket = std::get<Park>(driver.Pull(ReaderPull(9)).outcome).ticket;
+  const CallId call = std::get<Park>(driver.Pull(ReaderPull(9))).call;
   driver.Push(PushOf(0, 1, 0));
 
   driver.OnPhase(Phase::kDraining);
-  EXPECT_FALSE(driver.released().contains(ticket));
+  EXPECT_FALSE(driver.released().contains(call));
   driver.PublishAll();
 
-  EXPECT_EQ(driver.released().at(ticket).version, Version{1});
+  EXPECT_EQ(driver.released().at(call).version, Version{1});
 }
 
 TEST(PullTest, ReadersHoldABoundedNumberOfVersions) {
-  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
-  ShardCore& core = driver.core();
-  ASSERT_TRUE(std::holds_alternative<Serve>(core.OnPull(ReaderPull()).outcome));
-  ASSERT_TRUE(std::holds_alternative<Serve>(core.OnPull(ReaderPull()).outcome));
+  ShardMachine& core = driver.core();
+  const auto is_answered = [&core](uint64_t call, const PullRequest& request) {
+    return !core.OnPull(CallId{call}, request).answers.empty();
+  };
+  ASSERT_TRUE(is_answered(1, ReaderPull()));
+  ASSERT_TRUE(is_answered(2, ReaderPull()));
 
-  const PullDecision third = core.OnPull(ReaderPull());
-  ASSERT_TRUE(std::holds_alternative<Park>(third.outcome));
+  ASSERT_FALSE(is_answered(3, ReaderPull()));
   PullRequest of_member = ReaderPull();
   of_member.identity = PushOf(0, 1, 0).header.identity;
-  EXPECT_TRUE(std::holds_alternative<Serve>(core.OnPull(of_member).outcome))
-      << "members have their own";
-  EXPECT_TRUE(std::holds_alternative<Park>(core.OnPull(of_member).outcome)) << "one at a time";
+  EXPECT_TRUE(is_answered(4, of_member)) << "members have their own";
+  EXPECT_FALSE(is_answered(5, of_member)) << "one at a time";
   EXPECT_EQ(core.pulls_under_way(), 3u);
 
-  const Effects effects = core.OnPullDone(std::nullopt);
-  ASSERT_EQ(effects.released.size(), 1u);
-  EXPECT_EQ(effects.released[0].ticket, std::get<Park>(third.outcome).ticket);
+  const ShardOutput output = core.OnPullDone(std::nullopt);
+  ASSERT_EQ(output.answers.size(), 1u);
+  EXPECT_EQ(output.answers[0].call, CallId{3});
 }
 
 TEST(PullTest, ComesAgainWhenItIsBeforeTheModel) {
-  ShardCore core(TestOptions({Policy::kAsync}));
+  ShardMachine core(TestOptions({Policy::kAsync}));
 
-  const PullDecision decision = core.OnPull(ReaderPull());
+  const ShardOutput output = core.OnPull(CallId{1}, ReaderPull());
 
-  ASSERT_TRUE(std::holds_alternative<Refuse>(decision.outcome));
-  EXPECT_EQ(std::get<Refuse>(decision.outcome).reason, Refuse::Reason::kNoModel);
+  ASSERT_EQ(output.answers.size(), 1u);
+  EXPECT_EQ(output.answers[0].refusal, PullRefusal::kNoModel);
 }
 
-TEST(ShardCoreNewestBatchTest, IsThatOfTheNewestGradientOfAnIncarnation) {
-  ShardCoreDriver driver(TestOptions({ConsistencySpec::Policy::kAsync}));
+TEST(ShardMachineNewestBatchTest, IsThatOfTheNewestGradientOfAnIncarnation) {
+  ShardMachineDriver driver(TestOptions({ConsistencySpec::Policy::kAsync}));
   driver.Start(FoundingView(2));
   EXPECT_EQ(driver.core().NewestBatchEnd(WorkerId{0}, Incarnation{1}), 0u);
 
-  ShardCore::PushFacts push = PushOf(0, 1, 0);
+  ShardMachine::PushFacts push = PushOf(0, 1, 0);
   push.header.batch = 7;
   driver.Push(push);
 

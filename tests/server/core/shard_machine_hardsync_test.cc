@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "tests/support/shard_core_driver.h"
+#include "tests/support/shard_machine_driver.h"
 
 // Synchronous rounds: one gradient or excuse of each member that owes one.
 
@@ -17,7 +17,7 @@ namespace {
 using Policy = ConsistencySpec::Policy;
 using Kind = RoundWork::Kind;
 
-ShardCore::Options Hardsync() { return TestOptions({Policy::kHardsync}); }
+ShardMachine::Options Hardsync() { return TestOptions({Policy::kHardsync}); }
 
 View Next(const View& view, std::vector<Member> members) {
   return {.number = ViewNumber{Value(view.number) + 1}, .members = std::move(members)};
@@ -38,7 +38,7 @@ class HardsyncTest : public testing::Test {
   uint64_t decided() const { return Value(driver_.core().decided()); }
   std::vector<WorkerId> Awaited() const { return driver_.core().Awaited(); }
 
-  ShardCoreDriver driver_{Hardsync()};
+  ShardMachineDriver driver_{Hardsync()};
 };
 
 TEST_F(HardsyncTest, ClosesOnDistinctMembersOnly) {
@@ -58,7 +58,7 @@ TEST_F(HardsyncTest, ClosesOnDistinctMembersOnly) {
 
 TEST_F(HardsyncTest, AppliesTheMeanOverAllExamples) {
   Start(2);
-  ShardCore::PushFacts small = PushOf(0, 1, 0);
+  ShardMachine::PushFacts small = PushOf(0, 1, 0);
   small.header.examples = 8;
 
   driver_.Push(small, 10);
@@ -71,7 +71,7 @@ TEST_F(HardsyncTest, AppliesTheMeanOverAllExamples) {
 TEST(HardsyncOrderTest, FoldsByWorkerIdWhateverTheOrderOfArrival) {
   std::vector<uint32_t> arrival = {0, 1, 2, 3};
   do {
-    ShardCoreDriver driver(Hardsync());
+    ShardMachineDriver driver(Hardsync());
     driver.Start(FoundingView(4));
     for (uint32_t worker : arrival) driver.Push(PushOf(worker, 1, 0), 0.1 * (worker + 1));
 
@@ -92,7 +92,7 @@ TEST_F(HardsyncTest, DropsAGradientOfARoundThatHasClosed) {
 
   EXPECT_EQ(late.reply.outcome, PushOutcome::kDroppedLate);
   EXPECT_EQ(late.reply.staleness, 1u);
-  EXPECT_FALSE(late.retained.has_value());
+  EXPECT_FALSE(late.retained);
   EXPECT_EQ(driver_.weights(), weights);
   EXPECT_EQ(driver_.core().lag().gradients(), 2u);
 }
@@ -151,7 +151,7 @@ TEST_F(HardsyncTest, ARestartedMemberDoesNotCountTwiceInARound) {
   driver_.Push(PushOf(0, 1, 0), 4);
   const Member again = {WorkerId{0}, Incarnation{9}, false};
   driver_.OnView(Next(FoundingView(2), {again, FoundingView(2).members[1]}));
-  ShardCore::PushFacts push = PushOf(0, 1, 0);
+  ShardMachine::PushFacts push = PushOf(0, 1, 0);
   push.header.identity = IdentityOf(again);
 
   EXPECT_EQ(driver_.Push(push, 4).reply.outcome, PushOutcome::kDroppedLate);
@@ -188,9 +188,9 @@ TEST_F(HardsyncTest, AJoinersPullWaitsForTheVersionOfTheOpenRound) {
   const PullDecision decision = driver_.Pull(TrainingPullOf(1));
 
   // Version 0 is there, but a gradient of it would be late.
-  ASSERT_TRUE(std::holds_alternative<Park>(decision.outcome));
+  ASSERT_TRUE(std::holds_alternative<Park>(decision));
   driver_.PublishAll();
-  EXPECT_EQ(driver_.released().at(std::get<Park>(decision.outcome).ticket).version, Version{1});
+  EXPECT_EQ(driver_.released().at(std::get<Park>(decision).call).version, Version{1});
 }
 
 TEST_F(HardsyncTest, AJoinerOfAnOpenRoundIsExcusedFromItAndHasWorkInTheNext) {
@@ -200,24 +200,23 @@ TEST_F(HardsyncTest, AJoinerOfAnOpenRoundIsExcusedFromItAndHasWorkInTheNext) {
       Next(FoundingView(2), {FoundingView(2).members[0], FoundingView(2).members[1], Joiner(2)}));
 
   const PullDecision first = driver_.Pull(TrainingPullOf(2));
-  EXPECT_EQ(std::get<Serve>(first.outcome).work->kind, Kind::kExcused);
+  EXPECT_EQ(std::get<Serve>(first).work->kind, Kind::kExcused);
 
   driver_.Push(PushOf(0, 1, 0));
   driver_.Push(PushOf(1, 1, 0));
-  ShardCore::PushFacts excuse = ExcuseOf(2, 1, 0);
+  ShardMachine::PushFacts excuse = ExcuseOf(2, 1, 0);
   excuse.header.pull = true;
   const PushDecision decision = driver_.Push(excuse);
   driver_.PublishAll();
-  const Release& release = driver_.released().at(std::get<Park>(*decision.answer).ticket);
+  const Serve& release = driver_.released().at(std::get<Park>(*decision.answer).call);
   EXPECT_EQ(release.work, (RoundWork{Kind::kCompute, 4}));
 }
 
 TEST_F(HardsyncTest, AJoinerThatIsFurtherElsewhereIsNotNamedABatchOfTheOpenRound) {
   Start(1);
   driver_.OnView(Next(FoundingView(1), {FoundingView(1).members[0], Joiner(1)}));
-  const Ticket joiner = std::get<Park>(driver_.Pull(TrainingPullOf(1, 1)).outcome).ticket;
-  EXPECT_EQ(std::get<Serve>(driver_.Pull(TrainingPullOf(0)).outcome).work,
-            (RoundWork{Kind::kCompute, 0}));
+  const CallId joiner = std::get<Park>(driver_.Pull(TrainingPullOf(1, 1))).call;
+  EXPECT_EQ(std::get<Serve>(driver_.Pull(TrainingPullOf(0))).work, (RoundWork{Kind::kCompute, 0}));
 
   driver_.Push(PushOf(0, 1, 0));
   driver_.PublishAll();
@@ -231,7 +230,7 @@ TEST_F(HardsyncTest, AJoinerThatIsFurtherElsewhereGetsLevelWhenNobodyElseIsLeft)
   driver_.OnView(Next(FoundingView(1), {}));
   driver_.OnView({.number = ViewNumber{3}, .members = {Joiner(1)}});
 
-  const Ticket joiner = std::get<Park>(driver_.Pull(TrainingPullOf(1, 1)).outcome).ticket;
+  const CallId joiner = std::get<Park>(driver_.Pull(TrainingPullOf(1, 1))).call;
   driver_.PublishAll();
 
   EXPECT_EQ(driver_.released().at(joiner).work, (RoundWork{Kind::kCompute, 0}));
@@ -241,7 +240,7 @@ TEST_F(HardsyncTest, HandsOutTheBatchesOfTheRoundByRank) {
   Start(3);
   for (const uint32_t worker : {2u, 0u, 1u}) {
     const PullDecision decision = driver_.Pull(TrainingPullOf(worker));
-    EXPECT_EQ(std::get<Serve>(decision.outcome).work, (RoundWork{Kind::kCompute, worker}));
+    EXPECT_EQ(std::get<Serve>(decision).work, (RoundWork{Kind::kCompute, worker}));
   }
 }
 
@@ -255,11 +254,11 @@ TEST_F(HardsyncTest, AnExchangeIsAnsweredWithTheVersionOfItsOwnRound) {
     EXPECT_EQ(decision.reply.version, Version{1});
     EXPECT_EQ(decision.reply.outcome, PushOutcome::kApplied);
     ASSERT_TRUE(std::holds_alternative<Park>(*decision.answer));
-    EXPECT_TRUE(driver_.waiting().contains(std::get<Park>(*decision.answer).ticket));
+    EXPECT_TRUE(driver_.waiting().contains(std::get<Park>(*decision.answer).call));
   }
   driver_.PublishAll();
-  EXPECT_EQ(driver_.released().at(std::get<Park>(*first.answer).ticket).version, Version{1});
-  EXPECT_EQ(driver_.released().at(std::get<Park>(*second.answer).ticket).work,
+  EXPECT_EQ(driver_.released().at(std::get<Park>(*first.answer).call).version, Version{1});
+  EXPECT_EQ(driver_.released().at(std::get<Park>(*second.answer).call).work,
             (RoundWork{Kind::kCompute, 3}));
 }
 
@@ -275,7 +274,7 @@ TEST_F(HardsyncTest, APushWithoutPullIsBufferedAtOnceUntilTheRoundCloses) {
 TEST_F(HardsyncTest, ARepeatedExchangeWaitsForTheSameVersion) {
   Start(2);
   const PushDecision first = driver_.Push(ExchangeOf(0, 1, 0), 1);
-  driver_.Cancel(std::get<Park>(*first.answer).ticket);
+  driver_.Cancel(std::get<Park>(*first.answer).call);
 
   const PushDecision again = driver_.Push(ExchangeOf(0, 1, 0), 1);
 
@@ -285,7 +284,7 @@ TEST_F(HardsyncTest, ARepeatedExchangeWaitsForTheSameVersion) {
   driver_.Push(PushOf(1, 1, 0), 1);
   driver_.PublishAll();
   EXPECT_EQ(driver_.LastFolded(), "0 1");
-  EXPECT_EQ(driver_.released().at(std::get<Park>(*again.answer).ticket).version, Version{1});
+  EXPECT_EQ(driver_.released().at(std::get<Park>(*again.answer).call).version, Version{1});
 }
 
 TEST_F(HardsyncTest, IsNotDrainedWhileARoundHoldsGradients) {
@@ -304,8 +303,8 @@ TEST_F(HardsyncTest, IsNotDrainedWhileARoundHoldsGradients) {
 // The end of a run of 3 mini-batches for 2 workers.
 class HardsyncEndTest : public testing::Test {
  protected:
-  static ShardCore::Plan ThreeBatches() {
-    ShardCore::Plan plan = TestPlan();
+  static ShardPlan ThreeBatches() {
+    ShardPlan plan = TestPlan();
     plan.batches_total = 3;
     return plan;
   }
@@ -319,14 +318,14 @@ class HardsyncEndTest : public testing::Test {
     driver_.PublishAll();
   }
 
-  ShardCoreDriver driver_{Hardsync(), ThreeBatches()};
+  ShardMachineDriver driver_{Hardsync(), ThreeBatches()};
 };
 
 TEST_F(HardsyncEndTest, TheLastRoundExcusesWhoHasNoWorkAndIsWeighedByExamples) {
   EXPECT_EQ(driver_.released().begin()->second.work, (RoundWork{Kind::kCompute, 2}));
   EXPECT_EQ(driver_.released().rbegin()->second.work->kind, Kind::kExcused);
 
-  ShardCore::PushFacts last = ExchangeOf(0, 2, 1);
+  ShardMachine::PushFacts last = ExchangeOf(0, 2, 1);
   last.header.examples = 5;
   driver_.Push(ExcuseOf(1, 2, 1));
   driver_.Push(last, 1);
@@ -336,7 +335,7 @@ TEST_F(HardsyncEndTest, TheLastRoundExcusesWhoHasNoWorkAndIsWeighedByExamples) {
 
 TEST_F(HardsyncEndTest, IsDrainedOnceTheLastVersionIsPublished) {
   driver_.Push(ExchangeOf(0, 2, 1), 1);
-  ShardCore::PushFacts excuse = ExcuseOf(1, 2, 1);
+  ShardMachine::PushFacts excuse = ExcuseOf(1, 2, 1);
   excuse.header.pull = true;
   const PushDecision decision = driver_.Push(excuse);
   EXPECT_FALSE(driver_.core().is_drained());
@@ -344,7 +343,7 @@ TEST_F(HardsyncEndTest, IsDrainedOnceTheLastVersionIsPublished) {
   driver_.PublishAll();
 
   EXPECT_TRUE(driver_.core().is_drained());
-  const Release& release = driver_.released().at(std::get<Park>(*decision.answer).ticket);
+  const Serve& release = driver_.released().at(std::get<Park>(*decision.answer).call);
   EXPECT_EQ(release.work->kind, Kind::kFinished);
 }
 
@@ -362,19 +361,18 @@ TEST_F(HardsyncEndTest, DrainingEndsAtTheVersionNamed) {
 
 TEST_F(HardsyncEndTest, CallsThatWaitForMoreAreAnsweredWhenNothingMoreComes) {
   const PullDecision decision = driver_.Pull(TrainingPullOf(0, 50, 2));
-  ASSERT_TRUE(std::holds_alternative<Park>(decision.outcome));
+  ASSERT_TRUE(std::holds_alternative<Park>(decision));
 
   driver_.OnPhase(Phase::kDraining, 1);
 
   EXPECT_TRUE(driver_.core().is_drained());
-  EXPECT_EQ(driver_.released().at(std::get<Park>(decision.outcome).ticket).work->kind,
-            Kind::kFinished);
+  EXPECT_EQ(driver_.released().at(std::get<Park>(decision).call).work->kind, Kind::kFinished);
 }
 
 TEST(HardsyncDrainTest, NothingJoinsADrainedShard) {
-  ShardCore::Plan plan = TestPlan();
+  ShardPlan plan = TestPlan();
   plan.batches_total = 2;
-  ShardCoreDriver driver(Hardsync(), plan);
+  ShardMachineDriver driver(Hardsync(), plan);
   driver.Start(FoundingView(2));
   driver.Pull(TrainingPullOf(0));
   driver.Push(PushOf(0, 1, 0), 1);
@@ -391,9 +389,9 @@ TEST(HardsyncDrainTest, NothingJoinsADrainedShard) {
 }
 
 TEST(HardsyncDrainTest, NothingJoinsBeyondTheDrainVersion) {
-  ShardCore::Options options = Hardsync();
-  options.is_first = false;
-  ShardCoreDriver driver(options);
+  ShardMachine::Options options = Hardsync();
+  options.shard = ShardId{1};
+  ShardMachineDriver driver(options);
   driver.Start(FoundingView(1));
   driver.Push(PushOf(0, 1, 0), 1);
   driver.OnPhase(Phase::kDraining, 1);
@@ -407,7 +405,7 @@ TEST(HardsyncDrainTest, NothingJoinsBeyondTheDrainVersion) {
 }
 
 TEST(HardsyncDrainTest, AShardLeftBehindByDeadWorkersStillDrains) {
-  ShardCoreDriver driver(Hardsync());
+  ShardMachineDriver driver(Hardsync());
   driver.Start(FoundingView(1));
 
   driver.OnView({.number = ViewNumber{2}, .members = {}});
@@ -417,7 +415,7 @@ TEST(HardsyncDrainTest, AShardLeftBehindByDeadWorkersStillDrains) {
 }
 
 TEST(HardsyncDrainTest, AFailedRunReleasesParkedCalls) {
-  ShardCoreDriver driver(Hardsync());
+  ShardMachineDriver driver(Hardsync());
   driver.Start(FoundingView(2));
   driver.Push(ExchangeOf(0, 1, 0), 1);
 
@@ -427,7 +425,7 @@ TEST(HardsyncDrainTest, AFailedRunReleasesParkedCalls) {
 }
 
 TEST(HardsyncRepeatTest, ARepeatedPushWithoutPullIsAnsweredAtOnceToo) {
-  ShardCoreDriver driver(Hardsync());
+  ShardMachineDriver driver(Hardsync());
   driver.Start(FoundingView(2));
   ASSERT_FALSE(driver.Push(PushOf(0, 1, 0)).answer.has_value());
 
@@ -438,7 +436,7 @@ TEST(HardsyncRepeatTest, ARepeatedPushWithoutPullIsAnsweredAtOnceToo) {
 }
 
 TEST(HardsyncJoinTest, AJoinerAnsweredWithRoundWorkOwesThatRound) {
-  ShardCoreDriver driver(Hardsync());
+  ShardMachineDriver driver(Hardsync());
   View view = FoundingView(2);
   view.members[1].founding = false;
   driver.Start(view);
@@ -477,7 +475,7 @@ TEST_F(HardsyncTest, WhenWorkEndsBetweenRoundsThereIsNoFurtherOne) {
 
   EXPECT_TRUE(driver_.core().is_drained());
   const PullDecision pull = driver_.Pull(TrainingPullOf(0));
-  EXPECT_EQ(std::get<Serve>(pull.outcome).work->kind, RoundWork::Kind::kFinished);
+  EXPECT_EQ(std::get<Serve>(pull).work->kind, RoundWork::Kind::kFinished);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "tests/support/shard_core_driver.h"
+#include "tests/support/shard_machine_driver.h"
 
 // Every refusal by its name, that it changes nothing, and what uses up a sequence.
 
@@ -13,10 +13,14 @@ namespace slipstream {
 namespace {
 
 using Policy = ConsistencySpec::Policy;
-using PushFacts = ShardCore::PushFacts;
+using PushFacts = ShardMachine::PushFacts;
 
 constexpr ConsistencySpec kSoftsync = {Policy::kSoftsync, 1};
 constexpr ConsistencySpec kHardsync = {Policy::kHardsync};
+
+bool IsAdmitted(ShardMachine& machine, const PushHeader& header) {
+  return !machine.OnPushHeader(header).refusal.has_value();
+}
 
 struct BadPush {
   std::string name;
@@ -40,7 +44,7 @@ class RefusedPush : public testing::TestWithParam<BadPush> {
     GetParam().spoil(bad_);
   }
 
-  ShardCoreDriver driver_;
+  ShardMachineDriver driver_;
   PushFacts good_;
   PushFacts bad_;
 };
@@ -54,19 +58,23 @@ TEST_P(RefusedPush, IsNamedAndChangesNothing) {
   EXPECT_FALSE(decision.reply.message.empty());
   EXPECT_EQ(decision.reply.version, driver_.core().decided());
   EXPECT_FALSE(decision.took_effect);
-  EXPECT_FALSE(decision.retained.has_value());
+  EXPECT_FALSE(decision.retained);
   EXPECT_FALSE(decision.answer.has_value());
   EXPECT_EQ(Describe(driver_.core()), before);
   EXPECT_EQ(driver_.core().outcomes().at(GetParam().outcome), 1u);
 }
 
 TEST_P(RefusedPush, IsRefusedTooIfOnlyTheCompletePushShowsIt) {
-  const std::string before = Describe(driver_.core());
+  // What a header announced stays what it was.
+  if (bad_.header.count != good_.header.count) return;
+  ShardMachine& core = driver_.core();
+  const std::string before = Describe(core);
+  bad_.push = core.OnPushHeader(good_.header).push;
 
-  const PushDecision decision = driver_.core().OnPush(bad_);
+  const ShardOutput output = core.OnPush(CallId{1}, bad_);
 
-  EXPECT_EQ(Name(decision.reply.outcome), Name(GetParam().outcome));
-  EXPECT_EQ(Describe(driver_.core()), before);
+  EXPECT_EQ(Name(output.record->reply.outcome), Name(GetParam().outcome));
+  EXPECT_EQ(Describe(core), before);
 }
 
 TEST_P(RefusedPush, DoesNotUseUpItsSequence) {
@@ -133,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return tested.param.name; });
 
 TEST(RefusalTest, OutOfSequenceTellsTheNumberExpected) {
-  ShardCoreDriver driver(TestOptions(kSoftsync));
+  ShardMachineDriver driver(TestOptions(kSoftsync));
   driver.Start(FoundingView(3));
   driver.Push(PushOf(1, 1, 0));
 
@@ -141,7 +149,7 @@ TEST(RefusalTest, OutOfSequenceTellsTheNumberExpected) {
 }
 
 TEST(RefusalTest, AnAnswerNoLongerKeptIsOutOfSequence) {
-  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
   const uint64_t pushes = MemberRecord::kAnswersKept + 1;
   for (uint64_t sequence = 1; sequence <= pushes; ++sequence) driver.Push(PushOf(0, sequence, 0));
@@ -153,7 +161,7 @@ TEST(RefusalTest, AnAnswerNoLongerKeptIsOutOfSequence) {
 }
 
 TEST(RefusalTest, PushesBeforeTheInitialWeightsAreAskedToComeAgain) {
-  ShardCoreDriver driver(TestOptions(kSoftsync));
+  ShardMachineDriver driver(TestOptions(kSoftsync));
   driver.OnView(FoundingView(3));
 
   const PushReply reply = driver.Push(PushOf(0, 1, 0)).reply;
@@ -171,16 +179,19 @@ View ViewAfterRestart(uint32_t workers, uint32_t restarted) {
 }
 
 TEST(RefusalTest, AMemberFencedWhileItsPayloadComesIsRefused) {
-  ShardCoreDriver driver(TestOptions(kSoftsync));
+  ShardMachineDriver driver(TestOptions(kSoftsync));
   driver.Start(FoundingView(3));
-  ASSERT_EQ(driver.core().OnPushHeader(PushOf(1, 1, 0).header), std::nullopt);
+  PushFacts push = PushOf(1, 1, 0);
+  push.push = driver.core().OnPushHeader(push.header).push;
   driver.OnView(ViewAfterRestart(3, 1));
 
-  EXPECT_EQ(driver.core().OnPush(PushOf(1, 1, 0)).reply.outcome, PushOutcome::kFenced);
+  const ShardOutput output = driver.core().OnPush(CallId{1}, push);
+
+  EXPECT_EQ(output.record->reply.outcome, PushOutcome::kFenced);
 }
 
 TEST(RefusalTest, DroppedLateUsesUpItsSequence) {
-  ShardCoreDriver driver(TestOptions(kHardsync));
+  ShardMachineDriver driver(TestOptions(kHardsync));
   driver.Start(FoundingView(1));
   driver.Push(PushOf(0, 1, 0));
 
@@ -189,16 +200,16 @@ TEST(RefusalTest, DroppedLateUsesUpItsSequence) {
 }
 
 TEST(AdmissionTest, IsByBytesAndAsksToComeAgain) {
-  ShardCore::Options options = TestOptions(kSoftsync);
+  ShardMachine::Options options = TestOptions(kSoftsync);
   options.push_bytes_max = 2 * 4 * sizeof(float);
-  ShardCoreDriver driver(options);
+  ShardMachineDriver driver(options);
   driver.Start(FoundingView(4));
-  ShardCore& core = driver.core();
-  ASSERT_EQ(core.OnPushHeader(PushOf(0, 1, 0).header), std::nullopt);
-  ASSERT_EQ(core.OnPushHeader(PushOf(1, 1, 0).header), std::nullopt);
+  ShardMachine& core = driver.core();
+  ASSERT_TRUE(IsAdmitted(core, PushOf(0, 1, 0).header));
+  ASSERT_TRUE(IsAdmitted(core, PushOf(1, 1, 0).header));
   const std::string before = Describe(core);
 
-  const auto refusal = core.OnPushHeader(PushOf(2, 1, 0).header);
+  const auto refusal = core.OnPushHeader(PushOf(2, 1, 0).header).refusal;
 
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->outcome, PushOutcome::kRetryLater);
@@ -206,13 +217,13 @@ TEST(AdmissionTest, IsByBytesAndAsksToComeAgain) {
   EXPECT_EQ(Describe(core), before);
 
   core.ReleaseBytes(4 * sizeof(float));
-  EXPECT_EQ(core.OnPushHeader(PushOf(2, 1, 0).header), std::nullopt);
+  EXPECT_TRUE(IsAdmitted(core, PushOf(2, 1, 0).header));
 }
 
 TEST(AdmissionTest, LeavesRoomForWhatMembersMayHaveOnTheirWay) {
-  ShardCore::Options options = TestOptions(kSoftsync);
+  ShardMachine::Options options = TestOptions(kSoftsync);
   options.gradients_in_flight = 2;
-  ShardCoreDriver driver(options);
+  ShardMachineDriver driver(options);
   driver.Start(FoundingView(2));
   EXPECT_EQ(driver.core().bytes_queued_max(), 4 * 4 * sizeof(float));
 
@@ -223,49 +234,50 @@ TEST(AdmissionTest, LeavesRoomForWhatMembersMayHaveOnTheirWay) {
 }
 
 TEST(AdmissionTest, AMemberThatBeginsManyPushesDoesNotKeepOthersOut) {
-  ShardCore::Options options = TestOptions({Policy::kAsync});
+  ShardMachine::Options options = TestOptions({Policy::kAsync});
   options.gradients_in_flight = 2;
-  ShardCoreDriver driver(options);
+  ShardMachineDriver driver(options);
   driver.Start(FoundingView(2));
-  ShardCore& core = driver.core();
+  ShardMachine& core = driver.core();
   const PushHeader begun = PushOf(0, 1, 0).header;
-  for (int push = 0; push < 2; ++push) ASSERT_EQ(core.OnPushHeader(begun), std::nullopt);
+  const PushId first = core.OnPushHeader(begun).push;
+  ASSERT_TRUE(IsAdmitted(core, begun));
 
-  const auto refusal = core.OnPushHeader(begun);
+  const auto refusal = core.OnPushHeader(begun).refusal;
 
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->outcome, PushOutcome::kRetryLater);
   EXPECT_EQ(driver.Push(PushOf(1, 1, 0)).reply.outcome, PushOutcome::kApplied);
-  core.OnPushAbandoned(begun);
+  core.OnPushAbandoned(first, begun);
   EXPECT_EQ(driver.Push(PushOf(0, 1, 0)).reply.outcome, PushOutcome::kApplied);
 }
 
 TEST(AdmissionTest, PushesOfAnOlderLifeDoNotCountAsTheNewOnes) {
-  ShardCoreDriver driver(TestOptions({Policy::kAsync}));
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(2));
-  ASSERT_EQ(driver.core().OnPushHeader(PushOf(0, 1, 0).header), std::nullopt);
+  ASSERT_TRUE(IsAdmitted(driver.core(), PushOf(0, 1, 0).header));
   const View view = ViewAfterRestart(2, 0);
   driver.OnView(view);
   PushHeader header = PushOf(0, 1, 0).header;
   header.identity.incarnation = view.members[0].incarnation;
 
-  EXPECT_EQ(driver.core().OnPushHeader(header), std::nullopt);
+  EXPECT_TRUE(IsAdmitted(driver.core(), header));
 }
 
 TEST(AdmissionTest, WhoIsWaitedForMayBeginOnceMoreBeforeABrokenConnectionIsNoticed) {
-  ShardCoreDriver driver(TestOptions(kHardsync));
+  ShardMachineDriver driver(TestOptions(kHardsync));
   driver.Start(FoundingView(2));
-  ShardCore& core = driver.core();
-  ASSERT_EQ(core.OnPushHeader(PushOf(0, 1, 0).header), std::nullopt);
+  ShardMachine& core = driver.core();
+  ASSERT_TRUE(IsAdmitted(core, PushOf(0, 1, 0).header));
 
-  EXPECT_EQ(core.OnPushHeader(PushOf(0, 1, 0).header), std::nullopt);
+  EXPECT_TRUE(IsAdmitted(core, PushOf(0, 1, 0).header));
 
-  EXPECT_NE(core.OnPushHeader(PushOf(0, 1, 0).header), std::nullopt);
-  EXPECT_EQ(core.OnPushHeader(PushOf(1, 1, 0).header), std::nullopt);
+  EXPECT_FALSE(IsAdmitted(core, PushOf(0, 1, 0).header));
+  EXPECT_TRUE(IsAdmitted(core, PushOf(1, 1, 0).header));
 }
 
 TEST(AdmissionTest, BytesAreCountedFromTheHeaderUntilReleased) {
-  ShardCoreDriver driver(TestOptions(kHardsync));
+  ShardMachineDriver driver(TestOptions(kHardsync));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(1, 1, 0));
   EXPECT_EQ(driver.core().bytes_queued(), 4 * sizeof(float));  // Held behind worker 0.
@@ -275,9 +287,9 @@ TEST(AdmissionTest, BytesAreCountedFromTheHeaderUntilReleased) {
 }
 
 TEST(AdmissionTest, HeldPushesNeverKeepOutTheOneTheyWaitFor) {
-  ShardCore::Options options = TestOptions(kHardsync);
+  ShardMachine::Options options = TestOptions(kHardsync);
   options.push_bytes_max = 2 * TestPlan().count * sizeof(float);
-  ShardCoreDriver driver(options);
+  ShardMachineDriver driver(options);
   driver.Start(FoundingView(3));
   driver.Push(PushOf(1, 1, 0), 1);
   driver.Push(PushOf(2, 1, 0), 1);
@@ -288,7 +300,7 @@ TEST(AdmissionTest, HeldPushesNeverKeepOutTheOneTheyWaitFor) {
 }
 
 TEST(AdmissionTest, HeldPushesOfWhoHasLeftNeverKeepOutTheOneTheyWaitFor) {
-  ShardCoreDriver driver(TestOptions(kHardsync));
+  ShardMachineDriver driver(TestOptions(kHardsync));
   driver.Start(FoundingView(3));
   driver.Push(PushOf(1, 1, 0), 1);
   driver.Push(PushOf(2, 1, 0), 1);
@@ -301,9 +313,9 @@ TEST(AdmissionTest, HeldPushesOfWhoHasLeftNeverKeepOutTheOneTheyWaitFor) {
 }
 
 TEST(AdmissionTest, HeldPushesNeverKeepOutTheExcuseTheyWaitFor) {
-  ShardCore::Options options = TestOptions(kHardsync);
+  ShardMachine::Options options = TestOptions(kHardsync);
   options.push_bytes_max = 1;
-  ShardCoreDriver driver(options);
+  ShardMachineDriver driver(options);
   driver.Start(FoundingView(3));
   driver.Push(PushOf(1, 1, 0), 1);
   driver.Push(PushOf(2, 1, 0), 1);
@@ -314,13 +326,13 @@ TEST(AdmissionTest, HeldPushesNeverKeepOutTheExcuseTheyWaitFor) {
 }
 
 TEST(RefusedPullTest, IsNamed) {
-  using Reason = Refuse::Reason;
-  ShardCore::Options options = TestOptions(kSoftsync);
+  using Reason = PullRefusal;
+  ShardMachine::Options options = TestOptions(kSoftsync);
   options.parked_max = 1;
-  ShardCoreDriver driver(options);
+  ShardMachineDriver driver(options);
   driver.Start(FoundingView(2));
   const auto reason = [&driver](const PullRequest& request) {
-    return std::get<Refuse>(driver.Pull(request).outcome).reason;
+    return std::get<PullRefusal>(driver.Pull(request));
   };
 
   PullRequest request = TrainingPullOf(0);
@@ -338,21 +350,21 @@ TEST(RefusedPullTest, IsNamed) {
   request.slot = 1;
   EXPECT_EQ(reason(request), Reason::kNoSuchSlot);
 
-  ASSERT_TRUE(std::holds_alternative<Park>(driver.Pull(TrainingPullOf(0, 1)).outcome));
+  ASSERT_TRUE(std::holds_alternative<Park>(driver.Pull(TrainingPullOf(0, 1))));
   EXPECT_EQ(reason(TrainingPullOf(1, 1)), Reason::kTooManyParked);
 }
 
 TEST(RefusedPullTest, AMemberThatAsksAgainAndAgainLeavesRoomForOthers) {
-  ShardCore::Options options = TestOptions(kSoftsync);
+  ShardMachine::Options options = TestOptions(kSoftsync);
   options.parked_of_member_max = 3;
-  ShardCoreDriver driver(options);
+  ShardMachineDriver driver(options);
   driver.Start(FoundingView(2));
   for (int times = 0; times < 3; ++times) {
-    ASSERT_TRUE(std::holds_alternative<Park>(driver.Pull(TrainingPullOf(0, 1)).outcome));
+    ASSERT_TRUE(std::holds_alternative<Park>(driver.Pull(TrainingPullOf(0, 1))));
   }
 
-  EXPECT_TRUE(std::holds_alternative<Refuse>(driver.Pull(TrainingPullOf(0, 1)).outcome));
-  EXPECT_TRUE(std::holds_alternative<Park>(driver.Pull(TrainingPullOf(1, 1)).outcome));
+  EXPECT_TRUE(std::holds_alternative<PullRefusal>(driver.Pull(TrainingPullOf(0, 1))));
+  EXPECT_TRUE(std::holds_alternative<Park>(driver.Pull(TrainingPullOf(1, 1))));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 
 #include "common/base/philox.h"
 #include "tests/server/core/naive_shard.h"
-#include "tests/support/shard_core_driver.h"
+#include "tests/support/shard_machine_driver.h"
 
 // Random workers do right and wrong things to a core; a naive model of the same rules says after
 // each what must have come of it.
@@ -23,7 +23,7 @@ namespace slipstream {
 namespace {
 
 using Policy = ConsistencySpec::Policy;
-using PushFacts = ShardCore::PushFacts;
+using PushFacts = ShardMachine::PushFacts;
 
 struct Wrong {
   PushOutcome outcome;
@@ -49,8 +49,8 @@ const std::vector<Wrong>& Wrongs() {
 }
 
 /// The naive model knows of no bound on bytes.
-ShardCore::Options RoomyOptions(const ConsistencySpec& consistency) {
-  ShardCore::Options options = TestOptions(consistency);
+ShardMachine::Options RoomyOptions(const ConsistencySpec& consistency) {
+  ShardMachine::Options options = TestOptions(consistency);
   options.push_bytes_max = 1 << 20;
   return options;
 }
@@ -105,7 +105,7 @@ class History {
 
     ASSERT_TRUE(core().is_drained());
     ASSERT_TRUE(driver_.waiting().empty());
-    ASSERT_EQ(core().parked(), 0u);
+    ASSERT_EQ(core().waiting(), 0u);
     ASSERT_EQ(driver_.payloads_held(), 0u);
     ASSERT_EQ(core().bytes_queued(), 0u);
     uint64_t counted = 0;
@@ -114,7 +114,7 @@ class History {
   }
 
  private:
-  const ShardCore& core() const { return driver_.core(); }
+  const ShardMachine& core() const { return driver_.core(); }
 
   const Member* RandomMember() {
     const std::vector<Member>& members = naive_.view.members;
@@ -157,7 +157,7 @@ class History {
     sent_[member.incarnation].emplace_back(push, decision.reply);
     ASSERT_TRUE(decision.took_effect) << decision.reply.message;
     ASSERT_EQ(decision.reply.staleness, Value(decided) - Value(base));
-    ASSERT_EQ(decision.retained.has_value(), !is_late && !is_excuse);
+    ASSERT_EQ(decision.retained, !is_late && !is_excuse);
     ASSERT_EQ(decision.reply.outcome == PushOutcome::kDroppedLate, is_late);
     if (!is_late) {
       ASSERT_EQ(decision.reply.version, Next(decided));
@@ -192,7 +192,7 @@ class History {
       ASSERT_GE(serve->version, want);
     } else {
       ASSERT_GT(want, core().published());
-      wanted_.emplace(std::get<Park>(answer).ticket, want);
+      wanted_.emplace(std::get<Park>(answer).call, want);
     }
   }
 
@@ -221,12 +221,12 @@ class History {
     const bool is_changed = random_.Below(3) == 0;
     if (is_changed) ++push.checksum;
     const std::string before = Describe(core());
-    const uint64_t parked = core().parked();
+    const uint64_t parked = core().waiting();
 
     const PushDecision decision = driver_.Push(push, 1e9);
 
     ASSERT_FALSE(decision.took_effect);
-    ASSERT_FALSE(decision.retained.has_value());
+    ASSERT_FALSE(decision.retained);
     if (!is_kept || is_changed) {
       const PushOutcome refusal =
           is_kept ? PushOutcome::kSequenceReused : PushOutcome::kOutOfSequence;
@@ -241,7 +241,7 @@ class History {
       if (push.header.pull) naive_.owes_from.emplace(member->worker, want);
       NotePull(*decision.answer, want);
     }
-    ASSERT_LE(core().parked(), parked + 1);
+    ASSERT_LE(core().waiting(), parked + 1);
   }
 
   void Pull() {
@@ -267,13 +267,12 @@ class History {
 
     const PullDecision decision = driver_.Pull(request);
 
-    ASSERT_FALSE(std::holds_alternative<Refuse>(decision.outcome));
-    ASSERT_EQ(decision.is_to_train, is_to_train);
-    if (const Serve* serve = std::get_if<Serve>(&decision.outcome)) {
+    ASSERT_FALSE(std::holds_alternative<PullRefusal>(decision));
+    if (const Serve* serve = std::get_if<Serve>(&decision)) {
       ASSERT_EQ(serve->work.has_value(), is_to_train && naive_.is_hardsync());
       NotePull(*serve, want);
     } else {
-      NotePull(std::get<Park>(decision.outcome), want);
+      NotePull(std::get<Park>(decision), want);
     }
   }
 
@@ -281,9 +280,9 @@ class History {
     if (driver_.waiting().empty()) return;
     auto waiting = driver_.waiting().begin();
     std::advance(waiting, random_.Below(static_cast<uint32_t>(driver_.waiting().size())));
-    const Ticket ticket = *waiting;
-    driver_.Cancel(ticket);
-    wanted_.erase(ticket);
+    const CallId call = *waiting;
+    driver_.Cancel(call);
+    wanted_.erase(call);
   }
 
   // Of six workers each may stay, leave, come or register again.
@@ -324,9 +323,9 @@ class History {
     ASSERT_EQ(core().round().contributions(), naive_.round.size());
     ASSERT_EQ(core().round().excused(), naive_.excused.size());
     ASSERT_EQ(core().Awaited(), naive_.Awaited());
-    ASSERT_EQ(core().parked(), driver_.waiting().size());
-    for (const Ticket ticket : driver_.waiting()) {
-      const auto want = wanted_.find(ticket);
+    ASSERT_EQ(core().waiting(), driver_.waiting().size());
+    for (const CallId call : driver_.waiting()) {
+      const auto want = wanted_.find(call);
       ASSERT_NE(want, wanted_.end());
       ASSERT_GT(want->second, core().published());
     }
@@ -348,7 +347,7 @@ class History {
     ASSERT_EQ(driver_.updates().size(), naive_.closed.size());
     for (; updates_checked_ < naive_.closed.size(); ++updates_checked_) {
       const std::vector<GivenPush>& given = naive_.closed[updates_checked_];
-      const ShardCoreDriver::DoneUpdate& done = driver_.updates()[updates_checked_];
+      const ShardMachineDriver::DoneUpdate& done = driver_.updates()[updates_checked_];
       ASSERT_EQ(done.folded.size(), given.size());
       ASSERT_EQ(done.update.is_empty, given.empty());
       double sum = 0;
@@ -379,10 +378,10 @@ class History {
 
   RandomStream random_;
   NaiveShard naive_;
-  ShardCoreDriver driver_;
+  ShardMachineDriver driver_;
   uint64_t next_incarnation_ = 0;
   std::map<Incarnation, std::vector<std::pair<PushFacts, PushReply>>> sent_;
-  std::map<Ticket, Version> wanted_;
+  std::map<CallId, Version> wanted_;
   size_t updates_checked_ = 0;
 };
 
@@ -393,9 +392,9 @@ struct Setting {
 
 std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
 
-class ShardCoreProperty : public testing::TestWithParam<Setting> {};
+class ShardMachineProperty : public testing::TestWithParam<Setting> {};
 
-TEST_P(ShardCoreProperty, AgreesWithTheNaiveModelUnderRandomHistories) {
+TEST_P(ShardMachineProperty, AgreesWithTheNaiveModelUnderRandomHistories) {
   for (uint64_t seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE(GetParam().name + " seed " + std::to_string(seed));
     History history(GetParam().consistency, seed);
@@ -409,7 +408,7 @@ TEST_P(ShardCoreProperty, AgreesWithTheNaiveModelUnderRandomHistories) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, ShardCoreProperty,
+INSTANTIATE_TEST_SUITE_P(Policies, ShardMachineProperty,
                          testing::Values(Setting{"hardsync", {Policy::kHardsync}},
                                          Setting{"softsync1", {Policy::kSoftsync, 1}},
                                          Setting{"softsync2", {Policy::kSoftsync, 2}},

@@ -1,0 +1,217 @@
+#include "server/core/shard_machine.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/policy/staleness_scaling.h"
+
+namespace slipstream {
+
+ShardMachine::ShardMachine(const Options& options)
+    : options_(options),
+      policy_(options.consistency),
+      guard_(options.consistency.max_staleness),
+      state_{.round = Round(policy_.rounds_are_synchronous())} {}
+
+void ShardMachine::Restore(ShardState state) {
+  state_ = std::move(state);
+  if (has_plan()) MakeLearningRate();
+}
+
+void ShardMachine::SetPlan(const ShardPlan& plan) {
+  PS_CHECK(!has_plan());
+  state_.plan = plan;
+  MakeLearningRate();
+  if (is_synchronous() && is_first()) state_.work.emplace(plan.batches_total);
+}
+
+void ShardMachine::MakeLearningRate() {
+  learning_rate_.emplace(options_.learning_rate, options_.schedule,
+                         LearningRate::Extent{state_.plan->examples_per_epoch, options_.epochs});
+}
+
+ShardOutput ShardMachine::OnView(const View& view) {
+  ShardOutput output;
+  if (view.number <= members().view().number) return output;
+  state_.members.InstallView(view);
+  // A smaller view may make the open round complete at once.
+  if (state_.is_initialized) Advance(output);
+  return output;
+}
+
+ShardOutput ShardMachine::OnPhase(Phase phase, Version drain_version) {
+  ShardOutput output;
+  if (phase < state_.phase) return output;
+  state_.phase = phase;
+  state_.drain_version = drain_version;
+  if (state_.is_initialized) Advance(output);
+  ServeWaiting(output);
+  return output;
+}
+
+ShardOutput ShardMachine::OnWorkEnds() {
+  ShardOutput output;
+  if (!state_.work.has_value()) return output;
+  state_.work->Close();
+  // Pulls that wait for a version which will not be made are answered now.
+  ServeWaiting(output);
+  return output;
+}
+
+ShardOutput ShardMachine::OnPublished(Version version) {
+  PS_CHECK(version == Next(state_.published) && version <= state_.decided);
+  state_.published = version;
+  ShardOutput output;
+  ServeWaiting(output);
+  return output;
+}
+
+ShardOutput ShardMachine::OnPullDone(const Reader& reader) {
+  if (reader.has_value()) {
+    state_.members.EndPull(reader->first, reader->second);
+  } else {
+    PS_CHECK(state_.pulls_of_others > 0);
+    --state_.pulls_of_others;
+  }
+  ShardOutput output;
+  ServeWaiting(output);
+  return output;
+}
+
+void ShardMachine::ReleaseBytes(uint64_t bytes) {
+  PS_CHECK(bytes <= state_.bytes_queued);
+  state_.bytes_queued -= bytes;
+}
+
+uint64_t ShardMachine::bytes_queued_max() const {
+  if (options_.push_bytes_max > 0) return options_.push_bytes_max;
+  const uint64_t pushes =
+      std::max<uint64_t>(1, view().members.size()) * options_.gradients_in_flight;
+  return has_plan() ? pushes * state_.plan->count * sizeof(float) : 0;
+}
+
+uint32_t ShardMachine::round_size() const {
+  return policy_.round_size(static_cast<uint32_t>(view().members.size()));
+}
+
+double ShardMachine::current_learning_rate() const {
+  return learning_rate_.has_value() ? learning_rate_->At(state_.examples_applied)
+                                    : options_.learning_rate;
+}
+
+bool ShardMachine::is_drained() const {
+  if (!is_initialized() || published() != decided() || round().contributions() > 0) return false;
+  return WorkIsDone();
+}
+
+bool ShardMachine::WorkIsDone() const {
+  if (!is_synchronous()) return phase() >= Phase::kDraining;
+  if (phase() < Phase::kDraining) return state_.work.has_value() && state_.work->finished();
+  // Without members nobody is left to bring the rounds that are missing.
+  return decided() >= state_.drain_version || view().members.empty();
+}
+
+// Rounds.
+
+std::vector<WorkerId> ShardMachine::Owing() const {
+  return members().Where([this](const MemberRecord& member) {
+    return member.owes_from.has_value() && *member.owes_from <= decided();
+  });
+}
+
+std::vector<WorkerId> ShardMachine::Awaited() const {
+  if (!is_synchronous()) return {};
+  std::vector<WorkerId> awaited;
+  std::ranges::set_difference(Owing(), round().heard_from(), std::back_inserter(awaited));
+  return awaited;
+}
+
+RoundPolicy::RoundFacts ShardMachine::RoundFacts(size_t awaited) const {
+  return {.members = static_cast<uint32_t>(view().members.size()),
+          .contributions = round().contributions(),
+          .excused = round().excused(),
+          .awaited = static_cast<uint32_t>(awaited),
+          .was_held_back = state_.round_was_held_back,
+          .is_draining = phase() >= Phase::kDraining};
+}
+
+std::vector<WorkerId> ShardMachine::HeldBackBy() const {
+  if (!guard_.blocks() || is_synchronous()) return {};
+  RoundPolicy::RoundFacts facts = RoundFacts(0);
+  const bool is_full = policy_.Closes(facts);
+  facts.is_held_back = true;
+  if (!is_full || policy_.Closes(facts)) return {};
+  return members().Where([this](const MemberRecord& member) {
+    return std::ranges::any_of(member.bases, [this](const auto& base) {
+      return guard_.HoldsBack(Value(base.second), Value(decided()));
+    });
+  });
+}
+
+bool ShardMachine::ParksUntilRoundCloses(WorkerId worker, uint32_t slot) const {
+  return is_first() && !members().At(worker).HasBaseBeside(slot) && !HeldBackBy().empty();
+}
+
+void ShardMachine::Advance(ShardOutput& output) {
+  const std::vector<WorkerId> awaited = Awaited();
+  RoundPolicy::RoundFacts facts = RoundFacts(awaited.size());
+  facts.is_held_back = !HeldBackBy().empty();
+  if (facts.is_held_back && !std::exchange(state_.round_was_held_back, true)) {
+    ++state_.guard_counts.rounds_held_back;
+  }
+  const bool closes = policy_.Closes(facts);
+  for (const Fold& fold : state_.round.TakeFolds(awaited, closes)) output.folds.push_back(fold);
+  if (closes) CloseRound(output);
+  if (output.folds.empty() && !closes) return;
+  const std::optional<ShardState::Draft> draft = std::exchange(state_.draft, std::nullopt);
+  if (!draft.has_value() || !closes || AsForecast(output) != draft->forecast) return;
+  output.update->is_drafted = output.folds.front().push == draft->push;
+}
+
+std::optional<Forecast> ShardMachine::AsForecast(const ShardOutput& output) {
+  const Update& update = *output.update;
+  if (output.folds.size() != 1 || !output.folds.front().first) return std::nullopt;
+  if (update.inverse_divisor != 1.0f || update.step_scale != 1.0f) return std::nullopt;
+  return Forecast{.from = update.from,
+                  .weight = output.folds.front().weight,
+                  .learning_rate = update.learning_rate};
+}
+
+void ShardMachine::CloseRound(ShardOutput& output) {
+  Update update = {.from = decided(), .to = Next(decided())};
+  if (round().contributions() == 0) {
+    update.is_empty = true;
+  } else {
+    state_.lag.RecordUpdate(update.to, round().bases());
+    const double scale = RoundScale(options_.staleness_scaling, lag().window_mean());
+    const double of_gradient = options_.scales_step ? 1 : scale;
+    update.inverse_divisor = static_cast<float>(round().InverseDivisor() * of_gradient);
+    update.step_scale = static_cast<float>(scale / of_gradient);
+    update.learning_rate = static_cast<float>(current_learning_rate());
+    // A rule that scales steps by itself cancels what multiplies all gradients.
+    state_.lag.RecordScale(options_.scales_step ? scale : scale * round().mean_scale());
+    state_.examples_applied += round().examples();
+  }
+  state_.decided = update.to;
+  state_.round_was_held_back = false;
+  state_.round = Round(is_synchronous());
+  if (state_.work.has_value()) state_.work->NextRound();
+  output.update = update;
+}
+
+void ShardMachine::CheckInvariants() const {
+  members().CheckInvariants(options_.gradients_in_flight);
+  PS_CHECK(published() <= decided());
+  PS_CHECK(state_.pulls_of_others <= options_.reader_pulls_max);
+  if (state_.draft.has_value()) {
+    PS_CHECK(state_.draft->forecast.from == decided() && published() == decided());
+    PS_CHECK(round().contributions() == 0);
+  }
+  std::set<CallId> names;
+  for (const PendingCall& call : state_.waiting) PS_CHECK(names.insert(call.call).second);
+}
+
+}  // namespace slipstream

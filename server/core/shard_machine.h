@@ -1,0 +1,325 @@
+#ifndef SLIPSTREAM_SERVER_CORE_SHARD_MACHINE_H_
+#define SLIPSTREAM_SERVER_CORE_SHARD_MACHINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/policy/learning_rate.h"
+#include "common/policy/round_policy.h"
+#include "common/policy/staleness_guard.h"
+#include "common/protocol/shard_messages.h"
+#include "common/protocol/view.h"
+#include "common/run/run_spec.h"
+#include "server/core/coordinator_orders.h"
+#include "server/core/shard_output.h"
+#include "server/core/shard_state.h"
+
+namespace slipstream {
+
+/// Decides everything about one shard: who gives it its first weights, which pushes count, when a
+/// round closes, which version answers which call, and what is drafted before that is known. It
+/// holds no numbers of the model; the shell runs the kernels that the output names, in their order,
+/// without a lock, and reports each published version.
+///
+/// Calls come in under names of the shell's. Each gets one answer, in the output of the event that
+/// brought it or of a later one, unless OnCancelled comes first; then its name is free again.
+///
+/// Two clocks: `decided` is the version of the newest update ordered, `published` of the newest one
+/// finished. Staleness counts decided versions, answers wait for publication.
+///
+/// Invariants, beside those of ShardState:
+///  - a push of an identity and sequence joins at most one round, once;
+///  - with a guard that rejects, blocks or drops, no gradient beyond its bound joins a round;
+///  - a refused push changes nothing but the counters of refusals;
+///  - every folded push belongs to the round of the update that follows.
+///
+/// Not thread-safe: one owner, which serialises calls.
+class ShardMachine {
+ public:
+  struct Options {
+    /// Shard 0 is the first of a run. Under synchronous policies it names the mini-batches, and so
+    /// knows when the run ends; the others learn the last version from the coordinator. Under a
+    /// guard that blocks, it alone lets workers wait: two that waited at two shards, each for the
+    /// other's gradient, would wait for ever.
+    ShardId shard{};
+    ConsistencySpec consistency;
+    OptimizerSpec::StalenessScaling staleness_scaling = OptimizerSpec::StalenessScaling::kNone;
+
+    /// The update rule takes steps whose length does not depend on the gradient's, as Adam does:
+    /// what compensates the mean staleness scales the step then.
+    bool scales_step = false;
+    double learning_rate = 0.05;
+    ScheduleSpec schedule;
+    uint32_t epochs = 1;
+
+    /// Gradients that a worker has on their way at a time.
+    uint32_t gradients_in_flight = 1;
+
+    /// Payload bytes of pushes on their way or held; more are answered RETRY_LATER. 0: as many as
+    /// members may have on their way. What a round waits for before it can be folded has room
+    /// beyond that, a push of each member and one for each that the round holds. Within that no
+    /// member may have more pushes arriving than its gradients in flight, or one that begins many
+    /// and ends none would keep the others out; where it is waited for one more, as a broken
+    /// connection may be noticed later than it is replaced.
+    size_t push_bytes_max = 0;
+
+    /// Calls waiting for a version; further pulls are refused.
+    size_t parked_max = 16'384;
+
+    /// Pulls that readers who are not members may have under way, all together; further ones wait.
+    /// A member may have one. So versions held by readers are bounded, and updates never wait.
+    uint32_t reader_pulls_max = 2;
+
+    /// Of `parked_max`, what pulls of such readers may take, and those of one member: more than it
+    /// has of its own, as a broken connection may be noticed later than it is replaced.
+    size_t parked_readers_max = 256;
+    size_t parked_of_member_max = 16;
+  };
+
+  static Reader ReaderOf(const PullRequest& request);
+
+  explicit ShardMachine(const Options& options);
+
+  const ShardState& state() const { return state_; }
+
+  /// Goes on from a state of a machine with the same options.
+  void Restore(ShardState state);
+
+  // What the coordinator says.
+
+  /// Takes orders that are newer than those before; others have no effect. REQUIRES: if they are
+  /// the first to name a model, the shell has room for `values_ordered` of them.
+  ShardOutput OnOrders(const ServerOrders& orders);
+
+  /// The values that the shard is to make room for, of the first orders that name a model; else
+  /// nothing.
+  std::optional<uint64_t> ValuesOrdered(const ServerOrders& orders) const;
+
+  // The parts of orders.
+
+  /// REQUIRES: no plan was set before.
+  void SetPlan(const ShardPlan& plan);
+  ShardOutput OnView(const View& view);
+
+  /// `drain_version`: of a synchronous run in kDraining, the version that ends it.
+  ShardOutput OnPhase(Phase phase, Version drain_version);
+
+  /// The open round is the last one with work; of a synchronous policy where work is handed out,
+  /// without effect elsewhere.
+  ShardOutput OnWorkEnds();
+
+  // What the client says that brings the initial weights.
+
+  /// Whether they are taken from this client, for now.
+  absl::Status CheckInitializer(const InitializeHeader& header) const;
+
+  /// All of them have come. True if the shell is to put them in place, and then to say
+  /// OnInitialized; false if they have come before. Fails as CheckInitializer does: the grant may
+  /// have gone to another client meanwhile.
+  absl::StatusOr<bool> OnInitialWeights(const InitializeHeader& header);
+
+  // What workers and readers say.
+
+  ShardOutput OnPull(CallId call, const PullRequest& request);
+
+  /// Whether the payload behind this header is wanted. If it is, its bytes are counted as queued,
+  /// and exactly one of OnPush and OnPushAbandoned has to follow.
+  PushAdmission OnPushHeader(const PushHeader& header);
+
+  /// What is known of an admitted push once its payload has come.
+  struct PushFacts {
+    PushId push{};
+    PushHeader header;
+    uint64_t values_received = 0;
+    bool is_finite = true;
+    uint64_t checksum = 0;
+  };
+  ShardOutput OnPush(CallId call, const PushFacts& facts);
+
+  /// The rest of an admitted push will not come: its bytes are free again.
+  void OnPushAbandoned(PushId push, const PushHeader& header);
+
+  /// The client behind the call is gone. True if the call was waiting; it gets no answer then.
+  bool OnCancelled(CallId call);
+
+  // What the shell has done.
+
+  /// The initial weights of this grant are in place as version 0. REQUIRES: a plan.
+  ShardOutput OnInitialized(uint64_t grant);
+  ShardOutput OnPublished(Version version);
+
+  /// A pull that was served has sent everything, or its call is gone: its version is let go.
+  ShardOutput OnPullDone(const Reader& reader);
+
+  /// Payload bytes of pushes that were kept are free again.
+  void ReleaseBytes(uint64_t bytes);
+
+  // What status and log show.
+
+  bool has_plan() const { return state_.plan.has_value(); }
+  bool is_initialized() const { return state_.is_initialized; }
+
+  /// The weights of the newest grant are in place.
+  bool has_granted_weights() const {
+    return state_.grant != 0 && state_.initialized_grant == state_.grant;
+  }
+
+  /// No further update can come, and the last one is published.
+  bool is_drained() const;
+  Version decided() const { return state_.decided; }
+  Version published() const { return state_.published; }
+  Phase phase() const { return state_.phase; }
+  const View& view() const { return state_.members.view(); }
+  const LagTracker& lag() const { return state_.lag; }
+  const Round& round() const { return state_.round; }
+  const MemberTable& members() const { return state_.members; }
+  const std::map<PushOutcome, uint64_t>& outcomes() const { return state_.outcomes; }
+  const GuardCounts& guard_counts() const { return state_.guard_counts; }
+  const StalenessGuardSpec& guard() const { return guard_.spec(); }
+  uint64_t examples_applied() const { return state_.examples_applied; }
+
+  /// Mini-batches that were handed out in closed rounds, on the shard that does; else 0.
+  uint64_t batches_of_rounds() const {
+    return state_.work.has_value() ? state_.work->batches_closed() : 0;
+  }
+
+  /// One more than the mini-batch of the newest gradient that this incarnation has pushed, also of
+  /// one that was dropped; 0 before the first.
+  uint64_t NewestBatchEnd(WorkerId worker, Incarnation incarnation) const;
+  double current_learning_rate() const;
+
+  /// The same times what staleness compensation has lately multiplied gradients by, on average.
+  double effective_learning_rate() const { return current_learning_rate() * lag().window_scale(); }
+
+  /// Served and not done.
+  uint32_t pulls_under_way() const { return members().pulls_under_way() + state_.pulls_of_others; }
+
+  /// Calls that wait.
+  size_t waiting() const { return state_.waiting.size(); }
+
+  /// Of these, the pulls, by whom: of one reader, or of all.
+  size_t WaitingPulls(const Reader& reader) const;
+  size_t WaitingPulls() const;
+  uint64_t bytes_queued() const { return state_.bytes_queued; }
+  uint64_t bytes_queued_max() const;
+  uint32_t round_size() const;
+
+  /// Members the open round cannot close without, in order of ids; of synchronous policies only.
+  std::vector<WorkerId> Awaited() const;
+
+  /// Members whose gradient must come before the guard lets any round close, in order of ids; empty
+  /// unless the open round would close but for them.
+  std::vector<WorkerId> HeldBackBy() const;
+
+  /// Ends the process if an invariant does not hold; for tests.
+  void CheckInvariants() const;
+
+ private:
+  std::optional<PushReply> RefuseByHeader(const PushHeader& header) const;
+  std::optional<PushReply> RefuseByLife(const PushHeader& header) const;
+  std::optional<PushReply> RefuseForRoom(const PushHeader& header) const;
+  void NoteArrival(const PushHeader& header);
+
+  /// The draft, if it is of this push, has come to nothing or has been used.
+  void EndDraftOf(PushId push);
+
+  /// Whether what is queued may have to wait for a push of this member.
+  bool IsAwaited(WorkerId worker) const;
+  bool IsOfMember(const PushHeader& header) const;
+  std::optional<PushReply> RefuseBySequence(const PushHeader& header) const;
+  std::optional<PushReply> RefuseByPayload(const PushFacts& facts) const;
+  std::optional<PushReply> RefuseByGuard(const PushHeader& header) const;
+  PushReply Refusal(PushOutcome outcome, std::string message) const;
+  PushReply Counted(PushReply refusal);
+  std::optional<PullRefusal> RefusePull(const PullRequest& request) const;
+  std::optional<PullRefusal> RefuseIdentity(const PullRequest& request) const;
+
+  /// What becomes of a push, and how it goes on.
+  struct Decision {
+    PushReply reply;
+    bool took_effect = true;
+
+    /// Of the answer that waits for a version, or brings weights; nothing: `reply` goes out at once
+    /// and alone.
+    std::optional<Version> answer_version;
+  };
+  Decision Decide(const PushFacts& facts, ShardOutput& output);
+  Decision Refused(PushReply refusal);
+  Decision AnswerAgain(const PushFacts& facts, const PushReply& first);
+  Decision DropLate(const PushFacts& facts, std::string message);
+  Decision JoinRound(const PushFacts& facts, ShardOutput& output);
+  Decision GiveUpPull(const PushFacts& facts, ShardOutput& output);
+  void AnswerPush(CallId call, const PushHeader& header, const Decision& decision,
+                  ShardOutput& output);
+  void NoteBatch(const PushHeader& header);
+
+  void MakeLearningRate();
+
+  /// No further gradient can count.
+  bool WorkIsDone() const;
+
+  /// Folds what can be folded and closes the round if it is due.
+  void Advance(ShardOutput& output);
+  void CloseRound(ShardOutput& output);
+  RoundPolicy::RoundFacts RoundFacts(size_t awaited) const;
+  bool IsExcuse(const PushHeader& header) const;
+  uint64_t StalenessOf(const PushHeader& header) const;
+
+  /// What staleness compensation and guard multiply this gradient by, if it joins the open round.
+  double ScaleOf(const PushHeader& header) const;
+
+  /// The update that a push will cause by itself if nothing else happens before it is complete;
+  /// nothing if it will cause none, or one that others take part in.
+  std::optional<Forecast> ForecastUpdate(const PushHeader& header) const;
+
+  /// The forecast that an update by the folds ordered just before has fulfilled, if it is by one
+  /// gradient alone.
+  static std::optional<Forecast> AsForecast(const ShardOutput& output);
+
+  /// Whether the worker, which has a gradient in the open round, has to wait with this slot for
+  /// those that hold the round back; never for a gradient of its own.
+  bool ParksUntilRoundCloses(WorkerId worker, uint32_t slot) const;
+
+  /// The worker waits for a later version than this synchronous round starts from, because it has
+  /// come that far elsewhere. If it is the only one left, nobody else would ever bring the round.
+  void ExcuseFromOpenRound(WorkerId worker, ShardOutput& output);
+
+  /// From this version on the member owes rounds something, unless it did already.
+  void OweFrom(WorkerId worker, Version version);
+
+  /// The oldest version whose gradient this slot of the worker could still bring.
+  Version OldestToTrainOn(WorkerId worker, uint32_t slot) const;
+
+  /// A gradient of the answer will come.
+  void NoteTrainer(const PendingCall& call, Version base);
+
+  /// Answers the call, if its time has come; else it waits.
+  void Answer(PendingCall call, ShardOutput& output);
+  ShardAnswer Served(PendingCall call);
+  bool CanServe(const PendingCall& call) const;
+  void BeginPull(const Reader& reader);
+  std::optional<RoundWork> WorkFor(const std::optional<WorkerId>& trainer);
+  void ServeWaiting(ShardOutput& output);
+  std::vector<WorkerId> Owing() const;
+  bool is_synchronous() const { return policy_.rounds_are_synchronous(); }
+  bool is_first() const { return options_.shard == ShardId{0}; }
+
+  // Constant after construction.
+  const Options options_;
+  const RoundPolicy policy_;
+  const StalenessGuard guard_;
+
+  ShardState state_;
+  std::optional<LearningRate> learning_rate_;  // Follows from the options and the plan.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_SHARD_MACHINE_H_

@@ -1,0 +1,159 @@
+#include "server/service/shard.h"
+
+#include <fmt/format.h>
+
+#include "common/base/check.h"
+#include "server/core/shard_options.h"
+
+namespace slipstream {
+namespace {
+
+absl::Status ToStatus(PullRefusal refusal) {
+  switch (refusal) {
+    case PullRefusal::kNoModel:
+      return absl::UnavailableError("RETRY_LATER: no client has named the model yet");
+    case PullRefusal::kWrongRun:
+      return absl::FailedPreconditionError("WRONG_RUN: this shard serves another run");
+    case PullRefusal::kWrongShardMap:
+      return absl::FailedPreconditionError("WRONG_SHARD_MAP: the model was cut by another map");
+    case PullRefusal::kFenced:
+      return absl::FailedPreconditionError("FENCED: this incarnation is not a member any more");
+    case PullRefusal::kUnknownMember:
+      return absl::UnavailableError("RETRY_LATER: the view that has this member is on its way");
+    case PullRefusal::kOutOfSequence:
+      return absl::InvalidArgumentError("sequence: later than the push that is expected next");
+    case PullRefusal::kNoSuchSlot:
+      return absl::InvalidArgumentError(
+          "slot: beyond the gradients that a worker may have under way");
+    case PullRefusal::kTooManyParked:
+      break;
+  }
+  return absl::UnavailableError("RETRY_LATER: too many pulls wait already");
+}
+
+}  // namespace
+
+Shard::Shard(const Options& options)
+    : options_(options), machine_(ShardOptionsOf(options.run, options.shard)) {}
+
+// The model.
+
+ShardResult Shard::OnOrders(const ServerOrders& orders) {
+  const std::optional<uint64_t> values = machine_.ValuesOrdered(orders);
+  if (values.has_value() && failure_.empty()) failure_ = MakePath(*values);
+  if (failure_.empty()) return Absorb(machine_.OnOrders(orders));
+  // As if no model had been named: nobody can train with this shard.
+  ServerOrders without_model = orders;
+  without_model.model.reset();
+  return Absorb(machine_.OnOrders(without_model));
+}
+
+std::string Shard::MakePath(size_t values) {
+  const RunSpec& run = options_.run;
+  const uint64_t gradients = uint64_t{run.cluster.workers} * run.training.pipeline_depth;
+  const uint64_t needed = ShardBytesNeeded(values, gradients, run.optimizer);
+  const uint64_t available = options_.memory_available();
+  if (needed <= available) path_ = UpdatePath::TryMake(run.optimizer, values);
+  if (path_ != nullptr) return "";
+  return fmt::format(
+      "the model is too large for this server: {} of weights, which with {} gradient{} under way "
+      "can take {} ({} bytes) of memory, and {} are free; use more servers or a smaller model",
+      BytesText(values * sizeof(float)), gradients, gradients == 1 ? "" : "s", BytesText(needed),
+      needed, BytesText(available));
+}
+
+absl::StatusOr<std::shared_ptr<FloatBuffer>> Shard::BeginInitialize(
+    const InitializeHeader& header) {
+  if (!failure_.empty()) return absl::ResourceExhaustedError(failure_);
+  if (absl::Status status = machine_.CheckInitializer(header); !status.ok()) return status;
+  return path_->NewWeights();
+}
+
+absl::Status Shard::FinishInitialize(const InitializeHeader& header, Weights weights) {
+  const absl::StatusOr<bool> is_new = machine_.OnInitialWeights(header);
+  if (!is_new.ok()) return is_new.status();
+  if (*is_new) jobs_.push_back({.initial = std::move(weights), .grant = header.grant});
+  return absl::OkStatus();
+}
+
+// Calls.
+
+ShardResult Shard::Pull(CallId call, const PullRequest& request) {
+  return Absorb(machine_.OnPull(call, request));
+}
+
+BegunPush Shard::BeginPush(const PushHeader& header) {
+  PushAdmission admission = machine_.OnPushHeader(header);
+  BegunPush begun = {.refusal = std::move(admission.refusal),
+                     .is_of_member = admission.is_of_member,
+                     .push = admission.push};
+  // While initial weights are put in place, what a draft would be made of is not there.
+  const bool is_idle = !is_running_ && jobs_.empty();
+  if (admission.draft.has_value() && is_idle) begun.draft = path_->BeginDraft(*admission.draft);
+  return begun;
+}
+
+ShardResult Shard::FinishPush(CallId call, PushAssembly push) {
+  const ShardMachine::PushFacts facts = push.Facts();
+  ShardOutput output = machine_.OnPush(call, facts);
+  if (output.keeps_payload) held_.emplace(facts.push, push.TakePayload());
+  return Absorb(std::move(output));
+}
+
+void Shard::AbandonPush(const PushAssembly& push) {
+  machine_.OnPushAbandoned(push.push(), push.header());
+}
+
+// What the machine orders.
+
+ShardResult Shard::Absorb(ShardOutput output) {
+  UpdateJob work = {.folds = {}, .update = output.update};
+  for (const Fold& fold : output.folds) {
+    auto held = held_.extract(fold.push);
+    PS_CHECK(!held.empty());
+    work.folds.push_back({fold, std::move(held.mapped())});
+  }
+  if (!work.folds.empty() || work.update.has_value()) {
+    jobs_.push_back({.work = std::move(work)});
+  }
+  ShardResult result = {.deliveries = {}, .record = std::move(output.record)};
+  for (ShardAnswer& answer : output.answers) {
+    result.deliveries.push_back(Deliver(std::move(answer)));
+  }
+  return result;
+}
+
+Delivery Shard::Deliver(ShardAnswer answer) const {
+  if (answer.refusal.has_value()) return {answer.call, ToStatus(*answer.refusal), std::nullopt};
+  Answer given = {.push = std::move(answer.push), .weights = std::nullopt};
+  if (answer.weights.has_value()) {
+    PS_CHECK(published_ != nullptr && published_->values().size() == answer.weights->count);
+    given.weights =
+        ServedWeights{*answer.weights, answer.weights->unchanged ? nullptr : published_};
+  }
+  return {answer.call, std::move(given), answer.trainer};
+}
+
+// Jobs.
+
+Shard::Job::Job(ShardJob job, UpdatePath& path)
+    : job_(std::move(job)), path_(&path), bytes_(job_.payload_bytes()), version_(job_.version()) {}
+
+Shard::Job Shard::TakeJob() {
+  PS_CHECK(has_job());
+  is_running_ = true;
+  Job job(std::move(jobs_.front()), *path_);
+  jobs_.pop_front();
+  return job;
+}
+
+ShardResult Shard::FinishJob(Job job) {
+  is_running_ = false;
+  machine_.ReleaseBytes(job.bytes_);
+  if (!job.made_.has_value()) return {};
+  published_ = *std::move(job.made_);
+  return Absorb(job.version_.has_value() ? machine_.OnPublished(*job.version_)
+                                         : machine_.OnInitialized(job.job_.grant));
+}
+
+}  // namespace slipstream

@@ -1,0 +1,99 @@
+"""The planted bugs: mistakes that a parameter server was or could be built with. The simulator has to
+find each, or its silence would mean nothing.
+
+A bug is a source of production with some of its text replaced. The program simulate_BUG has that source
+in place of the library's own: whose functions a program defines itself, the linker does not look for.
+"""
+
+load("//tests/support:python_test.bzl", "python_test")
+
+# Name: (label of the source, [(what is replaced, by what)])
+PLANTED_BUGS = {
+    # A repeated push counts again.
+    "duplicate_check_off": ("//server/core:shard_push.cc", [(
+        "Decision decision = Decide(facts, output);",
+        "PushFacts again = facts;" +
+        "const Identity& sender = facts.header.identity;" +
+        "if (members().Find(sender.worker, sender.incarnation) != nullptr)" +
+        "  again.header.sequence = members().At(sender.worker).expected();" +
+        "Decision decision = Decide(again, output);",
+    )]),
+    # A synchronous round closes when as many pushes have come as there are members.
+    "rounds_closed_by_count": ("//server/core:shard_machine.cc", [(
+        ".awaited = static_cast<uint32_t>(awaited)",
+        ".awaited = view().members.size() > round().contributions() + round().excused() ? 1u : 0u",
+    )]),
+    # The base version is taken when the push is applied, not when its weights were read.
+    "base_fixed_late": ("//server/core:shard_push.cc", [(
+        "Decision decision = Decide(facts, output);",
+        "PushFacts late = facts;" +
+        "late.header.base = decided();" +
+        "Decision decision = Decide(late, output);",
+    )]),
+    # A call is answered when its version is ordered, before it is published.
+    "answers_early": ("//server/core:shard_pull.cc", [(
+        "call.version > published() &&",
+        "call.version > decided() &&",
+    )]),
+    # A caller that is gone keeps its place among those that wait.
+    "forgets_cancellation": ("//server/core:shard_pull.cc", [(
+        "return waiting.call == call;",
+        "return waiting.call == call && false;",
+    )]),
+    # What was made of a push while it came is used, whatever happened since.
+    "draft_kept_after_wrong_forecast": ("//server/service:update_path.cc", [
+        ("= draft_.lock();", "= job.folds.empty() ? nullptr : job.folds.front().payload.draft;"),
+        ("job.update.has_value() && job.update->is_drafted", "job.update.has_value()"),
+    ]),
+    # Who comes back goes on as the one it was before.
+    "record_survives_incarnation": ("//server/core:member_table.cc", [
+        (
+            "if (Find(member.worker, member.incarnation) != nullptr) {",
+            "if (records_.contains(member.worker)) {",
+        ),
+        (
+            "records_.erase(member.worker);",
+            "records_.erase(member.worker); record.incarnation = member.incarnation;",
+        ),
+    ]),
+}
+
+def planted_bugs(name):
+    """simulate_BUG for each, and the test NAME, that it is found."""
+    native.cc_library(
+        name = "planted_main",
+        srcs = ["simulate_main.cc"],
+        deps = [
+            ":simulator",
+            "@cli11",
+            "@spdlog",
+        ],
+        testonly = True,
+    )
+    for bug, (source, changes) in PLANTED_BUGS.items():
+        target = "planted/%s/%s" % (bug, source.split(":")[1])
+        native.genrule(
+            name = "plant_" + bug,
+            srcs = [source],
+            outs = [target],
+            cmd = "python3 $(location mutate.py) $< $@ " + " ".join([
+                "'%s' '%s'" % change
+                for change in changes
+            ]),
+            tools = ["mutate.py"],
+            testonly = True,
+        )
+        native.cc_binary(
+            name = "simulate_" + bug,
+            srcs = [target],
+            deps = [
+                ":planted_main",
+                "//server/core",
+                "//server/service",
+            ],
+            testonly = True,
+        )
+    python_test(
+        name = name,
+        data = [":simulate_" + bug for bug in PLANTED_BUGS],
+    )
