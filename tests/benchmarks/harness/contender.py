@@ -50,7 +50,7 @@ class Contender:
 
     def __init__(self, setting, directory, build=OWN_BUILD):
         self.setting = setting
-        self.directory = directory
+        self.first_directory = self.directory = directory  # Of its first start, and of this one.
         self.build = build  # The programs that are started.
         self.workers = []
         self.servers = []
@@ -82,5 +82,8 @@ class Contender:
             raise ContenderFailed(f"{self.name}: not two numbers: {done}") from None
 
     def stop(self):
+        """Ends all processes. It can be started again, in another directory: what they left in this one,
+        as files that name a port, would deceive the next."""
         for process in [*self.workers, *self.servers]:
             process.end()
+        self.workers, self.servers = [], []

@@ -341,6 +341,21 @@ class RoundsTest(unittest.TestCase):
             self.assertEqual(one.rates, [2 * 1000 * 2 * 2] * 3)
         self.assertEqual(len(comparison.cores_of_others), 3)
 
+    def test_with_two_builds_every_round_begins_with_new_processes(self):
+        class CountedContender(ScriptContender):
+            starts = 0
+
+            def start(self):
+                self.starts += 1
+                super().start()
+
+        with scratch() as directory, contextlib.redirect_stderr(io.StringIO()):
+            contender = CountedContender("a", Setting(bytes=1000, workers=2), pathlib.Path(directory))
+            Field([contender]).measure(rounds=3, seconds=1, anew=True)
+
+        self.assertEqual(contender.starts, 3)
+        self.assertEqual(contender.workers, [])
+
     def test_another_one_begins_each_round_and_neighbours_take_turns_in_going_first(self):
         orders = ["".join(rounds.in_turn(list("abcd"), number)) for number in range(4)]
 

@@ -96,6 +96,14 @@ class Field:
         series.contender.await_workers()
         series.exchanges = warm(series.contender, seconds)
 
+    def start_again(self, series, number):
+        series.contender.stop()
+        series.contender.directory = series.contender.first_directory / f"round-{number}"
+        series.contender.directory.mkdir(exist_ok=True)
+        series.contender.start()
+        series.contender.await_workers()
+        series.contender.run(WARM_EXCHANGES)
+
     def share_counts(self):
         """Lets two builds of a contender do equal work, so that the start of a turn costs both the
         same share of it."""
@@ -105,14 +113,19 @@ class Field:
             if other is not None:
                 own.exchanges = other.exchanges = max(own.exchanges, other.exchanges)
 
-    def measure(self, rounds, seconds):
-        """So many rounds, in which each contender runs for about so long."""
+    def measure(self, rounds, seconds, anew=False):
+        """So many rounds, in which each contender runs for about so long. `anew`: each begins every
+        round with new processes. One start of a program is faster than the next, by where its memory
+        lies, for as long as it runs; so rounds of one start say nothing about a small difference."""
         cores_of_others = []
         try:
             for series in self.live():
                 self.attempt(series, lambda s=series: self.start(s, seconds))
             self.share_counts()
             for number in range(rounds):
+                if anew and number > 0:
+                    for series in self.live():
+                        self.attempt(series, lambda s=series: self.start_again(s, number))
                 watch = LoadWatch()
                 self.take_turns(number)
                 cores_of_others.append(watch.cores_of_others())

@@ -31,7 +31,8 @@ class Suite:
         """Rounds of those that can take part, and notes of those that cannot or fail."""
         field = Field(list(self.present(contenders)))
         say(f"{title}: {', '.join(series.contender.name for series in field.series)}")
-        comparison = field.measure(rounds or self.options.rounds, seconds or self.options.seconds)
+        comparison = field.measure(rounds or self.options.rounds, seconds or self.options.seconds,
+                                   anew=len(self.builds) > 1)
         for series in comparison.series:
             if series.failure:
                 self.failed.append(f"{title}: {series.failure}")
