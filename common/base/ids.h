@@ -20,7 +20,8 @@ enum class Incarnation : uint64_t {};
 enum class Sequence : uint64_t {};
 
 /// Of a shard: 0 at first, and higher each time that it comes back and goes on from an older state.
-/// Versions, bases and sequences are numbers of one life, and compared within it alone.
+/// Versions, bases and sequences are numbers of one life, and compared within it alone. No shard
+/// can come back yet: a worker that meets a second life does not know how to go on.
 enum class Life : uint64_t {};
 
 /// A shard's clock: 0 for the initial weights, +1 with every update.

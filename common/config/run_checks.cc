@@ -15,6 +15,7 @@
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
 #include "common/run/known_examples.h"
+#include "common/run/policy_rows.h"
 
 namespace slipstream {
 namespace {
@@ -68,12 +69,14 @@ void CheckGuard(Draft draft, Diagnostics diagnostics) {
 void CheckPipeline(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "training.pipeline_depth";
   if (!draft.IsUsable(kPath) || !draft.IsUsable("consistency.policy")) return;
-  if (!draft.spec.consistency.is_synchronous()) return;
+  const ConsistencySpec& consistency = draft.spec.consistency;
+  if (!TraitsOf(consistency).one_per_member) return;
   if (draft.spec.training.pipeline_depth == 1) return;
-  diagnostics.Report(draft.KeySource(kPath),
-                     fmt::format("training.pipeline_depth must be 1, not {}, with "
-                                 "consistency.policy hardsync, whose gradients are never stale",
-                                 draft.spec.training.pipeline_depth));
+  diagnostics.Report(
+      draft.KeySource(kPath),
+      fmt::format("training.pipeline_depth must be 1, not {}, with "
+                  "consistency.policy {}, whose gradients are never stale",
+                  draft.spec.training.pipeline_depth, PolicyName(consistency.policy)));
 }
 
 void CheckSchedule(Draft draft, Diagnostics diagnostics) {

@@ -9,6 +9,7 @@
 #include "common/base/limits.h"
 #include "common/config/field_builders.h"
 #include "common/model/presets.h"
+#include "common/run/policy_rows.h"
 
 namespace slipstream {
 namespace {

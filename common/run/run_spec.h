@@ -103,10 +103,6 @@ struct ConsistencySpec {
   uint32_t n = 1;
   StalenessGuardSpec max_staleness;
 
-  /// Rounds are per member: each owes exactly one gradient of the round's base version, so none is
-  /// ever stale.
-  constexpr bool is_synchronous() const { return policy == Policy::kHardsync; }
-
   friend bool operator==(const ConsistencySpec&, const ConsistencySpec&) = default;
 };
 
@@ -291,18 +287,6 @@ struct RunSpec {
 };
 
 /// As in run.yaml.
-constexpr std::string_view PolicyName(ConsistencySpec::Policy policy) {
-  switch (policy) {
-    case ConsistencySpec::Policy::kHardsync:
-      return "hardsync";
-    case ConsistencySpec::Policy::kSoftsync:
-      return "softsync";
-    case ConsistencySpec::Policy::kAsync:
-      return "async";
-  }
-  return "unknown";
-}
-
 constexpr std::string_view ActionName(StalenessGuardSpec::Action action) {
   switch (action) {
     case StalenessGuardSpec::Action::kNone:
@@ -317,19 +301,6 @@ constexpr std::string_view ActionName(StalenessGuardSpec::Action action) {
       return "drop";
   }
   return "unknown";
-}
-
-/// c: the gradients one update combines, for λ workers under this policy; of n-softsync ⌊λ/n⌋.
-constexpr uint32_t RoundSize(const ConsistencySpec& consistency, uint32_t workers) {
-  switch (consistency.policy) {
-    case ConsistencySpec::Policy::kHardsync:
-      return workers > 0 ? workers : 1;
-    case ConsistencySpec::Policy::kSoftsync:
-      return workers / consistency.n > 0 ? workers / consistency.n : 1;
-    case ConsistencySpec::Policy::kAsync:
-      break;
-  }
-  return 1;
 }
 
 }  // namespace slipstream

@@ -23,6 +23,7 @@
 #include "common/process/logging.h"
 #include "common/process/output_text.h"
 #include "common/process/stop_signal.h"
+#include "common/run/policy_rows.h"
 #include "deploy/psctl/cluster.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/failure_report.h"

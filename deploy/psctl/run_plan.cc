@@ -9,6 +9,7 @@
 #include "common/layout/shard_map.h"
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
+#include "common/run/policy_rows.h"
 #include "deploy/psctl/text_table.h"
 
 namespace slipstream {
@@ -54,9 +55,9 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   const double workers = spec.cluster.workers;
   plan.round_size = RoundSize(spec.consistency, spec.cluster.workers);
   plan.effective_n = workers / plan.round_size;
-  const bool is_synchronous = spec.consistency.is_synchronous();
+  const bool is_never_stale = TraitsOf(spec.consistency).one_per_member;
   const double in_flight = workers * spec.training.pipeline_depth;
-  plan.expected_staleness = is_synchronous ? 0 : (in_flight - 1) / plan.round_size;
+  plan.expected_staleness = is_never_stale ? 0 : (in_flight - 1) / plan.round_size;
   const StalenessGuardSpec& guard = spec.consistency.max_staleness;
   const auto bound = static_cast<double>(guard.bound);
   plan.is_staleness_bounded = LetsNothingBeyond(guard.action) && bound < plan.expected_staleness;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/run/policy_rows.h"
 
 namespace slipstream {
 namespace {
@@ -17,7 +18,7 @@ constexpr size_t kRefusalsMax = 1000;
 
 Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
     : run_(run),
-      is_hardsync_(spec.consistency.is_synchronous()),
+      works_in_rounds_(TraitsOf(spec.consistency).work == PolicyTraits::Work::kRounds),
       workers_to_start_(spec.cluster.workers),
       batch_size_(spec.training.batch_size),
       stop_conditions_(spec.training),
@@ -228,8 +229,8 @@ absl::StatusOr<Coordinator::Preparation> Coordinator::AskModel(const Identity& w
 absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker,
                                                        std::optional<uint64_t> newest_unit) {
   if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
-  if (is_hardsync_) {
-    return absl::InvalidArgumentError("under hardsync shard 0 names the mini-batches");
+  if (works_in_rounds_) {
+    return absl::InvalidArgumentError("under this policy shard 0 names the mini-batches");
   }
   if (phase_ == Phase::kFailed) return RefuseIfOver();
   Work answer;

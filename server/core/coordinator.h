@@ -186,7 +186,7 @@ class Coordinator {
 
   // Constant after construction.
   const uint64_t run_;
-  const bool is_hardsync_;
+  const bool works_in_rounds_;
   const uint32_t workers_to_start_;
   const uint32_t batch_size_;
   const StopConditions stop_conditions_;

@@ -37,11 +37,12 @@ struct ServerOrders {
   View view;
   std::optional<ModelOrders> model;
 
-  /// Of a synchronous run in kTraining: the open round is the last one with work.
+  /// Where work comes in rounds, of kTraining: the open round is the last one with work.
   bool ends_work = false;
 
-  /// Of a synchronous run in kDraining: the version of shard 0 that holds the last mini-batch.
-  /// Rounds close in step on all shards, so each has drained once it has published that version.
+  /// Where work comes in rounds, of kDraining: the version of shard 0 that holds the last
+  /// mini-batch. Rounds close in step on all shards, so each has drained once it has published that
+  /// version.
   Version drain_version{};
 
   /// The only grant whose Initialize may be taken, and from whom; 0 for none. A higher grant starts

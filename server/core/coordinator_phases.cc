@@ -113,7 +113,7 @@ bool Coordinator::AdvanceInitialization(absl::Time now) {
     return true;
   }
   if (initialization_.finished() && servers_.AllInitialized(grant_orders_)) {
-    if (!is_hardsync_) {
+    if (!works_in_rounds_) {
       ledger_.emplace(orders_.model->batches_total, orders_.model->batches_per_epoch);
     }
     training_began_ = now;
@@ -147,7 +147,7 @@ bool Coordinator::AdvanceTraining(absl::Time now) {
 }
 
 bool Coordinator::WorkIsDone() {
-  rounds_done_ = is_hardsync_ && servers_.servers()[0]->report.drained;
+  rounds_done_ = works_in_rounds_ && servers_.servers()[0]->report.drained;
   return rounds_done_ || (ledger_.has_value() && ledger_->AllDone());
 }
 
@@ -227,7 +227,7 @@ void Coordinator::PublishOrders() {
   const bool may_exit = exits_after_ && is_over && membership_.live() == 0;
   const std::optional<Initialization::Grant>& grant = initialization_.grant();
   const uint64_t number = grant.has_value() ? grant->number : 0;
-  const bool ends_work = is_hardsync_ && ends_early_;
+  const bool ends_work = works_in_rounds_ && ends_early_;
   if (orders.phase == phase_ && orders.view.number == membership_.view().number &&
       orders.grant == number && orders.may_exit == may_exit && orders.ends_work == ends_work) {
     return;

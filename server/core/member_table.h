@@ -36,7 +36,7 @@ struct MemberRecord {
   /// with `last_sequence`; at most kAnswersKept, and fewer only where fewer pushes were answered.
   std::deque<Answer> answers;
 
-  /// The version from which the member owes synchronous rounds a gradient or an excuse: 0 for a
+  /// The version from which the member owes rounds a gradient or an excuse: 0 for a
   /// founding member, for others the version they first trained on. Nothing before that.
   std::optional<Version> owes_from;
 
@@ -112,6 +112,12 @@ class MemberTable {
 
   /// The record of this incarnation, nullptr if it is not a member.
   const MemberRecord* Find(WorkerId worker, Incarnation incarnation) const;
+
+  /// `visit(worker, record)` for each member, in order of ids.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const auto& [worker, record] : records_) visit(worker, record);
+  }
 
   /// The members whose record fulfils `predicate`, in order of ids.
   template <typename Predicate>

@@ -8,7 +8,7 @@ namespace slipstream {
 
 void Round::Add(const Contribution& contribution) {
   heard_from_.insert(contribution.worker);
-  if (!synchronous_) {
+  if (order_ == PolicyTraits::Order::kArrival) {
     contributions_.push_back(contribution);
     return;
   }
@@ -25,11 +25,12 @@ void Round::Excuse(WorkerId worker) {
   heard_from_.insert(worker);
 }
 
-std::vector<Fold> Round::TakeFolds(const std::vector<WorkerId>& awaited, bool closes) {
+std::vector<Fold> Round::TakeFolds(std::span<const WorkerId> awaited, bool closes) {
+  const bool by_rank = order_ == PolicyTraits::Order::kRank;
   std::vector<Fold> folds;
   while (folded_ < contributions_.size()) {
     const Contribution& next = contributions_[folded_];
-    if (synchronous_ && !closes && !awaited.empty() && awaited.front() < next.worker) break;
+    if (by_rank && !closes && !awaited.empty() && awaited.front() < next.worker) break;
     folds.push_back({next.push, static_cast<float>(Weight(next)), folded_ == 0});
     ++folded_;
   }
@@ -38,7 +39,6 @@ std::vector<Fold> Round::TakeFolds(const std::vector<WorkerId>& awaited, bool cl
 
 double Round::InverseDivisor() const {
   PS_CHECK(folded_ == contributions_.size() && folded_ > 0);
-  if (!synchronous_) return 1.0 / static_cast<double>(contributions_.size());
   double divisor = 0;
   for (const Contribution& contribution : contributions_) {
     divisor += Share(contribution);
@@ -66,11 +66,11 @@ double Round::mean_scale() const {
 }
 
 double Round::Weight(const Contribution& contribution) const {
-  if (!synchronous_) return contribution.scale;
   return contribution.scale * Share(contribution);
 }
 
 double Round::Share(const Contribution& contribution) const {
+  if (weighing_ == PolicyTraits::Weighing::kEqual) return 1.0;
   return static_cast<double>(contribution.examples) / contributions_.front().examples;
 }
 

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/run/policy_rows.h"
 
 namespace slipstream {
 
@@ -25,12 +27,11 @@ struct Fold {
 
 /// The gradients that one update combines, and the order in which they are summed.
 ///
-/// A synchronous round sums in the order of worker ids, whatever the order of arrival: it folds the
-/// contiguous prefix of members that have sent something and holds the rest. Any other round sums
-/// in order of completion. Weights: of a synchronous round the examples, relative to those of the
-/// first in the order, so that the sum divided by the sum of weights is the mean over all examples,
-/// and one gradient alone is applied as it is, without a rounding, whenever it came; else the scale
-/// given, divided by the count.
+/// By rank it sums in the order of worker ids, whatever the order of arrival: it folds the
+/// contiguous prefix of members that have sent something and holds the rest. Else it sums in order
+/// of completion. Weights: by examples relative to those of the first in the order, so that the sum
+/// divided by the sum of weights is the mean over all examples, and one gradient alone is applied
+/// as it is, without a rounding, whenever it came; else all alike. Each times the scale given.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Round {
@@ -45,21 +46,21 @@ class Round {
     double scale = 1.0;
   };
 
-  explicit Round(bool synchronous) : synchronous_(synchronous) {}
+  Round(PolicyTraits::Order order, PolicyTraits::Weighing weighing)
+      : order_(order), weighing_(weighing) {}
 
   void Add(const Contribution& contribution);
 
   /// The worker has nothing for this round.
   void Excuse(WorkerId worker);
 
-  /// Who has contributed or been excused; ascending.
-  const std::set<WorkerId>& heard_from() const { return heard_from_; }
+  /// The worker has contributed or been excused.
   bool HasHeardFrom(WorkerId worker) const { return heard_from_.contains(worker); }
 
   /// What can be folded by now. `awaited` are the workers the round still waits for, ascending;
-  /// their position keeps later ones from being folded (synchronous rounds only).
+  /// their position keeps later ones from being folded, where that is by rank.
   /// `closes`: the round closes now, so nothing is held back.
-  std::vector<Fold> TakeFolds(const std::vector<WorkerId>& awaited, bool closes);
+  std::vector<Fold> TakeFolds(std::span<const WorkerId> awaited, bool closes);
 
   /// The sum is to be multiplied by this. REQUIRES: the round has contributions, all folded.
   double InverseDivisor() const;
@@ -75,12 +76,13 @@ class Round {
  private:
   double Weight(const Contribution& contribution) const;
 
-  /// Of a synchronous round. The first in the order stays the first once it is folded.
+  /// Among the others. The first in the order stays the first once it is folded.
   double Share(const Contribution& contribution) const;
 
-  bool synchronous_;
+  PolicyTraits::Order order_;
+  PolicyTraits::Weighing weighing_;
 
-  // In fold order: by worker id if synchronous, else by completion. The first `folded_` are folded.
+  // In fold order. The first `folded_` are folded.
   std::vector<Contribution> contributions_;
   size_t folded_ = 0;
   std::set<WorkerId> excused_;

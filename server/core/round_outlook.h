@@ -12,8 +12,8 @@ namespace slipstream {
 
 /// What is known of an open round that waits.
 struct OpenRoundFacts {
-  /// Whom the round cannot close without: of a synchronous one, who has sent nothing; of others,
-  /// whose gradient would come to exceed the staleness guard's bound. Empty if it is nobody.
+  /// Whom the round cannot close without: who owes it a gradient, or whose gradient on its way
+  /// would come to exceed the staleness guard's bound. Empty if it is nobody.
   struct Awaited {
     WorkerId worker{};
     bool is_live = true;
@@ -22,7 +22,7 @@ struct OpenRoundFacts {
   std::vector<Awaited> awaited;
   bool is_held_back_by_guard = false;
 
-  /// Of policies that are not synchronous: how many gradients it still lacks.
+  /// How many gradients it still lacks, whoever brings them.
   uint32_t gradients_missing = 0;
   uint32_t live_workers = 0;
 };

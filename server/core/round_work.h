@@ -9,10 +9,11 @@
 
 namespace slipstream {
 
-/// Hands out the mini-batches of synchronous rounds: in a round of λ members the one of rank k, in
-/// the order of worker ids, computes mini-batch first + k of the run-long sequence, where `first`
-/// counts the mini-batches of all rounds before. A pure function of the rounds' members, so one
-/// shard (the first) can say it in its answers and no call to the coordinator is on a step's path.
+/// Hands out the mini-batches where work comes in rounds: in a round of λ members the one of rank
+/// k, in the order of worker ids, computes mini-batch first + k of the run-long sequence, where
+/// `first` counts the mini-batches of all rounds before. A pure function of the rounds' members, so
+/// one shard (the first) can say it in its answers and no call to the coordinator is on a step's
+/// path.
 ///
 /// The members of a round are fixed when somebody asks for the first time; who joins later is
 /// excused. With the same members throughout, two runs hand out the same work.

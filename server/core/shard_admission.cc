@@ -72,7 +72,7 @@ std::optional<PushReply> ShardMachine::RefuseByLife(const PushHeader& header) co
 }
 
 bool ShardMachine::IsExcuse(const PushHeader& header) const {
-  return header.count == 0 && header.examples == 0 && (is_synchronous() || guard_.blocks());
+  return header.count == 0 && header.examples == 0 && traits_.waits_for_members;
 }
 
 uint64_t ShardMachine::StalenessOf(const PushHeader& header) const {
@@ -85,12 +85,11 @@ double ShardMachine::ScaleOf(const PushHeader& header) const {
 }
 
 std::optional<PushReply> ShardMachine::RefuseByGuard(const PushHeader& header) const {
-  const uint64_t staleness = StalenessOf(header);
-  // What a synchronous round takes is never stale, and what it does not take has come late.
-  if (is_synchronous() || IsExcuse(header)) return std::nullopt;
+  if (IsExcuse(header)) return std::nullopt;
   // A repetition gets its answer, whatever happened since.
   if (header.sequence != members().At(header.identity.worker).expected()) return std::nullopt;
-  if (guard_.Judge(staleness) != StalenessGuard::Verdict::kRefuse) return std::nullopt;
+  if (Admit(header).kind != Admission::Kind::kTooStale) return std::nullopt;
+  const uint64_t staleness = StalenessOf(header);
   PushReply reply =
       Refusal(PushOutcome::kTooStale, "staleness " + Number(staleness) + " exceeds the bound " +
                                           Number(guard_.spec().bound));
@@ -130,9 +129,7 @@ std::optional<PushReply> ShardMachine::RefuseBySequence(const PushHeader& header
 }
 
 bool ShardMachine::IsAwaited(WorkerId worker) const {
-  if (is_synchronous()) return !round().HasHeardFrom(worker);
-  const std::vector<WorkerId> awaited = HeldBackBy();
-  return std::ranges::find(awaited, worker) != awaited.end();
+  return traits_.waits_for_members && std::ranges::count(Lacks().members, worker) > 0;
 }
 
 std::optional<PushReply> ShardMachine::RefuseForRoom(const PushHeader& header) const {
@@ -182,11 +179,11 @@ bool ShardMachine::IsOfMember(const PushHeader& header) const {
 
 void ShardMachine::OnPushAbandoned(PushId push, const PushHeader& header) {
   NoteArrival(header);
-  EndDraftOf(push);
+  OnDraftEnded(push);
   ReleaseBytes(header.count * sizeof(float));
 }
 
-void ShardMachine::EndDraftOf(PushId push) {
+void ShardMachine::OnDraftEnded(PushId push) {
   if (state_.draft.has_value() && state_.draft->push == push) state_.draft.reset();
 }
 
@@ -205,20 +202,20 @@ std::optional<Forecast> ShardMachine::ForecastUpdate(const PushHeader& header) c
       header.count > 0 && member != nullptr && header.sequence == member->expected();
   const bool is_base_published = is_initialized() && published() == decided();
   // The mean over updates is known only when this one is counted, and what a guard that blocks
-  // waits for when it is decided.
+  // waits for changes with every pull.
   const bool is_foreseeable =
-      options_.staleness_scaling != OptimizerSpec::StalenessScaling::kMean && !guard_.blocks();
+      options_.staleness_scaling != OptimizerSpec::StalenessScaling::kMean && !tracks_bases();
   if (!is_next || !is_base_published || !is_foreseeable || WorkIsDone()) return std::nullopt;
-  if (round().contributions() > 0 || round().HasHeardFrom(worker)) return std::nullopt;
-  const bool is_late = is_synchronous() && header.base != decided();
-  if (is_late || guard_.Judge(StalenessOf(header)) == StalenessGuard::Verdict::kDrop) {
+  if (round().contributions() > 0 || Admit(header).kind != Admission::Kind::kJoin) {
     return std::nullopt;
   }
-  const std::vector<WorkerId> awaited = Awaited();
-  RoundPolicy::RoundFacts facts = RoundFacts(awaited.size());
-  facts.contributions = 1;
-  facts.awaited -= static_cast<uint32_t>(std::ranges::count(awaited, worker));
-  if (!policy_.Closes(facts)) return std::nullopt;
+  // The same decision as when it is complete, as if it were.
+  Members facts = MembersNow();
+  const auto member_facts = std::ranges::find(facts, worker, &MemberFacts::worker);
+  if (member_facts != facts.end()) member_facts->heard = true;
+  ShardFacts shard = FactsWith(facts);
+  shard.contributions = 1;
+  if (!policy_->Lacks(shard).none()) return std::nullopt;
   return Forecast{.from = decided(),
                   .weight = static_cast<float>(ScaleOf(header)),
                   .learning_rate = static_cast<float>(current_learning_rate())};

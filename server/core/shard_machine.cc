@@ -1,7 +1,6 @@
 #include "server/core/shard_machine.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 
@@ -12,12 +11,14 @@ namespace slipstream {
 
 ShardMachine::ShardMachine(const Options& options)
     : options_(options),
-      policy_(options.consistency),
+      policy_(MakePolicy(options.consistency)),
+      traits_(TraitsOf(options.consistency)),
       guard_(options.consistency.max_staleness),
-      state_{.round = Round(policy_.rounds_are_synchronous())} {}
+      state_{.round = NewRound()} {}
 
 void ShardMachine::Restore(ShardState state) {
   state_ = std::move(state);
+  learning_rate_.reset();
   if (has_plan()) MakeLearningRate();
 }
 
@@ -25,7 +26,7 @@ void ShardMachine::SetPlan(const ShardPlan& plan) {
   PS_CHECK(!has_plan());
   state_.plan = plan;
   MakeLearningRate();
-  if (is_synchronous() && is_first()) state_.work.emplace(plan.batches_total);
+  if (works_in_rounds() && is_first()) state_.work.emplace(plan.batches_total);
 }
 
 void ShardMachine::MakeLearningRate() {
@@ -94,7 +95,7 @@ uint64_t ShardMachine::bytes_queued_max() const {
 }
 
 uint32_t ShardMachine::round_size() const {
-  return policy_.round_size(static_cast<uint32_t>(view().members.size()));
+  return RoundSize(options_.consistency, static_cast<uint32_t>(view().members.size()));
 }
 
 double ShardMachine::current_learning_rate() const {
@@ -108,7 +109,7 @@ bool ShardMachine::is_drained() const {
 }
 
 bool ShardMachine::WorkIsDone() const {
-  if (!is_synchronous()) return phase() >= Phase::kDraining;
+  if (!works_in_rounds()) return phase() >= Phase::kDraining;
   if (phase() < Phase::kDraining) return state_.work.has_value() && state_.work->finished();
   // Without members nobody is left to bring the rounds that are missing.
   return decided() >= state_.drain_version || view().members.empty();
@@ -122,48 +123,64 @@ std::vector<WorkerId> ShardMachine::Owing() const {
   });
 }
 
-std::vector<WorkerId> ShardMachine::Awaited() const {
-  if (!is_synchronous()) return {};
-  std::vector<WorkerId> awaited;
-  std::ranges::set_difference(Owing(), round().heard_from(), std::back_inserter(awaited));
-  return awaited;
+MemberFacts ShardMachine::FactsOf(WorkerId worker, const MemberRecord& member) const {
+  MemberFacts facts = {.worker = worker,
+                       .owes = member.owes_from.has_value() && *member.owes_from <= decided(),
+                       .heard = round().HasHeardFrom(worker),
+                       .on_their_way = static_cast<uint32_t>(member.bases.size())};
+  const auto oldest =
+      std::ranges::min_element(member.bases, {}, [](const auto& base) { return base.second; });
+  if (oldest != member.bases.end()) facts.oldest_base = oldest->second;
+  return facts;
 }
 
-RoundPolicy::RoundFacts ShardMachine::RoundFacts(size_t awaited) const {
-  return {.members = static_cast<uint32_t>(view().members.size()),
+ShardMachine::Members ShardMachine::MembersNow() const {
+  Members facts;
+  if (!traits_.waits_for_members) return facts;
+  members().ForEach([&](WorkerId worker, const MemberRecord& member) {
+    facts.push_back(FactsOf(worker, member));
+  });
+  return facts;
+}
+
+ShardFacts ShardMachine::FactsWith(const Members& members) const {
+  return {.decided = decided(),
+          .is_first = is_first(),
           .contributions = round().contributions(),
           .excused = round().excused(),
-          .awaited = static_cast<uint32_t>(awaited),
           .was_held_back = state_.round_was_held_back,
-          .is_draining = phase() >= Phase::kDraining};
+          .is_draining = phase() >= Phase::kDraining,
+          .member_count = static_cast<uint32_t>(view().members.size()),
+          .members = members};
 }
 
-std::vector<WorkerId> ShardMachine::HeldBackBy() const {
-  if (!guard_.blocks() || is_synchronous()) return {};
-  RoundPolicy::RoundFacts facts = RoundFacts(0);
-  const bool is_full = policy_.Closes(facts);
-  facts.is_held_back = true;
-  if (!is_full || policy_.Closes(facts)) return {};
-  return members().Where([this](const MemberRecord& member) {
-    return std::ranges::any_of(member.bases, [this](const auto& base) {
-      return guard_.HoldsBack(Value(base.second), Value(decided()));
-    });
-  });
+Lack ShardMachine::Lacks() const { return policy_->Lacks(FactsWith(MembersNow())); }
+
+Admission ShardMachine::Admit(const PushHeader& header) const {
+  const WorkerId worker = header.identity.worker;
+  const MemberFacts member = FactsOf(worker, members().At(worker));
+  return policy_->Admit(FactsWith({}), {.member = member, .base = header.base});
 }
 
-bool ShardMachine::ParksUntilRoundCloses(WorkerId worker, uint32_t slot) const {
-  return is_first() && !members().At(worker).HasBaseBeside(slot) && !HeldBackBy().empty();
+Version ShardMachine::WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const {
+  const MemberRecord& record = members().At(worker);
+  // Asked again, it is given what it was promised.
+  if (const std::optional<Version> promised = record.FindBase(slot)) return *promised;
+  const MemberFacts member = FactsOf(worker, record);
+  return policy_->PullWaitsFor(
+      FactsWith(MembersNow()),
+      {.member = member, .after_push = after_push, .has_beside = record.HasBaseBeside(slot)});
 }
 
 void ShardMachine::Advance(ShardOutput& output) {
-  const std::vector<WorkerId> awaited = Awaited();
-  RoundPolicy::RoundFacts facts = RoundFacts(awaited.size());
-  facts.is_held_back = !HeldBackBy().empty();
-  if (facts.is_held_back && !std::exchange(state_.round_was_held_back, true)) {
+  const Lack lack = Lacks();
+  if (lack.is_held_back && !std::exchange(state_.round_was_held_back, true)) {
     ++state_.guard_counts.rounds_held_back;
   }
-  const bool closes = policy_.Closes(facts);
-  for (const Fold& fold : state_.round.TakeFolds(awaited, closes)) output.folds.push_back(fold);
+  const bool closes = lack.none();
+  for (const Fold& fold : state_.round.TakeFolds(lack.members, closes)) {
+    output.folds.push_back(fold);
+  }
   if (closes) CloseRound(output);
   if (output.folds.empty() && !closes) return;
   const std::optional<ShardState::Draft> draft = std::exchange(state_.draft, std::nullopt);
@@ -197,7 +214,7 @@ void ShardMachine::CloseRound(ShardOutput& output) {
   }
   state_.decided = update.to;
   state_.round_was_held_back = false;
-  state_.round = Round(is_synchronous());
+  state_.round = NewRound();
   if (state_.work.has_value()) state_.work->NextRound();
   output.update = update;
 }

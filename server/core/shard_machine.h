@@ -4,18 +4,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/policy/learning_rate.h"
-#include "common/policy/round_policy.h"
+#include "common/policy/policy.h"
 #include "common/policy/staleness_guard.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
+#include "common/run/policy_rows.h"
 #include "common/run/run_spec.h"
 #include "server/core/coordinator_orders.h"
 #include "server/core/shard_output.h"
@@ -44,7 +47,7 @@ namespace slipstream {
 class ShardMachine {
  public:
   struct Options {
-    /// Shard 0 is the first of a run. Under synchronous policies it names the mini-batches, and so
+    /// Shard 0 is the first of a run. Where work comes in rounds it names the mini-batches, and so
     /// knows when the run ends; the others learn the last version from the coordinator. Under a
     /// guard that blocks, it alone lets workers wait: two that waited at two shards, each for the
     /// other's gradient, would wait for ever.
@@ -95,7 +98,7 @@ class ShardMachine {
   // What the coordinator says.
 
   /// Takes orders that are newer than those before; others have no effect. REQUIRES: if they are
-  /// the first to name a model, the shell has room for `values_ordered` of them.
+  /// the first to name a model, the shell has room for as many values as ValuesOrdered says.
   ShardOutput OnOrders(const ServerOrders& orders);
 
   /// The values that the shard is to make room for, of the first orders that name a model; else
@@ -108,11 +111,11 @@ class ShardMachine {
   void SetPlan(const ShardPlan& plan);
   ShardOutput OnView(const View& view);
 
-  /// `drain_version`: of a synchronous run in kDraining, the version that ends it.
+  /// `drain_version`: where work comes in rounds, of kDraining, the version that ends the run.
   ShardOutput OnPhase(Phase phase, Version drain_version);
 
-  /// The open round is the last one with work; of a synchronous policy where work is handed out,
-  /// without effect elsewhere.
+  /// The open round is the last one with work, on the shard that hands it out; without effect
+  /// elsewhere.
   ShardOutput OnWorkEnds();
 
   // What the client says that brings the initial weights.
@@ -145,6 +148,9 @@ class ShardMachine {
 
   /// The rest of an admitted push will not come: its bytes are free again.
   void OnPushAbandoned(PushId push, const PushHeader& header);
+
+  /// The draft, if it is of this push, was not begun, or is no more. Another may be begun.
+  void OnDraftEnded(PushId push);
 
   /// The client behind the call is gone. True if the call was waiting; it gets no answer then.
   bool OnCancelled(CallId call);
@@ -211,12 +217,8 @@ class ShardMachine {
   uint64_t bytes_queued_max() const;
   uint32_t round_size() const;
 
-  /// Members the open round cannot close without, in order of ids; of synchronous policies only.
-  std::vector<WorkerId> Awaited() const;
-
-  /// Members whose gradient must come before the guard lets any round close, in order of ids; empty
-  /// unless the open round would close but for them.
-  std::vector<WorkerId> HeldBackBy() const;
+  /// Whom or what the open round waits for, as the policy says.
+  Lack Lacks() const;
 
   /// Ends the process if an invariant does not hold; for tests.
   void CheckInvariants() const;
@@ -226,9 +228,6 @@ class ShardMachine {
   std::optional<PushReply> RefuseByLife(const PushHeader& header) const;
   std::optional<PushReply> RefuseForRoom(const PushHeader& header) const;
   void NoteArrival(const PushHeader& header);
-
-  /// The draft, if it is of this push, has come to nothing or has been used.
-  void EndDraftOf(PushId push);
 
   /// Whether what is queued may have to wait for a push of this member.
   bool IsAwaited(WorkerId worker) const;
@@ -240,6 +239,18 @@ class ShardMachine {
   PushReply Counted(PushReply refusal);
   std::optional<PullRefusal> RefusePull(const PullRequest& request) const;
   std::optional<PullRefusal> RefuseIdentity(const PullRequest& request) const;
+
+  /// What the policy may know of the members, if it waits for any; and of the shard, with these.
+  using Members = absl::InlinedVector<MemberFacts, 8>;
+  MemberFacts FactsOf(WorkerId worker, const MemberRecord& member) const;
+  Members MembersNow() const;
+  ShardFacts FactsWith(const Members& members) const;
+
+  /// What the policy says to a gradient of a member.
+  Admission Admit(const PushHeader& header) const;
+
+  /// The oldest version whose gradient this slot of the worker could bring next.
+  Version WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const;
 
   /// What becomes of a push, and how it goes on.
   struct Decision {
@@ -256,6 +267,9 @@ class ShardMachine {
   Decision DropLate(const PushFacts& facts, std::string message);
   Decision JoinRound(const PushFacts& facts, ShardOutput& output);
   Decision GiveUpPull(const PushFacts& facts, ShardOutput& output);
+
+  /// The version that an exchange of a push is answered with which makes no update.
+  Version AnswerVersion(const PushHeader& header) const;
   void AnswerPush(CallId call, const PushHeader& header, const Decision& decision,
                   ShardOutput& output);
   void NoteBatch(const PushHeader& header);
@@ -268,7 +282,6 @@ class ShardMachine {
   /// Folds what can be folded and closes the round if it is due.
   void Advance(ShardOutput& output);
   void CloseRound(ShardOutput& output);
-  RoundPolicy::RoundFacts RoundFacts(size_t awaited) const;
   bool IsExcuse(const PushHeader& header) const;
   uint64_t StalenessOf(const PushHeader& header) const;
 
@@ -283,19 +296,12 @@ class ShardMachine {
   /// gradient alone.
   static std::optional<Forecast> AsForecast(const ShardOutput& output);
 
-  /// Whether the worker, which has a gradient in the open round, has to wait with this slot for
-  /// those that hold the round back; never for a gradient of its own.
-  bool ParksUntilRoundCloses(WorkerId worker, uint32_t slot) const;
-
-  /// The worker waits for a later version than this synchronous round starts from, because it has
-  /// come that far elsewhere. If it is the only one left, nobody else would ever bring the round.
+  /// The worker waits for a later version than the open round starts from, because it has come that
+  /// far elsewhere. If it is the only one that the round lacks, nobody else would ever bring it.
   void ExcuseFromOpenRound(WorkerId worker, ShardOutput& output);
 
   /// From this version on the member owes rounds something, unless it did already.
   void OweFrom(WorkerId worker, Version version);
-
-  /// The oldest version whose gradient this slot of the worker could still bring.
-  Version OldestToTrainOn(WorkerId worker, uint32_t slot) const;
 
   /// A gradient of the answer will come.
   void NoteTrainer(const PendingCall& call, Version base);
@@ -308,12 +314,17 @@ class ShardMachine {
   std::optional<RoundWork> WorkFor(const std::optional<WorkerId>& trainer);
   void ServeWaiting(ShardOutput& output);
   std::vector<WorkerId> Owing() const;
-  bool is_synchronous() const { return policy_.rounds_are_synchronous(); }
+
+  /// Gradients on their way are known by their slots, since rounds may wait for them.
+  bool tracks_bases() const { return traits_.waits_for_members && !traits_.one_per_member; }
+  bool works_in_rounds() const { return traits_.work == PolicyTraits::Work::kRounds; }
+  Round NewRound() const { return Round(traits_.order, traits_.weighing); }
   bool is_first() const { return options_.shard == ShardId{0}; }
 
   // Constant after construction.
   const Options options_;
-  const RoundPolicy policy_;
+  const std::unique_ptr<const Policy> policy_;
+  const PolicyTraits traits_;
   const StalenessGuard guard_;
 
   ShardState state_;

@@ -61,7 +61,8 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
   if (request.trains && request.identity.has_value() &&
       request.sequence == members().At(request.identity->worker).expected()) {
     pending.trainer = request.identity->worker;
-    pending.version = std::max(pending.version, OldestToTrainOn(*pending.trainer, pending.slot));
+    pending.version =
+        std::max(pending.version, WaitsFor(*pending.trainer, pending.slot, /*after_push=*/false));
     OweFrom(*pending.trainer, pending.version);
     if (pending.version > decided()) ExcuseFromOpenRound(*pending.trainer, output);
   }
@@ -80,21 +81,9 @@ void ShardMachine::OweFrom(WorkerId worker, Version version) {
 }
 
 void ShardMachine::ExcuseFromOpenRound(WorkerId worker, ShardOutput& output) {
-  if (!is_synchronous() || !is_initialized() || round().HasHeardFrom(worker)) return;
+  if (!traits_.one_per_member || !is_initialized() || round().HasHeardFrom(worker)) return;
   state_.round.Excuse(worker);
   Advance(output);
-}
-
-Version ShardMachine::OldestToTrainOn(WorkerId worker, uint32_t slot) const {
-  // A gradient counts in a synchronous round only if it is of the round's own base version.
-  if (is_synchronous()) return decided();
-  // Asked again, it is given what it was promised.
-  if (const std::optional<Version> promised = members().At(worker).FindBase(slot)) return *promised;
-  if (ParksUntilRoundCloses(worker, slot) && round().HasHeardFrom(worker)) return Next(decided());
-  // Nothing that the guard would refuse at once, though newer versions may not be published yet.
-  const uint64_t bound = guard_.spec().bound;
-  const bool is_bounded = guard_.Judge(bound + 1) != StalenessGuard::Verdict::kTake;
-  return Version{is_bounded && Value(decided()) > bound ? Value(decided()) - bound : 0};
 }
 
 size_t ShardMachine::WaitingPulls(const Reader& reader) const {
@@ -150,7 +139,7 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
 }
 
 void ShardMachine::NoteTrainer(const PendingCall& call, Version base) {
-  if (!guard_.blocks() || !call.trainer.has_value()) return;
+  if (!tracks_bases() || !call.trainer.has_value()) return;
   state_.members.At(*call.trainer).AddBase(call.slot, base);
 }
 

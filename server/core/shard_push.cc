@@ -14,7 +14,7 @@ ShardOutput ShardMachine::OnPush(CallId call, const PushFacts& facts) {
   ShardOutput output;
   Decision decision = Decide(facts, output);
   decision.reply.life = state_.life;
-  EndDraftOf(facts.push);
+  OnDraftEnded(facts.push);
   if (!output.keeps_payload) ReleaseBytes(facts.header.count * sizeof(float));
   output.record = {facts.header, decision.reply, decision.took_effect};
   AnswerPush(call, facts.header, decision, output);
@@ -37,19 +37,20 @@ ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput&
         "sequence " + std::to_string(Value(header.sequence)) + " was used for another payload"));
   }
   if (WorkIsDone()) return DropLate(facts, "the run's work is done");
-  if (is_synchronous() && round().HasHeardFrom(header.identity.worker)) {
-    return DropLate(facts, "the open round has this worker's gradient already");
-  }
-  if (policy_.DecidePush({Value(header.base), Value(decided())}) ==
-      RoundPolicy::PushDecision::kDropLate) {
-    return DropLate(facts, "its round closed without it");
-  }
-  if (!is_synchronous() && IsExcuse(header)) return GiveUpPull(facts, output);
-  if (auto too_stale = RefuseByGuard(header)) return Refused(*std::move(too_stale));
-  if (!is_synchronous() && guard_.Judge(StalenessOf(header)) == StalenessGuard::Verdict::kDrop) {
-    ++state_.guard_counts.dropped;
-    return DropLate(facts,
-                    "its staleness exceeds the bound " + std::to_string(guard_.spec().bound));
+  // From an excuse a round gets nothing; where it wants something of each member, that is enough.
+  if (IsExcuse(header) && !traits_.one_per_member) return GiveUpPull(facts, output);
+  const Admission admission = Admit(header);
+  switch (admission.kind) {
+    case Admission::Kind::kJoin:
+      break;
+    case Admission::Kind::kLate:
+      return DropLate(facts, std::string(admission.why));
+    case Admission::Kind::kDrop:
+      ++state_.guard_counts.dropped;
+      return DropLate(facts,
+                      "its staleness exceeds the bound " + std::to_string(guard_.spec().bound));
+    case Admission::Kind::kTooStale:
+      return Refused(*RefuseByGuard(header));
   }
   return JoinRound(facts, output);
 }
@@ -76,12 +77,13 @@ ShardMachine::Decision ShardMachine::AnswerAgain(const PushFacts& facts, const P
   ++state_.outcomes[PushOutcome::kDuplicate];
   Decision decision = {.reply = first, .took_effect = false};
   decision.reply.outcome = PushOutcome::kDuplicate;
-  // What the first answer waited for may not be published yet.
-  if (facts.header.pull || first.outcome == PushOutcome::kApplied) {
-    // A round that is held back will still make the version that was promised.
-    const bool is_promised = is_synchronous() || first.outcome == PushOutcome::kApplied;
-    const Version at_least = is_synchronous() ? Version{} : decided();
-    decision.answer_version = is_promised ? std::max(first.version, at_least) : decided();
+  // What the first answer waited for may not be published yet. A round that is held back will still
+  // make the version that was promised.
+  const bool is_applied = first.outcome == PushOutcome::kApplied;
+  if (is_applied) {
+    decision.answer_version = std::max(first.version, decided());
+  } else if (facts.header.pull) {
+    decision.answer_version = AnswerVersion(facts.header);
   }
   return decision;
 }
@@ -93,9 +95,7 @@ ShardMachine::Decision ShardMachine::DropLate(const PushFacts& facts, std::strin
   decision.reply.outcome = PushOutcome::kDroppedLate;
   decision.reply.staleness = StalenessOf(facts.header);
   decision.reply.message = std::move(message);
-  // A second gradient for an open round waits for its end: there is nothing to compute before.
-  const bool is_second = is_synchronous() && facts.header.base == decided();
-  decision.reply.version = is_second ? Next(decided()) : decided();
+  decision.reply.version = AnswerVersion(facts.header);
   ++state_.outcomes[PushOutcome::kDroppedLate];
   member.bases.erase(facts.header.slot);
   member.RecordAnswer(facts.header.sequence, facts.checksum, decision.reply);
@@ -126,6 +126,8 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
     state_.round.Excuse(worker);
   } else {
     output.keeps_payload = true;
+    // What is drafted of another push alone is no more.
+    if (state_.draft.has_value() && state_.draft->push != facts.push) state_.draft.reset();
     state_.round.Add({.push = facts.push,
                       .worker = worker,
                       .base = header.base,
@@ -136,19 +138,22 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
   }
   Advance(output);
 
-  // In an exchange the push fixes the version answered: its own update's, or the current one if the
-  // push was buffered; a synchronous round is waited for in any case, and one that the guard holds
-  // back until it may close.
-  const bool is_applied = output.update.has_value();
-  const bool is_open_but_awaited = is_synchronous() || ParksUntilRoundCloses(worker, header.slot);
-  const bool waits_for_round = is_applied || (is_open_but_awaited && header.pull);
-  decision.reply.outcome = waits_for_round ? PushOutcome::kApplied : PushOutcome::kBuffered;
+  // In an exchange the push fixes the version answered: its own update's, or the one that its
+  // worker has to wait for; where that is the next one, the round will be part of it.
+  if (output.update.has_value()) {
+    decision.answer_version = output.update->to;
+  } else if (header.pull) {
+    decision.answer_version = AnswerVersion(header);
+  }
+  const bool is_applied = decision.answer_version == decision.reply.version;
+  decision.reply.outcome = is_applied ? PushOutcome::kApplied : PushOutcome::kBuffered;
   ++state_.outcomes[decision.reply.outcome];
   member.RecordAnswer(header.sequence, facts.checksum, decision.reply);
-  if (waits_for_round || header.pull) {
-    decision.answer_version = waits_for_round ? decision.reply.version : decided();
-  }
   return decision;
+}
+
+Version ShardMachine::AnswerVersion(const PushHeader& header) const {
+  return std::max(decided(), WaitsFor(header.identity.worker, header.slot, /*after_push=*/true));
 }
 
 void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decision& decision,
@@ -167,7 +172,7 @@ void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decis
   // A repetition of an older push comes from the network alone: its sender has gone on, and will
   // not compute from what it is answered.
   const bool is_newest = Next(header.sequence) == members().At(worker).expected();
-  if (header.pull && (is_synchronous() || is_newest)) {
+  if (header.pull && is_newest) {
     pending.trainer = worker;
     OweFrom(worker, pending.version);
   }

@@ -63,7 +63,7 @@ struct ShardState {
   Phase phase = Phase::kWaitingForServers;
   Version drain_version{};
   std::optional<ShardPlan> plan;
-  std::optional<RoundWorkPlan> work;  // Of synchronous policies, where it is handed out.
+  std::optional<RoundWorkPlan> work;  // Where work comes in rounds, on the first shard.
   MemberTable members;
 
   // The only grant whose initial weights may be taken, and from whom; 0 for none. And the grants of
@@ -73,7 +73,7 @@ struct ShardState {
   uint64_t received_grant = 0;
   uint64_t initialized_grant = 0;
 
-  /// That all versions and sequences here are of.
+  /// That all versions and sequences here are of. Nothing raises it yet.
   Life life{};
 
   // The update path. Invariant: published <= decided; both only rise, by one.

@@ -15,7 +15,7 @@ namespace slipstream {
 
 /// How long each member needs for a step, as a shard sees it: from when it was given weights to
 /// train with until the gradient computed from them has come, the network both ways included. What
-/// it waits for others is not in it, so the figures of a synchronous run differ, too.
+/// it waits for others is not in it, so the figures differ also where workers step together.
 ///
 /// It holds only members, and a bounded number of steps of each.
 ///

@@ -151,6 +151,11 @@ ShardMachine::PushFacts PushAssembly::Facts() const {
   return facts_;
 }
 
+void PushAssembly::CancelDraft() {
+  if (payload_.draft != nullptr) payload_.draft->Cancel();
+  payload_.draft.reset();
+}
+
 PushPayload PushAssembly::TakePayload() { return std::move(payload_); }
 
 }  // namespace slipstream

@@ -65,6 +65,9 @@ class PushAssembly {
   ShardMachine::PushFacts Facts() const;
   PushPayload TakePayload();
 
+  /// Lets go of the draft's buffers now.
+  void CancelDraft();
+
  private:
   /// Counts values in, if their place is free.
   absl::Status TakePlace(uint64_t offset, uint64_t count);

@@ -33,7 +33,7 @@ class PushFraming {
   struct Refused {
     PushReply reply;
 
-    /// The stream cannot be followed any further.
+    /// The stream cannot be followed any further: Abandon has to follow.
     bool ends_stream = false;
   };
   using Outcome = std::variant<NeedMore, Complete, Refused>;

@@ -63,7 +63,7 @@ BegunPush PushReceiver::Begin(const PushHeader& header) {
 }
 
 std::string PushReceiver::Abandon() {
-  const std::optional<PushAssembly> push = framing_.Abandon();
+  std::optional<PushAssembly> push = framing_.Abandon();
   if (!push.has_value()) return "the push";
   engine_.AbandonPush(*push);
   // An excuse is complete from the first, until values come with it.

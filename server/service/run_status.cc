@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "common/run/policy_rows.h"
 #include "common/wire/control_wire.h"
 #include "proto/types.pb.h"
 #include "server/core/histogram.h"
@@ -202,7 +203,7 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const RunFacts& facts) {
   AddWorkers(facts, lines, status);
   AddTrainingFigures(facts, status);
   AddStragglers(facts, lines, status);
-  AddWaitingRounds(spec, facts, status);
+  AddWaitingRounds(facts, status);
   for (const Evaluation& evaluation : facts.evaluations) {
     *status.add_evaluations() = ToWire(evaluation);
   }

@@ -69,7 +69,7 @@ absl::StatusOr<std::shared_ptr<FloatBuffer>> Shard::BeginInitialize(
   return path_->NewWeights();
 }
 
-absl::Status Shard::FinishInitialize(const InitializeHeader& header, Weights weights) {
+absl::Status Shard::FinishInitialize(const InitializeHeader& header, Weights& weights) {
   const absl::StatusOr<bool> is_new = machine_.OnInitialWeights(header);
   if (!is_new.ok()) return is_new.status();
   if (*is_new) jobs_.push_back({.initial = std::move(weights), .grant = header.grant});
@@ -90,10 +90,11 @@ BegunPush Shard::BeginPush(const PushHeader& header) {
   // While initial weights are put in place, what a draft would be made of is not there.
   const bool is_idle = !is_running_ && jobs_.empty();
   if (admission.draft.has_value() && is_idle) begun.draft = path_->BeginDraft(*admission.draft);
+  if (begun.draft == nullptr) machine_.OnDraftEnded(begun.push);
   return begun;
 }
 
-ShardResult Shard::FinishPush(CallId call, PushAssembly push) {
+ShardResult Shard::FinishPush(CallId call, PushAssembly& push) {
   const ShardMachine::PushFacts facts = push.Facts();
   ShardOutput output = machine_.OnPush(call, facts);
   if (output.keeps_payload) held_.emplace(facts.push, push.TakePayload());

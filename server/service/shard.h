@@ -108,7 +108,10 @@ class Shard {
 
   /// A buffer for the initial weights, or why they are not taken from this client.
   absl::StatusOr<std::shared_ptr<FloatBuffer>> BeginInitialize(const InitializeHeader& header);
-  absl::Status FinishInitialize(const InitializeHeader& header, Weights weights);
+
+  /// Takes the weights only if they are put in place, and of a push what is kept: what is left is
+  /// the caller's to free, as that takes a while.
+  absl::Status FinishInitialize(const InitializeHeader& header, Weights& weights);
 
   ShardResult Pull(CallId call, const PullRequest& request);
 
@@ -116,7 +119,7 @@ class Shard {
   ShardResult FinishPull(const Reader& reader) { return Absorb(machine_.OnPullDone(reader)); }
 
   BegunPush BeginPush(const PushHeader& header);
-  ShardResult FinishPush(CallId call, PushAssembly push);
+  ShardResult FinishPush(CallId call, PushAssembly& push);
   void AbandonPush(const PushAssembly& push);
 
   /// True if the call was waiting; it waits no more and gets no answer.

@@ -92,7 +92,7 @@ absl::StatusOr<std::shared_ptr<FloatBuffer>> ShardEngine::BeginInitialize(
 
 absl::Status ShardEngine::FinishInitialize(const InitializeHeader& header, Weights weights) {
   MutexLock lock(mutex_);
-  const absl::Status status = shard_.FinishInitialize(header, std::move(weights));
+  const absl::Status status = shard_.FinishInitialize(header, weights);
   WakeThread();
   return status;
 }
@@ -136,7 +136,8 @@ BegunPush ShardEngine::BeginPush(const PushHeader& header) {
   return shard_.BeginPush(header);
 }
 
-void ShardEngine::AbandonPush(const PushAssembly& push) {
+void ShardEngine::AbandonPush(PushAssembly& push) {
+  push.CancelDraft();  // Without the lock, as memory may be given back.
   MutexLock lock(mutex_);
   shard_.AbandonPush(push);
 }
@@ -146,7 +147,7 @@ std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* ca
   std::optional<Shard::Job> job;
   {
     MutexLock lock(mutex_);
-    ShardResult result = shard_.FinishPush(NameOf(call), std::move(push));
+    ShardResult result = shard_.FinishPush(NameOf(call), push);
     if (shard_.has_short_job()) job = shard_.TakeJob();
     deliveries = Absorb(std::move(result));
   }

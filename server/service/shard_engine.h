@@ -94,7 +94,7 @@ class ShardEngine {
   /// As the shard has them.
   BegunPush BeginPush(const PushHeader& header);
   std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call);
-  void AbandonPush(const PushAssembly& push);
+  void AbandonPush(PushAssembly& push);
 
   /// From now on new versions are made where processes of this machine can read them.
   void ShareVersions();

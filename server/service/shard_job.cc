@@ -16,9 +16,10 @@ bool ShardJob::is_short() const {
   if (initial.has_value() || work.folds.size() > 1) return false;
   // An update of what was folded before reads the whole shard.
   if (work.folds.empty()) return !work.update.has_value() || work.update->is_empty;
+  if (payload_bytes() <= kShortBytes) return true;
   const std::shared_ptr<UpdateDraft>& draft = work.folds.front().payload.draft;
-  // Another push may have made the next version meanwhile: then the draft was cancelled.
-  return payload_bytes() <= kShortBytes || (draft != nullptr && draft->IsComplete());
+  const bool is_drafted = work.update.has_value() && work.update->is_drafted;
+  return is_drafted && draft != nullptr && draft->IsComplete();
 }
 
 std::optional<Version> ShardJob::version() const {

@@ -35,7 +35,10 @@ void DescribeRound(const ShardMachine& machine, v1::ShardStatus& status) {
   status.set_round_contributions(machine.round().contributions());
   status.set_round_excused(machine.round().excused());
   status.set_round_size(machine.round_size());
-  for (WorkerId worker : machine.Awaited()) status.add_waiting_for(Value(worker));
+  const Lack lack = machine.Lacks();
+  status.set_round_gradients_missing(lack.gradients);
+  if (lack.is_held_back) return;  // The guard says by whom.
+  for (const WorkerId worker : lack.members) status.add_waiting_for(Value(worker));
 }
 
 void DescribeGuard(const ShardMachine& machine, v1::ShardStatus& status) {
@@ -47,7 +50,9 @@ void DescribeGuard(const ShardMachine& machine, v1::ShardStatus& status) {
   guard.set_dropped(machine.guard_counts().dropped);
   guard.set_scaled(machine.guard_counts().scaled);
   guard.set_rounds_held_back(machine.guard_counts().rounds_held_back);
-  for (WorkerId worker : machine.HeldBackBy()) guard.add_held_back_by(Value(worker));
+  const Lack lack = machine.Lacks();
+  if (!lack.is_held_back) return;
+  for (const WorkerId worker : lack.members) guard.add_held_back_by(Value(worker));
 }
 
 }  // namespace

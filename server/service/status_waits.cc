@@ -43,7 +43,7 @@ WorkerPace PaceOf(uint32_t worker, const ShardLines& lines) {
   return pace;
 }
 
-/// Of a synchronous round or one that the guard holds back: without whom it cannot close.
+/// Without whom the round cannot close.
 const google::protobuf::RepeatedField<uint32_t>& WaitingFor(const v1::ShardStatus& shard) {
   const auto& held_back_by = shard.guard().held_back_by();
   return held_back_by.empty() ? shard.waiting_for() : held_back_by;
@@ -52,8 +52,7 @@ const google::protobuf::RepeatedField<uint32_t>& WaitingFor(const v1::ShardStatu
 OpenRoundFacts OpenRoundOf(const v1::ShardStatus& shard, const RunFacts& facts) {
   OpenRoundFacts round;
   round.live_workers = facts.live_workers;
-  const uint32_t has = std::min(shard.round_contributions(), shard.round_size());
-  round.gradients_missing = shard.round_size() - has;
+  round.gradients_missing = shard.round_gradients_missing();
   for (const uint32_t id : WaitingFor(shard)) {
     const auto worker = facts.workers.find(WorkerId{id});
     OpenRoundFacts::Awaited awaited = {.worker = WorkerId{id}, .is_live = false, .lease_left = {}};
@@ -80,7 +79,7 @@ void AddStragglers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus
   std::vector<WorkerPace> paces;
   for (v1::WorkerStatus& worker : *status.mutable_workers()) {
     WorkerPace pace = PaceOf(worker.worker(), lines);
-    // Only synchronous rounds name members.
+    // Where rounds name members, those owe.
     pace.owes_gradient =
         awaited.empty() ? facts.workers.at(pace.worker).has_work : awaited.contains(pace.worker);
     worker.set_step_seconds(absl::ToDoubleSeconds(pace.step));
@@ -97,9 +96,8 @@ void AddStragglers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus
   }
 }
 
-void AddWaitingRounds(const RunSpec& spec, const RunFacts& facts, v1::RunStatus& status) {
+void AddWaitingRounds(const RunFacts& facts, v1::RunStatus& status) {
   if (facts.phase != Phase::kTraining && facts.phase != Phase::kDraining) return;
-  const bool is_synchronous = spec.consistency.is_synchronous();
   for (const v1::ShardStatus& shard : facts.shards) {
     if (!Waits(shard)) continue;
     const OpenRoundFacts round = OpenRoundOf(shard, facts);
@@ -111,7 +109,7 @@ void AddWaitingRounds(const RunSpec& spec, const RunFacts& facts, v1::RunStatus&
     line.set_open_seconds(shard.round_open_seconds() + shard.silent_seconds());
     line.set_unchanged_seconds(shard.round_unchanged_seconds() + shard.silent_seconds());
     *line.mutable_waiting_for() = WaitingFor(shard);
-    if (!is_synchronous) line.set_gradients_missing(round.gradients_missing);
+    line.set_gradients_missing(round.gradients_missing);
     line.set_outlook(DescribeOutlook(round));
   }
 }

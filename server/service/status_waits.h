@@ -1,7 +1,6 @@
 #ifndef SLIPSTREAM_SERVER_SERVICE_STATUS_WAITS_H_
 #define SLIPSTREAM_SERVER_SERVICE_STATUS_WAITS_H_
 
-#include "common/run/run_spec.h"
 #include "proto/status.pb.h"
 #include "server/service/run_facts.h"
 #include "server/service/shard_lines.h"
@@ -16,7 +15,7 @@ namespace slipstream {
 void AddStragglers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus& status);
 
 /// The open rounds that wait, with what will happen to each.
-void AddWaitingRounds(const RunSpec& spec, const RunFacts& facts, v1::RunStatus& status);
+void AddWaitingRounds(const RunFacts& facts, v1::RunStatus& status);
 
 }  // namespace slipstream
 

@@ -28,8 +28,6 @@ class UpdateDraft {
   UpdateDraft(const OptimizerSpec& optimizer, const Forecast& forecast, UpdateBuffers buffers)
       : optimizer_(optimizer), forecast_(forecast), buffers_(std::move(buffers)) {}
 
-  const Forecast& forecast() const { return forecast_; }
-
   /// The gradient's values from position `begin` on have come. REQUIRES: none of them came before,
   /// and all are within the shard. Without effect on a draft that was cancelled.
   void Add(size_t begin, const Segments& values);

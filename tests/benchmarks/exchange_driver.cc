@@ -20,11 +20,11 @@
 
 #include "common/config/run_config.h"
 #include "common/local/shared_arena.h"
-#include "common/policy/round_policy.h"
 #include "common/policy/staleness_guard.h"
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
 #include "common/rpc/transfer_tuning.h"
+#include "common/run/policy_rows.h"
 #include "common/wire/shard_wire.h"
 #include "tests/benchmarks/exchange_commands.h"
 #include "worker/client/coordinator_client.h"
@@ -131,13 +131,13 @@ class Driver {
   }
 
   std::unique_ptr<ParameterClient> NewClient(ShardMap map) {
-    const bool has_rounds = RoundPolicy(settings_.consistency).rounds_are_synchronous();
+    const bool in_step = TraitsOf(settings_.consistency).in_step;
     const bool blocks = StalenessGuard(settings_.consistency.max_staleness).blocks();
     ShardGroup::Options group = ShardGroup::OptionsFor(settings_, map);
     if (arena_.has_value()) group.client.arena = &*arena_;
     return std::make_unique<ParameterClient>(
-        ParameterClient::Options{membership_.identity, membership_.servers, std::move(map),
-                                 has_rounds, blocks, group},
+        ParameterClient::Options{membership_.identity, membership_.servers, std::move(map), in_step,
+                                 blocks, group},
         std::vector<ParameterClient::Slot>{{weights_.span(), values_}}, MakeSleeper(),
         interruption_.cancel_switch());
   }

@@ -19,9 +19,9 @@ PLANTED_BUGS = {
         "Decision decision = Decide(again, output);",
     )]),
     # A synchronous round closes when as many pushes have come as there are members.
-    "rounds_closed_by_count": ("//server/core:shard_machine.cc", [(
-        ".awaited = static_cast<uint32_t>(awaited)",
-        ".awaited = view().members.size() > round().contributions() + round().excused() ? 1u : 0u",
+    "rounds_closed_by_count": ("//common/policy:policies.cc", [(
+        "if (member.owes && !member.heard)",
+        "if (!member.heard && shard.members.size() > shard.contributions + shard.excused)",
     )]),
     # The base version is taken when the push is applied, not when its weights were read.
     "base_fixed_late": ("//server/core:shard_push.cc", [(
@@ -88,6 +88,7 @@ def planted_bugs(name):
             srcs = [target],
             deps = [
                 ":planted_main",
+                "//common/policy",
                 "//server/core",
                 "//server/service",
             ],

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/run/policy_rows.h"
 #include "tests/simulation/chance.h"
 
 namespace slipstream {

@@ -99,7 +99,7 @@ void SimShard::OnPushMessage(Call& call, const grpc::ByteBuffer& message) {
   }
   auto* complete = std::get_if<PushFraming::Complete>(&outcome);
   if (complete == nullptr) return;
-  Absorb(shard_.FinishPush(CallId{call.stream->number}, std::move(complete->push)));
+  Absorb(shard_.FinishPush(CallId{call.stream->number}, complete->push));
 }
 
 BegunPush SimShard::BeginPush(Call& call, const PushHeader& header) {
@@ -126,7 +126,8 @@ void SimShard::OnInitializeMessage(Call& call, const grpc::ByteBuffer& message) 
   PS_CHECK(chunk.ok());
   if (absl::Status taken = TakeInitialChunk(call, *chunk); !taken.ok()) return End(call, taken);
   if (call.initial_received < call.initialize->count) return;
-  End(call, shard_.FinishInitialize(*call.initialize, std::move(call.initial)));
+  Weights weights = std::move(call.initial);
+  End(call, shard_.FinishInitialize(*call.initialize, weights));
   StartNextJob();
 }
 
@@ -147,6 +148,7 @@ absl::Status SimShard::TakeInitialChunk(Call& call, const InitializeChunk& chunk
 // What comes of it.
 
 void SimShard::Absorb(ShardResult result) {
+  machine().CheckInvariants();
   if (result.record.has_value()) NotePush(result.record->header, result.record->reply);
   while (decided_ < machine().decided()) {
     decided_ = Next(decided_);

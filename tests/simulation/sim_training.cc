@@ -28,7 +28,7 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
       units_(calls, shards.identity(), progress,
              [this](const absl::Status& status) { OnUnitResult(status); }),
       core_({.shards = shards.map().shards(),
-             .has_rounds = world.scenario.has_rounds(),
+             .in_step = world.scenario.has_rounds(),
              .depth = world.scenario.run.training.pipeline_depth,
              .releases_unused = world.scenario.blocks()}),
       slots_(world.scenario.run.training.pipeline_depth),

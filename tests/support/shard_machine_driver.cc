@@ -86,6 +86,11 @@ void ShardMachineDriver::PublishAll() {
   }
 }
 
+std::vector<WorkerId> ShardMachineDriver::LackedMembers() const {
+  const Lack lack = core_.Lacks();
+  return {lack.members.begin(), lack.members.end()};
+}
+
 std::string ShardMachineDriver::LastFolded() const {
   if (updates_.empty()) return "no update";
   std::string text;
@@ -223,7 +228,7 @@ std::string Describe(const ShardMachine& core) {
   text << " round " << core.round().contributions() << "+" << core.round().excused() << " of";
   for (Version base : core.round().bases()) text << " " << Value(base);
   text << " awaited";
-  for (WorkerId worker : core.Awaited()) text << " " << Value(worker);
+  for (WorkerId worker : core.Lacks().members) text << " " << Value(worker);
   text << " lag " << core.lag().gradients() << "/" << core.lag().mean() << "/"
        << core.lag().window_mean() << "/" << core.lag().vector_clocks().size() << " examples "
        << core.examples_applied() << " parked " << core.waiting() << " bytes "

@@ -99,6 +99,8 @@ class ShardMachineDriver {
   /// Calls that wait, and those that were answered after they had waited.
   const std::set<CallId>& waiting() const { return waiting_; }
   const std::map<CallId, Serve>& released() const { return released_; }
+  /// Members whom the open round lacks.
+  std::vector<WorkerId> LackedMembers() const;
   size_t payloads_held() const { return payloads_.size(); }
 
   /// The update that is drafted if a push of this header comes now.

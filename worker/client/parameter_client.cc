@@ -31,7 +31,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
       overlaps_(Overlaps(options, slots_.size())),
       pushes_(slots_.size()),
       core_({.shards = options.map.shards(),
-             .has_rounds = options.has_rounds,
+             .in_step = options.in_step,
              .depth = static_cast<uint32_t>(slots_.size()),
              .releases_unused = options.releases_unused}),
       group_(options.servers, options.map, options.group, std::move(sleeper), cancel) {

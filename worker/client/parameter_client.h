@@ -58,7 +58,7 @@ class ParameterClient {
     ShardMap map;
 
     /// The consistency policy closes rounds of all members, and shard 0 names their batches.
-    bool has_rounds = false;
+    bool in_step = false;
 
     /// The staleness guard makes rounds wait for gradients on their way.
     bool releases_unused = false;

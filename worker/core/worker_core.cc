@@ -16,12 +16,12 @@ WorkerCore::WorkerCore(const Options& options)
       is_spent_(options.depth, false),
       units_(options.depth) {
   PS_CHECK(options.shards > 0);
-  PS_CHECK(options.depth > 0 && (options.depth == 1 || !options.has_rounds));
+  PS_CHECK(options.depth > 0 && (options.depth == 1 || !options.in_step));
 }
 
 WorkerCore::Action WorkerCore::Next(uint32_t slot) const {
   PS_CHECK(slot < options_.depth);
-  return options_.has_rounds ? NextOfRounds() : NextOfUnits(slot);
+  return options_.in_step ? NextOfRounds() : NextOfUnits(slot);
 }
 
 size_t WorkerCore::Ahead(uint32_t slot) const {
@@ -36,12 +36,12 @@ std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot
   PullShards missing;
   for (uint32_t i = 0; i < slot.size(); ++i) {
     if (slot[i].is_held) continue;
-    missing.pulls.push_back({ShardId{i}, options_.has_rounds ? newest : Version{}});
+    missing.pulls.push_back({ShardId{i}, options_.in_step ? newest : Version{}});
   }
   // Shard 0 names a mini-batch of its open round for whoever pulls. Asked last, it names one of the
   // newest round there is: an older one would be excused, to bring shard 0 level with the others,
   // and its mini-batch never done.
-  if (options_.has_rounds && missing.pulls.size() > 1) {
+  if (options_.in_step && missing.pulls.size() > 1) {
     std::erase_if(missing.pulls, [](const ShardPull& pull) { return pull.shard == ShardId{0}; });
   }
   if (missing.pulls.empty()) return std::nullopt;
@@ -98,7 +98,7 @@ WorkerCore::Action WorkerCore::NextOfUnits(uint32_t slot) const {
 
 bool WorkerCore::wants_weights(uint32_t slot) const {
   // Its next batch comes after those of all other slots.
-  return options_.has_rounds || units_.has_more(Ahead(slot) + options_.depth);
+  return options_.in_step || units_.has_more(Ahead(slot) + options_.depth);
 }
 
 void WorkerCore::OnBatchBegun(uint32_t slot) {
@@ -135,7 +135,7 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
                               std::to_string(Value(held.version)) + " to " +
                               std::to_string(Value(header.version)));
   }
-  if (options_.has_rounds && Value(shard) == 0) {
+  if (options_.in_step && Value(shard) == 0) {
     if (!header.work) return absl::InternalError(name + " sent weights without work");
     work_ = header.work;
   }
@@ -147,7 +147,7 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
 void WorkerCore::OnBatchSkipped(uint32_t slot) {
   PS_CHECK(Ahead(slot) == 0);
   if (!begun_.empty()) begun_.erase(begun_.begin());
-  if (options_.has_rounds) {
+  if (options_.in_step) {
     work_->kind = RoundWork::Kind::kExcused;
     return;
   }
@@ -166,7 +166,7 @@ void WorkerCore::OnBatchDone(uint32_t slot) {
   if (!begun_.empty()) begun_.erase(begun_.begin());
   // A batch that was begun behind this one cannot take its place in the order any more.
   const bool is_done = std::exchange(batch_counts_, false) || options_.depth > 1;
-  if (!options_.has_rounds && is_done) units_.Done();
+  if (!options_.in_step && is_done) units_.Done();
 }
 
 }  // namespace slipstream

@@ -40,8 +40,9 @@ class WorkerCore {
   struct Options {
     uint32_t shards = 1;
 
-    /// Shard 0 hands out work, round by round.
-    bool has_rounds = false;
+    /// The worker steps with all shards at one version, and shard 0 hands out its work, round by
+    /// round.
+    bool in_step = false;
 
     /// Gradients that may be under way at once; 1 with rounds.
     uint32_t depth = 1;
@@ -134,7 +135,7 @@ class WorkerCore {
   void OnWorkEnds() { units_.DropAllBut(begun_.size()); }
 
   /// A unit should be asked for now, to be there when it is needed.
-  bool wants_unit() const { return !options_.has_rounds && units_.wants_unit(); }
+  bool wants_unit() const { return !options_.in_step && units_.wants_unit(); }
   std::vector<UnitProgress> progress() const { return units_.progress(); }
 
   /// Of the next push to `shard`.

@@ -70,7 +70,7 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   const absl::Time begin = SteadyNow();
   if (absl::Status status = Prepare(); !status.ok()) return status;
   const absl::StatusOr<std::vector<Version>> versions =
-      reader_->Read(options_.has_rounds, plan_->weights_host());
+      reader_->Read(options_.in_step, plan_->weights_host());
   if (!versions.ok()) return versions.status();
   plan_->WeightsArrived({0, options_.map.parameters()});
 

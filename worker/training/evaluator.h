@@ -36,7 +36,7 @@ class Evaluator {
     ShardGroup::Options group;
 
     /// Shards keep step, so that weights of one version can be had.
-    bool has_rounds = false;
+    bool in_step = false;
   };
 
   /// Starts at once. All arguments must outlive it but `options`.

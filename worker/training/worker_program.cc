@@ -183,7 +183,7 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
   ShardGroup::Options group = GroupOptions();
   group.client.arena = plans_.shared_arena();
   return std::make_unique<ParameterClient>(
-      ParameterClient::Options{membership_.identity, membership_.servers, map_, HasRounds(),
+      ParameterClient::Options{membership_.identity, membership_.servers, map_, StepsInStep(),
                                StalenessGuard(settings_.consistency.max_staleness).blocks(), group},
       std::move(slots), MakeSleeper(), interruption_.cancel_switch());
 }
@@ -240,7 +240,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
         "model.save_every_epochs asks for weights to be saved, and model.save_dir is empty");
   }
   Evaluator evaluator({membership_.identity, settings_.model, membership_.servers, map_,
-                       GroupOptions(), HasRounds()},
+                       GroupOptions(), StepsInStep()},
                       data_.test, *device_, keeper, coordinator_, heartbeat, interruption_);
   // The evaluator's thread waits for orders, also if what follows throws.
   const absl::Cleanup ends_orders = [&heartbeat] { heartbeat.Close(); };

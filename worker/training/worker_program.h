@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "common/model/net_shapes.h"
-#include "common/policy/round_policy.h"
+#include "common/run/policy_rows.h"
 #include "common/run/run_spec.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/membership.h"
@@ -71,7 +71,7 @@ class WorkerProgram {
   absl::Status Train(Heartbeat& heartbeat);
   void Leave(const absl::Status& status);
 
-  bool HasRounds() const { return RoundPolicy(settings_.consistency).rounds_are_synchronous(); }
+  bool StepsInStep() const { return TraitsOf(settings_.consistency).in_step; }
   ShardGroup::Options GroupOptions() const;
   std::unique_ptr<ParameterClient> NewClient();
   Sleeper MakeSleeper();

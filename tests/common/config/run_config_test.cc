@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/model/presets.h"
+#include "common/run/policy_rows.h"
 
 namespace slipstream {
 namespace {

@@ -1,95 +1,203 @@
+#include "common/policy/policy.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "common/policy/learning_rate.h"
-#include "common/policy/round_policy.h"
 #include "common/policy/staleness_scaling.h"
+#include "common/run/policy_rows.h"
 
 namespace slipstream {
 namespace {
 
-using Policy = ConsistencySpec::Policy;
+using Kind = ConsistencySpec::Policy;
 using Scaling = OptimizerSpec::StalenessScaling;
+using Action = StalenessGuardSpec::Action;
 
-struct CloseCase {
+/// So many members, who owe the open round nothing and have not been heard.
+std::vector<MemberFacts> Members(uint32_t count) {
+  std::vector<MemberFacts> members(count);
+  for (uint32_t worker = 0; worker < count; ++worker) members[worker].worker = WorkerId{worker};
+  return members;
+}
+
+/// The same, owing; the first `heard` of them have been heard.
+std::vector<MemberFacts> Owing(uint32_t count, uint32_t heard) {
+  std::vector<MemberFacts> members = Members(count);
+  for (MemberFacts& member : members) {
+    member.owes = true;
+    member.heard = Value(member.worker) < heard;
+  }
+  return members;
+}
+
+std::vector<WorkerId> NamesOf(const Lack& lack) {
+  return {lack.members.begin(), lack.members.end()};
+}
+
+ConsistencySpec Blocked(Kind kind, uint64_t bound) {
+  return {.policy = kind, .max_staleness = {.action = Action::kBlock, .bound = bound}};
+}
+
+TEST(HardsyncPolicyTest, LacksWhoOwesAndHasNotBeenHeard) {
+  const auto policy = MakePolicy({Kind::kHardsync});
+  std::vector<MemberFacts> members = Owing(4, 3);
+  EXPECT_EQ(NamesOf(policy->Lacks({.contributions = 3, .members = members})),
+            std::vector{WorkerId{3}});
+
+  members[3].owes = false;
+  EXPECT_TRUE(policy->Lacks({.contributions = 3, .members = members}).none());
+}
+
+TEST(HardsyncPolicyTest, ClosesOnExcusesAloneButNotOnNothing) {
+  const auto policy = MakePolicy({Kind::kHardsync});
+  const std::vector<MemberFacts> heard = Owing(2, 2);
+  EXPECT_TRUE(policy->Lacks({.excused = 2, .members = heard}).none());
+
+  EXPECT_FALSE(policy->Lacks({}).none());
+}
+
+struct CountCase {
   std::string name;
   ConsistencySpec spec;
-  RoundPolicy::RoundFacts facts;
-  bool closes;
+  uint32_t members;
+  ShardFacts shard;
+  uint32_t lacks;
 };
 
-class RoundClosing : public testing::TestWithParam<CloseCase> {};
+class CountedRound : public testing::TestWithParam<CountCase> {};
 
-TEST_P(RoundClosing, FollowsThePolicy) {
-  EXPECT_EQ(RoundPolicy(GetParam().spec).Closes(GetParam().facts), GetParam().closes);
+TEST_P(CountedRound, LacksGradientsOfWhomever) {
+  const std::vector<MemberFacts> members = Members(GetParam().members);
+  ShardFacts shard = GetParam().shard;
+  shard.members = members;
+  shard.member_count = GetParam().members;
+
+  const Lack lack = MakePolicy(GetParam().spec)->Lacks(shard);
+
+  EXPECT_EQ(lack.gradients, GetParam().lacks);
+  EXPECT_TRUE(lack.members.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Policies, RoundClosing,
-    testing::Values(CloseCase{"HardsyncWaitsForEveryMember",
-                              {Policy::kHardsync},
-                              {.members = 4, .contributions = 3, .awaited = 1},
-                              false},
-                    CloseCase{"HardsyncClosesWhenNobodyIsAwaited",
-                              {Policy::kHardsync},
-                              {.members = 4, .contributions = 3, .excused = 1},
-                              true},
-                    CloseCase{"HardsyncClosesOnExcusesAlone",
-                              {Policy::kHardsync},
-                              {.members = 2, .excused = 2},
-                              true},
-                    CloseCase{
-                        "HardsyncStaysOpenUntilSomebodyAnswers", {Policy::kHardsync}, {}, false},
-                    CloseCase{"SoftsyncOneWaitsForAll",
-                              {Policy::kSoftsync, 1},
-                              {.members = 4, .contributions = 3},
-                              false},
-                    CloseCase{"SoftsyncTwoOfFourClosesWithTwo",
-                              {Policy::kSoftsync, 2},
-                              {.members = 4, .contributions = 2},
-                              true},
-                    CloseCase{"SoftsyncRoundsTheSizeDown",
-                              {Policy::kSoftsync, 2},
-                              {.members = 5, .contributions = 2},
-                              true},
-                    CloseCase{"SoftsyncWithFewerMembersThanNClosesWithOne",
-                              {Policy::kSoftsync, 4},
-                              {.members = 3, .contributions = 1},
-                              true},
-                    CloseCase{"SoftsyncDrainingClosesWithWhatThereIs",
-                              {Policy::kSoftsync, 1},
-                              {.members = 4, .contributions = 1, .is_draining = true},
-                              true},
-                    CloseCase{"SoftsyncDrainingLeavesAnEmptyRoundOpen",
-                              {Policy::kSoftsync, 1},
-                              {.members = 4, .is_draining = true},
-                              false},
-                    CloseCase{"SoftsyncHeldBackStaysOpenThoughFull",
-                              {Policy::kSoftsync, 1},
-                              {.members = 4, .contributions = 4, .is_held_back = true},
-                              false},
-                    CloseCase{"SoftsyncNoLongerHeldBackWaitsForNobodyWhoJoined",
-                              {Policy::kSoftsync, 1},
-                              {.members = 5, .contributions = 4, .was_held_back = true},
-                              true},
-                    CloseCase{"AsyncClosesWithEveryGradient",
-                              {Policy::kAsync},
-                              {.members = 4, .contributions = 1},
-                              true}),
+    Policies, CountedRound,
+    testing::Values(
+        CountCase{"SoftsyncOneWaitsForAsManyAsThereAreMembers",
+                  {Kind::kSoftsync, 1},
+                  4,
+                  {.contributions = 3},
+                  1},
+        CountCase{
+            "SoftsyncTwoOfFourClosesWithTwo", {Kind::kSoftsync, 2}, 4, {.contributions = 2}, 0},
+        CountCase{"SoftsyncRoundsTheSizeDown", {Kind::kSoftsync, 2}, 5, {.contributions = 2}, 0},
+        CountCase{"SoftsyncWithFewerMembersThanNClosesWithOne",
+                  {Kind::kSoftsync, 4},
+                  3,
+                  {.contributions = 1},
+                  0},
+        CountCase{"SoftsyncDrainingClosesWithWhatThereIs",
+                  {Kind::kSoftsync, 1},
+                  4,
+                  {.contributions = 1, .is_draining = true},
+                  0},
+        CountCase{"SoftsyncDrainingLeavesAnEmptyRoundOpen",
+                  {Kind::kSoftsync, 1},
+                  4,
+                  {.is_draining = true},
+                  1},
+        CountCase{"SoftsyncNoLongerHeldBackWaitsForNobodyWhoJoined",
+                  Blocked(Kind::kSoftsync, 9),
+                  5,
+                  {.contributions = 4, .was_held_back = true},
+                  0},
+        CountCase{"AsyncClosesWithEveryGradient", {Kind::kAsync}, 4, {.contributions = 1}, 0}),
     [](const auto& tested) { return tested.param.name; });
 
-TEST(RoundPolicyTest, OnlySynchronousRoundsDropLateGradients) {
-  using Decision = RoundPolicy::PushDecision;
-  EXPECT_EQ(RoundPolicy({Policy::kHardsync}).DecidePush({.base = 4, .decided = 5}),
-            Decision::kDropLate);
-  EXPECT_EQ(RoundPolicy({Policy::kHardsync}).DecidePush({.base = 5, .decided = 5}),
-            Decision::kJoinRound);
-  EXPECT_EQ(RoundPolicy({Policy::kSoftsync, 1}).DecidePush({.base = 4, .decided = 5}),
-            Decision::kJoinRound);
-  EXPECT_EQ(RoundPolicy({Policy::kAsync}).DecidePush({.base = 0, .decided = 500}),
-            Decision::kJoinRound);
+TEST(BlockingGuardTest, HoldsAFullRoundBackForGradientsThatWouldBeTooStale) {
+  const auto policy = MakePolicy(Blocked(Kind::kAsync, 2));
+  std::vector<MemberFacts> members = Members(3);
+  members[1].on_their_way = 1;
+  members[1].oldest_base = Version{3};
+  ShardFacts shard = {.decided = Version{4}, .contributions = 1, .members = members};
+  EXPECT_TRUE(policy->Lacks(shard).none());
+
+  shard.decided = Version{5};
+  EXPECT_EQ(NamesOf(policy->Lacks(shard)), std::vector{WorkerId{1}});
+  EXPECT_TRUE(policy->Lacks(shard).is_held_back);
+
+  shard.is_draining = true;
+  EXPECT_TRUE(policy->Lacks(shard).none());
+}
+
+TEST(BlockingGuardTest, WhoHasAGradientInTheRoundWaitsAtTheFirstShardButNeverForItself) {
+  const auto policy = MakePolicy(Blocked(Kind::kAsync, 0));
+  std::vector<MemberFacts> members = Members(2);
+  members[0].heard = true;
+  members[1].on_their_way = 1;
+  members[1].oldest_base = Version{5};
+  ShardFacts shard = {.decided = Version{5}, .contributions = 1, .members = members};
+  const auto waits = [&](const PullFacts& pull) {
+    return policy->PullWaitsFor(shard, pull) == Version{6};
+  };
+
+  EXPECT_TRUE(waits({.member = members[0], .after_push = true}));
+  EXPECT_TRUE(waits({.member = members[0]}));
+  EXPECT_FALSE(waits({.member = members[0], .after_push = true, .has_beside = true}));
+  EXPECT_FALSE(waits({.member = members[1]}));
+  shard.is_first = false;
+  EXPECT_FALSE(waits({.member = members[0], .after_push = true}));
+}
+
+struct AdmitCase {
+  std::string name;
+  ConsistencySpec spec;
+  bool is_heard;
+  uint64_t base;
+  Admission::Kind kind;
+};
+
+class Admitting : public testing::TestWithParam<AdmitCase> {};
+
+TEST_P(Admitting, AGradientToTheRoundThatStartsFromVersion20) {
+  const MemberFacts member = {.heard = GetParam().is_heard};
+
+  const Admission admission =
+      MakePolicy(GetParam().spec)
+          ->Admit({.decided = Version{20}}, {.member = member, .base = Version{GetParam().base}});
+
+  EXPECT_EQ(admission.kind, GetParam().kind);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Policies, Admitting,
+    testing::Values(
+        AdmitCase{"HardsyncTakesItsOwnBase", {Kind::kHardsync}, false, 20, Admission::Kind::kJoin},
+        AdmitCase{"HardsyncTakesNoOlderOne", {Kind::kHardsync}, false, 19, Admission::Kind::kLate},
+        AdmitCase{"HardsyncTakesOneOfAMember", {Kind::kHardsync}, true, 20, Admission::Kind::kLate},
+        AdmitCase{"SoftsyncTakesAnyAge", {Kind::kSoftsync, 1}, true, 1, Admission::Kind::kJoin},
+        AdmitCase{"AsyncTakesAnyAge", {Kind::kAsync}, true, 0, Admission::Kind::kJoin},
+        AdmitCase{"BlockTakesUpToItsBound", Blocked(Kind::kAsync, 4), false, 16,
+                  Admission::Kind::kJoin},
+        AdmitCase{"BlockRefusesBeyondIt", Blocked(Kind::kAsync, 4), false, 15,
+                  Admission::Kind::kTooStale},
+        AdmitCase{"DropAcknowledgesBeyondIt",
+                  {.policy = Kind::kAsync, .max_staleness = {.action = Action::kDrop, .bound = 4}},
+                  false,
+                  15,
+                  Admission::Kind::kDrop},
+        AdmitCase{"ScaleTakesAll",
+                  {.policy = Kind::kAsync, .max_staleness = {.action = Action::kScale, .bound = 4}},
+                  false,
+                  15,
+                  Admission::Kind::kJoin}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(PolicyRowsTest, AreFoundByTheirNames) {
+  for (const PolicyRow& row : kPolicyRows) EXPECT_EQ(&RowOf(row.policy), &row);
+  EXPECT_EQ(PolicyName(Kind::kSoftsync), "softsync");
 }
 
 TEST(StalenessScalingTest, DividesOneGradientByItsStaleness) {

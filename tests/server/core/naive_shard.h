@@ -48,6 +48,11 @@ class NaiveShard {
     return is_hardsync() && (base < decided || HasAnswered(worker));
   }
 
+  /// Whose gradients a worker that has pushed can next bring.
+  Version VersionAfterPush(WorkerId worker) const {
+    return is_hardsync() && HasAnswered(worker) ? Next(decided) : decided;
+  }
+
   void Join(const GivenPush& given) {
     round.push_back(given);
     ++joined[given.worker];

@@ -18,6 +18,11 @@ constexpr bool kAnyOrder = false;
 constexpr bool kCloses = true;
 constexpr bool kStaysOpen = false;
 
+Round NewRound(bool synchronous) {
+  if (synchronous) return Round(PolicyTraits::Order::kRank, PolicyTraits::Weighing::kExamples);
+  return Round(PolicyTraits::Order::kArrival, PolicyTraits::Weighing::kEqual);
+}
+
 Round::Contribution From(uint32_t worker, uint32_t examples = 32, double scale = 1.0) {
   return {.push = PushId{100 + worker},
           .worker = WorkerId{worker},
@@ -42,7 +47,7 @@ std::string Text(const std::vector<Fold>& folds) {
 }
 
 TEST(RoundTest, SynchronousFoldsThePrefixNobodyIsAwaitedInAndHoldsTheRest) {
-  Round round(kSynchronous);
+  Round round = NewRound(kSynchronous);
 
   round.Add(From(2));
   EXPECT_EQ(Text(round.TakeFolds(Workers({0, 1, 3}), kStaysOpen)), "");
@@ -57,7 +62,7 @@ TEST(RoundTest, SynchronousFoldsThePrefixNobodyIsAwaitedInAndHoldsTheRest) {
 }
 
 TEST(RoundTest, AnExcuseLetsLaterWorkersBeFolded) {
-  Round round(kSynchronous);
+  Round round = NewRound(kSynchronous);
   round.Add(From(1));
   EXPECT_EQ(Text(round.TakeFolds(Workers({0, 2}), kStaysOpen)), "");
 
@@ -72,7 +77,7 @@ TEST(RoundTest, AnExcuseLetsLaterWorkersBeFolded) {
 }
 
 TEST(RoundTest, OtherRoundsFoldInOrderOfCompletionAtOnce) {
-  Round round(kAnyOrder);
+  Round round = NewRound(kAnyOrder);
 
   round.Add(From(5));
   EXPECT_EQ(Text(round.TakeFolds({}, kStaysOpen)), "=5");
@@ -85,7 +90,7 @@ TEST(RoundTest, OtherRoundsFoldInOrderOfCompletionAtOnce) {
 }
 
 TEST(RoundTest, SynchronousWeighsByExamples) {
-  Round round(kSynchronous);
+  Round round = NewRound(kSynchronous);
   round.Add(From(0, 32));
   round.Add(From(1, 16));
 
@@ -98,7 +103,7 @@ TEST(RoundTest, SynchronousWeighsByExamples) {
 }
 
 TEST(RoundTest, OtherRoundsDivideByTheCountWhateverTheScales) {
-  Round round(kAnyOrder);
+  Round round = NewRound(kAnyOrder);
   round.Add(From(0, 32, 0.5));
   round.Add(From(1, 8, 0.25));
 
@@ -111,7 +116,7 @@ TEST(RoundTest, OtherRoundsDivideByTheCountWhateverTheScales) {
 
 TEST(RoundTest, OneGradientAloneIsAppliedAsItIs) {
   for (const bool synchronous : {kSynchronous, kAnyOrder}) {
-    Round round(synchronous);
+    Round round = NewRound(synchronous);
     round.Add(From(3, 7));
 
     const std::vector<Fold> folds = round.TakeFolds({}, kCloses);
@@ -123,13 +128,13 @@ TEST(RoundTest, OneGradientAloneIsAppliedAsItIs) {
 }
 
 TEST(RoundTest, OneGradientAloneWeighsTheSameWheneverItIsFolded) {
-  Round early(kSynchronous);
+  Round early = NewRound(kSynchronous);
   early.Add(From(0, 7));
-  const std::vector<Fold> folded_at_once = early.TakeFolds({WorkerId{1}}, kStaysOpen);
+  const std::vector<Fold> folded_at_once = early.TakeFolds(Workers({1}), kStaysOpen);
   early.Excuse(WorkerId{1});
   early.TakeFolds({}, kCloses);
 
-  Round late(kSynchronous);
+  Round late = NewRound(kSynchronous);
   late.Excuse(WorkerId{1});
   late.Add(From(0, 7));
 
@@ -138,7 +143,7 @@ TEST(RoundTest, OneGradientAloneWeighsTheSameWheneverItIsFolded) {
 }
 
 TEST(RoundTest, TellsTheBasesAndExamplesOfItsGradients) {
-  Round round(kAnyOrder);
+  Round round = NewRound(kAnyOrder);
   round.Add({PushId{1}, WorkerId{4}, Version{9}, 32});
   round.Add({PushId{2}, WorkerId{4}, Version{6}, 5});
 
@@ -224,7 +229,7 @@ TEST(RoundPropertyTest, SynchronousIsTheMeanOverAllExamplesInOrderOfWorkers) {
       std::swap(arrival[i - 1], arrival[random.Below(static_cast<uint32_t>(i))]);
     }
     std::vector<Gradient> gradients;
-    Round round(kSynchronous);
+    Round round = NewRound(kSynchronous);
     Folded folded;
 
     ASSERT_NO_FATAL_FAILURE(PlaySynchronous(random, arrival, gradients, round, folded));
@@ -240,7 +245,7 @@ TEST(RoundPropertyTest, OtherwiseIsTheMeanOfTheScaledInOrderOfCompletion) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomStream random(seed, 5);
-    Round round(kAnyOrder);
+    Round round = NewRound(kAnyOrder);
     Folded folded;
     std::vector<Gradient> gradients;
     std::vector<uint64_t> completed;

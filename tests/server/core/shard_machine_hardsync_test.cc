@@ -36,7 +36,7 @@ class HardsyncTest : public testing::Test {
  protected:
   void Start(uint32_t workers) { driver_.Start(FoundingView(workers)); }
   uint64_t decided() const { return Value(driver_.core().decided()); }
-  std::vector<WorkerId> Awaited() const { return driver_.core().Awaited(); }
+  std::vector<WorkerId> Awaited() const { return driver_.LackedMembers(); }
 
   ShardMachineDriver driver_{Hardsync()};
 };
@@ -444,7 +444,7 @@ TEST(HardsyncJoinTest, AJoinerAnsweredWithRoundWorkOwesThatRound) {
   driver.Push(PushOf(0, 1, 0), 1);
   driver.PublishAll();
 
-  EXPECT_EQ(driver.core().Awaited(), Workers({0, 1}));
+  EXPECT_EQ(driver.LackedMembers(), Workers({0, 1}));
 }
 
 TEST_F(HardsyncTest, WhenWorkEndsTheOpenRoundIsTheLast) {

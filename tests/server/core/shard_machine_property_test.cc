@@ -237,8 +237,11 @@ class History {
     first.outcome = PushOutcome::kDuplicate;
     ASSERT_EQ(decision.reply, first);
     if (decision.answer.has_value()) {
-      const Version want = naive_.is_hardsync() ? first.version : naive_.decided;
-      if (push.header.pull) naive_.owes_from.emplace(member->worker, want);
+      const bool is_applied = sent[index].second.outcome == PushOutcome::kApplied;
+      const Version want = is_applied ? std::max(first.version, naive_.decided)
+                                      : naive_.VersionAfterPush(member->worker);
+      if (push.header.pull && index + 1 == sent.size())
+        naive_.owes_from.emplace(member->worker, want);
       NotePull(*decision.answer, want);
     }
     ASSERT_LE(core().waiting(), parked + 1);
@@ -322,7 +325,7 @@ class History {
     ASSERT_LE(core().published(), core().decided());
     ASSERT_EQ(core().round().contributions(), naive_.round.size());
     ASSERT_EQ(core().round().excused(), naive_.excused.size());
-    ASSERT_EQ(core().Awaited(), naive_.Awaited());
+    ASSERT_EQ(driver_.LackedMembers(), naive_.Awaited());
     ASSERT_EQ(core().waiting(), driver_.waiting().size());
     for (const CallId call : driver_.waiting()) {
       const auto want = wanted_.find(call);

@@ -142,7 +142,7 @@ TEST_F(BlockTest, HoldsTheRoundBackAndParksWhoHasAGradientInIt) {
   const PushDecision third = ReachTheBound();
 
   EXPECT_EQ(Decided(driver_), 2u);
-  EXPECT_EQ(driver_.core().HeldBackBy(), std::vector{WorkerId{1}});
+  EXPECT_EQ(driver_.LackedMembers(), std::vector{WorkerId{1}});
   EXPECT_EQ(driver_.core().guard_counts().rounds_held_back, 1u);
   ASSERT_TRUE(third.answer.has_value());
   EXPECT_TRUE(std::holds_alternative<Park>(*third.answer));
@@ -172,7 +172,7 @@ TEST_F(BlockTest, AnOldPushRepeatedByTheNetworkHoldsNothingBack) {
   driver_.Push(PushOf(1, 1, 0), 1.0);
 
   EXPECT_EQ(Decided(driver_), 3u);
-  EXPECT_TRUE(driver_.core().HeldBackBy().empty());
+  EXPECT_TRUE(driver_.LackedMembers().empty());
 }
 
 TEST_F(BlockTest, OthersMayStillStart) {
@@ -221,7 +221,7 @@ TEST_F(BlockTest, APullRepeatedByTheNetworkHoldsNothingBack) {
   ReachTheBound();
 
   EXPECT_EQ(Decided(driver_), 3u);
-  EXPECT_TRUE(driver_.core().HeldBackBy().empty());
+  EXPECT_TRUE(driver_.LackedMembers().empty());
 }
 
 TEST_F(BlockTest, WhoWaitsForTheRoundAndAsksAgainWaitsOn) {
@@ -332,7 +332,7 @@ TEST_F(BlockWithTwoInFlightTest, AWorkerNeverWaitsForItself) {
   const PushDecision first = driver_.Push(InSlot(0, ExchangeOf(0, 1, 0)));
 
   EXPECT_EQ(Decided(driver_), 2u);
-  EXPECT_EQ(driver_.core().HeldBackBy(), std::vector{WorkerId{0}});
+  EXPECT_EQ(driver_.LackedMembers(), std::vector{WorkerId{0}});
   EXPECT_TRUE(std::holds_alternative<Serve>(*first.answer));
 }
 
@@ -370,7 +370,7 @@ TEST_F(BlockWithTwoInFlightTest, AnAnswerAskedForAgainLetsNoOlderGradientGoStale
   driver_.Push(PushOf(1, 2, 2));
 
   EXPECT_EQ(Decided(driver_), 2u);
-  EXPECT_EQ(driver_.core().HeldBackBy(), std::vector{WorkerId{0}});
+  EXPECT_EQ(driver_.LackedMembers(), std::vector{WorkerId{0}});
   const PushDecision second = driver_.Push(InSlot(1, ExchangeOf(0, 2, 0)));
   EXPECT_EQ(second.reply.outcome, PushOutcome::kApplied) << second.reply.message;
   EXPECT_EQ(second.reply.staleness, 2u);

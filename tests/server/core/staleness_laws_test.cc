@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/base/philox.h"
+#include "common/run/policy_rows.h"
 #include "tests/support/shard_machine_driver.h"
 
 // The closed forms of staleness, shown on the core itself in virtual time: λ workers have always

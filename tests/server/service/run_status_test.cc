@@ -350,6 +350,7 @@ TEST(MergeStatusTest, TellsOfASynchronousRoundThatWaits) {
 TEST(MergeStatusTest, TellsWhatARoundOfAnybodysGradientsLacks) {
   RunFacts facts = Training(4);
   facts.shards[0].set_round_contributions(1);
+  facts.shards[0].set_round_gradients_missing(3);
 
   const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
 

@@ -73,13 +73,13 @@ class ParameterClientTest : public testing::Test {
     for (size_t i = 0; i < kParameters; ++i) gradient_[i] = static_cast<float>(i) / 16;
   }
 
-  std::unique_ptr<ParameterClient> NewClient(bool has_rounds = false,
+  std::unique_ptr<ParameterClient> NewClient(bool in_step = false,
                                              Encoding encoding = Encoding::kFp32) {
     ParameterClient::Options options;
     options.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
     options.servers = {first_.address(), second_.address()};
     options.map = map_;
-    options.has_rounds = has_rounds;
+    options.in_step = in_step;
     options.group.client.chunk_bytes = 4096;
     options.group.client.push_encoding = encoding;
     options.group.client.weights_encoding = encoding;
@@ -448,7 +448,7 @@ TEST_F(ParameterClientTest, UnderRoundsItFollowsTheWorkOfShardZero) {
     if (version == 0) return Work(v1::RoundWork::COMPUTE, 4);
     return Work(version == 1 ? v1::RoundWork::EXCUSED : v1::RoundWork::FINISHED);
   });
-  auto client = NewClient(/*has_rounds=*/true);
+  auto client = NewClient(/*in_step=*/true);
   const absl::StatusOr<ParameterClient::Step> step = client->Advance();
   ASSERT_TRUE(step.ok()) << step.status();
   ASSERT_EQ(std::get<ParameterClient::Compute>(*step).batch, 4u);
@@ -467,7 +467,7 @@ TEST_F(ParameterClientTest, UnderRoundsItBringsShardsLevelThatItFoundApart) {
   first_.NameWork([](uint64_t version) { return Work(v1::RoundWork::COMPUTE, 100 + version); });
   first_.SetVersion(10);
   second_.SetVersion(9);
-  auto client = NewClient(/*has_rounds=*/true);
+  auto client = NewClient(/*in_step=*/true);
 
   const absl::StatusOr<ParameterClient::Step> step = client->Advance();
 

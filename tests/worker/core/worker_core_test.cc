@@ -42,7 +42,7 @@ void Answer(WorkerCore& core, uint64_t version, RoundWork work) {
 }
 
 TEST(WorkerCoreTest, StartsByPullingEveryShardAndLastTheOneThatNamesWork) {
-  WorkerCore core({.shards = 3, .has_rounds = true});
+  WorkerCore core({.shards = 3, .in_step = true});
   constexpr ShardId kShard2{2};
   EXPECT_EQ(core.Next(), Action(PullShards{{{kShard1, Version{0}}, {kShard2, Version{0}}}}));
 
@@ -53,7 +53,7 @@ TEST(WorkerCoreTest, StartsByPullingEveryShardAndLastTheOneThatNamesWork) {
 }
 
 TEST(WorkerCoreTest, ComputesTheBatchThatShardZeroNames) {
-  WorkerCore core({.shards = 2, .has_rounds = true});
+  WorkerCore core({.shards = 2, .in_step = true});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(0, Compute(3))).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(0)).ok());
   EXPECT_EQ(core.Next(), Action(ComputeBatch{3, true}));
@@ -67,7 +67,7 @@ TEST(WorkerCoreTest, ComputesTheBatchThatShardZeroNames) {
 }
 
 TEST(WorkerCoreTest, ExcusesItselfEverywhereFromARoundWithoutWorkForIt) {
-  WorkerCore core({.shards = 2, .has_rounds = true});
+  WorkerCore core({.shards = 2, .in_step = true});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(4, Excused())).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(4)).ok());
   EXPECT_EQ(core.Next(), Action(ExcuseShards{{kShard0, kShard1}}));
@@ -78,7 +78,7 @@ TEST(WorkerCoreTest, ExcusesItselfEverywhereFromARoundWithoutWorkForIt) {
 }
 
 TEST(WorkerCoreTest, WhoJoinsBetweenTwoUpdatesExcusesItselfWhereAShardIsBehind) {
-  WorkerCore core({.shards = 2, .has_rounds = true});
+  WorkerCore core({.shards = 2, .in_step = true});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(9, Compute(30))).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(10)).ok());
   EXPECT_EQ(core.Next(), Action(ExcuseShards{{kShard0}}));
@@ -92,7 +92,7 @@ TEST(WorkerCoreTest, WhoJoinsBetweenTwoUpdatesExcusesItselfWhereAShardIsBehind) 
 }
 
 TEST(WorkerCoreTest, IsLevelWithAllShardsBeforeItBelievesTheRunFinished) {
-  WorkerCore core({.shards = 2, .has_rounds = true});
+  WorkerCore core({.shards = 2, .in_step = true});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(10, NoMore())).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(9)).ok());
 
@@ -100,7 +100,7 @@ TEST(WorkerCoreTest, IsLevelWithAllShardsBeforeItBelievesTheRunFinished) {
 }
 
 TEST(WorkerCoreTest, PullsAgainAtTheNewestVersionWhatAnAnswerDidNotBring) {
-  WorkerCore core({.shards = 2, .has_rounds = true});
+  WorkerCore core({.shards = 2, .in_step = true});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(0, Compute(1))).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(0)).ok());
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
@@ -122,7 +122,7 @@ TEST(WorkerCoreTest, ARefusedPushKeepsItsSequence) {
 }
 
 TEST(WorkerCoreTest, ABatchLeftOutExcusesItselfFromItsRoundOnEveryShard) {
-  WorkerCore core({.shards = 2, .has_rounds = true});
+  WorkerCore core({.shards = 2, .in_step = true});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(4, Compute(3))).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(4)).ok());
   core.OnBatchBegun();
@@ -207,7 +207,7 @@ TEST(WorkerCoreTest, RefusesAShardWhoseClockGoesBack) {
 }
 
 TEST(WorkerCoreTest, RefusesWeightsOfShardZeroWithoutWorkUnderRounds) {
-  WorkerCore core({.shards = 2, .has_rounds = true});
+  WorkerCore core({.shards = 2, .in_step = true});
 
   EXPECT_EQ(core.OnWeights(kShard0, Weights(5)).code(), absl::StatusCode::kInternal);
   EXPECT_TRUE(core.OnWeights(kShard1, Weights(5)).ok());
@@ -361,7 +361,7 @@ TEST(WorkerCoreTest, GetsLevelFromAnyStartAndComputesEveryLaterRound) {
     RandomStream random(seed, 0);
     std::vector<uint64_t> versions(1 + random.Below(5));
     for (uint64_t& version : versions) version = 20 + random.Below(3);
-    WorkerCore core({.shards = static_cast<uint32_t>(versions.size()), .has_rounds = true});
+    WorkerCore core({.shards = static_cast<uint32_t>(versions.size()), .in_step = true});
     const auto send = [&](ShardId shard) {
       const uint64_t version = versions[Value(shard)];
       return core.OnWeights(shard, Weights(version, Compute(2 * version + 1)));

@@ -1,0 +1,133 @@
+// The rows of the axis of consistency policies, and their registry.
+
+#include <algorithm>
+
+#include "common/policy/policy.h"
+#include "common/policy/staleness_guard.h"
+
+namespace slipstream {
+namespace {
+
+/// Each member owes each round one gradient of the version that the round starts from.
+class Hardsync final : public Policy {
+ public:
+  Admission Admit(const ShardFacts& shard, const GradientFacts& gradient) const override {
+    if (gradient.member.heard) {
+      return {Admission::Kind::kLate, "the open round has this worker's gradient already"};
+    }
+    if (gradient.base < shard.decided)
+      return {Admission::Kind::kLate, "its round closed without it"};
+    return {};
+  }
+
+  /// One that nobody has answered yet stays open; one may close on excuses alone.
+  Lack Lacks(const ShardFacts& shard) const override {
+    Lack lack;
+    for (const MemberFacts& member : shard.members) {
+      if (member.owes && !member.heard) lack.members.push_back(member.worker);
+    }
+    if (lack.members.empty() && shard.contributions + shard.excused == 0) lack.gradients = 1;
+    return lack;
+  }
+
+  /// A gradient counts only if it is of the round's own base version: who has brought its own has
+  /// nothing to do before the next round.
+  Version PullWaitsFor(const ShardFacts& shard, const PullFacts& pull) const override {
+    return pull.after_push && pull.member.heard ? Next(shard.decided) : shard.decided;
+  }
+};
+
+/// A round closes with so many gradients, of whomever: softsync and async.
+class Counted final : public Policy {
+ public:
+  explicit Counted(const ConsistencySpec& spec) : spec_(spec) {}
+
+  Admission Admit(const ShardFacts&, const GradientFacts&) const override { return {}; }
+
+  Lack Lacks(const ShardFacts& shard) const override {
+    const bool takes_what_there_is = shard.is_draining || shard.was_held_back;
+    const uint32_t size = takes_what_there_is ? 1 : RoundSize(spec_, shard.member_count);
+    return {.members = {}, .gradients = size - std::min(size, shard.contributions)};
+  }
+
+  Version PullWaitsFor(const ShardFacts&, const PullFacts&) const override { return {}; }
+
+ private:
+  const ConsistencySpec spec_;
+};
+
+/// The staleness guard, around a policy whose gradients may be stale.
+class Guarded final : public Policy {
+ public:
+  Guarded(std::unique_ptr<const Policy> guarded, const StalenessGuardSpec& spec)
+      : guarded_(std::move(guarded)), guard_(spec) {}
+
+  Admission Admit(const ShardFacts& shard, const GradientFacts& gradient) const override {
+    const Admission own = guarded_->Admit(shard, gradient);
+    if (own.kind != Admission::Kind::kJoin) return own;
+    switch (guard_.Judge(Value(shard.decided) - Value(gradient.base))) {
+      case StalenessGuard::Verdict::kTake:
+        break;
+      case StalenessGuard::Verdict::kRefuse:
+        return {Admission::Kind::kTooStale, ""};
+      case StalenessGuard::Verdict::kDrop:
+        return {Admission::Kind::kDrop, ""};
+    }
+    return own;
+  }
+
+  Lack Lacks(const ShardFacts& shard) const override {
+    Lack lack = guarded_->Lacks(shard);
+    if (!guard_.blocks() || !lack.none() || shard.is_draining) return lack;
+    for (const MemberFacts& member : shard.members) {
+      const bool holds_back = member.on_their_way > 0 &&
+                              guard_.HoldsBack(Value(member.oldest_base), Value(shard.decided));
+      if (holds_back) lack.members.push_back(member.worker);
+    }
+    lack.is_held_back = !lack.members.empty();
+    return lack;
+  }
+
+  Version PullWaitsFor(const ShardFacts& shard, const PullFacts& pull) const override {
+    const Version own = guarded_->PullWaitsFor(shard, pull);
+    // Who has a gradient in a round that is held back waits for it to close, but never with a
+    // gradient of its own on the way: the round may wait for that one.
+    const bool may_wait = shard.is_first && pull.member.heard && !pull.has_beside;
+    if (guard_.blocks() && may_wait && Lacks(shard).is_held_back) {
+      return std::max(own, Next(shard.decided));
+    }
+    if (pull.after_push) return own;
+    // Nothing that would be refused at once, though newer versions may not be published yet.
+    const uint64_t bound = guard_.spec().bound;
+    const bool is_bounded = guard_.Judge(bound + 1) != StalenessGuard::Verdict::kTake;
+    const bool is_beyond = is_bounded && Value(shard.decided) > bound;
+    return std::max(own, Version{is_beyond ? Value(shard.decided) - bound : 0});
+  }
+
+ private:
+  const std::unique_ptr<const Policy> guarded_;
+  const StalenessGuard guard_;
+};
+
+std::unique_ptr<const Policy> MakeUnguarded(const ConsistencySpec& spec) {
+  switch (spec.policy) {
+    case ConsistencySpec::Policy::kHardsync:
+      return std::make_unique<Hardsync>();
+    case ConsistencySpec::Policy::kSoftsync:
+    case ConsistencySpec::Policy::kAsync:
+      break;
+  }
+  return std::make_unique<Counted>(spec);
+}
+
+}  // namespace
+
+std::unique_ptr<const Policy> MakePolicy(const ConsistencySpec& spec) {
+  std::unique_ptr<const Policy> policy = MakeUnguarded(spec);
+  // What takes one gradient of each member is never stale, and what it does not take is late.
+  const bool has_guard = spec.max_staleness.action != StalenessGuardSpec::Action::kNone;
+  if (!has_guard || RowOf(spec.policy).traits.one_per_member) return policy;
+  return std::make_unique<Guarded>(std::move(policy), spec.max_staleness);
+}
+
+}  // namespace slipstream
