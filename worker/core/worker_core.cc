@@ -63,11 +63,14 @@ WorkerCore::Action WorkerCore::NextOfRounds() const {
   const auto older = [](const Held& a, const Held& b) { return a.version < b.version; };
   const Version newest = std::max_element(held.begin(), held.end(), older)->version;
   // Who joins between two updates finds shards apart. Those behind wait for this worker in a round
-  // that the others have closed without it; excusing it there brings them level.
+  // that the others have closed without it; excusing it there brings them level, unless the run has
+  // ended with shards apart because nobody was left.
+  const bool is_finished = work_->kind == RoundWork::Kind::kFinished;
   ExcuseShards behind;
   ExcuseShards all;
   for (uint32_t i = 0; i < held.size(); ++i) {
-    if (held[i].version < newest) behind.shards.push_back(ShardId{i});
+    const bool stays_behind = is_finished && held[i].goes_no_further;
+    if (held[i].version < newest && !stays_behind) behind.shards.push_back(ShardId{i});
     all.shards.push_back(ShardId{i});
   }
   if (!behind.shards.empty()) return behind;
@@ -123,7 +126,9 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
     case PushVerdict::kGiveUp:
       return Refusal(shard, reply);
   }
-  slots_.at(slot)[Value(shard)].is_held = false;
+  Held& held = slots_.at(slot)[Value(shard)];
+  held.is_held = false;
+  held.was_dropped = reply.outcome == PushOutcome::kDroppedLate;
   return absl::OkStatus();
 }
 
@@ -139,7 +144,10 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
     if (!header.work) return absl::InternalError(name + " sent weights without work");
     work_ = header.work;
   }
-  held = {.life = header.life, .version = header.version, .is_held = true};
+  held = {.life = header.life,
+          .version = header.version,
+          .is_held = true,
+          .goes_no_further = held.was_dropped && header.version == held.version};
   is_spent_[slot] = false;
   return absl::OkStatus();
 }

@@ -156,7 +156,11 @@ class WorkerCore {
   struct Held {
     Life life{};
     Version version{};
-    bool is_held = false;  // Weights of `version` are there, and no push has used them.
+    bool is_held = false;      // Weights of `version` are there, and no push has used them.
+    bool was_dropped = false;  // The last push, which came too late.
+
+    /// Though that was of this very version: the shard has come to its last one.
+    bool goes_no_further = false;
   };
   using Slot = std::vector<Held>;  // By shard.
 

@@ -77,6 +77,18 @@ TEST(WorkerCoreTest, ExcusesItselfEverywhereFromARoundWithoutWorkForIt) {
   EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
 }
 
+TEST(WorkerCoreTest, WaitsForNoShardThatHasEndedBehindTheOthers) {
+  WorkerCore core({.shards = 2, .in_step = true});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(3, NoMore())).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(2)).ok());
+  EXPECT_EQ(core.Next(), Action(ExcuseShards{{kShard1}}));
+
+  ASSERT_TRUE(core.OnReply(kShard1, Reply(PushOutcome::kDroppedLate)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(2)).ok());
+
+  EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
+}
+
 TEST(WorkerCoreTest, WhoJoinsBetweenTwoUpdatesExcusesItselfWhereAShardIsBehind) {
   WorkerCore core({.shards = 2, .in_step = true});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(9, Compute(30))).ok());
