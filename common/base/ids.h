@@ -19,9 +19,9 @@ enum class Incarnation : uint64_t {};
 /// A worker's push counter on one shard, contiguous from 1 within an incarnation.
 enum class Sequence : uint64_t {};
 
-/// Of a shard: 0 at first, and higher each time that it comes back and goes on from an older state.
-/// Versions, bases and sequences are numbers of one life, and compared within it alone. No shard
-/// can come back yet: a worker that meets a second life does not know how to go on.
+/// A shard counts its lives: the first is 0, and another begins when it goes on from an older
+/// state. Versions, bases and sequences are numbers of one life, and compared within it alone. No
+/// shard can come back yet: a worker that meets a second life does not know how to go on.
 enum class Life : uint64_t {};
 
 /// A shard's clock: 0 for the initial weights, +1 with every update.

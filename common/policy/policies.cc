@@ -124,7 +124,7 @@ std::unique_ptr<const Policy> MakeUnguarded(const ConsistencySpec& spec) {
 
 std::unique_ptr<const Policy> MakePolicy(const ConsistencySpec& spec) {
   std::unique_ptr<const Policy> policy = MakeUnguarded(spec);
-  // What takes one gradient of each member is never stale, and what it does not take is late.
+  // A policy that takes one gradient of each member has no stale ones: the others come late.
   const bool has_guard = spec.max_staleness.action != StalenessGuardSpec::Action::kNone;
   if (!has_guard || RowOf(spec.policy).traits.one_per_member) return policy;
   return std::make_unique<Guarded>(std::move(policy), spec.max_staleness);

@@ -13,7 +13,7 @@
 
 namespace slipstream {
 
-/// What a policy may know of a member.
+/// A member, as far as a policy may know it.
 struct MemberFacts {
   WorkerId worker{};
 
@@ -23,13 +23,13 @@ struct MemberFacts {
   /// It has contributed to the open round, or been excused from it.
   bool heard = false;
 
-  /// Of the gradients on their way, the oldest base version; only where a guard blocks, and
-  /// meaningless without any.
+  /// The oldest base version of the gradients on their way; means nothing without any. Both are
+  /// known only where a guard blocks.
   Version oldest_base{};
   uint32_t on_their_way = 0;
 };
 
-/// What a policy may know of a shard. Members are in the order of their ids.
+/// A shard, as far as a policy may know it. Members are in the order of their ids.
 struct ShardFacts {
   /// The version that the open round starts from.
   Version decided{};
@@ -71,7 +71,7 @@ struct PullFacts {
   bool has_beside = false;
 };
 
-/// What becomes of a gradient.
+/// The answer to a gradient that knocks.
 struct Admission {
   enum class Kind : uint8_t {
     kJoin,

@@ -140,7 +140,7 @@ struct PushReply {
   /// For people.
   std::string message;
 
-  /// That the version is of.
+  /// The life of the shard to which the version belongs.
   Life life{};
 
   friend bool operator==(const PushReply&, const PushReply&) = default;
@@ -194,7 +194,7 @@ struct WeightsHeader {
   /// The reader has the values of this version; none follow.
   bool unchanged = false;
 
-  /// That the version is of.
+  /// The life of the shard to which the version belongs.
   Life life{};
 
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;

@@ -10,7 +10,8 @@
 
 namespace slipstream {
 
-/// What of a consistency policy others depend on than the shard that follows it (common/policy).
+/// The properties of a consistency policy on which others depend than the shard that follows it;
+/// how that decides is in common/policy.
 /// Nobody asks for a policy's name to find out what it is like.
 struct PolicyTraits {
   /// A round takes one gradient of each member that owes it one, of the version that the round
@@ -28,7 +29,7 @@ struct PolicyTraits {
   enum class Order : uint8_t { kArrival, kRank };
   Order order = Order::kArrival;
 
-  /// What a gradient counts in its round: as much as any other, or by its examples.
+  /// Gradients of a round count all alike, or by their examples.
   enum class Weighing : uint8_t { kEqual, kExamples };
   Weighing weighing = Weighing::kEqual;
 
@@ -77,7 +78,7 @@ constexpr const PolicyRow& RowOf(ConsistencySpec::Policy policy) {
 
 constexpr std::string_view PolicyName(ConsistencySpec::Policy policy) { return RowOf(policy).name; }
 
-/// Those of the policy, and of the staleness guard around it.
+/// The traits of the policy with the staleness guard around it.
 constexpr PolicyTraits TraitsOf(const ConsistencySpec& spec) {
   PolicyTraits traits = RowOf(spec.policy).traits;
   traits.waits_for_members |= spec.max_staleness.action == StalenessGuardSpec::Action::kBlock;
