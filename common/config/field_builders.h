@@ -1,6 +1,8 @@
 #ifndef SLIPSTREAM_COMMON_CONFIG_FIELD_BUILDERS_H_
 #define SLIPSTREAM_COMMON_CONFIG_FIELD_BUILDERS_H_
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -11,6 +13,7 @@
 
 #include "common/base/check.h"
 #include "common/config/field_table.h"
+#include "common/run/parameters.h"
 
 namespace slipstream {
 
@@ -80,6 +83,30 @@ Field Choice(std::string path, std::string doc, const std::vector<std::string>& 
     const auto found = std::ranges::find(names, name);
     PS_CHECK(found != names.end());  // ReadScalar made sure.
     access(spec) = static_cast<Member>(found - names.begin());
+  };
+  return field;
+}
+
+/// The key of one of an axis' parameters; `access` returns the values of all.
+template <typename Access>
+Field Parameter(const std::string& section, const ParameterRow& row, Access access) {
+  Field field;
+  field.path = fmt::format("{}{}", section, row.key);
+  field.doc = row.doc;
+  if (row.is_whole) {
+    field.type =
+        ScalarType(CountType{static_cast<uint64_t>(row.min), static_cast<uint64_t>(row.max)});
+  } else {
+    field.type = ScalarType(NumberType{.min = row.min, .max = row.max});
+  }
+  field.get = [=](const RunSpec& spec) -> FieldValue {
+    const double value = access(spec)[row.key];
+    return row.is_whole ? ScalarValue(static_cast<uint64_t>(value)) : ScalarValue(value);
+  };
+  field.set = [=](RunSpec& spec, const FieldValue& value) {
+    const auto& scalar = std::get<ScalarValue>(value);
+    access(spec)[row.key] =
+        row.is_whole ? static_cast<double>(std::get<uint64_t>(scalar)) : std::get<double>(scalar);
   };
   return field;
 }

@@ -57,8 +57,8 @@ void ResolveModel(RunDraft& draft, DiagnosticList& diagnostics) {
 
 /// A rate that fits the steps of SGD is far too long for those of Adam.
 void ResolveLearningRate(RunDraft& draft) {
-  if (!draft.spec.optimizer.is_adam() || draft.IsGiven("optimizer.learning_rate")) return;
-  draft.spec.optimizer.learning_rate = OptimizerSpec::kAdamLearningRate;
+  if (draft.IsGiven("optimizer.learning_rate")) return;
+  draft.spec.optimizer.learning_rate = RowOf(draft.spec.optimizer.kind).learning_rate;
 }
 
 }  // namespace

@@ -23,14 +23,22 @@ namespace {
 using Draft = const RunDraft&;
 using Diagnostics = DiagnosticList&;
 
-void CheckRound(Draft draft, Diagnostics diagnostics) {
+/// The bounds that the number of workers sets to what the policy takes.
+void CheckPolicy(Draft draft, Diagnostics diagnostics) {
   const ConsistencySpec& consistency = draft.spec.consistency;
-  if (!draft.IsUsable("consistency.n") || !draft.IsUsable("cluster.workers")) return;
-  if (consistency.policy != ConsistencySpec::Policy::kSoftsync) return;
-  if (consistency.n <= draft.spec.cluster.workers) return;
-  diagnostics.Report(draft.KeySource("consistency.n"),
-                     fmt::format("n must be at most the number of workers, {}, not {}",
-                                 draft.spec.cluster.workers, consistency.n));
+  if (!draft.IsUsable("consistency.policy") || !draft.IsUsable("cluster.workers")) return;
+  for (const ParameterRow& row : kPolicyParameters) {
+    const std::string path = fmt::format("consistency.{}", row.key);
+    const bool is_taken = FindField(path)->Applies(draft.spec);
+    if (!is_taken || !draft.IsUsable(path) || row.limit == ParameterRow::Limit::kNone) continue;
+    const bool is_below = row.limit == ParameterRow::Limit::kBelowWorkers;
+    const double value = consistency.parameters[row.key];
+    const double workers = draft.spec.cluster.workers;
+    if (is_below ? value < workers : value <= workers) continue;
+    diagnostics.Report(draft.KeySource(path),
+                       fmt::format("{} must be {} the number of workers, {}, not {}", row.key,
+                                   is_below ? "below" : "at most", workers, value));
+  }
 }
 
 /// A bound of 0 lets no round close while any other gradient is on its way, so each worker has to
@@ -70,13 +78,13 @@ void CheckPipeline(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "training.pipeline_depth";
   if (!draft.IsUsable(kPath) || !draft.IsUsable("consistency.policy")) return;
   const ConsistencySpec& consistency = draft.spec.consistency;
-  if (!TraitsOf(consistency).one_per_member) return;
+  if (!consistency.traits().one_per_member) return;
   if (draft.spec.training.pipeline_depth == 1) return;
   diagnostics.Report(
       draft.KeySource(kPath),
       fmt::format("training.pipeline_depth must be 1, not {}, with "
                   "consistency.policy {}, whose gradients are never stale",
-                  draft.spec.training.pipeline_depth, PolicyName(consistency.policy)));
+                  draft.spec.training.pipeline_depth, RowOf(consistency.policy).name));
 }
 
 void CheckSchedule(Draft draft, Diagnostics diagnostics) {
@@ -271,7 +279,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckModel(draft, diagnostics);
   CheckDataPath(draft, diagnostics);
   CheckLabelColumns(draft, diagnostics);
-  CheckRound(draft, diagnostics);
+  CheckPolicy(draft, diagnostics);
   CheckGuard(draft, diagnostics);
   CheckPipeline(draft, diagnostics);
   CheckSchedule(draft, diagnostics);

@@ -1,5 +1,9 @@
 #include "common/config/run_fields.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,13 +13,13 @@
 #include "common/base/limits.h"
 #include "common/config/field_builders.h"
 #include "common/model/presets.h"
+#include "common/run/optimizer_rows.h"
 #include "common/run/policy_rows.h"
 
 namespace slipstream {
 namespace {
 
 using Action = StalenessGuardSpec::Action;
-using Policy = ConsistencySpec::Policy;
 
 constexpr size_t kEpochsMax = 100'000;
 
@@ -45,6 +49,32 @@ Field Layers() {
 }
 
 using Table = std::vector<Field>;
+
+/// A key that names a row of an axis; the doc says what each is.
+template <typename Rows, typename Access>
+Field RowChoice(std::string path, std::string_view doc, const Rows& rows, Access access) {
+  std::vector<std::string> names;
+  std::vector<std::string> docs;
+  for (const auto& row : rows) {
+    names.emplace_back(row.name);
+    docs.push_back(fmt::format("{}: {}", row.name, row.doc));
+  }
+  return Choice(std::move(path), fmt::format("{} {}.", doc, fmt::join(docs, "; ")), names, access);
+}
+
+/// The keys of an axis' parameters, in the section of the key at `path`, which names the row.
+template <typename Rows, typename Parameters, typename Access>
+void AddParameters(Table& table, const std::string& path, const Rows& rows,
+                   const Parameters& parameters, Access access) {
+  const std::string section = path.substr(0, path.rfind('.') + 1);
+  for (const ParameterRow& parameter : parameters) {
+    std::vector<std::string> takers;
+    for (const auto& row : rows) {
+      if (std::ranges::count(row.parameters, parameter.key) > 0) takers.emplace_back(row.name);
+    }
+    table.push_back(Only(path, takers, "", Parameter(section, parameter, access)));
+  }
+}
 
 void AddGeneral(Table& table) {
   table.push_back(Scalar(
@@ -163,17 +193,12 @@ void AddTraining(Table& table) {
       "Gradients of a worker under way at once: 2 computes the next while one is pushed, from "
       "weights one step older. 1 with hardsync.",
       CountType{1, 2}, [](auto& s) -> auto& { return s.training.pipeline_depth; }));
-  table.push_back(Choice(
-      "consistency.policy",
-      "When gradients become an update: hardsync waits for every worker, "
-      "softsync for a share of them, async for none.",
-      Names(PolicyName, Policy::kHardsync, Policy::kAsync),
+  table.push_back(RowChoice(
+      "consistency.policy", "When gradients become an update.", kPolicyRows,
       [](auto& s) -> auto& { return s.consistency.policy; }));
-  table.push_back(Only(
-      "consistency.policy", {std::string(PolicyName(Policy::kSoftsync))}, "",
-      Scalar(
-          "consistency.n", "An update combines max(1, workers / n) gradients. At most workers.",
-          CountType{1, kWorkersMax}, [](auto& s) -> auto& { return s.consistency.n; })));
+  AddParameters(
+      table, "consistency.policy", kPolicyRows, kPolicyParameters,
+      [](auto& s) -> auto& { return s.consistency.parameters; });
   table.push_back(Choice(
       "consistency.max_staleness.action",
       "What becomes of a gradient beyond the bound: reject has its worker compute anew, block "
@@ -189,53 +214,45 @@ void AddTraining(Table& table) {
                            [](auto& s) -> auto& { return s.consistency.max_staleness.bound; })));
 }
 
-/// Shards compute with fp32, in which this is below 1, and learning rates that are accepted are
-/// neither 0 nor infinite.
-constexpr double kShareMax = 0.9999999;
+/// "0.001 for adam and adamw unless given"; the first row's is the field's own default.
+std::string OtherRates() {
+  std::map<double, std::vector<std::string_view>> names;
+  for (const RuleRow& row : kRuleRows) {
+    if (row.learning_rate != OptimizerSpec().learning_rate) {
+      names[row.learning_rate].push_back(row.name);
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [rate, rules] : names) {
+    texts.push_back(fmt::format("{} for {}", rate, fmt::join(rules, " and ")));
+  }
+  return fmt::format("{} unless given", fmt::join(texts, ", "));
+}
 
 void AddOptimizer(Table& table) {
-  table.push_back(Choice(
-      "optimizer.kind", "The update rule.", {"sgd", "momentum", "adam", "adamw"},
+  table.push_back(RowChoice(
+      "optimizer.kind", "The update rule: what a step is made of.", kRuleRows,
       [](auto& s) -> auto& { return s.optimizer.kind; }));
   table.push_back(Scalar(
       "optimizer.learning_rate",
-      "At the start, before scaling and schedule; 0.001 for adam and adamw unless given.",
+      fmt::format("At the start, before scaling and schedule; {}.", OtherRates()),
       NumberType{.min = 1e-30, .max = 1e30},
       [](auto& s) -> auto& { return s.optimizer.learning_rate; }));
   table.back().has_dependent_default = true;
-  table.push_back(Only(
-      "optimizer.kind", {"momentum"}, "",
-      Scalar(
-          "optimizer.momentum", "Share of the last step kept in the next.",
-          NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.momentum; })));
-  const std::vector<std::string> adams = {"adam", "adamw"};
-  table.push_back(
-      Only("optimizer.kind", adams, "",
-           Scalar(
-               "optimizer.beta1", "Share of the gradients' running mean that stays.",
-               NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.beta1; })));
-  table.push_back(
-      Only("optimizer.kind", adams, "",
-           Scalar(
-               "optimizer.beta2", "Share of their squares' running mean that stays.",
-               NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.beta2; })));
-  table.push_back(
-      Only("optimizer.kind", adams, "",
-           Scalar(
-               "optimizer.epsilon",
-               "Added to the root of the squares' running mean, which a step is divided by.",
-               NumberType{.min = 1e-20, .max = 1},
-               [](auto& s) -> auto& { return s.optimizer.epsilon; })));
+  AddParameters(
+      table, "optimizer.kind", kRuleRows, kRuleParameters,
+      [](auto& s) -> auto& { return s.optimizer.parameters; });
   table.push_back(Scalar(
       "optimizer.weight_decay",
       "Share of the weights added to the gradient, once per update; of adamw, times the learning "
       "rate, taken off the weights.",
       NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.weight_decay; }));
-  table.push_back(Choice(
-      "optimizer.staleness_scaling",
-      "Divide each gradient by its staleness, or the rate by the mean.",
-      {"none", "per_gradient", "mean"},
+  table.push_back(RowChoice(
+      "optimizer.staleness_scaling", "What a gradient's staleness does to its step.", kScalingRows,
       [](auto& s) -> auto& { return s.optimizer.staleness_scaling; }));
+  AddParameters(
+      table, "optimizer.staleness_scaling", kScalingRows, kScalingParameters,
+      [](auto& s) -> auto& { return s.optimizer.scaling_parameters; });
 }
 
 void AddSchedule(Table& table) {

@@ -46,7 +46,7 @@ class Counted final : public Policy {
 
   Lack Lacks(const ShardFacts& shard) const override {
     const bool takes_what_there_is = shard.is_draining || shard.was_held_back;
-    const uint32_t size = takes_what_there_is ? 1 : RoundSize(spec_, shard.member_count);
+    const uint32_t size = takes_what_there_is ? 1 : spec_.round_size(shard.member_count);
     return {.members = {}, .gradients = size - std::min(size, shard.contributions)};
   }
 

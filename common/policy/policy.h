@@ -8,7 +8,6 @@
 
 #include "absl/container/inlined_vector.h"
 #include "common/base/ids.h"
-#include "common/run/policy_rows.h"
 #include "common/run/run_spec.h"
 
 namespace slipstream {

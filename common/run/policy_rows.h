@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "common/run/run_spec.h"
+#include "common/base/limits.h"
+#include "common/run/parameters.h"
 
 namespace slipstream {
 
@@ -39,54 +40,60 @@ struct PolicyTraits {
   Work work = Work::kUnits;
 };
 
-/// A policy as it is known by its name.
-struct PolicyRow {
-  ConsistencySpec::Policy policy;
-  std::string_view name;
-  PolicyTraits traits;
+/// The axis of consistency policies. The values are the places in kPolicyRows.
+enum class PolicyKind : uint8_t { kHardsync, kSoftsync, kAsync };
 
-  /// c: the gradients one update combines, for so many members.
-  uint32_t (*round_size)(const ConsistencySpec& spec, uint32_t members);
+inline constexpr std::array kPolicyParameters = {
+    ParameterRow{.key = "n",
+                 .doc = "An update combines max(1, workers / n) gradients. At most workers.",
+                 .initial = 1,
+                 .min = 1,
+                 .max = kWorkersMax,
+                 .is_whole = true,
+                 .limit = ParameterRow::Limit::kWorkers},
 };
 
-inline constexpr std::array<PolicyRow, 3> kPolicyRows = {{
-    {.policy = ConsistencySpec::Policy::kHardsync,
-     .name = "hardsync",
-     .traits = {.one_per_member = true,
-                .in_step = true,
-                .waits_for_members = true,
-                .order = PolicyTraits::Order::kRank,
-                .weighing = PolicyTraits::Weighing::kExamples,
-                .work = PolicyTraits::Work::kRounds},
-     .round_size = [](const ConsistencySpec&, uint32_t members) { return std::max(1u, members); }},
+using PolicyParameters = ParameterValues<kPolicyParameters>;
+
+struct PolicyRow {
+  PolicyKind kind;
+  std::string_view name;
+  std::string_view doc;
+  ParameterKeys parameters = {};
+  PolicyTraits traits = {};
+
+  /// c: the gradients one update combines, for so many members; null where that is one of each.
+  uint32_t (*round_size)(const PolicyParameters& parameters, uint32_t members) = nullptr;
+};
+
+inline constexpr std::array kPolicyRows = {
+    PolicyRow{.kind = PolicyKind::kHardsync,
+              .name = "hardsync",
+              .doc = "an update waits for every worker",
+              .traits = {.one_per_member = true,
+                         .in_step = true,
+                         .waits_for_members = true,
+                         .order = PolicyTraits::Order::kRank,
+                         .weighing = PolicyTraits::Weighing::kExamples,
+                         .work = PolicyTraits::Work::kRounds}},
     // n-softsync (Gupta, Zhang, Wang: Model accuracy and runtime tradeoff in distributed deep
     // learning, ICDM 2016, arXiv 1509.04210): c = ⌊λ/n⌋.
-    {.policy = ConsistencySpec::Policy::kSoftsync,
-     .name = "softsync",
-     .traits = {},
-     .round_size = [](const ConsistencySpec& spec,
-                      uint32_t members) { return std::max(1u, members / spec.n); }},
-    {.policy = ConsistencySpec::Policy::kAsync,
-     .name = "async",
-     .traits = {},
-     .round_size = [](const ConsistencySpec&, uint32_t) { return 1u; }},
-}};
+    PolicyRow{.kind = PolicyKind::kSoftsync,
+              .name = "softsync",
+              .doc = "an update waits for as many gradients as a share of the workers",
+              .parameters = {"n"},
+              .round_size =
+                  [](const PolicyParameters& parameters, uint32_t members) {
+                    return members / static_cast<uint32_t>(parameters["n"]);
+                  }},
+    PolicyRow{.kind = PolicyKind::kAsync,
+              .name = "async",
+              .doc = "each gradient is an update",
+              .round_size = [](const PolicyParameters&, uint32_t) { return 1u; }},
+};
 
-constexpr const PolicyRow& RowOf(ConsistencySpec::Policy policy) {
-  return *std::ranges::find(kPolicyRows, policy, &PolicyRow::policy);
-}
-
-constexpr std::string_view PolicyName(ConsistencySpec::Policy policy) { return RowOf(policy).name; }
-
-/// The traits of the policy with the staleness guard around it.
-constexpr PolicyTraits TraitsOf(const ConsistencySpec& spec) {
-  PolicyTraits traits = RowOf(spec.policy).traits;
-  traits.waits_for_members |= spec.max_staleness.action == StalenessGuardSpec::Action::kBlock;
-  return traits;
-}
-
-constexpr uint32_t RoundSize(const ConsistencySpec& spec, uint32_t members) {
-  return RowOf(spec.policy).round_size(spec, members);
+constexpr const PolicyRow& RowOf(PolicyKind kind) {
+  return *std::ranges::find(kPolicyRows, kind, &PolicyRow::kind);
 }
 
 }  // namespace slipstream

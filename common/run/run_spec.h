@@ -12,6 +12,8 @@
 #include "common/base/precision.h"
 #include "common/model/model_spec.h"
 #include "common/run/device_choice.h"
+#include "common/run/optimizer_rows.h"
+#include "common/run/policy_rows.h"
 
 namespace slipstream {
 
@@ -96,12 +98,24 @@ struct StalenessGuardSpec {
 };
 
 struct ConsistencySpec {
-  enum class Policy { kHardsync, kSoftsync, kAsync };
+  using Policy = PolicyKind;
   Policy policy = Policy::kSoftsync;
-
-  /// Of softsync: a round closes with c = max(1, ⌊λ/n⌋) gradients. In [1, λ].
-  uint32_t n = 1;
+  PolicyParameters parameters;
   StalenessGuardSpec max_staleness;
+
+  /// The traits of the policy with the staleness guard around it.
+  constexpr PolicyTraits traits() const {
+    PolicyTraits traits = RowOf(policy).traits;
+    traits.waits_for_members |= max_staleness.action == StalenessGuardSpec::Action::kBlock;
+    return traits;
+  }
+
+  /// c: the gradients one update combines, for so many members. At least 1.
+  constexpr uint32_t round_size(uint32_t members) const {
+    const PolicyRow& row = RowOf(policy);
+    const uint32_t size = row.round_size == nullptr ? members : row.round_size(parameters, members);
+    return size > 0 ? size : 1;
+  }
 
   friend bool operator==(const ConsistencySpec&, const ConsistencySpec&) = default;
 };
@@ -124,36 +138,20 @@ struct ScheduleSpec {
 };
 
 struct OptimizerSpec {
-  enum class Kind { kSgd, kMomentum, kAdam, kAdamW };
-  enum class StalenessScaling { kNone, kPerGradient, kMean };
+  using Kind = RuleKind;
   Kind kind = Kind::kSgd;
+  ParameterValues<kRuleParameters> parameters;
 
-  /// α₀ > 0. Of Adam and AdamW kAdamLearningRate unless given.
-  double learning_rate = 0.05;
-  static constexpr double kAdamLearningRate = 0.001;
-
-  /// Of momentum: v ← m v + g; θ ← θ − α v. In [0, 1).
-  double momentum = 0.9;
-
-  /// Of Adam and AdamW: the shares of the running means of the gradient and of its square that stay
-  /// at each update, in [0, 1), and what is added to the root of the latter, in [1e-20, 1].
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
+  /// α₀ > 0. RuleRow::learning_rate unless given.
+  double learning_rate = RowOf(Kind::kSgd).learning_rate;
 
   /// g ← g + d θ once per update; of AdamW θ ← θ − α d θ beside it. In [0, 1).
   double weight_decay = 0;
+
+  using StalenessScaling = slipstream::StalenessScaling;
   StalenessScaling staleness_scaling = StalenessScaling::kNone;
+  ParameterValues<kScalingParameters> scaling_parameters;
   ScheduleSpec schedule;
-
-  /// Steps are as long as the rate, whatever the gradients' size.
-  constexpr bool is_adam() const { return kind == Kind::kAdam || kind == Kind::kAdamW; }
-
-  /// Arrays of the weights' size that the rule keeps from one update to the next.
-  constexpr uint32_t state_arrays() const {
-    if (is_adam()) return 2;
-    return kind == Kind::kMomentum ? 1 : 0;
-  }
 
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };

@@ -23,7 +23,6 @@
 #include "common/process/logging.h"
 #include "common/process/output_text.h"
 #include "common/process/stop_signal.h"
-#include "common/run/policy_rows.h"
 #include "deploy/psctl/cluster.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/failure_report.h"
@@ -110,7 +109,7 @@ class LocalRun {
   LocalRun(const RunArguments& arguments, const RunSpec& spec, ProgramPaths programs,
            RunDirectory directory, const StopSignal& stop)
       : arguments_(arguments),
-        round_size_(RoundSize(spec.consistency, spec.cluster.workers)),
+        round_size_(spec.consistency.round_size(spec.cluster.workers)),
         is_json_(spec.log.format == LogSpec::Format::kJson),
         start_timeout_(spec.cluster.start_timeout),
         stop_(stop),

@@ -53,9 +53,9 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
     plan.shards.push_back(shard_map->range(ShardId{shard}));
   }
   const double workers = spec.cluster.workers;
-  plan.round_size = RoundSize(spec.consistency, spec.cluster.workers);
+  plan.round_size = spec.consistency.round_size(spec.cluster.workers);
   plan.effective_n = workers / plan.round_size;
-  const bool is_never_stale = TraitsOf(spec.consistency).one_per_member;
+  const bool is_never_stale = spec.consistency.traits().one_per_member;
   const double in_flight = workers * spec.training.pipeline_depth;
   plan.expected_staleness = is_never_stale ? 0 : (in_flight - 1) / plan.round_size;
   const StalenessGuardSpec& guard = spec.consistency.max_staleness;
@@ -66,15 +66,27 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   return plan;
 }
 
+namespace {
+
+/// "softsync (n = 4)"
+std::string PolicyText(const ConsistencySpec& consistency) {
+  const PolicyRow& row = RowOf(consistency.policy);
+  std::vector<std::string> facts;
+  for (const auto& [key, value] : ParametersOf(row, consistency.parameters)) {
+    facts.push_back(fmt::format("{} = {}", key, value));
+  }
+  if (facts.empty()) return std::string(row.name);
+  return fmt::format("{} ({})", row.name, fmt::join(facts, ", "));
+}
+
+}  // namespace
+
 std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
-  const std::string_view policy = PolicyName(spec.consistency.policy);
-  const bool has_n = spec.consistency.policy == ConsistencySpec::Policy::kSoftsync;
   const std::string facts = FormatFacts({
       {"run", spec.name},
       {"parameters", fmt::format("{}", plan.parameters)},
       {"workers", fmt::format("{}", spec.cluster.workers)},
-      {"policy",
-       has_n ? fmt::format("{} (n = {})", policy, spec.consistency.n) : std::string(policy)},
+      {"policy", PolicyText(spec.consistency)},
       {"gradients per update (c)", fmt::format("{}", plan.round_size)},
       {"effective n (workers/c)", fmt::format("{:.3g}", plan.effective_n)},
       {"expected mean staleness",
@@ -106,7 +118,7 @@ Json PlanJson(const RunSpec& spec, const RunPlan& plan) {
       {"name", spec.name},
       {"parameters", plan.parameters},
       {"workers", spec.cluster.workers},
-      {"policy", PolicyName(spec.consistency.policy)},
+      {"policy", RowOf(spec.consistency.policy).name},
       {"round_size", plan.round_size},
       {"effective_n", plan.effective_n},
       {"expected_staleness", plan.expected_staleness},

@@ -81,10 +81,13 @@ const v1::EvaluationStatus* DecidingEvaluation(const v1::RunStatus& status) {
 }
 
 std::string PolicyText(const v1::RunStatus& status) {
-  const std::string round = fmt::format("{} gradient{} per update", status.round_size(),
-                                        status.round_size() == 1 ? "" : "s");
-  if (status.n() == 0) return fmt::format("{} ({})", status.policy(), round);
-  return fmt::format("{} (n = {}, {})", status.policy(), status.n(), round);
+  std::vector<std::string> facts;
+  for (const v1::PolicyParameter& parameter : status.policy_parameters()) {
+    facts.push_back(fmt::format("{} = {}", parameter.key(), parameter.value()));
+  }
+  facts.push_back(fmt::format("{} gradient{} per update", status.round_size(),
+                              status.round_size() == 1 ? "" : "s"));
+  return fmt::format("{} ({})", status.policy(), fmt::join(facts, ", "));
 }
 
 std::string GuardText(const v1::RunStatus& status) {
@@ -98,13 +101,17 @@ std::string GuardText(const v1::RunStatus& status) {
 Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
   const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
   Json evaluations = Json::array();
+  Json parameters = Json::object();
+  for (const v1::PolicyParameter& parameter : status.policy_parameters()) {
+    parameters[parameter.key()] = parameter.value();
+  }
   for (const auto& evaluation : status.evaluations()) {
     evaluations.push_back(EvaluationJson(evaluation));
   }
   return {
       {"name", status.name()},
       {"policy", status.policy()},
-      {"n", status.n() > 0 ? Json(status.n()) : Json(nullptr)},
+      {"policy_parameters", std::move(parameters)},
       {"round_size", status.round_size()},
       {"test_accuracy", deciding != nullptr && deciding->has_test_accuracy()
                             ? NumberOrNull(deciding->test_accuracy())

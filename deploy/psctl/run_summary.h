@@ -8,12 +8,12 @@
 
 namespace slipstream {
 
-/// What a finished run is remembered by, as one object: name, policy, n (null but
-/// for softsync), test_accuracy (0 to 1; null where the loss knows no classes) and test_loss of the
-/// final evaluation (null if there was none), seconds, examples_per_second, updates, pushes,
-/// staleness with the fields of its message, weights_sha256, model (the path of the file with
-/// these weights, null if they were not saved), run_dir, evaluations, workers,
-/// servers.
+/// What a finished run is remembered by, as one object: name, policy,
+/// policy_parameters (those that it takes, as n of softsync), test_accuracy (0 to 1; null where the
+/// loss knows no classes) and test_loss of the final evaluation (null if there was none), seconds,
+/// examples_per_second, updates, pushes, staleness with the fields of its message, weights_sha256,
+/// model (the path of the file with these weights, null if they were not saved), run_dir,
+/// evaluations, workers, servers.
 nlohmann::ordered_json SummaryJson(const v1::RunStatus& status, const std::string& run_dir);
 
 /// What stands for the summary of a run that has none: error, exit_code, run_dir (null if the run

@@ -18,7 +18,7 @@ constexpr size_t kRefusalsMax = 1000;
 
 Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
     : run_(run),
-      works_in_rounds_(TraitsOf(spec.consistency).work == PolicyTraits::Work::kRounds),
+      works_in_rounds_(spec.consistency.traits().work == PolicyTraits::Work::kRounds),
       workers_to_start_(spec.cluster.workers),
       batch_size_(spec.training.batch_size),
       stop_conditions_(spec.training),

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/policy/staleness_scaling.h"
 #include "server/core/shard_machine.h"
 
 namespace slipstream {
@@ -81,7 +80,7 @@ uint64_t ShardMachine::StalenessOf(const PushHeader& header) const {
 
 double ShardMachine::ScaleOf(const PushHeader& header) const {
   const uint64_t staleness = StalenessOf(header);
-  return GradientScale(options_.staleness_scaling, staleness) * guard_.Scale(staleness);
+  return compensation_->GradientFactor(staleness) * guard_.Scale(staleness);
 }
 
 std::optional<PushReply> ShardMachine::RefuseByGuard(const PushHeader& header) const {
@@ -204,7 +203,7 @@ std::optional<Forecast> ShardMachine::ForecastUpdate(const PushHeader& header) c
   // The mean over updates is known only when this one is counted, and what a guard that blocks
   // waits for changes with every pull.
   const bool is_foreseeable =
-      options_.staleness_scaling != OptimizerSpec::StalenessScaling::kMean && !tracks_bases();
+      !RowOf(options_.optimizer.staleness_scaling).scales_rounds && !tracks_bases();
   if (!is_next || !is_base_published || !is_foreseeable || WorkIsDone()) return std::nullopt;
   if (round().contributions() > 0 || Admit(header).kind != Admission::Kind::kJoin) {
     return std::nullopt;

@@ -5,15 +5,17 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/policy/staleness_scaling.h"
+#include "common/policy/staleness_compensation.h"
 
 namespace slipstream {
 
 ShardMachine::ShardMachine(const Options& options)
     : options_(options),
       policy_(MakePolicy(options.consistency)),
-      traits_(TraitsOf(options.consistency)),
+      traits_(options.consistency.traits()),
       guard_(options.consistency.max_staleness),
+      compensation_(MakeCompensation(options.optimizer)),
+      rule_(RowOf(options.optimizer.kind)),
       state_{.round = NewRound()} {}
 
 void ShardMachine::Restore(ShardState state) {
@@ -30,7 +32,7 @@ void ShardMachine::SetPlan(const ShardPlan& plan) {
 }
 
 void ShardMachine::MakeLearningRate() {
-  learning_rate_.emplace(options_.learning_rate, options_.schedule,
+  learning_rate_.emplace(options_.optimizer.learning_rate, options_.optimizer.schedule,
                          LearningRate::Extent{state_.plan->examples_per_epoch, options_.epochs});
 }
 
@@ -95,12 +97,12 @@ uint64_t ShardMachine::bytes_queued_max() const {
 }
 
 uint32_t ShardMachine::round_size() const {
-  return RoundSize(options_.consistency, static_cast<uint32_t>(view().members.size()));
+  return options_.consistency.round_size(static_cast<uint32_t>(view().members.size()));
 }
 
 double ShardMachine::current_learning_rate() const {
   return learning_rate_.has_value() ? learning_rate_->At(state_.examples_applied)
-                                    : options_.learning_rate;
+                                    : options_.optimizer.learning_rate;
 }
 
 bool ShardMachine::is_drained() const {
@@ -203,13 +205,13 @@ void ShardMachine::CloseRound(ShardOutput& output) {
     update.is_empty = true;
   } else {
     state_.lag.RecordUpdate(update.to, round().bases());
-    const double scale = RoundScale(options_.staleness_scaling, lag().window_mean());
-    const double of_gradient = options_.scales_step ? 1 : scale;
+    const double scale = compensation_->RoundFactor(lag().window_mean());
+    const double of_gradient = rule_.normalises ? 1 : scale;
     update.inverse_divisor = static_cast<float>(round().InverseDivisor() * of_gradient);
     update.step_scale = static_cast<float>(scale / of_gradient);
     update.learning_rate = static_cast<float>(current_learning_rate());
     // A rule that scales steps by itself cancels what multiplies all gradients.
-    state_.lag.RecordScale(options_.scales_step ? scale : scale * round().mean_scale());
+    state_.lag.RecordScale(rule_.normalises ? scale : scale * round().mean_scale());
     state_.examples_applied += round().examples();
   }
   state_.decided = update.to;

@@ -15,6 +15,7 @@
 #include "common/base/ids.h"
 #include "common/policy/learning_rate.h"
 #include "common/policy/policy.h"
+#include "common/policy/staleness_compensation.h"
 #include "common/policy/staleness_guard.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
@@ -53,13 +54,7 @@ class ShardMachine {
     /// other's gradient, would wait for ever.
     ShardId shard{};
     ConsistencySpec consistency;
-    OptimizerSpec::StalenessScaling staleness_scaling = OptimizerSpec::StalenessScaling::kNone;
-
-    /// The update rule takes steps whose length does not depend on the gradient's, as Adam does:
-    /// what compensates the mean staleness scales the step then.
-    bool scales_step = false;
-    double learning_rate = 0.05;
-    ScheduleSpec schedule;
+    OptimizerSpec optimizer;
     uint32_t epochs = 1;
 
     /// Gradients that a worker has on their way at a time.
@@ -326,6 +321,8 @@ class ShardMachine {
   const std::unique_ptr<const Policy> policy_;
   const PolicyTraits traits_;
   const StalenessGuard guard_;
+  const std::unique_ptr<const StalenessCompensation> compensation_;
+  const RuleRow& rule_;
 
   ShardState state_;
   std::optional<LearningRate> learning_rate_;  // Follows from the options and the plan.

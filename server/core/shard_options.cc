@@ -5,10 +5,7 @@ namespace slipstream {
 ShardMachine::Options ShardOptionsOf(const RunSpec& run, ShardId shard) {
   return {.shard = shard,
           .consistency = run.consistency,
-          .staleness_scaling = run.optimizer.staleness_scaling,
-          .scales_step = run.optimizer.is_adam(),
-          .learning_rate = run.optimizer.learning_rate,
-          .schedule = run.optimizer.schedule,
+          .optimizer = run.optimizer,
           .epochs = run.training.epochs,
           .gradients_in_flight = run.training.pipeline_depth,
           .push_bytes_max = run.wire.push_bytes_max};

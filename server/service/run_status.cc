@@ -187,10 +187,14 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const RunFacts& facts) {
   status.set_phase(ToWire(facts.phase));
   status.set_failure(facts.failure);
   status.set_ended_by(facts.ended_by);
-  status.set_policy(std::string(PolicyName(spec.consistency.policy)));
-  const bool is_softsync = spec.consistency.policy == ConsistencySpec::Policy::kSoftsync;
-  status.set_n(is_softsync ? spec.consistency.n : 0);
-  status.set_round_size(RoundSize(spec.consistency, facts.live_workers));
+  const PolicyRow& policy = RowOf(spec.consistency.policy);
+  status.set_policy(std::string(policy.name));
+  for (const auto& [key, value] : ParametersOf(policy, spec.consistency.parameters)) {
+    v1::PolicyParameter& parameter = *status.add_policy_parameters();
+    parameter.set_key(std::string(key));
+    parameter.set_value(value);
+  }
+  status.set_round_size(spec.consistency.round_size(facts.live_workers));
   status.set_batches_total(facts.batches_total);
   status.set_batches_done(facts.batches_done);
   status.set_epochs(facts.epochs_done);

@@ -8,7 +8,6 @@
 
 #include "common/base/mutex.h"
 #include "common/kernels/segments.h"
-#include "common/run/run_spec.h"
 #include "server/core/shard_output.h"
 #include "server/service/update_range.h"
 
@@ -25,8 +24,9 @@ namespace slipstream {
 /// Thread-safe: guarded by its own mutex, which is held for one chunk's pass.
 class UpdateDraft {
  public:
-  UpdateDraft(const OptimizerSpec& optimizer, const Forecast& forecast, UpdateBuffers buffers)
-      : optimizer_(optimizer), forecast_(forecast), buffers_(std::move(buffers)) {}
+  UpdateDraft(std::shared_ptr<const UpdateRule> rule, const Forecast& forecast,
+              UpdateBuffers buffers)
+      : rule_(std::move(rule)), forecast_(forecast), buffers_(std::move(buffers)) {}
 
   /// The gradient's values from position `begin` on have come. REQUIRES: none of them came before,
   /// and all are within the shard. Without effect on a draft that was cancelled.
@@ -45,7 +45,7 @@ class UpdateDraft {
  private:
   bool HasAll() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const OptimizerSpec optimizer_;
+  const std::shared_ptr<const UpdateRule> rule_;
   const Forecast forecast_;
 
   Mutex mutex_;

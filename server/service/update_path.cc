@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/kernels/update.h"
+#include "common/kernels/fold.h"
 
 namespace slipstream {
 namespace {
@@ -27,8 +27,9 @@ void Consume(PushPayload& payload, Pass pass) {
 std::unique_ptr<UpdatePath> UpdatePath::TryMake(const OptimizerSpec& optimizer, size_t values) {
   std::unique_ptr<UpdatePath> path(new UpdatePath(optimizer, values));
   if (!path->pool_.Reserve(2)) return nullptr;
-  PS_CHECK(optimizer.state_arrays() <= kStateArraysMax);
-  for (uint32_t i = 0; i < optimizer.state_arrays(); ++i) {
+  const uint32_t states = RowOf(optimizer.kind).state_arrays;
+  PS_CHECK(states <= kStateArraysMax);
+  for (uint32_t i = 0; i < states; ++i) {
     path->state_[i] = FloatBuffer::TryMake(values);  // 0 at first, as a rule's state is.
     path->state_next_[i] = FloatBuffer::TryMake(values);
     if (path->state_[i] == nullptr || path->state_next_[i] == nullptr) return nullptr;
@@ -40,7 +41,7 @@ std::shared_ptr<UpdateDraft> UpdatePath::BeginDraft(const Forecast& forecast) {
   if (!draft_.expired()) return nullptr;
   std::shared_ptr<FloatBuffer> to = pool_.TakeAtOnce();  // The engine's lock is held.
   if (to == nullptr) return nullptr;
-  auto draft = std::make_shared<UpdateDraft>(optimizer_, forecast, Buffers(std::move(to)));
+  auto draft = std::make_shared<UpdateDraft>(rule_, forecast, Buffers(std::move(to)));
   draft_ = draft;
   return draft;
 }
@@ -93,12 +94,12 @@ Weights UpdatePath::Apply(const Update& update, FoldStep* last) {
   const UpdateBuffers buffers = Buffers(next);
   const std::span<const float> sum = next->values();
   const auto apply = [&](size_t begin, size_t count, const Segments* gradient) {
-    UpdateRange(optimizer_, buffers, begin, count,
+    UpdateRange(*rule_, buffers, begin, count,
                 {.sum = has_sum ? sum.subspan(begin, count) : std::span<const float>(),
                  .last = gradient,
                  .last_weight = last == nullptr ? 1.0f : last->fold.weight,
                  .inverse_divisor = update.inverse_divisor},
-                update.learning_rate, update.step_scale);
+                {.rate = update.learning_rate, .scale = update.step_scale});
   };
   if (last == nullptr) {
     apply(0, sum.size(), nullptr);
@@ -115,14 +116,14 @@ UpdateBuffers UpdatePath::Buffers(std::shared_ptr<FloatBuffer> to) const {
   UpdateBuffers buffers = {.from = newest_,
                            .to = std::move(to),
                            .state_next = state_next_,
-                           .powers = powers_.Next(AdamRuleOf(optimizer_))};
+                           .scalars = rule_->Next(scalars_)};
   std::ranges::copy(state_, buffers.state.begin());
   return buffers;
 }
 
 void UpdatePath::AdvanceState() {
   std::swap(state_, state_next_);
-  powers_ = powers_.Next(AdamRuleOf(optimizer_));
+  scalars_ = rule_->Next(scalars_);
 }
 
 }  // namespace slipstream

@@ -7,7 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "common/kernels/update.h"
+#include "common/kernels/fold.h"
+#include "common/kernels/rules/update_rule.h"
 #include "common/run/run_spec.h"
 #include "server/core/shard_output.h"
 #include "server/service/push_assembly.h"
@@ -58,7 +59,7 @@ class UpdatePath {
 
  private:
   UpdatePath(const OptimizerSpec& optimizer, size_t values)
-      : optimizer_(optimizer), pool_(values) {}
+      : rule_(MakeUpdateRule(optimizer)), pool_(values), scalars_(rule_->InitialScalars()) {}
 
   void FoldIn(FoldStep& step);
 
@@ -74,7 +75,7 @@ class UpdatePath {
   /// For the next version, to be written to `to`.
   UpdateBuffers Buffers(std::shared_ptr<FloatBuffer> to) const;
 
-  const OptimizerSpec optimizer_;
+  const std::shared_ptr<const UpdateRule> rule_;
   BufferPool pool_;
   Weights newest_;
 
@@ -85,7 +86,7 @@ class UpdatePath {
   // The optimizer's, as UpdateBuffers has it.
   std::array<std::shared_ptr<FloatBuffer>, kStateArraysMax> state_;
   std::array<std::shared_ptr<FloatBuffer>, kStateArraysMax> state_next_;
-  AdamPowers powers_;  // Of the updates so far.
+  RuleScalars scalars_;  // Of the newest version.
 
   // The draft begun last; owned by the payload it is made of.
   std::weak_ptr<UpdateDraft> draft_;

@@ -16,7 +16,7 @@ constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
 uint64_t ShardBytesNeeded(uint64_t values, uint64_t gradients, const OptimizerSpec& optimizer) {
   constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
-  const uint64_t states = optimizer.state_arrays();
+  const uint64_t states = RowOf(optimizer.kind).state_arrays;
   const uint64_t bytes_each = (2 + gradients + 2 * states) * sizeof(float);
   if (values > (kUnlimited - kFixedBytes) / bytes_each) return kUnlimited;
   return values * bytes_each + kFixedBytes;

@@ -24,7 +24,6 @@
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
 #include "common/rpc/transfer_tuning.h"
-#include "common/run/policy_rows.h"
 #include "common/wire/shard_wire.h"
 #include "tests/benchmarks/exchange_commands.h"
 #include "worker/client/coordinator_client.h"
@@ -131,7 +130,7 @@ class Driver {
   }
 
   std::unique_ptr<ParameterClient> NewClient(ShardMap map) {
-    const bool in_step = TraitsOf(settings_.consistency).in_step;
+    const bool in_step = settings_.consistency.traits().in_step;
     const bool blocks = StalenessGuard(settings_.consistency.max_staleness).blocks();
     ShardGroup::Options group = ShardGroup::OptionsFor(settings_, map);
     if (arena_.has_value()) group.client.arena = &*arena_;

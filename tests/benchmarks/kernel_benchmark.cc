@@ -21,10 +21,11 @@
 #include <vector>
 
 #include "common/kernels/finite.h"
+#include "common/kernels/fold.h"
 #include "common/kernels/half_decode.h"
 #include "common/kernels/half_encode.h"
+#include "common/kernels/rules/update_rule.h"
 #include "common/kernels/segments.h"
-#include "common/kernels/update.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream::benchmarks {
@@ -107,40 +108,37 @@ CombinedGradient WithSum(const Arrays& arrays) {
   return {.sum = arrays.weights_out->values(), .last = &arrays.pieces, .inverse_divisor = 0.5f};
 }
 
-void Sgd(Arrays& arrays, const CombinedGradient& gradient) {
-  SgdUpdate(arrays.weights->values(), arrays.weights_out->values(), gradient, kRate, 0,
-            StoresFor(arrays.weights->values().size_bytes()));
-}
-
-void Momentum(Arrays& arrays, const CombinedGradient& gradient) {
-  MomentumUpdate(arrays.weights->values(), arrays.weights_out->values(), arrays.velocity->values(),
-                 arrays.velocity_out->values(), gradient, kRate, 0.9f, 0,
-                 StoresFor(arrays.weights->values().size_bytes()));
-}
-
-void Adam(Arrays& arrays, const CombinedGradient& gradient) {
-  AdamUpdate(arrays.weights->values(), arrays.weights_out->values(),
-             {arrays.velocity->values(), arrays.velocity_out->values(), arrays.square->values(),
-              arrays.square_out->values()},
-             gradient, FactorsOfAdam({}, {.beta1 = 0.9, .beta2 = 0.999}, kRate),
-             StoresFor(arrays.weights->values().size_bytes()));
+/// The two kernels of a rule: with one gradient, and with a sum beside the last.
+void AddRule(const RuleRow& row, std::vector<Kernel>& kernels) {
+  OptimizerSpec spec;
+  spec.kind = row.kind;
+  const std::shared_ptr<const UpdateRule> rule = MakeUpdateRule(spec);
+  const auto update = [rule, &row](Arrays& a, const CombinedGradient& gradient) {
+    UpdateArrays arrays = {.weights_in = a.weights->values(),
+                           .weights_out = a.weights_out->values()};
+    if (row.state_arrays > 0) arrays.states[0] = {a.velocity->values(), a.velocity_out->values()};
+    if (row.state_arrays > 1) arrays.states[1] = {a.square->values(), a.square_out->values()};
+    rule->Update(arrays, gradient, {.rate = kRate}, rule->Next(rule->InitialScalars()),
+                 StoresFor(a.weights->values().size_bytes()));
+  };
+  const std::string name(row.name);
+  const double passes = 3 + 2.0 * row.state_arrays;
+  kernels.push_back(
+      {name + "-single", passes, [update](Arrays& a) { update(a, {.last = &a.pieces}); }});
+  kernels.push_back({name + "-sum", passes + 1, [update](Arrays& a) { update(a, WithSum(a)); }});
 }
 
 std::vector<Kernel> Kernels() {
-  return {
+  std::vector<Kernel> kernels = {
       {"finite", 1, [](Arrays& a) { benchmark::DoNotOptimize(AllFinite(a.pieces)); }},
       {"fold", 3, [](Arrays& a) { FoldGradient(a.sum->values(), a.pieces, kRate, false); }},
-      {"sgd-single", 3, [](Arrays& a) { Sgd(a, {.last = &a.pieces}); }},
-      {"sgd-sum", 4, [](Arrays& a) { Sgd(a, WithSum(a)); }},
-      {"momentum-single", 5, [](Arrays& a) { Momentum(a, {.last = &a.pieces}); }},
-      {"momentum-sum", 6, [](Arrays& a) { Momentum(a, WithSum(a)); }},
-      {"adam-single", 7, [](Arrays& a) { Adam(a, {.last = &a.pieces}); }},
-      {"adam-sum", 8, [](Arrays& a) { Adam(a, WithSum(a)); }},
       {"encode-bf16", 1.5, [](Arrays& a) { EncodeBf16(a.weights->values(), a.halves_out); }, false},
       {"encode-fp16", 1.5, [](Arrays& a) { EncodeFp16(a.weights->values(), a.halves_out); }, false},
       {"decode-bf16", 1.5, [](Arrays& a) { DecodeBf16(a.half_pieces, a.weights_out->values()); }},
       {"decode-fp16", 1.5, [](Arrays& a) { DecodeFp16(a.half_pieces, a.weights_out->values()); }},
   };
+  for (const RuleRow& row : kRuleRows) AddRule(row, kernels);
+  return kernels;
 }
 
 void CountBytes(benchmark::State& state, size_t bytes) {

@@ -16,6 +16,7 @@ MAY_INCLUDE = {
     "common/files": (),
     "common/json": (),
     "common/kernels": (),
+    "common/kernels/rules": ("common/kernels", "common/run"),
     "common/layout": (),
     "common/local": ("common/files", "common/memory"),
     "common/memory": (),
@@ -36,7 +37,7 @@ MAY_INCLUDE = {
                "common/run", "server/listen", "server/service"),
     "server/core": ("common/layout", "common/policy", "common/protocol", "common/run"),
     "server/listen": ("common/files", "common/local", "common/rpc"),
-    "server/service": ("common/files", "common/kernels", "common/layout", "common/local",
+    "server/service": ("common/files", "common/kernels", "common/kernels/rules", "common/layout", "common/local",
                        "common/memory", "common/protocol", "common/rpc", "common/run",
                        "common/wire", "proto", "server/core", "server/storage"),
     "server/storage": ("common/files", "common/local", "common/memory", "common/process",
@@ -63,7 +64,7 @@ MAY_INCLUDE = {
 FOR_ALL = "common/base"
 
 # Code that only decides: whatever it needs from the world is an argument.
-PURE = ("common/base", "common/policy", "common/kernels", "common/layout", "common/model",
+PURE = ("common/base", "common/policy", "common/kernels", "common/kernels/rules", "common/layout", "common/model",
         "common/run", "common/protocol", "server/core", "worker/core", "worker/model")
 # What the pure base is made of: the annotated lock and the check that ends the process.
 PURE_EXCEPT = {"common/base/mutex.h", "common/base/check.h"}

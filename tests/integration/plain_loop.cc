@@ -85,7 +85,7 @@ class PlainLoop {
       Check(result.status());
       rate_ = static_cast<float>(schedule.At(examples));
       examples += order.Examples(step).size();
-      if (run_.optimizer.is_adam()) {
+      if (RowOf(run_.optimizer.kind).normalises) {
         UpdateByAdam();
       } else {
         Update();
@@ -129,7 +129,8 @@ class PlainLoop {
     const auto decay = static_cast<float>(run_.optimizer.weight_decay);
     const FlushedSubnormals flushed;
     const bool has_momentum = run_.optimizer.kind == OptimizerSpec::Kind::kMomentum;
-    const auto momentum = has_momentum ? static_cast<float>(run_.optimizer.momentum) : 0.0f;
+    const auto momentum =
+        has_momentum ? static_cast<float>(run_.optimizer.parameters["momentum"]) : 0.0f;
     const std::span<float> weights = plan_->weights_host();
     const std::span<const float> gradient = plan_->gradients_host();
     for (size_t i = 0; i < weights.size(); ++i) {
@@ -145,16 +146,17 @@ class PlainLoop {
     const FlushedSubnormals flushed;
     const OptimizerSpec& rule = run_.optimizer;
     const double rate = rate_;
+    const double beta1 = rule.parameters["beta1"], beta2 = rule.parameters["beta2"];
     const bool is_adamw = rule.kind == OptimizerSpec::Kind::kAdamW;
     const auto decay = static_cast<float>(is_adamw ? 0 : rule.weight_decay);
     const auto kept = static_cast<float>(is_adamw ? 1 - rate * rule.weight_decay : 1);
-    power1_ *= rule.beta1;
-    power2_ *= rule.beta2;
+    power1_ *= beta1;
+    power2_ *= beta2;
     const auto step = static_cast<float>(rate / (1 - power1_));
     const auto scale = static_cast<float>(1 / std::sqrt(1 - power2_));
-    const auto b1 = static_cast<float>(rule.beta1), c1 = static_cast<float>(1 - rule.beta1);
-    const auto b2 = static_cast<float>(rule.beta2), c2 = static_cast<float>(1 - rule.beta2);
-    const auto epsilon = static_cast<float>(rule.epsilon);
+    const auto b1 = static_cast<float>(beta1), c1 = static_cast<float>(1 - beta1);
+    const auto b2 = static_cast<float>(beta2), c2 = static_cast<float>(1 - beta2);
+    const auto epsilon = static_cast<float>(rule.parameters["epsilon"]);
     const std::span<float> weights = plan_->weights_host();
     const std::span<const float> gradient = plan_->gradients_host();
     for (size_t i = 0; i < weights.size(); ++i) {

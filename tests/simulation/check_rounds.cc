@@ -50,7 +50,9 @@ class CountedRounds {
     if (is_draining_ || scenario_.run.consistency.policy == ConsistencySpec::Policy::kAsync) {
       return true;
     }
-    return gradients_ >= std::max<size_t>(1, members_ / scenario_.run.consistency.n);
+    return gradients_ >=
+           std::max<size_t>(
+               1, members_ / static_cast<size_t>(scenario_.run.consistency.parameters["n"]));
   }
 
   const Scenario& scenario_;

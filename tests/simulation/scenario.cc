@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "common/run/policy_rows.h"
 #include "tests/simulation/chance.h"
 
 namespace slipstream {
@@ -23,7 +22,7 @@ void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
   run.consistency.policy = kPolicies[chance.Between(0, 2)];
   if (run.consistency.policy == Policy::kSoftsync) {
-    run.consistency.n = chance.Between(1, run.cluster.workers);
+    run.consistency.parameters["n"] = chance.Between(1, run.cluster.workers);
   }
   if (!chance.Happens(400)) return;
   using Action = StalenessGuardSpec::Action;
@@ -219,7 +218,7 @@ std::string Describe(const Scenario& scenario) {
       "scaling={} "
       "lease={}ms delay<={}us update<={}us push_bytes_max={} joins={}; faults: loss={} "
       "duplicates={} per mille, late<={}ms, failure<={}ms, cancel<={}ms, until {} ms;",
-      scenario.seed, PolicyName(run.consistency.policy), run.consistency.n,
+      scenario.seed, RowOf(run.consistency.policy).name, run.consistency.parameters["n"],
       ActionName(scenario.guard().action), scenario.guard().bound, run.cluster.workers,
       scenario.shards, run.training.epochs, scenario.batches_total(), run.training.batch_size,
       static_cast<int>(run.optimizer.staleness_scaling),

@@ -167,7 +167,7 @@ ShardPlan TestPlan() {
 }
 
 ShardMachine::Options TestOptions(const ConsistencySpec& consistency) {
-  return {.consistency = consistency, .learning_rate = 1.0};
+  return {.consistency = consistency, .optimizer = {.learning_rate = 1.0}};
 }
 
 View FoundingView(uint32_t workers) {

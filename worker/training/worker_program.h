@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "common/model/net_shapes.h"
-#include "common/run/policy_rows.h"
 #include "common/run/run_spec.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/membership.h"
@@ -71,7 +70,7 @@ class WorkerProgram {
   absl::Status Train(Heartbeat& heartbeat);
   void Leave(const absl::Status& status);
 
-  bool StepsInStep() const { return TraitsOf(settings_.consistency).in_step; }
+  bool StepsInStep() const { return settings_.consistency.traits().in_step; }
   ShardGroup::Options GroupOptions() const;
   std::unique_ptr<ParameterClient> NewClient();
   Sleeper MakeSleeper();

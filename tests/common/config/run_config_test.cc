@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "common/model/presets.h"
-#include "common/run/policy_rows.h"
 
 namespace slipstream {
 namespace {
@@ -45,11 +44,11 @@ cluster:
   EXPECT_EQ(spec.data.format, DataSpec::Format::kIdx);
   EXPECT_EQ(spec.data.path, "../shared/data/fashion-mnist");
   EXPECT_EQ(spec.training.epochs, 5u);
-  EXPECT_EQ(spec.consistency.n, 2u);
+  EXPECT_EQ(spec.consistency.parameters["n"], 2);
   EXPECT_EQ(spec.optimizer.kind, OptimizerSpec::Kind::kMomentum);
   EXPECT_EQ(spec.optimizer.staleness_scaling, OptimizerSpec::StalenessScaling::kPerGradient);
   EXPECT_EQ(spec.cluster.servers, (std::vector<std::string>{"localhost:7070", "localhost:7071"}));
-  EXPECT_EQ(RoundSize(spec.consistency, spec.cluster.workers), 2u);
+  EXPECT_EQ(spec.consistency.round_size(spec.cluster.workers), 2u);
 }
 
 TEST(RunConfigTest, KeysLeftOutKeepTheDefaultsOfTheSpec) {
@@ -155,7 +154,7 @@ TEST(RunConfigTest, AdamHasARateOfItsOwnUnlessOneIsGiven) {
 
   EXPECT_EQ(adamw.kind, OptimizerSpec::Kind::kAdamW);
   EXPECT_EQ(adamw.learning_rate, 0.001);
-  EXPECT_EQ(adamw.beta2, 0.95);
+  EXPECT_EQ(adamw.parameters["beta2"], 0.95);
   EXPECT_EQ(SpecOf(file, Set({"optimizer.learning_rate=0.3"})).optimizer.learning_rate, 0.3);
   EXPECT_EQ(SpecOf("model: {preset: mlp}", Set({"optimizer.kind=adam"})).optimizer.learning_rate,
             0.001);

@@ -76,7 +76,8 @@ RunSpec RandomSpec(RandomStream& random) {
     spec.optimizer.schedule.at_epochs = {0.1, 1.0 / 3, 7};
   }
   spec.cluster.servers = {"localhost:" + std::to_string(1 + random.Below(65535)), "[::1]:7070"};
-  spec.cluster.workers = spec.consistency.n + random.Below(4097 - spec.consistency.n);
+  const auto workers_min = static_cast<uint32_t>(spec.consistency.parameters["n"]);
+  spec.cluster.workers = workers_min + random.Below(kWorkersMax + 1 - workers_min);
   const uint32_t codecs = spec.wire.transport == WireSpec::Transport::kShm ? 1 : 3;
   spec.wire.push_codec = static_cast<Encoding>(random.Below(codecs));
   spec.wire.pull_codec = static_cast<Encoding>(random.Below(codecs));
@@ -192,7 +193,8 @@ TEST(RunTextTest, AnotherRuleInTheTemplateHasTheRateThatFitsIt) {
   const ConfigResult result = ParseRunConfig(text, "run.yaml");
 
   ASSERT_TRUE(std::holds_alternative<RunSpec>(result));
-  EXPECT_EQ(std::get<RunSpec>(result).optimizer.learning_rate, OptimizerSpec::kAdamLearningRate);
+  EXPECT_EQ(std::get<RunSpec>(result).optimizer.learning_rate,
+            RowOf(RuleKind::kAdam).learning_rate);
 }
 
 TEST(RunTextTest, TheTemplateNamesEveryKeyWithItsMeaning) {
@@ -224,7 +226,7 @@ TEST(RunTextTest, KeysOfOneMachineAreNotPartOfTheFingerprint) {
 TEST(RunTextTest, TheFirstDifferenceNamesTheKeyAndBothValues) {
   RunSpec a = Default();
   RunSpec b = a;
-  b.consistency.n = 2;
+  b.consistency.parameters["n"] = 2;
   b.testing.push_delay_max = absl::Seconds(1);
 
   EXPECT_EQ(FirstDifference(a, b), "consistency.n is 1 against 2");

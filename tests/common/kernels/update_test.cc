@@ -1,5 +1,3 @@
-#include "common/kernels/update.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +11,9 @@
 
 #include "common/base/philox.h"
 #include "common/kernels/finite.h"
+#include "common/kernels/fold.h"
+#include "common/kernels/rules/adam.h"
+#include "common/kernels/rules/update_rule.h"
 #include "common/kernels/segments.h"
 
 namespace slipstream {
@@ -46,6 +47,32 @@ std::vector<float> RandomValues(size_t count, RandomStream& random) {
   return values;
 }
 
+OptimizerSpec RuleSpec(RuleKind kind, double decay = 0) {
+  OptimizerSpec spec;
+  spec.kind = kind;
+  spec.weight_decay = decay;
+  return spec;
+}
+
+/// Weights and states of one version, which a rule turns into the next.
+struct RuleVersion {
+  std::vector<float> weights;
+  std::vector<float> states[kStateArraysMax];
+};
+
+/// The next version, by one update at `rate`.
+RuleVersion Updated(const OptimizerSpec& spec, const RuleVersion& from,
+                    const CombinedGradient& gradient, float rate, const RuleScalars& scalars = {},
+                    Stores stores = Stores::kCached) {
+  RuleVersion to = from;
+  UpdateArrays arrays = {.weights_in = from.weights, .weights_out = to.weights};
+  for (size_t i = 0; i < RowOf(spec.kind).state_arrays; ++i) {
+    arrays.states[i] = {from.states[i], to.states[i]};
+  }
+  MakeUpdateRule(spec)->Update(arrays, gradient, {.rate = rate}, scalars, stores);
+  return to;
+}
+
 TEST(UpdateKernels, FoldWhereverThePayloadIsCut) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -77,9 +104,9 @@ TEST(UpdateKernels, SgdEqualsThePlainLoopToTheBit) {
                                        .last = &payload.segments(),
                                        .last_weight = 0.75f,
                                        .inverse_divisor = 1.0f / 3.0f};
-    std::vector<float> updated(weights.size());
 
-    SgdUpdate(weights, updated, combined, 0.1f, 0.01f);
+    const std::vector<float> updated =
+        Updated(RuleSpec(RuleKind::kSgd, 0.01), {weights}, combined, 0.1f).weights;
 
     for (size_t i = 0; i < weights.size(); ++i) {
       const float total = has_sum ? sum[i] + 0.75f * gradient[i] : 0.75f * gradient[i];
@@ -97,15 +124,14 @@ TEST(UpdateKernels, MomentumEqualsThePlainLoopToTheBit) {
     const auto velocity = RandomValues(weights.size(), random);
     const auto sum = RandomValues(weights.size(), random);
     const CombinedGradient combined = {.sum = sum, .inverse_divisor = 0.25f};
-    std::vector<float> updated(weights.size());
-    std::vector<float> velocity_out(weights.size());
 
-    MomentumUpdate(weights, updated, velocity, velocity_out, combined, 0.1f, 0.9f, 0.0f);
+    const RuleVersion next =
+        Updated(RuleSpec(RuleKind::kMomentum), {weights, {velocity}}, combined, 0.1f);
 
     for (size_t i = 0; i < weights.size(); ++i) {
       const float v = 0.9f * velocity[i] + (sum[i] * 0.25f + 0.0f * weights[i]);
-      ASSERT_EQ(velocity_out[i], v) << "at " << i;
-      ASSERT_EQ(updated[i], weights[i] - 0.1f * v) << "at " << i;
+      ASSERT_EQ(next.states[0][i], v) << "at " << i;
+      ASSERT_EQ(next.weights[i], weights[i] - 0.1f * v) << "at " << i;
     }
   }
 }
@@ -122,28 +148,27 @@ TEST(UpdateKernels, AdamEqualsThePlainLoopToTheBit) {
     const auto sum = RandomValues(weights.size(), random);
     const CutPayload payload(gradient, random);
     const bool has_sum = random.Below(2) == 0;
-    const AdamFactors f =
-        FactorsOfAdam({.decay = 0.02, .is_decoupled = random.Below(2) == 0}, {0.5, 0.75}, 0.01);
-    std::vector<float> updated(weights.size());
-    std::vector<float> mean_out(weights.size());
-    std::vector<float> square_out(weights.size());
+    const OptimizerSpec spec =
+        RuleSpec(random.Below(2) == 0 ? RuleKind::kAdamW : RuleKind::kAdam, 0.02);
+    const RuleScalars powers = {0.5, 0.75};
+    const AdamFactors f = FactorsOfAdam(spec, powers, {.rate = 0.01f});
 
-    AdamUpdate(weights, updated, {mean, mean_out, square, square_out},
-               {.sum = has_sum ? std::span(sum) : std::span<const float>(),
-                .last = &payload.segments(),
-                .last_weight = 0.75f,
-                .inverse_divisor = 0.5f},
-               f);
+    const RuleVersion next = Updated(spec, {weights, {mean, square}},
+                                     {.sum = has_sum ? std::span(sum) : std::span<const float>(),
+                                      .last = &payload.segments(),
+                                      .last_weight = 0.75f,
+                                      .inverse_divisor = 0.5f},
+                                     0.01f, powers);
 
     for (size_t i = 0; i < weights.size(); ++i) {
       const float total = has_sum ? sum[i] + 0.75f * gradient[i] : 0.75f * gradient[i];
       const float g = total * 0.5f + f.decay * weights[i];
       const float m = f.beta1 * mean[i] + f.one_minus_beta1 * g;
       const float s = f.beta2 * square[i] + f.one_minus_beta2 * (g * g);
-      ASSERT_EQ(mean_out[i], m) << "at " << i;
-      ASSERT_EQ(square_out[i], s) << "at " << i;
+      ASSERT_EQ(next.states[0][i], m) << "at " << i;
+      ASSERT_EQ(next.states[1][i], s) << "at " << i;
       const float step = f.rate * m / (std::sqrt(s) * f.root_scale + f.epsilon);
-      ASSERT_EQ(updated[i], f.kept * weights[i] - step) << "at " << i;
+      ASSERT_EQ(next.weights[i], f.kept * weights[i] - step) << "at " << i;
     }
   }
 }
@@ -159,21 +184,15 @@ TEST(UpdateKernels, AdamTakesTheStepsOfPyTorch) {
                             {0.8035310672284472f, -1.981776480259877f}};
   for (const bool is_decoupled : {false, true}) {
     RandomStream random(0, 9);
-    std::vector<float> weights = {1.0f, -2.0f};
-    std::vector<float> mean(2), square(2);
-    const AdamRule rule = {.decay = 0.01, .is_decoupled = is_decoupled};
-    AdamPowers powers;
+    RuleVersion version = {{1.0f, -2.0f}, {{0, 0}, {0, 0}}};
+    const OptimizerSpec spec = RuleSpec(is_decoupled ? RuleKind::kAdamW : RuleKind::kAdam, 0.01);
+    RuleScalars powers = MakeUpdateRule(spec)->InitialScalars();
     for (size_t t = 0; t < 3; ++t) {
-      powers = powers.Next(rule);
+      powers = MakeUpdateRule(spec)->Next(powers);
       const CutPayload payload(gradients[t], random);
-      std::vector<float> next(2), mean_next(2), square_next(2);
-      AdamUpdate(weights, next, {mean, mean_next, square, square_next},
-                 {.last = &payload.segments()}, FactorsOfAdam(rule, powers, 0.1));
-      weights = next;
-      mean = mean_next;
-      square = square_next;
+      version = Updated(spec, version, {.last = &payload.segments()}, 0.1f, powers);
       for (size_t i = 0; i < 2; ++i) {
-        EXPECT_NEAR(weights[i], (is_decoupled ? adamw : adam)[t][i], 1e-6)
+        EXPECT_NEAR(version.weights[i], (is_decoupled ? adamw : adam)[t][i], 1e-6)
             << "step " << t + 1 << ", value " << i << (is_decoupled ? ", adamw" : ", adam");
       }
     }
@@ -182,22 +201,18 @@ TEST(UpdateKernels, AdamTakesTheStepsOfPyTorch) {
 
 TEST(UpdateKernels, AdamStaysFiniteWhateverTheGradient) {
   RandomStream random(0, 10);
-  const AdamRule rule = {.beta1 = 0, .beta2 = 0};
+  OptimizerSpec spec = RuleSpec(RuleKind::kAdam);
+  spec.parameters["beta1"] = 0;
+  spec.parameters["beta2"] = 0;
   const CutPayload huge({3e38f, -3e38f, 0.0f}, random);
-  std::vector<float> weights = {1.0f, 1.0f, 1.0f};
-  std::vector<float> mean(3), square(3);
+  RuleVersion version = {{1.0f, 1.0f, 1.0f}, {{0, 0, 0}, {0, 0, 0}}};
   for (int t = 0; t < 3; ++t) {
-    std::vector<float> next(3), mean_next(3), square_next(3);
-    AdamUpdate(weights, next, {mean, mean_next, square, square_next}, {.last = &huge.segments()},
-               FactorsOfAdam(rule, AdamPowers().Next(rule), 0.1));
-    weights = next;
-    mean = mean_next;
-    square = square_next;
+    version = Updated(spec, version, {.last = &huge.segments()}, 0.1f);
   }
 
-  EXPECT_NEAR(weights[0], 0.7f, 1e-5);  // A step is as long as the rate.
-  EXPECT_NEAR(weights[1], 1.3f, 1e-5);
-  EXPECT_EQ(weights[2], 1.0f);
+  EXPECT_NEAR(version.weights[0], 0.7f, 1e-5);  // A step is as long as the rate.
+  EXPECT_NEAR(version.weights[1], 1.3f, 1e-5);
+  EXPECT_EQ(version.weights[2], 1.0f);
 }
 
 /// What the thread computes afterwards is as before.
@@ -207,14 +222,17 @@ TEST(UpdateKernels, SubnormalNumbersCountAsZero) {
   const CutPayload tiny({kSubnormal, kSubnormal}, random);
   const CutPayload none({0.0f, 0.0f}, random);
   const std::vector<float> weights = {1.0f, 1.0f};
-  std::vector<float> sum = {0.0f, 0.0f}, next(2), state = {kSubnormal, 0x1p-126f}, state_next(2);
+  std::vector<float> sum = {0.0f, 0.0f};
 
   FoldGradient(sum, tiny.segments(), 4096.0f, true);
   EXPECT_EQ(sum[0], 0.0f);
-  MomentumUpdate(weights, next, state, state_next, {.last = &none.segments()}, 1.0f, 0.9f, 0.0f);
-  EXPECT_EQ(state_next, std::vector<float>(2, 0.0f));
-  SgdUpdate(weights, next, {.last = &tiny.segments(), .last_weight = 0x1p126f}, 1.0f, 0.0f);
-  EXPECT_EQ(next, weights);
+  const RuleVersion slowed =
+      Updated(RuleSpec(RuleKind::kMomentum), {weights, {{kSubnormal, 0x1p-126f}}},
+              {.last = &none.segments()}, 1.0f);
+  EXPECT_EQ(slowed.states[0], std::vector<float>(2, 0.0f));
+  const RuleVersion next = Updated(RuleSpec(RuleKind::kSgd), {weights},
+                                   {.last = &tiny.segments(), .last_weight = 0x1p126f}, 1.0f);
+  EXPECT_EQ(next.weights, weights);
 
   volatile float mine = kSubnormal;
   mine = mine * 0.5f;
@@ -222,11 +240,11 @@ TEST(UpdateKernels, SubnormalNumbersCountAsZero) {
 }
 
 TEST(UpdateKernels, AStepScaleShortensAdamsStepAndNotItsDecay) {
-  const AdamRule rule = {.decay = 0.5, .is_decoupled = true};
-  const AdamPowers first = AdamPowers().Next(rule);
+  const OptimizerSpec spec = RuleSpec(RuleKind::kAdamW, 0.5);
+  const RuleScalars first = {0.9, 0.999};
 
-  const AdamFactors whole = FactorsOfAdam(rule, first, 0.1);
-  const AdamFactors quarter = FactorsOfAdam(rule, first, 0.1, 0.25);
+  const AdamFactors whole = FactorsOfAdam(spec, first, {.rate = 0.1f});
+  const AdamFactors quarter = FactorsOfAdam(spec, first, {.rate = 0.1f, .scale = 0.25f});
 
   EXPECT_EQ(quarter.rate, whole.rate / 4);
   EXPECT_EQ(quarter.kept, whole.kept);
@@ -241,9 +259,9 @@ TEST(UpdateKernels, GiveTheFiguresOfPerGradientScaling) {
   std::vector<float> path;
 
   for (const float scale : {1.0f, 1.0f, 0.5f}) {
-    std::vector<float> next(1);
-    SgdUpdate(theta, next, {.last = &one.segments(), .last_weight = scale}, 1.0f, 0.0f);
-    theta = next;
+    theta = Updated(RuleSpec(RuleKind::kSgd), {theta},
+                    {.last = &one.segments(), .last_weight = scale}, 1.0f)
+                .weights;
     path.push_back(theta[0]);
   }
 
@@ -299,18 +317,15 @@ TEST(UpdateKernels, ASumInTheWeightsToBeWrittenAndStreamedStoresGiveTheSameBits)
     if (random.Below(3) > 0) combined.last = &payload.segments();
     auto square = RandomValues(weights.size(), random);
     for (float& value : square) value *= value;
-    const size_t rule = random.Below(3);
+    const RuleRow& row = kRuleRows[random.Below(kRuleRows.size())];
     const auto update = [&](std::vector<float>& out, Stores stores) {
       std::vector<float> state(weights.size());
       std::vector<float> second(weights.size());
-      if (rule == 0) SgdUpdate(weights, out, combined, 0.1f, 0.01f, stores);
-      if (rule == 1) {
-        MomentumUpdate(weights, out, velocity, state, combined, 0.1f, 0.9f, 0.01f, stores);
-      }
-      if (rule == 2) {
-        AdamUpdate(weights, out, {velocity, state, square, second}, combined,
-                   FactorsOfAdam({.decay = 0.01}, {0.7, 0.9}, 0.1), stores);
-      }
+      UpdateArrays arrays = {.weights_in = weights, .weights_out = out};
+      if (row.state_arrays > 0) arrays.states[0] = {velocity, state};
+      if (row.state_arrays > 1) arrays.states[1] = {square, second};
+      MakeUpdateRule(RuleSpec(row.kind, 0.01))
+          ->Update(arrays, combined, {.rate = 0.1f}, {0.7, 0.9}, stores);
       return std::pair(state, second);
     };
     std::vector<float> apart(weights.size());

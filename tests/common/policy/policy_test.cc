@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/policy/learning_rate.h"
-#include "common/policy/staleness_scaling.h"
+#include "common/policy/staleness_compensation.h"
 #include "common/run/policy_rows.h"
+#include "tests/support/specs.h"
 
 namespace slipstream {
 namespace {
@@ -86,25 +88,21 @@ INSTANTIATE_TEST_SUITE_P(
     Policies, CountedRound,
     testing::Values(
         CountCase{"SoftsyncOneWaitsForAsManyAsThereAreMembers",
-                  {Kind::kSoftsync, 1},
+                  {Kind::kSoftsync},
                   4,
                   {.contributions = 3},
                   1},
+        CountCase{"SoftsyncTwoOfFourClosesWithTwo", Softsync(2), 4, {.contributions = 2}, 0},
+        CountCase{"SoftsyncRoundsTheSizeDown", Softsync(2), 5, {.contributions = 2}, 0},
         CountCase{
-            "SoftsyncTwoOfFourClosesWithTwo", {Kind::kSoftsync, 2}, 4, {.contributions = 2}, 0},
-        CountCase{"SoftsyncRoundsTheSizeDown", {Kind::kSoftsync, 2}, 5, {.contributions = 2}, 0},
-        CountCase{"SoftsyncWithFewerMembersThanNClosesWithOne",
-                  {Kind::kSoftsync, 4},
-                  3,
-                  {.contributions = 1},
-                  0},
+            "SoftsyncWithFewerMembersThanNClosesWithOne", Softsync(4), 3, {.contributions = 1}, 0},
         CountCase{"SoftsyncDrainingClosesWithWhatThereIs",
-                  {Kind::kSoftsync, 1},
+                  {Kind::kSoftsync},
                   4,
                   {.contributions = 1, .is_draining = true},
                   0},
         CountCase{"SoftsyncDrainingLeavesAnEmptyRoundOpen",
-                  {Kind::kSoftsync, 1},
+                  {Kind::kSoftsync},
                   4,
                   {.is_draining = true},
                   1},
@@ -177,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
         AdmitCase{"HardsyncTakesItsOwnBase", {Kind::kHardsync}, false, 20, Admission::Kind::kJoin},
         AdmitCase{"HardsyncTakesNoOlderOne", {Kind::kHardsync}, false, 19, Admission::Kind::kLate},
         AdmitCase{"HardsyncTakesOneOfAMember", {Kind::kHardsync}, true, 20, Admission::Kind::kLate},
-        AdmitCase{"SoftsyncTakesAnyAge", {Kind::kSoftsync, 1}, true, 1, Admission::Kind::kJoin},
+        AdmitCase{"SoftsyncTakesAnyAge", {Kind::kSoftsync}, true, 1, Admission::Kind::kJoin},
         AdmitCase{"AsyncTakesAnyAge", {Kind::kAsync}, true, 0, Admission::Kind::kJoin},
         AdmitCase{"BlockTakesUpToItsBound", Blocked(Kind::kAsync, 4), false, 16,
                   Admission::Kind::kJoin},
@@ -195,23 +193,27 @@ INSTANTIATE_TEST_SUITE_P(
                   Admission::Kind::kJoin}),
     [](const auto& tested) { return tested.param.name; });
 
+std::unique_ptr<const StalenessCompensation> Compensation(Scaling kind) {
+  return MakeCompensation({.staleness_scaling = kind});
+}
+
 TEST(PolicyRowsTest, AreFoundByTheirNames) {
-  for (const PolicyRow& row : kPolicyRows) EXPECT_EQ(&RowOf(row.policy), &row);
-  EXPECT_EQ(PolicyName(Kind::kSoftsync), "softsync");
+  for (const PolicyRow& row : kPolicyRows) EXPECT_EQ(&RowOf(row.kind), &row);
+  EXPECT_EQ(RowOf(Kind::kSoftsync).name, "softsync");
 }
 
 TEST(StalenessScalingTest, DividesOneGradientByItsStaleness) {
-  EXPECT_EQ(GradientScale(Scaling::kPerGradient, 0), 1.0);
-  EXPECT_EQ(GradientScale(Scaling::kPerGradient, 1), 1.0);
-  EXPECT_EQ(GradientScale(Scaling::kPerGradient, 4), 0.25);
-  EXPECT_EQ(GradientScale(Scaling::kNone, 4), 1.0);
-  EXPECT_EQ(GradientScale(Scaling::kMean, 4), 1.0);
+  EXPECT_EQ(Compensation(Scaling::kPerGradient)->GradientFactor(0), 1.0);
+  EXPECT_EQ(Compensation(Scaling::kPerGradient)->GradientFactor(1), 1.0);
+  EXPECT_EQ(Compensation(Scaling::kPerGradient)->GradientFactor(4), 0.25);
+  EXPECT_EQ(Compensation(Scaling::kNone)->GradientFactor(4), 1.0);
+  EXPECT_EQ(Compensation(Scaling::kMean)->GradientFactor(4), 1.0);
 }
 
 TEST(StalenessScalingTest, DividesARoundByTheMeanStalenessButNeverRaisesIt) {
-  EXPECT_EQ(RoundScale(Scaling::kMean, 0.5), 1.0);
-  EXPECT_EQ(RoundScale(Scaling::kMean, 4.0), 0.25);
-  EXPECT_EQ(RoundScale(Scaling::kPerGradient, 4.0), 1.0);
+  EXPECT_EQ(Compensation(Scaling::kMean)->RoundFactor(0.5), 1.0);
+  EXPECT_EQ(Compensation(Scaling::kMean)->RoundFactor(4.0), 0.25);
+  EXPECT_EQ(Compensation(Scaling::kPerGradient)->RoundFactor(4.0), 1.0);
 }
 
 TEST(LearningRateTest, IsConstantByDefault) {

@@ -11,7 +11,9 @@ inline v1::RunStatus ExampleStatus() {
   status.set_name("demo");
   status.set_phase(v1::TRAINING);
   status.set_policy("softsync");
-  status.set_n(2);
+  v1::PolicyParameter& n = *status.add_policy_parameters();
+  n.set_key("n");
+  n.set_value(2);
   status.set_round_size(1);
   status.set_seconds(30);
   status.set_updates(100);

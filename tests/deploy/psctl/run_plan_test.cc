@@ -22,7 +22,7 @@ RunSpec Spec() {
 
 TEST(RunPlanTest, SaysWhatSoftsyncReallyIsWhereNDoesNotDivideTheWorkers) {
   RunSpec spec = Spec();
-  spec.consistency.n = 4;
+  spec.consistency.parameters["n"] = 4;
 
   const auto plan = PlanRun(spec);
 
@@ -34,7 +34,7 @@ TEST(RunPlanTest, SaysWhatSoftsyncReallyIsWhereNDoesNotDivideTheWorkers) {
 
 TEST(RunPlanTest, ExpectsTheStalenessOfAllGradientsUnderWay) {
   RunSpec spec = Spec();
-  spec.consistency.n = 15;
+  spec.consistency.parameters["n"] = 15;
   spec.training.pipeline_depth = 2;
 
   const auto plan = PlanRun(spec);

@@ -23,7 +23,7 @@ TEST(RunSummaryTest, HoldsWhatScriptsReadFromAStatus) {
 
   EXPECT_EQ(summary["name"], "demo");
   EXPECT_EQ(summary["policy"], "softsync");
-  EXPECT_EQ(summary["n"], 2);
+  EXPECT_EQ(summary["policy_parameters"]["n"], 2);
   EXPECT_EQ(summary["test_accuracy"], 0.9);
   EXPECT_EQ(summary["test_loss"], 0.25);
   EXPECT_EQ(summary["ended_by"], "max_steps");
@@ -81,12 +81,12 @@ TEST(RunSummaryTest, HasNoAccuracyWhereTheLossKnowsNoClasses) {
   EXPECT_THAT(SummaryText(status, "d"), testing::Not(HasSubstr("accuracy")));
 }
 
-TEST(RunSummaryTest, HasNoNButForSoftsync) {
+TEST(RunSummaryTest, HasNoParametersOfAPolicyThatTakesNone) {
   v1::RunStatus status = ExampleStatus();
   status.set_policy("async");
-  status.set_n(0);
+  status.clear_policy_parameters();
 
-  EXPECT_TRUE(SummaryJson(status, "d")["n"].is_null());
+  EXPECT_EQ(SummaryJson(status, "d")["policy_parameters"].dump(), "{}");
 }
 
 TEST(RunSummaryTest, TellsScriptsOfAFailure) {

@@ -25,7 +25,7 @@ TEST(ShardMachineForecastTest, EachAsyncGradientMakesAVersionAlone) {
 
 TEST(ShardMachineForecastTest, KnowsHowAStaleGradientIsScaled) {
   ShardMachine::Options options = TestOptions({Policy::kAsync});
-  options.staleness_scaling = Scaling::kPerGradient;
+  options.optimizer.staleness_scaling = Scaling::kPerGradient;
   ShardMachineDriver driver(options);
   driver.Start(FoundingView(2));
   for (uint64_t sequence = 1; sequence <= 4; ++sequence) {
@@ -50,7 +50,7 @@ TEST(ShardMachineForecastTest, OneWorkerUnderHardsyncIsARound) {
 
 TEST(ShardMachineForecastTest, NothingIsForecastWhereOthersTakePart) {
   for (const ConsistencySpec& spec :
-       {ConsistencySpec{Policy::kHardsync}, ConsistencySpec{Policy::kSoftsync, 1}}) {
+       {ConsistencySpec{Policy::kHardsync}, ConsistencySpec{Policy::kSoftsync}}) {
     ShardMachineDriver driver(TestOptions(spec));
     driver.Start(FoundingView(2));
     EXPECT_FALSE(driver.ForecastOf(PushOf(0, 1, 0).header).has_value());
@@ -77,7 +77,7 @@ TEST(ShardMachineForecastTest, NothingIsForecastOfARepetitionOrWhereTheMeanIsNee
   driver.PublishAll();
   EXPECT_FALSE(driver.ForecastOf(PushOf(0, 1, 0).header).has_value());
 
-  options.staleness_scaling = Scaling::kMean;
+  options.optimizer.staleness_scaling = Scaling::kMean;
   ShardMachineDriver scaled(options);
   scaled.Start(FoundingView(1));
   EXPECT_FALSE(scaled.ForecastOf(PushOf(0, 1, 0).header).has_value());

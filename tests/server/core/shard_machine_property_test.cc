@@ -15,6 +15,7 @@
 #include "common/base/philox.h"
 #include "tests/server/core/naive_shard.h"
 #include "tests/support/shard_machine_driver.h"
+#include "tests/support/specs.h"
 
 // Random workers do right and wrong things to a core; a naive model of the same rules says after
 // each what must have come of it.
@@ -413,8 +414,8 @@ TEST_P(ShardMachineProperty, AgreesWithTheNaiveModelUnderRandomHistories) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, ShardMachineProperty,
                          testing::Values(Setting{"hardsync", {Policy::kHardsync}},
-                                         Setting{"softsync1", {Policy::kSoftsync, 1}},
-                                         Setting{"softsync2", {Policy::kSoftsync, 2}},
+                                         Setting{"softsync1", {Policy::kSoftsync}},
+                                         Setting{"softsync2", Softsync(2)},
                                          Setting{"async", {Policy::kAsync}}),
                          [](const auto& tested) { return tested.param.name; });
 

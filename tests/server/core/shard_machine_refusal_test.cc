@@ -15,7 +15,7 @@ namespace {
 using Policy = ConsistencySpec::Policy;
 using PushFacts = ShardMachine::PushFacts;
 
-constexpr ConsistencySpec kSoftsync = {Policy::kSoftsync, 1};
+constexpr ConsistencySpec kSoftsync = {Policy::kSoftsync};
 constexpr ConsistencySpec kHardsync = {Policy::kHardsync};
 
 bool IsAdmitted(ShardMachine& machine, const PushHeader& header) {

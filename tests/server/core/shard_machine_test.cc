@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/shard_machine_driver.h"
+#include "tests/support/specs.h"
 
 // Softsync and async rounds, pulls, and which version answers what.
 
@@ -39,7 +40,7 @@ class SoftsyncSize : public testing::TestWithParam<SizeCase> {};
 
 TEST_P(SoftsyncSize, ClosesWithCGradients) {
   const auto [workers, n, c] = GetParam();
-  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, n}));
+  ShardMachineDriver driver(TestOptions(Softsync(n)));
   driver.Start(FoundingView(workers));
   EXPECT_EQ(driver.core().round_size(), c);
 
@@ -57,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(Table, SoftsyncSize,
                                          SizeCase{2, 4, 1}));
 
 TEST(SoftsyncTest, OneWorkerMayGiveSeveral) {
-  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync}));
   driver.Start(FoundingView(3));
 
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
@@ -69,7 +70,7 @@ TEST(SoftsyncTest, OneWorkerMayGiveSeveral) {
 }
 
 TEST(SoftsyncTest, FoldsInOrderOfCompletionAsItGoes) {
-  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync}));
   driver.Start(FoundingView(3));
 
   driver.Push(PushOf(2, 1, 0));
@@ -81,7 +82,7 @@ TEST(SoftsyncTest, FoldsInOrderOfCompletionAsItGoes) {
 }
 
 TEST(SoftsyncTest, ASmallerViewClosesARoundAtOnce) {
-  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync}));
   driver.Start(FoundingView(4));
   driver.Push(PushOf(3, 1, 0), 1);
   driver.Push(PushOf(0, 1, 0), 3);
@@ -93,7 +94,7 @@ TEST(SoftsyncTest, ASmallerViewClosesARoundAtOnce) {
 }
 
 TEST(SoftsyncTest, AnOlderViewIsIgnored) {
-  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync}));
   driver.Start(Smaller(FoundingView(4), 3));
 
   driver.OnView(FoundingView(1));
@@ -102,7 +103,7 @@ TEST(SoftsyncTest, AnOlderViewIsIgnored) {
 }
 
 TEST(SoftsyncTest, DrainingClosesWithWhatThereIsDividedByItsCount) {
-  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync}));
   driver.Start(FoundingView(4));
   driver.Push(PushOf(0, 1, 0), 1);
   driver.Push(PushOf(1, 1, 0), 2);
@@ -116,7 +117,7 @@ TEST(SoftsyncTest, DrainingClosesWithWhatThereIsDividedByItsCount) {
 }
 
 TEST(SoftsyncTest, NothingJoinsAfterTheDrain) {
-  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync}));
   driver.Start(FoundingView(2));
   driver.OnPhase(Phase::kDraining);
   EXPECT_TRUE(driver.core().is_drained());
@@ -129,7 +130,7 @@ TEST(SoftsyncTest, NothingJoinsAfterTheDrain) {
 }
 
 TEST(SoftsyncTest, CountsStalenessInVersionsDecidedNotPublished) {
-  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 2}));
+  ShardMachineDriver driver(TestOptions(Softsync(2)));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(0, 1, 0));
   driver.Push(PushOf(0, 2, 0));
@@ -143,7 +144,7 @@ TEST(SoftsyncTest, CountsStalenessInVersionsDecidedNotPublished) {
 }
 
 TEST(SoftsyncTest, ABufferedExchangeIsAnsweredWithTheVersionDecidedAtItsPush) {
-  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync}));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(0, 1, 0));
   driver.Push(PushOf(1, 1, 0));  // Decides version 1, not published yet.
@@ -162,7 +163,7 @@ TEST(SoftsyncTest, ABufferedExchangeIsAnsweredWithTheVersionDecidedAtItsPush) {
 }
 
 TEST(SoftsyncTest, ABufferedExchangeIsServedAtOnceWhenItsVersionIsPublished) {
-  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync}));
   driver.Start(FoundingView(2));
 
   const PushDecision decision = driver.Push(ExchangeOf(0, 1, 0));
@@ -173,7 +174,7 @@ TEST(SoftsyncTest, ABufferedExchangeIsServedAtOnceWhenItsVersionIsPublished) {
 }
 
 TEST(SoftsyncTest, ARepetitionIsAnsweredAsTheFirstTimeAndCountsOnce) {
-  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync}));
   driver.Start(FoundingView(3));
   const PushReply first = driver.Push(PushOf(0, 1, 0)).reply;
   const uint64_t bytes = driver.core().bytes_queued();
@@ -203,7 +204,7 @@ TEST(AsyncTest, EveryGradientIsAnUpdate) {
 
 TEST(AsyncTest, OneOverSigmaGivesThePublishedSeries) {
   ShardMachine::Options options = TestOptions({Policy::kAsync});
-  options.staleness_scaling = Scaling::kPerGradient;
+  options.optimizer.staleness_scaling = Scaling::kPerGradient;
   ShardMachineDriver driver(options);
   driver.Start(FoundingView(3));
 
@@ -216,7 +217,7 @@ TEST(AsyncTest, OneOverSigmaGivesThePublishedSeries) {
 
 TEST(AsyncTest, OneOverTheMeanScalesTheWholeRound) {
   ShardMachine::Options options = TestOptions({Policy::kAsync});
-  options.staleness_scaling = Scaling::kMean;
+  options.optimizer.staleness_scaling = Scaling::kMean;
   ShardMachineDriver driver(options);
   driver.Start(FoundingView(1));
   for (uint64_t sequence = 1; sequence <= 300; ++sequence) {
@@ -230,8 +231,8 @@ TEST(AsyncTest, OneOverTheMeanScalesTheWholeRound) {
 
 TEST(AsyncTest, OneOverTheMeanScalesTheStepWhereTheGradientsSizeSaysNothing) {
   ShardMachine::Options options = TestOptions({Policy::kAsync});
-  options.staleness_scaling = Scaling::kMean;
-  options.scales_step = true;
+  options.optimizer.staleness_scaling = Scaling::kMean;
+  options.optimizer.kind = OptimizerSpec::Kind::kAdam;
   ShardMachineDriver driver(options);
   driver.Start(FoundingView(1));
   for (uint64_t sequence = 1; sequence <= 300; ++sequence) {
@@ -244,7 +245,8 @@ TEST(AsyncTest, OneOverTheMeanScalesTheStepWhereTheGradientsSizeSaysNothing) {
 
 TEST(ScheduleTest, FollowsTheExamplesApplied) {
   ShardMachine::Options options = TestOptions({Policy::kAsync});
-  options.schedule = {.kind = ScheduleSpec::Kind::kStep, .at_epochs = {1.0}, .factor = 0.1};
+  options.optimizer.schedule = {
+      .kind = ScheduleSpec::Kind::kStep, .at_epochs = {1.0}, .factor = 0.1};
   options.epochs = 2;
   ShardPlan plan = TestPlan();
   plan.examples_per_epoch = 64;
@@ -318,7 +320,7 @@ TEST(PullTest, CancellingACallAlreadyAnsweredChangesNothing) {
 }
 
 TEST(PullTest, IsReleasedWhenNothingMoreComes) {
-  ShardMachineDriver driver(TestOptions({Policy::kSoftsync, 1}));
+  ShardMachineDriver driver(TestOptions({Policy::kSoftsync}));
   driver.Start(FoundingView(2));
   const CallId call = std::get<Park>(driver.Pull(ReaderPull(9))).call;
   driver.Push(PushOf(0, 1, 0));

@@ -259,7 +259,7 @@ TEST_F(BlockTest, TheEndOfTheWorkClosesTheRound) {
 
 TEST(BlockOfSoftsyncTest, WhoJoinsMakesARoundThatIsHeldBackWantNoMore) {
   ConsistencySpec consistency = Guarded(Action::kBlock, 0, Policy::kSoftsync);
-  consistency.n = 1;
+  consistency.parameters["n"] = 1;
   ShardMachineDriver driver(TestOptions(consistency));
   driver.Start(FoundingView(2));
   for (const uint32_t worker : {0u, 1u}) driver.Pull(TrainingPullOf(worker));

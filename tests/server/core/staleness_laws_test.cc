@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "common/base/philox.h"
-#include "common/run/policy_rows.h"
 #include "tests/support/shard_machine_driver.h"
+#include "tests/support/specs.h"
 
 // The closed forms of staleness, shown on the core itself in virtual time: λ workers have always
 // exactly one gradient in flight each, whose base version comes with the answer to the push before
@@ -35,15 +35,15 @@ struct Cluster {
   Times times = Times::kExponential;
   uint64_t pushes = 10'000;
 
-  uint32_t c() const { return RoundSize(consistency, workers); }
+  uint32_t c() const { return consistency.round_size(workers); }
 };
 
 std::ostream& operator<<(std::ostream& out, const Cluster& cluster) {
   static constexpr const char* kTimes[] = {"exponential", "uniform", "one four times slower",
                                            "uniform, one four times slower"};
-  return out << "workers " << cluster.workers << " n " << cluster.consistency.n << " c "
-             << cluster.c() << " times " << kTimes[static_cast<int>(cluster.times)] << " seed "
-             << kSeed;
+  return out << "workers " << cluster.workers << " n " << cluster.consistency.parameters["n"]
+             << " c " << cluster.c() << " times " << kTimes[static_cast<int>(cluster.times)]
+             << " seed " << kSeed;
 }
 
 /// Plays a cluster's pushes in order of virtual time, whose unit is the mean compute time E[X].
@@ -134,7 +134,7 @@ std::vector<Cluster> SoftsyncClusters(const std::vector<Times>& all_times) {
   for (const Times times : all_times) {
     for (const auto& [workers, n] : std::vector<std::pair<uint32_t, uint32_t>>{
              {4, 1}, {4, 2}, {4, 4}, {30, 1}, {30, 3}, {30, 30}}) {
-      clusters.push_back({workers, {Policy::kSoftsync, n}, times});
+      clusters.push_back({workers, Softsync(n), times});
     }
   }
   return clusters;
@@ -199,13 +199,13 @@ TEST(StalenessLawsTest, SoftsyncUpdatesComeAtTheRateOfAllWorkersTogether) {
 }
 
 TEST(StalenessLawsTest, OneSlowWorkerAmongThirtyBreaksTheBoundOfTwiceN) {
-  const Cluster cluster = {30, {Policy::kSoftsync, 30}, Times::kUniformOneFourTimesSlower, 30'000};
+  const Cluster cluster = {30, Softsync(30), Times::kUniformOneFourTimesSlower, 30'000};
   SCOPED_TRACE(testing::Message() << cluster);
   const Simulation simulation(cluster);
 
   const std::vector<uint64_t>& histogram = simulation.lag().histogram();
   uint64_t beyond = 0;
-  for (size_t staleness = 2 * cluster.consistency.n + 1; staleness < histogram.size();
+  for (size_t staleness = 2 * cluster.consistency.parameters["n"] + 1; staleness < histogram.size();
        ++staleness) {
     beyond += histogram[staleness];
   }

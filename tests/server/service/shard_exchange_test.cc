@@ -43,7 +43,7 @@ TEST_F(ShardServiceTest, HardsyncExchangeWaitsForTheRoundAndCarriesTheNextWork) 
 }
 
 TEST_F(ShardServiceTest, DoesNotSendAVersionThatTheWorkerHolds) {
-  Start({ConsistencySpec::Policy::kSoftsync, 1}, 2);
+  Start({ConsistencySpec::Policy::kSoftsync}, 2);
   grpc::ClientContext context;
   SetDeadline(context);
   auto stream = stub_->Exchange(&context);

@@ -27,7 +27,7 @@ TEST_F(ShardServiceTest, AppliesAPushAndServesTheNewVersion) {
 }
 
 TEST_F(ShardServiceTest, MeasuresStepsAndTheAgeOfTheRound) {
-  Start({ConsistencySpec::Policy::kSoftsync, 1}, 2);
+  Start({ConsistencySpec::Policy::kSoftsync}, 2);
   const std::vector<float> gradient(kValues, 2.0f);
   ASSERT_TRUE(Pull(0, 0).status.ok());
   ASSERT_TRUE(Pull(0, 1).status.ok());

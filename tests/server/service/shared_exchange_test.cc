@@ -86,7 +86,7 @@ TEST_F(SharedExchangeTest, AVersionIsGivenBackWithTheStream) {
 }
 
 TEST_F(SharedExchangeTest, AnAnswerThatCannotBeMappedComesOverTheStream) {
-  Start({ConsistencySpec::Policy::kSoftsync, 1}, 2);
+  Start({ConsistencySpec::Policy::kSoftsync}, 2);
   Peer peer(*stub_);
   peer.Attach();
   // It closes no round, so version 0 answers it, which is of before anyone shared memory.

@@ -43,7 +43,7 @@ Segments Part(const std::vector<float>& values, size_t begin) {
 std::unique_ptr<UpdatePath> NewPath(Kind kind) {
   OptimizerSpec optimizer;
   optimizer.kind = kind;
-  optimizer.momentum = 0.9;
+  optimizer.parameters["momentum"] = 0.9;
   optimizer.weight_decay = 0.001;
   std::unique_ptr<UpdatePath> path = UpdatePath::TryMake(optimizer, kCount);
   const std::shared_ptr<FloatBuffer> weights = path->NewWeights();
@@ -111,14 +111,14 @@ class UpdateDraftTest : public testing::TestWithParam<Kind> {
   const std::unique_ptr<UpdatePath> path_ = NewPath(GetParam());
 };
 
-std::string RuleName(const testing::TestParamInfo<Kind>& rule) {
-  constexpr const char* kNames[] = {"Sgd", "Momentum", "Adam", "AdamW"};
-  return kNames[static_cast<int>(rule.param)];
+std::vector<Kind> AllRules() {
+  std::vector<Kind> kinds;
+  for (const RuleRow& row : kRuleRows) kinds.push_back(row.kind);
+  return kinds;
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, UpdateDraftTest,
-                         testing::Values(Kind::kSgd, Kind::kMomentum, Kind::kAdam, Kind::kAdamW),
-                         RuleName);
+INSTANTIATE_TEST_SUITE_P(Rules, UpdateDraftTest, testing::ValuesIn(AllRules()),
+                         [](const auto& rule) { return std::string(RowOf(rule.param).name); });
 
 TEST_P(UpdateDraftTest, MakesTheSameBitsStepAfterStep) {
   Weights newest;

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_COMMON_KERNELS_UPDATE_STRETCHES_H_
-#define SLIPSTREAM_COMMON_KERNELS_UPDATE_STRETCHES_H_
+#ifndef SLIPSTREAM_COMMON_KERNELS_RULES_UPDATE_STRETCHES_H_
+#define SLIPSTREAM_COMMON_KERNELS_RULES_UPDATE_STRETCHES_H_
 
 #include <algorithm>
 #include <array>
@@ -10,12 +10,16 @@
 #include "common/base/check.h"
 #include "common/kernels/float_runs.h"
 #include "common/kernels/flushed_subnormals.h"
+#include "common/kernels/fold.h"
+#include "common/kernels/rules/update_rule.h"
 #include "common/kernels/segments.h"
 #include "common/kernels/streamed_stores.h"
-#include "common/kernels/update.h"
 
-/// What the loops of update.cc run over: stretches of an update's arrays, as long as the gradient's
+/// What the loops of rules run over: stretches of an update's arrays, as long as the gradient's
 /// pieces, or short enough that their results are made in the cache and streamed out of it.
+
+/// Of what is compiled as part of a function for several instruction sets.
+#define SLIPSTREAM_INLINE __attribute__((always_inline)) inline
 
 namespace slipstream::update_stretches {
 
@@ -30,7 +34,7 @@ struct State {
 struct Stretch {
   const float* weights_in;
   float* weights_out;
-  std::array<State, 2> states;
+  std::array<State, kStateArraysMax> states;
   size_t count;
 
   /// Null where the round holds one gradient only. It may be weights_out; so may the gradient,
@@ -40,6 +44,14 @@ struct Stretch {
   float weight = 1.0f;
   float inverse_divisor = 1.0f;
 };
+
+/// The combined gradient and a decay's part at position i.
+template <bool kHasSum>
+SLIPSTREAM_INLINE float GradientAt(const Stretch& s, size_t i, float decay) {
+  const float last = s.weight * s.gradient[i];
+  const float g = kHasSum ? s.sum[i] + last : last;
+  return g * s.inverse_divisor + decay * s.weights_in[i];
+}
 
 /// `count` positions of `whole` from `position` on.
 inline Stretch Part(const Stretch& whole, size_t position, size_t count) {
@@ -76,9 +88,9 @@ inline void FetchAhead(const void* from, size_t count) {
 template <typename Run>
 void RunStreamed(Stretch piece, const Stretch& next, bool streams_weights, Run run) {
   alignas(64) float weights[kPieceValues];
-  alignas(64) float states[2][kPieceValues];
+  alignas(64) float states[kStateArraysMax][kPieceValues];
   float* const weights_out = piece.weights_out;
-  const std::array<State, 2> states_out = piece.states;
+  const std::array<State, kStateArraysMax> states_out = piece.states;
   if (streams_weights) piece.weights_out = weights;
   for (size_t i = 0; i < piece.states.size(); ++i) {
     if (piece.states[i].out != nullptr) piece.states[i].out = states[i];
@@ -113,9 +125,23 @@ void RunStretch(const Stretch& whole, Stores stores, Run run) {
   }
 }
 
-/// Calls run(stretch) for all of `whole`.
+/// The arrays of an update, without its gradient.
+inline Stretch Whole(const UpdateArrays& arrays, size_t states) {
+  const size_t count = arrays.weights_in.size();
+  PS_CHECK(arrays.weights_out.size() == count);
+  Stretch whole = {arrays.weights_in.data(), arrays.weights_out.data(), {}, count};
+  for (size_t i = 0; i < states; ++i) {
+    PS_CHECK(arrays.states[i].in.size() == count && arrays.states[i].out.size() == count);
+    whole.states[i] = {arrays.states[i].in.data(), arrays.states[i].out.data()};
+  }
+  return whole;
+}
+
+/// Calls run(stretch) for all of the arrays, of a rule with so many states.
 template <typename Run>
-void ForEachStretch(Stretch whole, const CombinedGradient& gradient, Stores stores, Run run) {
+void ForEachStretch(const UpdateArrays& arrays, size_t states, const CombinedGradient& gradient,
+                    Stores stores, Run run) {
+  Stretch whole = Whole(arrays, states);
   PS_CHECK(gradient.last != nullptr || gradient.sum.size() == whole.count);
   PS_CHECK(gradient.last == nullptr || TotalBytes(*gradient.last) == whole.count * sizeof(float));
   PS_CHECK(gradient.sum.empty() || gradient.sum.size() == whole.count);
@@ -137,18 +163,6 @@ void ForEachStretch(Stretch whole, const CombinedGradient& gradient, Stores stor
   if (stores == Stores::kStreamed) FinishStreaming();
 }
 
-/// The arrays of an update, without its gradient.
-inline Stretch Whole(std::span<const float> weights_in, std::span<float> weights_out,
-                     std::array<State, 2> states = {}) {
-  PS_CHECK(weights_in.size() == weights_out.size());
-  return {weights_in.data(), weights_out.data(), states, weights_in.size()};
-}
-
-inline State StateOf(std::span<const float> in, std::span<float> out, size_t values) {
-  PS_CHECK(in.size() == values && out.size() == values);
-  return {in.data(), out.data()};
-}
-
 }  // namespace slipstream::update_stretches
 
-#endif  // SLIPSTREAM_COMMON_KERNELS_UPDATE_STRETCHES_H_
+#endif  // SLIPSTREAM_COMMON_KERNELS_RULES_UPDATE_STRETCHES_H_

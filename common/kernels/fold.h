@@ -1,0 +1,34 @@
+#ifndef SLIPSTREAM_COMMON_KERNELS_FOLD_H_
+#define SLIPSTREAM_COMMON_KERNELS_FOLD_H_
+
+#include <span>
+
+#include "common/kernels/segments.h"
+
+namespace slipstream {
+
+/// The update path's arithmetic before the rule (rules/update_rule.h): free functions over spans,
+/// equal to the bit on every instruction set. Each output element depends only on the inputs at its
+/// position. Numbers below 2⁻¹²⁶ count as 0 where they are read and where they would result; see
+/// flushed_subnormals.h.
+
+/// sum[i] = weight · gradient[i] if `first`, else sum[i] += weight · gradient[i].
+/// REQUIRES: the segments hold exactly sum.size() values.
+void FoldGradient(std::span<float> sum, const Segments& gradient, float weight, bool first);
+
+/// What an update adds up: g[i] = (sum[i] + weight · last[i]) · inverse_divisor. The last gradient
+/// of a round is read here instead of being folded first, which saves one pass over the sum.
+struct CombinedGradient {
+  /// Empty if the round holds nothing but `last`. May be weights_out itself, which is read before
+  /// it is written: a sum then takes no memory of its own.
+  std::span<const float> sum;
+
+  /// Null if everything has been folded into `sum`.
+  const Segments* last = nullptr;
+  float last_weight = 1.0f;
+  float inverse_divisor = 1.0f;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_KERNELS_FOLD_H_

@@ -1,0 +1,29 @@
+// The registry of update rules.
+
+#include <algorithm>
+
+#include "common/kernels/rules/rule_makers.h"
+#include "common/kernels/rules/update_rule.h"
+
+namespace slipstream {
+namespace {
+
+struct Maker {
+  RuleKind kind;
+  std::unique_ptr<const UpdateRule> (*make)(const OptimizerSpec& optimizer);
+};
+
+constexpr Maker kMakers[] = {
+    {RuleKind::kSgd, MakeSgd},
+    {RuleKind::kMomentum, MakeMomentum},
+    {RuleKind::kAdam, MakeAdam},
+    {RuleKind::kAdamW, MakeAdam},
+};
+
+}  // namespace
+
+std::unique_ptr<const UpdateRule> MakeUpdateRule(const OptimizerSpec& optimizer) {
+  return std::ranges::find(kMakers, optimizer.kind, &Maker::kind)->make(optimizer);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,31 @@
+#ifndef SLIPSTREAM_COMMON_POLICY_STALENESS_COMPENSATION_H_
+#define SLIPSTREAM_COMMON_POLICY_STALENESS_COMPENSATION_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "common/run/run_spec.h"
+
+namespace slipstream {
+
+/// How a run compensates the staleness of its gradients by shorter steps.
+///
+/// Stateless: equal facts give equal factors. Thread-safe: const after construction.
+class StalenessCompensation {
+ public:
+  virtual ~StalenessCompensation() = default;
+
+  /// What one gradient of staleness σ is multiplied by before it is combined: α(σ)/α₀.
+  virtual double GradientFactor(uint64_t /*staleness*/) const { return 1; }
+
+  /// What the combined gradient of a round is multiplied by; `mean_staleness` is ⟨σ⟩ over the last
+  /// 100 updates.
+  virtual double RoundFactor(double /*mean_staleness*/) const { return 1; }
+};
+
+/// The compensation that a run asks for.
+std::unique_ptr<const StalenessCompensation> MakeCompensation(const OptimizerSpec& optimizer);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_POLICY_STALENESS_COMPENSATION_H_

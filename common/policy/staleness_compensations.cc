@@ -1,0 +1,49 @@
+// The rows of the axis of compensations, and their registry.
+
+#include <algorithm>
+
+#include "common/policy/staleness_compensation.h"
+
+namespace slipstream {
+namespace {
+
+using Made = std::unique_ptr<const StalenessCompensation>;
+
+/// Each gradient times 1/σ for σ > 0, else 1 (Zhang, Gupta, Lian, Liu: Staleness-aware async-SGD,
+/// arXiv 1511.05950).
+class PerGradient final : public StalenessCompensation {
+ public:
+  double GradientFactor(uint64_t staleness) const override {
+    return staleness == 0 ? 1 : 1 / static_cast<double>(staleness);
+  }
+};
+
+/// Each round times 1/max(1, ⟨σ⟩); for n-softsync it tends to 1/n (arXiv 1509.04210).
+class Mean final : public StalenessCompensation {
+ public:
+  double RoundFactor(double mean_staleness) const override {
+    return 1 / std::max(1.0, mean_staleness);
+  }
+};
+
+struct Maker {
+  StalenessScaling kind;
+  Made (*make)(const OptimizerSpec& optimizer);
+};
+
+constexpr Maker kMakers[] = {
+    {StalenessScaling::kNone,
+     [](const OptimizerSpec&) -> Made { return std::make_unique<StalenessCompensation>(); }},
+    {StalenessScaling::kPerGradient,
+     [](const OptimizerSpec&) -> Made { return std::make_unique<PerGradient>(); }},
+    {StalenessScaling::kMean,
+     [](const OptimizerSpec&) -> Made { return std::make_unique<Mean>(); }},
+};
+
+}  // namespace
+
+std::unique_ptr<const StalenessCompensation> MakeCompensation(const OptimizerSpec& optimizer) {
+  return std::ranges::find(kMakers, optimizer.staleness_scaling, &Maker::kind)->make(optimizer);
+}
+
+}  // namespace slipstream

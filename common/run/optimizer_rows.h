@@ -1,0 +1,117 @@
+#ifndef SLIPSTREAM_COMMON_RUN_OPTIMIZER_ROWS_H_
+#define SLIPSTREAM_COMMON_RUN_OPTIMIZER_ROWS_H_
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "common/run/parameters.h"
+
+namespace slipstream {
+
+/// The axis of update rules: what others depend on of each than the kernels that follow it, which
+/// are in common/kernels/rules. The values are the places in kRuleRows.
+enum class RuleKind : uint8_t { kSgd, kMomentum, kAdam, kAdamW };
+
+inline constexpr std::array kRuleParameters = {
+    ParameterRow{.key = "momentum",
+                 .doc = "Share of the last step kept in the next.",
+                 .initial = 0.9,
+                 .max = kShareMax},
+    ParameterRow{.key = "beta1",
+                 .doc = "Share of the gradients' running mean that stays.",
+                 .initial = 0.9,
+                 .max = kShareMax},
+    ParameterRow{.key = "beta2",
+                 .doc = "Share of their squares' running mean that stays.",
+                 .initial = 0.999,
+                 .max = kShareMax},
+    ParameterRow{.key = "epsilon",
+                 .doc = "Added to the root of the squares' running mean, which a step is divided "
+                        "by.",
+                 .initial = 1e-8,
+                 .min = 1e-20,
+                 .max = 1},
+};
+
+struct RuleRow {
+  RuleKind kind;
+  std::string_view name;
+  std::string_view doc;
+  ParameterKeys parameters = {};
+
+  /// optimizer.learning_rate unless given.
+  double learning_rate = 0.05;
+
+  /// Arrays of the weights' size that the rule keeps from one update to the next.
+  uint32_t state_arrays = 0;
+
+  /// Steps are as long as the rate, whatever the gradients' size: what compensates the mean
+  /// staleness scales the step then.
+  bool normalises = false;
+};
+
+inline constexpr std::array kRuleRows = {
+    RuleRow{.kind = RuleKind::kSgd, .name = "sgd", .doc = "the gradient itself"},
+    RuleRow{.kind = RuleKind::kMomentum,
+            .name = "momentum",
+            .doc = "a decaying sum of gradients",
+            .parameters = {"momentum"},
+            .state_arrays = 1},
+    RuleRow{.kind = RuleKind::kAdam,
+            .name = "adam",
+            .doc = "the gradients' running mean, over the root of that of their squares",
+            .parameters = {"beta1", "beta2", "epsilon"},
+            .learning_rate = 0.001,
+            .state_arrays = 2,
+            .normalises = true},
+    RuleRow{.kind = RuleKind::kAdamW,
+            .name = "adamw",
+            .doc = "adam, with the decay taken off the weights themselves",
+            .parameters = {"beta1", "beta2", "epsilon"},
+            .learning_rate = 0.001,
+            .state_arrays = 2,
+            .normalises = true},
+};
+
+constexpr const RuleRow& RowOf(RuleKind kind) {
+  return *std::ranges::find(kRuleRows, kind, &RuleRow::kind);
+}
+
+/// The axis of compensations of staleness; common/policy/staleness_compensations.cc has their
+/// formulas.
+/// The values are the places in kScalingRows.
+enum class StalenessScaling : uint8_t { kNone, kPerGradient, kMean };
+
+struct ScalingRow {
+  StalenessScaling kind;
+  std::string_view name;
+  std::string_view doc;
+  ParameterKeys parameters = {};
+
+  /// The factor of a round depends on the bases of its gradients, so none is known before it
+  /// closes.
+  bool scales_rounds = false;
+};
+
+inline constexpr std::array<ParameterRow, 0> kScalingParameters = {};
+
+inline constexpr std::array kScalingRows = {
+    ScalingRow{.kind = StalenessScaling::kNone, .name = "none", .doc = "all gradients count alike"},
+    ScalingRow{.kind = StalenessScaling::kPerGradient,
+               .name = "per_gradient",
+               .doc = "each gradient is divided by its staleness"},
+    ScalingRow{.kind = StalenessScaling::kMean,
+               .name = "mean",
+               .doc = "the rate is divided by the mean staleness",
+               .scales_rounds = true},
+};
+
+constexpr const ScalingRow& RowOf(StalenessScaling kind) {
+  return *std::ranges::find(kScalingRows, kind, &ScalingRow::kind);
+}
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_RUN_OPTIMIZER_ROWS_H_

@@ -1,0 +1,74 @@
+#ifndef SLIPSTREAM_COMMON_RUN_PARAMETERS_H_
+#define SLIPSTREAM_COMMON_RUN_PARAMETERS_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace slipstream {
+
+/// A number that some rows of an axis take: a key of run.yaml, beside the one that names the row.
+/// The file's parser, schema, template and checks follow from it, and so do plan and status.
+struct ParameterRow {
+  std::string_view key;
+  std::string_view doc;  // A sentence, for whoever writes run.yaml.
+
+  /// What the row's name alone stands for. It trains.
+  double initial = 0;
+
+  /// The bounds, both included.
+  double min = 0;
+  double max = 0;
+  bool is_whole = false;
+
+  /// How the value relates to cluster.workers, beside the bounds.
+  enum class Limit : uint8_t { kNone, kWorkers, kBelowWorkers };
+  Limit limit = Limit::kNone;
+};
+
+/// The keys that one row takes; empty ones are none.
+using ParameterKeys = std::array<std::string_view, 4>;
+
+/// The values of all parameters of one axis, whichever row a run uses. `kRows` is an array of
+/// ParameterRow.
+template <const auto& kRows>
+class ParameterValues {
+ public:
+  constexpr ParameterValues() { std::ranges::transform(kRows, values_.begin(), InitialOf); }
+
+  /// REQUIRES: one of kRows has this key.
+  constexpr double operator[](std::string_view key) const { return values_.at(IndexOf(key)); }
+  constexpr double& operator[](std::string_view key) { return values_.at(IndexOf(key)); }
+
+  friend bool operator==(const ParameterValues&, const ParameterValues&) = default;
+
+ private:
+  static constexpr double InitialOf(const ParameterRow& row) { return row.initial; }
+  static constexpr size_t IndexOf(std::string_view key) {
+    return static_cast<size_t>(std::ranges::find(kRows, key, &ParameterRow::key) - kRows.begin());
+  }
+
+  std::array<double, kRows.size()> values_ = {};
+};
+
+/// What a row takes, with the values: pairs of key and value, in the row's order.
+template <typename Row, typename Values>
+std::vector<std::pair<std::string_view, double>> ParametersOf(const Row& row,
+                                                              const Values& values) {
+  std::vector<std::pair<std::string_view, double>> pairs;
+  for (const std::string_view key : row.parameters) {
+    if (!key.empty()) pairs.emplace_back(key, values[key]);
+  }
+  return pairs;
+}
+
+/// Shares lie below 1, in the arithmetic of shards, too, which is fp32.
+inline constexpr double kShareMax = 0.9999999;
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_RUN_PARAMETERS_H_
