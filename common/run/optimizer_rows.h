@@ -12,7 +12,7 @@ namespace slipstream {
 
 /// The axis of update rules: what others depend on of each than the kernels that follow it, which
 /// are in common/kernels/rules. The values are the places in kRuleRows.
-enum class RuleKind : uint8_t { kSgd, kMomentum, kAdam, kAdamW };
+enum class RuleKind : uint8_t { kSgd, kMomentum, kNesterov, kAdam, kAdamW };
 
 inline constexpr std::array kRuleParameters = {
     ParameterRow{.key = "momentum",
@@ -57,6 +57,11 @@ inline constexpr std::array kRuleRows = {
     RuleRow{.kind = RuleKind::kMomentum,
             .name = "momentum",
             .doc = "a decaying sum of gradients",
+            .parameters = {"momentum"},
+            .state_arrays = 1},
+    RuleRow{.kind = RuleKind::kNesterov,
+            .name = "nesterov",
+            .doc = "momentum that looks one step ahead",
             .parameters = {"momentum"},
             .state_arrays = 1},
     RuleRow{.kind = RuleKind::kAdam,

@@ -11,6 +11,7 @@ namespace slipstream {
 /// What makes the rule of each kind; the formulas are in the files of these names.
 std::unique_ptr<const UpdateRule> MakeSgd(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeMomentum(const OptimizerSpec& optimizer);
+std::unique_ptr<const UpdateRule> MakeNesterov(const OptimizerSpec& optimizer);
 
 /// Adam and AdamW.
 std::unique_ptr<const UpdateRule> MakeAdam(const OptimizerSpec& optimizer);

@@ -14,9 +14,8 @@ struct Maker {
 };
 
 constexpr Maker kMakers[] = {
-    {RuleKind::kSgd, MakeSgd},
-    {RuleKind::kMomentum, MakeMomentum},
-    {RuleKind::kAdam, MakeAdam},
+    {RuleKind::kSgd, MakeSgd},           {RuleKind::kMomentum, MakeMomentum},
+    {RuleKind::kNesterov, MakeNesterov}, {RuleKind::kAdam, MakeAdam},
     {RuleKind::kAdamW, MakeAdam},
 };
 

@@ -136,6 +136,38 @@ TEST(UpdateKernels, MomentumEqualsThePlainLoopToTheBit) {
   }
 }
 
+TEST(UpdateKernels, NesterovEqualsThePlainLoopToTheBit) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, 12);
+    const auto weights = RandomValues(1 + random.Below(300), random);
+    const auto velocity = RandomValues(weights.size(), random);
+    const auto sum = RandomValues(weights.size(), random);
+    const CombinedGradient combined = {.sum = sum, .inverse_divisor = 0.25f};
+
+    const RuleVersion next =
+        Updated(RuleSpec(RuleKind::kNesterov, 0.01), {weights, {velocity}}, combined, 0.1f);
+
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const float g = sum[i] * 0.25f + 0.01f * weights[i];
+      const float v = 0.9f * velocity[i] + g;
+      ASSERT_EQ(next.states[0][i], v) << "at " << i;
+      ASSERT_EQ(next.weights[i], weights[i] - 0.1f * (g + 0.9f * v)) << "at " << i;
+    }
+  }
+}
+
+/// By hand: g = 1, α = 1, m = 0.9. The case N = 1 of delayed Nesterov (arXiv 2401.09135).
+TEST(UpdateKernels, NesterovGivesThePublishedFigures) {
+  RandomStream random(0, 13);
+  const CutPayload one({1.0f}, random);
+  RuleVersion version = {{0.0f}, {{0.0f}}};
+  for (const float expected : {-1.9f, -4.61f, -8.049f}) {
+    version = Updated(RuleSpec(RuleKind::kNesterov), version, {.last = &one.segments()}, 1.0f);
+    EXPECT_FLOAT_EQ(version.weights[0], expected);
+  }
+}
+
 TEST(UpdateKernels, AdamEqualsThePlainLoopToTheBit) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
