@@ -1,6 +1,7 @@
 // The rows of the axis of compensations, and their registry.
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/policy/staleness_compensation.h"
 
@@ -26,6 +27,21 @@ class Mean final : public StalenessCompensation {
   }
 };
 
+/// Each gradient times (1 + σ)^−a (Xie, Koyejo, Gupta: Asynchronous federated optimization,
+/// FedAsync, arXiv 1903.03934).
+class Polynomial final : public StalenessCompensation {
+ public:
+  explicit Polynomial(const OptimizerSpec& optimizer)
+      : power_(optimizer.scaling_parameters["staleness_power"]) {}
+
+  double GradientFactor(uint64_t staleness) const override {
+    return std::pow(1 + static_cast<double>(staleness), -power_);
+  }
+
+ private:
+  const double power_;
+};
+
 struct Maker {
   StalenessScaling kind;
   Made (*make)(const OptimizerSpec& optimizer);
@@ -38,6 +54,10 @@ constexpr Maker kMakers[] = {
      [](const OptimizerSpec&) -> Made { return std::make_unique<PerGradient>(); }},
     {StalenessScaling::kMean,
      [](const OptimizerSpec&) -> Made { return std::make_unique<Mean>(); }},
+    {StalenessScaling::kPolynomial,
+     [](const OptimizerSpec& optimizer) -> Made {
+       return std::make_unique<Polynomial>(optimizer);
+     }},
 };
 
 }  // namespace

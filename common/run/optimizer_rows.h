@@ -87,7 +87,7 @@ constexpr const RuleRow& RowOf(RuleKind kind) {
 /// The axis of compensations of staleness; common/policy/staleness_compensations.cc has their
 /// formulas.
 /// The values are the places in kScalingRows.
-enum class StalenessScaling : uint8_t { kNone, kPerGradient, kMean };
+enum class StalenessScaling : uint8_t { kNone, kPerGradient, kMean, kPolynomial };
 
 struct ScalingRow {
   StalenessScaling kind;
@@ -100,7 +100,12 @@ struct ScalingRow {
   bool scales_rounds = false;
 };
 
-inline constexpr std::array<ParameterRow, 0> kScalingParameters = {};
+inline constexpr std::array kScalingParameters = {
+    ParameterRow{.key = "staleness_power",
+                 .doc = "Gradients of staleness σ count (1 + σ) to the minus this.",
+                 .initial = 0.5,
+                 .max = 10},
+};
 
 inline constexpr std::array kScalingRows = {
     ScalingRow{.kind = StalenessScaling::kNone, .name = "none", .doc = "all gradients count alike"},
@@ -111,6 +116,10 @@ inline constexpr std::array kScalingRows = {
                .name = "mean",
                .doc = "the rate is divided by the mean staleness",
                .scales_rounds = true},
+    ScalingRow{.kind = StalenessScaling::kPolynomial,
+               .name = "polynomial",
+               .doc = "gradients count less by a power of their staleness",
+               .parameters = {"staleness_power"}},
 };
 
 constexpr const ScalingRow& RowOf(StalenessScaling kind) {

@@ -216,6 +216,19 @@ TEST(StalenessScalingTest, DividesARoundByTheMeanStalenessButNeverRaisesIt) {
   EXPECT_EQ(Compensation(Scaling::kPerGradient)->RoundFactor(4.0), 1.0);
 }
 
+/// FedAsync's: a = 1/2; g = 1, α₀ = 1 and σ = 0, 1, 2 in turn lead to θ = −1, −1.7071, −2.2845.
+TEST(StalenessScalingTest, PolynomialTakesAPowerOfTheStaleness) {
+  double theta = 0;
+  std::vector<double> path;
+  for (const uint64_t staleness : {0, 1, 2}) {
+    theta -= Compensation(Scaling::kPolynomial)->GradientFactor(staleness);
+    path.push_back(theta);
+  }
+  EXPECT_EQ(path[0], -1);
+  EXPECT_NEAR(path[1], -1.7071, 5e-5);
+  EXPECT_NEAR(path[2], -2.2845, 5e-5);
+}
+
 TEST(LearningRateTest, IsConstantByDefault) {
   const LearningRate rate(0.5, {}, {.examples_per_epoch = 100, .epochs = 3});
 
