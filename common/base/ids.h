@@ -27,6 +27,9 @@ enum class Life : uint64_t {};
 /// A shard's clock: 0 for the initial weights, +1 with every update.
 enum class Version : uint64_t {};
 
+/// A worker's clock: the pushes that it has completed, counted by itself, one number for all shards.
+enum class WorkerClock : uint64_t {};
+
 /// Number of a membership view; higher is newer.
 enum class ViewNumber : uint64_t {};
 
@@ -40,6 +43,7 @@ constexpr uint64_t Value(Incarnation id) { return static_cast<uint64_t>(id); }
 constexpr uint64_t Value(Sequence id) { return static_cast<uint64_t>(id); }
 constexpr uint64_t Value(Life id) { return static_cast<uint64_t>(id); }
 constexpr uint64_t Value(Version id) { return static_cast<uint64_t>(id); }
+constexpr uint64_t Value(WorkerClock id) { return static_cast<uint64_t>(id); }
 constexpr uint64_t Value(ViewNumber id) { return static_cast<uint64_t>(id); }
 constexpr uint64_t Value(CallId id) { return static_cast<uint64_t>(id); }
 

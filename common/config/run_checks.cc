@@ -69,6 +69,12 @@ void CheckGuard(Draft draft, Diagnostics diagnostics) {
     diagnostics.Report(draft.KeySource(kBound),
                        "scale needs a bound of at least 1: gradients are multiplied by "
                        "bound/staleness");
+  } else if (guard.action == Action::kBlock && draft.spec.consistency.traits().keeps_pace) {
+    diagnostics.Report(draft.KeySource(kAction),
+                       fmt::format("block makes rounds wait for gradients, and under {} whoever is "
+                                   "to bring one may wait for those that the round holds back; "
+                                   "use reject, scale or drop",
+                                   RowOf(draft.spec.consistency.policy).name));
   } else if (guard.action == Action::kBlock && guard.bound == 0) {
     CheckThatAllWait(draft, diagnostics);
   }

@@ -32,8 +32,9 @@ class Hardsync final : public Policy {
 
   /// A gradient counts only if it is of the round's own base version: who has brought its own has
   /// nothing to do before the next round.
-  Version PullWaitsFor(const ShardFacts& shard, const PullFacts& pull) const override {
-    return pull.after_push && pull.member.heard ? Next(shard.decided) : shard.decided;
+  PullCondition PullWaitsFor(const ShardFacts& shard, const PullFacts& pull) const override {
+    const bool has_brought_its_own = pull.after_push && pull.member.heard;
+    return {.version = has_brought_its_own ? Next(shard.decided) : shard.decided};
   }
 };
 
@@ -50,7 +51,7 @@ class Counted final : public Policy {
     return {.members = {}, .gradients = size - std::min(size, shard.contributions)};
   }
 
-  Version PullWaitsFor(const ShardFacts&, const PullFacts&) const override { return {}; }
+  PullCondition PullWaitsFor(const ShardFacts&, const PullFacts&) const override { return {}; }
 
  private:
   const ConsistencySpec spec_;
@@ -88,23 +89,28 @@ class Guarded final : public Policy {
     return lack;
   }
 
-  Version PullWaitsFor(const ShardFacts& shard, const PullFacts& pull) const override {
-    const Version own = guarded_->PullWaitsFor(shard, pull);
+  PullCondition PullWaitsFor(const ShardFacts& shard, const PullFacts& pull) const override {
+    PullCondition condition = guarded_->PullWaitsFor(shard, pull);
+    condition.version = std::max(condition.version, WaitsForVersion(shard, pull));
+    return condition;
+  }
+
+ private:
+  Version WaitsForVersion(const ShardFacts& shard, const PullFacts& pull) const {
     // Who has a gradient in a round that is held back waits for it to close, but never with a
     // gradient of its own on the way: the round may wait for that one.
     const bool may_wait = shard.is_first && pull.member.heard && !pull.has_beside;
     if (guard_.blocks() && may_wait && Lacks(shard).is_held_back) {
-      return std::max(own, Next(shard.decided));
+      return Next(shard.decided);
     }
-    if (pull.after_push) return own;
+    if (pull.after_push) return {};
     // Nothing that would be refused at once, though newer versions may not be published yet.
     const uint64_t bound = guard_.spec().bound;
     const bool is_bounded = guard_.Judge(bound + 1) != StalenessGuard::Verdict::kTake;
     const bool is_beyond = is_bounded && Value(shard.decided) > bound;
-    return std::max(own, Version{is_beyond ? Value(shard.decided) - bound : 0});
+    return Version{is_beyond ? Value(shard.decided) - bound : 0};
   }
 
- private:
   const std::unique_ptr<const Policy> guarded_;
   const StalenessGuard guard_;
 };

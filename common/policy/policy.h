@@ -22,6 +22,9 @@ struct MemberFacts {
   /// It has contributed to the open round, or been excused from it.
   bool heard = false;
 
+  /// Its clock, as far as it has told.
+  WorkerClock clock{};
+
   /// The oldest base version of the gradients on their way; means nothing without any. Both are
   /// known only where a guard blocks.
   Version oldest_base{};
@@ -70,6 +73,15 @@ struct PullFacts {
   bool has_beside = false;
 };
 
+/// What a worker's pull waits for: for all of it.
+struct PullCondition {
+  /// This version. It may not be published, nor decided yet.
+  Version version{};
+
+  /// That no member who has work at hand has a clock below this.
+  WorkerClock slowest{};
+};
+
 /// The answer to a gradient that knocks.
 struct Admission {
   enum class Kind : uint8_t {
@@ -108,8 +120,8 @@ class Policy {
   /// The open round closes as soon as it lacks nothing. Status shows the same.
   virtual Lack Lacks(const ShardFacts& shard) const = 0;
 
-  /// The oldest version whose gradient would count. It may not be published, nor decided yet.
-  virtual Version PullWaitsFor(const ShardFacts& shard, const PullFacts& pull) const = 0;
+  /// The oldest version whose gradient would count, and how far behind the others may be.
+  virtual PullCondition PullWaitsFor(const ShardFacts& shard, const PullFacts& pull) const = 0;
 };
 
 /// The policy of a run, with its staleness guard around it.

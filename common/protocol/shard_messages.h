@@ -33,8 +33,8 @@ struct PushHeader {
   Version base{};
   Life life{};
 
-  /// Values of the whole push. 0 excuses the member from its hardsync round; under a guard that
-  /// blocks, it says that no gradient of `base` will come.
+  /// Values of the whole push. 0 says that no gradient of `base` will come, where a shard may wait
+  /// for one: it excuses the member from a round that takes one of each.
   uint64_t count = 0;
 
   /// Examples the gradient is the mean of.
@@ -51,6 +51,13 @@ struct PushHeader {
   /// Which of the gradients that a member may have under way this is, or will not come. The
   /// weights answered are for the slot's next one.
   uint32_t slot = 0;
+
+  /// The member's clock with this push.
+  WorkerClock clock{};
+
+  /// The member has no work at hand behind this push: nobody shall wait for its clock until it
+  /// pulls or pushes again.
+  bool rests = false;
 
   /// Exchange only: the sender has the values of `base`, which need not be sent if that is the
   /// version answered.
@@ -169,6 +176,9 @@ struct PullRequest {
   /// computed from the answer.
   uint32_t slot = 0;
 
+  /// Of a pull that trains: the member's clock, with the pushes that it has begun.
+  WorkerClock clock{};
+
   /// How the weights are to travel.
   Encoding weights_encoding = Encoding::kFp32;
 
@@ -196,6 +206,10 @@ struct WeightsHeader {
 
   /// The life of the shard to which the version belongs.
   Life life{};
+
+  /// Of a pull that trains: the member's clock as the shard has it. It is above the one that the
+  /// member named where that has rested, or joined, while others went on.
+  WorkerClock clock{};
 
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
 };

@@ -25,6 +25,9 @@ struct PolicyTraits {
   /// Somebody may wait for a member: one that has nothing to give has to say so.
   bool waits_for_members = false;
 
+  /// Pulls wait for the clocks of other members.
+  bool keeps_pace = false;
+
   /// The order in which a round's gradients are summed: that of their completion, or of the
   /// members' ids, so that the bits do not depend on who was faster.
   enum class Order : uint8_t { kArrival, kRank };

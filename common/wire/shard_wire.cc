@@ -52,6 +52,8 @@ v1::PushHeader ToWire(const PushHeader& header) {
   wire.set_pull(header.pull);
   wire.set_chunk_bytes(header.chunk_bytes);
   wire.set_slot(header.slot);
+  wire.set_clock(Value(header.clock));
+  wire.set_rests(header.rests);
   wire.set_holds_base(header.holds_base);
   wire.set_weights_encoding(ToWire(header.weights_encoding));
   return wire;
@@ -79,6 +81,7 @@ v1::PullRequest ToWire(const PullRequest& request) {
   wire.set_chunk_bytes(request.chunk_bytes);
   wire.set_sequence(Value(request.sequence));
   wire.set_slot(request.slot);
+  wire.set_clock(Value(request.clock));
   wire.set_weights_encoding(ToWire(request.weights_encoding));
   return wire;
 }
@@ -97,6 +100,7 @@ v1::WeightsHeader ToWire(const WeightsHeader& header) {
   wire.set_count(header.count);
   if (header.work) *wire.mutable_work() = ToWire(*header.work);
   wire.set_unchanged(header.unchanged);
+  wire.set_clock(Value(header.clock));
   return wire;
 }
 
@@ -141,6 +145,8 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   header.pull = wire.pull();
   header.chunk_bytes = wire.chunk_bytes();
   header.slot = wire.slot();
+  header.clock = WorkerClock{wire.clock()};
+  header.rests = wire.rests();
   header.holds_base = wire.holds_base();
   header.weights_encoding = *encoding;
   return header;
@@ -180,6 +186,7 @@ absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
   request.chunk_bytes = wire.chunk_bytes();
   request.sequence = Sequence{wire.sequence()};
   request.slot = wire.slot();
+  request.clock = WorkerClock{wire.clock()};
   request.weights_encoding = *encoding;
   return request;
 }
@@ -197,7 +204,8 @@ absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {
                           .count = wire.count(),
                           .work = std::nullopt,
                           .unchanged = wire.unchanged(),
-                          .life = Life{wire.life()}};
+                          .life = Life{wire.life()},
+                          .clock = WorkerClock{wire.clock()}};
   if (!wire.has_work()) return header;
   absl::StatusOr<RoundWork> work = FromWire(wire.work());
   if (!work.ok()) return work.status();

@@ -72,6 +72,15 @@ const MemberRecord* MemberTable::Find(WorkerId worker, Incarnation incarnation) 
   return is_of_life ? &found->second : nullptr;
 }
 
+std::optional<WorkerClock> MemberTable::SlowestClock() const {
+  std::optional<WorkerClock> slowest;
+  for (const auto& [worker, record] : records_) {
+    if (!record.is_in_pace) continue;
+    slowest = std::min(slowest.value_or(record.clock), record.clock);
+  }
+  return slowest;
+}
+
 void MemberTable::BeginPull(WorkerId worker, Incarnation incarnation) {
   const bool is_member = Find(worker, incarnation) != nullptr;
   ++(is_member ? At(worker).pulls_under_way : pulls_of_the_departed_[{worker, incarnation}]);

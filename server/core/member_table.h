@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_SERVER_CORE_MEMBER_TABLE_H_
 #define SLIPSTREAM_SERVER_CORE_MEMBER_TABLE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -46,6 +47,12 @@ struct MemberRecord {
   /// Invariant: each slot is below the gradients that a worker may have in flight.
   std::map<uint32_t, Version> bases;
 
+  /// The member's clock, as far as it has told here: it only rises.
+  WorkerClock clock{};
+
+  /// Others may have to wait for its clock: from the first one that it names until it rests.
+  bool is_in_pace = false;
+
   /// One more than the mini-batch of the newest gradient pushed, also of one that was dropped; 0
   /// before the first.
   uint64_t newest_batch_end = 0;
@@ -71,6 +78,12 @@ struct MemberRecord {
   void AddBase(uint32_t slot, Version base);
 
   std::optional<Version> FindBase(uint32_t slot) const;
+
+  /// The member has work at hand, and its clock has come to `named`.
+  void KeepPace(WorkerClock named) {
+    clock = std::max(clock, named);
+    is_in_pace = true;
+  }
 
   /// Whether a gradient of another slot is on its way.
   bool HasBaseBeside(uint32_t slot) const;
@@ -128,6 +141,9 @@ class MemberTable {
     }
     return found;
   }
+
+  /// The least clock of the members in the pace; nothing if there are none.
+  std::optional<WorkerClock> SlowestClock() const;
 
   // Pulls under way, also of those who have left meanwhile.
 

@@ -153,8 +153,9 @@ std::optional<PushReply> ShardMachine::RefuseForRoom(const PushHeader& header) c
 PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
   PushAdmission admission = {.is_of_member = IsOfMember(header)};
   std::optional<PushReply> refusal = RefuseByHeader(header);
-  // It can only grow older while the payload comes.
-  if (!refusal) refusal = RefuseByGuard(header);
+  // It can only grow older while the payload comes. Where others wait for clocks, only the complete
+  // push tells one.
+  if (!refusal && !traits_.keeps_pace) refusal = RefuseByGuard(header);
   if (!refusal) refusal = RefuseForRoom(header);
   if (refusal) {
     admission.refusal = Counted(*std::move(refusal));

@@ -40,8 +40,9 @@ ShardOutput ShardMachine::OnView(const View& view) {
   ShardOutput output;
   if (view.number <= members().view().number) return output;
   state_.members.InstallView(view);
-  // A smaller view may make the open round complete at once.
+  // A smaller view may make the open round complete at once, and the slowest may have left.
   if (state_.is_initialized) Advance(output);
+  if (traits_.keeps_pace) ServeWaiting(output);
   return output;
 }
 
@@ -129,6 +130,7 @@ MemberFacts ShardMachine::FactsOf(WorkerId worker, const MemberRecord& member) c
   MemberFacts facts = {.worker = worker,
                        .owes = member.owes_from.has_value() && *member.owes_from <= decided(),
                        .heard = round().HasHeardFrom(worker),
+                       .clock = member.clock,
                        .on_their_way = static_cast<uint32_t>(member.bases.size())};
   const auto oldest =
       std::ranges::min_element(member.bases, {}, [](const auto& base) { return base.second; });
@@ -164,14 +166,15 @@ Admission ShardMachine::Admit(const PushHeader& header) const {
   return policy_->Admit(FactsWith({}), {.member = member, .base = header.base});
 }
 
-Version ShardMachine::WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const {
+PullCondition ShardMachine::WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const {
   const MemberRecord& record = members().At(worker);
-  // Asked again, it is given what it was promised.
-  if (const std::optional<Version> promised = record.FindBase(slot)) return *promised;
   const MemberFacts member = FactsOf(worker, record);
-  return policy_->PullWaitsFor(
+  PullCondition condition = policy_->PullWaitsFor(
       FactsWith(MembersNow()),
       {.member = member, .after_push = after_push, .has_beside = record.HasBaseBeside(slot)});
+  // Asked again, it is given what it was promised.
+  condition.version = record.FindBase(slot).value_or(condition.version);
+  return condition;
 }
 
 void ShardMachine::Advance(ShardOutput& output) {

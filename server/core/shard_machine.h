@@ -244,8 +244,8 @@ class ShardMachine {
   /// What the policy says to a gradient of a member.
   Admission Admit(const PushHeader& header) const;
 
-  /// The oldest version whose gradient this slot of the worker could bring next.
-  Version WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const;
+  /// What this slot of the worker has to wait for before its next gradient.
+  PullCondition WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const;
 
   /// What becomes of a push, and how it goes on.
   struct Decision {
@@ -268,6 +268,7 @@ class ShardMachine {
   void AnswerPush(CallId call, const PushHeader& header, const Decision& decision,
                   ShardOutput& output);
   void NoteBatch(const PushHeader& header);
+  void NotePace(const PushHeader& header);
 
   void MakeLearningRate();
 
@@ -304,14 +305,20 @@ class ShardMachine {
   /// Answers the call, if its time has come; else it waits.
   void Answer(PendingCall call, ShardOutput& output);
   ShardAnswer Served(PendingCall call);
-  bool CanServe(const PendingCall& call) const;
+  bool CanServe(const PendingCall& call, const std::optional<WorkerClock>& slowest) const;
+
+  /// Of the members in the pace; nothing if nobody has to wait for them.
+  std::optional<WorkerClock> SlowestClock() const;
+
+  /// The worker has work at hand, and names its clock.
+  void EnterPace(WorkerId worker, WorkerClock named);
   void BeginPull(const Reader& reader);
   std::optional<RoundWork> WorkFor(const std::optional<WorkerId>& trainer);
   void ServeWaiting(ShardOutput& output);
   std::vector<WorkerId> Owing() const;
 
   /// Gradients on their way are known by their slots, since rounds may wait for them.
-  bool tracks_bases() const { return traits_.waits_for_members && !traits_.one_per_member; }
+  bool tracks_bases() const { return guard_.blocks() && !traits_.one_per_member; }
   bool works_in_rounds() const { return traits_.work == PolicyTraits::Work::kRounds; }
   Round NewRound() const { return Round(traits_.order, traits_.weighing); }
   bool is_first() const { return options_.shard == ShardId{0}; }

@@ -51,7 +51,7 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
     return output;
   }
   PendingCall pending = {.call = call,
-                         .version = request.min_version,
+                         .condition = {.version = request.min_version},
                          .wants_weights = true,
                          .slot = request.slot,
                          .is_pull = true,
@@ -61,12 +61,14 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
   if (request.trains && request.identity.has_value() &&
       request.sequence == members().At(request.identity->worker).expected()) {
     pending.trainer = request.identity->worker;
-    pending.version =
-        std::max(pending.version, WaitsFor(*pending.trainer, pending.slot, /*after_push=*/false));
-    OweFrom(*pending.trainer, pending.version);
-    if (pending.version > decided()) ExcuseFromOpenRound(*pending.trainer, output);
+    EnterPace(*pending.trainer, request.clock);
+    pending.condition = WaitsFor(*pending.trainer, pending.slot, /*after_push=*/false);
+    pending.condition.version = std::max(pending.condition.version, request.min_version);
+    OweFrom(*pending.trainer, pending.condition.version);
+    if (pending.condition.version > decided()) ExcuseFromOpenRound(*pending.trainer, output);
   }
   Answer(std::move(pending), output);
+  if (traits_.keeps_pace) ServeWaiting(output);
   return output;
 }
 
@@ -86,6 +88,14 @@ void ShardMachine::ExcuseFromOpenRound(WorkerId worker, ShardOutput& output) {
   Advance(output);
 }
 
+void ShardMachine::EnterPace(WorkerId worker, WorkerClock named) {
+  MemberRecord& member = state_.members.At(worker);
+  // Who comes back, or joins, goes on beside the slowest: others would wait for it otherwise until
+  // it had caught up.
+  if (!member.is_in_pace) named = std::max(named, members().SlowestClock().value_or(named));
+  member.KeepPace(named);
+}
+
 size_t ShardMachine::WaitingPulls(const Reader& reader) const {
   return static_cast<size_t>(std::ranges::count_if(
       state_.waiting,
@@ -96,9 +106,17 @@ size_t ShardMachine::WaitingPulls() const {
   return static_cast<size_t>(std::ranges::count_if(state_.waiting, &PendingCall::is_pull));
 }
 
-bool ShardMachine::CanServe(const PendingCall& call) const {
+std::optional<WorkerClock> ShardMachine::SlowestClock() const {
+  if (!traits_.keeps_pace || phase() >= Phase::kDraining) return std::nullopt;
+  return members().SlowestClock();
+}
+
+bool ShardMachine::CanServe(const PendingCall& call,
+                            const std::optional<WorkerClock>& slowest) const {
   const bool nothing_newer_comes = is_drained() || phase() == Phase::kFailed;
-  if (!is_initialized() || (call.version > published() && !nothing_newer_comes)) return false;
+  const Version version = call.condition.version;
+  if (!is_initialized() || (version > published() && !nothing_newer_comes)) return false;
+  if (slowest.has_value() && *slowest < call.condition.slowest) return false;
   if (!call.is_pull) return true;
   if (!call.reader.has_value()) return state_.pulls_of_others < options_.reader_pulls_max;
   return members().PullsOf(call.reader->first, call.reader->second) == 0;
@@ -113,13 +131,13 @@ void ShardMachine::BeginPull(const Reader& reader) {
 }
 
 void ShardMachine::Answer(PendingCall call, ShardOutput& output) {
-  if (CanServe(call)) {
+  if (CanServe(call, SlowestClock())) {
     NoteTrainer(call, published());
     output.answers.push_back(Served(std::move(call)));
     return;
   }
   // The version is fixed now: the rounds that close before it is published count for it.
-  NoteTrainer(call, call.version);
+  NoteTrainer(call, call.condition.version);
   state_.waiting.push_back(std::move(call));
 }
 
@@ -133,6 +151,10 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
                     .work = work,
                     .unchanged = call.held == published(),
                     .life = state_.life};
+  if (call.is_pull && call.trainer.has_value()) {
+    const MemberRecord* member = members().Find(call.reader->first, call.reader->second);
+    if (member != nullptr) answer.weights->clock = member->clock;
+  }
   const bool is_to_train = !work.has_value() || work->kind == RoundWork::Kind::kCompute;
   if (is_to_train) answer.trainer = call.trainer;
   return answer;
@@ -152,9 +174,10 @@ std::optional<RoundWork> ShardMachine::WorkFor(const std::optional<WorkerId>& tr
 void ShardMachine::ServeWaiting(ShardOutput& output) {
   // One by one, by age: whoever is served may take the place that the next one waits for.
   std::vector<PendingCall>& waiting = state_.waiting;
+  const std::optional<WorkerClock> slowest = SlowestClock();
   size_t kept = 0;
   for (size_t i = 0; i < waiting.size(); ++i) {
-    if (CanServe(waiting[i])) {
+    if (CanServe(waiting[i], slowest)) {
       output.answers.push_back(Served(std::move(waiting[i])));
     } else if (kept++ != i) {
       waiting[kept - 1] = std::move(waiting[i]);

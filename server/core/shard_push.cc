@@ -18,6 +18,8 @@ ShardOutput ShardMachine::OnPush(CallId call, const PushFacts& facts) {
   if (!output.keeps_payload) ReleaseBytes(facts.header.count * sizeof(float));
   output.record = {facts.header, decision.reply, decision.took_effect};
   AnswerPush(call, facts.header, decision, output);
+  // Others may have waited for the clock of this member.
+  if (traits_.keeps_pace) ServeWaiting(output);
   return output;
 }
 
@@ -36,6 +38,9 @@ ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput&
         PushOutcome::kSequenceReused,
         "sequence " + std::to_string(Value(header.sequence)) + " was used for another payload"));
   }
+  // Also of a push that is refused for its age: its worker has completed it elsewhere, perhaps, and
+  // waits there for others who would wait here for it.
+  NotePace(header);
   if (WorkIsDone()) return DropLate(facts, "the run's work is done");
   // From an excuse a round gets nothing; where it wants something of each member, that is enough.
   if (IsExcuse(header) && !traits_.one_per_member) return GiveUpPull(facts, output);
@@ -103,6 +108,17 @@ ShardMachine::Decision ShardMachine::DropLate(const PushFacts& facts, std::strin
   return decision;
 }
 
+void ShardMachine::NotePace(const PushHeader& header) {
+  const WorkerId worker = header.identity.worker;
+  // What says only that no gradient will come is no sign of work.
+  const bool has_work = header.count > 0 || header.pull;
+  if (header.rests) {
+    state_.members.At(worker).is_in_pace = false;
+  } else if (has_work) {
+    EnterPace(worker, header.clock);
+  }
+}
+
 void ShardMachine::NoteBatch(const PushHeader& header) {
   if (header.count == 0) return;
   state_.members.At(header.identity.worker).newest_batch_end = header.batch + 1;
@@ -153,7 +169,8 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
 }
 
 Version ShardMachine::AnswerVersion(const PushHeader& header) const {
-  return std::max(decided(), WaitsFor(header.identity.worker, header.slot, /*after_push=*/true));
+  const WorkerId worker = header.identity.worker;
+  return std::max(decided(), WaitsFor(worker, header.slot, /*after_push=*/true).version);
 }
 
 void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decision& decision,
@@ -163,7 +180,7 @@ void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decis
     return;
   }
   PendingCall pending = {.call = call,
-                         .version = *decision.answer_version,
+                         .condition = {.version = *decision.answer_version},
                          .push = decision.reply,
                          .wants_weights = header.pull,
                          .slot = header.slot};
@@ -174,7 +191,8 @@ void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decis
   const bool is_newest = Next(header.sequence) == members().At(worker).expected();
   if (header.pull && is_newest) {
     pending.trainer = worker;
-    OweFrom(worker, pending.version);
+    OweFrom(worker, pending.condition.version);
+    pending.condition.slowest = WaitsFor(worker, header.slot, /*after_push=*/true).slowest;
   }
   Answer(std::move(pending), output);
 }

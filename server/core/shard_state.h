@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/policy/policy.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
 #include "server/core/lag_tracker.h"
@@ -35,8 +36,9 @@ struct ShardPlan {
 struct PendingCall {
   CallId call{};
 
-  /// It waits until this version is published.
-  Version version{};
+  /// It waits until the condition's version is published, and the slowest member in the pace has
+  /// come to its clock.
+  PullCondition condition;
 
   std::optional<PushReply> push;    // Of a push: what it is answered.
   bool wants_weights = false;       // Of a pull, or of an exchange.

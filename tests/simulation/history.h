@@ -43,10 +43,14 @@ struct PushMade {
   uint32_t examples = 0;
 };
 
-/// A shard has answered, or will answer, a push like this.
+/// A shard has answered, or will answer, a push like this. What it said of its sender: its clock,
+/// and whether it has work at hand; it says so only with values, or where it wants weights.
 struct PushDecided {
   PushKey push;
   PushReply reply;
+  WorkerClock clock{};
+  bool rests = false;
+  bool tells_of_work = false;
 };
 
 /// A worker has read this answer.
@@ -66,19 +70,24 @@ struct VersionPublished {
   Values weights;
 };
 
-/// A member asks a shard for weights to train on, of `asked` or later.
+/// A member asks a shard for weights to train on, of `asked` or later, at this clock of its own.
+/// `sequence`: of its next push.
 struct WeightsAsked {
   ShardId shard{};
   Version asked{};
   Identity trainer;
+  Sequence sequence{};
+  WorkerClock clock{};
 };
 
-/// Weights leave a shard. `trainer`: who will compute a gradient from them.
+/// Weights leave a shard. `trainer`: who will compute a gradient from them, and the sequence of its
+/// next push.
 struct WeightsServed {
   ShardId shard{};
   Version version{};
   Version asked{};
   std::optional<Identity> trainer;
+  Sequence sequence{};
 };
 
 struct WeightsReceived {

@@ -32,8 +32,8 @@ PLANTED_BUGS = {
     )]),
     # A call is answered when its version is ordered, before it is published.
     "answers_early": ("//server/core:shard_pull.cc", [(
-        "call.version > published() &&",
-        "call.version > decided() &&",
+        "(version > published() &&",
+        "(version > decided() &&",
     )]),
     # A caller that is gone keeps its place among those that wait.
     "forgets_cancellation": ("//server/core:shard_pull.cc", [(

@@ -116,7 +116,8 @@ void SimShard::OnPullMessage(Call& call, const grpc::ByteBuffer& message) {
   PS_CHECK(request.ok());
   call.pull = *request;
   if (request->trains) {
-    history_.Add(WeightsAsked{id_, request->min_version, *request->identity});
+    history_.Add(WeightsAsked{id_, request->min_version, *request->identity, request->sequence,
+                              request->clock});
   }
   Absorb(shard_.Pull(CallId{call.stream->number}, *request));
 }
@@ -165,7 +166,11 @@ void SimShard::NotePush(const PushHeader& header, const PushReply& reply) {
               Value(id_), Value(identity.worker), Value(identity.incarnation),
               Value(header.sequence), Value(header.base), header.batch, Name(reply.outcome),
               Value(reply.version), reply.staleness);
-  history_.Add(PushDecided{{id_, identity.worker, identity.incarnation, header.sequence}, reply});
+  history_.Add(PushDecided{{id_, identity.worker, identity.incarnation, header.sequence},
+                           reply,
+                           header.clock,
+                           header.rests,
+                           header.count > 0 || header.pull});
 }
 
 void SimShard::StartNextJob() {
@@ -211,12 +216,14 @@ void SimShard::OnAnswer(const Delivery& delivery) {
 }
 
 void SimShard::NoteServed(const Call& call, const ServedWeights& weights) {
-  WeightsServed served = {id_, weights.header.version, Version{}, std::nullopt};
+  WeightsServed served = {.shard = id_, .version = weights.header.version};
   if (call.pull.has_value()) {
     served.asked = call.pull->min_version;
+    served.sequence = call.pull->sequence;
     if (call.pull->trains) served.trainer = call.pull->identity;
   } else {
     served.trainer = call.push->identity;
+    served.sequence = Next(call.push->sequence);
   }
   history_.Add(served);
 }

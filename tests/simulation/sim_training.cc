@@ -28,9 +28,9 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
       units_(calls, shards.identity(), progress,
              [this](const absl::Status& status) { OnUnitResult(status); }),
       core_({.shards = shards.map().shards(),
-             .in_step = world.scenario.has_rounds(),
+             .in_step = world.scenario.run.consistency.traits().in_step,
              .depth = world.scenario.run.training.pipeline_depth,
-             .releases_unused = world.scenario.blocks()}),
+             .releases_unused = world.scenario.run.consistency.traits().waits_for_members}),
       slots_(world.scenario.run.training.pipeline_depth),
       lanes_(shards.MakeLanes()) {
   for (Slot& slot : slots_) slot.weights.resize(shards.map().parameters());
@@ -157,7 +157,8 @@ void SimTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPul
                                    .min_version = pull.min_version,
                                    .trains = true,
                                    .sequence = core_.sequence(shard),
-                                   .slot = slot};
+                                   .slot = slot,
+                                   .clock = core_.ClockOfPull(shard)};
       lane.Pull(request, shards_.Part(slots_[slot].weights, shard), std::move(done));
     };
     const auto take = [this, slot, shard](const ShardLane::Answer& answer) {
@@ -173,8 +174,7 @@ void SimTraining::PushGradient(uint32_t slot) {
   for (const ShardId shard : shards_.all()) {
     const auto begin = [this, slot, shard](ShardLane& lane, ShardLane::Done done) {
       const Gradients::Gradient& gradient = slots_[slot].gradient;
-      PushHeader header = Header(shard, slot, gradient);
-      header.pull = core_.wants_weights(slot);
+      const PushHeader header = Header(shard, slot, gradient);
       NotePush(shard, header, gradient.slot);
       lane.Exchange(header, shards_.Part(gradient.values, shard),
                     shards_.Part(slots_[slot].weights, shard), std::move(done));
@@ -190,8 +190,7 @@ void SimTraining::PushGradient(uint32_t slot) {
 void SimTraining::PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull) {
   for (const ShardId shard : shards) {
     const auto begin = [this, slot, shard, pull](ShardLane& lane, ShardLane::Done done) {
-      PushHeader header = Header(shard, slot, {});
-      header.pull = pull;
+      const PushHeader header = Header(shard, slot, {}, pull);
       NotePush(shard, header, std::nullopt);
       lane.Exchange(header, {}, shards_.Part(slots_[slot].weights, shard), std::move(done));
     };
@@ -202,8 +201,8 @@ void SimTraining::PushNothing(uint32_t slot, const std::vector<ShardId>& shards,
   }
 }
 
-PushHeader SimTraining::Header(ShardId shard, uint32_t slot,
-                               const Gradients::Gradient& gradient) const {
+PushHeader SimTraining::Header(ShardId shard, uint32_t slot, const Gradients::Gradient& gradient,
+                               std::optional<bool> pull) {
   PushHeader header;
   header.identity = shards_.identity();
   header.sequence = core_.sequence(shard);
@@ -213,6 +212,10 @@ PushHeader SimTraining::Header(ShardId shard, uint32_t slot,
   header.examples = gradient.examples;
   header.batch = gradient.batch;
   header.slot = slot;
+  const WorkerCore::PushTerms terms = core_.TermsOfPush(shard, slot, pull);
+  header.pull = terms.pull;
+  header.clock = terms.clock;
+  header.rests = terms.rests;
   return header;
 }
 

@@ -81,7 +81,8 @@ class SimTraining {
   void PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls);
   void PushGradient(uint32_t slot);
   void PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull);
-  PushHeader Header(ShardId shard, uint32_t slot, const Gradients::Gradient& gradient) const;
+  PushHeader Header(ShardId shard, uint32_t slot, const Gradients::Gradient& gradient,
+                    std::optional<bool> pull = std::nullopt);
   void NotePush(ShardId shard, const PushHeader& header, std::optional<uint32_t> gradient_slot);
   absl::Status TakeReply(ShardId shard, uint32_t slot, const ShardLane::Answer& answer);
   absl::Status TakeWeights(ShardId shard, uint32_t slot, const WeightsHeader& header);

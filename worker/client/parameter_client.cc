@@ -167,13 +167,12 @@ absl::Status ParameterClient::PushNothing(uint32_t slot, const std::vector<Shard
   return group_.Run(shards, [&](ShardId shard) {
     bool is_known = false;
     ShardExchange exchange = {
-        .header = Header(shard, slot, {}),
+        .header = Header(shard, slot, {}, pull),
         .values = {},
         .weights = group_.ArrivalOf(shard, slots_[slot].weights, slots_[slot].listener),
         .on_answer = [&](const ExchangeAnswer& answer) {
           return OnAnswer(shard, slot, nullptr, answer, is_known);
         }};
-    exchange.header.pull = pull;
     return group_.Exchange(shard, exchange);
   });
 }
@@ -187,10 +186,12 @@ PullRequest ParameterClient::PullHeader(ShardId shard, uint32_t slot, Version mi
           .min_version = min_version,
           .trains = true,
           .sequence = core_.sequence(shard),
-          .slot = slot};
+          .slot = slot,
+          .clock = core_.ClockOfPull(shard)};
 }
 
-PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient& gradient) {
+PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient& gradient,
+                                   std::optional<bool> pull) {
   PushHeader header;
   header.identity = identity_;
   header.shard_map = group_.map().fingerprint();
@@ -201,7 +202,10 @@ PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient&
   header.sequence = core_.sequence(shard);
   header.base = core_.version(shard, slot);
   header.life = core_.life(shard, slot);
-  header.pull = core_.wants_weights(slot);
+  const WorkerCore::PushTerms terms = core_.TermsOfPush(shard, slot, pull);
+  header.pull = terms.pull;
+  header.clock = terms.clock;
+  header.rests = terms.rests;
   return header;
 }
 

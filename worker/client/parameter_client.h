@@ -60,7 +60,7 @@ class ParameterClient {
     /// The consistency policy closes rounds of all members, and shard 0 names their batches.
     bool in_step = false;
 
-    /// The staleness guard makes rounds wait for gradients on their way.
+    /// As WorkerCore::Options has it.
     bool releases_unused = false;
     ShardGroup::Options group;
   };
@@ -177,7 +177,11 @@ class ParameterClient {
 
   /// What pushes of other slots to the shard have been answered already is in the sequence.
   PullRequest PullHeader(ShardId shard, uint32_t slot, Version min_version);
-  PushHeader Header(ShardId shard, uint32_t slot, const Gradient& gradient);
+
+  /// Of the slot's next push. `pull`: whether its answer is to bring weights; unless given, whether
+  /// there is more to compute from them.
+  PushHeader Header(ShardId shard, uint32_t slot, const Gradient& gradient,
+                    std::optional<bool> pull = std::nullopt);
 
   /// `push` is null for an excuse; `is_known` tells whether the core has heard the outcome of this
   /// exchange already.

@@ -13,6 +13,7 @@ WorkerCore::WorkerCore(const Options& options)
     : options_(options),
       sequences_(options.shards, Sequence{1}),
       slots_(options.depth, Slot(options.shards)),
+      is_at_work_(options.shards, false),
       is_spent_(options.depth, false),
       units_(options.depth) {
   PS_CHECK(options.shards > 0);
@@ -57,6 +58,17 @@ std::optional<WorkerCore::Action> WorkerCore::ReleaseWhatIsHeld(const Slot& slot
   return held;
 }
 
+std::optional<WorkerCore::Action> WorkerCore::ReleaseAndRest(const Slot& slot) const {
+  ReleaseShards told;
+  for (uint32_t i = 0; i < slot.size(); ++i) {
+    // While others are under way, the last of them says it.
+    const bool has_to_rest = begun_.empty() && is_at_work_[i];
+    if (slot[i].is_held || has_to_rest) told.shards.push_back(ShardId{i});
+  }
+  if (!options_.releases_unused || told.shards.empty()) return std::nullopt;
+  return told;
+}
+
 WorkerCore::Action WorkerCore::NextOfRounds() const {
   const Slot& held = slots_.front();
   if (std::optional<Action> pull = PullWhatIsMissing(held)) return *std::move(pull);
@@ -91,7 +103,7 @@ WorkerCore::Action WorkerCore::NextOfUnits(uint32_t slot) const {
   }
   const std::optional<uint64_t> batch = units_.batch(Ahead(slot));
   if (!batch) {
-    if (std::optional<Action> release = ReleaseWhatIsHeld(slots_[slot])) return *std::move(release);
+    if (std::optional<Action> release = ReleaseAndRest(slots_[slot])) return *std::move(release);
     if (!units_.has_more(Ahead(slot))) return Finished{};
     return AwaitUnit{};
   }
@@ -102,6 +114,22 @@ WorkerCore::Action WorkerCore::NextOfUnits(uint32_t slot) const {
 bool WorkerCore::wants_weights(uint32_t slot) const {
   // Its next batch comes after those of all other slots.
   return options_.in_step || units_.has_more(Ahead(slot) + options_.depth);
+}
+
+WorkerCore::PushTerms WorkerCore::TermsOfPush(ShardId shard, uint32_t slot,
+                                              std::optional<bool> pull) {
+  PushTerms terms = {.pull = pull.value_or(wants_weights(slot)),
+                     .clock = WorkerClock{completed_ + Ahead(slot) + 1}};
+  const size_t begun = begun_.size();
+  const bool is_newest = begun == 0 || begun_.back() == slot;
+  terms.rests = !terms.pull && !options_.in_step && is_newest && !units_.batch(begun).has_value();
+  if (terms.rests) is_at_work_[Value(shard)] = false;
+  return terms;
+}
+
+WorkerClock WorkerCore::ClockOfPull(ShardId shard) {
+  is_at_work_[Value(shard)] = true;
+  return clock_begun();
 }
 
 void WorkerCore::OnBatchBegun(uint32_t slot) {
@@ -119,6 +147,7 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
       batch_counts_ = units_.batch(0).has_value();
       break;
     case PushVerdict::kPullAgain:
+      is_at_work_[Value(shard)] = true;  // It took no notice of a rest.
       break;
     case PushVerdict::kSendAgain:
       PS_CHECK(false);
@@ -149,6 +178,9 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
           .is_held = true,
           .goes_no_further = held.was_dropped && header.version == held.version};
   is_spent_[slot] = false;
+  if (Value(shard) == 0 && header.clock > clock_begun()) {
+    completed_ += Value(header.clock) - Value(clock_begun());
+  }
   return absl::OkStatus();
 }
 
@@ -175,6 +207,7 @@ void WorkerCore::OnBatchDone(uint32_t slot) {
   // A batch that was begun behind this one cannot take its place in the order any more.
   const bool is_done = std::exchange(batch_counts_, false) || options_.depth > 1;
   if (!options_.in_step && is_done) units_.Done();
+  if (is_done) ++completed_;
 }
 
 }  // namespace slipstream

@@ -47,8 +47,8 @@ class WorkerCore {
     /// Gradients that may be under way at once; 1 with rounds.
     uint32_t depth = 1;
 
-    /// Shards wait for gradients that they know to be on their way, and so have to be told where
-    /// none will come.
+    /// Shards may wait for a worker, for its gradients on their way or for its clock, and so have
+    /// to be told where none will come.
     bool releases_unused = false;
   };
 
@@ -152,6 +152,25 @@ class WorkerCore {
   /// Whether the slot's push is to bring weights: it has, or may have, another batch to compute.
   bool wants_weights(uint32_t slot = 0) const;
 
+  /// What a push of the slot to `shard` says, beside its gradient.
+  struct PushTerms {
+    /// Weights are to come with the answer.
+    bool pull = false;
+
+    /// The worker's clock with this push.
+    WorkerClock clock{};
+
+    /// Behind it no batch is at hand, so nobody shall wait for the worker.
+    bool rests = false;
+  };
+
+  /// The terms of the slot's next push to `shard`, which is made now. `pull`: of a push without
+  /// values, whether weights are to come; else wants_weights() says it.
+  PushTerms TermsOfPush(ShardId shard, uint32_t slot = 0, std::optional<bool> pull = std::nullopt);
+
+  /// The worker's clock with all pushes that it has begun, which a pull from `shard` names now.
+  WorkerClock ClockOfPull(ShardId shard);
+
  private:
   struct Held {
     Life life{};
@@ -168,6 +187,10 @@ class WorkerCore {
   size_t Ahead(uint32_t slot) const;
   std::optional<Action> PullWhatIsMissing(const Slot& slot) const;
   std::optional<Action> ReleaseWhatIsHeld(const Slot& slot) const;
+
+  /// What is held and not needed, and the rest, where a shard may think the worker at work.
+  std::optional<Action> ReleaseAndRest(const Slot& slot) const;
+  WorkerClock clock_begun() const { return WorkerClock{completed_ + begun_.size()}; }
   Action NextOfRounds() const;
   Action NextOfUnits(uint32_t slot) const;
 
@@ -176,6 +199,11 @@ class WorkerCore {
 
   std::vector<Sequence> sequences_;  // By shard.
   std::vector<Slot> slots_;
+
+  /// Pushes completed, by this worker's count; where others went on while it rested, or before it
+  /// joined, from the count on that shard 0 named.
+  uint64_t completed_ = 0;
+  std::vector<bool> is_at_work_;   // By shard: it knows of no rest.
   std::vector<bool> is_spent_;     // By slot: what is held of it will not be used.
   std::vector<uint32_t> begun_;    // Slots whose batches are under way, oldest first.
   std::optional<RoundWork> work_;  // Of rounds: what shard 0 named with the weights held of it.

@@ -184,7 +184,7 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
   group.client.arena = plans_.shared_arena();
   return std::make_unique<ParameterClient>(
       ParameterClient::Options{membership_.identity, membership_.servers, map_, StepsInStep(),
-                               StalenessGuard(settings_.consistency.max_staleness).blocks(), group},
+                               settings_.consistency.traits().waits_for_members, group},
       std::move(slots), MakeSleeper(), interruption_.cancel_switch());
 }
 

@@ -76,6 +76,10 @@ RunSpec RandomSpec(RandomStream& random) {
     spec.optimizer.schedule.at_epochs = {0.1, 1.0 / 3, 7};
   }
   spec.cluster.servers = {"localhost:" + std::to_string(1 + random.Below(65535)), "[::1]:7070"};
+  StalenessGuardSpec& guard = spec.consistency.max_staleness;
+  if (spec.consistency.traits().keeps_pace && guard.action == StalenessGuardSpec::Action::kBlock) {
+    guard.action = StalenessGuardSpec::Action::kReject;
+  }
   const auto workers_min = static_cast<uint32_t>(spec.consistency.parameters["n"]);
   spec.cluster.workers = workers_min + random.Below(kWorkersMax + 1 - workers_min);
   const uint32_t codecs = spec.wire.transport == WireSpec::Transport::kShm ? 1 : 3;

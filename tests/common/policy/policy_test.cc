@@ -138,7 +138,7 @@ TEST(BlockingGuardTest, WhoHasAGradientInTheRoundWaitsAtTheFirstShardButNeverFor
   members[1].oldest_base = Version{5};
   ShardFacts shard = {.decided = Version{5}, .contributions = 1, .members = members};
   const auto waits = [&](const PullFacts& pull) {
-    return policy->PullWaitsFor(shard, pull) == Version{6};
+    return policy->PullWaitsFor(shard, pull).version == Version{6};
   };
 
   EXPECT_TRUE(waits({.member = members[0], .after_push = true}));

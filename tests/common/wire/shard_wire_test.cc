@@ -27,6 +27,8 @@ PushHeader SomePush() {
           .pull = true,
           .chunk_bytes = 1 << 20,
           .slot = 1,
+          .clock = WorkerClock{78},
+          .rests = true,
           .holds_base = true,
           .weights_encoding = Encoding::kBf16};
 }
@@ -40,11 +42,12 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
                         70,
                         "why",
                         Life{3}};
-  const PullRequest pull{kIdentity, 1, Version{2}, true, 4096, Sequence{5}, 1, Encoding::kFp16};
+  const PullRequest pull{kIdentity,   1, Version{2},      true,           4096,
+                         Sequence{5}, 1, WorkerClock{79}, Encoding::kFp16};
   const PullRequest reader{std::nullopt, 1, Version{2}, false, 0};
   const RoundWork work{RoundWork::Kind::kExcused, 12};
   const WeightsHeader weights{Version{8}, 100, work};
-  const WeightsHeader plain{Version{8}, 100, std::nullopt, true, Life{3}};
+  const WeightsHeader plain{Version{8}, 100, std::nullopt, true, Life{3}, WorkerClock{80}};
   const InitializeHeader initialize{kIdentity, 4, 5, 6};
 
   EXPECT_EQ(FromWire(ToWire(kIdentity)), kIdentity);
