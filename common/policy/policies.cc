@@ -39,7 +39,7 @@ class Hardsync final : public Policy {
 };
 
 /// A round closes with so many gradients, of whomever: softsync and async.
-class Counted final : public Policy {
+class Counted : public Policy {
  public:
   explicit Counted(const ConsistencySpec& spec) : spec_(spec) {}
 
@@ -55,6 +55,22 @@ class Counted final : public Policy {
 
  private:
   const ConsistencySpec spec_;
+};
+
+/// Every gradient is an update, and a worker waits while it is more than `slack` pushes ahead of
+/// the slowest one at work: stale synchronous parallel (Ho et al., NIPS 2013).
+class Ssp final : public Counted {
+ public:
+  explicit Ssp(const ConsistencySpec& spec)
+      : Counted(spec), slack_(static_cast<uint64_t>(spec.parameters["slack"])) {}
+
+  PullCondition PullWaitsFor(const ShardFacts&, const PullFacts& pull) const override {
+    const uint64_t own = Value(pull.member.clock);
+    return {.slowest = WorkerClock{own - std::min(own, slack_)}};
+  }
+
+ private:
+  const uint64_t slack_;
 };
 
 /// The staleness guard, around a policy whose gradients may be stale.
@@ -119,6 +135,8 @@ std::unique_ptr<const Policy> MakeUnguarded(const ConsistencySpec& spec) {
   switch (spec.policy) {
     case ConsistencySpec::Policy::kHardsync:
       return std::make_unique<Hardsync>();
+    case ConsistencySpec::Policy::kSsp:
+      return std::make_unique<Ssp>(spec);
     case ConsistencySpec::Policy::kSoftsync:
     case ConsistencySpec::Policy::kAsync:
       break;

@@ -44,9 +44,14 @@ struct PolicyTraits {
 };
 
 /// The axis of consistency policies. The values are the places in kPolicyRows.
-enum class PolicyKind : uint8_t { kHardsync, kSoftsync, kAsync };
+enum class PolicyKind : uint8_t { kHardsync, kSoftsync, kAsync, kSsp };
 
 inline constexpr std::array kPolicyParameters = {
+    ParameterRow{.key = "slack",
+                 .doc = "Pushes that a worker may be ahead of the slowest one at work.",
+                 .initial = 2,
+                 .max = 1'000'000,
+                 .is_whole = true},
     ParameterRow{.key = "n",
                  .doc = "An update combines max(1, workers / n) gradients. At most workers.",
                  .initial = 1,
@@ -92,6 +97,13 @@ inline constexpr std::array kPolicyRows = {
     PolicyRow{.kind = PolicyKind::kAsync,
               .name = "async",
               .doc = "each gradient is an update",
+              .round_size = [](const PolicyParameters&, uint32_t) { return 1u; }},
+    // Stale synchronous parallel (Ho et al., NIPS 2013).
+    PolicyRow{.kind = PolicyKind::kSsp,
+              .name = "ssp",
+              .doc = "each gradient is an update, and nobody gets far ahead of the slowest",
+              .parameters = {"slack"},
+              .traits = {.waits_for_members = true, .keeps_pace = true},
               .round_size = [](const PolicyParameters&, uint32_t) { return 1u; }},
 };
 

@@ -47,9 +47,8 @@ class CountedRounds {
   bool IsDue() const {
     if (gradients_ == 0) return false;
     if (was_due_) return true;
-    if (is_draining_ || scenario_.run.consistency.policy == ConsistencySpec::Policy::kAsync) {
-      return true;
-    }
+    const PolicyKind policy = scenario_.run.consistency.policy;
+    if (is_draining_ || policy == PolicyKind::kAsync || policy == PolicyKind::kSsp) return true;
     return gradients_ >=
            std::max<size_t>(
                1, members_ / static_cast<size_t>(scenario_.run.consistency.parameters["n"]));

@@ -24,6 +24,9 @@ void CheckStaleness(const Scenario& scenario, const History& history, const Evid
 void CheckRounds(const Scenario& scenario, const History& history, const Evidence& evidence,
                  Findings& findings);
 
+/// Nobody is given weights to train on while it is further ahead of the slowest than it may be.
+void CheckPace(const Scenario& scenario, const History& history, Findings& findings);
+
 /// A version is one set of numbers, and is seen by nobody before it is published.
 void CheckVersions(const History& history, const Evidence& evidence, Findings& findings);
 

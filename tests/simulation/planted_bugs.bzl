@@ -35,6 +35,11 @@ PLANTED_BUGS = {
         "(version > published() &&",
         "(version > decided() &&",
     )]),
+    # Who is ahead of the slowest by just more than it may be goes on.
+    "condition_released_too_early": ("//server/core:shard_pull.cc", [(
+        "*slowest < call.condition.slowest)",
+        "Value(*slowest) + 1 < Value(call.condition.slowest))",
+    )]),
     # A caller that is gone keeps its place among those that wait.
     "forgets_cancellation": ("//server/core:shard_pull.cc", [(
         "return waiting.call == call;",

@@ -17,6 +17,7 @@ constexpr uint32_t kBatchesMax = 64;
 constexpr uint64_t kMainStream = 0;
 constexpr uint64_t kStopStream = 2;
 constexpr uint64_t kPipelineStream = 3;
+constexpr uint64_t kPolicyStream = 4;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -30,6 +31,17 @@ void DrawConsistency(Chance& chance, RunSpec& run) {
   StalenessGuardSpec& guard = run.consistency.max_staleness;
   guard.action = kActions[chance.Between(0, 3)];
   guard.bound = chance.Between(guard.action == Action::kScale ? 1 : 0, 6);
+}
+
+/// The policies that came after the first three.
+void DrawNewerPolicy(Scenario& scenario) {
+  Chance chance(scenario.seed, kPolicyStream);
+  ConsistencySpec& consistency = scenario.run.consistency;
+  if (!chance.Happens(200)) return;
+  consistency.policy = Policy::kSsp;
+  consistency.parameters["slack"] = chance.Between(0, 4);
+  // Each would wait for what the other holds back.
+  if (scenario.blocks()) consistency.max_staleness = {};
 }
 
 void DrawTraining(Chance& chance, Scenario& scenario) {
@@ -194,6 +206,7 @@ Scenario DrawScenario(uint64_t seed) {
   run.cluster.lease = chance.Time(absl::Milliseconds(500), absl::Seconds(2));
   run.cluster.start_timeout = absl::Minutes(10);
   DrawConsistency(chance, run);
+  DrawNewerPolicy(scenario);
   DrawTraining(chance, scenario);
   DrawTimes(chance, scenario);
   // Room for one push or two, so that many are told to come later.
@@ -214,13 +227,15 @@ Scenario WithoutFaults(Scenario scenario) {
 std::string Describe(const Scenario& scenario) {
   const RunSpec& run = scenario.run;
   std::string text = fmt::format(
-      "seed {}: {} n={} guard={}:{} workers={} shards={} epochs={} batches={} batch_size={} "
+      "seed {}: {} n={} slack={} guard={}:{} workers={} shards={} epochs={} batches={} "
+      "batch_size={} "
       "scaling={} "
       "lease={}ms delay<={}us update<={}us push_bytes_max={} joins={}; faults: loss={} "
       "duplicates={} per mille, late<={}ms, failure<={}ms, cancel<={}ms, until {} ms;",
       scenario.seed, RowOf(run.consistency.policy).name, run.consistency.parameters["n"],
-      ActionName(scenario.guard().action), scenario.guard().bound, run.cluster.workers,
-      scenario.shards, run.training.epochs, scenario.batches_total(), run.training.batch_size,
+      run.consistency.parameters["slack"], ActionName(scenario.guard().action),
+      scenario.guard().bound, run.cluster.workers, scenario.shards, run.training.epochs,
+      scenario.batches_total(), run.training.batch_size,
       static_cast<int>(run.optimizer.staleness_scaling),
       absl::ToInt64Milliseconds(run.cluster.lease), absl::ToInt64Microseconds(scenario.delay_max),
       absl::ToInt64Microseconds(scenario.update_time_max), run.wire.push_bytes_max,

@@ -197,6 +197,22 @@ std::unique_ptr<const StalenessCompensation> Compensation(Scaling kind) {
   return MakeCompensation({.staleness_scaling = kind});
 }
 
+TEST(SspTest, WaitsForTheSlowestButForItsSlack) {
+  ConsistencySpec spec = {.policy = Kind::kSsp};
+  spec.parameters["slack"] = 3;
+  std::vector<MemberFacts> members = Members(2);
+  const ShardFacts shard = {.decided = Version{20}, .members = members};
+  const auto waits_for = [&](uint64_t clock) {
+    members[0].clock = WorkerClock{clock};
+    return MakePolicy(spec)->PullWaitsFor(shard, {.member = members[0], .after_push = true});
+  };
+
+  EXPECT_EQ(waits_for(2).slowest, WorkerClock{0});
+  EXPECT_EQ(waits_for(3).slowest, WorkerClock{0});
+  EXPECT_EQ(waits_for(10).slowest, WorkerClock{7});
+  EXPECT_EQ(waits_for(10).version, Version{0});
+}
+
 TEST(PolicyRowsTest, AreFoundByTheirNames) {
   for (const PolicyRow& row : kPolicyRows) EXPECT_EQ(&RowOf(row.kind), &row);
   EXPECT_EQ(RowOf(Kind::kSoftsync).name, "softsync");
