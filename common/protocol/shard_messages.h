@@ -59,6 +59,10 @@ struct PushHeader {
   /// pulls or pushes again.
   bool rests = false;
 
+  /// Of a push without values: the mini-batch that was named for the round is left out, as its
+  /// gradient is not finite. It is not named again.
+  bool leaves_out = false;
+
   /// Exchange only: the sender has the values of `base`, which need not be sent if that is the
   /// version answered.
   bool holds_base = false;

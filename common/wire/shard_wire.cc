@@ -54,6 +54,7 @@ v1::PushHeader ToWire(const PushHeader& header) {
   wire.set_slot(header.slot);
   wire.set_clock(Value(header.clock));
   wire.set_rests(header.rests);
+  wire.set_leaves_out(header.leaves_out);
   wire.set_holds_base(header.holds_base);
   wire.set_weights_encoding(ToWire(header.weights_encoding));
   return wire;
@@ -147,6 +148,7 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   header.slot = wire.slot();
   header.clock = WorkerClock{wire.clock()};
   header.rests = wire.rests();
+  header.leaves_out = wire.leaves_out();
   header.holds_base = wire.holds_base();
   header.weights_encoding = *encoding;
   return header;

@@ -8,6 +8,7 @@ namespace slipstream {
 
 void Round::Add(const Contribution& contribution) {
   heard_from_.insert(contribution.worker);
+  done_.insert(contribution.worker);
   if (order_ == PolicyTraits::Order::kArrival) {
     contributions_.push_back(contribution);
     return;
@@ -20,9 +21,10 @@ void Round::Add(const Contribution& contribution) {
   contributions_.insert(std::max(place, first_unfolded), contribution);
 }
 
-void Round::Excuse(WorkerId worker) {
+void Round::Excuse(WorkerId worker, bool leaves_out) {
   excused_.insert(worker);
   heard_from_.insert(worker);
+  if (leaves_out) done_.insert(worker);
 }
 
 std::vector<Fold> Round::TakeFolds(std::span<const WorkerId> awaited, bool closes) {

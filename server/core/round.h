@@ -51,11 +51,14 @@ class Round {
 
   void Add(const Contribution& contribution);
 
-  /// The worker has nothing for this round.
-  void Excuse(WorkerId worker);
+  /// The worker has nothing for this round. `leaves_out`: its mini-batch is left out for good.
+  void Excuse(WorkerId worker, bool leaves_out = false);
 
   /// The worker has contributed or been excused.
   bool HasHeardFrom(WorkerId worker) const { return heard_from_.contains(worker); }
+
+  /// The mini-batch that the worker was to bring is done with.
+  bool HasDone(WorkerId worker) const { return done_.contains(worker); }
 
   /// What can be folded by now. `awaited` are the workers the round still waits for, ascending;
   /// their position keeps later ones from being folded, where that is by rank.
@@ -87,6 +90,7 @@ class Round {
   size_t folded_ = 0;
   std::set<WorkerId> excused_;
   std::set<WorkerId> heard_from_;  // Asked of all members with each push.
+  std::set<WorkerId> done_;
 };
 
 }  // namespace slipstream

@@ -2,6 +2,9 @@
 #define SLIPSTREAM_SERVER_CORE_ROUND_WORK_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -9,14 +12,17 @@
 
 namespace slipstream {
 
-/// Hands out the mini-batches where work comes in rounds: in a round of λ members the one of rank
-/// k, in the order of worker ids, computes mini-batch first + k of the run-long sequence, where
-/// `first` counts the mini-batches of all rounds before. A pure function of the rounds' members, so
-/// one shard (the first) can say it in its answers and no call to the coordinator is on a step's
-/// path.
+/// Hands out the mini-batches where work comes in rounds: each member of a round computes one of
+/// the run-long sequence, the next ones in the order of worker ids. A pure function of the rounds'
+/// members and of whose gradients came in each, so one shard (the first) can say it in its answers
+/// and no call to the coordinator is on a step's path.
+///
+/// A mini-batch is done once the round that it was named for has its gradient, or it is left out.
+/// One whose worker was late, or has left, is named again before new ones, and first to those who
+/// did theirs in the last round: an epoch is one pass over the data.
 ///
 /// The members of a round are fixed when somebody asks for the first time; who joins later is
-/// excused. With the same members throughout, two runs hand out the same work.
+/// excused. With the same members throughout, and nobody late, two runs hand out the same work.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class RoundWorkPlan {
@@ -27,22 +33,34 @@ class RoundWorkPlan {
   /// the first call.
   RoundWork For(WorkerId worker, const std::vector<WorkerId>& members);
 
-  /// The open round has closed; the next one opens.
-  void NextRound();
+  /// The open round has closed; the next one opens. `has_done` says whose mini-batch is done with.
+  void NextRound(const std::function<bool(WorkerId)>& has_done);
 
   /// The open round, if its members are fixed, is the last one with work.
   void Close();
 
-  /// Of the rounds before the open one; above the run's total where the last round was not full.
-  uint64_t batches_closed() const { return first_batch_; }
+  /// Mini-batches done in the rounds before the open one.
+  uint64_t batches_done() const { return batches_done_; }
 
   /// True if the open round has no work for anybody.
-  bool finished() const { return first_batch_ >= batches_total_; }
+  bool finished() const {
+    return named_.empty() && again_.empty() && next_batch_ >= batches_total_;
+  }
 
  private:
+  void NameBatches(const std::vector<WorkerId>& members);
+
   uint64_t batches_total_;
-  uint64_t first_batch_ = 0;
-  std::vector<WorkerId> ranks_;  // Of the open round; empty until somebody asks.
+  uint64_t next_batch_ = 0;  // Those from here on were never named.
+  uint64_t batches_done_ = 0;
+  bool is_closed_ = false;
+
+  /// Named and not done: to be named again.
+  std::set<uint64_t> again_;
+  std::set<WorkerId> did_last_;
+
+  /// The mini-batches of the open round; empty until somebody asks.
+  std::map<WorkerId, uint64_t> named_;
 };
 
 }  // namespace slipstream

@@ -219,8 +219,10 @@ void ShardMachine::CloseRound(ShardOutput& output) {
   }
   state_.decided = update.to;
   state_.round_was_held_back = false;
+  if (state_.work.has_value()) {
+    state_.work->NextRound([this](WorkerId worker) { return round().HasDone(worker); });
+  }
   state_.round = NewRound();
-  if (state_.work.has_value()) state_.work->NextRound();
   output.update = update;
 }
 

@@ -186,9 +186,9 @@ class ShardMachine {
   const StalenessGuardSpec& guard() const { return guard_.spec(); }
   uint64_t examples_applied() const { return state_.examples_applied; }
 
-  /// Mini-batches that were handed out in closed rounds, on the shard that does; else 0.
+  /// Mini-batches done in closed rounds, on the shard that hands them out; else 0.
   uint64_t batches_of_rounds() const {
-    return state_.work.has_value() ? state_.work->batches_closed() : 0;
+    return state_.work.has_value() ? state_.work->batches_done() : 0;
   }
 
   /// One more than the mini-batch of the newest gradient that this incarnation has pushed, also of

@@ -139,7 +139,7 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
   decision.reply.staleness = StalenessOf(header);
   member.bases.erase(header.slot);
   if (header.count == 0) {
-    state_.round.Excuse(worker);
+    state_.round.Excuse(worker, header.leaves_out);
   } else {
     output.keeps_payload = true;
     // What is drafted of another push alone is no more.

@@ -66,7 +66,8 @@ class CountedRounds {
 /// One shard's rounds of members.
 class MemberRounds {
  public:
-  MemberRounds(size_t shard, Findings& findings) : shard_(shard), findings_(findings) {}
+  MemberRounds(const Scenario& scenario, size_t shard, Findings& findings)
+      : scenario_(scenario), shard_(shard), findings_(findings) {}
 
   void OnJoined(const PushMade& made) {
     if (made.base != decided_) {
@@ -93,12 +94,13 @@ class MemberRounds {
   void OnUpdate(Version to) {
     if (heard_.empty() && excused_.empty())
       findings_.Add("shard {}: version {} of nobody", shard_, Value(to));
+    uint32_t missing = 0;
     for (const Member& member : view_.members) {
       const bool owes = member.founding || at_work_.contains(member.incarnation);
-      if (owes && !heard_.contains(member.worker) && !excused_.contains(member.worker)) {
-        findings_.Add("shard {}: version {} was made without worker {}, who was at work for it",
-                      shard_, Value(to), Value(member.worker));
-      }
+      if (!owes || heard_.contains(member.worker) || excused_.contains(member.worker)) continue;
+      if (++missing <= scenario_.spare()) continue;
+      findings_.Add("shard {}: version {} was made without worker {}, who was at work for it",
+                    shard_, Value(to), Value(member.worker));
     }
     decided_ = to;
     heard_.clear();
@@ -106,6 +108,7 @@ class MemberRounds {
   }
 
  private:
+  const Scenario& scenario_;
   const size_t shard_;
   Findings& findings_;
   Version decided_{};
@@ -139,9 +142,10 @@ void CheckCounted(const Scenario& scenario, const History& history, const Eviden
   for (CountedRounds& shard : shards) shard.ExpectNotDue();
 }
 
-void CheckMembersRounds(const History& history, const Evidence& evidence, Findings& findings) {
+void CheckMembersRounds(const Scenario& scenario, const History& history, const Evidence& evidence,
+                        Findings& findings) {
   std::vector<MemberRounds> shards;
-  for (size_t i = 0; i < history.ends.size(); ++i) shards.emplace_back(i, findings);
+  for (size_t i = 0; i < history.ends.size(); ++i) shards.emplace_back(scenario, i, findings);
   for (const Event& event : history.events) {
     if (const auto* update = std::get_if<UpdateOrdered>(&event)) {
       shards[Value(update->shard)].OnUpdate(update->to);
@@ -163,7 +167,7 @@ void CheckMembersRounds(const History& history, const Evidence& evidence, Findin
 void CheckRounds(const Scenario& scenario, const History& history, const Evidence& evidence,
                  Findings& findings) {
   if (scenario.has_rounds()) {
-    CheckMembersRounds(history, evidence, findings);
+    CheckMembersRounds(scenario, history, evidence, findings);
   } else {
     CheckCounted(scenario, history, evidence, findings);
   }

@@ -77,7 +77,12 @@ struct Scenario {
   bool may_end_early() const {
     return run.training.max_seconds > 0 || run.training.target_accuracy > 0;
   }
-  bool has_rounds() const { return run.consistency.policy == ConsistencySpec::Policy::kHardsync; }
+
+  /// Rounds take one gradient of each member, and name the work.
+  bool has_rounds() const { return run.consistency.traits().work == PolicyTraits::Work::kRounds; }
+
+  /// Rounds may close without so many of the members at work.
+  uint32_t spare() const { return 0; }
 };
 
 /// `seed` decides everything.

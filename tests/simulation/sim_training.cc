@@ -216,6 +216,7 @@ PushHeader SimTraining::Header(ShardId shard, uint32_t slot, const Gradients::Gr
   header.pull = terms.pull;
   header.clock = terms.clock;
   header.rests = terms.rests;
+  header.leaves_out = terms.leaves_out;
   return header;
 }
 

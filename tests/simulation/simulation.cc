@@ -31,7 +31,7 @@ void OnAbort(int) {
 bool NobodyDied(const History& history) { return Evidence(history).died.empty(); }
 
 void CompareWithQuietRun(const Scenario& scenario, const History& history, Simulated& simulated) {
-  const bool applies = scenario.has_rounds() && scenario.joins.empty() &&
+  const bool applies = scenario.has_rounds() && scenario.spare() == 0 && scenario.joins.empty() &&
                        !scenario.may_end_early() && simulated.findings.empty() &&
                        NobodyDied(history);
   if (!applies) return;

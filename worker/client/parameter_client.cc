@@ -206,6 +206,7 @@ PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient&
   header.pull = terms.pull;
   header.clock = terms.clock;
   header.rests = terms.rests;
+  header.leaves_out = terms.leaves_out;
   return header;
 }
 

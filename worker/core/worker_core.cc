@@ -123,6 +123,7 @@ WorkerCore::PushTerms WorkerCore::TermsOfPush(ShardId shard, uint32_t slot,
   const size_t begun = begun_.size();
   const bool is_newest = begun == 0 || begun_.back() == slot;
   terms.rests = !terms.pull && !options_.in_step && is_newest && !units_.batch(begun).has_value();
+  terms.leaves_out = is_left_out_;
   if (terms.rests) is_at_work_[Value(shard)] = false;
   return terms;
 }
@@ -172,6 +173,7 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
   if (options_.in_step && Value(shard) == 0) {
     if (!header.work) return absl::InternalError(name + " sent weights without work");
     work_ = header.work;
+    is_left_out_ = false;
   }
   held = {.life = header.life,
           .version = header.version,
@@ -189,6 +191,7 @@ void WorkerCore::OnBatchSkipped(uint32_t slot) {
   if (!begun_.empty()) begun_.erase(begun_.begin());
   if (options_.in_step) {
     work_->kind = RoundWork::Kind::kExcused;
+    is_left_out_ = true;
     return;
   }
   units_.Done();

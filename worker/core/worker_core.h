@@ -162,6 +162,9 @@ class WorkerCore {
 
     /// Behind it no batch is at hand, so nobody shall wait for the worker.
     bool rests = false;
+
+    /// The batch that shard 0 named was skipped.
+    bool leaves_out = false;
   };
 
   /// The terms of the slot's next push to `shard`, which is made now. `pull`: of a push without
@@ -207,6 +210,7 @@ class WorkerCore {
   std::vector<bool> is_spent_;     // By slot: what is held of it will not be used.
   std::vector<uint32_t> begun_;    // Slots whose batches are under way, oldest first.
   std::optional<RoundWork> work_;  // Of rounds: what shard 0 named with the weights held of it.
+  bool is_left_out_ = false;       // That batch was skipped.
   UnitQueue units_;                // Of policies without.
   bool batch_counts_ = false;      // Some shard has taken the gradient of the batch at hand.
 };

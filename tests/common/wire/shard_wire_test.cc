@@ -29,6 +29,7 @@ PushHeader SomePush() {
           .slot = 1,
           .clock = WorkerClock{78},
           .rests = true,
+          .leaves_out = true,
           .holds_base = true,
           .weights_encoding = Encoding::kBf16};
 }

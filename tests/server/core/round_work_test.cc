@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ std::vector<WorkerId> Workers(const std::vector<uint32_t>& ids) {
   return workers;
 }
 
+bool AllHeard(WorkerId) { return true; }
+
 RoundWork Compute(uint64_t batch) { return {.kind = Kind::kCompute, .batch = batch}; }
 
 TEST(RoundWorkPlanTest, GivesTheMemberOfRankKTheKthBatchOfTheRound) {
@@ -30,7 +33,7 @@ TEST(RoundWorkPlanTest, GivesTheMemberOfRankKTheKthBatchOfTheRound) {
   EXPECT_EQ(plan.For(WorkerId{2}, members), Compute(0));
   EXPECT_EQ(plan.For(WorkerId{5}, members), Compute(1));
 
-  plan.NextRound();
+  plan.NextRound(AllHeard);
 
   EXPECT_EQ(plan.For(WorkerId{2}, members), Compute(3));
   EXPECT_EQ(plan.For(WorkerId{9}, members), Compute(5));
@@ -51,7 +54,7 @@ TEST(RoundWorkPlanTest, ExcusesWhoJoinsAfterTheMembersAreFixed) {
   EXPECT_EQ(plan.For(WorkerId{2}, Workers({1, 2, 3})).kind, Kind::kExcused);
   EXPECT_EQ(plan.For(WorkerId{3}, Workers({1, 2, 3})), Compute(1));
 
-  plan.NextRound();
+  plan.NextRound(AllHeard);
 
   EXPECT_EQ(plan.For(WorkerId{2}, Workers({1, 2, 3})), Compute(3));
 }
@@ -60,7 +63,7 @@ TEST(RoundWorkPlanTest, ExcusesMembersWithoutWorkInTheLastRound) {
   RoundWorkPlan plan(5);
   const std::vector<WorkerId> members = Workers({0, 1, 2});
   EXPECT_EQ(plan.For(WorkerId{2}, members), Compute(2));
-  plan.NextRound();
+  plan.NextRound(AllHeard);
 
   EXPECT_FALSE(plan.finished());
   EXPECT_EQ(plan.For(WorkerId{0}, members), Compute(3));
@@ -72,25 +75,53 @@ TEST(RoundWorkPlanTest, IsFinishedOnceEveryBatchBelongsToAClosedRound) {
   RoundWorkPlan plan(4);
   const std::vector<WorkerId> members = Workers({0, 1});
   plan.For(WorkerId{0}, members);
-  plan.NextRound();
+  plan.NextRound(AllHeard);
   plan.For(WorkerId{0}, members);
   EXPECT_FALSE(plan.finished());
 
-  plan.NextRound();
+  plan.NextRound(AllHeard);
 
   EXPECT_TRUE(plan.finished());
   EXPECT_EQ(plan.For(WorkerId{0}, members).kind, Kind::kFinished);
   EXPECT_EQ(plan.For(WorkerId{1}, members).kind, Kind::kFinished);
 }
 
-// Whatever the members do, each mini-batch is handed out for one round, to one member, in order.
-TEST(RoundWorkPlanPropertyTest, HandsOutEveryBatchExactlyOnceInOrder) {
+TEST(RoundWorkPlanTest, NamesAgainWhatWasLateFirstToThoseWhoWereHeard) {
+  RoundWorkPlan plan(100);
+  const std::vector<WorkerId> members = Workers({0, 1, 2});
+  plan.For(WorkerId{0}, members);
+
+  plan.NextRound([](WorkerId worker) { return worker != WorkerId{0}; });
+
+  EXPECT_EQ(plan.batches_done(), 2u);
+  EXPECT_EQ(plan.For(WorkerId{1}, members), Compute(0));
+  EXPECT_EQ(plan.For(WorkerId{2}, members), Compute(3));
+  EXPECT_EQ(plan.For(WorkerId{0}, members), Compute(4));
+}
+
+TEST(RoundWorkPlanTest, IsNotFinishedWhileABatchIsToBeNamedAgain) {
+  RoundWorkPlan plan(2);
+  plan.For(WorkerId{0}, Workers({0, 1}));
+  plan.NextRound([](WorkerId worker) { return worker == WorkerId{0}; });
+  EXPECT_FALSE(plan.finished());
+
+  EXPECT_EQ(plan.For(WorkerId{0}, Workers({0})), Compute(1));
+  plan.NextRound(AllHeard);
+
+  EXPECT_TRUE(plan.finished());
+  EXPECT_EQ(plan.batches_done(), 2u);
+}
+
+// Whatever the members do, each mini-batch is done in one round, by one member; without anybody
+// late, in order.
+TEST(RoundWorkPlanPropertyTest, HasEveryBatchDoneExactlyOnce) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomStream random(seed, 3);
     const uint64_t total = 1 + random.Below(60);
+    const bool some_are_late = random.Below(2) == 0;
     RoundWorkPlan plan(total);
-    uint64_t next_batch = 0;
+    std::vector<uint64_t> done;
 
     while (!plan.finished()) {
       std::vector<WorkerId> members;
@@ -98,38 +129,36 @@ TEST(RoundWorkPlanPropertyTest, HandsOutEveryBatchExactlyOnceInOrder) {
         if (random.Below(2) == 0) members.push_back(WorkerId{id});
       }
       if (members.empty()) members.push_back(WorkerId{3});
-      std::vector<WorkerId> asking = members;
-      for (size_t i = asking.size(); i > 1; --i) {
-        std::swap(asking[i - 1], asking[random.Below(static_cast<uint32_t>(i))]);
-      }
-      for (WorkerId worker : asking) {
-        const auto rank = std::find(members.begin(), members.end(), worker) - members.begin();
-        const uint64_t batch = next_batch + static_cast<uint64_t>(rank);
+      std::set<WorkerId> late;
+      std::vector<uint64_t> named;
+      for (const WorkerId worker : members) {
+        if (some_are_late && random.Below(3) == 0) late.insert(worker);
         const RoundWork work = plan.For(worker, members);
-        if (batch < total) {
-          ASSERT_EQ(work, Compute(batch));
-        } else {
-          ASSERT_EQ(work.kind, Kind::kExcused);
-        }
+        if (work.kind != Kind::kCompute) continue;
+        named.push_back(work.batch);
+        if (!late.contains(worker)) done.push_back(work.batch);
       }
-      next_batch += members.size();
-      plan.NextRound();
+      ASSERT_FALSE(named.empty());
+      plan.NextRound([&late](WorkerId worker) { return !late.contains(worker); });
+      ASSERT_EQ(plan.batches_done(), done.size());
     }
-    ASSERT_GE(next_batch, total);
+    if (some_are_late) std::ranges::sort(done);
+    ASSERT_EQ(done.size(), total);
+    for (uint64_t batch = 0; batch < total; ++batch) ASSERT_EQ(done[batch], batch);
   }
 }
 
 TEST(RoundWorkPlanTest, ClosedWithinARoundItEndsWithThatRound) {
   RoundWorkPlan plan(100);
   const std::vector<WorkerId> members = Workers({0, 1, 2});
-  plan.NextRound();
+  plan.NextRound(AllHeard);
   ASSERT_EQ(plan.For(WorkerId{0}, members), Compute(0));
 
   plan.Close();
 
   EXPECT_FALSE(plan.finished());
   EXPECT_EQ(plan.For(WorkerId{2}, members), Compute(2));
-  plan.NextRound();
+  plan.NextRound(AllHeard);
   EXPECT_TRUE(plan.finished());
   EXPECT_EQ(plan.For(WorkerId{0}, members).kind, Kind::kFinished);
 }
@@ -137,7 +166,7 @@ TEST(RoundWorkPlanTest, ClosedWithinARoundItEndsWithThatRound) {
 TEST(RoundWorkPlanTest, ClosedBetweenRoundsItIsFinished) {
   RoundWorkPlan plan(100);
   ASSERT_EQ(plan.For(WorkerId{0}, Workers({0})), Compute(0));
-  plan.NextRound();
+  plan.NextRound(AllHeard);
 
   plan.Close();
 
