@@ -9,7 +9,7 @@ namespace slipstream {
 namespace {
 
 /// Each member owes each round one gradient of the version that the round starts from.
-class Hardsync final : public Policy {
+class Hardsync : public Policy {
  public:
   Admission Admit(const ShardFacts& shard, const GradientFacts& gradient) const override {
     if (gradient.member.heard) {
@@ -36,6 +36,26 @@ class Hardsync final : public Policy {
     const bool has_brought_its_own = pull.after_push && pull.member.heard;
     return {.version = has_brought_its_own ? Next(shard.decided) : shard.decided};
   }
+};
+
+/// A round closes with the first gradients of all members but so many: synchronous SGD with backup
+/// workers (Chen et al., arXiv 1604.00981). What comes later is dropped.
+class Backup final : public Hardsync {
+ public:
+  explicit Backup(const ConsistencySpec& spec)
+      : backups_(static_cast<uint32_t>(spec.parameters["backups"])) {}
+
+  Lack Lacks(const ShardFacts& shard) const override {
+    Lack all = Hardsync::Lacks(shard);
+    const auto unheard = static_cast<uint32_t>(all.members.size());
+    if (unheard == 0) return all;
+    // Nobody closes a round on excuses while somebody is at work for it.
+    const uint32_t least = shard.contributions == 0 ? 1 : 0;
+    return {.members = {}, .gradients = std::max(least, unheard - std::min(unheard, backups_))};
+  }
+
+ private:
+  const uint32_t backups_;
 };
 
 /// A round closes with so many gradients, of whomever: softsync and async.
@@ -135,6 +155,8 @@ std::unique_ptr<const Policy> MakeUnguarded(const ConsistencySpec& spec) {
   switch (spec.policy) {
     case ConsistencySpec::Policy::kHardsync:
       return std::make_unique<Hardsync>();
+    case ConsistencySpec::Policy::kBackup:
+      return std::make_unique<Backup>(spec);
     case ConsistencySpec::Policy::kSsp:
       return std::make_unique<Ssp>(spec);
     case ConsistencySpec::Policy::kSoftsync:

@@ -44,9 +44,15 @@ struct PolicyTraits {
 };
 
 /// The axis of consistency policies. The values are the places in kPolicyRows.
-enum class PolicyKind : uint8_t { kHardsync, kSoftsync, kAsync, kSsp };
+enum class PolicyKind : uint8_t { kHardsync, kSoftsync, kAsync, kSsp, kBackup };
 
 inline constexpr std::array kPolicyParameters = {
+    ParameterRow{.key = "backups",
+                 .doc = "Workers whose gradients an update does not wait for. Below workers.",
+                 .initial = 1,
+                 .max = kWorkersMax - 1,
+                 .is_whole = true,
+                 .limit = ParameterRow::Limit::kBelowWorkers},
     ParameterRow{.key = "slack",
                  .doc = "Pushes that a worker may be ahead of the slowest one at work.",
                  .initial = 2,
@@ -105,6 +111,21 @@ inline constexpr std::array kPolicyRows = {
               .parameters = {"slack"},
               .traits = {.waits_for_members = true, .keeps_pace = true},
               .round_size = [](const PolicyParameters&, uint32_t) { return 1u; }},
+    // Synchronous SGD with backup workers (Chen et al., arXiv 1604.00981).
+    PolicyRow{.kind = PolicyKind::kBackup,
+              .name = "backup",
+              .doc = "an update waits for all workers but the slowest few",
+              .parameters = {"backups"},
+              .traits = {.one_per_member = true,
+                         .in_step = true,
+                         .waits_for_members = true,
+                         .weighing = PolicyTraits::Weighing::kExamples,
+                         .work = PolicyTraits::Work::kRounds},
+              .round_size =
+                  [](const PolicyParameters& parameters, uint32_t members) {
+                    const auto backups = static_cast<uint32_t>(parameters["backups"]);
+                    return members - std::min(members, backups);
+                  }},
 };
 
 constexpr const PolicyRow& RowOf(PolicyKind kind) {

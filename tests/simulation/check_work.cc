@@ -65,7 +65,9 @@ void CheckWork(const Scenario& scenario, const Evidence& evidence, Findings& fin
     for (uint64_t batch = 0; batch < scenario.batches_total(); ++batch) {
       const std::vector<Incarnation> by =
           done.contains(batch) ? done[batch] : std::vector<Incarnation>();
-      const bool is_excused = MayLack(scenario, evidence, shard) ||
+      // Of the round in which work ended, what came late to the first shard is not named again.
+      const bool ends_with_late = evidence.ended_early && scenario.spare() > 0;
+      const bool is_excused = ends_with_late || MayLack(scenario, evidence, shard) ||
                               DeadDidIt(shards, evidence, batch) ||
                               (evidence.ended_early && NobodyDidIt(shards, batch));
       if (by.empty() && !is_excused) {

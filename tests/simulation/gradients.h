@@ -19,7 +19,7 @@ namespace slipstream {
 /// Not thread-safe: one owner.
 class Gradients {
  public:
-  static constexpr uint32_t kSlots = 240;
+  static constexpr uint32_t kSlots = 480;
   static constexpr uint32_t kDense = 16;
   static constexpr uint32_t kShardValues = kSlots + kDense;
 

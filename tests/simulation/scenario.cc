@@ -37,9 +37,11 @@ void DrawConsistency(Chance& chance, RunSpec& run) {
 void DrawNewerPolicy(Scenario& scenario) {
   Chance chance(scenario.seed, kPolicyStream);
   ConsistencySpec& consistency = scenario.run.consistency;
-  if (!chance.Happens(200)) return;
-  consistency.policy = Policy::kSsp;
+  if (!chance.Happens(400)) return;
   consistency.parameters["slack"] = chance.Between(0, 4);
+  const uint32_t workers = scenario.run.cluster.workers;
+  consistency.policy = workers > 1 && chance.Happens(500) ? Policy::kBackup : Policy::kSsp;
+  if (workers > 1) consistency.parameters["backups"] = chance.Between(0, workers / 2);
   // Each would wait for what the other holds back.
   if (scenario.blocks()) consistency.max_staleness = {};
 }
@@ -227,15 +229,15 @@ Scenario WithoutFaults(Scenario scenario) {
 std::string Describe(const Scenario& scenario) {
   const RunSpec& run = scenario.run;
   std::string text = fmt::format(
-      "seed {}: {} n={} slack={} guard={}:{} workers={} shards={} epochs={} batches={} "
+      "seed {}: {} n={} slack={} backups={} guard={}:{} workers={} shards={} epochs={} batches={} "
       "batch_size={} "
       "scaling={} "
       "lease={}ms delay<={}us update<={}us push_bytes_max={} joins={}; faults: loss={} "
       "duplicates={} per mille, late<={}ms, failure<={}ms, cancel<={}ms, until {} ms;",
       scenario.seed, RowOf(run.consistency.policy).name, run.consistency.parameters["n"],
-      run.consistency.parameters["slack"], ActionName(scenario.guard().action),
-      scenario.guard().bound, run.cluster.workers, scenario.shards, run.training.epochs,
-      scenario.batches_total(), run.training.batch_size,
+      run.consistency.parameters["slack"], run.consistency.parameters["backups"],
+      ActionName(scenario.guard().action), scenario.guard().bound, run.cluster.workers,
+      scenario.shards, run.training.epochs, scenario.batches_total(), run.training.batch_size,
       static_cast<int>(run.optimizer.staleness_scaling),
       absl::ToInt64Milliseconds(run.cluster.lease), absl::ToInt64Microseconds(scenario.delay_max),
       absl::ToInt64Microseconds(scenario.update_time_max), run.wire.push_bytes_max,

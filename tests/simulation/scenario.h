@@ -82,7 +82,10 @@ struct Scenario {
   bool has_rounds() const { return run.consistency.traits().work == PolicyTraits::Work::kRounds; }
 
   /// Rounds may close without so many of the members at work.
-  uint32_t spare() const { return 0; }
+  uint32_t spare() const {
+    const bool has_backups = run.consistency.policy == PolicyKind::kBackup;
+    return has_backups ? static_cast<uint32_t>(run.consistency.parameters["backups"]) : 0;
+  }
 };
 
 /// `seed` decides everything.

@@ -31,9 +31,10 @@ void OnAbort(int) {
 bool NobodyDied(const History& history) { return Evidence(history).died.empty(); }
 
 void CompareWithQuietRun(const Scenario& scenario, const History& history, Simulated& simulated) {
-  const bool applies = scenario.has_rounds() && scenario.spare() == 0 && scenario.joins.empty() &&
-                       !scenario.may_end_early() && simulated.findings.empty() &&
-                       NobodyDied(history);
+  // The bits do not depend on who was faster.
+  const bool is_repeatable = scenario.run.consistency.traits().order == PolicyTraits::Order::kRank;
+  const bool applies = is_repeatable && scenario.joins.empty() && !scenario.may_end_early() &&
+                       simulated.findings.empty() && NobodyDied(history);
   if (!applies) return;
   const Scenario quiet = WithoutFaults(scenario);
   SimCluster cluster(quiet, {.luck = 1});

@@ -80,7 +80,14 @@ RunSpec RandomSpec(RandomStream& random) {
   if (spec.consistency.traits().keeps_pace && guard.action == StalenessGuardSpec::Action::kBlock) {
     guard.action = StalenessGuardSpec::Action::kReject;
   }
-  const auto workers_min = static_cast<uint32_t>(spec.consistency.parameters["n"]);
+  uint32_t workers_min = 1;
+  for (const ParameterRow& row : kPolicyParameters) {
+    const auto value = static_cast<uint32_t>(spec.consistency.parameters[row.key]);
+    if (row.limit == ParameterRow::Limit::kWorkers) workers_min = std::max(workers_min, value);
+    if (row.limit == ParameterRow::Limit::kBelowWorkers) {
+      workers_min = std::max(workers_min, value + 1);
+    }
+  }
   spec.cluster.workers = workers_min + random.Below(kWorkersMax + 1 - workers_min);
   const uint32_t codecs = spec.wire.transport == WireSpec::Transport::kShm ? 1 : 3;
   spec.wire.push_codec = static_cast<Encoding>(random.Below(codecs));

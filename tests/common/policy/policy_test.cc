@@ -197,6 +197,38 @@ std::unique_ptr<const StalenessCompensation> Compensation(Scaling kind) {
   return MakeCompensation({.staleness_scaling = kind});
 }
 
+TEST(BackupTest, WaitsForAllMembersButSoMany) {
+  ConsistencySpec spec = {.policy = Kind::kBackup};
+  spec.parameters["backups"] = 1;
+  const auto policy = MakePolicy(spec);
+  std::vector<MemberFacts> members = Members(4);
+  for (MemberFacts& member : members) member.owes = true;
+  ShardFacts shard = {.member_count = 4, .members = members};
+  EXPECT_EQ(policy->Lacks(shard).gradients, 3u);
+
+  members[0].heard = members[2].heard = true;
+  shard.contributions = 2;
+  EXPECT_EQ(policy->Lacks(shard).gradients, 1u);
+  EXPECT_TRUE(policy->Lacks(shard).members.empty());
+
+  members[3].heard = true;
+  shard.contributions = 3;
+  EXPECT_TRUE(policy->Lacks(shard).none());
+  EXPECT_EQ(policy->Admit(shard, {.member = members[1]}).kind, Admission::Kind::kJoin);
+  shard.decided = Version{1};
+  EXPECT_EQ(policy->Admit(shard, {.member = members[1]}).kind, Admission::Kind::kLate);
+}
+
+TEST(BackupTest, WaitsForWhoeverIsAtWorkWhereAllOthersAreExcused) {
+  const auto policy = MakePolicy({.policy = Kind::kBackup});
+  std::vector<MemberFacts> members = Members(4);
+  for (MemberFacts& member : members) member.owes = true;
+  members[0].heard = members[1].heard = members[2].heard = true;
+  const ShardFacts shard = {.excused = 3, .member_count = 4, .members = members};
+
+  EXPECT_EQ(policy->Lacks(shard).gradients, 1u);
+}
+
 TEST(SspTest, WaitsForTheSlowestButForItsSlack) {
   ConsistencySpec spec = {.policy = Kind::kSsp};
   spec.parameters["slack"] = 3;
