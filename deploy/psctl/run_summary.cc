@@ -26,6 +26,7 @@ Json WorkersJson(const v1::RunStatus& status) {
                        {"pushes", worker.pushes()},
                        {"examples", worker.examples()},
                        {"nonfinite", worker.nonfinite().total()},
+                       {"split_pushes", worker.split_pushes()},
                        {"examples_per_second", NumberOrNull(worker.examples_per_second())},
                        {"compute_share", NumberOrNull(worker.compute_share())},
                        {"communication_share", NumberOrNull(worker.communication_share())},

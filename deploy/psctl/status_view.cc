@@ -149,6 +149,18 @@ std::string NonfiniteLines(const v1::RunStatus& status) {
   return text;
 }
 
+std::string SplitLine(const v1::RunStatus& status) {
+  uint64_t split = 0;
+  uint64_t pushes = 0;
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    split += worker.split_pushes();
+    pushes += worker.pushes();
+  }
+  if (split == 0) return "";
+  return fmt::format("{} of {} pushes counted at some shards and were dropped at others\n", split,
+                     pushes);
+}
+
 }  // namespace
 
 std::string StatusText(const v1::RunStatus& status) {
@@ -158,6 +170,7 @@ std::string StatusText(const v1::RunStatus& status) {
   if (!status.shards().empty()) parts.push_back(ShardTable(status));
   if (!status.workers().empty()) parts.push_back(WorkerTable(status));
   parts.push_back(NonfiniteLines(status));
+  parts.push_back(SplitLine(status));
   parts.push_back(StragglerLines(status));
   parts.push_back(WaitingLines(status));
   parts.push_back(FormatHistogram(counts, staleness.max()));

@@ -37,6 +37,7 @@ absl::StatusOr<v1::HeartbeatRequest> FiguresOf(const v1::HeartbeatRequest& heart
   figures.set_communication_share(heartbeat.communication_share());
   figures.set_communication_hidden(heartbeat.communication_hidden());
   figures.set_overlap(heartbeat.overlap());
+  figures.set_split_pushes(heartbeat.split_pushes());
   if (heartbeat.has_nonfinite()) *figures.mutable_nonfinite() = heartbeat.nonfinite();
   const int steps = heartbeat.recent_steps_size();
   for (int i = std::max(0, steps - kRecentStepsMax); i < steps; ++i) {

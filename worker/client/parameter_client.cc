@@ -298,6 +298,11 @@ std::vector<UnitProgress> ParameterClient::progress() const {
   return core_.progress();
 }
 
+uint64_t ParameterClient::split_pushes() const {
+  MutexLock lock(mutex_);
+  return core_.split_pushes();
+}
+
 Version ParameterClient::version(ShardId shard, uint32_t slot) const {
   MutexLock lock(mutex_);
   return core_.version(shard, slot);

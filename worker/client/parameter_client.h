@@ -140,6 +140,9 @@ class ParameterClient {
   bool wants_unit() const;
   std::vector<UnitProgress> progress() const;
 
+  /// As WorkerCore has it.
+  uint64_t split_pushes() const;
+
   Version version(ShardId shard, uint32_t slot = 0) const;
 
   /// The transfers that ended since the last call, oldest first.

@@ -15,6 +15,7 @@ WorkerCore::WorkerCore(const Options& options)
       slots_(options.depth, Slot(options.shards)),
       is_at_work_(options.shards, false),
       is_spent_(options.depth, false),
+      answers_(options.depth),
       units_(options.depth) {
   PS_CHECK(options.shards > 0);
   PS_CHECK(options.depth > 0 && (options.depth == 1 || !options.in_step));
@@ -138,6 +139,7 @@ void WorkerCore::OnBatchBegun(uint32_t slot) {
   if (Ahead(slot) < begun_.size()) return;  // Again, after its push was aborted.
   begun_.push_back(slot);
   batch_counts_ = false;  // What shards answered to a release was of no batch.
+  answers_[slot] = {};
 }
 
 absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t slot) {
@@ -159,6 +161,9 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
   Held& held = slots_.at(slot)[Value(shard)];
   held.is_held = false;
   held.was_dropped = reply.outcome == PushOutcome::kDroppedLate;
+  Answers& answers = answers_[slot];
+  answers.counts |= !held.was_dropped && Judge(reply.outcome) == PushVerdict::kTaken;
+  answers.is_dropped |= held.was_dropped;
   return absl::OkStatus();
 }
 
@@ -211,6 +216,7 @@ void WorkerCore::OnBatchDone(uint32_t slot) {
   const bool is_done = std::exchange(batch_counts_, false) || options_.depth > 1;
   if (!options_.in_step && is_done) units_.Done();
   if (is_done) ++completed_;
+  if (answers_[slot].counts && answers_[slot].is_dropped) ++split_pushes_;
 }
 
 }  // namespace slipstream

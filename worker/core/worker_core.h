@@ -138,6 +138,9 @@ class WorkerCore {
   bool wants_unit() const { return !options_.in_step && units_.wants_unit(); }
   std::vector<UnitProgress> progress() const { return units_.progress(); }
 
+  /// Pushes that counted at some shards and were dropped at others.
+  uint64_t split_pushes() const { return split_pushes_; }
+
   /// Of the next push to `shard`.
   Sequence sequence(ShardId shard) const { return sequences_.at(Value(shard)); }
 
@@ -186,6 +189,12 @@ class WorkerCore {
   };
   using Slot = std::vector<Held>;  // By shard.
 
+  /// What shards have answered to the batch that a slot has begun.
+  struct Answers {
+    bool counts = false;
+    bool is_dropped = false;
+  };
+
   /// Batches under way that are older than the slot's.
   size_t Ahead(uint32_t slot) const;
   std::optional<Action> PullWhatIsMissing(const Slot& slot) const;
@@ -206,8 +215,10 @@ class WorkerCore {
   /// Pushes completed, by this worker's count; where others went on while it rested, or before it
   /// joined, from the count on that shard 0 named.
   uint64_t completed_ = 0;
-  std::vector<bool> is_at_work_;   // By shard: it knows of no rest.
-  std::vector<bool> is_spent_;     // By slot: what is held of it will not be used.
+  std::vector<bool> is_at_work_;  // By shard: it knows of no rest.
+  std::vector<bool> is_spent_;    // By slot: what is held of it will not be used.
+  std::vector<Answers> answers_;  // By slot.
+  uint64_t split_pushes_ = 0;
   std::vector<uint32_t> begun_;    // Slots whose batches are under way, oldest first.
   std::optional<RoundWork> work_;  // Of rounds: what shard 0 named with the weights held of it.
   bool is_left_out_ = false;       // That batch was skipped.

@@ -113,6 +113,7 @@ absl::Status Heartbeat::Beat() {
   }
   *request.mutable_progress() = ToWire(figures.progress);
   request.set_done_pushing(figures.is_done);
+  request.set_split_pushes(figures.split_pushes);
   {
     MutexLock lock(mutex_);
     request.set_evaluation(evaluation_);

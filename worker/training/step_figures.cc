@@ -35,6 +35,11 @@ void StepFigures::OnProgress(std::vector<UnitProgress> progress) {
   progress_ = std::move(progress);
 }
 
+void StepFigures::OnSplitPushes(uint64_t split_pushes) {
+  MutexLock lock(mutex_);
+  split_pushes_ = split_pushes;
+}
+
 void StepFigures::OnDone(std::vector<UnitProgress> progress, absl::Time now) {
   MutexLock lock(mutex_);
   progress_ = std::move(progress);
@@ -52,6 +57,7 @@ StepFigures::Figures StepFigures::Read(absl::Time now) const {
   figures.pushes = pushes_;
   figures.examples = examples_;
   figures.progress = progress_;
+  figures.split_pushes = split_pushes_;
   figures.is_done = done_at_ != absl::InfiniteFuture();
   figures.nonfinite = nonfinite_;
   if (pushes_ == 0) return figures;

@@ -85,6 +85,9 @@ class StepFigures {
     std::vector<StepLanes> recent;  // Newest last.
     std::vector<UnitProgress> progress;
 
+    /// Pushes that counted at some shards and were dropped at others.
+    uint64_t split_pushes = 0;
+
     /// No push follows, and `progress` is the last.
     bool is_done = false;
 
@@ -97,6 +100,7 @@ class StepFigures {
   /// Its push was answered and all weights came. REQUIRES: OnStep has told of the step.
   void OnTransfer(ParameterClient::Transfer transfer);
   void OnProgress(std::vector<UnitProgress> progress);
+  void OnSplitPushes(uint64_t split_pushes);
 
   /// No push follows: rate and shares stay what they are `now`.
   void OnDone(std::vector<UnitProgress> progress, absl::Time now);
@@ -119,6 +123,7 @@ class StepFigures {
   std::deque<Step> window_ ABSL_GUARDED_BY(mutex_);
   std::deque<StepLanes> recent_ ABSL_GUARDED_BY(mutex_);
   std::vector<UnitProgress> progress_ ABSL_GUARDED_BY(mutex_);
+  uint64_t split_pushes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time done_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   NonfiniteSteps::Count nonfinite_ ABSL_GUARDED_BY(mutex_);
 };

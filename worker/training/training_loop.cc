@@ -83,6 +83,7 @@ void TrainingLoop::TellFigures() {
     figures_.OnTransfer(std::move(transfer));
   }
   figures_.OnProgress(client_.progress());
+  figures_.OnSplitPushes(client_.split_pushes());
 }
 
 absl::Status TrainingLoop::AwaitUnit() {

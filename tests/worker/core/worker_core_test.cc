@@ -143,6 +143,16 @@ TEST(WorkerCorePaceTest, SaysThatItRestsAlsoWhereItsLastPushWasRefused) {
   EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard1}}));
 }
 
+TEST(WorkerCoreTest, CountsPushesThatSomeShardsTakeAndOthersDrop) {
+  WorkerCore core = CoreWithPace();
+
+  PushBatch(core);
+  EXPECT_EQ(core.split_pushes(), 0u);
+  PushBatch(core, PushOutcome::kDroppedLate);
+
+  EXPECT_EQ(core.split_pushes(), 1u);
+}
+
 TEST(WorkerCorePaceTest, GoesOnFromTheClockThatShardZeroNames) {
   WorkerCore core({.shards = 2, .releases_unused = true});
   core.OnUnit({.id = 1, .first = 0, .batches = 2});
