@@ -27,8 +27,12 @@ enum class Life : uint64_t {};
 /// A shard's clock: 0 for the initial weights, +1 with every update.
 enum class Version : uint64_t {};
 
-/// A worker's clock: the pushes that it has completed, counted by itself, one number for all shards.
+/// A worker's clock where work comes in units: the pushes that it has made, counted by itself, one
+/// number for all shards.
 enum class WorkerClock : uint64_t {};
+
+/// Higher ones are refused, so that counting on from any is safe.
+inline constexpr WorkerClock kWorkerClockMax{uint64_t{1} << 62};
 
 /// Number of a membership view; higher is newer.
 enum class ViewNumber : uint64_t {};

@@ -191,7 +191,7 @@ void AddTraining(Table& table) {
   table.push_back(Scalar(
       "training.pipeline_depth",
       "Gradients of a worker under way at once: 2 computes the next while one is pushed, from "
-      "weights one step older. 1 with hardsync.",
+      "weights one step older. 1 with policies that have no stale gradients.",
       CountType{1, 2}, [](auto& s) -> auto& { return s.training.pipeline_depth; }));
   table.push_back(RowChoice(
       "consistency.policy", "When gradients become an update.", kPolicyRows,

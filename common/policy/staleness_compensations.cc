@@ -60,6 +60,10 @@ constexpr Maker kMakers[] = {
      }},
 };
 
+static_assert(std::ranges::all_of(kScalingRows, [](const ScalingRow& row) {
+  return std::ranges::count(kMakers, row.kind, &Maker::kind) == 1;
+}));
+
 }  // namespace
 
 std::unique_ptr<const StalenessCompensation> MakeCompensation(const OptimizerSpec& optimizer) {

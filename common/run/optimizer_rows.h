@@ -79,6 +79,7 @@ inline constexpr std::array kRuleRows = {
             .state_arrays = 2,
             .normalises = true},
 };
+static_assert(AreInOrder(kRuleRows));
 
 constexpr const RuleRow& RowOf(RuleKind kind) {
   return *std::ranges::find(kRuleRows, kind, &RuleRow::kind);
@@ -121,6 +122,7 @@ inline constexpr std::array kScalingRows = {
                .doc = "gradients count less by a power of their staleness",
                .parameters = {"staleness_power"}},
 };
+static_assert(AreInOrder(kScalingRows));
 
 constexpr const ScalingRow& RowOf(StalenessScaling kind) {
   return *std::ranges::find(kScalingRows, kind, &ScalingRow::kind);

@@ -55,6 +55,15 @@ class ParameterValues {
   std::array<double, kRows.size()> values_ = {};
 };
 
+/// Whether each row stands at the place that its kind names, as keys of run.yaml are read by place.
+template <typename Rows>
+constexpr bool AreInOrder(const Rows& rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (static_cast<size_t>(rows[i].kind) != i) return false;
+  }
+  return true;
+}
+
 /// What a row takes, with the values: pairs of key and value, in the row's order.
 template <typename Row, typename Values>
 std::vector<std::pair<std::string_view, double>> ParametersOf(const Row& row,

@@ -127,6 +127,7 @@ inline constexpr std::array kPolicyRows = {
                     return members - std::min(members, backups);
                   }},
 };
+static_assert(AreInOrder(kPolicyRows));
 
 constexpr const PolicyRow& RowOf(PolicyKind kind) {
   return *std::ranges::find(kPolicyRows, kind, &PolicyRow::kind);

@@ -27,6 +27,10 @@ absl::Status CheckChunkBytes(const std::string& field, uint32_t bytes) {
   return possible ? absl::OkStatus() : OutOfRange(field, bytes);
 }
 
+absl::Status CheckClock(const std::string& field, uint64_t clock) {
+  return clock <= Value(kWorkerClockMax) ? absl::OkStatus() : OutOfRange(field, clock);
+}
+
 }  // namespace
 
 v1::Encoding ToWire(Encoding encoding) { return static_cast<v1::Encoding>(encoding); }
@@ -130,6 +134,7 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   if (!wire.has_identity()) return Missing("header.identity");
   if (wire.sequence() == 0) return OutOfRange("header.sequence", 0);
   if (absl::Status s = CheckCount("header.count", wire.count()); !s.ok()) return s;
+  if (absl::Status s = CheckClock("header.clock", wire.clock()); !s.ok()) return s;
   if (absl::Status s = CheckChunkBytes("header.chunk_bytes", wire.chunk_bytes()); !s.ok()) return s;
   const absl::StatusOr<Encoding> encoding =
       FromWire("header.weights_encoding", wire.weights_encoding());
@@ -176,6 +181,7 @@ absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire) {
 
 absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
   if (absl::Status s = CheckChunkBytes("chunk_bytes", wire.chunk_bytes()); !s.ok()) return s;
+  if (absl::Status s = CheckClock("clock", wire.clock()); !s.ok()) return s;
   if (wire.trains() && !wire.has_identity()) return Missing("identity (of a pull that trains)");
   if (wire.trains() && wire.sequence() == 0) return Missing("sequence (of a pull that trains)");
   const absl::StatusOr<Encoding> encoding = FromWire("weights_encoding", wire.weights_encoding());
@@ -202,6 +208,7 @@ absl::StatusOr<RoundWork> FromWire(const v1::RoundWork& wire) {
 
 absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {
   if (absl::Status s = CheckCount("header.count", wire.count()); !s.ok()) return s;
+  if (absl::Status s = CheckClock("header.clock", wire.clock()); !s.ok()) return s;
   WeightsHeader header = {.version = Version{wire.version()},
                           .count = wire.count(),
                           .work = std::nullopt,

@@ -62,6 +62,8 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   const auto bound = static_cast<double>(guard.bound);
   plan.is_staleness_bounded = LetsNothingBeyond(guard.action) && bound < plan.expected_staleness;
   if (plan.is_staleness_bounded) plan.expected_staleness = bound;
+  // Who waits for the slowest has nothing on the way.
+  plan.is_staleness_bounded |= spec.consistency.traits().keeps_pace;
   plan.batches_per_epoch = BatchesPerEpoch(spec);
   return plan;
 }

@@ -15,8 +15,8 @@ RoundWork RoundWorkPlan::For(WorkerId worker, const std::vector<WorkerId>& membe
 void RoundWorkPlan::NameBatches(const std::vector<WorkerId>& members) {
   std::vector<WorkerId> order = members;
   if (!again_.empty()) {
-    std::ranges::stable_partition(order,
-                                  [this](WorkerId worker) { return did_last_.contains(worker); });
+    std::stable_partition(order.begin(), order.end(),
+                          [this](WorkerId worker) { return did_last_.contains(worker); });
   }
   for (const WorkerId worker : order) {
     if (!again_.empty()) {

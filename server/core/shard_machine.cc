@@ -40,6 +40,7 @@ ShardOutput ShardMachine::OnView(const View& view) {
   ShardOutput output;
   if (view.number <= members().view().number) return output;
   state_.members.InstallView(view);
+  OnPaceChanged();
   // A smaller view may make the open round complete at once, and the slowest may have left.
   if (state_.is_initialized) Advance(output);
   if (traits_.keeps_pace) ServeWaiting(output);
@@ -140,7 +141,7 @@ MemberFacts ShardMachine::FactsOf(WorkerId worker, const MemberRecord& member) c
 
 ShardMachine::Members ShardMachine::MembersNow() const {
   Members facts;
-  if (!traits_.waits_for_members) return facts;
+  if (!traits_.one_per_member && !tracks_bases()) return facts;  // No policy asks for them.
   members().ForEach([&](WorkerId worker, const MemberRecord& member) {
     facts.push_back(FactsOf(worker, member));
   });

@@ -41,7 +41,8 @@ namespace slipstream {
 /// Invariants, beside those of ShardState:
 ///  - a push of an identity and sequence joins at most one round, once;
 ///  - with a guard that rejects, blocks or drops, no gradient beyond its bound joins a round;
-///  - a refused push changes nothing but the counters of refusals;
+///  - a refused push changes nothing but the counters of refusals, and one that is too old its
+///    sender's clock, where others wait for that;
 ///  - every folded push belongs to the round of the update that follows.
 ///
 /// Not thread-safe: one owner, which serialises calls.
@@ -305,10 +306,13 @@ class ShardMachine {
   /// Answers the call, if its time has come; else it waits.
   void Answer(PendingCall call, ShardOutput& output);
   ShardAnswer Served(PendingCall call);
-  bool CanServe(const PendingCall& call, const std::optional<WorkerClock>& slowest) const;
+  bool CanServe(const PendingCall& call) const;
 
-  /// Of the members in the pace; nothing if nobody has to wait for them.
-  std::optional<WorkerClock> SlowestClock() const;
+  /// If the slowest has come to the condition's clock, what is left of it is a version.
+  void SettlePace(PullCondition& condition) const;
+
+  /// Members, their clocks, or who of them is at work may have changed.
+  void OnPaceChanged();
 
   /// The worker has work at hand, and names its clock.
   void EnterPace(WorkerId worker, WorkerClock named);

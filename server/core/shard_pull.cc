@@ -90,10 +90,24 @@ void ShardMachine::ExcuseFromOpenRound(WorkerId worker, ShardOutput& output) {
 
 void ShardMachine::EnterPace(WorkerId worker, WorkerClock named) {
   MemberRecord& member = state_.members.At(worker);
-  // Who comes back, or joins, goes on beside the slowest: others would wait for it otherwise until
-  // it had caught up.
-  if (!member.is_in_pace) named = std::max(named, members().SlowestClock().value_or(named));
-  member.KeepPace(named);
+  // Who comes back, or joins, goes on beside the slowest, or where that stood last: others would
+  // wait for it otherwise until it had caught up.
+  member.KeepPace(member.is_in_pace ? named : std::max(named, state_.pace));
+  OnPaceChanged();
+}
+
+void ShardMachine::OnPaceChanged() {
+  if (!traits_.keeps_pace) return;
+  state_.slowest = members().SlowestClock();
+  state_.pace = std::max(state_.pace, state_.slowest.value_or(state_.pace));
+}
+
+void ShardMachine::SettlePace(PullCondition& condition) const {
+  if (condition.slowest == WorkerClock{}) return;
+  const bool nobody_is_awaited = !state_.slowest.has_value() || phase() >= Phase::kDraining;
+  if (!nobody_is_awaited && *state_.slowest < condition.slowest) return;
+  // What the slowest have pushed is decided, and has to be seen.
+  condition = {.version = std::max(condition.version, decided())};
 }
 
 size_t ShardMachine::WaitingPulls(const Reader& reader) const {
@@ -106,17 +120,11 @@ size_t ShardMachine::WaitingPulls() const {
   return static_cast<size_t>(std::ranges::count_if(state_.waiting, &PendingCall::is_pull));
 }
 
-std::optional<WorkerClock> ShardMachine::SlowestClock() const {
-  if (!traits_.keeps_pace || phase() >= Phase::kDraining) return std::nullopt;
-  return members().SlowestClock();
-}
-
-bool ShardMachine::CanServe(const PendingCall& call,
-                            const std::optional<WorkerClock>& slowest) const {
+bool ShardMachine::CanServe(const PendingCall& call) const {
   const bool nothing_newer_comes = is_drained() || phase() == Phase::kFailed;
   const Version version = call.condition.version;
   if (!is_initialized() || (version > published() && !nothing_newer_comes)) return false;
-  if (slowest.has_value() && *slowest < call.condition.slowest) return false;
+  if (call.condition.slowest > WorkerClock{} && phase() != Phase::kFailed) return false;
   if (!call.is_pull) return true;
   if (!call.reader.has_value()) return state_.pulls_of_others < options_.reader_pulls_max;
   return members().PullsOf(call.reader->first, call.reader->second) == 0;
@@ -131,7 +139,8 @@ void ShardMachine::BeginPull(const Reader& reader) {
 }
 
 void ShardMachine::Answer(PendingCall call, ShardOutput& output) {
-  if (CanServe(call, SlowestClock())) {
+  SettlePace(call.condition);
+  if (CanServe(call)) {
     NoteTrainer(call, published());
     output.answers.push_back(Served(std::move(call)));
     return;
@@ -174,10 +183,10 @@ std::optional<RoundWork> ShardMachine::WorkFor(const std::optional<WorkerId>& tr
 void ShardMachine::ServeWaiting(ShardOutput& output) {
   // One by one, by age: whoever is served may take the place that the next one waits for.
   std::vector<PendingCall>& waiting = state_.waiting;
-  const std::optional<WorkerClock> slowest = SlowestClock();
   size_t kept = 0;
   for (size_t i = 0; i < waiting.size(); ++i) {
-    if (CanServe(waiting[i], slowest)) {
+    SettlePace(waiting[i].condition);
+    if (CanServe(waiting[i])) {
       output.answers.push_back(Served(std::move(waiting[i])));
     } else if (kept++ != i) {
       waiting[kept - 1] = std::move(waiting[i]);

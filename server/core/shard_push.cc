@@ -38,9 +38,6 @@ ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput&
         PushOutcome::kSequenceReused,
         "sequence " + std::to_string(Value(header.sequence)) + " was used for another payload"));
   }
-  // Also of a push that is refused for its age: its worker has completed it elsewhere, perhaps, and
-  // waits there for others who would wait here for it.
-  NotePace(header);
   if (WorkIsDone()) return DropLate(facts, "the run's work is done");
   // From an excuse a round gets nothing; where it wants something of each member, that is enough.
   if (IsExcuse(header) && !traits_.one_per_member) return GiveUpPull(facts, output);
@@ -55,6 +52,9 @@ ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput&
       return DropLate(facts,
                       "its staleness exceeds the bound " + std::to_string(guard_.spec().bound));
     case Admission::Kind::kTooStale:
+      // Its worker has completed it elsewhere, perhaps, and waits there for others who would wait
+      // here for it. Its rest is said again.
+      EnterPace(header.identity.worker, header.clock);
       return Refused(*RefuseByGuard(header));
   }
   return JoinRound(facts, output);
@@ -67,6 +67,7 @@ ShardMachine::Decision ShardMachine::Refused(PushReply refusal) {
 ShardMachine::Decision ShardMachine::GiveUpPull(const PushFacts& facts, ShardOutput& output) {
   const PushHeader& header = facts.header;
   MemberRecord& member = state_.members.At(header.identity.worker);
+  NotePace(header);
   Decision decision;
   decision.reply.outcome = PushOutcome::kBuffered;
   decision.reply.version = decided();
@@ -95,6 +96,7 @@ ShardMachine::Decision ShardMachine::AnswerAgain(const PushFacts& facts, const P
 
 ShardMachine::Decision ShardMachine::DropLate(const PushFacts& facts, std::string message) {
   MemberRecord& member = state_.members.At(facts.header.identity.worker);
+  NotePace(facts.header);
   NoteBatch(facts.header);
   Decision decision;
   decision.reply.outcome = PushOutcome::kDroppedLate;
@@ -110,11 +112,13 @@ ShardMachine::Decision ShardMachine::DropLate(const PushFacts& facts, std::strin
 
 void ShardMachine::NotePace(const PushHeader& header) {
   const WorkerId worker = header.identity.worker;
+  MemberRecord& member = state_.members.At(worker);
   // What says only that no gradient will come is no sign of work.
   const bool has_work = header.count > 0 || header.pull;
   if (header.rests) {
-    state_.members.At(worker).is_in_pace = false;
-  } else if (has_work) {
+    member.is_in_pace = false;
+    OnPaceChanged();
+  } else if (has_work || member.is_in_pace) {
     EnterPace(worker, header.clock);
   }
 }
@@ -131,6 +135,7 @@ uint64_t ShardMachine::NewestBatchEnd(WorkerId worker, Incarnation incarnation) 
 
 ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutput& output) {
   const PushHeader& header = facts.header;
+  NotePace(header);
   NoteBatch(header);
   const WorkerId worker = header.identity.worker;
   MemberRecord& member = state_.members.At(worker);
@@ -192,7 +197,9 @@ void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decis
   if (header.pull && is_newest) {
     pending.trainer = worker;
     OweFrom(worker, pending.condition.version);
-    pending.condition.slowest = WaitsFor(worker, header.slot, /*after_push=*/true).slowest;
+    if (traits_.keeps_pace) {
+      pending.condition.slowest = WaitsFor(worker, header.slot, /*after_push=*/true).slowest;
+    }
   }
   Answer(std::move(pending), output);
 }

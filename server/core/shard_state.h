@@ -36,8 +36,9 @@ struct ShardPlan {
 struct PendingCall {
   CallId call{};
 
-  /// It waits until the condition's version is published, and the slowest member in the pace has
-  /// come to its clock.
+  /// It waits until the slowest member in the pace has come to the condition's clock, and then for
+  /// its version, and all that was decided until then, to be published. A clock of 0: that has
+  /// been.
   PullCondition condition;
 
   std::optional<PushReply> push;    // Of a push: what it is answered.
@@ -77,6 +78,11 @@ struct ShardState {
 
   /// That all versions and sequences here are of. Nothing raises it yet.
   Life life{};
+
+  // Where pulls wait for members' clocks: the slowest of those at work, nothing while there are
+  // none; and the highest that it has ever been, where whoever comes to work goes on.
+  std::optional<WorkerClock> slowest;
+  WorkerClock pace{};
 
   // The update path. Invariant: published <= decided; both only rise, by one.
   bool is_initialized = false;

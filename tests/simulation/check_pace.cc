@@ -22,12 +22,16 @@ class Pace {
       members[member.incarnation] = workers_[member.incarnation];
     }
     workers_ = std::move(members);
+    pace_ = std::max(pace_, Slowest().value_or(0));
+    LetGoOn();
   }
 
   void OnAsked(const WeightsAsked& asked) {
     const auto found = workers_.find(asked.trainer.incarnation);
     if (found == workers_.end() || asked.sequence != Next(found->second.answered)) return;
     Enter(found->second, asked.clock);
+    Wait(found->second);
+    LetGoOn();
   }
 
   /// `is_taken`: the push was not refused. REQUIRES: if so, for the first time.
@@ -37,21 +41,35 @@ class Pace {
     Worker& worker = found->second;
     if (decided.push.sequence != Next(worker.answered)) return;
     if (is_taken) worker.answered = decided.push.sequence;
-    if (decided.rests) {
+    const bool joins = decided.reply.outcome == PushOutcome::kApplied ||
+                       decided.reply.outcome == PushOutcome::kBuffered;
+    if (joins && decided.has_values) {
+      worker.made[Value(decided.clock)] = decided.reply.version;
+    }
+    if (is_taken && decided.rests) {
       worker.clock_in_pace.reset();
-    } else if (decided.tells_of_work) {
+      pace_ = std::max(pace_, Slowest().value_or(0));
+    } else if (decided.has_values || decided.wants_weights || worker.clock_in_pace.has_value()) {
       Enter(worker, decided.clock);
     }
+    if (is_taken && decided.wants_weights) Wait(worker);
+    LetGoOn();
   }
 
   void OnServed(const WeightsServed& served) {
     if (is_over_ || !served.trainer.has_value()) return;
     const auto found = workers_.find(served.trainer->incarnation);
     if (found == workers_.end() || served.sequence != Next(found->second.answered)) return;
-    const std::optional<uint64_t> own = found->second.clock_in_pace;
-    if (!own.has_value() || *own <= *Slowest() + slack_) return;
-    findings_.Add("shard {}: worker {} goes on at clock {}, and the slowest is at {}", shard_,
-                  Value(served.trainer->worker), *own, *Slowest());
+    const Worker& worker = found->second;
+    if (!worker.waits_for.has_value()) return;
+    if (!worker.may_go_on) {
+      findings_.Add("shard {}: worker {} goes on at clock {}, and the slowest is at {}", shard_,
+                    Value(served.trainer->worker), *worker.waits_for + slack_,
+                    Slowest().value_or(0));
+    } else if (served.version < worker.has_to_see) {
+      findings_.Add("shard {}: worker {} goes on from version {} without {}", shard_,
+                    Value(served.trainer->worker), Value(served.version), Value(worker.has_to_see));
+    }
   }
 
  private:
@@ -59,6 +77,13 @@ class Pace {
     Sequence answered{};
     uint64_t clock = 0;
     std::optional<uint64_t> clock_in_pace;  // Nothing while it rests.
+    std::map<uint64_t, Version> made;       // What its pushes came to, by their clocks.
+
+    // The clock that the slowest has to come to before its call is answered; whether it has; and
+    // the version with all that was pushed up to there when it had.
+    std::optional<uint64_t> waits_for;
+    bool may_go_on = false;
+    Version has_to_see{};
   };
 
   std::optional<uint64_t> Slowest() const {
@@ -70,17 +95,40 @@ class Pace {
     return slowest;
   }
 
+  /// The worker's call begins, or is repeated.
+  void Wait(Worker& worker) {
+    worker.waits_for = worker.clock - std::min(worker.clock, slack_);
+    worker.may_go_on = false;
+  }
+
+  void LetGoOn() {
+    const std::optional<uint64_t> slowest = Slowest();
+    for (auto& [incarnation, worker] : workers_) {
+      if (!worker.waits_for.has_value() || worker.may_go_on) continue;
+      if (slowest.has_value() && *slowest < *worker.waits_for) continue;
+      worker.may_go_on = true;
+      worker.has_to_see = {};
+      for (const auto& [of, other] : workers_) {
+        for (const auto& [clock, version] : other.made) {
+          if (clock <= *worker.waits_for) worker.has_to_see = std::max(worker.has_to_see, version);
+        }
+      }
+    }
+  }
+
   void Enter(Worker& worker, WorkerClock named) {
     uint64_t clock = std::max(worker.clock, Value(named));
-    if (!worker.clock_in_pace.has_value()) clock = std::max(clock, Slowest().value_or(0));
+    if (!worker.clock_in_pace.has_value()) clock = std::max(clock, pace_);
     worker.clock = clock;
     worker.clock_in_pace = clock;
+    pace_ = std::max(pace_, *Slowest());
   }
 
   const uint64_t slack_;
   const size_t shard_;
   Findings& findings_;
   std::map<Incarnation, Worker> workers_;
+  uint64_t pace_ = 0;  // As far as the slowest at work ever came.
   bool is_over_ = false;
 };
 

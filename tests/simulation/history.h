@@ -43,14 +43,14 @@ struct PushMade {
   uint32_t examples = 0;
 };
 
-/// A shard has answered, or will answer, a push like this. What it said of its sender: its clock,
-/// and whether it has work at hand; it says so only with values, or where it wants weights.
+/// A shard has answered, or will answer, a push like this; and what it said of its sender.
 struct PushDecided {
   PushKey push;
   PushReply reply;
   WorkerClock clock{};
   bool rests = false;
-  bool tells_of_work = false;
+  bool has_values = false;
+  bool wants_weights = false;
 };
 
 /// A worker has read this answer.

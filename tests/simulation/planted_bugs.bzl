@@ -37,8 +37,13 @@ PLANTED_BUGS = {
     )]),
     # Who is ahead of the slowest by just more than it may be goes on.
     "condition_released_too_early": ("//server/core:shard_pull.cc", [(
-        "*slowest < call.condition.slowest)",
-        "Value(*slowest) + 1 < Value(call.condition.slowest))",
+        "*state_.slowest < condition.slowest)",
+        "Value(*state_.slowest) + 1 < Value(condition.slowest))",
+    )]),
+    # Who waited for the slowest goes on without what that has pushed.
+    "released_before_it_is_seen": ("//server/core:shard_pull.cc", [(
+        "{.version = std::max(condition.version, decided())};",
+        "{.version = condition.version};",
     )]),
     # A caller that is gone keeps its place among those that wait.
     "forgets_cancellation": ("//server/core:shard_pull.cc", [(

@@ -170,7 +170,8 @@ void SimShard::NotePush(const PushHeader& header, const PushReply& reply) {
                            reply,
                            header.clock,
                            header.rests,
-                           header.count > 0 || header.pull});
+                           header.count > 0,
+                           header.pull});
 }
 
 void SimShard::StartNextJob() {

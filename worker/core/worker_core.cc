@@ -119,8 +119,8 @@ bool WorkerCore::wants_weights(uint32_t slot) const {
 
 WorkerCore::PushTerms WorkerCore::TermsOfPush(ShardId shard, uint32_t slot,
                                               std::optional<bool> pull) {
-  PushTerms terms = {.pull = pull.value_or(wants_weights(slot)),
-                     .clock = WorkerClock{completed_ + Ahead(slot) + 1}};
+  PushTerms terms = {.pull = pull.value_or(wants_weights(slot)), .clock = WorkerClock{completed_}};
+  if (!pull.has_value()) terms.clock = WorkerClock{completed_ + Ahead(slot) + 1};
   const size_t begun = begun_.size();
   const bool is_newest = begun == 0 || begun_.back() == slot;
   terms.rests = !terms.pull && !options_.in_step && is_newest && !units_.batch(begun).has_value();
@@ -200,6 +200,7 @@ void WorkerCore::OnBatchSkipped(uint32_t slot) {
     return;
   }
   units_.Done();
+  ++completed_;  // Nobody shall wait for it.
   // Others may have made newer weights meanwhile: from the same ones the next batch would do no
   // better.
   if (options_.releases_unused) {

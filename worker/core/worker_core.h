@@ -160,7 +160,7 @@ class WorkerCore {
     /// Weights are to come with the answer.
     bool pull = false;
 
-    /// The worker's clock with this push.
+    /// The worker's clock with this push; of one without values, that of what it has completed.
     WorkerClock clock{};
 
     /// Behind it no batch is at hand, so nobody shall wait for the worker.
@@ -212,8 +212,8 @@ class WorkerCore {
   std::vector<Sequence> sequences_;  // By shard.
   std::vector<Slot> slots_;
 
-  /// Pushes completed, by this worker's count; where others went on while it rested, or before it
-  /// joined, from the count on that shard 0 named.
+  /// Of units: mini-batches pushed, or skipped, by this worker's count; where others went on while
+  /// it rested, or before it joined, from the count on that shard 0 named.
   uint64_t completed_ = 0;
   std::vector<bool> is_at_work_;  // By shard: it knows of no rest.
   std::vector<bool> is_spent_;    // By slot: what is held of it will not be used.

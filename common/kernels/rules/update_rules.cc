@@ -19,6 +19,10 @@ constexpr Maker kMakers[] = {
     {RuleKind::kAdamW, MakeAdam},
 };
 
+static_assert(std::ranges::all_of(kRuleRows, [](const RuleRow& row) {
+  return std::ranges::count(kMakers, row.kind, &Maker::kind) == 1;
+}));
+
 }  // namespace
 
 std::unique_ptr<const UpdateRule> MakeUpdateRule(const OptimizerSpec& optimizer) {
