@@ -20,7 +20,6 @@
 
 #include "common/config/run_config.h"
 #include "common/local/shared_arena.h"
-#include "common/policy/staleness_guard.h"
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
 #include "common/rpc/transfer_tuning.h"
@@ -130,13 +129,12 @@ class Driver {
   }
 
   std::unique_ptr<ParameterClient> NewClient(ShardMap map) {
-    const bool in_step = settings_.consistency.traits().in_step;
-    const bool blocks = StalenessGuard(settings_.consistency.max_staleness).blocks();
+    const PolicyTraits policy = settings_.consistency.traits();
     ShardGroup::Options group = ShardGroup::OptionsFor(settings_, map);
     if (arena_.has_value()) group.client.arena = &*arena_;
     return std::make_unique<ParameterClient>(
-        ParameterClient::Options{membership_.identity, membership_.servers, std::move(map), in_step,
-                                 blocks, group},
+        ParameterClient::Options{membership_.identity, membership_.servers, std::move(map),
+                                 policy.in_step, policy.waits_for_members, group},
         std::vector<ParameterClient::Slot>{{weights_.span(), values_}}, MakeSleeper(),
         interruption_.cancel_switch());
   }
