@@ -16,8 +16,9 @@ namespace slipstream {
 /// REQUIRES: the segments hold exactly sum.size() values.
 void FoldGradient(std::span<float> sum, const Segments& gradient, float weight, bool first);
 
-/// What an update adds up: g[i] = (sum[i] + weight · last[i]) · inverse_divisor. The last gradient
-/// of a round is read here instead of being folded first, which saves one pass over the sum.
+/// The gradient that an update takes: g[i] = (sum[i] + weight · last[i]) · inverse_divisor. The
+/// last gradient of a round is read here instead of being folded first, which saves one pass over
+/// the sum.
 struct CombinedGradient {
   /// Empty if the round holds nothing but `last`. May be weights_out itself, which is read before
   /// it is written: a sum then takes no memory of its own.

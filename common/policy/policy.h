@@ -73,12 +73,12 @@ struct PullFacts {
   bool has_beside = false;
 };
 
-/// What a worker's pull waits for: for all of it.
+/// A worker's pull waits until all of this is so.
 struct PullCondition {
-  /// This version. It may not be published, nor decided yet.
+  /// This version is published. It may not even be decided yet.
   Version version{};
 
-  /// That no member who has work at hand has a clock below this.
+  /// No member who has work at hand has a clock below this.
   WorkerClock slowest{};
 };
 

@@ -15,10 +15,10 @@ class StalenessCompensation {
  public:
   virtual ~StalenessCompensation() = default;
 
-  /// What one gradient of staleness σ is multiplied by before it is combined: α(σ)/α₀.
+  /// Returns α(σ)/α₀: one gradient of staleness σ is multiplied by it before it is combined.
   virtual double GradientFactor(uint64_t /*staleness*/) const { return 1; }
 
-  /// What the combined gradient of a round is multiplied by; `mean_staleness` is ⟨σ⟩ over the last
+  /// Returns the factor of the combined gradient of a round; `mean_staleness` is ⟨σ⟩ over the last
   /// 100 updates.
   virtual double RoundFactor(double /*mean_staleness*/) const { return 1; }
 };

@@ -59,8 +59,8 @@ struct PushHeader {
   /// pulls or pushes again.
   bool rests = false;
 
-  /// Of a push without values: the mini-batch that was named for the round is left out, as its
-  /// gradient is not finite. It is not named again.
+  /// A push without values may say that the mini-batch named for the round is left out, as its
+  /// gradient is not finite. It is not named again then.
   bool leaves_out = false;
 
   /// Exchange only: the sender has the values of `base`, which need not be sent if that is the
@@ -180,7 +180,7 @@ struct PullRequest {
   /// computed from the answer.
   uint32_t slot = 0;
 
-  /// Of a pull that trains: the member's clock, with the pushes that it has begun.
+  /// The member's clock, with the pushes that it has begun, if the pull trains.
   WorkerClock clock{};
 
   /// How the weights are to travel.
@@ -211,8 +211,8 @@ struct WeightsHeader {
   /// The life of the shard to which the version belongs.
   Life life{};
 
-  /// Of a pull that trains: the member's clock as the shard has it. It is above the one that the
-  /// member named where that has rested, or joined, while others went on.
+  /// The member's clock as the shard has it, if it answers a pull that trains. It is above the one
+  /// that the member named where that has rested, or joined, while others went on.
   WorkerClock clock{};
 
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;

@@ -17,7 +17,7 @@ struct ParameterRow {
   std::string_view key;
   std::string_view doc;  // A sentence, for whoever writes run.yaml.
 
-  /// What the row's name alone stands for. It trains.
+  /// The value where the row's name alone is given. A model trains with it.
   double initial = 0;
 
   /// The bounds, both included.
@@ -64,7 +64,7 @@ constexpr bool AreInOrder(const Rows& rows) {
   return true;
 }
 
-/// What a row takes, with the values: pairs of key and value, in the row's order.
+/// Returns the parameters that a row takes, as pairs of key and value, in the row's order.
 template <typename Row, typename Values>
 std::vector<std::pair<std::string_view, double>> ParametersOf(const Row& row,
                                                               const Values& values) {

@@ -189,7 +189,7 @@ class WorkerCore {
   };
   using Slot = std::vector<Held>;  // By shard.
 
-  /// What shards have answered to the batch that a slot has begun.
+  /// The answers of shards, so far, to the batch that a slot has begun.
   struct Answers {
     bool counts = false;
     bool is_dropped = false;
@@ -212,8 +212,8 @@ class WorkerCore {
   std::vector<Sequence> sequences_;  // By shard.
   std::vector<Slot> slots_;
 
-  /// Of units: mini-batches pushed, or skipped, by this worker's count; where others went on while
-  /// it rested, or before it joined, from the count on that shard 0 named.
+  /// The mini-batches of units that are pushed, or skipped, by this worker's count; where others
+  /// went on while it rested, or before it joined, from the count on that shard 0 named.
   uint64_t completed_ = 0;
   std::vector<bool> is_at_work_;  // By shard: it knows of no rest.
   std::vector<bool> is_spent_;    // By slot: what is held of it will not be used.

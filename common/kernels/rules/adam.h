@@ -19,8 +19,8 @@ struct AdamFactors {
   float kept;   // Of the weights, beside that: 1 − α d for AdamW's decay d.
 };
 
-/// Those of the update that makes the powers β₁ᵗ and β₂ᵗ what they are. REQUIRES: Adam's or AdamW's
-/// optimizer.
+/// Returns the factors of the update that makes the version with these powers, β₁ᵗ and β₂ᵗ.
+/// REQUIRES: the optimizer is Adam's or AdamW's.
 AdamFactors FactorsOfAdam(const OptimizerSpec& optimizer, const RuleScalars& powers,
                           const StepSize& step);
 

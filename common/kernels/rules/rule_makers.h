@@ -8,12 +8,12 @@
 
 namespace slipstream {
 
-/// What makes the rule of each kind; the formulas are in the files of these names.
+/// Each of these makes the rule of one kind; its formula is in the file of that name.
 std::unique_ptr<const UpdateRule> MakeSgd(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeMomentum(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeNesterov(const OptimizerSpec& optimizer);
 
-/// Adam and AdamW.
+/// This one makes both, Adam and AdamW.
 std::unique_ptr<const UpdateRule> MakeAdam(const OptimizerSpec& optimizer);
 
 }  // namespace slipstream

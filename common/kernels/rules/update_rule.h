@@ -15,10 +15,11 @@ namespace slipstream {
 /// The most state arrays that a rule may have.
 inline constexpr size_t kStateArraysMax = 2;
 
-/// Numbers of a rule that belong to a version, beside its arrays: Adam's β₁ᵗ and β₂ᵗ, say.
+/// A rule may keep numbers with each version, beside its arrays, as Adam keeps β₁ᵗ and β₂ᵗ.
 using RuleScalars = std::array<double, 2>;
 
-/// The arrays of one update, or one range of all of them. Equal sizes; in and out do not overlap.
+/// The arrays of one update, or the same range of each. All have one size, and what is read does
+/// not overlap what is written.
 struct UpdateArrays {
   struct State {
     std::span<const float> in;
@@ -28,7 +29,7 @@ struct UpdateArrays {
   std::span<const float> weights_in;
   std::span<float> weights_out;
 
-  /// RuleRow::state_arrays of them; empty ones beyond.
+  /// The first RuleRow::state_arrays of these are in use; the others are empty.
   std::array<State, kStateArraysMax> states = {};
 };
 
@@ -37,7 +38,7 @@ struct StepSize {
   /// The learning rate, after its schedule.
   float rate = 0;
 
-  /// Of a rule that normalises: what its step is multiplied by, but not its decay.
+  /// A rule that normalises multiplies its step by this, but not its decay.
   float scale = 1;
 };
 
@@ -50,10 +51,10 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  /// The numbers of version 0.
+  /// Returns the numbers of version 0.
   virtual RuleScalars InitialScalars() const { return {}; }
 
-  /// Those of the version after one that has `scalars`.
+  /// Returns the numbers of the version after one that has `scalars`.
   virtual RuleScalars Next(const RuleScalars& scalars) const { return scalars; }
 
   /// Writes weights and states of the version that has `scalars`.

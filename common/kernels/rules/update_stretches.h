@@ -15,10 +15,10 @@
 #include "common/kernels/segments.h"
 #include "common/kernels/streamed_stores.h"
 
-/// What the loops of rules run over: stretches of an update's arrays, as long as the gradient's
+/// The loops of rules run over stretches of an update's arrays, as long as the gradient's
 /// pieces, or short enough that their results are made in the cache and streamed out of it.
 
-/// Of what is compiled as part of a function for several instruction sets.
+/// Marks a function that is compiled as part of others, for several instruction sets.
 #define SLIPSTREAM_INLINE __attribute__((always_inline)) inline
 
 namespace slipstream::update_stretches {
