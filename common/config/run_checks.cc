@@ -230,13 +230,19 @@ void CheckExamplesFit(Draft draft, const NetShapes& net, Diagnostics diagnostics
 
 void CheckShards(Draft draft, const NetShapes& net, Diagnostics diagnostics) {
   if (!draft.IsUsable("cluster.servers") || !draft.IsUsable("wire.push_bytes_max")) return;
+  if (!draft.IsUsable("optimizer.kind")) return;
   const auto shards = static_cast<uint32_t>(draft.spec.cluster.servers.size());
-  const absl::StatusOr<ShardMap> map = ShardMap::Cut(net.layout, shards);
+  const RuleRow& rule = RowOf(draft.spec.optimizer.kind);
+  const absl::StatusOr<ShardMap> map =
+      ShardMap::Cut(net.layout, shards, {.keeps_tensors_whole = rule.measures_tensors});
   if (!map.ok()) {
     const absl::string_view message = map.status().message();
     diagnostics.Report(
         draft.KeySource("cluster.servers"),
-        "there is one shard for each server, but " + std::string(message.data(), message.size()));
+        fmt::format(
+            "there is one shard for each server, but {}{}",
+            std::string_view(message.data(), message.size()),
+            rule.measures_tensors ? fmt::format("; {} measures whole tensors", rule.name) : ""));
     return;
   }
   size_t largest = 0;

@@ -229,6 +229,15 @@ std::string OtherRates() {
   return fmt::format("{} unless given", fmt::join(texts, ", "));
 }
 
+/// "; adamw takes it …".
+std::string OtherDecays() {
+  std::string text;
+  for (const RuleRow& row : kRuleRows) {
+    if (!row.decay_doc.empty()) text += fmt::format("; {} {}", row.name, row.decay_doc);
+  }
+  return text;
+}
+
 void AddOptimizer(Table& table) {
   table.push_back(RowChoice(
       "optimizer.kind", "The update rule: what a step is made of.", kRuleRows,
@@ -244,8 +253,7 @@ void AddOptimizer(Table& table) {
       [](auto& s) -> auto& { return s.optimizer.parameters; });
   table.push_back(Scalar(
       "optimizer.weight_decay",
-      "Share of the weights added to the gradient, once per update; of adamw, times the learning "
-      "rate, taken off the weights.",
+      fmt::format("Share of the weights added to the gradient, once per update{}.", OtherDecays()),
       NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.weight_decay; }));
   table.push_back(RowChoice(
       "optimizer.staleness_scaling", "What a gradient's staleness does to its step.", kScalingRows,

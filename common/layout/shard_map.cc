@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace slipstream {
 namespace {
@@ -45,10 +46,9 @@ uint64_t FingerprintOf(const TensorLayout& layout, const std::vector<ParameterRa
   return XXH64(text.data(), text.size(), 0);
 }
 
-}  // namespace
-
-absl::StatusOr<ShardMap> ShardMap::Cut(const TensorLayout& layout, uint32_t shards) {
-  if (shards == 0) return absl::InvalidArgumentError("a model needs at least one shard");
+/// Where all shards but the first begin, on granules.
+absl::StatusOr<std::vector<size_t>> CutOnGranules(const TensorLayout& layout, uint32_t shards) {
+  constexpr size_t kCutValues = ShardMap::kCutValues;
   const size_t granules = (layout.parameters() + kCutValues - 1) / kCutValues;
   if (granules < shards) {
     return absl::InvalidArgumentError(
@@ -58,15 +58,77 @@ absl::StatusOr<ShardMap> ShardMap::Cut(const TensorLayout& layout, uint32_t shar
   }
 
   // Two neighbours that both move by an eighth of the distance between them cannot meet.
-  const size_t move_max = std::min(kCutMoveValuesMax / kCutValues, granules / shards / 8);
-  ShardMap map;
-  size_t begin = 0;
+  const size_t move_max = std::min(ShardMap::kCutMoveValuesMax / kCutValues, granules / shards / 8);
+  std::vector<size_t> cuts;
   for (uint32_t shard = 1; shard < shards; ++shard) {
-    const size_t cut = BestCut(layout.tensors(), granules * shard / shards, move_max) * kCutValues;
-    map.ranges_.push_back({begin, cut});
+    cuts.push_back(BestCut(layout.tensors(), granules * shard / shards, move_max) * kCutValues);
+  }
+  return cuts;
+}
+
+/// The same, between tensors.
+absl::StatusOr<std::vector<size_t>> CutBetweenTensors(const TensorLayout& layout, uint32_t shards) {
+  const std::vector<Tensor>& tensors = layout.tensors();
+  if (tensors.size() < shards) {
+    return absl::InvalidArgumentError(std::to_string(tensors.size()) +
+                                      " tensors that have to stay whole can be cut into at most " +
+                                      std::to_string(tensors.size()) + " shards, not " +
+                                      std::to_string(shards));
+  }
+
+  std::vector<size_t> cuts;
+  size_t first = 0;  // The tensor that the last cut lies before.
+  for (uint32_t shard = 1; shard < shards; ++shard) {
+    const size_t share = layout.parameters() * shard / shards;
+    const size_t last = tensors.size() - (shards - shard);  // Leaves a tensor to each that follows.
+    for (++first; first < last; ++first) {
+      const size_t here = tensors[first].offset;
+      const size_t next = tensors[first + 1].offset;
+      if (next >= share && (here >= share || share - here <= next - share)) break;
+    }
+    cuts.push_back(tensors[first].offset);
+  }
+  return cuts;
+}
+
+}  // namespace
+
+absl::StatusOr<ShardMap> ShardMap::Cut(const TensorLayout& layout, uint32_t shards,
+                                       const CutOptions& options) {
+  if (shards == 0) return absl::InvalidArgumentError("a model needs at least one shard");
+  const absl::StatusOr<std::vector<size_t>> cuts = options.keeps_tensors_whole
+                                                       ? CutBetweenTensors(layout, shards)
+                                                       : CutOnGranules(layout, shards);
+  if (!cuts.ok()) return cuts.status();
+
+  std::vector<ParameterRange> ranges;
+  size_t begin = 0;
+  for (const size_t cut : *cuts) {
+    ranges.push_back({begin, cut});
     begin = cut;
   }
-  map.ranges_.push_back({begin, layout.parameters()});
+  ranges.push_back({begin, layout.parameters()});
+  return FromRanges(layout, std::move(ranges));
+}
+
+absl::StatusOr<ShardMap> ShardMap::FromRanges(const TensorLayout& layout,
+                                              std::vector<ParameterRange> ranges) {
+  size_t end = 0;
+  for (size_t shard = 0; shard < ranges.size(); ++shard) {
+    if (ranges[shard].begin != end || ranges[shard].end <= end) {
+      return absl::InvalidArgumentError("shard " + std::to_string(shard) + " holds values " +
+                                        std::to_string(ranges[shard].begin) + " to " +
+                                        std::to_string(ranges[shard].end) +
+                                        ", and the shards before it end at " + std::to_string(end));
+    }
+    end = ranges[shard].end;
+  }
+  if (ranges.empty() || end != layout.parameters()) {
+    return absl::InvalidArgumentError("the shards hold " + std::to_string(end) + " of " +
+                                      std::to_string(layout.parameters()) + " values");
+  }
+  ShardMap map;
+  map.ranges_ = std::move(ranges);
   map.fingerprint_ = FingerprintOf(layout, map.ranges_);
   return map;
 }

@@ -11,15 +11,21 @@
 
 namespace slipstream {
 
-/// Which shard owns which contiguous range of the flat parameter vector.
+/// How a model is to be cut.
+struct CutOptions {
+  /// Cuts lie between tensors, each as near to the equal share as tensors allow, on no alignment.
+  bool keeps_tensors_whole = false;
+};
+
+/// Which shard owns which contiguous range of the flat parameter vector. Ranges are contiguous and
+/// none is empty.
 ///
-/// Ranges are contiguous, none is empty, and all cuts lie on 64-byte boundaries (16 values), so a
-/// large tensor is split where a cut falls. A cut that would split a tensor under
-/// `kWholeTensorValuesMax` is moved to the boundary nearby that splits off the least, so that small
-/// tensors are not scattered; what alignment forbids to keep whole is less than 16 values.
-///
-/// Balance: no cut moves by more than `kCutMoveValuesMax` values or an eighth of an equal share, so
-/// a range differs from an equal share by less than twice that plus two granules.
+/// Unless tensors have to stay whole, all cuts lie on 64-byte boundaries (16 values), so a large
+/// tensor is split where a cut falls. A cut that would split a tensor under `kWholeTensorValuesMax`
+/// is moved to the boundary nearby that splits off the least, so that small tensors are not
+/// scattered; what alignment forbids to keep whole is less than 16 values. Balance: no cut moves by
+/// more than `kCutMoveValuesMax` values or an eighth of an equal share, so a range differs from an
+/// equal share by less than twice that plus two granules.
 ///
 /// Thread-safe: const after construction.
 class ShardMap {
@@ -30,14 +36,21 @@ class ShardMap {
 
   ShardMap() = default;
 
-  /// Fails if there are more shards than granules to give each at least one, or no shards.
-  static absl::StatusOr<ShardMap> Cut(const TensorLayout& layout, uint32_t shards);
+  /// Fails if there are no shards, or more than granules, or than tensors that stay whole, to give
+  /// each at least one.
+  static absl::StatusOr<ShardMap> Cut(const TensorLayout& layout, uint32_t shards,
+                                      const CutOptions& options = {});
+
+  /// The map that a peer has cut. Fails, naming the shard, if the ranges do not cover the layout
+  /// one after another, or one is empty.
+  static absl::StatusOr<ShardMap> FromRanges(const TensorLayout& layout,
+                                             std::vector<ParameterRange> ranges);
 
   uint32_t shards() const { return static_cast<uint32_t>(ranges_.size()); }
   ParameterRange range(ShardId shard) const { return ranges_.at(Value(shard)); }
   size_t parameters() const { return ranges_.empty() ? 0 : ranges_.back().end; }
 
-  /// Equal for equal layouts cut into equally many shards.
+  /// Equal for equal layouts with equal ranges.
   uint64_t fingerprint() const { return fingerprint_; }
 
   friend bool operator==(const ShardMap&, const ShardMap&) = default;

@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace slipstream {
@@ -65,6 +66,16 @@ uint64_t TensorLayout::Fingerprint() const {
     text += "\n";
   }
   return XXH64(text.data(), text.size(), 0);
+}
+
+std::vector<ParameterRange> TensorLayout::TensorsWithin(const ParameterRange& range) const {
+  std::vector<ParameterRange> within;
+  for (const Tensor& tensor : tensors_) {
+    const size_t begin = std::max(tensor.offset, range.begin);
+    const size_t end = std::min(tensor.offset + tensor.size(), range.end);
+    if (begin < end) within.push_back({begin - range.begin, end - range.begin});
+  }
+  return within;
 }
 
 const Tensor* TensorLayout::Find(std::string_view name) const {

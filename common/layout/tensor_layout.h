@@ -54,6 +54,9 @@ class TensorLayout {
   /// canonical text).
   uint64_t Fingerprint() const;
 
+  /// Where the tensors, or the parts of them, that lie within `range` are from its begin on.
+  std::vector<ParameterRange> TensorsWithin(const ParameterRange& range) const;
+
   /// Nullptr if there is none of that name.
   const Tensor* Find(std::string_view name) const;
 

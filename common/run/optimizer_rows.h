@@ -44,8 +44,16 @@ struct RuleRow {
   /// optimizer.learning_rate unless given.
   double learning_rate = 0.05;
 
+  /// What the rule does with optimizer.weight_decay, where it does not add it to the gradient: goes
+  /// on after its name.
+  std::string_view decay_doc = "";
+
   /// Arrays of the weights' size that the rule keeps from one update to the next.
   uint32_t state_arrays = 0;
+
+  /// A step depends on norms over whole tensors: shards are cut between tensors, and no update
+  /// begins before its gradient is complete.
+  bool measures_tensors = false;
 
   /// Steps are as long as the rate, whatever the gradients' size: what compensates the mean
   /// staleness scales the step then.
@@ -76,6 +84,7 @@ inline constexpr std::array kRuleRows = {
             .doc = "adam, with the decay taken off the weights themselves",
             .parameters = {"beta1", "beta2", "epsilon"},
             .learning_rate = 0.001,
+            .decay_doc = "takes it, times the learning rate, off the weights",
             .state_arrays = 2,
             .normalises = true},
 };

@@ -88,15 +88,11 @@ absl::StatusOr<ShardMap> FromWire(const v1::ShardMap& wire, const TensorLayout& 
     return absl::InvalidArgumentError("shard_map.ranges: " + std::to_string(wire.ranges_size()) +
                                       " shards");
   }
-  absl::StatusOr<ShardMap> map = ShardMap::Cut(layout, static_cast<uint32_t>(wire.ranges_size()));
-  if (!map.ok()) return map.status();
-  for (int i = 0; i < wire.ranges_size(); ++i) {
-    const v1::Range& range = wire.ranges(i);
-    if (map->range(ShardId{static_cast<uint32_t>(i)}) !=
-        ParameterRange{range.begin(), range.end()}) {
-      return absl::InvalidArgumentError("shard_map.ranges: shard " + std::to_string(i) +
-                                        " is cut elsewhere than by this layout");
-    }
+  std::vector<ParameterRange> ranges;
+  for (const v1::Range& range : wire.ranges()) ranges.push_back({range.begin(), range.end()});
+  absl::StatusOr<ShardMap> map = ShardMap::FromRanges(layout, std::move(ranges));
+  if (!map.ok()) {
+    return absl::InvalidArgumentError("shard_map.ranges: " + std::string(map.status().message()));
   }
   if (wire.fingerprint() != map->fingerprint()) {
     return absl::InvalidArgumentError("shard_map.fingerprint: is not that of these ranges");

@@ -44,7 +44,8 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   const absl::StatusOr<TensorLayout> layout = LayoutOf(spec.model);
   if (!layout.ok()) return layout.status();
   const auto servers = static_cast<uint32_t>(spec.cluster.servers.size());
-  const absl::StatusOr<ShardMap> shard_map = ShardMap::Cut(*layout, servers);
+  const absl::StatusOr<ShardMap> shard_map = ShardMap::Cut(
+      *layout, servers, {.keeps_tensors_whole = RowOf(spec.optimizer.kind).measures_tensors});
   if (!shard_map.ok()) return shard_map.status();
 
   RunPlan plan;

@@ -49,7 +49,7 @@ absl::Status Initialization::Propose(const Identity& client, const TensorLayout&
       return absl::InvalidArgumentError(
           fmt::format("a training set has 1 to {} examples, not {}", kExamplesMax, data.examples));
     }
-    absl::StatusOr<ShardMap> map = ShardMap::Cut(layout, shards_);
+    absl::StatusOr<ShardMap> map = ShardMap::Cut(layout, shards_, cut_);
     if (!map.ok()) return map.status();
     model_ = Model{layout, *std::move(map), data};
   }

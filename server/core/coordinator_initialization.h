@@ -51,7 +51,8 @@ class Initialization {
     Identity holder;
   };
 
-  explicit Initialization(uint32_t shards) : shards_(shards) {}
+  explicit Initialization(uint32_t shards, const CutOptions& cut = {})
+      : shards_(shards), cut_(cut) {}
 
   /// Takes or compares what a client names, and queues the client for a grant. Fails, naming what
   /// differs from the model or cannot be cut into shards.
@@ -79,6 +80,7 @@ class Initialization {
  private:
   // Constant after construction.
   const uint32_t shards_;
+  const CutOptions cut_;
 
   std::optional<Model> model_;
 

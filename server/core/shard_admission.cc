@@ -201,10 +201,10 @@ std::optional<Forecast> ShardMachine::ForecastUpdate(const PushHeader& header) c
   const bool is_next =
       header.count > 0 && member != nullptr && header.sequence == member->expected();
   const bool is_base_published = is_initialized() && published() == decided();
-  // The mean over updates is known only when this one is counted, and what a guard that blocks
-  // waits for changes with every pull.
-  const bool is_foreseeable =
-      !RowOf(options_.optimizer.staleness_scaling).scales_rounds && !tracks_bases();
+  // The mean over updates is known only when this one is counted, norms over tensors when all of a
+  // gradient is there, and what a guard that blocks waits for changes with every pull.
+  const bool is_foreseeable = !RowOf(options_.optimizer.staleness_scaling).scales_rounds &&
+                              !RowOf(options_.optimizer.kind).measures_tensors && !tracks_bases();
   if (!is_next || !is_base_published || !is_foreseeable || WorkIsDone()) return std::nullopt;
   if (round().contributions() > 0 || Admit(header).kind != Admission::Kind::kJoin) {
     return std::nullopt;

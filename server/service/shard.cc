@@ -39,8 +39,8 @@ Shard::Shard(const Options& options)
 // The model.
 
 ShardResult Shard::OnOrders(const ServerOrders& orders) {
-  const std::optional<uint64_t> values = machine_.ValuesOrdered(orders);
-  if (values.has_value() && failure_.empty()) failure_ = MakePath(*values);
+  const bool names_model = machine_.ValuesOrdered(orders).has_value();
+  if (names_model && failure_.empty()) failure_ = MakePath(*orders.model);
   if (failure_.empty()) return Absorb(machine_.OnOrders(orders));
   // As if no model had been named: nobody can train with this shard.
   ServerOrders without_model = orders;
@@ -48,12 +48,16 @@ ShardResult Shard::OnOrders(const ServerOrders& orders) {
   return Absorb(machine_.OnOrders(without_model));
 }
 
-std::string Shard::MakePath(size_t values) {
+std::string Shard::MakePath(const ModelOrders& model) {
   const RunSpec& run = options_.run;
+  const ParameterRange range = model.shard_map.range(options_.shard);
+  const size_t values = range.size();
   const uint64_t gradients = uint64_t{run.cluster.workers} * run.training.pipeline_depth;
   const uint64_t needed = ShardBytesNeeded(values, gradients, run.optimizer);
   const uint64_t available = options_.memory_available();
-  if (needed <= available) path_ = UpdatePath::TryMake(run.optimizer, values);
+  if (needed <= available) {
+    path_ = UpdatePath::TryMake(run.optimizer, model.layout.TensorsWithin(range));
+  }
   if (path_ != nullptr) return "";
   return fmt::format(
       "the model is too large for this server: {} of weights, which with {} gradient{} under way "

@@ -171,7 +171,7 @@ class Shard {
 
  private:
   /// Makes room for the model; says why there is none, or nothing.
-  std::string MakePath(size_t values);
+  std::string MakePath(const ModelOrders& model);
 
   /// Queues what the output orders, and fills the answers with numbers.
   ShardResult Absorb(ShardOutput output);

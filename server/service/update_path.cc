@@ -24,10 +24,12 @@ void Consume(PushPayload& payload, Pass pass) {
 
 }  // namespace
 
-std::unique_ptr<UpdatePath> UpdatePath::TryMake(const OptimizerSpec& optimizer, size_t values) {
-  std::unique_ptr<UpdatePath> path(new UpdatePath(optimizer, values));
+std::unique_ptr<UpdatePath> UpdatePath::TryMake(const OptimizerSpec& optimizer,
+                                                std::vector<ParameterRange> tensors) {
+  const size_t values = tensors.back().end;
+  std::unique_ptr<UpdatePath> path(new UpdatePath(optimizer, std::move(tensors)));
   if (!path->pool_.Reserve(2)) return nullptr;
-  const uint32_t states = RowOf(optimizer.kind).state_arrays;
+  const uint32_t states = path->row_.state_arrays;
   PS_CHECK(states <= kStateArraysMax);
   for (uint32_t i = 0; i < states; ++i) {
     path->state_[i] = FloatBuffer::TryMake(values);  // 0 at first, as a rule's state is.
@@ -93,13 +95,14 @@ Weights UpdatePath::Apply(const Update& update, FoldStep* last) {
   if (!has_sum) next = pool_.Take();
   const UpdateBuffers buffers = Buffers(next);
   const std::span<const float> sum = next->values();
+  const StepSize step = {.rate = update.learning_rate, .scale = update.step_scale};
   const auto apply = [&](size_t begin, size_t count, const Segments* gradient) {
     UpdateRange(*rule_, buffers, begin, count,
                 {.sum = has_sum ? sum.subspan(begin, count) : std::span<const float>(),
                  .last = gradient,
                  .last_weight = last == nullptr ? 1.0f : last->fold.weight,
                  .inverse_divisor = update.inverse_divisor},
-                {.rate = update.learning_rate, .scale = update.step_scale});
+                step);
   };
   if (last == nullptr) {
     apply(0, sum.size(), nullptr);
@@ -108,6 +111,7 @@ Weights UpdatePath::Apply(const Update& update, FoldStep* last) {
       apply(begin, piece.count(), &piece.segments());
     });
   }
+  if (row_.measures_tensors) FinishTensors(*rule_, buffers, tensors_, step);
   AdvanceState();
   return next;
 }

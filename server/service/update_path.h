@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/kernels/fold.h"
 #include "common/kernels/rules/update_rule.h"
+#include "common/layout/tensor_layout.h"
 #include "common/run/run_spec.h"
 #include "server/core/shard_output.h"
 #include "server/service/push_assembly.h"
@@ -37,7 +39,9 @@ struct UpdateJob {
 class UpdatePath {
  public:
   /// With memory for two versions and the optimizer's state; nothing if it cannot be had.
-  static std::unique_ptr<UpdatePath> TryMake(const OptimizerSpec& optimizer, size_t values);
+  /// `tensors`: where they, or their parts, lie in the shard, one after another.
+  static std::unique_ptr<UpdatePath> TryMake(const OptimizerSpec& optimizer,
+                                             std::vector<ParameterRange> tensors);
 
   /// A buffer for the initial weights.
   std::shared_ptr<FloatBuffer> NewWeights() { return pool_.Take(); }
@@ -58,8 +62,12 @@ class UpdatePath {
   size_t live_versions() const { return pool_.live(); }
 
  private:
-  UpdatePath(const OptimizerSpec& optimizer, size_t values)
-      : rule_(MakeUpdateRule(optimizer)), pool_(values), scalars_(rule_->InitialScalars()) {}
+  UpdatePath(const OptimizerSpec& optimizer, std::vector<ParameterRange> tensors)
+      : rule_(MakeUpdateRule(optimizer)),
+        row_(RowOf(optimizer.kind)),
+        tensors_(std::move(tensors)),
+        pool_(tensors_.back().end),
+        scalars_(rule_->InitialScalars()) {}
 
   void FoldIn(FoldStep& step);
 
@@ -76,6 +84,8 @@ class UpdatePath {
   UpdateBuffers Buffers(std::shared_ptr<FloatBuffer> to) const;
 
   const std::shared_ptr<const UpdateRule> rule_;
+  const RuleRow& row_;
+  const std::vector<ParameterRange> tensors_;
   BufferPool pool_;
   Weights newest_;
 

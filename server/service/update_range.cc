@@ -17,4 +17,12 @@ void UpdateRange(const UpdateRule& rule, const UpdateBuffers& buffers, size_t be
               StoresFor(buffers.to->values().size_bytes()));
 }
 
+void FinishTensors(const UpdateRule& rule, const UpdateBuffers& buffers,
+                   std::span<const ParameterRange> tensors, const StepSize& step) {
+  for (const ParameterRange& tensor : tensors) {
+    rule.FinishTensor(buffers.from->values().subspan(tensor.begin, tensor.size()),
+                      buffers.to->values().subspan(tensor.begin, tensor.size()), step);
+  }
+}
+
 }  // namespace slipstream

@@ -4,9 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "common/kernels/fold.h"
 #include "common/kernels/rules/update_rule.h"
+#include "common/layout/tensor_layout.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream {
@@ -29,6 +31,11 @@ struct UpdateBuffers {
 /// part are those of this range alone. Ranges that do not overlap may be made by several threads.
 void UpdateRange(const UpdateRule& rule, const UpdateBuffers& buffers, size_t begin, size_t count,
                  const CombinedGradient& gradient, const StepSize& step);
+
+/// Makes weights of what UpdateRange has left of a rule that measures tensors, which lie at these
+/// ranges. REQUIRES: all of the version was made.
+void FinishTensors(const UpdateRule& rule, const UpdateBuffers& buffers,
+                   std::span<const ParameterRange> tensors, const StepSize& step);
 
 }  // namespace slipstream
 

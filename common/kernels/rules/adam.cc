@@ -5,41 +5,22 @@
 
 #include "common/kernels/rules/adam.h"
 
-#include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 
 #include "common/base/check.h"
 #include "common/kernels/rules/rule_makers.h"
-#include "common/kernels/rules/update_stretches.h"
 
 namespace slipstream {
 namespace {
 
 using namespace update_stretches;
 
-/// The number nearest to `value` from −10¹⁹ to 10¹⁹, whose squares are numbers in fp32. By its
-/// bits: comparisons of floats, whose order with a NaN is to be kept, make three choices of one.
-SLIPSTREAM_INLINE float WithFiniteSquare(float value) {
-  constexpr auto kMax = std::bit_cast<int32_t>(1e19f);
-  const auto bits = std::bit_cast<int32_t>(value);
-  return std::bit_cast<float>(std::min(bits & 0x7fffffff, kMax) | (bits & ~0x7fffffff));
-}
-
 template <bool kHasSum>
 SLIPSTREAM_INLINE void AdamLoop(const Stretch s, const AdamFactors f) {
-  const State means = s.states[0];
-  const State squares = s.states[1];
   SLIPSTREAM_INDEPENDENT_PASSES
   for (size_t i = 0; i < s.count; ++i) {
-    const float g = WithFiniteSquare(GradientAt<kHasSum>(s, i, f.decay));
-    const float mean = f.beta1 * means.in[i] + f.one_minus_beta1 * g;
-    const float square = f.beta2 * squares.in[i] + f.one_minus_beta2 * (g * g);
-    means.out[i] = mean;
-    squares.out[i] = square;
-    const float root = std::sqrt(square) * f.root_scale + f.epsilon;
-    s.weights_out[i] = f.kept * s.weights_in[i] - f.rate * mean / root;
+    const float step = AdamStepAt<kHasSum>(s, i, f);
+    s.weights_out[i] = f.kept * s.weights_in[i] - step;
   }
 }
 
@@ -53,11 +34,10 @@ class Adam final : public UpdateRule {
  public:
   explicit Adam(const OptimizerSpec& optimizer) : optimizer_(optimizer) {}
 
-  RuleScalars InitialScalars() const override { return {1, 1}; }
+  RuleScalars InitialScalars() const override { return kFirstPowersOfAdam; }
 
-  /// Multiplied up, as the last bit of a library's power may depend on the processor.
   RuleScalars Next(const RuleScalars& powers) const override {
-    return {powers[0] * optimizer_.parameters["beta1"], powers[1] * optimizer_.parameters["beta2"]};
+    return NextPowersOfAdam(optimizer_, powers);
   }
 
   void Update(const UpdateArrays& arrays, const CombinedGradient& gradient, const StepSize& step,
@@ -79,8 +59,9 @@ AdamFactors FactorsOfAdam(const OptimizerSpec& optimizer, const RuleScalars& pow
   PS_CHECK(powers[0] < 1 && powers[1] < 1);
   const double beta1 = optimizer.parameters["beta1"];
   const double beta2 = optimizer.parameters["beta2"];
-  const bool is_decoupled = optimizer.kind == RuleKind::kAdamW;
   const double rate = step.rate;
+  const bool is_added = optimizer.kind == RuleKind::kAdam;
+  const bool is_taken_off = optimizer.kind == RuleKind::kAdamW;
   return {.rate = static_cast<float>(step.scale * rate / (1 - powers[0])),
           .root_scale = static_cast<float>(1 / std::sqrt(1 - powers[1])),
           .beta1 = static_cast<float>(beta1),
@@ -88,8 +69,12 @@ AdamFactors FactorsOfAdam(const OptimizerSpec& optimizer, const RuleScalars& pow
           .beta2 = static_cast<float>(beta2),
           .one_minus_beta2 = static_cast<float>(1 - beta2),
           .epsilon = static_cast<float>(optimizer.parameters["epsilon"]),
-          .decay = is_decoupled ? 0.0f : static_cast<float>(optimizer.weight_decay),
-          .kept = is_decoupled ? static_cast<float>(1 - rate * optimizer.weight_decay) : 1.0f};
+          .decay = is_added ? static_cast<float>(optimizer.weight_decay) : 0.0f,
+          .kept = is_taken_off ? static_cast<float>(1 - rate * optimizer.weight_decay) : 1.0f};
+}
+
+RuleScalars NextPowersOfAdam(const OptimizerSpec& optimizer, const RuleScalars& powers) {
+  return {powers[0] * optimizer.parameters["beta1"], powers[1] * optimizer.parameters["beta2"]};
 }
 
 std::unique_ptr<const UpdateRule> MakeAdam(const OptimizerSpec& optimizer) {

@@ -1,7 +1,14 @@
 #ifndef SLIPSTREAM_COMMON_KERNELS_RULES_ADAM_H_
 #define SLIPSTREAM_COMMON_KERNELS_RULES_ADAM_H_
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
 #include "common/kernels/rules/update_rule.h"
+#include "common/kernels/rules/update_stretches.h"
 #include "common/run/run_spec.h"
 
 namespace slipstream {
@@ -15,14 +22,41 @@ struct AdamFactors {
   float beta2;
   float one_minus_beta2;
   float epsilon;
-  float decay;  // Of the weights, added to the gradient.
+  float decay;  // Of the weights, added to the gradient; Adam alone has it.
   float kept;   // Of the weights, beside that: 1 − α d for AdamW's decay d.
 };
 
 /// Returns the factors of the update that makes the version with these powers, β₁ᵗ and β₂ᵗ.
-/// REQUIRES: the optimizer is Adam's or AdamW's.
+/// REQUIRES: the optimizer has Adam's parameters.
 AdamFactors FactorsOfAdam(const OptimizerSpec& optimizer, const RuleScalars& powers,
                           const StepSize& step);
+
+/// β₁⁰ and β₂⁰.
+inline constexpr RuleScalars kFirstPowersOfAdam = {1, 1};
+
+/// Returns the powers of the version after. Multiplied up, as the last bit of a library's power may
+/// depend on the processor.
+RuleScalars NextPowersOfAdam(const OptimizerSpec& optimizer, const RuleScalars& powers);
+
+/// The number nearest to `value` from −10¹⁹ to 10¹⁹, whose squares are numbers in fp32. By its
+/// bits: comparisons of floats, whose order with a NaN is to be kept, make three choices of one.
+SLIPSTREAM_INLINE float WithFiniteSquare(float value) {
+  constexpr auto kMax = std::bit_cast<int32_t>(1e19f);
+  const auto bits = std::bit_cast<int32_t>(value);
+  return std::bit_cast<float>(std::min(bits & 0x7fffffff, kMax) | (bits & ~0x7fffffff));
+}
+
+/// Writes both running means at position i, in states 0 and 1, and returns the step that they make.
+template <bool kHasSum>
+SLIPSTREAM_INLINE float AdamStepAt(const update_stretches::Stretch& s, size_t i,
+                                   const AdamFactors& f) {
+  const float g = WithFiniteSquare(update_stretches::GradientAt<kHasSum>(s, i, f.decay));
+  const float mean = f.beta1 * s.states[0].in[i] + f.one_minus_beta1 * g;
+  const float square = f.beta2 * s.states[1].in[i] + f.one_minus_beta2 * (g * g);
+  s.states[0].out[i] = mean;
+  s.states[1].out[i] = square;
+  return f.rate * mean / (std::sqrt(square) * f.root_scale + f.epsilon);
+}
 
 }  // namespace slipstream
 

@@ -43,8 +43,12 @@ struct StepSize {
 };
 
 /// An update rule of the optimizer: it makes the next version of weights and state from one
-/// combined gradient. Each element of the results depends only on the elements at its position, so
-/// an update may be made range by range; the bits are the same on every instruction set.
+/// combined gradient. Each element that Update writes depends only on the elements at its position,
+/// so it may be called range by range; the bits are the same on every instruction set.
+///
+/// A rule that measures tensors (RuleRow::measures_tensors) makes a version in two passes: Update
+/// writes the states, and in the place of the weights the step before it is scaled; FinishTensor
+/// makes weights of it, tensor by tensor.
 ///
 /// Thread-safe: const after construction.
 class UpdateRule {
@@ -61,6 +65,11 @@ class UpdateRule {
   /// REQUIRES: the gradient has a sum or a last part of the arrays' size.
   virtual void Update(const UpdateArrays& arrays, const CombinedGradient& gradient,
                       const StepSize& step, const RuleScalars& scalars, Stores stores) const = 0;
+
+  /// Of a rule that measures tensors: writes the weights of one whole tensor over the step that
+  /// Update has left in `weights_out`, as large as `weights_in`.
+  virtual void FinishTensor(std::span<const float> weights_in, std::span<float> weights_out,
+                            const StepSize& step) const;
 };
 
 /// The rule that a run asks for.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/kernels/rules/rule_makers.h"
 #include "common/kernels/rules/update_rule.h"
 
@@ -24,6 +25,10 @@ static_assert(std::ranges::all_of(kRuleRows, [](const RuleRow& row) {
 }));
 
 }  // namespace
+
+void UpdateRule::FinishTensor(std::span<const float>, std::span<float>, const StepSize&) const {
+  PS_CHECK(false);  // The row says that this rule measures nothing.
+}
 
 std::unique_ptr<const UpdateRule> MakeUpdateRule(const OptimizerSpec& optimizer) {
   return std::ranges::find(kMakers, optimizer.kind, &Maker::kind)->make(optimizer);

@@ -3,49 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
-#include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "common/base/philox.h"
-#include "common/kernels/finite.h"
 #include "common/kernels/fold.h"
 #include "common/kernels/rules/adam.h"
 #include "common/kernels/rules/update_rule.h"
-#include "common/kernels/segments.h"
+#include "tests/common/kernels/cut_payload.h"
 
 namespace slipstream {
 namespace {
-
-/// A payload whose bytes are cut into segments at random places, also inside values.
-class CutPayload {
- public:
-  CutPayload(const std::vector<float>& values, RandomStream& random) {
-    const auto bytes = std::as_bytes(std::span(values));
-    for (size_t begin = 0; begin < bytes.size();) {
-      const size_t length = std::min<size_t>(1 + random.Below(37), bytes.size() - begin);
-      // An odd offset in its own buffer, so that every alignment comes up.
-      std::vector<std::byte> piece(length + 1);
-      std::memcpy(piece.data() + 1, bytes.data() + begin, length);
-      pieces_.push_back(std::move(piece));
-      begin += length;
-    }
-    for (const auto& piece : pieces_) segments_.push_back(std::span(piece).subspan(1));
-  }
-  const Segments& segments() const { return segments_; }
-
- private:
-  std::vector<std::vector<std::byte>> pieces_;
-  Segments segments_;
-};
-
-std::vector<float> RandomValues(size_t count, RandomStream& random) {
-  std::vector<float> values(count);
-  for (float& value : values) value = random.Uniform(-2.0f, 2.0f);
-  return values;
-}
 
 OptimizerSpec RuleSpec(RuleKind kind, double decay = 0) {
   OptimizerSpec spec;
@@ -73,25 +41,7 @@ RuleVersion Updated(const OptimizerSpec& spec, const RuleVersion& from,
   return to;
 }
 
-TEST(UpdateKernels, FoldWhereverThePayloadIsCut) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    RandomStream random(seed, 0);
-    const auto first = RandomValues(random.Below(300), random);
-    const auto second = RandomValues(first.size(), random);
-    std::vector<float> sum(first.size(), 99.0f);
-
-    FoldGradient(sum, CutPayload(first, random).segments(), 0.5f, true);
-    FoldGradient(sum, CutPayload(second, random).segments(), 3.0f, false);
-
-    for (size_t i = 0; i < sum.size(); ++i) {
-      const float expected = 0.5f * first[i] + 3.0f * second[i];
-      ASSERT_EQ(sum[i], expected) << "at " << i;
-    }
-  }
-}
-
-TEST(UpdateKernels, SgdEqualsThePlainLoopToTheBit) {
+TEST(UpdateRules, SgdEqualsThePlainLoopToTheBit) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, 1);
@@ -116,7 +66,7 @@ TEST(UpdateKernels, SgdEqualsThePlainLoopToTheBit) {
   }
 }
 
-TEST(UpdateKernels, MomentumEqualsThePlainLoopToTheBit) {
+TEST(UpdateRules, MomentumEqualsThePlainLoopToTheBit) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, 2);
@@ -136,7 +86,7 @@ TEST(UpdateKernels, MomentumEqualsThePlainLoopToTheBit) {
   }
 }
 
-TEST(UpdateKernels, NesterovEqualsThePlainLoopToTheBit) {
+TEST(UpdateRules, NesterovEqualsThePlainLoopToTheBit) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, 12);
@@ -158,7 +108,7 @@ TEST(UpdateKernels, NesterovEqualsThePlainLoopToTheBit) {
 }
 
 /// By hand: g = 1, α = 1, m = 0.9. The case N = 1 of delayed Nesterov (arXiv 2401.09135).
-TEST(UpdateKernels, NesterovGivesThePublishedFigures) {
+TEST(UpdateRules, NesterovGivesThePublishedFigures) {
   RandomStream random(0, 13);
   const CutPayload one({1.0f}, random);
   RuleVersion version = {{0.0f}, {{0.0f}}};
@@ -168,7 +118,7 @@ TEST(UpdateKernels, NesterovGivesThePublishedFigures) {
   }
 }
 
-TEST(UpdateKernels, AdamEqualsThePlainLoopToTheBit) {
+TEST(UpdateRules, AdamEqualsThePlainLoopToTheBit) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, 8);
@@ -206,7 +156,7 @@ TEST(UpdateKernels, AdamEqualsThePlainLoopToTheBit) {
 }
 
 /// torch.optim.Adam and AdamW of PyTorch 1.13 in float64: lr 0.1, weight_decay 0.01.
-TEST(UpdateKernels, AdamTakesTheStepsOfPyTorch) {
+TEST(UpdateRules, AdamTakesTheStepsOfPyTorch) {
   const std::vector<float> gradients[] = {{0.5f, -1.0f}, {-0.25f, 3.0f}, {2.0f, 0.0f}};
   const float adam[][2] = {{0.9000000019607843f, -1.9000000009803921f},
                            {0.8712293476231743f, -1.9487271496806455f},
@@ -231,7 +181,7 @@ TEST(UpdateKernels, AdamTakesTheStepsOfPyTorch) {
   }
 }
 
-TEST(UpdateKernels, AdamStaysFiniteWhateverTheGradient) {
+TEST(UpdateRules, AdamStaysFiniteWhateverTheGradient) {
   RandomStream random(0, 10);
   OptimizerSpec spec = RuleSpec(RuleKind::kAdam);
   spec.parameters["beta1"] = 0;
@@ -248,7 +198,7 @@ TEST(UpdateKernels, AdamStaysFiniteWhateverTheGradient) {
 }
 
 /// What the thread computes afterwards is as before.
-TEST(UpdateKernels, SubnormalNumbersCountAsZero) {
+TEST(UpdateRules, SubnormalNumbersCountAsZero) {
   constexpr float kSubnormal = 1e-39f;
   RandomStream random(0, 11);
   const CutPayload tiny({kSubnormal, kSubnormal}, random);
@@ -271,7 +221,7 @@ TEST(UpdateKernels, SubnormalNumbersCountAsZero) {
   EXPECT_GT(mine, 0.0f);
 }
 
-TEST(UpdateKernels, AStepScaleShortensAdamsStepAndNotItsDecay) {
+TEST(UpdateRules, AStepScaleShortensAdamsStepAndNotItsDecay) {
   const OptimizerSpec spec = RuleSpec(RuleKind::kAdamW, 0.5);
   const RuleScalars first = {0.9, 0.999};
 
@@ -284,7 +234,7 @@ TEST(UpdateKernels, AStepScaleShortensAdamsStepAndNotItsDecay) {
 }
 
 /// By hand: g = 1, α₀ = 1, σ = 0, 1, 2 in turn under per_gradient.
-TEST(UpdateKernels, GiveTheFiguresOfPerGradientScaling) {
+TEST(UpdateRules, GiveTheFiguresOfPerGradientScaling) {
   RandomStream random(0, 3);
   std::vector<float> theta = {0.0f};
   const CutPayload one({1.0f}, random);
@@ -300,42 +250,7 @@ TEST(UpdateKernels, GiveTheFiguresOfPerGradientScaling) {
   EXPECT_EQ(path, (std::vector<float>{-1.0f, -2.0f, -2.5f}));
 }
 
-TEST(AllBelowTest, TakesTheLimitAndNanForTooMuch) {
-  RandomStream random(8, 4);
-  for (const float wrong : {5.0f, -5.0f, 6.0f, std::numeric_limits<float>::quiet_NaN()}) {
-    auto values = RandomValues(100, random);
-    values[60] = std::nextafter(-5.0f, 0.0f);
-    ASSERT_TRUE(AllBelow(CutPayload(values, random).segments(), 5));
-    values[70] = wrong;
-    ASSERT_FALSE(AllBelow(CutPayload(values, random).segments(), 5)) << wrong;
-  }
-}
-
-TEST(AllFiniteTest, FindsEveryKindOfNonfiniteValueAnywhere) {
-  const float bad_values[] = {
-      std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
-      std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN()};
-  RandomStream random(7, 4);
-  for (size_t count : {size_t{1}, size_t{15}, size_t{16}, size_t{257}}) {
-    for (size_t place = 0; place < count; ++place) {
-      auto values = RandomValues(count, random);
-      ASSERT_TRUE(AllFinite(CutPayload(values, random).segments()));
-      values[place] = bad_values[place % 4];
-      ASSERT_FALSE(AllFinite(CutPayload(values, random).segments())) << place << " of " << count;
-    }
-  }
-}
-
-TEST(AllFiniteTest, TakesTheLargestFiniteAndTheSmallestSubnormal) {
-  RandomStream random(7, 5);
-  const CutPayload payload({std::numeric_limits<float>::max(), std::numeric_limits<float>::lowest(),
-                            std::numeric_limits<float>::denorm_min(), -0.0f},
-                           random);
-
-  EXPECT_TRUE(AllFinite(payload.segments()));
-}
-
-TEST(UpdateKernels, ASumInTheWeightsToBeWrittenAndStreamedStoresGiveTheSameBits) {
+TEST(UpdateRules, ASumInTheWeightsToBeWrittenAndStreamedStoresGiveTheSameBits) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, 3);
@@ -372,48 +287,6 @@ TEST(UpdateKernels, ASumInTheWeightsToBeWrittenAndStreamedStoresGiveTheSameBits)
       combined.sum = in_place;
       EXPECT_EQ(update(in_place, stores), state_apart);
       ASSERT_EQ(in_place, apart);
-    }
-  }
-}
-
-TEST(SegmentsTest, BlocksHoldEveryByteOnceWhereverSegmentsAreCut) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    RandomStream random(seed, 6);
-    const auto values = RandomValues(random.Below(300), random);
-    const CutPayload payload(values, random);
-    const size_t block_bytes = 4 * (1 + random.Below(50));
-    std::vector<std::byte> gathered;
-    ForEachBlock(payload.segments(), block_bytes, [&](size_t begin, const Segments& block) {
-      EXPECT_EQ(begin, gathered.size());
-      for (const ByteSegment& segment : block) {
-        gathered.insert(gathered.end(), segment.begin(), segment.end());
-      }
-      EXPECT_LE(TotalBytes(block), block_bytes);
-      EXPECT_TRUE(TotalBytes(block) == block_bytes || gathered.size() == values.size() * 4);
-    });
-    const auto bytes = std::as_bytes(std::span(values));
-    EXPECT_TRUE(std::ranges::equal(gathered, bytes));
-  }
-}
-
-TEST(StreamedStoresTest, CopyAnyCountFromAndToAnyPlace) {
-  for (uint64_t seed = 0; seed < 500; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    RandomStream random(seed, 7);
-    const auto values = RandomValues(random.Below(200), random);
-    std::vector<std::byte> from(values.size() * sizeof(float) + 16);
-    const size_t shift = random.Below(16);
-    std::memcpy(from.data() + shift, values.data(), values.size() * sizeof(float));
-    std::vector<float> to(values.size() + 64, 9.0f);
-    const size_t begin = random.Below(64);
-
-    StreamValues(from.data() + shift, to.data() + begin, values.size());
-    FinishStreaming();
-
-    for (size_t i = 0; i < to.size(); ++i) {
-      const bool is_written = i >= begin && i < begin + values.size();
-      ASSERT_EQ(to[i], is_written ? values[i - begin] : 9.0f) << "at " << i;
     }
   }
 }

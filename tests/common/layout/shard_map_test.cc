@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "common/base/philox.h"
@@ -116,6 +117,61 @@ TEST(ShardMapTest, CutsAModelIntoAsManyShardsAsItHasGranulesAndNoMore) {
   EXPECT_FALSE(ShardMap::Cut(Flat(33), 4).ok());
   EXPECT_FALSE(ShardMap::Cut(Flat(33), 0).ok());
   EXPECT_FALSE(ShardMap::Cut(TensorLayout(), 1).ok());
+}
+
+/// The values of the largest shard where `tensors` are cut into `shards` as well as can be.
+size_t LeastLargest(std::span<const Tensor> tensors, uint32_t shards) {
+  size_t all = 0;
+  for (const Tensor& tensor : tensors) all += tensor.size();
+  if (shards == 1) return all;
+  size_t least = all;
+  size_t before = 0;
+  for (size_t first = 1; first + shards - 1 <= tensors.size(); ++first) {
+    before += tensors[first - 1].size();
+    least = std::min(least, std::max(before, LeastLargest(tensors.subspan(first), shards - 1)));
+  }
+  return least;
+}
+
+TEST(ShardMapTest, KeepsTensorsWholeWhereAsked) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, 2);
+    const TensorLayout layout = RandomLayout(random);
+    const auto tensors = static_cast<uint32_t>(layout.tensors().size());
+    const uint32_t shards = 1 + random.Below(tensors);
+
+    const absl::StatusOr<ShardMap> map =
+        ShardMap::Cut(layout, shards, {.keeps_tensors_whole = true});
+
+    ASSERT_TRUE(map.ok()) << map.status();
+    ASSERT_EQ(map->shards(), shards);
+    size_t end = 0;
+    size_t largest = 0;
+    for (uint32_t shard = 0; shard < shards; ++shard) {
+      const ParameterRange range = map->range(ShardId{shard});
+      ASSERT_EQ(range.begin, end);
+      ASSERT_TRUE(std::ranges::count(layout.tensors(), range.begin, &Tensor::offset) == 1);
+      end = range.end;
+      largest = std::max(largest, range.size());
+    }
+    ASSERT_EQ(end, layout.parameters());
+    if (shards <= 3) {
+      ASSERT_LE(largest, 2 * LeastLargest(layout.tensors(), shards));
+    }
+    ASSERT_FALSE(ShardMap::Cut(layout, tensors + 1, {.keeps_tensors_whole = true}).ok());
+  }
+}
+
+TEST(ShardMapTest, TakesTheRangesThatAPeerHasCutIfTheyCoverTheModel) {
+  const TensorLayout layout = LayoutOf("lenet5");
+  const ShardMap map = *ShardMap::Cut(layout, 2, {.keeps_tensors_whole = true});
+
+  EXPECT_EQ(*ShardMap::FromRanges(layout, {map.range(ShardId{0}), map.range(ShardId{1})}), map);
+  EXPECT_FALSE(ShardMap::FromRanges(layout, {}).ok());
+  EXPECT_FALSE(ShardMap::FromRanges(layout, {{0, 100}, {100, 100}, {100, 61'706}}).ok());
+  EXPECT_FALSE(ShardMap::FromRanges(layout, {{0, 100}, {116, 61'706}}).ok());
+  EXPECT_FALSE(ShardMap::FromRanges(layout, {{0, 100}, {100, 61'707}}).ok());
 }
 
 TEST(ShardMapTest, OneShardOwnsEverything) {

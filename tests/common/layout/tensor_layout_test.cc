@@ -63,6 +63,16 @@ TEST(TensorLayoutTest, RefusesATensorPastTheLimitInTime) {
   EXPECT_FALSE(layout.Append("one more", {1}).ok());
 }
 
+TEST(TensorLayoutTest, SaysWhereTensorsLieWithinARange) {
+  TensorLayout layout;
+  for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(layout.Append(name, {10}).ok());
+  using Ranges = std::vector<ParameterRange>;
+
+  EXPECT_EQ(layout.TensorsWithin({0, 30}), (Ranges{{0, 10}, {10, 20}, {20, 30}}));
+  EXPECT_EQ(layout.TensorsWithin({10, 20}), (Ranges{{0, 10}}));
+  EXPECT_EQ(layout.TensorsWithin({5, 25}), (Ranges{{0, 5}, {5, 15}, {15, 20}}));
+}
+
 TEST(TensorLayoutTest, FingerprintIsTheSameOnEveryMachineAndVersion) {
   EXPECT_EQ(TwoTensors().Fingerprint(), 14'019'245'565'136'193'563u);
 }

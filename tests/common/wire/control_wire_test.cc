@@ -51,15 +51,20 @@ TEST(ControlWireTest, RefusesALayoutBeyondItsLimits) {
   EXPECT_EQ(FromWire(wire).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ControlWireTest, RefusesAShardMapThatIsCutDifferently) {
+TEST(ControlWireTest, RefusesAShardMapThatDoesNotCoverTheModelOrHasAnotherFingerprint) {
   const TensorLayout layout = SomeLayout();
   v1::ShardMap wire = ToWire(ShardMap::Cut(layout, 2).value());
-  v1::ShardMap moved = wire;
-  moved.mutable_ranges(0)->set_end(wire.ranges(0).end() + 16);
+  v1::ShardMap overlapping = wire;
+  overlapping.mutable_ranges(0)->set_end(wire.ranges(0).end() + 16);
+  v1::ShardMap moved = overlapping;
+  moved.mutable_ranges(1)->set_begin(wire.ranges(0).end() + 16);
   v1::ShardMap renamed = wire;
   renamed.set_fingerprint(wire.fingerprint() + 1);
 
-  EXPECT_NE(FromWire(moved, layout).status().message().find("shard 0"), absl::string_view::npos);
+  EXPECT_NE(FromWire(overlapping, layout).status().message().find("shard 1"),
+            absl::string_view::npos);
+  EXPECT_NE(FromWire(moved, layout).status().message().find("fingerprint"),
+            absl::string_view::npos);
   EXPECT_NE(FromWire(renamed, layout).status().message().find("fingerprint"),
             absl::string_view::npos);
   EXPECT_FALSE(FromWire(v1::ShardMap(), layout).ok());

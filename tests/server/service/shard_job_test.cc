@@ -17,10 +17,11 @@ using ::testing::ElementsAre;
 
 constexpr size_t kCount = 8;
 
-std::unique_ptr<UpdatePath> NewPath() {
+std::unique_ptr<UpdatePath> NewPath(RuleKind kind = RuleKind::kSgd,
+                                    const std::vector<ParameterRange>& tensors = {{0, kCount}}) {
   OptimizerSpec optimizer;
-  optimizer.kind = OptimizerSpec::Kind::kSgd;
-  return UpdatePath::TryMake(optimizer, kCount);
+  optimizer.kind = kind;
+  return UpdatePath::TryMake(optimizer, tensors);
 }
 
 ShardJob InitialJob(UpdatePath& path, float value) {
