@@ -12,7 +12,7 @@ namespace slipstream {
 
 /// The axis of update rules: what others depend on of each than the kernels that follow it, which
 /// are in common/kernels/rules. The values are the places in kRuleRows.
-enum class RuleKind : uint8_t { kSgd, kMomentum, kNesterov, kAdam, kAdamW };
+enum class RuleKind : uint8_t { kSgd, kMomentum, kNesterov, kAdam, kAdamW, kLamb };
 
 inline constexpr std::array kRuleParameters = {
     ParameterRow{.key = "momentum",
@@ -86,6 +86,15 @@ inline constexpr std::array kRuleRows = {
             .learning_rate = 0.001,
             .decay_doc = "takes it, times the learning rate, off the weights",
             .state_arrays = 2,
+            .normalises = true},
+    RuleRow{.kind = RuleKind::kLamb,
+            .name = "lamb",
+            .doc = "adam's step, made as long as a share of the norm of the tensor it changes",
+            .parameters = {"beta1", "beta2", "epsilon"},
+            .learning_rate = 0.01,
+            .decay_doc = "adds it to the step before that is scaled",
+            .state_arrays = 2,
+            .measures_tensors = true,
             .normalises = true},
 };
 static_assert(AreInOrder(kRuleRows));

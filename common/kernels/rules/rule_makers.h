@@ -12,6 +12,7 @@ namespace slipstream {
 std::unique_ptr<const UpdateRule> MakeSgd(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeMomentum(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeNesterov(const OptimizerSpec& optimizer);
+std::unique_ptr<const UpdateRule> MakeLamb(const OptimizerSpec& optimizer);
 
 /// This one makes both, Adam and AdamW.
 std::unique_ptr<const UpdateRule> MakeAdam(const OptimizerSpec& optimizer);

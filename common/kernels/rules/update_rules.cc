@@ -17,7 +17,7 @@ struct Maker {
 constexpr Maker kMakers[] = {
     {RuleKind::kSgd, MakeSgd},           {RuleKind::kMomentum, MakeMomentum},
     {RuleKind::kNesterov, MakeNesterov}, {RuleKind::kAdam, MakeAdam},
-    {RuleKind::kAdamW, MakeAdam},
+    {RuleKind::kAdamW, MakeAdam},        {RuleKind::kLamb, MakeLamb},
 };
 
 static_assert(std::ranges::all_of(kRuleRows, [](const RuleRow& row) {

@@ -1,8 +1,10 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -10,10 +12,14 @@
 #include "common/kernels/fold.h"
 #include "common/kernels/rules/adam.h"
 #include "common/kernels/rules/update_rule.h"
+#include "common/kernels/squares.h"
 #include "tests/common/kernels/cut_payload.h"
 
 namespace slipstream {
 namespace {
+
+using ::testing::FloatNear;
+using ::testing::Pointwise;
 
 OptimizerSpec RuleSpec(RuleKind kind, double decay = 0) {
   OptimizerSpec spec;
@@ -179,6 +185,77 @@ TEST(UpdateRules, AdamTakesTheStepsOfPyTorch) {
       }
     }
   }
+}
+
+/// By hand: the first step of Adam is 1 per value, whatever the gradient. A tensor of values 1, 1,
+/// 10 and 10 takes the ratio √202 / √4; cut in two it would take 1 and 10.
+TEST(UpdateRules, LambMakesStepsAsLongAsAShareOfEachTensor) {
+  const OptimizerSpec spec = RuleSpec(RuleKind::kLamb);
+  const std::unique_ptr<const UpdateRule> rule = MakeUpdateRule(spec);
+  RandomStream random(0, 15);
+  const CutPayload gradient({1, 2, 3, 4}, random);
+  const RuleVersion from = {{1, 1, 10, 10}, {{0, 0, 0, 0}, {0, 0, 0, 0}}};
+  const RuleScalars powers = rule->Next(rule->InitialScalars());
+  const auto stepped = [&](size_t first_tensor) {
+    RuleVersion to = Updated(spec, from, {.last = &gradient.segments()}, 0.1f, powers);
+    const auto finish = [&](size_t begin, size_t count) {
+      rule->FinishTensor(std::span(from.weights).subspan(begin, count),
+                         std::span(to.weights).subspan(begin, count), {.rate = 0.1f});
+    };
+    finish(0, first_tensor);
+    finish(first_tensor, 4 - first_tensor);
+    return to.weights;
+  };
+
+  const float whole = 0.1f * std::sqrt(202.0f) / 2;
+  EXPECT_THAT(stepped(4),
+              Pointwise(FloatNear(1e-5f), {1 - whole, 1 - whole, 10 - whole, 10 - whole}));
+  EXPECT_THAT(stepped(2), Pointwise(FloatNear(1e-5f), {0.9f, 0.9f, 9.0f, 9.0f}));
+}
+
+TEST(UpdateRules, LambEqualsThePlainLoopToTheBit) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, 16);
+    const auto weights = RandomValues(1 + random.Below(3000), random);
+    const auto mean = RandomValues(weights.size(), random);
+    auto square = RandomValues(weights.size(), random);
+    for (float& value : square) value *= value;
+    const auto sum = RandomValues(weights.size(), random);
+    const OptimizerSpec spec = RuleSpec(RuleKind::kLamb, 0.02);
+    const RuleScalars powers = {0.5, 0.75};
+    const AdamFactors f = FactorsOfAdam(spec, powers, {.rate = 1});
+    const StepSize step = {.rate = 0.01f, .scale = 0.5f};
+
+    RuleVersion next = Updated(spec, {weights, {mean, square}},
+                               {.sum = sum, .inverse_divisor = 0.5f}, step.rate, powers);
+    MakeUpdateRule(spec)->FinishTensor(weights, next.weights, step);
+
+    std::vector<float> steps;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const float g = sum[i] * 0.5f + 0.0f * weights[i];
+      const float m = f.beta1 * mean[i] + f.one_minus_beta1 * g;
+      const float s = f.beta2 * square[i] + f.one_minus_beta2 * (g * g);
+      steps.push_back(f.rate * m / (std::sqrt(s) * f.root_scale + f.epsilon) + 0.02f * weights[i]);
+    }
+    const double ratio = std::sqrt(SumOfSquares(weights) / SumOfSquares(steps));
+    const auto rate = static_cast<float>(ratio * step.scale * step.rate);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      ASSERT_EQ(next.weights[i], weights[i] - rate * steps[i]) << "at " << i;
+    }
+  }
+}
+
+/// The ratio counts as 1 where a norm is 0: biases begin at 0 and have to move.
+TEST(UpdateRules, LambMovesATensorOfZerosAndLeavesOneWithoutGradient) {
+  const OptimizerSpec spec = RuleSpec(RuleKind::kLamb);
+  std::vector<float> zeros_step = {1.0f, -1.0f};
+  MakeUpdateRule(spec)->FinishTensor(std::vector<float>{0, 0}, zeros_step, {.rate = 0.1f});
+  EXPECT_EQ(zeros_step, (std::vector<float>{-0.1f, 0.1f}));
+
+  std::vector<float> no_step = {0.0f, 0.0f};
+  MakeUpdateRule(spec)->FinishTensor(std::vector<float>{3, 4}, no_step, {.rate = 0.1f});
+  EXPECT_EQ(no_step, (std::vector<float>{3, 4}));
 }
 
 TEST(UpdateRules, AdamStaysFiniteWhateverTheGradient) {

@@ -14,6 +14,8 @@ namespace slipstream {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::Pointwise;
 
 constexpr size_t kCount = 8;
 
@@ -69,6 +71,24 @@ TEST(ShardJobTest, SaysBeforeItRunsWhatAnUpdateMakesAndFrees) {
 
   ASSERT_TRUE(made.has_value());
   EXPECT_THAT((*made)->values(), ElementsAre(2.5f, 2, 1.5f, 1, 0.5f, 0, -0.5f, -1));
+}
+
+/// By hand: LAMB's first step is 1 for each value before it is scaled.
+TEST(ShardJobTest, MeasuresTensorsWholeWhereverPayloadsAreCut) {
+  const std::unique_ptr<UpdatePath> path = NewPath(RuleKind::kLamb, {{0, 3}, {3, kCount}});
+  const std::shared_ptr<FloatBuffer> weights = path->NewWeights();
+  std::ranges::copy(std::vector<float>{1, 1, 1, 10, 10, 10, 10, 10}, weights->values().begin());
+  path->SetInitialWeights(weights);
+  const std::vector<float> gradient = {1, 2, 3, 4, 5, 6, 7, 8};
+  ShardJob job;
+  job.work.folds.push_back(Gradient(gradient));
+  job.work.update = {.from = Version{0}, .to = Version{1}, .learning_rate = 0.1f};
+
+  const std::optional<Weights> made = std::move(job).Run(*path);
+
+  ASSERT_TRUE(made.has_value());
+  EXPECT_THAT((*made)->values(),
+              Pointwise(FloatNear(1e-5f), {0.9f, 0.9f, 0.9f, 9.0f, 9.0f, 9.0f, 9.0f, 9.0f}));
 }
 
 TEST(ShardJobTest, IsShortIfLittleIsToBeReadOrItWasReadAlready) {
