@@ -3,12 +3,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
+#include "common/kernels/segments.h"
 #include "common/run/run_spec.h"
 
 namespace slipstream {
 
-/// How a run compensates the staleness of its gradients by shorter steps.
+/// Weights of one range, as they were when a gradient was computed and as they are now.
+struct MovedWeights {
+  std::span<const float> base;
+  std::span<const float> now;
+};
+
+/// How a run compensates the staleness of its gradients: by shorter steps, or by what the weights
+/// have moved since.
 ///
 /// Stateless: equal facts give equal factors. Thread-safe: const after construction.
 class StalenessCompensation {
@@ -21,6 +30,11 @@ class StalenessCompensation {
   /// Returns the factor of the combined gradient of a round; `mean_staleness` is ⟨σ⟩ over the last
   /// 100 updates.
   virtual double RoundFactor(double /*mean_staleness*/) const { return 1; }
+
+  /// Of what uses base weights (ScalingRow): folds a compensated gradient into a round's sum, as
+  /// FoldGradient (common/kernels/fold.h) folds one that is not. All spans are equally long.
+  virtual void Fold(std::span<float> sum, const Segments& gradient, const MovedWeights& weights,
+                    float weight, bool first) const;
 };
 
 /// The compensation that a run asks for.

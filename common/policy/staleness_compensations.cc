@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/base/check.h"
 #include "common/policy/staleness_compensation.h"
 
 namespace slipstream {
@@ -65,6 +66,11 @@ static_assert(std::ranges::all_of(kScalingRows, [](const ScalingRow& row) {
 }));
 
 }  // namespace
+
+void StalenessCompensation::Fold(std::span<float>, const Segments&, const MovedWeights&, float,
+                                 bool) const {
+  PS_CHECK(false);  // The row says that it needs no base weights.
+}
 
 std::unique_ptr<const StalenessCompensation> MakeCompensation(const OptimizerSpec& optimizer) {
   return std::ranges::find(kMakers, optimizer.staleness_scaling, &Maker::kind)->make(optimizer);

@@ -117,6 +117,10 @@ struct ScalingRow {
   /// The factor of a round depends on the bases of its gradients, so none is known before it
   /// closes.
   bool scales_rounds = false;
+
+  /// Compares the weights that a gradient was computed from with those it is applied to: shards
+  /// keep the former while the gradient is on its way.
+  bool uses_base_weights = false;
 };
 
 inline constexpr std::array kScalingParameters = {

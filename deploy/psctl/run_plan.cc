@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -10,6 +11,7 @@
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
 #include "common/run/policy_rows.h"
+#include "common/run/shard_memory.h"
 #include "deploy/psctl/text_table.h"
 
 namespace slipstream {
@@ -53,6 +55,14 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   for (uint32_t shard = 0; shard < servers; ++shard) {
     plan.shards.push_back(shard_map->range(ShardId{shard}));
   }
+  uint64_t largest = 0;
+  for (const ParameterRange& shard : plan.shards) {
+    largest = std::max<uint64_t>(largest, shard.size());
+  }
+  plan.server_bytes = ShardBytesNeeded(largest, spec);
+  if (RowOf(spec.optimizer.staleness_scaling).uses_base_weights) {
+    plan.base_weights_bytes = GradientsUnderWay(spec) * largest * sizeof(float);
+  }
   const double workers = spec.cluster.workers;
   plan.round_size = spec.consistency.round_size(spec.cluster.workers);
   plan.effective_n = workers / plan.round_size;
@@ -82,6 +92,14 @@ std::string PolicyText(const ConsistencySpec& consistency) {
   return fmt::format("{} ({})", row.name, fmt::join(facts, ", "));
 }
 
+/// "81.2 MiB, of which 12.0 MiB for the weights that gradients under way were computed from"
+std::string MemoryText(const RunPlan& plan) {
+  const std::string all = BytesText(plan.server_bytes);
+  if (plan.base_weights_bytes == 0) return all;
+  return fmt::format("{}, of which {} for the weights that gradients under way were computed from",
+                     all, BytesText(plan.base_weights_bytes));
+}
+
 }  // namespace
 
 std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
@@ -95,6 +113,7 @@ std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
       {"expected mean staleness",
        fmt::format("{}{:.3g}", plan.is_staleness_bounded ? "at most " : "",
                    plan.expected_staleness)},
+      {"server memory, at most", MemoryText(plan)},
       {"epochs", fmt::format("{}", spec.training.epochs)},
       {"batches per epoch", plan.batches_per_epoch ? fmt::format("{}", *plan.batches_per_epoch)
                                                    : "known once a worker has read the data"},
@@ -125,6 +144,7 @@ Json PlanJson(const RunSpec& spec, const RunPlan& plan) {
       {"round_size", plan.round_size},
       {"effective_n", plan.effective_n},
       {"expected_staleness", plan.expected_staleness},
+      {"server_bytes", plan.server_bytes},
       {"epochs", spec.training.epochs},
       {"batches_per_epoch", plan.batches_per_epoch ? Json(*plan.batches_per_epoch) : Json(nullptr)},
       {"shards", std::move(shards)}};

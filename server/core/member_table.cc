@@ -30,6 +30,18 @@ std::optional<Version> MemberRecord::FindBase(uint32_t slot) const {
 
 bool MemberRecord::HasBaseBeside(uint32_t slot) const { return bases.size() > bases.count(slot); }
 
+void MemberRecord::Give(uint32_t slot, Version version) {
+  std::vector<Version>& versions = given[slot];
+  if (!versions.empty() && versions.back() == version) return;
+  if (versions.size() == kGivenKept) versions.erase(versions.begin() + 1);
+  versions.push_back(version);
+}
+
+bool MemberRecord::WasGiven(uint32_t slot, Version version) const {
+  const auto found = given.find(slot);
+  return found != given.end() && std::ranges::count(found->second, version) > 0;
+}
+
 void MemberTable::InstallView(const View& view) {
   std::map<WorkerId, MemberRecord> records;
   for (const Member& member : view.members) {
@@ -121,6 +133,10 @@ void MemberTable::CheckInvariants(uint32_t gradients_in_flight) const {
     }
     PS_CHECK(!member.founding || record->owes_from.has_value());
     PS_CHECK(record->bases.empty() || record->bases.rbegin()->first < gradients_in_flight);
+    PS_CHECK(record->given.empty() || record->given.rbegin()->first < gradients_in_flight);
+    for (const auto& [slot, versions] : record->given) {
+      PS_CHECK(versions.size() <= MemberRecord::kGivenKept);
+    }
     PS_CHECK(record->pushes_arriving <= gradients_in_flight + 1);
     PS_CHECK(record->pulls_under_way <= 1);
   }

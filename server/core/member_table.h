@@ -28,6 +28,10 @@ struct MemberRecord {
   /// Answers kept: more than the pushes a worker may have in flight.
   static constexpr size_t kAnswersKept = 8;
 
+  /// Versions kept as given to a slot. Beyond that the second goes: of more answers to one question
+  /// than that the first or one of the last is used.
+  static constexpr size_t kGivenKept = 4;
+
   Incarnation incarnation{};
 
   /// The last push that was answered. Pushes count from 1 in each incarnation, without gaps.
@@ -46,6 +50,12 @@ struct MemberRecord {
   /// gradients are told apart by slots and not by sequences. Kept under a guard that blocks.
   /// Invariant: each slot is below the gradients that a worker may have in flight.
   std::map<uint32_t, Version> bases;
+
+  /// By slot, the versions that the member was given to train on, by age, until it pushes a gradient
+  /// of the slot: more than one only where it was answered again, and may use either. Kept where
+  /// compensation uses base weights, for which the shell keeps those of these versions. Invariant:
+  /// each slot is below the gradients that a worker may have in flight; at most kGivenKept each.
+  std::map<uint32_t, std::vector<Version>> given;
 
   /// The member's clock, as far as it has told here: it only rises.
   WorkerClock clock{};
@@ -87,6 +97,18 @@ struct MemberRecord {
 
   /// Whether a gradient of another slot is on its way.
   bool HasBaseBeside(uint32_t slot) const;
+
+  /// The slot has been given this version.
+  void Give(uint32_t slot, Version version);
+
+  /// It may be the base of a gradient of this slot.
+  bool WasGiven(uint32_t slot, Version version) const;
+
+  /// No gradient of this slot is on its way any more.
+  void EndBase(uint32_t slot) {
+    bases.erase(slot);
+    given.erase(slot);
+  }
 };
 
 /// The members of the view that a shard has last seen, with a record each, in order of worker ids.

@@ -83,15 +83,18 @@ double ShardMachine::ScaleOf(const PushHeader& header) const {
   return compensation_->GradientFactor(staleness) * guard_.Scale(staleness);
 }
 
-std::optional<PushReply> ShardMachine::RefuseByGuard(const PushHeader& header) const {
+std::optional<PushReply> ShardMachine::RefuseTooStale(const PushHeader& header) const {
   if (IsExcuse(header)) return std::nullopt;
   // A repetition gets its answer, whatever happened since.
   if (header.sequence != members().At(header.identity.worker).expected()) return std::nullopt;
   if (Admit(header).kind != Admission::Kind::kTooStale) return std::nullopt;
   const uint64_t staleness = StalenessOf(header);
-  PushReply reply =
-      Refusal(PushOutcome::kTooStale, "staleness " + Number(staleness) + " exceeds the bound " +
-                                          Number(guard_.spec().bound));
+  PushReply reply = Refusal(
+      PushOutcome::kTooStale,
+      IsBaseGone(header) ? "the weights of base version " + Number(Value(header.base)) +
+                               " are not kept any more, which staleness compensation needs"
+                         : "staleness " + Number(staleness) + " exceeds the bound " +
+                               Number(guard_.spec().bound));
   reply.staleness = staleness;
   return reply;
 }
@@ -155,7 +158,7 @@ PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
   std::optional<PushReply> refusal = RefuseByHeader(header);
   // It can only grow older while the payload comes. Where others wait for clocks, only the complete
   // push tells one.
-  if (!refusal && !traits_.keeps_pace) refusal = RefuseByGuard(header);
+  if (!refusal && !traits_.keeps_pace) refusal = RefuseTooStale(header);
   if (!refusal) refusal = RefuseForRoom(header);
   if (refusal) {
     admission.refusal = Counted(*std::move(refusal));
@@ -202,9 +205,10 @@ std::optional<Forecast> ShardMachine::ForecastUpdate(const PushHeader& header) c
       header.count > 0 && member != nullptr && header.sequence == member->expected();
   const bool is_base_published = is_initialized() && published() == decided();
   // The mean over updates is known only when this one is counted, norms over tensors when all of a
-  // gradient is there, and what a guard that blocks waits for changes with every pull.
-  const bool is_foreseeable = !RowOf(options_.optimizer.staleness_scaling).scales_rounds &&
-                              !RowOf(options_.optimizer.kind).measures_tensors && !tracks_bases();
+  // gradient is there, and what a guard that blocks waits for changes with every pull. What is
+  // compensated by base weights is folded before the update.
+  const bool is_foreseeable = !scaling_.scales_rounds && !rule_.measures_tensors &&
+                              !tracks_bases() && !uses_base_weights();
   if (!is_next || !is_base_published || !is_foreseeable || WorkIsDone()) return std::nullopt;
   if (round().contributions() > 0 || Admit(header).kind != Admission::Kind::kJoin) {
     return std::nullopt;

@@ -16,6 +16,7 @@ ShardMachine::ShardMachine(const Options& options)
       guard_(options.consistency.max_staleness),
       compensation_(MakeCompensation(options.optimizer)),
       rule_(RowOf(options.optimizer.kind)),
+      scaling_(RowOf(options.optimizer.staleness_scaling)),
       state_{.round = NewRound()} {}
 
 void ShardMachine::Restore(ShardState state) {
@@ -164,7 +165,28 @@ Lack ShardMachine::Lacks() const { return policy_->Lacks(FactsWith(MembersNow())
 Admission ShardMachine::Admit(const PushHeader& header) const {
   const WorkerId worker = header.identity.worker;
   const MemberFacts member = FactsOf(worker, members().At(worker));
-  return policy_->Admit(FactsWith({}), {.member = member, .base = header.base});
+  Admission admission = policy_->Admit(FactsWith({}), {.member = member, .base = header.base});
+  if (admission.kind == Admission::Kind::kJoin && IsBaseGone(header)) {
+    admission.kind = Admission::Kind::kTooStale;
+  }
+  return admission;
+}
+
+bool ShardMachine::IsBaseGone(const PushHeader& header) const {
+  if (!uses_base_weights() || header.count == 0 || header.base == decided()) return false;
+  return !members().At(header.identity.worker).WasGiven(header.slot, header.base);
+}
+
+std::vector<Version> ShardMachine::BasesKept() const {
+  std::vector<Version> bases;
+  members().ForEach([&](WorkerId, const MemberRecord& member) {
+    for (const auto& [slot, versions] : member.given) {
+      bases.insert(bases.end(), versions.begin(), versions.end());
+    }
+  });
+  std::ranges::sort(bases);
+  bases.erase(std::ranges::unique(bases).begin(), bases.end());
+  return bases;
 }
 
 PullCondition ShardMachine::WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const {

@@ -219,6 +219,10 @@ class ShardMachine {
   /// Ends the process if an invariant does not hold; for tests.
   void CheckInvariants() const;
 
+  /// Rises; the versions whose weights a gradient on its way may be compensated by. The shell keeps
+  /// these, from the answer that carries them on.
+  std::vector<Version> BasesKept() const;
+
  private:
   std::optional<PushReply> RefuseByHeader(const PushHeader& header) const;
   std::optional<PushReply> RefuseByLife(const PushHeader& header) const;
@@ -230,7 +234,7 @@ class ShardMachine {
   bool IsOfMember(const PushHeader& header) const;
   std::optional<PushReply> RefuseBySequence(const PushHeader& header) const;
   std::optional<PushReply> RefuseByPayload(const PushFacts& facts) const;
-  std::optional<PushReply> RefuseByGuard(const PushHeader& header) const;
+  std::optional<PushReply> RefuseTooStale(const PushHeader& header) const;
   PushReply Refusal(PushOutcome outcome, std::string message) const;
   PushReply Counted(PushReply refusal);
   std::optional<PullRefusal> RefusePull(const PullRequest& request) const;
@@ -242,8 +246,11 @@ class ShardMachine {
   Members MembersNow() const;
   ShardFacts FactsWith(const Members& members) const;
 
-  /// What the policy says to a gradient of a member.
+  /// What the policy says to a gradient of a member, and whether it can be compensated.
   Admission Admit(const PushHeader& header) const;
+
+  /// Compensation would need weights that are not kept.
+  bool IsBaseGone(const PushHeader& header) const;
 
   /// What this slot of the worker has to wait for before its next gradient.
   PullCondition WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const;
@@ -323,6 +330,7 @@ class ShardMachine {
 
   /// Gradients on their way are known by their slots, since rounds may wait for them.
   bool tracks_bases() const { return guard_.blocks() && !traits_.one_per_member; }
+  bool uses_base_weights() const { return scaling_.uses_base_weights; }
   bool works_in_rounds() const { return traits_.work == PolicyTraits::Work::kRounds; }
   Round NewRound() const { return Round(traits_.order, traits_.weighing); }
   bool is_first() const { return options_.shard == ShardId{0}; }
@@ -334,6 +342,7 @@ class ShardMachine {
   const StalenessGuard guard_;
   const std::unique_ptr<const StalenessCompensation> compensation_;
   const RuleRow& rule_;
+  const ScalingRow& scaling_;
 
   ShardState state_;
   std::optional<LearningRate> learning_rate_;  // Follows from the options and the plan.

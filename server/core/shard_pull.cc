@@ -160,12 +160,17 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
                     .work = work,
                     .unchanged = call.held == published(),
                     .life = state_.life};
-  if (call.is_pull && call.trainer.has_value()) {
-    const MemberRecord* member = members().Find(call.reader->first, call.reader->second);
-    if (member != nullptr) answer.weights->clock = member->clock;
-  }
+  if (!call.trainer.has_value()) return answer;
+  // Who has left meanwhile gets an answer, and is remembered no more.
+  const auto [worker, incarnation] = *call.reader;
+  const bool is_member = members().Find(worker, incarnation) != nullptr;
+  if (call.is_pull && is_member) answer.weights->clock = members().At(worker).clock;
   const bool is_to_train = !work.has_value() || work->kind == RoundWork::Kind::kCompute;
-  if (is_to_train) answer.trainer = call.trainer;
+  if (!is_to_train) return answer;
+  answer.trainer = call.trainer;
+  if (uses_base_weights() && is_member) {
+    state_.members.At(worker).Give(call.slot, published());
+  }
   return answer;
 }
 

@@ -55,7 +55,7 @@ ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput&
       // Its worker has completed it elsewhere, perhaps, and waits there for others who would wait
       // here for it. Its rest is said again.
       EnterPace(header.identity.worker, header.clock);
-      return Refused(*RefuseByGuard(header));
+      return Refused(*RefuseTooStale(header));
   }
   return JoinRound(facts, output);
 }
@@ -71,7 +71,7 @@ ShardMachine::Decision ShardMachine::GiveUpPull(const PushFacts& facts, ShardOut
   Decision decision;
   decision.reply.outcome = PushOutcome::kBuffered;
   decision.reply.version = decided();
-  member.bases.erase(header.slot);
+  member.EndBase(header.slot);
   Advance(output);
   ++state_.outcomes[decision.reply.outcome];
   member.RecordAnswer(header.sequence, facts.checksum, decision.reply);
@@ -104,7 +104,7 @@ ShardMachine::Decision ShardMachine::DropLate(const PushFacts& facts, std::strin
   decision.reply.message = std::move(message);
   decision.reply.version = AnswerVersion(facts.header);
   ++state_.outcomes[PushOutcome::kDroppedLate];
-  member.bases.erase(facts.header.slot);
+  member.EndBase(facts.header.slot);
   member.RecordAnswer(facts.header.sequence, facts.checksum, decision.reply);
   decision.answer_version = decision.reply.version;
   return decision;
@@ -142,7 +142,7 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
   Decision decision;
   decision.reply.version = Next(decided());
   decision.reply.staleness = StalenessOf(header);
-  member.bases.erase(header.slot);
+  member.EndBase(header.slot);
   if (header.count == 0) {
     state_.round.Excuse(worker, header.leaves_out);
   } else {
@@ -188,7 +188,8 @@ void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decis
                          .condition = {.version = *decision.answer_version},
                          .push = decision.reply,
                          .wants_weights = header.pull,
-                         .slot = header.slot};
+                         .slot = header.slot,
+                         .reader = std::pair(header.identity.worker, header.identity.incarnation)};
   if (header.holds_base) pending.held = header.base;
   const WorkerId worker = header.identity.worker;
   // A repetition of an older push comes from the network alone: its sender has gone on, and will

@@ -47,7 +47,7 @@ struct PendingCall {
   std::optional<WorkerId> trainer;  // A gradient of the answer will come; with rounds, its work.
   uint32_t slot = 0;                // Of that gradient.
   bool is_pull = false;             // The answer to a push pins nothing.
-  Reader reader;                    // Of a pull.
+  Reader reader;                    // Whose call it is.
 };
 
 /// How often the staleness guard engaged.

@@ -15,6 +15,7 @@
 #include "common/wire/values_codec.h"
 #include "server/core/shard_machine.h"
 #include "server/service/update_draft.h"
+#include "server/storage/buffer_pool.h"
 
 namespace slipstream {
 
@@ -25,6 +26,10 @@ struct PushPayload {
 
   /// Of an update by this gradient alone, where one was begun; it has seen every value.
   std::shared_ptr<UpdateDraft> draft;
+
+  /// The weights that the gradient was computed from, where they are kept; null where it needs no
+  /// compensation by them.
+  Weights base;
 };
 
 /// Collects one push, chunk by chunk in any order, and learns of its values in the pass that they

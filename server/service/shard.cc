@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "common/base/check.h"
+#include "common/run/shard_memory.h"
 #include "server/core/shard_options.h"
 
 namespace slipstream {
@@ -34,7 +38,9 @@ absl::Status ToStatus(PullRefusal refusal) {
 }  // namespace
 
 Shard::Shard(const Options& options)
-    : options_(options), machine_(ShardOptionsOf(options.run, options.shard)) {}
+    : options_(options),
+      keeps_bases_(RowOf(options.run.optimizer.staleness_scaling).uses_base_weights),
+      machine_(ShardOptionsOf(options.run, options.shard)) {}
 
 // The model.
 
@@ -52,8 +58,8 @@ std::string Shard::MakePath(const ModelOrders& model) {
   const RunSpec& run = options_.run;
   const ParameterRange range = model.shard_map.range(options_.shard);
   const size_t values = range.size();
-  const uint64_t gradients = uint64_t{run.cluster.workers} * run.training.pipeline_depth;
-  const uint64_t needed = ShardBytesNeeded(values, gradients, run.optimizer);
+  const uint64_t gradients = GradientsUnderWay(run);
+  const uint64_t needed = ShardBytesNeeded(values, run);
   const uint64_t available = options_.memory_available();
   if (needed <= available) {
     path_ = UpdatePath::TryMake(run.optimizer, model.layout.TensorsWithin(range));
@@ -101,7 +107,12 @@ BegunPush Shard::BeginPush(const PushHeader& header) {
 ShardResult Shard::FinishPush(CallId call, PushAssembly& push) {
   const ShardMachine::PushFacts facts = push.Facts();
   ShardOutput output = machine_.OnPush(call, facts);
-  if (output.keeps_payload) held_.emplace(facts.push, push.TakePayload());
+  if (output.keeps_payload) {
+    PushPayload payload = push.TakePayload();
+    const auto base = bases_.find(facts.header.base);
+    if (base != bases_.end()) payload.base = base->second;
+    held_.emplace(facts.push, std::move(payload));
+  }
   return Absorb(std::move(output));
 }
 
@@ -125,16 +136,27 @@ ShardResult Shard::Absorb(ShardOutput output) {
   for (ShardAnswer& answer : output.answers) {
     result.deliveries.push_back(Deliver(std::move(answer)));
   }
+  if (keeps_bases_) ForgetBases();
   return result;
 }
 
-Delivery Shard::Deliver(ShardAnswer answer) const {
+void Shard::ForgetBases() {
+  const std::vector<Version> kept = machine_.BasesKept();
+  std::erase_if(bases_, [&kept](const auto& base) {
+    return !std::ranges::binary_search(kept, base.first);
+  });
+}
+
+Delivery Shard::Deliver(ShardAnswer answer) {
   if (answer.refusal.has_value()) return {answer.call, ToStatus(*answer.refusal), std::nullopt};
   Answer given = {.push = std::move(answer.push), .weights = std::nullopt};
   if (answer.weights.has_value()) {
     PS_CHECK(published_ != nullptr && published_->values().size() == answer.weights->count);
     given.weights =
         ServedWeights{*answer.weights, answer.weights->unchanged ? nullptr : published_};
+    if (keeps_bases_ && answer.trainer.has_value()) {
+      bases_[answer.weights->version] = published_;
+    }
   }
   return {answer.call, std::move(given), answer.trainer};
 }

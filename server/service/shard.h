@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
+#include "common/process/memory_bytes.h"
 #include "common/protocol/shard_messages.h"
 #include "common/run/run_spec.h"
 #include "server/core/coordinator_orders.h"
@@ -24,7 +25,6 @@
 #include "server/service/update_draft.h"
 #include "server/service/update_path.h"
 #include "server/storage/buffer_pool.h"
-#include "server/storage/memory_budget.h"
 
 namespace slipstream {
 
@@ -175,14 +175,21 @@ class Shard {
 
   /// Queues what the output orders, and fills the answers with numbers.
   ShardResult Absorb(ShardOutput output);
-  Delivery Deliver(ShardAnswer answer) const;
+  Delivery Deliver(ShardAnswer answer);
+
+  /// Lets go of weights that no gradient on its way was computed from.
+  void ForgetBases();
 
   // Constant after construction.
   const Options options_;
+  const bool keeps_bases_;
 
   ShardMachine machine_;
   std::string failure_;
   Weights published_;
+
+  // Where they are kept: of those that the machine names, and of what an answer has just given.
+  std::map<Version, Weights> bases_;
   std::map<PushId, PushPayload> held_;
   std::deque<ShardJob> jobs_;
   bool is_running_ = false;

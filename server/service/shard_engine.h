@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
+#include "common/process/memory_bytes.h"
 #include "common/protocol/shard_messages.h"
 #include "common/run/run_spec.h"
 #include "proto/status.pb.h"
@@ -26,7 +27,6 @@
 #include "server/service/server_orders.h"
 #include "server/service/shard.h"
 #include "server/storage/buffer_pool.h"
-#include "server/storage/memory_budget.h"
 #include "server/storage/push_log.h"
 
 namespace slipstream {

@@ -70,8 +70,9 @@ std::optional<Weights> UpdatePath::Run(UpdateJob&& job) {
     newest_ = std::move(drafted);
     return newest_;
   }
-  // The last gradient of a round is read by the update itself.
-  const bool fuses_last = job.update.has_value() && !job.folds.empty();
+  // The last gradient of a round is read by the update itself, unless it is not taken as it is.
+  const bool fuses_last =
+      job.update.has_value() && !job.folds.empty() && !IsCompensated(job.folds.back());
   const size_t folded = job.folds.size() - (fuses_last ? 1 : 0);
   for (size_t i = 0; i < folded; ++i) FoldIn(job.folds[i]);
   if (!job.update.has_value()) return std::nullopt;
@@ -82,10 +83,15 @@ std::optional<Weights> UpdatePath::Run(UpdateJob&& job) {
 void UpdatePath::FoldIn(FoldStep& step) {
   PS_CHECK(step.fold.first == (sum_ == nullptr));
   if (sum_ == nullptr) sum_ = pool_.Take();
+  const auto [push, weight, first] = step.fold;
   Consume(step.payload, [&](size_t begin, const ReceivedValues& piece) {
-    FoldGradient(sum_->values().subspan(begin, piece.count()), piece.segments(), step.fold.weight,
-                 step.fold.first);
+    const std::span<float> sum = sum_->values().subspan(begin, piece.count());
+    if (!IsCompensated(step)) return FoldGradient(sum, piece.segments(), weight, first);
+    const MovedWeights weights = {step.payload.base->values().subspan(begin, piece.count()),
+                                  newest_->values().subspan(begin, piece.count())};
+    compensation_->Fold(sum, piece.segments(), weights, weight, first);
   });
+  step.payload.base.reset();
 }
 
 Weights UpdatePath::Apply(const Update& update, FoldStep* last) {

@@ -11,6 +11,7 @@
 #include "common/kernels/fold.h"
 #include "common/kernels/rules/update_rule.h"
 #include "common/layout/tensor_layout.h"
+#include "common/policy/staleness_compensation.h"
 #include "common/run/run_spec.h"
 #include "server/core/shard_output.h"
 #include "server/service/push_assembly.h"
@@ -65,9 +66,15 @@ class UpdatePath {
   UpdatePath(const OptimizerSpec& optimizer, std::vector<ParameterRange> tensors)
       : rule_(MakeUpdateRule(optimizer)),
         row_(RowOf(optimizer.kind)),
+        compensation_(MakeCompensation(optimizer)),
         tensors_(std::move(tensors)),
         pool_(tensors_.back().end),
         scalars_(rule_->InitialScalars()) {}
+
+  /// The weights have moved since those that the gradient brings along.
+  bool IsCompensated(const FoldStep& step) const {
+    return step.payload.base != nullptr && step.payload.base != newest_;
+  }
 
   void FoldIn(FoldStep& step);
 
@@ -85,6 +92,7 @@ class UpdatePath {
 
   const std::shared_ptr<const UpdateRule> rule_;
   const RuleRow& row_;
+  const std::unique_ptr<const StalenessCompensation> compensation_;
   const std::vector<ParameterRange> tensors_;
   BufferPool pool_;
   Weights newest_;

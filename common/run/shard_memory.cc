@@ -1,11 +1,9 @@
-#include "server/storage/memory_budget.h"
+#include "common/run/shard_memory.h"
 
 #include <fmt/format.h>
 
 #include <iterator>
 #include <limits>
-
-#include "common/process/memory_bytes.h"
 
 namespace slipstream {
 namespace {
@@ -14,15 +12,19 @@ constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
-uint64_t ShardBytesNeeded(uint64_t values, uint64_t gradients, const OptimizerSpec& optimizer) {
+uint64_t GradientsUnderWay(const RunSpec& run) {
+  return uint64_t{run.cluster.workers} * run.training.pipeline_depth;
+}
+
+uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run) {
   constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
-  const uint64_t states = RowOf(optimizer.kind).state_arrays;
-  const uint64_t bytes_each = (2 + gradients + 2 * states) * sizeof(float);
+  const uint64_t states = RowOf(run.optimizer.kind).state_arrays;
+  const bool keeps_bases = RowOf(run.optimizer.staleness_scaling).uses_base_weights;
+  const uint64_t of_gradients = GradientsUnderWay(run) * (keeps_bases ? 2 : 1);
+  const uint64_t bytes_each = (2 + of_gradients + 2 * states) * sizeof(float);
   if (values > (kUnlimited - kFixedBytes) / bytes_each) return kUnlimited;
   return values * bytes_each + kFixedBytes;
 }
-
-uint64_t AvailableMemoryBytes() { return ReadMemoryBytes().available; }
 
 std::string BytesText(uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -1,0 +1,25 @@
+#ifndef SLIPSTREAM_COMMON_RUN_SHARD_MEMORY_H_
+#define SLIPSTREAM_COMMON_RUN_SHARD_MEMORY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/run/run_spec.h"
+
+namespace slipstream {
+
+/// Gradients that the workers of a run may have under way, λ·d.
+uint64_t GradientsUnderWay(const RunSpec& run);
+
+/// What a server holds for a shard of so many values at its peak, in bytes: two versions of the
+/// weights, for each gradient under way either a push or a version that is read, where staleness
+/// compensation uses base weights a version more for each of them, the optimizer's state twice, and
+/// a fixed part. Saturates.
+uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run);
+
+/// Like "41.2 GiB".
+std::string BytesText(uint64_t bytes);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_RUN_SHARD_MEMORY_H_

@@ -1,0 +1,40 @@
+#include "common/run/shard_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace slipstream {
+namespace {
+
+constexpr uint64_t kMib = uint64_t{1} << 20;
+
+RunSpec SpecOf(uint32_t workers, RuleKind rule) {
+  RunSpec run;
+  run.cluster.workers = workers;
+  run.optimizer.kind = rule;
+  return run;
+}
+
+TEST(ShardMemoryTest, CountsTwoVersionsEachGradientUnderWayAndTheStateTwice) {
+  // One MiB of weights.
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, SpecOf(1, RuleKind::kSgd)), (3 + 64) * kMib);
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, SpecOf(4, RuleKind::kSgd)), (6 + 64) * kMib);
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, SpecOf(4, RuleKind::kMomentum)), (8 + 64) * kMib);
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, SpecOf(4, RuleKind::kAdamW)), (10 + 64) * kMib);
+}
+
+TEST(ShardMemoryTest, SaturatesWhereTheNumberWouldNotFit) {
+  constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+
+  EXPECT_EQ(ShardBytesNeeded(kMax / 4, SpecOf(4, RuleKind::kSgd)), kMax);
+}
+
+TEST(ShardMemoryTest, NamesBytesInTheLargestUnitThatFits) {
+  EXPECT_EQ(BytesText(1023), "1023 B");
+  EXPECT_EQ(BytesText(1536), "1.5 KiB");
+  EXPECT_EQ(BytesText(5 * kMib * 1024), "5.0 GiB");
+}
+
+}  // namespace
+}  // namespace slipstream
