@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/base/check.h"
+#include "common/kernels/delay_compensated.h"
 #include "common/policy/staleness_compensation.h"
 
 namespace slipstream {
@@ -43,6 +44,22 @@ class Polynomial final : public StalenessCompensation {
   const double power_;
 };
 
+/// Each gradient g as g + λ g⊙g⊙(θ_now − θ_base) (Zheng et al.: Asynchronous stochastic gradient
+/// descent with delay compensation, DC-ASGD with constant λ, ICML 2017).
+class DelayCompensated final : public StalenessCompensation {
+ public:
+  explicit DelayCompensated(const OptimizerSpec& optimizer)
+      : strength_(static_cast<float>(optimizer.scaling_parameters["delay_compensation"])) {}
+
+  void Fold(std::span<float> sum, const Segments& gradient, const MovedWeights& weights,
+            float weight, bool first) const override {
+    FoldDelayCompensated(sum, gradient, weights.base, weights.now, strength_, weight, first);
+  }
+
+ private:
+  const float strength_;
+};
+
 struct Maker {
   StalenessScaling kind;
   Made (*make)(const OptimizerSpec& optimizer);
@@ -58,6 +75,10 @@ constexpr Maker kMakers[] = {
     {StalenessScaling::kPolynomial,
      [](const OptimizerSpec& optimizer) -> Made {
        return std::make_unique<Polynomial>(optimizer);
+     }},
+    {StalenessScaling::kDelayCompensated,
+     [](const OptimizerSpec& optimizer) -> Made {
+       return std::make_unique<DelayCompensated>(optimizer);
      }},
 };
 

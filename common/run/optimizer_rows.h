@@ -106,7 +106,7 @@ constexpr const RuleRow& RowOf(RuleKind kind) {
 /// The axis of compensations of staleness; common/policy/staleness_compensations.cc has their
 /// formulas.
 /// The values are the places in kScalingRows.
-enum class StalenessScaling : uint8_t { kNone, kPerGradient, kMean, kPolynomial };
+enum class StalenessScaling : uint8_t { kNone, kPerGradient, kMean, kPolynomial, kDelayCompensated };
 
 struct ScalingRow {
   StalenessScaling kind;
@@ -128,6 +128,10 @@ inline constexpr std::array kScalingParameters = {
                  .doc = "Gradients of staleness σ count (1 + σ) to the minus this.",
                  .initial = 0.5,
                  .max = 10},
+    ParameterRow{.key = "delay_compensation",
+                 .doc = "λ of g + λ g² (θ_now − θ_base), by which a gradient g is brought up to date.",
+                 .initial = 0.04,
+                 .max = 1e6},
 };
 
 inline constexpr std::array kScalingRows = {
@@ -143,6 +147,11 @@ inline constexpr std::array kScalingRows = {
                .name = "polynomial",
                .doc = "gradients count less by a power of their staleness",
                .parameters = {"staleness_power"}},
+    ScalingRow{.kind = StalenessScaling::kDelayCompensated,
+               .name = "delay_compensated",
+               .doc = "gradients are brought up to date by how far the weights have moved",
+               .parameters = {"delay_compensation"},
+               .uses_base_weights = true},
 };
 static_assert(AreInOrder(kScalingRows));
 

@@ -51,6 +51,7 @@ std::vector<std::string> CheckAll(const Scenario& scenario, const History& histo
   if (!history.is_finished) return findings.lines();
   CheckPushes(evidence, findings);
   CheckStaleness(scenario, history, evidence, findings);
+  CheckNumbers(scenario, history, evidence, findings);
   CheckWork(scenario, evidence, findings);
   CheckStop(scenario, history, findings);
   return findings.lines();

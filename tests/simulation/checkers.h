@@ -27,6 +27,11 @@ void CheckRounds(const Scenario& scenario, const History& history, const Evidenc
 /// Nobody is given weights to train on while it is further ahead of the slowest than it may be.
 void CheckPace(const Scenario& scenario, const History& history, Findings& findings);
 
+/// What a version adds to the one before is what its gradients come to, each computed from its base
+/// and compensated by that; and no gradient is too stale because its base was let go early.
+void CheckNumbers(const Scenario& scenario, const History& history, const Evidence& evidence,
+                  Findings& findings);
+
 /// A version is one set of numbers, and is seen by nobody before it is published.
 void CheckVersions(const History& history, const Evidence& evidence, Findings& findings);
 

@@ -8,8 +8,9 @@
 namespace slipstream {
 namespace {
 
-// Streams of the seed from here on: the noise of one mini-batch each.
+// Streams of the seed from here on: the noise of one mini-batch at one shard each.
 constexpr uint64_t kNoiseStreams = uint64_t{1} << 32;
+constexpr uint64_t kShardsMax = 8;
 
 }  // namespace
 
@@ -43,15 +44,22 @@ Gradients::Gradient Gradients::Compute(uint64_t batch, std::span<const float> we
     gradient.slot = static_cast<uint32_t>(spare - is_taken_.begin());
   }
   is_taken_[gradient.slot] = true;
-  RandomStream noise(scenario_.seed, kNoiseStreams + batch);
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (i % kShardValues >= kSlots) {
-      gradient.values[i] = 0.125f * weights[i] + noise.Uniform(-1, 1);
-    } else if (i % kShardValues == gradient.slot) {
-      gradient.values[i] = 1.0f;
-    }
+  const std::span<float> values = gradient.values;
+  for (uint32_t shard = 0; shard < scenario_.shards; ++shard) {
+    const size_t begin = size_t{shard} * kShardValues;
+    values[begin + gradient.slot] = 1.0f;
+    ComputeDense(scenario_.seed, batch, shard, weights.subspan(begin, kShardValues),
+                 values.subspan(begin, kShardValues));
   }
   return gradient;
+}
+
+void Gradients::ComputeDense(uint64_t seed, uint64_t batch, uint32_t shard,
+                             std::span<const float> weights, std::span<float> gradient) {
+  RandomStream noise(seed, kNoiseStreams + batch * kShardsMax + shard);
+  for (size_t i = kSlots; i < kShardValues; ++i) {
+    gradient[i] = 0.125f * weights[i] + noise.Uniform(-1, 1);
+  }
 }
 
 }  // namespace slipstream

@@ -39,6 +39,11 @@ class Gradients {
   /// can be compared; the mini-batch done again by somebody else gets a new one.
   Gradient Compute(uint64_t batch, std::span<const float> weights);
 
+  /// Writes what the gradient of a mini-batch is at one shard's dense positions, from the weights
+  /// there. Both spans hold the whole shard.
+  static void ComputeDense(uint64_t seed, uint64_t batch, uint32_t shard,
+                           std::span<const float> weights, std::span<float> gradient);
+
   /// Every shard has refused it, so its slot is free for another.
   void Forget(const Gradient& gradient) { is_taken_[gradient.slot] = false; }
 

@@ -55,6 +55,11 @@ PLANTED_BUGS = {
         ("= draft_.lock();", "= job.folds.empty() ? nullptr : job.folds.front().payload.draft;"),
         ("job.update.has_value() && job.update->is_drafted", "job.update.has_value()"),
     ]),
+    # Weights are let go of when the next version is there, and not with the last gradient.
+    "base_recycled_too_early": ("//server/service:shard.cc", [(
+        "kept = machine_.BasesKept();",
+        "kept = {machine_.published()};",
+    )]),
     # Who comes back goes on as the one it was before.
     "record_survives_incarnation": ("//server/core:member_table.cc", [
         (

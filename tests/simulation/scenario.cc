@@ -18,6 +18,7 @@ constexpr uint64_t kMainStream = 0;
 constexpr uint64_t kStopStream = 2;
 constexpr uint64_t kPipelineStream = 3;
 constexpr uint64_t kPolicyStream = 4;
+constexpr uint64_t kCompensationStream = 5;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -61,6 +62,15 @@ void DrawTraining(Chance& chance, Scenario& scenario) {
   run.optimizer.learning_rate = 0.5;
   run.optimizer.staleness_scaling = kScalings[chance.Between(0, 2)];
   run.evaluation.every_epochs = chance.Between(0, 2);
+}
+
+/// The compensations that came after the first three.
+void DrawNewerCompensation(Scenario& scenario) {
+  Chance chance(scenario.seed, kCompensationStream);
+  OptimizerSpec& optimizer = scenario.run.optimizer;
+  if (!chance.Happens(250)) return;
+  optimizer.staleness_scaling = StalenessScaling::kDelayCompensated;
+  optimizer.scaling_parameters["delay_compensation"] = chance.Between(1, 100) / 100.0;
 }
 
 void DrawTimes(Chance& chance, Scenario& scenario) {
@@ -210,6 +220,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawConsistency(chance, run);
   DrawNewerPolicy(scenario);
   DrawTraining(chance, scenario);
+  DrawNewerCompensation(scenario);
   DrawTimes(chance, scenario);
   // Room for one push or two, so that many are told to come later.
   if (chance.Happens(150)) run.wire.push_bytes_max = 2048;

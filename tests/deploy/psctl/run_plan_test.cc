@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/model/presets.h"
 
 namespace slipstream {
@@ -41,6 +43,21 @@ TEST(RunPlanTest, ExpectsTheStalenessOfAllGradientsUnderWay) {
 
   ASSERT_TRUE(plan.ok());
   EXPECT_DOUBLE_EQ(plan->expected_staleness, 59.0 / 2);
+}
+
+TEST(RunPlanTest, SaysWhatKeepingTheBasesOfGradientsCosts) {
+  RunSpec spec = Spec();
+  const auto without = PlanRun(spec);
+  spec.optimizer.staleness_scaling = StalenessScaling::kDelayCompensated;
+
+  const auto plan = PlanRun(spec);
+
+  ASSERT_TRUE(without.ok() && plan.ok());
+  EXPECT_EQ(without->base_weights_bytes, 0u);
+  const size_t largest = std::max(plan->shards[0].size(), plan->shards[1].size());
+  EXPECT_EQ(plan->base_weights_bytes, 30 * largest * sizeof(float));
+  EXPECT_EQ(plan->server_bytes, without->server_bytes + plan->base_weights_bytes);
+  EXPECT_THAT(PlanText(spec, *plan), HasSubstr("for the weights that gradients under way"));
 }
 
 TEST(RunPlanTest, ExpectsNoStalenessUnderHardsync) {

@@ -91,6 +91,32 @@ TEST(ShardJobTest, MeasuresTensorsWholeWhereverPayloadsAreCut) {
               Pointwise(FloatNear(1e-5f), {0.9f, 0.9f, 0.9f, 9.0f, 9.0f, 9.0f, 9.0f, 9.0f}));
 }
 
+/// DC-ASGD's published figure: θ = 0.8, base 1, g = 0.5, η = 0.1, λ = 2 give 0.76.
+TEST(ShardJobTest, CompensatesAGradientByTheWeightsItWasComputedFrom) {
+  OptimizerSpec optimizer;
+  optimizer.kind = RuleKind::kSgd;
+  optimizer.staleness_scaling = StalenessScaling::kDelayCompensated;
+  optimizer.scaling_parameters["delay_compensation"] = 2;
+  const std::unique_ptr<UpdatePath> path = UpdatePath::TryMake(optimizer, {{0, kCount}});
+  const std::optional<Weights> base = InitialJob(*path, 1.0f).Run(*path);
+  ASSERT_TRUE(InitialJob(*path, 0.8f).Run(*path).has_value());
+  const std::vector<float> gradient(kCount, 0.5f);
+  const auto update = [&](Weights computed_from) {
+    ShardJob job;
+    job.work.folds.push_back(Gradient(gradient));
+    job.work.folds.front().payload.base = std::move(computed_from);
+    job.work.update = {.from = Version{4}, .to = Version{5}, .learning_rate = 0.1f};
+    return std::move(job).Run(*path);
+  };
+
+  EXPECT_THAT((*update(*base))->values(),
+              Pointwise(FloatNear(1e-6f), std::vector<float>(kCount, 0.76f)));
+  EXPECT_THAT((*update(nullptr))->values(),
+              Pointwise(FloatNear(1e-6f), std::vector<float>(kCount, 0.71f)))
+      << "not compensated: its base is the newest version";
+  EXPECT_EQ(base->use_count(), 1) << "let go of with the gradient";
+}
+
 TEST(ShardJobTest, IsShortIfLittleIsToBeReadOrItWasReadAlready) {
   const std::unique_ptr<UpdatePath> path = NewPath();
   ShardJob job = InitialJob(*path, 3.0f);

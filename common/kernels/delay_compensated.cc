@@ -1,0 +1,52 @@
+#include "common/kernels/delay_compensated.h"
+
+#include <cstddef>
+
+#include "common/base/check.h"
+#include "common/kernels/float_runs.h"
+#include "common/kernels/flushed_subnormals.h"
+
+namespace slipstream {
+namespace {
+
+/// What one run of values is made with.
+struct Run {
+  const UnalignedFloat* gradient;
+  const float* base;
+  const float* now;
+  size_t count;
+  float strength;
+  float weight;
+};
+
+/// Where nothing has moved this is the gradient itself: g² alone might not be a number.
+__attribute__((always_inline)) inline float CompensatedAt(const Run& run, size_t i) {
+  const float g = run.gradient[i];
+  return g + (run.strength * g) * (g * (run.now[i] - run.base[i]));
+}
+
+SLIPSTREAM_CPU_DISPATCH
+void AssignRun(float* __restrict sum, const Run run) {
+  for (size_t i = 0; i < run.count; ++i) sum[i] = run.weight * CompensatedAt(run, i);
+}
+
+SLIPSTREAM_CPU_DISPATCH
+void AddRun(float* __restrict sum, const Run run) {
+  for (size_t i = 0; i < run.count; ++i) sum[i] += run.weight * CompensatedAt(run, i);
+}
+
+}  // namespace
+
+void FoldDelayCompensated(std::span<float> sum, const Segments& gradient,
+                          std::span<const float> base, std::span<const float> now, float strength,
+                          float weight, bool first) {
+  PS_CHECK(TotalBytes(gradient) == sum.size_bytes());
+  PS_CHECK(base.size() == sum.size() && now.size() == sum.size());
+  const FlushedSubnormals flushed;
+  ForEachFloatRun(gradient, [&](size_t position, const UnalignedFloat* values, size_t count) {
+    const Run run = {values, &base[position], &now[position], count, strength, weight};
+    first ? AssignRun(&sum[position], run) : AddRun(&sum[position], run);
+  });
+}
+
+}  // namespace slipstream

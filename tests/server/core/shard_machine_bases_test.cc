@@ -1,0 +1,101 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/core/shard_machine.h"
+#include "tests/support/shard_machine_driver.h"
+
+// Which versions are kept because gradients on their way were computed from them, and what is said
+// to a gradient whose base is not.
+
+namespace slipstream {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// Two workers under async, with a compensation that uses base weights.
+class BasesTest : public testing::Test {
+ protected:
+  BasesTest() : driver_(Options()) { driver_.Start(FoundingView(2)); }
+
+  static ShardMachine::Options Options() {
+    ShardMachine::Options options = TestOptions({.policy = PolicyKind::kAsync});
+    options.optimizer.staleness_scaling = StalenessScaling::kDelayCompensated;
+    return options;
+  }
+
+  /// Worker 1 exchanges, and is given the version that it makes.
+  void Exchange(uint64_t sequence, uint64_t base) {
+    ASSERT_EQ(driver_.Push(ExchangeOf(1, sequence, base)).reply.outcome, PushOutcome::kApplied);
+    driver_.PublishAll();
+  }
+
+  ShardMachineDriver driver_;
+};
+
+TEST_F(BasesTest, AreKeptFromTheAnswerUntilTheGradient) {
+  EXPECT_THAT(driver_.core().BasesKept(), IsEmpty());
+  driver_.Pull(TrainingPullOf(0));
+  driver_.Pull(TrainingPullOf(1));
+  EXPECT_THAT(driver_.core().BasesKept(), ElementsAre(Version{0}));
+
+  Exchange(1, 0);
+  Exchange(2, 1);
+  EXPECT_THAT(driver_.core().BasesKept(), ElementsAre(Version{0}, Version{2}));
+
+  EXPECT_EQ(driver_.Push(PushOf(0, 1, 0)).reply.outcome, PushOutcome::kApplied);
+  EXPECT_THAT(driver_.core().BasesKept(), ElementsAre(Version{2}));
+}
+
+TEST_F(BasesTest, GoWithTheirMember) {
+  driver_.Pull(TrainingPullOf(0));
+  driver_.Pull(TrainingPullOf(1));
+  Exchange(1, 0);
+  View without_0 = FoundingView(2);
+  without_0.number = ViewNumber{Value(without_0.number) + 1};
+  without_0.members.erase(without_0.members.begin());
+
+  driver_.OnView(without_0);
+
+  EXPECT_THAT(driver_.core().BasesKept(), ElementsAre(Version{1}));
+}
+
+TEST_F(BasesTest, AGradientWhoseBaseIsGoneIsTooStaleAndChangesNothing) {
+  driver_.Pull(TrainingPullOf(1));
+  Exchange(1, 0);
+  const std::string before = Describe(driver_.core());
+
+  // Worker 0 was never given version 0.
+  const PushDecision decision = driver_.Push(PushOf(0, 1, 0));
+
+  EXPECT_EQ(decision.reply.outcome, PushOutcome::kTooStale);
+  EXPECT_THAT(decision.reply.message, HasSubstr("base version 0"));
+  EXPECT_FALSE(decision.took_effect);
+  EXPECT_EQ(Describe(driver_.core()), before);
+  EXPECT_EQ(driver_.core().guard_counts().rejected, 1u);
+}
+
+TEST_F(BasesTest, TheNewestVersionIsABaseWhoeverWasGivenIt) {
+  driver_.Pull(TrainingPullOf(1));
+  Exchange(1, 0);
+
+  EXPECT_EQ(driver_.Push(PushOf(0, 1, 1)).reply.outcome, PushOutcome::kApplied);
+}
+
+TEST_F(BasesTest, WhoIsAnsweredAgainMayUseTheFirstAnswerOrOneOfTheLast) {
+  driver_.Pull(TrainingPullOf(1));
+  for (uint64_t version = 0; version <= MemberRecord::kGivenKept; ++version) {
+    driver_.Pull(TrainingPullOf(0));
+    Exchange(version + 1, version);
+  }
+
+  EXPECT_THAT(driver_.core().BasesKept(),
+              ElementsAre(Version{0}, Version{2}, Version{3}, Version{4}, Version{5}));
+  EXPECT_EQ(driver_.Push(PushOf(0, 1, 1)).reply.outcome, PushOutcome::kTooStale);
+  EXPECT_EQ(driver_.Push(PushOf(0, 1, 0)).reply.outcome, PushOutcome::kApplied);
+  EXPECT_THAT(driver_.core().BasesKept(), ElementsAre(Version{5}));
+}
+
+}  // namespace
+}  // namespace slipstream
