@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -354,19 +355,17 @@ void AddMachine(Table& table) {
       BytesType{
           .min = kChunkBytesMin, .max = kChunkBytesMax, .multiple_of = 64, .takes_zero = true},
       [](auto& s) -> auto& { return s.wire.chunk_bytes; }));
-  table.push_back(Choice(
-      "wire.push_codec",
-      "How gradients travel: bf16 and fp16 halve their bytes and round them; fp16 is finer and "
-      "ends "
-      "at 65504.",
-      Names(EncodingName, Encoding::kFp32, Encoding::kFp16),
+  table.push_back(RowChoice(
+      "wire.push_codec", "How gradients travel.", kEncodingRows,
       [](auto& s) -> auto& { return s.wire.push_codec; }));
-  table.push_back(Choice(
+  std::vector<EncodingRow> of_weights;
+  std::ranges::copy_if(kEncodingRows, std::back_inserter(of_weights),
+                       &EncodingRow::carries_weights);
+  table.push_back(RowChoice(
       "wire.pull_codec",
       "How weights travel that gradients are computed from; servers, evaluations and saved models "
       "keep fp32.",
-      Names(EncodingName, Encoding::kFp32, Encoding::kFp16),
-      [](auto& s) -> auto& { return s.wire.pull_codec; }));
+      of_weights, [](auto& s) -> auto& { return s.wire.pull_codec; }));
   table.push_back(Scalar(
       "wire.push_bytes_max",
       "Pushes that a shard holds before it asks workers to retry later; 0 for as many as workers "

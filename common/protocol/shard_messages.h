@@ -154,8 +154,22 @@ struct PushReply {
   /// The life of the shard to which the version belongs.
   Life life{};
 
+  /// Of kDuplicate: what the push was answered first.
+  std::optional<PushOutcome> first_outcome;
+
   friend bool operator==(const PushReply&, const PushReply&) = default;
 };
+
+/// What became of the push that is answered, perhaps not for the first time.
+constexpr PushOutcome FirstOutcome(const PushReply& reply) {
+  return reply.first_outcome.value_or(reply.outcome);
+}
+
+/// The push is part of a version, or will be.
+constexpr bool Counts(const PushReply& reply) {
+  const PushOutcome outcome = FirstOutcome(reply);
+  return outcome == PushOutcome::kApplied || outcome == PushOutcome::kBuffered;
+}
 
 struct PullRequest {
   /// Absent for readers that never push.

@@ -1,5 +1,6 @@
 #include "common/wire/chunk_wire.h"
 
+#include <string>
 #include <utility>
 
 #include "common/wire/shard_wire.h"
@@ -11,13 +12,13 @@ namespace slipstream {
 namespace {
 
 template <typename Message, typename Header>
-grpc::ByteBuffer Encode(const std::optional<Header>& header, uint64_t offset, LentValues values,
-                        Encoding encoding) {
+grpc::ByteBuffer EncodeChunk(const std::optional<Header>& header, uint64_t offset,
+                             LentBytes encoded, Encoding encoding) {
   Message message;
   if (header) *message.mutable_header() = ToWire(*header);
   message.set_offset(offset);
   message.set_encoding(ToWire(encoding));
-  return EncodeWithValues(message, EncodeValues(std::move(values), encoding));
+  return EncodeWithValues(message, std::move(encoded));
 }
 
 template <typename Message>
@@ -30,11 +31,16 @@ absl::StatusOr<Encoding> EncodingOf(const v1::InitializeRequest&) { return Encod
 
 /// What all four messages have.
 template <typename Message, typename Chunk>
-absl::StatusOr<Chunk> Decode(const grpc::ByteBuffer& bytes, Message& message) {
+absl::StatusOr<Chunk> DecodeChunk(const grpc::ByteBuffer& bytes, Message& message) {
   absl::StatusOr<ReceivedValues> values = DecodeWithValues(bytes, message);
   if (!values.ok()) return values.status();
   const absl::StatusOr<Encoding> encoding = EncodingOf(message);
   if (!encoding.ok()) return encoding.status();
+  if (message.offset() % RowOf(*encoding).block_values != 0) {
+    return absl::InvalidArgumentError(
+        "offset: " + std::to_string(message.offset()) + " is not where a block of " +
+        std::to_string(RowOf(*encoding).block_values) + " values begins");
+  }
   values = DecodeValues(*std::move(values), *encoding);
   if (!values.ok()) return values.status();
   Chunk chunk;
@@ -51,7 +57,12 @@ absl::StatusOr<Chunk> Decode(const grpc::ByteBuffer& bytes, Message& message) {
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
                                  LentValues values, Encoding encoding) {
-  return Encode<v1::PushChunk>(header, offset, std::move(values), encoding);
+  return EncodePushChunk(header, offset, EncodeValues(std::move(values), encoding), encoding);
+}
+
+grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
+                                 LentBytes encoded, Encoding encoding) {
+  return EncodeChunk<v1::PushChunk>(header, offset, std::move(encoded), encoding);
 }
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
@@ -71,7 +82,8 @@ grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request) {
 
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
                                     LentValues values, Encoding encoding) {
-  return Encode<v1::WeightsChunk>(header, offset, std::move(values), encoding);
+  return EncodeChunk<v1::WeightsChunk>(header, offset, EncodeValues(std::move(values), encoding),
+                                       encoding);
 }
 
 grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
@@ -110,7 +122,7 @@ grpc::ByteBuffer EncodeReply(const SharedMemoryReply& reply) {
 
 absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message) {
   v1::PushChunk wire;
-  absl::StatusOr<PushChunk> chunk = Decode<v1::PushChunk, PushChunk>(message, wire);
+  absl::StatusOr<PushChunk> chunk = DecodeChunk<v1::PushChunk, PushChunk>(message, wire);
   if (!chunk.ok()) return chunk;
   if (wire.has_shared()) chunk->shared = FromWire(wire.shared());
   if (chunk->shared.has_value() && chunk->values.count() > 0) {
@@ -125,17 +137,17 @@ absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message) {
 
 absl::StatusOr<WeightsChunk> DecodeWeightsChunk(const grpc::ByteBuffer& message) {
   v1::WeightsChunk wire;
-  return Decode<v1::WeightsChunk, WeightsChunk>(message, wire);
+  return DecodeChunk<v1::WeightsChunk, WeightsChunk>(message, wire);
 }
 
 absl::StatusOr<InitializeChunk> DecodeInitializeChunk(const grpc::ByteBuffer& message) {
   v1::InitializeRequest wire;
-  return Decode<v1::InitializeRequest, InitializeChunk>(message, wire);
+  return DecodeChunk<v1::InitializeRequest, InitializeChunk>(message, wire);
 }
 
 absl::StatusOr<ExchangeChunk> DecodeExchangeChunk(const grpc::ByteBuffer& message) {
   v1::ExchangeReply wire;
-  absl::StatusOr<ExchangeChunk> chunk = Decode<v1::ExchangeReply, ExchangeChunk>(message, wire);
+  absl::StatusOr<ExchangeChunk> chunk = DecodeChunk<v1::ExchangeReply, ExchangeChunk>(message, wire);
   if (!chunk.ok()) return chunk;
   if (wire.has_shared()) chunk->shared = FromWire(wire.shared());
   if (wire.has_shared_memory()) chunk->reply = FromWire(wire.shared_memory());

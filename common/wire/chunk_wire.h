@@ -56,6 +56,10 @@ grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64
                                  LentValues values, Encoding encoding = Encoding::kFp32);
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
                                  const SharedValues& values);
+
+/// Of values that are encoded already.
+grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
+                                 LentBytes encoded, Encoding encoding);
 grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request);
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
                                     LentValues values, Encoding encoding = Encoding::kFp32);

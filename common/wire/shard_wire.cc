@@ -74,6 +74,9 @@ v1::PushReply ToWire(const PushReply& reply) {
   wire.set_expected_sequence(Value(reply.expected));
   wire.set_retry_after_ms(reply.retry_after_ms);
   wire.set_message(reply.message);
+  if (reply.first_outcome.has_value()) {
+    wire.set_first_outcome(static_cast<v1::PushOutcome>(*reply.first_outcome));
+  }
   return wire;
 }
 
@@ -163,6 +166,9 @@ absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire) {
   if (wire.outcome() == 0 || !v1::PushOutcome_IsValid(wire.outcome())) {
     return OutOfRange("push.outcome", static_cast<uint64_t>(wire.outcome()));
   }
+  if (!v1::PushOutcome_IsValid(wire.first_outcome())) {
+    return OutOfRange("push.first_outcome", static_cast<uint64_t>(wire.first_outcome()));
+  }
   if (!v1::Durability_IsValid(wire.durability())) {
     return OutOfRange("push.durability", static_cast<uint64_t>(wire.durability()));
   }
@@ -176,6 +182,9 @@ absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire) {
   reply.expected = Sequence{wire.expected_sequence()};
   reply.retry_after_ms = wire.retry_after_ms();
   reply.message = wire.message();
+  if (wire.first_outcome() != 0) {
+    reply.first_outcome = static_cast<PushOutcome>(wire.first_outcome());
+  }
   return reply;
 }
 

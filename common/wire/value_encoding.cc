@@ -1,49 +1,94 @@
+// The codecs of encodings, and their registry.
+
 #include "common/wire/value_encoding.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <new>
-#include <span>
 #include <string>
 #include <utility>
 
+#include "common/base/check.h"
+#include "common/kernels/copy_values.h"
 #include "common/kernels/half_decode.h"
 #include "common/kernels/half_encode.h"
 
 namespace slipstream {
+namespace {
+
+void EncodeFp32(std::span<const float> values, std::span<std::byte> bytes) {
+  std::ranges::copy(std::as_bytes(values), bytes.begin());
+}
+
+std::span<uint16_t> Halves(std::span<std::byte> bytes) {
+  return {reinterpret_cast<uint16_t*>(bytes.data()), bytes.size() / sizeof(uint16_t)};
+}
+
+struct Codec {
+  Encoding encoding;
+  void (*encode)(std::span<const float> values, std::span<std::byte> bytes);
+  void (*decode)(const Segments& bytes, std::span<float> values);
+};
+
+constexpr Codec kCodecs[] = {
+    {Encoding::kFp32, EncodeFp32,
+     [](const Segments& bytes, std::span<float> values) { CopyValues(bytes, values); }},
+    {Encoding::kBf16,
+     [](std::span<const float> values, std::span<std::byte> bytes) {
+       EncodeBf16(values, Halves(bytes));
+     },
+     DecodeBf16},
+    {Encoding::kFp16,
+     [](std::span<const float> values, std::span<std::byte> bytes) {
+       EncodeFp16(values, Halves(bytes));
+     },
+     DecodeFp16},
+};
+
+static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {
+  return std::ranges::count(kCodecs, row.kind, &Codec::encoding) == 1;
+}));
+
+const Codec& CodecOf(Encoding encoding) {
+  return *std::ranges::find(kCodecs, encoding, &Codec::encoding);
+}
+
+}  // namespace
+
+void Encode(Encoding encoding, std::span<const float> values, std::span<std::byte> bytes) {
+  PS_CHECK(bytes.size() == EncodedBytes(encoding, values.size()));
+  CodecOf(encoding).encode(values, bytes);
+}
+
+void Decode(Encoding encoding, const Segments& bytes, std::span<float> values) {
+  PS_CHECK(TotalBytes(bytes) == EncodedBytes(encoding, values.size()));
+  CodecOf(encoding).decode(bytes, values);
+}
 
 LentBytes EncodeValues(LentValues lent, Encoding encoding) {
   if (encoding == Encoding::kFp32) return {std::as_bytes(lent.values), std::move(lent.owner)};
-  const size_t count = lent.values.size();
-  const auto buffer = std::make_shared_for_overwrite<uint16_t[]>(count);
-  const std::span<uint16_t> halves(buffer.get(), count);
-  if (encoding == Encoding::kBf16) {
-    EncodeBf16(lent.values, halves);
-  } else {
-    EncodeFp16(lent.values, halves);
-  }
-  return {std::as_bytes(halves), buffer};
+  const size_t size = EncodedBytes(encoding, lent.values.size());
+  const auto buffer = std::make_shared_for_overwrite<std::byte[]>(size);
+  const std::span<std::byte> bytes(buffer.get(), size);
+  Encode(encoding, lent.values, bytes);
+  return {bytes, buffer};
 }
 
 absl::StatusOr<ReceivedValues> DecodeValues(ReceivedValues received, Encoding encoding) {
   const size_t bytes = TotalBytes(received.segments());
-  if (bytes % EncodedBytes(encoding) != 0) {
+  const std::optional<size_t> count = EncodedValues(encoding, bytes);
+  if (!count.has_value()) {
     return absl::InvalidArgumentError("values: " + std::to_string(bytes) + " bytes are not whole " +
-                                      std::string(EncodingName(encoding)) + " values");
+                                      std::string(RowOf(encoding).name) + " values");
   }
   if (encoding == Encoding::kFp32 || bytes == 0) return received;
-  const size_t count = bytes / EncodedBytes(encoding);
-  std::unique_ptr<float[]> buffer(new (std::nothrow) float[count]);
+  std::unique_ptr<float[]> buffer(new (std::nothrow) float[*count]);
   if (buffer == nullptr) {
-    return absl::ResourceExhaustedError("no memory for " + std::to_string(count) + " values");
+    return absl::ResourceExhaustedError("no memory for " + std::to_string(*count) + " values");
   }
-  const std::span<float> values(buffer.get(), count);
-  if (encoding == Encoding::kBf16) {
-    DecodeBf16(received.segments(), values);
-  } else {
-    DecodeFp16(received.segments(), values);
-  }
-  return ReceivedValues(std::move(buffer), count, bytes);
+  Decode(encoding, received.segments(), {buffer.get(), *count});
+  return ReceivedValues(std::move(buffer), *count, bytes);
 }
 
 }  // namespace slipstream

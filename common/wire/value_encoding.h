@@ -1,13 +1,23 @@
 #ifndef SLIPSTREAM_COMMON_WIRE_VALUE_ENCODING_H_
 #define SLIPSTREAM_COMMON_WIRE_VALUE_ENCODING_H_
 
+#include <cstddef>
+#include <span>
+
 #include "absl/status/statusor.h"
 #include "common/base/encoding.h"
+#include "common/kernels/segments.h"
 #include "common/wire/values_codec.h"
 
 namespace slipstream {
 
 /// Between fp32 values, which is all that either end computes with, and the bytes that travel.
+
+/// Encodes values, of which the first begins a block. REQUIRES: `bytes` has room for exactly these.
+void Encode(Encoding encoding, std::span<const float> values, std::span<std::byte> bytes);
+
+/// The other way, of bytes that are cut anywhere. REQUIRES: they are exactly these values.
+void Decode(Encoding encoding, const Segments& bytes, std::span<float> values);
 
 /// The bytes of the lent values: those of the values themselves as fp32; otherwise of a buffer of
 /// their own, which lives as long as gRPC needs it, and the lender has its values back on return.

@@ -83,6 +83,7 @@ ShardMachine::Decision ShardMachine::AnswerAgain(const PushFacts& facts, const P
   ++state_.outcomes[PushOutcome::kDuplicate];
   Decision decision = {.reply = first, .took_effect = false};
   decision.reply.outcome = PushOutcome::kDuplicate;
+  decision.reply.first_outcome = first.outcome;
   // What the first answer waited for may not be published yet. A round that is held back will still
   // make the version that was promised.
   const bool is_applied = first.outcome == PushOutcome::kApplied;

@@ -223,6 +223,7 @@ v1::PushReply FakeShard::Take(Push push) {
   v1::PushReply reply;
   if (push.header.sequence() <= last_sequence_) {
     reply.set_outcome(v1::DUPLICATE);
+    reply.set_first_outcome(v1::APPLIED);
   } else if (push.header.sequence() > last_sequence_ + 1) {
     reply.set_outcome(v1::OUT_OF_SEQUENCE);
   } else {

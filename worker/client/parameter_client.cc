@@ -22,6 +22,16 @@ bool Overlaps(const ParameterClient::Options& options, size_t slots) {
   return slots > 1 || is_worth_it;
 }
 
+std::vector<std::vector<PushEncoder>> EncodersFor(const ParameterClient::Options& options,
+                                                  size_t slots) {
+  std::vector<PushEncoder> of_slot;
+  if (options.group.push_encoding == Encoding::kFp32) return {};
+  for (uint32_t i = 0; i < options.map.shards(); ++i) {
+    of_slot.emplace_back(options.group.push_encoding, options.map.range(ShardId{i}).size());
+  }
+  return {slots, of_slot};
+}
+
 }  // namespace
 
 ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots, Sleeper sleeper,
@@ -29,6 +39,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
     : identity_(options.identity),
       slots_(std::move(slots)),
       overlaps_(Overlaps(options, slots_.size())),
+      encoders_(EncodersFor(options, slots_.size())),
       pushes_(slots_.size()),
       core_({.shards = options.map.shards(),
              .in_step = options.in_step,
@@ -240,6 +251,7 @@ absl::Status ParameterClient::ExchangePush(ShardId shard, Push& push) {
   bool is_known = false;
   ShardExchange exchange = {.header = Header(shard, push.slot, push.gradient),
                             .values = slot.gradient.subspan(range.begin, range.size()),
+                            .encoder = EncoderOf(shard, push.slot),
                             .feed = &push.feed,
                             .feed_begin = range.begin,
                             .weights = group_.ArrivalOf(shard, slot.weights, slot.listener),
@@ -247,6 +259,7 @@ absl::Status ParameterClient::ExchangePush(ShardId shard, Push& push) {
                               return OnAnswer(shard, push.slot, &push, answer, is_known);
                             }};
   exchange.weights.StartFrom(exchange.header.life, exchange.header.base);
+  if (exchange.encoder != nullptr) exchange.encoder->Begin();
   const absl::Status status = group_.Exchange(shard, exchange);
   MutexLock lock(mutex_);
   push.transfer.lanes[Value(shard)] = exchange.times;
@@ -260,6 +273,8 @@ absl::Status ParameterClient::OnAnswer(ShardId shard, uint32_t slot, Push* push,
   // Asked again after its answer broke off, a shard says DUPLICATE; the push was counted before.
   if (!is_first) {
     if (absl::Status status = CheckRepeated(shard, answer.push); !status.ok()) return status;
+  } else if (PushEncoder* const encoder = EncoderOf(shard, slot); encoder && push != nullptr) {
+    encoder->OnOutcome(answer.push);
   }
   MutexLock lock(mutex_);
   absl::Status status;

@@ -16,6 +16,7 @@
 #include "worker/client/cancel_switch.h"
 #include "worker/client/first_failure.h"
 #include "worker/client/gradient_feed.h"
+#include "worker/client/push_encoder.h"
 #include "worker/client/shard_exchange.h"
 #include "worker/client/shard_group.h"
 #include "worker/client/weights_listener.h"
@@ -191,6 +192,11 @@ class ParameterClient {
   absl::Status OnAnswer(ShardId shard, uint32_t slot, Push* push, const ExchangeAnswer& answer,
                         bool& is_known);
 
+  /// Of the slot's gradients to the shard; null if they travel as they are.
+  PushEncoder* EncoderOf(ShardId shard, uint32_t slot) {
+    return encoders_.empty() ? nullptr : &encoders_[slot][Value(shard)];
+  }
+
   void AwaitLanes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Fail(const absl::Status& status);
 
@@ -200,6 +206,9 @@ class ParameterClient {
 
   /// Pushes go out, and weights come in, while the caller computes.
   const bool overlaps_;
+
+  // By slot and shard; none where gradients travel as they are. Each used by its lane.
+  std::vector<std::vector<PushEncoder>> encoders_;
 
   std::vector<std::shared_ptr<Push>>
       pushes_;  // The newest of each slot; its pointer is the owner's.

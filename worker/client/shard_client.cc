@@ -34,9 +34,8 @@ ShardClient::ShardClient(std::string address, const Options& options, CancelSwit
       options_(options),
       cancel_(cancel),
       channel_(address_, options.channel, cancel) {
-  const bool is_plain =
-      options.push_encoding == Encoding::kFp32 && options.weights_encoding == Encoding::kFp32;
-  PS_CHECK(options.arena == nullptr || is_plain);  // What is shared is not encoded.
+  // What is shared is not encoded.
+  PS_CHECK(options.arena == nullptr || options.weights_encoding == Encoding::kFp32);
 }
 
 absl::StatusOr<std::unique_ptr<RawCall>> ShardClient::Start(const std::string& method) {
@@ -172,8 +171,13 @@ absl::StatusOr<grpc::ByteBuffer> ShardClient::PushMessage(const ShardExchange& e
                                                           bool is_first) {
   const auto header = is_first ? std::optional(exchange.header) : std::nullopt;
   const std::span<const float> values = exchange.values.subspan(begin, end - begin);
+  if (exchange.encoder != nullptr && !values.empty()) {
+    return EncodePushChunk(header, begin,
+                           {exchange.encoder->Encode(exchange.values, begin, end), loan_.Lend()},
+                           exchange.encoder->encoding());
+  }
   if (link_ == nullptr || values.empty()) {
-    return EncodePushChunk(header, begin, {values, loan_.Lend()}, options_.push_encoding);
+    return EncodePushChunk(header, begin, LentValues{values, loan_.Lend()});
   }
   const absl::StatusOr<SharedValues> placed = link_->Place(values, WriteDeadline());
   if (!placed.ok()) return placed.status();

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/protocol/shard_messages.h"
 #include "worker/client/gradient_feed.h"
+#include "worker/client/push_encoder.h"
 #include "worker/client/weights_arrival.h"
 
 namespace slipstream {
@@ -40,6 +41,9 @@ struct ShardExchange {
   /// The shard's part of the gradient; empty excuses. It must stay as it is until the exchange is
   /// over, but for what `feed` does not call final yet.
   std::span<const float> values;
+
+  /// Null: the values travel as they are.
+  PushEncoder* encoder = nullptr;
 
   /// Null: all values are final. Positions in it are those of the whole gradient, in which the
   /// shard's part begins at `feed_begin`.

@@ -26,8 +26,10 @@ std::span<T> Part(std::span<T> whole, ParameterRange range) {
 
 ShardGroup::Options ShardGroup::OptionsFor(const RunSpec& settings, const ShardMap& map) {
   Options options;
-  options.client.chunk_bytes = ChunkBytes(settings.wire.chunk_bytes, map);
-  options.client.push_encoding = settings.wire.push_codec;
+  const size_t block_bytes = RowOf(settings.wire.push_codec).block_values * sizeof(float);
+  options.client.chunk_bytes =
+      ChunkBytes(settings.wire.chunk_bytes, map) / block_bytes * block_bytes;
+  options.push_encoding = settings.wire.push_codec;
   options.client.weights_encoding = settings.wire.pull_codec;
   options.client.channel.transport = settings.wire.transport;
   options.alone_bytes_max = AloneBytesMax(settings.wire.chunk_bytes);
@@ -42,6 +44,7 @@ ShardGroup::ShardGroup(const std::vector<std::string>& servers, const ShardMap& 
       cancel_(cancel),
       lanes_(map.shards()) {
   PS_CHECK(servers.size() == map.shards());
+  PS_CHECK(options.client.arena == nullptr || options.push_encoding == Encoding::kFp32);
   for (uint32_t shard = 0; shard < map.shards(); ++shard) {
     clients_.push_back(std::make_unique<ShardClient>(servers[shard], options.client, cancel));
     all_.push_back(ShardId{shard});

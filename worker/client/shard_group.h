@@ -34,6 +34,9 @@ class ShardGroup {
     ShardClient::Options client;
     RetryOptions retry;
 
+    /// How gradients travel. What is shared is not encoded: only fp32 with the client's arena.
+    Encoding push_encoding = Encoding::kFp32;
+
     /// With shards of at most so many bytes, or of one message, nothing is to overlap: the thread
     /// that computes exchanges by itself.
     size_t alone_bytes_max = 0;

@@ -160,7 +160,7 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
   }
   Held& held = slots_.at(slot)[Value(shard)];
   held.is_held = false;
-  held.was_dropped = reply.outcome == PushOutcome::kDroppedLate;
+  held.was_dropped = FirstOutcome(reply) == PushOutcome::kDroppedLate;
   Answers& answers = answers_[slot];
   answers.counts |= !held.was_dropped && Judge(reply.outcome) == PushVerdict::kTaken;
   answers.is_dropped |= held.was_dropped;

@@ -13,13 +13,13 @@ namespace slipstream {
 std::optional<std::string> NonfinitePart(float loss, std::span<const float> gradient,
                                          Encoding push_codec) {
   if (!std::isfinite(loss)) return fmt::format("a loss of {}", loss);
-  const float limit = OverflowMin(push_codec);
+  const float limit = RowOf(push_codec).overflow_min;
   if (AllBelow({std::as_bytes(gradient)}, limit)) return std::nullopt;
   const auto wrong =
       std::ranges::find_if(gradient, [limit](float value) { return !(std::fabs(value) < limit); });
   const std::string beyond =
       std::isfinite(*wrong)
-          ? fmt::format(" (too much for wire.push_codec {})", EncodingName(push_codec))
+          ? fmt::format(" (too much for wire.push_codec {})", RowOf(push_codec).name)
           : "";
   return fmt::format("a gradient with {}{} at parameter {}, and a loss of {}", *wrong, beyond,
                      wrong - gradient.begin(), loss);

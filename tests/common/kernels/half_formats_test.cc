@@ -234,7 +234,7 @@ TEST_P(HalfFormatsTest, DecodesWhereverThePayloadIsCut) {
 
 TEST_P(HalfFormatsTest, OverflowBeginsWhereItIsSaidTo) {
   const Encoding encoding = format().name == "bf16" ? Encoding::kBf16 : Encoding::kFp16;
-  const float first = OverflowMin(encoding);
+  const float first = RowOf(encoding).overflow_min;
 
   EXPECT_EQ(ReferenceOf(first), format().infinity);
   EXPECT_EQ(ReferenceOf(std::nextafter(first, 0.0f)), format().infinity - 1);

@@ -62,7 +62,7 @@ std::vector<float> Rounded(Encoding encoding) {
 TEST(ChunkWireTest, EncodedValuesArriveRounded) {
   const WeightsHeader weights{Version{6}, 4, std::nullopt};
   for (const Encoding encoding : {Encoding::kBf16, Encoding::kFp16}) {
-    SCOPED_TRACE(EncodingName(encoding));
+    SCOPED_TRACE(RowOf(encoding).name);
     const std::vector<float> rounded = Rounded(encoding);
 
     const auto push = DecodePushChunk(EncodePushChunk(std::nullopt, 12, Lent(), encoding));
@@ -127,7 +127,7 @@ std::string Refusal(Decode decode, int encoding, size_t bytes) {
 }
 
 TEST(ChunkWireTest, AnUnknownEncodingIsRefused) {
-  for (const int encoding : {3, 100, -1}) {
+  for (const int encoding : {63, 100, -1}) {
     const std::string refusal =
         "encoding: " + std::to_string(encoding) + " is no encoding that is known here";
 

@@ -42,7 +42,8 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
                         Sequence{6},
                         70,
                         "why",
-                        Life{3}};
+                        Life{3},
+                        PushOutcome::kBuffered};
   const PullRequest pull{kIdentity,   1, Version{2},      true,           4096,
                          Sequence{5}, 1, WorkerClock{79}, Encoding::kFp16};
   const PullRequest reader{std::nullopt, 1, Version{2}, false, 0};
@@ -101,20 +102,20 @@ TEST(ShardWireTest, RefusesAPushHeaderThatBreaksTheContract) {
 }
 
 TEST(ShardWireTest, EncodingsHaveTheWiresNumbersAndNames) {
-  int encodings = 0;
+  size_t encodings = 0;
   for (int number = 0; number < 64; ++number) {
     if (!v1::Encoding_IsValid(number)) continue;
     ++encodings;
-    EXPECT_EQ(absl::AsciiStrToUpper(std::string(EncodingName(static_cast<Encoding>(number)))),
+    EXPECT_EQ(absl::AsciiStrToUpper(std::string(RowOf(static_cast<Encoding>(number)).name)),
               v1::Encoding_Name(static_cast<v1::Encoding>(number)));
   }
-  EXPECT_EQ(encodings, 3);
+  EXPECT_EQ(encodings, kEncodingRows.size());
 }
 
 TEST(ShardWireTest, RefusesNumbersThatNameNothing) {
   v1::PushHeader push = ToWire(SomePush());
-  push.set_weights_encoding(static_cast<v1::Encoding>(3));
-  ExpectRefused(push, "header.weights_encoding: 3");
+  push.set_weights_encoding(static_cast<v1::Encoding>(63));
+  ExpectRefused(push, "header.weights_encoding: 63");
   v1::PullRequest pull = ToWire(PullRequest{});
   pull.set_weights_encoding(static_cast<v1::Encoding>(-1));
   ExpectRefused(pull, "weights_encoding: -1");
@@ -124,6 +125,9 @@ TEST(ShardWireTest, RefusesNumbersThatNameNothing) {
     reply.set_outcome(static_cast<v1::PushOutcome>(number));
     ExpectRefused(reply, "push.outcome");
   }
+  reply = ToWire(PushReply{});
+  reply.set_first_outcome(static_cast<v1::PushOutcome>(5));
+  ExpectRefused(reply, "push.first_outcome");
   reply = ToWire(PushReply{});
   reply.set_durability(static_cast<v1::Durability>(3));
   ExpectRefused(reply, "push.durability");

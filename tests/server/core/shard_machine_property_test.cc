@@ -235,7 +235,7 @@ class History {
       ASSERT_EQ(Describe(core()), before);
       return;
     }
-    first.outcome = PushOutcome::kDuplicate;
+    first.first_outcome = std::exchange(first.outcome, PushOutcome::kDuplicate);
     ASSERT_EQ(decision.reply, first);
     if (decision.answer.has_value()) {
       const bool is_applied = sent[index].second.outcome == PushOutcome::kApplied;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -182,7 +183,7 @@ TEST(SoftsyncTest, ARepetitionIsAnsweredAsTheFirstTimeAndCountsOnce) {
   for (int repetition = 0; repetition < 5; ++repetition) {
     const PushDecision again = driver.Push(PushOf(0, 1, 0));
     PushReply expected = first;
-    expected.outcome = PushOutcome::kDuplicate;
+    expected.first_outcome = std::exchange(expected.outcome, PushOutcome::kDuplicate);
     EXPECT_EQ(again.reply, expected);
     EXPECT_FALSE(again.took_effect);
     EXPECT_FALSE(again.retained);

@@ -81,7 +81,7 @@ class ParameterClientTest : public testing::Test {
     options.map = map_;
     options.in_step = in_step;
     options.group.client.chunk_bytes = 4096;
-    options.group.client.push_encoding = encoding;
+    options.group.push_encoding = encoding;
     options.group.client.weights_encoding = encoding;
     options.group.retry = {.first_wait = absl::Milliseconds(1),
                            .wait_max = absl::Milliseconds(5),

@@ -1,0 +1,75 @@
+#include "worker/client/push_encoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/kernels/segments.h"
+#include "common/wire/value_encoding.h"
+
+namespace slipstream {
+namespace {
+
+/// Values whose errors are worked out at a time, while the cache holds them. Whole blocks of every
+/// encoding.
+constexpr size_t kPieceValues = 1024;
+
+static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {
+  return kPieceValues % row.block_values == 0;
+}));
+
+}  // namespace
+
+PushEncoder::PushEncoder(Encoding encoding, size_t values)
+    : encoding_(encoding),
+      values_(values),
+      bytes_(EncodedBytes(encoding, values)),
+      encoded_from_(values) {
+  if (!RowOf(encoding).feeds_error_back) return;
+  error_.resize(values);
+  next_error_.resize(values);
+}
+
+void PushEncoder::Begin() {
+  encoded_from_ = values_;
+  is_settled_ = false;
+}
+
+std::span<std::byte> PushEncoder::BytesOf(size_t begin, size_t end) {
+  const size_t first = EncodedBytes(encoding_, begin);
+  return std::span(bytes_).subspan(first, EncodedBytes(encoding_, end) - first);
+}
+
+std::span<const std::byte> PushEncoder::Encode(std::span<const float> gradient, size_t begin,
+                                               size_t end) {
+  PS_CHECK(gradient.size() == values_ && begin % RowOf(encoding_).block_values == 0);
+  if (begin < encoded_from_) {
+    PS_CHECK(end == encoded_from_);
+    if (error_.empty()) {
+      slipstream::Encode(encoding_, gradient.subspan(begin, end - begin), BytesOf(begin, end));
+    }
+    for (size_t at = begin; !error_.empty() && at < end; at += kPieceValues) {
+      EncodePiece(gradient, at, std::min(at + kPieceValues, end));
+    }
+    encoded_from_ = begin;
+  }
+  return BytesOf(begin, end);
+}
+
+void PushEncoder::EncodePiece(std::span<const float> gradient, size_t begin, size_t end) {
+  float wanted[kPieceValues];
+  float sent[kPieceValues];
+  const size_t count = end - begin;
+  for (size_t i = 0; i < count; ++i) wanted[i] = gradient[begin + i] + error_[begin + i];
+  const std::span<std::byte> bytes = BytesOf(begin, end);
+  slipstream::Encode(encoding_, {wanted, count}, bytes);
+  Decode(encoding_, {bytes}, {sent, count});
+  for (size_t i = 0; i < count; ++i) next_error_[begin + i] = wanted[i] - sent[i];
+}
+
+void PushEncoder::OnOutcome(const PushReply& reply) {
+  if (error_.empty() || !Counts(reply) || encoded_from_ > 0) return;
+  if (!std::exchange(is_settled_, true)) error_.swap(next_error_);
+}
+
+}  // namespace slipstream
