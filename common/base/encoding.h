@@ -13,7 +13,7 @@ namespace slipstream {
 
 /// How values travel; what computes with them always has fp32. The numbers are those of
 /// proto/shard.proto.
-enum class Encoding : uint8_t { kFp32 = 0, kBf16 = 1, kFp16 = 2 };
+enum class Encoding : uint8_t { kFp32 = 0, kBf16 = 1, kFp16 = 2, kInt8 = 3 };
 
 /// What others depend on of each encoding than the code in common/wire/value_encoding.h.
 struct EncodingRow {
@@ -54,6 +54,15 @@ inline constexpr std::array kEncodingRows = {
                 .doc = "in half the bytes, finer than bf16 and up to 65504",
                 .value_bytes = 2,
                 .overflow_min = 65520},
+    EncodingRow{.kind = Encoding::kInt8,
+                .name = "int8",
+                .doc = "in a quarter of the bytes, with a scale for 1,024 values; what rounding loses "
+                       "goes out with the next gradient",
+                .value_bytes = 1,
+                .block_values = 1024,
+                .block_bytes = 4,
+                .feeds_error_back = true,
+                .carries_weights = false},
 };
 
 static_assert([] {

@@ -13,6 +13,7 @@
 #include "common/kernels/copy_values.h"
 #include "common/kernels/half_decode.h"
 #include "common/kernels/half_encode.h"
+#include "common/kernels/int8_blocks.h"
 
 namespace slipstream {
 namespace {
@@ -44,6 +45,7 @@ constexpr Codec kCodecs[] = {
        EncodeFp16(values, Halves(bytes));
      },
      DecodeFp16},
+    {Encoding::kInt8, EncodeInt8, DecodeInt8},
 };
 
 static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {

@@ -19,13 +19,15 @@ def both(codec):
 
 
 class CodecTest(unittest.TestCase):
-    def test_sixteen_bits_train_as_well_as_fp32_and_the_same_by_any_transport(self):
+    def test_fewer_bits_train_as_well_as_fp32_and_the_same_by_any_transport(self):
         exact = cluster.run(CONFIG, SETTINGS)
         self.assertEqual(cluster.run(CONFIG, both("fp32"))["weights_sha256"],
                          exact["weights_sha256"])
-        for codec in ("bf16", "fp16"):
+        rounded = {"bf16": both("bf16"), "fp16": both("fp16"),
+                   "int8": {**SETTINGS, "wire.push_codec": "int8"}}
+        for codec, settings in rounded.items():
             with self.subTest(codec=codec):
-                first, second = [cluster.run(CONFIG, {**both(codec), "wire.transport": transport})
+                first, second = [cluster.run(CONFIG, {**settings, "wire.transport": transport})
                                  for transport in ("tcp", "unix")]
                 print(f"{codec}: accuracy {first['test_accuracy']}, fp32 {exact['test_accuracy']}")
                 self.assertEqual(first["weights_sha256"], second["weights_sha256"])

@@ -52,6 +52,7 @@ VARIANTS = (
     ("the same, pipeline of two", {**CHUNKS, "training.pipeline_depth": 2}),
     ("chunks, both codecs bf16", {**CHUNKS, "wire.push_codec": "bf16", "wire.pull_codec": "bf16"}),
     ("chunks, both codecs fp16", {**CHUNKS, "wire.push_codec": "fp16", "wire.pull_codec": "fp16"}),
+    ("chunks, int8 and bf16", {**CHUNKS, "wire.push_codec": "int8", "wire.pull_codec": "bf16"}),
 )
 
 

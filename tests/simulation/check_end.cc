@@ -52,6 +52,7 @@ std::vector<std::string> CheckAll(const Scenario& scenario, const History& histo
   CheckPushes(evidence, findings);
   CheckStaleness(scenario, history, evidence, findings);
   CheckNumbers(scenario, history, evidence, findings);
+  CheckCodec(scenario, history, evidence, findings);
   CheckWork(scenario, evidence, findings);
   CheckStop(scenario, history, findings);
   return findings.lines();

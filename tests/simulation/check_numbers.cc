@@ -12,6 +12,9 @@ namespace {
 // Of a float's sum of a few terms of size one, with room.
 constexpr double kTolerance = 1e-4;
 
+// Of one gradient that was rounded to int8: half a step, and half a step that the one before lost.
+constexpr double kRoundingMax = 1.0 / 127;
+
 /// λ of compensation by base weights; 0 of any other.
 double Strength(const Scenario& scenario) {
   const OptimizerSpec& optimizer = scenario.run.optimizer;
@@ -38,7 +41,11 @@ void CheckVersion(const Scenario& scenario, uint32_t shard, const Evidence& evid
                   Version version, const std::vector<float>& before,
                   const std::vector<float>& after, Findings& findings) {
   std::vector<double> change(Gradients::kShardValues);
+  const bool is_rounded = scenario.run.wire.push_codec != Encoding::kFp32;
+  double tolerance = kTolerance;
   for (const Entry& entry : evidence.entries[shard].at(version)) {
+    // What compensation makes of the rounding is less than as much again.
+    if (is_rounded) tolerance += 2 * kRoundingMax * std::abs(entry.change);
     if (entry.push == nullptr) return;  // CheckPushes says so.
     const auto base = evidence.weights[shard].find(entry.push->made.base);
     if (base == evidence.weights[shard].end()) return;
@@ -46,7 +53,7 @@ void CheckVersion(const Scenario& scenario, uint32_t shard, const Evidence& evid
   }
   for (size_t i = Gradients::kSlots; i < change.size(); ++i) {
     const double found = double{after[i]} - double{before[i]};
-    if (std::abs(found - change[i]) <= kTolerance) continue;
+    if (std::abs(found - change[i]) <= tolerance) continue;
     return findings.Add("shard {} version {}: position {} changed by {}, its gradients come to {}",
                         shard, Value(version), i, found, change[i]);
   }

@@ -32,6 +32,11 @@ void CheckPace(const Scenario& scenario, const History& history, Findings& findi
 void CheckNumbers(const Scenario& scenario, const History& history, const Evidence& evidence,
                   Findings& findings);
 
+/// Where gradients travel rounded: each arrives as it is, with what those before it have lost, but
+/// for half a step; and each time alike.
+void CheckCodec(const Scenario& scenario, const History& history, const Evidence& evidence,
+                Findings& findings);
+
 /// A version is one set of numbers, and is seen by nobody before it is published.
 void CheckVersions(const History& history, const Evidence& evidence, Findings& findings);
 

@@ -58,7 +58,7 @@ void Gradients::ComputeDense(uint64_t seed, uint64_t batch, uint32_t shard,
                              std::span<const float> weights, std::span<float> gradient) {
   RandomStream noise(seed, kNoiseStreams + batch * kShardsMax + shard);
   for (size_t i = kSlots; i < kShardValues; ++i) {
-    gradient[i] = 0.125f * weights[i] + noise.Uniform(-1, 1);
+    gradient[i] = 0.05f * weights[i] + noise.Uniform(-0.5f, 0.5f);
   }
 }
 

@@ -14,7 +14,9 @@ namespace slipstream {
 /// The model and its gradients. Each shard's range has `kSlots` counting positions and then
 /// `kDense` ordinary ones. A gradient is 1 in a counting position of its own, so that the weights
 /// tell how often each gradient entered them, and by how much; its dense values depend on the
-/// weights it was computed from, so that a wrong version or order shows in the last bit.
+/// weights it was computed from, so that a wrong version or order shows in the last bit. They are
+/// less than 1, so that a codec which scales by the largest value leaves the counting positions
+/// exact.
 ///
 /// Not thread-safe: one owner.
 class Gradients {

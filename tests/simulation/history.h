@@ -41,6 +41,15 @@ struct PushMade {
   Version base{};
   uint64_t batch = 0;
   uint32_t examples = 0;
+  uint32_t pipeline_slot = 0;
+};
+
+/// The complete payload of a push has reached a shard, as these values.
+struct GradientArrived {
+  PushKey push;
+  Version base{};
+  uint64_t batch = 0;
+  Values values;
 };
 
 /// A shard has answered, or will answer, a push like this; and what it said of its sender.
@@ -146,7 +155,7 @@ struct FinalReported {
 };
 
 using Event =
-    std::variant<PushMade, PushDecided, PushAnswered, UpdateOrdered, VersionPublished, WeightsAsked,
+    std::variant<PushMade, GradientArrived, PushDecided, PushAnswered, UpdateOrdered, VersionPublished, WeightsAsked,
                  WeightsServed, WeightsReceived, OrdersTaken, WorkerHeard, ViewMade, PhaseMade,
                  WorkEnded, AccuracyTaken, WorkerEnded, FinalReported>;
 

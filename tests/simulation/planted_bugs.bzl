@@ -55,6 +55,11 @@ PLANTED_BUGS = {
         ("= draft_.lock();", "= job.folds.empty() ? nullptr : job.folds.front().payload.draft;"),
         ("job.update.has_value() && job.update->is_drafted", "job.update.has_value()"),
     ]),
+    # What rounding lost of a gradient whose answer was lost is lost for good.
+    "residual_lost_on_repetition": ("//worker/client:push_encoder.cc", [(
+        "!Counts(reply)",
+        "(reply.outcome != PushOutcome::kApplied && reply.outcome != PushOutcome::kBuffered)",
+    )]),
     # Weights are let go of when the next version is there, and not with the last gradient.
     "base_recycled_too_early": ("//server/service:shard.cc", [(
         "kept = machine_.BasesKept();",
@@ -106,6 +111,7 @@ def planted_bugs(name):
                 "//common/policy",
                 "//server/core",
                 "//server/service",
+                "//worker/client",
             ],
             testonly = True,
         )

@@ -19,6 +19,7 @@ constexpr uint64_t kStopStream = 2;
 constexpr uint64_t kPipelineStream = 3;
 constexpr uint64_t kPolicyStream = 4;
 constexpr uint64_t kCompensationStream = 5;
+constexpr uint64_t kCodecStream = 6;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -71,6 +72,11 @@ void DrawNewerCompensation(Scenario& scenario) {
   if (!chance.Happens(250)) return;
   optimizer.staleness_scaling = StalenessScaling::kDelayCompensated;
   optimizer.scaling_parameters["delay_compensation"] = chance.Between(1, 100) / 100.0;
+}
+
+void DrawCodec(Scenario& scenario) {
+  Chance chance(scenario.seed, kCodecStream);
+  if (chance.Happens(250)) scenario.run.wire.push_codec = Encoding::kInt8;
 }
 
 void DrawTimes(Chance& chance, Scenario& scenario) {
@@ -221,6 +227,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawNewerPolicy(scenario);
   DrawTraining(chance, scenario);
   DrawNewerCompensation(scenario);
+  DrawCodec(scenario);
   DrawTimes(chance, scenario);
   // Room for one push or two, so that many are told to come later.
   if (chance.Happens(150)) run.wire.push_bytes_max = 2048;
@@ -259,6 +266,7 @@ std::string Describe(const Scenario& scenario) {
       absl::ToInt64Milliseconds(scenario.faults.end));
   for (const WorkerFault& fault : scenario.faults.workers) text += Describe(fault);
   if (run.training.pipeline_depth > 1) text += " pipeline_depth=2";
+  if (run.wire.push_codec == Encoding::kInt8) text += " push_codec=int8";
   return text + DescribeStop(run.training);
 }
 

@@ -50,7 +50,9 @@ void ShardLane::Pull(const PullRequest& request, std::span<float> weights, Done 
 }
 
 void ShardLane::Exchange(const PushHeader& header, std::span<const float> values,
-                         std::span<float> weights, Done done) {
+                         PushEncoder* encoder, std::span<float> weights, Done done) {
+  encoder_ = encoder;
+  if (encoder_ != nullptr) encoder_->Begin();
   push_ = header;
   push_.count = values.size();
   Begin(StreamKind::kExchange, values, weights, std::move(done));
@@ -98,13 +100,25 @@ std::vector<grpc::ByteBuffer> ShardLane::Request() const {
                                    std::move(lent));
     });
   }
-  std::vector<grpc::ByteBuffer> chunks = Chunked(values_, [this](size_t offset, LentValues lent) {
-    return EncodePushChunk(offset == 0 ? std::optional(push_) : std::nullopt, offset,
-                           std::move(lent));
-  });
+  std::vector<grpc::ByteBuffer> chunks = PushChunks();
   // The rest of a push may come in any order, and in another one when it is repeated.
   if (schedule_.has_value()) std::reverse(chunks.begin() + 1, chunks.end());
   return chunks;
+}
+
+std::vector<grpc::ByteBuffer> ShardLane::PushChunks() const {
+  if (encoder_ != nullptr && !values_.empty()) {
+    // One block holds a simulated shard.
+    std::vector<grpc::ByteBuffer> whole;
+    whole.push_back(EncodePushChunk(push_, 0,
+                                    LentBytes{encoder_->Encode(values_, 0, values_.size()), nullptr},
+                                    encoder_->encoding()));
+    return whole;
+  }
+  return Chunked(values_, [this](size_t offset, LentValues lent) {
+    return EncodePushChunk(offset == 0 ? std::optional(push_) : std::nullopt, offset,
+                           std::move(lent));
+  });
 }
 
 void ShardLane::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message) {
@@ -124,6 +138,7 @@ void ShardLane::OnExchangeMessage(const grpc::ByteBuffer& message) {
   if (answer_.push->outcome == PushOutcome::kRetryLater) {
     return TryLater(absl::Milliseconds(std::max(1u, answer_.push->retry_after_ms)));
   }
+  if (encoder_ != nullptr && chunk->push.has_value()) encoder_->OnOutcome(*chunk->push);
   if (!push_.pull || IsRefusal(answer_.push->outcome)) return Succeed();
   if (chunk->push.has_value() && !chunk->header.has_value()) return;  // The weights follow.
   PS_CHECK(arrival_->Take(chunk->header, chunk->offset, chunk->values.segments()).ok());

@@ -14,6 +14,7 @@
 #include "common/protocol/shard_messages.h"
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/network.h"
+#include "worker/client/push_encoder.h"
 #include "worker/client/retry_schedule.h"
 #include "worker/client/weights_arrival.h"
 
@@ -38,8 +39,10 @@ class ShardLane {
   /// `values` stay as they are, and `weights` where they are, until `done`.
   void Initialize(const InitializeHeader& header, std::span<const float> values, Done done);
   void Pull(const PullRequest& request, std::span<float> weights, Done done);
-  void Exchange(const PushHeader& header, std::span<const float> values, std::span<float> weights,
-                Done done);
+
+  /// Through `encoder`, unless it is null: it must outlive the call, and hears of the outcome.
+  void Exchange(const PushHeader& header, std::span<const float> values, PushEncoder* encoder,
+                std::span<float> weights, Done done);
 
   bool is_busy() const { return done_ != nullptr; }
 
@@ -51,6 +54,9 @@ class ShardLane {
   void Try();
   void Send();
   std::vector<grpc::ByteBuffer> Request() const;
+
+  /// All chunks of the push, from its begin on.
+  std::vector<grpc::ByteBuffer> PushChunks() const;
   void OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message);
   void OnExchangeMessage(const grpc::ByteBuffer& message);
   void OnEnd(const StreamPtr& stream, const absl::Status& status);
@@ -71,6 +77,7 @@ class ShardLane {
   InitializeHeader initialize_;
   PullRequest pull_;
   PushHeader push_;
+  PushEncoder* encoder_ = nullptr;
   std::span<const float> values_;
   std::span<float> weights_;
   Done done_;

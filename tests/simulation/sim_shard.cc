@@ -31,6 +31,7 @@ SimShard::SimShard(ShardId shard, const Scenario& scenario, bool restores, Event
                    Network& network, History& history, Trace& trace)
     : id_(shard),
       restores_(restores),
+      is_encoded_(scenario.run.wire.push_codec != Encoding::kFp32),
       update_time_max_(scenario.update_time_max),
       queue_(queue),
       network_(network),
@@ -89,6 +90,11 @@ void SimShard::OnSent(const StreamPtr& stream) {
 void SimShard::OnPushMessage(Call& call, const grpc::ByteBuffer& message) {
   absl::StatusOr<PushChunk> chunk = DecodePushChunk(message);
   PS_CHECK(chunk.ok());
+  std::shared_ptr<std::vector<float>> values;
+  if (is_encoded_ && chunk->values.count() > 0) {
+    values = std::make_shared<std::vector<float>>(chunk->values.count());
+    CopyValues(chunk->values.segments(), *values);
+  }
   PushFraming::Outcome outcome =
       call.pushes.OnChunk(*std::move(chunk), std::nullopt,
                           [&](const PushHeader& header) { return BeginPush(call, header); });
@@ -99,6 +105,7 @@ void SimShard::OnPushMessage(Call& call, const grpc::ByteBuffer& message) {
   }
   auto* complete = std::get_if<PushFraming::Complete>(&outcome);
   if (complete == nullptr) return;
+  if (values != nullptr) NoteGradient(complete->push.header(), std::move(values));
   Absorb(shard_.FinishPush(CallId{call.stream->number}, complete->push));
 }
 
@@ -172,6 +179,14 @@ void SimShard::NotePush(const PushHeader& header, const PushReply& reply) {
                            header.rests,
                            header.count > 0,
                            header.pull});
+}
+
+void SimShard::NoteGradient(const PushHeader& header, Values values) {
+  history_.Add(GradientArrived{
+      {id_, header.identity.worker, header.identity.incarnation, header.sequence},
+      header.base,
+      header.batch,
+      std::move(values)});
 }
 
 void SimShard::StartNextJob() {

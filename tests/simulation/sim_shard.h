@@ -76,6 +76,7 @@ class SimShard {
   /// What came of an event of the shard's: for the history, and for those who waited.
   void Absorb(ShardResult result);
   void NotePush(const PushHeader& header, const PushReply& reply);
+  void NoteGradient(const PushHeader& header, Values values);
   void OnAnswer(const Delivery& delivery);
   void StartNextJob();
   void FinishJob();
@@ -87,6 +88,7 @@ class SimShard {
   // Constant after construction.
   const ShardId id_;
   const bool restores_;
+  const bool is_encoded_;  // Gradients are, and come in one chunk.
   const absl::Duration update_time_max_;
 
   EventQueue& queue_;

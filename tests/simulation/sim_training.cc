@@ -33,7 +33,14 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
              .releases_unused = world.scenario.run.consistency.traits().waits_for_members}),
       slots_(world.scenario.run.training.pipeline_depth),
       lanes_(shards.MakeLanes()) {
-  for (Slot& slot : slots_) slot.weights.resize(shards.map().parameters());
+  for (Slot& slot : slots_) {
+    slot.weights.resize(shards.map().parameters());
+    if (world.scenario.run.wire.push_codec == Encoding::kFp32) continue;
+    for (const ShardId shard : shards.all()) {
+      slot.encoders.emplace_back(world.scenario.run.wire.push_codec,
+                                 shards.map().range(shard).size());
+    }
+  }
 }
 
 void SimTraining::Close() {
@@ -176,7 +183,9 @@ void SimTraining::PushGradient(uint32_t slot) {
       const Gradients::Gradient& gradient = slots_[slot].gradient;
       const PushHeader header = Header(shard, slot, gradient);
       NotePush(shard, header, gradient.slot);
+      std::vector<PushEncoder>& encoders = slots_[slot].encoders;
       lane.Exchange(header, shards_.Part(gradient.values, shard),
+                    encoders.empty() ? nullptr : &encoders[Value(shard)],
                     shards_.Part(slots_[slot].weights, shard), std::move(done));
     };
     const auto take = [this, slot, shard](const ShardLane::Answer& answer) {
@@ -192,7 +201,8 @@ void SimTraining::PushNothing(uint32_t slot, const std::vector<ShardId>& shards,
     const auto begin = [this, slot, shard, pull](ShardLane& lane, ShardLane::Done done) {
       const PushHeader header = Header(shard, slot, {}, pull);
       NotePush(shard, header, std::nullopt);
-      lane.Exchange(header, {}, shards_.Part(slots_[slot].weights, shard), std::move(done));
+      lane.Exchange(header, {}, nullptr, shards_.Part(slots_[slot].weights, shard),
+                    std::move(done));
     };
     const auto take = [this, slot, shard](const ShardLane::Answer& answer) {
       return TakeReply(shard, slot, answer);
@@ -227,7 +237,8 @@ void SimTraining::NotePush(ShardId shard, const PushHeader& header,
                               gradient_slot,
                               header.base,
                               header.batch,
-                              header.examples});
+                              header.examples,
+                              header.slot});
 }
 
 absl::Status SimTraining::TakeReply(ShardId shard, uint32_t slot, const ShardLane::Answer& answer) {

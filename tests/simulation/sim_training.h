@@ -21,6 +21,7 @@
 #include "tests/simulation/sim_units.h"
 #include "tests/simulation/sim_world.h"
 #include "tests/simulation/worker_shards.h"
+#include "worker/client/push_encoder.h"
 #include "worker/core/unit_queue.h"
 #include "worker/core/worker_core.h"
 
@@ -55,7 +56,8 @@ class SimTraining {
  private:
   struct Slot {
     std::vector<float> weights;
-    Gradients::Gradient gradient;  // Of its last step.
+    Gradients::Gradient gradient;       // Of its last step.
+    std::vector<PushEncoder> encoders;  // By shard; none where gradients travel as they are.
     bool is_pushing = false;
     bool is_refused = false;  // By every shard that has answered its push.
     bool is_finished = false;

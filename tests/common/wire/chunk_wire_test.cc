@@ -80,6 +80,17 @@ TEST(ChunkWireTest, EncodedValuesArriveRounded) {
   }
 }
 
+TEST(ChunkWireTest, AChunkOfBlocksBeginsWhereABlockDoes) {
+  const auto push = DecodePushChunk(EncodePushChunk(std::nullopt, 2048, Lent(), Encoding::kInt8));
+  const auto between = DecodePushChunk(EncodePushChunk(std::nullopt, 512, Lent(), Encoding::kInt8));
+
+  ASSERT_TRUE(push.ok());
+  EXPECT_EQ(push->values.count(), kValues.size());
+  EXPECT_EQ(push->values.message_bytes(), 4 + kValues.size());
+  EXPECT_EQ(between.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(between.status().message(), "offset: 512 is not where a block of 1024 values begins");
+}
+
 TEST(ChunkWireTest, TheLenderHasItsValuesBackOnceTheyAreEncoded) {
   const auto owner = std::make_shared<int>(0);
 
@@ -146,6 +157,8 @@ TEST(ChunkWireTest, PartsOfValuesAreRefused) {
             "values: 1 bytes are not whole fp16 values");
   EXPECT_EQ(Refusal<v1::ExchangeReply>(DecodeExchangeChunk, v1::FP16, 7),
             "values: 7 bytes are not whole fp16 values");
+  EXPECT_EQ(Refusal<v1::PushChunk>(DecodePushChunk, v1::INT8, 4),
+            "values: 4 bytes are not whole int8 values");
   v1::InitializeRequest initialize;
   initialize.set_values("value");
   EXPECT_EQ(DecodeInitializeChunk(Serialized(initialize)).status().message(),

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -15,6 +16,13 @@ namespace {
 
 constexpr size_t kValues = 3000;
 constexpr size_t kChunk = 1024;
+
+PushReply Reply(PushOutcome outcome, std::optional<PushOutcome> first = std::nullopt) {
+  PushReply reply;
+  reply.outcome = outcome;
+  reply.first_outcome = first;
+  return reply;
+}
 
 std::vector<float> RandomGradient(uint64_t seed) {
   RandomStream random(seed, 22);
@@ -35,8 +43,55 @@ std::vector<float> Sent(PushEncoder& encoder, const std::vector<float>& gradient
   return sent;
 }
 
+/// The largest error of what arrives, for a gradient and what is to be made up for.
+double WorstError(const std::vector<float>& sent, const std::vector<float>& gradient,
+                  const std::vector<float>& error) {
+  double worst = 0;
+  for (size_t i = 0; i < sent.size(); ++i) {
+    worst = std::max(worst, std::abs(double{sent[i]} - double{gradient[i]} - double{error[i]}));
+  }
+  return worst;
+}
+
+/// Half a step of int8, for values up to 1 and their errors.
+constexpr double kHalfStep = 0.5 / 127 * 1.01;
+
+/// The error that is left when `outcome` was the answer to a first push.
+bool IsMadeUpFor(const PushReply& outcome) {
+  PushEncoder encoder(Encoding::kInt8, kValues);
+  const std::vector<float> first = RandomGradient(1);
+  encoder.Begin();
+  const std::vector<float> sent = Sent(encoder, first);
+  encoder.OnOutcome(outcome);
+  encoder.OnOutcome(outcome);  // Its weights broke off, and the push was sent again.
+  std::vector<float> error(kValues);
+  for (size_t i = 0; i < kValues; ++i) error[i] = first[i] - sent[i];
+
+  const std::vector<float> second = RandomGradient(2);
+  encoder.Begin();
+  const std::vector<float> then = Sent(encoder, second);
+  const bool with_error = WorstError(then, second, error) <= kHalfStep;
+  const bool without = WorstError(then, second, std::vector<float>(kValues)) <= kHalfStep;
+  EXPECT_NE(with_error, without);
+  return with_error;
+}
+
+TEST(PushEncoderTest, MakesUpForWhatAGradientThatCountsHasLost) {
+  EXPECT_TRUE(IsMadeUpFor(Reply(PushOutcome::kApplied)));
+  EXPECT_TRUE(IsMadeUpFor(Reply(PushOutcome::kBuffered)));
+  EXPECT_TRUE(IsMadeUpFor(Reply(PushOutcome::kDuplicate, PushOutcome::kApplied)));
+  EXPECT_TRUE(IsMadeUpFor(Reply(PushOutcome::kDuplicate, PushOutcome::kBuffered)));
+}
+
+TEST(PushEncoderTest, ForgetsWhatAGradientThatDoesNotCountWouldHaveLost) {
+  EXPECT_FALSE(IsMadeUpFor(Reply(PushOutcome::kDroppedLate)));
+  EXPECT_FALSE(IsMadeUpFor(Reply(PushOutcome::kTooStale)));
+  EXPECT_FALSE(IsMadeUpFor(Reply(PushOutcome::kDuplicate, PushOutcome::kDroppedLate)));
+  EXPECT_FALSE(IsMadeUpFor(Reply(PushOutcome::kDuplicate)));
+}
+
 TEST(PushEncoderTest, ARepetitionHasTheSameBytesWhateverBecomesOfTheGradient) {
-  for (const Encoding encoding : {Encoding::kBf16, Encoding::kFp16}) {
+  for (const Encoding encoding : {Encoding::kBf16, Encoding::kFp16, Encoding::kInt8}) {
     SCOPED_TRACE(RowOf(encoding).name);
     PushEncoder encoder(encoding, kValues);
     std::vector<float> gradient = RandomGradient(1);
@@ -46,6 +101,33 @@ TEST(PushEncoderTest, ARepetitionHasTheSameBytesWhateverBecomesOfTheGradient) {
 
     EXPECT_EQ(Sent(encoder, gradient), sent);
   }
+}
+
+TEST(PushEncoderTest, AGradientGivenUpHalfwayLeavesNothing) {
+  PushEncoder encoder(Encoding::kInt8, kValues);
+  encoder.Begin();
+  const std::vector<float> first = RandomGradient(1);
+  encoder.Encode(first, 2048, kValues);
+
+  const std::vector<float> second = RandomGradient(2);
+  encoder.Begin();
+
+  EXPECT_LE(WorstError(Sent(encoder, second), second, std::vector<float>(kValues)), kHalfStep);
+}
+
+/// Error feedback: what has arrived of many gradients is off by no more than one step.
+TEST(PushEncoderTest, ErrorsDoNotAddUp) {
+  PushEncoder encoder(Encoding::kInt8, kValues);
+  std::vector<double> lacking(kValues);
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const std::vector<float> gradient = RandomGradient(seed);
+    encoder.Begin();
+    const std::vector<float> sent = Sent(encoder, gradient);
+    encoder.OnOutcome(Reply(PushOutcome::kApplied));
+    for (size_t i = 0; i < kValues; ++i) lacking[i] += double{gradient[i]} - double{sent[i]};
+  }
+  EXPECT_LE(std::ranges::max(lacking), 1.01 * kHalfStep);
+  EXPECT_GE(std::ranges::min(lacking), -1.01 * kHalfStep);
 }
 
 }  // namespace

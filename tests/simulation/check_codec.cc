@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "tests/simulation/checkers.h"
+#include "tests/simulation/gradients.h"
+
+namespace slipstream {
+namespace {
+
+/// Half a step of int8 where the largest value is 1, and the rounding of sums.
+constexpr double kErrorMax = 0.5 / 127 + 1e-5;
+
+/// The gradients of one slot of a worker at one shard, as they were computed and as they arrived.
+class Lane {
+ public:
+  Lane(const Scenario& scenario, const Evidence& evidence)
+      : scenario_(scenario), evidence_(evidence), error_(Gradients::kShardValues) {}
+
+  void OnMade(const PushMade& made) {
+    made_ = made;
+    arrived_ = nullptr;
+  }
+
+  /// What the present gradient has lost is made up for.
+  void OnCounts() {
+    for (size_t i = Gradients::kSlots; i < error_.size(); ++i) {
+      error_[i] = wanted_[i] - double{(*arrived_)[i]};
+    }
+  }
+
+  void OnArrived(const GradientArrived& event, Findings& findings) {
+    // One that was refused may come late, when its sequence is another's.
+    if (event.base != made_.base || event.batch != made_.batch) return;
+    if (arrived_ != nullptr) {
+      const size_t bytes = arrived_->size() * sizeof(float);
+      if (std::memcmp(arrived_->data(), event.values->data(), bytes) != 0) {
+        findings.Add("{}: a repetition brought other values", Text(event.push));
+      }
+      return;
+    }
+    arrived_ = event.values;
+    const auto& weights = evidence_.weights[Value(event.push.shard)];
+    wanted_ = error_;
+    std::vector<float> gradient(Gradients::kShardValues);
+    Gradients::ComputeDense(scenario_.seed, made_.batch, Value(event.push.shard),
+                            *weights.at(made_.base), gradient);
+    for (size_t i = Gradients::kSlots; i < wanted_.size(); ++i) {
+      wanted_[i] += gradient[i];
+      const double apart = std::abs(wanted_[i] - double{(*arrived_)[i]});
+      if (apart <= kErrorMax) continue;
+      return findings.Add("{}: position {} arrived as {}, with what was lost before it is {}",
+                          Text(event.push), i, (*arrived_)[i], wanted_[i]);
+    }
+  }
+
+ private:
+  const Scenario& scenario_;
+  const Evidence& evidence_;
+  std::vector<double> error_;   // Of the gradients before.
+  std::vector<double> wanted_;  // With that, the present one.
+  PushMade made_;
+  Values arrived_;
+};
+
+}  // namespace
+
+void CheckCodec(const Scenario& scenario, const History& history, const Evidence& evidence,
+                Findings& findings) {
+  if (scenario.run.wire.push_codec == Encoding::kFp32) return;
+  std::map<std::tuple<ShardId, Incarnation, uint32_t>, Lane> lanes;
+  std::map<PushKey, Lane*> by_push;
+  for (const Event& event : history.events) {
+    if (const auto* made = std::get_if<PushMade>(&event)) {
+      by_push.erase(made->push);  // The sequence of one that was refused, if there is one.
+      if (!made->slot.has_value()) continue;
+      const std::tuple key(made->push.shard, made->push.incarnation, made->pipeline_slot);
+      Lane& lane = lanes.try_emplace(key, scenario, evidence).first->second;
+      lane.OnMade(*made);
+      by_push[made->push] = &lane;
+    } else if (const auto* arrived = std::get_if<GradientArrived>(&event)) {
+      const auto lane = by_push.find(arrived->push);
+      if (lane != by_push.end()) lane->second->OnArrived(*arrived, findings);
+    } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
+      const PushOutcome outcome = decided->reply.outcome;
+      const auto lane = by_push.find(decided->push);
+      const bool counts = outcome == PushOutcome::kApplied || outcome == PushOutcome::kBuffered;
+      if (counts && lane != by_push.end()) lane->second->OnCounts();
+    }
+  }
+}
+
+}  // namespace slipstream
