@@ -55,9 +55,14 @@ void ResolveModel(RunDraft& draft, DiagnosticList& diagnostics) {
   }
 }
 
-/// A rate that fits the steps of SGD is far too long for those of Adam.
+/// A rate that fits the steps of SGD is far too long for those of Adam. So is one of a weaker source
+/// for the rule that a stronger one has changed to.
 void ResolveLearningRate(RunDraft& draft) {
-  if (draft.IsGiven("optimizer.learning_rate")) return;
+  const Origin of_rule = draft.OriginOf("optimizer.kind");
+  const bool is_for_this_rule =
+      draft.OriginOf("optimizer.learning_rate") >= of_rule || !draft.Changes("optimizer.kind");
+  if (draft.IsGiven("optimizer.learning_rate") && is_for_this_rule) return;
+  draft.given.erase("optimizer.learning_rate");
   draft.spec.optimizer.learning_rate = RowOf(draft.spec.optimizer.kind).learning_rate;
 }
 

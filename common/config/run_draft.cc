@@ -7,6 +7,11 @@ Origin RunDraft::OriginOf(std::string_view path) const {
   return found == given.end() ? Origin::kDefault : found->second.origin;
 }
 
+bool RunDraft::Changes(std::string_view path) const {
+  const auto found = given.find(path);
+  return found != given.end() && found->second.changes;
+}
+
 bool RunDraft::IsUsable(std::string_view path) const {
   if (const auto found = given.find(path); found != given.end()) return found->second.is_valid;
   for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/config/diagnostic.h"
+#include "common/config/field_types.h"
 #include "common/run/run_spec.h"
 
 namespace slipstream {
@@ -23,6 +24,10 @@ struct Given {
   Source value;
   std::vector<Source> items;  // Of a list.
   bool is_valid = false;      // False if something about it was reported.
+
+  /// What weaker sources say, or the default; and whether that is something else.
+  FieldValue weaker;
+  bool changes = false;
 };
 
 /// A run while it is being read: the settings so far and where each was written, so that checks
@@ -36,6 +41,9 @@ struct RunDraft {
 
   bool IsGiven(std::string_view path) const { return given.contains(path); }
   Origin OriginOf(std::string_view path) const;
+
+  /// Its source says something else than weaker ones do.
+  bool Changes(std::string_view path) const;
 
   /// False if the value of `path` or its section is wrong, and therefore not what the user meant.
   bool IsUsable(std::string_view path) const;

@@ -90,9 +90,13 @@ void Take(const Field& field, Origin origin, const Source& key, const YamlNode& 
           RunDraft& draft, DiagnosticList& diagnostics) {
   Given given = {.origin = origin, .key = key, .value = node.source, .items = {}};
   for (const YamlNode& item : node.items) given.items.push_back(item.source);
+  const auto before = draft.given.find(field.path);
+  const bool is_again = before != draft.given.end() && before->second.origin == origin;
+  given.weaker = is_again ? before->second.weaker : field.get(draft.spec);
   if (const auto value = ReadField(field.path, field.type, node, diagnostics)) {
     field.set(draft.spec, *value);
     given.is_valid = true;
+    given.changes = *value != given.weaker;
   }
   draft.given[field.path] = std::move(given);
 }

@@ -161,6 +161,21 @@ TEST(RunConfigTest, AdamHasARateOfItsOwnUnlessOneIsGiven) {
   EXPECT_EQ(SpecOf("model: {preset: mlp}").optimizer.learning_rate, 0.05);
 }
 
+TEST(RunConfigTest, ARateIsForTheRuleOfItsSourceOrOfAWeakerOne) {
+  const std::string file =
+      "model: {preset: mlp}\noptimizer: {kind: momentum, learning_rate: 0.2}";
+  const auto rate = [&file](std::vector<std::string> flags) {
+    return SpecOf(file, Set(std::move(flags))).optimizer.learning_rate;
+  };
+
+  EXPECT_EQ(rate({}), 0.2);
+  EXPECT_EQ(rate({"optimizer.kind=adam"}), 0.001);
+  EXPECT_EQ(rate({"optimizer.kind=adam", "optimizer.learning_rate=0.3"}), 0.3);
+  EXPECT_EQ(rate({"optimizer.learning_rate=0.3", "optimizer.kind=adam"}), 0.3);
+  EXPECT_EQ(rate({"optimizer.kind=momentum"}), 0.2) << "the rule is the file's";
+  EXPECT_EQ(rate({"optimizer.kind=adam", "optimizer.kind=momentum"}), 0.2);
+}
+
 TEST(RunConfigTest, OfPresetAndLayersTheStrongerCounts) {
   const std::string layers = "model: {input: [1, 28, 28], layers: [flatten, dense: {units: 10}]}";
 
