@@ -9,19 +9,21 @@
 #include <optional>
 #include <string_view>
 
+#include "common/base/limits.h"
+
 namespace slipstream {
 
 /// How values travel; what computes with them always has fp32. The numbers are those of
 /// proto/shard.proto.
 enum class Encoding : uint8_t { kFp32 = 0, kBf16 = 1, kFp16 = 2, kInt8 = 3 };
 
-/// What others depend on of each encoding than the code in common/wire/value_encoding.h.
+/// What is known of an encoding outside of its codec, which is in common/wire/value_encoding.cc.
 struct EncodingRow {
   Encoding kind;
   std::string_view name;  // As in run.yaml.
   std::string_view doc;
 
-  /// Of one value, in bytes.
+  /// Bytes that one value takes.
   size_t value_bytes;
 
   /// Values that are encoded together, from the begin of a shard on, and what such a block takes
@@ -30,14 +32,14 @@ struct EncodingRow {
   size_t block_values = 1;
   size_t block_bytes = 0;
 
-  /// The least magnitude that becomes infinite.
+  /// The least magnitude that may become infinite.
   float overflow_min = std::numeric_limits<float>::infinity();
 
   /// What the rounding of one gradient loses is added to the next one (error feedback, Seide et
   /// al., Interspeech 2014).
   bool feeds_error_back = false;
 
-  /// Weights may travel so as well.
+  /// Weights may travel in this encoding, too.
   bool carries_weights = true;
 };
 
@@ -61,6 +63,7 @@ inline constexpr std::array kEncodingRows = {
                 .value_bytes = 1,
                 .block_values = 1024,
                 .block_bytes = 4,
+                .overflow_min = 0x1p127f,
                 .feeds_error_back = true,
                 .carries_weights = false},
 };
@@ -71,6 +74,10 @@ static_assert([] {
   }
   return true;
 }());
+
+static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {
+  return kChunkBytesMin % (row.block_values * sizeof(float)) == 0;  // Any chunk has room for blocks.
+}));
 
 constexpr const EncodingRow& RowOf(Encoding encoding) {
   return *std::ranges::find(kEncodingRows, encoding, &EncodingRow::kind);

@@ -154,7 +154,7 @@ struct PushReply {
   /// The life of the shard to which the version belongs.
   Life life{};
 
-  /// Of kDuplicate: what the push was answered first.
+  /// The first answer to the push. Set exactly if the outcome is kDuplicate.
   std::optional<PushOutcome> first_outcome;
 
   friend bool operator==(const PushReply&, const PushReply&) = default;
@@ -165,7 +165,7 @@ constexpr PushOutcome FirstOutcome(const PushReply& reply) {
   return reply.first_outcome.value_or(reply.outcome);
 }
 
-/// The push is part of a version, or will be.
+/// A gradient that is answered so is part of a version, or will be.
 constexpr bool Counts(const PushReply& reply) {
   const PushOutcome outcome = FirstOutcome(reply);
   return outcome == PushOutcome::kApplied || outcome == PushOutcome::kBuffered;

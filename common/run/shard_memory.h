@@ -11,10 +11,13 @@ namespace slipstream {
 /// Gradients that the workers of a run may have under way, λ·d.
 uint64_t GradientsUnderWay(const RunSpec& run);
 
+/// Versions that may be kept as bases of one gradient under way, where compensation uses base
+/// weights: which of them it was computed from is known once it arrives.
+inline constexpr uint32_t kBasesOfSlotMax = 3;
+
 /// What a server holds for a shard of so many values at its peak, in bytes: two versions of the
-/// weights, for each gradient under way either a push or a version that is read, where staleness
-/// compensation uses base weights a version more for each of them, the optimizer's state twice, and
-/// a fixed part. Saturates.
+/// weights, for each gradient under way either a push or a version that is read, or its bases, or a
+/// push and its base; the optimizer's state twice, and a fixed part. Saturates.
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run);
 
 /// Like "41.2 GiB".

@@ -57,7 +57,7 @@ grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
                                  const SharedValues& values);
 
-/// Of values that are encoded already.
+/// The same where the values are encoded already.
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
                                  LentBytes encoded, Encoding encoding);
 grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request);

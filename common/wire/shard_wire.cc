@@ -129,6 +129,14 @@ absl::StatusOr<Encoding> FromWire(std::string_view field, v1::Encoding wire) {
   return static_cast<Encoding>(wire);
 }
 
+/// Of weights, which not all encodings carry.
+absl::StatusOr<Encoding> WeightsEncoding(std::string_view field, v1::Encoding wire) {
+  const absl::StatusOr<Encoding> encoding = FromWire(field, wire);
+  if (!encoding.ok() || RowOf(*encoding).carries_weights) return encoding;
+  return absl::InvalidArgumentError(std::string(field) + ": weights do not travel as " +
+                                    std::string(RowOf(*encoding).name));
+}
+
 Identity FromWire(const v1::Identity& wire) {
   return {wire.run(), WorkerId{wire.worker()}, Incarnation{wire.incarnation()}};
 }
@@ -140,7 +148,7 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   if (absl::Status s = CheckClock("header.clock", wire.clock()); !s.ok()) return s;
   if (absl::Status s = CheckChunkBytes("header.chunk_bytes", wire.chunk_bytes()); !s.ok()) return s;
   const absl::StatusOr<Encoding> encoding =
-      FromWire("header.weights_encoding", wire.weights_encoding());
+      WeightsEncoding("header.weights_encoding", wire.weights_encoding());
   if (!encoding.ok()) return encoding.status();
   PushHeader header;
   header.identity = FromWire(wire.identity());
@@ -166,7 +174,11 @@ absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire) {
   if (wire.outcome() == 0 || !v1::PushOutcome_IsValid(wire.outcome())) {
     return OutOfRange("push.outcome", static_cast<uint64_t>(wire.outcome()));
   }
-  if (!v1::PushOutcome_IsValid(wire.first_outcome())) {
+  const bool tells_first = wire.outcome() == v1::DUPLICATE;
+  const bool is_first = wire.first_outcome() == v1::APPLIED ||
+                        wire.first_outcome() == v1::BUFFERED ||
+                        wire.first_outcome() == v1::DROPPED_LATE;
+  if (tells_first ? !is_first : wire.first_outcome() != 0) {
     return OutOfRange("push.first_outcome", static_cast<uint64_t>(wire.first_outcome()));
   }
   if (!v1::Durability_IsValid(wire.durability())) {
@@ -193,7 +205,8 @@ absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
   if (absl::Status s = CheckClock("clock", wire.clock()); !s.ok()) return s;
   if (wire.trains() && !wire.has_identity()) return Missing("identity (of a pull that trains)");
   if (wire.trains() && wire.sequence() == 0) return Missing("sequence (of a pull that trains)");
-  const absl::StatusOr<Encoding> encoding = FromWire("weights_encoding", wire.weights_encoding());
+  const absl::StatusOr<Encoding> encoding =
+      WeightsEncoding("weights_encoding", wire.weights_encoding());
   if (!encoding.ok()) return encoding.status();
   PullRequest request;
   if (wire.has_identity()) request.identity = FromWire(wire.identity());

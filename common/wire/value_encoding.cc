@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/limits.h"
 #include "common/kernels/copy_values.h"
 #include "common/kernels/half_decode.h"
 #include "common/kernels/half_encode.h"
@@ -85,6 +86,11 @@ absl::StatusOr<ReceivedValues> DecodeValues(ReceivedValues received, Encoding en
                                       std::string(RowOf(encoding).name) + " values");
   }
   if (encoding == Encoding::kFp32 || bytes == 0) return received;
+  // Few bytes may be many values; the largest message of fp32 bounds them, too.
+  if (*count > kChunkBytesMax / sizeof(float)) {
+    return absl::InvalidArgumentError("values: " + std::to_string(*count) +
+                                      " are more than a message may bring");
+  }
   std::unique_ptr<float[]> buffer(new (std::nothrow) float[*count]);
   if (buffer == nullptr) {
     return absl::ResourceExhaustedError("no memory for " + std::to_string(*count) + " values");

@@ -61,7 +61,9 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   }
   plan.server_bytes = ShardBytesNeeded(largest, spec);
   if (RowOf(spec.optimizer.staleness_scaling).uses_base_weights) {
-    plan.base_weights_bytes = GradientsUnderWay(spec) * largest * sizeof(float);
+    RunSpec without = spec;
+    without.optimizer.staleness_scaling = StalenessScaling::kNone;
+    plan.base_weights_bytes = plan.server_bytes - ShardBytesNeeded(largest, without);
   }
   const double workers = spec.cluster.workers;
   plan.round_size = spec.consistency.round_size(spec.cluster.workers);

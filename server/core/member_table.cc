@@ -37,6 +37,10 @@ void MemberRecord::Give(uint32_t slot, Version version) {
   versions.push_back(version);
 }
 
+void MemberRecord::SettleBase(uint32_t slot, Version base) {
+  if (WasGiven(slot, base)) given[slot] = {base};
+}
+
 bool MemberRecord::WasGiven(uint32_t slot, Version version) const {
   const auto found = given.find(slot);
   return found != given.end() && std::ranges::count(found->second, version) > 0;
@@ -91,6 +95,18 @@ std::optional<WorkerClock> MemberTable::SlowestClock() const {
     slowest = std::min(slowest.value_or(record.clock), record.clock);
   }
   return slowest;
+}
+
+std::vector<Version> MemberTable::VersionsGiven() const {
+  std::vector<Version> all;
+  for (const auto& [worker, record] : records_) {
+    for (const auto& [slot, versions] : record.given) {
+      all.insert(all.end(), versions.begin(), versions.end());
+    }
+  }
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  return all;
 }
 
 void MemberTable::BeginPull(WorkerId worker, Incarnation incarnation) {

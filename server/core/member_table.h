@@ -13,6 +13,7 @@
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
+#include "common/run/shard_memory.h"
 
 namespace slipstream {
 
@@ -28,9 +29,10 @@ struct MemberRecord {
   /// Answers kept: more than the pushes a worker may have in flight.
   static constexpr size_t kAnswersKept = 8;
 
-  /// Versions kept as given to a slot. Beyond that the second goes: of more answers to one question
-  /// than that the first or one of the last is used.
-  static constexpr size_t kGivenKept = 4;
+  /// Versions kept as given to a slot, the first and the last ones: a worker that is answered again
+  /// uses either, as the repetition may be the one that comes late. A slot has several only while
+  /// no gradient of it arrives.
+  static constexpr size_t kGivenKept = kBasesOfSlotMax;
 
   Incarnation incarnation{};
 
@@ -52,7 +54,7 @@ struct MemberRecord {
   std::map<uint32_t, Version> bases;
 
   /// By slot, the versions that the member was given to train on, by age, until it pushes a gradient
-  /// of the slot: more than one only where it was answered again, and may use either. Kept where
+  /// of the slot: more than one only where it was answered again or pulled anew. Kept where
   /// compensation uses base weights, for which the shell keeps those of these versions. Invariant:
   /// each slot is below the gradients that a worker may have in flight; at most kGivenKept each.
   std::map<uint32_t, std::vector<Version>> given;
@@ -100,6 +102,9 @@ struct MemberRecord {
 
   /// The slot has been given this version.
   void Give(uint32_t slot, Version version);
+
+  /// A gradient of the slot arrives, which was computed from `base`: no other was used.
+  void SettleBase(uint32_t slot, Version base);
 
   /// It may be the base of a gradient of this slot.
   bool WasGiven(uint32_t slot, Version version) const;
@@ -166,6 +171,9 @@ class MemberTable {
 
   /// The least clock of the members in the pace; nothing if there are none.
   std::optional<WorkerClock> SlowestClock() const;
+
+  /// The versions that slots were given, each once, by age.
+  std::vector<Version> VersionsGiven() const;
 
   // Pulls under way, also of those who have left meanwhile.
 

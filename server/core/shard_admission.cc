@@ -101,7 +101,9 @@ std::optional<PushReply> ShardMachine::RefuseTooStale(const PushHeader& header) 
 
 PushReply ShardMachine::Counted(PushReply refusal) {
   ++state_.outcomes[refusal.outcome];
-  if (refusal.outcome == PushOutcome::kTooStale) ++state_.guard_counts.rejected;
+  // Others are too stale because their base is gone.
+  const bool is_beyond = guard_.Judge(refusal.staleness) == StalenessGuard::Verdict::kRefuse;
+  if (refusal.outcome == PushOutcome::kTooStale && is_beyond) ++state_.guard_counts.rejected;
   return refusal;
 }
 
@@ -164,9 +166,11 @@ PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
     admission.refusal = Counted(*std::move(refusal));
     return admission;
   }
+  MemberRecord& member = state_.members.At(header.identity.worker);
+  if (header.sequence == member.expected()) member.SettleBase(header.slot, header.base);
   admission.push = PushId{state_.next_push++};
   state_.bytes_queued += header.count * sizeof(float);
-  if (header.count > 0) ++state_.members.At(header.identity.worker).pushes_arriving;
+  if (header.count > 0) ++member.pushes_arriving;
   if (!state_.draft.has_value()) admission.draft = ForecastUpdate(header);
   if (admission.draft.has_value()) state_.draft = {admission.push, *admission.draft};
   return admission;

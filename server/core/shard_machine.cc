@@ -177,18 +177,6 @@ bool ShardMachine::IsBaseGone(const PushHeader& header) const {
   return !members().At(header.identity.worker).WasGiven(header.slot, header.base);
 }
 
-std::vector<Version> ShardMachine::BasesKept() const {
-  std::vector<Version> bases;
-  members().ForEach([&](WorkerId, const MemberRecord& member) {
-    for (const auto& [slot, versions] : member.given) {
-      bases.insert(bases.end(), versions.begin(), versions.end());
-    }
-  });
-  std::ranges::sort(bases);
-  bases.erase(std::ranges::unique(bases).begin(), bases.end());
-  return bases;
-}
-
 PullCondition ShardMachine::WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const {
   const MemberRecord& record = members().At(worker);
   const MemberFacts member = FactsOf(worker, record);

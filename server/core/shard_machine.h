@@ -219,9 +219,10 @@ class ShardMachine {
   /// Ends the process if an invariant does not hold; for tests.
   void CheckInvariants() const;
 
-  /// Rises; the versions whose weights a gradient on its way may be compensated by. The shell keeps
+  /// The versions whose weights a gradient on its way may be compensated by, by age: for each that a
+  /// member may have under way one, and one more while nothing of it has come. The shell keeps
   /// these, from the answer that carries them on.
-  std::vector<Version> BasesKept() const;
+  std::vector<Version> BasesKept() const { return members().VersionsGiven(); }
 
  private:
   std::optional<PushReply> RefuseByHeader(const PushHeader& header) const;

@@ -161,7 +161,7 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
                     .unchanged = call.held == published(),
                     .life = state_.life};
   if (!call.trainer.has_value()) return answer;
-  // Who has left meanwhile gets an answer, and is remembered no more.
+  // A worker that has left meanwhile is still answered, but there is no record of it.
   const auto [worker, incarnation] = *call.reader;
   const bool is_member = members().Find(worker, incarnation) != nullptr;
   if (call.is_pull && is_member) answer.weights->clock = members().At(worker).clock;

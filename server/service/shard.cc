@@ -106,11 +106,12 @@ BegunPush Shard::BeginPush(const PushHeader& header) {
 
 ShardResult Shard::FinishPush(CallId call, PushAssembly& push) {
   const ShardMachine::PushFacts facts = push.Facts();
+  // A gradient of the newest version needs no compensation, whoever was given that.
+  const bool needs_base = keeps_bases_ && facts.header.base != machine_.decided();
   ShardOutput output = machine_.OnPush(call, facts);
   if (output.keeps_payload) {
     PushPayload payload = push.TakePayload();
-    const auto base = bases_.find(facts.header.base);
-    if (base != bases_.end()) payload.base = base->second;
+    if (needs_base) payload.base = bases_.at(facts.header.base);
     held_.emplace(facts.push, std::move(payload));
   }
   return Absorb(std::move(output));

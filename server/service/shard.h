@@ -188,7 +188,7 @@ class Shard {
   std::string failure_;
   Weights published_;
 
-  // Where they are kept: of those that the machine names, and of what an answer has just given.
+  // The weights of the versions that the machine's BasesKept names, where compensation needs them.
   std::map<Version, Weights> bases_;
   std::map<PushId, PushPayload> held_;
   std::deque<ShardJob> jobs_;

@@ -116,6 +116,7 @@ Weights UpdatePath::Apply(const Update& update, FoldStep* last) {
     Consume(last->payload, [&](size_t begin, const ReceivedValues& piece) {
       apply(begin, piece.count(), &piece.segments());
     });
+    last->payload.base.reset();
   }
   if (row_.measures_tensors) FinishTensors(*rule_, buffers, tensors_, step);
   AdvanceState();

@@ -55,8 +55,9 @@ class FloatBuffer {
   const size_t size_;
 };
 
-/// Weights of one published version. Owned by the shard for as long as the version is the newest,
-/// and by every answer that is still being sent; the last one returns the buffer to its pool.
+/// Weights of one published version. Owned by the shard for as long as the version is the newest or
+/// a gradient on its way needs it as its base, and by every answer that is still being sent; the
+/// last one returns the buffer to its pool.
 using Weights = std::shared_ptr<const FloatBuffer>;
 
 /// Buffers of one size, used again instead of freed: a shard makes a new version with every update,

@@ -26,7 +26,10 @@ class Lane {
   }
 
   /// What the present gradient has lost is made up for.
-  void OnCounts() {
+  void OnCounts(const PushKey& push, Findings& findings) {
+    if (arrived_ == nullptr) {
+      return findings.Add("{}: counts, but what arrived is another gradient", Text(push));
+    }
     for (size_t i = Gradients::kSlots; i < error_.size(); ++i) {
       error_[i] = wanted_[i] - double{(*arrived_)[i]};
     }
@@ -44,10 +47,12 @@ class Lane {
     }
     arrived_ = event.values;
     const auto& weights = evidence_.weights[Value(event.push.shard)];
+    const auto base = weights.find(made_.base);
+    if (base == weights.end()) return;  // CheckVersions says so.
     wanted_ = error_;
     std::vector<float> gradient(Gradients::kShardValues);
     Gradients::ComputeDense(scenario_.seed, made_.batch, Value(event.push.shard),
-                            *weights.at(made_.base), gradient);
+                            *base->second, gradient);
     for (size_t i = Gradients::kSlots; i < wanted_.size(); ++i) {
       wanted_[i] += gradient[i];
       const double apart = std::abs(wanted_[i] - double{(*arrived_)[i]});
@@ -88,7 +93,7 @@ void CheckCodec(const Scenario& scenario, const History& history, const Evidence
       const PushOutcome outcome = decided->reply.outcome;
       const auto lane = by_push.find(decided->push);
       const bool counts = outcome == PushOutcome::kApplied || outcome == PushOutcome::kBuffered;
-      if (counts && lane != by_push.end()) lane->second->OnCounts();
+      if (counts && lane != by_push.end()) lane->second->OnCounts(decided->push, findings);
     }
   }
 }

@@ -110,8 +110,7 @@ std::vector<grpc::ByteBuffer> ShardLane::PushChunks() const {
   if (encoder_ != nullptr && !values_.empty()) {
     // One block holds a simulated shard.
     std::vector<grpc::ByteBuffer> whole;
-    whole.push_back(EncodePushChunk(push_, 0,
-                                    LentBytes{encoder_->Encode(values_, 0, values_.size()), nullptr},
+    whole.push_back(EncodePushChunk(push_, 0, encoder_->Encode(values_, 0, values_.size()),
                                     encoder_->encoding()));
     return whole;
   }

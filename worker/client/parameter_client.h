@@ -192,7 +192,7 @@ class ParameterClient {
   absl::Status OnAnswer(ShardId shard, uint32_t slot, Push* push, const ExchangeAnswer& answer,
                         bool& is_known);
 
-  /// Of the slot's gradients to the shard; null if they travel as they are.
+  /// What encodes the slot's gradients to the shard; null if they travel as they are.
   PushEncoder* EncoderOf(ShardId shard, uint32_t slot) {
     return encoders_.empty() ? nullptr : &encoders_[slot][Value(shard)];
   }

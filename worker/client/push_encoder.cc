@@ -1,6 +1,7 @@
 #include "worker/client/push_encoder.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "common/base/check.h"
@@ -18,12 +19,16 @@ static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {
   return kPieceValues % row.block_values == 0;
 }));
 
+std::shared_ptr<std::byte[]> NewBytes(Encoding encoding, size_t values) {
+  return std::make_shared_for_overwrite<std::byte[]>(EncodedBytes(encoding, values));
+}
+
 }  // namespace
 
 PushEncoder::PushEncoder(Encoding encoding, size_t values)
     : encoding_(encoding),
       values_(values),
-      bytes_(EncodedBytes(encoding, values)),
+      bytes_(NewBytes(encoding, values)),
       encoded_from_(values) {
   if (!RowOf(encoding).feeds_error_back) return;
   error_.resize(values);
@@ -31,17 +36,18 @@ PushEncoder::PushEncoder(Encoding encoding, size_t values)
 }
 
 void PushEncoder::Begin() {
+  // The transport may still send what was given up.
+  if (bytes_.use_count() > 1) bytes_ = NewBytes(encoding_, values_);
   encoded_from_ = values_;
   is_settled_ = false;
 }
 
 std::span<std::byte> PushEncoder::BytesOf(size_t begin, size_t end) {
   const size_t first = EncodedBytes(encoding_, begin);
-  return std::span(bytes_).subspan(first, EncodedBytes(encoding_, end) - first);
+  return {bytes_.get() + first, EncodedBytes(encoding_, end) - first};
 }
 
-std::span<const std::byte> PushEncoder::Encode(std::span<const float> gradient, size_t begin,
-                                               size_t end) {
+LentBytes PushEncoder::Encode(std::span<const float> gradient, size_t begin, size_t end) {
   PS_CHECK(gradient.size() == values_ && begin % RowOf(encoding_).block_values == 0);
   if (begin < encoded_from_) {
     PS_CHECK(end == encoded_from_);
@@ -53,7 +59,7 @@ std::span<const std::byte> PushEncoder::Encode(std::span<const float> gradient, 
     }
     encoded_from_ = begin;
   }
-  return BytesOf(begin, end);
+  return {BytesOf(begin, end), bytes_};
 }
 
 void PushEncoder::EncodePiece(std::span<const float> gradient, size_t begin, size_t end) {

@@ -172,9 +172,12 @@ absl::StatusOr<grpc::ByteBuffer> ShardClient::PushMessage(const ShardExchange& e
   const auto header = is_first ? std::optional(exchange.header) : std::nullopt;
   const std::span<const float> values = exchange.values.subspan(begin, end - begin);
   if (exchange.encoder != nullptr && !values.empty()) {
-    return EncodePushChunk(header, begin,
-                           {exchange.encoder->Encode(exchange.values, begin, end), loan_.Lend()},
-                           exchange.encoder->encoding());
+    LentBytes encoded = exchange.encoder->Encode(exchange.values, begin, end);
+    // Who sends them keeps the bytes alive, and tells when it has let go.
+    encoded.owner = std::make_shared<std::pair<std::shared_ptr<const void>,
+                                               std::shared_ptr<const void>>>(
+        std::move(encoded.owner), loan_.Lend());
+    return EncodePushChunk(header, begin, std::move(encoded), exchange.encoder->encoding());
   }
   if (link_ == nullptr || values.empty()) {
     return EncodePushChunk(header, begin, LentValues{values, loan_.Lend()});

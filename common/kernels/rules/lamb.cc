@@ -1,8 +1,11 @@
 // LAMB (You et al., arXiv 1904.00962, algorithm 2, with φ(z) = z): the step r = m̂ / (√v̂ + ε) + d θ,
 // with Adam's running means m and v of the gradient alone, is made as long as a share of the tensor
-// that it changes: θ ← θ − α ‖θ‖ / ‖r‖ · r, where ‖θ‖ / ‖r‖ counts as 1 if either norm is 0.
+// that it changes: θ ← θ − α ‖θ‖ / ‖r‖ · r, where ‖θ‖ / ‖r‖ counts as 1 if either norm is 0. So it does
+// beyond 10³⁰: what is left of r when its gradients have long been 0 is no direction.
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "common/base/check.h"
 #include "common/kernels/flushed_subnormals.h"
@@ -15,6 +18,8 @@ namespace slipstream {
 namespace {
 
 using namespace update_stretches;
+
+constexpr double kRatioMax = 1e30;
 
 /// Leaves r in the place of the weights.
 template <bool kHasSum>
@@ -64,8 +69,9 @@ class Lamb final : public UpdateRule {
     const double weights = SumOfSquares(weights_in);
     const double unscaled = SumOfSquares(weights_out);
     const double ratio = weights > 0 && unscaled > 0 ? std::sqrt(weights / unscaled) : 1;
+    const double scaled = (ratio <= kRatioMax ? ratio : 1) * step.scale * step.rate;
     SubtractScaled(weights_in.data(), weights_out.data(), weights_out.size(),
-                   static_cast<float>(ratio * step.scale * step.rate));
+                   static_cast<float>(std::min<double>(scaled, std::numeric_limits<float>::max())));
   }
 
  private:

@@ -258,6 +258,20 @@ TEST(UpdateRules, LambMovesATensorOfZerosAndLeavesOneWithoutGradient) {
   EXPECT_EQ(no_step, (std::vector<float>{3, 4}));
 }
 
+/// What is left of a step when the gradient has been 0 for long is smaller than any ratio mends.
+TEST(UpdateRules, LambKeepsTheWeightsOfATensorThatGetsNoGradientAnyMore) {
+  const OptimizerSpec spec = RuleSpec(RuleKind::kLamb);
+  const std::vector<float> weights(1000, 1e4f);
+  for (const float rest : {1e-30f, 1e-37f, 1.2e-38f, 1e-40f}) {
+    std::vector<float> step(weights.size());
+    step[3] = rest;
+
+    MakeUpdateRule(spec)->FinishTensor(weights, step, {.rate = 0.05f});
+
+    EXPECT_EQ(step, weights) << rest;
+  }
+}
+
 TEST(UpdateRules, AdamStaysFiniteWhateverTheGradient) {
   RandomStream random(0, 10);
   OptimizerSpec spec = RuleSpec(RuleKind::kAdam);

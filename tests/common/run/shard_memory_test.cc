@@ -24,13 +24,13 @@ TEST(ShardMemoryTest, CountsTwoVersionsEachGradientUnderWayAndTheStateTwice) {
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, SpecOf(4, RuleKind::kAdamW)), (10 + 64) * kMib);
 }
 
-TEST(ShardMemoryTest, CountsTheBaseOfEachGradientUnderWayWhereItIsKept) {
+TEST(ShardMemoryTest, CountsTheBasesOfEachGradientUnderWayWhereTheyAreKept) {
   RunSpec run = SpecOf(4, RuleKind::kSgd);
   run.training.pipeline_depth = 2;
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (2 + 8 + 64) * kMib);
 
   run.optimizer.staleness_scaling = StalenessScaling::kDelayCompensated;
-  EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (2 + 16 + 64) * kMib);
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (2 + 24 + 64) * kMib);
 }
 
 TEST(ShardMemoryTest, SaturatesWhereTheNumberWouldNotFit) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/encoding.h"
+#include "common/base/limits.h"
 #include "common/kernels/copy_values.h"
 #include "proto/shard.pb.h"
 
@@ -159,6 +161,9 @@ TEST(ChunkWireTest, PartsOfValuesAreRefused) {
             "values: 7 bytes are not whole fp16 values");
   EXPECT_EQ(Refusal<v1::PushChunk>(DecodePushChunk, v1::INT8, 4),
             "values: 4 bytes are not whole int8 values");
+  EXPECT_EQ(Refusal<v1::PushChunk>(DecodePushChunk, v1::INT8,
+                                   EncodedBytes(Encoding::kInt8, kChunkBytesMax / 4 + 1)),
+            "values: 4194305 are more than a message may bring");
   v1::InitializeRequest initialize;
   initialize.set_values("value");
   EXPECT_EQ(DecodeInitializeChunk(Serialized(initialize)).status().message(),

@@ -42,8 +42,10 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
                         Sequence{6},
                         70,
                         "why",
-                        Life{3},
-                        PushOutcome::kBuffered};
+                        Life{3}};
+  PushReply again;
+  again.outcome = PushOutcome::kDuplicate;
+  again.first_outcome = PushOutcome::kDroppedLate;
   const PullRequest pull{kIdentity,   1, Version{2},      true,           4096,
                          Sequence{5}, 1, WorkerClock{79}, Encoding::kFp16};
   const PullRequest reader{std::nullopt, 1, Version{2}, false, 0};
@@ -55,6 +57,7 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   EXPECT_EQ(FromWire(ToWire(kIdentity)), kIdentity);
   EXPECT_EQ(FromWire(ToWire(SomePush())).value(), SomePush());
   EXPECT_EQ(FromWire(ToWire(reply)).value(), reply);
+  EXPECT_EQ(FromWire(ToWire(again)).value(), again);
   EXPECT_EQ(FromWire(ToWire(pull)).value(), pull);
   EXPECT_EQ(FromWire(ToWire(reader)).value(), reader);
   EXPECT_EQ(FromWire(ToWire(work)).value(), work);
@@ -119,6 +122,10 @@ TEST(ShardWireTest, RefusesNumbersThatNameNothing) {
   v1::PullRequest pull = ToWire(PullRequest{});
   pull.set_weights_encoding(static_cast<v1::Encoding>(-1));
   ExpectRefused(pull, "weights_encoding: -1");
+  push.set_weights_encoding(v1::INT8);
+  ExpectRefused(push, "header.weights_encoding: weights do not travel as int8");
+  pull.set_weights_encoding(v1::INT8);
+  ExpectRefused(pull, "weights_encoding: weights do not travel as int8");
 
   v1::PushReply reply = ToWire(PushReply{});
   for (const int number : {0, 5, 15, 27, -1}) {
@@ -126,8 +133,13 @@ TEST(ShardWireTest, RefusesNumbersThatNameNothing) {
     ExpectRefused(reply, "push.outcome");
   }
   reply = ToWire(PushReply{});
-  reply.set_first_outcome(static_cast<v1::PushOutcome>(5));
+  reply.set_first_outcome(v1::BUFFERED);
   ExpectRefused(reply, "push.first_outcome");
+  reply.set_outcome(v1::DUPLICATE);
+  for (const int number : {0, 3, 5, 26}) {
+    reply.set_first_outcome(static_cast<v1::PushOutcome>(number));
+    ExpectRefused(reply, "push.first_outcome");
+  }
   reply = ToWire(PushReply{});
   reply.set_durability(static_cast<v1::Durability>(3));
   ExpectRefused(reply, "push.durability");

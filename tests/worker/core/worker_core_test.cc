@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/philox.h"
+#include "tests/worker/core/shard_answers.h"
 
 namespace slipstream {
 namespace {
@@ -16,22 +17,9 @@ using PullShards = WorkerCore::PullShards;
 using ExcuseShards = WorkerCore::ExcuseShards;
 using ComputeBatch = WorkerCore::ComputeBatch;
 
-constexpr ShardId kShard0{0};
-constexpr ShardId kShard1{1};
-
-WeightsHeader Weights(uint64_t version, std::optional<RoundWork> work = std::nullopt) {
-  return {Version{version}, 100, work};
-}
-
 RoundWork Compute(uint64_t batch) { return {RoundWork::Kind::kCompute, batch}; }
 RoundWork Excused() { return {RoundWork::Kind::kExcused, 0}; }
 RoundWork NoMore() { return {RoundWork::Kind::kFinished, 0}; }
-
-PushReply Reply(PushOutcome outcome) {
-  PushReply reply;
-  reply.outcome = outcome;
-  return reply;
-}
 
 /// Shard 0 and 1 take a push and answer with `version`.
 void Answer(WorkerCore& core, uint64_t version, RoundWork work) {
@@ -75,94 +63,6 @@ TEST(WorkerCoreTest, ExcusesItselfEverywhereFromARoundWithoutWorkForIt) {
   Answer(core, 5, NoMore());
 
   EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
-}
-
-/// A core whose shards wait for members, with weights of both shards.
-WorkerCore CoreWithPace() {
-  WorkerCore core({.shards = 2, .releases_unused = true});
-  core.OnUnit({.id = 1, .first = 0, .batches = 2});
-  for (const ShardId shard : {kShard0, kShard1}) {
-    EXPECT_EQ(core.ClockOfPull(shard), WorkerClock{0});
-    EXPECT_TRUE(core.OnWeights(shard, Weights(0)).ok());
-  }
-  return core;
-}
-
-/// Pushes the batch at hand and lets both shards answer; what it says to the second.
-WorkerCore::PushTerms PushBatch(WorkerCore& core, PushOutcome at_second = PushOutcome::kApplied) {
-  core.OnBatchBegun();
-  core.TermsOfPush(kShard0);
-  const WorkerCore::PushTerms terms = core.TermsOfPush(kShard1);
-  EXPECT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
-  EXPECT_TRUE(core.OnReply(kShard1, Reply(at_second)).ok());
-  if (terms.pull) {
-    EXPECT_TRUE(core.OnWeights(kShard0, Weights(100)).ok());
-    if (at_second == PushOutcome::kApplied) {
-      EXPECT_TRUE(core.OnWeights(kShard1, Weights(100)).ok());
-    }
-  }
-  core.OnBatchDone();
-  return terms;
-}
-
-TEST(WorkerCorePaceTest, ItsClockCountsWhatItHasPushed) {
-  WorkerCore core = CoreWithPace();
-
-  EXPECT_EQ(PushBatch(core).clock, WorkerClock{1});
-  EXPECT_EQ(PushBatch(core).clock, WorkerClock{2});
-}
-
-TEST(WorkerCorePaceTest, RestsWhereNoBatchIsAtHand) {
-  WorkerCore core = CoreWithPace();
-  EXPECT_FALSE(PushBatch(core).rests);
-  EXPECT_FALSE(PushBatch(core).rests);  // Another unit may come, so it takes weights.
-
-  EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard0, kShard1}}));
-  for (const ShardId shard : {kShard0, kShard1}) {
-    EXPECT_TRUE(core.TermsOfPush(shard, 0, /*pull=*/false).rests);
-    ASSERT_TRUE(core.OnReply(shard, Reply(PushOutcome::kBuffered)).ok());
-  }
-  EXPECT_EQ(core.Next(), Action(WorkerCore::AwaitUnit{}));
-}
-
-TEST(WorkerCorePaceTest, RestsWithItsLastPush) {
-  WorkerCore core = CoreWithPace();
-  core.OnNoMoreUnits();
-  PushBatch(core);
-
-  EXPECT_TRUE(PushBatch(core).rests);
-  EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
-}
-
-TEST(WorkerCorePaceTest, SaysThatItRestsAlsoWhereItsLastPushWasRefused) {
-  WorkerCore core = CoreWithPace();
-  core.OnNoMoreUnits();
-  PushBatch(core);
-  PushBatch(core, PushOutcome::kTooStale);
-
-  EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard1}}));
-}
-
-TEST(WorkerCoreTest, CountsPushesThatSomeShardsTakeAndOthersDrop) {
-  WorkerCore core = CoreWithPace();
-
-  PushBatch(core);
-  EXPECT_EQ(core.split_pushes(), 0u);
-  PushBatch(core, PushOutcome::kDroppedLate);
-
-  EXPECT_EQ(core.split_pushes(), 1u);
-}
-
-TEST(WorkerCorePaceTest, GoesOnFromTheClockThatShardZeroNames) {
-  WorkerCore core({.shards = 2, .releases_unused = true});
-  core.OnUnit({.id = 1, .first = 0, .batches = 2});
-  WeightsHeader ahead = Weights(3);
-  ahead.clock = WorkerClock{40};
-  ASSERT_TRUE(core.OnWeights(kShard0, ahead).ok());
-  ahead.clock = WorkerClock{41};  // Of another shard, whose members are elsewhere.
-  ASSERT_TRUE(core.OnWeights(kShard1, ahead).ok());
-
-  EXPECT_EQ(PushBatch(core).clock, WorkerClock{41});
 }
 
 TEST(WorkerCoreTest, WaitsForNoShardThatHasEndedBehindTheOthers) {

@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include "tests/worker/core/shard_answers.h"
+#include "worker/core/worker_core.h"
+
+// What a worker says of its clock, and of pushes that shards take or drop apart.
+
+namespace slipstream {
+namespace {
+
+using Action = WorkerCore::Action;
+
+/// A core whose shards wait for members, with weights of both shards.
+WorkerCore CoreWithPace() {
+  WorkerCore core({.shards = 2, .releases_unused = true});
+  core.OnUnit({.id = 1, .first = 0, .batches = 2});
+  for (const ShardId shard : {kShard0, kShard1}) {
+    EXPECT_EQ(core.ClockOfPull(shard), WorkerClock{0});
+    EXPECT_TRUE(core.OnWeights(shard, Weights(0)).ok());
+  }
+  return core;
+}
+
+/// Pushes the batch at hand and lets both shards answer; what it says to the second.
+WorkerCore::PushTerms PushBatch(WorkerCore& core,
+                                const PushReply& of_second = Reply(PushOutcome::kApplied)) {
+  core.OnBatchBegun();
+  core.TermsOfPush(kShard0);
+  const WorkerCore::PushTerms terms = core.TermsOfPush(kShard1);
+  EXPECT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
+  EXPECT_TRUE(core.OnReply(kShard1, of_second).ok());
+  if (terms.pull) {
+    EXPECT_TRUE(core.OnWeights(kShard0, Weights(100)).ok());
+    if (Counts(of_second)) {
+      EXPECT_TRUE(core.OnWeights(kShard1, Weights(100)).ok());
+    }
+  }
+  core.OnBatchDone();
+  return terms;
+}
+
+TEST(WorkerCorePaceTest, ItsClockCountsWhatItHasPushed) {
+  WorkerCore core = CoreWithPace();
+
+  EXPECT_EQ(PushBatch(core).clock, WorkerClock{1});
+  EXPECT_EQ(PushBatch(core).clock, WorkerClock{2});
+}
+
+TEST(WorkerCorePaceTest, RestsWhereNoBatchIsAtHand) {
+  WorkerCore core = CoreWithPace();
+  EXPECT_FALSE(PushBatch(core).rests);
+  EXPECT_FALSE(PushBatch(core).rests);  // Another unit may come, so it takes weights.
+
+  EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard0, kShard1}}));
+  for (const ShardId shard : {kShard0, kShard1}) {
+    EXPECT_TRUE(core.TermsOfPush(shard, 0, /*pull=*/false).rests);
+    ASSERT_TRUE(core.OnReply(shard, Reply(PushOutcome::kBuffered)).ok());
+  }
+  EXPECT_EQ(core.Next(), Action(WorkerCore::AwaitUnit{}));
+}
+
+TEST(WorkerCorePaceTest, RestsWithItsLastPush) {
+  WorkerCore core = CoreWithPace();
+  core.OnNoMoreUnits();
+  PushBatch(core);
+
+  EXPECT_TRUE(PushBatch(core).rests);
+  EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
+}
+
+TEST(WorkerCorePaceTest, SaysThatItRestsAlsoWhereItsLastPushWasRefused) {
+  WorkerCore core = CoreWithPace();
+  core.OnNoMoreUnits();
+  PushBatch(core);
+  PushBatch(core, Reply(PushOutcome::kTooStale));
+
+  EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard1}}));
+}
+
+TEST(WorkerCorePaceTest, CountsPushesThatSomeShardsTakeAndOthersDrop) {
+  WorkerCore core = CoreWithPace();
+
+  PushBatch(core);
+  EXPECT_EQ(core.split_pushes(), 0u);
+  PushBatch(core, Reply(PushOutcome::kDroppedLate));
+
+  EXPECT_EQ(core.split_pushes(), 1u);
+}
+
+TEST(WorkerCorePaceTest, KnowsADroppedPushWhoseAnswerWasLostByItsRepetition) {
+  WorkerCore core = CoreWithPace();
+  PushReply again = Reply(PushOutcome::kDuplicate);
+  again.first_outcome = PushOutcome::kDroppedLate;
+
+  PushBatch(core);
+  PushBatch(core, again);
+
+  EXPECT_EQ(core.split_pushes(), 1u);
+}
+
+TEST(WorkerCorePaceTest, GoesOnFromTheClockThatShardZeroNames) {
+  WorkerCore core({.shards = 2, .releases_unused = true});
+  core.OnUnit({.id = 1, .first = 0, .batches = 2});
+  WeightsHeader ahead = Weights(3);
+  ahead.clock = WorkerClock{40};
+  ASSERT_TRUE(core.OnWeights(kShard0, ahead).ok());
+  ahead.clock = WorkerClock{41};  // Of another shard, whose members are elsewhere.
+  ASSERT_TRUE(core.OnWeights(kShard1, ahead).ok());
+
+  EXPECT_EQ(PushBatch(core).clock, WorkerClock{41});
+}
+
+}  // namespace
+}  // namespace slipstream
