@@ -105,7 +105,7 @@ std::vector<Version> MemberTable::VersionsGiven() const {
     }
   }
   std::ranges::sort(all);
-  all.erase(std::ranges::unique(all).begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 

@@ -83,13 +83,13 @@ std::optional<Weights> UpdatePath::Run(UpdateJob&& job) {
 void UpdatePath::FoldIn(FoldStep& step) {
   PS_CHECK(step.fold.first == (sum_ == nullptr));
   if (sum_ == nullptr) sum_ = pool_.Take();
-  const auto [push, weight, first] = step.fold;
+  const Fold fold = step.fold;
   Consume(step.payload, [&](size_t begin, const ReceivedValues& piece) {
     const std::span<float> sum = sum_->values().subspan(begin, piece.count());
-    if (!IsCompensated(step)) return FoldGradient(sum, piece.segments(), weight, first);
+    if (!IsCompensated(step)) return FoldGradient(sum, piece.segments(), fold.weight, fold.first);
     const MovedWeights weights = {step.payload.base->values().subspan(begin, piece.count()),
                                   newest_->values().subspan(begin, piece.count())};
-    compensation_->Fold(sum, piece.segments(), weights, weight, first);
+    compensation_->Fold(sum, piece.segments(), weights, fold.weight, fold.first);
   });
   step.payload.base.reset();
 }

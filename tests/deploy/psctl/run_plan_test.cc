@@ -55,7 +55,7 @@ TEST(RunPlanTest, SaysWhatKeepingTheBasesOfGradientsCosts) {
   ASSERT_TRUE(without.ok() && plan.ok());
   EXPECT_EQ(without->base_weights_bytes, 0u);
   const size_t largest = std::max(plan->shards[0].size(), plan->shards[1].size());
-  EXPECT_EQ(plan->base_weights_bytes, 2 * 30 * largest * sizeof(float));
+  EXPECT_EQ(plan->base_weights_bytes, size_t{2 * 30} * largest * sizeof(float));
   EXPECT_EQ(plan->server_bytes, without->server_bytes + plan->base_weights_bytes);
   EXPECT_THAT(PlanText(spec, *plan), HasSubstr("for the weights that gradients under way"));
 }
