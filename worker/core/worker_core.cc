@@ -77,14 +77,19 @@ WorkerCore::Action WorkerCore::NextOfRounds() const {
   const Version newest = std::max_element(held.begin(), held.end(), older)->version;
   // Who joins between two updates finds shards apart. Those behind wait for this worker in a round
   // that the others have closed without it; excusing it there brings them level, unless the run has
-  // ended with shards apart because nobody was left.
+  // ended with shards apart because nobody was left. Those furthest behind come first: two workers
+  // that each wait at one shard for what the other has still to say at another would wait for ever.
   const bool is_finished = work_->kind == RoundWork::Kind::kFinished;
+  Version oldest = newest;
   ExcuseShards behind;
   ExcuseShards all;
   for (uint32_t i = 0; i < held.size(); ++i) {
-    const bool stays_behind = is_finished && held[i].goes_no_further;
-    if (held[i].version < newest && !stays_behind) behind.shards.push_back(ShardId{i});
     all.shards.push_back(ShardId{i});
+    const bool stays_behind = is_finished && held[i].goes_no_further;
+    if (held[i].version == newest || held[i].version > oldest || stays_behind) continue;
+    if (held[i].version < oldest) behind.shards.clear();
+    oldest = held[i].version;
+    behind.shards.push_back(ShardId{i});
   }
   if (!behind.shards.empty()) return behind;
   switch (work_->kind) {

@@ -91,6 +91,20 @@ TEST(WorkerCoreTest, WhoJoinsBetweenTwoUpdatesExcusesItselfWhereAShardIsBehind) 
   EXPECT_EQ(core.sequence(kShard1), Sequence{1});
 }
 
+TEST(WorkerCoreTest, ExcusesItselfFirstWhereAShardIsFurthestBehind) {
+  WorkerCore core({.shards = 3, .in_step = true});
+  constexpr ShardId kShard2{2};
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(9, Excused())).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(8)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard2, Weights(7)).ok());
+  EXPECT_EQ(core.Next(), Action(ExcuseShards{{kShard2}}));
+
+  ASSERT_TRUE(core.OnReply(kShard2, Reply(PushOutcome::kApplied)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard2, Weights(8)).ok());
+
+  EXPECT_EQ(core.Next(), Action(ExcuseShards{{kShard1, kShard2}}));
+}
+
 TEST(WorkerCoreTest, IsLevelWithAllShardsBeforeItBelievesTheRunFinished) {
   WorkerCore core({.shards = 2, .in_step = true});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(10, NoMore())).ok());
