@@ -12,6 +12,9 @@ Evidence::Evidence(const History& history)
     } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
       PushEvidence& push = pushes[decided->push];
       push.decisions.push_back(decided->reply);
+      if (decided->reply.outcome == PushOutcome::kTooStale) {
+        too_stale.emplace(decided->push.shard, push.made.batch);
+      }
       if (!push.taken.has_value() && !IsRefusal(decided->reply.outcome)) {
         push.taken = decided->reply;
       }

@@ -63,6 +63,9 @@ struct Evidence {
   /// By shard and version, in order of slots; a version may have none.
   std::vector<std::map<Version, std::vector<Entry>>> entries;
 
+  /// Mini-batches of which a shard refused a gradient as too stale.
+  std::set<std::pair<ShardId, uint64_t>> too_stale;
+
   /// Incarnations that were members and are not at the end of training.
   std::set<Incarnation> died;
 
