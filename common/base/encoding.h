@@ -44,8 +44,7 @@ struct EncodingRow {
 };
 
 inline constexpr std::array kEncodingRows = {
-    EncodingRow{
-        .kind = Encoding::kFp32, .name = "fp32", .doc = "as they are", .value_bytes = 4},
+    EncodingRow{.kind = Encoding::kFp32, .name = "fp32", .doc = "as they are", .value_bytes = 4},
     EncodingRow{.kind = Encoding::kBf16,
                 .name = "bf16",
                 .doc = "in half the bytes, with fp32's range",
@@ -58,8 +57,9 @@ inline constexpr std::array kEncodingRows = {
                 .overflow_min = 65520},
     EncodingRow{.kind = Encoding::kInt8,
                 .name = "int8",
-                .doc = "in a quarter of the bytes, with a scale for 1,024 values; what rounding loses "
-                       "goes out with the next gradient",
+                .doc =
+                    "in a quarter of the bytes, with a scale for 1,024 values; what rounding loses "
+                    "goes out with the next gradient",
                 .value_bytes = 1,
                 .block_values = 1024,
                 .block_bytes = 4,
@@ -76,7 +76,8 @@ static_assert([] {
 }());
 
 static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {
-  return kChunkBytesMin % (row.block_values * sizeof(float)) == 0;  // Any chunk has room for blocks.
+  return kChunkBytesMin % (row.block_values * sizeof(float)) ==
+         0;  // Any chunk has room for blocks.
 }));
 
 constexpr const EncodingRow& RowOf(Encoding encoding) {

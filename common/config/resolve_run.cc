@@ -55,8 +55,8 @@ void ResolveModel(RunDraft& draft, DiagnosticList& diagnostics) {
   }
 }
 
-/// A rate that fits the steps of SGD is far too long for those of Adam. So is one of a weaker source
-/// for the rule that a stronger one has changed to.
+/// A rate that fits the steps of SGD is far too long for those of Adam. So is one of a weaker
+/// source for the rule that a stronger one has changed to.
 void ResolveLearningRate(RunDraft& draft) {
   const Origin of_rule = draft.OriginOf("optimizer.kind");
   const bool is_for_this_rule =

@@ -106,7 +106,13 @@ constexpr const RuleRow& RowOf(RuleKind kind) {
 /// The axis of compensations of staleness; common/policy/staleness_compensations.cc has their
 /// formulas.
 /// The values are the places in kScalingRows.
-enum class StalenessScaling : uint8_t { kNone, kPerGradient, kMean, kPolynomial, kDelayCompensated };
+enum class StalenessScaling : uint8_t {
+  kNone,
+  kPerGradient,
+  kMean,
+  kPolynomial,
+  kDelayCompensated
+};
 
 struct ScalingRow {
   StalenessScaling kind;
@@ -128,10 +134,11 @@ inline constexpr std::array kScalingParameters = {
                  .doc = "Gradients of staleness σ count (1 + σ) to the minus this.",
                  .initial = 0.5,
                  .max = 10},
-    ParameterRow{.key = "delay_compensation",
-                 .doc = "λ of g + λ g² (θ_now − θ_base), by which a gradient g is brought up to date.",
-                 .initial = 0.04,
-                 .max = 1e6},
+    ParameterRow{
+        .key = "delay_compensation",
+        .doc = "λ of g + λ g² (θ_now − θ_base), by which a gradient g is brought up to date.",
+        .initial = 0.04,
+        .max = 1e6},
 };
 
 inline constexpr std::array kScalingRows = {

@@ -147,7 +147,8 @@ absl::StatusOr<InitializeChunk> DecodeInitializeChunk(const grpc::ByteBuffer& me
 
 absl::StatusOr<ExchangeChunk> DecodeExchangeChunk(const grpc::ByteBuffer& message) {
   v1::ExchangeReply wire;
-  absl::StatusOr<ExchangeChunk> chunk = DecodeChunk<v1::ExchangeReply, ExchangeChunk>(message, wire);
+  absl::StatusOr<ExchangeChunk> chunk =
+      DecodeChunk<v1::ExchangeReply, ExchangeChunk>(message, wire);
   if (!chunk.ok()) return chunk;
   if (wire.has_shared()) chunk->shared = FromWire(wire.shared());
   if (wire.has_shared_memory()) chunk->reply = FromWire(wire.shared_memory());

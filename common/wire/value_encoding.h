@@ -25,7 +25,8 @@ LentBytes EncodeValues(LentValues lent, Encoding encoding);
 
 /// What came as `encoding` as fp32: the same bytes, where they lie, if they are that already;
 /// otherwise a buffer of its own, and the received bytes are let go of. INVALID_ARGUMENT if they
-/// are no whole values, or more than kChunkBytesMax as fp32, RESOURCE_EXHAUSTED if there is no memory.
+/// are no whole values, or more than kChunkBytesMax as fp32, RESOURCE_EXHAUSTED if there is no
+/// memory.
 absl::StatusOr<ReceivedValues> DecodeValues(ReceivedValues received, Encoding encoding);
 
 }  // namespace slipstream

@@ -53,10 +53,11 @@ struct MemberRecord {
   /// Invariant: each slot is below the gradients that a worker may have in flight.
   std::map<uint32_t, Version> bases;
 
-  /// By slot, the versions that the member was given to train on, by age, until it pushes a gradient
-  /// of the slot: more than one only where it was answered again or pulled anew. Kept where
-  /// compensation uses base weights, for which the shell keeps those of these versions. Invariant:
-  /// each slot is below the gradients that a worker may have in flight; at most kGivenKept each.
+  /// By slot, the versions that the member was given to train on, by age, until it pushes a
+  /// gradient of the slot: more than one only where it was answered again or pulled anew. Kept
+  /// where compensation uses base weights, for which the shell keeps those of these versions.
+  /// Invariant: each slot is below the gradients that a worker may have in flight; at most
+  /// kGivenKept each.
   std::map<uint32_t, std::vector<Version>> given;
 
   /// The member's clock, as far as it has told here: it only rises.

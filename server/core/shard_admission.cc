@@ -91,10 +91,10 @@ std::optional<PushReply> ShardMachine::RefuseTooStale(const PushHeader& header) 
   const uint64_t staleness = StalenessOf(header);
   PushReply reply = Refusal(
       PushOutcome::kTooStale,
-      IsBaseGone(header) ? "the weights of base version " + Number(Value(header.base)) +
-                               " are not kept any more, which staleness compensation needs"
-                         : "staleness " + Number(staleness) + " exceeds the bound " +
-                               Number(guard_.spec().bound));
+      IsBaseGone(header)
+          ? "the weights of base version " + Number(Value(header.base)) +
+                " are not kept any more, which staleness compensation needs"
+          : "staleness " + Number(staleness) + " exceeds the bound " + Number(guard_.spec().bound));
   reply.staleness = staleness;
   return reply;
 }
@@ -211,8 +211,8 @@ std::optional<Forecast> ShardMachine::ForecastUpdate(const PushHeader& header) c
   // The mean over updates is known only when this one is counted, norms over tensors when all of a
   // gradient is there, and what a guard that blocks waits for changes with every pull. What is
   // compensated by base weights is folded before the update.
-  const bool is_foreseeable = !scaling_.scales_rounds && !rule_.measures_tensors &&
-                              !tracks_bases() && !uses_base_weights();
+  const bool is_foreseeable =
+      !scaling_.scales_rounds && !rule_.measures_tensors && !tracks_bases() && !uses_base_weights();
   if (!is_next || !is_base_published || !is_foreseeable || WorkIsDone()) return std::nullopt;
   if (round().contributions() > 0 || Admit(header).kind != Admission::Kind::kJoin) {
     return std::nullopt;

@@ -219,9 +219,9 @@ class ShardMachine {
   /// Ends the process if an invariant does not hold; for tests.
   void CheckInvariants() const;
 
-  /// The versions whose weights a gradient on its way may be compensated by, by age: for each that a
-  /// member may have under way one, and one more while nothing of it has come. The shell keeps
-  /// these, from the answer that carries them on.
+  /// The versions whose weights a gradient on its way may be compensated by, by age: one for each
+  /// slot, or up to kBasesOfSlotMax while nothing of its gradient has come. The shell keeps these,
+  /// from the answer that carries them on.
   std::vector<Version> BasesKept() const { return members().VersionsGiven(); }
 
  private:

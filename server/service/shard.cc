@@ -143,9 +143,8 @@ ShardResult Shard::Absorb(ShardOutput output) {
 
 void Shard::ForgetBases() {
   const std::vector<Version> kept = machine_.BasesKept();
-  std::erase_if(bases_, [&kept](const auto& base) {
-    return !std::ranges::binary_search(kept, base.first);
-  });
+  std::erase_if(
+      bases_, [&kept](const auto& base) { return !std::ranges::binary_search(kept, base.first); });
 }
 
 Delivery Shard::Deliver(ShardAnswer answer) {

@@ -51,8 +51,8 @@ class Lane {
     if (base == weights.end()) return;  // CheckVersions says so.
     wanted_ = error_;
     std::vector<float> gradient(Gradients::kShardValues);
-    Gradients::ComputeDense(scenario_.seed, made_.batch, Value(event.push.shard),
-                            *base->second, gradient);
+    Gradients::ComputeDense(scenario_.seed, made_.batch, Value(event.push.shard), *base->second,
+                            gradient);
     for (size_t i = Gradients::kSlots; i < wanted_.size(); ++i) {
       wanted_[i] += gradient[i];
       const double apart = std::abs(wanted_[i] - double{(*arrived_)[i]});

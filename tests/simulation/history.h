@@ -154,10 +154,10 @@ struct FinalReported {
   std::vector<float> weights;
 };
 
-using Event =
-    std::variant<PushMade, GradientArrived, PushDecided, PushAnswered, UpdateOrdered, VersionPublished, WeightsAsked,
-                 WeightsServed, WeightsReceived, OrdersTaken, WorkerHeard, ViewMade, PhaseMade,
-                 WorkEnded, AccuracyTaken, WorkerEnded, FinalReported>;
+using Event = std::variant<PushMade, GradientArrived, PushDecided, PushAnswered, UpdateOrdered,
+                           VersionPublished, WeightsAsked, WeightsServed, WeightsReceived,
+                           OrdersTaken, WorkerHeard, ViewMade, PhaseMade, WorkEnded, AccuracyTaken,
+                           WorkerEnded, FinalReported>;
 
 /// What a shard says of itself at the end.
 struct ShardEnd {

@@ -182,11 +182,11 @@ void SimShard::NotePush(const PushHeader& header, const PushReply& reply) {
 }
 
 void SimShard::NoteGradient(const PushHeader& header, Values values) {
-  history_.Add(GradientArrived{
-      {id_, header.identity.worker, header.identity.incarnation, header.sequence},
-      header.base,
-      header.batch,
-      std::move(values)});
+  history_.Add(
+      GradientArrived{{id_, header.identity.worker, header.identity.incarnation, header.sequence},
+                      header.base,
+                      header.batch,
+                      std::move(values)});
 }
 
 void SimShard::StartNextJob() {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -19,8 +20,23 @@ void Append(const std::string& bytes, std::vector<float>& values) {
   if (!bytes.empty()) std::memcpy(values.data() + before, bytes.data(), bytes.size());
 }
 
+void AppendInt8(const std::string& bytes, std::vector<float>& values) {
+  constexpr size_t kBlockBytes = 4 + 1024;
+  for (size_t begin = 0; begin < bytes.size(); begin += kBlockBytes) {
+    float scale = 0;
+    std::memcpy(&scale, &bytes[begin], sizeof(scale));
+    for (size_t i = begin + 4; i < std::min(begin + kBlockBytes, bytes.size()); ++i) {
+      values.push_back(static_cast<float>(static_cast<int8_t>(bytes[i])) * scale);
+    }
+  }
+}
+
 std::vector<float> Decoded(const v1::PushChunk& chunk) {
   std::vector<float> values;
+  if (chunk.encoding() == v1::INT8) {
+    AppendInt8(chunk.values(), values);
+    return values;
+  }
   if (chunk.encoding() == v1::FP32) {
     Append(chunk.values(), values);
     return values;

@@ -20,7 +20,7 @@ namespace slipstream {
 /// A shard in this process, on a port of the system's choice, that does as a test tells it. It
 /// speaks through protobuf's own encoder, so it also holds the client's against it. Every push it
 /// takes makes a version: weights −= gradient. Of the codecs it knows bf16, and cuts weights off to
-/// that instead of rounding them.
+/// that instead of rounding them, and of gradients int8.
 ///
 /// Thread-safe: guarded by its own mutex.
 class FakeShard final : public v1::Shard::Service {

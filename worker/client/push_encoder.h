@@ -30,10 +30,10 @@ class PushEncoder {
   /// Another gradient follows; the bytes of the last one are needed no more.
   void Begin();
 
-  /// The bytes of the gradient's values from `begin` up to `end`. They stay as they are until Begin,
-  /// and after that for as long as somebody holds their owner. REQUIRES: `gradient` is the shard's;
-  /// chunks come from the last to the first and begin where a block does, and those that come again
-  /// are cut as before.
+  /// The bytes of the gradient's values from `begin` up to `end`. They stay as they are until
+  /// Begin, and after that for as long as somebody holds their owner. REQUIRES: `gradient` is the
+  /// shard's; chunks come from the last to the first and begin where a block does, and those that
+  /// come again are cut as before.
   LentBytes Encode(std::span<const float> gradient, size_t begin, size_t end);
 
   /// What became of the push; heard again, it changes nothing.

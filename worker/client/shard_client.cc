@@ -174,9 +174,9 @@ absl::StatusOr<grpc::ByteBuffer> ShardClient::PushMessage(const ShardExchange& e
   if (exchange.encoder != nullptr && !values.empty()) {
     LentBytes encoded = exchange.encoder->Encode(exchange.values, begin, end);
     // Who sends them keeps the bytes alive, and tells when it has let go.
-    encoded.owner = std::make_shared<std::pair<std::shared_ptr<const void>,
-                                               std::shared_ptr<const void>>>(
-        std::move(encoded.owner), loan_.Lend());
+    encoded.owner =
+        std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(
+            std::move(encoded.owner), loan_.Lend());
     return EncodePushChunk(header, begin, std::move(encoded), exchange.encoder->encoding());
   }
   if (link_ == nullptr || values.empty()) {

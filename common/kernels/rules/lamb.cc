@@ -1,7 +1,7 @@
 // LAMB (You et al., arXiv 1904.00962, algorithm 2, with φ(z) = z): the step r = m̂ / (√v̂ + ε) + d θ,
 // with Adam's running means m and v of the gradient alone, is made as long as a share of the tensor
-// that it changes: θ ← θ − α ‖θ‖ / ‖r‖ · r, where ‖θ‖ / ‖r‖ counts as 1 if either norm is 0. So it does
-// beyond 10³⁰: what is left of r when its gradients have long been 0 is no direction.
+// that it changes: θ ← θ − α ‖θ‖ / ‖r‖ · r, where ‖θ‖ / ‖r‖ counts as 1 if either norm is 0. So it
+// does beyond 10³⁰: what is left of r when its gradients have long been 0 is no direction.
 
 #include <algorithm>
 #include <cmath>

@@ -162,8 +162,7 @@ TEST(RunConfigTest, AdamHasARateOfItsOwnUnlessOneIsGiven) {
 }
 
 TEST(RunConfigTest, ARateIsForTheRuleOfItsSourceOrOfAWeakerOne) {
-  const std::string file =
-      "model: {preset: mlp}\noptimizer: {kind: momentum, learning_rate: 0.2}";
+  const std::string file = "model: {preset: mlp}\noptimizer: {kind: momentum, learning_rate: 0.2}";
   const auto rate = [&file](std::vector<std::string> flags) {
     return SpecOf(file, Set(std::move(flags))).optimizer.learning_rate;
   };

@@ -101,7 +101,8 @@ TEST_F(BasesTest, AreTheFirstAndTheLastOnesThatASlotWasGiven) {
     driver_.Pull(TrainingPullOf(0));  // It pulls anew instead of pushing.
     Exchange(version + 1, version);
   }
-  EXPECT_THAT(driver_.core().BasesKept(), ElementsAre(Version{0}, Version{3}, Version{4}, Version{5}));
+  EXPECT_THAT(driver_.core().BasesKept(),
+              ElementsAre(Version{0}, Version{3}, Version{4}, Version{5}));
 
   EXPECT_EQ(driver_.Push(PushOf(0, 1, 2)).reply.outcome, PushOutcome::kTooStale);
   EXPECT_TRUE(driver_.core().OnPushHeader(PushOf(0, 1, 3).header).is_of_member);

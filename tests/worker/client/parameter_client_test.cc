@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <thread>
@@ -82,7 +83,7 @@ class ParameterClientTest : public testing::Test {
     options.in_step = in_step;
     options.group.client.chunk_bytes = 4096;
     options.group.push_encoding = encoding;
-    options.group.client.weights_encoding = encoding;
+    if (RowOf(encoding).carries_weights) options.group.client.weights_encoding = encoding;
     options.group.retry = {.first_wait = absl::Milliseconds(1),
                            .wait_max = absl::Milliseconds(5),
                            .give_up_after = absl::Milliseconds(200)};
@@ -196,6 +197,24 @@ TEST_F(ParameterClientTest, APushWhoseAnswerWasLostGoesOutAgainAndCountsOnce) {
   EXPECT_EQ(second_.taken()[0].header.sequence(), 1u);
   EXPECT_EQ(second_.taken()[1].header.sequence(), 2u);
   EXPECT_EQ(second_.version(), first_.version());
+}
+
+TEST_F(ParameterClientTest, WhatAPushLosesGoesOutWithTheNextAlsoIfItsAnswerWasLost) {
+  auto client = NewClient(false, Encoding::kInt8);
+  client->OnUnit({.id = 1, .first = 7, .batches = 2});
+  ASSERT_TRUE(client->Advance().ok());
+  second_.AddFault(FakeShard::Fault::kBreakAfterTaking);
+
+  ASSERT_TRUE(Push(*client, 7).ok());
+  ASSERT_TRUE(Push(*client, 8).ok());
+
+  double worst = 0;  // Of both together, in steps of the last block, which are the largest.
+  for (size_t i = 0; i < map_.range(kShard1).size(); ++i) {
+    const float sent = second_.taken()[0].values[i] + second_.taken()[1].values[i];
+    const float computed = 2 * gradient_[map_.range(kShard1).begin + i];
+    worst = std::max<double>(worst, std::abs(sent - computed) / (gradient_.back() / 127));
+  }
+  EXPECT_LT(worst, 0.51);
 }
 
 TEST_F(ParameterClientTest, ABusyShardIsAskedAgainWithTheSamePush) {
