@@ -75,7 +75,7 @@ class Reader {
       return found;
     }
     for (size_t taken = 0; taken < count;) {
-      if (rest_.empty()) rest_ = segments_[next_++];
+      while (rest_.empty()) rest_ = segments_[next_++];
       const size_t part = std::min(rest_.size(), count - taken);
       std::memcpy(room + taken, rest_.data(), part);
       rest_ = rest_.subspan(part);
