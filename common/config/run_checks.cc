@@ -16,6 +16,7 @@
 #include "common/model/presets.h"
 #include "common/run/known_examples.h"
 #include "common/run/policy_rows.h"
+#include "common/run/shards.h"
 
 namespace slipstream {
 namespace {
@@ -234,7 +235,7 @@ void CheckShards(Draft draft, const NetShapes& net, Diagnostics diagnostics) {
   const auto shards = static_cast<uint32_t>(draft.spec.cluster.servers.size());
   const RuleRow& rule = RowOf(draft.spec.optimizer.kind);
   const absl::StatusOr<ShardMap> map =
-      ShardMap::Cut(net.layout, shards, {.keeps_tensors_whole = rule.measures_tensors});
+      ShardMap::Cut(net.layout, shards, CutOptionsOf(draft.spec.optimizer));
   if (!map.ok()) {
     const absl::string_view message = map.status().message();
     diagnostics.Report(

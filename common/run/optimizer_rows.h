@@ -44,8 +44,8 @@ struct RuleRow {
   /// optimizer.learning_rate unless given.
   double learning_rate = 0.05;
 
-  /// What the rule does with optimizer.weight_decay, where it does not add it to the gradient: goes
-  /// on after its name.
+  /// Completes "NAME …" with what the rule does with optimizer.weight_decay, where it does not add
+  /// it to the gradient.
   std::string_view decay_doc = "";
 
   /// Arrays of the weights' size that the rule keeps from one update to the next.

@@ -11,7 +11,7 @@
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
 #include "common/run/policy_rows.h"
-#include "common/run/shard_memory.h"
+#include "common/run/shards.h"
 #include "deploy/psctl/text_table.h"
 
 namespace slipstream {
@@ -46,8 +46,8 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   const absl::StatusOr<TensorLayout> layout = LayoutOf(spec.model);
   if (!layout.ok()) return layout.status();
   const auto servers = static_cast<uint32_t>(spec.cluster.servers.size());
-  const absl::StatusOr<ShardMap> shard_map = ShardMap::Cut(
-      *layout, servers, {.keeps_tensors_whole = RowOf(spec.optimizer.kind).measures_tensors});
+  const absl::StatusOr<ShardMap> shard_map =
+      ShardMap::Cut(*layout, servers, CutOptionsOf(spec.optimizer));
   if (!shard_map.ok()) return shard_map.status();
 
   RunPlan plan;

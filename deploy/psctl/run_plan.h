@@ -28,8 +28,8 @@ struct RunPlan {
   double expected_staleness = 0;
   bool is_staleness_bounded = false;
 
-  /// What a server holds of the largest shard at its peak; of that, weights that are kept because
-  /// gradients under way were computed from them: 0 unless staleness compensation uses them.
+  /// The memory that the largest shard takes at its peak; and the part of it for weights that are
+  /// kept because gradients under way were computed from them, 0 unless compensation uses these.
   uint64_t server_bytes = 0;
   uint64_t base_weights_bytes = 0;
 

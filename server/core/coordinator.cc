@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/run/policy_rows.h"
+#include "common/run/shards.h"
 
 namespace slipstream {
 namespace {
@@ -28,7 +29,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       membership_(run, spec.cluster.lease),
       servers_(static_cast<uint32_t>(spec.cluster.servers.size()), spec.cluster.lease),
       initialization_(static_cast<uint32_t>(spec.cluster.servers.size()),
-                      {.keeps_tensors_whole = RowOf(spec.optimizer.kind).measures_tensors}),
+                      CutOptionsOf(spec.optimizer)),
       evaluations_(spec.evaluation.every_epochs, spec.model_files.save_every_epochs,
                    spec.training.epochs),
       phase_since_(start),

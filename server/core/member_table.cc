@@ -33,7 +33,7 @@ bool MemberRecord::HasBaseBeside(uint32_t slot) const { return bases.size() > ba
 void MemberRecord::Give(uint32_t slot, Version version) {
   std::vector<Version>& versions = given[slot];
   if (!versions.empty() && versions.back() == version) return;
-  if (versions.size() == kGivenKept) versions.erase(versions.begin() + 1);
+  if (versions.size() == kBasesOfSlotMax) versions.erase(versions.begin() + 1);
   versions.push_back(version);
 }
 
@@ -151,7 +151,7 @@ void MemberTable::CheckInvariants(uint32_t gradients_in_flight) const {
     PS_CHECK(record->bases.empty() || record->bases.rbegin()->first < gradients_in_flight);
     PS_CHECK(record->given.empty() || record->given.rbegin()->first < gradients_in_flight);
     for (const auto& [slot, versions] : record->given) {
-      PS_CHECK(versions.size() <= MemberRecord::kGivenKept);
+      PS_CHECK(versions.size() <= kBasesOfSlotMax);
     }
     PS_CHECK(record->pushes_arriving <= gradients_in_flight + 1);
     PS_CHECK(record->pulls_under_way <= 1);

@@ -13,7 +13,7 @@
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
-#include "common/run/shard_memory.h"
+#include "common/run/shards.h"
 
 namespace slipstream {
 
@@ -28,11 +28,6 @@ struct MemberRecord {
 
   /// Answers kept: more than the pushes a worker may have in flight.
   static constexpr size_t kAnswersKept = 8;
-
-  /// Versions kept as given to a slot, the first and the last ones: a worker that is answered again
-  /// uses either, as the repetition may be the one that comes late. A slot has several only while
-  /// no gradient of it arrives.
-  static constexpr size_t kGivenKept = kBasesOfSlotMax;
 
   Incarnation incarnation{};
 
@@ -53,11 +48,12 @@ struct MemberRecord {
   /// Invariant: each slot is below the gradients that a worker may have in flight.
   std::map<uint32_t, Version> bases;
 
-  /// By slot, the versions that the member was given to train on, by age, until it pushes a
-  /// gradient of the slot: more than one only where it was answered again or pulled anew. Kept
-  /// where compensation uses base weights, for which the shell keeps those of these versions.
-  /// Invariant: each slot is below the gradients that a worker may have in flight; at most
-  /// kGivenKept each.
+  /// The versions that the member was given to train on, by slot and age, until it pushes a
+  /// gradient of the slot. A slot has several where it was answered again, as the repetition may be
+  /// the one that comes late, or pulled anew: the first and the last ones are kept. They are noted
+  /// where compensation uses base weights; the shell keeps the weights of these versions then.
+  /// Invariant: each slot is below the gradients that a worker may have in flight, and has at most
+  /// kBasesOfSlotMax versions.
   std::map<uint32_t, std::vector<Version>> given;
 
   /// The member's clock, as far as it has told here: it only rises.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "common/run/shard_memory.h"
+#include "common/run/shards.h"
 #include "server/core/shard_options.h"
 
 namespace slipstream {

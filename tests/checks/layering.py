@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     "common/process": ("common/json", "common/run"),
     "common/protocol": (),
     "common/rpc": ("common/process",),
-    "common/run": ("common/model",),
+    "common/run": ("common/layout", "common/model"),
     "common/wire": ("common/files", "common/kernels", "common/layout", "common/local",
                     "common/protocol", "proto"),
     "deploy/psctl": ("common/config", "common/files", "common/json", "common/layout",

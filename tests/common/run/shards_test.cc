@@ -1,4 +1,4 @@
-#include "common/run/shard_memory.h"
+#include "common/run/shards.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ RunSpec SpecOf(uint32_t workers, RuleKind rule) {
   return run;
 }
 
-TEST(ShardMemoryTest, CountsTwoVersionsEachGradientUnderWayAndTheStateTwice) {
+TEST(ShardsTest, CountsTwoVersionsEachGradientUnderWayAndTheStateTwice) {
   // One MiB of weights.
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, SpecOf(1, RuleKind::kSgd)), (3 + 64) * kMib);
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, SpecOf(4, RuleKind::kSgd)), (6 + 64) * kMib);
@@ -24,7 +24,7 @@ TEST(ShardMemoryTest, CountsTwoVersionsEachGradientUnderWayAndTheStateTwice) {
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, SpecOf(4, RuleKind::kAdamW)), (10 + 64) * kMib);
 }
 
-TEST(ShardMemoryTest, CountsTheBasesOfEachGradientUnderWayWhereTheyAreKept) {
+TEST(ShardsTest, CountsTheBasesOfEachGradientUnderWayWhereTheyAreKept) {
   RunSpec run = SpecOf(4, RuleKind::kSgd);
   run.training.pipeline_depth = 2;
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (2 + 8 + 64) * kMib);
@@ -33,13 +33,13 @@ TEST(ShardMemoryTest, CountsTheBasesOfEachGradientUnderWayWhereTheyAreKept) {
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (2 + 24 + 64) * kMib);
 }
 
-TEST(ShardMemoryTest, SaturatesWhereTheNumberWouldNotFit) {
+TEST(ShardsTest, SaturatesWhereTheNumberWouldNotFit) {
   constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 
   EXPECT_EQ(ShardBytesNeeded(kMax / 4, SpecOf(4, RuleKind::kSgd)), kMax);
 }
 
-TEST(ShardMemoryTest, NamesBytesInTheLargestUnitThatFits) {
+TEST(ShardsTest, NamesBytesInTheLargestUnitThatFits) {
   EXPECT_EQ(BytesText(1023), "1023 B");
   EXPECT_EQ(BytesText(1536), "1.5 KiB");
   EXPECT_EQ(BytesText(5 * kMib * 1024), "5.0 GiB");

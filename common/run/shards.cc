@@ -1,4 +1,4 @@
-#include "common/run/shard_memory.h"
+#include "common/run/shards.h"
 
 #include <fmt/format.h>
 

@@ -1,12 +1,20 @@
-#ifndef SLIPSTREAM_COMMON_RUN_SHARD_MEMORY_H_
-#define SLIPSTREAM_COMMON_RUN_SHARD_MEMORY_H_
+#ifndef SLIPSTREAM_COMMON_RUN_SHARDS_H_
+#define SLIPSTREAM_COMMON_RUN_SHARDS_H_
 
 #include <cstdint>
 #include <string>
 
+#include "common/layout/shard_map.h"
 #include "common/run/run_spec.h"
 
 namespace slipstream {
+
+// How a run's model is cut into shards, and what one of them takes.
+
+/// How the run's update rule wants the model cut.
+inline CutOptions CutOptionsOf(const OptimizerSpec& optimizer) {
+  return {.keeps_tensors_whole = RowOf(optimizer.kind).measures_tensors};
+}
 
 /// Gradients that the workers of a run may have under way, λ·d.
 uint64_t GradientsUnderWay(const RunSpec& run);
@@ -15,7 +23,7 @@ uint64_t GradientsUnderWay(const RunSpec& run);
 /// weights: which of them it was computed from is known once it arrives.
 inline constexpr uint32_t kBasesOfSlotMax = 3;
 
-/// What a server holds for a shard of so many values at its peak, in bytes: two versions of the
+/// The bytes that a shard of so many values takes at its peak: two versions of the
 /// weights, for each gradient under way either a push or a version that is read, or its bases, or a
 /// push and its base; the optimizer's state twice, and a fixed part. Saturates.
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run);
@@ -25,4 +33,4 @@ std::string BytesText(uint64_t bytes);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_COMMON_RUN_SHARD_MEMORY_H_
+#endif  // SLIPSTREAM_COMMON_RUN_SHARDS_H_
