@@ -17,7 +17,8 @@ namespace slipstream {
 /// proto/shard.proto.
 enum class Encoding : uint8_t { kFp32 = 0, kBf16 = 1, kFp16 = 2, kInt8 = 3 };
 
-/// What is known of an encoding outside of its codec, which is in common/wire/value_encoding.cc.
+/// The facts of an encoding that others than its codec need; common/wire/value_encoding.cc has the
+/// codecs.
 struct EncodingRow {
   Encoding kind;
   std::string_view name;  // As in run.yaml.
@@ -35,8 +36,8 @@ struct EncodingRow {
   /// The least magnitude that may become infinite.
   float overflow_min = std::numeric_limits<float>::infinity();
 
-  /// What the rounding of one gradient loses is added to the next one (error feedback, Seide et
-  /// al., Interspeech 2014).
+  /// The next gradient makes up for what the rounding of one loses (error feedback, Seide et al.,
+  /// Interspeech 2014).
   bool feeds_error_back = false;
 
   /// Weights may travel in this encoding, too.

@@ -25,7 +25,7 @@ struct Given {
   std::vector<Source> items;  // Of a list.
   bool is_valid = false;      // False if something about it was reported.
 
-  /// What weaker sources say, or the default; and whether that is something else.
+  /// The value that weaker sources give, or the default; and whether this one is another.
   FieldValue weaker;
   bool changes = false;
 };

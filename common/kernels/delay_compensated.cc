@@ -9,7 +9,7 @@
 namespace slipstream {
 namespace {
 
-/// What one run of values is made with.
+/// One run of a gradient's values, and what compensates them.
 struct Run {
   const UnalignedFloat* gradient;
   const float* base;
@@ -19,8 +19,9 @@ struct Run {
   float weight;
 };
 
-/// Where nothing has moved this is the gradient itself: g² alone might not be a number.
-__attribute__((always_inline)) inline float CompensatedAt(const Run& run, size_t i) {
+/// The compensated value at position i. It is the gradient's own where nothing has moved, however
+/// large: g² alone might not be a number.
+SLIPSTREAM_INLINE float CompensatedAt(const Run& run, size_t i) {
   const float g = run.gradient[i];
   return g + (run.strength * g) * (g * (run.now[i] - run.base[i]));
 }

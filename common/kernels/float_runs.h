@@ -22,6 +22,9 @@ static_assert(std::endian::native == std::endian::little);
 #define SLIPSTREAM_CPU_DISPATCH
 #endif
 
+/// Marks a function that is compiled as part of others, for several instruction sets.
+#define SLIPSTREAM_INLINE __attribute__((always_inline)) inline
+
 /// Before a loop whose passes do not depend on each other, although the compiler cannot see it.
 #if defined(__GNUC__) && !defined(__clang__)
 #define SLIPSTREAM_INDEPENDENT_PASSES _Pragma("GCC ivdep")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -20,7 +21,8 @@ static_assert(RowOf(Encoding::kInt8).block_bytes == kScaleBytes);
 constexpr float kMax = 127;
 constexpr float kZeroBelow = 1e-30f;
 
-/// By their bits, which order magnitudes as numbers do, infinities and NaNs above them all.
+/// The bits of the largest magnitude. Bits order magnitudes as numbers do, with infinities and NaNs
+/// above them all.
 SLIPSTREAM_CPU_DISPATCH
 int32_t LargestMagnitudeBits(const float* values, size_t count) {
   int32_t largest = 0;
@@ -61,34 +63,13 @@ void EncodeBlock(std::span<const float> values, std::byte* block) {
   std::memcpy(block, &scale, kScaleBytes);
 }
 
-/// Hands out stretches of bytes that are cut anywhere.
-class Reader {
- public:
-  explicit Reader(const Segments& segments) : segments_(segments) {}
-
-  /// The next bytes: where they lie, or put together in `room`. REQUIRES: there are so many.
-  const std::byte* Take(size_t count, std::byte* room) {
-    while (rest_.empty()) rest_ = segments_[next_++];
-    if (rest_.size() >= count) {
-      const std::byte* const found = rest_.data();
-      rest_ = rest_.subspan(count);
-      return found;
-    }
-    for (size_t taken = 0; taken < count;) {
-      while (rest_.empty()) rest_ = segments_[next_++];
-      const size_t part = std::min(rest_.size(), count - taken);
-      std::memcpy(room + taken, rest_.data(), part);
-      rest_ = rest_.subspan(part);
-      taken += part;
-    }
-    return room;
-  }
-
- private:
-  const Segments& segments_;
-  size_t next_ = 0;
-  ByteSegment rest_;
-};
+void DecodeBlock(const std::byte* block, std::span<float> out) {
+  float scale = 0;
+  std::memcpy(&scale, block, kScaleBytes);
+  // Even a 0 of such a block is none.
+  if (!std::isfinite(scale)) scale = std::numeric_limits<float>::quiet_NaN();
+  Scale(reinterpret_cast<const int8_t*>(block + kScaleBytes), out.size(), scale, out.data());
+}
 
 }  // namespace
 
@@ -106,17 +87,17 @@ void EncodeInt8(std::span<const float> values, std::span<std::byte> bytes) {
 void DecodeInt8(const Segments& bytes, std::span<float> out) {
   PS_CHECK(TotalBytes(bytes) == EncodedBytes(Encoding::kInt8, out.size()));
   std::byte room[kScaleBytes + kBlockValues];
-  Reader reader(bytes);
-  while (!out.empty()) {
-    const size_t count = std::min(kBlockValues, out.size());
-    const std::byte* const block = reader.Take(kScaleBytes + count, room);
-    float scale = 0;
-    std::memcpy(&scale, block, kScaleBytes);
-    // Even a 0 of such a block is none.
-    if (!(scale - scale == 0)) scale = std::numeric_limits<float>::quiet_NaN();
-    Scale(reinterpret_cast<const int8_t*>(block + kScaleBytes), count, scale, out.data());
+  ForEachBlock(bytes, sizeof(room), [&](size_t, const Segments& block) {
+    const std::byte* whole = block.front().data();
+    if (block.size() > 1) {  // The message was cut within the block.
+      std::byte* end = room;
+      for (const ByteSegment& segment : block) end = std::ranges::copy(segment, end).out;
+      whole = room;
+    }
+    const size_t count = TotalBytes(block) - kScaleBytes;
+    DecodeBlock(whole, out.first(count));
     out = out.subspan(count);
-  }
+  });
 }
 
 }  // namespace slipstream

@@ -31,8 +31,8 @@ class StalenessCompensation {
   /// 100 updates.
   virtual double RoundFactor(double /*mean_staleness*/) const { return 1; }
 
-  /// Of what uses base weights (ScalingRow): folds a compensated gradient into a round's sum, as
-  /// FoldGradient (common/kernels/fold.h) folds one that is not. All spans are equally long.
+  /// Folds a compensated gradient into a round's sum, as FoldGradient (common/kernels/fold.h) folds
+  /// one that is not. REQUIRES: the row uses base weights; all spans are equally long.
   virtual void Fold(std::span<float> sum, const Segments& gradient, const MovedWeights& weights,
                     float weight, bool first) const;
 };

@@ -21,7 +21,7 @@ struct MemoryBytes {
 /// As of now. `root` is where /proc and /sys are: tests put theirs elsewhere.
 MemoryBytes ReadMemoryBytes(const std::string& root = "");
 
-/// What this process can still have, as of now.
+/// The bytes that this process can still have, as of now.
 inline uint64_t AvailableMemoryBytes() { return ReadMemoryBytes().available; }
 
 }  // namespace slipstream

@@ -160,7 +160,7 @@ struct PushReply {
   friend bool operator==(const PushReply&, const PushReply&) = default;
 };
 
-/// What became of the push that is answered, perhaps not for the first time.
+/// The first answer to the push, which may be this one.
 constexpr PushOutcome FirstOutcome(const PushReply& reply) {
   return reply.first_outcome.value_or(reply.outcome);
 }

@@ -12,14 +12,15 @@ constexpr size_t kMultiple = 64;
 
 }  // namespace
 
-size_t ChunkBytes(size_t setting, const ShardMap& map) {
-  if (setting > 0) return setting;
+size_t ChunkBytes(size_t setting, const ShardMap& map, Encoding encoding) {
+  const size_t block_bytes = RowOf(encoding).block_values * sizeof(float);
+  if (setting > 0) return setting / block_bytes * block_bytes;
   size_t values = 0;
   for (uint32_t shard = 0; shard < map.shards(); ++shard) {
     values = std::max(values, map.range(ShardId{shard}).size());
   }
   const size_t share = values * sizeof(float) / kChunksPerShard / kMultiple * kMultiple;
-  return std::clamp(share, kAutoChunkBytesMin, kAutoChunkBytesMax);
+  return std::clamp(share, kAutoChunkBytesMin, kAutoChunkBytesMax) / block_bytes * block_bytes;
 }
 
 }  // namespace slipstream

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/base/encoding.h"
 #include "common/layout/shard_map.h"
 
 namespace slipstream {
@@ -21,8 +22,9 @@ inline constexpr size_t kAutoChunkBytesMax = size_t{2} << 20;
 inline constexpr size_t kAutoAloneBytesMax = size_t{1} << 20;
 
 /// Payload of one message, were it fp32: `setting`, or where that is 0 a sixteenth of the largest
-/// shard between the bounds above. A multiple of 64.
-size_t ChunkBytes(size_t setting, const ShardMap& map);
+/// shard between the bounds above. A multiple of 64, and rounded down to whole blocks of
+/// `encoding`.
+size_t ChunkBytes(size_t setting, const ShardMap& map, Encoding encoding = Encoding::kFp32);
 
 /// What takes the place of the bound above: a message, where its size is set.
 inline size_t AloneBytesMax(size_t setting) { return setting > 0 ? setting : kAutoAloneBytesMax; }

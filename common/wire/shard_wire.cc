@@ -129,7 +129,7 @@ absl::StatusOr<Encoding> FromWire(std::string_view field, v1::Encoding wire) {
   return static_cast<Encoding>(wire);
 }
 
-/// Of weights, which not all encodings carry.
+/// The same for weights, which not all encodings carry.
 absl::StatusOr<Encoding> WeightsEncoding(std::string_view field, v1::Encoding wire) {
   const absl::StatusOr<Encoding> encoding = FromWire(field, wire);
   if (!encoding.ok() || RowOf(*encoding).carries_weights) return encoding;

@@ -1,4 +1,4 @@
-// The codecs of encodings, and their registry.
+// The codecs of encodings but fp32, and their registry.
 
 #include "common/wire/value_encoding.h"
 
@@ -11,17 +11,12 @@
 
 #include "common/base/check.h"
 #include "common/base/limits.h"
-#include "common/kernels/copy_values.h"
 #include "common/kernels/half_decode.h"
 #include "common/kernels/half_encode.h"
 #include "common/kernels/int8_blocks.h"
 
 namespace slipstream {
 namespace {
-
-void EncodeFp32(std::span<const float> values, std::span<std::byte> bytes) {
-  std::ranges::copy(std::as_bytes(values), bytes.begin());
-}
 
 std::span<uint16_t> Halves(std::span<std::byte> bytes) {
   return {reinterpret_cast<uint16_t*>(bytes.data()), bytes.size() / sizeof(uint16_t)};
@@ -34,8 +29,6 @@ struct Codec {
 };
 
 constexpr Codec kCodecs[] = {
-    {Encoding::kFp32, EncodeFp32,
-     [](const Segments& bytes, std::span<float> values) { CopyValues(bytes, values); }},
     {Encoding::kBf16,
      [](std::span<const float> values, std::span<std::byte> bytes) {
        EncodeBf16(values, Halves(bytes));
@@ -50,7 +43,8 @@ constexpr Codec kCodecs[] = {
 };
 
 static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {
-  return std::ranges::count(kCodecs, row.kind, &Codec::encoding) == 1;
+  const bool needs_none = row.kind == Encoding::kFp32;
+  return std::ranges::count(kCodecs, row.kind, &Codec::encoding) == (needs_none ? 0 : 1);
 }));
 
 const Codec& CodecOf(Encoding encoding) {

@@ -13,10 +13,12 @@ namespace slipstream {
 
 /// Between fp32 values, which is all that either end computes with, and the bytes that travel.
 
-/// Encodes values, of which the first begins a block. REQUIRES: `bytes` has room for exactly these.
+/// Encodes values, of which the first begins a block. REQUIRES: the encoding is not fp32, and
+/// `bytes` has room for exactly these values.
 void Encode(Encoding encoding, std::span<const float> values, std::span<std::byte> bytes);
 
-/// The other way, of bytes that are cut anywhere. REQUIRES: they are exactly these values.
+/// Decodes bytes that are cut anywhere. REQUIRES: the encoding is not fp32, and the bytes are
+/// exactly these values.
 void Decode(Encoding encoding, const Segments& bytes, std::span<float> values);
 
 /// The bytes of the lent values: those of the values themselves as fp32; otherwise of a buffer of

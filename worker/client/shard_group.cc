@@ -26,9 +26,7 @@ std::span<T> Part(std::span<T> whole, ParameterRange range) {
 
 ShardGroup::Options ShardGroup::OptionsFor(const RunSpec& settings, const ShardMap& map) {
   Options options;
-  const size_t block_bytes = RowOf(settings.wire.push_codec).block_values * sizeof(float);
-  options.client.chunk_bytes =
-      ChunkBytes(settings.wire.chunk_bytes, map) / block_bytes * block_bytes;
+  options.client.chunk_bytes = ChunkBytes(settings.wire.chunk_bytes, map, settings.wire.push_codec);
   options.push_encoding = settings.wire.push_codec;
   options.client.weights_encoding = settings.wire.pull_codec;
   options.client.channel.transport = settings.wire.transport;

@@ -34,7 +34,7 @@ class ShardGroup {
     ShardClient::Options client;
     RetryOptions retry;
 
-    /// How gradients travel. What is shared is not encoded: only fp32 with the client's arena.
+    /// The encoding of gradients: fp32 where the client has an arena to share.
     Encoding push_encoding = Encoding::kFp32;
 
     /// With shards of at most so many bytes, or of one message, nothing is to overlap: the thread

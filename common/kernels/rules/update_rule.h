@@ -66,8 +66,8 @@ class UpdateRule {
   virtual void Update(const UpdateArrays& arrays, const CombinedGradient& gradient,
                       const StepSize& step, const RuleScalars& scalars, Stores stores) const = 0;
 
-  /// Of a rule that measures tensors: writes the weights of one whole tensor over the step that
-  /// Update has left in `weights_out`, as large as `weights_in`.
+  /// Writes the weights of one whole tensor over the step that Update has left in `weights_out`,
+  /// which is as large as `weights_in`. REQUIRES: the rule measures tensors.
   virtual void FinishTensor(std::span<const float> weights_in, std::span<float> weights_out,
                             const StepSize& step) const;
 };

@@ -18,9 +18,6 @@
 /// The loops of rules run over stretches of an update's arrays, as long as the gradient's
 /// pieces, or short enough that their results are made in the cache and streamed out of it.
 
-/// Marks a function that is compiled as part of others, for several instruction sets.
-#define SLIPSTREAM_INLINE __attribute__((always_inline)) inline
-
 namespace slipstream::update_stretches {
 
 /// An array of the optimizer's state; null where the rule has none.

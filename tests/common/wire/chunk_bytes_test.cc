@@ -34,6 +34,14 @@ TEST(ChunkBytesTest, IsCutAtMultiplesOf64) {
   }
 }
 
+TEST(ChunkBytesTest, HoldsWholeBlocksOfTheEncoding) {
+  EXPECT_EQ(ChunkBytes(4096 + 64, Map(kMiB, 1)), 4096u + 64);
+  EXPECT_EQ(ChunkBytes(4096 + 64, Map(kMiB, 1), Encoding::kInt8), 4096u);
+  for (size_t bytes = kMiB; bytes < 40 * kMiB; bytes += 1'000'000) {
+    EXPECT_EQ(ChunkBytes(0, Map(bytes, 1), Encoding::kInt8) % 4096, 0u) << bytes;
+  }
+}
+
 TEST(ChunkBytesTest, HasAnAnswerBeforeThereIsAModel) { EXPECT_EQ(ChunkBytes(0, {}), kMiB / 2); }
 
 }  // namespace
