@@ -25,7 +25,7 @@ class Lane {
     arrived_ = nullptr;
   }
 
-  /// What the present gradient has lost is made up for.
+  /// The next gradient has to make up for what this one has lost.
   void OnCounts(const PushKey& push, Findings& findings) {
     if (arrived_ == nullptr) {
       return findings.Add("{}: counts, but what arrived is another gradient", Text(push));

@@ -59,8 +59,8 @@ void CheckVersion(const Scenario& scenario, uint32_t shard, const Evidence& evid
   }
 }
 
-/// Of one gradient under way at a time: what is computed from the weights that were given last is
-/// not too stale, unless a bound says so.
+/// A gradient that is computed from the weights given last is not too stale, unless a bound says
+/// so. With several under way it is not known here which were given last for it.
 void CheckBases(const Scenario& scenario, const History& history, Findings& findings) {
   const bool rejects = scenario.guard().action == StalenessGuardSpec::Action::kReject;
   if (rejects || scenario.has_rounds() || scenario.run.training.pipeline_depth > 1) return;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
@@ -15,10 +16,14 @@ namespace slipstream {
 class ArenaLoan {
  public:
   /// To be kept by whoever uses a piece of the arena; the piece is returned when it is destroyed.
-  std::shared_ptr<const void> Lend() {
+  /// `owner` keeps a piece alive that lies elsewhere, and is let go of before that.
+  std::shared_ptr<const void> Lend(std::shared_ptr<const void> owner = nullptr) {
     MutexLock lock(pieces_->mutex);
     ++pieces_->lent;
-    return {this, [pieces = pieces_](const void*) { TakeBack(*pieces); }};
+    return {this, [pieces = pieces_, owner = std::move(owner)](const void*) mutable {
+              owner.reset();
+              TakeBack(*pieces);
+            }};
   }
 
   /// True once every piece is back; the arena may be written then. Waits for that for `timeout`.

@@ -192,7 +192,7 @@ class ParameterClient {
   absl::Status OnAnswer(ShardId shard, uint32_t slot, Push* push, const ExchangeAnswer& answer,
                         bool& is_known);
 
-  /// What encodes the slot's gradients to the shard; null if they travel as they are.
+  /// The encoder of the slot's gradients to the shard; null if they travel as they are.
   PushEncoder* EncoderOf(ShardId shard, uint32_t slot) {
     return encoders_.empty() ? nullptr : &encoders_[slot][Value(shard)];
   }
@@ -207,7 +207,7 @@ class ParameterClient {
   /// Pushes go out, and weights come in, while the caller computes.
   const bool overlaps_;
 
-  // By slot and shard; none where gradients travel as they are. Each used by its lane.
+  // Encoders by slot and shard, each used by its lane; none where gradients travel as they are.
   std::vector<std::vector<PushEncoder>> encoders_;
 
   std::vector<std::shared_ptr<Push>>

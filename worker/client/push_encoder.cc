@@ -51,18 +51,23 @@ LentBytes PushEncoder::Encode(std::span<const float> gradient, size_t begin, siz
   PS_CHECK(gradient.size() == values_ && begin % RowOf(encoding_).block_values == 0);
   if (begin < encoded_from_) {
     PS_CHECK(end == encoded_from_);
-    if (error_.empty()) {
-      slipstream::Encode(encoding_, gradient.subspan(begin, end - begin), BytesOf(begin, end));
-    }
-    for (size_t at = begin; !error_.empty() && at < end; at += kPieceValues) {
-      EncodePiece(gradient, at, std::min(at + kPieceValues, end));
-    }
+    EncodeChunk(gradient, begin, end);
     encoded_from_ = begin;
   }
   return {BytesOf(begin, end), bytes_};
 }
 
-void PushEncoder::EncodePiece(std::span<const float> gradient, size_t begin, size_t end) {
+void PushEncoder::EncodeChunk(std::span<const float> gradient, size_t begin, size_t end) {
+  if (error_.empty()) {
+    slipstream::Encode(encoding_, gradient.subspan(begin, end - begin), BytesOf(begin, end));
+    return;
+  }
+  for (size_t at = begin; at < end; at += kPieceValues) {
+    EncodeWithError(gradient, at, std::min(at + kPieceValues, end));
+  }
+}
+
+void PushEncoder::EncodeWithError(std::span<const float> gradient, size_t begin, size_t end) {
   float wanted[kPieceValues];
   float sent[kPieceValues];
   const size_t count = end - begin;

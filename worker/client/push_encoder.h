@@ -36,12 +36,14 @@ class PushEncoder {
   /// come again are cut as before.
   LentBytes Encode(std::span<const float> gradient, size_t begin, size_t end);
 
-  /// What became of the push; heard again, it changes nothing.
+  /// The push was answered so; heard again, it changes nothing.
   void OnOutcome(const PushReply& reply);
 
  private:
-  /// Encodes at most kPieceValues values, and notes what they will lack.
-  void EncodePiece(std::span<const float> gradient, size_t begin, size_t end);
+  void EncodeChunk(std::span<const float> gradient, size_t begin, size_t end);
+
+  /// Encodes a few values with the errors that are to be made up for, and notes theirs.
+  void EncodeWithError(std::span<const float> gradient, size_t begin, size_t end);
   std::span<std::byte> BytesOf(size_t begin, size_t end);
 
   const Encoding encoding_;
@@ -50,7 +52,7 @@ class PushEncoder {
   size_t encoded_from_;      // Of the present gradient; nothing of it is encoded before.
   bool is_settled_ = false;  // It counts, and what it lost is noted.
 
-  // Where errors are fed back: e, and what it will be if the present gradient counts.
+  // Empty unless errors are fed back: e, and what it becomes if the present gradient counts.
   std::vector<float> error_;
   std::vector<float> next_error_;
 };

@@ -34,7 +34,7 @@ ShardClient::ShardClient(std::string address, const Options& options, CancelSwit
       options_(options),
       cancel_(cancel),
       channel_(address_, options.channel, cancel) {
-  // What is shared is not encoded.
+  // Values in shared memory are never encoded.
   PS_CHECK(options.arena == nullptr || options.weights_encoding == Encoding::kFp32);
 }
 
@@ -173,10 +173,7 @@ absl::StatusOr<grpc::ByteBuffer> ShardClient::PushMessage(const ShardExchange& e
   const std::span<const float> values = exchange.values.subspan(begin, end - begin);
   if (exchange.encoder != nullptr && !values.empty()) {
     LentBytes encoded = exchange.encoder->Encode(exchange.values, begin, end);
-    // Who sends them keeps the bytes alive, and tells when it has let go.
-    encoded.owner =
-        std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(
-            std::move(encoded.owner), loan_.Lend());
+    encoded.owner = loan_.Lend(std::move(encoded.owner));
     return EncodePushChunk(header, begin, std::move(encoded), exchange.encoder->encoding());
   }
   if (link_ == nullptr || values.empty()) {

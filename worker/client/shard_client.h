@@ -39,7 +39,7 @@ class ShardClient {
     /// Payload bytes of one message, were they fp32, both ways.
     size_t chunk_bytes = size_t{1} << 20;
 
-    /// How weights travel that are for training. Others are exact.
+    /// The encoding of weights that are for training. Others are exact.
     Encoding weights_encoding = Encoding::kFp32;
 
     /// A message that the peer has not taken in by then is given up.

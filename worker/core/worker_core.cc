@@ -80,16 +80,18 @@ WorkerCore::Action WorkerCore::NextOfRounds() const {
   // ended with shards apart because nobody was left. Those furthest behind come first: two workers
   // that each wait at one shard for what the other has still to say at another would wait for ever.
   const bool is_finished = work_->kind == RoundWork::Kind::kFinished;
+  const auto is_behind = [&](const Held& shard) {
+    return shard.version < newest && !(is_finished && shard.goes_no_further);
+  };
   Version oldest = newest;
+  for (const Held& shard : held) {
+    if (is_behind(shard)) oldest = std::min(oldest, shard.version);
+  }
   ExcuseShards behind;
   ExcuseShards all;
   for (uint32_t i = 0; i < held.size(); ++i) {
+    if (is_behind(held[i]) && held[i].version == oldest) behind.shards.push_back(ShardId{i});
     all.shards.push_back(ShardId{i});
-    const bool stays_behind = is_finished && held[i].goes_no_further;
-    if (held[i].version == newest || held[i].version > oldest || stays_behind) continue;
-    if (held[i].version < oldest) behind.shards.clear();
-    oldest = held[i].version;
-    behind.shards.push_back(ShardId{i});
   }
   if (!behind.shards.empty()) return behind;
   switch (work_->kind) {
