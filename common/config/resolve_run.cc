@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <functional>
+#include <set>
 #include <string>
 
 #include "common/config/field_table.h"
@@ -19,11 +21,15 @@ void ResetField(const Field& field, RunDraft& draft) {
 }
 
 void ResolveConditions(RunDraft& draft, DiagnosticList& diagnostics) {
+  std::set<std::string, std::less<>> without_meaning;
   for (const Field& field : Fields()) {
     if (!draft.IsGiven(field.path) || field.Applies(draft.spec)) continue;
     const Condition& condition = *field.condition;
     if (!draft.IsUsable(condition.path)) continue;
-    if (draft.OriginOf(field.path) >= draft.OriginOf(condition.path)) {
+    // Where the key that decides means nothing itself, that has been said, or is no error.
+    const bool is_said = without_meaning.contains(condition.path);
+    without_meaning.insert(field.path);
+    if (!is_said && draft.OriginOf(field.path) >= draft.OriginOf(condition.path)) {
       const std::string decider = FindField(condition.path)->name();
       diagnostics.Report(draft.KeySource(field.path),
                          fmt::format("\"{}\" belongs to {} {}, and {} is {}", field.name(), decider,
@@ -57,13 +63,25 @@ void ResolveModel(RunDraft& draft, DiagnosticList& diagnostics) {
 
 /// A rate that fits the steps of SGD is far too long for those of Adam. So is one of a weaker
 /// source for the rule that a stronger one has changed to.
-void ResolveLearningRate(RunDraft& draft) {
-  const Origin of_rule = draft.OriginOf("optimizer.kind");
+void ResolveLearningRate(RunDraft& draft, const std::string& section, double initial,
+                         double& rate) {
+  const std::string kind = section + ".kind";
+  const std::string path = section + ".learning_rate";
   const bool is_for_this_rule =
-      draft.OriginOf("optimizer.learning_rate") >= of_rule || !draft.Changes("optimizer.kind");
-  if (draft.IsGiven("optimizer.learning_rate") && is_for_this_rule) return;
-  draft.given.erase("optimizer.learning_rate");
-  draft.spec.optimizer.learning_rate = RowOf(draft.spec.optimizer.kind).learning_rate;
+      draft.OriginOf(path) >= draft.OriginOf(kind) || !draft.Changes(kind);
+  if (draft.IsGiven(path) && is_for_this_rule) return;
+  draft.given.erase(path);
+  rate = initial;
+}
+
+void ResolveRates(RunDraft& draft) {
+  OptimizerSpec& optimizer = draft.spec.optimizer;
+  ResolveLearningRate(draft, "optimizer", RowOf(optimizer.kind).learning_rate,
+                      optimizer.learning_rate);
+  WorkerSpec::Outer& outer = draft.spec.worker.outer;
+  if (!draft.IsGiven("worker.outer.kind")) outer.kind = RowOf(draft.spec.worker.algorithm).outer;
+  ResolveLearningRate(draft, "worker.outer", RowOf(outer.kind).outer_learning_rate,
+                      outer.learning_rate);
 }
 
 }  // namespace
@@ -71,7 +89,7 @@ void ResolveLearningRate(RunDraft& draft) {
 void ResolveRun(RunDraft& draft, DiagnosticList& diagnostics) {
   ResolveConditions(draft, diagnostics);
   ResolveModel(draft, diagnostics);
-  ResolveLearningRate(draft);
+  ResolveRates(draft);
 }
 
 }  // namespace slipstream

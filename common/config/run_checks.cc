@@ -94,6 +94,31 @@ void CheckPipeline(Draft draft, Diagnostics diagnostics) {
                   draft.spec.training.pipeline_depth, RowOf(consistency.policy).name));
 }
 
+/// What the worker's algorithm needs of the other axes.
+void CheckAlgorithm(Draft draft, Diagnostics diagnostics) {
+  if (!draft.IsUsable("worker.algorithm")) return;
+  const AlgorithmRow& algorithm = RowOf(draft.spec.worker.algorithm);
+  constexpr const char* kDepth = "training.pipeline_depth";
+  const uint32_t depth = draft.spec.training.pipeline_depth;
+  if (algorithm.has_local_weights && draft.IsUsable(kDepth) && depth > 1) {
+    diagnostics.Report(draft.KeySource(kDepth),
+                       fmt::format("training.pipeline_depth must be 1, not {}, with "
+                                   "worker.algorithm {}, whose next steps start from what its push "
+                                   "is answered with",
+                                   depth, algorithm.name));
+  }
+  constexpr const char* kScaling = "optimizer.staleness_scaling";
+  const ScalingRow& scaling = RowOf(draft.spec.optimizer.staleness_scaling);
+  const bool takes_gradients_alone = scaling.uses_base_weights;
+  if (takes_gradients_alone && draft.IsUsable(kScaling) &&
+      algorithm.pushes != PushKind::kGradient) {
+    diagnostics.Report(draft.KeySource(kScaling),
+                       fmt::format("staleness_scaling {} is for gradients of pulled weights, and "
+                                   "with worker.algorithm {} workers push {}",
+                                   scaling.name, algorithm.name, Name(algorithm.pushes)));
+  }
+}
+
 void CheckSchedule(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "optimizer.schedule.at_epochs";
   const ScheduleSpec& schedule = draft.spec.optimizer.schedule;
@@ -231,11 +256,12 @@ void CheckExamplesFit(Draft draft, const NetShapes& net, Diagnostics diagnostics
 
 void CheckShards(Draft draft, const NetShapes& net, Diagnostics diagnostics) {
   if (!draft.IsUsable("cluster.servers") || !draft.IsUsable("wire.push_bytes_max")) return;
-  if (!draft.IsUsable("optimizer.kind")) return;
+  for (const char* path : {"optimizer.kind", "worker.algorithm", "worker.outer.kind"}) {
+    if (!draft.IsUsable(path)) return;
+  }
   const auto shards = static_cast<uint32_t>(draft.spec.cluster.servers.size());
-  const RuleRow& rule = RowOf(draft.spec.optimizer.kind);
-  const absl::StatusOr<ShardMap> map =
-      ShardMap::Cut(net.layout, shards, CutOptionsOf(draft.spec.optimizer));
+  const RuleRow& rule = RowOf(draft.spec.server_optimizer().kind);
+  const absl::StatusOr<ShardMap> map = ShardMap::Cut(net.layout, shards, CutOptionsOf(draft.spec));
   if (!map.ok()) {
     const absl::string_view message = map.status().message();
     diagnostics.Report(
@@ -295,6 +321,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckPolicy(draft, diagnostics);
   CheckGuard(draft, diagnostics);
   CheckPipeline(draft, diagnostics);
+  CheckAlgorithm(draft, diagnostics);
   CheckSchedule(draft, diagnostics);
   CheckTarget(draft, diagnostics);
   CheckServers(draft, diagnostics);

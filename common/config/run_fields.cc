@@ -216,12 +216,10 @@ void AddTraining(Table& table) {
 }
 
 /// "0.001 for adam and adamw unless given"; the first row's is the field's own default.
-std::string OtherRates() {
+std::string OtherRates(double RuleRow::*rate_of) {
   std::map<double, std::vector<std::string_view>> names;
   for (const RuleRow& row : kRuleRows) {
-    if (row.learning_rate != OptimizerSpec().learning_rate) {
-      names[row.learning_rate].push_back(row.name);
-    }
+    if (row.*rate_of != kRuleRows.front().*rate_of) names[row.*rate_of].push_back(row.name);
   }
   std::vector<std::string> texts;
   for (const auto& [rate, rules] : names) {
@@ -245,7 +243,8 @@ void AddOptimizer(Table& table) {
       [](auto& s) -> auto& { return s.optimizer.kind; }));
   table.push_back(Scalar(
       "optimizer.learning_rate",
-      fmt::format("At the start, before scaling and schedule; {}.", OtherRates()),
+      fmt::format("At the start, before scaling and schedule; {}.",
+                  OtherRates(&RuleRow::learning_rate)),
       NumberType{.min = 1e-30, .max = 1e30},
       [](auto& s) -> auto& { return s.optimizer.learning_rate; }));
   table.back().has_dependent_default = true;
@@ -262,6 +261,42 @@ void AddOptimizer(Table& table) {
   AddParameters(
       table, "optimizer.staleness_scaling", kScalingRows, kScalingParameters,
       [](auto& s) -> auto& { return s.optimizer.scaling_parameters; });
+}
+
+/// The algorithms whose workers take steps of their own.
+std::vector<std::string> AlgorithmsWithOuter() {
+  std::vector<std::string> names;
+  for (const AlgorithmRow& row : kAlgorithmRows) {
+    if (row.has_local_weights) names.emplace_back(row.name);
+  }
+  return names;
+}
+
+void AddWorker(Table& table) {
+  table.push_back(RowChoice(
+      "worker.algorithm", "What a worker pushes, and when.", kAlgorithmRows,
+      [](auto& s) -> auto& { return s.worker.algorithm; }));
+  AddParameters(
+      table, "worker.algorithm", kAlgorithmRows, kAlgorithmParameters,
+      [](auto& s) -> auto& { return s.worker.parameters; });
+  table.push_back(Only("worker.algorithm", AlgorithmsWithOuter(), "",
+                       RowChoice(
+                           "worker.outer.kind",
+                           "The rule by which servers apply what workers push, where optimizer is "
+                           "that of the workers' own steps.",
+                           kRuleRows, [](auto& s) -> auto& { return s.worker.outer.kind; })));
+  table.back().has_dependent_default = true;
+  table.push_back(
+      Only("worker.algorithm", AlgorithmsWithOuter(), "",
+           Scalar(
+               "worker.outer.learning_rate",
+               fmt::format("Of that rule; {}.", OtherRates(&RuleRow::outer_learning_rate)),
+               NumberType{.min = 1e-30, .max = 1e30},
+               [](auto& s) -> auto& { return s.worker.outer.learning_rate; })));
+  table.back().has_dependent_default = true;
+  AddParameters(
+      table, "worker.outer.kind", kRuleRows, kRuleParameters,
+      [](auto& s) -> auto& { return s.worker.outer.parameters; });
 }
 
 void AddSchedule(Table& table) {
@@ -420,6 +455,7 @@ std::vector<Field> RunFields() {
   AddTraining(table);
   AddOptimizer(table);
   AddSchedule(table);
+  AddWorker(table);
   AddCluster(table);
   AddCompute(table);
   AddMachine(table);

@@ -4,7 +4,9 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/config/field_table.h"
@@ -26,9 +28,13 @@ std::vector<std::string> Split(std::string_view path) {
   return parts;
 }
 
-/// Writes keys as nested sections; expects those of a section one after another.
+/// Writes keys as nested sections; expects those of a section one after another. The heads of
+/// sections in which no key counts are comments, as theirs are.
 class SectionWriter {
  public:
+  /// `counting`: keys that are no comments; all if there are none.
+  explicit SectionWriter(std::vector<std::string> counting = {}) : counting_(std::move(counting)) {}
+
   /// Opens the sections of `path` that are not open yet, and returns the key's indentation.
   std::string Enter(const std::string& path, std::string_view line_before_section) {
     std::vector<std::string> sections = Split(path);
@@ -39,7 +45,14 @@ class SectionWriter {
     }
     for (size_t i = common; i < sections.size(); ++i) {
       if (i == 0) text_ += line_before_section;
-      text_ += fmt::format("{}{}:\n", std::string(2 * i, ' '), sections[i]);
+      const std::string section = fmt::format(
+          "{}.",
+          fmt::join(sections.begin(), sections.begin() + static_cast<ptrdiff_t>(i) + 1, "."));
+      const bool counts =
+          counting_.empty() || std::ranges::any_of(counting_, [&](const std::string& key) {
+            return key.starts_with(section);
+          });
+      text_ += fmt::format("{}{}{}:\n", std::string(2 * i, ' '), counts ? "" : "# ", sections[i]);
     }
     open_ = sections;
     return std::string(2 * open_.size(), ' ');
@@ -52,6 +65,7 @@ class SectionWriter {
   const std::string& text() const { return text_; }
 
  private:
+  const std::vector<std::string> counting_;
   std::vector<std::string> open_;
   std::string text_;
 };
@@ -82,6 +96,11 @@ std::vector<std::string> Wrap(std::string_view prefix, std::string_view text) {
   return lines;
 }
 
+/// Whether the template has the key, and not only as a comment.
+bool CountsInTemplate(const Field& field, const RunSpec& defaults) {
+  return IsWritten(field, defaults) && !field.has_dependent_default;
+}
+
 void WriteTemplateField(const Field& field, const RunSpec& defaults, SectionWriter& writer) {
   const std::string indent = writer.Enter(field.path, "\n");
   std::string doc = field.doc;
@@ -92,7 +111,7 @@ void WriteTemplateField(const Field& field, const RunSpec& defaults, SectionWrit
   const std::string bounds = DescribeField(field.type);
   doc += fmt::format(" Must be {}.", bounds);
   for (const std::string& line : Wrap(indent + "# ", doc)) writer.Line("", line);
-  if (IsWritten(field, defaults) && !field.has_dependent_default) {
+  if (CountsInTemplate(field, defaults)) {
     writer.Line(indent, fmt::format("{}: {}", field.name(), ValueOf(field, defaults)));
   } else {
     const std::string value = field.example.empty() ? ValueOf(field, defaults) : field.example;
@@ -147,7 +166,11 @@ std::optional<std::string> FirstDifference(const RunSpec& a, const RunSpec& b) {
 std::string ConfigTemplate() {
   RunSpec defaults;
   defaults.model = *FindPreset("lenet5");
-  SectionWriter writer;
+  std::vector<std::string> counting;
+  for (const Field& field : Fields()) {
+    if (CountsInTemplate(field, defaults)) counting.push_back(field.path);
+  }
+  SectionWriter writer(std::move(counting));
   writer.Line(
       "", "# One run of Slipstream, for all servers and workers. The section `model` is required,");
   writer.Line(

@@ -8,6 +8,8 @@
 
 #include "common/base/encoding.h"
 #include "common/base/ids.h"
+#include "common/base/push_kind.h"
+#include "common/protocol/batch_ranges.h"
 
 namespace slipstream {
 
@@ -37,11 +39,14 @@ struct PushHeader {
   /// for one: it excuses the member from a round that takes one of each.
   uint64_t count = 0;
 
+  /// What the values are.
+  PushKind kind = PushKind::kGradient;
+
   /// Examples the gradient is the mean of.
   uint32_t examples = 0;
 
-  /// Mini-batch of the run-long sequence, for the push log.
-  uint64_t batch = 0;
+  /// The mini-batches that the push stands for.
+  BatchRanges batches;
 
   /// Exchange only: answer with weights too, in messages of `chunk_bytes` of fp32 values (0: the
   /// server chooses).
@@ -207,7 +212,9 @@ struct PullRequest {
 struct RoundWork {
   enum class Kind : uint8_t { kCompute = 1, kExcused = 2, kFinished = 3 };
   Kind kind = Kind::kCompute;
-  uint64_t batch = 0;
+
+  /// Those to compute, of one push.
+  BatchRange batches;
 
   friend bool operator==(const RoundWork&, const RoundWork&) = default;
 };

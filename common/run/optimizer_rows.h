@@ -44,6 +44,10 @@ struct RuleRow {
   /// optimizer.learning_rate unless given.
   double learning_rate = 0.05;
 
+  /// worker.outer.learning_rate unless given. Deltas are as long as the local steps that they sum
+  /// up, so sgd with 1 is the mean of the workers' weights.
+  double outer_learning_rate = 1;
+
   /// Completes "NAME …" with what the rule does with optimizer.weight_decay, where it does not add
   /// it to the gradient.
   std::string_view decay_doc = "";
@@ -66,17 +70,20 @@ inline constexpr std::array kRuleRows = {
             .name = "momentum",
             .doc = "a decaying sum of gradients",
             .parameters = {"momentum"},
+            .outer_learning_rate = 0.1,
             .state_arrays = 1},
     RuleRow{.kind = RuleKind::kNesterov,
             .name = "nesterov",
             .doc = "momentum that looks one step ahead",
             .parameters = {"momentum"},
+            .outer_learning_rate = 0.1,
             .state_arrays = 1},
     RuleRow{.kind = RuleKind::kAdam,
             .name = "adam",
             .doc = "the gradients' running mean, over the root of that of their squares",
             .parameters = {"beta1", "beta2", "epsilon"},
             .learning_rate = 0.001,
+            .outer_learning_rate = 0.01,
             .state_arrays = 2,
             .normalises = true},
     RuleRow{.kind = RuleKind::kAdamW,
@@ -84,6 +91,7 @@ inline constexpr std::array kRuleRows = {
             .doc = "adam, with the decay taken off the weights themselves",
             .parameters = {"beta1", "beta2", "epsilon"},
             .learning_rate = 0.001,
+            .outer_learning_rate = 0.01,
             .decay_doc = "takes it, times the learning rate, off the weights",
             .state_arrays = 2,
             .normalises = true},
@@ -92,6 +100,7 @@ inline constexpr std::array kRuleRows = {
             .doc = "adam's step, made as long as a share of the norm of the tensor it changes",
             .parameters = {"beta1", "beta2", "epsilon"},
             .learning_rate = 0.01,
+            .outer_learning_rate = 0.01,
             .decay_doc = "adds it to the step before that is scaled",
             .state_arrays = 2,
             .measures_tensors = true,

@@ -11,6 +11,7 @@
 #include "common/base/encoding.h"
 #include "common/base/precision.h"
 #include "common/model/model_spec.h"
+#include "common/run/algorithm_rows.h"
 #include "common/run/device_choice.h"
 #include "common/run/optimizer_rows.h"
 #include "common/run/policy_rows.h"
@@ -156,6 +157,32 @@ struct OptimizerSpec {
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
 
+/// What workers push, and when.
+struct WorkerSpec {
+  AlgorithmKind algorithm = AlgorithmKind::kGradient;
+  AlgorithmParameters parameters;
+
+  /// The rule by which servers apply deltas.
+  struct Outer {
+    RuleKind kind = RowOf(AlgorithmKind::kGradient).outer;
+    ParameterValues<kRuleParameters> parameters;
+
+    /// RuleRow::outer_learning_rate unless given. > 0.
+    double learning_rate = RowOf(RowOf(AlgorithmKind::kGradient).outer).outer_learning_rate;
+
+    friend bool operator==(const Outer&, const Outer&) = default;
+  };
+  Outer outer;
+
+  /// Mini-batches of one push. At least 1.
+  constexpr uint64_t quantum() const {
+    const AlgorithmRow& row = RowOf(algorithm);
+    return row.quantum == nullptr ? 1 : row.quantum(parameters);
+  }
+
+  friend bool operator==(const WorkerSpec&, const WorkerSpec&) = default;
+};
+
 struct ClusterSpec {
   /// host:port of each server in the order of shards; the first hosts the coordinator.
   /// From 1 to kServersMax.
@@ -272,6 +299,7 @@ struct RunSpec {
   TrainingSpec training;
   ConsistencySpec consistency;
   OptimizerSpec optimizer;
+  WorkerSpec worker;
   ClusterSpec cluster;
   ComputeSpec compute;
   WireSpec wire;
@@ -280,6 +308,17 @@ struct RunSpec {
   RunControlSpec run;
   TestingSpec testing;
   SecuritySpec security;
+
+  /// The rule that servers follow: `optimizer`, unless that makes the workers' local steps. Then it
+  /// is worker.outer, with the compensation of staleness.
+  OptimizerSpec server_optimizer() const {
+    if (!RowOf(worker.algorithm).has_local_weights) return optimizer;
+    return {.kind = worker.outer.kind,
+            .parameters = worker.outer.parameters,
+            .learning_rate = worker.outer.learning_rate,
+            .staleness_scaling = optimizer.staleness_scaling,
+            .scaling_parameters = optimizer.scaling_parameters};
+  }
 
   friend bool operator==(const RunSpec&, const RunSpec&) = default;
 };

@@ -18,7 +18,7 @@ uint64_t GradientsUnderWay(const RunSpec& run) {
 
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run) {
   constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
-  const uint64_t states = RowOf(run.optimizer.kind).state_arrays;
+  const uint64_t states = RowOf(run.server_optimizer().kind).state_arrays;
   const bool keeps_bases = RowOf(run.optimizer.staleness_scaling).uses_base_weights;
   const uint64_t of_gradients = GradientsUnderWay(run) * (keeps_bases ? kBasesOfSlotMax : 1);
   const uint64_t bytes_each = (2 + of_gradients + 2 * states) * sizeof(float);

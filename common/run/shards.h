@@ -11,9 +11,9 @@ namespace slipstream {
 
 // How a run's model is cut into shards, and what one of them takes.
 
-/// How the run's update rule wants the model cut.
-inline CutOptions CutOptionsOf(const OptimizerSpec& optimizer) {
-  return {.keeps_tensors_whole = RowOf(optimizer.kind).measures_tensors};
+/// How the rule that servers follow wants the model cut.
+inline CutOptions CutOptionsOf(const RunSpec& run) {
+  return {.keeps_tensors_whole = RowOf(run.server_optimizer().kind).measures_tensors};
 }
 
 /// Gradients that the workers of a run may have under way, λ·d.

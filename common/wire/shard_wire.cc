@@ -31,6 +31,24 @@ absl::Status CheckClock(const std::string& field, uint64_t clock) {
   return clock <= Value(kWorkerClockMax) ? absl::OkStatus() : OutOfRange(field, clock);
 }
 
+/// Keeps sums of mini-batches far from overflow.
+constexpr uint64_t kBatchMax = uint64_t{1} << 60;
+
+absl::StatusOr<BatchRange> FromWire(const std::string& field, const v1::BatchRange& wire) {
+  if (wire.count() == 0 || wire.count() > kBatchMax) {
+    return OutOfRange(field + ".count", wire.count());
+  }
+  if (wire.first() > kBatchMax) return OutOfRange(field + ".first", wire.first());
+  return BatchRange{wire.first(), wire.count()};
+}
+
+v1::BatchRange ToWire(const BatchRange& range) {
+  v1::BatchRange wire;
+  wire.set_first(range.first);
+  wire.set_count(range.count);
+  return wire;
+}
+
 }  // namespace
 
 v1::Encoding ToWire(Encoding encoding) { return static_cast<v1::Encoding>(encoding); }
@@ -52,7 +70,8 @@ v1::PushHeader ToWire(const PushHeader& header) {
   wire.set_life(Value(header.life));
   wire.set_count(header.count);
   wire.set_examples(header.examples);
-  wire.set_batch(header.batch);
+  wire.set_kind(static_cast<v1::PushKind>(header.kind));
+  for (const BatchRange& range : header.batches) *wire.add_batches() = ToWire(range);
   wire.set_pull(header.pull);
   wire.set_chunk_bytes(header.chunk_bytes);
   wire.set_slot(header.slot);
@@ -97,7 +116,7 @@ v1::PullRequest ToWire(const PullRequest& request) {
 v1::RoundWork ToWire(const RoundWork& work) {
   v1::RoundWork wire;
   wire.set_kind(static_cast<v1::RoundWork::Kind>(work.kind));
-  wire.set_batch(work.batch);
+  if (work.kind == RoundWork::Kind::kCompute) *wire.mutable_batches() = ToWire(work.batches);
   return wire;
 }
 
@@ -157,8 +176,20 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   header.base = Version{wire.base_version()};
   header.life = Life{wire.life()};
   header.count = wire.count();
+  if (!v1::PushKind_IsValid(wire.kind())) {
+    return OutOfRange("header.kind", static_cast<uint64_t>(wire.kind()));
+  }
+  header.kind = static_cast<PushKind>(wire.kind());
   header.examples = wire.examples();
-  header.batch = wire.batch();
+  if (static_cast<size_t>(wire.batches_size()) > kBatchRangesMax) {
+    return absl::InvalidArgumentError("header.batches: " + std::to_string(wire.batches_size()) +
+                                      " ranges, more than " + std::to_string(kBatchRangesMax));
+  }
+  for (const v1::BatchRange& of_wire : wire.batches()) {
+    const absl::StatusOr<BatchRange> range = FromWire("header.batches", of_wire);
+    if (!range.ok()) return range.status();
+    header.batches.push_back(*range);
+  }
   header.pull = wire.pull();
   header.chunk_bytes = wire.chunk_bytes();
   header.slot = wire.slot();
@@ -225,7 +256,12 @@ absl::StatusOr<RoundWork> FromWire(const v1::RoundWork& wire) {
   if (wire.kind() == 0 || !v1::RoundWork::Kind_IsValid(wire.kind())) {
     return OutOfRange("work.kind", static_cast<uint64_t>(wire.kind()));
   }
-  return RoundWork{static_cast<RoundWork::Kind>(wire.kind()), wire.batch()};
+  RoundWork work = {.kind = static_cast<RoundWork::Kind>(wire.kind())};
+  if (work.kind != RoundWork::Kind::kCompute) return work;
+  const absl::StatusOr<BatchRange> batches = FromWire("work.batches", wire.batches());
+  if (!batches.ok()) return batches.status();
+  work.batches = *batches;
+  return work;
 }
 
 absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {

@@ -46,8 +46,7 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   const absl::StatusOr<TensorLayout> layout = LayoutOf(spec.model);
   if (!layout.ok()) return layout.status();
   const auto servers = static_cast<uint32_t>(spec.cluster.servers.size());
-  const absl::StatusOr<ShardMap> shard_map =
-      ShardMap::Cut(*layout, servers, CutOptionsOf(spec.optimizer));
+  const absl::StatusOr<ShardMap> shard_map = ShardMap::Cut(*layout, servers, CutOptionsOf(spec));
   if (!shard_map.ok()) return shard_map.status();
 
   RunPlan plan;
@@ -84,14 +83,24 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
 namespace {
 
 /// "softsync (n = 4)"
-std::string PolicyText(const ConsistencySpec& consistency) {
-  const PolicyRow& row = RowOf(consistency.policy);
+template <typename Row, typename Values>
+std::string RowText(const Row& row, const Values& values) {
   std::vector<std::string> facts;
-  for (const auto& [key, value] : ParametersOf(row, consistency.parameters)) {
+  for (const auto& [key, value] : ParametersOf(row, values)) {
     facts.push_back(fmt::format("{} = {}", key, value));
   }
   if (facts.empty()) return std::string(row.name);
   return fmt::format("{} ({})", row.name, fmt::join(facts, ", "));
+}
+
+/// "local_sgd (steps = 8), which servers apply by sgd with a learning rate of 1"
+std::string AlgorithmText(const WorkerSpec& worker) {
+  const AlgorithmRow& row = RowOf(worker.algorithm);
+  const std::string text = RowText(row, worker.parameters);
+  if (!row.has_local_weights) return text;
+  return fmt::format("{}, which servers apply by {} with a learning rate of {}", text,
+                     RowText(RowOf(worker.outer.kind), worker.outer.parameters),
+                     worker.outer.learning_rate);
 }
 
 /// "81.2 MiB, of which 12.0 MiB for the weights that gradients under way were computed from"
@@ -109,7 +118,8 @@ std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
       {"run", spec.name},
       {"parameters", fmt::format("{}", plan.parameters)},
       {"workers", fmt::format("{}", spec.cluster.workers)},
-      {"policy", PolicyText(spec.consistency)},
+      {"policy", RowText(RowOf(spec.consistency.policy), spec.consistency.parameters)},
+      {"workers push", AlgorithmText(spec.worker)},
       {"gradients per update (c)", fmt::format("{}", plan.round_size)},
       {"effective n (workers/c)", fmt::format("{:.3g}", plan.effective_n)},
       {"expected mean staleness",

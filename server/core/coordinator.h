@@ -189,6 +189,7 @@ class Coordinator {
   const bool works_in_rounds_;
   const uint32_t workers_to_start_;
   const uint32_t batch_size_;
+  const uint64_t quantum_;  // Mini-batches of one push.
   const StopConditions stop_conditions_;
   const absl::Duration lease_;
   const absl::Duration start_timeout_;

@@ -64,16 +64,16 @@ bool Servers::AllSeenOrSilent(uint64_t orders, absl::Duration silence, absl::Tim
 }
 
 uint64_t Servers::PushedEnd(WorkerId worker, Incarnation incarnation) const {
-  uint64_t end = 0;
+  std::pair<WorkerClock, uint64_t> newest;
   for (const std::optional<Server>& server : servers_) {
     if (!server.has_value()) continue;
     for (const ServerReport::Pushed& pushed : server->report.pushed) {
       if (pushed.worker == worker && pushed.incarnation == incarnation) {
-        end = std::max(end, pushed.batch_end);
+        newest = std::max(newest, std::pair(pushed.clock, pushed.batch_end));
       }
     }
   }
-  return end;
+  return newest.second;
 }
 
 std::string Servers::Missing() const {

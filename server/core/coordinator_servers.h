@@ -33,11 +33,13 @@ struct ServerReport {
   /// Mini-batches of the rounds that have closed, where this shard hands them out.
   uint64_t batches_of_rounds = 0;
 
-  /// The end of what a member has pushed: one more than its newest mini-batch.
+  /// The newest gradient that a member has pushed to the shard: one more than its last mini-batch,
+  /// and the member's clock with it.
   struct Pushed {
     WorkerId worker{};
     Incarnation incarnation{};
     uint64_t batch_end = 0;
+    WorkerClock clock{};
   };
   std::vector<Pushed> pushed;
 };
@@ -80,7 +82,9 @@ class Servers {
   /// As AllSeen, but without those that are silent for longer than `silence`.
   bool AllSeenOrSilent(uint64_t orders, absl::Duration silence, absl::Time now) const;
 
-  /// One more than the newest mini-batch that any shard has of this incarnation; 0: none.
+  /// One more than the last mini-batch of the newest gradient that any shard has of this
+  /// incarnation; 0: none. The newest has the latest clock, as a unit that another worker gave back
+  /// may lie before those that came first.
   uint64_t PushedEnd(WorkerId worker, Incarnation incarnation) const;
 
   /// The shards never heard of, like "1, 3".

@@ -10,8 +10,9 @@
 
 namespace slipstream {
 
-WorkLedger::WorkLedger(uint64_t total, uint64_t per_epoch) : total_(total), per_epoch_(per_epoch) {
-  PS_CHECK(per_epoch > 0);
+WorkLedger::WorkLedger(uint64_t total, uint64_t per_epoch, uint64_t quantum)
+    : total_(total), per_epoch_(per_epoch), quantum_(quantum) {
+  PS_CHECK(per_epoch > 0 && quantum > 0);
 }
 
 std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t workers) {
@@ -28,7 +29,8 @@ std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t wo
     const uint64_t remaining = std::min(per_epoch_ - next_ % per_epoch_, total_ - next_);
     const uint64_t share = 2 * uint64_t{std::max(1u, workers)};
     unit.first = next_;
-    unit.batches = std::max(uint64_t{1}, remaining / share);
+    const uint64_t pushes = (std::max(uint64_t{1}, remaining / share) + quantum_ - 1) / quantum_;
+    unit.batches = std::min(remaining, pushes * quantum_);
     next_ += unit.batches;
   } else {
     return std::nullopt;

@@ -13,10 +13,10 @@ namespace slipstream {
 /// Which mini-batches of a run are handed out to whom, and which are done; for the policies in
 /// which workers do not keep step.
 ///
-/// Work leaves in units of max(1, remaining / 2λ) mini-batches of the current epoch: large at
-/// first, so that the coordinator is rarely asked, and single towards the end, so that an epoch
-/// ends for all at about the same time. What a dead worker had not finished is handed out again,
-/// before anything new.
+/// Work leaves in units of max(1, remaining / 2λ) mini-batches of the current epoch, rounded up to
+/// what a worker takes for one push: large at first, so that the coordinator is rarely asked, and
+/// small towards the end, so that an epoch ends for all at about the same time. What a dead worker
+/// had not finished is handed out again, before anything new.
 ///
 /// Invariants:
 ///  - every mini-batch is either not handed out, in exactly one unit, or done;
@@ -39,9 +39,10 @@ class WorkLedger {
     friend bool operator==(const Unit&, const Unit&) = default;
   };
 
-  /// Mini-batches of the whole run, and of one epoch; the last epoch may be cut short.
-  /// REQUIRES: per_epoch > 0.
-  WorkLedger(uint64_t total, uint64_t per_epoch);
+  /// Mini-batches of the whole run, and of one epoch; the last epoch may be cut short. `quantum`:
+  /// those of one push; what is left of an epoch may be less.
+  /// REQUIRES: per_epoch > 0, quantum > 0.
+  WorkLedger(uint64_t total, uint64_t per_epoch, uint64_t quantum = 1);
 
   /// Hands out the next unit; nothing if the worker holds enough or all are handed out. Numbers
   /// rise from 1. `workers` is λ, the workers now live.
@@ -89,6 +90,7 @@ class WorkLedger {
   // Constant after construction.
   const uint64_t total_;
   const uint64_t per_epoch_;
+  const uint64_t quantum_;
 
   // Mini-batches from here on were never handed out.
   uint64_t next_ = 0;

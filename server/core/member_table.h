@@ -62,9 +62,13 @@ struct MemberRecord {
   /// Others may have to wait for its clock: from the first one that it names until it rests.
   bool is_in_pace = false;
 
-  /// One more than the mini-batch of the newest gradient pushed, also of one that was dropped; 0
-  /// before the first.
-  uint64_t newest_batch_end = 0;
+  /// The newest gradient pushed, also one that was dropped: one more than its last mini-batch, and
+  /// the member's clock with it. 0 before the first.
+  struct Newest {
+    uint64_t batch_end = 0;
+    WorkerClock clock{};
+  };
+  Newest newest;
 
   /// Pushes admitted and neither complete nor abandoned. Invariant: at most one more than the
   /// gradients that a worker may have in flight.

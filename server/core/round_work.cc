@@ -5,10 +5,10 @@
 namespace slipstream {
 
 RoundWork RoundWorkPlan::For(WorkerId worker, const std::vector<WorkerId>& members) {
-  if (finished()) return {RoundWork::Kind::kFinished, 0};
+  if (finished()) return {.kind = RoundWork::Kind::kFinished};
   if (named_.empty()) NameBatches(members);
   const auto found = named_.find(worker);
-  if (found == named_.end()) return {RoundWork::Kind::kExcused, 0};
+  if (found == named_.end()) return {.kind = RoundWork::Kind::kExcused};
   return {RoundWork::Kind::kCompute, found->second};
 }
 
@@ -20,21 +20,23 @@ void RoundWorkPlan::NameBatches(const std::vector<WorkerId>& members) {
   }
   for (const WorkerId worker : order) {
     if (!again_.empty()) {
-      named_[worker] = again_.extract(again_.begin()).value();
+      named_[worker] = again_.extract(again_.begin()).mapped();
     } else if (next_batch_ < batches_total_) {
-      named_[worker] = next_batch_++;
+      const BatchRange next = {next_batch_, std::min(quantum_, batches_total_ - next_batch_)};
+      named_[worker] = next;
+      next_batch_ += next.count;
     }
   }
 }
 
 void RoundWorkPlan::NextRound(const std::function<bool(WorkerId)>& has_done) {
   if (!named_.empty()) did_last_.clear();
-  for (const auto& [worker, batch] : named_) {
+  for (const auto& [worker, batches] : named_) {
     if (has_done(worker)) {
-      ++batches_done_;
+      batches_done_ += batches.count;
       did_last_.insert(worker);
     } else if (!is_closed_) {
-      again_.insert(batch);
+      again_[batches.first] = batches;
     }
   }
   named_.clear();

@@ -46,6 +46,11 @@ std::optional<PushReply> ShardMachine::RefuseByHeader(const PushHeader& header) 
                                                     " values, the push has " +
                                                     Number(header.count));
   }
+  if (header.kind != options_.pushes && !is_excuse) {
+    return Refusal(PushOutcome::kShapeMismatch, std::string(Name(header.kind)) +
+                                                    ", where each worker of the run pushes " +
+                                                    std::string(Name(options_.pushes)));
+  }
   if (header.examples == 0 && !is_excuse) {
     return Refusal(PushOutcome::kShapeMismatch, "a gradient of no examples");
   }

@@ -29,7 +29,7 @@ void ShardMachine::SetPlan(const ShardPlan& plan) {
   PS_CHECK(!has_plan());
   state_.plan = plan;
   MakeLearningRate();
-  if (works_in_rounds() && is_first()) state_.work.emplace(plan.batches_total);
+  if (works_in_rounds() && is_first()) state_.work.emplace(plan.batches_total, options_.quantum);
 }
 
 void ShardMachine::MakeLearningRate() {

@@ -56,6 +56,10 @@ class ShardMachine {
     ShardId shard{};
     ConsistencySpec consistency;
     OptimizerSpec optimizer;
+
+    /// What workers push, and the mini-batches that one push stands for.
+    PushKind pushes = PushKind::kGradient;
+    uint64_t quantum = 1;
     uint32_t epochs = 1;
 
     /// Gradients that a worker has on their way at a time.
@@ -192,9 +196,8 @@ class ShardMachine {
     return state_.work.has_value() ? state_.work->batches_done() : 0;
   }
 
-  /// One more than the mini-batch of the newest gradient that this incarnation has pushed, also of
-  /// one that was dropped; 0 before the first.
-  uint64_t NewestBatchEnd(WorkerId worker, Incarnation incarnation) const;
+  /// The newest gradient that this incarnation has pushed.
+  MemberRecord::Newest NewestOf(WorkerId worker, Incarnation incarnation) const;
   double current_learning_rate() const;
 
   /// The same times what staleness compensation has lately multiplied gradients by, on average.

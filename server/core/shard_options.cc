@@ -5,7 +5,9 @@ namespace slipstream {
 ShardMachine::Options ShardOptionsOf(const RunSpec& run, ShardId shard) {
   return {.shard = shard,
           .consistency = run.consistency,
-          .optimizer = run.optimizer,
+          .optimizer = run.server_optimizer(),
+          .pushes = RowOf(run.worker.algorithm).pushes,
+          .quantum = run.worker.quantum(),
           .epochs = run.training.epochs,
           .gradients_in_flight = run.training.pipeline_depth,
           .push_bytes_max = run.wire.push_bytes_max};

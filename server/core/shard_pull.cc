@@ -181,7 +181,7 @@ void ShardMachine::NoteTrainer(const PendingCall& call, Version base) {
 
 std::optional<RoundWork> ShardMachine::WorkFor(const std::optional<WorkerId>& trainer) {
   if (!trainer.has_value() || !state_.work.has_value()) return std::nullopt;
-  if (phase() >= Phase::kDraining) return RoundWork{RoundWork::Kind::kFinished, 0};
+  if (phase() >= Phase::kDraining) return RoundWork{.kind = RoundWork::Kind::kFinished};
   return state_.work->For(*trainer, Owing());
 }
 

@@ -126,12 +126,12 @@ void ShardMachine::NotePace(const PushHeader& header) {
 
 void ShardMachine::NoteBatch(const PushHeader& header) {
   if (header.count == 0) return;
-  state_.members.At(header.identity.worker).newest_batch_end = header.batch + 1;
+  state_.members.At(header.identity.worker).newest = {EndOf(header.batches), header.clock};
 }
 
-uint64_t ShardMachine::NewestBatchEnd(WorkerId worker, Incarnation incarnation) const {
+MemberRecord::Newest ShardMachine::NewestOf(WorkerId worker, Incarnation incarnation) const {
   const MemberRecord* member = members().Find(worker, incarnation);
-  return member != nullptr ? member->newest_batch_end : 0;
+  return member != nullptr ? member->newest : MemberRecord::Newest();
 }
 
 ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutput& output) {

@@ -19,8 +19,8 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   report.batches_of_rounds = wire.status().batches_of_rounds();
   for (const v1::ShardWorkerStatus& worker : wire.status().workers()) {
     if (worker.newest_batch_end() == 0) continue;
-    report.pushed.push_back(
-        {WorkerId{worker.worker()}, Incarnation{worker.incarnation()}, worker.newest_batch_end()});
+    report.pushed.push_back({WorkerId{worker.worker()}, Incarnation{worker.incarnation()},
+                             worker.newest_batch_end(), WorkerClock{worker.newest_clock()}});
   }
   return report;
 }

@@ -62,7 +62,7 @@ std::string Shard::MakePath(const ModelOrders& model) {
   const uint64_t needed = ShardBytesNeeded(values, run);
   const uint64_t available = options_.memory_available();
   if (needed <= available) {
-    path_ = UpdatePath::TryMake(run.optimizer, model.layout.TensorsWithin(range));
+    path_ = UpdatePath::TryMake(run.server_optimizer(), model.layout.TensorsWithin(range));
   }
   if (path_ != nullptr) return "";
   return fmt::format(

@@ -23,7 +23,9 @@ void DescribeWorkers(const ShardMachine& machine, v1::ShardStatus& status) {
     v1::ShardWorkerStatus& line = lines[member.worker];
     line.set_incarnation(Value(member.incarnation));
     line.set_last_sequence(Value(machine.members().At(member.worker).expected()) - 1);
-    line.set_newest_batch_end(machine.NewestBatchEnd(member.worker, member.incarnation));
+    const MemberRecord::Newest newest = machine.NewestOf(member.worker, member.incarnation);
+    line.set_newest_batch_end(newest.batch_end);
+    line.set_newest_clock(Value(newest.clock));
   }
   for (auto& [worker, line] : lines) {
     line.set_worker(Value(worker));

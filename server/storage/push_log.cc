@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "common/files/file_descriptor.h"
@@ -19,6 +20,17 @@ constexpr mode_t kMode = 0666;  // The process's umask takes away from it.
 absl::Status CannotCreate(const std::string& path) {
   return absl::DataLossError(
       fmt::format("cannot create the push log {}: {}", path, std::strerror(errno)));
+}
+
+/// "12" or "12-19;40-42".
+std::string Text(const BatchRanges& ranges) {
+  std::string text;
+  for (const BatchRange& range : ranges) {
+    if (!text.empty()) text += ';';
+    text += std::to_string(range.first);
+    if (range.count > 1) text += fmt::format("-{}", range.first + range.count - 1);
+  }
+  return text;
 }
 
 }  // namespace
@@ -43,10 +55,11 @@ absl::StatusOr<PushLog> PushLog::Create(const std::string& path) {
 }
 
 absl::Status PushLog::Append(const PushHeader& header, const PushReply& reply) {
-  const std::string line = fmt::format(
-      "{},{},{},{},{},{},{},{},{}\n", Value(header.identity.worker),
-      Value(header.identity.incarnation), Value(header.sequence), header.batch, header.examples,
-      Value(header.base), Value(reply.version), reply.staleness, Name(reply.outcome));
+  const std::string line =
+      fmt::format("{},{},{},{},{},{},{},{},{}\n", Value(header.identity.worker),
+                  Value(header.identity.incarnation), Value(header.sequence), Text(header.batches),
+                  header.examples, Value(header.base), Value(reply.version), reply.staleness,
+                  Name(reply.outcome));
   if (std::fputs(line.c_str(), file_.get()) < 0) return Failure("write");
   return absl::OkStatus();
 }

@@ -80,9 +80,9 @@ class Driver {
   }
 
   absl::Status Exchange() {
-    absl::StatusOr<uint64_t> batch = NextBatch();
-    if (!batch.ok()) return batch.status();
-    client_->BeginPush(0, {.batch = *batch, .examples = 1, .step = ++steps_});
+    absl::StatusOr<BatchRanges> batches = NextBatches();
+    if (!batches.ok()) return batches.status();
+    client_->BeginPush(0, {.batches = *batches, .examples = 1, .step = ++steps_});
     if (absl::Status status = client_->FinishPush(0); !status.ok()) return status;
     // Advance would return when every shard has answered; weights are on their way then.
     absl::Status status = client_->Drain();
@@ -133,8 +133,12 @@ class Driver {
     ShardGroup::Options group = ShardGroup::OptionsFor(settings_, map);
     if (arena_.has_value()) group.client.arena = &*arena_;
     return std::make_unique<ParameterClient>(
-        ParameterClient::Options{membership_.identity, membership_.servers, std::move(map),
-                                 policy.in_step, policy.waits_for_members, group},
+        ParameterClient::Options{.identity = membership_.identity,
+                                 .servers = membership_.servers,
+                                 .map = std::move(map),
+                                 .in_step = policy.in_step,
+                                 .releases_unused = policy.waits_for_members,
+                                 .group = group},
         std::vector<ParameterClient::Slot>{{weights_.span(), values_}}, MakeSleeper(),
         interruption_.cancel_switch());
   }
@@ -148,12 +152,12 @@ class Driver {
     return coordinator_.FinishInitialization(request);
   }
 
-  absl::StatusOr<uint64_t> NextBatch() {
+  absl::StatusOr<BatchRanges> NextBatches() {
     for (;;) {
       const absl::StatusOr<ParameterClient::Step> step = client_->Advance();
       if (!step.ok()) return step.status();
       if (const auto* compute = std::get_if<ParameterClient::Compute>(&*step)) {
-        return compute->batch;
+        return compute->batches;
       }
       if (std::holds_alternative<ParameterClient::Finished>(*step)) {
         return absl::OutOfRangeError("the run is over");

@@ -44,6 +44,7 @@ MAY_INCLUDE = {
     "server/storage": ("common/files", "common/local", "common/memory", "common/protocol"),
     "worker": ("common/config", "common/json", "common/model_file", "common/process",
                "common/rpc", "worker/training"),
+    "worker/algorithm": ("common/run",),
     "worker/client": ("common/files", "common/kernels", "common/layout", "common/local",
                       "common/process", "common/protocol", "common/rpc", "common/run",
                       "common/wire", "proto", "worker/core"),
@@ -54,10 +55,11 @@ MAY_INCLUDE = {
     "worker/core": ("common/protocol",),
     "worker/data": ("common/model", "common/process", "common/run"),
     "worker/model": ("common/layout",),
-    "worker/training": ("common/config", "common/files", "common/kernels", "common/layout",
+    "worker/training": ("common/config", "common/files", "common/kernels",
+                        "common/kernels/rules", "common/layout",
                         "common/local", "common/model", "common/model_file", "common/policy",
                         "common/process", "common/protocol", "common/run", "common/wire",
-                        "worker/client", "worker/compute", "worker/compute/cpu",
+                        "worker/algorithm", "worker/client", "worker/compute", "worker/compute/cpu",
                         "worker/core", "worker/data",
                         "worker/model"),
 }
@@ -65,7 +67,7 @@ FOR_ALL = "common/base"
 
 # Code that only decides: whatever it needs from the world is an argument.
 PURE = ("common/base", "common/policy", "common/kernels", "common/kernels/rules", "common/layout", "common/model",
-        "common/run", "common/protocol", "server/core", "worker/core", "worker/model")
+        "common/run", "common/protocol", "server/core", "worker/algorithm", "worker/core", "worker/model")
 # What the pure base is made of: the annotated lock and the check that ends the process.
 PURE_EXCEPT = {"common/base/mutex.h", "common/base/check.h"}
 

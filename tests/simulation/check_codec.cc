@@ -37,7 +37,7 @@ class Lane {
 
   void OnArrived(const GradientArrived& event, Findings& findings) {
     // One that was refused may come late, when its sequence is another's.
-    if (event.base != made_.base || event.batch != made_.batch) return;
+    if (event.base != made_.base || event.batches != made_.batches) return;
     if (arrived_ != nullptr) {
       const size_t bytes = arrived_->size() * sizeof(float);
       if (std::memcmp(arrived_->data(), event.values->data(), bytes) != 0) {
@@ -51,7 +51,7 @@ class Lane {
     if (base == weights.end()) return;  // CheckVersions says so.
     wanted_ = error_;
     std::vector<float> gradient(Gradients::kShardValues);
-    Gradients::ComputeDense(scenario_.seed, made_.batch, Value(event.push.shard), *base->second,
+    Gradients::ComputeDense(scenario_, made_.batches, Value(event.push.shard), *base->second,
                             gradient);
     for (size_t i = Gradients::kSlots; i < wanted_.size(); ++i) {
       wanted_[i] += gradient[i];

@@ -28,7 +28,7 @@ void AddGradient(const Scenario& scenario, uint32_t shard, const Entry& entry,
                  const std::vector<float>& base, const std::vector<float>& now,
                  std::vector<double>& change) {
   std::vector<float> gradient(Gradients::kShardValues);
-  Gradients::ComputeDense(scenario.seed, entry.push->made.batch, shard, base, gradient);
+  Gradients::ComputeDense(scenario, entry.push->made.batches, shard, base, gradient);
   const double strength = Strength(scenario);
   for (size_t i = Gradients::kSlots; i < gradient.size(); ++i) {
     const double g = gradient[i];

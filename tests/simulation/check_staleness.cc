@@ -99,7 +99,7 @@ class ShardLag {
                     const std::vector<double>& lags) {
     using Scaling = OptimizerSpec::StalenessScaling;
     const Scaling scaling = scenario_.run.optimizer.staleness_scaling;
-    double rate = scenario_.run.optimizer.learning_rate;
+    double rate = scenario_.run.server_optimizer().learning_rate;
     if (scaling == Scaling::kMean) rate /= std::max(1.0, WindowMean());
     double examples = 0;
     for (const Entry& entry : entries) examples += entry.push->made.examples;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tests/simulation/checkers.h"
+#include "tests/simulation/gradients.h"
 
 namespace slipstream {
 namespace {
@@ -14,7 +15,9 @@ Doers DoersAt(const Evidence& evidence, size_t shard) {
   for (const auto& [version, entries] : evidence.entries[shard]) {
     for (const Entry& entry : entries) {
       if (entry.push == nullptr) continue;
-      done[entry.push->made.batch].push_back(entry.push->made.push.incarnation);
+      const PushMade& made = entry.push->made;
+      ForEachBatch(made.batches,
+                   [&](uint64_t batch) { done[batch].push_back(made.push.incarnation); });
     }
   }
   return done;

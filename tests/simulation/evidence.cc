@@ -13,7 +13,8 @@ Evidence::Evidence(const History& history)
       PushEvidence& push = pushes[decided->push];
       push.decisions.push_back(decided->reply);
       if (decided->reply.outcome == PushOutcome::kTooStale) {
-        too_stale.emplace(decided->push.shard, push.made.batch);
+        ForEachBatch(push.made.batches,
+                     [&](uint64_t batch) { too_stale.emplace(decided->push.shard, batch); });
       }
       if (!push.taken.has_value() && !IsRefusal(decided->reply.outcome)) {
         push.taken = decided->reply;

@@ -1,9 +1,13 @@
 #include "tests/simulation/gradients.h"
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/philox.h"
+#include "worker/algorithm/local_model.h"
+#include "worker/algorithm/worker_algorithm.h"
 
 namespace slipstream {
 namespace {
@@ -11,6 +15,58 @@ namespace {
 // Streams of the seed from here on: the noise of one mini-batch at one shard each.
 constexpr uint64_t kNoiseStreams = uint64_t{1} << 32;
 constexpr uint64_t kShardsMax = 8;
+
+/// The gradient of a mini-batch at one shard's dense positions.
+void ComputeGradient(uint64_t seed, uint64_t batch, uint32_t shard, std::span<const float> weights,
+                     std::span<float> gradient) {
+  RandomStream noise(seed, kNoiseStreams + batch * kShardsMax + shard);
+  for (size_t i = Gradients::kSlots; i < Gradients::kShardValues; ++i) {
+    gradient[i] = 0.05f * weights[i] + noise.Uniform(-0.5f, 0.5f);
+  }
+}
+
+/// One shard's part of a worker's local model.
+class ShardModel final : public LocalModel {
+ public:
+  explicit ShardModel(std::span<const float> weights)
+      : arenas_{std::vector<float>(weights.begin(), weights.end()),
+                std::vector<float>(weights.size()), std::vector<float>(weights.size())} {}
+
+  std::vector<float>& values(Arena arena) { return arenas_.at(static_cast<size_t>(arena)); }
+
+  void Step(double learning_rate) override {
+    std::vector<float>& weights = values(Arena::kWeights);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      weights[i] -= static_cast<float>(learning_rate) * values(Arena::kGradient)[i];
+    }
+  }
+
+  void Combine(Arena out, float a, Arena x, float b, Arena y) override {
+    for (size_t i = 0; i < values(out).size(); ++i) {
+      values(out)[i] = a * values(x)[i] + b * values(y)[i];
+    }
+  }
+
+ private:
+  std::array<std::vector<float>, 3> arenas_;  // By Arena.
+};
+
+/// What an algorithm with local weights pushes to one shard.
+void ComputeLocally(const Scenario& scenario, const BatchRanges& batches, uint32_t shard,
+                    std::span<const float> weights, std::span<float> pushed) {
+  using Arena = LocalModel::Arena;
+  ShardModel model(weights);
+  const auto algorithm = MakeWorkerAlgorithm(scenario.run.worker.algorithm);
+  uint64_t steps = 0;
+  ForEachBatch(batches, [&](uint64_t batch) {
+    ComputeGradient(scenario.seed, batch, shard, model.values(Arena::kWeights),
+                    model.values(Arena::kGradient));
+    algorithm->OnGradient(
+        model, {.number = steps++, .learning_rate = scenario.run.optimizer.learning_rate});
+  });
+  algorithm->BeforePush(model);
+  std::ranges::copy(model.values(Arena::kGradient), pushed.begin());
+}
 
 }  // namespace
 
@@ -32,11 +88,12 @@ std::vector<float> Gradients::InitialWeights() const {
   return weights;
 }
 
-Gradients::Gradient Gradients::Compute(uint64_t batch, std::span<const float> weights) {
-  Gradient gradient = {.slot = static_cast<uint32_t>(batch),
-                       .batch = batch,
-                       .examples = scenario_.ExamplesOf(batch),
+Gradients::Gradient Gradients::Compute(const BatchRanges& batches, std::span<const float> weights) {
+  Gradient gradient = {.slot = static_cast<uint32_t>(batches.front().first),
+                       .batches = batches,
+                       .examples = 0,
                        .values = std::vector<float>(weights.size())};
+  ForEachBatch(batches, [&](uint64_t batch) { gradient.examples += scenario_.ExamplesOf(batch); });
   if (is_taken_.at(gradient.slot)) {
     const auto first_spare = is_taken_.begin() + scenario_.batches_total();
     const auto spare = std::find(first_spare, is_taken_.end(), false);
@@ -47,19 +104,31 @@ Gradients::Gradient Gradients::Compute(uint64_t batch, std::span<const float> we
   const std::span<float> values = gradient.values;
   for (uint32_t shard = 0; shard < scenario_.shards; ++shard) {
     const size_t begin = size_t{shard} * kShardValues;
-    values[begin + gradient.slot] = 1.0f;
-    ComputeDense(scenario_.seed, batch, shard, weights.subspan(begin, kShardValues),
-                 values.subspan(begin, kShardValues));
+    const std::span<const float> base = weights.subspan(begin, kShardValues);
+    const std::span<float> pushed = values.subspan(begin, kShardValues);
+    if (RowOf(scenario_.run.worker.algorithm).has_local_weights) {
+      ComputeLocally(scenario_, batches, shard, base, pushed);
+    } else {
+      ComputeGradient(scenario_.seed, batches.front().first, shard, base, pushed);
+    }
+    pushed[gradient.slot] = 1.0f;
   }
   return gradient;
 }
 
-void Gradients::ComputeDense(uint64_t seed, uint64_t batch, uint32_t shard,
+void Gradients::ComputeDense(const Scenario& scenario, const BatchRanges& batches, uint32_t shard,
                              std::span<const float> weights, std::span<float> gradient) {
-  RandomStream noise(seed, kNoiseStreams + batch * kShardsMax + shard);
-  for (size_t i = kSlots; i < kShardValues; ++i) {
-    gradient[i] = 0.05f * weights[i] + noise.Uniform(-0.5f, 0.5f);
+  if (!RowOf(scenario.run.worker.algorithm).has_local_weights) {
+    return ComputeGradient(scenario.seed, batches.front().first, shard, weights, gradient);
   }
+  const auto rate = static_cast<float>(scenario.run.optimizer.learning_rate);
+  std::vector<float> local(weights.begin(), weights.end());
+  std::vector<float> of_batch(weights.size());
+  ForEachBatch(batches, [&](uint64_t batch) {
+    ComputeGradient(scenario.seed, batch, shard, local, of_batch);
+    for (size_t i = kSlots; i < kShardValues; ++i) local[i] -= rate * of_batch[i];
+  });
+  for (size_t i = kSlots; i < kShardValues; ++i) gradient[i] = weights[i] - local[i];
 }
 
 }  // namespace slipstream

@@ -7,9 +7,18 @@
 
 #include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
+#include "common/protocol/batch_ranges.h"
 #include "tests/simulation/scenario.h"
 
 namespace slipstream {
+
+/// Calls visit(batch) for each mini-batch of the ranges, in their order.
+template <typename Visit>
+void ForEachBatch(const BatchRanges& ranges, Visit visit) {
+  for (const BatchRange& range : ranges) {
+    for (uint64_t i = 0; i < range.count; ++i) visit(range.first + i);
+  }
+}
 
 /// The model and its gradients. Each shard's range has `kSlots` counting positions and then
 /// `kDense` ordinary ones. A gradient is 1 in a counting position of its own, so that the weights
@@ -27,7 +36,7 @@ class Gradients {
 
   struct Gradient {
     uint32_t slot = 0;
-    uint64_t batch = 0;
+    BatchRanges batches;
     uint32_t examples = 0;
     std::vector<float> values;  // Of the whole model.
   };
@@ -37,13 +46,15 @@ class Gradients {
   const TensorLayout& layout() const { return layout_; }
   std::vector<float> InitialWeights() const;
 
-  /// The first gradient of a mini-batch gets the slot of its number, so that runs of the same work
-  /// can be compared; the mini-batch done again by somebody else gets a new one.
-  Gradient Compute(uint64_t batch, std::span<const float> weights);
+  /// What a worker pushes for these mini-batches. The first push of a mini-batch gets the slot of
+  /// the number of its first, so that runs of the same work can be compared; what somebody else
+  /// does again gets a new one.
+  Gradient Compute(const BatchRanges& batches, std::span<const float> weights);
 
-  /// Writes what the gradient of a mini-batch is at one shard's dense positions, from the weights
-  /// there. Both spans hold the whole shard.
-  static void ComputeDense(uint64_t seed, uint64_t batch, uint32_t shard,
+  /// Writes what is to be pushed for mini-batches at one shard's dense positions, from the weights
+  /// there, by the formulas and not by what workers run.
+  /// Both spans hold the whole shard.
+  static void ComputeDense(const Scenario& scenario, const BatchRanges& batches, uint32_t shard,
                            std::span<const float> weights, std::span<float> gradient);
 
   /// Every shard has refused it, so its slot is free for another.

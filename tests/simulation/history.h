@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/protocol/batch_ranges.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
 #include "server/core/stop_conditions.h"
@@ -39,7 +40,7 @@ struct PushMade {
   PushKey push;
   std::optional<uint32_t> slot;
   Version base{};
-  uint64_t batch = 0;
+  BatchRanges batches;
   uint32_t examples = 0;
   uint32_t pipeline_slot = 0;
 };
@@ -48,7 +49,7 @@ struct PushMade {
 struct GradientArrived {
   PushKey push;
   Version base{};
-  uint64_t batch = 0;
+  BatchRanges batches;
   Values values;
 };
 

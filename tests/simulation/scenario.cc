@@ -266,6 +266,7 @@ std::string Describe(const Scenario& scenario) {
       absl::ToInt64Milliseconds(scenario.faults.end));
   for (const WorkerFault& fault : scenario.faults.workers) text += Describe(fault);
   if (run.training.pipeline_depth > 1) text += " pipeline_depth=2";
+  if (run.worker.quantum() > 1) text += fmt::format(" steps={}", run.worker.quantum());
   if (run.wire.push_codec == Encoding::kInt8) text += " push_codec=int8";
   return text + DescribeStop(run.training);
 }

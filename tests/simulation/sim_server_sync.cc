@@ -45,8 +45,10 @@ void SimServerSync::Sync() {
     v1::ShardWorkerStatus& worker = *request.mutable_status()->add_workers();
     worker.set_worker(Value(member.worker));
     worker.set_incarnation(Value(member.incarnation));
-    worker.set_newest_batch_end(
-        server_.machine().NewestBatchEnd(member.worker, member.incarnation));
+    const MemberRecord::Newest newest =
+        server_.machine().NewestOf(member.worker, member.incarnation);
+    worker.set_newest_batch_end(newest.batch_end);
+    worker.set_newest_clock(Value(newest.clock));
   }
   network_.Call(Method::kSyncServer, request.SerializeAsString(), process_,
                 [this](const absl::StatusOr<std::string>& reply) { OnSynced(reply); });

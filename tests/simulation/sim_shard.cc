@@ -169,10 +169,11 @@ void SimShard::Absorb(ShardResult result) {
 
 void SimShard::NotePush(const PushHeader& header, const PushReply& reply) {
   const Identity& identity = header.identity;
-  trace_.Line("shard {} push worker {}#{} sequence {} base {} batch {}: {} version {} lag {}",
+  trace_.Line("shard {} push worker {}#{} sequence {} base {} batches {}+{}: {} version {} lag {}",
               Value(id_), Value(identity.worker), Value(identity.incarnation),
-              Value(header.sequence), Value(header.base), header.batch, Name(reply.outcome),
-              Value(reply.version), reply.staleness);
+              Value(header.sequence), Value(header.base),
+              header.batches.empty() ? 0 : header.batches.front().first, CountOf(header.batches),
+              Name(reply.outcome), Value(reply.version), reply.staleness);
   history_.Add(PushDecided{{id_, identity.worker, identity.incarnation, header.sequence},
                            reply,
                            header.clock,
@@ -185,7 +186,7 @@ void SimShard::NoteGradient(const PushHeader& header, Values values) {
   history_.Add(
       GradientArrived{{id_, header.identity.worker, header.identity.incarnation, header.sequence},
                       header.base,
-                      header.batch,
+                      header.batches,
                       std::move(values)});
 }
 

@@ -30,6 +30,7 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
       core_({.shards = shards.map().shards(),
              .in_step = world.scenario.run.consistency.traits().in_step,
              .depth = world.scenario.run.training.pipeline_depth,
+             .quantum = world.scenario.run.worker.quantum(),
              .releases_unused = world.scenario.run.consistency.traits().waits_for_members}),
       slots_(world.scenario.run.training.pipeline_depth),
       lanes_(shards.MakeLanes()) {
@@ -70,8 +71,8 @@ void SimTraining::TakeTurn() {
 }
 
 void SimTraining::OnTurn(const WorkerCore::Action& action) {
-  if (const auto* compute = std::get_if<WorkerCore::ComputeBatch>(&action)) {
-    return Compute(compute->batch);
+  if (const auto* compute = std::get_if<WorkerCore::ComputeBatches>(&action)) {
+    return Compute(compute->batches);
   }
   if (std::holds_alternative<WorkerCore::AwaitUnit>(action)) return AwaitUnit(0);
   slots_[turn_].is_finished = true;
@@ -128,13 +129,14 @@ void SimTraining::TakeUnit() {
   if (std::exchange(is_awaiting_unit_, false)) TakeTurn();
 }
 
-void SimTraining::Compute(uint64_t batch) {
+void SimTraining::Compute(const BatchRanges& batches) {
   Slot& slot = slots_[turn_];
-  core_.OnBatchBegun(turn_);
-  slot.gradient = world_.gradients.Compute(batch, slot.weights);
+  core_.OnBatchesBegun(turn_);
+  slot.gradient = world_.gradients.Compute(batches, slot.weights);
   const auto& times = world_.scenario.compute_time;
   const size_t worker = Value(shards_.identity().worker);
-  const absl::Duration time = times[std::min(worker, times.size() - 1)];
+  const auto steps = static_cast<int64_t>(CountOf(batches));
+  const absl::Duration time = steps * times[std::min(worker, times.size() - 1)];
   world_.network.AtProcess(process_, world_.queue.now() + chance_.Time(time / 2, time * 3 / 2),
                            [this] { Push(); });
 }
@@ -219,8 +221,9 @@ PushHeader SimTraining::Header(ShardId shard, uint32_t slot, const Gradients::Gr
   header.shard_map = shards_.map().fingerprint();
   header.base = core_.version(shard, slot);
   header.life = core_.life(shard, slot);
+  header.kind = RowOf(world_.scenario.run.worker.algorithm).pushes;
   header.examples = gradient.examples;
-  header.batch = gradient.batch;
+  header.batches = gradient.batches;
   header.slot = slot;
   const WorkerCore::PushTerms terms = core_.TermsOfPush(shard, slot, pull);
   header.pull = terms.pull;
@@ -236,7 +239,7 @@ void SimTraining::NotePush(ShardId shard, const PushHeader& header,
   world_.history.Add(PushMade{{shard, worker.worker, worker.incarnation, header.sequence},
                               gradient_slot,
                               header.base,
-                              header.batch,
+                              header.batches,
                               header.examples,
                               header.slot});
 }
@@ -270,7 +273,7 @@ void SimTraining::OnAnswered(uint32_t slot) {
   Slot& answered = slots_[slot];
   if (std::exchange(answered.is_pushing, false)) {
     if (answered.is_refused) world_.gradients.Forget(answered.gradient);
-    core_.OnBatchDone(slot);
+    core_.OnBatchesDone(slot);
     progress_ = core_.progress();
   }
   if (answered.then != nullptr) std::exchange(answered.then, nullptr)();

@@ -75,7 +75,7 @@ class SimTraining {
   void AwaitUnit(uint32_t settled);
   void OnUnitResult(const absl::Status& status);
   void TakeUnit();
-  void Compute(uint64_t batch);
+  void Compute(const BatchRanges& batches);
   void Push();
   void Finish();
 

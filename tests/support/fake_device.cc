@@ -110,7 +110,7 @@ class FakePlan final : public Plan {
 
   void AbandonWeights() override { device_->AbandonWeights(); }
 
-  std::span<const float> gradients_host() const override { return gradients_; }
+  std::span<float> gradients_host() override { return gradients_; }
 
   bool KeepExamples(const ExampleTable& table) override {
     if (!keeps_examples_) return false;

@@ -37,6 +37,8 @@ std::vector<std::vector<PushEncoder>> EncodersFor(const ParameterClient::Options
 ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots, Sleeper sleeper,
                                  CancelSwitch& cancel)
     : identity_(options.identity),
+      kind_(options.pushes),
+      has_local_weights_(options.has_local_weights),
       slots_(std::move(slots)),
       overlaps_(Overlaps(options, slots_.size())),
       encoders_(EncodersFor(options, slots_.size())),
@@ -44,6 +46,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
       core_({.shards = options.map.shards(),
              .in_step = options.in_step,
              .depth = static_cast<uint32_t>(slots_.size()),
+             .quantum = options.quantum,
              .releases_unused = options.releases_unused}),
       group_(options.servers, options.map, options.group, std::move(sleeper), cancel) {
   for (const Slot& slot : slots_) {
@@ -83,8 +86,8 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
       status = PushNothing(slot, excuse->shards, true);
     } else if (const auto* release = std::get_if<WorkerCore::ReleaseShards>(&*action)) {
       status = PushNothing(slot, release->shards, false);
-    } else if (const auto* compute = std::get_if<WorkerCore::ComputeBatch>(&*action)) {
-      return Step(Compute{compute->batch});
+    } else if (const auto* compute = std::get_if<WorkerCore::ComputeBatches>(&*action)) {
+      return Step(Compute{compute->batches});
     } else if (std::holds_alternative<WorkerCore::AwaitUnit>(*action)) {
       return Step(AwaitUnit{});
     } else {
@@ -104,7 +107,7 @@ GradientFeed& ParameterClient::BeginPush(uint32_t slot, const Gradient& gradient
     const WorkerCore::Action action = core_.Next(slot);
     // Weights that were replaced since Advance may call for something else. The step computed from
     // them will not succeed.
-    if (std::holds_alternative<WorkerCore::ComputeBatch>(action)) core_.OnBatchBegun(slot);
+    if (std::holds_alternative<WorkerCore::ComputeBatches>(action)) core_.OnBatchesBegun(slot);
     push->under_way = group_.map().shards();
     lanes_under_way_ += push->under_way;
   }
@@ -136,7 +139,7 @@ void ParameterClient::Skip(uint32_t slot) {
     return push != nullptr && push->unanswered > 0;
   };
   while (failure_.status().ok() && std::ranges::any_of(pushes_, is_awaited)) changed_.Wait(mutex_);
-  if (failure_.status().ok()) core_.OnBatchSkipped(slot);  // Otherwise nothing goes on anyway.
+  if (failure_.status().ok()) core_.OnBatchesSkipped(slot);  // Otherwise nothing goes on anyway.
 }
 
 absl::Status ParameterClient::Drain() {
@@ -206,8 +209,9 @@ PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient&
   PushHeader header;
   header.identity = identity_;
   header.shard_map = group_.map().fingerprint();
+  header.kind = kind_;
   header.examples = gradient.examples;
-  header.batch = gradient.batch;
+  header.batches = gradient.batches;
   header.slot = slot;
   MutexLock lock(mutex_);
   header.sequence = core_.sequence(shard);
@@ -258,7 +262,9 @@ absl::Status ParameterClient::ExchangePush(ShardId shard, Push& push) {
                             .on_answer = [&](const ExchangeAnswer& answer) {
                               return OnAnswer(shard, push.slot, &push, answer, is_known);
                             }};
-  exchange.weights.StartFrom(exchange.header.life, exchange.header.base);
+  if (!has_local_weights_) {
+    exchange.weights.StartFrom(exchange.header.life, exchange.header.base);
+  }
   if (exchange.encoder != nullptr) exchange.encoder->Begin();
   const absl::Status status = group_.Exchange(shard, exchange);
   MutexLock lock(mutex_);
@@ -281,7 +287,7 @@ absl::Status ParameterClient::OnAnswer(ShardId shard, uint32_t slot, Push* push,
   if (is_first) status = core_.OnReply(shard, answer.push, slot);
   if (status.ok() && answer.weights) status = core_.OnWeights(shard, *answer.weights, slot);
   if (!status.ok()) return status;
-  if (push != nullptr && is_first && --push->unanswered == 0) core_.OnBatchDone(slot);
+  if (push != nullptr && is_first && --push->unanswered == 0) core_.OnBatchesDone(slot);
   changed_.NotifyAll();
   return absl::OkStatus();
 }

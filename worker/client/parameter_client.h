@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/layout/shard_map.h"
+#include "common/protocol/batch_ranges.h"
 #include "common/protocol/shard_messages.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/first_failure.h"
@@ -28,8 +29,8 @@ namespace slipstream {
 ///
 ///   while (true) {
 ///     StatusOr<Step> step = client.Advance();   // Weights to compute a gradient from.
-///     … the batch that *step names, or a unit of work for it, or the end …
-///     GradientFeed& feed = client.BeginPush(0, {.batch = …, .examples = …});
+///     … the batches that *step names, or a unit of work for it, or the end …
+///     GradientFeed& feed = client.BeginPush(0, {.batches = …, .examples = …});
 ///     … compute, and tell the feed of what is final …
 ///     client.FinishPush(0);                     // Or AbortPush, if it must not count.
 ///   }
@@ -61,8 +62,15 @@ class ParameterClient {
     /// The consistency policy closes rounds of all members, and shard 0 names their batches.
     bool in_step = false;
 
-    /// As WorkerCore::Options has it.
+    /// As WorkerCore::Options has them.
     bool releases_unused = false;
+    uint64_t quantum = 1;
+
+    /// What the caller pushes.
+    PushKind pushes = PushKind::kGradient;
+
+    /// The caller changes the weights of a slot between what comes and the push that follows.
+    bool has_local_weights = false;
     ShardGroup::Options group;
   };
 
@@ -78,9 +86,9 @@ class ParameterClient {
     WeightsListener* listener = nullptr;
   };
 
-  /// A gradient: the mean over `examples` examples.
+  /// What a push stands for: mini-batches with so many examples.
   struct Gradient {
-    uint64_t batch = 0;
+    BatchRanges batches;
     uint32_t examples = 0;
 
     /// The caller's own number, by which a Transfer names the step.
@@ -95,7 +103,7 @@ class ParameterClient {
 
   /// What to do with the weights that are there, or on their way.
   struct Compute {
-    uint64_t batch = 0;
+    BatchRanges batches;
   };
   struct AwaitUnit {};  // Call OnUnit or OnNoMoreUnits.
   struct Finished {};
@@ -116,7 +124,7 @@ class ParameterClient {
   /// pulls, excuses and releases. Fails with the first failure of any call, see push_verdict.h.
   absl::StatusOr<Step> Advance(uint32_t slot = 0);
 
-  /// Announces the gradient of the batch that Advance named; lanes begin to send what the feed
+  /// Announces the gradient of the batches that Advance named; lanes begin to send what the feed
   /// calls final. The feed may be used until the push is finished or aborted, one of which must
   /// follow.
   GradientFeed& BeginPush(uint32_t slot, const Gradient& gradient);
@@ -124,13 +132,13 @@ class ParameterClient {
   /// The gradient is complete and counts.
   absl::Status FinishPush(uint32_t slot);
 
-  /// The gradient must not count. Advance names a batch again, unless it is skipped.
+  /// The gradient must not count. Advance names batches again, unless they are skipped.
   void AbortPush(uint32_t slot);
 
   /// Waits until everything begun is done: all pushes are answered, all weights in place.
   absl::Status Drain();
 
-  /// The batch of the slot's aborted push is done without one, because its numbers are no gradient.
+  /// The batches of the slot's aborted push are done without one, as their numbers are no gradient.
   /// Waits for the answers to older pushes.
   void Skip(uint32_t slot);
 
@@ -202,6 +210,8 @@ class ParameterClient {
 
   // Constant after construction.
   const Identity identity_;
+  const PushKind kind_;
+  const bool has_local_weights_;
   const std::vector<Slot> slots_;
 
   /// Pushes go out, and weights come in, while the caller computes.

@@ -119,8 +119,9 @@ class Plan {
   /// What has not arrived will not: steps that wait for it fail, now and later.
   virtual void AbandonWeights() = 0;
 
-  /// The gradient of the mean loss of the last step, layout order.
-  virtual std::span<const float> gradients_host() const = 0;
+  /// The gradient of the mean loss of the last step, layout order. The caller may write here until
+  /// the next step begins.
+  virtual std::span<float> gradients_host() = 0;
 
   /// Copies the examples to where steps need only be told which of them they are of, Batch::rows;
   /// false where that would gain nothing or there is no room, and batches come by value: then none

@@ -42,7 +42,9 @@ void WeightsGate::Revoke(ParameterRange range) {
   missing_[range.begin] = range.end;
   is_revoked_ = true;
   changed_.NotifyAll();
-  while (is_read_) changed_.Wait(mutex_);
+  // A step that begins meanwhile waits for the range.
+  const uint64_t step = steps_;
+  while (is_read_ && steps_ == step) changed_.Wait(mutex_);
 }
 
 void WeightsGate::Abandon() {
@@ -55,6 +57,7 @@ void WeightsGate::Enter() {
   MutexLock lock(mutex_);
   PS_CHECK(!is_read_);
   is_read_ = true;
+  ++steps_;
   waited_ = absl::ZeroDuration();
 }
 

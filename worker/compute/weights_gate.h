@@ -2,6 +2,7 @@
 #define SLIPSTREAM_WORKER_COMPUTE_WEIGHTS_GATE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 
 #include "absl/time/time.h"
@@ -52,6 +53,7 @@ class WeightsGate {
   CondVar changed_;
   std::map<size_t, size_t> missing_ ABSL_GUARDED_BY(mutex_);  // Begin → end; disjoint.
   bool is_read_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t steps_ ABSL_GUARDED_BY(mutex_) = 0;  // That have entered.
   bool is_revoked_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration waited_ ABSL_GUARDED_BY(mutex_);

@@ -13,19 +13,29 @@ void UnitQueue::Add(const WorkUnit& unit) {
   units_.push_back(unit);
 }
 
-std::optional<uint64_t> UnitQueue::batch(size_t ahead) const {
+BatchRanges UnitQueue::batches(uint64_t ahead) const {
+  BatchRanges ranges;
   uint64_t before = done_ + ahead;  // Mini-batches of the units from here on that come first.
+  uint64_t wanted = quantum_;
   for (const WorkUnit& unit : units_) {
-    if (before < unit.batches) return unit.first + before;
-    before -= unit.batches;
+    if (wanted == 0 || ranges.size() == kBatchRangesMax) break;
+    const uint64_t skipped = std::min(before, unit.batches);
+    const uint64_t taken = std::min(wanted, unit.batches - skipped);
+    if (taken > 0) ranges.push_back({unit.first + skipped, taken});
+    before -= skipped;
+    wanted -= taken;
   }
-  return std::nullopt;
+  return ranges;
 }
 
-void UnitQueue::Done() {
-  PS_CHECK(!units_.empty());
-  ++done_;
-  FinishFirstIfDone();
+void UnitQueue::Done(uint64_t count) {
+  while (count > 0) {
+    PS_CHECK(!units_.empty());
+    const uint64_t of_first = std::min(count, units_.front().batches - done_);
+    done_ += of_first;
+    count -= of_first;
+    FinishFirstIfDone();
+  }
 }
 
 void UnitQueue::DropAllBut(uint64_t under_way) {
@@ -54,7 +64,7 @@ uint64_t UnitQueue::left() const {
 }
 
 bool UnitQueue::wants_unit() const {
-  return !is_closed_ && units_.size() <= depth_ && left() <= depth_ + 1;
+  return !is_closed_ && units_.size() <= depth_ && left() <= (depth_ + 1) * quantum_;
 }
 
 std::vector<UnitProgress> UnitQueue::progress() const {

@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <vector>
+
+#include "common/protocol/batch_ranges.h"
 
 namespace slipstream {
 
@@ -32,8 +33,9 @@ struct UnitProgress {
 /// Not thread-safe: one owner.
 class UnitQueue {
  public:
-  /// `depth`: mini-batches that may be under way at once.
-  explicit UnitQueue(uint32_t depth = 1) : depth_(depth) {}
+  /// `depth`: pushes that may be under way at once. `quantum`: the mini-batches of one.
+  /// REQUIRES: depth > 0, quantum > 0.
+  explicit UnitQueue(uint32_t depth = 1, uint64_t quantum = 1) : depth_(depth), quantum_(quantum) {}
 
   /// Finished units that progress() still names; each is told at least once, since a request for
   /// work tells it too.
@@ -49,17 +51,18 @@ class UnitQueue {
   /// Of the mini-batches not done, only the oldest `under_way` will be, and no unit follows.
   void DropAllBut(uint64_t under_way);
 
-  /// The mini-batch to compute while `ahead` older ones are under way; nothing if none is at hand.
-  std::optional<uint64_t> batch(size_t ahead = 0) const;
+  /// The mini-batches of the next push, while `ahead` older ones are under way: as many as one
+  /// takes or as are at hand, at most kBatchRangesMax ranges. Empty if none is.
+  BatchRanges batches(uint64_t ahead = 0) const;
 
-  /// batch() has been pushed and answered. REQUIRES: batch().
-  void Done();
+  /// The oldest `count` mini-batches have been pushed and answered. REQUIRES: they are at hand.
+  void Done(uint64_t count = 1);
 
   /// False once it is known that not more than `count` mini-batches are left, those under way
   /// included.
   bool has_more(uint64_t count = 1) const { return !is_closed_ || left() > count; }
 
-  /// True while the last mini-batch at hand is at most the one after those that may be under way,
+  /// True while what is at hand is at most the pushes that may be under way and the one after them,
   /// and more may come.
   bool wants_unit() const;
 
@@ -72,6 +75,7 @@ class UnitQueue {
 
   // Constant after construction.
   const uint32_t depth_;
+  const uint64_t quantum_;
 
   std::deque<WorkUnit> units_;
   uint64_t done_ = 0;  // Of the first unit.

@@ -16,9 +16,10 @@ WorkerCore::WorkerCore(const Options& options)
       is_at_work_(options.shards, false),
       is_spent_(options.depth, false),
       answers_(options.depth),
-      units_(options.depth) {
+      units_(options.depth, options.quantum) {
   PS_CHECK(options.shards > 0);
   PS_CHECK(options.depth > 0 && (options.depth == 1 || !options.in_step));
+  PS_CHECK(options.quantum > 0);
 }
 
 WorkerCore::Action WorkerCore::Next(uint32_t slot) const {
@@ -27,7 +28,18 @@ WorkerCore::Action WorkerCore::Next(uint32_t slot) const {
 }
 
 size_t WorkerCore::Ahead(uint32_t slot) const {
-  return static_cast<size_t>(std::ranges::find(begun_, slot) - begun_.begin());
+  return static_cast<size_t>(std::ranges::find(begun_, slot, &Begun::slot) - begun_.begin());
+}
+
+uint64_t WorkerCore::BatchesThrough(size_t pushes) const {
+  uint64_t batches = 0;
+  for (size_t i = 0; i < pushes; ++i) batches += CountOf(begun_[i].batches);
+  return batches;
+}
+
+BatchRanges WorkerCore::BatchesOfUnits(uint32_t slot) const {
+  const size_t ahead = Ahead(slot);
+  return ahead < begun_.size() ? begun_[ahead].batches : units_.batches(BatchesThrough(ahead));
 }
 
 std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot) const {
@@ -96,7 +108,7 @@ WorkerCore::Action WorkerCore::NextOfRounds() const {
   if (!behind.shards.empty()) return behind;
   switch (work_->kind) {
     case RoundWork::Kind::kCompute:
-      return ComputeBatch{work_->batch, true};
+      return ComputeBatches{{work_->batches}, true};
     case RoundWork::Kind::kExcused:
       return all;
     case RoundWork::Kind::kFinished:
@@ -109,28 +121,31 @@ WorkerCore::Action WorkerCore::NextOfUnits(uint32_t slot) const {
   if (is_spent_[slot]) {
     if (std::optional<Action> release = ReleaseWhatIsHeld(slots_[slot])) return *std::move(release);
   }
-  const std::optional<uint64_t> batch = units_.batch(Ahead(slot));
-  if (!batch) {
+  BatchRanges batches = BatchesOfUnits(slot);
+  if (batches.empty()) {
     if (std::optional<Action> release = ReleaseAndRest(slots_[slot])) return *std::move(release);
-    if (!units_.has_more(Ahead(slot))) return Finished{};
+    if (!units_.has_more(BatchesThrough(Ahead(slot)))) return Finished{};
     return AwaitUnit{};
   }
   if (std::optional<Action> pull = PullWhatIsMissing(slots_[slot])) return *std::move(pull);
-  return ComputeBatch{*batch, wants_weights(slot)};
+  return ComputeBatches{std::move(batches), wants_weights(slot)};
 }
 
 bool WorkerCore::wants_weights(uint32_t slot) const {
-  // Its next batch comes after those of all other slots.
-  return options_.in_step || units_.has_more(Ahead(slot) + options_.depth);
+  // Its next batches come after those of all other slots.
+  const size_t ahead = Ahead(slot);
+  const uint64_t own = ahead < begun_.size() ? CountOf(begun_[ahead].batches) : options_.quantum;
+  const uint64_t of_others = (options_.depth - 1) * options_.quantum;
+  return options_.in_step || units_.has_more(BatchesThrough(ahead) + own + of_others);
 }
 
 WorkerCore::PushTerms WorkerCore::TermsOfPush(ShardId shard, uint32_t slot,
                                               std::optional<bool> pull) {
   PushTerms terms = {.pull = pull.value_or(wants_weights(slot)), .clock = WorkerClock{completed_}};
   if (!pull.has_value()) terms.clock = WorkerClock{completed_ + Ahead(slot) + 1};
-  const size_t begun = begun_.size();
-  const bool is_newest = begun == 0 || begun_.back() == slot;
-  terms.rests = !terms.pull && !options_.in_step && is_newest && !units_.batch(begun).has_value();
+  const bool is_newest = begun_.empty() || begun_.back().slot == slot;
+  terms.rests = !terms.pull && !options_.in_step && is_newest &&
+                units_.batches(BatchesThrough(begun_.size())).empty();
   terms.leaves_out = is_left_out_;
   if (terms.rests) is_at_work_[Value(shard)] = false;
   return terms;
@@ -141,11 +156,16 @@ WorkerClock WorkerCore::ClockOfPull(ShardId shard) {
   return clock_begun();
 }
 
-void WorkerCore::OnBatchBegun(uint32_t slot) {
-  PS_CHECK(std::holds_alternative<ComputeBatch>(Next(slot)));
-  if (Ahead(slot) < begun_.size()) return;  // Again, after its push was aborted.
-  begun_.push_back(slot);
-  batch_counts_ = false;  // What shards answered to a release was of no batch.
+void WorkerCore::OnBatchesBegun(uint32_t slot) {
+  const Action action = Next(slot);
+  PS_CHECK(std::holds_alternative<ComputeBatches>(action));
+  const BatchRanges& batches = std::get<ComputeBatches>(action).batches;
+  if (const size_t ahead = Ahead(slot); ahead < begun_.size()) {
+    begun_[ahead].batches = batches;  // Again, after its push was aborted.
+    return;
+  }
+  begun_.push_back({slot, batches});
+  push_counts_ = false;  // What shards answered to a release was of no batch.
   answers_[slot] = {};
 }
 
@@ -154,7 +174,7 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
   switch (Judge(reply.outcome)) {
     case PushVerdict::kTaken:
       sequence = slipstream::Next(sequence);
-      batch_counts_ = units_.batch(0).has_value();
+      push_counts_ = !begun_.empty();
       break;
     case PushVerdict::kPullAgain:
       is_at_work_[Value(shard)] = true;  // It took no notice of a rest.
@@ -198,15 +218,16 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
   return absl::OkStatus();
 }
 
-void WorkerCore::OnBatchSkipped(uint32_t slot) {
-  PS_CHECK(Ahead(slot) == 0);
-  if (!begun_.empty()) begun_.erase(begun_.begin());
+void WorkerCore::OnBatchesSkipped(uint32_t slot) {
+  PS_CHECK(Ahead(slot) == 0 && !begun_.empty());
+  const uint64_t batches = CountOf(begun_.front().batches);
+  begun_.erase(begun_.begin());
   if (options_.in_step) {
     work_->kind = RoundWork::Kind::kExcused;
     is_left_out_ = true;
     return;
   }
-  units_.Done();
+  units_.Done(batches);
   ++completed_;  // Nobody shall wait for it.
   // Others may have made newer weights meanwhile: from the same ones the next batch would do no
   // better.
@@ -217,12 +238,13 @@ void WorkerCore::OnBatchSkipped(uint32_t slot) {
   }
 }
 
-void WorkerCore::OnBatchDone(uint32_t slot) {
-  PS_CHECK(Ahead(slot) == 0);
-  if (!begun_.empty()) begun_.erase(begun_.begin());
-  // A batch that was begun behind this one cannot take its place in the order any more.
-  const bool is_done = std::exchange(batch_counts_, false) || options_.depth > 1;
-  if (!options_.in_step && is_done) units_.Done();
+void WorkerCore::OnBatchesDone(uint32_t slot) {
+  PS_CHECK(Ahead(slot) == 0 && !begun_.empty());
+  const uint64_t batches = CountOf(begun_.front().batches);
+  begun_.erase(begun_.begin());
+  // What was begun behind these cannot take their place in the order any more.
+  const bool is_done = std::exchange(push_counts_, false) || options_.depth > 1;
+  if (!options_.in_step && is_done) units_.Done(batches);
   if (is_done) ++completed_;
   if (answers_[slot].counts && answers_[slot].is_dropped) ++split_pushes_;
 }

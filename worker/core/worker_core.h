@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
+#include "common/protocol/batch_ranges.h"
 #include "common/protocol/shard_messages.h"
 #include "worker/core/unit_queue.h"
 
@@ -17,10 +18,11 @@ namespace slipstream {
 /// and what to do next.
 ///
 /// Answers of shards and units of work go in; Next() says what the shell has to do, which it does
-/// and then reports here. There are two sources of work. With rounds (hardsync), shard 0 names a
-/// mini-batch with its weights, and the worker owes a push to every round of every shard: it steps
-/// with all shards at one version, and excuses itself from rounds that it cannot or need not fill.
-/// Without rounds, the coordinator hands out units, and shards may be at any versions.
+/// and then reports here. A push stands for a quantum of mini-batches. There are two sources of
+/// work. With rounds (hardsync), shard 0 names those of one push with its weights, and the worker
+/// owes a push to every round of every shard: it steps with all shards at one version, and excuses
+/// itself from rounds that it cannot or need not fill. Without rounds, the coordinator hands out
+/// units, and shards may be at any versions.
 ///
 /// A pipeline of `depth` gradients has as many slots, each with weights of its own, that take
 /// turns: while the push of one is under way, the next computes. The shell works them round robin,
@@ -30,7 +32,7 @@ namespace slipstream {
 ///  - sequences of a shard go up by one with each push that used one up, and never otherwise;
 ///    pushes of all slots to a shard share them, so they go out, and are answered, one after
 ///    another
-///  - with rounds, a batch is named only while all shards are held at one version, and who joins
+///  - with rounds, batches are named only while all shards are held at one version, and who joins
 ///    does every batch that shard 0 names for it
 ///  - no batch is named for two slots, and batches are done in the order they were begun
 ///
@@ -46,6 +48,9 @@ class WorkerCore {
 
     /// Gradients that may be under way at once; 1 with rounds.
     uint32_t depth = 1;
+
+    /// Mini-batches of one push, where units have so many.
+    uint64_t quantum = 1;
 
     /// Shards may wait for a worker, for its gradients on their way or for its clock, and so have
     /// to be told where none will come.
@@ -76,15 +81,15 @@ class WorkerCore {
     friend bool operator==(const ReleaseShards&, const ReleaseShards&) = default;
   };
 
-  /// Compute the gradient of this mini-batch (OnBatchBegun) and push it to every shard; then
-  /// OnBatchDone. Without rounds, one that every shard refused for its age is named again, for
-  /// newer weights, unless others are under way behind it.
-  struct ComputeBatch {
-    uint64_t batch = 0;
+  /// Compute these mini-batches (OnBatchesBegun) and push what comes of them to every shard; then
+  /// OnBatchesDone. Without rounds, those that every shard refused for their age are named again,
+  /// for newer weights, unless others are under way behind them.
+  struct ComputeBatches {
+    BatchRanges batches;
 
     /// Take weights with the answers: there is, or may be, more to compute.
     bool pull = true;
-    friend bool operator==(const ComputeBatch&, const ComputeBatch&) = default;
+    friend bool operator==(const ComputeBatches&, const ComputeBatches&) = default;
   };
 
   /// Wait for the unit asked for.
@@ -98,16 +103,16 @@ class WorkerCore {
   };
 
   using Action =
-      std::variant<PullShards, ExcuseShards, ReleaseShards, ComputeBatch, AwaitUnit, Finished>;
+      std::variant<PullShards, ExcuseShards, ReleaseShards, ComputeBatches, AwaitUnit, Finished>;
 
-  /// REQUIRES: options.shards > 0; options.depth > 0, and 1 with rounds.
+  /// REQUIRES: options.shards > 0; options.depth > 0, and 1 with rounds; options.quantum > 0.
   explicit WorkerCore(const Options& options);
 
   /// Of Finished: nothing is left for this slot; the batches of others may be under way.
   Action Next(uint32_t slot = 0) const;
 
-  /// The slot computes the batch that Next() named for it, and others take later ones.
-  void OnBatchBegun(uint32_t slot = 0);
+  /// The slot computes the batches that Next() named for it, and others take later ones.
+  void OnBatchesBegun(uint32_t slot = 0);
 
   /// A push to `shard` was answered, for good. The weights held of it are used up; OnWeights
   /// follows if the answer brought others. Fails, as the worker must, if the push was refused in a
@@ -118,21 +123,21 @@ class WorkerCore {
   /// back, or if it owes work and names none.
   absl::Status OnWeights(ShardId shard, const WeightsHeader& header, uint32_t slot = 0);
 
-  /// Every shard has answered the push of the batch that the slot began. REQUIRES: it is the
+  /// Every shard has answered the push of the batches that the slot began. REQUIRES: they are the
   /// oldest.
-  void OnBatchDone(uint32_t slot = 0);
+  void OnBatchesDone(uint32_t slot = 0);
 
-  /// The batch that the slot began is done without a push. With rounds, the slot excuses itself
+  /// The batches that the slot began are done without a push. With rounds, the slot excuses itself
   /// from the open one next; without, it pulls, after it has released what shards may wait for.
-  /// REQUIRES: it is the oldest, and its weights are held.
-  void OnBatchSkipped(uint32_t slot = 0);
+  /// REQUIRES: they are the oldest, and their weights are held.
+  void OnBatchesSkipped(uint32_t slot = 0);
 
   void OnUnit(const WorkUnit& unit) { units_.Add(unit); }
   void OnNoMoreUnits() { units_.Close(); }
 
   /// Of the units only what is under way is to be done. Without effect with rounds, where shard 0
   /// says so.
-  void OnWorkEnds() { units_.DropAllBut(begun_.size()); }
+  void OnWorkEnds() { units_.DropAllBut(BatchesThrough(begun_.size())); }
 
   /// A unit should be asked for now, to be there when it is needed.
   bool wants_unit() const { return !options_.in_step && units_.wants_unit(); }
@@ -166,7 +171,7 @@ class WorkerCore {
     /// Behind it no batch is at hand, so nobody shall wait for the worker.
     bool rests = false;
 
-    /// The batch that shard 0 named was skipped.
+    /// The batches that shard 0 named were skipped.
     bool leaves_out = false;
   };
 
@@ -189,14 +194,26 @@ class WorkerCore {
   };
   using Slot = std::vector<Held>;  // By shard.
 
-  /// The answers of shards, so far, to the batch that a slot has begun.
+  /// The batches that a slot has begun.
+  struct Begun {
+    uint32_t slot = 0;
+    BatchRanges batches;
+  };
+
+  /// The answers of shards, so far, to the batches that a slot has begun.
   struct Answers {
     bool counts = false;
     bool is_dropped = false;
   };
 
-  /// Batches under way that are older than the slot's.
+  /// Pushes under way that are older than the slot's.
   size_t Ahead(uint32_t slot) const;
+
+  /// The batches of the oldest `pushes` under way.
+  uint64_t BatchesThrough(size_t pushes) const;
+
+  /// What the slot has begun of units; else the next ones at hand, and none if none are.
+  BatchRanges BatchesOfUnits(uint32_t slot) const;
   std::optional<Action> PullWhatIsMissing(const Slot& slot) const;
   std::optional<Action> ReleaseWhatIsHeld(const Slot& slot) const;
 
@@ -212,18 +229,18 @@ class WorkerCore {
   std::vector<Sequence> sequences_;  // By shard.
   std::vector<Slot> slots_;
 
-  /// The mini-batches of units that are pushed, or skipped, by this worker's count; where others
+  /// The pushes that are answered, or were skipped, by this worker's count; where others
   /// went on while it rested, or before it joined, from the count on that shard 0 named.
   uint64_t completed_ = 0;
   std::vector<bool> is_at_work_;  // By shard: it knows of no rest.
   std::vector<bool> is_spent_;    // By slot: what is held of it will not be used.
   std::vector<Answers> answers_;  // By slot.
   uint64_t split_pushes_ = 0;
-  std::vector<uint32_t> begun_;    // Slots whose batches are under way, oldest first.
+  std::vector<Begun> begun_;       // What is under way, oldest first.
   std::optional<RoundWork> work_;  // Of rounds: what shard 0 named with the weights held of it.
-  bool is_left_out_ = false;       // That batch was skipped.
+  bool is_left_out_ = false;       // Those batches were skipped.
   UnitQueue units_;                // Of policies without.
-  bool batch_counts_ = false;      // Some shard has taken the gradient of the batch at hand.
+  bool push_counts_ = false;       // Some shard has taken the gradient of the batches at hand.
 };
 
 }  // namespace slipstream

@@ -7,8 +7,8 @@ namespace slipstream {
 
 void StepFigures::OnStep(const Step& step) {
   MutexLock lock(mutex_);
-  if (pushes_ == 0) first_turn_ = step.turn;
-  ++pushes_;
+  if (steps_ == 0) first_turn_ = step.turn;
+  ++steps_;
   examples_ += step.examples;
   compute_ += step.backward_end - step.forward_begin - step.waited;
   blocked_ += step.blocked + step.waited;
@@ -54,13 +54,13 @@ void StepFigures::OnNonfinite(const NonfiniteSteps::Count& count) {
 StepFigures::Figures StepFigures::Read(absl::Time now) const {
   MutexLock lock(mutex_);
   Figures figures;
-  figures.pushes = pushes_;
+  figures.steps = steps_;
   figures.examples = examples_;
   figures.progress = progress_;
   figures.split_pushes = split_pushes_;
   figures.is_done = done_at_ != absl::InfiniteFuture();
   figures.nonfinite = nonfinite_;
-  if (pushes_ == 0) return figures;
+  if (steps_ == 0) return figures;
   double correct = 0;
   for (const Step& step : window_) {
     figures.recent_examples += step.examples;

@@ -61,7 +61,7 @@ class StepFigures {
   };
 
   struct Figures {
-    uint64_t pushes = 0;
+    uint64_t steps = 0;
     uint64_t examples = 0;
 
     // Of the last kWindowSteps steps.
@@ -114,7 +114,7 @@ class StepFigures {
   void ReadShares(absl::Time now, Figures& figures) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
-  uint64_t pushes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t steps_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t examples_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time first_turn_ ABSL_GUARDED_BY(mutex_);
   absl::Duration compute_ ABSL_GUARDED_BY(mutex_);

@@ -55,7 +55,7 @@ absl::Status TrainingLoop::Run() {
     if (is_finished && IsOver(slot)) return Drain();
     absl::Status status;
     if (const auto* compute = std::get_if<ParameterClient::Compute>(&*step)) {
-      status = Step(slot, compute->batch, turn);
+      status = Push(slot, compute->batches, turn);
     } else if (!is_finished) {
       status = AwaitUnit();
     }
@@ -115,21 +115,19 @@ absl::Status TrainingLoop::Prefetch() {
   return result ? TakeUnit(*result) : absl::OkStatus();
 }
 
-absl::Status TrainingLoop::Step(uint32_t slot, uint64_t index, absl::Time turn) {
+absl::Status TrainingLoop::Push(uint32_t slot, const BatchRanges& batches, absl::Time turn) {
+  if (options_.local_steps != nullptr) return PushLocalSteps(batches, turn);
+  return PushGradient(slot, batches.front().first, turn);
+}
+
+absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Time turn) {
   Plan& plan = *plans_[slot];
-  const absl::Time begun = absl::Now();
+  StepFigures::Step step = BeginStep(index, turn);
   const Batch batch = feeds_[slot]->Take(index);
-  const size_t examples = batch.CountOf(train_.shape.elements());
-  StepFigures::Step step;
-  step.number = ++steps_;
-  step.batch = index;
-  step.examples = static_cast<uint32_t>(examples);
-  step.turn = turn;
-  step.forward_begin = begun;
-  step.blocked = begun - turn;
-  GradientFeed& feed =
-      client_.BeginPush(slot, {.batch = index, .examples = step.examples, .step = step.number});
-  const absl::StatusOr<StepResult> result = Compute(plan, batch, feed);
+  step.examples = ExamplesOf(batch);
+  PlanGradient feed(client_.BeginPush(
+      slot, {.batches = {{index}}, .examples = step.examples, .step = step.number}));
+  const absl::StatusOr<StepResult> result = Compute(plan, batch, &feed);
   step.backward_end = absl::Now();
   std::optional<std::string> nonfinite;
   if (result.ok())
@@ -138,8 +136,9 @@ absl::Status TrainingLoop::Step(uint32_t slot, uint64_t index, absl::Time turn) 
   if (status.ok() && !nonfinite) status = PrepareToPush();
   if (!status.ok() || nonfinite) client_.AbortPush(slot);
   if (nonfinite) {
-    plan.ExpectWeights();
-    return LeaveOut(slot, index, *nonfinite);
+    status = NoteNonfinite(index, *nonfinite);
+    if (status.ok()) LeaveOut(slot);
+    return status;
   }
   // Weights were replaced or will not come: the client knows which, and what to do.
   if (absl::IsCancelled(result.status())) return absl::OkStatus();
@@ -149,23 +148,97 @@ absl::Status TrainingLoop::Step(uint32_t slot, uint64_t index, absl::Time turn) 
   last_over_ = step.number;
   if (absl::Status pushed = client_.FinishPush(slot); !pushed.ok()) return pushed;
   step.blocked += absl::Now() - pushing;
-  step.forward_end = result->forward_end;
-  step.waited = result->waited;
-  step.correct = result->correct;
-  step.loss = result->loss;
+  OnStepDone(step, *result);
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time turn) {
+  LocalSteps& local = *options_.local_steps;
+  Plan& plan = *plans_.front();
+  local.Begin();
+  local_examples_ = 0;
+  for (const BatchRange& range : batches) {
+    for (uint64_t i = 0; i < range.count; ++i) {
+      if (interruption_.interrupted()) return absl::CancelledError("stopped");
+      const absl::Status status = StepLocally(range.first + i, turn);
+      // As after a gradient: the client knows what to do.
+      if (absl::IsCancelled(status)) return absl::OkStatus();
+      if (!status.ok()) return status;
+      turn = absl::Now();
+    }
+  }
+  if (local.steps() > 0) local.BeforePush();
+  std::optional<std::string> nonfinite;
+  if (local.steps() > 0) {
+    nonfinite = NonfinitePart(local_loss_, plan.gradients_host(), options_.push_codec);
+  }
+  if (nonfinite) {
+    const uint64_t last = EndOf(batches) - 1;
+    if (absl::Status status = NoteNonfinite(last, *nonfinite); !status.ok()) return status;
+  }
+  const bool counts = local.steps() > 0 && !nonfinite;
+  if (absl::Status status = counts ? PrepareToPush() : absl::OkStatus(); !status.ok())
+    return status;
+  client_.BeginPush(
+      0, {.batches = batches, .examples = static_cast<uint32_t>(local_examples_), .step = steps_});
+  if (!counts) {
+    client_.AbortPush(0);
+    LeaveOut(0);
+    return absl::OkStatus();
+  }
+  plan.ExpectWeights();
+  last_over_ = steps_;
+  return client_.FinishPush(0);
+}
+
+absl::Status TrainingLoop::StepLocally(uint64_t index, absl::Time turn) {
+  Plan& plan = *plans_.front();
+  StepFigures::Step step = BeginStep(index, turn);
+  const Batch batch = feeds_.front()->Take(index);
+  step.examples = ExamplesOf(batch);
+  const absl::StatusOr<StepResult> result = Compute(plan, batch, nullptr);
+  step.backward_end = absl::Now();
+  if (!result.ok()) return result.status();
+  if (const auto nonfinite = NonfinitePart(result->loss, plan.gradients_host())) {
+    return NoteNonfinite(index, *nonfinite);  // The steps after it go on from the weights before.
+  }
+  local_loss_ = result->loss;
+  options_.local_steps->OnGradient(index);
+  local_examples_ += step.examples;
+  OnStepDone(step, *result);
+  return absl::OkStatus();
+}
+
+StepFigures::Step TrainingLoop::BeginStep(uint64_t index, absl::Time turn) {
+  StepFigures::Step step;
+  step.number = ++steps_;
+  step.batch = index;
+  step.turn = turn;
+  step.forward_begin = absl::Now();
+  step.blocked = step.forward_begin - turn;
+  return step;
+}
+
+uint32_t TrainingLoop::ExamplesOf(const Batch& batch) const {
+  return static_cast<uint32_t>(batch.CountOf(train_.shape.elements()));
+}
+
+absl::StatusOr<StepResult> TrainingLoop::Compute(Plan& plan, const Batch& batch,
+                                                 GradientListener* listener) {
+  if (absl::Status status = plan.StartStep(batch, listener); !status.ok()) return status;
+  return plan.FinishStep();
+}
+
+void TrainingLoop::OnStepDone(StepFigures::Step step, const StepResult& result) {
+  step.forward_end = result.forward_end;
+  step.waited = result.waited;
+  step.correct = result.correct;
+  step.loss = result.loss;
   figures_.OnStep(step);
   if (nonfinite_.count().in_a_row > 0) {
     nonfinite_.OnHealthy();
     figures_.OnNonfinite(nonfinite_.count());
   }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<StepResult> TrainingLoop::Compute(Plan& plan, const Batch& batch,
-                                                 GradientFeed& feed) {
-  PlanGradient gradient(feed);
-  if (absl::Status status = plan.StartStep(batch, &gradient); !status.ok()) return status;
-  return plan.FinishStep();
 }
 
 absl::Status TrainingLoop::PrepareToPush() {
@@ -173,7 +246,7 @@ absl::Status TrainingLoop::PrepareToPush() {
   return Prefetch();
 }
 
-absl::Status TrainingLoop::LeaveOut(uint32_t slot, uint64_t index, const std::string& what) {
+absl::Status TrainingLoop::NoteNonfinite(uint64_t index, const std::string& what) {
   const absl::Status status = nonfinite_.OnNonfinite(index, what);
   const NonfiniteSteps::Count& count = nonfinite_.count();
   figures_.OnNonfinite(count);
@@ -183,11 +256,14 @@ absl::Status TrainingLoop::LeaveOut(uint32_t slot, uint64_t index, const std::st
         "left out a mini-batch without finite numbers batch={} gave=\"{}\" in_a_row={} total={}",
         index, what, count.in_a_row, count.total);
   }
-  if (!status.ok()) return status;
+  return status;
+}
+
+void TrainingLoop::LeaveOut(uint32_t slot) {
+  plans_[slot]->ExpectWeights();
   last_over_ = steps_;
   client_.Skip(slot);
   figures_.OnProgress(client_.progress());
-  return absl::OkStatus();
 }
 
 absl::Status TrainingLoop::Delay() {

@@ -12,12 +12,14 @@
 #include "absl/time/time.h"
 #include "common/base/encoding.h"
 #include "common/base/philox.h"
+#include "common/protocol/batch_ranges.h"
 #include "worker/client/parameter_client.h"
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
 #include "worker/training/batch_feed.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
+#include "worker/training/local_steps.h"
 #include "worker/training/nonfinite_steps.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/unit_fetcher.h"
@@ -37,6 +39,10 @@ class TrainingLoop {
  public:
   struct Options {
     uint32_t batch_size = 32;
+
+    /// Of the one plan, where the run's algorithm has local weights; else null.
+    LocalSteps* local_steps = nullptr;
+
     uint64_t seed = 1;
 
     /// Tells the random waits of workers apart.
@@ -70,16 +76,36 @@ class TrainingLoop {
   absl::Status TakeUnit(const UnitFetcher::Result& result);
   absl::Status Prefetch();
 
-  /// One gradient, pushed if its weights were not replaced meanwhile; `turn` is when the slot's
-  /// turn came.
-  absl::Status Step(uint32_t slot, uint64_t index, absl::Time turn);
-  absl::StatusOr<StepResult> Compute(Plan& plan, const Batch& batch, GradientFeed& feed);
+  /// One push of what is computed from these mini-batches, unless its weights were replaced
+  /// meanwhile; `turn` is when the slot's turn came.
+  absl::Status Push(uint32_t slot, const BatchRanges& batches, absl::Time turn);
+
+  /// The gradient of one mini-batch, which leaves while it is computed.
+  absl::Status PushGradient(uint32_t slot, uint64_t index, absl::Time turn);
+
+  /// What local steps come to.
+  absl::Status PushLocalSteps(const BatchRanges& batches, absl::Time turn);
+
+  /// One of them. CANCELLED if the weights were replaced.
+  absl::Status StepLocally(uint64_t index, absl::Time turn);
+
+  StepFigures::Step BeginStep(uint64_t index, absl::Time turn);
+  uint32_t ExamplesOf(const Batch& batch) const;
+
+  /// Both parts of a step; `listener` may be null.
+  absl::StatusOr<StepResult> Compute(Plan& plan, const Batch& batch, GradientListener* listener);
+
+  /// The step counts. `result` is the plan's.
+  void OnStepDone(StepFigures::Step step, const StepResult& result);
 
   /// What has to be done and asked before a computed gradient may count.
   absl::Status PrepareToPush();
 
-  /// What becomes of a step that gave `what` instead of finite numbers.
-  absl::Status LeaveOut(uint32_t slot, uint64_t index, const std::string& what);
+  /// Counts a step that gave `what` instead of finite numbers; fails if there were too many.
+  absl::Status NoteNonfinite(uint64_t index, const std::string& what);
+
+  /// The batches of the slot's aborted push are left out.
+  void LeaveOut(uint32_t slot);
   absl::Status Drain();
 
   /// Hands on what lanes have done.
@@ -101,8 +127,10 @@ class TrainingLoop {
   RandomStream delays_;
   NonfiniteSteps nonfinite_;
   absl::Time warned_ = absl::InfinitePast();
-  uint64_t steps_ = 0;      // Begun.
-  uint64_t last_over_ = 0;  // The last of these that was pushed or left out.
+  uint64_t steps_ = 0;           // Begun.
+  uint64_t local_examples_ = 0;  // Of the local steps since the last push.
+  float local_loss_ = 0;         // Of the last one.
+  uint64_t last_over_ = 0;       // The last of these that was pushed or left out.
   std::vector<bool> finished_;
 };
 

@@ -27,6 +27,7 @@
 #include "worker/data/model_fit.h"
 #include "worker/model/initial_values.h"
 #include "worker/training/evaluator.h"
+#include "worker/training/local_steps.h"
 #include "worker/training/model_keeper.h"
 #include "worker/training/model_shapes.h"
 #include "worker/training/training_loop.h"
@@ -182,9 +183,17 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
   }
   ShardGroup::Options group = GroupOptions();
   group.client.arena = plans_.shared_arena();
+  const AlgorithmRow& algorithm = RowOf(settings_.worker.algorithm);
   return std::make_unique<ParameterClient>(
-      ParameterClient::Options{membership_.identity, membership_.servers, map_, StepsInStep(),
-                               settings_.consistency.traits().waits_for_members, group},
+      ParameterClient::Options{.identity = membership_.identity,
+                               .servers = membership_.servers,
+                               .map = map_,
+                               .in_step = StepsInStep(),
+                               .releases_unused = settings_.consistency.traits().waits_for_members,
+                               .quantum = settings_.worker.quantum(),
+                               .pushes = algorithm.pushes,
+                               .has_local_weights = algorithm.has_local_weights,
+                               .group = group},
       std::move(slots), MakeSleeper(), interruption_.cancel_switch());
 }
 
@@ -245,7 +254,10 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   // The evaluator's thread waits for orders, also if what follows throws.
   const absl::Cleanup ends_orders = [&heartbeat] { heartbeat.Close(); };
   UnitFetcher units(coordinator_, membership_.identity, figures_, interruption_);
+  const std::unique_ptr<LocalSteps> local_steps =
+      LocalSteps::Make(settings_, net_.layout, data_.train.count(), *plans_.plans().front());
   TrainingLoop loop({.batch_size = settings_.training.batch_size,
+                     .local_steps = local_steps.get(),
                      .seed = settings_.seed,
                      .worker = membership_.identity.worker,
                      .push_delay_max = settings_.testing.push_delay_max,
@@ -263,9 +275,9 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   if (status.ok()) {
     const StepFigures::Figures figures = figures_.Read(absl::Now());
     spdlog::info(
-        "no work is left pushes={} examples_per_second={:.0f} compute={:.0f}% talk={:.0f}% "
+        "no work is left steps={} examples_per_second={:.0f} compute={:.0f}% talk={:.0f}% "
         "hidden={:.0f}%",
-        figures.pushes, figures.examples_per_second, 100 * figures.compute_share,
+        figures.steps, figures.examples_per_second, 100 * figures.compute_share,
         100 * figures.communication_share, 100 * figures.communication_hidden);
     status = heartbeat.AwaitEnd();
   }

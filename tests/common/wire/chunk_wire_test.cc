@@ -28,7 +28,7 @@ std::vector<float> Copied(const ReceivedValues& received) {
 
 TEST(ChunkWireTest, EveryMessageSurvivesTheWayThere) {
   const PushHeader push{.identity = kIdentity, .sequence = Sequence{1}, .count = 4};
-  const WeightsHeader weights{Version{6}, 4, RoundWork{RoundWork::Kind::kCompute, 8}};
+  const WeightsHeader weights{Version{6}, 4, RoundWork{RoundWork::Kind::kCompute, {8}}};
   const InitializeHeader initialize{kIdentity, 1, 2, 4};
   PushReply reply;
   reply.outcome = PushOutcome::kBuffered;

@@ -22,8 +22,9 @@ PushHeader SomePush() {
           .base = Version{40},
           .life = Life{3},
           .count = 5000,
+          .kind = PushKind::kDelta,
           .examples = 32,
-          .batch = 77,
+          .batches = {{70, 8}, {3, 1}},
           .pull = true,
           .chunk_bytes = 1 << 20,
           .slot = 1,
@@ -49,7 +50,7 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   const PullRequest pull{kIdentity,   1, Version{2},      true,           4096,
                          Sequence{5}, 1, WorkerClock{79}, Encoding::kFp16};
   const PullRequest reader{std::nullopt, 1, Version{2}, false, 0};
-  const RoundWork work{RoundWork::Kind::kExcused, 12};
+  const RoundWork work{RoundWork::Kind::kCompute, {12, 3}};
   const WeightsHeader weights{Version{8}, 100, work};
   const WeightsHeader plain{Version{8}, 100, std::nullopt, true, Life{3}, WorkerClock{80}};
   const InitializeHeader initialize{kIdentity, 4, 5, 6};
@@ -97,6 +98,15 @@ TEST(ShardWireTest, RefusesAPushHeaderThatBreaksTheContract) {
   expect_refused("header.sequence", [](v1::PushHeader& wire) { wire.set_sequence(0); });
   expect_refused("header.count",
                  [](v1::PushHeader& wire) { wire.set_count(TensorLayout::kParametersMax + 1); });
+  expect_refused("header.kind",
+                 [](v1::PushHeader& wire) { wire.set_kind(static_cast<v1::PushKind>(9)); });
+  expect_refused("header.batches.count",
+                 [](v1::PushHeader& wire) { wire.mutable_batches(1)->set_count(0); });
+  expect_refused("header.batches.first",
+                 [](v1::PushHeader& wire) { wire.mutable_batches(0)->set_first(~uint64_t{0}); });
+  expect_refused("header.batches: 65 ranges, more than 64", [](v1::PushHeader& wire) {
+    while (wire.batches_size() < 65) *wire.add_batches() = wire.batches(0);
+  });
   for (const uint32_t bytes :
        {uint32_t{1}, kChunkBytesMin - 4, kChunkBytesMin + 2, kChunkBytesMax + 4, ~uint32_t{0}}) {
     expect_refused("header.chunk_bytes",
@@ -147,8 +157,14 @@ TEST(ShardWireTest, RefusesNumbersThatNameNothing) {
   v1::WeightsHeader weights = ToWire(WeightsHeader{Version{1}, 2, RoundWork{}});
   weights.mutable_work()->set_kind(static_cast<v1::RoundWork::Kind>(4));
   ExpectRefused(weights, "work.kind");
+  weights.mutable_work()->set_kind(v1::RoundWork::COMPUTE);
+  weights.mutable_work()->clear_batches();
+  ExpectRefused(weights, "work.batches.count");
   weights.mutable_work()->clear_kind();
   ExpectRefused(weights, "work.kind");
+  weights.mutable_work()->set_kind(v1::RoundWork::COMPUTE);
+  weights.mutable_work()->clear_batches();
+  ExpectRefused(weights, "work.batches.count");
 }
 
 TEST(ShardWireTest, RefusesCountsNoModelHas) {

@@ -90,7 +90,7 @@ v1::PushChunk RandomChunk(RandomStream& random) {
   header.set_base_version(number());
   header.set_count(number());
   header.set_examples(static_cast<uint32_t>(number()));
-  header.set_batch(number());
+  header.add_batches()->set_first(number());
   header.set_pull(random.Below(2) == 0);
   header.set_slot(static_cast<uint32_t>(number()));
   return chunk;

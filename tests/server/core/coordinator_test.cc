@@ -430,5 +430,29 @@ TEST_F(CoordinatorTest, WhatADeadWorkerHasPushedIsNotHandedOutAgain) {
   EXPECT_EQ(last_unit_.first, unit.first + 3);
 }
 
+TEST_F(CoordinatorTest, TheNewestPushIsThatOfTheLatestClockWhereAnotherWorkersUnitFollowed) {
+  RunSpec spec = Spec();
+  spec.training.batch_size = 1;
+  Train(spec);
+  ASSERT_EQ(Ask(ada_), WorkState::kUnit);
+  const WorkLedger::Unit of_ada = last_unit_;
+  ASSERT_EQ(Ask(bob_), WorkState::kUnit);
+  const WorkLedger::Unit of_bob = last_unit_;
+  ASSERT_GT(of_bob.first, of_ada.first);
+  ASSERT_TRUE(coordinator().OnLeave(ada_, "", now_, false, {}).ok());
+  ASSERT_EQ(Ask(bob_), WorkState::kUnit);
+  ASSERT_EQ(last_unit_.first, of_ada.first) << "what she gave back comes second, and lies before";
+  // One shard has the first of them; another has not got beyond Bob's own unit.
+  const uint64_t behind = of_bob.first + of_bob.batches;
+  pushed_ = {{bob_.worker, bob_.incarnation, behind, WorkerClock{of_bob.batches}},
+             {bob_.worker, bob_.incarnation, of_ada.first + 1, WorkerClock{of_bob.batches + 1}}};
+  Sync();
+
+  Pass(absl::Seconds(6), {});
+
+  ASSERT_FALSE(coordinator().membership().IsLive(bob_.worker));
+  EXPECT_EQ(coordinator().batches_done(), of_bob.batches + 1);
+}
+
 }  // namespace
 }  // namespace slipstream

@@ -242,5 +242,18 @@ TEST(WorkLedgerTest, WhatWasDoneWithoutAReportIsFoundByItsLastMiniBatch) {
   EXPECT_EQ(*ledger.HandOut(kBob, 1), (Unit{3, 12, 5}));
 }
 
+TEST(WorkLedgerTest, UnitsAreMultiplesOfWhatAPushStandsFor) {
+  WorkLedger ledger(42, 42, 8);
+  uint64_t handed_out = 0;
+  for (const WorkerId worker : {kAda, kBob, kAda, kBob}) {
+    const Unit unit = *ledger.HandOut(worker, 2);
+    handed_out += unit.batches;
+    EXPECT_EQ(unit.batches % 8, 0u) << unit.first;
+    ASSERT_TRUE(ledger.Report(worker, unit.number, unit.batches).ok());
+  }
+  EXPECT_EQ(handed_out, 40u);
+  EXPECT_EQ(ledger.HandOut(kAda, 2)->batches, 2u) << "what is left of the epoch";
+}
+
 }  // namespace
 }  // namespace slipstream

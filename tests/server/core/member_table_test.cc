@@ -164,7 +164,7 @@ TEST_F(MemberTableTest, ARecordEndsWithItsIncarnation) {
     MemberRecord& record = table_.At(WorkerId{worker});
     record.AddBase(0, Version{4});
     record.owes_from = Version{4};
-    record.newest_batch_end = 8;
+    record.newest.batch_end = 8;
     record.pushes_arriving = 1;
   }
 
@@ -173,12 +173,12 @@ TEST_F(MemberTableTest, ARecordEndsWithItsIncarnation) {
   const MemberRecord& back = table_.At(WorkerId{0});
   EXPECT_EQ(back.FindBase(0), std::nullopt);
   EXPECT_EQ(back.owes_from, std::nullopt);
-  EXPECT_EQ(back.newest_batch_end, 0u);
+  EXPECT_EQ(back.newest.batch_end, 0u);
   EXPECT_EQ(back.pushes_arriving, 0u);
   const MemberRecord& stayed = table_.At(WorkerId{1});
   EXPECT_EQ(stayed.FindBase(0), Version{4});
   EXPECT_EQ(stayed.owes_from, Version{4});
-  EXPECT_EQ(stayed.newest_batch_end, 8u);
+  EXPECT_EQ(stayed.newest.batch_end, 8u);
   EXPECT_EQ(stayed.pushes_arriving, 1u);
   EXPECT_EQ(table_.Find(WorkerId{0}, Incarnation{1}), nullptr);
 }

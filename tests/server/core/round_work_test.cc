@@ -23,7 +23,7 @@ std::vector<WorkerId> Workers(const std::vector<uint32_t>& ids) {
 
 bool AllHeard(WorkerId) { return true; }
 
-RoundWork Compute(uint64_t batch) { return {.kind = Kind::kCompute, .batch = batch}; }
+RoundWork Compute(uint64_t batch) { return {.kind = Kind::kCompute, .batches = {batch}}; }
 
 TEST(RoundWorkPlanTest, GivesTheMemberOfRankKTheKthBatchOfTheRound) {
   RoundWorkPlan plan(100);
@@ -135,8 +135,8 @@ TEST(RoundWorkPlanPropertyTest, HasEveryBatchDoneExactlyOnce) {
         if (some_are_late && random.Below(3) == 0) late.insert(worker);
         const RoundWork work = plan.For(worker, members);
         if (work.kind != Kind::kCompute) continue;
-        named.push_back(work.batch);
-        if (!late.contains(worker)) done.push_back(work.batch);
+        named.push_back(work.batches.first);
+        if (!late.contains(worker)) done.push_back(work.batches.first);
       }
       ASSERT_FALSE(named.empty());
       plan.NextRound([&late](WorkerId worker) { return !late.contains(worker); });
@@ -182,6 +182,22 @@ TEST(RoundWorkPlanTest, ClosingDoesNotLengthenTheLastRound) {
 
   EXPECT_EQ(plan.For(WorkerId{2}, members).kind, Kind::kExcused);
   EXPECT_EQ(plan.For(WorkerId{1}, members), Compute(1));
+}
+
+TEST(RoundWorkPlanTest, NamesEachMemberTheBatchesOfOnePush) {
+  RoundWorkPlan plan(10, 4);
+  const std::vector<WorkerId> members = Workers({1, 3});
+  EXPECT_EQ(plan.For(WorkerId{1}, members).batches, (BatchRange{0, 4}));
+  EXPECT_EQ(plan.For(WorkerId{3}, members).batches, (BatchRange{4, 4}));
+
+  plan.NextRound([](WorkerId worker) { return worker == WorkerId{3}; });
+
+  EXPECT_EQ(plan.batches_done(), 4u);
+  EXPECT_EQ(plan.For(WorkerId{3}, members).batches, (BatchRange{0, 4})) << "named again";
+  EXPECT_EQ(plan.For(WorkerId{1}, members).batches, (BatchRange{8, 2})) << "all that is left";
+  plan.NextRound(AllHeard);
+  EXPECT_EQ(plan.batches_done(), 10u);
+  EXPECT_TRUE(plan.finished());
 }
 
 }  // namespace

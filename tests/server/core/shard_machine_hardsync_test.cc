@@ -209,20 +209,21 @@ TEST_F(HardsyncTest, AJoinerOfAnOpenRoundIsExcusedFromItAndHasWorkInTheNext) {
   const PushDecision decision = driver_.Push(excuse);
   driver_.PublishAll();
   const Serve& release = driver_.released().at(std::get<Park>(*decision.answer).call);
-  EXPECT_EQ(release.work, (RoundWork{Kind::kCompute, 4}));
+  EXPECT_EQ(release.work, (RoundWork{Kind::kCompute, {4}}));
 }
 
 TEST_F(HardsyncTest, AJoinerThatIsFurtherElsewhereIsNotNamedABatchOfTheOpenRound) {
   Start(1);
   driver_.OnView(Next(FoundingView(1), {FoundingView(1).members[0], Joiner(1)}));
   const CallId joiner = std::get<Park>(driver_.Pull(TrainingPullOf(1, 1))).call;
-  EXPECT_EQ(std::get<Serve>(driver_.Pull(TrainingPullOf(0))).work, (RoundWork{Kind::kCompute, 0}));
+  EXPECT_EQ(std::get<Serve>(driver_.Pull(TrainingPullOf(0))).work,
+            (RoundWork{Kind::kCompute, {0}}));
 
   driver_.Push(PushOf(0, 1, 0));
   driver_.PublishAll();
 
   EXPECT_EQ(decided(), 1u) << "the round does not wait for it";
-  EXPECT_EQ(driver_.released().at(joiner).work, (RoundWork{Kind::kCompute, 2}));
+  EXPECT_EQ(driver_.released().at(joiner).work, (RoundWork{Kind::kCompute, {2}}));
 }
 
 TEST_F(HardsyncTest, AJoinerThatIsFurtherElsewhereGetsLevelWhenNobodyElseIsLeft) {
@@ -233,14 +234,14 @@ TEST_F(HardsyncTest, AJoinerThatIsFurtherElsewhereGetsLevelWhenNobodyElseIsLeft)
   const CallId joiner = std::get<Park>(driver_.Pull(TrainingPullOf(1, 1))).call;
   driver_.PublishAll();
 
-  EXPECT_EQ(driver_.released().at(joiner).work, (RoundWork{Kind::kCompute, 0}));
+  EXPECT_EQ(driver_.released().at(joiner).work, (RoundWork{Kind::kCompute, {0}}));
 }
 
 TEST_F(HardsyncTest, HandsOutTheBatchesOfTheRoundByRank) {
   Start(3);
   for (const uint32_t worker : {2u, 0u, 1u}) {
     const PullDecision decision = driver_.Pull(TrainingPullOf(worker));
-    EXPECT_EQ(std::get<Serve>(decision).work, (RoundWork{Kind::kCompute, worker}));
+    EXPECT_EQ(std::get<Serve>(decision).work, (RoundWork{Kind::kCompute, {worker}}));
   }
 }
 
@@ -259,7 +260,7 @@ TEST_F(HardsyncTest, AnExchangeIsAnsweredWithTheVersionOfItsOwnRound) {
   driver_.PublishAll();
   EXPECT_EQ(driver_.released().at(std::get<Park>(*first.answer).call).version, Version{1});
   EXPECT_EQ(driver_.released().at(std::get<Park>(*second.answer).call).work,
-            (RoundWork{Kind::kCompute, 3}));
+            (RoundWork{Kind::kCompute, {3}}));
 }
 
 TEST_F(HardsyncTest, APushWithoutPullIsBufferedAtOnceUntilTheRoundCloses) {
@@ -322,7 +323,7 @@ class HardsyncEndTest : public testing::Test {
 };
 
 TEST_F(HardsyncEndTest, TheLastRoundExcusesWhoHasNoWorkAndIsWeighedByExamples) {
-  EXPECT_EQ(driver_.released().begin()->second.work, (RoundWork{Kind::kCompute, 2}));
+  EXPECT_EQ(driver_.released().begin()->second.work, (RoundWork{Kind::kCompute, {2}}));
   EXPECT_EQ(driver_.released().rbegin()->second.work->kind, Kind::kExcused);
 
   ShardMachine::PushFacts last = ExchangeOf(0, 2, 1);

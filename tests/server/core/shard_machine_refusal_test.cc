@@ -107,6 +107,8 @@ INSTANTIATE_TEST_SUITE_P(
                 [](PushFacts& push) { ++push.header.identity.run; }},
         BadPush{"OtherShardMap", PushOutcome::kWrongShardMap,
                 [](PushFacts& push) { ++push.header.shard_map; }},
+        BadPush{"OtherKind", PushOutcome::kShapeMismatch,
+                [](PushFacts& push) { push.header.kind = PushKind::kDelta; }},
         BadPush{"OtherSize", PushOutcome::kShapeMismatch,
                 [](PushFacts& push) {
                   ++push.header.count;

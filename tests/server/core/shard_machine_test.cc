@@ -367,15 +367,15 @@ TEST(PullTest, ComesAgainWhenItIsBeforeTheModel) {
 TEST(ShardMachineNewestBatchTest, IsThatOfTheNewestGradientOfAnIncarnation) {
   ShardMachineDriver driver(TestOptions({ConsistencySpec::Policy::kAsync}));
   driver.Start(FoundingView(2));
-  EXPECT_EQ(driver.core().NewestBatchEnd(WorkerId{0}, Incarnation{1}), 0u);
+  EXPECT_EQ(driver.core().NewestOf(WorkerId{0}, Incarnation{1}).batch_end, 0u);
 
   ShardMachine::PushFacts push = PushOf(0, 1, 0);
-  push.header.batch = 7;
+  push.header.batches = {{6, 2}};
   driver.Push(push);
 
-  EXPECT_EQ(driver.core().NewestBatchEnd(WorkerId{0}, Incarnation{1}), 8u);
-  EXPECT_EQ(driver.core().NewestBatchEnd(WorkerId{0}, Incarnation{2}), 0u);
-  EXPECT_EQ(driver.core().NewestBatchEnd(WorkerId{1}, Incarnation{2}), 0u);
+  EXPECT_EQ(driver.core().NewestOf(WorkerId{0}, Incarnation{1}).batch_end, 8u);
+  EXPECT_EQ(driver.core().NewestOf(WorkerId{0}, Incarnation{2}).batch_end, 0u);
+  EXPECT_EQ(driver.core().NewestOf(WorkerId{1}, Incarnation{2}).batch_end, 0u);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ TEST(DescribeShardTest, TellsWhatAMemberHasPushedThoughItWasDropped) {
   driver.Start(FoundingView(2));
   driver.Push(PushOf(0, 1, 0));
   ShardMachine::PushFacts stale = PushOf(1, 1, 0);
-  stale.header.batch = 41;
+  stale.header.batches = {{41}};
   ASSERT_EQ(driver.Push(stale).reply.outcome, PushOutcome::kDroppedLate);
 
   const v1::ShardStatus status = DescribeShard(driver.core());

@@ -29,7 +29,7 @@ absl::Status AppendPush(PushLog& log) {
   PushHeader header;
   header.identity = {.run = 7, .worker = WorkerId{2}, .incarnation = Incarnation{3}};
   header.sequence = Sequence{5};
-  header.batch = 11;
+  header.batches = {{11, 3}, {20}};
   header.examples = 32;
   header.base = Version{8};
   PushReply reply;
@@ -39,7 +39,7 @@ absl::Status AppendPush(PushLog& log) {
   return log.Append(header, reply);
 }
 
-constexpr char kLine[] = "2,3,5,11,32,8,10,1,APPLIED\n";
+constexpr char kLine[] = "2,3,5,11-13;20,32,8,10,1,APPLIED\n";
 
 TEST_F(PushLogTest, HasALineForEachPush) {
   absl::StatusOr<PushLog> log = PushLog::Create(path_);

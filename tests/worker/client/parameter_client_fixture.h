@@ -101,7 +101,7 @@ class ParameterClientTest : public testing::Test {
 
   /// Pushes a whole gradient and waits until the shards have done what they do.
   static absl::Status Push(ParameterClient& client, uint64_t batch) {
-    client.BeginPush(0, {.batch = batch, .examples = 32});
+    client.BeginPush(0, {.batches = {{batch}}, .examples = 32});
     if (absl::Status status = client.FinishPush(0); !status.ok()) return status;
     return client.Drain();
   }

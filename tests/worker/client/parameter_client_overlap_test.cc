@@ -17,7 +17,7 @@ using ParameterClientOverlapTest = ParameterClientTest;
 
 TEST_F(ParameterClientOverlapTest, ChunksLeaveAsTheyBecomeFinalAndTheLastOnlyOnceTheStepSucceeded) {
   auto client = NewReadyClient();
-  GradientFeed& feed = client->BeginPush(0, {.batch = 7, .examples = 32});
+  GradientFeed& feed = client->BeginPush(0, {.batches = {{7}}, .examples = 32});
 
   feed.OnReady({kParameters - 2000, kParameters});
 
@@ -44,13 +44,14 @@ TEST_F(ParameterClientOverlapTest, ChunksLeaveAsTheyBecomeFinalAndTheLastOnlyOnc
 
 TEST_F(ParameterClientOverlapTest, AnAbortedPushHasNoEffectAndItsSequenceIsUsedByTheNext) {
   auto client = NewReadyClient();
-  GradientFeed& feed = client->BeginPush(0, {.batch = 7, .examples = 32});
+  GradientFeed& feed = client->BeginPush(0, {.batches = {{7}}, .examples = 32});
   feed.OnReady({0, kParameters});
   while (second_.values_received() < map_.range(kShard1).size() - 1024) std::this_thread::yield();
 
   client->AbortPush(0);
 
-  ASSERT_EQ(std::get<ParameterClient::Compute>(client->Advance().value()).batch, 7u);
+  ASSERT_EQ(std::get<ParameterClient::Compute>(client->Advance().value()).batches,
+            (BatchRanges{{7u}}));
   ASSERT_TRUE(Push(*client, 7).ok());
   for (const FakeShard* shard : {&first_, &second_}) {
     ASSERT_EQ(shard->taken().size(), 1u);
@@ -63,7 +64,8 @@ TEST_F(ParameterClientOverlapTest, AnAbortedPushHasNoEffectAndItsSequenceIsUsedB
 TEST_F(ParameterClientOverlapTest, APushThatNobodyEndsIsGivenUpWithTheClient) {
   {
     auto client = NewReadyClient();
-    client->BeginPush(0, {.batch = 7, .examples = 32}).OnReady({kParameters - 2000, kParameters});
+    client->BeginPush(0, {.batches = {{7}}, .examples = 32})
+        .OnReady({kParameters - 2000, kParameters});
   }
 
   EXPECT_EQ(first_.received() + second_.received(), 0);
@@ -91,7 +93,8 @@ TEST_F(ParameterClientOverlapTest, WeightsOfANewerVersionReplaceThoseThatBrokeOf
 
   EXPECT_EQ(listener_.revoked(), std::vector<ParameterRange>{map_.range(kShard1)});
   EXPECT_EQ(weights_, ShardWeights());
-  ASSERT_EQ(std::get<ParameterClient::Compute>(client->Advance().value()).batch, 8u);
+  ASSERT_EQ(std::get<ParameterClient::Compute>(client->Advance().value()).batches,
+            (BatchRanges{{8u}}));
   ASSERT_TRUE(Push(*client, 8).ok());
   EXPECT_EQ(second_.taken().at(1).header.base_version(), 2u);
   EXPECT_EQ(first_.taken().at(1).header.base_version(), 1u);
@@ -111,10 +114,11 @@ TEST_F(ParameterClientOverlapTest, ARefusalWhereTheRestOfTheWeightsWasAskedForFa
 TEST_F(ParameterClientOverlapTest, AdvanceNamesTheNextBatchWhileWeightsStillArrive) {
   auto client = NewReadyClient();
   second_.AddFault(FakeShard::Fault::kPauseWithinWeights);
-  client->BeginPush(0, {.batch = 7, .examples = 32, .step = 3});
+  client->BeginPush(0, {.batches = {{7}}, .examples = 32, .step = 3});
   ASSERT_TRUE(client->FinishPush(0).ok());
 
-  EXPECT_EQ(std::get<ParameterClient::Compute>(client->Advance().value()).batch, 8u);
+  EXPECT_EQ(std::get<ParameterClient::Compute>(client->Advance().value()).batches,
+            (BatchRanges{{8u}}));
   EXPECT_LT(listener_.values(), 2 * kParameters);
 
   second_.GoOn();
@@ -149,8 +153,8 @@ TEST_F(ParameterClientOverlapTest, TwoSlotsPushInTurnEachAsTheVersionItHolds) {
     const uint32_t slot = batch % 2;
     const absl::StatusOr<ParameterClient::Step> step = client.Advance(slot);
     ASSERT_TRUE(step.ok()) << step.status();
-    ASSERT_EQ(std::get<ParameterClient::Compute>(*step).batch, batch);
-    client.BeginPush(slot, {.batch = batch, .examples = 32});
+    ASSERT_EQ(std::get<ParameterClient::Compute>(*step).batches, (BatchRanges{{batch}}));
+    client.BeginPush(slot, {.batches = {{batch}}, .examples = 32});
     ASSERT_TRUE(client.FinishPush(slot).ok());
   }
   ASSERT_TRUE(std::holds_alternative<ParameterClient::Finished>(client.Advance(0).value()));

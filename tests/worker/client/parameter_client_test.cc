@@ -23,7 +23,7 @@ TEST_F(ParameterClientTest, InitialWeightsArriveOnEveryShardAndComeBack) {
   const absl::StatusOr<ParameterClient::Step> step = client->Advance();
 
   ASSERT_TRUE(step.ok()) << step.status();
-  EXPECT_EQ(std::get<ParameterClient::Compute>(*step).batch, 7u);
+  EXPECT_EQ(std::get<ParameterClient::Compute>(*step).batches, (BatchRanges{{7u}}));
   EXPECT_EQ(weights_, gradient_);
 }
 
@@ -40,7 +40,7 @@ TEST_F(ParameterClientTest, APushBringsTheNextWeightsInTheSameTrip) {
   EXPECT_EQ(header.sequence(), 1u);
   EXPECT_EQ(header.base_version(), 0u);
   EXPECT_EQ(header.examples(), 32u);
-  EXPECT_EQ(header.batch(), 7u);
+  EXPECT_EQ(header.batches(0).first(), 7u);
 }
 
 TEST_F(ParameterClientTest, GradientsAndWeightsTravelAsTheOptionsSay) {
@@ -188,7 +188,9 @@ TEST_F(ParameterClientTest, AShardOutOfReachIsGivenUpByName) {
 v1::RoundWork Work(v1::RoundWork::Kind kind, uint64_t batch = 0) {
   v1::RoundWork work;
   work.set_kind(kind);
-  work.set_batch(batch);
+  if (kind != v1::RoundWork::COMPUTE) return work;
+  work.mutable_batches()->set_first(batch);
+  work.mutable_batches()->set_count(1);
   return work;
 }
 
@@ -200,7 +202,7 @@ TEST_F(ParameterClientTest, UnderRoundsItFollowsTheWorkOfShardZero) {
   auto client = NewClient(/*in_step=*/true);
   const absl::StatusOr<ParameterClient::Step> step = client->Advance();
   ASSERT_TRUE(step.ok()) << step.status();
-  ASSERT_EQ(std::get<ParameterClient::Compute>(*step).batch, 4u);
+  ASSERT_EQ(std::get<ParameterClient::Compute>(*step).batches, (BatchRanges{{4u}}));
   ASSERT_TRUE(Push(*client, 4).ok());
 
   const absl::StatusOr<ParameterClient::Step> end = client->Advance();
@@ -221,7 +223,7 @@ TEST_F(ParameterClientTest, UnderRoundsItBringsShardsLevelThatItFoundApart) {
   const absl::StatusOr<ParameterClient::Step> step = client->Advance();
 
   ASSERT_TRUE(step.ok()) << step.status();
-  EXPECT_EQ(std::get<ParameterClient::Compute>(*step).batch, 110u);
+  EXPECT_EQ(std::get<ParameterClient::Compute>(*step).batches, (BatchRanges{{110u}}));
   EXPECT_EQ(second_.version(), 10u);
   EXPECT_EQ(first_.received(), 0);
 }

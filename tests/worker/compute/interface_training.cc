@@ -29,7 +29,7 @@ constexpr size_t kCounts[kSteps] = {17, 17, 4, 17};
 /// Applies each range of the gradient as it becomes ready, as a pusher would send it.
 class CollectingListener final : public GradientListener {
  public:
-  CollectingListener(const Plan& plan, std::vector<float>& collected)
+  CollectingListener(Plan& plan, std::vector<float>& collected)
       : plan_(plan), collected_(collected), final_from_(collected.size()) {}
 
   size_t final_from() const { return final_from_; }
@@ -43,7 +43,7 @@ class CollectingListener final : public GradientListener {
   }
 
  private:
-  const Plan& plan_;
+  Plan& plan_;
   std::vector<float>& collected_;
   size_t final_from_;
 };

@@ -98,6 +98,27 @@ TEST(WeightsGateTest, ARevocationEndsTheStepBeforeItReturns) {
   EXPECT_TRUE(IsThere(gate, {0, 100})) << "the step starts over";
 }
 
+TEST(WeightsGateTest, ARevocationWaitsForNoStepThatBeginsAfterIt) {
+  WeightsGate gate(100);
+  gate.Expect();
+  std::atomic<bool> has_entered = false;
+  std::thread steps([&] {
+    gate.Enter();
+    has_entered = true;
+    EXPECT_FALSE(gate.Await({0, 100}));
+    EXPECT_FALSE(gate.Leave());
+    gate.Enter();  // At once, perhaps before the revocation has heard of the end.
+    EXPECT_TRUE(gate.Await({0, 100}));
+    EXPECT_TRUE(gate.Leave());
+  });
+  while (!has_entered) std::this_thread::yield();
+
+  gate.Revoke({0, 100});
+
+  gate.Arrived({0, 100});
+  steps.join();
+}
+
 TEST(WeightsGateTest, ARevocationBetweenStepsEndsTheNextOne) {
   WeightsGate gate(100);
   gate.Expect();

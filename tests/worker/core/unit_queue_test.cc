@@ -15,8 +15,8 @@ TEST(UnitQueueTest, WorksThroughUnitsInOrder) {
   queue.Close();
 
   std::vector<uint64_t> batches;
-  while (queue.batch()) {
-    batches.push_back(*queue.batch());
+  while (!queue.batches().empty()) {
+    batches.push_back(queue.batches().front().first);
     queue.Done();
   }
 
@@ -74,11 +74,11 @@ TEST(UnitQueueTest, NamesBatchesBehindThoseUnderWayAcrossUnits) {
   EXPECT_TRUE(queue.wants_unit());
   queue.Add({.id = 2, .first = 40, .batches = 1});
 
-  EXPECT_EQ(queue.batch(1), 11u);
-  EXPECT_EQ(queue.batch(2), 40u);
-  EXPECT_EQ(queue.batch(3), std::nullopt);
+  EXPECT_EQ(queue.batches(1), (BatchRanges{{11}}));
+  EXPECT_EQ(queue.batches(2), (BatchRanges{{40}}));
+  EXPECT_TRUE(queue.batches(3).empty());
   queue.Done();
-  EXPECT_EQ(queue.batch(1), 40u);
+  EXPECT_EQ(queue.batches(1), (BatchRanges{{40}}));
   EXPECT_TRUE(queue.has_more(5));
   queue.Close();
   EXPECT_TRUE(queue.has_more(1));
@@ -94,7 +94,7 @@ TEST(UnitQueueTest, DroppingEndsTheWorkAndKeepsTheProgress) {
   queue.DropAllBut(0);
 
   EXPECT_FALSE(queue.has_more(0));
-  EXPECT_FALSE(queue.batch().has_value());
+  EXPECT_TRUE(queue.batches().empty());
   EXPECT_FALSE(queue.wants_unit());
   EXPECT_EQ(queue.progress(), (std::vector<UnitProgress>{{1, 1}}));
   queue.DropAllBut(0);
@@ -112,7 +112,7 @@ TEST(UnitQueueTest, WhatIsUnderWayWhenTheRestIsDroppedIsDoneAsUsual) {
     queue.DropAllBut(under_way);
 
     for (uint64_t i = 0; i < under_way; ++i) {
-      ASSERT_EQ(queue.batch(), 1 + i);
+      ASSERT_EQ(queue.batches(), (BatchRanges{{1 + i}}));
       queue.Done();
     }
     EXPECT_FALSE(queue.has_more(0));
@@ -129,9 +129,32 @@ TEST(UnitQueueTest, AUnitThatWasOnItsWayWhenTheWorkEndedIsNotTaken) {
 
   queue.Add({.id = 2, .first = 1, .batches = 4});
 
-  EXPECT_EQ(queue.batch(0), 0u);
+  EXPECT_EQ(queue.batches(0), (BatchRanges{{0}}));
   EXPECT_FALSE(queue.has_more());
   EXPECT_EQ(queue.progress(), (std::vector<UnitProgress>{{1, 0}}));
+}
+
+TEST(UnitQueueTest, APushTakesAsManyBatchesAsItStandsForAcrossUnits) {
+  UnitQueue queue(1, 4);
+  queue.Add({.id = 1, .first = 10, .batches = 6});
+  EXPECT_TRUE(queue.wants_unit());
+  EXPECT_EQ(queue.batches(), (BatchRanges{{10, 4}}));
+  queue.Done(4);
+  EXPECT_EQ(queue.batches(), (BatchRanges{{14, 2}})) << "as many as are at hand";
+  queue.Add({.id = 2, .first = 40, .batches = 3});
+  EXPECT_EQ(queue.batches(), (BatchRanges{{14, 2}, {40, 2}}));
+
+  queue.Done(4);
+
+  EXPECT_EQ(queue.progress(), (std::vector<UnitProgress>{{1, 6}, {2, 2}}));
+  EXPECT_EQ(queue.batches(), (BatchRanges{{42, 1}}));
+}
+
+TEST(UnitQueueTest, APushHasABoundedNumberOfRanges) {
+  UnitQueue queue(100, 1000);
+  for (uint64_t id = 1; id <= 80; ++id) queue.Add({.id = id, .first = 2 * id, .batches = 1});
+
+  EXPECT_EQ(queue.batches().size(), kBatchRangesMax);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ WorkerCore CoreWithPace() {
 /// Pushes the batch at hand and lets both shards answer; what it says to the second.
 WorkerCore::PushTerms PushBatch(WorkerCore& core,
                                 const PushReply& of_second = Reply(PushOutcome::kApplied)) {
-  core.OnBatchBegun();
+  core.OnBatchesBegun();
   core.TermsOfPush(kShard0);
   const WorkerCore::PushTerms terms = core.TermsOfPush(kShard1);
   EXPECT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
@@ -35,7 +35,7 @@ WorkerCore::PushTerms PushBatch(WorkerCore& core,
       EXPECT_TRUE(core.OnWeights(kShard1, Weights(100)).ok());
     }
   }
-  core.OnBatchDone();
+  core.OnBatchesDone();
   return terms;
 }
 

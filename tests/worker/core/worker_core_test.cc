@@ -15,11 +15,11 @@ namespace {
 using Action = WorkerCore::Action;
 using PullShards = WorkerCore::PullShards;
 using ExcuseShards = WorkerCore::ExcuseShards;
-using ComputeBatch = WorkerCore::ComputeBatch;
+using ComputeBatches = WorkerCore::ComputeBatches;
 
-RoundWork Compute(uint64_t batch) { return {RoundWork::Kind::kCompute, batch}; }
-RoundWork Excused() { return {RoundWork::Kind::kExcused, 0}; }
-RoundWork NoMore() { return {RoundWork::Kind::kFinished, 0}; }
+RoundWork Compute(uint64_t batch) { return {RoundWork::Kind::kCompute, {batch}}; }
+RoundWork Excused() { return {.kind = RoundWork::Kind::kExcused}; }
+RoundWork NoMore() { return {.kind = RoundWork::Kind::kFinished}; }
 
 /// Shard 0 and 1 take a push and answer with `version`.
 void Answer(WorkerCore& core, uint64_t version, RoundWork work) {
@@ -44,12 +44,13 @@ TEST(WorkerCoreTest, ComputesTheBatchThatShardZeroNames) {
   WorkerCore core({.shards = 2, .in_step = true});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(0, Compute(3))).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(0)).ok());
-  EXPECT_EQ(core.Next(), Action(ComputeBatch{3, true}));
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{3}}, true}));
 
+  core.OnBatchesBegun();
   Answer(core, 1, Compute(7));
-  core.OnBatchDone();
+  core.OnBatchesDone();
 
-  EXPECT_EQ(core.Next(), Action(ComputeBatch{7, true}));
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{7}}, true}));
   EXPECT_EQ(core.sequence(kShard1), Sequence{2});
   EXPECT_EQ(core.version(kShard1), Version{1});
 }
@@ -86,7 +87,7 @@ TEST(WorkerCoreTest, WhoJoinsBetweenTwoUpdatesExcusesItselfWhereAShardIsBehind) 
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kBuffered)).ok());
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(10, Compute(33))).ok());
 
-  EXPECT_EQ(core.Next(), Action(ComputeBatch{33, true}));
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{33}}, true}));
   EXPECT_EQ(core.sequence(kShard0), Sequence{2});
   EXPECT_EQ(core.sequence(kShard1), Sequence{1});
 }
@@ -139,13 +140,13 @@ TEST(WorkerCoreTest, ABatchLeftOutExcusesItselfFromItsRoundOnEveryShard) {
   WorkerCore core({.shards = 2, .in_step = true});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(4, Compute(3))).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(4)).ok());
-  core.OnBatchBegun();
+  core.OnBatchesBegun();
 
-  core.OnBatchSkipped();
+  core.OnBatchesSkipped();
   EXPECT_EQ(core.Next(), Action(ExcuseShards{{kShard0, kShard1}}));
   Answer(core, 5, Compute(7));
 
-  EXPECT_EQ(core.Next(), Action(ComputeBatch{7, true}));
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{7}}, true}));
   EXPECT_EQ(core.sequence(kShard0), Sequence{2});
 }
 
@@ -154,17 +155,17 @@ TEST(WorkerCoreTest, ABatchLeftOutCountsAsDoneAndIsFollowedByNewerWeights) {
   core.OnUnit({.id = 1, .first = 0, .batches = 2});
   core.OnNoMoreUnits();
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
-  core.OnBatchBegun();
+  core.OnBatchesBegun();
 
-  core.OnBatchSkipped();
+  core.OnBatchesSkipped();
 
   EXPECT_EQ(core.progress(), (std::vector<UnitProgress>{{.id = 1, .batches_done = 1}}));
   EXPECT_EQ(core.Next(), Action(PullShards{{{kShard0, Version{0}}}}));
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(6)).ok());
-  EXPECT_EQ(core.Next(), Action(ComputeBatch{1, false}));
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{1}}, false}));
   EXPECT_EQ(core.sequence(kShard0), Sequence{1});
-  core.OnBatchBegun();
-  core.OnBatchSkipped();
+  core.OnBatchesBegun();
+  core.OnBatchesSkipped();
   EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
 }
 
@@ -174,19 +175,19 @@ TEST(WorkerCoreTest, ABatchLeftOutIsReleasedWhereShardsWaitForIt) {
   core.OnNoMoreUnits();
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(5)).ok());
-  core.OnBatchBegun();
+  core.OnBatchesBegun();
 
-  core.OnBatchSkipped();
+  core.OnBatchesSkipped();
   EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard0, kShard1}}));
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kBuffered)).ok());
   ASSERT_TRUE(core.OnReply(kShard1, Reply(PushOutcome::kBuffered)).ok());
   EXPECT_EQ(core.Next(), Action(PullShards{{{kShard0, Version{0}}, {kShard1, Version{0}}}}));
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(6)).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(6)).ok());
-  EXPECT_EQ(core.Next(), Action(ComputeBatch{1, false}));
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{1}}, false}));
 
-  core.OnBatchBegun();
-  core.OnBatchSkipped();
+  core.OnBatchesBegun();
+  core.OnBatchesSkipped();
   EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard0, kShard1}}));
 }
 
@@ -194,14 +195,14 @@ TEST(WorkerCoreTest, ABatchThatAllShardsRefuseAfterAReleaseIsNamedAgain) {
   WorkerCore core({.shards = 1, .releases_unused = true});
   core.OnUnit({.id = 1, .first = 0, .batches = 3});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
-  core.OnBatchBegun();
-  core.OnBatchSkipped();
+  core.OnBatchesBegun();
+  core.OnBatchesSkipped();
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kBuffered)).ok());
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(6)).ok());
-  core.OnBatchBegun();
+  core.OnBatchesBegun();
 
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kTooStale)).ok());
-  core.OnBatchDone();
+  core.OnBatchesDone();
 
   EXPECT_EQ(core.progress(), (std::vector<UnitProgress>{{.id = 1, .batches_done = 1}}));
 }
@@ -236,7 +237,7 @@ TEST(WorkerCoreTest, WithoutRoundsItPullsOnlyOnceThereIsWork) {
 
   EXPECT_EQ(core.Next(), Action(PullShards{{{kShard0, Version{0}}}}));
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(2)).ok());
-  EXPECT_EQ(core.Next(), Action(ComputeBatch{6, true}));
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{6}}, true}));
 }
 
 TEST(WorkerCoreTest, WithoutRoundsShardsMayBeApart) {
@@ -245,7 +246,7 @@ TEST(WorkerCoreTest, WithoutRoundsShardsMayBeApart) {
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(2)).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(8)).ok());
 
-  EXPECT_EQ(core.Next(), Action(ComputeBatch{6, true}));
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{6}}, true}));
 }
 
 TEST(WorkerCoreTest, PushesItsLastBatchWithoutPulling) {
@@ -253,10 +254,11 @@ TEST(WorkerCoreTest, PushesItsLastBatchWithoutPulling) {
   core.OnUnit({.id = 1, .first = 6, .batches = 1});
   core.OnNoMoreUnits();
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(2)).ok());
-  EXPECT_EQ(core.Next(), Action(ComputeBatch{6, false}));
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{6}}, false}));
 
+  core.OnBatchesBegun();
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
-  core.OnBatchDone();
+  core.OnBatchesDone();
 
   EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
 }
@@ -268,18 +270,18 @@ TEST(WorkerCoreTest, ASlotComputesWhileThePushOfTheOtherIsUnderWay) {
   EXPECT_EQ(core.Next(1), Action(PullShards{{{kShard0, Version{0}}}}));
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(2), 0).ok());
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(3), 1).ok());
-  EXPECT_EQ(core.Next(0), Action(ComputeBatch{6, true}));
-  core.OnBatchBegun(0);
-  EXPECT_EQ(core.Next(1), Action(ComputeBatch{7, true}));
-  core.OnBatchBegun(1);
+  EXPECT_EQ(core.Next(0), Action(ComputeBatches{{{6}}, true}));
+  core.OnBatchesBegun(0);
+  EXPECT_EQ(core.Next(1), Action(ComputeBatches{{{7}}, true}));
+  core.OnBatchesBegun(1);
 
-  EXPECT_EQ(core.Next(0), Action(ComputeBatch{6, true}));
+  EXPECT_EQ(core.Next(0), Action(ComputeBatches{{{6}}, true}));
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied), 0).ok());
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(5), 0).ok());
-  core.OnBatchDone(0);
+  core.OnBatchesDone(0);
 
-  EXPECT_EQ(core.Next(1), Action(ComputeBatch{7, true}));
-  EXPECT_EQ(core.Next(0), Action(ComputeBatch{8, true}));
+  EXPECT_EQ(core.Next(1), Action(ComputeBatches{{{7}}, true}));
+  EXPECT_EQ(core.Next(0), Action(ComputeBatches{{{8}}, true}));
   EXPECT_EQ(core.version(kShard0, 0), Version{5});
   EXPECT_EQ(core.version(kShard0, 1), Version{3});
   EXPECT_EQ(core.sequence(kShard0), Sequence{2});
@@ -291,28 +293,28 @@ TEST(WorkerCoreTest, TheLastPushOfEachSlotTakesNoWeights) {
   core.OnNoMoreUnits();
   for (const uint32_t slot : {0u, 1u}) {
     ASSERT_TRUE(core.OnWeights(kShard0, Weights(1), slot).ok());
-    core.OnBatchBegun(slot);
+    core.OnBatchesBegun(slot);
   }
   EXPECT_TRUE(core.wants_weights(0));
   EXPECT_FALSE(core.wants_weights(1));
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied), 0).ok());
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(2), 0).ok());
-  core.OnBatchDone(0);
+  core.OnBatchesDone(0);
 
-  EXPECT_EQ(core.Next(0), Action(ComputeBatch{2, false}));
-  core.OnBatchBegun(0);
+  EXPECT_EQ(core.Next(0), Action(ComputeBatches{{{2}}, false}));
+  core.OnBatchesBegun(0);
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied), 1).ok());
-  core.OnBatchDone(1);
+  core.OnBatchesDone(1);
 
   EXPECT_EQ(core.Next(1), Action(WorkerCore::Finished{}));
-  EXPECT_EQ(core.Next(0), Action(ComputeBatch{2, false}));
+  EXPECT_EQ(core.Next(0), Action(ComputeBatches{{{2}}, false}));
 }
 
 TEST(WorkerCoreTest, ASlotWithoutABatchWaitsForAUnitWhileTheOtherComputes) {
   WorkerCore core({.shards = 1, .depth = 2});
   core.OnUnit({.id = 1, .first = 0, .batches = 1});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(1), 0).ok());
-  core.OnBatchBegun(0);
+  core.OnBatchesBegun(0);
 
   EXPECT_TRUE(core.wants_unit());
   EXPECT_EQ(core.Next(1), Action(WorkerCore::AwaitUnit{}));
@@ -326,7 +328,7 @@ TEST(WorkerCoreTest, WeightsOfANewerVersionReplaceThoseThatWereOnTheirWay) {
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(6)).ok());
 
   EXPECT_EQ(core.version(kShard0), Version{6});
-  EXPECT_EQ(core.Next(), Action(ComputeBatch{6, true}));
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{6}}, true}));
 }
 
 TEST(WorkerCoreTest, ComputesABatchAgainThatEveryShardFoundTooStale) {
@@ -334,22 +336,29 @@ TEST(WorkerCoreTest, ComputesABatchAgainThatEveryShardFoundTooStale) {
   core.OnUnit({.id = 1, .first = 6, .batches = 2});
   for (const ShardId shard : {kShard0, kShard1}) {
     ASSERT_TRUE(core.OnWeights(shard, Weights(2)).ok());
+  }
+  core.OnBatchesBegun();
+  for (const ShardId shard : {kShard0, kShard1}) {
     ASSERT_TRUE(core.OnReply(shard, Reply(PushOutcome::kTooStale)).ok());
   }
-  core.OnBatchDone();
+  core.OnBatchesDone();
   for (const ShardId shard : {kShard0, kShard1}) {
     ASSERT_TRUE(core.OnWeights(shard, Weights(9)).ok());
   }
 
-  EXPECT_EQ(core.Next(), Action(ComputeBatch{6, true}));
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{6}}, true}));
 }
 
 TEST(WorkerCoreTest, ABatchThatOneShardTookCountsAsDone) {
   WorkerCore core({.shards = 2});
   core.OnUnit({.id = 1, .first = 6, .batches = 2});
+  for (const ShardId shard : {kShard0, kShard1}) {
+    ASSERT_TRUE(core.OnWeights(shard, Weights(2)).ok());
+  }
+  core.OnBatchesBegun();
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
   ASSERT_TRUE(core.OnReply(kShard1, Reply(PushOutcome::kTooStale)).ok());
-  core.OnBatchDone();
+  core.OnBatchesDone();
 
   EXPECT_EQ(core.progress().front().batches_done, 1u);
 }
@@ -358,9 +367,10 @@ TEST(WorkerCoreTest, TellsShardsThatWaitForGradientsWhereNoneWillCome) {
   WorkerCore core({.shards = 1, .releases_unused = true});
   core.OnUnit({.id = 1, .first = 6, .batches = 1});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(2)).ok());
+  core.OnBatchesBegun();
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(3)).ok());
-  core.OnBatchDone();
+  core.OnBatchesDone();
 
   EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard0}}));
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kBuffered)).ok());
@@ -399,15 +409,43 @@ TEST(WorkerCoreTest, GetsLevelFromAnyStartAndComputesEveryLaterRound) {
         ASSERT_EQ(std::ranges::count(excuse->shards, kShard0), 0) << "leaves out what was named";
         for (const ShardId shard : excuse->shards) push(shard);
       } else {
-        const auto& compute = std::get<ComputeBatch>(next);
-        for (const uint64_t version : versions) ASSERT_EQ(compute.batch, 2 * version + 1);
+        const auto& compute = std::get<ComputeBatches>(next);
+        for (const uint64_t version : versions)
+          ASSERT_EQ(compute.batches, (BatchRanges{{2 * version + 1}}));
+        core.OnBatchesBegun();
         for (uint32_t i = 0; i < versions.size(); ++i) push(ShardId{i});
-        core.OnBatchDone();
+        core.OnBatchesDone();
         ++computed;
       }
     }
     ASSERT_GE(computed, 26);  // Two pulls and at most two rounds of excuses.
   }
+}
+
+TEST(WorkerCoreTest, APushStandsForTheBatchesThatWereAtHandWhenItBegan) {
+  WorkerCore core({.shards = 1, .quantum = 3});
+  core.OnUnit({.id = 1, .first = 0, .batches = 4});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(0)).ok());
+  ASSERT_EQ(core.Next(), Action(ComputeBatches{{{0, 3}}, true}));
+  core.OnBatchesBegun();
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(1)).ok());
+  core.OnBatchesDone();
+  EXPECT_EQ(core.progress(), (std::vector<UnitProgress>{{1, 3}}));
+
+  ASSERT_EQ(core.Next(), Action(ComputeBatches{{{3, 1}}, true}));
+  core.OnBatchesBegun();
+  core.OnUnit({.id = 2, .first = 8, .batches = 2});
+  core.OnNoMoreUnits();
+
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{3, 1}}, true}))
+      << "not with those that came later";
+  EXPECT_TRUE(core.TermsOfPush(kShard0).pull);
+  EXPECT_EQ(core.TermsOfPush(kShard0).clock, WorkerClock{2}) << "pushes, not batches";
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kTooStale)).ok());
+  core.OnBatchesDone();
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{3, 1}, {8, 2}}, false})) << "named again";
 }
 
 }  // namespace

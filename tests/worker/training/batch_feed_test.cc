@@ -119,7 +119,7 @@ class ForgetfulPlan final : public Plan {
   void ExpectWeights() override { plan_->ExpectWeights(); }
   void RevokeWeights(ParameterRange range) override { plan_->RevokeWeights(range); }
   void AbandonWeights() override { plan_->AbandonWeights(); }
-  std::span<const float> gradients_host() const override { return plan_->gradients_host(); }
+  std::span<float> gradients_host() override { return plan_->gradients_host(); }
   absl::Status StartStep(const Batch& batch, GradientListener* listener) override {
     return plan_->StartStep(batch, listener);
   }

@@ -42,7 +42,7 @@ ParameterClient::Transfer TransferOf(uint64_t step, const std::vector<int>& busy
 TEST(StepFiguresTest, AreZeroBeforeTheFirstStep) {
   const StepFigures::Figures figures = StepFigures().Read(kStart);
 
-  EXPECT_EQ(figures.pushes, 0u);
+  EXPECT_EQ(figures.steps, 0u);
   EXPECT_EQ(figures.examples_per_second, 0);
   EXPECT_EQ(figures.compute_share, 0);
   EXPECT_EQ(figures.overlap, 0);
@@ -72,7 +72,7 @@ TEST(StepFiguresTest, AreMeansByExamplesAndSharesOfTheTimeSinceTheFirstTurn) {
 
   const StepFigures::Figures read = figures.Read(kStart + absl::Seconds(10));
 
-  EXPECT_EQ(read.pushes, 2u);
+  EXPECT_EQ(read.steps, 2u);
   EXPECT_EQ(read.examples, 20u);
   EXPECT_DOUBLE_EQ(read.examples_per_second, 2.0);
   EXPECT_DOUBLE_EQ(read.train_loss, 1.5);
@@ -142,7 +142,7 @@ TEST(StepFiguresTest, ForgetStepsThatLeftTheWindow) {
 
   EXPECT_DOUBLE_EQ(read.train_loss, 1.0);
   EXPECT_DOUBLE_EQ(read.train_accuracy.value(), 1.0);
-  EXPECT_EQ(read.pushes, StepFigures::kWindowSteps + 1);
+  EXPECT_EQ(read.steps, StepFigures::kWindowSteps + 1);
 }
 
 }  // namespace

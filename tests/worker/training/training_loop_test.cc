@@ -18,6 +18,7 @@
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/model/initial_values.h"
 #include "worker/training/heartbeat.h"
+#include "worker/training/local_steps.h"
 #include "worker/training/plan_links.h"
 
 namespace slipstream {
@@ -79,6 +80,9 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     options.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
     options.servers = {shards_[0]->address(), shards_[1]->address()};
     options.map = map_;
+    options.quantum = run_.worker.quantum();
+    options.pushes = RowOf(run_.worker.algorithm).pushes;
+    options.has_local_weights = RowOf(run_.worker.algorithm).has_local_weights;
     options.group.client.chunk_bytes = 256;
     options.group.retry = {.first_wait = absl::Milliseconds(1), .wait_max = absl::Milliseconds(2)};
     std::vector<ParameterClient::Slot> slots;
@@ -97,17 +101,23 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     MakeClient();
     client_->OnUnit({.id = 1, .first = 0, .batches = batches});
     client_->OnNoMoreUnits();
-    TrainingLoop loop({.batch_size = kBatchSize, .seed = kSeed}, data_, plans_, *client_, units_,
-                      heartbeat_, figures_, interruption_);
+    const std::unique_ptr<LocalSteps> local_steps =
+        LocalSteps::Make(run_, shapes_.layout, data_.count(), *plans_.front());
+    TrainingLoop loop({.batch_size = kBatchSize, .local_steps = local_steps.get(), .seed = kSeed},
+                      data_, plans_, *client_, units_, heartbeat_, figures_, interruption_);
     return loop.Run();
   }
 
-  /// The gradient of a batch at the versions that the shards had.
-  std::vector<float> GradientAt(uint64_t first_version, uint64_t second_version, uint64_t batch) {
-    const std::unique_ptr<Plan> plan = NewPlan(*cpu_);
+  std::vector<float> WeightsAt(uint64_t first_version, uint64_t second_version) const {
     std::vector<float> weights = shards_[0]->weights_of(first_version);
     const std::vector<float> rest = shards_[1]->weights_of(second_version);
     weights.insert(weights.end(), rest.begin(), rest.end());
+    return weights;
+  }
+
+  /// The gradient of a batch at these weights.
+  std::vector<float> GradientOf(const std::vector<float>& weights, uint64_t batch) {
+    const std::unique_ptr<Plan> plan = NewPlan(*cpu_);
     std::copy(weights.begin(), weights.end(), plan->weights_host().begin());
     BatchOrder order(data_.count(), kBatchSize, kSeed);
     std::vector<float> examples;
@@ -128,12 +138,13 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     ASSERT_EQ(second.size(), batches);
     for (uint64_t i = 0; i < batches; ++i) {
       SCOPED_TRACE(testing::Message() << "push " << i);
-      ASSERT_EQ(first[i].header.batch(), i);
-      ASSERT_EQ(second[i].header.batch(), i);
+      ASSERT_EQ(first[i].header.batches(0).first(), i);
+      ASSERT_EQ(second[i].header.batches(0).first(), i);
       std::vector<float> pushed = first[i].values;
       pushed.insert(pushed.end(), second[i].values.begin(), second[i].values.end());
       EXPECT_EQ(pushed,
-                GradientAt(first[i].header.base_version(), second[i].header.base_version(), i));
+                GradientOf(
+                    WeightsAt(first[i].header.base_version(), second[i].header.base_version()), i));
     }
   }
 
@@ -141,6 +152,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
   const ShardMap map_;
   std::unique_ptr<FakeShard> shards_[2];
   Dataset data_ = RandomData();
+  RunSpec run_;
   const std::unique_ptr<Device> cpu_;
   const std::unique_ptr<Device> fake_;
   FakeCoordinator coordinator_;
@@ -158,7 +170,7 @@ TEST_P(TrainingLoopTest, EveryGradientIsThatOfTheVersionsItIsPushedAs) {
   ASSERT_TRUE(Run(20).ok());
 
   ExpectEveryGradientIsThatOfItsVersions(20);
-  EXPECT_EQ(figures_.Read(absl::Now()).pushes, 20u);
+  EXPECT_EQ(figures_.Read(absl::Now()).steps, 20u);
   EXPECT_EQ(figures_.Read(absl::Now()).recent.back().step.number, 20u);
 }
 

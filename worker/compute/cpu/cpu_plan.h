@@ -32,7 +32,7 @@ class CpuPlan final : public Plan {
   void ExpectWeights() override { gate_.Expect(); }
   void RevokeWeights(ParameterRange range) override { gate_.Revoke(range); }
   void AbandonWeights() override { gate_.Abandon(); }
-  std::span<const float> gradients_host() const override { return gradients_; }
+  std::span<float> gradients_host() override { return gradients_; }
   absl::Status StartStep(const Batch& batch, GradientListener* listener) override;
   absl::StatusOr<StepResult> FinishStep() override;
   absl::StatusOr<StepResult> Evaluate(const Batch& batch) override;

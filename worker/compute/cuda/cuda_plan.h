@@ -69,7 +69,7 @@ class CudaPlan final : public Plan {
   void ExpectWeights() override;
   void RevokeWeights(ParameterRange range) override;
   void AbandonWeights() override { gate_.Abandon(); }
-  std::span<const float> gradients_host() const override { return host_.gradients; }
+  std::span<float> gradients_host() override { return host_.gradients; }
   bool KeepExamples(const ExampleTable& table) override;
   std::optional<BatchSpace> NewBatch(uint32_t count) override;
   void OfferBatch() override { batches_->Offer(); }

@@ -1,0 +1,27 @@
+#ifndef SLIPSTREAM_COMMON_BASE_PUSH_KIND_H_
+#define SLIPSTREAM_COMMON_BASE_PUSH_KIND_H_
+
+#include <cstdint>
+#include <string_view>
+
+namespace slipstream {
+
+/// What the values of a push are. All pushes of a run are of one kind. The numbers are those of
+/// proto/shard.proto.
+enum class PushKind : uint8_t {
+  /// The mean gradient of its mini-batches, at the base weights.
+  kGradient = 0,
+
+  /// The base weights minus those that local steps have led to: like a gradient, it points to where
+  /// the loss rises, so rules take it as one.
+  kDelta = 1,
+};
+
+/// For messages.
+constexpr std::string_view Name(PushKind kind) {
+  return kind == PushKind::kGradient ? "a gradient" : "a delta";
+}
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_BASE_PUSH_KIND_H_

@@ -1,0 +1,39 @@
+#ifndef SLIPSTREAM_COMMON_PROTOCOL_BATCH_RANGES_H_
+#define SLIPSTREAM_COMMON_PROTOCOL_BATCH_RANGES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace slipstream {
+
+/// Mini-batches [first, first + count) of the run-long sequence.
+struct BatchRange {
+  uint64_t first = 0;
+  uint64_t count = 1;
+
+  friend bool operator==(const BatchRange&, const BatchRange&) = default;
+};
+
+/// The mini-batches that one push stands for, in the order in which they were computed. Several
+/// ranges where units of work, or what others gave back, do not follow one another.
+using BatchRanges = std::vector<BatchRange>;
+
+/// The most ranges of one push.
+inline constexpr size_t kBatchRangesMax = 64;
+
+/// Returns how many mini-batches the ranges hold.
+inline uint64_t CountOf(const BatchRanges& ranges) {
+  uint64_t count = 0;
+  for (const BatchRange& range : ranges) count += range.count;
+  return count;
+}
+
+/// Returns one more than the last mini-batch, or 0 of none.
+inline uint64_t EndOf(const BatchRanges& ranges) {
+  return ranges.empty() ? 0 : ranges.back().first + ranges.back().count;
+}
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_PROTOCOL_BATCH_RANGES_H_

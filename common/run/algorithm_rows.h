@@ -1,0 +1,56 @@
+#ifndef SLIPSTREAM_COMMON_RUN_ALGORITHM_ROWS_H_
+#define SLIPSTREAM_COMMON_RUN_ALGORITHM_ROWS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "common/base/push_kind.h"
+#include "common/run/optimizer_rows.h"
+#include "common/run/parameters.h"
+
+namespace slipstream {
+
+/// The axis of worker algorithms: what a worker pushes, and when. What others depend on of each is
+/// here; what it does with the model is in worker/algorithm. The values are the places in
+/// kAlgorithmRows.
+enum class AlgorithmKind : uint8_t { kGradient };
+
+inline constexpr std::array<ParameterRow, 0> kAlgorithmParameters = {};
+
+using AlgorithmParameters = ParameterValues<kAlgorithmParameters>;
+
+struct AlgorithmRow {
+  AlgorithmKind kind;
+  std::string_view name;
+  std::string_view doc;
+  ParameterKeys parameters = {};
+  PushKind pushes = PushKind::kGradient;
+
+  /// The worker takes steps of its own, by optimizer's rule, between a pull and the push that
+  /// follows. Servers follow worker.outer then. It computes one push at a time, and what it has
+  /// computed since the last one dies with its process.
+  bool has_local_weights = false;
+
+  /// worker.outer.kind unless given, of an algorithm with local weights.
+  RuleKind outer = RuleKind::kSgd;
+
+  /// Mini-batches of one push; null where that is one.
+  uint64_t (*quantum)(const AlgorithmParameters& parameters) = nullptr;
+};
+
+inline constexpr std::array kAlgorithmRows = {
+    AlgorithmRow{.kind = AlgorithmKind::kGradient,
+                 .name = "gradient",
+                 .doc = "the gradient of each mini-batch"},
+};
+static_assert(AreInOrder(kAlgorithmRows));
+
+constexpr const AlgorithmRow& RowOf(AlgorithmKind kind) {
+  return kAlgorithmRows.at(static_cast<size_t>(kind));
+}
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_RUN_ALGORITHM_ROWS_H_

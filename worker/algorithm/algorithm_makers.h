@@ -1,0 +1,16 @@
+#ifndef SLIPSTREAM_WORKER_ALGORITHM_ALGORITHM_MAKERS_H_
+#define SLIPSTREAM_WORKER_ALGORITHM_ALGORITHM_MAKERS_H_
+
+#include <memory>
+
+#include "worker/algorithm/worker_algorithm.h"
+
+namespace slipstream {
+
+// What each file of an algorithm offers to the registry, worker_algorithms.cc.
+
+std::unique_ptr<const WorkerAlgorithm> MakeGradient();
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_ALGORITHM_ALGORITHM_MAKERS_H_

@@ -1,0 +1,30 @@
+// The registry of worker algorithms.
+
+#include <algorithm>
+
+#include "worker/algorithm/algorithm_makers.h"
+#include "worker/algorithm/worker_algorithm.h"
+
+namespace slipstream {
+namespace {
+
+struct Maker {
+  AlgorithmKind kind;
+  std::unique_ptr<const WorkerAlgorithm> (*make)();
+};
+
+constexpr Maker kMakers[] = {
+    {AlgorithmKind::kGradient, MakeGradient},
+};
+
+static_assert(std::ranges::all_of(kAlgorithmRows, [](const AlgorithmRow& row) {
+  return std::ranges::count(kMakers, row.kind, &Maker::kind) == 1;
+}));
+
+}  // namespace
+
+std::unique_ptr<const WorkerAlgorithm> MakeWorkerAlgorithm(AlgorithmKind kind) {
+  return std::ranges::find(kMakers, kind, &Maker::kind)->make();
+}
+
+}  // namespace slipstream

@@ -1,0 +1,91 @@
+#include "worker/training/host_model.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "common/base/check.h"
+#include "common/kernels/fold.h"
+#include "common/kernels/streamed_stores.h"
+
+namespace slipstream {
+namespace {
+
+/// With what a rule with two states reads and writes of them, they stay in the second cache.
+constexpr size_t kPieceValues = 8192;
+
+std::vector<ParameterRange> PiecesOf(const TensorLayout& layout, const RuleRow& rule) {
+  const ParameterRange all = {0, layout.parameters()};
+  if (rule.measures_tensors) return layout.TensorsWithin(all);
+  std::vector<ParameterRange> pieces;
+  for (size_t begin = 0; begin < all.end; begin += kPieceValues) {
+    pieces.push_back({begin, std::min(begin + kPieceValues, all.end)});
+  }
+  return pieces;
+}
+
+}  // namespace
+
+HostModel::HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout, Plan& plan)
+    : rule_(MakeUpdateRule(optimizer)),
+      row_(RowOf(optimizer.kind)),
+      plan_(plan),
+      pieces_(PiecesOf(layout, row_)),
+      anchor_(layout.parameters()),
+      scalars_(rule_->InitialScalars()) {
+  PS_CHECK(plan.weights_host().size() == anchor_.size());
+  size_t largest = 0;
+  for (const ParameterRange& piece : pieces_) largest = std::max(largest, piece.size());
+  weights_out_.resize(largest);
+  for (uint32_t i = 0; i < row_.state_arrays; ++i) {
+    states_[i].resize(anchor_.size());  // 0 at first, as a rule's state is.
+    states_out_[i].resize(largest);
+  }
+}
+
+void HostModel::Step(double learning_rate) {
+  scalars_ = rule_->Next(scalars_);
+  const StepSize step = {.rate = static_cast<float>(learning_rate)};
+  for (const ParameterRange& piece : pieces_) UpdatePiece(piece, step);
+  plan_.WeightsArrived({0, anchor_.size()});
+}
+
+void HostModel::UpdatePiece(ParameterRange piece, const StepSize& step) {
+  const std::span<float> weights = plan_.weights_host().subspan(piece.begin, piece.size());
+  const std::span<float> weights_out = std::span(weights_out_).first(piece.size());
+  UpdateArrays arrays = {.weights_in = weights, .weights_out = weights_out};
+  for (uint32_t i = 0; i < row_.state_arrays; ++i) {
+    arrays.states[i] = {std::span(states_[i]).subspan(piece.begin, piece.size()),
+                        std::span(states_out_[i]).first(piece.size())};
+  }
+  const CombinedGradient gradient = {.sum =
+                                         plan_.gradients_host().subspan(piece.begin, piece.size())};
+  rule_->Update(arrays, gradient, step, scalars_, Stores::kCached);
+  if (row_.measures_tensors) rule_->FinishTensor(weights, weights_out, step);
+  std::ranges::copy(weights_out, weights.begin());
+  for (uint32_t i = 0; i < row_.state_arrays; ++i) {
+    std::ranges::copy(arrays.states[i].out,
+                      states_[i].begin() + static_cast<ptrdiff_t>(piece.begin));
+  }
+}
+
+void HostModel::Combine(Arena out, float a, Arena x, float b, Arena y) {
+  const std::span<float> to = ValuesOf(out);
+  const std::span<const float> of_x = ValuesOf(x);
+  const std::span<const float> of_y = ValuesOf(y);
+  for (size_t i = 0; i < to.size(); ++i) to[i] = a * of_x[i] + b * of_y[i];
+  if (out == Arena::kWeights) plan_.WeightsArrived({0, to.size()});
+}
+
+std::span<float> HostModel::ValuesOf(Arena arena) {
+  switch (arena) {
+    case Arena::kWeights:
+      return plan_.weights_host();
+    case Arena::kGradient:
+      return plan_.gradients_host();
+    case Arena::kAnchor:
+      return anchor_;
+  }
+  return {};
+}
+
+}  // namespace slipstream
