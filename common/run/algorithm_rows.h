@@ -15,9 +15,16 @@ namespace slipstream {
 /// The axis of worker algorithms: what a worker pushes, and when. What others depend on of each is
 /// here; what it does with the model is in worker/algorithm. The values are the places in
 /// kAlgorithmRows.
-enum class AlgorithmKind : uint8_t { kGradient };
+enum class AlgorithmKind : uint8_t { kGradient, kLocalSgd };
 
-inline constexpr std::array<ParameterRow, 0> kAlgorithmParameters = {};
+inline constexpr std::array kAlgorithmParameters = {
+    ParameterRow{.key = "steps",
+                 .doc = "Mini-batches that a worker takes steps by between two pushes.",
+                 .initial = 8,
+                 .min = 1,
+                 .max = 10'000,
+                 .is_whole = true},
+};
 
 using AlgorithmParameters = ParameterValues<kAlgorithmParameters>;
 
@@ -44,6 +51,17 @@ inline constexpr std::array kAlgorithmRows = {
     AlgorithmRow{.kind = AlgorithmKind::kGradient,
                  .name = "gradient",
                  .doc = "the gradient of each mini-batch"},
+    // Local SGD (Stich, ICLR 2019, arXiv 1805.09767), federated averaging (McMahan et al., 2017).
+    AlgorithmRow{.kind = AlgorithmKind::kLocalSgd,
+                 .name = "local_sgd",
+                 .doc = "how far several local steps have led from the weights pulled",
+                 .parameters = {"steps"},
+                 .pushes = PushKind::kDelta,
+                 .has_local_weights = true,
+                 .quantum =
+                     [](const AlgorithmParameters& parameters) {
+                       return static_cast<uint64_t>(parameters["steps"]);
+                     }},
 };
 static_assert(AreInOrder(kAlgorithmRows));
 

@@ -20,6 +20,7 @@ constexpr uint64_t kPipelineStream = 3;
 constexpr uint64_t kPolicyStream = 4;
 constexpr uint64_t kCompensationStream = 5;
 constexpr uint64_t kCodecStream = 6;
+constexpr uint64_t kAlgorithmStream = 7;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -77,6 +78,20 @@ void DrawNewerCompensation(Scenario& scenario) {
 void DrawCodec(Scenario& scenario) {
   Chance chance(scenario.seed, kCodecStream);
   if (chance.Happens(250)) scenario.run.wire.push_codec = Encoding::kInt8;
+}
+
+/// Workers with local steps, which have one gradient under way, and no gradients of pulled weights.
+void DrawAlgorithm(Scenario& scenario) {
+  Chance chance(scenario.seed, kAlgorithmStream);
+  RunSpec& run = scenario.run;
+  if (!chance.Happens(250)) return;
+  run.worker.algorithm = AlgorithmKind::kLocalSgd;
+  run.worker.parameters["steps"] = chance.Between(1, 5);
+  run.optimizer.learning_rate = 0.05;  // So that the values of a delta stay below 1.
+  run.training.pipeline_depth = 1;
+  if (RowOf(run.optimizer.staleness_scaling).uses_base_weights) {
+    run.optimizer.staleness_scaling = StalenessScaling::kNone;
+  }
 }
 
 void DrawTimes(Chance& chance, Scenario& scenario) {
@@ -234,6 +249,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawFaults(chance, scenario);
   DrawStop(scenario);
   DrawPipeline(scenario);
+  DrawAlgorithm(scenario);
   LetRoundsClose(scenario.run);
   return scenario;
 }

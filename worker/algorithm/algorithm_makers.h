@@ -10,6 +10,7 @@ namespace slipstream {
 // What each file of an algorithm offers to the registry, worker_algorithms.cc.
 
 std::unique_ptr<const WorkerAlgorithm> MakeGradient();
+std::unique_ptr<const WorkerAlgorithm> MakeLocalSgd();
 
 }  // namespace slipstream
 

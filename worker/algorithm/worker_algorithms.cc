@@ -15,6 +15,7 @@ struct Maker {
 
 constexpr Maker kMakers[] = {
     {AlgorithmKind::kGradient, MakeGradient},
+    {AlgorithmKind::kLocalSgd, MakeLocalSgd},
 };
 
 static_assert(std::ranges::all_of(kAlgorithmRows, [](const AlgorithmRow& row) {

@@ -175,6 +175,22 @@ TEST(RunConfigTest, ARateIsForTheRuleOfItsSourceOrOfAWeakerOne) {
   EXPECT_EQ(rate({"optimizer.kind=adam", "optimizer.kind=momentum"}), 0.2);
 }
 
+TEST(RunConfigTest, AStrongerAlgorithmSilencesTheOuterRuleAndWhatThatTakes) {
+  const char* const kFile =
+      "model: {preset: mlp}\n"
+      "worker: {algorithm: local_sgd, steps: 4, outer: {kind: nesterov, learning_rate: 0.7, "
+      "momentum: 0.8}}\n";
+  Overrides overrides;
+  overrides.set = {"worker.algorithm=gradient"};
+  EXPECT_EQ(SpecOf(kFile, overrides).worker, WorkerSpec());
+
+  overrides.set = {"worker.outer.kind=sgd"};
+  const RunSpec spec = SpecOf(kFile, overrides);
+
+  EXPECT_EQ(spec.worker.quantum(), 4u);
+  EXPECT_EQ(spec.server_optimizer().learning_rate, 1) << "not the rate of the file's rule";
+}
+
 TEST(RunConfigTest, OfPresetAndLayersTheStrongerCounts) {
   const std::string layers = "model: {input: [1, 28, 28], layers: [flatten, dense: {units: 10}]}";
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <string>
@@ -131,6 +132,40 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     return {plan->gradients_host().begin(), plan->gradients_host().end()};
   }
 
+  /// What local steps of these batches come to, but those without finite numbers.
+  std::vector<float> DeltaOf(const std::vector<float>& weights, uint64_t first, uint64_t count) {
+    std::vector<float> local = weights;
+    for (uint64_t batch = first; batch < first + count; ++batch) {
+      const std::vector<float> gradient = GradientOf(local, batch);
+      if (!std::isfinite(gradient.front())) continue;
+      const auto rate = static_cast<float>(run_.optimizer.learning_rate);
+      for (size_t i = 0; i < local.size(); ++i) local[i] -= rate * gradient[i];
+    }
+    for (size_t i = 0; i < local.size(); ++i) local[i] = weights[i] - local[i];
+    return local;
+  }
+
+  void ExpectEveryDeltaIsThatOfItsVersions(uint64_t batches) {
+    const std::vector<FakeShard::Push> first = shards_[0]->taken();
+    const std::vector<FakeShard::Push> second = shards_[1]->taken();
+    const uint64_t quantum = run_.worker.quantum();
+    ASSERT_EQ(first.size(), (batches + quantum - 1) / quantum);
+    ASSERT_EQ(second.size(), first.size());
+    for (uint64_t i = 0; i < first.size(); ++i) {
+      SCOPED_TRACE(testing::Message() << "push " << i);
+      const uint64_t count = std::min(quantum, batches - i * quantum);
+      ASSERT_EQ(first[i].header.batches(0).first(), i * quantum);
+      ASSERT_EQ(first[i].header.batches(0).count(), count);
+      ASSERT_EQ(first[i].header.kind(), v1::DELTA);
+      std::vector<float> pushed = first[i].values;
+      pushed.insert(pushed.end(), second[i].values.begin(), second[i].values.end());
+      const std::vector<float> wanted =
+          DeltaOf(WeightsAt(first[i].header.base_version(), second[i].header.base_version()),
+                  i * quantum, count);
+      for (size_t j = 0; j < pushed.size(); ++j) ASSERT_NEAR(pushed[j], wanted[j], 1e-6) << j;
+    }
+  }
+
   void ExpectEveryGradientIsThatOfItsVersions(uint64_t batches) {
     const std::vector<FakeShard::Push> first = shards_[0]->taken();
     const std::vector<FakeShard::Push> second = shards_[1]->taken();
@@ -201,6 +236,68 @@ TEST_P(TrainingLoopTest, AStepThatIsNotFiniteHasNoEffectAlthoughItsPushHasBegun)
   for (const auto& shard : shards_) EXPECT_EQ(shard->taken().size(), 9u);
   EXPECT_EQ(figures_.Read(absl::Now()).nonfinite.total, 3u);
 }
+
+/// Workers with local steps have one slot.
+class LocalStepsTest : public TrainingLoopTest {
+ protected:
+  LocalStepsTest() {
+    run_.worker.algorithm = AlgorithmKind::kLocalSgd;
+    run_.worker.parameters["steps"] = 3;
+    run_.training.batch_size = kBatchSize;
+  }
+};
+
+TEST_P(LocalStepsTest, EveryDeltaIsThatOfItsStepsFromTheVersionsItIsPushedAs) {
+  ASSERT_TRUE(Run(20).ok());
+
+  ExpectEveryDeltaIsThatOfItsVersions(20);
+  EXPECT_EQ(figures_.Read(absl::Now()).steps, 20u);
+  EXPECT_EQ(figures_.Read(absl::Now()).progress.back().batches_done, 20u);
+}
+
+TEST_P(LocalStepsTest, NoDeltaComesFromTwoVersionsOfAShardWhateverBreaks) {
+  constexpr Fault kFaults[] = {Fault::kNone,
+                               Fault::kBreakBeforeTaking,
+                               Fault::kBreakAfterTaking,
+                               Fault::kBreakWithinWeights,
+                               Fault::kMoveOnWithinWeights,
+                               Fault::kRetryLater};
+  RandomStream random(8, 0);
+  for (const auto& shard : shards_) {
+    for (int i = 0; i < 20; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
+  }
+
+  ASSERT_TRUE(Run(30).ok());
+
+  ExpectEveryDeltaIsThatOfItsVersions(30);
+}
+
+TEST_P(LocalStepsTest, AStepThatIsNotFiniteIsLeftOutAndTheOthersCount) {
+  data_.examples[0] = std::numeric_limits<float>::infinity();  // One of four mini-batches.
+
+  ASSERT_TRUE(Run(12).ok());
+
+  ExpectEveryDeltaIsThatOfItsVersions(12);
+  EXPECT_EQ(figures_.Read(absl::Now()).nonfinite.total, 3u);
+  uint64_t examples = 0;
+  for (const FakeShard::Push& push : shards_[0]->taken()) examples += push.header.examples();
+  EXPECT_EQ(examples, 9 * kBatchSize);
+}
+
+TEST_P(LocalStepsTest, APushWithoutAnyFiniteStepIsLeftOut) {
+  run_.worker.parameters["steps"] = 1;
+  data_.examples[0] = std::numeric_limits<float>::infinity();
+
+  ASSERT_TRUE(Run(12).ok());
+
+  for (const auto& shard : shards_) EXPECT_EQ(shard->taken().size(), 9u);
+  EXPECT_EQ(figures_.Read(absl::Now()).progress.back().batches_done, 12u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, LocalStepsTest,
+                         testing::Values(Case{"OfTheProcessor", 1, false},
+                                         Case{"OfADeviceWithItsOwnMemory", 1, true}),
+                         [](const auto& tested) { return tested.param.name; });
 
 TEST_P(TrainingLoopTest, AStopEndsAStepThatWaitsForWeights) {
   shards_[1]->AddFault(Fault::kPauseWithinWeights);

@@ -1,0 +1,60 @@
+"""Workers with steps of their own: every mini-batch counts once, and under hardsync timing changes nothing."""
+import csv
+import pathlib
+import unittest
+
+import cluster
+import recompute_staleness
+
+CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
+# 100 mini-batches an epoch, which are no multiple of the steps.
+SETTINGS = {"worker.algorithm": "local_sgd", "data.train_examples": 3200}
+
+
+def batches_of(text):
+    """[8, 9, 10, 40] of "8-10;40"."""
+    ranges = [[int(end) for end in one.split("-")] for one in text.split(";")]
+    return [batch for ends in ranges for batch in range(ends[0], ends[-1] + 1)]
+
+
+class LocalSgdTest(unittest.TestCase):
+    def test_every_mini_batch_counts_once_and_status_says_what_the_log_says(self):
+        for policy in ("hardsync", "async", "ssp"):
+            with self.subTest(policy=policy), cluster.scratch() as directory:
+                settings = {**SETTINGS, "consistency.policy": policy, "log.push_log": directory}
+                with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
+                    status = live.wait_finished()
+                logs = sorted(pathlib.Path(directory).glob("push-log-*.csv"))
+                self.assertEqual(len(logs), 2)
+                self.assertEqual(recompute_staleness.compare(logs, status), [])
+                for log in logs:
+                    with open(log, encoding="utf-8") as lines:
+                        pushes = [batches_of(row["batch"]) for row in csv.DictReader(lines)
+                                  if int(row["examples"]) > 0]
+                    self.assertEqual(sorted(sum(pushes, [])), list(range(100)), log.name)
+                    self.assertLess(len(pushes), 25, "a push stands for eight, but at the end")
+
+    def test_hardsync_gives_the_same_weights_whatever_the_timing_and_the_transport(self):
+        settings = {**SETTINGS, "consistency.policy": "hardsync", "worker.outer.kind": "nesterov"}
+        expected = cluster.run(CONFIG, settings)["weights_sha256"]
+        for changed in ({"testing.push_delay_max": "20ms"}, {"wire.transport": "tcp"}):
+            with self.subTest(changed=changed):
+                again = cluster.run(CONFIG, {**settings, **changed})["weights_sha256"]
+                self.assertEqual(again, expected)
+
+    def test_it_trains_by_its_name_alone_with_any_outer_rule(self):
+        settings = {**SETTINGS, "data.train_examples": 12800, "training.epochs": 6}
+        for kind in ("sgd", "momentum", "nesterov", "adam", "adamw", "lamb"):
+            with self.subTest(outer=kind):
+                done = cluster.run(CONFIG, {**settings, "worker.outer.kind": kind})
+                print(f"outer {kind}: accuracy {done['test_accuracy']}")
+                self.assertGreater(done["test_accuracy"], 0.5)
+
+    def test_the_death_of_a_worker_ends_nothing(self):
+        status = cluster.outlive_one(CONFIG, {"worker.algorithm": "local_sgd",
+                                              "consistency.policy": "async"})
+        self.assertEqual(int(status["batches_done"]), int(status["batches_total"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,30 @@
+// Local SGD (Stich, ICLR 2019, arXiv 1805.09767; as federated averaging, McMahan et al., AISTATS
+// 2017): from the weights θ that it pulled a worker takes H steps of its own, θ_local ←
+// step(θ_local), and pushes Δ = θ − θ_local. Servers that take the mean of the workers' Δ off θ
+// have the mean of their weights.
+
+#include "worker/algorithm/algorithm_makers.h"
+
+namespace slipstream {
+namespace {
+
+class LocalSgd final : public WorkerAlgorithm {
+ public:
+  void OnGradient(LocalModel& model, const Step& step) const override {
+    using Arena = LocalModel::Arena;
+    // Only now are all weights known to be there, and to be of one version.
+    if (step.number == 0) model.Combine(Arena::kAnchor, 1, Arena::kWeights, 0, Arena::kWeights);
+    model.Step(step.learning_rate);
+  }
+
+  void BeforePush(LocalModel& model) const override {
+    using Arena = LocalModel::Arena;
+    model.Combine(Arena::kGradient, 1, Arena::kAnchor, -1, Arena::kWeights);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const WorkerAlgorithm> MakeLocalSgd() { return std::make_unique<LocalSgd>(); }
+
+}  // namespace slipstream
