@@ -176,7 +176,7 @@ TEST(RunConfigTest, ARateIsForTheRuleOfItsSourceOrOfAWeakerOne) {
 }
 
 TEST(RunConfigTest, AStrongerAlgorithmSilencesTheOuterRuleAndWhatThatTakes) {
-  const char* const kFile =
+  constexpr char kFile[] =
       "model: {preset: mlp}\n"
       "worker: {algorithm: local_sgd, steps: 4, outer: {kind: nesterov, learning_rate: 0.7, "
       "momentum: 0.8}}\n";
