@@ -32,7 +32,7 @@ absl::Status CheckClock(const std::string& field, uint64_t clock) {
 }
 
 /// Keeps sums of mini-batches far from overflow.
-constexpr uint64_t kBatchMax = uint64_t{1} << 60;
+constexpr uint64_t kBatchMax = uint64_t{1} << 56;
 
 absl::StatusOr<BatchRange> FromWire(const std::string& field, const v1::BatchRange& wire) {
   if (wire.count() == 0 || wire.count() > kBatchMax) {

@@ -34,6 +34,21 @@ class LocalSgdTest(unittest.TestCase):
                     self.assertEqual(sorted(sum(pushes, [])), list(range(100)), log.name)
                     self.assertLess(len(pushes), 25, "a push stands for eight, but at the end")
 
+    def test_what_is_refused_and_computed_again_loses_no_mini_batch(self):
+        with cluster.scratch() as directory:
+            settings = {**SETTINGS, "consistency.policy": "async", "training.epochs": 4,
+                        "consistency.max_staleness.action": "reject",
+                        "consistency.max_staleness.bound": 2, "log.push_log": directory}
+            with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
+                status = live.wait_finished()
+            self.assertGreater(int(status["guard"]["rejected"]), 0)
+            done = set()
+            for log in pathlib.Path(directory).glob("push-log-*.csv"):
+                with open(log, encoding="utf-8") as lines:
+                    for row in csv.DictReader(lines):
+                        done.update(batches_of(row["batch"]) if int(row["examples"]) > 0 else [])
+            self.assertEqual(sorted(done), list(range(400)))
+
     def test_hardsync_gives_the_same_weights_whatever_the_timing_and_the_transport(self):
         settings = {**SETTINGS, "consistency.policy": "hardsync", "worker.outer.kind": "nesterov"}
         expected = cluster.run(CONFIG, settings)["weights_sha256"]

@@ -42,6 +42,11 @@ HostModel::HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout,
   }
 }
 
+void HostModel::ForgetState() {
+  for (std::vector<float>& state : states_) std::ranges::fill(state, 0.0f);
+  scalars_ = rule_->InitialScalars();
+}
+
 void HostModel::Step(double learning_rate) {
   scalars_ = rule_->Next(scalars_);
   const StepSize step = {.rate = static_cast<float>(learning_rate)};

@@ -27,6 +27,9 @@ class HostModel final : public LocalModel {
   /// `plan` is of a net of this layout, and outlives the model.
   HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout, Plan& plan);
 
+  /// The optimizer's state is what it was before the first step.
+  void ForgetState();
+
   void Step(double learning_rate) override;
   void Combine(Arena out, float a, Arena x, float b, Arena y) override;
 

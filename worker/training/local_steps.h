@@ -34,6 +34,9 @@ class LocalSteps {
   /// Puts what is to be pushed in the place of the plan's gradients. REQUIRES: steps() > 0.
   void BeforePush() { algorithm_->BeforePush(model_); }
 
+  /// The optimizer begins anew, as before the first step.
+  void ForgetState() { model_.ForgetState(); }
+
   /// Taken since Begin.
   uint64_t steps() const { return steps_; }
 

@@ -149,6 +149,7 @@ absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Tim
   if (absl::Status pushed = client_.FinishPush(slot); !pushed.ok()) return pushed;
   step.blocked += absl::Now() - pushing;
   OnStepDone(step, *result);
+  NoteHealthy();
   return absl::OkStatus();
 }
 
@@ -177,18 +178,24 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
     if (absl::Status status = NoteNonfinite(last, *nonfinite); !status.ok()) return status;
   }
   const bool counts = local.steps() > 0 && !nonfinite;
-  if (absl::Status status = counts ? PrepareToPush() : absl::OkStatus(); !status.ok())
-    return status;
   client_.BeginPush(
       0, {.batches = batches, .examples = static_cast<uint32_t>(local_examples_), .step = steps_});
   if (!counts) {
+    if (nonfinite) local.ForgetState();  // It may have gone the way of the weights.
     client_.AbortPush(0);
     LeaveOut(0);
     return absl::OkStatus();
   }
+  // Only now, as a unit that comes meanwhile is not what this push stands for.
+  if (absl::Status status = PrepareToPush(); !status.ok()) {
+    client_.AbortPush(0);
+    return status;
+  }
   plan.ExpectWeights();
   last_over_ = steps_;
-  return client_.FinishPush(0);
+  if (absl::Status pushed = client_.FinishPush(0); !pushed.ok()) return pushed;
+  NoteHealthy();
+  return absl::OkStatus();
 }
 
 absl::Status TrainingLoop::StepLocally(uint64_t index, absl::Time turn) {
@@ -235,6 +242,9 @@ void TrainingLoop::OnStepDone(StepFigures::Step step, const StepResult& result) 
   step.correct = result.correct;
   step.loss = result.loss;
   figures_.OnStep(step);
+}
+
+void TrainingLoop::NoteHealthy() {
   if (nonfinite_.count().in_a_row > 0) {
     nonfinite_.OnHealthy();
     figures_.OnNonfinite(nonfinite_.count());

@@ -95,6 +95,9 @@ class TrainingLoop {
   /// Both parts of a step; `listener` may be null.
   absl::StatusOr<StepResult> Compute(Plan& plan, const Batch& batch, GradientListener* listener);
 
+  /// A push without anything that is not finite has gone.
+  void NoteHealthy();
+
   /// The step counts. `result` is the plan's.
   void OnStepDone(StepFigures::Step step, const StepResult& result);
 
