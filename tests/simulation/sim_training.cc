@@ -131,7 +131,8 @@ void SimTraining::TakeUnit() {
 
 void SimTraining::Compute(const BatchRanges& batches) {
   Slot& slot = slots_[turn_];
-  core_.OnBatchesBegun(turn_);
+  // A worker with steps of its own begins the push once it has taken them.
+  if (!takes_local_steps()) core_.OnBatchesBegun(batches, turn_);
   slot.gradient = world_.gradients.Compute(batches, slot.weights);
   const auto& times = world_.scenario.compute_time;
   const size_t worker = Value(shards_.identity().worker);
@@ -143,6 +144,7 @@ void SimTraining::Compute(const BatchRanges& batches) {
 
 void SimTraining::Push() {
   if (is_closed_) return;
+  if (takes_local_steps()) core_.OnBatchesBegun(slots_[turn_].gradient.batches, turn_);
   if (core_.wants_unit()) units_.Ask();
   TakeUnit();
   PushGradient(turn_);

@@ -66,6 +66,10 @@ class SimTraining {
     size_t unanswered = 0;
     std::function<void()> then;
   };
+  bool takes_local_steps() const {
+    return RowOf(world_.scenario.run.worker.algorithm).has_local_weights;
+  }
+
   using Take = std::function<absl::Status(const ShardLane::Answer&)>;
 
   // The loop.

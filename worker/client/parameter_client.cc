@@ -107,7 +107,9 @@ GradientFeed& ParameterClient::BeginPush(uint32_t slot, const Gradient& gradient
     const WorkerCore::Action action = core_.Next(slot);
     // Weights that were replaced since Advance may call for something else. The step computed from
     // them will not succeed.
-    if (std::holds_alternative<WorkerCore::ComputeBatches>(action)) core_.OnBatchesBegun(slot);
+    if (std::holds_alternative<WorkerCore::ComputeBatches>(action)) {
+      core_.OnBatchesBegun(gradient.batches, slot);
+    }
     push->under_way = group_.map().shards();
     lanes_under_way_ += push->under_way;
   }

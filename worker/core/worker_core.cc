@@ -156,10 +156,9 @@ WorkerClock WorkerCore::ClockOfPull(ShardId shard) {
   return clock_begun();
 }
 
-void WorkerCore::OnBatchesBegun(uint32_t slot) {
-  const Action action = Next(slot);
-  PS_CHECK(std::holds_alternative<ComputeBatches>(action));
-  const BatchRanges& batches = std::get<ComputeBatches>(action).batches;
+void WorkerCore::OnBatchesBegun(const BatchRanges& batches, uint32_t slot) {
+  PS_CHECK(std::holds_alternative<ComputeBatches>(Next(slot)));
+  PS_CHECK(options_.in_step || BatchesOfUnits(slot).front().first == batches.front().first);
   if (const size_t ahead = Ahead(slot); ahead < begun_.size()) {
     begun_[ahead].batches = batches;  // Again, after its push was aborted.
     return;

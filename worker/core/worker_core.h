@@ -111,8 +111,9 @@ class WorkerCore {
   /// Of Finished: nothing is left for this slot; the batches of others may be under way.
   Action Next(uint32_t slot = 0) const;
 
-  /// The slot computes the batches that Next() named for it, and others take later ones.
-  void OnBatchesBegun(uint32_t slot = 0);
+  /// The slot's push stands for these batches, which Next() named for it; others take later ones.
+  /// Units that have come since then are not part of it.
+  void OnBatchesBegun(const BatchRanges& batches, uint32_t slot = 0);
 
   /// A push to `shard` was answered, for good. The weights held of it are used up; OnWeights
   /// follows if the answer brought others. Fails, as the worker must, if the push was refused in a
@@ -212,7 +213,7 @@ class WorkerCore {
   /// The batches of the oldest `pushes` under way.
   uint64_t BatchesThrough(size_t pushes) const;
 
-  /// What the slot has begun of units; else the next ones at hand, and none if none are.
+  /// Returns what the slot has begun of units; else the next ones at hand, and none if none are.
   BatchRanges BatchesOfUnits(uint32_t slot) const;
   std::optional<Action> PullWhatIsMissing(const Slot& slot) const;
   std::optional<Action> ReleaseWhatIsHeld(const Slot& slot) const;

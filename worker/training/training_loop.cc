@@ -186,7 +186,6 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
     LeaveOut(0);
     return absl::OkStatus();
   }
-  // Only now, as a unit that comes meanwhile is not what this push stands for.
   if (absl::Status status = PrepareToPush(); !status.ok()) {
     client_.AbortPush(0);
     return status;

@@ -1,11 +1,15 @@
 #ifndef SLIPSTREAM_TESTS_WORKER_CORE_SHARD_ANSWERS_H_
 #define SLIPSTREAM_TESTS_WORKER_CORE_SHARD_ANSWERS_H_
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <optional>
+#include <variant>
 
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
+#include "worker/core/worker_core.h"
 
 namespace slipstream {
 
@@ -22,6 +26,13 @@ inline PushReply Reply(PushOutcome outcome) {
   PushReply reply;
   reply.outcome = outcome;
   return reply;
+}
+
+/// The slot begins what the core names for it.
+inline void Begin(WorkerCore& core, uint32_t slot = 0) {
+  const WorkerCore::Action action = core.Next(slot);
+  ASSERT_TRUE(std::holds_alternative<WorkerCore::ComputeBatches>(action));
+  core.OnBatchesBegun(std::get<WorkerCore::ComputeBatches>(action).batches, slot);
 }
 
 }  // namespace slipstream

@@ -24,7 +24,7 @@ WorkerCore CoreWithPace() {
 /// Pushes the batch at hand and lets both shards answer; what it says to the second.
 WorkerCore::PushTerms PushBatch(WorkerCore& core,
                                 const PushReply& of_second = Reply(PushOutcome::kApplied)) {
-  core.OnBatchesBegun();
+  Begin(core);
   core.TermsOfPush(kShard0);
   const WorkerCore::PushTerms terms = core.TermsOfPush(kShard1);
   EXPECT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());

@@ -46,7 +46,7 @@ TEST(WorkerCoreTest, ComputesTheBatchThatShardZeroNames) {
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(0)).ok());
   EXPECT_EQ(core.Next(), Action(ComputeBatches{{{3}}, true}));
 
-  core.OnBatchesBegun();
+  Begin(core);
   Answer(core, 1, Compute(7));
   core.OnBatchesDone();
 
@@ -140,7 +140,7 @@ TEST(WorkerCoreTest, ABatchLeftOutExcusesItselfFromItsRoundOnEveryShard) {
   WorkerCore core({.shards = 2, .in_step = true});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(4, Compute(3))).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(4)).ok());
-  core.OnBatchesBegun();
+  Begin(core);
 
   core.OnBatchesSkipped();
   EXPECT_EQ(core.Next(), Action(ExcuseShards{{kShard0, kShard1}}));
@@ -155,7 +155,7 @@ TEST(WorkerCoreTest, ABatchLeftOutCountsAsDoneAndIsFollowedByNewerWeights) {
   core.OnUnit({.id = 1, .first = 0, .batches = 2});
   core.OnNoMoreUnits();
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
-  core.OnBatchesBegun();
+  Begin(core);
 
   core.OnBatchesSkipped();
 
@@ -164,7 +164,7 @@ TEST(WorkerCoreTest, ABatchLeftOutCountsAsDoneAndIsFollowedByNewerWeights) {
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(6)).ok());
   EXPECT_EQ(core.Next(), Action(ComputeBatches{{{1}}, false}));
   EXPECT_EQ(core.sequence(kShard0), Sequence{1});
-  core.OnBatchesBegun();
+  Begin(core);
   core.OnBatchesSkipped();
   EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
 }
@@ -175,7 +175,7 @@ TEST(WorkerCoreTest, ABatchLeftOutIsReleasedWhereShardsWaitForIt) {
   core.OnNoMoreUnits();
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(5)).ok());
-  core.OnBatchesBegun();
+  Begin(core);
 
   core.OnBatchesSkipped();
   EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard0, kShard1}}));
@@ -186,7 +186,7 @@ TEST(WorkerCoreTest, ABatchLeftOutIsReleasedWhereShardsWaitForIt) {
   ASSERT_TRUE(core.OnWeights(kShard1, Weights(6)).ok());
   EXPECT_EQ(core.Next(), Action(ComputeBatches{{{1}}, false}));
 
-  core.OnBatchesBegun();
+  Begin(core);
   core.OnBatchesSkipped();
   EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard0, kShard1}}));
 }
@@ -195,11 +195,11 @@ TEST(WorkerCoreTest, ABatchThatAllShardsRefuseAfterAReleaseIsNamedAgain) {
   WorkerCore core({.shards = 1, .releases_unused = true});
   core.OnUnit({.id = 1, .first = 0, .batches = 3});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
-  core.OnBatchesBegun();
+  Begin(core);
   core.OnBatchesSkipped();
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kBuffered)).ok());
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(6)).ok());
-  core.OnBatchesBegun();
+  Begin(core);
 
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kTooStale)).ok());
   core.OnBatchesDone();
@@ -256,7 +256,7 @@ TEST(WorkerCoreTest, PushesItsLastBatchWithoutPulling) {
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(2)).ok());
   EXPECT_EQ(core.Next(), Action(ComputeBatches{{{6}}, false}));
 
-  core.OnBatchesBegun();
+  Begin(core);
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
   core.OnBatchesDone();
 
@@ -271,9 +271,9 @@ TEST(WorkerCoreTest, ASlotComputesWhileThePushOfTheOtherIsUnderWay) {
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(2), 0).ok());
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(3), 1).ok());
   EXPECT_EQ(core.Next(0), Action(ComputeBatches{{{6}}, true}));
-  core.OnBatchesBegun(0);
+  Begin(core, 0);
   EXPECT_EQ(core.Next(1), Action(ComputeBatches{{{7}}, true}));
-  core.OnBatchesBegun(1);
+  Begin(core, 1);
 
   EXPECT_EQ(core.Next(0), Action(ComputeBatches{{{6}}, true}));
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied), 0).ok());
@@ -293,7 +293,7 @@ TEST(WorkerCoreTest, TheLastPushOfEachSlotTakesNoWeights) {
   core.OnNoMoreUnits();
   for (const uint32_t slot : {0u, 1u}) {
     ASSERT_TRUE(core.OnWeights(kShard0, Weights(1), slot).ok());
-    core.OnBatchesBegun(slot);
+    Begin(core, slot);
   }
   EXPECT_TRUE(core.wants_weights(0));
   EXPECT_FALSE(core.wants_weights(1));
@@ -302,7 +302,7 @@ TEST(WorkerCoreTest, TheLastPushOfEachSlotTakesNoWeights) {
   core.OnBatchesDone(0);
 
   EXPECT_EQ(core.Next(0), Action(ComputeBatches{{{2}}, false}));
-  core.OnBatchesBegun(0);
+  Begin(core, 0);
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied), 1).ok());
   core.OnBatchesDone(1);
 
@@ -314,7 +314,7 @@ TEST(WorkerCoreTest, ASlotWithoutABatchWaitsForAUnitWhileTheOtherComputes) {
   WorkerCore core({.shards = 1, .depth = 2});
   core.OnUnit({.id = 1, .first = 0, .batches = 1});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(1), 0).ok());
-  core.OnBatchesBegun(0);
+  Begin(core, 0);
 
   EXPECT_TRUE(core.wants_unit());
   EXPECT_EQ(core.Next(1), Action(WorkerCore::AwaitUnit{}));
@@ -337,7 +337,7 @@ TEST(WorkerCoreTest, ComputesABatchAgainThatEveryShardFoundTooStale) {
   for (const ShardId shard : {kShard0, kShard1}) {
     ASSERT_TRUE(core.OnWeights(shard, Weights(2)).ok());
   }
-  core.OnBatchesBegun();
+  Begin(core);
   for (const ShardId shard : {kShard0, kShard1}) {
     ASSERT_TRUE(core.OnReply(shard, Reply(PushOutcome::kTooStale)).ok());
   }
@@ -355,7 +355,7 @@ TEST(WorkerCoreTest, ABatchThatOneShardTookCountsAsDone) {
   for (const ShardId shard : {kShard0, kShard1}) {
     ASSERT_TRUE(core.OnWeights(shard, Weights(2)).ok());
   }
-  core.OnBatchesBegun();
+  Begin(core);
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
   ASSERT_TRUE(core.OnReply(kShard1, Reply(PushOutcome::kTooStale)).ok());
   core.OnBatchesDone();
@@ -367,7 +367,7 @@ TEST(WorkerCoreTest, TellsShardsThatWaitForGradientsWhereNoneWillCome) {
   WorkerCore core({.shards = 1, .releases_unused = true});
   core.OnUnit({.id = 1, .first = 6, .batches = 1});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(2)).ok());
-  core.OnBatchesBegun();
+  Begin(core);
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(3)).ok());
   core.OnBatchesDone();
@@ -412,7 +412,7 @@ TEST(WorkerCoreTest, GetsLevelFromAnyStartAndComputesEveryLaterRound) {
         const auto& compute = std::get<ComputeBatches>(next);
         for (const uint64_t version : versions)
           ASSERT_EQ(compute.batches, (BatchRanges{{2 * version + 1}}));
-        core.OnBatchesBegun();
+        Begin(core);
         for (uint32_t i = 0; i < versions.size(); ++i) push(ShardId{i});
         core.OnBatchesDone();
         ++computed;
@@ -422,19 +422,33 @@ TEST(WorkerCoreTest, GetsLevelFromAnyStartAndComputesEveryLaterRound) {
   }
 }
 
+TEST(WorkerCoreTest, AUnitThatComesBeforeAPushIsBegunIsNotPartOfIt) {
+  WorkerCore core({.shards = 1, .quantum = 8});
+  core.OnUnit({.id = 1, .first = 0, .batches = 4});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(0)).ok());
+  ASSERT_EQ(core.Next(), Action(ComputeBatches{{{0, 4}}, true}));
+  core.OnUnit({.id = 2, .first = 20, .batches = 8});
+
+  core.OnBatchesBegun({{0, 4}});
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
+  core.OnBatchesDone();
+
+  EXPECT_EQ(core.progress(), (std::vector<UnitProgress>{{1, 4}, {2, 0}}));
+}
+
 TEST(WorkerCoreTest, APushStandsForTheBatchesThatWereAtHandWhenItBegan) {
   WorkerCore core({.shards = 1, .quantum = 3});
   core.OnUnit({.id = 1, .first = 0, .batches = 4});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(0)).ok());
   ASSERT_EQ(core.Next(), Action(ComputeBatches{{{0, 3}}, true}));
-  core.OnBatchesBegun();
+  Begin(core);
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(1)).ok());
   core.OnBatchesDone();
   EXPECT_EQ(core.progress(), (std::vector<UnitProgress>{{1, 3}}));
 
   ASSERT_EQ(core.Next(), Action(ComputeBatches{{{3, 1}}, true}));
-  core.OnBatchesBegun();
+  Begin(core);
   core.OnUnit({.id = 2, .first = 8, .batches = 2});
   core.OnNoMoreUnits();
 
