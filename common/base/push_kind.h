@@ -6,7 +6,7 @@
 
 namespace slipstream {
 
-/// What the values of a push are. All pushes of a run are of one kind. The numbers are those of
+/// The meaning of a push's values. All pushes of a run are of one kind. The numbers are those of
 /// proto/shard.proto.
 enum class PushKind : uint8_t {
   /// The mean gradient of its mini-batches, at the base weights.

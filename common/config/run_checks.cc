@@ -94,7 +94,7 @@ void CheckPipeline(Draft draft, Diagnostics diagnostics) {
                   draft.spec.training.pipeline_depth, RowOf(consistency.policy).name));
 }
 
-/// What the worker's algorithm needs of the other axes.
+/// Checks what the worker's algorithm needs of the other axes.
 void CheckAlgorithm(Draft draft, Diagnostics diagnostics) {
   if (!draft.IsUsable("worker.algorithm")) return;
   const AlgorithmRow& algorithm = RowOf(draft.spec.worker.algorithm);

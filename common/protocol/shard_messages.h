@@ -39,7 +39,7 @@ struct PushHeader {
   /// for one: it excuses the member from a round that takes one of each.
   uint64_t count = 0;
 
-  /// What the values are.
+  /// The meaning of the values.
   PushKind kind = PushKind::kGradient;
 
   /// Examples the gradient is the mean of.
@@ -213,7 +213,7 @@ struct RoundWork {
   enum class Kind : uint8_t { kCompute = 1, kExcused = 2, kFinished = 3 };
   Kind kind = Kind::kCompute;
 
-  /// Those to compute, of one push.
+  /// The mini-batches to compute for one push.
   BatchRange batches;
 
   friend bool operator==(const RoundWork&, const RoundWork&) = default;

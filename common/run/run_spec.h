@@ -157,7 +157,7 @@ struct OptimizerSpec {
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
 
-/// What workers push, and when.
+/// The workers' algorithm: what they push, and when.
 struct WorkerSpec {
   AlgorithmKind algorithm = AlgorithmKind::kGradient;
   AlgorithmParameters parameters;

@@ -57,7 +57,7 @@ class ShardMachine {
     ConsistencySpec consistency;
     OptimizerSpec optimizer;
 
-    /// What workers push, and the mini-batches that one push stands for.
+    /// Workers push values of this kind, and one push stands for so many mini-batches.
     PushKind pushes = PushKind::kGradient;
     uint64_t quantum = 1;
     uint32_t epochs = 1;

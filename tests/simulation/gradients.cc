@@ -51,7 +51,7 @@ class ShardModel final : public LocalModel {
   std::array<std::vector<float>, 3> arenas_;  // By Arena.
 };
 
-/// What an algorithm with local weights pushes to one shard.
+/// Computes what an algorithm with local weights pushes to one shard.
 void ComputeLocally(const Scenario& scenario, const BatchRanges& batches, uint32_t shard,
                     std::span<const float> weights, std::span<float> pushed) {
   using Arena = LocalModel::Arena;

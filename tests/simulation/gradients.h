@@ -46,14 +46,13 @@ class Gradients {
   const TensorLayout& layout() const { return layout_; }
   std::vector<float> InitialWeights() const;
 
-  /// What a worker pushes for these mini-batches. The first push of a mini-batch gets the slot of
-  /// the number of its first, so that runs of the same work can be compared; what somebody else
-  /// does again gets a new one.
+  /// Returns what a worker pushes for these mini-batches. The first push of a mini-batch gets the
+  /// slot of the number of its first, so that runs of the same work can be compared; what somebody
+  /// else does again gets a new one.
   Gradient Compute(const BatchRanges& batches, std::span<const float> weights);
 
   /// Writes what is to be pushed for mini-batches at one shard's dense positions, from the weights
-  /// there, by the formulas and not by what workers run.
-  /// Both spans hold the whole shard.
+  /// there, by the formulas and not by what workers run. Both spans hold the whole shard.
   static void ComputeDense(const Scenario& scenario, const BatchRanges& batches, uint32_t shard,
                            std::span<const float> weights, std::span<float> gradient);
 

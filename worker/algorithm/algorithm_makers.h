@@ -7,7 +7,7 @@
 
 namespace slipstream {
 
-// What each file of an algorithm offers to the registry, worker_algorithms.cc.
+// Each file of an algorithm offers one of these to the registry, worker_algorithms.cc.
 
 std::unique_ptr<const WorkerAlgorithm> MakeGradient();
 std::unique_ptr<const WorkerAlgorithm> MakeLocalSgd();

@@ -13,7 +13,8 @@ namespace slipstream {
 class LocalModel {
  public:
   enum class Arena : uint8_t {
-    /// What the next mini-batch's gradient is computed from. The answer to a pull or push lands
+    /// The weights that the next mini-batch's gradient is computed from. The answer to a pull or
+    /// push lands
     /// here.
     kWeights,
 

@@ -9,8 +9,8 @@
 
 namespace slipstream {
 
-/// What a worker does between the weights it pulls and the push that follows. The mini-batches of
-/// one push are computed one after another; whoever computes calls what is here.
+/// An algorithm says what a worker does between the weights it pulls and the push that follows. The
+/// mini-batches of one push are computed one after another; whoever computes calls what is here.
 ///
 /// An algorithm without local weights (AlgorithmRow::has_local_weights) is not called: its push is
 /// the gradient of one mini-batch, which leaves while backward goes on.
@@ -20,10 +20,10 @@ class WorkerAlgorithm {
  public:
   /// One mini-batch of a push.
   struct Step {
-    /// Those of the same push that came before it, from 0.
+    /// How many of the same push came before it, from 0.
     uint64_t number = 0;
 
-    /// Of the run's optimizer, after its schedule.
+    /// The rate of the run's optimizer, after its schedule.
     double learning_rate = 0;
   };
 

@@ -66,7 +66,7 @@ class ParameterClient {
     bool releases_unused = false;
     uint64_t quantum = 1;
 
-    /// What the caller pushes.
+    /// The kind of values that the caller pushes.
     PushKind pushes = PushKind::kGradient;
 
     /// The caller changes the weights of a slot between what comes and the push that follows.
@@ -86,7 +86,7 @@ class ParameterClient {
     WeightsListener* listener = nullptr;
   };
 
-  /// What a push stands for: mini-batches with so many examples.
+  /// A push stands for these mini-batches, which have so many examples.
   struct Gradient {
     BatchRanges batches;
     uint32_t examples = 0;

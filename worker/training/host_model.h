@@ -42,14 +42,14 @@ class HostModel final : public LocalModel {
   const RuleRow& row_;
   Plan& plan_;
 
-  /// What the rule updates at a time: whole tensors, or pieces that stay in the cache.
+  /// The parts that the rule updates at a time: whole tensors, or pieces that stay in the cache.
   std::vector<ParameterRange> pieces_;
 
   std::vector<float> anchor_;
   std::array<std::vector<float>, kStateArraysMax> states_;
   RuleScalars scalars_;
 
-  // Of one piece, before it is written back: a rule reads what it does not write.
+  // The results of one piece, before they are written back: a rule reads what it does not write.
   std::vector<float> weights_out_;
   std::array<std::vector<float>, kStateArraysMax> states_out_;
 };

@@ -40,7 +40,7 @@ class TrainingLoop {
   struct Options {
     uint32_t batch_size = 32;
 
-    /// Of the one plan, where the run's algorithm has local weights; else null.
+    /// The local steps of the one plan, where the run's algorithm has local weights; else null.
     LocalSteps* local_steps = nullptr;
 
     uint64_t seed = 1;
@@ -76,23 +76,23 @@ class TrainingLoop {
   absl::Status TakeUnit(const UnitFetcher::Result& result);
   absl::Status Prefetch();
 
-  /// One push of what is computed from these mini-batches, unless its weights were replaced
+  /// Pushes what is computed from these mini-batches, unless its weights were replaced
   /// meanwhile; `turn` is when the slot's turn came.
   absl::Status Push(uint32_t slot, const BatchRanges& batches, absl::Time turn);
 
-  /// The gradient of one mini-batch, which leaves while it is computed.
+  /// Pushes the gradient of one mini-batch, which leaves while it is computed.
   absl::Status PushGradient(uint32_t slot, uint64_t index, absl::Time turn);
 
-  /// What local steps come to.
+  /// Pushes what local steps have come to.
   absl::Status PushLocalSteps(const BatchRanges& batches, absl::Time turn);
 
-  /// One of them. CANCELLED if the weights were replaced.
+  /// Takes one of them. CANCELLED if the weights were replaced.
   absl::Status StepLocally(uint64_t index, absl::Time turn);
 
   StepFigures::Step BeginStep(uint64_t index, absl::Time turn);
   uint32_t ExamplesOf(const Batch& batch) const;
 
-  /// Both parts of a step; `listener` may be null.
+  /// Runs both parts of a step; `listener` may be null.
   absl::StatusOr<StepResult> Compute(Plan& plan, const Batch& batch, GradientListener* listener);
 
   /// A push without anything that is not finite has gone.

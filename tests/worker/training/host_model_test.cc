@@ -57,7 +57,7 @@ class HostModelTest : public testing::Test {
   RandomStream random_{7, 0};
 };
 
-/// What the rule makes of whole arrays, as a server with one shard would.
+/// Updates whole arrays by the rule, as a server with one shard would.
 class Reference {
  public:
   Reference(const OptimizerSpec& optimizer, const TensorLayout& layout)

@@ -132,7 +132,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     return {plan->gradients_host().begin(), plan->gradients_host().end()};
   }
 
-  /// What local steps of these batches come to, but those without finite numbers.
+  /// Returns what local steps of these batches come to, without those that are not finite.
   std::vector<float> DeltaOf(const std::vector<float>& weights, uint64_t first, uint64_t count) {
     std::vector<float> local = weights;
     for (uint64_t batch = first; batch < first + count; ++batch) {
