@@ -63,7 +63,7 @@ class CoordinatorClient {
 
   const Options& options() const { return options_; }
   const std::string& address() const { return address_; }
-  v1::Coordinator::Stub& stub() const { return *stub_; }
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
  private:
   template <typename Request, typename Reply>

@@ -6,8 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/coordinator.grpc.pb.h"
+#include "proto/coordinator.pb.h"
 #include "worker/client/coordinator_client.h"
+#include "worker/client/raw_call.h"
 
 namespace slipstream {
 
@@ -15,20 +16,12 @@ namespace slipstream {
 /// coordinator a fraction of what a call does. It opens with the first question and again after a
 /// failure, as persistently as the client makes its calls and with the same failure in the end.
 ///
-/// It waits on a completion queue of its own, so that the calling thread itself moves the bytes.
-///
 /// Not thread-safe: one owner.
 template <typename Request, typename Reply>
 class CoordinatorStream {
  public:
-  using Method = std::unique_ptr<grpc::ClientAsyncReaderWriter<Request, Reply>> (
-      v1::Coordinator::Stub::*)(grpc::ClientContext*, grpc::CompletionQueue*);
-
-  /// `method` is a PrepareAsync of the stub. `coordinator` must outlive it.
-  CoordinatorStream(const CoordinatorClient& coordinator, Method method);
-  ~CoordinatorStream();
-  CoordinatorStream(const CoordinatorStream&) = delete;
-  CoordinatorStream& operator=(const CoordinatorStream&) = delete;
+  /// `coordinator` must outlive it.
+  explicit CoordinatorStream(const CoordinatorClient& coordinator) : coordinator_(coordinator) {}
 
   /// The answer, which the coordinator may delay by `wait`.
   absl::StatusOr<Reply> Ask(const Request& request, absl::Duration wait);
@@ -38,15 +31,17 @@ class CoordinatorStream {
   absl::StatusOr<std::optional<Reply>> Tell(const Request& request, absl::Duration patience);
 
  private:
-  class Call;
-
   absl::StatusOr<std::optional<Reply>> Try(const Request& request, absl::Duration patience);
 
-  // Constant after construction.
-  const CoordinatorClient& coordinator_;
-  const Method method_;
+  /// The newest of the replies that have come by then. What else has come behind it, an end, shows
+  /// when something is written.
+  absl::StatusOr<std::optional<Reply>> ReadNewest(absl::Time deadline);
 
-  std::unique_ptr<Call> call_;  // Null while none is open.
+  /// Why the call is over; never OK.
+  absl::Status End();
+
+  const CoordinatorClient& coordinator_;
+  std::unique_ptr<RawCall> call_;  // Null while none is open.
 };
 
 using HeartbeatStream = CoordinatorStream<v1::HeartbeatRequest, v1::HeartbeatReply>;

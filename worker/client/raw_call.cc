@@ -1,8 +1,6 @@
 #include "worker/client/raw_call.h"
 
-#include <algorithm>
 #include <thread>
-#include <utility>
 
 #include "common/base/check.h"
 #include "common/process/steady_time.h"
@@ -10,14 +8,20 @@
 #include "common/rpc/steady_deadline.h"
 
 namespace slipstream {
+namespace {
+
+gpr_timespec AtOnce() { return gpr_inf_past(GPR_CLOCK_MONOTONIC); }
+
+}  // namespace
+
 RawCall::RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-                 CancelSwitch& cancel, absl::Time deadline)
+                 CancelSwitch* cancel, absl::Time deadline)
     : cancel_(cancel) {
-  cancel_.Attach(&context_);
+  if (cancel_ != nullptr) cancel_->Attach(&context_);
   stream_ = grpc::GenericStub(channel).PrepareCall(&context_, method, &queue_);
-  stream_->StartCall(this);
+  stream_->StartCall(Begin(start_));
   // Where it fails, so does the first operation, which leads to Finish and its status.
-  Wait(deadline);
+  Await(start_, deadline);
 }
 
 RawCall::~RawCall() {
@@ -29,96 +33,97 @@ RawCall::~RawCall() {
   void* tag = nullptr;
   bool ok = false;
   while (queue_.Next(&tag, &ok)) continue;
-  cancel_.Detach(&context_);
+  if (cancel_ != nullptr) cancel_->Detach(&context_);
 }
 
-bool RawCall::Wait(absl::Time deadline) {
-  void* tag = nullptr;
-  bool ok = false;
-  switch (queue_.AsyncNext(&tag, &ok, SteadyDeadline(deadline))) {
-    case grpc::CompletionQueue::GOT_EVENT:
-      return ok;
-    case grpc::CompletionQueue::TIMEOUT:
-      is_late_ = true;
-      context_.TryCancel();
-      PS_CHECK(queue_.Next(&tag, &ok));  // What is cancelled ends without the peer.
-      return false;
-    case grpc::CompletionQueue::SHUTDOWN:
-      break;
+void* RawCall::Begin(Operation& operation) {
+  PS_CHECK(!operation.is_under_way);
+  operation.is_under_way = true;
+  return &operation;
+}
+
+bool RawCall::Pump(const Operation& operation, gpr_timespec deadline) {
+  while (operation.is_under_way) {
+    void* tag = nullptr;
+    bool ok = false;
+    if (queue_.AsyncNext(&tag, &ok, deadline) != grpc::CompletionQueue::GOT_EVENT) return false;
+    *static_cast<Operation*>(tag) = {.is_under_way = false, .has_succeeded = ok};
   }
-  PS_CHECK(false);
-  return false;
+  return true;
+}
+
+bool RawCall::IsOver(const Operation& operation) { return Pump(operation, AtOnce()); }
+
+bool RawCall::Await(Operation& operation, absl::Time deadline) {
+  if (!Pump(operation, SteadyDeadline(deadline))) {
+    is_late_ = true;
+    context_.TryCancel();
+    PS_CHECK(Pump(operation, gpr_inf_future(GPR_CLOCK_MONOTONIC)));  // It ends without the peer.
+  }
+  return operation.has_succeeded;
 }
 
 bool RawCall::Write(const grpc::ByteBuffer& message, Next next, absl::Time deadline) {
   grpc::WriteOptions options;
   if (next == Next::kWrites) options.set_buffer_hint();
   if (next == Next::kPauses) options.set_write_through();
-  stream_->Write(message, options, this);
-  return Wait(deadline);
+  stream_->Write(message, options, Begin(write_));
+  return Await(write_, deadline);
 }
 
 void RawCall::WritesDone(absl::Time deadline) {
-  stream_->WritesDone(this);
-  Wait(deadline);
+  stream_->WritesDone(Begin(write_));
+  Await(write_, deadline);
 }
 
 bool RawCall::Read(grpc::ByteBuffer& message, absl::Time deadline) {
   read_wait_.Begin();
-  if (!reads_ahead_) ReadAhead();
-  std::optional<bool> ok = std::exchange(read_ahead_, std::nullopt);
-  if (!ok.has_value()) ok = WaitAwake(deadline);
-  if (!ok.has_value()) ok = Wait(deadline);
-  reads_ahead_ = false;
+  if (!has_begun_read_) ReadAhead();
+  while (AwakeWait::Clock::now() < read_wait_.awake_until() && SteadyNow() < deadline) {
+    if (IsOver(read_)) break;
+    std::this_thread::yield();
+  }
+  Await(read_, deadline);
   read_wait_.End();
-  message.Swap(&ahead_);
-  ahead_.Clear();
-  return *ok;
+  return TakeRead(message) == Came::kMessage;
+}
+
+RawCall::Came RawCall::ReadBy(grpc::ByteBuffer& message, absl::Time deadline) {
+  if (!has_begun_read_) ReadAhead();
+  if (!Pump(read_, SteadyDeadline(deadline))) return Came::kNothingYet;
+  return TakeRead(message);
+}
+
+RawCall::Came RawCall::TakeRead(grpc::ByteBuffer& message) {
+  has_begun_read_ = false;
+  message.Swap(&message_);
+  message_.Clear();
+  return read_.has_succeeded ? Came::kMessage : Came::kEnd;
 }
 
 void RawCall::ReadAhead() {
-  PS_CHECK(!reads_ahead_);
-  reads_ahead_ = true;
-  stream_->Read(&ahead_, this);
+  PS_CHECK(!has_begun_read_);
+  has_begun_read_ = true;
+  stream_->Read(&message_, Begin(read_));
 }
 
-bool RawCall::HasReadAhead() {
-  if (reads_ahead_ && !read_ahead_.has_value()) read_ahead_ = Look();
-  return read_ahead_.has_value();
-}
-
-std::optional<bool> RawCall::Look() {
-  void* tag = nullptr;
-  bool ok = false;
-  const gpr_timespec at_once = gpr_inf_past(GPR_CLOCK_MONOTONIC);
-  if (queue_.AsyncNext(&tag, &ok, at_once) != grpc::CompletionQueue::GOT_EVENT) return std::nullopt;
-  return ok;
-}
-
-std::optional<bool> RawCall::WaitAwake(absl::Time deadline) {
-  while (AwakeWait::Clock::now() < read_wait_.awake_until() && SteadyNow() < deadline) {
-    if (const std::optional<bool> ok = Look()) return ok;
-    std::this_thread::yield();
-  }
-  return std::nullopt;
-}
+bool RawCall::HasReadAhead() { return has_begun_read_ && IsOver(read_); }
 
 absl::Status RawCall::Finish(absl::Time deadline) {
   PS_CHECK(!is_finished_);
   is_finished_ = true;
-  if (reads_ahead_ && !read_ahead_.has_value()) Wait(deadline);
+  Await(read_, deadline);
   grpc::Status status;
-  stream_->Finish(&status, this);
-  Wait(deadline);
+  Operation finish;
+  stream_->Finish(&status, Begin(finish));
+  Await(finish, deadline);
   if (is_late_) return absl::DeadlineExceededError("no answer in time");
   return FromGrpc(status);
 }
 
 void RawCall::Poll(absl::Duration duration) {
-  void* tag = nullptr;
-  bool ok = false;
-  const gpr_timespec end = SteadyDeadline(SteadyNow() + duration);
-  if (queue_.AsyncNext(&tag, &ok, end) == grpc::CompletionQueue::GOT_EVENT) read_ahead_ = ok;
+  Operation never = {.is_under_way = true};
+  Pump(never, SteadyDeadline(SteadyNow() + duration));
 }
 
 }  // namespace slipstream

@@ -8,7 +8,6 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -21,18 +20,19 @@ namespace slipstream {
 /// One streaming call, of any kind, whose messages both ways are bytes.
 ///
 /// Every operation waits, at most until its deadline, a time of SteadyNow; one that does not end by
-/// then cancels the call. It waits on a completion queue of its own, so that the calling thread
-/// itself moves the bytes, as fast as gRPC's blocking calls do, which know deadlines only for whole
-/// calls.
+/// then cancels the call, but for ReadBy. It waits on a completion queue of its own, so that the
+/// calling thread itself moves the bytes, as fast as gRPC's blocking calls do, which know deadlines
+/// only for whole calls.
 ///
-/// Read stays awake for messages that come soon, see awake_wait.h.
+/// A read may stay under way while the owner writes, or does something else. Read stays awake for
+/// messages that come soon, see awake_wait.h.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class RawCall {
  public:
-  /// `cancel` must outlive the call.
+  /// `method` is /package.Service/Method. `cancel` may be null; it must outlive the call.
   RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-          CancelSwitch& cancel, absl::Time deadline);
+          CancelSwitch* cancel, absl::Time deadline);
 
   /// Ends the call, if Finish has not.
   ~RawCall();
@@ -55,10 +55,15 @@ class RawCall {
   /// False if there is nothing more to read: Finish tells why.
   bool Read(grpc::ByteBuffer& message, absl::Time deadline);
 
-  /// Begins what the next Read then goes on with. Until that nothing may be written.
+  enum class Came { kMessage, kNothingYet, kEnd };
+
+  /// The same, asleep, but where nothing has come by then the call goes on, and so does the read.
+  Came ReadBy(grpc::ByteBuffer& message, absl::Time deadline);
+
+  /// Begins what the next read then goes on with.
   void ReadAhead();
 
-  /// What ReadAhead began is over: a message is there, or the call has ended. Does not wait.
+  /// The read under way is over: a message is there, or the call has ended. Does not wait.
   bool HasReadAhead();
 
   /// The call's status. After a false from above; otherwise it waits for the peer to end the call.
@@ -68,23 +73,32 @@ class RawCall {
   void Poll(absl::Duration duration);
 
  private:
-  /// Whether the operation under way succeeded.
-  bool Wait(absl::Time deadline);
+  /// What the queue's tags point to.
+  struct Operation {
+    bool is_under_way = false;
+    bool has_succeeded = false;
+  };
+  void* Begin(Operation& operation);
 
-  /// The same, without waiting; nothing while it goes on.
-  std::optional<bool> Look();
+  /// Waits for the end of the operation, and cancels the call if that does not come by then;
+  /// whether it succeeded.
+  bool Await(Operation& operation, absl::Time deadline);
 
-  /// The same; nothing if it still goes on when it is no longer worth staying awake.
-  std::optional<bool> WaitAwake(absl::Time deadline);
+  /// Lets the transport work until the operation is over or the time is; whether it is over.
+  bool Pump(const Operation& operation, gpr_timespec deadline);
+  bool IsOver(const Operation& operation);
+  Came TakeRead(grpc::ByteBuffer& message);
 
-  CancelSwitch& cancel_;
+  CancelSwitch* const cancel_;
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  Operation start_;
+  Operation write_;
+  Operation read_;
+  bool has_begun_read_ = false;  // Until its result is taken.
+  grpc::ByteBuffer message_;     // That it brings.
   AwakeWait read_wait_;
-  grpc::ByteBuffer ahead_;
-  bool reads_ahead_ = false;
-  std::optional<bool> read_ahead_;  // Whether that has succeeded, once it is over.
   bool is_late_ = false;
   bool is_finished_ = false;
 };

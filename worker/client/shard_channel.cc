@@ -10,7 +10,7 @@
 
 #include "common/local/local_socket.h"
 #include "common/process/steady_time.h"
-#include "common/wire/values_codec.h"
+#include "common/rpc/message_bytes.h"
 #include "proto/shard.pb.h"
 #include "worker/client/raw_call.h"
 
@@ -61,20 +61,17 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
 
 absl::StatusOr<std::string> ShardChannel::AskForSocket() {
   const absl::Time deadline = SteadyNow() + options_.answer_timeout;
-  RawCall call(tcp_, kGetTransports, cancel_, deadline);
+  RawCall call(tcp_, kGetTransports, &cancel_, deadline);
   grpc::ByteBuffer message;
-  const grpc::Slice nothing;
-  const grpc::ByteBuffer question(&nothing, 1);
   const bool is_answered =
-      call.Write(question, RawCall::Next::kReads, deadline) && call.Read(message, deadline);
+      call.Write(ToBytes(v1::GetTransportsRequest()), RawCall::Next::kReads, deadline) &&
+      call.Read(message, deadline);
   const absl::Status status = call.Finish(deadline);
   if (!is_answered || !status.ok()) {
     return status.ok() ? absl::UnavailableError("ended the call early") : status;
   }
   v1::GetTransportsReply reply;
-  if (const auto decoded = DecodeWithValues(message, reply); !decoded.ok()) {
-    return absl::InternalError("answer: " + std::string(decoded.status().message()));
-  }
+  if (!FromBytes(message, reply)) return absl::InternalError("answer: no GetTransportsReply");
   if (reply.local_socket().empty()) return absl::UnimplementedError("");
   return reply.local_socket();
 }

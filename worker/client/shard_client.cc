@@ -8,6 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/rpc/message_bytes.h"
 #include "common/wire/shard_wire.h"
 
 namespace slipstream {
@@ -16,11 +17,6 @@ namespace {
 constexpr char kInitialize[] = "/slipstream.v1.Shard/Initialize";
 constexpr char kPull[] = "/slipstream.v1.Shard/Pull";
 constexpr char kExchange[] = "/slipstream.v1.Shard/Exchange";
-
-grpc::ByteBuffer Serialized(const google::protobuf::MessageLite& message) {
-  const grpc::Slice slice(message.SerializeAsString());
-  return {&slice, 1};
-}
 
 /// What a peer got wrong is no setting of ours.
 absl::Status PeerFault(const absl::Status& status) {
@@ -42,7 +38,7 @@ absl::StatusOr<std::unique_ptr<RawCall>> ShardClient::Start(const std::string& m
   is_answer_late_ = false;
   const absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = channel_.Get();
   if (!channel.ok()) return Named(channel.status());
-  return std::make_unique<RawCall>(*channel, method, cancel_, WriteDeadline());
+  return std::make_unique<RawCall>(*channel, method, &cancel_, WriteDeadline());
 }
 
 absl::Status ShardClient::Named(const absl::Status& status) const {
@@ -91,7 +87,7 @@ absl::Status ShardClient::Pull(PullRequest request, WeightsArrival& weights) {
   const absl::StatusOr<std::unique_ptr<RawCall>> started = Start(kPull);
   if (!started.ok()) return started.status();
   RawCall& call = **started;
-  const grpc::ByteBuffer question = Serialized(ToWire(request));
+  const grpc::ByteBuffer question = ToBytes(ToWire(request));
   if (!call.Write(question, RawCall::Next::kReads, WriteDeadline())) return Failure(call);
   call.WritesDone(WriteDeadline());
   while (!weights.is_complete()) {

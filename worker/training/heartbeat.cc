@@ -50,7 +50,7 @@ Heartbeat::Heartbeat(const CoordinatorClient& coordinator, const Identity& ident
       interval_(interval),
       figures_(figures),
       interruption_(interruption),
-      stream_(coordinator, &v1::Coordinator::Stub::PrepareAsyncHeartbeat),
+      stream_(coordinator),
       thread_([this] { Run(); }) {}
 
 Heartbeat::~Heartbeat() {

@@ -20,7 +20,7 @@ UnitFetcher::UnitFetcher(const CoordinatorClient& coordinator, const Identity& i
     : identity_(identity),
       figures_(figures),
       interruption_(interruption),
-      stream_(coordinator, &v1::Coordinator::Stub::PrepareAsyncGetWork),
+      stream_(coordinator),
       thread_([this] { Run(); }) {}
 
 UnitFetcher::~UnitFetcher() {

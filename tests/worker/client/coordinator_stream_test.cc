@@ -30,7 +30,7 @@ class CoordinatorStreamTest : public testing::Test {
 
   FakeCoordinator coordinator_;
   CoordinatorClient client_{coordinator_.address(), {}, [](absl::Duration) { return true; }};
-  HeartbeatStream stream_{client_, &v1::Coordinator::Stub::PrepareAsyncHeartbeat};
+  HeartbeatStream stream_{client_};
   absl::Status status_;
 };
 
@@ -81,7 +81,7 @@ TEST_F(CoordinatorStreamTest, GivesUpByNameACoordinatorOutOfReach) {
                  .wait_max = absl::Milliseconds(2),
                  .give_up_after = absl::Milliseconds(100)};
   const CoordinatorClient nobody("127.0.0.1:1", quick, [](absl::Duration) { return true; });
-  HeartbeatStream stream(nobody, &v1::Coordinator::Stub::PrepareAsyncHeartbeat);
+  HeartbeatStream stream(nobody);
 
   EXPECT_EQ(Ask(stream), 0u);
   EXPECT_EQ(status_.code(), absl::StatusCode::kUnavailable);
@@ -93,7 +93,7 @@ TEST_F(CoordinatorStreamTest, AnAnswerThatDoesNotComeInTimeIsAskedForAgain) {
   quick.call_timeout = absl::Milliseconds(50);
   quick.retry.give_up_after = absl::Milliseconds(200);
   const CoordinatorClient hasty(coordinator_.address(), quick, [](absl::Duration) { return true; });
-  HeartbeatStream stream(hasty, &v1::Coordinator::Stub::PrepareAsyncHeartbeat);
+  HeartbeatStream stream(hasty);
   coordinator_.SetSilent(true);
 
   EXPECT_EQ(Ask(stream), 0u);

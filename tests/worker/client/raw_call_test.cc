@@ -49,7 +49,8 @@ class RawCallTest : public testing::Test {
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &loopback_.port);
     builder.RegisterCallbackGenericService(&service_);
     loopback_.server = builder.BuildAndStart();
-    call_ = std::make_unique<RawCall>(loopback_.NewChannel(), "/echo/Echo", cancel_, LongFromNow());
+    call_ =
+        std::make_unique<RawCall>(loopback_.NewChannel(), "/echo/Echo", &cancel_, LongFromNow());
   }
 
   static absl::Time LongFromNow() { return SteadyNow() + absl::Seconds(20); }
@@ -102,6 +103,20 @@ TEST_F(RawCallTest, AReadWhoseDeadlineIsOverEndsAtOnce) {
   grpc::ByteBuffer message;
   EXPECT_FALSE(call_->Read(message, absl::UnixEpoch()));
   EXPECT_EQ(call_->Finish(LongFromNow()).code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(RawCallTest, AReadThatBringsNothingInTimeGoesOnWhileMoreIsAsked) {
+  grpc::ByteBuffer message;
+  Ask("never");
+  EXPECT_EQ(call_->ReadBy(message, absl::UnixEpoch()), RawCall::Came::kNothingYet);
+  EXPECT_EQ(call_->ReadBy(message, SteadyNow() + absl::Milliseconds(5)),
+            RawCall::Came::kNothingYet);
+  Ask("now");
+  EXPECT_EQ(call_->ReadBy(message, LongFromNow()), RawCall::Came::kMessage);
+  EXPECT_EQ(Text(message), "now");
+  call_->WritesDone(LongFromNow());
+  EXPECT_EQ(call_->ReadBy(message, LongFromNow()), RawCall::Came::kEnd);
+  EXPECT_TRUE(call_->Finish(LongFromNow()).ok());
 }
 
 TEST_F(RawCallTest, TheSwitchEndsAReadThatWaits) {

@@ -71,7 +71,7 @@ class SharedLinkTest : public testing::Test {
   void Attach() {
     loopback_ = ServeOnLoopback(shard_);
     call_ = std::make_unique<RawCall>(loopback_.NewChannel(), "/slipstream.v1.Shard/Exchange",
-                                      cancel_, LongFromNow());
+                                      &cancel_, LongFromNow());
     auto link = SharedLink::Attach(*call_, arena_, LongFromNow(), cancel_);
     ASSERT_TRUE(link.ok()) << link.status();
     link_ = *std::move(link);
@@ -144,7 +144,7 @@ TEST_F(SharedLinkTest, TheShardHasTheArenaBeforePlacesInIt) {
 TEST_F(SharedLinkTest, AShardThatCannotTakeTheArenaSaysWhyAndTheStreamGoesOn) {
   shard_.refusal = "not today";
   loopback_ = ServeOnLoopback(shard_);
-  RawCall call(loopback_.NewChannel(), "/slipstream.v1.Shard/Exchange", cancel_, LongFromNow());
+  RawCall call(loopback_.NewChannel(), "/slipstream.v1.Shard/Exchange", &cancel_, LongFromNow());
   const auto link = SharedLink::Attach(call, arena_, LongFromNow(), cancel_);
   EXPECT_TRUE(absl::IsFailedPrecondition(link.status())) << link.status();
   EXPECT_EQ(link.status().message(), "not today");
