@@ -28,7 +28,7 @@
 #include "worker/client/coordinator_client.h"
 #include "worker/client/membership.h"
 #include "worker/client/parameter_client.h"
-#include "worker/client/shard_group.h"
+#include "worker/client/shard_options.h"
 #include "worker/compute/cpu/aligned_buffer.h"
 #include "worker/core/heartbeat_times.h"
 #include "worker/training/heartbeat.h"
@@ -130,15 +130,15 @@ class Driver {
 
   std::unique_ptr<ParameterClient> NewClient(ShardMap map) {
     const PolicyTraits policy = settings_.consistency.traits();
-    ShardGroup::Options group = ShardGroup::OptionsFor(settings_, map);
-    if (arena_.has_value()) group.client.arena = &*arena_;
+    ShardOptions shards = ShardOptions::For(settings_, map);
+    if (arena_.has_value()) shards.arena = &*arena_;
     return std::make_unique<ParameterClient>(
         ParameterClient::Options{.identity = membership_.identity,
                                  .servers = membership_.servers,
                                  .map = std::move(map),
                                  .in_step = policy.in_step,
                                  .releases_unused = policy.waits_for_members,
-                                 .group = group},
+                                 .shards = shards},
         std::vector<ParameterClient::Slot>{{weights_.span(), values_}}, MakeSleeper(),
         interruption_.cancel_switch());
   }

@@ -29,6 +29,7 @@
 #include "tests/support/loopback.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/shard_client.h"
+#include "worker/client/shard_exchange.h"
 
 namespace slipstream::benchmarks {
 namespace {
@@ -136,36 +137,37 @@ void ServeSlipstream(size_t values, Pipe pipe) {
 class SlipstreamWorker final : public Worker {
  public:
   SlipstreamWorker(int port, size_t values)
-      : client_(Address(port),
-                {.chunk_bytes = ChunkBytes(Run().wire.chunk_bytes, Orders(values).model->shard_map),
-                 .channel = {.transport = WireSpec::Transport::kTcp}},
-                cancel_),
+      : client_(
+            {.address = Address(port), .range = {0, values}},
+            {.chunk_bytes = ChunkBytes(Run().wire.chunk_bytes, Orders(values).model->shard_map),
+             .channel = {.transport = WireSpec::Transport::kTcp}},
+            [](absl::Duration) { return true; }, cancel_),
         map_(Orders(values).model->shard_map.fingerprint()) {
     std::vector<float> weights(values, 0.0f);
     Require(client_.Initialize({kWorker, 1, map_, values}, weights).ok(), "initialise");
-    Require(client_.AwaitReturn(absl::Seconds(10)).ok(), "the weights were not returned");
-    WeightsArrival arrival(weights);
-    const absl::Status pulled = client_.Pull(
-        {.identity = kWorker, .shard_map = map_, .trains = true, .sequence = sequence_}, arrival);
-    Require(pulled.ok(), "pull: " + std::string(pulled.message()));
-    base_ = arrival.header()->version;
+    const auto pulled = client_.Pull(
+        {.identity = kWorker, .shard_map = map_, .trains = true, .sequence = sequence_},
+        WeightsArrival(weights));
+    Require(pulled.ok(), "pull: " + std::string(pulled.status().message()));
+    base_ = pulled->version;
   }
 
   void Step(std::span<const float> gradient, std::span<float> weights) override {
-    ShardExchange exchange = {.header = {.identity = kWorker,
-                                         .sequence = sequence_,
-                                         .shard_map = map_,
-                                         .base = base_,
-                                         .count = gradient.size(),
-                                         .examples = 32,
-                                         .pull = true},
-                              .values = gradient,
-                              .weights = WeightsArrival(weights),
-                              .on_answer = [](const ExchangeAnswer&) { return absl::OkStatus(); }};
-    const auto reply = client_.Exchange(exchange);
-    Require(reply.ok() && reply->outcome == PushOutcome::kApplied, "exchange");
-    Require(client_.AwaitReturn(absl::Seconds(10)).ok(), "the gradient was not returned");
-    base_ = exchange.weights.header()->version;
+    const ShardPush push = {.header = {.identity = kWorker,
+                                       .sequence = sequence_,
+                                       .shard_map = map_,
+                                       .base = base_,
+                                       .examples = 32,
+                                       .pull = true},
+                            .values = gradient};
+    ShardExchange exchange(client_, push, WeightsArrival(weights));
+    const auto answer = exchange.Next();
+    const bool is_applied =
+        answer.ok() && answer->has_value() && (*answer)->push.outcome == PushOutcome::kApplied;
+    Require(is_applied && (*answer)->weights.has_value(), "exchange");
+    base_ = (*answer)->weights->version;
+    const auto end = exchange.Next();
+    Require(end.ok() && !end->has_value(), "the weights did not come");
     sequence_ = Next(sequence_);
   }
 

@@ -21,7 +21,7 @@
 namespace slipstream {
 
 /// A worker's calls to one shard, one at a time, repeated until they are answered for good: what
-/// ShardClient and ShardGroup do with gRPC.
+/// ShardClient and ShardExchange do with gRPC.
 ///
 /// Not thread-safe: one owner. `queue` and `network` must outlive it, as it must the queue's
 /// events.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
-#include <spdlog/spdlog.h>
 
 #include <utility>
 
@@ -11,7 +10,6 @@
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/steady_deadline.h"
 #include "common/rpc/transport_options.h"
-#include "worker/client/retry_pause.h"
 
 namespace slipstream {
 namespace {
@@ -49,24 +47,9 @@ absl::StatusOr<Reply> CoordinatorClient::Call(Method<Request, Reply> method, con
   return Persist<Reply>([&] { return CallOnce(method, request, wait); });
 }
 
-absl::Status CoordinatorClient::PauseAfter(const absl::Status& failure,
-                                           std::optional<RetrySchedule>& schedule) const {
-  const std::string reason(failure.message());
-  if (!schedule) {
-    schedule.emplace(options_.retry, options_.seed + calls_++);
-    spdlog::info("coordinator {}, trying again for {} address={} reason=\"{}\"",
-                 absl::IsResourceExhausted(failure) ? "has too much to do" : "not reached",
-                 absl::FormatDuration(options_.retry.give_up_after), address_, reason);
-  }
-  const std::optional<absl::Duration> pause = schedule->Next(failure);
-  if (!pause) {
-    const char* const what =
-        absl::IsResourceExhausted(failure) ? "has too much to do" : "cannot be reached";
-    return schedule->GivenUp(failure,
-                             fmt::format("coordinator at {} {}: {}", address_, what, reason));
-  }
-  if (!PauseBeforeRetry(*channel_, *pause, sleeper_)) return absl::CancelledError("stopped");
-  return absl::OkStatus();
+Retries CoordinatorClient::NewRetries() const {
+  return {fmt::format("coordinator at {}", address_), *channel_, options_.retry,
+          options_.seed + calls_++, sleeper_};
 }
 
 void CoordinatorClient::PersistFor(absl::Duration give_up_after) {

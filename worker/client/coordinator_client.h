@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "worker/client/retries.h"
 #include "worker/client/retry_schedule.h"
 
 namespace slipstream {
@@ -52,13 +52,13 @@ class CoordinatorClient {
   /// Makes `attempt` as often as the calls above are made.
   template <typename Reply>
   absl::StatusOr<Reply> Persist(const std::function<absl::StatusOr<Reply>()>& attempt) const {
-    std::optional<RetrySchedule> schedule;
-    for (;;) {
-      absl::StatusOr<Reply> reply = attempt();
-      if (reply.ok() || !IsTransient(reply.status())) return reply;
-      const absl::Status over = PauseAfter(reply.status(), schedule);
-      if (!over.ok()) return over;
-    }
+    absl::StatusOr<Reply> reply;
+    const absl::Status status = NewRetries().Persist([&] {
+      reply = attempt();
+      return reply.status();
+    });
+    if (!status.ok()) return status;
+    return reply;
   }
 
   const Options& options() const { return options_; }
@@ -77,9 +77,7 @@ class CoordinatorClient {
   absl::StatusOr<Reply> Call(Method<Request, Reply> method, const Request& request,
                              absl::Duration wait = absl::ZeroDuration()) const;
 
-  /// Waits before the next attempt. Not OK if there is none: given up, or the program stops.
-  absl::Status PauseAfter(const absl::Status& failure,
-                          std::optional<RetrySchedule>& schedule) const;
+  Retries NewRetries() const;
 
   // Constant after construction, or PersistFor.
   const std::string address_;

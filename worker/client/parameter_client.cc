@@ -13,7 +13,7 @@ namespace {
 /// Whether a step's values are to leave, and arrive, while it computes.
 bool Overlaps(const ParameterClient::Options& options, size_t slots) {
   const size_t alone_bytes_max =
-      std::max(options.group.alone_bytes_max, options.group.client.chunk_bytes);
+      std::max(options.shards.alone_bytes_max, options.shards.chunk_bytes);
   bool is_worth_it = false;
   for (uint32_t i = 0; i < options.map.shards(); ++i) {
     const size_t bytes = options.map.range(ShardId{i}).size() * sizeof(float);
@@ -25,9 +25,9 @@ bool Overlaps(const ParameterClient::Options& options, size_t slots) {
 std::vector<std::vector<PushEncoder>> EncodersFor(const ParameterClient::Options& options,
                                                   size_t slots) {
   std::vector<PushEncoder> of_slot;
-  if (options.group.push_encoding == Encoding::kFp32) return {};
+  if (options.shards.push_encoding == Encoding::kFp32) return {};
   for (uint32_t i = 0; i < options.map.shards(); ++i) {
-    of_slot.emplace_back(options.group.push_encoding, options.map.range(ShardId{i}).size());
+    of_slot.emplace_back(options.shards.push_encoding, options.map.range(ShardId{i}).size());
   }
   return {slots, of_slot};
 }
@@ -48,7 +48,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
              .depth = static_cast<uint32_t>(slots_.size()),
              .quantum = options.quantum,
              .releases_unused = options.releases_unused}),
-      group_(options.servers, options.map, options.group, std::move(sleeper), cancel) {
+      group_(options.servers, options.map, options.shards, sleeper, cancel) {
   for (const Slot& slot : slots_) {
     PS_CHECK(slot.weights.size() == options.map.parameters());
     PS_CHECK(slot.gradient.size() == options.map.parameters());
@@ -64,7 +64,7 @@ ParameterClient::~ParameterClient() {
 absl::Status ParameterClient::Initialize(uint64_t grant, std::span<const float> weights) {
   const InitializeHeader header{identity_, grant, group_.map().fingerprint(), 0};
   return group_.Run(group_.all(),
-                    [&](ShardId shard) { return group_.Initialize(shard, header, weights); });
+                    [&](ShardClient& shard) { return shard.Initialize(header, weights); });
 }
 
 absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
@@ -114,7 +114,7 @@ GradientFeed& ParameterClient::BeginPush(uint32_t slot, const Gradient& gradient
     lanes_under_way_ += push->under_way;
   }
   pushes_[slot] = push;
-  if (overlaps_) group_.Start([this, push](ShardId shard) { return ServePush(shard, *push); });
+  if (overlaps_) group_.Start([this, push](ShardClient& shard) { return ServePush(shard, *push); });
   return push->feed;
 }
 
@@ -122,8 +122,8 @@ absl::Status ParameterClient::FinishPush(uint32_t slot) {
   Push& push = *pushes_[slot];
   push.feed.Seal();
   if (overlaps_) return absl::OkStatus();
-  const absl::Status status =
-      group_.Run(group_.all(), [this, &push](ShardId shard) { return ServePush(shard, push); });
+  const absl::Status status = group_.Run(
+      group_.all(), [this, &push](ShardClient& shard) { return ServePush(shard, push); });
   return status.ok() ? status : Fail(status);
 }
 
@@ -168,28 +168,22 @@ absl::Status ParameterClient::Pull(uint32_t slot, const WorkerCore::PullShards& 
     shards.push_back(pull.shard);
     min_versions[Value(pull.shard)] = pull.min_version;
   }
-  return group_.Run(shards, [&](ShardId shard) {
+  return group_.Run(shards, [&](ShardClient& shard) {
+    const Version min_version = min_versions[Value(shard.shard())];
     const absl::StatusOr<WeightsHeader> header =
-        group_.Pull(shard, PullHeader(shard, slot, min_versions[Value(shard)]),
-                    group_.ArrivalOf(shard, slots_[slot].weights, slots_[slot].listener));
+        shard.Pull(PullHeader(shard.shard(), slot, min_version), ArrivalOf(shard, slot));
     if (!header.ok()) return header.status();
     MutexLock lock(mutex_);
-    return core_.OnWeights(shard, *header, slot);
+    return core_.OnWeights(shard.shard(), *header, slot);
   });
 }
 
 absl::Status ParameterClient::PushNothing(uint32_t slot, const std::vector<ShardId>& shards,
                                           bool pull) {
-  return group_.Run(shards, [&](ShardId shard) {
-    bool is_known = false;
-    ShardExchange exchange = {
-        .header = Header(shard, slot, {}, pull),
-        .values = {},
-        .weights = group_.ArrivalOf(shard, slots_[slot].weights, slots_[slot].listener),
-        .on_answer = [&](const ExchangeAnswer& answer) {
-          return OnAnswer(shard, slot, nullptr, answer, is_known);
-        }};
-    return group_.Exchange(shard, exchange);
+  return group_.Run(shards, [&](ShardClient& shard) {
+    ShardExchange exchange(shard, {.header = Header(shard.shard(), slot, {}, pull)},
+                           ArrivalOf(shard, slot));
+    return Follow(shard.shard(), slot, nullptr, exchange);
   });
 }
 
@@ -227,7 +221,7 @@ PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient&
   return header;
 }
 
-absl::Status ParameterClient::ServePush(ShardId shard, Push& push) {
+absl::Status ParameterClient::ServePush(ShardClient& shard, Push& push) {
   absl::Status status = ExchangePush(shard, push);
   const bool is_aborted = push.feed.is_aborted();
   if (is_aborted) status = absl::OkStatus();
@@ -249,44 +243,41 @@ absl::Status ParameterClient::ServePush(ShardId shard, Push& push) {
   return status;
 }
 
-absl::Status ParameterClient::ExchangePush(ShardId shard, Push& push) {
+absl::Status ParameterClient::ExchangePush(ShardClient& shard, Push& push) {
   // All weights have arrived once backward has begun, so what the core says of them is final.
-  const ParameterRange range = group_.map().range(shard);
+  const ParameterRange range = shard.range();
   if (!push.feed.AwaitFinal(range.end - 1)) return absl::OkStatus();
-  const Slot& slot = slots_[push.slot];
-  bool is_known = false;
-  ShardExchange exchange = {.header = Header(shard, push.slot, push.gradient),
-                            .values = slot.gradient.subspan(range.begin, range.size()),
-                            .encoder = EncoderOf(shard, push.slot),
-                            .feed = &push.feed,
-                            .feed_begin = range.begin,
-                            .weights = group_.ArrivalOf(shard, slot.weights, slot.listener),
-                            .on_answer = [&](const ExchangeAnswer& answer) {
-                              return OnAnswer(shard, push.slot, &push, answer, is_known);
-                            }};
-  if (!has_local_weights_) {
-    exchange.weights.StartFrom(exchange.header.life, exchange.header.base);
-  }
-  if (exchange.encoder != nullptr) exchange.encoder->Begin();
-  const absl::Status status = group_.Exchange(shard, exchange);
+  const ShardPush pushed = {.header = Header(shard.shard(), push.slot, push.gradient),
+                            .values = slots_[push.slot].gradient.subspan(range.begin, range.size()),
+                            .encoder = EncoderOf(shard.shard(), push.slot),
+                            .feed = &push.feed};
+  WeightsArrival weights = ArrivalOf(shard, push.slot);
+  if (!has_local_weights_) weights.StartFrom(pushed.header.life, pushed.header.base);
+  if (pushed.encoder != nullptr) pushed.encoder->Begin();
+  ShardExchange exchange(shard, pushed, std::move(weights));
+  const absl::Status status = Follow(shard.shard(), push.slot, &push, exchange);
   MutexLock lock(mutex_);
-  push.transfer.lanes[Value(shard)] = exchange.times;
+  push.transfer.lanes[Value(shard.shard())] = exchange.times();
   return status;
 }
 
-absl::Status ParameterClient::OnAnswer(ShardId shard, uint32_t slot, Push* push,
-                                       const ExchangeAnswer& answer, bool& is_known) {
-  if (Judge(answer.push.outcome) == PushVerdict::kSendAgain) return absl::OkStatus();
-  const bool is_first = !std::exchange(is_known, true);
-  // Asked again after its answer broke off, a shard says DUPLICATE; the push was counted before.
-  if (!is_first) {
-    if (absl::Status status = CheckRepeated(shard, answer.push); !status.ok()) return status;
-  } else if (PushEncoder* const encoder = EncoderOf(shard, slot); encoder && push != nullptr) {
-    encoder->OnOutcome(answer.push);
+absl::Status ParameterClient::Follow(ShardId shard, uint32_t slot, Push* push,
+                                     ShardExchange& exchange) {
+  for (bool is_first = true;; is_first = false) {
+    const absl::StatusOr<std::optional<ExchangeAnswer>> answer = exchange.Next();
+    if (!answer.ok()) return answer.status();
+    if (!answer->has_value()) return absl::OkStatus();
+    const absl::Status heeded = Heed(shard, slot, push, **answer, is_first);
+    if (!heeded.ok()) return heeded;
   }
+}
+
+absl::Status ParameterClient::Heed(ShardId shard, uint32_t slot, Push* push,
+                                   const ExchangeAnswer& answer, bool is_first) {
   MutexLock lock(mutex_);
-  absl::Status status;
-  if (is_first) status = core_.OnReply(shard, answer.push, slot);
+  // Asked again after its answer broke off, a shard says DUPLICATE; the push was counted before.
+  absl::Status status =
+      is_first ? core_.OnReply(shard, answer.push, slot) : CheckRepeated(shard, answer.push);
   if (status.ok() && answer.weights) status = core_.OnWeights(shard, *answer.weights, slot);
   if (!status.ok()) return status;
   if (push != nullptr && is_first && --push->unanswered == 0) core_.OnBatchesDone(slot);

@@ -18,8 +18,11 @@
 #include "worker/client/first_failure.h"
 #include "worker/client/gradient_feed.h"
 #include "worker/client/push_encoder.h"
+#include "worker/client/shard_client.h"
 #include "worker/client/shard_exchange.h"
 #include "worker/client/shard_group.h"
+#include "worker/client/shard_options.h"
+#include "worker/client/weights_arrival.h"
 #include "worker/client/weights_listener.h"
 #include "worker/core/worker_core.h"
 
@@ -71,7 +74,7 @@ class ParameterClient {
 
     /// The caller changes the weights of a slot between what comes and the push that follows.
     bool has_local_weights = false;
-    ShardGroup::Options group;
+    ShardOptions shards;
   };
 
   /// Where a gradient is computed, and its weights. What is borrowed must outlive the client.
@@ -184,8 +187,14 @@ class ParameterClient {
   absl::Status PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull);
 
   // In a lane.
-  absl::Status ServePush(ShardId shard, Push& push);
-  absl::Status ExchangePush(ShardId shard, Push& push);
+  absl::Status ServePush(ShardClient& shard, Push& push);
+  absl::Status ExchangePush(ShardClient& shard, Push& push);
+
+  /// Sees the exchange through and tells the core what it is answered. `push` is null for an
+  /// excuse.
+  absl::Status Follow(ShardId shard, uint32_t slot, Push* push, ShardExchange& exchange);
+  absl::Status Heed(ShardId shard, uint32_t slot, Push* push, const ExchangeAnswer& answer,
+                    bool is_first);
 
   /// What pushes of other slots to the shard have been answered already is in the sequence.
   PullRequest PullHeader(ShardId shard, uint32_t slot, Version min_version);
@@ -195,10 +204,9 @@ class ParameterClient {
   PushHeader Header(ShardId shard, uint32_t slot, const Gradient& gradient,
                     std::optional<bool> pull = std::nullopt);
 
-  /// `push` is null for an excuse; `is_known` tells whether the core has heard the outcome of this
-  /// exchange already.
-  absl::Status OnAnswer(ShardId shard, uint32_t slot, Push* push, const ExchangeAnswer& answer,
-                        bool& is_known);
+  WeightsArrival ArrivalOf(const ShardClient& shard, uint32_t slot) const {
+    return shard.ArrivalOf(slots_[slot].weights, slots_[slot].listener);
+  }
 
   /// The encoder of the slot's gradients to the shard; null if they travel as they are.
   PushEncoder* EncoderOf(ShardId shard, uint32_t slot) {

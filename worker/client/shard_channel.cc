@@ -12,7 +12,6 @@
 #include "common/process/steady_time.h"
 #include "common/rpc/message_bytes.h"
 #include "proto/shard.pb.h"
-#include "worker/client/raw_call.h"
 
 namespace slipstream {
 namespace {
@@ -27,6 +26,19 @@ ShardChannel::ShardChannel(std::string address, const Options& options, CancelSw
       tcp_(grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(),
                                      ClientArguments(options.bounds))),
       cancel_(cancel) {}
+
+absl::StatusOr<std::unique_ptr<RawCall>> ShardChannel::Start(const std::string& method,
+                                                             absl::Time deadline) {
+  const absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = Get();
+  if (!channel.ok()) return channel.status();
+  return std::make_unique<RawCall>(*channel, method, &cancel_, deadline);
+}
+
+absl::Status ShardChannel::Failure(RawCall& call, absl::Time deadline) {
+  const absl::Status status = call.Finish(deadline);
+  OnFailure();
+  return status.ok() ? absl::UnavailableError("ended the call early") : status;
+}
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Get() {
   if (options_.transport == Transport::kTcp) return tcp_;

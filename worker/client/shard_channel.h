@@ -12,6 +12,7 @@
 #include "common/rpc/transport_options.h"
 #include "common/run/run_spec.h"
 #include "worker/client/cancel_switch.h"
+#include "worker/client/raw_call.h"
 
 namespace slipstream {
 
@@ -42,11 +43,17 @@ class ShardChannel {
   /// was chosen by name and there is none.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Get();
 
-  /// What Get agreed on last goes over the shard's local socket.
-  bool is_local() const { return agreed_ != nullptr && agreed_ != tcp_; }
+  /// Starts a call over that.
+  absl::StatusOr<std::unique_ptr<RawCall>> Start(const std::string& method, absl::Time deadline);
 
-  /// A call failed: the shard may have been replaced, so the next Get agrees anew.
+  /// Why the call ended early; never OK.
+  absl::Status Failure(RawCall& call, absl::Time deadline);
+
+  /// A call failed: the shard may have been replaced, so the next one agrees on a path anew.
   void OnFailure() { agreed_.reset(); }
+
+  /// What was agreed on last goes over the shard's local socket.
+  bool is_local() const { return agreed_ != nullptr && agreed_ != tcp_; }
 
   /// Shows whether the shard's machine can be reached.
   grpc::Channel& tcp() { return *tcp_; }

@@ -29,10 +29,10 @@ absl::StatusOr<std::vector<Version>> WeightsReader::Read(bool one_version,
 absl::Status WeightsReader::Pull(const std::vector<ShardId>& shards, Version min_version,
                                  std::span<float> weights, std::vector<Version>& versions) {
   const PullRequest request{identity_, group_.map().fingerprint(), min_version, false, 0};
-  return group_.Run(shards, [&](ShardId shard) {
+  return group_.Run(shards, [&](ShardClient& shard) {
     const absl::StatusOr<WeightsHeader> header =
-        group_.Pull(shard, request, group_.ArrivalOf(shard, weights, nullptr));
-    if (header.ok()) versions[Value(shard)] = header->version;
+        shard.Pull(request, shard.ArrivalOf(weights, nullptr));
+    if (header.ok()) versions[Value(shard.shard())] = header->version;
     return header.status();
   });
 }

@@ -11,6 +11,7 @@
 #include "common/protocol/shard_messages.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/shard_group.h"
+#include "worker/client/shard_options.h"
 
 namespace slipstream {
 
@@ -22,9 +23,9 @@ class WeightsReader {
   /// `identity`: of a member, which has room of its own on the shards. `cancel` must outlive the
   /// reader.
   WeightsReader(const Identity& identity, const std::vector<std::string>& servers,
-                const ShardMap& map, const ShardGroup::Options& options, Sleeper sleeper,
+                const ShardMap& map, const ShardOptions& options, const Sleeper& sleeper,
                 CancelSwitch& cancel)
-      : identity_(identity), group_(servers, map, options, std::move(sleeper), cancel) {}
+      : identity_(identity), group_(servers, map, options, sleeper, cancel) {}
 
   /// Fills `weights` and returns the versions read, by shard. If `one_version` and shards are
   /// apart, waits until those behind publish the newest version; they may pass it meanwhile, so

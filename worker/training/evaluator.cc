@@ -60,7 +60,7 @@ absl::Status Evaluator::Prepare() {
   if (!plan.ok()) return plan.status();
   plan_ = *std::move(plan);
   reader_ = std::make_unique<WeightsReader>(
-      options_.identity, options_.servers, options_.map, options_.group,
+      options_.identity, options_.servers, options_.map, options_.shards,
       [this](absl::Duration wait) { return interruption_.Sleep(wait); },
       interruption_.cancel_switch());
   return absl::OkStatus();

@@ -11,7 +11,7 @@
 #include "common/layout/shard_map.h"
 #include "common/protocol/shard_messages.h"
 #include "worker/client/coordinator_client.h"
-#include "worker/client/shard_group.h"
+#include "worker/client/shard_options.h"
 #include "worker/client/weights_reader.h"
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
@@ -33,7 +33,7 @@ class Evaluator {
     ModelSpec model;
     std::vector<std::string> servers;
     ShardMap map;
-    ShardGroup::Options group;
+    ShardOptions shards;
 
     /// Shards keep step, so that weights of one version can be had.
     bool in_step = false;

@@ -122,8 +122,8 @@ absl::Status WorkerProgram::ReadSettings() {
   return absl::OkStatus();
 }
 
-ShardGroup::Options WorkerProgram::GroupOptions() const {
-  ShardGroup::Options options = ShardGroup::OptionsFor(settings_, map_);
+ShardOptions WorkerProgram::OptionsOfShards() const {
+  ShardOptions options = ShardOptions::For(settings_, map_);
   options.retry.give_up_after = MembersPatience(membership_.lease);
   options.seed = settings_.seed + Value(membership_.identity.incarnation);
   return options;
@@ -181,8 +181,8 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
     Plan& plan = *plans_.plans()[i];
     slots.push_back({plan.weights_host(), plan.gradients_host(), plan_weights_[i].get()});
   }
-  ShardGroup::Options group = GroupOptions();
-  group.client.arena = plans_.shared_arena();
+  ShardOptions shards = OptionsOfShards();
+  shards.arena = plans_.shared_arena();
   const AlgorithmRow& algorithm = RowOf(settings_.worker.algorithm);
   return std::make_unique<ParameterClient>(
       ParameterClient::Options{.identity = membership_.identity,
@@ -193,7 +193,7 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
                                .quantum = settings_.worker.quantum(),
                                .pushes = algorithm.pushes,
                                .has_local_weights = algorithm.has_local_weights,
-                               .group = group},
+                               .shards = shards},
       std::move(slots), MakeSleeper(), interruption_.cancel_switch());
 }
 
@@ -249,7 +249,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
         "model.save_every_epochs asks for weights to be saved, and model.save_dir is empty");
   }
   Evaluator evaluator({membership_.identity, settings_.model, membership_.servers, map_,
-                       GroupOptions(), StepsInStep()},
+                       OptionsOfShards(), StepsInStep()},
                       data_.test, *device_, keeper, coordinator_, heartbeat, interruption_);
   // The evaluator's thread waits for orders, also if what follows throws.
   const absl::Cleanup ends_orders = [&heartbeat] { heartbeat.Close(); };

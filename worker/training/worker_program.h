@@ -71,7 +71,7 @@ class WorkerProgram {
   void Leave(const absl::Status& status);
 
   bool StepsInStep() const { return settings_.consistency.traits().in_step; }
-  ShardGroup::Options GroupOptions() const;
+  ShardOptions OptionsOfShards() const;
   std::unique_ptr<ParameterClient> NewClient();
   Sleeper MakeSleeper();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "tests/server/service/shared_exchange_fixture.h"
 #include "worker/client/shard_client.h"
+#include "worker/client/shard_exchange.h"
 
 // The worker's client and the shard, both as they are, through shared memory.
 
@@ -28,28 +30,27 @@ class SharedClientTest : public SharedExchangeTest {
   void Connect(WireSpec::Transport transport) {
     Start(kAsync, 1);
     client_ = std::make_unique<ShardClient>(
-        loopback_.address(),
-        ShardClient::Options{
-            .chunk_bytes = 4096, .arena = &arena_, .channel = {.transport = transport}},
-        cancel_);
+        ShardClient::Place{.address = loopback_.address(), .range = {0, kParameters}},
+        ShardOptions{.chunk_bytes = 4096, .arena = &arena_, .channel = {.transport = transport}},
+        [](absl::Duration) { return true; }, cancel_);
   }
 
-  /// Of the gradient in that part, or of none; fails as ShardClient says.
+  /// Of the gradient in that part, or of none; fails as ShardExchange says.
   absl::StatusOr<PushOutcome> Exchange(size_t part, GradientFeed* feed = nullptr) {
-    ShardExchange exchange = {.header = {.identity = {kRun, WorkerId{0}, Incarnation{1}},
-                                         .sequence = Sequence{pushes_ + 1},
-                                         .shard_map = map(),
-                                         .base = Version{pushes_},
-                                         .examples = 32,
-                                         .pull = true},
-                              .values = arena_.part(part),
-                              .feed = feed,
-                              .weights = WeightsArrival(weights_),
-                              .on_answer = [](const ExchangeAnswer&) { return absl::OkStatus(); }};
-    const absl::StatusOr<PushReply> reply = client_->Exchange(exchange);
-    if (!reply.ok()) return reply.status();
+    const ShardPush push = {.header = {.identity = {kRun, WorkerId{0}, Incarnation{1}},
+                                       .sequence = Sequence{pushes_ + 1},
+                                       .shard_map = map(),
+                                       .base = Version{pushes_},
+                                       .examples = 32,
+                                       .pull = true},
+                            .values = arena_.part(part),
+                            .feed = feed};
+    ShardExchange exchange(*client_, push, WeightsArrival(weights_));
+    const absl::StatusOr<std::optional<ExchangeAnswer>> answer = exchange.Next();
+    if (!answer.ok()) return answer.status();
+    if (const auto end = exchange.Next(); !end.ok()) return end.status();
     ++pushes_;
-    return reply->outcome;
+    return (*answer)->push.outcome;
   }
 
   void AwaitQueued() {

@@ -79,12 +79,12 @@ class ParameterClientTest : public testing::Test {
     options.servers = {first_.address(), second_.address()};
     options.map = map_;
     options.in_step = in_step;
-    options.group.client.chunk_bytes = 4096;
-    options.group.push_encoding = encoding;
-    if (RowOf(encoding).carries_weights) options.group.client.weights_encoding = encoding;
-    options.group.retry = {.first_wait = absl::Milliseconds(1),
-                           .wait_max = absl::Milliseconds(5),
-                           .give_up_after = absl::Milliseconds(200)};
+    options.shards.chunk_bytes = 4096;
+    options.shards.push_encoding = encoding;
+    if (RowOf(encoding).carries_weights) options.shards.weights_encoding = encoding;
+    options.shards.retry = {.first_wait = absl::Milliseconds(1),
+                            .wait_max = absl::Milliseconds(5),
+                            .give_up_after = absl::Milliseconds(200)};
     return std::make_unique<ParameterClient>(
         options, std::vector<ParameterClient::Slot>{{weights_, gradient_, &listener_}},
         [](absl::Duration) { return true; }, cancel_);

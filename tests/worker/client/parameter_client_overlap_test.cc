@@ -141,7 +141,7 @@ TEST_F(ParameterClientOverlapTest, TwoSlotsPushInTurnEachAsTheVersionItHolds) {
   options.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
   options.servers = {first_.address(), second_.address()};
   options.map = map_;
-  options.group.client.chunk_bytes = 4096;
+  options.shards.chunk_bytes = 4096;
   ParameterClient client(
       options, {{weights_, gradient_, &listener_}, {other_weights, gradient_, &listener_}},
       [](absl::Duration) { return true; }, cancel_);

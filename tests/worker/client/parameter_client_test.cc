@@ -173,9 +173,9 @@ TEST_F(ParameterClientTest, AShardOutOfReachIsGivenUpByName) {
   options.map = map_;
   // Port 1 of this machine is reserved and nothing listens there.
   options.servers = {"127.0.0.1:1", second_.address()};
-  options.group.retry = {.first_wait = absl::Milliseconds(1),
-                         .wait_max = absl::Milliseconds(5),
-                         .give_up_after = absl::Milliseconds(30)};
+  options.shards.retry = {.first_wait = absl::Milliseconds(1),
+                          .wait_max = absl::Milliseconds(5),
+                          .give_up_after = absl::Milliseconds(30)};
   ParameterClient client(
       options, {{weights_, gradient_, nullptr}}, [](absl::Duration) { return true; }, cancel_);
 

@@ -20,8 +20,7 @@ class WeightsReaderTest : public testing::Test {
         weights_(map_.parameters()),
         reader_(
             {77, WorkerId{3}, Incarnation{5}}, {first_.address(), second_.address()}, map_,
-            {.client = {.weights_encoding = Encoding::kBf16}}, [](absl::Duration) { return true; },
-            cancel_) {}
+            {.weights_encoding = Encoding::kBf16}, [](absl::Duration) { return true; }, cancel_) {}
 
   static ShardMap Map() {
     TensorLayout layout;

@@ -84,8 +84,8 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     options.quantum = run_.worker.quantum();
     options.pushes = RowOf(run_.worker.algorithm).pushes;
     options.has_local_weights = RowOf(run_.worker.algorithm).has_local_weights;
-    options.group.client.chunk_bytes = 256;
-    options.group.retry = {.first_wait = absl::Milliseconds(1), .wait_max = absl::Milliseconds(2)};
+    options.shards.chunk_bytes = 256;
+    options.shards.retry = {.first_wait = absl::Milliseconds(1), .wait_max = absl::Milliseconds(2)};
     std::vector<ParameterClient::Slot> slots;
     for (size_t i = 0; i < plans_.size(); ++i) {
       slots.push_back({plans_[i]->weights_host(), plans_[i]->gradients_host(), links_[i].get()});

@@ -1,7 +1,8 @@
-#include "worker/client/shard_group.h"
+#include "worker/client/shard_exchange.h"
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,6 @@ namespace slipstream {
 namespace {
 
 constexpr size_t kValues = 100;
-constexpr ShardId kShard{0};
 
 ShardMap OneShard() {
   TensorLayout layout;
@@ -20,36 +20,34 @@ ShardMap OneShard() {
   return ShardMap::Cut(layout, 1).value();
 }
 
-/// One shard, and a group that tries to reach it for half a minute by a clock of its own.
-class ShardGroupTest : public testing::Test {
+/// One shard, and a client that tries to reach it for half a minute by a clock of its own.
+class ShardExchangeTest : public testing::Test {
  protected:
-  ShardGroupTest() {
+  ShardExchangeTest() {
     options_.retry.now = [this] { return now_; };
-    options_.client.channel.transport = WireSpec::Transport::kTcp;
+    options_.channel.transport = WireSpec::Transport::kTcp;
   }
 
   absl::StatusOr<PushReply> Push() {
-    ShardGroup group({shard_.address()}, map_, options_, sleeper_, cancel_);
-    ShardExchange exchange;
-    exchange.header.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
-    exchange.header.sequence = Sequence{1};
-    exchange.header.shard_map = map_.fingerprint();
-    exchange.values = gradient_;
-    PushReply reply;
-    exchange.on_answer = [&reply](const ExchangeAnswer& answer) {
-      reply = answer.push;
-      return absl::OkStatus();
-    };
-    const absl::Status status = group.Exchange(kShard, exchange);
-    if (!status.ok()) return status;
-    return reply;
+    ShardClient shard({.address = shard_.address(), .range = {0, kValues}}, options_, sleeper_,
+                      cancel_);
+    ShardPush push;
+    push.header.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
+    push.header.sequence = Sequence{1};
+    push.header.shard_map = map_.fingerprint();
+    push.values = gradient_;
+    ShardExchange exchange(shard, push, WeightsArrival({}));
+    const absl::StatusOr<std::optional<ExchangeAnswer>> answer = exchange.Next();
+    if (!answer.ok()) return answer.status();
+    EXPECT_EQ(exchange.Next().value(), std::nullopt);
+    return (*answer)->push;
   }
 
   const ShardMap map_ = OneShard();
   const std::vector<float> gradient_ = std::vector<float>(kValues, 1);
   FakeShard shard_{kValues, map_.fingerprint()};
   absl::Time now_;
-  ShardGroup::Options options_;
+  ShardOptions options_;
   CancelSwitch cancel_;
   Sleeper sleeper_ = [this](absl::Duration wait) {
     now_ += wait;
@@ -58,8 +56,8 @@ class ShardGroupTest : public testing::Test {
 };
 
 // As under hardsync, where a round waits for a slow member for longer than any one call does.
-TEST_F(ShardGroupTest, AnAnswerThatIsLateIsNoAbsenceHoweverOften) {
-  options_.client.answer_timeout = absl::Milliseconds(50);
+TEST_F(ShardExchangeTest, AnAnswerThatIsLateIsNoAbsenceHoweverOften) {
+  options_.answer_timeout = absl::Milliseconds(50);
   options_.retry.now = [this] { return now_ += absl::Seconds(10); };  // Gone at each look.
   for (int i = 0; i < 3; ++i) shard_.AddFault(FakeShard::Fault::kAnswerNever);
 
@@ -70,7 +68,7 @@ TEST_F(ShardGroupTest, AnAnswerThatIsLateIsNoAbsenceHoweverOften) {
   EXPECT_EQ(shard_.taken().size(), 1u);
 }
 
-TEST_F(ShardGroupTest, AShardThatFailsForTooLongIsGivenUp) {
+TEST_F(ShardExchangeTest, AShardThatFailsForTooLongIsGivenUp) {
   for (int i = 0; i < 1000; ++i) shard_.AddFault(FakeShard::Fault::kBreakBeforeTaking);
   const absl::Time begin = now_;
 
@@ -81,7 +79,7 @@ TEST_F(ShardGroupTest, AShardThatFailsForTooLongIsGivenUp) {
   EXPECT_EQ(now_ - begin, options_.retry.give_up_after);
 }
 
-TEST_F(ShardGroupTest, AShardThatHasTooMuchToDoIsAskedAgainAndGivenUpAsBusy) {
+TEST_F(ShardExchangeTest, AShardThatHasTooMuchToDoIsAskedAgainAndGivenUpAsBusy) {
   for (int i = 0; i < 3; ++i) shard_.AddFault(FakeShard::Fault::kRefuseForLackOfMemory);
   EXPECT_TRUE(Push().ok());
 
@@ -89,7 +87,7 @@ TEST_F(ShardGroupTest, AShardThatHasTooMuchToDoIsAskedAgainAndGivenUpAsBusy) {
   EXPECT_EQ(Push().status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST_F(ShardGroupTest, AShardThatStaysOverloadedIsGivenUp) {
+TEST_F(ShardExchangeTest, AShardThatStaysOverloadedIsGivenUp) {
   for (int i = 0; i < 3; ++i) shard_.AddFault(FakeShard::Fault::kRetryLater);
   options_.overload_timeout = absl::Milliseconds(1);
 

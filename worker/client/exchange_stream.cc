@@ -1,0 +1,143 @@
+#include "worker/client/exchange_stream.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace slipstream {
+namespace {
+
+constexpr char kMethod[] = "/slipstream.v1.Shard/Exchange";
+
+}  // namespace
+
+ExchangeStream::ExchangeStream(std::string address, ShardChannel& channel,
+                               const ShardOptions& options, CancelSwitch& cancel)
+    : address_(std::move(address)), options_(options), channel_(channel), cancel_(cancel) {}
+
+absl::Status ExchangeStream::Open() {
+  if (call_ == nullptr) {
+    absl::StatusOr<std::unique_ptr<RawCall>> call =
+        channel_.Start(kMethod, options_.WriteDeadline());
+    if (!call.ok()) return call.status();
+    call_ = *std::move(call);
+  }
+  return ShareMemory();
+}
+
+void ExchangeStream::Close() {
+  link_.reset();
+  call_.reset();
+  has_tried_to_share_ = false;
+}
+
+absl::Status ExchangeStream::ShareMemory() {
+  const bool may = options_.arena != nullptr && channel_.is_local();
+  if (has_tried_to_share_ || has_given_up_sharing_ || !may) return absl::OkStatus();
+  has_tried_to_share_ = true;
+  absl::StatusOr<std::unique_ptr<SharedLink>> link =
+      SharedLink::Attach(*call_, *options_.arena, options_.WriteDeadline(), cancel_);
+  const bool must = options_.channel.transport == ShardChannel::Transport::kShm;
+  const bool is_refused = absl::IsFailedPrecondition(link.status());
+  const std::string reason(link.status().message());
+  if (is_refused && must) {
+    // The shard is on this machine; what it lacks now it may have later.
+    return absl::UnavailableError(fmt::format(
+        "wire.transport is shm, and no memory can be shared: {}; use auto or unix", reason));
+  }
+  if (!link.ok() && !is_refused) return SharingFailure(link.status());
+  std::string told = is_refused ? fmt::format("no reason=\"{}\"", reason) : "yes";
+  if (told != told_) spdlog::info("sharing memory with shard at={} shared={}", address_, told);
+  told_ = std::move(told);
+  if (link.ok()) link_ = *std::move(link);
+  return absl::OkStatus();
+}
+
+absl::Status ExchangeStream::SharingFailure(const absl::Status& why) {
+  if (absl::IsUnavailable(why)) return channel_.Failure(*call_, options_.WriteDeadline());
+  const bool may_do_without = options_.channel.transport == ShardChannel::Transport::kAuto;
+  const bool is_of_memory =
+      absl::IsInternal(why) || absl::IsResourceExhausted(why) || absl::IsFailedPrecondition(why);
+  if (!may_do_without || !is_of_memory) return why;
+  has_given_up_sharing_ = true;
+  spdlog::warn("sharing no more memory with shard at={} reason=\"{}\"", address_,
+               std::string(why.message()));
+  return absl::UnavailableError(why.message());
+}
+
+absl::StatusOr<std::optional<SharedValues>> ExchangeStream::Place(std::span<const float> values) {
+  if (link_ == nullptr || values.empty()) return std::nullopt;
+  const absl::StatusOr<SharedValues> placed = link_->Place(values, options_.WriteDeadline());
+  if (!placed.ok()) return SharingFailure(placed.status());
+  return *placed;
+}
+
+absl::Status ExchangeStream::Send(const grpc::ByteBuffer& message, RawCall::Next next) {
+  answers_on_call_ = link_ == nullptr;
+  if (link_ == nullptr) {
+    return call_->Write(message, next, options_.WriteDeadline())
+               ? absl::OkStatus()
+               : channel_.Failure(*call_, options_.WriteDeadline());
+  }
+  const absl::Status sent = link_->Send(message);
+  return sent.ok() ? sent : SharingFailure(sent);
+}
+
+absl::StatusOr<grpc::ByteBuffer> ExchangeStream::ReceiveMessage() {
+  if (!answers_on_call_) {
+    absl::StatusOr<std::optional<grpc::ByteBuffer>> message =
+        link_->Receive(options_.AnswerDeadline());
+    if (!message.ok()) return SharingFailure(message.status());
+    if (message->has_value()) return **std::move(message);
+    answers_on_call_ = true;
+  }
+  grpc::ByteBuffer message;
+  if (!call_->Read(message, options_.AnswerDeadline()))
+    return channel_.Failure(*call_, options_.WriteDeadline());
+  if (link_ != nullptr) call_->ReadAhead();
+  return message;
+}
+
+absl::StatusOr<ExchangeChunk> ExchangeStream::Receive() {
+  const absl::StatusOr<grpc::ByteBuffer> message = ReceiveMessage();
+  if (!message.ok()) return message.status();
+  absl::StatusOr<ExchangeChunk> chunk = DecodeExchangeChunk(*message);
+  // What a peer got wrong is no setting of ours.
+  if (!chunk.ok()) {
+    return absl::InternalError("answer: " + std::string(chunk.status().message()));
+  }
+  if (chunk->push.has_value() && link_ != nullptr) link_->OnAnswer();
+  return chunk;
+}
+
+absl::Status ExchangeStream::Take(const ExchangeChunk& chunk, WeightsArrival& weights) {
+  if (chunk.shared.has_value()) return CopyShared(chunk, weights);
+  return weights.Take(chunk.header, chunk.offset, chunk.values.segments());
+}
+
+absl::Status ExchangeStream::CopyShared(const ExchangeChunk& chunk, WeightsArrival& weights) {
+  if (link_ == nullptr || chunk.values.count() > 0) {
+    return absl::InternalError("answer: in shared memory that was not agreed on");
+  }
+  const absl::StatusOr<std::span<const float>> values =
+      link_->Find(*chunk.shared, weights.size(), options_.WriteDeadline());
+  if (!values.ok()) return SharingFailure(values.status());
+  const size_t chunk_values = options_.chunk_bytes / sizeof(float);
+  for (size_t begin = 0; begin < values->size(); begin += chunk_values) {
+    const auto piece = values->subspan(begin, std::min(chunk_values, values->size() - begin));
+    const absl::Status taken =
+        weights.Take(begin == 0 ? chunk.header : std::nullopt, begin, {std::as_bytes(piece)},
+                     [&] { return link_->IsIntact(*chunk.shared); });
+    if (!taken.ok()) return taken;
+  }
+  // The weights are there; if the stream has ended, the next exchange finds that out.
+  const grpc::ByteBuffer release = EncodeRequest({.step = SharedMemoryRequest::Step::kRelease});
+  (void)link_->Send(release);
+  return absl::OkStatus();
+}
+
+void ExchangeStream::Poll(absl::Duration duration) { call_->Poll(duration); }
+
+}  // namespace slipstream

@@ -1,0 +1,86 @@
+#include "worker/client/retries.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/process/steady_time.h"
+#include "common/rpc/steady_deadline.h"
+
+namespace slipstream {
+namespace {
+
+// Between two looks at whether the program is to stop.
+constexpr absl::Duration kStopCheckInterval = absl::Milliseconds(20);
+
+/// Waits, but no longer than until a lost connection is there again. False if the program is to
+/// stop.
+///
+/// A plain sleep would not do: a channel makes progress only while a thread waits on it (gRPC's own
+/// looks after it every five seconds), so a peer that is back would be noticed late.
+bool PauseOrReconnect(grpc::Channel& channel, absl::Duration wait, const Sleeper& sleeper) {
+  // Refused by a peer that is there.
+  if (channel.GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) return sleeper(wait);
+  const absl::Time end = SteadyNow() + wait;
+  for (;;) {
+    if (!sleeper(absl::ZeroDuration())) return false;
+    const absl::Time now = SteadyNow();
+    if (now >= end) return true;
+    if (channel.WaitForConnected(SteadyDeadline(std::min(end, now + kStopCheckInterval)))) {
+      return true;
+    }
+  }
+}
+
+}  // namespace
+
+Retries::Retries(std::string peer, grpc::Channel& channel, const RetryOptions& options,
+                 uint64_t seed, const Sleeper& sleeper)
+    : peer_(std::move(peer)),
+      channel_(channel),
+      options_(options),
+      seed_(seed),
+      sleeper_(sleeper),
+      begin_(options.now()) {}
+
+absl::Status Retries::Persist(absl::FunctionRef<absl::Status()> call) {
+  for (;;) {
+    Begin();
+    const absl::Status status = call();
+    if (status.ok() || !IsTransient(status)) return status;
+    if (absl::Status over = Await(status); !over.ok()) return over;
+  }
+}
+
+absl::Status Retries::Await(const absl::Status& failure) {
+  if (!sleeper_(absl::ZeroDuration())) return absl::CancelledError("stopped");
+  // So long a try was no attempt to connect: the peer waited for a gradient or a round.
+  const bool took_long = options_.now() - begin_ >= options_.give_up_after;
+  if (took_long && !absl::IsDeadlineExceeded(failure)) OnReached();
+  const bool is_first = !schedule_.has_value();
+  if (is_first) schedule_.emplace(options_, seed_);
+  const std::string reason(failure.message());
+  const char* const what =
+      absl::IsResourceExhausted(failure) ? "has too much to do" : "cannot be reached";
+  const std::optional<absl::Duration> wait = schedule_->Next(failure);
+  if (!wait) return schedule_->GivenUp(failure, fmt::format("{} {}: {}", peer_, what, reason));
+  if (is_first) {
+    spdlog::warn("{} {}, trying again for {} reason=\"{}\"", peer_, what,
+                 absl::FormatDuration(options_.give_up_after), reason);
+  }
+  return Pause(*wait);
+}
+
+absl::Status Retries::AwaitFor(absl::Duration wait) {
+  OnReached();
+  return Pause(wait);
+}
+
+absl::Status Retries::Pause(absl::Duration wait) {
+  const bool goes_on = PauseOrReconnect(channel_, wait, sleeper_);
+  return goes_on ? absl::OkStatus() : absl::CancelledError("stopped");
+}
+
+}  // namespace slipstream

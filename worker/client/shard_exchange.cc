@@ -1,0 +1,180 @@
+#include "worker/client/shard_exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace slipstream {
+namespace {
+
+absl::Status GivenUp() { return absl::AbortedError("the step was given up"); }
+
+}  // namespace
+
+ShardExchange::ShardExchange(ShardClient& shard, const ShardPush& push, WeightsArrival weights)
+    : shard_(shard),
+      push_(push),
+      weights_(std::move(weights)),
+      retries_(shard.NewRetries()),
+      overload_end_(shard.options().retry.now() + shard.options().overload_timeout) {
+  push_.header.count = push_.values.size();
+  push_.header.chunk_bytes = static_cast<uint32_t>(shard.options().chunk_bytes);
+  push_.header.weights_encoding = shard.options().weights_encoding;
+}
+
+ShardExchange::~ShardExchange() {
+  if (!is_over_) shard_.stream().Close();
+}
+
+absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
+  if (std::exchange(is_answered_, false)) {
+    const absl::Status taken = TakeWeights();
+    if (taken.ok()) return End();
+    if (absl::Status over = AwaitNextTry(taken); !over.ok()) return over;
+  }
+  for (;;) {
+    absl::StatusOr<ExchangeAnswer> answer = Try();
+    const bool is_busy = answer.ok() && answer->push.outcome == PushOutcome::kRetryLater;
+    if (answer.ok() && !is_busy) {
+      is_answered_ = true;
+      return *std::move(answer);
+    }
+    const absl::Status over = is_busy ? AwaitRoom(answer->push) : AwaitNextTry(answer.status());
+    if (!over.ok()) return over;
+  }
+}
+
+absl::Status ShardExchange::AwaitNextTry(const absl::Status& failure) {
+  shard_.stream().Close();  // The next try starts over on a stream of its own.
+  weights_begin_.reset();
+  times_.end = absl::Now();
+  return IsTransient(failure) ? retries_.Await(failure) : shard_.Named(failure);
+}
+
+absl::Status ShardExchange::AwaitRoom(const PushReply& reply) {
+  NoteEnd();
+  if (shard_.options().retry.now() > overload_end_) {
+    return shard_.Named(absl::UnavailableError(fmt::format(
+        "has been overloaded for {}", absl::FormatDuration(shard_.options().overload_timeout))));
+  }
+  return retries_.AwaitFor(absl::Milliseconds(std::max(1u, reply.retry_after_ms)));
+}
+
+absl::StatusOr<ExchangeAnswer> ShardExchange::Try() {
+  // Of a shard that is away nobody waits for an answer that nobody wants.
+  if (is_given_up()) return GivenUp();
+  retries_.Begin();
+  push_.header.holds_base = weights_.Holds(push_.header.life, push_.header.base);
+  weights_.StartTry();
+  absl::Status status = shard_.stream().Open();
+  if (status.ok()) status = WritePush();
+  if (!status.ok()) return status;
+  absl::StatusOr<ExchangeAnswer> answer = ReadAnswer();
+  if (answer.ok() && push_.encoder != nullptr) push_.encoder->OnOutcome(answer->push);
+  return answer;
+}
+
+absl::Status ShardExchange::WritePush() {
+  const size_t chunk_values = shard_.options().chunk_bytes / sizeof(float);
+  GradientFeed* const feed = push_.feed;
+  bool is_first = true;
+  size_t end = push_.values.size();
+  do {
+    const size_t begin = end == 0 ? 0 : (end - 1) / chunk_values * chunk_values;
+    const bool goes_on =
+        feed == nullptr ||
+        (begin > 0 ? feed->AwaitFinal(shard_.range().begin + begin) : feed->AwaitSeal());
+    if (!goes_on) return GivenUp();
+    const absl::Time begun = absl::Now();
+    if (is_first) times_.push_begin = begun;
+    const absl::StatusOr<grpc::ByteBuffer> message = PushMessage(begin, end, is_first);
+    if (!message.ok()) return message.status();
+    const absl::Status sent = shard_.stream().Send(*message, AfterChunk(begin));
+    if (!sent.ok()) return sent;
+    times_.push_end = absl::Now();
+    times_.busy += times_.push_end - begun;
+    is_first = false;
+    end = begin;
+  } while (end > 0);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<grpc::ByteBuffer> ShardExchange::PushMessage(size_t begin, size_t end,
+                                                            bool is_first) {
+  const auto header = is_first ? std::optional(push_.header) : std::nullopt;
+  const std::span<const float> values = push_.values.subspan(begin, end - begin);
+  if (push_.encoder != nullptr && !values.empty()) {
+    LentBytes encoded = push_.encoder->Encode(push_.values, begin, end);
+    encoded.owner = shard_.loan().Lend(std::move(encoded.owner));
+    return EncodePushChunk(header, begin, std::move(encoded), push_.encoder->encoding());
+  }
+  const absl::StatusOr<std::optional<SharedValues>> placed = shard_.stream().Place(values);
+  if (!placed.ok()) return placed.status();
+  if (placed->has_value()) return EncodePushChunk(header, begin, **placed);
+  return EncodePushChunk(header, begin, LentValues{values, shard_.loan().Lend()});
+}
+
+RawCall::Next ShardExchange::AfterChunk(size_t begin) const {
+  if (begin == 0) return RawCall::Next::kReads;
+  const GradientFeed* const feed = push_.feed;
+  const size_t next = begin - shard_.options().chunk_bytes / sizeof(float);
+  const bool is_there = feed == nullptr ||
+                        (next > 0 ? feed->IsDecided(shard_.range().begin + next) : feed->is_over());
+  return is_there ? RawCall::Next::kWrites : RawCall::Next::kPauses;
+}
+
+absl::StatusOr<ExchangeChunk> ShardExchange::Receive(bool is_first) {
+  absl::StatusOr<ExchangeChunk> chunk = shard_.stream().Receive();
+  // The shard is there, and may wait for others.
+  if (absl::IsDeadlineExceeded(chunk.status())) retries_.OnReached();
+  if (chunk.ok() && chunk->push.has_value() != is_first) {
+    return absl::InternalError("answer: not one outcome, in its first message");
+  }
+  return chunk;
+}
+
+absl::StatusOr<ExchangeAnswer> ShardExchange::ReadAnswer() {
+  absl::StatusOr<ExchangeChunk> chunk = Receive(/*is_first=*/true);
+  if (!chunk.ok()) return chunk.status();
+  times_.answered = absl::Now();
+  ExchangeAnswer answer = {.push = *std::move(chunk->push), .weights = {}};
+  if (!push_.header.pull || IsRefusal(answer.push.outcome)) return answer;
+  if (!chunk->header.has_value()) chunk = Receive(/*is_first=*/false);
+  if (!chunk.ok()) return chunk.status();
+  if (!chunk->header.has_value()) return absl::InternalError("answer: weights without a header");
+  answer.weights = chunk->header;
+  weights_begin_ = *std::move(chunk);
+  return answer;
+}
+
+absl::Status ShardExchange::TakeWeights() {
+  std::optional<ExchangeChunk> chunk = std::exchange(weights_begin_, std::nullopt);
+  while (chunk.has_value()) {
+    const absl::Status taken = shard_.stream().Take(*chunk, weights_);
+    if (!taken.ok() || weights_.is_complete()) return taken;
+    absl::StatusOr<ExchangeChunk> next = Receive(/*is_first=*/false);
+    if (!next.ok()) return next.status();
+    chunk = *std::move(next);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::End() {
+  is_over_ = true;
+  NoteEnd();
+  // The last weights let the next step go on, which may write the gradient anew.
+  if (absl::Status returned = shard_.AwaitReturn(); !returned.ok()) return returned;
+  if (weights_.is_complete()) weights_.Finish();
+  return std::nullopt;
+}
+
+void ShardExchange::NoteEnd() {
+  times_.end = absl::Now();
+  times_.busy += times_.end - times_.push_end;
+}
+
+}  // namespace slipstream
