@@ -1,6 +1,5 @@
 #include "worker/client/coordinator_client.h"
 
-#include <fmt/format.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
@@ -20,6 +19,7 @@ using Stub = v1::Coordinator::Stub;
 
 CoordinatorClient::CoordinatorClient(std::string address, const Options& options, Sleeper sleeper)
     : address_(std::move(address)),
+      name_("coordinator at " + address_),
       options_(options),
       sleeper_(std::move(sleeper)),
       channel_(grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(),
@@ -48,8 +48,7 @@ absl::StatusOr<Reply> CoordinatorClient::Call(Method<Request, Reply> method, con
 }
 
 Retries CoordinatorClient::NewRetries() const {
-  return {fmt::format("coordinator at {}", address_), *channel_, options_.retry,
-          options_.seed + calls_++, sleeper_};
+  return {name_, *channel_, options_.retry, options_.seed + calls_++, sleeper_};
 }
 
 void CoordinatorClient::PersistFor(absl::Duration give_up_after) {

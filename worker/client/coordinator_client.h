@@ -81,6 +81,7 @@ class CoordinatorClient {
 
   // Constant after construction, or PersistFor.
   const std::string address_;
+  const std::string name_;  // For people.
   Options options_;
   const Sleeper sleeper_;
   const std::shared_ptr<grpc::Channel> channel_;  // Also the stub's.

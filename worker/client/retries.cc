@@ -4,7 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <utility>
+#include <string>
 
 #include "common/process/steady_time.h"
 #include "common/rpc/steady_deadline.h"
@@ -36,9 +36,9 @@ bool PauseOrReconnect(grpc::Channel& channel, absl::Duration wait, const Sleeper
 
 }  // namespace
 
-Retries::Retries(std::string peer, grpc::Channel& channel, const RetryOptions& options,
+Retries::Retries(std::string_view peer, grpc::Channel& channel, const RetryOptions& options,
                  uint64_t seed, const Sleeper& sleeper)
-    : peer_(std::move(peer)),
+    : peer_(peer),
       channel_(channel),
       options_(options),
       seed_(seed),

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -21,7 +21,7 @@ class Retries {
  public:
   /// `peer` is for people, "shard at host:port", and `channel` leads to it. What is borrowed must
   /// outlive this.
-  Retries(std::string peer, grpc::Channel& channel, const RetryOptions& options, uint64_t seed,
+  Retries(std::string_view peer, grpc::Channel& channel, const RetryOptions& options, uint64_t seed,
           const Sleeper& sleeper);
 
   /// Makes the call until it succeeds or fails for good, and returns what it returned last; or why
@@ -48,7 +48,7 @@ class Retries {
   absl::Status Pause(absl::Duration wait);
 
   // Constant after construction.
-  const std::string peer_;
+  const std::string_view peer_;
   grpc::Channel& channel_;
   const RetryOptions& options_;
   const uint64_t seed_;

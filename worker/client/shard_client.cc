@@ -37,6 +37,7 @@ ShardOptions ShardOptions::For(const RunSpec& settings, const ShardMap& map) {
 ShardClient::ShardClient(Place place, const ShardOptions& options, Sleeper sleeper,
                          CancelSwitch& cancel)
     : place_(std::move(place)),
+      name_("shard at " + place_.address),
       options_(options),
       sleeper_([&cancel, pause = std::move(sleeper)](absl::Duration wait) {
         return !cancel.thrown() && pause(wait) && !cancel.thrown();
@@ -50,13 +51,11 @@ ShardClient::ShardClient(Place place, const ShardOptions& options, Sleeper sleep
 
 Retries ShardClient::NewRetries() {
   // By whichever path calls go, the network shows whether the shard's machine can be reached.
-  return {fmt::format("shard at {}", place_.address), channel_.tcp(), options_.retry,
-          options_.seed + Value(place_.shard), sleeper_};
+  return {name_, channel_.tcp(), options_.retry, options_.seed + Value(place_.shard), sleeper_};
 }
 
 absl::Status ShardClient::Named(const absl::Status& status) const {
-  return {status.code(),
-          fmt::format("shard at {}: {}", place_.address, std::string(status.message()))};
+  return {status.code(), fmt::format("{}: {}", name_, std::string(status.message()))};
 }
 
 WeightsArrival ShardClient::ArrivalOf(std::span<float> weights, WeightsListener* listener) const {

@@ -82,6 +82,7 @@ class ShardClient {
 
   // Constant after construction.
   const Place place_;
+  const std::string name_;
   const ShardOptions options_;
   const Sleeper sleeper_;
 

@@ -156,6 +156,7 @@ absl::Status ShardExchange::TakeWeights() {
   while (chunk.has_value()) {
     const absl::Status taken = shard_.stream().Take(*chunk, weights_);
     if (!taken.ok() || weights_.is_complete()) return taken;
+    chunk.reset();  // Its memory, still in the cache, is what the next one comes in.
     absl::StatusOr<ExchangeChunk> next = Receive(/*is_first=*/false);
     if (!next.ok()) return next.status();
     chunk = *std::move(next);
