@@ -50,7 +50,7 @@ class ExchangePipe : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
 
   /// OnWritten follows, perhaps before this returns. A message with values goes over gRPC, and with
   /// it what follows until the next Read.
-  void Write(grpc::ByteBuffer message, grpc::WriteOptions options, bool has_values);
+  void Write(grpc::ByteBuffer&& message, grpc::WriteOptions options, bool has_values);
 
   /// Whoever answers may call at any time from now on, unless the stream is over: then StopWaiting
   /// follows.

@@ -59,6 +59,7 @@ bool RawCall::Await(Operation& operation, absl::Time deadline) {
     is_late_ = true;
     context_.TryCancel();
     PS_CHECK(Pump(operation, gpr_inf_future(GPR_CLOCK_MONOTONIC)));  // It ends without the peer.
+    return false;
   }
   return operation.has_succeeded;
 }

@@ -74,7 +74,8 @@ absl::Status ShardClient::Initialize(InitializeHeader header, std::span<const fl
   const std::span<const float> values = weights.subspan(place_.range.begin, header.count);
   Retries retries = NewRetries();
   const absl::Status status = retries.Persist([&] { return Send(header, values, retries); });
-  return status.ok() ? AwaitReturn() : status;
+  if (!status.ok()) return IsTransient(status) ? status : Named(status);  // Who gives up names it.
+  return AwaitReturn();
 }
 
 absl::Status ShardClient::Send(const InitializeHeader& header, std::span<const float> values,
@@ -106,7 +107,7 @@ absl::StatusOr<WeightsHeader> ShardClient::Pull(PullRequest request, WeightsArri
   if (request.trains) request.weights_encoding = options_.weights_encoding;
   Retries retries = NewRetries();
   const absl::Status status = retries.Persist([&] { return Ask(request, weights, retries); });
-  if (!status.ok()) return status;
+  if (!status.ok()) return IsTransient(status) ? status : Named(status);
   weights.Finish();
   return *weights.header();
 }
