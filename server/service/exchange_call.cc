@@ -1,7 +1,7 @@
 #include "server/service/exchange_call.h"
 
 #include <algorithm>
-#include <string>
+#include <memory>
 #include <utility>
 
 #include "common/rpc/status_conversion.h"

@@ -17,9 +17,9 @@
 
 namespace slipstream {
 
-/// What the messages of one Exchange stream go through, both ways: gRPC, and once memory is shared
-/// with the worker the local socket of that. The stream then shows the worker's end, and brings the
-/// answers that the socket does not take. Whoever derives from it need not know which.
+/// Carries the messages of one Exchange stream, both ways: over gRPC, and once memory is shared
+/// with the worker over the local socket of that. The stream then shows the worker's end, and
+/// brings the answers that the socket does not take. Whoever derives from it need not know which.
 ///
 /// Keeps itself from Begin until gRPC is done with it.
 ///
@@ -52,8 +52,8 @@ class ExchangePipe : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
   /// it what follows until the next Read.
   void Write(grpc::ByteBuffer&& message, grpc::WriteOptions options, bool has_values);
 
-  /// Whoever answers may call at any time from now on, unless the stream is over: then StopWaiting
-  /// follows.
+  /// An answer may come from elsewhere at any time from now on, unless the stream is over: then
+  /// StopWaiting follows.
   void Wait();
 
   /// The last of all. OnEnd follows.

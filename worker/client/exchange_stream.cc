@@ -104,7 +104,7 @@ absl::StatusOr<ExchangeChunk> ExchangeStream::Receive() {
   const absl::StatusOr<grpc::ByteBuffer> message = ReceiveMessage();
   if (!message.ok()) return message.status();
   absl::StatusOr<ExchangeChunk> chunk = DecodeExchangeChunk(*message);
-  // What a peer got wrong is no setting of ours.
+  // The peer got something wrong, which no setting of ours mends.
   if (!chunk.ok()) {
     return absl::InternalError("answer: " + std::string(chunk.status().message()));
   }

@@ -40,7 +40,7 @@ class ExchangeStream {
   absl::Status Open();
   bool is_open() const { return call_ != nullptr; }
 
-  /// What is under way has no effect. The next Open starts over.
+  /// Ends the stream; a push under way has no effect. The next Open starts over.
   void Close();
 
   /// Where the shard takes these values of the arena from; nothing if they have to be sent.
@@ -64,8 +64,8 @@ class ExchangeStream {
   absl::StatusOr<grpc::ByteBuffer> ReceiveMessage();
   absl::Status CopyShared(const ExchangeChunk& chunk, WeightsArrival& weights);
 
-  /// What becomes of the exchange whose shared memory failed: it is tried again, without where that
-  /// is allowed.
+  /// The failure of an exchange whose shared memory failed: one that is tried again, without shared
+  /// memory where that is allowed.
   absl::Status SharingFailure(const absl::Status& why);
 
   // Constant after construction.

@@ -183,7 +183,7 @@ absl::Status ParameterClient::PushNothing(uint32_t slot, const std::vector<Shard
   return group_.Run(shards, [&](ShardClient& shard) {
     ShardExchange exchange(shard, {.header = Header(shard.shard(), slot, {}, pull)},
                            ArrivalOf(shard, slot));
-    return Follow(shard.shard(), slot, nullptr, exchange);
+    return Follow(shard, slot, nullptr, exchange);
   });
 }
 
@@ -255,20 +255,20 @@ absl::Status ParameterClient::ExchangePush(ShardClient& shard, Push& push) {
   if (!has_local_weights_) weights.StartFrom(pushed.header.life, pushed.header.base);
   if (pushed.encoder != nullptr) pushed.encoder->Begin();
   ShardExchange exchange(shard, pushed, std::move(weights));
-  const absl::Status status = Follow(shard.shard(), push.slot, &push, exchange);
+  const absl::Status status = Follow(shard, push.slot, &push, exchange);
   MutexLock lock(mutex_);
   push.transfer.lanes[Value(shard.shard())] = exchange.times();
   return status;
 }
 
-absl::Status ParameterClient::Follow(ShardId shard, uint32_t slot, Push* push,
+absl::Status ParameterClient::Follow(const ShardClient& shard, uint32_t slot, Push* push,
                                      ShardExchange& exchange) {
   for (bool is_first = true;; is_first = false) {
     const absl::StatusOr<std::optional<ExchangeAnswer>> answer = exchange.Next();
     if (!answer.ok()) return answer.status();
     if (!answer->has_value()) return absl::OkStatus();
-    const absl::Status heeded = Heed(shard, slot, push, **answer, is_first);
-    if (!heeded.ok()) return heeded;
+    const absl::Status heeded = Heed(shard.shard(), slot, push, **answer, is_first);
+    if (!heeded.ok()) return shard.is_stopped() ? absl::CancelledError("stopped") : heeded;
   }
 }
 

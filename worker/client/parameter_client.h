@@ -192,7 +192,7 @@ class ParameterClient {
 
   /// Sees the exchange through and tells the core what it is answered. `push` is null for an
   /// excuse.
-  absl::Status Follow(ShardId shard, uint32_t slot, Push* push, ShardExchange& exchange);
+  absl::Status Follow(const ShardClient& shard, uint32_t slot, Push* push, ShardExchange& exchange);
   absl::Status Heed(ShardId shard, uint32_t slot, Push* push, const ExchangeAnswer& answer,
                     bool is_first);
 

@@ -57,7 +57,7 @@ class RawCall {
 
   enum class Came { kMessage, kNothingYet, kEnd };
 
-  /// The same, asleep, but where nothing has come by then the call goes on, and so does the read.
+  /// Reads as Read does, but asleep; if nothing has come by then, the call and the read go on.
   Came ReadBy(grpc::ByteBuffer& message, absl::Time deadline);
 
   /// Begins what the next read then goes on with.
@@ -73,7 +73,7 @@ class RawCall {
   void Poll(absl::Duration duration);
 
  private:
-  /// What the queue's tags point to.
+  /// An operation under way, to which its tag points.
   struct Operation {
     bool is_under_way = false;
     bool has_succeeded = false;

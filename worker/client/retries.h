@@ -28,7 +28,7 @@ class Retries {
   /// it is not made again, as Await says.
   absl::Status Persist(absl::FunctionRef<absl::Status()> call);
 
-  // What Persist is made of, for a call whose tries the caller makes:
+  // Parts of Persist, for a call whose tries the caller makes:
 
   /// A try begins.
   void Begin() { begin_ = options_.now(); }

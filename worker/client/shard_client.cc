@@ -19,7 +19,8 @@ namespace {
 constexpr char kInitialize[] = "/slipstream.v1.Shard/Initialize";
 constexpr char kPull[] = "/slipstream.v1.Shard/Pull";
 
-/// What was sent must be let go of before the caller may write there; an answered push is, at once.
+/// The connection must let go of what was sent before the caller may write there; it does at once
+/// where a push was answered.
 constexpr absl::Duration kReturnTimeout = absl::Seconds(30);
 
 }  // namespace
@@ -42,6 +43,7 @@ ShardClient::ShardClient(Place place, const ShardOptions& options, Sleeper sleep
       sleeper_([&cancel, pause = std::move(sleeper)](absl::Duration wait) {
         return !cancel.thrown() && pause(wait) && !cancel.thrown();
       }),
+      cancel_(cancel),
       channel_(place_.address, options.channel, cancel),
       stream_(place_.address, channel_, options_, cancel) {
   // Values in shared memory are never encoded.
@@ -54,8 +56,10 @@ Retries ShardClient::NewRetries() {
   return {name_, channel_.tcp(), options_.retry, options_.seed + Value(place_.shard), sleeper_};
 }
 
-absl::Status ShardClient::Named(const absl::Status& status) const {
-  return {status.code(), fmt::format("{}: {}", name_, std::string(status.message()))};
+absl::Status ShardClient::Final(const absl::Status& failure) const {
+  if (is_stopped()) return absl::CancelledError("stopped");
+  if (IsTransient(failure)) return failure;
+  return {failure.code(), fmt::format("{}: {}", name_, std::string(failure.message()))};
 }
 
 WeightsArrival ShardClient::ArrivalOf(std::span<float> weights, WeightsListener* listener) const {
@@ -74,8 +78,7 @@ absl::Status ShardClient::Initialize(InitializeHeader header, std::span<const fl
   const std::span<const float> values = weights.subspan(place_.range.begin, header.count);
   Retries retries = NewRetries();
   const absl::Status status = retries.Persist([&] { return Send(header, values, retries); });
-  if (!status.ok()) return IsTransient(status) ? status : Named(status);  // Who gives up names it.
-  return AwaitReturn();
+  return status.ok() ? AwaitReturn() : Final(status);
 }
 
 absl::Status ShardClient::Send(const InitializeHeader& header, std::span<const float> values,
@@ -107,7 +110,7 @@ absl::StatusOr<WeightsHeader> ShardClient::Pull(PullRequest request, WeightsArri
   if (request.trains) request.weights_encoding = options_.weights_encoding;
   Retries retries = NewRetries();
   const absl::Status status = retries.Persist([&] { return Ask(request, weights, retries); });
-  if (!status.ok()) return IsTransient(status) ? status : Named(status);
+  if (!status.ok()) return Final(status);
   weights.Finish();
   return *weights.header();
 }
@@ -127,7 +130,7 @@ absl::Status ShardClient::Ask(const PullRequest& request, WeightsArrival& weight
     grpc::ByteBuffer message;
     if (!call.Read(message, options_.AnswerDeadline())) return NoAnswer(call, retries);
     const absl::StatusOr<WeightsChunk> chunk = DecodeWeightsChunk(message);
-    // What a peer got wrong is no setting of ours.
+    // The peer got something wrong, which no setting of ours mends.
     if (!chunk.ok()) {
       return absl::InternalError("answer: " + std::string(chunk.status().message()));
     }
@@ -143,7 +146,7 @@ absl::Status ShardClient::AwaitReturn() {
   const absl::Time deadline = SteadyNow() + kReturnTimeout;
   while (!loan_.AwaitReturn(stream_.is_open() ? absl::ZeroDuration() : kSlice)) {
     if (SteadyNow() > deadline) {
-      return Named(absl::DeadlineExceededError("the connection still holds what was sent"));
+      return absl::DeadlineExceededError(name_ + ": the connection still holds what was sent");
     }
     // The transport may need a thread to let go, and there is none but this.
     if (stream_.is_open()) stream_.Poll(kSlice);

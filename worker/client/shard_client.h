@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/layout/tensor_layout.h"
 #include "common/protocol/shard_messages.h"
@@ -52,6 +51,7 @@ class ShardClient {
   WeightsArrival ArrivalOf(std::span<float> weights, WeightsListener* listener) const;
 
   ShardId shard() const { return place_.shard; }
+  const std::string& address() const { return place_.address; }
   ParameterRange range() const { return place_.range; }
 
   // For exchanges:
@@ -59,7 +59,7 @@ class ShardClient {
   const ShardOptions& options() const { return options_; }
   ExchangeStream& stream() { return stream_; }
 
-  /// Of a new call.
+  /// Starts to count the tries of a call.
   Retries NewRetries();
 
   /// To be kept by whoever has a part of the arena sent.
@@ -68,8 +68,12 @@ class ShardClient {
   /// Waits until gRPC has dropped all values that it was lent; they may be changed then.
   absl::Status AwaitReturn();
 
-  /// `status` with the name of the shard.
-  absl::Status Named(const absl::Status& status) const;
+  /// `failure` as its owner hears of it: with the shard's name, or CANCELLED if all calls were
+  /// ended, for then it counts no more. A failure that was given up names the shard already.
+  absl::Status Final(const absl::Status& failure) const;
+
+  /// True once all calls were ended.
+  bool is_stopped() const { return cancel_.thrown(); }
 
  private:
   // One try each.
@@ -86,6 +90,7 @@ class ShardClient {
   const ShardOptions options_;
   const Sleeper sleeper_;
 
+  CancelSwitch& cancel_;
   ShardChannel channel_;
   ExchangeStream stream_;
   ArenaLoan loan_;

@@ -52,20 +52,21 @@ absl::Status ShardExchange::AwaitNextTry(const absl::Status& failure) {
   shard_.stream().Close();  // The next try starts over on a stream of its own.
   weights_begin_.reset();
   times_.end = absl::Now();
-  return IsTransient(failure) ? retries_.Await(failure) : shard_.Named(failure);
+  return IsTransient(failure) ? retries_.Await(failure) : shard_.Final(failure);
 }
 
 absl::Status ShardExchange::AwaitRoom(const PushReply& reply) {
   NoteEnd();
   if (shard_.options().retry.now() > overload_end_) {
-    return shard_.Named(absl::UnavailableError(fmt::format(
-        "has been overloaded for {}", absl::FormatDuration(shard_.options().overload_timeout))));
+    return absl::UnavailableError(
+        fmt::format("shard at {} has been overloaded for {}", shard_.address(),
+                    absl::FormatDuration(shard_.options().overload_timeout)));
   }
   return retries_.AwaitFor(absl::Milliseconds(std::max(1u, reply.retry_after_ms)));
 }
 
 absl::StatusOr<ExchangeAnswer> ShardExchange::Try() {
-  // Of a shard that is away nobody waits for an answer that nobody wants.
+  // Nobody wants the answer any more, so nobody waits for a shard that is away.
   if (is_given_up()) return GivenUp();
   retries_.Begin();
   push_.header.holds_base = weights_.Holds(push_.header.life, push_.header.base);

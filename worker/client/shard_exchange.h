@@ -19,7 +19,7 @@
 
 namespace slipstream {
 
-/// What is pushed to one shard.
+/// A gradient, or an excuse, on its way to one shard.
 struct ShardPush {
   /// The exchange adds how its values travel.
   PushHeader header;
@@ -31,11 +31,11 @@ struct ShardPush {
   /// Null: the values travel as they are.
   PushEncoder* encoder = nullptr;
 
-  /// Of the whole gradient. Null: all values are final.
+  /// Says how far the whole gradient is final. Null: all values are.
   GradientFeed* feed = nullptr;
 };
 
-/// What a push was answered. Without weights if none were asked for or the push was refused.
+/// The answer to a push. Without weights if none were asked for or the push was refused.
 struct ExchangeAnswer {
   PushReply push;
   std::optional<WeightsHeader> weights;

@@ -35,7 +35,7 @@ class SharedClientTest : public SharedExchangeTest {
         [](absl::Duration) { return true; }, cancel_);
   }
 
-  /// Of the gradient in that part, or of none; fails as ShardExchange says.
+  /// Exchanges the gradient in that part; fails as ShardExchange says.
   absl::StatusOr<PushOutcome> Exchange(size_t part, GradientFeed* feed = nullptr) {
     const ShardPush push = {.header = {.identity = {kRun, WorkerId{0}, Incarnation{1}},
                                        .sequence = Sequence{pushes_ + 1},

@@ -164,6 +164,9 @@ TEST_F(RawCallTest, ReadingAheadShowsTheEnd) {
 TEST_F(RawCallTest, ACallThatReadsAheadCanBeDropped) {
   call_->ReadAhead();
   call_.reset();
+  call_ = std::make_unique<RawCall>(loopback_.NewChannel(), "/echo/Echo", &cancel_, LongFromNow());
+  Ask("the next call");
+  EXPECT_EQ(Read(), "the next call");
 }
 
 }  // namespace
