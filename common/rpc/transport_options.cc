@@ -1,5 +1,6 @@
 #include "common/rpc/transport_options.h"
 
+#include <grpc/compression.h>
 #include <grpc/grpc.h>
 #include <grpcpp/resource_quota.h>
 
@@ -14,12 +15,24 @@ int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
 }
 
+/// Every channel and server refuses compressed messages: the bound on a message is of the bytes
+/// that come, and a thousand times as many may come out of them. `set` takes an argument and its
+/// value.
+template <typename Set>
+void RefuseCompression(const Set& set) {
+  // A call whose headers name a compression is refused with UNIMPLEMENTED.
+  set(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
+  // Nothing is decompressed before that is known.
+  set(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+}
+
 }  // namespace
 
 grpc::ChannelArguments ClientArguments(const TransportOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max));
   arguments.SetMaxSendMessageSize(static_cast<int>(options.message_bytes_max));
+  RefuseCompression([&](const char* name, int value) { arguments.SetInt(name, value); });
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // The cluster's addresses are reached directly, whatever the environment says about the web.
@@ -44,6 +57,7 @@ void ApplyTransportOptions(grpc::ServerBuilder& builder, const TransportOptions&
   const auto set = [&builder](const char* name, int value) {
     builder.AddChannelArgument(name, value);
   };
+  RefuseCompression(set);
   set(GRPC_ARG_ALLOW_REUSEPORT, 0);  // Two on one port would each get some of the calls.
   set(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, static_cast<int>(options.write_ahead_bytes));
   set(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.streams_per_connection_max);

@@ -21,9 +21,9 @@ READY = 3
 FRAME_BYTES_MAX = 16384
 
 
-def framed(message):
-    """As gRPC sends it: not compressed, and how long it is."""
-    return struct.pack(">BI", 0, len(message)) + message
+def framed(message, is_compressed=False):
+    """As gRPC sends it: whether it is compressed, and how long it is."""
+    return struct.pack(">BI", is_compressed, len(message)) + message
 
 
 class Peer:
@@ -50,20 +50,20 @@ class Peer:
         self.socket.sendall(struct.pack(">I", len(payload))[1:] + bytes([kind, flags])
                             + struct.pack(">I", stream) + payload)
 
-    def call(self, method):
-        """Begins a call; returns its stream."""
+    def call(self, method, headers=()):
+        """Begins a call, with further (name, value) in its headers; returns its stream."""
         stream, self._next_stream = self._next_stream, self._next_stream + 2
         block = b"".join(
             b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
             for name, value in ((":method", "POST"), (":scheme", "http"), (":path", method),
                                 (":authority", self.address), ("te", "trailers"),
-                                ("content-type", "application/grpc")))
+                                ("content-type", "application/grpc"), *headers))
         self.send(HEADERS, END_HEADERS, stream, block)
         return stream
 
-    def write(self, stream, message, ends=False):
+    def write(self, stream, message, ends=False, is_compressed=False):
         """A message that fits into the first window."""
-        data = framed(message)
+        data = framed(message, is_compressed)
         for begin in range(0, len(data), FRAME_BYTES_MAX):
             is_last = begin + FRAME_BYTES_MAX >= len(data)
             self.send(DATA, END_STREAM if ends and is_last else 0, stream,
