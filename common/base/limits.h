@@ -19,6 +19,11 @@ inline constexpr uint32_t kWorkersMax = 4096;
 inline constexpr uint32_t kChunkBytesMin = uint32_t{4} << 10;
 inline constexpr uint32_t kChunkBytesMax = uint32_t{16} << 20;
 
+/// A gradient with a magnitude of this or more is refused as one that is not finite is: no sum of
+/// the gradients of kWorkersMax workers, and no square of such a sum, overflows an fp32 otherwise.
+inline constexpr float kGradientLimit = 0x1p50f;
+static_assert(kGradientLimit * kWorkersMax * kGradientLimit * kWorkersMax < 0x1p125f);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_COMMON_BASE_LIMITS_H_

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/process/json_log_formatter.h"
+#include "common/process/text_log_formatter.h"
 
 namespace slipstream {
 namespace {
@@ -37,7 +38,7 @@ void StartLogging(const LogSource& source, LogSpec::Level level, LogSpec::Format
   if (format == LogSpec::Format::kJson) {
     logger->set_formatter(std::make_unique<JsonLogFormatter>(source));
   } else {
-    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%fZ %n %^%-7l%$ %v", spdlog::pattern_time_type::utc);
+    logger->set_formatter(std::make_unique<TextLogFormatter>());
   }
   logger->set_level(ToSpdlog(level));
   logger->flush_on(spdlog::level::trace);

@@ -28,7 +28,8 @@ struct LogSource {
 ///   {"time":"2026-03-01T12:00:00.123456Z","level":"info","role":"server","shard":0,
 ///    "message":"worker registered worker=3 incarnation=1"}
 ///
-/// Bytes of a message that are no UTF-8 come out as U+FFFD there. Every line is flushed, so nothing
+/// Bytes of a message that are no UTF-8 come out as U+FFFD, in text also other control characters
+/// than white space, which is a blank there. Every line is flushed, so nothing
 /// is lost however the process ends. Call it once, before other threads; calling it again changes
 /// source, level and format.
 void StartLogging(const LogSource& source, LogSpec::Level level, LogSpec::Format format);

@@ -96,6 +96,7 @@ enum class PushOutcome : uint8_t {
   kFutureVersion = 24,
   kTooStale = 25,
   kRetryLater = 26,
+  kTooManyExamples = 27,
 };
 
 constexpr bool IsRefusal(PushOutcome outcome) { return outcome >= PushOutcome::kFenced; }
@@ -133,6 +134,8 @@ constexpr std::string_view Name(PushOutcome outcome) {
       return "TOO_STALE";
     case PushOutcome::kRetryLater:
       return "RETRY_LATER";
+    case PushOutcome::kTooManyExamples:
+      return "TOO_MANY_EXAMPLES";
   }
   return "UNKNOWN";
 }

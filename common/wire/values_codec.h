@@ -71,6 +71,14 @@ class ReceivedValues {
   /// Number of fp32 values.
   size_t count() const { return TotalBytes(segments_) / sizeof(float); }
 
+  /// They lie in many small pieces, of which each may keep a whole buffer of the transport: who
+  /// keeps them for long makes a copy.
+  bool is_scattered() const {
+    constexpr size_t kPieceBytesMin = 4096;
+    constexpr size_t kPiecesMin = 8;
+    return slices_.size() > kPiecesMin + message_bytes_ / kPieceBytesMin;
+  }
+
   /// Bytes that they took in their message.
   size_t message_bytes() const { return message_bytes_; }
 

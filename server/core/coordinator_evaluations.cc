@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +15,23 @@ namespace {
 
 bool IsSha256(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+/// Says what no measurement can come to, or nothing. A loss may be a NaN or an infinity: training
+/// diverges.
+std::string Impossible(const Evaluation& result) {
+  const double accuracy = result.test_accuracy.value_or(0);
+  if (!(accuracy >= 0 && accuracy <= 1)) {
+    return fmt::format("test_accuracy is a share of the examples, and not {}", accuracy);
+  }
+  if (result.test_loss < 0) return fmt::format("test_loss is {}", result.test_loss);
+  if (!(result.seconds >= 0 && std::isfinite(result.seconds))) {
+    return fmt::format("the evaluation took {} seconds", result.seconds);
+  }
+  if (result.versions.size() > kServersMax) {
+    return fmt::format("an evaluation has at most {} versions", kServersMax);
+  }
+  return "";
 }
 
 }  // namespace
@@ -94,9 +112,8 @@ absl::Status Evaluations::Report(WorkerId worker, uint64_t number, Evaluation re
     return absl::FailedPreconditionError(
         fmt::format("evaluation {} is not worker {}'s, or no longer", number, Value(worker)));
   }
-  if (result.versions.size() > kServersMax) {
-    return absl::InvalidArgumentError(
-        fmt::format("an evaluation has at most {} versions", kServersMax));
+  if (const std::string impossible = Impossible(result); !impossible.empty()) {
+    return absl::InvalidArgumentError(impossible);
   }
   for (const std::string* text : {&result.model_file, &result.model_host, &result.model_failure}) {
     if (text->size() <= kTextBytesMax) continue;

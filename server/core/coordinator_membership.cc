@@ -17,6 +17,11 @@ absl::StatusOr<Membership::Registration> Membership::Register(const Applicant& a
     return absl::InvalidArgumentError(
         fmt::format("the name of a host has at most {} bytes, not {}", kHostBytesMax, host.size()));
   }
+  const bool is_visible = std::ranges::all_of(host, [](char c) { return c > ' ' && c <= '~'; });
+  if (!is_visible) {
+    // It is a field of lines that have others.
+    return absl::InvalidArgumentError("the name of a host is of visible ASCII characters");
+  }
   if (asked.has_value() && Value(*asked) >= kWorkersMax) {
     return absl::InvalidArgumentError(
         fmt::format("worker ids are below {}, not {}", kWorkersMax, Value(*asked)));

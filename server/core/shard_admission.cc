@@ -54,6 +54,11 @@ std::optional<PushReply> ShardMachine::RefuseByHeader(const PushHeader& header) 
   if (header.examples == 0 && !is_excuse) {
     return Refusal(PushOutcome::kShapeMismatch, "a gradient of no examples");
   }
+  if (const uint64_t most = ExamplesMax(header); header.examples > most) {
+    return Refusal(
+        PushOutcome::kTooManyExamples,
+        Number(header.examples) + " examples, where the push can stand for " + Number(most));
+  }
   if (header.slot >= options_.gradients_in_flight) {
     return Refusal(PushOutcome::kShapeMismatch,
                    "slot " + Number(header.slot) + ", where a worker has " +
@@ -73,6 +78,12 @@ std::optional<PushReply> ShardMachine::RefuseByLife(const PushHeader& header) co
   return Refusal(has_ended ? PushOutcome::kTooStale : PushOutcome::kFutureVersion,
                  "the base version is of life " + Number(Value(header.life)) +
                      " of this shard, which is in life " + Number(Value(state_.life)));
+}
+
+uint64_t ShardMachine::ExamplesMax(const PushHeader& header) const {
+  // A client that names none computes one after another.
+  const uint64_t batches = std::clamp<uint64_t>(CountOf(header.batches), 1, options_.quantum);
+  return batches * options_.batch_size;
 }
 
 bool ShardMachine::IsExcuse(const PushHeader& header) const {
@@ -240,7 +251,8 @@ std::optional<PushReply> ShardMachine::RefuseByPayload(const PushFacts& facts) c
                                                      Number(facts.header.count) + " values came");
   }
   if (!facts.is_finite) {
-    return Refusal(PushOutcome::kNonfinite, "the gradient has a NaN or an infinity");
+    return Refusal(PushOutcome::kNonfinite,
+                   "the gradient has a NaN, an infinity or a magnitude of 2^50 or more");
   }
   return std::nullopt;
 }

@@ -60,6 +60,9 @@ class ShardMachine {
     /// Workers push values of this kind, and one push stands for so many mini-batches.
     PushKind pushes = PushKind::kGradient;
     uint64_t quantum = 1;
+
+    /// Examples of one mini-batch at most.
+    uint32_t batch_size = 65'536;
     uint32_t epochs = 1;
 
     /// Gradients that a worker has on their way at a time.
@@ -291,6 +294,9 @@ class ShardMachine {
   void Advance(ShardOutput& output);
   void CloseRound(ShardOutput& output);
   bool IsExcuse(const PushHeader& header) const;
+
+  /// Returns how many examples the mini-batches of the push can have.
+  uint64_t ExamplesMax(const PushHeader& header) const;
   uint64_t StalenessOf(const PushHeader& header) const;
 
   /// What staleness compensation and guard multiply this gradient by, if it joins the open round.

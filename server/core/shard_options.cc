@@ -8,6 +8,7 @@ ShardMachine::Options ShardOptionsOf(const RunSpec& run, ShardId shard) {
           .optimizer = run.server_optimizer(),
           .pushes = RowOf(run.worker.algorithm).pushes,
           .quantum = run.worker.quantum(),
+          .batch_size = run.training.batch_size,
           .epochs = run.training.epochs,
           .gradients_in_flight = run.training.pipeline_depth,
           .push_bytes_max = run.wire.push_bytes_max};

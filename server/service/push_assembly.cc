@@ -61,6 +61,11 @@ absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values) {
   const absl::Status place = TakePlace(offset, values.count());
   if (!place.ok() || values.count() == 0) return place;  // A header may come alone.
   Examine(offset, values.segments());
+  if (values.is_scattered()) {
+    ReceivedValues::Room room = ReceivedValues::MakeRoom(values.count());
+    CopyValues(values.segments(), room.to);
+    values = std::move(room.values);
+  }
   Keep(offset, std::move(values));
   return absl::OkStatus();
 }
@@ -115,7 +120,7 @@ void PushAssembly::CopyAndExamine(uint64_t offset, const UnreadValues& from, std
 }
 
 void PushAssembly::ExamineBlock(uint64_t offset, const Segments& block) {
-  facts_.is_finite = facts_.is_finite && AllFinite(block);
+  facts_.is_finite = facts_.is_finite && AllBelow(block, kGradientLimit);
   for (const ByteSegment& segment : block) hash_.Add(segment);
   if (payload_.draft != nullptr) payload_.draft->Add(offset, block);
 }

@@ -7,7 +7,7 @@
 namespace slipstream {
 namespace {
 
-absl::Status CheckSizes(const v1::HeartbeatRequest& heartbeat, size_t shards) {
+absl::Status Check(const v1::HeartbeatRequest& heartbeat, size_t shards) {
   const size_t what = heartbeat.nonfinite().what().size();
   if (what > kNonfiniteWhatBytesMax) {
     return absl::InvalidArgumentError(
@@ -19,14 +19,17 @@ absl::Status CheckSizes(const v1::HeartbeatRequest& heartbeat, size_t shards) {
     return absl::InvalidArgumentError(
         fmt::format("recent_steps.lanes has {} lanes, and the run {} shards", lanes, shards));
   }
-  return absl::OkStatus();
+  const double accuracy = heartbeat.train_accuracy();
+  if (accuracy >= 0 && accuracy <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("train_accuracy is a share of the examples, and not {}", accuracy));
 }
 
 }  // namespace
 
 absl::StatusOr<v1::HeartbeatRequest> FiguresOf(const v1::HeartbeatRequest& heartbeat,
                                                size_t shards) {
-  if (absl::Status sizes = CheckSizes(heartbeat, shards); !sizes.ok()) return sizes;
+  if (absl::Status checked = Check(heartbeat, shards); !checked.ok()) return checked;
   v1::HeartbeatRequest figures;
   figures.set_examples(heartbeat.examples());
   figures.set_examples_per_second(heartbeat.examples_per_second());

@@ -41,6 +41,7 @@ PushVerdict Judge(PushOutcome outcome) {
     case PushOutcome::kShapeMismatch:
     case PushOutcome::kLengthMismatch:
     case PushOutcome::kNonfinite:
+    case PushOutcome::kTooManyExamples:
       return PushVerdict::kGiveUp;
   }
   return PushVerdict::kGiveUp;

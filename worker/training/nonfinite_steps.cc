@@ -13,14 +13,16 @@ namespace slipstream {
 std::optional<std::string> NonfinitePart(float loss, std::span<const float> gradient,
                                          Encoding push_codec) {
   if (!std::isfinite(loss)) return fmt::format("a loss of {}", loss);
-  const float limit = RowOf(push_codec).overflow_min;
+  const float limit = std::min(RowOf(push_codec).overflow_min, kGradientLimit);
   if (AllBelow({std::as_bytes(gradient)}, limit)) return std::nullopt;
   const auto wrong =
       std::ranges::find_if(gradient, [limit](float value) { return !(std::fabs(value) < limit); });
+  const bool is_too_much_to_encode = std::fabs(*wrong) >= RowOf(push_codec).overflow_min;
   const std::string beyond =
-      std::isfinite(*wrong)
+      !std::isfinite(*wrong) ? ""
+      : is_too_much_to_encode
           ? fmt::format(" (too much for wire.push_codec {})", RowOf(push_codec).name)
-          : "";
+          : " (servers take magnitudes below 2^50)";
   return fmt::format("a gradient with {}{} at parameter {}, and a loss of {}", *wrong, beyond,
                      wrong - gradient.begin(), loss);
 }

@@ -29,6 +29,19 @@ TEST(LoggingTest, WritesTimeRoleAndLevelToStderr) {
               MatchesRegex("[-0-9]+T[:.0-9]+Z worker-3 info    joined worker=3\n"));
 }
 
+TEST(LoggingTest, AMessageIsOneLineOfTextWhateverItHolds) {
+  testing::internal::CaptureStderr();
+  StartLogging({"server", 0}, LogSpec::Level::kInfo, LogSpec::Format::kText);
+
+  spdlog::info("worker left: {}",
+               "\n2026-03-01T12:00:00.000000Z server-0 error   forged\r\x1b[2J\xff");
+
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      MatchesRegex("[-0-9]+T[:.0-9]+Z server-0 info    worker left:  "
+                   "2026-03-01T12:00:00.000000Z server-0 error   forged \uFFFD.2J\uFFFD\n"));
+}
+
 TEST(LoggingTest, LeavesOutWhatIsBelowTheLevel) {
   testing::internal::CaptureStderr();
   StartLogging({"server", 0}, LogSpec::Level::kWarning, LogSpec::Format::kText);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -143,6 +144,23 @@ TEST(EvaluationsTest, RepeatedReportsHaveNoEffectAndForeignOnesAreRefused) {
   EXPECT_TRUE(evaluations.Report(kAda, 1, {}, "").ok());
 
   EXPECT_EQ(evaluations.results().size(), 1u);
+}
+
+TEST(EvaluationsTest, WhatNoMeasurementComesToIsRefused) {
+  Evaluations evaluations(1, 0, 3);
+  evaluations.OnEpochs(1);
+  ASSERT_TRUE(evaluations.Assign(kAda));
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+  for (const Evaluation& impossible :
+       {Evaluation{.test_accuracy = 2.0}, Evaluation{.test_accuracy = -0.1},
+        Evaluation{.test_accuracy = kNan}, Evaluation{.test_loss = -1}, Evaluation{.seconds = -1},
+        Evaluation{.seconds = kNan}}) {
+    EXPECT_FALSE(evaluations.Report(kAda, 1, impossible, "").ok());
+  }
+  EXPECT_TRUE(evaluations.results().empty());
+  EXPECT_TRUE(evaluations.Report(kAda, 1, {.test_accuracy = 1.0, .test_loss = kNan}, "").ok())
+      << "training may diverge";
 }
 
 TEST(EvaluationsTest, SavesFallDueAfterEpochsOfTheirOwn) {

@@ -128,6 +128,13 @@ INSTANTIATE_TEST_SUITE_P(
                 [](PushFacts& push) { ++push.values_received; }},
         BadPush{"NotFinite", PushOutcome::kNonfinite,
                 [](PushFacts& push) { push.is_finite = false; }},
+        BadPush{"TooManyExamples", PushOutcome::kTooManyExamples,
+                [](PushFacts& push) { push.header.examples = 65'537; }},
+        BadPush{"TooManyExamplesWhateverTheBatches", PushOutcome::kTooManyExamples,
+                [](PushFacts& push) {
+                  push.header.examples = 65'537;
+                  push.header.batches = {{.first = 0, .count = ~uint64_t{0}}};
+                }},
         BadPush{"BaseFromTheFuture", PushOutcome::kFutureVersion,
                 [](PushFacts& push) { push.header.base = Next(push.header.base); }},
         BadPush{"HardsyncBaseFromTheFuture", PushOutcome::kFutureVersion,

@@ -19,7 +19,7 @@ TEST(WorkerFiguresTest, KeepsWhatStatusShows) {
   heartbeat.set_examples(1);
   heartbeat.set_examples_per_second(2);
   heartbeat.set_train_loss(3);
-  heartbeat.set_train_accuracy(4);
+  heartbeat.set_train_accuracy(0.5);
   heartbeat.set_compute_share(5);
   heartbeat.set_communication_share(6);
   heartbeat.set_communication_hidden(7);

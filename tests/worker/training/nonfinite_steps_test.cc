@@ -13,7 +13,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST(NonfinitePartTest, IsNothingOfAHealthyStep) {
-  EXPECT_EQ(NonfinitePart(1.5f, std::vector<float>{1, -2, 3e38f}), std::nullopt);
+  EXPECT_EQ(NonfinitePart(1.5f, std::vector<float>{1, -2, 0x1.fffffep49f}), std::nullopt);
   EXPECT_EQ(NonfinitePart(0, {}), std::nullopt);
 }
 
@@ -22,6 +22,9 @@ TEST(NonfinitePartTest, SaysWhatItIs) {
   EXPECT_EQ(NonfinitePart(-kInfinity, std::vector<float>{1}), "a loss of -inf");
   EXPECT_EQ(NonfinitePart(2.5f, std::vector<float>{1, 2, kInfinity, std::nanf("")}),
             "a gradient with inf at parameter 2, and a loss of 2.5");
+  EXPECT_EQ(NonfinitePart(2.5f, std::vector<float>{1, -0x1p50f}),
+            "a gradient with -1125899900000000 (servers take magnitudes below 2^50) at parameter 1, "
+            "and a loss of 2.5");
 }
 
 TEST(NonfinitePartTest, IsWhatTheCodecOfPushesHasNoRoomFor) {
