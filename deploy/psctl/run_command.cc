@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/base/printable.h"
 #include "common/config/diagnostic.h"
 #include "common/config/run_text.h"
 #include "common/config/server_address.h"
@@ -103,6 +104,16 @@ absl::Status ModelSaved(const v1::RunStatus& status) {
   return absl::DataLossError("the trained weights were not saved: " + deciding->model_failure());
 }
 
+/// Whether the push logs, where some were asked for, have all pushes.
+absl::Status PushLogsWhole(const v1::RunStatus& status) {
+  for (const v1::ShardStatus& shard : status.shards()) {
+    if (shard.push_log_failure().empty()) continue;
+    return absl::DataLossError(fmt::format("the push log of shard {} ends early: {}", shard.shard(),
+                                           Printable(shard.push_log_failure())));
+  }
+  return absl::OkStatus();
+}
+
 /// One run of a cluster, from its start to its end.
 class LocalRun {
  public:
@@ -172,6 +183,7 @@ int LocalRun::Finish(v1::RunStatus status) {
   // First, as it lasts: whoever reads stdout may be gone.
   absl::Status saved = WriteWholeFile(directory_.SummaryPath(), json);
   saved.Update(ModelSaved(status));
+  saved.Update(PushLogsWhole(status));
   switch (arguments_.format) {
     case OutputFormat::kTable:
       WriteToStdout(SummaryText(status, directory_.path()));

@@ -45,7 +45,8 @@ Json ServersJson(const v1::RunStatus& status) {
                        {"begin", shard.begin()},
                        {"end", shard.end()},
                        {"version", shard.version()},
-                       {"staleness_mean", NumberOrNull(shard.staleness().mean())}});
+                       {"staleness_mean", NumberOrNull(shard.staleness().mean())},
+                       {"push_log_failure", TextOrNull(shard.push_log_failure())}});
   }
   return servers;
 }

@@ -149,6 +149,16 @@ std::string NonfiniteLines(const v1::RunStatus& status) {
   return text;
 }
 
+std::string PushLogLines(const v1::RunStatus& status) {
+  std::string text;
+  for (const v1::ShardStatus& shard : status.shards()) {
+    if (shard.push_log_failure().empty()) continue;
+    text += fmt::format("the push log of shard {} ends early: {}\n", shard.shard(),
+                        Printable(shard.push_log_failure()));
+  }
+  return text;
+}
+
 std::string SplitLine(const v1::RunStatus& status) {
   uint64_t split = 0;
   uint64_t pushes = 0;
@@ -171,6 +181,7 @@ std::string StatusText(const v1::RunStatus& status) {
   if (!status.workers().empty()) parts.push_back(WorkerTable(status));
   parts.push_back(NonfiniteLines(status));
   parts.push_back(SplitLine(status));
+  parts.push_back(PushLogLines(status));
   parts.push_back(StragglerLines(status));
   parts.push_back(WaitingLines(status));
   parts.push_back(FormatHistogram(counts, staleness.max()));

@@ -14,7 +14,8 @@ ShardEngine::ShardEngine(const Options& options, std::optional<PushLog> push_log
       shard_({.shard = options.shard,
               .run = options.run,
               .memory_available = options.memory_available}),
-      push_log_(std::move(push_log)),
+      push_log_(push_log.has_value() ? std::make_unique<PushLogWriter>(*std::move(push_log))
+                                     : nullptr),
       thread_([this] { RunJobs(); }) {}
 
 ShardEngine::~ShardEngine() {
@@ -39,6 +40,8 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
     orders_ = orders;
     step_times_.OnView(orders.view);
     const bool had_failed = !shard_.failure().empty();
+    const std::optional<uint64_t> values = shard_.machine().ValuesOrdered(orders);
+    if (values.has_value()) options_.on_model(*values);
     deliveries = Absorb(shard_.OnOrders(orders));
     if (!had_failed) failure = shard_.failure();
   }
@@ -61,6 +64,13 @@ bool ShardEngine::Initialized() {
   return shard_.machine().has_granted_weights();
 }
 
+bool ShardEngine::IsMember(const Identity& identity) {
+  MutexLock lock(mutex_);
+  const Member* const member = orders_.view.Find(identity.worker);
+  return identity.run == orders_.run && member != nullptr &&
+         member->incarnation == identity.incarnation;
+}
+
 bool ShardEngine::Drained() {
   MutexLock lock(mutex_);
   return shard_.machine().is_drained();
@@ -79,6 +89,7 @@ v1::ShardStatus ShardEngine::Report() {
   }
   const UpdatePath* path = shard_.path();
   status.set_live_versions(path == nullptr ? 0 : static_cast<uint32_t>(path->live_versions()));
+  if (push_log_ != nullptr) status.set_push_log_failure(push_log_->failure());
   return status;
 }
 
@@ -189,7 +200,7 @@ void ShardEngine::NotePush(const PushRecord& record) {
   } else {
     step_times_.OnGradient(worker, header.base, options_.now());
   }
-  if (push_log_.has_value()) records_.push_back(record);
+  if (push_log_ != nullptr) push_log_->Add(header, record.reply);
 }
 
 std::optional<absl::StatusOr<Answer>> ShardEngine::Deliver(Deliveries deliveries,
@@ -209,22 +220,19 @@ std::optional<absl::StatusOr<Answer>> ShardEngine::Deliver(Deliveries deliveries
 // The thread.
 
 void ShardEngine::WakeThread() {
-  if (ThreadHasWork()) work_came_.NotifyAll();
+  if (shard_.has_job()) work_came_.NotifyAll();
 }
 
 void ShardEngine::RunJobs() {
   while (true) {
     std::optional<Shard::Job> job;
-    std::vector<PushRecord> records;
     {
       MutexLock lock(mutex_);
-      while (!ThreadHasWork() && !(is_stopping_ && !shard_.is_running())) work_came_.Wait(mutex_);
-      if (!ThreadHasWork()) return;
-      records.swap(records_);
-      if (shard_.has_job()) job = shard_.TakeJob();
+      while (!shard_.has_job() && !(is_stopping_ && !shard_.is_running())) work_came_.Wait(mutex_);
+      if (!shard_.has_job()) return;
+      job = shard_.TakeJob();
     }
-    if (job.has_value()) RunJob(*std::move(job));
-    if (!records.empty()) WriteLog(records);
+    RunJob(*std::move(job));
   }
 }
 
@@ -237,19 +245,6 @@ void ShardEngine::RunJob(Shard::Job job) {
     if (is_stopping_) work_came_.NotifyAll();
   }
   Deliver(std::move(deliveries));
-}
-
-void ShardEngine::WriteLog(const std::vector<PushRecord>& records) {
-  if (push_log_failed_) return;
-  absl::Status status;
-  for (const PushRecord& record : records) {
-    if (status.ok()) status = push_log_->Append(record.header, record.reply);
-  }
-  if (status.ok()) status = push_log_->Flush();
-  if (status.ok()) return;
-  // Training goes on without the log, which ends here: lines after a gap would deceive its reader.
-  push_log_failed_ = true;
-  spdlog::error("the push log ends here: {}", std::string(status.message()));
 }
 
 }  // namespace slipstream

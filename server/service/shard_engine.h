@@ -27,7 +27,7 @@
 #include "server/service/server_orders.h"
 #include "server/service/shard.h"
 #include "server/storage/buffer_pool.h"
-#include "server/storage/push_log.h"
+#include "server/storage/push_log_writer.h"
 
 namespace slipstream {
 
@@ -61,6 +61,10 @@ class ShardEngine {
     /// What the machine can spare, in bytes; a model that needs more is refused.
     std::function<uint64_t()> memory_available = AvailableMemoryBytes;
 
+    /// Told how many values the shard has, once, when the model is known. Called under the engine's
+    /// lock.
+    std::function<void(uint64_t values)> on_model = [](uint64_t) {};
+
     /// For what is shown and logged; must not go back.
     std::function<absl::Time()> now = [] { return absl::Now(); };
   };
@@ -77,6 +81,9 @@ class ShardEngine {
   v1::ShardStatus Report();
   bool Initialized();
   bool Drained();
+
+  /// Of the view last heard of.
+  bool IsMember(const Identity& identity);
 
   /// Why this shard cannot take part in the run; empty if nothing keeps it.
   std::string Failure();
@@ -123,10 +130,6 @@ class ShardEngine {
   void RunJobs();
   void RunJob(Shard::Job job);
   void WakeThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool ThreadHasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !records_.empty() || shard_.has_job();
-  }
-  void WriteLog(const std::vector<PushRecord>& records);
 
   // Constant after construction.
   const Options options_;
@@ -137,14 +140,10 @@ class ShardEngine {
   RoundClock round_clock_ ABSL_GUARDED_BY(mutex_);
   StepTimes step_times_ ABSL_GUARDED_BY(mutex_);
   ServerOrders orders_ ABSL_GUARDED_BY(mutex_);
-  std::vector<PushRecord> records_ ABSL_GUARDED_BY(mutex_);  // To be written.
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
-  // Owned by the engine's thread.
-  std::optional<PushLog> push_log_;
-  bool push_log_failed_ = false;
-
-  std::thread thread_;  // Last: it uses everything above.
+  const std::unique_ptr<PushLogWriter> push_log_;  // May be null.
+  std::thread thread_;                             // Last: it uses everything above.
 };
 
 }  // namespace slipstream

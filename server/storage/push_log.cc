@@ -2,15 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <string>
+#include <string_view>
 #include <utility>
-
-#include "common/files/file_descriptor.h"
 
 namespace slipstream {
 namespace {
@@ -44,33 +43,45 @@ absl::StatusOr<PushLog> PushLog::Create(const std::string& path) {
     return absl::ResourceExhaustedError(
         fmt::format("the push log {} is written by another process", path));
   }
-  if (ftruncate(opened.get(), 0) != 0) return CannotCreate(path);
-  std::FILE* file = fdopen(opened.get(), "w");
-  if (file == nullptr) return CannotCreate(path);
-  opened.Release();
-  PushLog log(path, file);
-  std::fputs("worker,incarnation,sequence,batch,examples,base,version,staleness,outcome\n", file);
+  // A pipe has nothing to be emptied of.
+  if (ftruncate(opened.get(), 0) != 0 && errno != EINVAL) return CannotCreate(path);
+  PushLog log(path, std::move(opened));
+  log.appended_ = "worker,incarnation,sequence,batch,examples,base,version,staleness,outcome\n";
   if (absl::Status flushed = log.Flush(); !flushed.ok()) return flushed;
   return log;
 }
 
-absl::Status PushLog::Append(const PushHeader& header, const PushReply& reply) {
-  const std::string line =
-      fmt::format("{},{},{},{},{},{},{},{},{}\n", Value(header.identity.worker),
-                  Value(header.identity.incarnation), Value(header.sequence), Text(header.batches),
-                  header.examples, Value(header.base), Value(reply.version), reply.staleness,
-                  Name(reply.outcome));
-  if (std::fputs(line.c_str(), file_.get()) < 0) return Failure("write");
-  return absl::OkStatus();
+void PushLog::Append(const PushHeader& header, const PushReply& reply) {
+  appended_ += fmt::format("{},{},{},{},{},{},{},{},{}\n", Value(header.identity.worker),
+                           Value(header.identity.incarnation), Value(header.sequence),
+                           Text(header.batches), header.examples, Value(header.base),
+                           Value(reply.version), reply.staleness, Name(reply.outcome));
 }
 
 absl::Status PushLog::Flush() {
-  return std::fflush(file_.get()) == 0 ? absl::OkStatus() : Failure("write");
+  size_t written = 0;
+  while (failure_.ok() && written < appended_.size()) {
+    const ssize_t count =
+        write(file_.get(), appended_.data() + written, appended_.size() - written);
+    if (count > 0) {
+      written += static_cast<size_t>(count);
+    } else if (errno != EINTR) {
+      failure_ = absl::DataLossError(
+          fmt::format("cannot write the push log {}: {}", path_, std::strerror(errno)));
+      CutBack(written);
+    }
+  }
+  if (failure_.ok()) bytes_ += written;
+  appended_.clear();
+  return failure_;
 }
 
-absl::Status PushLog::Failure(const char* verb) const {
-  return absl::DataLossError(
-      fmt::format("cannot {} the push log {}: {}", verb, path_, std::strerror(errno)));
+void PushLog::CutBack(size_t written) {
+  const size_t end = std::string_view(appended_).substr(0, written).rfind('\n');
+  if (end != std::string_view::npos) bytes_ += end + 1;
+  if (ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0) {
+    spdlog::warn("the last line of {} may be cut: {}", path_, std::strerror(errno));
+  }
 }
 
 }  // namespace slipstream

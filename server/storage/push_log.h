@@ -1,13 +1,14 @@
 #ifndef SLIPSTREAM_SERVER_STORAGE_PUSH_LOG_H_
 #define SLIPSTREAM_SERVER_STORAGE_PUSH_LOG_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/files/file_descriptor.h"
 #include "common/protocol/shard_messages.h"
 
 namespace slipstream {
@@ -27,22 +28,24 @@ class PushLog {
   /// nothing in the file has changed, while another process writes it.
   static absl::StatusOr<PushLog> Create(const std::string& path);
 
-  /// Fails naming the path and the cause, e.g. of a full disk.
-  absl::Status Append(const PushHeader& header, const PushReply& reply);
+  /// Adds a line to what Flush writes.
+  void Append(const PushHeader& header, const PushReply& reply);
 
-  /// Hands what was appended to the operating system.
+  /// Hands what was appended to the operating system. Fails naming the path and the cause, e.g. of
+  /// a full disk: the file ends with a whole line then, and is not written to again.
   absl::Status Flush();
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
+  PushLog(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
 
-  PushLog(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
-  absl::Status Failure(const char* verb) const;
+  /// Cuts the file back to its last whole line.
+  void CutBack(size_t written);
 
   std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  FileDescriptor file_;
+  std::string appended_;
+  uint64_t bytes_ = 0;  // Of the file: whole lines.
+  absl::Status failure_;
 };
 
 }  // namespace slipstream

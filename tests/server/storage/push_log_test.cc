@@ -1,7 +1,10 @@
 #include "server/storage/push_log.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -24,8 +27,25 @@ class PushLogTest : public testing::Test {
   const std::string path_ = testing::TempDir() + "/push_log_test.csv";
 };
 
+/// Files of this process cannot be longer, as if their disk were full.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    signal(SIGXFSZ, SIG_IGN);
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit limit = {.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() { EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0); }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_ = {};
+};
+
 /// Of a push whose line is kLine.
-absl::Status AppendPush(PushLog& log) {
+void AppendPush(PushLog& log) {
   PushHeader header;
   header.identity = {.run = 7, .worker = WorkerId{2}, .incarnation = Incarnation{3}};
   header.sequence = Sequence{5};
@@ -36,7 +56,7 @@ absl::Status AppendPush(PushLog& log) {
   reply.outcome = PushOutcome::kApplied;
   reply.version = Version{10};
   reply.staleness = 1;
-  return log.Append(header, reply);
+  log.Append(header, reply);
 }
 
 constexpr char kLine[] = "2,3,5,11-13;20,32,8,10,1,APPLIED\n";
@@ -45,8 +65,8 @@ TEST_F(PushLogTest, HasALineForEachPush) {
   absl::StatusOr<PushLog> log = PushLog::Create(path_);
   ASSERT_TRUE(log.ok()) << log.status();
 
-  ASSERT_TRUE(AppendPush(*log).ok());
-  ASSERT_TRUE(AppendPush(*log).ok());
+  AppendPush(*log);
+  AppendPush(*log);
   ASSERT_TRUE(log->Flush().ok());
 
   EXPECT_EQ(Contents(), std::string(kHeading) + kLine + kLine);
@@ -63,16 +83,36 @@ TEST_F(PushLogTest, EmptiesWhatAnEarlierRunLeft) {
 TEST_F(PushLogTest, ALogThatIsWrittenIsLeftAloneAndGoesOn) {
   absl::StatusOr<PushLog> log = PushLog::Create(path_);
   ASSERT_TRUE(log.ok()) << log.status();
-  ASSERT_TRUE(AppendPush(*log).ok());
+  AppendPush(*log);
   ASSERT_TRUE(log->Flush().ok());
 
   const absl::Status second = PushLog::Create(path_).status();
 
   EXPECT_EQ(second.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(second.message(), "the push log " + path_ + " is written by another process");
-  ASSERT_TRUE(AppendPush(*log).ok());
+  AppendPush(*log);
   ASSERT_TRUE(log->Flush().ok());
   EXPECT_EQ(Contents(), std::string(kHeading) + kLine + kLine);
+}
+
+TEST_F(PushLogTest, EndsWithAWholeLineWhereTheDiskIsFull) {
+  absl::StatusOr<PushLog> log = PushLog::Create(path_);
+  ASSERT_TRUE(log.ok()) << log.status();
+  AppendPush(*log);
+  ASSERT_TRUE(log->Flush().ok());
+  const std::string whole = std::string(kHeading) + kLine;
+  const FileSizeLimit limit(whole.size() + 3 * strlen(kLine) / 2);
+
+  AppendPush(*log);
+  AppendPush(*log);
+  const absl::Status full = log->Flush();
+
+  EXPECT_EQ(full.code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(full.message().find(path_), std::string::npos) << full;
+  EXPECT_EQ(Contents(), whole + kLine);
+  AppendPush(*log);
+  EXPECT_FALSE(log->Flush().ok()) << "lines after a gap would deceive";
+  EXPECT_EQ(Contents(), whole + kLine);
 }
 
 TEST_F(PushLogTest, NamesThePathThatItCannotCreate) {

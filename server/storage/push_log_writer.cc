@@ -1,0 +1,81 @@
+#include "server/storage/push_log_writer.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <utility>
+
+namespace slipstream {
+
+PushLogWriter::PushLogWriter(PushLog log)
+    : state_(std::make_shared<State>(std::move(log))), thread_([state = state_] { Run(*state); }) {}
+
+PushLogWriter::~PushLogWriter() {
+  const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(kEndTime);
+  bool has_stopped = false;
+  {
+    MutexLock lock(state_->mutex);
+    state_->is_stopping = true;
+    state_->changed.NotifyAll();
+    while (!state_->has_stopped && state_->changed.WaitUntil(state_->mutex, end)) {
+    }
+    has_stopped = state_->has_stopped;
+  }
+  if (has_stopped) {
+    thread_.join();
+  } else {
+    Fail(*state_, "its disk has not taken it within " + absl::FormatDuration(kEndTime));
+    thread_.detach();
+  }
+}
+
+void PushLogWriter::Add(const PushHeader& header, const PushReply& reply) {
+  {
+    MutexLock lock(state_->mutex);
+    if (!state_->failure.empty()) return;
+    if (state_->lines.size() < kLinesMax) {
+      state_->lines.push_back({header, reply});
+      state_->changed.NotifyAll();
+      return;
+    }
+  }
+  Fail(*state_, fmt::format("its disk is {} lines behind", kLinesMax));
+}
+
+std::string PushLogWriter::failure() {
+  MutexLock lock(state_->mutex);
+  return state_->failure;
+}
+
+void PushLogWriter::Run(State& state) {
+  for (;;) {
+    std::vector<Line> lines;
+    {
+      MutexLock lock(state.mutex);
+      while (state.lines.empty() && !state.is_stopping) state.changed.Wait(state.mutex);
+      lines.swap(state.lines);
+      if (lines.empty()) {
+        state.has_stopped = true;
+        state.changed.NotifyAll();
+        return;
+      }
+    }
+    for (const Line& line : lines) state.file.Append(line.header, line.reply);
+    if (const absl::Status status = state.file.Flush(); !status.ok()) {
+      Fail(state, std::string(status.message()));
+    }
+  }
+}
+
+void PushLogWriter::Fail(State& state, const std::string& why) {
+  {
+    MutexLock lock(state.mutex);
+    state.lines.clear();
+    if (!state.failure.empty()) return;
+    state.failure = why;
+  }
+  spdlog::error("the push log ends here: {}", why);
+}
+
+}  // namespace slipstream

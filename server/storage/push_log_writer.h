@@ -1,0 +1,73 @@
+#ifndef SLIPSTREAM_SERVER_STORAGE_PUSH_LOG_WRITER_H_
+#define SLIPSTREAM_SERVER_STORAGE_PUSH_LOG_WRITER_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+#include "common/protocol/shard_messages.h"
+#include "server/storage/push_log.h"
+
+namespace slipstream {
+
+/// Writes a push log on a thread of its own, so that no update waits for a disk, not even for one
+/// that hangs. A log that cannot be written ends, with a whole line, and training goes on without
+/// it: lines after a gap would deceive its reader.
+///
+/// Thread-safe: guarded by its own mutex, which is never held while a file is written.
+class PushLogWriter {
+ public:
+  /// Lines that the disk has not taken yet; the log ends with what is beyond. A line has some 50
+  /// bytes, and may have 64 ranges of mini-batches.
+  static constexpr size_t kLinesMax = 65'536;
+
+  explicit PushLogWriter(PushLog log);
+
+  /// Writes what is left, but waits no longer than `kEndTime` for that: a disk that hangs keeps its
+  /// thread, and the file, until the process ends.
+  ~PushLogWriter();
+  PushLogWriter(const PushLogWriter&) = delete;
+  PushLogWriter& operator=(const PushLogWriter&) = delete;
+
+  static constexpr absl::Duration kEndTime = absl::Seconds(5);
+
+  void Add(const PushHeader& header, const PushReply& reply);
+
+  /// Why the log has ended; empty while it goes on.
+  std::string failure();
+
+ private:
+  struct Line {
+    PushHeader header;
+    PushReply reply;
+  };
+
+  /// Shared with the thread, which may outlive the writer.
+  struct State {
+    explicit State(PushLog log) : file(std::move(log)) {}
+
+    Mutex mutex;
+    CondVar changed;
+    std::vector<Line> lines ABSL_GUARDED_BY(mutex);
+    std::string failure ABSL_GUARDED_BY(mutex);
+    bool is_stopping ABSL_GUARDED_BY(mutex) = false;
+    bool has_stopped ABSL_GUARDED_BY(mutex) = false;
+
+    PushLog file;  // The thread's.
+  };
+
+  static void Run(State& state);
+  static void Fail(State& state, const std::string& why);
+
+  const std::shared_ptr<State> state_;
+  std::thread thread_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_STORAGE_PUSH_LOG_WRITER_H_

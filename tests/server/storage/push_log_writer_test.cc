@@ -1,0 +1,61 @@
+#include "server/storage/push_log_writer.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "common/files/file_descriptor.h"
+#include "tests/support/captured_log.h"
+
+namespace slipstream {
+namespace {
+
+class PushLogWriterTest : public testing::Test {
+ protected:
+  ~PushLogWriterTest() override { std::remove(path_.c_str()); }
+
+  size_t Lines() const {
+    std::ifstream file(path_);
+    return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(file), {}, '\n'));
+  }
+
+  const std::string path_ = testing::TempDir() + "/push_log_writer_test.csv";
+  CapturedLog log_;
+};
+
+TEST_F(PushLogWriterTest, WritesAllThatWasAddedBeforeItGoes) {
+  absl::StatusOr<PushLog> file = PushLog::Create(path_);
+  ASSERT_TRUE(file.ok()) << file.status();
+  {
+    PushLogWriter writer(*std::move(file));
+    for (int i = 0; i < 1000; ++i) writer.Add({}, {});
+    EXPECT_EQ(writer.failure(), "");
+  }
+  EXPECT_EQ(Lines(), 1001u) << "with the heading";
+}
+
+TEST_F(PushLogWriterTest, ADiskThatHangsKeepsNobodyWaitingAndEndsTheLog) {
+  // A pipe that nobody empties takes 64 KiB, and then a write waits for ever.
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const FileDescriptor reader(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  signal(SIGPIPE, SIG_IGN);  // At the end nobody reads it.
+  absl::StatusOr<PushLog> file = PushLog::Create(path_);
+  ASSERT_TRUE(file.ok()) << file.status();
+  {
+    PushLogWriter writer(*std::move(file));
+    for (size_t i = 0; i < 3 * PushLogWriter::kLinesMax && writer.failure().empty(); ++i) {
+      writer.Add({}, {});
+    }
+    EXPECT_EQ(writer.failure(), "its disk is 65536 lines behind");
+    EXPECT_EQ(log_.Count("the push log ends here"), 1);
+  }  // Waits for kEndTime, and not for ever.
+}
+
+}  // namespace
+}  // namespace slipstream
