@@ -18,6 +18,7 @@
 #include "common/config/run_config.h"
 #include "common/config/run_text.h"
 #include "common/local/local_socket.h"
+#include "common/memory/heap_trim.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/transport_options.h"
 
@@ -26,6 +27,9 @@ namespace {
 
 // How soon the end of the run or a signal is noticed.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
+
+// Between two looks at what the heap keeps.
+constexpr absl::Duration kHeapInterval = absl::Seconds(1);
 
 uint64_t RandomNumber() {
   std::random_device device;
@@ -57,6 +61,9 @@ absl::StatusOr<std::optional<PushLog>> OpenPushLog(const std::string& folder, Sh
 ServerProcess::~ServerProcess() { Shutdown(); }
 
 absl::Status ServerProcess::Listen() {
+  auto connections = Connections::Make({.now = SteadyNow});
+  if (!connections.ok()) return connections.status();
+  connections_ = *std::move(connections);
   const std::string local_socket = NewLocalName();
   if (absl::Status made = MakeServices(local_socket); !made.ok()) return made;
   auto tcp = TcpListener::Listen(options_.listen.host, options_.listen.port);
@@ -65,6 +72,7 @@ absl::Status ServerProcess::Listen() {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   ApplyTransportOptions(builder);
+  connection_memory_.GiveTo(builder);
   (*tcp)->GiveTo(builder, grpc::InsecureServerCredentials());
   builder.RegisterService(shard_.get());
   if (coordinator_ != nullptr) builder.RegisterService(coordinator_.get());
@@ -72,7 +80,7 @@ absl::Status ServerProcess::Listen() {
   if (server_ == nullptr) return absl::InternalError("gRPC does not start its server");
   tcp_ = *std::move(tcp);
   ListenToThisMachine(local_socket);
-  return tcp_->Start();
+  return tcp_->Start(connections_.get());
 }
 
 void ServerProcess::ListenToThisMachine(const std::string& local_socket) {
@@ -92,7 +100,10 @@ absl::Status ServerProcess::MakeServices(const std::string& local_socket) {
   shard.address = options_.listen.ToString();
   shard.run = options_.run;
   shard.now = SteadyNow;
-  shard_ = std::make_unique<ShardService>(shard, *std::move(log), local_socket);
+  shard.on_model = [this](uint64_t values) {
+    connection_memory_.MakeRoomFor(values, options_.run);
+  };
+  shard_ = std::make_unique<ShardService>(shard, *std::move(log), local_socket, connections_.get());
   if (Value(options_.shard) != 0) return absl::OkStatus();
 
   CoordinatorService::Options coordinator;
@@ -103,6 +114,7 @@ absl::Status ServerProcess::MakeServices(const std::string& local_socket) {
     return SettingsDifference(options_.run, theirs);
   };
   coordinator.now = SteadyNow;
+  coordinator.connections = connections_.get();
   coordinator_ = std::make_unique<CoordinatorService>(std::move(coordinator));
   return absl::OkStatus();
 }
@@ -121,8 +133,15 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
           CoordinatorAddress(), grpc::InsecureChannelCredentials(), ClientArguments())),
       *shard_);
 
+  HeapTrim heap;
+  absl::Time next_look = SteadyNow();
   while (!sync_->result().has_value()) {
     if (stop.WaitFor(kPollInterval)) return absl::CancelledError("stopped by a signal");
+    if (SteadyNow() < next_look) continue;
+    next_look = SteadyNow() + kHeapInterval;
+    if (const size_t idle = heap.Look(); idle > 0) {
+      spdlog::info("gave back to the system bytes={}", idle);
+    }
   }
   absl::Status result = *sync_->result();
   const bool is_over = result.ok() || result.code() == absl::StatusCode::kAborted;

@@ -11,8 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/process/memory_bytes.h"
 #include "common/process/stop_signal.h"
 #include "common/run/run_spec.h"
+#include "server/connection_memory.h"
+#include "server/listen/connections.h"
 #include "server/listen/local_listener.h"
 #include "server/listen/tcp_listener.h"
 #include "server/listen_address.h"
@@ -63,6 +66,8 @@ class ServerProcess {
   void Shutdown();
 
   const Options options_;
+  ConnectionMemory connection_memory_{ReadMemoryBytes().limit};
+  std::unique_ptr<Connections> connections_;
   std::unique_ptr<CoordinatorService> coordinator_;  // In the server of shard 0.
   std::unique_ptr<ShardService> shard_;
   std::unique_ptr<grpc::Server> server_;

@@ -2,11 +2,8 @@
 
 #include <grpc/compression.h>
 #include <grpc/grpc.h>
-#include <grpcpp/resource_quota.h>
 
 #include <algorithm>
-
-#include "common/process/memory_bytes.h"
 
 namespace slipstream {
 namespace {
@@ -51,9 +48,6 @@ grpc::ChannelArguments ClientArguments(const TransportOptions& options) {
 void ApplyTransportOptions(grpc::ServerBuilder& builder, const TransportOptions& options) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max));
   builder.SetMaxSendMessageSize(static_cast<int>(options.message_bytes_max));
-  const size_t bytes_max = options.connection_bytes_max > 0 ? options.connection_bytes_max
-                                                            : ReadMemoryBytes().limit / 10 * 9;
-  builder.SetResourceQuota(grpc::ResourceQuota("server").Resize(bytes_max));
   const auto set = [&builder](const char* name, int value) {
     builder.AddChannelArgument(name, value);
   };

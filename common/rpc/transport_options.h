@@ -27,7 +27,7 @@ struct TransportOptions {
   absl::Duration reconnect_wait_max = absl::Seconds(1);
 
   /// A server closes connections that have not finished their handshake by then.
-  absl::Duration handshake_timeout = absl::Seconds(10);
+  absl::Duration handshake_timeout = absl::Seconds(5);
 
   /// Calls open at once on one connection; bounds what a peer can have read on its behalf.
   int streams_per_connection_max = 128;
@@ -37,12 +37,6 @@ struct TransportOptions {
   /// It made exchanges of 16 and 64 MiB 2 to 8 % faster; half of it did less, and a quarter
   /// nothing.
   size_t write_ahead_bytes = size_t{8} << 20;
-
-  /// Bytes that a server's connections may hold all together: what is read, held or to be written.
-  /// Near it gRPC reads less; a shard itself refuses before, by RETRY_LATER.
-  /// 0: nine tenths of what this process may have, which is the machine's memory or the limit of a
-  /// control group.
-  size_t connection_bytes_max = 0;
 };
 
 /// Of a channel with a connection of its own. gRPC's own retries are off: they would keep sent

@@ -26,6 +26,11 @@ uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run) {
   return values * bytes_each + kFixedBytes;
 }
 
+uint64_t ShardPushBytes(uint64_t values, const RunSpec& run) {
+  const uint64_t bytes_each = GradientsUnderWay(run) * sizeof(float);
+  return values > kUnlimited / bytes_each ? kUnlimited : values * bytes_each;
+}
+
 std::string BytesText(uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   auto amount = static_cast<double>(bytes);

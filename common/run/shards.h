@@ -28,6 +28,9 @@ inline constexpr uint32_t kBasesOfSlotMax = 3;
 /// push and its base; the optimizer's state twice, and a fixed part. Saturates.
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run);
 
+/// Of these, the pushes of all gradients under way. Saturates.
+uint64_t ShardPushBytes(uint64_t values, const RunSpec& run);
+
 /// Like "41.2 GiB".
 std::string BytesText(uint64_t bytes);
 

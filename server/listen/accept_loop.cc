@@ -20,6 +20,9 @@ namespace {
 /// Until files may have been closed, where this process has too many open to accept another.
 constexpr int kFullPauseMs = 100;
 
+/// Between two looks at connections that nothing is heard of.
+constexpr int kTendMs = 250;
+
 constexpr std::chrono::seconds kWarnInterval{10};
 
 /// Numbers of files are the lowest that are free, so one at the end tells that few are.
@@ -34,19 +37,21 @@ bool IsAmongTheLast(const FileDescriptor& file) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(std::vector<FileDescriptor> listening,
-                                                              Acceptor accept, Taker take) {
+                                                              Acceptor accept, Taker take,
+                                                              Connections* connections) {
   FileDescriptor stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop.is_open()) return absl::ResourceExhaustedError("cannot make an eventfd");
-  return std::unique_ptr<AcceptLoop>(
-      new AcceptLoop(std::move(listening), std::move(stop), std::move(accept), std::move(take)));
+  return std::unique_ptr<AcceptLoop>(new AcceptLoop(
+      std::move(listening), std::move(stop), std::move(accept), std::move(take), connections));
 }
 
 AcceptLoop::AcceptLoop(std::vector<FileDescriptor> listening, FileDescriptor stop, Acceptor accept,
-                       Taker take)
+                       Taker take, Connections* connections)
     : listening_(std::move(listening)),
       stop_(std::move(stop)),
       accept_(std::move(accept)),
       take_(std::move(take)),
+      connections_(connections),
       thread_([this] { Run(); }) {}
 
 AcceptLoop::~AcceptLoop() {
@@ -56,18 +61,25 @@ AcceptLoop::~AcceptLoop() {
 }
 
 void AcceptLoop::Run() {
-  std::vector<pollfd> events = {{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
-  for (const FileDescriptor& listening : listening_) {
-    events.push_back({.fd = listening.get(), .events = POLLIN, .revents = 0});
-  }
+  constexpr size_t kBefore = 2;  // What is polled before the sockets that listen.
+  std::vector<pollfd> events = {{.fd = stop_.get(), .events = POLLIN, .revents = 0},
+                                {.fd = connections_ != nullptr ? connections_->events() : -1,
+                                 .events = POLLIN,
+                                 .revents = 0}};
+  events.resize(kBefore + listening_.size(), {.fd = -1, .events = POLLIN, .revents = 0});
   for (;;) {
-    if (poll(events.data(), events.size(), -1) < 0) {
+    const bool has_room = HasRoom();
+    for (size_t i = 0; i < listening_.size(); ++i) {
+      events[kBefore + i].fd = has_room ? listening_[i].get() : -1;  // poll passes over -1.
+    }
+    if (poll(events.data(), events.size(), connections_ != nullptr ? kTendMs : -1) < 0) {
       PS_CHECK(errno == EINTR);
       continue;
     }
     if (events[0].revents != 0) return;
-    for (size_t i = 0; i < listening_.size(); ++i) {
-      if (events[i + 1].revents != 0) TakeNext(listening_[i]);
+    if (connections_ != nullptr) connections_->Tend();
+    for (size_t i = 0; i < listening_.size() && HasRoom(); ++i) {
+      if (events[kBefore + i].revents != 0) TakeNext(listening_[i]);
     }
   }
 }
@@ -84,6 +96,9 @@ void AcceptLoop::TakeNext(const FileDescriptor& listening) {
     Warn("a connection is turned away: almost all files that this process may have are open");
     return;
   }
+  const absl::Status noted =
+      connections_ != nullptr ? connections_->Add(*connection) : absl::OkStatus();
+  if (!noted.ok()) return Warn("a connection is turned away: " + std::string(noted.message()));
   take_(*std::move(connection), listening);
 }
 

@@ -13,14 +13,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/files/file_descriptor.h"
+#include "server/listen/connections.h"
 
 namespace slipstream {
 
 /// Accepts connections, on its own thread, until it goes. Where this process may open nothing more
 /// they wait, and are accepted once files have been closed; before it comes to that, connections
-/// are turned away, so that others who open files still can.
+/// are turned away, so that others who open files still can. They wait, too, while strangers have
+/// all their places, see Connections.
 ///
-/// Thread-safe. Its thread only accepts.
+/// Thread-safe. Its thread accepts, and tends the connections.
 class AcceptLoop {
  public:
   /// As AcceptConnection.
@@ -32,9 +34,11 @@ class AcceptLoop {
   /// Files that connections leave to others, where the limit is four times as much.
   static constexpr uint64_t kFilesLeft = 64;
 
-  /// `listening` are sockets that do not block; at least one.
+  /// `listening` are sockets that do not block; at least one. `connections` takes note of all that
+  /// are accepted, and may be null.
   static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(std::vector<FileDescriptor> listening,
-                                                           Acceptor accept, Taker take);
+                                                           Acceptor accept, Taker take,
+                                                           Connections* connections = nullptr);
 
   /// Accepts nothing more; what was accepted is whose it was given to.
   ~AcceptLoop();
@@ -43,9 +47,10 @@ class AcceptLoop {
 
  private:
   AcceptLoop(std::vector<FileDescriptor> listening, FileDescriptor stop, Acceptor accept,
-             Taker take);
+             Taker take, Connections* connections);
 
   void Run();
+  bool HasRoom() const { return connections_ == nullptr || connections_->HasRoom(); }
   void TakeNext(const FileDescriptor& listening);
   void AwaitRoom();
 
@@ -57,6 +62,7 @@ class AcceptLoop {
   const FileDescriptor stop_;  // An eventfd that becomes readable.
   const Acceptor accept_;
   const Taker take_;
+  Connections* const connections_;
 
   std::optional<std::chrono::steady_clock::time_point> warned_;  // Of the thread.
   std::thread thread_;                                           // Last: it uses everything above.

@@ -21,7 +21,7 @@ void TcpListener::GiveTo(grpc::ServerBuilder& builder,
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(Type::FROM_FD, credentials);
 }
 
-absl::Status TcpListener::Start() {
+absl::Status TcpListener::Start(Connections* connections) {
   const auto take = [this](FileDescriptor connection, const FileDescriptor& listening) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = listening.get();
@@ -29,7 +29,7 @@ absl::Status TcpListener::Start() {
     acceptor_->HandleNewConnection(&parameters);
   };
   absl::StatusOr<std::unique_ptr<AcceptLoop>> loop =
-      AcceptLoop::Start(std::move(listening_), AcceptConnection, take);
+      AcceptLoop::Start(std::move(listening_), AcceptConnection, take, connections);
   if (!loop.ok()) return loop.status();
   loop_ = *std::move(loop);
   return absl::OkStatus();

@@ -38,9 +38,10 @@ class TcpListener {
   void GiveTo(grpc::ServerBuilder& builder,
               const std::shared_ptr<grpc::ServerCredentials>& credentials);
 
-  /// Begins to accept. The server must be shut down only after this has gone. REQUIRES: GiveTo, and
-  /// that the server was started.
-  absl::Status Start();
+  /// Begins to accept, as `connections` have room; these may be null, and must outlive this. The
+  /// server must be shut down only after this has gone. REQUIRES: GiveTo, and that the server was
+  /// started.
+  absl::Status Start(Connections* connections);
 
  private:
   TcpListener(std::vector<FileDescriptor> listening, uint16_t port)

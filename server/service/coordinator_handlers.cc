@@ -1,11 +1,13 @@
 // The methods of CoordinatorService: each decodes, asks the coordinator, encodes.
 
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "common/base/utf8.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
+#include "server/listen/caller.h"
 #include "server/service/coordinator_service.h"
 #include "server/service/coordinator_wire.h"
 #include "server/service/orders_wire.h"
@@ -28,11 +30,11 @@ absl::Status CoordinatorService::CheckSettings(const v1::SyncServerRequest& requ
                                     std::string(CutUtf8(difference, kDifferenceBytesMax)));
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerContext* context,
                                                          const v1::SyncServerRequest* request,
                                                          v1::SyncServerReply* reply) {
   const absl::Status settings = CheckSettings(*request);
-  const auto event = [this, &settings, request](absl::Time now)
+  const auto event = [this, &settings, context, request](absl::Time now)
                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
                            if (!settings.ok()) {
                              coordinator_.NoteRefusal(FromWire(*request), settings);
@@ -40,6 +42,7 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
                            }
                            absl::Status recorded = coordinator_.OnServer(FromWire(*request), now);
                            if (!recorded.ok()) return recorded;
+                           NoteMember(context, ShardId{request->shard()});
                            v1::ShardStatus& status = shards_[request->shard()];
                            status = request->status();
                            status.set_shard(request->shard());
@@ -63,15 +66,16 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
   return ServeOrPark(event, request->wait_ms(), question);
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerContext* context,
                                                        const v1::RegisterRequest* request,
                                                        v1::RegisterReply* reply) {
-  return Serve([this, request, reply](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  return Serve([=, this](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Applicant applicant = {
         .host = request->host(), .process = request->process(), .instance = request->instance()};
     if (request->has_worker()) applicant.worker = WorkerId{request->worker()};
     const absl::StatusOr<Identity> identity = coordinator_.OnRegister(applicant, now);
     if (!identity.ok()) return identity.status();
+    NoteMember(context, identity->worker);
     heartbeats_.erase(identity->worker);
     *reply->mutable_identity() = ToWire(*identity);
     reply->set_settings(options_.settings);
@@ -84,7 +88,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerConte
   });
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerContext* context,
                                                            const v1::PrepareModelRequest* request,
                                                            v1::PrepareModelReply* reply) {
   const Identity worker = FromWire(request->identity());
@@ -92,7 +96,9 @@ grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerC
   const auto event = [&](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!layout.ok()) return layout.status();
     const Initialization::Data data{request->examples(), request->data_fingerprint()};
-    return coordinator_.OnPrepareModel(worker, *layout, data, now).status();
+    const absl::Status asked = coordinator_.OnPrepareModel(worker, *layout, data, now).status();
+    if (asked.ok()) NoteMember(context, worker.worker);
+    return asked;
   };
   const auto question = [this, worker, reply](bool is_last)
                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
@@ -134,7 +140,10 @@ grpc::ServerBidiReactor<v1::HeartbeatRequest, v1::HeartbeatReply>* CoordinatorSe
   using Stream = QuestionStream<v1::HeartbeatRequest, v1::HeartbeatReply>;
   const auto ask = [this](Stream& stream) {
     const auto event = [this, &stream](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return TakeHeartbeat(stream.request(), now, stream.reply());
+      const v1::HeartbeatRequest& request = stream.request();
+      const absl::Status taken = TakeHeartbeat(request, now, stream.reply());
+      if (taken.ok()) stream.IsOf(FromWire(request.identity()).worker);
+      return taken;
     };
     const auto question = [&stream](bool) {
       if (!stream.request().wants_answer()) stream.OmitRepetition();
@@ -142,7 +151,8 @@ grpc::ServerBidiReactor<v1::HeartbeatRequest, v1::HeartbeatReply>* CoordinatorSe
     };
     AnswerOrPark(&stream, event, 0, question);
   };
-  return Stream::Start(context, streams_, ask, [this](Stream& stream) { Cancel(&stream); });
+  return Stream::Start(context, {streams_, options_.connections, heartbeat_calls_}, ask,
+                       [this](Stream& stream) { Cancel(&stream); });
 }
 
 grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* CoordinatorService::GetWork(
@@ -154,7 +164,10 @@ grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* CoordinatorServic
     std::optional<uint64_t> newest;
     if (request.has_newest_unit()) newest = request.newest_unit();
     const auto event = [&](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return coordinator_.OnHeartbeat(worker, FromWire(request.progress()), now);
+      const absl::Status taken =
+          coordinator_.OnHeartbeat(worker, FromWire(request.progress()), now);
+      if (taken.ok()) stream.IsOf(worker.worker);
+      return taken;
     };
     const auto question = [this, worker, newest, &stream](bool is_last)
                               ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
@@ -166,7 +179,8 @@ grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* CoordinatorServic
     };
     AnswerOrPark(&stream, event, request.wait_ms(), question);
   };
-  return Stream::Start(context, streams_, ask, [this](Stream& stream) { Cancel(&stream); });
+  return Stream::Start(context, {streams_, options_.connections, work_calls_}, ask,
+                       [this](Stream& stream) { Cancel(&stream); });
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::Report(grpc::CallbackServerContext*,
@@ -190,6 +204,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
                                                         const v1::GetStatusRequest*,
                                                         v1::RunStatus* reply) {
+  Caller(options_.connections, context->c_call()).IsGuest();
   *reply = Status();
   grpc::ServerUnaryReactor* call = context->DefaultReactor();
   call->Finish(grpc::Status::OK);
@@ -197,8 +212,9 @@ grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerCont
 }
 
 grpc::ServerWriteReactor<v1::RunStatus>* CoordinatorService::WatchStatus(
-    grpc::CallbackServerContext*, const v1::WatchStatusRequest* request) {
-  return watchers_.Watch(*request, options_.now());
+    grpc::CallbackServerContext* context, const v1::WatchStatusRequest* request) {
+  return watchers_.Watch(*request, options_.now(),
+                         std::make_unique<Caller>(options_.connections, context->c_call()));
 }
 
 }  // namespace slipstream

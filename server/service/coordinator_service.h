@@ -20,7 +20,10 @@
 #include "proto/coordinator.grpc.pb.h"
 #include "server/core/coordinator.h"
 #include "server/core/version_skew.h"
+#include "server/listen/caller.h"
+#include "server/listen/connections.h"
 #include "server/service/coordinator_call.h"
+#include "server/service/latest_calls.h"
 #include "server/service/open_streams.h"
 #include "server/service/question_stream.h"
 #include "server/service/run_status.h"
@@ -62,6 +65,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
     /// Must not go back.
     std::function<absl::Time()> now;
+
+    /// Of the server that this is registered with; must outlive it. Null: nothing bounds them.
+    Connections* connections = nullptr;
 
     /// How often time passes in the coordinator; calls are answered at most so much after their
     /// deadline.
@@ -141,6 +147,12 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   /// The same for a call that is there already, answered through its OnAnswer.
   void AnswerOrPark(CoordinatorCall* call, const Event& event, uint32_t wait_ms, Question question);
 
+  /// A unary call was found to be a member's: WorkerId or ShardId.
+  template <typename Id>
+  void NoteMember(grpc::CallbackServerContext* context, Id id) {
+    Caller(options_.connections, context->c_call()).IsMember(id);
+  }
+
   absl::Status TakeHeartbeat(const v1::HeartbeatRequest& request, absl::Time now,
                              v1::HeartbeatReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSettings(const v1::SyncServerRequest& request) const;
@@ -175,6 +187,10 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   CondVar stopping_;
   OpenStreams streams_{kStreamsMax};
+
+  // By method: a member uses one beside the other.
+  LatestCalls heartbeat_calls_;
+  LatestCalls work_calls_;
   std::thread timer_;
 };
 

@@ -20,7 +20,8 @@ absl::Duration TimeToCopy(size_t bytes) {
 
 ExchangeCall* ExchangeCall::Start(const Place& place, grpc_call* call, bool is_local) {
   auto started = std::make_shared<ExchangeCall>(place, call, is_local);
-  started->Begin();
+  const absl::Status admitted = started->caller_.Admit();
+  started->Begin(ToGrpc(admitted));
   return started.get();
 }
 
@@ -28,8 +29,9 @@ ExchangeCall::ExchangeCall(const Place& place, grpc_call* call, bool is_local)
     : ExchangePipe(place.room, place.sockets),
       place_(place),
       is_local_(is_local),
+      caller_(place.connections, call),
       latest_(place.exchanges, call),
-      receiver_(place.engine, &latest_, &shared()),
+      receiver_(place.engine, {.call = &latest_, .caller = &caller_}, &shared()),
       chunk_bytes_(place.default_chunk_bytes),
       transfer_(place.transfers, call, "exchange") {}
 

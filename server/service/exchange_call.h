@@ -10,6 +10,7 @@
 #include "common/base/encoding.h"
 #include "common/local/socket_watch.h"
 #include "common/rpc/awake_wait.h"
+#include "server/listen/caller.h"
 #include "server/service/chunked_answer.h"
 #include "server/service/exchange_pipe.h"
 #include "server/service/latest_calls.h"
@@ -27,6 +28,7 @@ class ExchangeCall final : public ExchangePipe, public WaitingCall {
   /// What all calls of a shard share. Must outlive them.
   struct Place {
     ShardEngine& engine;
+    Connections* connections;  // May be null.
     TransferWatch& transfers;
     LatestCalls& exchanges;
     SharedMemoryRoom& room;
@@ -69,6 +71,7 @@ class ExchangeCall final : public ExchangePipe, public WaitingCall {
   const Place place_;
   const bool is_local_;
 
+  Caller caller_;
   LatestCalls::Entry latest_;
   PushReceiver receiver_;
   size_t chunk_bytes_;

@@ -14,8 +14,9 @@ grpc::Status Gone() { return {grpc::StatusCode::CANCELLED, "the worker is gone"}
 
 }  // namespace
 
-void ExchangePipe::Begin() {
+void ExchangePipe::Begin(const grpc::Status& admitted) {
   self_ = shared_from_this();
+  if (!admitted.ok()) return Finish(admitted);
   // Not with the first message, which may be held back, and the metadata with it.
   StartSendInitialMetadata();
   StartRead(&read_);

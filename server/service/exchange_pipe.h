@@ -39,8 +39,8 @@ class ExchangePipe : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
   /// Both must outlive it.
   ExchangePipe(SharedMemoryRoom& room, SocketWatch& sockets) : socket_(sockets), shared_(room) {}
 
-  /// Reads the first message. Once.
-  void Begin();
+  /// Reads the first message, or ends at once where the call is not `admitted`. Once.
+  void Begin(const grpc::Status& admitted);
 
   // Each of these hands the members to whoever is called next.
 

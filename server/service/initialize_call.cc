@@ -10,12 +10,17 @@
 
 namespace slipstream {
 
-InitializeCall::InitializeCall(ShardEngine& engine, TransferWatch& watch, LatestCalls& calls,
-                               grpc_call* call, grpc::ByteBuffer* response)
+InitializeCall::InitializeCall(ShardEngine& engine, Connections* connections, TransferWatch& watch,
+                               LatestCalls& calls, grpc_call* call, grpc::ByteBuffer* response)
     : engine_(engine),
       response_(response),
+      caller_(connections, call),
       latest_(calls, call),
       transfer_(watch, call, "initialization") {
+  if (const absl::Status admitted = caller_.Admit(); !admitted.ok()) {
+    Finish(ToGrpc(admitted));
+    return;
+  }
   transfer_.Await(0);
   StartRead(&read_);
 }
@@ -42,6 +47,7 @@ absl::Status InitializeCall::Take(const InitializeChunk& chunk) {
     if (!begun.ok()) return begun.status();
     header_ = chunk.header;
     weights_ = *std::move(begun);
+    caller_.IsMember(header_->identity.worker);
     latest_.Claim({.worker = header_->identity.worker});
   }
   if (!header_.has_value()) return absl::InvalidArgumentError("values came without a header");

@@ -10,6 +10,7 @@
 
 #include "common/protocol/shard_messages.h"
 #include "common/wire/chunk_wire.h"
+#include "server/listen/caller.h"
 #include "server/service/latest_calls.h"
 #include "server/service/shard_engine.h"
 #include "server/service/transfer_watch.h"
@@ -18,11 +19,12 @@ namespace slipstream {
 
 /// One Initialize: copies the initial weights into a buffer of its own and hands it over when it is
 /// complete, so that a client that dies half-way leaves nothing behind. Deletes itself when gRPC is
-/// done with it. Engine, watch and calls must outlive it, and `response` is gRPC's until then.
+/// done with it. All but `call` must outlive it, `connections` may be null, and `response` is
+/// gRPC's until then.
 class InitializeCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  InitializeCall(ShardEngine& engine, TransferWatch& watch, LatestCalls& calls, grpc_call* call,
-                 grpc::ByteBuffer* response);
+  InitializeCall(ShardEngine& engine, Connections* connections, TransferWatch& watch,
+                 LatestCalls& calls, grpc_call* call, grpc::ByteBuffer* response);
 
   void OnReadDone(bool ok) override;
   void OnDone() override { delete this; }
@@ -32,6 +34,7 @@ class InitializeCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
 
   ShardEngine& engine_;
   grpc::ByteBuffer* const response_;
+  Caller caller_;
   LatestCalls::Entry latest_;
   std::optional<InitializeHeader> header_;
   std::shared_ptr<FloatBuffer> weights_;  // Handed over to the engine when complete.

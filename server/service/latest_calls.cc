@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/service/end_call.h"
+#include "server/listen/end_call.h"
 
 namespace slipstream {
 

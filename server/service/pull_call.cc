@@ -19,9 +19,16 @@ absl::StatusOr<PullRequest> DecodePull(const grpc::ByteBuffer& message) {
 
 }  // namespace
 
-PullCall::PullCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call,
-                   size_t default_chunk_bytes, const grpc::ByteBuffer& request)
-    : engine_(engine), chunk_bytes_(default_chunk_bytes), transfer_(watch, call, "pull") {
+PullCall::PullCall(ShardEngine& engine, Connections* connections, TransferWatch& watch,
+                   grpc_call* call, size_t default_chunk_bytes, const grpc::ByteBuffer& request)
+    : engine_(engine),
+      chunk_bytes_(default_chunk_bytes),
+      caller_(connections, call),
+      transfer_(watch, call, "pull") {
+  if (const absl::Status admitted = caller_.Admit(); !admitted.ok()) {
+    Finish(ToGrpc(admitted));
+    return;
+  }
   Ask(request);
 }
 
@@ -33,6 +40,11 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
   reader_ = ShardMachine::ReaderOf(*request);
   absl::StatusOr<std::optional<Answer>> answer = engine_.Pull(*request, this);
   if (!answer.ok()) return Finish(ToGrpc(answer.status()));
+  if (request->identity.has_value()) {
+    caller_.IsMember(request->identity->worker);
+  } else {
+    caller_.IsGuest();
+  }
   if (answer->has_value()) return OnAnswer(**std::move(answer));
   // OnCancel may have come before the call was parked, and found nothing to cancel.
   if (is_cancelled_) GiveUpIfCancelled();

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "common/base/encoding.h"
+#include "server/listen/caller.h"
 #include "server/service/chunked_answer.h"
 #include "server/service/shard_engine.h"
 #include "server/service/transfer_watch.h"
@@ -16,11 +17,11 @@
 namespace slipstream {
 
 /// One Pull: waits for its version, then writes the weights chunk by chunk. Deletes itself when
-/// gRPC is done with it. Engine and watch must outlive it.
+/// gRPC is done with it. All but `call` must outlive it, `connections` may be null.
 class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public WaitingCall {
  public:
-  PullCall(ShardEngine& engine, TransferWatch& watch, grpc_call* call, size_t default_chunk_bytes,
-           const grpc::ByteBuffer& request);
+  PullCall(ShardEngine& engine, Connections* connections, TransferWatch& watch, grpc_call* call,
+           size_t default_chunk_bytes, const grpc::ByteBuffer& request);
 
   void OnAnswer(Answer answer) override;
   void OnWriteDone(bool ok) override;
@@ -36,6 +37,7 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   size_t chunk_bytes_;
   Encoding encoding_ = Encoding::kFp32;
   std::atomic<bool> is_cancelled_ = false;
+  Caller caller_;
   Reader reader_;  // Set before the engine is asked.
 
   // Written by whoever gives the answer, then by OnWriteDone: one after another.

@@ -8,13 +8,18 @@
 
 namespace slipstream {
 
-PushCall::PushCall(ShardEngine& engine, TransferWatch& watch, LatestCalls& calls, grpc_call* call,
-                   grpc::ByteBuffer* response)
+PushCall::PushCall(ShardEngine& engine, Connections* connections, TransferWatch& watch,
+                   LatestCalls& calls, grpc_call* call, grpc::ByteBuffer* response)
     : engine_(engine),
       response_(response),
+      caller_(connections, call),
       latest_(calls, call),
-      receiver_(engine, &latest_),
+      receiver_(engine, {.call = &latest_, .caller = &caller_}, /*shared=*/nullptr),
       transfer_(watch, call, "push") {
+  if (const absl::Status admitted = caller_.Admit(); !admitted.ok()) {
+    Finish(ToGrpc(admitted));
+    return;
+  }
   transfer_.Await(0);
   StartRead(&read_);
 }

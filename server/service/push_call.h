@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "server/listen/caller.h"
 #include "server/service/latest_calls.h"
 #include "server/service/push_receiver.h"
 #include "server/service/shard_engine.h"
@@ -14,11 +15,12 @@
 namespace slipstream {
 
 /// One Push: reads one push and answers what became of it. Deletes itself when gRPC is done with
-/// it. Engine, watch and calls must outlive it, and `response` is gRPC's until then.
+/// it. All but `call` must outlive it, `connections` may be null, and `response` is gRPC's until
+/// then.
 class PushCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, public WaitingCall {
  public:
-  PushCall(ShardEngine& engine, TransferWatch& watch, LatestCalls& calls, grpc_call* call,
-           grpc::ByteBuffer* response);
+  PushCall(ShardEngine& engine, Connections* connections, TransferWatch& watch, LatestCalls& calls,
+           grpc_call* call, grpc::ByteBuffer* response);
 
   void OnReadDone(bool ok) override;
   void OnAnswer(Answer answer) override;
@@ -31,6 +33,7 @@ class PushCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, public 
   ShardEngine& engine_;
   grpc::ByteBuffer* const response_;
   std::atomic<bool> is_cancelled_ = false;
+  Caller caller_;
   LatestCalls::Entry latest_;
   PushReceiver receiver_;
   grpc::ByteBuffer read_;

@@ -56,8 +56,11 @@ PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk,
 
 BegunPush PushReceiver::Begin(const PushHeader& header) {
   BegunPush begun = engine_.BeginPush(header);
-  if (begun.is_of_member && call_ != nullptr) {
-    call_->Claim({.worker = header.identity.worker, .slot = header.slot});
+  if (!begun.is_of_member) return begun;
+  const WorkerId worker = header.identity.worker;
+  if (listeners_.caller != nullptr) listeners_.caller->IsMember(worker);
+  if (listeners_.call != nullptr) {
+    listeners_.call->Claim({.worker = worker, .slot = header.slot});
   }
   return begun;
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/wire/chunk_wire.h"
+#include "server/listen/caller.h"
 #include "server/service/latest_calls.h"
 #include "server/service/push_framing.h"
 #include "server/service/shard_engine.h"
@@ -22,11 +23,16 @@ namespace slipstream {
 /// Not thread-safe: one owner, the call that reads the stream.
 class PushReceiver {
  public:
-  /// `call`: told whose pushes come. `shared`: where values may lie instead of in messages. Either
-  /// may be null.
-  explicit PushReceiver(ShardEngine& engine, LatestCalls::Entry* call = nullptr,
-                        SharedPath* shared = nullptr)
-      : engine_(engine), call_(call), shared_(shared) {}
+  /// Who has to know whose pushes come. Either may be null.
+  struct Listeners {
+    LatestCalls::Entry* call = nullptr;
+    Caller* caller = nullptr;
+  };
+
+  /// `shared`: where values may lie instead of in messages; may be null.
+  explicit PushReceiver(ShardEngine& engine) : PushReceiver(engine, {}, nullptr) {}
+  PushReceiver(ShardEngine& engine, const Listeners& listeners, SharedPath* shared)
+      : engine_(engine), listeners_(listeners), shared_(shared) {}
 
   ~PushReceiver() { Abandon(); }
   PushReceiver(const PushReceiver&) = delete;
@@ -58,7 +64,7 @@ class PushReceiver {
   Outcome BrokenFraming(std::string message);
 
   ShardEngine& engine_;
-  LatestCalls::Entry* const call_;
+  const Listeners listeners_;
   SharedPath* const shared_;
   PushFraming framing_;
 };

@@ -10,7 +10,9 @@
 
 #include "absl/status/status.h"
 #include "common/rpc/status_conversion.h"
+#include "server/listen/caller.h"
 #include "server/service/coordinator_call.h"
+#include "server/service/latest_calls.h"
 #include "server/service/open_streams.h"
 
 namespace slipstream {
@@ -31,11 +33,18 @@ class QuestionStream final : public grpc::ServerBidiReactor<Request, Reply>,
   /// The client waits no longer: whatever has not been answered is to be answered.
   using GiveUp = std::function<void(QuestionStream&)>;
 
-  /// `streams` must outlive it; where that takes no more, the call is refused.
-  static QuestionStream* Start(grpc::CallbackServerContext* context, OpenStreams& streams, Ask ask,
+  /// What the streams of a service share. Must outlive them.
+  struct Place {
+    OpenStreams& streams;      // Where that takes no more, the call is refused.
+    Connections* connections;  // May be null.
+    LatestCalls& latest;       // Of the calls of one method.
+  };
+
+  static QuestionStream* Start(grpc::CallbackServerContext* context, const Place& place, Ask ask,
                                GiveUp give_up) {
-    auto* stream = new QuestionStream(context, streams, std::move(ask), std::move(give_up));
-    const absl::Status admitted = streams.Add(context);
+    auto* stream = new QuestionStream(context, place, std::move(ask), std::move(give_up));
+    absl::Status admitted = stream->caller_.Admit();
+    if (admitted.ok()) admitted = place.streams.Add(context);
     if (admitted.ok()) {
       stream->ReadNext();
     } else {
@@ -48,11 +57,19 @@ class QuestionStream final : public grpc::ServerBidiReactor<Request, Reply>,
   const Request& request() const { return request_; }
   Reply& reply() { return reply_; }
 
+  /// The question at hand is this member's. Once it is answered, other streams of the method that
+  /// bring the member's questions are ended. May be called under a lock.
+  void IsOf(WorkerId worker) {
+    worker_ = worker;
+    caller_.IsMember(worker);
+  }
+
   /// The reply need not be sent if it says what the last one said.
   void OmitRepetition() { omits_repetition_ = true; }
 
   void OnAnswer(const absl::Status& status) override {
     if (!status.ok()) return this->Finish(ToGrpc(status));
+    if (worker_.has_value()) latest_.Claim({.worker = *worker_});
     std::string said = reply_.SerializeAsString();
     if (omits_repetition_ && said == said_last_) return ReadNext();
     said_last_ = std::move(said);
@@ -60,9 +77,13 @@ class QuestionStream final : public grpc::ServerBidiReactor<Request, Reply>,
   }
 
  private:
-  QuestionStream(grpc::CallbackServerContext* context, OpenStreams& streams, Ask ask,
-                 GiveUp give_up)
-      : context_(context), streams_(streams), ask_(std::move(ask)), give_up_(std::move(give_up)) {}
+  QuestionStream(grpc::CallbackServerContext* context, const Place& place, Ask ask, GiveUp give_up)
+      : context_(context),
+        streams_(place.streams),
+        ask_(std::move(ask)),
+        give_up_(std::move(give_up)),
+        caller_(place.connections, context->c_call()),
+        latest_(place.latest, context->c_call()) {}
 
   void ReadNext() {
     request_.Clear();
@@ -90,6 +111,9 @@ class QuestionStream final : public grpc::ServerBidiReactor<Request, Reply>,
   const Ask ask_;
   const GiveUp give_up_;
 
+  Caller caller_;
+  LatestCalls::Entry latest_;
+  std::optional<WorkerId> worker_;  // Whose questions come.
   Request request_;
   Reply reply_;
   bool omits_repetition_ = false;

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "common/wire/chunk_bytes.h"
+#include "common/wire/shard_wire.h"
+#include "server/listen/caller.h"
 #include "server/service/exchange_call.h"
 #include "server/service/initialize_call.h"
 #include "server/service/pull_call.h"
@@ -27,10 +29,11 @@ bool CameLocally(const grpc::CallbackServerContext& context) {
 }  // namespace
 
 ShardService::ShardService(const Options& options, std::optional<PushLog> push_log,
-                           std::string local_socket)
+                           std::string local_socket, Connections* connections)
     : chunk_bytes_(options.run.wire.chunk_bytes > 0 ? options.run.wire.chunk_bytes
                                                     : kAutoChunkBytesMax),
       local_socket_(std::move(local_socket)),
+      connections_(connections),
       now_(options.now),
       lease_(options.run.cluster.lease),
       watch_({.window =
@@ -40,8 +43,13 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
       sockets_(std::clamp(std::thread::hardware_concurrency(), 1u, kSocketThreadsMax)) {}
 
 grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContext* context,
-                                                      const v1::GetTransportsRequest*,
+                                                      const v1::GetTransportsRequest* request,
                                                       v1::GetTransportsReply* reply) {
+  // Who finds a local socket does not come back, and asks for nothing else here.
+  const Identity identity = FromWire(request->identity());
+  if (engine_.IsMember(identity)) {
+    Caller(connections_, context->c_call()).IsMember(identity.worker);
+  }
   reply->set_local_socket(local_socket_);
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
@@ -50,22 +58,24 @@ grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContex
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Initialize(
     grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
-  return new InitializeCall(engine_, watch_, initializations_, context->c_call(), response);
+  return new InitializeCall(engine_, connections_, watch_, initializations_, context->c_call(),
+                            response);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ShardService::Pull(grpc::CallbackServerContext* context,
                                                                const grpc::ByteBuffer* request) {
-  return new PullCall(engine_, watch_, context->c_call(), chunk_bytes_, *request);
+  return new PullCall(engine_, connections_, watch_, context->c_call(), chunk_bytes_, *request);
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Push(grpc::CallbackServerContext* context,
                                                               grpc::ByteBuffer* response) {
-  return new PushCall(engine_, watch_, pushes_, context->c_call(), response);
+  return new PushCall(engine_, connections_, watch_, pushes_, context->c_call(), response);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ShardService::Exchange(
     grpc::CallbackServerContext* context) {
   const ExchangeCall::Place place = {.engine = engine_,
+                                     .connections = connections_,
                                      .transfers = watch_,
                                      .exchanges = exchanges_,
                                      .room = room_,

@@ -12,6 +12,7 @@
 #include "common/base/mutex.h"
 #include "common/local/socket_watch.h"
 #include "proto/shard.grpc.pb.h"
+#include "server/listen/connections.h"
 #include "server/service/latest_calls.h"
 #include "server/service/rate_window.h"
 #include "server/service/server_orders.h"
@@ -37,9 +38,9 @@ class ShardService final
   using Options = ShardEngine::Options;
 
   /// `local_socket`: where the server that this is registered with listens besides, as its clients
-  /// are told; empty if nowhere.
+  /// are told; empty if nowhere. `connections` are the server's; null: nothing bounds them.
   explicit ShardService(const Options& options, std::optional<PushLog> push_log = std::nullopt,
-                        std::string local_socket = "");
+                        std::string local_socket = "", Connections* connections = nullptr);
 
   grpc::ServerUnaryReactor* GetTransports(grpc::CallbackServerContext* context,
                                           const v1::GetTransportsRequest* request,
@@ -64,6 +65,7 @@ class ShardService final
   // Constant after construction.
   const size_t chunk_bytes_;
   const std::string local_socket_;
+  Connections* const connections_;
   const std::function<absl::Time()> now_;
 
   const absl::Duration lease_;

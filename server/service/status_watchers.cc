@@ -34,8 +34,13 @@ absl::StatusOr<absl::Duration> IntervalOf(const v1::WatchStatusRequest& request)
 /// One call. Deletes itself when gRPC is done with it.
 class StatusWatchers::Call final : public grpc::ServerWriteReactor<v1::RunStatus> {
  public:
-  Call(StatusWatchers& watchers, absl::Duration interval)
-      : watchers_(watchers), interval_(interval) {}
+  Call(StatusWatchers& watchers, absl::Duration interval, std::unique_ptr<Caller> caller)
+      : watchers_(watchers), interval_(interval), caller_(std::move(caller)) {}
+
+  absl::Status Admit() const { return caller_ == nullptr ? absl::OkStatus() : caller_->Admit(); }
+  void OnAdmitted() {
+    if (caller_ != nullptr) caller_->IsGuest();
+  }
 
   /// Once only, by whoever marked the call as writing.
   void Write(const v1::RunStatus& status) {
@@ -66,6 +71,7 @@ class StatusWatchers::Call final : public grpc::ServerWriteReactor<v1::RunStatus
 
   StatusWatchers& watchers_;
   const absl::Duration interval_;
+  const std::unique_ptr<Caller> caller_;
 
   // Owned by the write under way.
   v1::RunStatus status_;
@@ -82,10 +88,10 @@ absl::Status StatusWatchers::Admit(Call* call) {
 }
 
 grpc::ServerWriteReactor<v1::RunStatus>* StatusWatchers::Watch(
-    const v1::WatchStatusRequest& request, absl::Time now) {
+    const v1::WatchStatusRequest& request, absl::Time now, std::unique_ptr<Caller> caller) {
   const absl::StatusOr<absl::Duration> interval = IntervalOf(request);
-  Call* call = new Call(*this, interval.value_or(kIntervalDefault));
-  absl::Status admitted = interval.status();
+  Call* call = new Call(*this, interval.value_or(kIntervalDefault), std::move(caller));
+  absl::Status admitted = interval.ok() ? call->Admit() : interval.status();
   if (admitted.ok()) {
     MutexLock lock(mutex_);
     admitted = Admit(call);
@@ -93,6 +99,7 @@ grpc::ServerWriteReactor<v1::RunStatus>* StatusWatchers::Watch(
     if (admitted.ok()) call->MarkWriting(now);
   }
   if (admitted.ok()) {
+    call->OnAdmitted();
     Send({call});
   } else {
     call->Finish(ToGrpc(admitted));

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <set>
 
 #include "absl/base/thread_annotations.h"
@@ -13,6 +14,7 @@
 #include "common/base/mutex.h"
 #include "proto/coordinator.pb.h"
 #include "proto/status.pb.h"
+#include "server/listen/caller.h"
 
 namespace slipstream {
 
@@ -38,9 +40,11 @@ class StatusWatchers {
 
   explicit StatusWatchers(Ask ask) : ask_(std::move(ask)) {}
 
-  /// Takes up a call; an interval out of bounds is refused with INVALID_ARGUMENT.
+  /// Takes up a call, with who makes it, which may be null; an interval out of bounds is refused
+  /// with INVALID_ARGUMENT.
   grpc::ServerWriteReactor<v1::RunStatus>* Watch(const v1::WatchStatusRequest& request,
-                                                 absl::Time now);
+                                                 absl::Time now,
+                                                 std::unique_ptr<Caller> caller = nullptr);
 
   /// Sends the status to the calls that are due; to all, for the last time, if the run is over.
   void Tick(absl::Time now, bool run_is_over);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "server/service/end_call.h"
+#include "server/listen/end_call.h"
 
 namespace slipstream {
 namespace {

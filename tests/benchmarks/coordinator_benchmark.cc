@@ -100,10 +100,12 @@ class EmptyService final : public v1::Coordinator::CallbackService {
       if (!wants(stream.request())) stream.OmitRepetition();
       stream.OnAnswer(absl::OkStatus());
     };
-    return Stream::Start(context, streams_, ask, [](Stream&) {});
+    return Stream::Start(context, {streams_, /*connections=*/nullptr, latest_}, ask,
+                         [](Stream&) {});
   }
 
   OpenStreams streams_{CoordinatorService::kStreamsMax};
+  LatestCalls latest_;
 };
 
 void ServeNothing(Pipe pipe) {

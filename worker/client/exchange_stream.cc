@@ -31,6 +31,7 @@ void ExchangeStream::Close() {
   link_.reset();
   call_.reset();
   has_tried_to_share_ = false;
+  has_sent_ = false;
 }
 
 absl::Status ExchangeStream::ShareMemory() {
@@ -76,6 +77,7 @@ absl::StatusOr<std::optional<SharedValues>> ExchangeStream::Place(std::span<cons
 
 absl::Status ExchangeStream::Send(const grpc::ByteBuffer& message, RawCall::Next next) {
   answers_on_call_ = link_ == nullptr;
+  has_sent_ = true;
   if (link_ == nullptr) {
     return call_->Write(message, next, options_.WriteDeadline())
                ? absl::OkStatus()

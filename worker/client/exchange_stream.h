@@ -40,6 +40,9 @@ class ExchangeStream {
   absl::Status Open();
   bool is_open() const { return call_ != nullptr; }
 
+  /// The shard has not heard on this stream for whom it is.
+  bool is_unannounced() const { return !has_sent_; }
+
   /// Ends the stream; a push under way has no effect. The next Open starts over.
   void Close();
 
@@ -77,6 +80,7 @@ class ExchangeStream {
   std::unique_ptr<RawCall> call_;      // Null unless open.
   std::unique_ptr<SharedLink> link_;   // Of that call, if memory is shared.
   bool has_tried_to_share_ = false;    // On that call.
+  bool has_sent_ = false;              // A message of a push, on that call.
   bool answers_on_call_ = true;        // What is still to come of this answer does.
   bool has_given_up_sharing_ = false;  // For good: it failed, and may be done without.
   std::string told_;                   // What was logged last.

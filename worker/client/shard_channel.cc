@@ -11,6 +11,7 @@
 #include "common/local/local_socket.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/message_bytes.h"
+#include "common/wire/shard_wire.h"
 #include "proto/shard.pb.h"
 
 namespace slipstream {
@@ -74,10 +75,11 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
 absl::StatusOr<std::string> ShardChannel::AskForSocket() {
   const absl::Time deadline = SteadyNow() + options_.answer_timeout;
   RawCall call(tcp_, kGetTransports, &cancel_, deadline);
+  v1::GetTransportsRequest request;
+  *request.mutable_identity() = ToWire(options_.identity);
   grpc::ByteBuffer message;
   const bool is_answered =
-      call.Write(ToBytes(v1::GetTransportsRequest()), RawCall::Next::kReads, deadline) &&
-      call.Read(message, deadline);
+      call.Write(ToBytes(request), RawCall::Next::kReads, deadline) && call.Read(message, deadline);
   const absl::Status status = call.Finish(deadline);
   if (!is_answered || !status.ok()) {
     return status.ok() ? absl::UnavailableError("ended the call early") : status;

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/protocol/shard_messages.h"
 #include "common/rpc/transport_options.h"
 #include "common/run/run_spec.h"
 #include "worker/client/cancel_switch.h"
@@ -30,6 +31,9 @@ class ShardChannel {
   struct Options {
     Transport transport = Transport::kAuto;
     TransportOptions bounds;
+
+    /// Of the member that calls; a shard closes connections of which it does not hear for whom.
+    Identity identity;
 
     /// The shard has to say by then what it offers.
     absl::Duration answer_timeout = absl::Seconds(30);

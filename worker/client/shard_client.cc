@@ -88,12 +88,17 @@ absl::Status ShardClient::Send(const InitializeHeader& header, std::span<const f
   if (!started.ok()) return started.status();
   RawCall& call = **started;
   const size_t chunk_values = options_.chunk_bytes / sizeof(float);
+  // Over a slow link values take longer than the shard waits to hear who sends them.
+  if (!call.Write(EncodeInitializeChunk(header, 0, {}), RawCall::Next::kWrites,
+                  options_.WriteDeadline())) {
+    return channel_.Failure(call, options_.WriteDeadline());
+  }
   size_t offset = 0;
   do {
     const auto piece = values.subspan(offset, std::min(chunk_values, values.size() - offset));
     const bool more = offset + piece.size() < values.size();
-    const grpc::ByteBuffer message = EncodeInitializeChunk(
-        offset == 0 ? std::optional(header) : std::nullopt, offset, {piece, loan_.Lend()});
+    const grpc::ByteBuffer message =
+        EncodeInitializeChunk(std::nullopt, offset, {piece, loan_.Lend()});
     const RawCall::Next next = more ? RawCall::Next::kWrites : RawCall::Next::kReads;
     if (!call.Write(message, next, options_.WriteDeadline()))
       return channel_.Failure(call, options_.WriteDeadline());

@@ -92,6 +92,14 @@ absl::Status ShardExchange::WritePush() {
     if (!goes_on) return GivenUp();
     const absl::Time begun = absl::Now();
     if (is_first) times_.push_begin = begun;
+    if (is_first && end > 0 && shard_.stream().is_unannounced()) {
+      // Over a slow link values take longer than the shard waits to hear who sends them.
+      const grpc::ByteBuffer header = EncodePushChunk(push_.header, end, LentValues{});
+      if (absl::Status sent = shard_.stream().Send(header, RawCall::Next::kWrites); !sent.ok()) {
+        return sent;
+      }
+      is_first = false;
+    }
     const absl::StatusOr<grpc::ByteBuffer> message = PushMessage(begin, end, is_first);
     if (!message.ok()) return message.status();
     const absl::Status sent = shard_.stream().Send(*message, AfterChunk(begin));

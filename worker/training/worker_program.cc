@@ -125,6 +125,7 @@ absl::Status WorkerProgram::ReadSettings() {
 ShardOptions WorkerProgram::OptionsOfShards() const {
   ShardOptions options = ShardOptions::For(settings_, map_);
   options.retry.give_up_after = MembersPatience(membership_.lease);
+  options.channel.identity = membership_.identity;
   options.seed = settings_.seed + Value(membership_.identity.incarnation);
   return options;
 }

@@ -35,7 +35,7 @@ class TcpListenerTest : public testing::Test {
     grpc::ServerBuilder builder;
     listener_->GiveTo(builder, grpc::InsecureServerCredentials());
     server_ = builder.BuildAndStart();
-    EXPECT_TRUE(listener_->Start().ok());
+    EXPECT_TRUE(listener_->Start(nullptr).ok());
   }
 
   ~TcpListenerTest() override {

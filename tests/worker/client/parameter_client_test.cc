@@ -56,7 +56,8 @@ TEST_F(ParameterClientTest, GradientsAndWeightsTravelAsTheOptionsSay) {
   ASSERT_TRUE(Push(*client, 7).ok());
 
   EXPECT_EQ(first_.taken().at(0).values, std::vector<float>(first_.weights().size(), 1));
-  EXPECT_EQ(first_.taken().at(0).offsets.size(), 5u) << "chunks of as many values as of fp32";
+  EXPECT_EQ(first_.taken().at(0).offsets.size(), 6u)
+      << "the header, and chunks of as many values as of fp32";
   EXPECT_EQ(first_.taken().at(0).header.weights_encoding(), v1::BF16);
   EXPECT_NEAR(weights_.front(), 0.001f, 1e-5f);
 }

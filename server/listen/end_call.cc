@@ -1,4 +1,4 @@
-#include "server/service/end_call.h"
+#include "server/listen/end_call.h"
 
 #include <grpc/support/alloc.h>
 #include <spdlog/spdlog.h>

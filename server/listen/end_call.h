@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_SERVICE_END_CALL_H_
-#define SLIPSTREAM_SERVER_SERVICE_END_CALL_H_
+#ifndef SLIPSTREAM_SERVER_LISTEN_END_CALL_H_
+#define SLIPSTREAM_SERVER_LISTEN_END_CALL_H_
 
 #include <grpc/grpc.h>
 #include <spdlog/common.h>
@@ -15,4 +15,4 @@ void EndCall(grpc_call* call, const std::string& reason, spdlog::level::level_en
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_SERVICE_END_CALL_H_
+#endif  // SLIPSTREAM_SERVER_LISTEN_END_CALL_H_

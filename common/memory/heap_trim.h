@@ -1,0 +1,36 @@
+#ifndef SLIPSTREAM_COMMON_MEMORY_HEAP_TRIM_H_
+#define SLIPSTREAM_COMMON_MEMORY_HEAP_TRIM_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace slipstream {
+
+/// Gives back to the system what malloc keeps of a peak that has passed, where it is set to keep
+/// all that was freed (common/rpc/transfer_tuning.h). What has been in use lately stays: giving
+/// that back would cost its next user a fault for each page.
+///
+/// Not thread-safe: one owner. Whoever allocates meanwhile may have to wait a while for a trim.
+class HeapTrim {
+ public:
+  /// What lies idle is given back if it is more.
+  static constexpr size_t kIdleBytesMin = size_t{64} << 20;
+
+  /// Of the last looks: in use in any of them is in use lately.
+  static constexpr size_t kLooks = 20;
+
+  /// To be called about once a second. Returns the bytes that were given back, about; 0 usually.
+  size_t Look();
+
+ private:
+  std::array<size_t, kLooks> used_{};
+  size_t next_ = 0;
+  size_t looks_ = 0;
+  size_t heap_ = 0;  // Its size at the last look.
+  size_t peak_ = 0;  // Of what was in use since the last trim.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_MEMORY_HEAP_TRIM_H_

@@ -1,0 +1,59 @@
+#ifndef SLIPSTREAM_SERVER_LISTEN_CALLER_H_
+#define SLIPSTREAM_SERVER_LISTEN_CALLER_H_
+
+#include <grpc/grpc.h>
+
+#include <cstdint>
+#include <list>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "server/listen/connections.h"
+
+namespace slipstream {
+
+/// Who makes a call; a member of the call. A call whose caller has not said in time who it is, is
+/// ended with UNAVAILABLE; with who it is the caller introduces its connection, too.
+///
+/// Who a caller is, is for the service to find out, by what the messages name and what the run
+/// knows of that.
+///
+/// Thread-safe: guarded by the mutex of the connections.
+class Caller {
+ public:
+  /// `connections` may be null: nothing is bounded then. `call` must be valid until this goes.
+  Caller(Connections* connections, grpc_call* call);
+  ~Caller();
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+
+  /// RESOURCE_EXHAUSTED if the connection has too many calls open for one that is no member's: then
+  /// the call is to be refused.
+  absl::Status Admit() const;
+
+  /// The caller was found to be a member of the run: a worker, or the server of a shard.
+  void IsMember(WorkerId worker);
+  void IsMember(ShardId server);
+
+  /// The caller may be served although it is no member.
+  void IsGuest();
+
+ private:
+  friend class Connections;
+
+  void Introduce(Connections::Who who, uint64_t member);
+
+  Connections* const connections_;
+  grpc_call* const call_;
+  uint64_t connection_ = 0;  // Its number; 0 where it is unknown.
+
+  // Guarded by the mutex of the connections.
+  absl::Time began_;
+  std::optional<std::list<Caller*>::iterator> silent_;  // Its place there, until it has spoken.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_LISTEN_CALLER_H_

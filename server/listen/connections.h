@@ -1,0 +1,156 @@
+#ifndef SLIPSTREAM_SERVER_LISTEN_CONNECTIONS_H_
+#define SLIPSTREAM_SERVER_LISTEN_CONNECTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+#include "common/files/file_descriptor.h"
+
+namespace slipstream {
+
+class Caller;
+
+/// The TCP connections of a server, and who has come over each, so that what strangers cost has a
+/// bound and members find a place, however many strangers connect.
+///
+/// A connection is a *stranger's* until a call over it is a *member's*, who takes part in the run,
+/// or a *guest's*, who only reads. Strangers have few places, and others wait in the listen queue;
+/// who has not said in time who it is, is closed. Guests have more places, and members their own.
+/// What is said is believed as far as the run believes it: see Caller.
+///
+/// Connections that came another way, as through a local socket, are unknown here, and unbounded.
+///
+/// Thread-safe: guarded by its own mutex. Must outlive its callers and the loop that accepts.
+class Connections {
+ public:
+  struct Options {
+    /// Strangers at a time. One of these costs some 100 KiB, with all the calls that it may have.
+    size_t strangers_max = 64;
+
+    /// A connection, and a call, that has not said by then who it is, is ended.
+    absl::Duration introduction_time = absl::Seconds(5);
+
+    /// What a stranger's place is taken for at least, unless it says who it is: so no more than 64
+    /// a second fail in their handshakes.
+    absl::Duration place_time = absl::Seconds(1);
+
+    size_t guests_max = 96;
+
+    /// A guest's connection without a call for so long is closed: its place is free for others.
+    absl::Duration guest_idle_time = absl::Minutes(1);
+    size_t connections_of_member_max = 16;
+
+    /// Open at once on a connection that is no member's.
+    size_t calls_of_others_max = 32;
+
+    std::function<absl::Time()> now;
+  };
+
+  /// Fails where the system has no file for it.
+  static absl::StatusOr<std::unique_ptr<Connections>> Make(Options options);
+
+  ~Connections();
+  Connections(const Connections&) = delete;
+  Connections& operator=(const Connections&) = delete;
+
+  // For the loop that accepts:
+
+  /// Another connection may be accepted.
+  bool HasRoom();
+
+  /// Takes note of one that was accepted. To be called before gRPC gets it. Fails where the system
+  /// has no file for it.
+  absl::Status Add(const FileDescriptor& connection);
+
+  /// Takes note of what has gone, and ends what is overdue. To be called while there are
+  /// connections, several times in a second, and whenever `events` is readable. From one thread,
+  /// which runs callbacks of calls that it ends.
+  void Tend();
+  int events() const { return events_.get(); }
+
+  struct Counts {
+    size_t strangers = 0;
+    size_t guests = 0;
+    size_t of_members = 0;
+  };
+  Counts counts();
+
+ private:
+  friend class Caller;
+
+  /// The peer's address and port, as a socket or gRPC names them.
+  using PeerName = std::pair<std::string, uint16_t>;
+
+  enum class Who : uint8_t { kStranger, kGuest, kMember };
+
+  struct Connection {
+    FileDescriptor socket;  // Beside gRPC's own, so that it can be shut down from here.
+    PeerName name;
+    absl::Time accepted;
+    Who who = Who::kStranger;
+    uint64_t member = 0;  // Of a member's: its number.
+    size_t calls = 0;
+    absl::Time last_call;  // When one began or ended last.
+  };
+  using Table = std::map<uint64_t, Connection>;  // By number, in the order of acceptance.
+
+  Connections(Options options, FileDescriptor events, FileDescriptor wake);
+
+  static PeerName NameOf(const FileDescriptor& connection);
+
+  /// An empty name for what is no connection over TCP.
+  static PeerName NameOf(std::string_view peer);
+
+  // For Caller:
+  uint64_t Enter(Caller& caller, std::string_view peer);  // 0: unknown.
+  void Leave(Caller& caller);
+  bool MayCall(uint64_t connection);
+  void Introduce(Caller& caller, Who who, uint64_t member);
+
+  bool HasPlace(Who who, uint64_t member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasRoomLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Uncount(uint64_t number, const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(Table::iterator place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Returns how many strangers were shut down, and one of them for people.
+  std::pair<size_t, std::string> ShutDownStrangers(absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ShutDownIdleGuests(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndSilentCalls(absl::Time now);
+
+  // Constant after construction.
+  const Options options_;
+  const FileDescriptor events_;  // An epoll of the sockets that are gone, and of `wake_`.
+  const FileDescriptor wake_;    // An eventfd: there is room again.
+
+  Mutex mutex_;
+  Table connections_ ABSL_GUARDED_BY(mutex_);
+  std::map<PeerName, uint64_t> by_name_ ABSL_GUARDED_BY(mutex_);  // The newest of each name.
+  uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
+  size_t strangers_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::set<uint64_t> guests_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, size_t> of_members_ ABSL_GUARDED_BY(mutex_);
+  std::deque<uint64_t> unknown_since_ ABSL_GUARDED_BY(mutex_);  // Strangers, the oldest first.
+  std::deque<absl::Time> places_kept_ ABSL_GUARDED_BY(mutex_);  // Until then, of those gone.
+  std::list<Caller*> silent_ ABSL_GUARDED_BY(mutex_);           // The oldest first.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_LISTEN_CONNECTIONS_H_

@@ -1,0 +1,235 @@
+"""Many connections that misbehave alike, run by one thread without a library: what a flood costs is to
+be the server's cost, and not the attacker's.
+
+A flood keeps COUNT connections to one address. On each it sends its opening words, then, at intervals,
+more; a connection that the server closes is opened again.
+"""
+import selectors
+import socket
+import struct
+import threading
+import time
+
+from hostile_peers import (ACK, END_HEADERS, FRAME_BYTES_MAX, PING, PREFACE, SETTINGS, framed)
+
+HEADERS, DATA, RST_STREAM, CONTINUATION = 1, 0, 3, 9
+PROBE = b"\0\0\x08\x06\0\0\0\0\0"  # A PING that is no answer, before its eight bytes.
+
+
+def frame(kind, flags, stream, payload=b""):
+    return (struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream)
+            + payload)
+
+
+def greeting(window=65535):
+    return PREFACE + frame(SETTINGS, 0, 0, struct.pack(">HI", 4, window))
+
+
+def text(name, value):
+    """A header field that no table is needed for."""
+    def string(data):
+        size = bytes([len(data)]) if len(data) < 127 else b"\x7f" + varint(len(data) - 127)
+        return size + data
+    return b"\0" + string(name) + string(value)
+
+
+def varint(value):
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7f | 0x80)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def header_block(method, more=b""):
+    fields = ((b":method", b"POST"), (b":scheme", b"http"), (b":path", method.encode()),
+              (b":authority", b"localhost"), (b"te", b"trailers"),
+              (b"content-type", b"application/grpc"))
+    return b"".join(text(*field) for field in fields) + more
+
+
+def calls(method, count, first=1, message=None):
+    """Calls that are begun, each with this message and none ended."""
+    block = header_block(method)
+    out = []
+    for stream in range(first, first + 2 * count, 2):
+        out.append(frame(HEADERS, END_HEADERS, stream, block))
+        if message is not None:
+            out.append(frame(DATA, 0, stream, framed(message)))
+    return b"".join(out)
+
+
+class Flood:
+    """`more(connection number, time since it opened)` returns what to send next, or b""; it is asked
+    `interval_s` after the last time. Not thread-safe but for entering and leaving."""
+
+    def __init__(self, address, count, words, more=None, interval_s=0.2, reads=True,
+                 reopen_per_s=2000):
+        host, port = address.rsplit(":", 1)
+        self.address = (host, int(port))
+        self.count = count
+        self.words = words
+        self.more = more
+        self.interval_s = interval_s
+        self.reads = reads
+        self.reopen_per_s = reopen_per_s
+        self.opened = self.closed = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    def _open(self, selector):
+        one = socket.socket()
+        one.setblocking(False)
+        try:
+            one.connect(self.address)
+        except BlockingIOError:
+            pass
+        self.opened += 1
+        selector.register(one, selectors.EVENT_READ | selectors.EVENT_WRITE,
+                          [self.opened, time.monotonic(), self.words, time.monotonic()])
+
+    def _close(self, selector, one):
+        selector.unregister(one)
+        one.close()
+        self.closed += 1
+
+    def _run(self):
+        with selectors.DefaultSelector() as selector:
+            allowed, last = float(self.reopen_per_s), time.monotonic()
+            while not self._over.is_set():
+                now = time.monotonic()
+                allowed = min(self.reopen_per_s, allowed + (now - last) * self.reopen_per_s)
+                last = now
+                while len(selector.get_map()) < self.count and allowed >= 1:
+                    self._open(selector)
+                    allowed -= 1
+                for key, events in selector.select(0.05):
+                    self._serve(selector, key, events)
+                if self.more is not None:
+                    self._send_more(selector, now)
+            for key in list(selector.get_map().values()):
+                key.fileobj.close()
+
+    def _send_more(self, selector, now):
+        for key in list(selector.get_map().values()):
+            number, opened, rest, next_time = key.data
+            if rest or now < next_time:
+                continue
+            key.data[2] = self.more(number, now - opened)
+            key.data[3] = now + self.interval_s
+            if key.data[2]:
+                selector.modify(key.fileobj, selectors.EVENT_READ | selectors.EVENT_WRITE, key.data)
+
+    def _answer_probes(self, selector, key, data):
+        """Or the server would find that nobody is there."""
+        place = data.find(PROBE)
+        while place >= 0:
+            payload = data[place + 9:place + 17]
+            if len(payload) == 8:
+                key.data[2] += frame(PING, ACK, 0, payload)
+                selector.modify(key.fileobj, selectors.EVENT_READ | selectors.EVENT_WRITE, key.data)
+            place = data.find(PROBE, place + 1)
+
+    def _serve(self, selector, key, events):
+        one = key.fileobj
+        try:
+            if events & selectors.EVENT_WRITE:
+                sent = one.send(key.data[2]) if key.data[2] else 0
+                key.data[2] = key.data[2][sent:]
+                if not key.data[2]:
+                    selector.modify(one, selectors.EVENT_READ, key.data)
+            if events & selectors.EVENT_READ and self.reads:
+                data = one.recv(65536)
+                if not data:
+                    return self._close(selector, one)
+                self._answer_probes(selector, key, data)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._close(selector, one)
+
+
+# The kinds of floods, by name: each takes the address and returns a Flood.
+
+def kinds():
+    exchange = "/slipstream.v1.Shard/Exchange"
+    coordinator = "/slipstream.v1.Coordinator/"
+    silent = {
+        "silent Exchange streams": exchange, "silent Push streams": "/slipstream.v1.Shard/Push",
+        "silent Initialize streams": "/slipstream.v1.Shard/Initialize",
+        "silent Heartbeat streams": coordinator + "Heartbeat",
+        "silent GetWork streams": coordinator + "GetWork",
+        "Register calls without a message": coordinator + "Register",
+        "silent reflection streams":
+            "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    }
+    found = {name: lambda address, method=method: Flood(address, 1000,
+                                                        greeting() + calls(method, 128))
+             for name, method in silent.items()}
+    found["health Watch streams"] = lambda address: Flood(
+        address, 1000, greeting() + calls("/grpc.health.v1.Health/Watch", 128, message=b""))
+    found["connections that say nothing"] = lambda address: Flood(address, 1000, b"")
+    found["half a greeting"] = lambda address: Flood(address, 1000, PREFACE[:9])
+    found["headers, a byte at a time"] = lambda address: Flood(
+        address, 1000, greeting() + frame(HEADERS, END_HEADERS, 1, header_block(exchange))[:20],
+        more=lambda _, __: b"\0", interval_s=1)
+    found["guests: GetStatus, then silent Exchange streams"] = lambda address: Flood(
+        address, 1000, greeting() + calls(coordinator + "GetStatus", 1, message=b"")
+        + calls(exchange, 127, first=3))
+    found["watchers of the status"] = lambda address: Flood(
+        address, 300, greeting() + calls(coordinator + "WatchStatus", 4, message=b"\x08\x64"))
+    found["calls that are reset at once"] = lambda address: Flood(
+        address, 64, greeting() + b"".join(
+            frame(HEADERS, END_HEADERS, stream, header_block(exchange))
+            + frame(RST_STREAM, 0, stream, bytes(4)) for stream in range(1, 200, 2)),
+        more=resets_on(exchange), interval_s=0.1)
+    found["pings"] = lambda address: Flood(address, 64, greeting() + frame(PING, 0, 0, bytes(8)) * 50,
+                                           more=lambda _, __: frame(PING, 0, 0, bytes(8)) * 50)
+    found["settings"] = lambda address: Flood(
+        address, 64, greeting(), more=lambda _, __: frame(SETTINGS, 0, 0) * 50)
+    found["metadata of 64 KiB, a call each"] = lambda address: Flood(
+        address, 64, greeting() + b"".join(fat_call(exchange, stream, 4) for stream in range(1, 20, 2)))
+    found["headers without an end"] = lambda address: Flood(
+        address, 64, greeting() + frame(HEADERS, 0, 1, header_block(exchange)),
+        more=lambda _, __: frame(CONTINUATION, 0, 1, text(b"x", bytes(4000))) * 4)
+    found["table of headers filled over and over"] = lambda address: Flood(
+        address, 64, greeting() + b"".join(
+            frame(HEADERS, END_HEADERS, stream, header_block(exchange, b"".join(
+                b"\x40" + text(b"x%d" % (stream * 50 + i), b"y" * 60)[1:] for i in range(50))))
+            for stream in range(1, 100, 2)))
+    found["read buffers pinned by a few bytes each"] = lambda address: Flood(
+        address, 24, greeting() + frame(HEADERS, END_HEADERS, 1, header_block(exchange))
+        + frame(DATA, 0, 1, struct.pack(">BI", 0, 4 << 20)),
+        more=pinning, interval_s=0.02)
+    return found
+
+
+def resets_on(method):
+    block = header_block(method)
+
+    def more(_, age):
+        first = 201 + 200 * int(age * 10)
+        return b"".join(frame(HEADERS, END_HEADERS, stream, block) + frame(RST_STREAM, 0, stream, bytes(4))
+                        for stream in range(first, first + 200, 2))
+    return more
+
+
+def fat_call(method, stream, frames):
+    parts = [text(b"x%d" % i, b"y" * 16000) for i in range(frames)]
+    return (frame(HEADERS, 0, stream, header_block(method))
+            + b"".join(frame(CONTINUATION, END_HEADERS if i + 1 == frames else 0, stream, part)
+                       for i, part in enumerate(parts)))
+
+
+def pinning(_, __):
+    """Frames that nobody knows fill a read buffer; 24 bytes of a message keep all of it."""
+    unknown = frame(0xfa, 0, 0, bytes(FRAME_BYTES_MAX))
+    return unknown * 4 + frame(DATA, 0, 1, bytes(24))

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""What attackers who may connect, and are no members, cost a cluster that trains.
+
+    python3 tests/security/gauntlet.py [--attack WORDS]... [--seconds S] [--recovery S] [-o json]
+
+Starts a server and two workers, which train over TCP. Each attack runs for S seconds (8) against the
+server's port, from this machine, and is followed by S seconds (60) of rest. A line says for each: the
+rate of the workers' pushes as a share of that just before, the server's memory (resident, MiB) before,
+at its peak and after the rest, connections opened and closed by the server, workers that lost their
+lease, and the server's last words on it. Exits 1 where a promise is broken: rate below 90 %, memory
+that is not back within 10 % (and 16 MiB), a lost lease, or a server that has ended.
+"""
+import argparse
+import json
+import multiprocessing
+import pathlib
+import sys
+import time
+
+sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / "integration"))
+import cluster
+import floods
+import process_figures
+
+RUN_YAML = """
+version: 1
+name: gauntlet
+model: {preset: mlp}
+data: {format: synthetic, train_examples: 6400, test_examples: 1000}
+training: {batch_size: 32, epochs: 100000}
+consistency: {policy: async}
+optimizer: {kind: sgd, learning_rate: 0.000001}
+cluster: {servers: [localhost:7070], workers: 2, lease: 5s}
+wire: {transport: tcp}
+evaluation: {every_epochs: 0}
+"""
+RATE_MIN = 0.9
+BACK_MAX, BACK_MIB = 1.1, 16
+
+
+def attack(name, address, over, counts):
+    with floods.kinds()[name](address) as flood:
+        over.wait()
+        counts[0], counts[1] = flood.opened, flood.closed
+
+
+class Attack:
+    """In a process of its own, so that it does not hold up who measures."""
+
+    def __init__(self, name, address):
+        self.over = multiprocessing.Event()
+        self.counts = multiprocessing.Array("L", 2)
+        self.process = multiprocessing.Process(target=attack,
+                                               args=(name, address, self.over, self.counts))
+
+    def __enter__(self):
+        self.process.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.process.join()
+
+
+def rss_mib(process):
+    return int(process_figures.status(process.pid)["VmRSS"]) / 1024
+
+
+class Watch:
+    """Rates and memory of a cluster over some seconds."""
+
+    def __init__(self, live):
+        self.live = live
+        self.peak_mib = 0.0
+
+    def rate(self, seconds):
+        begin, begun = self.pushes(), time.monotonic()
+        while time.monotonic() - begun < seconds:
+            self.peak_mib = max(self.peak_mib, rss_mib(self.live.servers[0]))
+            time.sleep(0.1)
+        return (self.pushes() - begin) / (time.monotonic() - begun)
+
+    def pushes(self):
+        """Bytes of the push log: each push adds a line, and lines are alike. Who asked for the status
+        would have to wait with the flood."""
+        return (self.live.directory / "push-log-0.csv").stat().st_size
+
+
+def run_one(live, name, seconds, recovery):
+    watch = Watch(live)
+    server = live.servers[0]
+    alone = watch.rate(seconds)
+    before = rss_mib(server)
+    watch.peak_mib = before
+    log_size = (live.directory / "server-0.log").stat().st_size
+    with Attack(name, live.coordinator) as attack_under_way:
+        time.sleep(0.5)
+        beside = watch.rate(seconds)
+    peak = watch.peak_mib
+    time.sleep(recovery)
+    if server.poll() is not None:
+        raise AssertionError(f"{name}: the server has ended with {server.returncode}")
+    words = (live.directory / "server-0.log").read_bytes()[log_size:].decode().splitlines()
+    lost = sum("worker died" in line or "fenced" in line for line in words)
+    last = next((line.split(" ", 3)[-1] for line in reversed(words) if "warning" in line), "")
+    row = {"attack": name, "rate": round(beside / alone, 3), "before_mib": round(before, 1),
+           "peak_mib": round(peak, 1), "after_mib": round(rss_mib(server), 1),
+           "opened": attack_under_way.counts[0], "closed_by_server": attack_under_way.counts[1],
+           "leases_lost": lost, "log": last[:100]}
+    row["broken"] = [promise for promise, is_kept in (
+        ("rate", row["rate"] >= RATE_MIN), ("leases", lost == 0),
+        ("memory", row["after_mib"] <= before * BACK_MAX + BACK_MIB)) if not is_kept]
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--attack", action="append", help="those whose name has these words")
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--recovery", type=float, default=60)
+    parser.add_argument("-o", dest="output", choices=["table", "json"], default="table")
+    arguments = parser.parse_args()
+    names = [name for name in floods.kinds()
+             if not arguments.attack or any(words in name for words in arguments.attack)]
+    broken = 0
+    with cluster.scratch() as directory:
+        config = cluster.write_config(directory, RUN_YAML)
+        settings = {"cluster.servers": "localhost:7070", "log.push_log": directory}
+        with cluster.Cluster(config, settings, directory, workers=2) as live:
+            live.wait_for(lambda status: int(status["pushes"]) > 200, "training to begin")
+            for name in names:
+                row = run_one(live, name, arguments.seconds, arguments.recovery)
+                broken += bool(row["broken"])
+                if arguments.output == "json":
+                    print(json.dumps(row), flush=True)
+                else:
+                    print("{attack:48} rate {rate:5.2f}  MiB {before_mib:7.1f} {peak_mib:8.1f} {after_mib:8.1f}"
+                          "  opened {opened:6} closed {closed_by_server:6}  lost {leases_lost}"
+                          "  {broken}  {log}".format(**row), flush=True)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,317 @@
+#include "server/listen/connections.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "common/files/file_descriptor.h"
+#include "common/rpc/status_conversion.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "server/listen/caller.h"
+#include "server/listen/tcp_listener.h"
+#include "tests/support/captured_log.h"
+
+namespace slipstream {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience{30};
+
+/// Believes whatever it is told: who leaves is a member, and who asks for the status a guest. A
+/// heartbeat says nothing.
+class CredulousService final : public v1::Coordinator::CallbackService {
+ public:
+  explicit CredulousService(Connections& connections) : connections_(connections) {}
+
+  grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context,
+                                  const v1::LeaveRequest* request, v1::LeaveReply*) override {
+    Caller(&connections_, context->c_call()).IsMember(WorkerId{request->identity().worker()});
+    return Done(context);
+  }
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const v1::GetStatusRequest*, v1::RunStatus*) override {
+    Caller(&connections_, context->c_call()).IsGuest();
+    return Done(context);
+  }
+  grpc::ServerBidiReactor<v1::HeartbeatRequest, v1::HeartbeatReply>* Heartbeat(
+      grpc::CallbackServerContext* context) override {
+    return new Silence(connections_, context->c_call());
+  }
+
+ private:
+  class Silence final : public grpc::ServerBidiReactor<v1::HeartbeatRequest, v1::HeartbeatReply> {
+   public:
+    Silence(Connections& connections, grpc_call* call) : caller_(&connections, call) {
+      const absl::Status admitted = caller_.Admit();
+      if (!admitted.ok()) {
+        Finish(ToGrpc(admitted));
+        return;
+      }
+      StartSendInitialMetadata();
+      StartRead(&request_);
+    }
+
+   private:
+    void OnReadDone(bool) override { Finish(grpc::Status::OK); }
+    void OnDone() override { delete this; }
+
+    Caller caller_;
+    v1::HeartbeatRequest request_;
+  };
+
+  static grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context) {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  Connections& connections_;
+};
+
+class ConnectionsTest : public testing::Test {
+ protected:
+  void Start(Connections::Options options, const std::string& host = "127.0.0.1") {
+    options.now = [this] { return absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()); };
+    connections_ = Connections::Make(options).value();
+    service_ = std::make_unique<CredulousService>(*connections_);
+    listener_ = TcpListener::Listen(host, 0).value();
+    grpc::ServerBuilder builder;
+    listener_->GiveTo(builder, grpc::InsecureServerCredentials());
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    ASSERT_TRUE(listener_->Start(connections_.get()).ok());
+    address_ = host + ":" + std::to_string(listener_->port());
+  }
+
+  void TearDown() override {
+    if (server_ == nullptr) return;
+    listener_.reset();
+    server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  /// A connection that says nothing.
+  FileDescriptor Connect() const {
+    FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(listener_->port());
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+    return socket;
+  }
+
+  /// What the server says first, once it has accepted the connection; 0 where it closes it.
+  static ssize_t Receive(const FileDescriptor& socket) {
+    pollfd readable = {.fd = socket.get(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(poll(&readable, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())),
+              1);
+    char bytes[1024];
+    return recv(socket.get(), bytes, sizeof(bytes), 0);
+  }
+  static bool IsClosed(const FileDescriptor& socket) {
+    ssize_t received = 1;
+    while (received > 0) received = Receive(socket);
+    return received == 0;
+  }
+
+  std::unique_ptr<v1::Coordinator::Stub> NewClient() const {
+    grpc::ChannelArguments alone;
+    alone.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return v1::Coordinator::NewStub(
+        grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(), alone));
+  }
+
+  static void SetDeadline(grpc::ClientContext& context) {
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    context.set_wait_for_ready(true);
+  }
+  static void ComeAsMember(v1::Coordinator::Stub& client, uint32_t worker) {
+    grpc::ClientContext context;
+    SetDeadline(context);
+    v1::LeaveRequest request;
+    request.mutable_identity()->set_worker(worker);
+    v1::LeaveReply reply;
+    EXPECT_TRUE(client.Leave(&context, request, &reply).ok());
+  }
+  static void ComeAsGuest(v1::Coordinator::Stub& client) {
+    grpc::ClientContext context;
+    SetDeadline(context);
+    v1::RunStatus reply;
+    EXPECT_TRUE(client.GetStatus(&context, {}, &reply).ok());
+  }
+
+  void AwaitCounts(size_t strangers, size_t guests, size_t of_members) {
+    const absl::Time deadline = absl::Now() + absl::FromChrono(kPatience);
+    for (;;) {
+      const Connections::Counts counts = connections_->counts();
+      if (counts.strangers == strangers && counts.guests == guests &&
+          counts.of_members == of_members) {
+        return;
+      }
+      ASSERT_LT(absl::Now(), deadline) << counts.strangers << " strangers, " << counts.guests
+                                       << " guests, " << counts.of_members << " of members";
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+
+  CapturedLog log_;
+  std::atomic<int64_t> milliseconds_ = 1'000'000;
+  std::unique_ptr<Connections> connections_;
+  std::unique_ptr<CredulousService> service_;
+  std::unique_ptr<TcpListener> listener_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+};
+
+TEST_F(ConnectionsTest, StrangersHaveFewPlacesAndLittleTime) {
+  Start({.strangers_max = 2});
+  const FileDescriptor first = Connect();
+  const FileDescriptor second = Connect();
+  AwaitCounts(2, 0, 0);
+  const FileDescriptor third = Connect();
+
+  milliseconds_ += 5'000;
+
+  EXPECT_TRUE(IsClosed(first));
+  EXPECT_TRUE(IsClosed(second));
+  log_.WaitFor("closed connections count=2 reason=\"nobody has said within 5s who they are for\"");
+  EXPECT_GT(Receive(third), 0) << "its turn has come";
+}
+
+TEST_F(ConnectionsTest, AMembersConnectionStaysAndLeavesItsPlaceToTheNext) {
+  Start({.strangers_max = 1});
+  const auto client = NewClient();
+  ComeAsMember(*client, 3);
+  AwaitCounts(0, 0, 1);
+  const FileDescriptor stranger = Connect();
+  AwaitCounts(1, 0, 1);
+
+  milliseconds_ += 600'000;
+
+  EXPECT_TRUE(IsClosed(stranger));
+  AwaitCounts(0, 0, 1);
+  ComeAsMember(*client, 3);
+  AwaitCounts(0, 0, 1);
+}
+
+TEST_F(ConnectionsTest, WhoGoesAtOnceKeepsThePlaceForAWhile) {
+  Start({.strangers_max = 1});
+  {
+    const FileDescriptor brief = Connect();
+    AwaitCounts(1, 0, 0);
+  }
+  AwaitCounts(0, 0, 0);
+  EXPECT_FALSE(connections_->HasRoom());
+  const FileDescriptor next = Connect();
+
+  milliseconds_ += 1'000;
+
+  EXPECT_GT(Receive(next), 0);
+}
+
+TEST_F(ConnectionsTest, GuestsHavePlacesOfTheirOwnUntilTheyRest) {
+  Start({.strangers_max = 8, .guests_max = 1});
+  const auto guest = NewClient();
+  ComeAsGuest(*guest);
+  AwaitCounts(0, 1, 0);
+  const auto one_too_many = NewClient();
+  ComeAsGuest(*one_too_many);
+  AwaitCounts(1, 1, 0);
+
+  milliseconds_ += 60'000;
+
+  AwaitCounts(0, 0, 0);
+  ComeAsGuest(*one_too_many);
+  AwaitCounts(0, 1, 0);
+}
+
+TEST_F(ConnectionsTest, AMemberHasSoManyConnections) {
+  Start({.strangers_max = 8, .connections_of_member_max = 2});
+  std::vector<std::unique_ptr<v1::Coordinator::Stub>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(NewClient());
+    ComeAsMember(*clients.back(), 3);
+  }
+  AwaitCounts(1, 0, 2);
+  clients.push_back(NewClient());
+  ComeAsMember(*clients.back(), 4);
+  AwaitCounts(1, 0, 3);
+}
+
+TEST_F(ConnectionsTest, ACallHasToSayForWhomItIsEvenOnAMembersConnection) {
+  Start({});
+  const auto client = NewClient();
+  ComeAsMember(*client, 3);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  auto stream = client->Heartbeat(&context);
+  stream->WaitForInitialMetadata();
+
+  milliseconds_ += 5'000;
+
+  v1::HeartbeatReply reply;
+  EXPECT_FALSE(stream->Read(&reply));
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("SILENT: the call has not said within 5s"));
+  ComeAsMember(*client, 3);
+  AwaitCounts(0, 0, 1);
+}
+
+TEST_F(ConnectionsTest, AConnectionOfNoMemberHasFewCalls) {
+  Start({.calls_of_others_max = 2});
+  const auto client = NewClient();
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReaderWriter<v1::HeartbeatRequest, v1::HeartbeatReply>>>
+      streams;
+  const auto open = [&] {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    SetDeadline(*contexts.back());
+    streams.push_back(client->Heartbeat(contexts.back().get()));
+    streams.back()->WaitForInitialMetadata();
+  };
+  open();
+  open();
+  open();
+  EXPECT_EQ(streams.back()->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+
+  ComeAsMember(*client, 3);
+  open();
+  open();
+
+  for (size_t i : {0, 1, 3, 4}) {
+    streams[i]->WritesDone();
+    EXPECT_TRUE(streams[i]->Finish().ok()) << i;
+  }
+}
+
+TEST_F(ConnectionsTest, ConnectionsOverIpv6AreToldApartToo) {
+  if (!TcpListener::Listen("[::1]", 0).ok()) GTEST_SKIP() << "no IPv6 here";
+  Start({}, "[::1]");
+  const auto member = NewClient();
+  const auto guest = NewClient();
+  ComeAsMember(*member, 3);
+  ComeAsGuest(*guest);
+
+  AwaitCounts(0, 1, 1);
+}
+
+}  // namespace
+}  // namespace slipstream
