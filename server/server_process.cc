@@ -21,6 +21,7 @@
 #include "common/memory/heap_trim.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/transport_options.h"
+#include "proto/shard.grpc.pb.h"
 
 namespace slipstream {
 namespace {
@@ -56,6 +57,19 @@ absl::StatusOr<std::optional<PushLog>> OpenPushLog(const std::string& folder, Sh
   return std::optional<PushLog>(*std::move(log));
 }
 
+/// Tells the server of shard 0 that the connection is that of the server of `shard`.
+void Greet(const std::shared_ptr<grpc::Channel>& channel, ShardId shard, uint64_t run) {
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  v1::GetTransportsRequest request;
+  request.mutable_identity()->set_run(run);
+  request.set_server(Value(shard));
+  v1::GetTransportsReply reply;
+  // If it fails, so does what comes next, which says why.
+  (void)v1::Shard::NewStub(channel)->GetTransports(&context, request, &reply);
+}
+
 }  // namespace
 
 ServerProcess::~ServerProcess() { Shutdown(); }
@@ -76,6 +90,8 @@ absl::Status ServerProcess::Listen() {
   (*tcp)->GiveTo(builder, grpc::InsecureServerCredentials());
   builder.RegisterService(shard_.get());
   if (coordinator_ != nullptr) builder.RegisterService(coordinator_.get());
+  unknown_methods_ = std::make_unique<UnknownMethods>(connections_.get());
+  builder.RegisterCallbackGenericService(unknown_methods_.get());
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("gRPC does not start its server");
   tcp_ = *std::move(tcp);
@@ -127,11 +143,11 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   options.settings = ToYaml(options_.run);
   options.instance = RandomNumber();
   options.unreachable_max = options_.run.cluster.start_timeout;
-  sync_ = std::make_unique<ServerSync>(
-      std::move(options),
-      v1::Coordinator::NewStub(grpc::CreateCustomChannel(
-          CoordinatorAddress(), grpc::InsecureChannelCredentials(), ClientArguments())),
-      *shard_);
+  const std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
+      CoordinatorAddress(), grpc::InsecureChannelCredentials(), ClientArguments());
+  options.greet = [channel, shard = options_.shard](uint64_t run) { Greet(channel, shard, run); };
+  sync_ =
+      std::make_unique<ServerSync>(std::move(options), v1::Coordinator::NewStub(channel), *shard_);
 
   HeapTrim heap;
   absl::Time next_look = SteadyNow();

@@ -18,6 +18,7 @@
 #include "server/listen/connections.h"
 #include "server/listen/local_listener.h"
 #include "server/listen/tcp_listener.h"
+#include "server/listen/unknown_methods.h"
 #include "server/listen_address.h"
 #include "server/service/coordinator_service.h"
 #include "server/service/server_sync.h"
@@ -70,6 +71,7 @@ class ServerProcess {
   std::unique_ptr<Connections> connections_;
   std::unique_ptr<CoordinatorService> coordinator_;  // In the server of shard 0.
   std::unique_ptr<ShardService> shard_;
+  std::unique_ptr<UnknownMethods> unknown_methods_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<TcpListener> tcp_;
   std::unique_ptr<LocalListener> local_;  // Null if there are no local sockets.

@@ -18,7 +18,7 @@ class HeapTrim {
   static constexpr size_t kIdleBytesMin = size_t{64} << 20;
 
   /// Of the last looks: in use in any of them is in use lately.
-  static constexpr size_t kLooks = 20;
+  static constexpr size_t kLooks = 10;
 
   /// To be called about once a second. Returns the bytes that were given back, about; 0 usually.
   size_t Look();

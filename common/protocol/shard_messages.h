@@ -97,6 +97,7 @@ enum class PushOutcome : uint8_t {
   kTooStale = 25,
   kRetryLater = 26,
   kTooManyExamples = 27,
+  kUnknownMember = 28,
 };
 
 constexpr bool IsRefusal(PushOutcome outcome) { return outcome >= PushOutcome::kFenced; }
@@ -136,6 +137,8 @@ constexpr std::string_view Name(PushOutcome outcome) {
       return "RETRY_LATER";
     case PushOutcome::kTooManyExamples:
       return "TOO_MANY_EXAMPLES";
+    case PushOutcome::kUnknownMember:
+      return "UNKNOWN_MEMBER";
   }
   return "UNKNOWN";
 }

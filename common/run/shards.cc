@@ -2,13 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <limits>
+
+#include "common/base/limits.h"
 
 namespace slipstream {
 namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
+
+/// Arrays of all values that the gradients of one worker may take.
+uint64_t ArraysOfWorker(const RunSpec& run) {
+  const bool keeps_bases = RowOf(run.optimizer.staleness_scaling).uses_base_weights;
+  return uint64_t{run.training.pipeline_depth} * (keeps_bases ? kBasesOfSlotMax : 1);
+}
 
 }  // namespace
 
@@ -17,13 +27,20 @@ uint64_t GradientsUnderWay(const RunSpec& run) {
 }
 
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run) {
-  constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
   const uint64_t states = RowOf(run.server_optimizer().kind).state_arrays;
-  const bool keeps_bases = RowOf(run.optimizer.staleness_scaling).uses_base_weights;
-  const uint64_t of_gradients = GradientsUnderWay(run) * (keeps_bases ? kBasesOfSlotMax : 1);
-  const uint64_t bytes_each = (2 + of_gradients + 2 * states) * sizeof(float);
+  const uint64_t bytes_each =
+      (2 + ArraysOfWorker(run) * run.cluster.workers + 2 * states) * sizeof(float);
   if (values > (kUnlimited - kFixedBytes) / bytes_each) return kUnlimited;
   return values * bytes_each + kFixedBytes;
+}
+
+uint32_t MembersWithin(uint64_t bytes, uint64_t values, const RunSpec& run) {
+  RunSpec without_workers = run;
+  without_workers.cluster.workers = 0;
+  const uint64_t fixed = ShardBytesNeeded(values, without_workers);
+  if (bytes < fixed) return 0;
+  const uint64_t of_worker = ArraysOfWorker(run) * sizeof(float) * values;
+  return static_cast<uint32_t>(std::min<uint64_t>((bytes - fixed) / of_worker, kWorkersMax));
 }
 
 uint64_t ShardPushBytes(uint64_t values, const RunSpec& run) {

@@ -89,7 +89,8 @@ absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, abs
     // The answer names the servers' actual addresses, so it has to wait for them.
     return absl::UnavailableError("waiting for the servers of shards " + servers_.Missing());
   }
-  const absl::StatusOr<Membership::Registration> made = membership_.Register(applicant, now);
+  const absl::StatusOr<Membership::Registration> made =
+      membership_.Register(applicant, now, servers_.MembersMax());
   if (!made.ok()) return made.status();
   if (made->is_repeated) return Identity{run_, made->worker, made->incarnation};
   if (made->fenced_older) OnGone(made->worker, made->older);

@@ -11,7 +11,7 @@
 namespace slipstream {
 
 absl::StatusOr<Membership::Registration> Membership::Register(const Applicant& applicant,
-                                                              absl::Time now) {
+                                                              absl::Time now, uint32_t live_max) {
   const auto& [asked, host, process, instance] = applicant;
   if (host.size() > kHostBytesMax) {
     return absl::InvalidArgumentError(
@@ -37,6 +37,12 @@ absl::StatusOr<Membership::Registration> Membership::Register(const Applicant& a
   }
 
   const bool was_live = IsLive(*id);
+  if (!was_live && live_ >= live_max) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "the servers have memory for the gradients of {} workers, and {} are there: use more "
+        "servers, or wait until one has left",
+        live_max, live_));
+  }
   const Incarnation older = was_live ? workers_.at(*id).incarnation : Incarnation{};
   if (!was_live) ++live_;
   const Incarnation incarnation{++last_incarnation_};

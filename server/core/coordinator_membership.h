@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/base/limits.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
 
@@ -76,8 +77,10 @@ class Membership {
 
   /// Makes a worker live under the id asked for, or else the lowest that no live worker has. A live
   /// worker of the same instance keeps its registration, so that an answer that was lost leaves no
-  /// ghost behind. Fails if the id or the name of the host is out of bounds, or all ids are taken.
-  absl::StatusOr<Registration> Register(const Applicant& applicant, absl::Time now);
+  /// ghost behind. Fails if the id or the name of the host is out of bounds, or all ids are taken,
+  /// and where `live_max` workers are live without this one.
+  absl::StatusOr<Registration> Register(const Applicant& applicant, absl::Time now,
+                                        uint32_t live_max = kWorkersMax);
 
   /// Renews the lease of a live incarnation. Fails, naming why, for another run, an older
   /// incarnation, or a worker that is gone.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "common/base/limits.h"
+
 namespace slipstream {
 
 absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, absl::Time now) {
@@ -74,6 +76,15 @@ uint64_t Servers::PushedEnd(WorkerId worker, Incarnation incarnation) const {
     }
   }
   return newest.second;
+}
+
+uint32_t Servers::MembersMax() const {
+  uint32_t most = kWorkersMax;
+  for (const std::optional<Server>& server : servers_) {
+    if (!server.has_value() || server->report.members_max == 0) continue;
+    most = std::min(most, server->report.members_max);
+  }
+  return most;
 }
 
 std::string Servers::Missing() const {

@@ -28,6 +28,9 @@ struct ServerReport {
 
   /// Why it cannot take part; empty if nothing keeps it.
   std::string failure;
+
+  /// It has memory for the gradients of so many members; 0 while it does not know.
+  uint32_t members_max = 0;
   Version version{};
 
   /// Mini-batches of the rounds that have closed, where this shard hands them out.
@@ -86,6 +89,9 @@ class Servers {
   /// incarnation; 0: none. The newest has the latest clock, as a unit that another worker gave back
   /// may lie before those that came first.
   uint64_t PushedEnd(WorkerId worker, Incarnation incarnation) const;
+
+  /// All servers have memory for the gradients of so many members.
+  uint32_t MembersMax() const;
 
   /// The shards never heard of, like "1, 3".
   std::string Missing() const;

@@ -143,6 +143,9 @@ class MemberTable {
 
   Verdict Check(WorkerId worker, Incarnation incarnation, Sequence sequence) const;
 
+  /// The newest incarnation that any view has had.
+  Incarnation newest() const { return newest_; }
+
   /// Whether the identity is a member of the current view, as kFresh (it is), kFenced or
   /// kUnknownMember.
   Verdict CheckMember(WorkerId worker, Incarnation incarnation) const;

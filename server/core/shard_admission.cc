@@ -174,6 +174,12 @@ std::optional<PushReply> ShardMachine::RefuseForRoom(const PushHeader& header) c
 PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
   PushAdmission admission = {.is_of_member = IsOfMember(header)};
   std::optional<PushReply> refusal = RefuseByHeader(header);
+  if (refusal.has_value() && IsMadeUp(header.identity)) {
+    refusal = Refusal(PushOutcome::kUnknownMember, "the coordinator knows no incarnation " +
+                                                       Number(Value(header.identity.incarnation)) +
+                                                       " of worker " +
+                                                       Number(Value(header.identity.worker)));
+  }
   // It can only grow older while the payload comes. Where others wait for clocks, only the complete
   // push tells one.
   if (!refusal && !traits_.keeps_pace) refusal = RefuseTooStale(header);
@@ -190,6 +196,13 @@ PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
   if (!state_.draft.has_value()) admission.draft = ForecastUpdate(header);
   if (admission.draft.has_value()) state_.draft = {admission.push, *admission.draft};
   return admission;
+}
+
+bool ShardMachine::IsMadeUp(const Identity& identity) {
+  return has_plan() && identity.run == state_.plan->run &&
+         members().CheckMember(identity.worker, identity.incarnation) ==
+             MemberTable::Verdict::kUnknownMember &&
+         state_.unknown_members.IsMadeUp(identity.incarnation);
 }
 
 bool ShardMachine::IsOfMember(const PushHeader& header) const {

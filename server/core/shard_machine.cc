@@ -41,6 +41,7 @@ ShardOutput ShardMachine::OnView(const View& view) {
   ShardOutput output;
   if (view.number <= members().view().number) return output;
   state_.members.InstallView(view);
+  state_.unknown_members.OnKnown(members().newest());
   OnPaceChanged();
   // A smaller view may make the open round complete at once, and the slowest may have left.
   if (state_.is_initialized) Advance(output);

@@ -104,6 +104,10 @@ class ShardMachine {
   /// the first to name a model, the shell has room for as many values as ValuesOrdered says.
   ShardOutput OnOrders(const ServerOrders& orders);
 
+  /// The shell asks the coordinator what is new; and has its answer, with what orders came of it.
+  void OnCoordinatorAsked() { state_.unknown_members.OnAsked(); }
+  void OnCoordinatorAnswered() { state_.unknown_members.OnAnswered(); }
+
   /// The values that the shard is to make room for, of the first orders that name a model; else
   /// nothing.
   std::optional<uint64_t> ValuesOrdered(const ServerOrders& orders) const;
@@ -294,6 +298,9 @@ class ShardMachine {
   void Advance(ShardOutput& output);
   void CloseRound(ShardOutput& output);
   bool IsExcuse(const PushHeader& header) const;
+
+  /// Whether it is newer than any member known here, and the coordinator does not know it either.
+  bool IsMadeUp(const Identity& identity);
 
   /// Returns how many examples the mini-batches of the push can have.
   uint64_t ExamplesMax(const PushHeader& header) const;

@@ -64,6 +64,7 @@ enum class PullRefusal : uint8_t {
   kWrongShardMap,
   kFenced,
   kUnknownMember,  // Try again: the view that has this member is on its way.
+  kMadeUpMember,   // No such view is.
   kTooManyParked,  // Try again later.
   kOutOfSequence,  // Before a push that has not come.
   kNoSuchSlot,

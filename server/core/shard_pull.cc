@@ -46,7 +46,10 @@ Reader ShardMachine::ReaderOf(const PullRequest& request) {
 
 ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
   ShardOutput output;
-  if (const auto refusal = RefusePull(request)) {
+  if (auto refusal = RefusePull(request)) {
+    if (refusal == PullRefusal::kUnknownMember && IsMadeUp(*request.identity)) {
+      refusal = PullRefusal::kMadeUpMember;
+    }
     output.answers.push_back({.call = call, .refusal = refusal});
     return output;
   }

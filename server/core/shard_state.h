@@ -16,6 +16,7 @@
 #include "server/core/round.h"
 #include "server/core/round_work.h"
 #include "server/core/shard_output.h"
+#include "server/core/unknown_members.h"
 
 namespace slipstream {
 
@@ -68,6 +69,7 @@ struct ShardState {
   std::optional<ShardPlan> plan;
   std::optional<RoundWorkPlan> work;  // Where work comes in rounds, on the first shard.
   MemberTable members;
+  UnknownMembers unknown_members;
 
   // The only grant whose initial weights may be taken, and from whom; 0 for none. And the grants of
   // those that came last, and of those that are version 0.

@@ -20,9 +20,6 @@ namespace {
 /// Until files may have been closed, where this process has too many open to accept another.
 constexpr int kFullPauseMs = 100;
 
-/// Between two looks at connections that nothing is heard of.
-constexpr int kTendMs = 250;
-
 constexpr std::chrono::seconds kWarnInterval{10};
 
 /// Numbers of files are the lowest that are free, so one at the end tells that few are.
@@ -32,6 +29,12 @@ bool IsAmongTheLast(const FileDescriptor& file) {
     return false;
   }
   return static_cast<rlim_t>(file.get()) >= limit.rlim_cur - AcceptLoop::kFilesLeft;
+}
+
+/// Its peer sends nothing more.
+bool HasGone(const FileDescriptor& connection) {
+  pollfd gone = {.fd = connection.get(), .events = POLLRDHUP, .revents = 0};
+  return poll(&gone, 1, 0) > 0;
 }
 
 }  // namespace
@@ -66,19 +69,21 @@ void AcceptLoop::Run() {
                                 {.fd = connections_ != nullptr ? connections_->events() : -1,
                                  .events = POLLIN,
                                  .revents = 0}};
-  events.resize(kBefore + listening_.size(), {.fd = -1, .events = POLLIN, .revents = 0});
+  for (const FileDescriptor& listening : listening_) {
+    events.push_back({.fd = listening.get(), .events = POLLIN, .revents = 0});
+  }
+  int patience_ms = -1;
   for (;;) {
-    const bool has_room = HasRoom();
-    for (size_t i = 0; i < listening_.size(); ++i) {
-      events[kBefore + i].fd = has_room ? listening_[i].get() : -1;  // poll passes over -1.
+    if (connections_ != nullptr) {
+      patience_ms = static_cast<int>(absl::ToInt64Milliseconds(connections_->Tend()));
     }
-    if (poll(events.data(), events.size(), connections_ != nullptr ? kTendMs : -1) < 0) {
+    TakeWaiting();
+    if (poll(events.data(), events.size(), patience_ms) < 0) {
       PS_CHECK(errno == EINTR);
       continue;
     }
     if (events[0].revents != 0) return;
-    if (connections_ != nullptr) connections_->Tend();
-    for (size_t i = 0; i < listening_.size() && HasRoom(); ++i) {
+    for (size_t i = 0; i < listening_.size(); ++i) {
       if (events[kBefore + i].revents != 0) TakeNext(listening_[i]);
     }
   }
@@ -96,10 +101,27 @@ void AcceptLoop::TakeNext(const FileDescriptor& listening) {
     Warn("a connection is turned away: almost all files that this process may have are open");
     return;
   }
+  if (HasRoom()) return Take(*std::move(connection), listening);
+  Waiting next = {*std::move(connection), &listening};
+  if (waiting_.size() < kWaitingMax) return waiting_.push_back(std::move(next));
+  waiting_[lot_() % kWaitingMax] = std::move(next);
+}
+
+void AcceptLoop::TakeWaiting() {
+  while (!waiting_.empty() && HasRoom()) {
+    std::swap(waiting_[lot_() % waiting_.size()], waiting_.back());
+    Waiting next = std::move(waiting_.back());
+    waiting_.pop_back();
+    if (!HasGone(next.connection)) Take(std::move(next.connection), *next.listening);
+  }
+}
+
+void AcceptLoop::Take(FileDescriptor connection, const FileDescriptor& listening) {
   const absl::Status noted =
-      connections_ != nullptr ? connections_->Add(*connection) : absl::OkStatus();
+      connections_ != nullptr ? connections_->Add(connection) : absl::OkStatus();
+  if (absl::IsPermissionDenied(noted)) return;
   if (!noted.ok()) return Warn("a connection is turned away: " + std::string(noted.message()));
-  take_(*std::move(connection), listening);
+  take_(std::move(connection), listening);
 }
 
 void AcceptLoop::AwaitRoom() {

@@ -2,10 +2,12 @@
 #define SLIPSTREAM_SERVER_LISTEN_ACCEPT_LOOP_H_
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -19,8 +21,11 @@ namespace slipstream {
 
 /// Accepts connections, on its own thread, until it goes. Where this process may open nothing more
 /// they wait, and are accepted once files have been closed; before it comes to that, connections
-/// are turned away, so that others who open files still can. They wait, too, while strangers have
-/// all their places, see Connections.
+/// are turned away, so that others who open files still can.
+///
+/// While strangers have all their places, see Connections, those that come wait here, at most
+/// kWaitingMax, and who is next is drawn by lot: in a queue that strangers keep full nobody else's
+/// turn would come before its patience ends. With N that wait, a place is free after some N/32 s.
 ///
 /// Thread-safe. Its thread accepts, and tends the connections.
 class AcceptLoop {
@@ -33,6 +38,9 @@ class AcceptLoop {
 
   /// Files that connections leave to others, where the limit is four times as much.
   static constexpr uint64_t kFilesLeft = 64;
+
+  /// Where more wait, one of them is closed, drawn by lot.
+  static constexpr size_t kWaitingMax = 256;
 
   /// `listening` are sockets that do not block; at least one. `connections` takes note of all that
   /// are accepted, and may be null.
@@ -52,6 +60,8 @@ class AcceptLoop {
   void Run();
   bool HasRoom() const { return connections_ == nullptr || connections_->HasRoom(); }
   void TakeNext(const FileDescriptor& listening);
+  void TakeWaiting();
+  void Take(FileDescriptor connection, const FileDescriptor& listening);
   void AwaitRoom();
 
   /// Not again and again while it lasts.
@@ -64,8 +74,17 @@ class AcceptLoop {
   const Taker take_;
   Connections* const connections_;
 
-  std::optional<std::chrono::steady_clock::time_point> warned_;  // Of the thread.
-  std::thread thread_;                                           // Last: it uses everything above.
+  /// A connection that was accepted, and has no place yet.
+  struct Waiting {
+    FileDescriptor connection;
+    const FileDescriptor* listening;
+  };
+
+  // Of the thread.
+  std::vector<Waiting> waiting_;
+  std::minstd_rand lot_;  // From its fixed seed: nobody gains much by knowing who is next.
+  std::optional<std::chrono::steady_clock::time_point> warned_;
+  std::thread thread_;  // Last: it uses everything above.
 };
 
 }  // namespace slipstream

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
@@ -10,7 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <optional>
@@ -24,6 +27,8 @@ namespace slipstream {
 namespace {
 
 constexpr uint64_t kWake = 0;  // No connection has this number.
+
+constexpr absl::Duration kTellInterval = absl::Seconds(10);
 
 /// Sixteen bytes for both kinds of address: IPv4 as IPv6 maps it.
 std::string MappedPrefix() { return std::string(10, '\0') + "\xff\xff"; }
@@ -78,7 +83,7 @@ Connections::~Connections() { PS_CHECK(silent_.empty()); }
 bool Connections::HasRoom() {
   MutexLock lock(mutex_);
   const absl::Time now = options_.now();
-  while (!places_kept_.empty() && places_kept_.front() <= now) places_kept_.pop_front();
+  places_kept_.erase(places_kept_.begin(), places_kept_.upper_bound(now));
   return HasRoomLocked();
 }
 
@@ -87,40 +92,59 @@ bool Connections::HasRoomLocked() const {
 }
 
 absl::Status Connections::Add(const FileDescriptor& connection) {
-  FileDescriptor socket(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   MutexLock lock(mutex_);
   const uint64_t number = next_number_++;
+  Connection added = {.socket = FileDescriptor(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0)),
+                      .name = NameOf(connection),
+                      .accepted = options_.now()};
   // Without any event asked for, epoll tells that both directions have ended.
   epoll_event event = {.events = 0, .data = {.u64 = number}};
-  if (!socket.is_open() || epoll_ctl(events_.get(), EPOLL_CTL_ADD, socket.get(), &event) != 0) {
+  if (!added.socket.is_open() ||
+      epoll_ctl(events_.get(), EPOLL_CTL_ADD, added.socket.get(), &event) != 0) {
     return absl::ResourceExhaustedError("no connection more can be watched");
   }
-  PeerName name = NameOf(connection);
-  by_name_[name] = number;
-  connections_.emplace(
-      number,
-      Connection{.socket = std::move(socket), .name = std::move(name), .accepted = options_.now()});
+  const auto place = connections_.emplace(number, std::move(added)).first;
+  by_name_[place->second.name] = number;
   ++strangers_;
   unknown_since_.push_back(number);
-  return absl::OkStatus();
+  if (!HasSentTooMuch(place->second, place->second.accepted)) return absl::OkStatus();
+  ShutDown(place->second, Reason::kBytes);
+  Remove(place);
+  return absl::PermissionDeniedError("it has sent too much");
 }
 
-void Connections::Tend() {
+absl::Duration Connections::Tend() {
   const absl::Time now = options_.now();
-  std::pair<size_t, std::string> closed;
+  std::vector<std::string> lines;
+  bool has_strangers = false;
   {
     MutexLock lock(mutex_);
     RemoveGone();
-    closed = ShutDownStrangers(now);
+    ShutDownStrangers(now);
+    ShutDownFloods(now);
     ShutDownIdleGuests(now);
+    lines = TakeLines(now);
+    has_strangers = strangers_ > 0;
   }
-  if (closed.first > 0) {
-    spdlog::warn(
-        "closed connections count={} reason=\"nobody has said within {} who they are for\" "
-        "one_of={}",
-        closed.first, absl::FormatDuration(options_.introduction_time), closed.second);
-  }
+  for (const std::string& line : lines) spdlog::warn("{}", line);
   EndSilentCalls(now);
+  // In so short a time a stranger cannot do much.
+  return absl::Milliseconds(has_strangers ? 5 : 50);
+}
+
+std::vector<std::string> Connections::TakeLines(absl::Time now) {
+  static constexpr std::array<const char*, kReasons> kReasonTexts = {
+      "nobody has said in time who they are for", "no member makes so many calls",
+      "no member sends so much"};
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < kReasons; ++i) {
+    Closed& closed = closed_[i];
+    if (closed.count == 0 || now - closed.told < kTellInterval) continue;
+    lines.push_back(fmt::format("closed connections count={} one_of={} reason=\"{}\"", closed.count,
+                                closed.one_of, kReasonTexts[i]));
+    closed = {.count = 0, .one_of = "", .told = now};
+  }
+  return lines;
 }
 
 Connections::Counts Connections::counts() {
@@ -149,10 +173,12 @@ void Connections::RemoveGone() {
 
 void Connections::Remove(Table::iterator place) {
   const auto& [number, connection] = *place;
-  const absl::Time kept_until = connection.accepted + options_.place_time;
-  if (connection.who == Who::kStranger && kept_until > options_.now()) {
-    places_kept_.push_back(kept_until);
-  }
+  const absl::Time now = options_.now();
+  // gRPC may have closed it first, for what it sent.
+  const bool has_overdone_it = connection.has_overdone_it || HasSentTooMuch(connection, now);
+  const absl::Time kept_until =
+      connection.accepted + (has_overdone_it ? options_.pressed_time : options_.place_time);
+  if (connection.who == Who::kStranger && kept_until > now) places_kept_.insert(kept_until);
   Uncount(number, connection);
   const auto named = by_name_.find(connection.name);
   if (named != by_name_.end() && named->second == number) by_name_.erase(named);
@@ -176,27 +202,65 @@ void Connections::Uncount(uint64_t number, const Connection& connection) {
   }
 }
 
-std::pair<size_t, std::string> Connections::ShutDownStrangers(absl::Time now) {
-  std::pair<size_t, std::string> closed;
+void Connections::ShutDown(Connection& connection, Reason reason) {
+  if (std::exchange(connection.is_shut_down, true)) return;
+  connection.has_overdone_it = reason != Reason::kSilent;
+  shutdown(connection.socket.get(), SHUT_RDWR);
+  Closed& closed = closed_[static_cast<size_t>(reason)];
+  ++closed.count;
+  closed.one_of = TextOf(connection.name.first, connection.name.second);
+}
+
+void Connections::ShutDownStrangers(absl::Time now) {
+  const absl::Duration time = HasRoomLocked() ? options_.introduction_time : options_.pressed_time;
   for (; !unknown_since_.empty(); unknown_since_.pop_front()) {
     const auto place = connections_.find(unknown_since_.front());
     if (place == connections_.end() || place->second.who != Who::kStranger) continue;
-    if (now - place->second.accepted < options_.introduction_time) return closed;
-    // gRPC sees the end of what it reads and of what it writes, and epoll the end of both.
-    shutdown(place->second.socket.get(), SHUT_RDWR);
-    ++closed.first;
-    closed.second = TextOf(place->second.name.first, place->second.name.second);
+    if (now - place->second.accepted < time) return;
+    ShutDown(place->second, Reason::kSilent);
   }
-  return closed;
 }
 
 void Connections::ShutDownIdleGuests(absl::Time now) {
   for (const uint64_t number : guests_) {
-    const Connection& connection = connections_.at(number);
-    const bool is_idle = connection.calls == 0;
-    if (is_idle && now - connection.last_call >= options_.guest_idle_time) {
-      shutdown(connection.socket.get(), SHUT_RDWR);
-    }
+    Connection& connection = connections_.at(number);
+    if (connection.calls > 0 || now - connection.last_call < options_.guest_idle_time) continue;
+    connection.is_shut_down = true;  // As any server closes what rests: nobody needs to know.
+    shutdown(connection.socket.get(), SHUT_RDWR);
+  }
+}
+
+void Connections::ShutDownFloods(absl::Time now) {
+  for (const uint64_t number : unknown_since_) {
+    const auto place = connections_.find(number);
+    const bool is_stranger = place != connections_.end() && place->second.who == Who::kStranger;
+    if (is_stranger && HasSentTooMuch(place->second, now)) ShutDown(place->second, Reason::kBytes);
+  }
+  for (const uint64_t number : guests_) {
+    Connection& connection = connections_.at(number);
+    if (HasSentTooMuch(connection, now)) ShutDown(connection, Reason::kBytes);
+  }
+}
+
+bool Connections::HasSentTooMuch(const Connection& connection, absl::Time now) const {
+  tcp_info info = {};
+  socklen_t length = sizeof(info);
+  const bool is_told =
+      getsockopt(connection.socket.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+      length >= offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received);
+  const double seconds = absl::ToDoubleSeconds(now - connection.accepted);
+  const double allowed = static_cast<double>(options_.bytes_at_once) +
+                         static_cast<double>(options_.bytes_per_second) * seconds +
+                         options_.bytes_for_each_sent * static_cast<double>(info.tcpi_bytes_acked);
+  return is_told && static_cast<double>(info.tcpi_bytes_received) > allowed;
+}
+
+void Connections::CountCall(Connection& connection, absl::Time now) {
+  if (connection.who == Who::kMember) return;
+  ++connection.calls_made;
+  const double seconds = absl::ToDoubleSeconds(now - connection.accepted);
+  if (connection.calls_made > options_.calls_at_once + options_.calls_per_second * seconds) {
+    ShutDown(connection, Reason::kCalls);
   }
 }
 
@@ -265,6 +329,7 @@ uint64_t Connections::Enter(Caller& caller, std::string_view peer) {
   Connection& connection = connections_.at(number->second);
   ++connection.calls;
   connection.last_call = caller.began_ = options_.now();
+  CountCall(connection, caller.began_);
   caller.silent_ = silent_.insert(silent_.end(), &caller);
   return number->second;
 }

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_SERVER_LISTEN_CONNECTIONS_H_
 #define SLIPSTREAM_SERVER_LISTEN_CONNECTIONS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -31,7 +32,8 @@ class Caller;
 /// A connection is a *stranger's* until a call over it is a *member's*, who takes part in the run,
 /// or a *guest's*, who only reads. Strangers have few places, and others wait in the listen queue;
 /// who has not said in time who it is, is closed. Guests have more places, and members their own.
-/// What is said is believed as far as the run believes it: see Caller.
+/// Who is no member may send and ask for so much, or its connection is closed, too. What is said is
+/// believed as far as the run believes it: see Caller.
 ///
 /// Connections that came another way, as through a local socket, are unknown here, and unbounded.
 ///
@@ -39,14 +41,19 @@ class Caller;
 class Connections {
  public:
   struct Options {
-    /// Strangers at a time. One of these costs some 100 KiB, with all the calls that it may have.
+    /// Strangers at a time. One of these costs at most some 2 MiB, with all the calls that it may
+    /// have open.
     size_t strangers_max = 64;
 
     /// A connection, and a call, that has not said by then who it is, is ended.
     absl::Duration introduction_time = absl::Seconds(5);
 
+    /// A connection's time while strangers have all their places, and others wait.
+    absl::Duration pressed_time = absl::Seconds(2);
+
     /// What a stranger's place is taken for at least, unless it says who it is: so no more than 64
-    /// a second fail in their handshakes.
+    /// a second fail in their handshakes. A stranger that was closed for what it sent or asked for
+    /// keeps its place for `pressed_time`.
     absl::Duration place_time = absl::Seconds(1);
 
     size_t guests_max = 96;
@@ -55,8 +62,18 @@ class Connections {
     absl::Duration guest_idle_time = absl::Minutes(1);
     size_t connections_of_member_max = 16;
 
-    /// Open at once on a connection that is no member's.
+    /// Of a connection that is no member's. Open at once:
     size_t calls_of_others_max = 32;
+
+    /// One after another, at once and for each second since:
+    double calls_at_once = 100;
+    double calls_per_second = 20;
+
+    /// What it may send, at once and for each second since; and a share of what it was sent, for
+    /// who reads has to say that it does.
+    uint64_t bytes_at_once = uint64_t{16} << 10;
+    uint64_t bytes_per_second = uint64_t{4} << 10;
+    double bytes_for_each_sent = 1.0 / 16;
 
     std::function<absl::Time()> now;
   };
@@ -73,14 +90,15 @@ class Connections {
   /// Another connection may be accepted.
   bool HasRoom();
 
-  /// Takes note of one that was accepted. To be called before gRPC gets it. Fails where the system
-  /// has no file for it.
+  /// Takes note of one that was accepted. To be called before gRPC gets it. Fails, and the
+  /// connection is to be closed, where the system has no file for it (RESOURCE_EXHAUSTED), and
+  /// where it has sent too much while it waited (PERMISSION_DENIED, which Tend tells of).
   absl::Status Add(const FileDescriptor& connection);
 
-  /// Takes note of what has gone, and ends what is overdue. To be called while there are
-  /// connections, several times in a second, and whenever `events` is readable. From one thread,
-  /// which runs callbacks of calls that it ends.
-  void Tend();
+  /// Takes note of what has gone, and ends what is overdue or sends too much. To be called whenever
+  /// `events` is readable, and again after the time that it returns. From one thread, which runs
+  /// callbacks of calls that it ends.
+  absl::Duration Tend();
   int events() const { return events_.get(); }
 
   struct Counts {
@@ -98,6 +116,10 @@ class Connections {
 
   enum class Who : uint8_t { kStranger, kGuest, kMember };
 
+  /// Why connections are closed.
+  enum class Reason : uint8_t { kSilent, kCalls, kBytes };
+  static constexpr size_t kReasons = 3;
+
   struct Connection {
     FileDescriptor socket;  // Beside gRPC's own, so that it can be shut down from here.
     PeerName name;
@@ -106,6 +128,16 @@ class Connections {
     uint64_t member = 0;  // Of a member's: its number.
     size_t calls = 0;
     absl::Time last_call;  // When one began or ended last.
+    double calls_made = 0;
+    bool has_overdone_it = false;
+    bool is_shut_down = false;
+  };
+
+  /// Closed for one reason, and not told of yet.
+  struct Closed {
+    size_t count = 0;
+    std::string one_of;
+    absl::Time told = absl::InfinitePast();
   };
   using Table = std::map<uint64_t, Connection>;  // By number, in the order of acceptance.
 
@@ -128,10 +160,18 @@ class Connections {
   void Remove(Table::iterator place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// Returns how many strangers were shut down, and one of them for people.
-  std::pair<size_t, std::string> ShutDownStrangers(absl::Time now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// gRPC sees the end of what it reads and of what it writes, and epoll the end of both.
+  void ShutDown(Connection& connection, Reason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ShutDownStrangers(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShutDownIdleGuests(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Those of no member that have sent too much.
+  void ShutDownFloods(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasSentTooMuch(const Connection& connection, absl::Time now) const;
+  void CountCall(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Lines of what was closed lately; not one for each of many.
+  std::vector<std::string> TakeLines(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndSilentCalls(absl::Time now);
 
   // Constant after construction.
@@ -146,9 +186,10 @@ class Connections {
   size_t strangers_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<uint64_t> guests_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, size_t> of_members_ ABSL_GUARDED_BY(mutex_);
-  std::deque<uint64_t> unknown_since_ ABSL_GUARDED_BY(mutex_);  // Strangers, the oldest first.
-  std::deque<absl::Time> places_kept_ ABSL_GUARDED_BY(mutex_);  // Until then, of those gone.
-  std::list<Caller*> silent_ ABSL_GUARDED_BY(mutex_);           // The oldest first.
+  std::deque<uint64_t> unknown_since_ ABSL_GUARDED_BY(mutex_);     // Strangers, the oldest first.
+  std::multiset<absl::Time> places_kept_ ABSL_GUARDED_BY(mutex_);  // Until then, of those gone.
+  std::list<Caller*> silent_ ABSL_GUARDED_BY(mutex_);              // The oldest first.
+  std::array<Closed, kReasons> closed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace slipstream

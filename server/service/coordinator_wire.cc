@@ -15,6 +15,7 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   report.initialized = wire.initialized();
   report.drained = wire.drained();
   report.failure = wire.failure();
+  report.members_max = wire.members_max();
   report.version = Version{wire.status().version()};
   report.batches_of_rounds = wire.status().batches_of_rounds();
   for (const v1::ShardWorkerStatus& worker : wire.status().workers()) {

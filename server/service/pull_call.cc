@@ -17,6 +17,12 @@ absl::StatusOr<PullRequest> DecodePull(const grpc::ByteBuffer& message) {
   return FromWire(wire);
 }
 
+/// A reader who takes weights no faster than a MiB a second makes room for others.
+absl::Duration TimeOfSlowReader(size_t bytes) {
+  constexpr double kBytesPerSecond = 1 << 20;
+  return absl::Seconds(30) + absl::Seconds(static_cast<double>(bytes) / kBytesPerSecond);
+}
+
 }  // namespace
 
 PullCall::PullCall(ShardEngine& engine, Connections* connections, TransferWatch& watch,
@@ -51,6 +57,10 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
 }
 
 void PullCall::OnAnswer(Answer answer) {
+  // Readers who are no members share a few places.
+  if (!reader_.has_value() && answer.weights.has_value() && answer.weights->weights != nullptr) {
+    transfer_.EndAfter(TimeOfSlowReader(answer.weights->weights->values().size_bytes()));
+  }
   answer_.emplace(ChunkedAnswer::Form::kWeights, std::move(answer), chunk_bytes_, encoding_);
   WriteNext();
 }

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_SERVER_SERVICE_SERVER_ORDERS_H_
 #define SLIPSTREAM_SERVER_SERVICE_SERVER_ORDERS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "proto/status.pb.h"
@@ -19,6 +20,10 @@ class OrdersSink {
   /// Takes newer orders. Called in rising order of their numbers, but some may be skipped.
   virtual void OnOrders(const ServerOrders& orders) = 0;
 
+  /// The coordinator is asked what is new; and has answered, and what orders came of it were taken.
+  virtual void OnCoordinatorAsked() {}
+  virtual void OnCoordinatorAnswered() {}
+
   /// The figures of now, sent with every call to the coordinator.
   virtual v1::ShardStatus ShardReport() = 0;
 
@@ -30,6 +35,9 @@ class OrdersSink {
   /// or under hardsync every mini-batch of the run is part of a published version (also while the
   /// phase is still kTraining).
   virtual bool Drained() = 0;
+
+  /// It has memory for the gradients of so many members; 0 while it does not know.
+  virtual uint32_t MembersMax() = 0;
 
   /// Why the shard cannot take part in the run; empty if nothing keeps it. The run fails with it.
   virtual std::string Failure() = 0;

@@ -68,6 +68,7 @@ absl::Status ServerSync::Converse() {
     if (status.ok()) {
       status = TakeReply(reply);
       if (!status.ok()) return status;
+      sink_.OnCoordinatorAnswered();
       OnAnswer();
       pause = options_.pause_min;
       if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");
@@ -107,6 +108,8 @@ void ServerSync::OnAnswer() {
 }
 
 absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& reply) {
+  if (is_lost_ && orders_.run != 0) options_.greet(orders_.run);
+  sink_.OnCoordinatorAsked();
   v1::SyncServerRequest request;
   request.set_shard(Value(options_.shard));
   request.set_address(options_.address);
@@ -117,6 +120,7 @@ absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& repl
   request.set_initialized(sink_.Initialized());
   request.set_drained(sink_.Drained());
   request.set_failure(sink_.Failure());
+  request.set_members_max(sink_.MembersMax());
   *request.mutable_status() = sink_.ShardReport();
 
   grpc::ClientContext context;

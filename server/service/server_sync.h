@@ -44,6 +44,10 @@ class ServerSync {
     /// Random, one per process.
     uint64_t instance = 0;
 
+    /// Says over what may be another connection, before anything that is long, whose it is. May
+    /// wait for a connection for a second, and fail.
+    std::function<void(uint64_t run)> greet = [](uint64_t) {};
+
     /// The coordinator answers after so long at the latest, so the shard's figures are never much
     /// older.
     absl::Duration wait = absl::Milliseconds(250);

@@ -24,6 +24,9 @@ absl::Status ToStatus(PullRefusal refusal) {
       return absl::FailedPreconditionError("FENCED: this incarnation is not a member any more");
     case PullRefusal::kUnknownMember:
       return absl::UnavailableError("RETRY_LATER: the view that has this member is on its way");
+    case PullRefusal::kMadeUpMember:
+      return absl::FailedPreconditionError(
+          "UNKNOWN_MEMBER: the coordinator knows no such incarnation");
     case PullRefusal::kOutOfSequence:
       return absl::InvalidArgumentError("sequence: later than the push that is expected next");
     case PullRefusal::kNoSuchSlot:
@@ -64,6 +67,7 @@ std::string Shard::MakePath(const ModelOrders& model) {
   if (needed <= available) {
     path_ = UpdatePath::TryMake(run.server_optimizer(), model.layout.TensorsWithin(range));
   }
+  members_max_ = MembersWithin(available, values, run);
   if (path_ != nullptr) return "";
   return fmt::format(
       "the model is too large for this server: {} of weights, which with {} gradient{} under way "

@@ -103,8 +103,14 @@ class Shard {
   /// Orders older than those before have no effect.
   ShardResult OnOrders(const ServerOrders& orders);
 
+  void OnCoordinatorAsked() { machine_.OnCoordinatorAsked(); }
+  void OnCoordinatorAnswered() { machine_.OnCoordinatorAnswered(); }
+
   /// Why this shard cannot take part in the run; empty if nothing keeps it.
   const std::string& failure() const { return failure_; }
+
+  /// There is memory for the gradients of so many members; 0 while the model is not known.
+  uint32_t members_max() const { return members_max_; }
 
   /// A buffer for the initial weights, or why they are not taken from this client.
   absl::StatusOr<std::shared_ptr<FloatBuffer>> BeginInitialize(const InitializeHeader& header);
@@ -186,6 +192,7 @@ class Shard {
 
   ShardMachine machine_;
   std::string failure_;
+  uint32_t members_max_ = 0;
   Weights published_;
 
   // The weights of the versions that the machine's BasesKept names, where compensation needs them.

@@ -54,6 +54,21 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
   Deliver(std::move(deliveries));
 }
 
+void ShardEngine::OnCoordinatorAsked() {
+  MutexLock lock(mutex_);
+  shard_.OnCoordinatorAsked();
+}
+
+void ShardEngine::OnCoordinatorAnswered() {
+  MutexLock lock(mutex_);
+  shard_.OnCoordinatorAnswered();
+}
+
+bool ShardEngine::ReadersWait() {
+  MutexLock lock(mutex_);
+  return shard_.machine().WaitingPulls(/*reader=*/std::nullopt) > 0;
+}
+
 std::string ShardEngine::Failure() {
   MutexLock lock(mutex_);
   return shard_.failure();
@@ -64,11 +79,16 @@ bool ShardEngine::Initialized() {
   return shard_.machine().has_granted_weights();
 }
 
-bool ShardEngine::IsMember(const Identity& identity) {
+bool ShardEngine::MayBeMember(const Identity& identity) {
   MutexLock lock(mutex_);
+  if (identity.run == 0 || identity.run != orders_.run) return false;
   const Member* const member = orders_.view.Find(identity.worker);
-  return identity.run == orders_.run && member != nullptr &&
-         member->incarnation == identity.incarnation;
+  return member == nullptr || identity.incarnation >= member->incarnation;
+}
+
+uint32_t ShardEngine::MembersMax() {
+  MutexLock lock(mutex_);
+  return shard_.members_max();
 }
 
 bool ShardEngine::Drained() {

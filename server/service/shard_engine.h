@@ -78,12 +78,18 @@ class ShardEngine {
   ShardEngine& operator=(const ShardEngine&) = delete;
 
   void OnOrders(const ServerOrders& orders);
+  void OnCoordinatorAsked();
+  void OnCoordinatorAnswered();
   v1::ShardStatus Report();
   bool Initialized();
   bool Drained();
 
-  /// Of the view last heard of.
-  bool IsMember(const Identity& identity);
+  /// Whether it may be a member's: of one that was named, or of one whose view is on its way. Who
+  /// knows the number of the run has registered.
+  bool MayBeMember(const Identity& identity);
+
+  /// As OrdersSink has it.
+  uint32_t MembersMax();
 
   /// Why this shard cannot take part in the run; empty if nothing keeps it.
   std::string Failure();
@@ -94,6 +100,9 @@ class ShardEngine {
 
   /// The answer, or nothing: then `call` gets it later. Fails with the refusal.
   absl::StatusOr<std::optional<Answer>> Pull(const PullRequest& request, WaitingCall* call);
+
+  /// Readers who are no members wait for a place.
+  bool ReadersWait();
 
   /// A pull of this reader that got an answer has sent it, or its call is gone.
   void FinishPull(const Reader& reader);

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/base/limits.h"
 #include "common/wire/chunk_bytes.h"
 #include "common/wire/shard_wire.h"
 #include "server/listen/caller.h"
@@ -36,20 +37,28 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
       connections_(connections),
       now_(options.now),
       lease_(options.run.cluster.lease),
+      engine_(options, std::move(push_log)),
       watch_({.window =
                   TransferWatch::Options::WindowFor(ChunkedAnswer::AwaitedBytesMax(chunk_bytes_)),
+              .others_wait = [this] { return engine_.ReadersWait(); },
               .now = now_}),
-      engine_(options, std::move(push_log)),
       sockets_(std::clamp(std::thread::hardware_concurrency(), 1u, kSocketThreadsMax)) {}
+
+void ShardService::NoteMember(const v1::GetTransportsRequest& request, grpc_call* call) {
+  const Identity identity = FromWire(request.identity());
+  if (!engine_.MayBeMember(identity)) return;
+  Caller caller(connections_, call);
+  if (request.has_server() && request.server() < kServersMax) {
+    caller.IsMember(ShardId{request.server()});
+  } else if (!request.has_server() && Value(identity.worker) < kWorkersMax) {
+    caller.IsMember(identity.worker);
+  }
+}
 
 grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContext* context,
                                                       const v1::GetTransportsRequest* request,
                                                       v1::GetTransportsReply* reply) {
-  // Who finds a local socket does not come back, and asks for nothing else here.
-  const Identity identity = FromWire(request->identity());
-  if (engine_.IsMember(identity)) {
-    Caller(connections_, context->c_call()).IsMember(identity.worker);
-  }
+  NoteMember(*request, context->c_call());
   reply->set_local_socket(local_socket_);
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);

@@ -56,12 +56,18 @@ class ShardService final
       grpc::CallbackServerContext* context) override;
 
   void OnOrders(const ServerOrders& orders) override { engine_.OnOrders(orders); }
+  void OnCoordinatorAsked() override { engine_.OnCoordinatorAsked(); }
+  void OnCoordinatorAnswered() override { engine_.OnCoordinatorAnswered(); }
   v1::ShardStatus ShardReport() override;
   bool Initialized() override { return engine_.Initialized(); }
   bool Drained() override { return engine_.Drained(); }
+  uint32_t MembersMax() override { return engine_.MembersMax(); }
   std::string Failure() override { return engine_.Failure(); }
 
  private:
+  /// Who asks for transports says for whom the connection is.
+  void NoteMember(const v1::GetTransportsRequest& request, grpc_call* call);
+
   // Constant after construction.
   const size_t chunk_bytes_;
   const std::string local_socket_;
@@ -69,8 +75,6 @@ class ShardService final
   const std::function<absl::Time()> now_;
 
   const absl::Duration lease_;
-
-  TransferWatch watch_;
 
   // By method: a member may use one beside another.
   LatestCalls pushes_;
@@ -82,6 +86,7 @@ class ShardService final
   RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);
   // Last: their threads call calls, which use everything above.
   ShardEngine engine_;
+  TransferWatch watch_;  // Asks the engine. No call is left when it goes.
   SocketWatch sockets_;
 };
 

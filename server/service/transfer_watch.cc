@@ -51,24 +51,33 @@ void TransferWatch::Run() {
 }
 
 void TransferWatch::EndStalled() {
-  std::vector<std::pair<grpc_call*, std::string>> stalled;
+  std::vector<std::pair<grpc_call*, std::string>> ended;
+  const bool others_wait = options_.others_wait();
   {
     MutexLock lock(mutex_);
     const absl::Time now = options_.now();
     for (Transfer* const transfer : transfers_) {
-      if (!IsStalled(*transfer, now)) continue;
+      const std::string reason = WhyEnded(*transfer, now, others_wait);
+      if (reason.empty()) continue;
       transfer->is_awaited_ = false;  // Once.
+      transfer->ends_.reset();
       grpc_call_ref(transfer->call_);
-      stalled.emplace_back(transfer->call_, transfer->name_);
+      ended.emplace_back(transfer->call_, reason);
     }
   }
-  for (const auto& [call, name] : stalled) {
-    EndCall(call,
-            fmt::format("STALLED: the {} moved less than {} bytes in {}", name, options_.bytes_min,
-                        absl::FormatDuration(options_.window)),
-            spdlog::level::warn);
+  for (const auto& [call, reason] : ended) {
+    EndCall(call, reason, spdlog::level::warn);
     grpc_call_unref(call);
   }
+}
+
+std::string TransferWatch::WhyEnded(Transfer& transfer, absl::Time now, bool others_wait) {
+  if (IsStalled(transfer, now)) {
+    return fmt::format("STALLED: the {} moved less than {} bytes in {}", transfer.name_,
+                       options_.bytes_min, absl::FormatDuration(options_.window));
+  }
+  if (!others_wait || !transfer.ends_.has_value() || now < *transfer.ends_) return "";
+  return fmt::format("OVERTAKEN: others wait for a place, and the {} is slow", transfer.name_);
 }
 
 bool TransferWatch::IsStalled(Transfer& transfer, absl::Time now) {
@@ -101,6 +110,11 @@ void TransferWatch::Transfer::Await(size_t moved) {
   }
   is_awaited_ = true;
   moved_ += moved;
+}
+
+void TransferWatch::Transfer::EndAfter(absl::Duration time) {
+  MutexLock lock(watch_.mutex_);
+  ends_ = watch_.options_.now() + time;
 }
 
 void TransferWatch::Transfer::Rest() {

@@ -32,6 +32,10 @@ class TransferWatch {
     absl::Duration window = absl::Minutes(1);
     uint64_t bytes_min = uint64_t{64} << 10;
 
+    /// Whether somebody waits for what a transfer with a bound on its time holds. Asked without a
+    /// lock.
+    std::function<bool()> others_wait = [] { return false; };
+
     std::function<absl::Time()> now = [] { return absl::Now(); };
 
     /// Where nothing may be seen to move until so many bytes have: half a minute, and what they
@@ -59,6 +63,9 @@ class TransferWatch {
     /// Until the next Await the peer may take its time.
     void Rest();
 
+    /// From now on it may take so long, and longer while nobody else waits.
+    void EndAfter(absl::Duration time);
+
    private:
     friend class TransferWatch;
 
@@ -72,12 +79,17 @@ class TransferWatch {
     bool is_awaited_ = false;
     uint64_t moved_ = 0;                      // Within the window.
     std::optional<absl::Time> window_begin_;  // From the watch's next look on.
+    std::optional<absl::Time> ends_;          // If others wait.
   };
 
  private:
   void Run();
   void EndStalled();
   bool IsStalled(Transfer& transfer, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Why the transfer is to be ended; empty if it is not.
+  std::string WhyEnded(Transfer& transfer, absl::Time now, bool others_wait)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
 

@@ -33,7 +33,7 @@ MAY_INCLUDE = {
                      "common/model", "common/process", "common/rpc", "common/run",
                      "deploy/psctl/completion", "proto"),
     "deploy/psctl/completion": ("common/config",),
-    "server": ("common/config", "common/files", "common/local", "common/process", "common/rpc",
+    "server": ("proto", "common/config", "common/files", "common/local", "common/process", "common/rpc",
                "common/run", "common/memory", "server/listen", "server/service"),
     "server/core": ("common/layout", "common/policy", "common/protocol", "common/run"),
     "server/listen": ("common/files", "common/local", "common/rpc"),

@@ -103,7 +103,7 @@ def run_one(live, name, seconds, recovery):
     words = (live.directory / "server-0.log").read_bytes()[log_size:].decode().splitlines()
     lost = sum("worker died" in line or "fenced" in line for line in words)
     last = next((line.split(" ", 3)[-1] for line in reversed(words) if "warning" in line), "")
-    row = {"attack": name, "rate": round(beside / alone, 3), "before_mib": round(before, 1),
+    row = {"attack": name, "rate": round(beside / max(alone, 1e-9), 3), "before_mib": round(before, 1),
            "peak_mib": round(peak, 1), "after_mib": round(rss_mib(server), 1),
            "opened": attack_under_way.counts[0], "closed_by_server": attack_under_way.counts[1],
            "leases_lost": lost, "log": last[:100]}

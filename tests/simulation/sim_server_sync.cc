@@ -31,6 +31,7 @@ SimServerSync::SimServerSync(ShardId shard, const Scenario& scenario, absl::Dura
 }
 
 void SimServerSync::Sync() {
+  server_.OnCoordinatorAsked();
   v1::SyncServerRequest request;
   request.set_shard(Value(shard_));
   request.set_address(scenario_.run.cluster.servers[Value(shard_)]);
@@ -77,6 +78,7 @@ void SimServerSync::OnSynced(const absl::StatusOr<std::string>& reply) {
     orders_ = *orders;
     server_.OnOrders(*orders);
   }
+  server_.OnCoordinatorAnswered();
   Sync();
 }
 

@@ -41,6 +41,8 @@ class SimShard {
            Network& network, History& history, Trace& trace);
 
   void OnOrders(const ServerOrders& orders);
+  void OnCoordinatorAsked() { shard_.OnCoordinatorAsked(); }
+  void OnCoordinatorAnswered() { shard_.OnCoordinatorAnswered(); }
   void OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message);
   void OnCancel(const StreamPtr& stream);
   void OnSent(const StreamPtr& stream);

@@ -42,7 +42,6 @@ absl::Status ShardChannel::Failure(RawCall& call, absl::Time deadline) {
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Get() {
-  if (options_.transport == Transport::kTcp) return tcp_;
   if (agreed_ != nullptr) return agreed_;
   absl::StatusOr<std::shared_ptr<grpc::Channel>> agreed = Agree();
   if (agreed.ok()) agreed_ = *agreed;
@@ -53,6 +52,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
   absl::StatusOr<std::string> name = AskForSocket();
   // A shard that does not know the question offers nothing; any other failure says nothing of that.
   if (!name.ok() && !absl::IsUnimplemented(name.status())) return name.status();
+  if (options_.transport == Transport::kTcp) return tcp_;
   absl::StatusOr<std::shared_ptr<grpc::Channel>> local =
       name.ok() ? ConnectToSocket(*name) : absl::NotFoundError("the shard offers no local socket");
   std::string told = "transport=unix";

@@ -19,9 +19,9 @@ namespace slipstream {
 
 /// The connection to one shard, by the best path that both ends can use.
 ///
-/// TCP reaches every shard. Over it the shard is asked for the name of its local socket; if that
-/// can be connected to, the shard is on this machine, and calls go there. The name is random, so
-/// that no other process is taken for it.
+/// TCP reaches every shard. Over it the shard is told who calls, and asked for the name of its
+/// local socket; if that can be connected to, the shard is on this machine, and calls go there. The
+/// name is random, so that no other process is taken for it.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class ShardChannel {

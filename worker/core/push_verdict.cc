@@ -42,6 +42,7 @@ PushVerdict Judge(PushOutcome outcome) {
     case PushOutcome::kLengthMismatch:
     case PushOutcome::kNonfinite:
     case PushOutcome::kTooManyExamples:
+    case PushOutcome::kUnknownMember:
       return PushVerdict::kGiveUp;
   }
   return PushVerdict::kGiveUp;

@@ -33,6 +33,24 @@ TEST(ShardsTest, CountsTheBasesOfEachGradientUnderWayWhereTheyAreKept) {
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (2 + 24 + 64) * kMib);
 }
 
+TEST(ShardsTest, TellsHowManyWorkersAShardHasMemoryFor) {
+  RunSpec run = SpecOf(4, RuleKind::kMomentum);
+  EXPECT_EQ(MembersWithin(ShardBytesNeeded(kMib / 4, run), kMib / 4, run), 4u);
+  EXPECT_EQ(MembersWithin(ShardBytesNeeded(kMib / 4, run) - 1, kMib / 4, run), 3u);
+  run.training.pipeline_depth = 2;
+  EXPECT_EQ(MembersWithin(ShardBytesNeeded(kMib / 4, run) + 4 * kMib, kMib / 4, run), 6u);
+  EXPECT_EQ(MembersWithin(10 * kMib, kMib / 4, run), 0u) << "not even for the weights";
+  EXPECT_EQ(MembersWithin(std::numeric_limits<uint64_t>::max(), kMib / 4, run), 4096u);
+}
+
+TEST(ShardsTest, CountsThePushesAmongThem) {
+  RunSpec run = SpecOf(4, RuleKind::kMomentum);
+  run.training.pipeline_depth = 2;
+  EXPECT_EQ(ShardPushBytes(kMib / 4, run), 8 * kMib);
+  EXPECT_EQ(ShardPushBytes(std::numeric_limits<uint64_t>::max() / 4, run),
+            std::numeric_limits<uint64_t>::max());
+}
+
 TEST(ShardsTest, SaturatesWhereTheNumberWouldNotFit) {
   constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 

@@ -75,7 +75,7 @@ TEST(ShardWireTest, OutcomesHaveTheWiresNumbersAndNames) {
     EXPECT_EQ(Name(static_cast<PushOutcome>(number)),
               v1::PushOutcome_Name(static_cast<v1::PushOutcome>(number)));
   }
-  EXPECT_EQ(outcomes, 16);
+  EXPECT_EQ(outcomes, 17);
 }
 
 /// Expects that `wire` is refused by the name of `field`.
@@ -138,7 +138,7 @@ TEST(ShardWireTest, RefusesNumbersThatNameNothing) {
   ExpectRefused(pull, "weights_encoding: weights do not travel as int8");
 
   v1::PushReply reply = ToWire(PushReply{});
-  for (const int number : {0, 5, 15, 28, -1}) {
+  for (const int number : {0, 5, 15, 29, -1}) {
     reply.set_outcome(static_cast<v1::PushOutcome>(number));
     ExpectRefused(reply, "push.outcome");
   }

@@ -123,10 +123,32 @@ TEST(MembershipTest, CutsALongFailureBetweenCharacters) {
   EXPECT_EQ(membership.workers().at(worker.worker).failure, failure);
 }
 
+TEST(MembershipTest, TakesNoMoreThanThereIsMemoryForButEachAgain) {
+  Membership membership(kRun, kLease);
+  ASSERT_TRUE(membership.Register({.host = "a", .instance = 1}, At(0), 2).ok());
+  const auto second = membership.Register({.host = "b", .instance = 2}, At(0), 2);
+  ASSERT_TRUE(second.ok());
+
+  const absl::Status refused = membership.Register({.host = "c"}, At(0), 2).status();
+
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused.message(),
+            "the servers have memory for the gradients of 2 workers, and 2 are there: use more "
+            "servers, or wait until one has left");
+  EXPECT_TRUE(membership.Register({.host = "b", .instance = 2}, At(0), 2).ok()) << "said again";
+  EXPECT_TRUE(membership.Register({.worker = WorkerId{0}, .host = "a"}, At(0), 2).ok())
+      << "started again";
+  membership.Leave({kRun, second->worker, second->incarnation}, "");
+  EXPECT_TRUE(membership.Register({.host = "c"}, At(0), 2).ok());
+}
+
 TEST(MembershipTest, RefusesIdsAndNamesOutOfBounds) {
   Membership membership(kRun, kLease);
   EXPECT_FALSE(membership.Register({.worker = WorkerId{kWorkersMax}}, At(0)).ok());
   EXPECT_FALSE(membership.Register({.host = std::string(257, 'h')}, At(0)).ok());
+  for (const char* host : {"a worker=3", "a\nb", "\x1b[2J", "\xce\xbb"}) {
+    EXPECT_FALSE(membership.Register({.host = host}, At(0)).ok()) << host;
+  }
 
   for (uint32_t i = 0; i < kWorkersMax; ++i) {
     ASSERT_TRUE(membership.Register({.worker = WorkerId{i}}, At(0)).ok());

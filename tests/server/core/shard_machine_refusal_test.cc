@@ -149,6 +149,22 @@ INSTANTIATE_TEST_SUITE_P(
                 kHardsync}),
     [](const auto& tested) { return tested.param.name; });
 
+TEST(RefusalTest, AMemberThatTheCoordinatorDoesNotKnowIsRefusedByName) {
+  ShardMachineDriver driver(TestOptions(kSoftsync));
+  driver.Start(FoundingView(3));
+  PushFacts made_up = PushOf(1, 1, 0);
+  made_up.header.identity.incarnation = Incarnation{99};
+  EXPECT_EQ(driver.Push(made_up).reply.outcome, PushOutcome::kRetryLater);
+
+  driver.core().OnCoordinatorAsked();
+  driver.core().OnCoordinatorAnswered();
+
+  const PushReply reply = driver.Push(made_up).reply;
+  EXPECT_EQ(reply.outcome, PushOutcome::kUnknownMember);
+  EXPECT_EQ(reply.message, "the coordinator knows no incarnation 99 of worker 1");
+  EXPECT_FALSE(IsRefusal(driver.Push(PushOf(1, 1, 0)).reply.outcome)) << "the member itself";
+}
+
 TEST(RefusalTest, OutOfSequenceTellsTheNumberExpected) {
   ShardMachineDriver driver(TestOptions(kSoftsync));
   driver.Start(FoundingView(3));
@@ -351,6 +367,9 @@ TEST(RefusedPullTest, IsNamed) {
   ++request.shard_map;
   EXPECT_EQ(reason(request), Reason::kWrongShardMap);
   EXPECT_EQ(reason(TrainingPullOf(5)), Reason::kUnknownMember);
+  driver.core().OnCoordinatorAsked();
+  driver.core().OnCoordinatorAnswered();
+  EXPECT_EQ(reason(TrainingPullOf(5)), Reason::kMadeUpMember);
   request = TrainingPullOf(1);
   request.identity->incarnation = Incarnation{1};
   EXPECT_EQ(reason(request), Reason::kFenced);

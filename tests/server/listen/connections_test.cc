@@ -180,18 +180,30 @@ class ConnectionsTest : public testing::Test {
   std::string address_;
 };
 
-TEST_F(ConnectionsTest, StrangersHaveFewPlacesAndLittleTime) {
+TEST_F(ConnectionsTest, StrangersHaveLittleTime) {
+  Start({.strangers_max = 2});
+  const FileDescriptor stranger = Connect();
+  AwaitCounts(1, 0, 0);
+
+  milliseconds_ += 4'999;
+  EXPECT_GT(Receive(stranger), 0) << "gRPC's first words; it is not closed yet";
+  milliseconds_ += 1;
+
+  EXPECT_TRUE(IsClosed(stranger));
+  log_.WaitFor("closed connections count=1");
+}
+
+TEST_F(ConnectionsTest, StrangersHaveFewPlacesAndLessTimeWhileOthersWait) {
   Start({.strangers_max = 2});
   const FileDescriptor first = Connect();
   const FileDescriptor second = Connect();
   AwaitCounts(2, 0, 0);
   const FileDescriptor third = Connect();
 
-  milliseconds_ += 5'000;
+  milliseconds_ += 2'000;
 
   EXPECT_TRUE(IsClosed(first));
   EXPECT_TRUE(IsClosed(second));
-  log_.WaitFor("closed connections count=2 reason=\"nobody has said within 5s who they are for\"");
   EXPECT_GT(Receive(third), 0) << "its turn has come";
 }
 
@@ -300,6 +312,42 @@ TEST_F(ConnectionsTest, AConnectionOfNoMemberHasFewCalls) {
     streams[i]->WritesDone();
     EXPECT_TRUE(streams[i]->Finish().ok()) << i;
   }
+}
+
+TEST_F(ConnectionsTest, WhoIsNoMemberMakesOnlySoManyCalls) {
+  Start({.strangers_max = 1, .calls_at_once = 5, .calls_per_second = 1});
+  const auto guest = NewClient();
+  for (int i = 0; i < 5; ++i) ComeAsGuest(*guest);
+  milliseconds_ += 2'000;
+  ComeAsGuest(*guest);
+  ComeAsGuest(*guest);
+  AwaitCounts(0, 1, 0);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::RunStatus reply;
+
+  (void)guest->GetStatus(&context, {}, &reply);  // Its answer may still come through.
+
+  AwaitCounts(0, 0, 0);
+  log_.WaitFor("reason=\"no member makes so many calls\"");
+  const auto member = NewClient();
+  for (int i = 0; i < 20; ++i) ComeAsMember(*member, 3);
+  AwaitCounts(0, 0, 1);
+}
+
+TEST_F(ConnectionsTest, WhoIsNoMemberSendsOnlySoMuchAndKeepsItsPlaceForThat) {
+  Start({.strangers_max = 1, .bytes_at_once = 10'000, .bytes_per_second = 1'000});
+  const FileDescriptor flood = Connect();
+  AwaitCounts(1, 0, 0);
+  const std::string bytes(20'000, 'x');
+
+  EXPECT_GT(send(flood.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 10'000);
+
+  AwaitCounts(0, 0, 0);
+  milliseconds_ += 1'999;
+  EXPECT_FALSE(connections_->HasRoom());
+  milliseconds_ += 1;
+  EXPECT_TRUE(connections_->HasRoom());
 }
 
 TEST_F(ConnectionsTest, ConnectionsOverIpv6AreToldApartToo) {

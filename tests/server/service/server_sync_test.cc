@@ -31,6 +31,7 @@ class RecordingSink final : public OrdersSink {
   }
   bool Initialized() override { return true; }
   bool Drained() override { return false; }
+  uint32_t MembersMax() override { return 12; }
   std::string Failure() override { return ""; }
 
   std::vector<ServerOrders> WaitFor(size_t count) {

