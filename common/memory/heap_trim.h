@@ -15,7 +15,7 @@ namespace slipstream {
 class HeapTrim {
  public:
   /// What lies idle is given back if it is more.
-  static constexpr size_t kIdleBytesMin = size_t{64} << 20;
+  static constexpr size_t kIdleBytesMin = size_t{8} << 20;
 
   /// Of the last looks: in use in any of them is in use lately.
   static constexpr size_t kLooks = 10;

@@ -65,7 +65,7 @@ class Flood:
     `interval_s` after the last time. Not thread-safe but for entering and leaving."""
 
     def __init__(self, address, count, words, more=None, interval_s=0.2, reads=True,
-                 reopen_per_s=2000):
+                 reopen_per_s=500):
         host, port = address.rsplit(":", 1)
         self.address = (host, int(port))
         self.count = count

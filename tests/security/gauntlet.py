@@ -7,7 +7,7 @@ Starts a server and two workers, which train over TCP. Each attack runs for S se
 server's port, from this machine, and is followed by S seconds (60) of rest. A line says for each: the
 rate of the workers' pushes as a share of that just before, the server's memory (resident, MiB) before,
 at its peak and after the rest, connections opened and closed by the server, workers that lost their
-lease, and the server's last words on it. Exits 1 where a promise is broken: rate below 90 %, memory
+lease, the attacker's own share of a core, which the cluster lacks here, and the server's last words on it. Exits 1 where a promise is broken: rate below 90 %, memory
 that is not back within 10 % (and 16 MiB), a lost lease, or a server that has ended.
 """
 import argparse
@@ -40,8 +40,10 @@ BACK_MAX, BACK_MIB = 1.1, 16
 
 def attack(name, address, over, counts):
     with floods.kinds()[name](address) as flood:
+        begun = time.monotonic()
         over.wait()
         counts[0], counts[1] = flood.opened, flood.closed
+        counts[2] = time.process_time() / (time.monotonic() - begun)
 
 
 class Attack:
@@ -49,7 +51,7 @@ class Attack:
 
     def __init__(self, name, address):
         self.over = multiprocessing.Event()
-        self.counts = multiprocessing.Array("L", 2)
+        self.counts = multiprocessing.Array("d", 3)
         self.process = multiprocessing.Process(target=attack,
                                                args=(name, address, self.over, self.counts))
 
@@ -105,7 +107,9 @@ def run_one(live, name, seconds, recovery):
     last = next((line.split(" ", 3)[-1] for line in reversed(words) if "warning" in line), "")
     row = {"attack": name, "rate": round(beside / max(alone, 1e-9), 3), "before_mib": round(before, 1),
            "peak_mib": round(peak, 1), "after_mib": round(rss_mib(server), 1),
-           "opened": attack_under_way.counts[0], "closed_by_server": attack_under_way.counts[1],
+           "opened": int(attack_under_way.counts[0]),
+           "closed_by_server": int(attack_under_way.counts[1]),
+           "attacker_cores": round(attack_under_way.counts[2], 2),
            "leases_lost": lost, "log": last[:100]}
     row["broken"] = [promise for promise, is_kept in (
         ("rate", row["rate"] >= RATE_MIN), ("leases", lost == 0),
@@ -137,6 +141,7 @@ def main():
                 else:
                     print("{attack:48} rate {rate:5.2f}  MiB {before_mib:7.1f} {peak_mib:8.1f} {after_mib:8.1f}"
                           "  opened {opened:6} closed {closed_by_server:6}  lost {leases_lost}"
+                          "  attacker's cores {attacker_cores:4.2f}"
                           "  {broken}  {log}".format(**row), flush=True)
     return 1 if broken else 0
 
