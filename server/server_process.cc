@@ -61,7 +61,7 @@ absl::StatusOr<std::optional<PushLog>> OpenPushLog(const std::string& folder, Sh
 void Greet(const std::shared_ptr<grpc::Channel>& channel, ShardId shard, uint64_t run) {
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(300));
   v1::GetTransportsRequest request;
   request.mutable_identity()->set_run(run);
   request.set_server(Value(shard));

@@ -23,7 +23,9 @@ PushReply ShardMachine::Refusal(PushOutcome outcome, std::string message) const 
   reply.version = decided();
   reply.life = state_.life;
   reply.message = std::move(message);
-  if (outcome == PushOutcome::kRetryLater) reply.retry_after_ms = kRetryAfterMs;
+  const bool may_pass =
+      outcome == PushOutcome::kRetryLater || outcome == PushOutcome::kUnknownMember;
+  if (may_pass) reply.retry_after_ms = kRetryAfterMs;
   return reply;
 }
 

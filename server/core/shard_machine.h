@@ -219,6 +219,9 @@ class ShardMachine {
   /// Of these, the pulls, by whom: of one reader, or of all.
   size_t WaitingPulls(const Reader& reader) const;
   size_t WaitingPulls() const;
+
+  /// Readers who are no members wait for nothing but that one of them is done.
+  bool ReadersWaitForPlace() const;
   uint64_t bytes_queued() const { return state_.bytes_queued; }
   uint64_t bytes_queued_max() const;
   uint32_t round_size() const;

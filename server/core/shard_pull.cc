@@ -123,6 +123,13 @@ size_t ShardMachine::WaitingPulls() const {
   return static_cast<size_t>(std::ranges::count_if(state_.waiting, &PendingCall::is_pull));
 }
 
+bool ShardMachine::ReadersWaitForPlace() const {
+  if (state_.pulls_of_others < options_.reader_pulls_max) return false;
+  return std::ranges::any_of(state_.waiting, [this](const PendingCall& call) {
+    return call.is_pull && !call.reader.has_value() && call.condition.version <= published();
+  });
+}
+
 bool ShardMachine::CanServe(const PendingCall& call) const {
   const bool nothing_newer_comes = is_drained() || phase() == Phase::kFailed;
   const Version version = call.condition.version;

@@ -11,7 +11,8 @@ namespace slipstream {
 
 /// Tells members whose view is on its way to a shard from those that somebody has made up. The
 /// coordinator knows a member before the member knows itself, so an answer of it to a question that
-/// was asked after the member was first heard of brings that member's view, if there is one.
+/// was asked after the member itself was first heard of brings its view. Where somebody else named
+/// its incarnation before, it is refused until that view comes, and tries again.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class UnknownMembers {

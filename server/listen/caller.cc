@@ -14,6 +14,7 @@ constexpr uint64_t kFirstServer = kWorkersMax;
 
 Caller::Caller(Connections* connections, grpc_call* call) : connections_(connections), call_(call) {
   if (connections_ == nullptr) return;
+  grpc_call_ref(call_);  // A caller may outlive what gRPC keeps for its call.
   char* const peer = grpc_call_get_peer(call);
   connection_ = connections_->Enter(*this, peer);
   gpr_free(peer);
@@ -21,6 +22,7 @@ Caller::Caller(Connections* connections, grpc_call* call) : connections_(connect
 
 Caller::~Caller() {
   if (connection_ != 0) connections_->Leave(*this);
+  if (connections_ != nullptr) grpc_call_unref(call_);
 }
 
 absl::Status Caller::Admit() const {

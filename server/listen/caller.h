@@ -23,7 +23,7 @@ namespace slipstream {
 /// Thread-safe: guarded by the mutex of the connections.
 class Caller {
  public:
-  /// `connections` may be null: nothing is bounded then. `call` must be valid until this goes.
+  /// `connections` may be null: nothing is bounded then.
   Caller(Connections* connections, grpc_call* call);
   ~Caller();
   Caller(const Caller&) = delete;

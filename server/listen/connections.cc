@@ -82,9 +82,12 @@ Connections::~Connections() { PS_CHECK(silent_.empty()); }
 
 bool Connections::HasRoom() {
   MutexLock lock(mutex_);
-  const absl::Time now = options_.now();
-  places_kept_.erase(places_kept_.begin(), places_kept_.upper_bound(now));
+  FreePlaces(options_.now());
   return HasRoomLocked();
+}
+
+void Connections::FreePlaces(absl::Time now) {
+  places_kept_.erase(places_kept_.begin(), places_kept_.upper_bound(now));
 }
 
 bool Connections::HasRoomLocked() const {
@@ -107,7 +110,8 @@ absl::Status Connections::Add(const FileDescriptor& connection) {
   by_name_[place->second.name] = number;
   ++strangers_;
   unknown_since_.push_back(number);
-  if (!HasSentTooMuch(place->second, place->second.accepted)) return absl::OkStatus();
+  const absl::Time now = place->second.accepted;
+  if (!HasSentTooMuch(place->second, now, options_.bytes_grace)) return absl::OkStatus();
   ShutDown(place->second, Reason::kBytes);
   Remove(place);
   return absl::PermissionDeniedError("it has sent too much");
@@ -116,20 +120,21 @@ absl::Status Connections::Add(const FileDescriptor& connection) {
 absl::Duration Connections::Tend() {
   const absl::Time now = options_.now();
   std::vector<std::string> lines;
-  bool has_strangers = false;
+  bool has_others = false;
   {
     MutexLock lock(mutex_);
     RemoveGone();
+    FreePlaces(now);
     ShutDownStrangers(now);
     ShutDownFloods(now);
     ShutDownIdleGuests(now);
     lines = TakeLines(now);
-    has_strangers = strangers_ > 0;
+    has_others = strangers_ > 0 || !guests_.empty();
   }
   for (const std::string& line : lines) spdlog::warn("{}", line);
   EndSilentCalls(now);
-  // In so short a time a stranger cannot do much.
-  return absl::Milliseconds(has_strangers ? 5 : 50);
+  // In so short a time who is no member cannot do much.
+  return absl::Milliseconds(has_others ? 5 : 50);
 }
 
 std::vector<std::string> Connections::TakeLines(absl::Time now) {
@@ -175,7 +180,7 @@ void Connections::Remove(Table::iterator place) {
   const auto& [number, connection] = *place;
   const absl::Time now = options_.now();
   // gRPC may have closed it first, for what it sent.
-  const bool has_overdone_it = connection.has_overdone_it || HasSentTooMuch(connection, now);
+  const bool has_overdone_it = connection.has_overdone_it || HasSentTooMuch(connection, now, 0);
   const absl::Time kept_until =
       connection.accepted + (has_overdone_it ? options_.pressed_time : options_.place_time);
   if (connection.who == Who::kStranger && kept_until > now) places_kept_.insert(kept_until);
@@ -225,7 +230,7 @@ void Connections::ShutDownIdleGuests(absl::Time now) {
   for (const uint64_t number : guests_) {
     Connection& connection = connections_.at(number);
     if (connection.calls > 0 || now - connection.last_call < options_.guest_idle_time) continue;
-    connection.is_shut_down = true;  // As any server closes what rests: nobody needs to know.
+    connection.is_shut_down = true;  // It only rested: nobody needs to hear of it.
     shutdown(connection.socket.get(), SHUT_RDWR);
   }
 }
@@ -234,22 +239,32 @@ void Connections::ShutDownFloods(absl::Time now) {
   for (const uint64_t number : unknown_since_) {
     const auto place = connections_.find(number);
     const bool is_stranger = place != connections_.end() && place->second.who == Who::kStranger;
-    if (is_stranger && HasSentTooMuch(place->second, now)) ShutDown(place->second, Reason::kBytes);
+    if (is_stranger) LookForFlood(place->second, now);
   }
-  for (const uint64_t number : guests_) {
-    Connection& connection = connections_.at(number);
-    if (HasSentTooMuch(connection, now)) ShutDown(connection, Reason::kBytes);
+  for (const uint64_t number : guests_) LookForFlood(connections_.at(number), now);
+}
+
+void Connections::LookForFlood(Connection& connection, absl::Time now) {
+  if (!HasSentTooMuch(connection, now, 0)) {
+    connection.sends_too_much_since = absl::InfiniteFuture();
+    return;
+  }
+  connection.sends_too_much_since = std::min(connection.sends_too_much_since, now);
+  const bool is_grace_over = now - connection.sends_too_much_since >= options_.bytes_grace_time;
+  if (is_grace_over || HasSentTooMuch(connection, now, options_.bytes_grace)) {
+    ShutDown(connection, Reason::kBytes);
   }
 }
 
-bool Connections::HasSentTooMuch(const Connection& connection, absl::Time now) const {
+bool Connections::HasSentTooMuch(const Connection& connection, absl::Time now,
+                                 uint64_t grace) const {
   tcp_info info = {};
   socklen_t length = sizeof(info);
   const bool is_told =
       getsockopt(connection.socket.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
       length >= offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received);
   const double seconds = absl::ToDoubleSeconds(now - connection.accepted);
-  const double allowed = static_cast<double>(options_.bytes_at_once) +
+  const double allowed = static_cast<double>(options_.bytes_at_once + grace) +
                          static_cast<double>(options_.bytes_per_second) * seconds +
                          options_.bytes_for_each_sent * static_cast<double>(info.tcpi_bytes_acked);
   return is_told && static_cast<double>(info.tcpi_bytes_received) > allowed;

@@ -30,7 +30,7 @@ class Caller;
 /// bound and members find a place, however many strangers connect.
 ///
 /// A connection is a *stranger's* until a call over it is a *member's*, who takes part in the run,
-/// or a *guest's*, who only reads. Strangers have few places, and others wait in the listen queue;
+/// or a *guest's*, who only reads. Strangers have few places, and others wait to be accepted;
 /// who has not said in time who it is, is closed. Guests have more places, and members their own.
 /// Who is no member may send and ask for so much, or its connection is closed, too. What is said is
 /// believed as far as the run believes it: see Caller.
@@ -72,6 +72,12 @@ class Connections {
     /// What it may send, at once and for each second since; and a share of what it was sent, for
     /// who reads has to say that it does.
     uint64_t bytes_at_once = uint64_t{16} << 10;
+
+    /// Over that it may be for so long, and by so much, until what it said is understood: bytes are
+    /// counted as the kernel takes them, and who they are from is known once gRPC has read them.
+    absl::Duration bytes_grace_time = absl::Milliseconds(50);
+    uint64_t bytes_grace = uint64_t{48} << 10;
+
     uint64_t bytes_per_second = uint64_t{4} << 10;
     double bytes_for_each_sent = 1.0 / 16;
 
@@ -129,6 +135,7 @@ class Connections {
     size_t calls = 0;
     absl::Time last_call;  // When one began or ended last.
     double calls_made = 0;
+    absl::Time sends_too_much_since = absl::InfiniteFuture();
     bool has_overdone_it = false;
     bool is_shut_down = false;
   };
@@ -156,6 +163,7 @@ class Connections {
 
   bool HasPlace(Who who, uint64_t member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoomLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FreePlaces(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Uncount(uint64_t number, const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Table::iterator place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -167,7 +175,8 @@ class Connections {
 
   /// Those of no member that have sent too much.
   void ShutDownFloods(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasSentTooMuch(const Connection& connection, absl::Time now) const;
+  void LookForFlood(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasSentTooMuch(const Connection& connection, absl::Time now, uint64_t grace) const;
   void CountCall(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Lines of what was closed lately; not one for each of many.

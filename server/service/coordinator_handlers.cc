@@ -74,7 +74,11 @@ grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerConte
         .host = request->host(), .process = request->process(), .instance = request->instance()};
     if (request->has_worker()) applicant.worker = WorkerId{request->worker()};
     const absl::StatusOr<Identity> identity = coordinator_.OnRegister(applicant, now);
-    if (!identity.ok()) return identity.status();
+    if (!identity.ok()) {
+      // It may have to wait for servers, or for another to leave, and asks again.
+      Caller(options_.connections, context->c_call()).IsGuest();
+      return identity.status();
+    }
     NoteMember(context, identity->worker);
     heartbeats_.erase(identity->worker);
     *reply->mutable_identity() = ToWire(*identity);

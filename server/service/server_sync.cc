@@ -108,6 +108,7 @@ void ServerSync::OnAnswer() {
 }
 
 absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& reply) {
+  if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");
   if (is_lost_ && orders_.run != 0) options_.greet(orders_.run);
   sink_.OnCoordinatorAsked();
   v1::SyncServerRequest request;

@@ -45,7 +45,7 @@ class ServerSync {
     uint64_t instance = 0;
 
     /// Says over what may be another connection, before anything that is long, whose it is. May
-    /// wait for a connection for a second, and fail.
+    /// wait for a connection for a short while, and fail.
     std::function<void(uint64_t run)> greet = [](uint64_t) {};
 
     /// The coordinator answers after so long at the latest, so the shard's figures are never much

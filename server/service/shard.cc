@@ -25,8 +25,7 @@ absl::Status ToStatus(PullRefusal refusal) {
     case PullRefusal::kUnknownMember:
       return absl::UnavailableError("RETRY_LATER: the view that has this member is on its way");
     case PullRefusal::kMadeUpMember:
-      return absl::FailedPreconditionError(
-          "UNKNOWN_MEMBER: the coordinator knows no such incarnation");
+      return absl::UnavailableError("UNKNOWN_MEMBER: the coordinator knows no such incarnation");
     case PullRefusal::kOutOfSequence:
       return absl::InvalidArgumentError("sequence: later than the push that is expected next");
     case PullRefusal::kNoSuchSlot:

@@ -41,8 +41,8 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
     step_times_.OnView(orders.view);
     const bool had_failed = !shard_.failure().empty();
     const std::optional<uint64_t> values = shard_.machine().ValuesOrdered(orders);
-    if (values.has_value()) options_.on_model(*values);
     deliveries = Absorb(shard_.OnOrders(orders));
+    if (values.has_value() && shard_.failure().empty()) options_.on_model(*values);
     if (!had_failed) failure = shard_.failure();
   }
   // Without the lock: whoever reads the log may be slow.
@@ -66,7 +66,7 @@ void ShardEngine::OnCoordinatorAnswered() {
 
 bool ShardEngine::ReadersWait() {
   MutexLock lock(mutex_);
-  return shard_.machine().WaitingPulls(/*reader=*/std::nullopt) > 0;
+  return shard_.machine().ReadersWaitForPlace();
 }
 
 std::string ShardEngine::Failure() {
@@ -82,8 +82,14 @@ bool ShardEngine::Initialized() {
 bool ShardEngine::MayBeMember(const Identity& identity) {
   MutexLock lock(mutex_);
   if (identity.run == 0 || identity.run != orders_.run) return false;
-  const Member* const member = orders_.view.Find(identity.worker);
-  return member == nullptr || identity.incarnation >= member->incarnation;
+  const MemberTable& members = shard_.machine().members();
+  using Verdict = MemberTable::Verdict;
+  return members.CheckMember(identity.worker, identity.incarnation) != Verdict::kFenced;
+}
+
+bool ShardEngine::IsRun(uint64_t run) {
+  MutexLock lock(mutex_);
+  return run != 0 && run == orders_.run;
 }
 
 uint32_t ShardEngine::MembersMax() {

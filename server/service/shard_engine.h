@@ -84,9 +84,9 @@ class ShardEngine {
   bool Initialized();
   bool Drained();
 
-  /// Whether it may be a member's: of one that was named, or of one whose view is on its way. Who
-  /// knows the number of the run has registered.
+  /// Whether it is a member's, or may be one's whose view is on its way.
   bool MayBeMember(const Identity& identity);
+  bool IsRun(uint64_t run);
 
   /// As OrdersSink has it.
   uint32_t MembersMax();

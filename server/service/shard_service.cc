@@ -35,6 +35,7 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
                                                     : kAutoChunkBytesMax),
       local_socket_(std::move(local_socket)),
       connections_(connections),
+      servers_(static_cast<uint32_t>(options.run.cluster.servers.size())),
       now_(options.now),
       lease_(options.run.cluster.lease),
       engine_(options, std::move(push_log)),
@@ -45,12 +46,12 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
       sockets_(std::clamp(std::thread::hardware_concurrency(), 1u, kSocketThreadsMax)) {}
 
 void ShardService::NoteMember(const v1::GetTransportsRequest& request, grpc_call* call) {
-  const Identity identity = FromWire(request.identity());
-  if (!engine_.MayBeMember(identity)) return;
   Caller caller(connections_, call);
-  if (request.has_server() && request.server() < kServersMax) {
-    caller.IsMember(ShardId{request.server()});
-  } else if (!request.has_server() && Value(identity.worker) < kWorkersMax) {
+  const Identity identity = FromWire(request.identity());
+  if (request.has_server()) {
+    const bool is_server = request.server() < servers_ && engine_.IsRun(identity.run);
+    if (is_server) caller.IsMember(ShardId{request.server()});
+  } else if (engine_.MayBeMember(identity) && Value(identity.worker) < kWorkersMax) {
     caller.IsMember(identity.worker);
   }
 }

@@ -4,6 +4,7 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -72,6 +73,7 @@ class ShardService final
   const size_t chunk_bytes_;
   const std::string local_socket_;
   Connections* const connections_;
+  const uint32_t servers_;  // Of the run.
   const std::function<absl::Time()> now_;
 
   const absl::Duration lease_;

@@ -7,6 +7,13 @@
 #include <utility>
 
 namespace slipstream {
+namespace {
+
+std::string TooSlow() {
+  return "its disk has not taken it within " + absl::FormatDuration(PushLogWriter::kEndTime);
+}
+
+}  // namespace
 
 PushLogWriter::PushLogWriter(PushLog log)
     : state_(std::make_shared<State>(std::move(log))), thread_([state = state_] { Run(*state); }) {}
@@ -25,7 +32,7 @@ PushLogWriter::~PushLogWriter() {
   if (has_stopped) {
     thread_.join();
   } else {
-    Fail(*state_, "its disk has not taken it within " + absl::FormatDuration(kEndTime));
+    Fail(*state_, TooSlow());
     thread_.detach();
   }
 }
@@ -44,6 +51,14 @@ void PushLogWriter::Add(const PushHeader& header, const PushReply& reply) {
 }
 
 std::string PushLogWriter::failure() {
+  {
+    MutexLock lock(state_->mutex);
+    const auto end = absl::ToChronoNanoseconds(kEndTime);
+    const bool hangs = state_->writes_since.has_value() &&
+                       std::chrono::steady_clock::now() - *state_->writes_since > end;
+    if (!hangs) return state_->failure;
+  }
+  Fail(*state_, TooSlow());
   MutexLock lock(state_->mutex);
   return state_->failure;
 }
@@ -60,11 +75,14 @@ void PushLogWriter::Run(State& state) {
         state.changed.NotifyAll();
         return;
       }
+      state.writes_since = std::chrono::steady_clock::now();
     }
     for (const Line& line : lines) state.file.Append(line.header, line.reply);
     if (const absl::Status status = state.file.Flush(); !status.ok()) {
       Fail(state, std::string(status.message()));
     }
+    MutexLock lock(state.mutex);
+    state.writes_since.reset();
   }
 }
 

@@ -1,8 +1,10 @@
 #ifndef SLIPSTREAM_SERVER_STORAGE_PUSH_LOG_WRITER_H_
 #define SLIPSTREAM_SERVER_STORAGE_PUSH_LOG_WRITER_H_
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -38,7 +40,8 @@ class PushLogWriter {
 
   void Add(const PushHeader& header, const PushReply& reply);
 
-  /// Why the log has ended; empty while it goes on.
+  /// Why the log has ended; empty while it goes on. A disk that has not taken what was written to
+  /// it within `kEndTime` ends it.
   std::string failure();
 
  private:
@@ -55,6 +58,9 @@ class PushLogWriter {
     CondVar changed;
     std::vector<Line> lines ABSL_GUARDED_BY(mutex);
     std::string failure ABSL_GUARDED_BY(mutex);
+
+    /// The thread writes since then.
+    std::optional<std::chrono::steady_clock::time_point> writes_since ABSL_GUARDED_BY(mutex);
     bool is_stopping ABSL_GUARDED_BY(mutex) = false;
     bool has_stopped ABSL_GUARDED_BY(mutex) = false;
 

@@ -25,7 +25,7 @@ MAY_INCLUDE = {
     "common/policy": ("common/kernels", "common/run"),
     "common/process": ("common/json", "common/run"),
     "common/protocol": (),
-    "common/rpc": ("common/process",),
+    "common/rpc": ("common/memory", "common/process"),
     "common/run": ("common/layout", "common/model"),
     "common/wire": ("common/files", "common/kernels", "common/layout", "common/local",
                     "common/protocol", "proto"),

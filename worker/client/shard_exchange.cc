@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "worker/core/push_verdict.h"
 
 namespace slipstream {
 namespace {
@@ -38,7 +39,7 @@ absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
   }
   for (;;) {
     absl::StatusOr<ExchangeAnswer> answer = Try();
-    const bool is_busy = answer.ok() && answer->push.outcome == PushOutcome::kRetryLater;
+    const bool is_busy = answer.ok() && Judge(answer->push.outcome) == PushVerdict::kSendAgain;
     if (answer.ok() && !is_busy) {
       is_answered_ = true;
       return *std::move(answer);
@@ -71,9 +72,7 @@ absl::StatusOr<ExchangeAnswer> ShardExchange::Try() {
   retries_.Begin();
   push_.header.holds_base = weights_.Holds(push_.header.life, push_.header.base);
   weights_.StartTry();
-  absl::Status status = shard_.stream().Open();
-  if (status.ok()) status = WritePush();
-  if (!status.ok()) return status;
+  if (absl::Status written = WritePush(); !written.ok()) return written;
   absl::StatusOr<ExchangeAnswer> answer = ReadAnswer();
   if (answer.ok() && push_.encoder != nullptr) push_.encoder->OnOutcome(answer->push);
   return answer;
@@ -90,6 +89,10 @@ absl::Status ShardExchange::WritePush() {
         feed == nullptr ||
         (begin > 0 ? feed->AwaitFinal(shard_.range().begin + begin) : feed->AwaitSeal());
     if (!goes_on) return GivenUp();
+    // Not before: the shard waits for whoever opens a stream to say who it is.
+    if (is_first) {
+      if (absl::Status opened = shard_.stream().Open(); !opened.ok()) return opened;
+    }
     const absl::Time begun = absl::Now();
     if (is_first) times_.push_begin = begun;
     if (is_first && end > 0 && shard_.stream().is_unannounced()) {

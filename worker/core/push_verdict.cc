@@ -29,6 +29,8 @@ PushVerdict Judge(PushOutcome outcome) {
     case PushOutcome::kDroppedLate:
       return PushVerdict::kTaken;
     case PushOutcome::kRetryLater:
+    // Somebody may have named this incarnation before the shard heard of it.
+    case PushOutcome::kUnknownMember:
       return PushVerdict::kSendAgain;
     case PushOutcome::kFutureVersion:
     case PushOutcome::kTooStale:
@@ -42,7 +44,6 @@ PushVerdict Judge(PushOutcome outcome) {
     case PushOutcome::kLengthMismatch:
     case PushOutcome::kNonfinite:
     case PushOutcome::kTooManyExamples:
-    case PushOutcome::kUnknownMember:
       return PushVerdict::kGiveUp;
   }
   return PushVerdict::kGiveUp;

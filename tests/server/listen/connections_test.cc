@@ -336,7 +336,10 @@ TEST_F(ConnectionsTest, WhoIsNoMemberMakesOnlySoManyCalls) {
 }
 
 TEST_F(ConnectionsTest, WhoIsNoMemberSendsOnlySoMuchAndKeepsItsPlaceForThat) {
-  Start({.strangers_max = 1, .bytes_at_once = 10'000, .bytes_per_second = 1'000});
+  Start({.strangers_max = 1,
+         .bytes_at_once = 10'000,
+         .bytes_grace = 5'000,
+         .bytes_per_second = 1'000});
   const FileDescriptor flood = Connect();
   AwaitCounts(1, 0, 0);
   const std::string bytes(20'000, 'x');

@@ -22,9 +22,10 @@ TEST(NonfinitePartTest, SaysWhatItIs) {
   EXPECT_EQ(NonfinitePart(-kInfinity, std::vector<float>{1}), "a loss of -inf");
   EXPECT_EQ(NonfinitePart(2.5f, std::vector<float>{1, 2, kInfinity, std::nanf("")}),
             "a gradient with inf at parameter 2, and a loss of 2.5");
-  EXPECT_EQ(NonfinitePart(2.5f, std::vector<float>{1, -0x1p50f}),
-            "a gradient with -1125899900000000 (servers take magnitudes below 2^50) at parameter 1, "
-            "and a loss of 2.5");
+  EXPECT_EQ(
+      NonfinitePart(2.5f, std::vector<float>{1, -0x1p50f}),
+      "a gradient with -1125899900000000 (servers take magnitudes below 2^50) at parameter 1, "
+      "and a loss of 2.5");
 }
 
 TEST(NonfinitePartTest, IsWhatTheCodecOfPushesHasNoRoomFor) {
