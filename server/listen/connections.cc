@@ -164,12 +164,13 @@ void Connections::RemoveGone() {
     epoll_event gone[64];
     const int count = epoll_wait(events_.get(), gone, std::size(gone), 0);
     for (int i = 0; i < count; ++i) {
-      if (gone[i].data.u64 == kWake) {
+      const uint64_t number = gone[i].data.u64;  // Where it lies it is not aligned.
+      if (number == kWake) {
         uint64_t times = 0;
         (void)!read(wake_.get(), &times, sizeof(times));
         continue;
       }
-      const auto place = connections_.find(gone[i].data.u64);
+      const auto place = connections_.find(number);
       if (place != connections_.end()) Remove(place);
     }
     if (count < static_cast<int>(std::size(gone))) return;

@@ -50,7 +50,7 @@ class OverlapTest(unittest.TestCase):
             with self.subTest(consistency=consistency):
                 summary = cluster.run(CONFIG, {**consistency, "training.pipeline_depth": 2,
                                                "data.train_examples": 19200,
-                                               "training.epochs": 6,
+                                               "training.epochs": 12,
                                                "evaluation.every_epochs": 0})
                 expected = 7 / c
                 measured = summary["staleness"]["mean"]
