@@ -226,7 +226,7 @@ TEST(RefusalTest, DroppedLateUsesUpItsSequence) {
 
 TEST(AdmissionTest, IsByBytesAndAsksToComeAgain) {
   ShardMachine::Options options = TestOptions(kSoftsync);
-  options.push_bytes_max = 2 * 4 * sizeof(float);
+  options.push_bytes_max = 8 * sizeof(float);
   ShardMachineDriver driver(options);
   driver.Start(FoundingView(4));
   ShardMachine& core = driver.core();
@@ -250,12 +250,12 @@ TEST(AdmissionTest, LeavesRoomForWhatMembersMayHaveOnTheirWay) {
   options.gradients_in_flight = 2;
   ShardMachineDriver driver(options);
   driver.Start(FoundingView(2));
-  EXPECT_EQ(driver.core().bytes_queued_max(), 4 * 4 * sizeof(float));
+  EXPECT_EQ(driver.core().bytes_queued_max(), 16 * sizeof(float));
 
   View view = FoundingView(9);
   view.number = ViewNumber{2};
   driver.OnView(view);
-  EXPECT_EQ(driver.core().bytes_queued_max(), 18 * 4 * sizeof(float));
+  EXPECT_EQ(driver.core().bytes_queued_max(), 72 * sizeof(float));
 }
 
 TEST(AdmissionTest, AMemberThatBeginsManyPushesDoesNotKeepOthersOut) {

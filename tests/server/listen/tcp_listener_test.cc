@@ -82,7 +82,7 @@ TEST_F(TcpListenerTest, ConnectionsReachTheServer) {
 }
 
 TEST_F(TcpListenerTest, AcceptsAgainOnceThereAreFilesAgain) {
-  AllowFiles(static_cast<rlim_t>(NextFile() + 1));
+  AllowFiles(static_cast<rlim_t>(NextFile()) + 1);
   const FileDescriptor client = Connect();  // Takes the last one.
   ASSERT_TRUE(client.is_open());
   log_.WaitFor("connections have to wait reason=\"accept: Too many open files\"");
