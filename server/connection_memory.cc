@@ -7,7 +7,7 @@
 namespace slipstream {
 namespace {
 
-// For what is on its way besides pushes.
+// Other messages are on their way beside pushes.
 constexpr uint64_t kBytesMin = uint64_t{64} << 20;
 
 // gRPC's own reflection service has a thread for each of its calls; all else has none.

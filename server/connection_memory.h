@@ -29,7 +29,7 @@ class ConnectionMemory {
   /// The shard has so many values.
   void MakeRoomFor(uint64_t values, const RunSpec& run);
 
-  /// What connections may hold then.
+  /// Returns how many bytes connections may hold beside such a shard.
   static uint64_t BytesBeside(uint64_t values, const RunSpec& run, uint64_t limit);
 
  private:

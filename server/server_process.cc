@@ -29,7 +29,7 @@ namespace {
 // How soon the end of the run or a signal is noticed.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 
-// Between two looks at what the heap keeps.
+// The heap is looked at so often.
 constexpr absl::Duration kHeapInterval = absl::Seconds(1);
 
 uint64_t RandomNumber() {

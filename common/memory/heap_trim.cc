@@ -9,7 +9,7 @@ namespace slipstream {
 size_t HeapTrim::Look() {
 #ifdef __GLIBC__
   const struct mallinfo2 heap = mallinfo2();
-  // What a heap that has grown was full of may be free again by now.
+  // A heap that has grown was full between two looks, and what filled it may be free again.
   const size_t grown = heap.arena > heap_ ? heap.arena - std::min(heap.arena, kTopPad) : 0;
   peak_ = std::max({peak_, heap.uordblks, grown});
   heap_ = heap.arena;

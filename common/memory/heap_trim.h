@@ -15,7 +15,8 @@ namespace slipstream {
 /// Not thread-safe: one owner. Whoever allocates meanwhile may have to wait a while for a trim.
 class HeapTrim {
  public:
-  /// What lies idle is given back if it is more than this, and than half of what was in use lately.
+  /// Idle memory is given back if it is more than this, and more than half of what was in use
+  /// lately.
   static constexpr size_t kIdleBytesMin = size_t{8} << 20;
 
   /// A heap grows by so much more than is needed.
@@ -24,7 +25,7 @@ class HeapTrim {
   /// Looks from one trim to the next, at least.
   static constexpr size_t kPause = 40;
 
-  /// Of the last looks: in use in any of them is in use lately.
+  /// "Lately" is the time of the last so many looks.
   static constexpr size_t kLooks = 10;
 
   /// To be called about once a second. Returns the bytes that were given back, about; 0 usually.

@@ -28,11 +28,11 @@ inline constexpr uint32_t kBasesOfSlotMax = 3;
 /// push and its base; the optimizer's state twice, and a fixed part. Saturates.
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run);
 
-/// As many workers as can have gradients under way where a shard of so many values takes no more
-/// than `bytes`; at most kWorkersMax.
+/// Returns how many workers can have gradients under way where a shard of so many values takes no
+/// more than `bytes`; at most kWorkersMax.
 uint32_t MembersWithin(uint64_t bytes, uint64_t values, const RunSpec& run);
 
-/// Of ShardBytesNeeded, the pushes of all gradients under way. Saturates.
+/// Returns the part of ShardBytesNeeded that the pushes of all gradients under way take. Saturates.
 uint64_t ShardPushBytes(uint64_t values, const RunSpec& run);
 
 /// Like "41.2 GiB".

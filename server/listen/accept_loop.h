@@ -39,7 +39,7 @@ class AcceptLoop {
   /// Files that connections leave to others, where the limit is four times as much.
   static constexpr uint64_t kFilesLeft = 64;
 
-  /// Where more wait, one of them is closed, drawn by lot.
+  /// If more wait, one of them is closed, drawn by lot.
   static constexpr size_t kWaitingMax = 256;
 
   /// `listening` are sockets that do not block; at least one. `connections` takes note of all that
@@ -80,7 +80,7 @@ class AcceptLoop {
     const FileDescriptor* listening;
   };
 
-  // Of the thread.
+  // The thread alone uses these.
   std::vector<Waiting> waiting_;
   std::minstd_rand lot_;  // From its fixed seed: nobody gains much by knowing who is next.
   std::optional<std::chrono::steady_clock::time_point> warned_;

@@ -17,8 +17,7 @@ namespace slipstream {
 /// Who makes a call; a member of the call. A call whose caller has not said in time who it is, is
 /// ended with UNAVAILABLE; with who it is the caller introduces its connection, too.
 ///
-/// Who a caller is, is for the service to find out, by what the messages name and what the run
-/// knows of that.
+/// The service finds out who a caller is, by what the messages name and what the run knows of that.
 ///
 /// Thread-safe: guarded by the mutex of the connections.
 class Caller {

@@ -1,6 +1,5 @@
 #include "server/listen/connections.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/tcp.h>
@@ -12,11 +11,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
-#include <cstring>
 #include <iterator>
-#include <optional>
 #include <vector>
 
 #include "common/base/check.h"
@@ -29,37 +25,6 @@ namespace {
 constexpr uint64_t kWake = 0;  // No connection has this number.
 
 constexpr absl::Duration kTellInterval = absl::Seconds(10);
-
-/// Sixteen bytes for both kinds of address: IPv4 as IPv6 maps it.
-std::string MappedPrefix() { return std::string(10, '\0') + "\xff\xff"; }
-
-std::string MappedIpv4(const void* address) {
-  return MappedPrefix() + std::string(static_cast<const char*>(address), sizeof(in_addr));
-}
-
-/// gRPC's "%5B::1%5D" is "[::1]".
-std::string WithoutPercents(std::string_view text) {
-  std::string plain;
-  for (size_t i = 0; i < text.size(); ++i) {
-    unsigned char byte = 0;
-    const bool is_coded = text[i] == '%' && i + 2 < text.size() &&
-                          std::from_chars(&text[i + 1], &text[i + 3], byte, 16).ptr == &text[i + 3];
-    plain += is_coded ? static_cast<char>(byte) : text[i];
-    if (is_coded) i += 2;
-  }
-  return plain;
-}
-
-/// As it is written where an address and a port belong: "192.0.2.1:7070", "[2001:db8::1]:7070".
-std::string TextOf(const std::string& address, uint16_t port) {
-  if (address.size() != sizeof(in6_addr)) return "?";
-  const std::string prefix = MappedPrefix();
-  const bool is_ipv4 = address.starts_with(prefix);
-  char text[INET6_ADDRSTRLEN] = "?";
-  inet_ntop(is_ipv4 ? AF_INET : AF_INET6, address.data() + (is_ipv4 ? prefix.size() : 0), text,
-            sizeof(text));
-  return is_ipv4 ? fmt::format("{}:{}", text, port) : fmt::format("[{}]:{}", text, port);
-}
 
 }  // namespace
 
@@ -98,7 +63,7 @@ absl::Status Connections::Add(const FileDescriptor& connection) {
   MutexLock lock(mutex_);
   const uint64_t number = next_number_++;
   Connection added = {.socket = FileDescriptor(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0)),
-                      .name = NameOf(connection),
+                      .name = PeerNameOf(connection),
                       .accepted = options_.now()};
   // Without any event asked for, epoll tells that both directions have ended.
   epoll_event event = {.events = 0, .data = {.u64 = number}};
@@ -214,7 +179,7 @@ void Connections::ShutDown(Connection& connection, Reason reason) {
   shutdown(connection.socket.get(), SHUT_RDWR);
   Closed& closed = closed_[static_cast<size_t>(reason)];
   ++closed.count;
-  closed.one_of = TextOf(connection.name.first, connection.name.second);
+  closed.one_of = TextOf(connection.name);
 }
 
 void Connections::ShutDownStrangers(absl::Time now) {
@@ -300,44 +265,8 @@ void Connections::EndSilentCalls(absl::Time now) {
   }
 }
 
-Connections::PeerName Connections::NameOf(const FileDescriptor& connection) {
-  sockaddr_storage peer = {};
-  socklen_t length = sizeof(peer);
-  if (getpeername(connection.get(), reinterpret_cast<sockaddr*>(&peer), &length) != 0) return {};
-  if (peer.ss_family == AF_INET) {
-    const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(peer);
-    return {MappedIpv4(&ipv4.sin_addr), ntohs(ipv4.sin_port)};
-  }
-  if (peer.ss_family != AF_INET6) return {};
-  const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(peer);
-  return {std::string(reinterpret_cast<const char*>(&ipv6.sin6_addr), sizeof(ipv6.sin6_addr)),
-          ntohs(ipv6.sin6_port)};
-}
-
-Connections::PeerName Connections::NameOf(std::string_view peer) {
-  const bool is_ipv4 = peer.starts_with("ipv4:");
-  if (!is_ipv4 && !peer.starts_with("ipv6:")) return {};
-  const std::string text = WithoutPercents(peer.substr(5));
-  const size_t colon = text.rfind(':');
-  uint16_t port = 0;
-  if (colon == std::string::npos ||
-      std::from_chars(&text[colon + 1], text.data() + text.size(), port).ec != std::errc()) {
-    return {};
-  }
-  in6_addr address = {};
-  if (is_ipv4) {
-    if (inet_pton(AF_INET, text.substr(0, colon).c_str(), &address) != 1) return {};
-    return {MappedIpv4(&address), port};
-  }
-  // "[fe80::1%eth0]": the zone is not part of the address.
-  const size_t end = std::min(text.find('%'), text.find(']'));
-  if (text.front() != '[' || end == std::string::npos) return {};
-  if (inet_pton(AF_INET6, text.substr(1, end - 1).c_str(), &address) != 1) return {};
-  return {std::string(reinterpret_cast<const char*>(&address), sizeof(address)), port};
-}
-
 uint64_t Connections::Enter(Caller& caller, std::string_view peer) {
-  const PeerName name = NameOf(peer);
+  const PeerName name = PeerNameOf(peer);
   if (name.first.empty()) return 0;
   MutexLock lock(mutex_);
   const auto number = by_name_.find(name);

@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "common/files/file_descriptor.h"
+#include "server/listen/peer_name.h"
 
 namespace slipstream {
 
@@ -32,8 +33,8 @@ class Caller;
 /// A connection is a *stranger's* until a call over it is a *member's*, who takes part in the run,
 /// or a *guest's*, who only reads. Strangers have few places, and others wait to be accepted;
 /// who has not said in time who it is, is closed. Guests have more places, and members their own.
-/// Who is no member may send and ask for so much, or its connection is closed, too. What is said is
-/// believed as far as the run believes it: see Caller.
+/// A peer that is no member may send and ask for so much, or its connection is closed, too. What is
+/// said is believed as far as the run believes it: see Caller.
 ///
 /// Connections that came another way, as through a local socket, are unknown here, and unbounded.
 ///
@@ -51,9 +52,9 @@ class Connections {
     /// A connection's time while strangers have all their places, and others wait.
     absl::Duration pressed_time = absl::Seconds(2);
 
-    /// What a stranger's place is taken for at least, unless it says who it is: so no more than 64
-    /// a second fail in their handshakes. A stranger that was closed for what it sent or asked for
-    /// keeps its place for `pressed_time`.
+    /// A stranger's place is taken for so long at least, unless it says who it is: so no more than
+    /// 64 a second fail in their handshakes. A stranger that was closed for what it sent or asked
+    /// for keeps its place for `pressed_time`.
     absl::Duration place_time = absl::Seconds(1);
 
     size_t guests_max = 96;
@@ -62,24 +63,23 @@ class Connections {
     absl::Duration guest_idle_time = absl::Minutes(1);
     size_t connections_of_member_max = 16;
 
-    /// Of a connection that is no member's. Open at once:
+    /// A connection that is no member's has at most so many calls open,
     size_t calls_of_others_max = 32;
 
-    /// One after another, at once and for each second since:
+    /// and makes so many, at once and for each second since.
     double calls_at_once = 100;
     double calls_per_second = 20;
 
-    /// What it may send, at once and for each second since; and a share of what it was sent, for
-    /// who reads has to say that it does.
+    /// It may send so much, at once and for each second since; and a share of what it was sent, as
+    /// a reader has to say that it reads.
     uint64_t bytes_at_once = uint64_t{16} << 10;
-
-    /// Over that it may be for so long, and by so much, until what it said is understood: bytes are
-    /// counted as the kernel takes them, and who they are from is known once gRPC has read them.
-    absl::Duration bytes_grace_time = absl::Milliseconds(50);
-    uint64_t bytes_grace = uint64_t{48} << 10;
-
     uint64_t bytes_per_second = uint64_t{4} << 10;
     double bytes_for_each_sent = 1.0 / 16;
+
+    /// It may exceed that for so long, by so much: bytes are counted as the kernel takes them, and
+    /// an introduction among them is understood only once gRPC has read it.
+    absl::Duration bytes_grace_time = absl::Milliseconds(50);
+    uint64_t bytes_grace = uint64_t{48} << 10;
 
     std::function<absl::Time()> now;
   };
@@ -117,12 +117,9 @@ class Connections {
  private:
   friend class Caller;
 
-  /// The peer's address and port, as a socket or gRPC names them.
-  using PeerName = std::pair<std::string, uint16_t>;
-
   enum class Who : uint8_t { kStranger, kGuest, kMember };
 
-  /// Why connections are closed.
+  /// The reasons why connections are closed.
   enum class Reason : uint8_t { kSilent, kCalls, kBytes };
   static constexpr size_t kReasons = 3;
 
@@ -150,11 +147,6 @@ class Connections {
 
   Connections(Options options, FileDescriptor events, FileDescriptor wake);
 
-  static PeerName NameOf(const FileDescriptor& connection);
-
-  /// An empty name for what is no connection over TCP.
-  static PeerName NameOf(std::string_view peer);
-
   // For Caller:
   uint64_t Enter(Caller& caller, std::string_view peer);  // 0: unknown.
   void Leave(Caller& caller);
@@ -173,7 +165,7 @@ class Connections {
   void ShutDownStrangers(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShutDownIdleGuests(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// Those of no member that have sent too much.
+  /// Closes connections of no member that have sent too much.
   void ShutDownFloods(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookForFlood(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasSentTooMuch(const Connection& connection, absl::Time now, uint64_t grace) const;

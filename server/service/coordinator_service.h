@@ -66,7 +66,8 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
     /// Must not go back.
     std::function<absl::Time()> now;
 
-    /// Of the server that this is registered with; must outlive it. Null: nothing bounds them.
+    /// These are the server's that this is registered with, and must outlive it. Null: nothing
+    /// bounds them.
     Connections* connections = nullptr;
 
     /// How often time passes in the coordinator; calls are answered at most so much after their

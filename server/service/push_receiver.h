@@ -23,7 +23,7 @@ namespace slipstream {
 /// Not thread-safe: one owner, the call that reads the stream.
 class PushReceiver {
  public:
-  /// Who has to know whose pushes come. Either may be null.
+  /// These are told whose pushes come. Either may be null.
   struct Listeners {
     LatestCalls::Entry* call = nullptr;
     Caller* caller = nullptr;

@@ -33,7 +33,7 @@ class QuestionStream final : public grpc::ServerBidiReactor<Request, Reply>,
   /// The client waits no longer: whatever has not been answered is to be answered.
   using GiveUp = std::function<void(QuestionStream&)>;
 
-  /// What the streams of a service share. Must outlive them.
+  /// All streams of a service share this. It must outlive them.
   struct Place {
     OpenStreams& streams;      // Where that takes no more, the call is refused.
     Connections* connections;  // May be null.

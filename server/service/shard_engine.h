@@ -61,8 +61,8 @@ class ShardEngine {
     /// What the machine can spare, in bytes; a model that needs more is refused.
     std::function<uint64_t()> memory_available = AvailableMemoryBytes;
 
-    /// Told how many values the shard has, once, when the model is known. Called under the engine's
-    /// lock.
+    /// This is told how many values the shard has, once the model is known and has a place. It is
+    /// called under the engine's lock.
     std::function<void(uint64_t values)> on_model = [](uint64_t) {};
 
     /// For what is shown and logged; must not go back.
@@ -88,7 +88,7 @@ class ShardEngine {
   bool MayBeMember(const Identity& identity);
   bool IsRun(uint64_t run);
 
-  /// As OrdersSink has it.
+  /// Returns what OrdersSink::MembersMax promises.
   uint32_t MembersMax();
 
   /// Why this shard cannot take part in the run; empty if nothing keeps it.

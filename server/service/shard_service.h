@@ -66,7 +66,7 @@ class ShardService final
   std::string Failure() override { return engine_.Failure(); }
 
  private:
-  /// Who asks for transports says for whom the connection is.
+  /// Takes note of whom the connection is for: whoever asks for transports says it.
   void NoteMember(const v1::GetTransportsRequest& request, grpc_call* call);
 
   // Constant after construction.

@@ -63,7 +63,7 @@ class TransferWatch {
     /// Until the next Await the peer may take its time.
     void Rest();
 
-    /// From now on it may take so long, and longer while nobody else waits.
+    /// Gives the transfer so long from now on, and longer while nobody else waits.
     void EndAfter(absl::Duration time);
 
    private:
@@ -87,7 +87,7 @@ class TransferWatch {
   void EndStalled();
   bool IsStalled(Transfer& transfer, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// Why the transfer is to be ended; empty if it is not.
+  /// Says why the transfer is to be ended; empty if it is not.
   std::string WhyEnded(Transfer& transfer, absl::Time now, bool others_wait)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -40,8 +40,8 @@ class PushLogWriter {
 
   void Add(const PushHeader& header, const PushReply& reply);
 
-  /// Why the log has ended; empty while it goes on. A disk that has not taken what was written to
-  /// it within `kEndTime` ends it.
+  /// Says why the log has ended; empty while it goes on. A disk that has not taken what was written
+  /// to it within `kEndTime` ends it.
   std::string failure();
 
  private:

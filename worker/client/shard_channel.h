@@ -32,7 +32,7 @@ class ShardChannel {
     Transport transport = Transport::kAuto;
     TransportOptions bounds;
 
-    /// Of the member that calls; a shard closes connections of which it does not hear for whom.
+    /// The member that calls: a shard closes connections of which it does not hear for whom.
     Identity identity;
 
     /// The shard has to say by then what it offers.

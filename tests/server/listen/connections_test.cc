@@ -7,7 +7,6 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -26,6 +25,7 @@
 #include "server/listen/caller.h"
 #include "server/listen/tcp_listener.h"
 #include "tests/support/captured_log.h"
+#include "tests/support/raw_connection.h"
 
 namespace slipstream {
 namespace {
@@ -106,16 +106,7 @@ class ConnectionsTest : public testing::Test {
     server_->Shutdown(std::chrono::system_clock::now());
   }
 
-  /// A connection that says nothing.
-  FileDescriptor Connect() const {
-    FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in to = {};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(listener_->port());
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
-    return socket;
-  }
+  FileDescriptor Connect() const { return ConnectTo(listener_->port()); }
 
   /// What the server says first, once it has accepted the connection; 0 where it closes it.
   static ssize_t Receive(const FileDescriptor& socket) {
@@ -338,8 +329,8 @@ TEST_F(ConnectionsTest, WhoIsNoMemberMakesOnlySoManyCalls) {
 TEST_F(ConnectionsTest, WhoIsNoMemberSendsOnlySoMuchAndKeepsItsPlaceForThat) {
   Start({.strangers_max = 1,
          .bytes_at_once = 10'000,
-         .bytes_grace = 5'000,
-         .bytes_per_second = 1'000});
+         .bytes_per_second = 1'000,
+         .bytes_grace = 5'000});
   const FileDescriptor flood = Connect();
   AwaitCounts(1, 0, 0);
   const std::string bytes(20'000, 'x');

@@ -6,7 +6,6 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/server.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -19,6 +18,7 @@
 #include "common/files/file_descriptor.h"
 #include "server/listen/accept_loop.h"
 #include "tests/support/captured_log.h"
+#include "tests/support/raw_connection.h"
 
 namespace slipstream {
 namespace {
@@ -52,17 +52,7 @@ class TcpListenerTest : public testing::Test {
   /// The lowest number that is free.
   static int NextFile() { return FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)).get(); }
 
-  /// Not open if this process may have no more.
-  FileDescriptor Connect() const {
-    FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!socket.is_open()) return socket;
-    sockaddr_in to = {};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(listener_->port());
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
-    return socket;
-  }
+  FileDescriptor Connect() const { return ConnectTo(listener_->port()); }
 
   bool IsReached() const {
     const auto channel = grpc::CreateChannel("127.0.0.1:" + std::to_string(listener_->port()),
