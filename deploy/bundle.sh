@@ -142,6 +142,8 @@ for library in "$bundle"/lib/*; do copy_licenses "$libraries/${library##*/}"; do
 cp LICENSE README.md "$bundle/"
 
 cp -r deploy/examples "$bundle/examples"
+mkdir "$bundle/systemd"
+cp deploy/systemd/*.service "$bundle/systemd/"
 find "$bundle/examples" -name BUILD -delete
 # Where examples/status.py looks for them.
 mkdir "$bundle/proto"

@@ -16,6 +16,7 @@
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
 #include "common/process/open_files.h"
+#include "common/process/privileges.h"
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
 #include "common/rpc/grpc_log.h"
@@ -82,6 +83,7 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
 }
 
 int Main(int argc, char** argv) {
+  DropPrivileges();
   const StopSignal stop;
   TuneForTransfers();
   TakeLogOfGrpc();
