@@ -196,11 +196,13 @@ void CheckServer(Draft draft, size_t index, std::map<std::string, size_t>& seen,
     diagnostics.Report(source, fmt::format("server \"{}\" is there twice", text));
     return;
   }
-  if (!draft.IsUsable("security.plaintext") || draft.spec.security.accept_plaintext_risk) return;
+  if (!draft.IsUsable("security.plaintext") || !draft.IsUsable("security.mtls.ca")) return;
+  if (draft.spec.security.may_leave_machine()) return;
   if (!address->IsLoopback()) {
     diagnostics.Report(source,
                        fmt::format("server \"{}\" is not on loopback, and traffic is not "
-                                   "encrypted; write security: {{plaintext: accept_the_risk}} if "
+                                   "encrypted; set security.mtls (psctl certs init makes "
+                                   "certificates), or security: {{plaintext: accept_the_risk}} if "
                                    "the network is trusted",
                                    text));
   }
@@ -211,6 +213,22 @@ void CheckServers(Draft draft, Diagnostics diagnostics) {
   std::map<std::string, size_t> seen;
   for (size_t i = 0; i < draft.spec.cluster.servers.size(); ++i) {
     CheckServer(draft, i, seen, diagnostics);
+  }
+}
+
+/// Certificates and tokens are worth nothing without the authority that both ends know.
+void CheckSecurity(Draft draft, Diagnostics diagnostics) {
+  const SecuritySpec& security = draft.spec.security;
+  if (!draft.IsUsable("security.mtls.ca") || security.is_encrypted()) return;
+  const std::pair<const char*, const std::string&> others[] = {
+      {"security.mtls.certificate", security.mtls.certificate},
+      {"security.mtls.key", security.mtls.key},
+      {"security.token", security.token}};
+  for (const auto& [path, value] : others) {
+    if (value.empty() || !draft.IsUsable(path)) continue;
+    diagnostics.Report(
+        draft.KeySource(path),
+        fmt::format("{} needs security.mtls.ca: without it nothing is encrypted", path));
   }
 }
 
@@ -325,6 +343,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckSchedule(draft, diagnostics);
   CheckTarget(draft, diagnostics);
   CheckServers(draft, diagnostics);
+  CheckSecurity(draft, diagnostics);
   CheckTransport(draft, diagnostics);
 }
 

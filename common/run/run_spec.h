@@ -281,9 +281,33 @@ struct TestingSpec {
   friend bool operator==(const TestingSpec&, const TestingSpec&) = default;
 };
 
+/// Files in PEM form; server-local. `{member}` in a path stands for the process's name, as
+/// server-0.
+struct MtlsSpec {
+  /// The certificates of the authorities that sign those of all members. Empty: nothing is
+  /// encrypted.
+  std::string ca;
+
+  // Empty: {member}.crt and {member}.key beside the above.
+  std::string certificate;
+  std::string key;
+
+  friend bool operator==(const MtlsSpec&, const MtlsSpec&) = default;
+};
+
 struct SecuritySpec {
-  /// Traffic is not encrypted: without this, servers off loopback are refused.
+  /// Without this, and without encryption, servers off loopback are refused.
   bool accept_plaintext_risk = false;
+  MtlsSpec mtls;
+
+  /// A file with the run's tokens, or env:NAME; a client that shows one needs no certificate.
+  /// Empty: none.
+  std::string token;
+
+  bool is_encrypted() const { return !mtls.ca.empty(); }
+
+  /// Whether servers may listen where others can reach them.
+  bool may_leave_machine() const { return is_encrypted() || accept_plaintext_risk; }
 
   friend bool operator==(const SecuritySpec&, const SecuritySpec&) = default;
 };

@@ -187,6 +187,11 @@ testing:
   push_delay_max: 0s
 security:
   plaintext: loopback_only
+  mtls:
+    ca: ""
+    certificate: ""
+    key: ""
+  token: ""
 )";
 
 TEST(RunTextTest, CanonicalYamlOfTheDefaults) {

@@ -1,0 +1,53 @@
+#ifndef SLIPSTREAM_COMMON_SECURITY_CERTIFICATE_H_
+#define SLIPSTREAM_COMMON_SECURITY_CERTIFICATE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace slipstream {
+
+/// What an X.509 certificate says.
+struct CertificateFacts {
+  std::string subject;  // "CN=worker-3,O=Slipstream run mnist"
+  std::string issuer;
+  std::string serial;  // In hexadecimal digits.
+  absl::Time begins;
+  absl::Time ends;
+  bool is_authority = false;
+
+  // Subject alternative names.
+  std::vector<std::string> uris;
+  std::vector<std::string> hosts;  // Names and addresses.
+};
+
+/// Which end of a connection a certificate is shown by.
+enum class TlsEnd { kServer, kClient };
+
+/// Reads a file of at most a MiB. NOT_FOUND, naming path and reason, if it cannot be read.
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path);
+
+/// Reads the first certificate of a PEM text. INVALID_ARGUMENT if there is none.
+absl::StatusOr<CertificateFacts> ParseCertificate(std::string_view pem);
+
+/// OK if a peer that trusts the authorities in `ca` takes the chain of certificates in
+/// `certificate` at `now`, as shown by `end`. INVALID_ARGUMENT with OpenSSL's reason otherwise.
+absl::Status VerifyCertificate(std::string_view ca, std::string_view certificate, TlsEnd end,
+                               absl::Time now);
+
+/// OK if `key` is the private key of the first certificate in `certificate`.
+absl::Status CheckKey(std::string_view certificate, std::string_view key);
+
+/// OK if the certificate is for `host`, a name or an address (IPv6 may be in brackets).
+absl::Status CheckHost(std::string_view certificate, std::string_view host);
+
+/// The newest error that OpenSSL has noted in this thread, in words; forgets all.
+std::string TakeOpensslError();
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_SECURITY_CERTIFICATE_H_

@@ -1,0 +1,56 @@
+#ifndef SLIPSTREAM_COMMON_SECURITY_CERTIFIED_IDENTITY_H_
+#define SLIPSTREAM_COMMON_SECURITY_CERTIFIED_IDENTITY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace slipstream {
+
+/// What the holder of a certificate may do in a run.
+enum class CertifiedRole : uint8_t {
+  kServer,    // Serves a shard.
+  kWorker,    // Trains.
+  kOperator,  // Watches and steers.
+  kViewer,    // Watches.
+};
+
+/// As in a URI: "server", "worker", "operator", "viewer".
+std::string_view NameOf(CertifiedRole role);
+
+/// Who the holder of a certificate is. A certificate says it by one URI among its subject's
+/// alternative names:
+///
+///   slipstream://run/mnist/server/0      the server of shard 0
+///   slipstream://run/mnist/worker/3      the worker with the id 3
+///   slipstream://run/mnist/worker/*      any worker
+///   slipstream://run/mnist/operator
+///   slipstream://run/mnist/viewer
+struct CertifiedIdentity {
+  std::string run;  // The `name` of run.yaml.
+  CertifiedRole role = CertifiedRole::kViewer;
+
+  /// The shard of a server, the id of a worker; nothing for any worker, and for the other roles.
+  std::optional<uint32_t> number;
+
+  std::string ToUri() const;
+  friend bool operator==(const CertifiedIdentity&, const CertifiedIdentity&) = default;
+};
+
+/// Nothing if `uri` is none of the above, to the letter: numbers are in decimal digits without
+/// leading zeros, below the most shards and workers that a run may have, and names as run.yaml has
+/// them.
+std::optional<CertifiedIdentity> ParseIdentity(std::string_view uri);
+
+/// The one identity among a certificate's URIs; others, which do not begin with slipstream:, are
+/// left aside. INVALID_ARGUMENT, saying what is wrong, if there is none, a second, or a wrong one.
+absl::StatusOr<CertifiedIdentity> IdentityAmong(const std::vector<std::string>& uris);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_SECURITY_CERTIFIED_IDENTITY_H_

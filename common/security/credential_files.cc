@@ -1,0 +1,113 @@
+#include "common/security/credential_files.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <string_view>
+
+#include "absl/strings/str_replace.h"
+#include "common/security/token_file.h"
+
+namespace slipstream {
+namespace {
+
+/// The directory of a file, with the '/' at its end; empty for the working directory.
+std::string DirectoryOf(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
+std::string Filled(const std::string& path, const std::string& member) {
+  return absl::StrReplaceAll(path, {{"{member}", member}});
+}
+
+absl::Status About(const std::string& path, const absl::Status& status,
+                   std::string_view remedy = "") {
+  const std::string end = remedy.empty() ? "" : fmt::format("; {}", remedy);
+  return absl::InvalidArgumentError(
+      fmt::format("{}: {}{}", path, std::string(status.message()), end));
+}
+
+absl::Status NotThere(const absl::Status& status, const CredentialHolder& holder) {
+  return absl::NotFoundError(
+      fmt::format("{} (the certificate of {} and its key; psctl certs init makes them)",
+                  std::string(status.message()), holder.name()));
+}
+
+/// OK if the identity may be used by the holder.
+absl::Status CheckHolder(const CertifiedIdentity& identity, const CredentialHolder& holder) {
+  const bool is_watcher = holder.role == CertifiedRole::kOperator;  // Any role may look.
+  const bool is_role = identity.role == holder.role || is_watcher;
+  const bool is_number = !holder.number.has_value() || !identity.number.has_value() ||
+                         *identity.number == *holder.number || is_watcher;
+  if (is_role && is_number) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("the certificate is for {}, and this is {}", identity.ToUri(), holder.name()));
+}
+
+}  // namespace
+
+std::string CredentialHolder::name() const {
+  return number.has_value() ? fmt::format("{}-{}", NameOf(role), *number)
+                            : std::string(NameOf(role));
+}
+
+CredentialFiles FilesFor(const SecuritySpec& security, const CredentialHolder& holder) {
+  if (!security.is_encrypted()) return {};
+  const MtlsSpec& mtls = security.mtls;
+  const std::string beside = DirectoryOf(mtls.ca) + "{member}";
+  CredentialFiles files = {
+      .ca = mtls.ca,
+      .certificate = mtls.certificate.empty() ? beside + ".crt" : mtls.certificate,
+      .key = mtls.key.empty() ? beside + ".key" : mtls.key,
+      .token = security.token};
+  const bool is_client = holder.role != CertifiedRole::kServer;
+  if (is_client && !security.token.empty() && mtls.certificate.empty()) {
+    files.certificate = files.key = "";
+  }
+  for (std::string* path : {&files.ca, &files.certificate, &files.key, &files.token}) {
+    *path = Filled(*path, holder.name());
+  }
+  return files;
+}
+
+absl::StatusOr<OwnCredentials> CheckCredentials(const CredentialFiles& files,
+                                                const CredentialHolder& holder, absl::Time now) {
+  if (!files.is_encrypted()) return OwnCredentials();
+  const absl::StatusOr<std::string> ca = ReadSmallFile(files.ca);
+  if (!ca.ok()) return ca.status();
+  if (const auto read = ParseCertificate(*ca); !read.ok()) return About(files.ca, read.status());
+  if (!files.token.empty()) {
+    const auto tokens = ReadTokens(files.token);
+    if (!tokens.ok()) return tokens.status();
+  }
+  if (files.certificate.empty()) return OwnCredentials();
+
+  const absl::StatusOr<std::string> certificate = ReadSmallFile(files.certificate);
+  if (!certificate.ok()) return NotThere(certificate.status(), holder);
+  const absl::StatusOr<std::string> key = ReadSmallFile(files.key);
+  if (!key.ok()) return NotThere(key.status(), holder);
+  const absl::StatusOr<CertificateFacts> facts = ParseCertificate(*certificate);
+  if (!facts.ok()) return About(files.certificate, facts.status());
+  if (const absl::Status match = CheckKey(*certificate, *key); !match.ok()) {
+    return About(files.key, match);
+  }
+  const TlsEnd end = holder.role == CertifiedRole::kServer ? TlsEnd::kServer : TlsEnd::kClient;
+  if (const absl::Status valid = VerifyCertificate(*ca, *certificate, end, now); !valid.ok()) {
+    return About(files.certificate, valid,
+                 fmt::format("it must be signed by the authority in {}, and is valid from {} to {}",
+                             files.ca, absl::FormatTime(facts->begins, absl::UTCTimeZone()),
+                             absl::FormatTime(facts->ends, absl::UTCTimeZone())));
+  }
+  const absl::StatusOr<CertifiedIdentity> identity = IdentityAmong(facts->uris);
+  if (!identity.ok()) return About(files.certificate, identity.status());
+  if (const absl::Status is_for = CheckHolder(*identity, holder); !is_for.ok()) {
+    return About(files.certificate, is_for);
+  }
+  return OwnCredentials{.identity = *identity, .ends = facts->ends};
+}
+
+void WarnOfEnd(const OwnCredentials& own, const CredentialFiles& files, absl::Time now) {
+  if (own.ends - now >= absl::Hours(24 * kRenewalDays)) return;
+  spdlog::warn("the certificate ends soon file={} at={}: psctl certs renew", files.certificate,
+               absl::FormatTime(own.ends, absl::UTCTimeZone()));
+}
+
+}  // namespace slipstream

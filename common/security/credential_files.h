@@ -1,0 +1,61 @@
+#ifndef SLIPSTREAM_COMMON_SECURITY_CREDENTIAL_FILES_H_
+#define SLIPSTREAM_COMMON_SECURITY_CREDENTIAL_FILES_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/run/run_spec.h"
+#include "common/security/certificate.h"
+#include "common/security/certified_identity.h"
+
+namespace slipstream {
+
+/// The process that credentials are for, as its files are named: "server-0", "worker-3", "worker"
+/// for one whose id the coordinator chooses, "operator" for psctl.
+struct CredentialHolder {
+  CertifiedRole role = CertifiedRole::kOperator;
+  std::optional<uint32_t> number;
+
+  std::string name() const;
+};
+
+/// The files by which one process shows who it is and knows others. Without an authority nothing is
+/// encrypted, and there are no others.
+struct CredentialFiles {
+  std::string ca;
+  std::string certificate;  // Empty: the process shows none.
+  std::string key;
+  std::string token;  // Empty: there is none.
+
+  bool is_encrypted() const { return !ca.empty(); }
+};
+
+/// Fills in what `security` leaves open: the certificate and the key lie beside the authority's
+/// certificate, under the holder's name. `{member}` in a path stands for that name. A client that
+/// has a token, and no certificate of its own named, shows none.
+CredentialFiles FilesFor(const SecuritySpec& security, const CredentialHolder& holder);
+
+/// What the files of a process say of it.
+struct OwnCredentials {
+  std::optional<CertifiedIdentity> identity;  // Nothing without a certificate.
+  absl::Time ends = absl::InfiniteFuture();   // When the certificate is no longer valid.
+};
+
+/// Reads the files as a process does that begins, so that the first handshake does not fail for a
+/// reason that nobody is told: all can be read, the key is the certificate's, the authority has
+/// signed it, it is valid at `now`, and it is for the holder's role and number. Nothing is wrong
+/// without an authority. NOT_FOUND or INVALID_ARGUMENT, naming the file, what is wrong, and what to
+/// do.
+absl::StatusOr<OwnCredentials> CheckCredentials(const CredentialFiles& files,
+                                                const CredentialHolder& holder, absl::Time now);
+
+/// Warns in the log of a certificate that ends within kRenewalDays.
+void WarnOfEnd(const OwnCredentials& own, const CredentialFiles& files, absl::Time now);
+inline constexpr int kRenewalDays = 14;
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_SECURITY_CREDENTIAL_FILES_H_

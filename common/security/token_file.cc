@@ -1,0 +1,91 @@
+#include "common/security/token_file.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/str_split.h"
+#include "common/security/certificate.h"
+
+namespace slipstream {
+namespace {
+
+constexpr size_t kTokensMax = 8;
+constexpr size_t kTokenBytesMin = 16;
+constexpr size_t kTokenBytesMax = 256;
+constexpr absl::Duration kReadInterval = absl::Seconds(5);
+
+absl::StatusOr<std::string> TextAt(const std::string& path) {
+  constexpr std::string_view kEnvironment = "env:";
+  if (!path.starts_with(kEnvironment)) return ReadSmallFile(path);
+  const char* const value = std::getenv(path.c_str() + kEnvironment.size());
+  if (value == nullptr) return absl::NotFoundError("there is no variable " + path);
+  return value;
+}
+
+bool IsVisible(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7F; });
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ReadTokens(const std::string& path) {
+  const absl::StatusOr<std::string> text = TextAt(path);
+  if (!text.ok()) return text.status();
+  std::vector<std::string> tokens;
+  int number = 0;
+  for (const absl::string_view part : absl::StrSplit(*text, '\n')) {
+    std::string_view line(part.data(), part.size());
+    ++number;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty()) continue;
+    if (line.size() < kTokenBytesMin || line.size() > kTokenBytesMax || !IsVisible(line)) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}:{}: a token has {} to {} visible ASCII characters; make one with openssl "
+                      "rand -hex 32",
+                      path, number, kTokenBytesMin, kTokenBytesMax));
+    }
+    tokens.emplace_back(line);
+  }
+  if (tokens.empty() || tokens.size() > kTokensMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: it holds {} tokens, and has to hold 1 to {}, one on a line", path,
+                    tokens.size(), kTokensMax));
+  }
+  return tokens;
+}
+
+std::string TokenFile::First(absl::Time now) {
+  MutexLock lock(mutex_);
+  Refresh(now);
+  return tokens_.empty() ? "" : tokens_.front();
+}
+
+bool TokenFile::Holds(std::string_view token, absl::Time now) {
+  MutexLock lock(mutex_);
+  Refresh(now);
+  bool is_held = false;
+  for (const std::string& held : tokens_) {
+    const bool is_same =
+        held.size() == token.size() && CRYPTO_memcmp(held.data(), token.data(), token.size()) == 0;
+    is_held = is_held || is_same;
+  }
+  return is_held;
+}
+
+void TokenFile::Refresh(absl::Time now) {
+  if (now - read_ < kReadInterval) return;
+  read_ = now;
+  absl::StatusOr<std::vector<std::string>> tokens = ReadTokens(path_);
+  if (tokens.ok()) {
+    tokens_ = *std::move(tokens);
+  } else {
+    spdlog::warn("the run's tokens stay as they were reason=\"{}\"",
+                 std::string(tokens.status().message()));
+  }
+}
+
+}  // namespace slipstream

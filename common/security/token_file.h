@@ -1,0 +1,48 @@
+#ifndef SLIPSTREAM_COMMON_SECURITY_TOKEN_FILE_H_
+#define SLIPSTREAM_COMMON_SECURITY_TOKEN_FILE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+
+namespace slipstream {
+
+/// Reads a file of run tokens, one on a line: 16 to 256 visible ASCII characters each, at most 8.
+/// Empty lines are left out. A path env:NAME stands for the environment variable NAME. A client
+/// shows the first, and a server takes any, so that a new token can be put in front everywhere
+/// before the old one is taken away. NOT_FOUND or INVALID_ARGUMENT, naming the file; a token is
+/// never in a message.
+absl::StatusOr<std::vector<std::string>> ReadTokens(const std::string& path);
+
+/// The tokens of a file that may change while they are used.
+///
+/// Thread-safe: guarded by its own mutex, under which a small file is read every few seconds.
+class TokenFile {
+ public:
+  explicit TokenFile(std::string path) : path_(std::move(path)) {}
+
+  /// What a client is to show at `now`; empty while the file cannot be read and never could.
+  std::string First(absl::Time now);
+
+  /// Whether `token` is one of the file's. Takes as long for a wrong one as for a right one of the
+  /// same length.
+  bool Holds(std::string_view token, absl::Time now);
+
+ private:
+  /// Reads the file again if it was not lately. What it held stays where it cannot be read.
+  void Refresh(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string path_;
+  Mutex mutex_;
+  std::vector<std::string> tokens_ ABSL_GUARDED_BY(mutex_);
+  absl::Time read_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_COMMON_SECURITY_TOKEN_FILE_H_
