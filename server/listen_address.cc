@@ -28,16 +28,17 @@ std::string ListenAddress::PublicAddress(int actual_port) const {
 }
 
 absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text, std::string_view configured,
-                                                 bool accept_plaintext_risk) {
+                                                 bool may_leave_machine) {
   const std::optional<ServerAddress> address = ParseAnyPort(text);
   if (!address.has_value()) {
     return absl::InvalidArgumentError("not a host:port to listen on: " + std::string(text));
   }
-  if (!address->IsLoopback() && !accept_plaintext_risk) {
+  if (!address->IsLoopback() && !may_leave_machine) {
     return absl::InvalidArgumentError(
         "listening on " + std::string(text) +
-        " lets others on the network read and change the run, as nothing is encrypted; write "
-        "security: {plaintext: accept_the_risk} if they are trusted");
+        " lets others on the network read and change the run, as nothing is encrypted; set "
+        "security.mtls (psctl certs init makes certificates), or write security: {plaintext: "
+        "accept_the_risk} if they are trusted");
   }
   ListenAddress listen{address->host, address->port, address->host};
   if (IsWildcard(address->host)) {

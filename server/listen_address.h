@@ -25,10 +25,10 @@ struct ListenAddress {
   std::string PublicAddress(int actual_port) const;
 };
 
-/// Reads host:port. `configured` is this server's address in the settings. Without encryption only
-/// loopback addresses pass, unless the risk is accepted.
+/// Reads host:port. `configured` is this server's address in the settings. Unless it
+/// `may_leave_machine`, as SecuritySpec says, only loopback addresses pass.
 absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text, std::string_view configured,
-                                                 bool accept_plaintext_risk);
+                                                 bool may_leave_machine);
 
 }  // namespace slipstream
 

@@ -1,5 +1,6 @@
 // ps_server: one shard of the model of a run.
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/transfer_tuning.h"
 #include "common/run/run_spec.h"
+#include "common/security/credential_files.h"
 #include "server/command_line.h"
 #include "server/listen_address.h"
 #include "server/server_process.h"
@@ -55,13 +57,34 @@ void PrepareForConnections(const RunSpec& run) {
       run.cluster.workers, needed, limit);
 }
 
+/// The files of this server, once they have been looked at.
+absl::StatusOr<CredentialFiles> CredentialsOf(const RunSpec& run, uint32_t shard) {
+  const CredentialHolder holder = {CertifiedRole::kServer, shard};
+  CredentialFiles files = FilesFor(run.security, holder);
+  const absl::StatusOr<OwnCredentials> own = CheckCredentials(files, holder, absl::Now());
+  if (!own.ok()) return own.status();
+  if (own->identity.has_value() && own->identity->run != run.name) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: the certificate is for {}, and the run's name is {}: make one with psctl "
+                    "certs init --run {}, or change `name`",
+                    files.certificate, own->identity->ToUri(), run.name, run.name));
+  }
+  WarnOfEnd(*own, files, absl::Now());
+  return files;
+}
+
 int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen,
         const StopSignal& stop) {
   StartLogging({"server", line.shard}, run.log.level, run.log.format);
   PrepareForConnections(run);
   const std::string coordinator =
       line.coordinator.empty() ? run.cluster.servers[0] : line.coordinator;
-  ServerProcess process({run, ShardId{line.shard}, listen, coordinator});
+  const absl::StatusOr<CredentialFiles> credentials = CredentialsOf(run, line.shard);
+  if (!credentials.ok()) {
+    spdlog::error("{}", std::string(credentials.status().message()));
+    return static_cast<int>(ExitCodeFor(credentials.status()));
+  }
+  ServerProcess process({run, ShardId{line.shard}, listen, coordinator, *credentials});
   absl::Status status = process.Listen();
   if (status.ok() && !line.port_file.empty()) {
     status = WriteWholeFile(line.port_file, process.address() + "\n");
@@ -69,7 +92,7 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
   if (status.ok()) {
     spdlog::info("server listens address={} shard={} version={}", process.address(), line.shard,
                  kVersion);
-    if (run.security.accept_plaintext_risk) {
+    if (!credentials->is_encrypted() && run.security.accept_plaintext_risk) {
       spdlog::warn("nothing is encrypted: whoever reaches the servers can read and change the run");
     }
     status = process.Serve(stop);
@@ -103,9 +126,8 @@ int Main(int argc, char** argv) {
                                       std::to_string(run.cluster.servers.size()));
   }
   const std::string& configured = run.cluster.servers[line.shard];
-  const absl::StatusOr<ListenAddress> listen =
-      ParseListenAddress(line.listen.empty() ? configured : line.listen, configured,
-                         run.security.accept_plaintext_risk);
+  const absl::StatusOr<ListenAddress> listen = ParseListenAddress(
+      line.listen.empty() ? configured : line.listen, configured, run.security.may_leave_machine());
   if (!listen.ok()) {
     return Exit(ExitCode::kConfiguration, std::string(listen.status().message()));
   }

@@ -20,8 +20,10 @@
 #include "common/local/local_socket.h"
 #include "common/memory/heap_trim.h"
 #include "common/process/steady_time.h"
+#include "common/rpc/secure_credentials.h"
 #include "common/rpc/transport_options.h"
 #include "proto/shard.grpc.pb.h"
+#include "server/listen/access.h"
 
 namespace slipstream {
 namespace {
@@ -31,6 +33,9 @@ constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 
 // The heap is looked at so often.
 constexpr absl::Duration kHeapInterval = absl::Seconds(1);
+
+// So is the certificate.
+constexpr absl::Duration kCertificateInterval = absl::Hours(1);
 
 uint64_t RandomNumber() {
   std::random_device device;
@@ -55,6 +60,12 @@ absl::StatusOr<std::optional<PushLog>> OpenPushLog(const std::string& folder, Sh
       PushLog::Create(folder + "/push-log-" + std::to_string(Value(shard)) + ".csv");
   if (!log.ok()) return log.status();
   return std::optional<PushLog>(*std::move(log));
+}
+
+/// A server has a certificate of its own, and shows no token.
+CredentialFiles ClientFiles(CredentialFiles files) {
+  files.token = "";
+  return files;
 }
 
 /// Tells the server of shard 0 that the connection is that of the server of `shard`.
@@ -87,7 +98,7 @@ absl::Status ServerProcess::Listen() {
   grpc::ServerBuilder builder;
   ApplyTransportOptions(builder);
   connection_memory_.GiveTo(builder);
-  (*tcp)->GiveTo(builder, grpc::InsecureServerCredentials());
+  (*tcp)->GiveTo(builder, Credentials());
   builder.RegisterService(shard_.get());
   if (coordinator_ != nullptr) builder.RegisterService(coordinator_.get());
   unknown_methods_ = std::make_unique<UnknownMethods>(connections_.get());
@@ -97,6 +108,21 @@ absl::Status ServerProcess::Listen() {
   tcp_ = *std::move(tcp);
   ListenToThisMachine(local_socket);
   return tcp_->Start(connections_.get());
+}
+
+std::shared_ptr<grpc::ServerCredentials> ServerProcess::Credentials() {
+  const CredentialFiles& files = options_.credentials;
+  if (!files.is_encrypted()) return grpc::InsecureServerCredentials();
+  return MakeServerCredentials(
+      files, std::make_shared<Access>(options_.run.name, files.token, connections_->audit()));
+}
+
+void ServerProcess::LookAtCertificate() const {
+  const CredentialHolder holder = {CertifiedRole::kServer, Value(options_.shard)};
+  const absl::StatusOr<OwnCredentials> own =
+      CheckCredentials(options_.credentials, holder, absl::Now());
+  if (own.ok()) return WarnOfEnd(*own, options_.credentials, absl::Now());
+  spdlog::warn("new connections may fail reason=\"{}\"", std::string(own.status().message()));
 }
 
 void ServerProcess::ListenToThisMachine(const std::string& local_socket) {
@@ -144,17 +170,23 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   options.instance = RandomNumber();
   options.unreachable_max = options_.run.cluster.start_timeout;
   const std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
-      CoordinatorAddress(), grpc::InsecureChannelCredentials(), ClientArguments());
+      CoordinatorAddress(), MakeChannelCredentials(ClientFiles(options_.credentials)),
+      ClientArguments());
   options.greet = [channel, shard = options_.shard](uint64_t run) { Greet(channel, shard, run); };
   sync_ =
       std::make_unique<ServerSync>(std::move(options), v1::Coordinator::NewStub(channel), *shard_);
 
   HeapTrim heap;
   absl::Time next_look = SteadyNow();
+  absl::Time next_look_at_certificate = SteadyNow() + kCertificateInterval;
   while (!sync_->result().has_value()) {
     if (stop.WaitFor(kPollInterval)) return absl::CancelledError("stopped by a signal");
     if (SteadyNow() < next_look) continue;
     next_look = SteadyNow() + kHeapInterval;
+    if (SteadyNow() >= next_look_at_certificate) {
+      next_look_at_certificate = SteadyNow() + kCertificateInterval;
+      LookAtCertificate();
+    }
     if (const size_t idle = heap.Look(); idle > 0) {
       spdlog::info("gave back to the system bytes={}", idle);
     }

@@ -14,6 +14,7 @@
 #include "common/process/memory_bytes.h"
 #include "common/process/stop_signal.h"
 #include "common/run/run_spec.h"
+#include "common/security/credential_files.h"
 #include "server/connection_memory.h"
 #include "server/listen/connections.h"
 #include "server/listen/local_listener.h"
@@ -42,6 +43,9 @@ class ServerProcess {
 
     /// Where shard 0 is served; not used in the server of shard 0 itself.
     std::string coordinator;
+
+    /// CheckCredentials has found nothing wrong with them.
+    CredentialFiles credentials = {};
   };
 
   explicit ServerProcess(Options options) : options_(std::move(options)) {}
@@ -63,7 +67,11 @@ class ServerProcess {
  private:
   absl::Status MakeServices(const std::string& local_socket);
   void ListenToThisMachine(const std::string& local_socket);
+  std::shared_ptr<grpc::ServerCredentials> Credentials();
   std::string CoordinatorAddress() const;
+
+  /// A certificate that was not renewed is spoken of while it still holds.
+  void LookAtCertificate() const;
   void Shutdown();
 
   const Options options_;

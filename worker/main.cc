@@ -24,7 +24,10 @@
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
 #include "common/rpc/grpc_log.h"
+#include "common/rpc/secure_credentials.h"
 #include "common/rpc/transfer_tuning.h"
+#include "common/security/credential_files.h"
+#include "common/security/security_flags.h"
 #include "worker/training/interruption.h"
 #include "worker/training/worker_program.h"
 
@@ -35,6 +38,7 @@ constexpr char kExamples[] = R"(Examples:
   ps_worker --coordinator localhost:7070
   ps_worker --coordinator ps-0.ps:7070 --worker 3 --data-path /data/fashion-mnist --device cpu
   ps_worker --coordinator ps-0.ps:7070 --save-dir /models
+  ps_worker --coordinator ps-0.ps:7070 --ca certs/ca.crt --worker 3
 
 All other settings are the run's; the worker gets them from the coordinator.
 
@@ -45,8 +49,9 @@ id of --worker is another process's now; 130, 143 stopped by a signal.)";
 // The coordinator takes no others.
 constexpr CountType kWorkerIds = {0, kWorkersMax - 1};
 
-/// Adds the flags to `app`; they end up in `options`.
-void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint32_t>& worker) {
+/// Adds the flags to `app`; they end up in the others.
+void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint32_t>& worker,
+              SecuritySpec& security) {
   app.add_option("--coordinator", options.coordinator, "host:port of the first server")
       ->required()
       ->type_name("HOST:PORT")
@@ -94,8 +99,21 @@ void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint
   app.add_option("--save-dir", options.save_dir, "Where this worker saves weights it measures")
       ->type_name("DIR")
       ->envname("PS_MODEL_SAVE_DIR");
+  AddSecurityFlags(app, security);
   app.set_version_flag("--version", "ps_worker " + std::string(kVersion));
   app.footer(kExamples);
+}
+
+/// Makes the credentials that the options lack, once they have been looked at.
+absl::Status Prepare(const SecuritySpec& security, WorkerProgram::Options& options) {
+  CredentialHolder holder = {.role = CertifiedRole::kWorker};
+  if (options.worker.has_value()) holder.number = Value(*options.worker);
+  const CredentialFiles files = FilesFor(security, holder);
+  const absl::StatusOr<OwnCredentials> own = CheckCredentials(files, holder, absl::Now());
+  if (!own.ok()) return own.status();
+  WarnOfEnd(*own, files, absl::Now());
+  options.credentials = MakeChannelCredentials(files);
+  return absl::OkStatus();
 }
 
 int Run(const WorkerProgram::Options& options, const StopSignal& stop) {
@@ -123,7 +141,8 @@ int Main(int argc, char** argv) {
   CLI::App app("Trains a model that Slipstream servers hold.", "ps_worker");
   WorkerProgram::Options options;
   std::optional<uint32_t> worker;
-  AddFlags(app, options, worker);
+  SecuritySpec security;
+  AddFlags(app, options, worker, security);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -137,6 +156,10 @@ int Main(int argc, char** argv) {
   if (worker) options.worker = WorkerId{*worker};
   StartLogging({"worker", std::nullopt}, options.log_level.value_or(LogSpec::Level::kInfo),
                options.log_format.value_or(LogSpec::Format::kText));
+  if (const absl::Status prepared = Prepare(security, options); !prepared.ok()) {
+    spdlog::error("{}", std::string(prepared.message()));
+    return static_cast<int>(ExitCodeFor(prepared));
+  }
   return Run(options, stop);
 }
 

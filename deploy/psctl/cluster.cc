@@ -58,6 +58,12 @@ absl::Status Cluster::StartWorker(uint32_t worker) {
   if (!options_.save_dir.empty()) {
     command.insert(command.end(), {"--save-dir", options_.save_dir});
   }
+  const SecuritySpec& security = options_.security;
+  for (const auto& [flag, value] :
+       {std::pair("--ca", security.mtls.ca), std::pair("--certificate", security.mtls.certificate),
+        std::pair("--key", security.mtls.key), std::pair("--token", security.token)}) {
+    if (!value.empty()) command.insert(command.end(), {flag, value});
+  }
   return StartProcess({Role::kWorker, worker}, std::move(command));
 }
 

@@ -35,6 +35,9 @@ class Cluster {
     /// Of what workers say before they have the run's settings.
     LogSpec::Format worker_log_format = LogSpec::Format::kText;
 
+    /// How workers show who they are.
+    SecuritySpec security;
+
     /// Where workers save the weights they measure; empty: where the run's settings say.
     std::string save_dir;
 

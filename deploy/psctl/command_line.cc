@@ -8,6 +8,7 @@
 #include "common/config/server_address.h"
 #include "common/config/suggestion.h"
 #include "common/process/version.h"
+#include "common/security/security_flags.h"
 #include "deploy/psctl/completion/describe_app.h"
 
 namespace slipstream {
@@ -69,6 +70,21 @@ constexpr char kStatusExamples[] =
     "  psctl status --coordinator localhost:7070 --watch --interval 500ms\n"
     "  psctl status --coordinator localhost:7070 --watch -o json | jq .updates";
 
+constexpr char kCertsInitExamples[] =
+    "Examples:\n"
+    "  psctl certs init certs --config run.yaml\n"
+    "  psctl certs init certs --run mnist --hosts ps-0+10.0.0.5,ps-1 --workers 8\n"
+    "Each machine gets ca.crt and the files of its own member; ca.key stays where it is made.";
+
+constexpr char kDoctorExamples[] =
+    "Examples:\n"
+    "  psctl doctor --coordinator localhost:7070\n"
+    "  psctl doctor --coordinator ps-0:7070 --ca certs/ca.crt\n"
+    "  psctl doctor --coordinator ps-0:7070 --ca certs/ca.crt --certificate certs/worker-3.crt "
+    "--key certs/worker-3.key";
+
+constexpr CountType kCertificateDays = {1, 3650};
+
 constexpr DurationType kWatchInterval = {absl::Milliseconds(100), absl::Hours(1)};
 
 /// What is wrong with the text of an interval; nothing if it was taken.
@@ -120,6 +136,10 @@ struct CommandLine {
   ConfigShowArguments show;
   EvaluateArguments evaluate;
   StatusArguments status;
+  CertsInitArguments certs_init;
+  CertsShowArguments certs_show;
+  CertsRenewArguments certs_renew;
+  DoctorArguments doctor;
   CompletionArguments completion;
 
   CLI::App* config_commands = nullptr;
@@ -129,6 +149,11 @@ struct CommandLine {
   CLI::App* show_command = nullptr;
   CLI::App* evaluate_command = nullptr;
   CLI::App* schema_command = nullptr;
+  CLI::App* certs_commands = nullptr;
+  CLI::App* certs_init_command = nullptr;
+  CLI::App* certs_show_command = nullptr;
+  CLI::App* certs_renew_command = nullptr;
+  CLI::App* doctor_command = nullptr;
   CLI::App* completion_command = nullptr;
 
   CommandLine();
@@ -143,7 +168,12 @@ struct CommandLine {
   void AddConfigCommands();
   void AddEvaluate();
   void AddStatus();
+  void AddCerts();
+  void AddDoctor();
   void AddCompletion();
+
+  /// Adds --coordinator, and the flags by which psctl shows the run who it is.
+  static void AddPeer(CLI::App& command, std::string& coordinator, SecuritySpec& security);
 };
 
 CommandLine::CommandLine() {
@@ -155,6 +185,8 @@ CommandLine::CommandLine() {
   AddConfigCommands();
   AddEvaluate();
   AddStatus();
+  AddCerts();
+  AddDoctor();
   AddCompletion();
 }
 
@@ -252,10 +284,7 @@ void CommandLine::AddEvaluate() {
 
 void CommandLine::AddStatus() {
   CLI::App* command = app.add_subcommand("status", "Looks at a running cluster");
-  command->add_option("--coordinator", status.coordinator, "Server 0 of the run")
-      ->type_name("HOST:PORT")
-      ->envname("PS_COORDINATOR")
-      ->required();
+  AddPeer(*command, status.coordinator, status.security);
   AddFormat(*command, status.format, {OutputFormat::kTable, OutputFormat::kJson});
   CLI::Option* watch =
       command->add_flag("--watch", status.watch, "Shows it again and again until the run is over");
@@ -269,12 +298,73 @@ void CommandLine::AddStatus() {
           "Between two statuses of --watch (1s)")
       ->type_name("TIME")
       ->needs(watch);
-  command->callback([this] {
-    if (ParseServerAddress(status.coordinator)) return;
-    throw CLI::ValidationError(
-        "--coordinator", "'" + status.coordinator + "' is not host:port, as in localhost:7070");
-  });
   command->footer(kStatusExamples);
+}
+
+void CommandLine::AddPeer(CLI::App& command, std::string& coordinator, SecuritySpec& security) {
+  command.add_option("--coordinator", coordinator, "Server 0 of the run")
+      ->type_name("HOST:PORT")
+      ->envname("PS_COORDINATOR")
+      ->required();
+  command.callback([&coordinator] {
+    if (ParseServerAddress(coordinator)) return;
+    throw CLI::ValidationError("--coordinator",
+                               "'" + coordinator + "' is not host:port, as in localhost:7070");
+  });
+  AddSecurityFlags(command, security);
+}
+
+void CommandLine::AddCerts() {
+  certs_commands = app.add_subcommand("certs", "Makes, shows and renews certificates of a run");
+  certs_commands->require_subcommand(1);
+  certs_commands->footer("See psctl certs init --help, show --help and renew --help.");
+  const auto add = [this](const char* name, const char* doc, std::string& directory) {
+    CLI::App* const command = certs_commands->add_subcommand(name, doc);
+    command->add_option("dir", directory, "Where the certificates lie")
+        ->type_name("DIR")
+        ->required();
+    return command;
+  };
+  const auto add_days = [](CLI::App& command, uint32_t& days) {
+    command.add_option("--days", days, "How long the certificates last (365)")
+        ->type_name("DAYS")
+        ->check([](const std::string& text) { return ScalarError(kCertificateDays, text); });
+  };
+
+  certs_init_command =
+      add("init", "Makes an authority, and certificates for all members", certs_init.directory);
+  certs_init_command
+      ->add_option("--config", certs_init.config, "Takes the run's name, servers and workers there")
+      ->type_name("RUN.YAML");
+  certs_init_command->add_option("--run", certs_init.run, "The run's name, as in run.yaml")
+      ->type_name("NAME");
+  certs_init_command
+      ->add_option("--hosts", certs_init.hosts,
+                   "The servers' hosts, one for each shard; several of one are joined by +")
+      ->type_name("HOST,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  certs_init_command
+      ->add_option("--workers", certs_init.workers, "Makes certificates for so many workers")
+      ->type_name("NUMBER");
+  certs_init_command->add_flag("--any-worker", certs_init.any_worker,
+                               "Makes one for workers whose id the coordinator chooses");
+  add_days(*certs_init_command, certs_init.days);
+  certs_init_command->footer(kCertsInitExamples);
+
+  certs_show_command =
+      add("show", "Shows whom certificates are for, and until when", certs_show.directory);
+  AddFormat(*certs_show_command, certs_show.format, {OutputFormat::kTable, OutputFormat::kJson});
+  certs_renew_command =
+      add("renew", "Makes certificates last longer, for the same keys", certs_renew.directory);
+  add_days(*certs_renew_command, certs_renew.days);
+}
+
+void CommandLine::AddDoctor() {
+  doctor_command = app.add_subcommand("doctor", "Finds out why a run cannot be reached");
+  AddPeer(*doctor_command, doctor.coordinator, doctor.security);
+  AddFormat(*doctor_command, doctor.format, {OutputFormat::kTable, OutputFormat::kJson});
+  doctor_command->footer(kDoctorExamples);
 }
 
 Arguments CommandLine::Chosen() const {
@@ -284,12 +374,18 @@ Arguments CommandLine::Chosen() const {
   if (show_command->parsed()) return show;
   if (evaluate_command->parsed()) return evaluate;
   if (schema_command->parsed()) return ConfigSchemaArguments();
+  if (certs_init_command->parsed()) return certs_init;
+  if (certs_show_command->parsed()) return certs_show;
+  if (certs_renew_command->parsed()) return certs_renew;
+  if (doctor_command->parsed()) return doctor;
   if (completion_command->parsed()) return completion;
   return status;
 }
 
 std::string CommandLine::UnknownCommand() const {
-  const CLI::App& group = config_commands->parsed() ? *config_commands : app;
+  const CLI::App& group = config_commands->parsed()  ? *config_commands
+                          : certs_commands->parsed() ? *certs_commands
+                                                     : app;
   if (!group.get_subcommands().empty()) return "";
   for (const std::string& word : group.remaining()) {
     if (word.starts_with('-')) continue;

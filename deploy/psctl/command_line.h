@@ -1,12 +1,15 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_COMMAND_LINE_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_COMMAND_LINE_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/process/exit_code.h"
+#include "common/run/run_spec.h"
 #include "deploy/psctl/completion/command_description.h"
 
 namespace slipstream {
@@ -65,11 +68,46 @@ struct EvaluateArguments {
 
 struct StatusArguments {
   std::string coordinator;
+  SecuritySpec security;
   OutputFormat format = OutputFormat::kTable;
 
   /// Again and again until the run is over, every `interval`, in [100 ms, 1 h].
   bool watch = false;
   absl::Duration interval = absl::Seconds(1);
+};
+
+struct CertsInitArguments {
+  std::string directory;
+
+  /// The run.yaml that says what the others leave open; empty: none.
+  std::string config;
+  std::optional<std::string> run;
+
+  /// By shard: the names and addresses of its server, joined by '+'.
+  std::vector<std::string> hosts;
+  std::optional<uint32_t> workers;
+
+  /// Makes a certificate for workers whose id the coordinator chooses.
+  bool any_worker = false;
+
+  /// How long the certificates last. In [1, 3650].
+  uint32_t days = 365;
+};
+
+struct CertsShowArguments {
+  std::string directory;
+  OutputFormat format = OutputFormat::kTable;
+};
+
+struct CertsRenewArguments {
+  std::string directory;
+  uint32_t days = 365;
+};
+
+struct DoctorArguments {
+  std::string coordinator;
+  SecuritySpec security;
+  OutputFormat format = OutputFormat::kTable;
 };
 
 /// Prints the schema of run.yaml.
@@ -83,7 +121,8 @@ struct CompletionArguments {
 
 using Arguments =
     std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
-                 ConfigSchemaArguments, EvaluateArguments, StatusArguments, CompletionArguments>;
+                 ConfigSchemaArguments, EvaluateArguments, StatusArguments, CertsInitArguments,
+                 CertsShowArguments, CertsRenewArguments, DoctorArguments, CompletionArguments>;
 
 /// What to do, or what to exit with at once: help and version are on stdout then, what is wrong
 /// with the arguments on stderr.

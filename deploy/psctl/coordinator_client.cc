@@ -2,7 +2,6 @@
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include "common/base/printable.h"
 #include "common/process/steady_time.h"
@@ -12,10 +11,11 @@
 
 namespace slipstream {
 
-CoordinatorClient::CoordinatorClient(const std::string& address)
+CoordinatorClient::CoordinatorClient(const std::string& address,
+                                     const std::shared_ptr<grpc::ChannelCredentials>& credentials)
     : address_(address),
-      stub_(v1::Coordinator::NewStub(grpc::CreateCustomChannel(
-          address, grpc::InsecureChannelCredentials(), ClientArguments()))) {}
+      stub_(v1::Coordinator::NewStub(
+          grpc::CreateCustomChannel(address, credentials, ClientArguments()))) {}
 
 absl::StatusOr<v1::RunStatus> CoordinatorClient::GetStatus(absl::Duration timeout,
                                                            IfRefused if_refused) const {

@@ -1,6 +1,8 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_COORDINATOR_CLIENT_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_COORDINATOR_CLIENT_H_
 
+#include <grpcpp/security/credentials.h>
+
 #include <memory>
 #include <string>
 
@@ -22,7 +24,8 @@ enum class IfRefused { kFail, kWait };
 class CoordinatorClient {
  public:
   /// `address` is host:port. Connects at the first question.
-  explicit CoordinatorClient(const std::string& address);
+  CoordinatorClient(const std::string& address,
+                    const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
   /// Takes at most `timeout`. Failures are explained, as by Explain.
   absl::StatusOr<v1::RunStatus> GetStatus(absl::Duration timeout,

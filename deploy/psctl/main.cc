@@ -3,9 +3,11 @@
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
 #include "common/rpc/grpc_log.h"
+#include "deploy/psctl/certs_commands.h"
 #include "deploy/psctl/command_line.h"
 #include "deploy/psctl/completion_command.h"
 #include "deploy/psctl/config_commands.h"
+#include "deploy/psctl/doctor_command.h"
 #include "deploy/psctl/evaluate_command.h"
 #include "deploy/psctl/run_command.h"
 #include "deploy/psctl/status_command.h"
@@ -27,6 +29,12 @@ struct Dispatch {
   int operator()(const EvaluateArguments& arguments) const { return EvaluateCommand(arguments); }
   int operator()(const ConfigSchemaArguments&) const { return ConfigSchemaCommand(); }
   int operator()(const StatusArguments& arguments) const { return StatusCommand(arguments); }
+  int operator()(const CertsInitArguments& arguments) const { return CertsInitCommand(arguments); }
+  int operator()(const CertsShowArguments& arguments) const { return CertsShowCommand(arguments); }
+  int operator()(const CertsRenewArguments& arguments) const {
+    return CertsRenewCommand(arguments);
+  }
+  int operator()(const DoctorArguments& arguments) const { return DoctorCommand(arguments); }
   int operator()(const CompletionArguments& arguments) const {
     return CompletionCommand(arguments);
   }

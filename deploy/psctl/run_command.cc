@@ -30,6 +30,7 @@
 #include "deploy/psctl/metrics_log.h"
 #include "deploy/psctl/program_locations.h"
 #include "deploy/psctl/progress_printer.h"
+#include "deploy/psctl/psctl_credentials.h"
 #include "deploy/psctl/root_cause.h"
 #include "deploy/psctl/run_directory.h"
 #include "deploy/psctl/run_summary.h"
@@ -118,11 +119,14 @@ absl::Status PushLogsWhole(const v1::RunStatus& status) {
 class LocalRun {
  public:
   LocalRun(const RunArguments& arguments, const RunSpec& spec, ProgramPaths programs,
-           RunDirectory directory, const StopSignal& stop)
+           std::shared_ptr<grpc::ChannelCredentials> credentials, RunDirectory directory,
+           const StopSignal& stop)
       : arguments_(arguments),
         round_size_(spec.consistency.round_size(spec.cluster.workers)),
         is_json_(spec.log.format == LogSpec::Format::kJson),
         start_timeout_(spec.cluster.start_timeout),
+        ca_(spec.security.mtls.ca),
+        credentials_(std::move(credentials)),
         stop_(stop),
         directory_(std::move(directory)),
         metrics_(directory_.MetricsPath()),
@@ -131,6 +135,7 @@ class LocalRun {
                   .servers = static_cast<uint32_t>(spec.cluster.servers.size()),
                   .workers = spec.cluster.workers,
                   .worker_log_format = spec.log.format,
+                  .security = spec.security,
                   .save_dir = spec.model_files.save_dir.empty() ? directory_.path() : "",
                   .start_timeout = start_timeout_},
                  directory_, stop) {}
@@ -139,9 +144,9 @@ class LocalRun {
     const absl::Status started = cluster_.Start();
     RunWatch::Result result;
     if (started.ok()) {
-      Tell(is_json_,
-           fmt::format("coordinator {0}: psctl status --coordinator {0}", cluster_.coordinator()));
-      result = RunWatch(cluster_, stop_, metrics_, progress_, start_timeout_).Watch();
+      Tell(is_json_, fmt::format("coordinator {0}: psctl status --coordinator {0}{1}",
+                                 cluster_.coordinator(), ca_.empty() ? "" : " --ca " + ca_));
+      result = RunWatch(cluster_, stop_, metrics_, progress_, start_timeout_, credentials_).Watch();
     }
     progress_.ClearBar();
     const bool failed_to_start = !started.ok() && cluster_.ends().empty();
@@ -163,6 +168,8 @@ class LocalRun {
   const uint32_t round_size_;
   const bool is_json_;
   const absl::Duration start_timeout_;
+  const std::string ca_;
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   const StopSignal& stop_;
   const RunDirectory directory_;
   MetricsLog metrics_;
@@ -239,6 +246,9 @@ int RunCommand(const RunArguments& arguments) {
   absl::StatusOr<ProgramPaths> programs = FindPrograms(arguments.bin_dir);
   if (!programs.ok()) return EndWithStatus(arguments.format, programs.status(), "");
 
+  auto credentials = PsctlCredentials(spec.security);
+  if (!credentials.ok()) return EndWithStatus(arguments.format, credentials.status(), "");
+
   // A reader of the output who goes away ends no run.
   std::signal(SIGPIPE, SIG_IGN);
   const StopSignal stop;
@@ -256,7 +266,9 @@ int RunCommand(const RunArguments& arguments) {
     StartLogging({"psctl", std::nullopt}, LogSpec::Level::kInfo, LogSpec::Format::kJson);
   }
   TellOfStart(spec, directory->path());
-  return LocalRun(arguments, spec, *std::move(programs), *std::move(directory), stop).Run();
+  return LocalRun(arguments, spec, *std::move(programs), *std::move(credentials),
+                  *std::move(directory), stop)
+      .Run();
 }
 
 }  // namespace slipstream

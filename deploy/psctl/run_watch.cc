@@ -17,14 +17,15 @@ constexpr absl::Duration kCausePatience = absl::Seconds(1);
 }  // namespace
 
 RunWatch::RunWatch(Cluster& cluster, const StopSignal& stop, MetricsLog& metrics,
-                   ProgressPrinter& progress, absl::Duration start_timeout)
+                   ProgressPrinter& progress, absl::Duration start_timeout,
+                   const std::shared_ptr<grpc::ChannelCredentials>& credentials)
     : cluster_(cluster),
       stop_(stop),
       metrics_(metrics),
       progress_(progress),
       start_timeout_(start_timeout),
       start_(SteadyNow()),
-      client_(cluster.coordinator()),
+      client_(cluster.coordinator(), credentials),
       phase_since_(start_),
       last_worker_seen_(start_),
       next_question_(start_) {}

@@ -28,7 +28,8 @@ class RunWatch {
 
   /// The arguments must outlive the watch.
   RunWatch(Cluster& cluster, const StopSignal& stop, MetricsLog& metrics, ProgressPrinter& progress,
-           absl::Duration start_timeout);
+           absl::Duration start_timeout,
+           const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
   Result Watch();
 

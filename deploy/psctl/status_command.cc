@@ -9,6 +9,7 @@
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/coordinator_client.h"
 #include "deploy/psctl/message_json.h"
+#include "deploy/psctl/psctl_credentials.h"
 #include "deploy/psctl/status_view.h"
 #include "deploy/psctl/status_watch.h"
 
@@ -21,8 +22,13 @@ constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 }  // namespace
 
 int StatusCommand(const StatusArguments& arguments) {
-  if (arguments.watch) return WatchStatus(arguments);
-  const CoordinatorClient client(arguments.coordinator);
+  const auto credentials = PsctlCredentials(arguments.security);
+  if (!credentials.ok()) {
+    const std::string message(credentials.status().message());
+    return static_cast<int>(Complain(ExitCodeFor(credentials.status()), message));
+  }
+  if (arguments.watch) return WatchStatus(arguments, *credentials);
+  const CoordinatorClient client(arguments.coordinator, *credentials);
   const absl::StatusOr<v1::RunStatus> status = client.GetStatus(kStatusTimeout, IfRefused::kWait);
   if (!status.ok()) {
     const std::string message(status.status().message());

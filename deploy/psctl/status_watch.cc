@@ -37,8 +37,11 @@ bool IsAway(const absl::Status& status) {
 /// One `psctl status --watch`.
 class StatusWatch {
  public:
-  explicit StatusWatch(const StatusArguments& arguments)
-      : arguments_(arguments), client_(arguments.coordinator), last_answer_(SteadyNow()) {}
+  StatusWatch(const StatusArguments& arguments,
+              const std::shared_ptr<grpc::ChannelCredentials>& credentials)
+      : arguments_(arguments),
+        client_(arguments.coordinator, credentials),
+        last_answer_(SteadyNow()) {}
 
   int Watch() {
     absl::Status end;
@@ -108,6 +111,9 @@ class StatusWatch {
 
 }  // namespace
 
-int WatchStatus(const StatusArguments& arguments) { return StatusWatch(arguments).Watch(); }
+int WatchStatus(const StatusArguments& arguments,
+                const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  return StatusWatch(arguments, credentials).Watch();
+}
 
 }  // namespace slipstream

@@ -1,6 +1,10 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_STATUS_WATCH_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_STATUS_WATCH_H_
 
+#include <grpcpp/security/credentials.h>
+
+#include <memory>
+
 #include "deploy/psctl/command_line.h"
 
 namespace slipstream {
@@ -8,7 +12,8 @@ namespace slipstream {
 /// Shows the status of a running cluster again and again until the run is over; a coordinator that
 /// is away for a moment is told of and waited for. Returns psctl's exit code: of a signal if one
 /// ends it.
-int WatchStatus(const StatusArguments& arguments);
+int WatchStatus(const StatusArguments& arguments,
+                const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
 }  // namespace slipstream
 

@@ -2,6 +2,8 @@
 
 #include <grpc/support/alloc.h>
 
+#include <utility>
+
 #include "common/base/limits.h"
 
 namespace slipstream {
@@ -29,6 +31,32 @@ absl::Status Caller::Admit() const {
   if (connection_ == 0 || connections_->MayCall(connection_)) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       "too many calls are open on a connection that no member of the run has used");
+}
+
+const PeerProof& Caller::proof() {
+  if (!proof_.has_value()) proof_ = ProofOf(call_);
+  return *proof_;
+}
+
+absl::Status Caller::MayBe(WorkerId worker) { return Noted(MayActAs(proof(), worker)); }
+
+absl::Status Caller::MayBe(ShardId server) { return Noted(MayActAs(proof(), server)); }
+
+absl::Status Caller::Noted(absl::Status status) {
+  if (status.ok() || connections_ == nullptr) return status;
+  Audit("refused", std::string(status.message()));
+  connections_->audit().Note(*TakeAudit());
+  return status;
+}
+
+void Caller::Audit(std::string event, std::string reason) {
+  char* const peer = grpc_call_get_peer(call_);
+  const PeerName name = PeerNameOf(peer);
+  audit_ = {.event = std::move(event),
+            .identity = proof().Text(),
+            .peer = name.first.empty() ? "this-machine" : TextOf(name),
+            .reason = std::move(reason)};
+  gpr_free(peer);
 }
 
 void Caller::Introduce(Connections::Who who, uint64_t member) {

@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "common/files/file_descriptor.h"
+#include "server/listen/audit_log.h"
 #include "server/listen/peer_name.h"
 
 namespace slipstream {
@@ -107,6 +108,9 @@ class Connections {
   absl::Duration Tend();
   int events() const { return events_.get(); }
 
+  /// Where it is noted who was let in over them, and who was not.
+  AuditLog& audit() { return audit_; }
+
   struct Counts {
     size_t strangers = 0;
     size_t guests = 0;
@@ -180,6 +184,7 @@ class Connections {
   const FileDescriptor events_;  // An epoll of the sockets that are gone, and of `wake_`.
   const FileDescriptor wake_;    // An eventfd: there is room again.
 
+  AuditLog audit_;
   Mutex mutex_;
   Table connections_ ABSL_GUARDED_BY(mutex_);
   std::map<PeerName, uint64_t> by_name_ ABSL_GUARDED_BY(mutex_);  // The newest of each name.

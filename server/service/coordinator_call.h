@@ -3,15 +3,23 @@
 
 #include <cstdint>
 #include <optional>
+#include <variant>
 
 #include "absl/status/status.h"
+#include "common/base/ids.h"
+#include "server/listen/caller.h"
 
 namespace slipstream {
 
-/// Someone who has asked the coordinator something.
+/// The member that a call says it is for: a worker, the server of a shard, or nobody yet.
+using ClaimedMember = std::variant<std::monostate, WorkerId, ShardId>;
+
+/// Someone who asks the coordinator something.
 class CoordinatorCall {
  public:
   virtual ~CoordinatorCall() = default;
+
+  virtual Caller& caller() = 0;
 
   /// Once for each question.
   virtual void OnAnswer(const absl::Status& status) = 0;

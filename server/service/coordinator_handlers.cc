@@ -1,5 +1,7 @@
 // The methods of CoordinatorService: each decodes, asks the coordinator, encodes.
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,7 +36,7 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
                                                          const v1::SyncServerRequest* request,
                                                          v1::SyncServerReply* reply) {
   const absl::Status settings = CheckSettings(*request);
-  const auto event = [this, &settings, context, request](absl::Time now)
+  const auto event = [this, &settings, request](absl::Time now, Caller&)
                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
                            if (!settings.ok()) {
                              coordinator_.NoteRefusal(FromWire(*request), settings);
@@ -42,7 +44,6 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
                            }
                            absl::Status recorded = coordinator_.OnServer(FromWire(*request), now);
                            if (!recorded.ok()) return recorded;
-                           NoteMember(context, ShardId{request->shard()});
                            v1::ShardStatus& status = shards_[request->shard()];
                            status = request->status();
                            status.set_shard(request->shard());
@@ -63,23 +64,32 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
     }
     return absl::OkStatus();
   };
-  return ServeOrPark(event, request->wait_ms(), question);
+  return ServeOrPark(context, ShardId{request->shard()}, event, request->wait_ms(), question);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerContext* context,
                                                        const v1::RegisterRequest* request,
                                                        v1::RegisterReply* reply) {
-  return Serve([=, this](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  ClaimedMember claimed;
+  if (request->has_worker()) claimed = WorkerId{request->worker()};
+  const auto event = [=, this](absl::Time now,
+                               Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Applicant applicant = {
         .host = request->host(), .process = request->process(), .instance = request->instance()};
+    applicant.worker = caller.CertifiedWorker();
     if (request->has_worker()) applicant.worker = WorkerId{request->worker()};
     const absl::StatusOr<Identity> identity = coordinator_.OnRegister(applicant, now);
     if (!identity.ok()) {
       // It may have to wait for servers, or for another to leave, and asks again.
-      Caller(options_.connections, context->c_call()).IsGuest();
+      caller.IsGuest();
+      const bool may_pass =
+          absl::IsUnavailable(identity.status()) || absl::IsResourceExhausted(identity.status());
+      if (!may_pass) caller.Audit("refused", std::string(identity.status().message()));
       return identity.status();
     }
-    NoteMember(context, identity->worker);
+    caller.IsMember(identity->worker);
+    caller.Audit("joined", fmt::format("worker {} incarnation {}", Value(identity->worker),
+                                       Value(identity->incarnation)));
     heartbeats_.erase(identity->worker);
     *reply->mutable_identity() = ToWire(*identity);
     reply->set_settings(options_.settings);
@@ -89,7 +99,8 @@ grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerConte
     reply->set_lease_ms(
         static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.spec.cluster.lease)));
     return absl::OkStatus();
-  });
+  };
+  return Serve(context, claimed, event);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerContext* context,
@@ -97,12 +108,10 @@ grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerC
                                                            v1::PrepareModelReply* reply) {
   const Identity worker = FromWire(request->identity());
   absl::StatusOr<TensorLayout> layout = FromWire(request->layout());
-  const auto event = [&](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!layout.ok()) return layout.status();
     const Initialization::Data data{request->examples(), request->data_fingerprint()};
-    const absl::Status asked = coordinator_.OnPrepareModel(worker, *layout, data, now).status();
-    if (asked.ok()) NoteMember(context, worker.worker);
-    return asked;
+    return coordinator_.OnPrepareModel(worker, *layout, data, now).status();
   };
   const auto question = [this, worker, reply](bool is_last)
                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
@@ -112,16 +121,17 @@ grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerC
     *reply = ToWire(*answer);
     return absl::OkStatus();
   };
-  return ServeOrPark(event, request->wait_ms(), question);
+  return ServeOrPark(context, worker.worker, event, request->wait_ms(), question);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::FinishInitialization(
-    grpc::CallbackServerContext*, const v1::FinishInitializationRequest* request,
+    grpc::CallbackServerContext* context, const v1::FinishInitializationRequest* request,
     v1::FinishInitializationReply*) {
-  return Serve([this, request](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return coordinator_.OnFinishInitialization(FromWire(request->identity()), request->grant(),
-                                               now);
-  });
+  const Identity worker = FromWire(request->identity());
+  const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return coordinator_.OnFinishInitialization(worker, request->grant(), now);
+  };
+  return Serve(context, worker.worker, event);
 }
 
 absl::Status CoordinatorService::TakeHeartbeat(const v1::HeartbeatRequest& request, absl::Time now,
@@ -143,17 +153,17 @@ grpc::ServerBidiReactor<v1::HeartbeatRequest, v1::HeartbeatReply>* CoordinatorSe
     grpc::CallbackServerContext* context) {
   using Stream = QuestionStream<v1::HeartbeatRequest, v1::HeartbeatReply>;
   const auto ask = [this](Stream& stream) {
-    const auto event = [this, &stream](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      const v1::HeartbeatRequest& request = stream.request();
-      const absl::Status taken = TakeHeartbeat(request, now, stream.reply());
-      if (taken.ok()) stream.IsOf(FromWire(request.identity()).worker);
+    const WorkerId worker = FromWire(stream.request().identity()).worker;
+    const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      const absl::Status taken = TakeHeartbeat(stream.request(), now, stream.reply());
+      if (taken.ok()) stream.IsOf(worker);
       return taken;
     };
     const auto question = [&stream](bool) {
       if (!stream.request().wants_answer()) stream.OmitRepetition();
       return absl::OkStatus();
     };
-    AnswerOrPark(&stream, event, 0, question);
+    AnswerOrPark(&stream, worker, event, 0, question);
   };
   return Stream::Start(context, {streams_, options_.connections, heartbeat_calls_}, ask,
                        [this](Stream& stream) { Cancel(&stream); });
@@ -167,7 +177,7 @@ grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* CoordinatorServic
     const Identity worker = FromWire(request.identity());
     std::optional<uint64_t> newest;
     if (request.has_newest_unit()) newest = request.newest_unit();
-    const auto event = [&](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       const absl::Status taken =
           coordinator_.OnHeartbeat(worker, FromWire(request.progress()), now);
       if (taken.ok()) stream.IsOf(worker.worker);
@@ -181,28 +191,40 @@ grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* CoordinatorServic
       stream.reply() = ToWire(*answer);
       return absl::OkStatus();
     };
-    AnswerOrPark(&stream, event, request.wait_ms(), question);
+    AnswerOrPark(&stream, worker.worker, event, request.wait_ms(), question);
   };
   return Stream::Start(context, {streams_, options_.connections, work_calls_}, ask,
                        [this](Stream& stream) { Cancel(&stream); });
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::Report(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* CoordinatorService::Report(grpc::CallbackServerContext* context,
                                                      const v1::ReportRequest* request,
                                                      v1::ReportReply*) {
-  return Serve([this, request](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return coordinator_.OnReport(FromWire(request->identity()), request->evaluation(),
-                                 FromWire(request->result()), request->weights_sha256(), now);
-  });
+  const Identity worker = FromWire(request->identity());
+  const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return coordinator_.OnReport(worker, request->evaluation(), FromWire(request->result()),
+                                 request->weights_sha256(), now);
+  };
+  return Serve(context, worker.worker, event);
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext* context,
                                                     const v1::LeaveRequest* request,
                                                     v1::LeaveReply*) {
-  return Serve([this, request](absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return coordinator_.OnLeave(FromWire(request->identity()), request->failure(), now,
-                                request->ends_run(), FromWire(request->progress()));
-  });
+  const Identity worker = FromWire(request->identity());
+  const auto event = [&](absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const absl::Status left = coordinator_.OnLeave(
+        worker, request->failure(), now, request->ends_run(), FromWire(request->progress()));
+    if (left.ok()) {
+      const char* const how = request->ends_run() ? "ends the run" : "goes";
+      caller.Audit("left",
+                   fmt::format("worker {} {} {}", Value(worker.worker), how,
+                               request->failure().empty() ? "as it should"
+                                                          : "because " + request->failure()));
+    }
+    return left;
+  };
+  return Serve(context, worker.worker, event);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "absl/time/clock.h"
+#include "common/process/version.h"
 #include "common/rpc/status_conversion.h"
 
 namespace slipstream {
@@ -12,8 +14,10 @@ namespace slipstream {
 /// One call with one answer. Deletes itself when gRPC is done with it.
 class CoordinatorService::Call final : public grpc::ServerUnaryReactor, public CoordinatorCall {
  public:
-  explicit Call(CoordinatorService& service) : service_(service) {}
+  Call(CoordinatorService& service, grpc_call* call)
+      : service_(service), caller_(service.options_.connections, call) {}
 
+  Caller& caller() override { return caller_; }
   void OnAnswer(const absl::Status& status) override { Finish(ToGrpc(status)); }
 
  private:
@@ -21,7 +25,23 @@ class CoordinatorService::Call final : public grpc::ServerUnaryReactor, public C
   void OnDone() override { delete this; }
 
   CoordinatorService& service_;
+  Caller caller_;
 };
+
+namespace {
+
+absl::Status MayBe(Caller& caller, const ClaimedMember& claimed) {
+  if (const auto* worker = std::get_if<WorkerId>(&claimed)) return caller.MayBe(*worker);
+  if (const auto* shard = std::get_if<ShardId>(&claimed)) return caller.MayBe(*shard);
+  return absl::OkStatus();
+}
+
+void IsMember(Caller& caller, const ClaimedMember& claimed) {
+  if (const auto* worker = std::get_if<WorkerId>(&claimed)) caller.IsMember(*worker);
+  if (const auto* shard = std::get_if<ShardId>(&claimed)) caller.IsMember(*shard);
+}
+
+}  // namespace
 
 CoordinatorService::CoordinatorService(Options options)
     : options_(std::move(options)),
@@ -63,34 +83,49 @@ v1::RunStatus CoordinatorService::Status() {
     MutexLock lock(mutex_);
     facts = Facts(options_.now());
   }
-  return MergeStatus(options_.spec, facts);
+  v1::RunStatus status = MergeStatus(options_.spec, facts);
+  status.set_server_version(std::string(kVersion));
+  status.set_clock_ms(absl::ToUnixMillis(absl::Now()));
+  return status;
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::Serve(const Event& event) {
-  return ServeOrPark(event, 0, [](bool) { return absl::OkStatus(); });
+grpc::ServerUnaryReactor* CoordinatorService::Serve(grpc::CallbackServerContext* context,
+                                                    ClaimedMember claimed, const Event& event) {
+  return ServeOrPark(context, claimed, event, 0, [](bool) { return absl::OkStatus(); });
 }
 
-grpc::ServerUnaryReactor* CoordinatorService::ServeOrPark(const Event& event, uint32_t wait_ms,
-                                                          Question question) {
-  Call* call = new Call(*this);
-  AnswerOrPark(call, event, wait_ms, std::move(question));
+grpc::ServerUnaryReactor* CoordinatorService::ServeOrPark(grpc::CallbackServerContext* context,
+                                                          ClaimedMember claimed, const Event& event,
+                                                          uint32_t wait_ms, Question question) {
+  Call* call = new Call(*this, context->c_call());
+  if (const absl::Status admitted = call->caller().Admit(); !admitted.ok()) {
+    call->OnAnswer(admitted);
+    return call;
+  }
+  AnswerOrPark(call, claimed, event, wait_ms, std::move(question));
   return call;
 }
 
-void CoordinatorService::AnswerOrPark(CoordinatorCall* call, const Event& event, uint32_t wait_ms,
-                                      Question question) {
+void CoordinatorService::AnswerOrPark(CoordinatorCall* call, ClaimedMember claimed,
+                                      const Event& event, uint32_t wait_ms, Question question) {
+  Caller& caller = call->caller();
+  if (const absl::Status may_be = MayBe(caller, claimed); !may_be.ok()) {
+    return call->OnAnswer(may_be);
+  }
   Aftermath aftermath;
   {
     MutexLock lock(mutex_);
     const absl::Time now = options_.now();
     coordinator_.Observe(now);
-    absl::Status status = event(now);
+    absl::Status status = event(now, caller);
+    if (status.ok()) IsMember(caller, claimed);
     std::optional<absl::Status> answer = status;
     if (status.ok()) answer = question(wait_ms == 0 || is_stopping_);
     if (!answer.has_value() && parked_.size() >= kParkedMax) {
       answer = absl::ResourceExhaustedError("too many calls are waiting");
     }
     aftermath = Settle(now);
+    aftermath.audit = caller.TakeAudit();
     if (answer.has_value()) {
       aftermath.answers.emplace_back(call, *answer);
     } else {
@@ -162,7 +197,10 @@ CoordinatorService::Aftermath CoordinatorService::Settle(absl::Time now) {
   return aftermath;
 }
 
-void CoordinatorService::Finish(const Aftermath& aftermath) {
+void CoordinatorService::Finish(const Aftermath& aftermath) const {
+  if (aftermath.audit.has_value() && options_.connections != nullptr) {
+    options_.connections->audit().Note(*aftermath.audit);
+  }
   for (const Coordinator::Note& note : aftermath.notes) {
     spdlog::log(note.is_warning ? spdlog::level::warn : spdlog::level::info, "{}", note.text);
   }

@@ -119,7 +119,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
  private:
   class Call;
 
-  using Event = std::function<absl::Status(absl::Time)>;
+  using Event = std::function<absl::Status(absl::Time now, Caller& caller)>;
 
   /// Fills the reply and returns the call's status, or returns nothing to wait on. Asked under the
   /// lock; `is_last` when there is no time left to wait.
@@ -136,23 +136,22 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   struct Aftermath {
     Answers answers;
     std::vector<Coordinator::Note> notes;
+    std::optional<AuditLog::Event> audit;
   };
 
-  /// Runs `event` under the lock and answers with its status.
-  grpc::ServerUnaryReactor* Serve(const Event& event);
+  /// Runs `event` under the lock and answers with its status. A caller that may not be the
+  /// `claimed` member is refused before; one for which the event went well is that member.
+  grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context, ClaimedMember claimed,
+                                  const Event& event);
 
-  /// Runs `event` under the lock, and if that went well asks `question` until it has an answer or
-  /// `wait_ms` are over.
-  grpc::ServerUnaryReactor* ServeOrPark(const Event& event, uint32_t wait_ms, Question question);
+  /// Does the same, and if the event went well asks `question` until it has an answer or `wait_ms`
+  /// are over.
+  grpc::ServerUnaryReactor* ServeOrPark(grpc::CallbackServerContext* context, ClaimedMember claimed,
+                                        const Event& event, uint32_t wait_ms, Question question);
 
   /// The same for a call that is there already, answered through its OnAnswer.
-  void AnswerOrPark(CoordinatorCall* call, const Event& event, uint32_t wait_ms, Question question);
-
-  /// A unary call was found to be a member's: WorkerId or ShardId.
-  template <typename Id>
-  void NoteMember(grpc::CallbackServerContext* context, Id id) {
-    Caller(options_.connections, context->c_call()).IsMember(id);
-  }
+  void AnswerOrPark(CoordinatorCall* call, ClaimedMember claimed, const Event& event,
+                    uint32_t wait_ms, Question question);
 
   absl::Status TakeHeartbeat(const v1::HeartbeatRequest& request, absl::Time now,
                              v1::HeartbeatReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -162,7 +161,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   void TickWatchers();
   RunFacts Facts(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Aftermath Settle(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void Finish(const Aftermath& aftermath);
+  void Finish(const Aftermath& aftermath) const;
 
   // Constant after construction.
   const Options options_;

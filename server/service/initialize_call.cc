@@ -43,6 +43,9 @@ void InitializeCall::OnReadDone(bool ok) {
 absl::Status InitializeCall::Take(const InitializeChunk& chunk) {
   if (chunk.header.has_value()) {
     if (header_.has_value()) return absl::InvalidArgumentError("a second header");
+    if (absl::Status may_be = caller_.MayBe(chunk.header->identity.worker); !may_be.ok()) {
+      return may_be;
+    }
     absl::StatusOr<std::shared_ptr<FloatBuffer>> begun = engine_.BeginInitialize(*chunk.header);
     if (!begun.ok()) return begun.status();
     header_ = chunk.header;

@@ -41,6 +41,10 @@ PullCall::PullCall(ShardEngine& engine, Connections* connections, TransferWatch&
 void PullCall::Ask(const grpc::ByteBuffer& message) {
   const absl::StatusOr<PullRequest> request = DecodePull(message);
   if (!request.ok()) return Finish(ToGrpc(request.status()));
+  if (request->identity.has_value()) {
+    const absl::Status may_be = caller_.MayBe(request->identity->worker);
+    if (!may_be.ok()) return Finish(ToGrpc(may_be));
+  }
   if (request->chunk_bytes > 0) chunk_bytes_ = request->chunk_bytes;
   encoding_ = request->weights_encoding;
   reader_ = ShardMachine::ReaderOf(*request);

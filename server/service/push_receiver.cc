@@ -18,6 +18,10 @@ absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBu
   if (message.Length() > chunk->values.message_bytes() + kFramingBytesMax) {
     return BrokenFraming("the message holds more than its values");
   }
+  if (chunk->header.has_value() && listeners_.caller != nullptr) {
+    absl::Status may_be = listeners_.caller->MayBe(chunk->header->identity.worker);
+    if (!may_be.ok()) return may_be;
+  }
   if (chunk->request.has_value()) return OnRequest(*chunk->request);
   if (chunk->shared.has_value()) return OnSharedChunk(*std::move(chunk));
   return OnChunk(*std::move(chunk), std::nullopt);

@@ -59,10 +59,9 @@ class QuestionStream final : public grpc::ServerBidiReactor<Request, Reply>,
 
   /// The question at hand is this member's. Once it is answered, other streams of the method that
   /// bring the member's questions are ended. May be called under a lock.
-  void IsOf(WorkerId worker) {
-    worker_ = worker;
-    caller_.IsMember(worker);
-  }
+  void IsOf(WorkerId worker) { worker_ = worker; }
+
+  Caller& caller() override { return caller_; }
 
   /// The reply need not be sent if it says what the last one said.
   void OmitRepetition() { omits_repetition_ = true; }

@@ -183,7 +183,8 @@ v1::StalenessStatus MergeStaleness(const std::vector<v1::ShardStatus>& shards) {
 v1::RunStatus MergeStatus(const RunSpec& spec, const RunFacts& facts) {
   v1::RunStatus status;
   status.set_name(spec.name);
-  status.set_plaintext_accepted(spec.security.accept_plaintext_risk);
+  status.set_plaintext_accepted(spec.security.accept_plaintext_risk &&
+                                !spec.security.is_encrypted());
   status.set_run(facts.run);
   status.set_phase(ToWire(facts.phase));
   status.set_failure(facts.failure);

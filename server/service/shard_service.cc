@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/limits.h"
+#include "common/rpc/status_conversion.h"
 #include "common/wire/chunk_bytes.h"
 #include "common/wire/shard_wire.h"
 #include "server/listen/caller.h"
@@ -45,24 +46,29 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
               .now = now_}),
       sockets_(std::clamp(std::thread::hardware_concurrency(), 1u, kSocketThreadsMax)) {}
 
-void ShardService::NoteMember(const v1::GetTransportsRequest& request, grpc_call* call) {
+absl::Status ShardService::NoteMember(const v1::GetTransportsRequest& request, grpc_call* call) {
   Caller caller(connections_, call);
   const Identity identity = FromWire(request.identity());
+  absl::Status may_be;
   if (request.has_server()) {
+    may_be = caller.MayBe(ShardId{request.server()});
     const bool is_server = request.server() < servers_ && engine_.IsRun(identity.run);
-    if (is_server) caller.IsMember(ShardId{request.server()});
-  } else if (engine_.MayBeMember(identity) && Value(identity.worker) < kWorkersMax) {
-    caller.IsMember(identity.worker);
+    if (may_be.ok() && is_server) caller.IsMember(ShardId{request.server()});
+  } else if (request.has_identity()) {
+    may_be = caller.MayBe(identity.worker);
+    const bool is_worker = engine_.MayBeMember(identity) && Value(identity.worker) < kWorkersMax;
+    if (may_be.ok() && is_worker) caller.IsMember(identity.worker);
   }
+  return may_be;
 }
 
 grpc::ServerUnaryReactor* ShardService::GetTransports(grpc::CallbackServerContext* context,
                                                       const v1::GetTransportsRequest* request,
                                                       v1::GetTransportsReply* reply) {
-  NoteMember(*request, context->c_call());
-  reply->set_local_socket(local_socket_);
+  const absl::Status noted = NoteMember(*request, context->c_call());
+  if (noted.ok()) reply->set_local_socket(local_socket_);
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
+  reactor->Finish(ToGrpc(noted));
   return reactor;
 }
 

@@ -67,7 +67,8 @@ class ShardService final
 
  private:
   /// Takes note of whom the connection is for: whoever asks for transports says it.
-  void NoteMember(const v1::GetTransportsRequest& request, grpc_call* call);
+  /// PERMISSION_DENIED if the caller may not be that member.
+  absl::Status NoteMember(const v1::GetTransportsRequest& request, grpc_call* call);
 
   // Constant after construction.
   const size_t chunk_bytes_;

@@ -57,7 +57,8 @@ class Cluster:
     worker_prefix = ()      # What workers are started by.
 
     def __init__(self, config, settings, directory, workers, server_prefix=(),
-                 build=OWN_BUILD):
+                 build=OWN_BUILD, servers=None):
+        """Starts so many workers, and all servers of the settings unless `servers` says fewer."""
         self.build = build  # The programs that are started.
         self.server_prefix = list(server_prefix)
         self.directory = pathlib.Path(directory)
@@ -66,7 +67,7 @@ class Cluster:
         self.servers = []
         self.workers = {}
         self.logs = []
-        shards = len(self.settings["cluster.servers"].split(","))
+        shards = servers or len(self.settings["cluster.servers"].split(","))
         try:
             self.coordinator = self.start_server(0)
             for shard in range(1, shards):
@@ -82,6 +83,11 @@ class Cluster:
 
     def __exit__(self, *_):
         self.stop()
+
+    def credentials(self):
+        """The flags by which clients show the cluster who they are."""
+        return [word for key, flag in (("security.mtls.ca", "--ca"), ("security.token", "--token"))
+                if key in self.settings for word in (flag, self.settings[key])]
 
     def _start(self, name, *arguments):
         log = open(self.directory / f"{name}.log", "ab")
@@ -110,7 +116,8 @@ class Cluster:
         arguments = ["--worker", str(worker)] if arguments is None else arguments
         self.workers[worker] = self._start(f"worker-{worker}", *self.worker_prefix,
                                            self.build.program("worker/ps_worker"),
-                                           "--coordinator", self.coordinator, *arguments)
+                                           "--coordinator", self.coordinator,
+                                           *self.credentials(), *arguments)
 
     def kill_worker(self, worker):
         self.workers[worker].send_signal(signal.SIGKILL)
@@ -120,8 +127,8 @@ class Cluster:
         return (self.directory / f"{name}.log").read_text(encoding="utf-8")
 
     def status(self):
-        done = psctl("status", "--coordinator", self.coordinator, "-o", "json",
-                     build=self.build)
+        done = psctl("status", "--coordinator", self.coordinator, *self.credentials(), "-o",
+                     "json", build=self.build)
         return json.loads(done.stdout)
 
     def wait_for(self, condition, what, timeout=DEADLINE_S):

@@ -2,11 +2,13 @@
 be the server's cost, and not the attacker's.
 
 A flood keeps COUNT connections to one address. On each it sends its opening words, then, at intervals,
-more; a connection that the server closes is opened again.
+more; a connection that the server closes is opened again. With `tls`, an ssl.SSLContext, it says all
+that within TLS.
 """
 import functools
 import selectors
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -63,6 +65,8 @@ def calls(method, count, first=1, message=None):
 class Flood:
     """`more(connection number, time since it opened)` returns what to send next, or b""; it is asked
     `interval_s` after the last time. Not thread-safe but for entering and leaving."""
+
+    tls = None
 
     def __init__(self, address, count, words, more=None, interval_s=0.2, reads=True,
                  reopen_per_s=500):
@@ -141,21 +145,45 @@ class Flood:
 
     def _serve(self, selector, key, events):
         one = key.fileobj
+        if self.tls is not None and not isinstance(one, ssl.SSLSocket):
+            return self._begin_tls(selector, key)
         try:
-            if events & selectors.EVENT_WRITE:
-                sent = one.send(key.data[2]) if key.data[2] else 0
-                key.data[2] = key.data[2][sent:]
-                if not key.data[2]:
-                    selector.modify(one, selectors.EVENT_READ, key.data)
+            # What TLS has to read before it can write waits for that.
+            if events & selectors.EVENT_WRITE or (self.tls is not None and key.data[2]):
+                self._send(selector, key)
             if events & selectors.EVENT_READ and self.reads:
                 data = one.recv(65536)
                 if not data:
                     return self._close(selector, one)
                 self._answer_probes(selector, key, data)
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantWriteError):
             pass
+        except ssl.SSLWantReadError:
+            selector.modify(one, selectors.EVENT_READ, key.data)
         except OSError:
             self._close(selector, one)
+
+    def _begin_tls(self, selector, key):
+        """Once it is connected, or has failed to."""
+        selector.unregister(key.fileobj)
+        try:
+            one = self.tls.wrap_socket(key.fileobj, do_handshake_on_connect=False,
+                                       server_hostname="localhost")
+        except OSError:
+            key.fileobj.close()
+            self.closed += 1
+            return
+        selector.register(one, selectors.EVENT_READ | selectors.EVENT_WRITE, key.data)
+
+    def _send(self, selector, key):
+        one = key.fileobj
+        if self.tls is not None and one.version() is None:
+            one.do_handshake()
+        # TLS takes records of 16 KiB, and the rest the next time.
+        sent = one.send(key.data[2]) if key.data[2] else 0
+        key.data[2] = key.data[2][sent:]
+        if not key.data[2]:
+            selector.modify(one, selectors.EVENT_READ, key.data)
 
 
 def silent_streams(address, method, connections=1000, streams=128):
@@ -166,6 +194,59 @@ def resetting(address, method, connections=64):
     """A thousand calls a second on each connection."""
     return Flood(address, connections, greeting() + resets(method, 1),
                  more=lambda _, age: resets(method, 201 + 200 * int(age * 10)), interval_s=0.1)
+
+
+def client_hello():
+    """What a client of TLS says first."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    try:
+        client.do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return outgoing.read()
+
+
+def recorded(address, tls):
+    """All that a client says in one connection over TLS, on the wire: a call of the status."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = tls.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    host, port = address.rsplit(":", 1)
+    said = b""
+
+    def pump(step):
+        nonlocal said
+        while True:
+            try:
+                done = step()
+            except ssl.SSLWantReadError:
+                done = None
+            words = outgoing.read()
+            said += words
+            peer.sendall(words)
+            if done is not None:
+                return
+            incoming.write(peer.recv(65536))
+
+    with socket.create_connection((host, int(port)), timeout=10) as peer:
+        pump(lambda: client.do_handshake() or True)
+        pump(lambda: client.write(
+            greeting() + calls("/slipstream.v1.Coordinator/GetStatus", 1, message=b"")))
+        pump(lambda: client.read(9))
+    return said
+
+
+def tls_kinds(tls):
+    """Floods of what is no TLS session, by name, as `kinds`; `tls` belongs to somebody who may call."""
+    hello = client_hello()
+    return {
+        "half a TLS greeting": lambda address: Flood(address, 1000, hello[:len(hello) // 2]),
+        "a TLS greeting, a byte at a time": lambda address: Flood(
+            address, 1000, hello[:20], more=lambda _, age: hello[20 + int(age):21 + int(age)],
+            interval_s=1),
+        "a TLS greeting and no answer": lambda address: Flood(address, 1000, hello, reads=False),
+        "another's session, replayed": lambda address: Flood(address, 64, recorded(address, tls)),
+    }
 
 
 # The kinds of floods, by name: each takes the address and returns a Flood.

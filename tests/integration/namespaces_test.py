@@ -28,6 +28,8 @@ cluster:
 """
 # Longer than connections are probed for: they count as broken at both ends.
 PULLED_S = 25
+# Long enough for the cluster to begin, and no longer than a test may wait.
+CERTIFICATE_S = 40
 ACCEPTED = "security: {plaintext: accept_the_risk}\n"
 
 
@@ -85,8 +87,9 @@ class NamespacesTest(unittest.TestCase):
     def write_run(self, servers, rest=ACCEPTED):
         (self.directory / "run.yaml").write_text(RUN.format(servers=servers, rest=rest))
 
-    def status(self, coordinator):
-        done = cluster.psctl("status", "--coordinator", coordinator, "-o", "json", check=False)
+    def status(self, coordinator, *arguments):
+        done = cluster.psctl("status", "--coordinator", coordinator, *arguments, "-o", "json",
+                             check=False)
         return json.loads(done.stdout) if done.returncode == 0 else {"phase": "UNKNOWN"}
 
     def test_services_find_each_other_by_the_names_of_their_machines(self):
@@ -162,6 +165,41 @@ class NamespacesTest(unittest.TestCase):
 
         self.assertEqual(self.services.exit_code("worker-0"), 78, self.services.logs())
         self.assertIn("wire.transport is unix, and the shard at node", self.services.logs())
+
+    def test_certificates_that_are_renewed_in_time_keep_a_cluster_going(self):
+        certs = self.directory / "certs"
+        certs.mkdir()
+        ca = ["--ca", certs / "ca.crt"]
+        ends = time.time() + CERTIFICATE_S
+        for stem, member, *hosts in (("server-0", "server/0", "node0"), ("server-1", "server/1", "node1"),
+                                     ("worker", "worker/*"), ("operator", "operator")):
+            subprocess.run([cluster.program("tests/support/make_certificate"), certs, stem,
+                            f"slipstream://run/machines/{member}", "-1", str(CERTIFICATE_S / 3600),
+                            *hosts], check=True)
+        self.write_run("[node0:7070, node1:7070]", f"security: {{mtls: {{ca: {certs}/ca.crt}}}}\n")
+        for shard in (0, 1):
+            self.services.server(shard, shard, "--set", "training.epochs=100000")
+        for worker in (0, 1):
+            self.services.worker(2 + worker, worker, "node0:7070", *ca)
+
+        def pushes(worker):
+            status = self.status("node0:7070", *ca)
+            return sum(int(line["pushes"]) for line in status.get("workers", [])
+                       if line["worker"] == worker)
+
+        for worker in (0, 1):
+            cluster.wait_until(lambda worker=worker: pushes(worker) > 20, "a worker to push")
+        self.assertLess(time.time(), ends, "the certificates ended before they were of use")
+        cluster.psctl("certs", "renew", certs)
+        cluster.wait_until(lambda: time.time() > ends + 1, "the old certificates to end")
+        before = pushes(0), pushes(1)
+        self.services.worker(3, 2, "node0:7070", *ca)
+        cluster.wait_until(lambda: pushes(2) > 20, "a worker to join with what was renewed")
+        for worker in (0, 1):
+            self.assertGreater(pushes(worker), before[worker], self.services.logs())
+        self.assertNotIn("incarnation=4", self.services.logs(), "nobody had to join again")
+        self.assertIn("audit event=joined identity=slipstream://run/machines/worker/*",
+                      self.services.logs())
 
     def test_off_loopback_a_server_refuses_unless_the_risk_is_accepted(self):
         self.write_run("[node0:7070, node1:7070]", "")

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """What attackers who may connect, and are no members, cost a cluster that trains.
 
-    python3 tests/security/gauntlet.py [--attack WORDS]... [--seconds S] [--recovery S] [-o json]
+    python3 tests/security/gauntlet.py [--mtls nobody|stranger|viewer] [--attack WORDS]... [--seconds S]
+                                       [--recovery S] [-o json]
 
-Starts a server and two workers, which train over TCP. Each attack runs for S seconds (8) against the
+Starts a server and two workers, which train over TCP; with --mtls over TLS with certificates on both
+sides, and the attackers have none (nobody), one of another authority (stranger) or a viewer's. Each attack runs for S seconds (8) against the
 server's port, from this machine, and is followed by S seconds (60) of rest. A line says for each: the
 rate of the workers' pushes as a share of that just before, the server's memory (resident, MiB) before,
 at its peak and after the rest, connections opened and closed by the server, workers that lost their
@@ -14,6 +16,8 @@ import argparse
 import json
 import multiprocessing
 import pathlib
+import ssl
+import subprocess
 import sys
 import time
 
@@ -38,8 +42,43 @@ RATE_MIN = 0.9
 BACK_MAX, BACK_MIB = 1.1, 16
 
 
-def attack(name, address, over, counts):
-    with floods.kinds()[name](address) as flood:
+def kinds(certificates, who):
+    """The floods, by name; over TLS where there are certificates."""
+    if who is None:
+        return floods.kinds()
+    tls = context(certificates, who)
+
+    def within_tls(kind):
+        def flood(address):
+            made = kind(address)
+            made.tls = tls
+            return made
+        return flood
+
+    return {**{name: within_tls(kind) for name, kind in floods.kinds().items()},
+            **floods.tls_kinds(context(certificates, "viewer"))}
+
+
+def context(certificates, who):
+    tls = ssl.create_default_context(cafile=certificates / "ca.crt")
+    tls.set_alpn_protocols(["h2"])
+    if who != "nobody":
+        folder = certificates if who == "viewer" else certificates / "others"
+        tls.load_cert_chain(folder / "viewer.crt", folder / "viewer.key")
+    return tls
+
+
+def make_certificates(directory):
+    certificates = directory / "certs"
+    for folder in (certificates, certificates / "others"):
+        subprocess.run([cluster.program("deploy/psctl/psctl"), "certs", "init", folder, "--run",
+                        "gauntlet", "--hosts", "localhost", "--workers", "2"], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return certificates
+
+
+def attack(flood_of, address, over, counts):
+    with flood_of(address) as flood:
         begun = time.monotonic()
         over.wait()
         counts[0], counts[1] = flood.opened, flood.closed
@@ -49,11 +88,11 @@ def attack(name, address, over, counts):
 class Attack:
     """In a process of its own, so that it does not hold up who measures."""
 
-    def __init__(self, name, address):
+    def __init__(self, flood_of, address):
         self.over = multiprocessing.Event()
         self.counts = multiprocessing.Array("d", 3)
         self.process = multiprocessing.Process(target=attack,
-                                               args=(name, address, self.over, self.counts))
+                                               args=(flood_of, address, self.over, self.counts))
 
     def __enter__(self):
         self.process.start()
@@ -88,14 +127,14 @@ class Watch:
         return (self.live.directory / "push-log-0.csv").stat().st_size
 
 
-def run_one(live, name, seconds, recovery):
+def run_one(live, name, flood_of, seconds, recovery):
     watch = Watch(live)
     server = live.servers[0]
     alone = watch.rate(seconds)
     before = rss_mib(server)
     watch.peak_mib = before
     log_size = (live.directory / "server-0.log").stat().st_size
-    with Attack(name, live.coordinator) as attack_under_way:
+    with Attack(flood_of, live.coordinator) as attack_under_way:
         time.sleep(0.5)
         beside = watch.rate(seconds)
     peak = watch.peak_mib
@@ -120,21 +159,27 @@ def run_one(live, name, seconds, recovery):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mtls", choices=["nobody", "stranger", "viewer"],
+                        help="certificates are demanded, and attackers have these")
     parser.add_argument("--attack", action="append", help="those whose name has these words")
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--recovery", type=float, default=60)
     parser.add_argument("-o", dest="output", choices=["table", "json"], default="table")
     arguments = parser.parse_args()
-    names = [name for name in floods.kinds()
-             if not arguments.attack or any(words in name for words in arguments.attack)]
     broken = 0
     with cluster.scratch() as directory:
+        certificates = make_certificates(pathlib.Path(directory)) if arguments.mtls else None
+        attacks = kinds(certificates, arguments.mtls)
+        names = [name for name in attacks
+                 if not arguments.attack or any(words in name for words in arguments.attack)]
         config = cluster.write_config(directory, RUN_YAML)
         settings = {"cluster.servers": "localhost:7070", "log.push_log": directory}
+        if certificates is not None:
+            settings["security.mtls.ca"] = str(certificates / "ca.crt")
         with cluster.Cluster(config, settings, directory, workers=2) as live:
             live.wait_for(lambda status: int(status["pushes"]) > 200, "training to begin")
             for name in names:
-                row = run_one(live, name, arguments.seconds, arguments.recovery)
+                row = run_one(live, name, attacks[name], arguments.seconds, arguments.recovery)
                 broken += bool(row["broken"])
                 if arguments.output == "json":
                     print(json.dumps(row), flush=True)

@@ -1,7 +1,6 @@
 #include "worker/client/coordinator_client.h"
 
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include <utility>
 
@@ -22,8 +21,7 @@ CoordinatorClient::CoordinatorClient(std::string address, const Options& options
       name_("coordinator at " + address_),
       options_(options),
       sleeper_(std::move(sleeper)),
-      channel_(grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(),
-                                         ClientArguments())),
+      channel_(grpc::CreateCustomChannel(address_, options_.credentials, ClientArguments())),
       stub_(v1::Coordinator::NewStub(channel_)) {}
 
 template <typename Request, typename Reply>

@@ -1,6 +1,8 @@
 #ifndef SLIPSTREAM_WORKER_CLIENT_COORDINATOR_CLIENT_H_
 #define SLIPSTREAM_WORKER_CLIENT_COORDINATOR_CLIENT_H_
 
+#include <grpcpp/security/credentials.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -32,6 +34,9 @@ class CoordinatorClient {
 
     /// Seeds the jitter of waits.
     uint64_t seed = 1;
+
+    /// How this process shows who it is; the channels to shards use the same.
+    std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   };
 
   /// `address` is host:port.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/create_channel_posix.h>
-#include <grpcpp/security/credentials.h>
 #include <spdlog/spdlog.h>
 
 #include <utility>
@@ -24,7 +23,7 @@ constexpr char kGetTransports[] = "/slipstream.v1.Shard/GetTransports";
 ShardChannel::ShardChannel(std::string address, const Options& options, CancelSwitch& cancel)
     : address_(std::move(address)),
       options_(options),
-      tcp_(grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(),
+      tcp_(grpc::CreateCustomChannel(address_, options_.credentials,
                                      ClientArguments(options.bounds))),
       cancel_(cancel) {}
 

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_WORKER_CLIENT_SHARD_CHANNEL_H_
 
 #include <grpcpp/channel.h>
+#include <grpcpp/security/credentials.h>
 
 #include <memory>
 #include <string>
@@ -34,6 +35,9 @@ class ShardChannel {
 
     /// The member that calls: a shard closes connections of which it does not hear for whom.
     Identity identity;
+
+    /// How this process shows who it is, over TCP.
+    std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
 
     /// The shard has to say by then what it offers.
     absl::Duration answer_timeout = absl::Seconds(30);

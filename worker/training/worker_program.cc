@@ -69,7 +69,7 @@ absl::Status Cause(const absl::Status& status, const Interruption& interruption)
 WorkerProgram::WorkerProgram(const Options& options, Interruption& interruption)
     : options_(options),
       interruption_(interruption),
-      coordinator_(options.coordinator, {}, MakeSleeper()) {}
+      coordinator_(options.coordinator, {.credentials = options.credentials}, MakeSleeper()) {}
 
 Sleeper WorkerProgram::MakeSleeper() {
   return [this](absl::Duration wait) { return interruption_.Sleep(wait); };
@@ -126,6 +126,7 @@ ShardOptions WorkerProgram::OptionsOfShards() const {
   ShardOptions options = ShardOptions::For(settings_, map_);
   options.retry.give_up_after = MembersPatience(membership_.lease);
   options.channel.identity = membership_.identity;
+  options.channel.credentials = options_.credentials;
   options.seed = settings_.seed + Value(membership_.identity.incarnation);
   return options;
 }

@@ -38,6 +38,9 @@ class WorkerProgram {
     /// Absent: the lowest free id.
     std::optional<WorkerId> worker;
 
+    /// How this worker shows who it is.
+    std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+
     // Worker-local settings; absent ones are the run's.
     std::optional<std::string> data_path;
     std::optional<std::string> device;

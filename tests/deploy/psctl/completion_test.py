@@ -47,14 +47,17 @@ class CompletionTest(unittest.TestCase):
 
     def test_completes_commands(self):
         self.assertEqual(set(self.complete("")),
-                         {"run", "validate", "config", "evaluate", "status", "completion"})
+                         {"run", "validate", "config", "evaluate", "status", "certs", "doctor",
+                          "completion"})
         self.assertEqual(self.complete("sta"), ["status"])
         self.assertEqual(set(self.complete("config", "")), {"init", "show", "schema"})
+        self.assertEqual(set(self.complete("certs", "")), {"init", "show", "renew"})
         self.assertEqual(set(self.complete("completion", "")), {"bash", "zsh", "fish"})
 
     def test_completes_the_options_of_the_command(self):
         self.assertEqual(set(self.complete("status", "--")),
-                         {"--help", "--coordinator", "--output", "--watch", "--interval"})
+                         {"--help", "--coordinator", "--ca", "--certificate", "--key", "--token",
+                          "--output", "--watch", "--interval"})
         self.assertIn("--push-log", self.complete("run", "run.yaml", "--set", "seed", "=", "3", "--p"))
         self.assertEqual(self.complete("config", "init", "--f"), ["--force"])
 

@@ -27,7 +27,8 @@ TEST(CoordinatorClientTest, SaysWhatToDoWhereAServerIsNoCoordinator) {
   ASSERT_NE(server, nullptr);
   const std::string address = "127.0.0.1:" + std::to_string(port);
 
-  const auto status = CoordinatorClient(address).GetStatus(kPatience, IfRefused::kWait);
+  const auto status = CoordinatorClient(address, grpc::InsecureChannelCredentials())
+                          .GetStatus(kPatience, IfRefused::kWait);
 
   EXPECT_EQ(ExitCodeFor(status.status()), ExitCode::kConfiguration);
   EXPECT_EQ(std::string(status.status().message()),
@@ -36,7 +37,7 @@ TEST(CoordinatorClientTest, SaysWhatToDoWhereAServerIsNoCoordinator) {
 }
 
 TEST(CoordinatorClientTest, LetsNoPeerWriteToTheTerminal) {
-  const CoordinatorClient client("n:1");
+  const CoordinatorClient client("n:1", grpc::InsecureChannelCredentials());
 
   EXPECT_EQ(std::string(client.Explain(absl::InternalError("\x1b[2J\nok")).message()),
             "the coordinator at n:1 answered: \uFFFD[2J ok");

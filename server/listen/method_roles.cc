@@ -1,0 +1,61 @@
+#include "server/listen/method_roles.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace slipstream {
+namespace {
+
+constexpr uint8_t Bit(CertifiedRole role) {
+  return static_cast<uint8_t>(1 << static_cast<uint8_t>(role));
+}
+
+constexpr uint8_t kServer = Bit(CertifiedRole::kServer);
+constexpr uint8_t kWorker = Bit(CertifiedRole::kWorker);
+constexpr uint8_t kOperator = Bit(CertifiedRole::kOperator);
+constexpr uint8_t kViewer = Bit(CertifiedRole::kViewer);
+constexpr uint8_t kEverybody = kServer | kWorker | kOperator | kViewer;
+
+struct MethodRoles {
+  std::string_view method;
+  uint8_t roles;
+};
+
+constexpr std::string_view kOurServices = "/slipstream.";
+
+constexpr MethodRoles kMethods[] = {
+    {"/slipstream.v1.Coordinator/SyncServer", kServer},
+    {"/slipstream.v1.Coordinator/Register", kWorker},
+    {"/slipstream.v1.Coordinator/PrepareModel", kWorker},
+    {"/slipstream.v1.Coordinator/FinishInitialization", kWorker},
+    {"/slipstream.v1.Coordinator/Heartbeat", kWorker},
+    {"/slipstream.v1.Coordinator/GetWork", kWorker},
+    {"/slipstream.v1.Coordinator/Report", kWorker},
+    {"/slipstream.v1.Coordinator/Leave", kWorker},
+    {"/slipstream.v1.Coordinator/GetStatus", kEverybody},
+    {"/slipstream.v1.Coordinator/WatchStatus", kEverybody},
+    // Servers greet the first one by it.
+    {"/slipstream.v1.Shard/GetTransports", kWorker | kServer},
+    {"/slipstream.v1.Shard/Initialize", kWorker},
+    {"/slipstream.v1.Shard/Pull", kWorker | kOperator},
+    {"/slipstream.v1.Shard/Push", kWorker},
+    {"/slipstream.v1.Shard/Exchange", kWorker},
+};
+
+bool OneOfMayCall(uint8_t roles, std::string_view method) {
+  if (!method.starts_with(kOurServices)) return true;
+  const auto* const row = std::ranges::find(kMethods, method, &MethodRoles::method);
+  return row == std::end(kMethods) || (row->roles & roles) != 0;
+}
+
+}  // namespace
+
+bool MayCall(CertifiedRole role, std::string_view method) {
+  return OneOfMayCall(Bit(role), method);
+}
+
+bool TokenMayCall(std::string_view method) {
+  return OneOfMayCall(kWorker | kOperator | kViewer, method);
+}
+
+}  // namespace slipstream

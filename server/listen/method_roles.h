@@ -1,0 +1,19 @@
+#ifndef SLIPSTREAM_SERVER_LISTEN_METHOD_ROLES_H_
+#define SLIPSTREAM_SERVER_LISTEN_METHOD_ROLES_H_
+
+#include <string_view>
+
+#include "common/security/certified_identity.h"
+
+namespace slipstream {
+
+/// Whether the holder of a certificate with this role may call a method, named as gRPC does, for
+/// instance "/slipstream.v1.Coordinator/Register". Everybody may call methods of other services:
+/// health, reflection, and what there is not. The holder of a token may call what workers,
+/// operators and viewers may.
+bool MayCall(CertifiedRole role, std::string_view method);
+bool TokenMayCall(std::string_view method);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_LISTEN_METHOD_ROLES_H_

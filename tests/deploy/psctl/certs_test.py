@@ -1,0 +1,114 @@
+"""psctl certs makes, shows and renews the certificates of a run."""
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import unittest
+
+sys.path.append(str(pathlib.Path(__file__).absolute().parents[2] / "support"))
+from programs import DEADLINE_S, program, scratch
+
+RUN = """version: 1
+name: mnist
+model: {preset: mlp}
+data: {format: synthetic, train_examples: 640, test_examples: 100}
+cluster: {servers: ["ps-0:7070", "[2001:db8::1]:7070"], workers: 2}
+security: {plaintext: accept_the_risk}
+"""
+
+
+class CertsTest(unittest.TestCase):
+    def setUp(self):
+        directory = scratch()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.certs = self.directory / "certs"
+
+    def psctl(self, *arguments, code=0):
+        done = subprocess.run([program("deploy/psctl/psctl"), *map(str, arguments)], text=True,
+                              timeout=DEADLINE_S, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              check=False, cwd=self.directory)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def show(self, code=0):
+        found = json.loads(self.psctl("certs", "show", self.certs, "-o", "json", code=code).stdout)
+        return {line["file"]: line for line in found}
+
+    def test_init_makes_what_a_configuration_needs(self):
+        (self.directory / "run.yaml").write_text(RUN)
+        done = self.psctl("certs", "init", self.certs, "--config", "run.yaml")
+        self.assertEqual(done.stdout, f"security:\n  mtls:\n    ca: {self.certs}/ca.crt\n")
+        found = self.show()
+        self.assertEqual(list(found), ["ca.crt", "operator.crt", "server-0.crt", "server-1.crt",
+                                       "viewer.crt", "worker-0.crt", "worker-1.crt"])
+        self.assertEqual({line["state"] for line in found.values()}, {"ok"})
+        self.assertEqual(found["server-0.crt"]["hosts"], "ps-0 localhost 127.0.0.1 ::1")
+        self.assertEqual(found["server-1.crt"]["hosts"], "2001:db8::1 localhost 127.0.0.1 ::1")
+        self.assertEqual(found["worker-1.crt"]["identity"], "slipstream://run/mnist/worker/1")
+        for file in self.certs.iterdir():
+            self.assertEqual(stat.S_IMODE(file.stat().st_mode), 0o600, file)
+        self.assertEqual(stat.S_IMODE(self.certs.stat().st_mode), 0o700)
+
+    def test_init_adds_members_and_leaves_what_is_there(self):
+        arguments = ["certs", "init", self.certs, "--run", "mnist", "--hosts", "ps-0+10.0.0.5,ps-1"]
+        self.psctl(*arguments, "--workers", 1)
+        before = {file.name: file.read_bytes() for file in self.certs.iterdir()}
+        done = self.psctl(*arguments, "--workers", 2, "--any-worker")
+        self.assertIn("worker-0.crt is there already, and stays", done.stderr)
+        after = {file.name: file.read_bytes() for file in self.certs.iterdir()}
+        self.assertEqual({name: after[name] for name in before}, before)
+        self.assertEqual(sorted(set(after) - set(before)),
+                         ["worker-1.crt", "worker-1.key", "worker.crt", "worker.key"])
+        self.assertEqual(self.show()["worker.crt"]["identity"], "slipstream://run/mnist/worker/*")
+        self.assertEqual(self.show()["server-0.crt"]["hosts"],
+                         "ps-0 10.0.0.5 localhost 127.0.0.1 ::1")
+
+    def test_init_says_what_is_missing_or_wrong(self):
+        for arguments, words in (
+                ([], "--run has to be the run's name"),
+                (["--run", "a/b", "--hosts", "ps-0"], "--run has to be the run's name"),
+                (["--run", "mnist"], "give the servers' names by --hosts"),
+                (["--run", "mnist", "--hosts", "ps 0"], "'ps 0' in --hosts is no host"),
+                (["--run", "mnist", "--hosts", "0.0.0.0"], "'0.0.0.0' in --hosts is no host"),
+                (["--run", "mnist", "--hosts", "ps-0:7070"], "is no host"),
+                (["--run", "mnist", "--hosts", "ps-0", "--days", "0"], "must be a whole number in [1, 3650]"),
+                (["--run", "mnist", "--hosts", "ps-0", "--workers", "99999999"], "at most")):
+            with self.subTest(arguments):
+                done = self.psctl("certs", "init", self.certs, *arguments, code=2)
+                self.assertIn(words, done.stderr)
+        self.assertFalse(self.certs.exists())
+
+    def test_renew_keeps_keys_and_extends_the_time(self):
+        self.psctl("certs", "init", self.certs, "--run", "mnist", "--hosts", "ps-0", "--workers", 1,
+                   "--days", 5)
+        before = self.show()
+        self.assertEqual(before["worker-0.crt"]["state"], "ends soon")
+        keys = {file.name: file.read_bytes() for file in self.certs.glob("*.key")}
+        self.psctl("certs", "renew", self.certs, "--days", 100)
+        after = self.show()
+        self.assertEqual({file.name: file.read_bytes() for file in self.certs.glob("*.key")}, keys)
+        for name in ("worker-0.crt", "server-0.crt", "operator.crt"):
+            self.assertEqual(after[name]["state"], "ok")
+            self.assertGreater(after[name]["ends"], before[name]["ends"])
+            self.assertEqual(after[name]["identity"], before[name]["identity"])
+            self.assertEqual(after[name]["hosts"], before[name]["hosts"])
+        self.assertEqual(after["ca.crt"], before["ca.crt"])
+
+    def test_show_says_what_is_wrong(self):
+        self.psctl("certs", "show", self.certs, code=74)
+        self.psctl("certs", "init", self.certs, "--run", "mnist", "--hosts", "ps-0", "--workers", 1)
+        os.replace(self.certs / "worker-0.key", self.certs / "viewer.key")
+        (self.certs / "operator.crt").write_text("nothing")
+        found = self.show(code=78)
+        self.assertIn("another certificate's", found["viewer.crt"]["state"])
+        self.assertIn("no certificate", found["operator.crt"]["state"])
+        self.assertEqual(found["server-0.crt"]["state"], "ok")
+        table = self.psctl("certs", "show", self.certs, code=78).stdout
+        self.assertRegex(table, r"(?m)^server-0.crt +slipstream://run/mnist/server/0 +\S+ +ok +ps-0")
+
+
+if __name__ == "__main__":
+    unittest.main()

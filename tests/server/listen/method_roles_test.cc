@@ -1,0 +1,64 @@
+#include "server/listen/method_roles.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "proto/coordinator.pb.h"
+#include "proto/shard.pb.h"
+
+namespace slipstream {
+namespace {
+
+/// Which of server, worker, operator, viewer and token may call a method: "swovt", with '-' for who
+/// may not.
+std::string WhoMay(const std::string& method) {
+  std::string who;
+  for (const CertifiedRole role : {CertifiedRole::kServer, CertifiedRole::kWorker,
+                                   CertifiedRole::kOperator, CertifiedRole::kViewer}) {
+    who += MayCall(role, method) ? NameOf(role)[0] : '-';
+  }
+  return who + (TokenMayCall(method) ? 't' : '-');
+}
+
+TEST(MethodRolesTest, EveryMethodNamesItsRoles) {
+  const std::map<std::string, std::string> expected = {
+      {"slipstream.v1.Coordinator.SyncServer", "s----"},
+      {"slipstream.v1.Coordinator.Register", "-w--t"},
+      {"slipstream.v1.Coordinator.PrepareModel", "-w--t"},
+      {"slipstream.v1.Coordinator.FinishInitialization", "-w--t"},
+      {"slipstream.v1.Coordinator.Heartbeat", "-w--t"},
+      {"slipstream.v1.Coordinator.GetWork", "-w--t"},
+      {"slipstream.v1.Coordinator.Report", "-w--t"},
+      {"slipstream.v1.Coordinator.Leave", "-w--t"},
+      {"slipstream.v1.Coordinator.GetStatus", "swovt"},
+      {"slipstream.v1.Coordinator.WatchStatus", "swovt"},
+      {"slipstream.v1.Shard.GetTransports", "sw--t"},
+      {"slipstream.v1.Shard.Initialize", "-w--t"},
+      {"slipstream.v1.Shard.Pull", "-wo-t"},
+      {"slipstream.v1.Shard.Push", "-w--t"},
+      {"slipstream.v1.Shard.Exchange", "-w--t"},
+  };
+  std::map<std::string, std::string> found;
+  for (const auto* file :
+       {v1::RegisterRequest::descriptor()->file(), v1::PullRequest::descriptor()->file()}) {
+    for (int i = 0; i < file->service_count(); ++i) {
+      const auto* service = file->service(i);
+      for (int j = 0; j < service->method_count(); ++j) {
+        found[std::string(service->method(j)->full_name())] =
+            WhoMay("/" + std::string(service->full_name()) + "/" +
+                   std::string(service->method(j)->name()));
+      }
+    }
+  }
+  EXPECT_EQ(found, expected);
+}
+
+TEST(MethodRolesTest, OtherServicesAreForEverybody) {
+  EXPECT_EQ(WhoMay("/grpc.health.v1.Health/Check"), "swovt");
+  EXPECT_EQ(WhoMay("/slipstream.v1.Shard/NoSuchMethod"), "swovt");
+}
+
+}  // namespace
+}  // namespace slipstream
