@@ -22,7 +22,10 @@
 #include "common/local/shared_arena.h"
 #include "common/process/guarded_main.h"
 #include "common/process/logging.h"
+#include "common/rpc/secure_credentials.h"
 #include "common/rpc/transfer_tuning.h"
+#include "common/security/credential_files.h"
+#include "common/security/security_flags.h"
 #include "common/wire/shard_wire.h"
 #include "tests/benchmarks/exchange_commands.h"
 #include "worker/client/coordinator_client.h"
@@ -46,7 +49,13 @@ struct Options {
   std::string coordinator;
   uint32_t worker = 0;
   uint64_t bytes = 0;
+  SecuritySpec security;
 };
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const Options& options) {
+  const CredentialHolder holder = {CertifiedRole::kWorker, options.worker};
+  return MakeChannelCredentials(FilesFor(options.security, holder));
+}
 
 /// A member of the run from Join on, until its process ends.
 ///
@@ -56,7 +65,7 @@ class Driver {
   explicit Driver(const Options& options)
       : options_(options),
         weights_(options.bytes / sizeof(float)),
-        coordinator_(options.coordinator, {}, MakeSleeper()) {}
+        coordinator_(options.coordinator, {.credentials = CredentialsOf(options)}, MakeSleeper()) {}
 
   ~Driver() {
     if (heartbeat_) heartbeat_->Close();
@@ -132,6 +141,8 @@ class Driver {
     const PolicyTraits policy = settings_.consistency.traits();
     ShardOptions shards = ShardOptions::For(settings_, map);
     if (arena_.has_value()) shards.arena = &*arena_;
+    shards.channel.identity = membership_.identity;
+    shards.channel.credentials = coordinator_.options().credentials;
     return std::make_unique<ParameterClient>(
         ParameterClient::Options{.identity = membership_.identity,
                                  .servers = membership_.servers,
@@ -203,6 +214,7 @@ int Main(int argc, char** argv) {
   Options options;
   app.add_option("--coordinator", options.coordinator, "host:port of the first server")->required();
   app.add_option("--worker", options.worker, "Id of this worker")->required();
+  AddSecurityFlags(app, options.security);
   app.add_option("--bytes", options.bytes, "Of the model")
       ->required()
       ->check(CLI::Range(sizeof(float), size_t{1} << 40));

@@ -46,12 +46,12 @@ def peers(setting, builds):
 
 
 def exchange_contenders(setting, directory, builds):
-    return in_directories([*slipstream(TRANSPORTS, builds), *limits(), *peers(setting, builds)],
+    return in_directories([*slipstream((*TRANSPORTS, "mtls"), builds), *limits(), *peers(setting, builds)],
                           setting, directory)
 
 
 def latency_contenders(setting, directory, builds):
-    return in_directories([*slipstream(("auto", *TRANSPORTS), builds), *limits()], setting,
+    return in_directories([*slipstream(("auto", *TRANSPORTS, "mtls"), builds), *limits()], setting,
                           directory)
 
 

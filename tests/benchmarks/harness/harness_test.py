@@ -158,7 +158,8 @@ class AgainstTest(unittest.TestCase):
 
         self.assertEqual(chosen, ["slipstream-tcp", "slipstream-tcp (other)", "slipstream-unix",
                                   "slipstream-unix (other)", "slipstream-shm",
-                                  "slipstream-shm (other)", "raw-tcp", "raw-unix", "raw-shm"])
+                                  "slipstream-shm (other)", "slipstream-mtls",
+                                  "slipstream-mtls (other)", "raw-tcp", "raw-unix", "raw-shm"])
         self.assertEqual([make.func for make in training_suite.contenders(builds)],
                          [training_contenders.SlipstreamTraining] * 4)
 

@@ -43,14 +43,19 @@ def rule_missing(rule, build=OWN_BUILD):
 
 
 class SlipstreamContender(Contender):
+    """Over one transport: those of run.yaml, and "mtls", which is tcp with certificates on both sides."""
+
     def __init__(self, transport, setting, directory, build=OWN_BUILD):
         super().__init__(setting, directory, build)
         self.name = name_in(build, f"slipstream-{transport}")
-        self.limit = f"raw-{transport}"
-        self.transport = transport
+        self.is_encrypted = transport == "mtls"
+        self.transport = "tcp" if self.is_encrypted else transport
+        self.limit = f"raw-{self.transport}"
         self.cluster = None
 
     def missing(self):
+        if self.is_encrypted and "mtls" not in settings_schema(self.build)["security"]["properties"]:
+            return "run.yaml knows no security.mtls"
         if self.transport not in choices("wire", "transport", self.build):
             return f"run.yaml knows no wire.transport {self.transport}"
         return rule_missing(self.setting.rule, self.build)
@@ -62,17 +67,26 @@ class SlipstreamContender(Contender):
                                workers=self.setting.workers,
                                transport=self.transport)
 
+    def certify(self, config):
+        """The authority's certificate, beside those of all members."""
+        certificates = self.directory / "certs"
+        cluster.psctl("certs", "init", str(certificates), "--config", config, build=self.build)
+        return str(certificates / "ca.crt")
+
     def start(self):
         config = cluster.write_config(self.directory, self.run_yaml())
         settings = {"cluster.servers": ",".join(
             f"localhost:{7070 + shard}" for shard in range(self.setting.servers))}
+        if self.is_encrypted:
+            settings["security.mtls.ca"] = self.certify(config)
         self.cluster = cluster.Cluster(config, settings, self.directory, workers=0,
                                        build=self.build)
         for worker in range(self.setting.workers):
             self.workers.append(ContenderProcess(
                 f"driver-{worker}",
                 [self.build.program("tests/benchmarks/exchange_driver"), "--coordinator",
-                 self.cluster.coordinator, "--worker", worker, "--bytes", self.setting.bytes],
+                 self.cluster.coordinator, "--worker", worker, "--bytes", self.setting.bytes,
+                 *self.cluster.credentials()],
                 self.directory))
 
     def stop(self):
