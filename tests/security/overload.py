@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""What becomes of a server that more members push to than it has room for: promise P10.
+
+    python3 tests/security/overload.py [--workers N] [--times T] [--kib KIB] [--seconds S]
+
+N workers (2) push and pull a model of KIB KiB (4096) without computing, as fast as they can, to a server
+that has room for N pushes at a time; then T times as many (4) do, for S seconds (60) each. Prints the
+pushes per second, the server's memory at its peak, and the pushes that were told to come later. Exits 1
+where the goodput falls below 80 % of that of the N, memory grows by more than the room of one push for
+each worker that was added and 64 MiB, or nobody was told to come later.
+"""
+import argparse
+import pathlib
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).absolute().parents[1]
+sys.path += [str(ROOT / "integration"), str(ROOT / "benchmarks" / "harness")]
+import cluster
+import process_figures
+from contender_process import START_S, ContenderProcess
+from programs import OWN_BUILD
+from slipstream_contender import RUN_YAML
+
+GOODPUT_MIN = 0.8
+SPARE_MIB = 64
+EXCHANGES_MAX = 10 ** 7  # More than fit into the time.
+
+
+class Load:
+    """Workers that exchange until the block ends."""
+
+    def __init__(self, workers, kib, room, directory):
+        self.workers, self.kib, self.directory = workers, kib, pathlib.Path(directory)
+        config = cluster.write_config(self.directory, RUN_YAML.format(
+            policy="async", rule="sgd", servers="localhost:7070", workers=workers, transport="tcp"))
+        self.live = cluster.Cluster(config, {"cluster.servers": "localhost:7070",
+                                             "wire.push_bytes_max": room * (kib << 10)},
+                                    self.directory, workers=0)
+        self.drivers = []
+
+    def __enter__(self):
+        for worker in range(self.workers):
+            self.drivers.append(ContenderProcess(
+                f"driver-{worker}",
+                [OWN_BUILD.program("tests/benchmarks/exchange_driver"), "--coordinator",
+                 self.live.coordinator, "--worker", worker, "--bytes", self.kib << 10],
+                self.directory))
+        for driver in self.drivers:
+            driver.answer("ready", START_S)
+        for driver in self.drivers:
+            driver.ask(f"run {EXCHANGES_MAX}")
+        return self
+
+    def __exit__(self, *_):
+        for driver in self.drivers:
+            driver.process.kill()
+            driver.process.wait()
+        self.live.stop()
+
+    def measure(self, seconds):
+        """Pushes per second, the peak of memory in MiB, and pushes told to come later."""
+        self.live.wait_for(lambda status: int(status["pushes"]) > self.workers, "pushes to begin")
+        before, begun = self.live.status(), time.monotonic()
+        time.sleep(seconds)
+        after, took = self.live.status(), time.monotonic() - begun
+        peak = int(process_figures.status(self.live.servers[0].pid)["VmHWM"]) / 1024
+        return ((int(after["pushes"]) - int(before["pushes"])) / took, peak,
+                int(after.get("refusals", {}).get("RETRY_LATER", 0)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--times", type=int, default=4)
+    parser.add_argument("--kib", type=int, default=4096)
+    parser.add_argument("--seconds", type=float, default=60)
+    arguments = parser.parse_args()
+    found = []
+    for workers in (arguments.workers, arguments.workers * arguments.times):
+        with cluster.scratch() as directory, \
+                Load(workers, arguments.kib, arguments.workers, directory) as load:
+            found.append(load.measure(arguments.seconds))
+        rate, peak, later = found[-1]
+        print(f"{workers:3} workers: {rate:7.1f} pushes/s, peak {peak:6.1f} MiB, {later} told to come later",
+              flush=True)
+    (rate, peak, _), (rate_over, peak_over, later) = found
+    grown_max = SPARE_MIB + arguments.workers * (arguments.times - 1) * arguments.kib / 1024
+    broken = [promise for promise, is_kept in (
+        ("goodput", rate_over >= GOODPUT_MIN * rate), ("memory", peak_over - peak <= grown_max),
+        ("told to come later", later > 0)) if not is_kept]
+    print(f"goodput {rate_over / rate:.2f} of that without overload; broken: {broken or 'nothing'}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
