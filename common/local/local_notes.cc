@@ -94,8 +94,9 @@ absl::StatusOr<std::optional<ReceivedNote>> ReceiveNote(const FileDescriptor& so
     size = recvmsg(socket.get(), &message.header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   }
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
-  if (size <= 0) return Gone();
-  received.file = TakeFile(message.header);
+  if (size < 0) return Gone();
+  received.file = TakeFile(message.header);  // An empty message may bring one, too.
+  if (size == 0) return Gone();
   const LocalNote& note = received.note;
   const size_t text_size = note.kind == LocalNote::Kind::kMessage ? note.number : 0;
   const bool is_whole = (message.header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;

@@ -1,9 +1,11 @@
 #include "common/local/local_notes.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,6 +116,38 @@ TEST(LocalNotesTest, WhatIsNoNoteIsRefused) {
     ASSERT_EQ(send(pair.server.get(), bytes.data(), size, 0), static_cast<ssize_t>(size));
     EXPECT_TRUE(absl::IsInternal(ReceiveNote(pair.worker, absl::Seconds(20)).status()));
   }
+}
+
+/// An empty message, which is no note, with a file.
+void SendEmpty(const FileDescriptor& socket, const FileDescriptor& file) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header = {};
+  header.msg_control = control;
+  header.msg_controllen = CMSG_LEN(sizeof(int));
+  cmsghdr* const part = CMSG_FIRSTHDR(&header);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof(int));
+  const int fd = file.get();
+  std::memcpy(CMSG_DATA(part), &fd, sizeof(fd));
+  ASSERT_EQ(sendmsg(socket.get(), &header, 0), 0);
+}
+
+TEST(LocalNotesTest, TheFileOfAnEmptyMessageIsClosed) {
+  const Pair pair = Connected();
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const FileDescriptor reading(ends[0]);
+  {
+    const FileDescriptor writing(ends[1]);
+    SendEmpty(pair.worker, writing);
+  }
+
+  EXPECT_TRUE(absl::IsUnavailable(ReceiveNote(pair.server, absl::Seconds(20)).status()));
+
+  ASSERT_EQ(fcntl(reading.get(), F_SETFL, O_NONBLOCK), 0);
+  char byte = 0;
+  EXPECT_EQ(read(reading.get(), &byte, 1), 0) << "the end that writes is still open";
 }
 
 }  // namespace
