@@ -149,6 +149,7 @@ class TextTest(unittest.TestCase):
 
     def test_a_build_file_lists_its_files(self):
         self.assertEqual(len(messages("common/base/BUILD", 'srcs = glob(["*.cc"])\n')), 1)
+        self.assertEqual(messages("tests/fuzz/BUILD", 'CORPUS = glob(["corpus/**"])\n'), [])
 
     def test_tests_that_no_build_file_names_are_found(self):
         with tempfile.TemporaryDirectory() as directory:
