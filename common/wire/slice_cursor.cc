@@ -5,12 +5,6 @@
 #include "common/base/check.h"
 
 namespace slipstream {
-namespace {
-
-constexpr int kVarintBytesMax = 10;
-
-}  // namespace
-
 SliceCursor::SliceCursor(const std::vector<grpc::Slice>& slices) : slices_(slices) {
   for (const grpc::Slice& slice : slices_) remaining_ += slice.size();
   Advance(0);
@@ -30,9 +24,10 @@ void SliceCursor::Advance(size_t bytes) {
   }
 }
 
-std::optional<uint64_t> SliceCursor::ReadVarint(std::string& raw) {
+std::optional<uint64_t> SliceCursor::ReadVarint(std::string& raw, int bytes_max) {
+  PS_CHECK(bytes_max <= kVarintBytesMax);
   uint64_t value = 0;
-  for (int i = 0; i < kVarintBytesMax && remaining_ > 0; ++i) {
+  for (int i = 0; i < bytes_max && remaining_ > 0; ++i) {
     const auto byte = std::to_integer<uint8_t>(Rest().front());
     Advance(1);
     raw.push_back(static_cast<char>(byte));

@@ -51,7 +51,8 @@ class FieldScan {
  private:
   absl::Status Next() {
     std::string raw;
-    const std::optional<uint64_t> tag = cursor_.ReadVarint(raw);
+    // As protobuf has it, tags and lengths have no more bytes than 32 bits need.
+    const std::optional<uint64_t> tag = cursor_.ReadVarint(raw, SliceCursor::kShortVarintBytesMax);
     if (!tag || *tag > std::numeric_limits<uint32_t>::max() || *tag >> 3 == 0) {
       return absl::InvalidArgumentError("malformed message: no field number");
     }
@@ -82,7 +83,7 @@ class FieldScan {
         if (number) return 0;
         break;
       case WireType::kBytes:
-        number = cursor_.ReadVarint(raw);
+        number = cursor_.ReadVarint(raw, SliceCursor::kShortVarintBytesMax);
         if (number) return *number;
         break;
       default:

@@ -296,6 +296,8 @@ TEST(ValuesCodecTest, RefusesWhatIsMalformed) {
       {"field number 0", std::string("\x02\x00", 2)},
       {"endless tag", std::string(11, '\xff')},
       {"tag beyond 32 bits", std::string("\xf8\xff\xff\xff\x7f\x01", 6)},
+      {"tag of more bytes than 32 bits need", std::string("\xfa\x80\x80\x80\x80\x00\x00", 7)},
+      {"length of more bytes than 32 bits need", std::string("\x7a\x80\x80\x80\x80\x80\x00", 7)},
       {"endless number", "\x10" + std::string(11, '\xff')},
       {"start of a group", "\x13\x14"},
       {"end of a group", "\x14"},
