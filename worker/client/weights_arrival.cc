@@ -53,6 +53,7 @@ absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, ui
   }
   CopyValues(values, target_.subspan(offset, count), StoresFor(target_.size_bytes()));
   if (!is_intact()) {
+    held_.reset();  // Something else was written over it.
     return absl::UnavailableError("weights: taken back by the shard before they were copied");
   }
   arrived_ = position_;

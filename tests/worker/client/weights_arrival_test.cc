@@ -117,6 +117,22 @@ TEST(WeightsArrivalTest, AVersionThatIsNotHereMustBeSent) {
   EXPECT_EQ(Take(arrival, unchanged, 0, 0, 0).code(), absl::StatusCode::kInternal);
 }
 
+TEST(WeightsArrivalTest, AVersionThatWasWrittenOverMustBeSent) {
+  std::vector<float> target(6);
+  WeightsArrival arrival(target);
+  arrival.StartFrom(kHeader.life, kHeader.version);
+  const auto taken_back = [] { return false; };
+  EXPECT_TRUE(absl::IsUnavailable(
+      arrival.Take(kHeader, 0, {std::as_bytes(std::span(kValues))}, taken_back)));
+
+  arrival.StartTry();
+
+  EXPECT_FALSE(arrival.Holds(kHeader.life, kHeader.version));
+  WeightsHeader unchanged = kHeader;
+  unchanged.unchanged = true;
+  EXPECT_EQ(Take(arrival, unchanged, 0, 0, 0).code(), absl::StatusCode::kInternal);
+}
+
 TEST(WeightsArrivalTest, AnotherTryOfTheSameVersionGoesOnWhereTheLastOneEnded) {
   std::vector<float> target(6);
   NotingListener listener;
