@@ -24,8 +24,9 @@ std::string WithoutPercents(std::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
     unsigned char byte = 0;
+    const char* const digits = text.data() + i + 1;
     const bool is_coded = text[i] == '%' && i + 2 < text.size() &&
-                          std::from_chars(&text[i + 1], &text[i + 3], byte, 16).ptr == &text[i + 3];
+                          std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2;
     plain += is_coded ? static_cast<char>(byte) : text[i];
     if (is_coded) i += 2;
   }
@@ -54,10 +55,10 @@ PeerName PeerNameOf(std::string_view peer) {
   const std::string text = WithoutPercents(peer.substr(5));
   const size_t colon = text.rfind(':');
   uint16_t port = 0;
-  if (colon == std::string::npos ||
-      std::from_chars(&text[colon + 1], text.data() + text.size(), port).ec != std::errc()) {
-    return {};
-  }
+  if (colon == std::string::npos) return {};
+  const char* const text_end = text.data() + text.size();
+  const auto [port_end, error] = std::from_chars(text.data() + colon + 1, text_end, port);
+  if (error != std::errc() || port_end != text_end) return {};
   in6_addr address = {};
   if (is_ipv4) {
     if (inet_pton(AF_INET, text.substr(0, colon).c_str(), &address) != 1) return {};

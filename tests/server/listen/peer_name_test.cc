@@ -14,7 +14,8 @@ TEST(PeerNameTest, ReadsWhatGrpcNamesAPeerBy) {
 
 TEST(PeerNameTest, IsEmptyForWhatIsNoConnectionOverTcp) {
   for (const char* peer : {"", "unix:/tmp/socket", "fd:7", "ipv4:", "ipv4:192.0.2.1", "ipv4:x:1",
-                           "ipv6:", "ipv6:::1:1", "ipv6:[::1:1", "ipv6:[]:1", "ipv4:1.2.3.4:x"}) {
+                           "ipv6:", "ipv6:::1:1", "ipv6:[::1:1", "ipv6:[]:1", "ipv4:1.2.3.4:x",
+                           "ipv4:1.2.3.4:80%3", "ipv6:%5B::1%5D"}) {
     EXPECT_EQ(PeerNameOf(peer).first, "") << peer;
   }
 }
