@@ -15,7 +15,7 @@ std::string Diagnostic::ToString() const {
 }
 
 void DiagnosticList::Report(Source source, std::string message) {
-  if (diagnostics_.size() == kDiagnosticsMax) {
+  if (is_full()) {
     ++left_out_;
     return;
   }

@@ -39,6 +39,9 @@ class DiagnosticList {
 
   bool empty() const { return diagnostics_.empty(); }
 
+  /// Further ones are only counted, so that their messages need not be made.
+  bool is_full() const { return diagnostics_.size() == kDiagnosticsMax; }
+
   /// Those of one place in order of position; places in the order of their first report.
   std::vector<Diagnostic> Sorted() const;
 

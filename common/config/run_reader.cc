@@ -120,8 +120,9 @@ void ReadSection(std::string_view section, const YamlNode& map, RunDraft& draft,
     } else if (!is_dotted && std::ranges::count(kRetired, std::string_view(path)) > 0) {
       continue;
     } else if (is_dotted || !IsSection(path)) {
-      diagnostics.Report(entry.key_source, fmt::format("unknown key \"{}\"{}", entry.key,
-                                                       HintAt(section, map, place)));
+      // A hint looks at all keys, and there may be as many unknown ones as a peer likes.
+      const std::string hint = diagnostics.is_full() ? "" : HintAt(section, map, place);
+      diagnostics.Report(entry.key_source, fmt::format("unknown key \"{}\"{}", entry.key, hint));
     } else {
       draft.sections[path] = entry.key_source;
       ReadSubsection(path, entry, draft, diagnostics);

@@ -1,7 +1,13 @@
 #include "common/config/run_config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/config/yaml_tree.h"
 #include "common/model/presets.h"
 
 namespace slipstream {
@@ -243,6 +249,18 @@ TEST(RunConfigTest, AMissingFileOrADirectoryIsOneError) {
     ASSERT_EQ(diagnostics->size(), 1u) << path;
     EXPECT_EQ(ToString(*diagnostics).find(std::string(path) + ": error: cannot open"), 0u);
   }
+}
+
+TEST(RunConfigTest, AFloodOfUnknownKeysTakesNoHintForEach) {
+  // A peer may send as much. A hint for each of them looks at all the others: that took 11 s.
+  std::string text = "training: {";
+  while (text.size() < kYamlBytesMax - 100) text += fmt::format("key{}, ", text.size());
+
+  const ConfigResult result = ParseRunConfig(text + "}", "run.yaml");
+
+  const auto* wrong = std::get_if<std::vector<Diagnostic>>(&result);
+  ASSERT_NE(wrong, nullptr);
+  EXPECT_EQ(wrong->size(), DiagnosticList::kDiagnosticsMax + 1);
 }
 
 }  // namespace
