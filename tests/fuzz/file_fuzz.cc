@@ -62,13 +62,15 @@ bool BeginsWith(const absl::Status& status, const std::string& path) {
   return std::string(status.message()).starts_with(path);
 }
 
-/// As the training would load it, for classes and for numbers.
+/// As the training would load it, for numbers, and if it has these, for classes.
 void Load(const DataSpec& spec) {
-  for (const ModelSpec::Loss loss : {ModelSpec::Loss::kCrossEntropy, ModelSpec::Loss::kMse}) {
+  for (const ModelSpec::Loss loss : {ModelSpec::Loss::kMse, ModelSpec::Loss::kCrossEntropy}) {
+    // Settings with several columns of classes are refused.
+    if (loss == ModelSpec::Loss::kCrossEntropy && spec.label_columns.size() > 1) return;
     const absl::StatusOr<DataSplits> data = LoadData(spec, loss, /*seed=*/1);
     if (!data.ok()) {
       PS_CHECK(BeginsWith(data.status(), spec.path));
-      continue;
+      return;
     }
     CheckDataset(data->train);
     CheckDataset(data->test);
