@@ -7,8 +7,6 @@
 namespace slipstream {
 namespace {
 
-bool IsWildcard(std::string_view host) { return host == "0.0.0.0" || host == "[::]"; }
-
 /// As ParseServerAddress, but also takes port 0.
 std::optional<ServerAddress> ParseAnyPort(std::string_view text) {
   const std::string_view zero = ":0";
@@ -41,7 +39,7 @@ absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text, std::str
         "accept_the_risk} if they are trusted");
   }
   ListenAddress listen{address->host, address->port, address->host};
-  if (IsWildcard(address->host)) {
+  if (address->IsWildcard()) {
     const std::optional<ServerAddress> known = ParseServerAddress(configured);
     if (known.has_value()) listen.public_host = known->host;
   }

@@ -58,7 +58,8 @@ void PrepareForConnections(const RunSpec& run) {
 }
 
 /// The files of this server, once they have been looked at.
-absl::StatusOr<CredentialFiles> CredentialsOf(const RunSpec& run, uint32_t shard) {
+absl::StatusOr<CredentialFiles> CredentialsOf(const RunSpec& run, uint32_t shard,
+                                              const std::string& host) {
   const CredentialHolder holder = {CertifiedRole::kServer, shard};
   CredentialFiles files = FilesFor(run.security, holder);
   const absl::StatusOr<OwnCredentials> own = CheckCredentials(files, holder, absl::Now());
@@ -69,7 +70,16 @@ absl::StatusOr<CredentialFiles> CredentialsOf(const RunSpec& run, uint32_t shard
                     "certs init --run {}, or change `name`",
                     files.certificate, own->identity->ToUri(), run.name, run.name));
   }
-  WarnOfEnd(*own, files, absl::Now());
+  if (files.is_encrypted()) {
+    const absl::Status is_for = CheckHost(*ReadSmallFile(files.certificate), host);
+    if (!is_for.ok()) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}: {}, by which others call this server: make one with psctl certs init "
+                      "--hosts, where + joins the names of one server",
+                      files.certificate, std::string(is_for.message())));
+    }
+  }
+  WarnAbout(*own, files, absl::Now());
   return files;
 }
 
@@ -79,7 +89,8 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
   PrepareForConnections(run);
   const std::string coordinator =
       line.coordinator.empty() ? run.cluster.servers[0] : line.coordinator;
-  const absl::StatusOr<CredentialFiles> credentials = CredentialsOf(run, line.shard);
+  const absl::StatusOr<CredentialFiles> credentials =
+      CredentialsOf(run, line.shard, listen.public_host);
   if (!credentials.ok()) {
     spdlog::error("{}", std::string(credentials.status().message()));
     return static_cast<int>(ExitCodeFor(credentials.status()));

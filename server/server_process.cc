@@ -34,8 +34,9 @@ constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 // The heap is looked at so often.
 constexpr absl::Duration kHeapInterval = absl::Seconds(1);
 
-// So is the certificate.
-constexpr absl::Duration kCertificateInterval = absl::Hours(1);
+// So are the files of the credentials, and an end that is near is told of.
+constexpr absl::Duration kCredentialsInterval = absl::Seconds(10);
+constexpr absl::Duration kWarningInterval = absl::Hours(1);
 
 uint64_t RandomNumber() {
   std::random_device device;
@@ -117,12 +118,18 @@ std::shared_ptr<grpc::ServerCredentials> ServerProcess::Credentials() {
       files, std::make_shared<Access>(options_.run.name, files.token, connections_->audit()));
 }
 
-void ServerProcess::LookAtCertificate() const {
+void ServerProcess::LookAtCredentials(absl::Time now) {
   const CredentialHolder holder = {CertifiedRole::kServer, Value(options_.shard)};
-  const absl::StatusOr<OwnCredentials> own =
-      CheckCredentials(options_.credentials, holder, absl::Now());
-  if (own.ok()) return WarnOfEnd(*own, options_.credentials, absl::Now());
-  spdlog::warn("new connections may fail reason=\"{}\"", std::string(own.status().message()));
+  const absl::StatusOr<OwnCredentials> own = CheckCredentials(options_.credentials, holder, now);
+  const std::string wrong(own.status().message());
+  if (wrong != wrong_with_credentials_) {
+    if (!wrong.empty()) spdlog::error("new connections fail reason=\"{}\"", wrong);
+    if (wrong.empty()) spdlog::info("the credentials are right again");
+    wrong_with_credentials_ = wrong;
+  }
+  if (!own.ok() || now < next_warning_) return;
+  next_warning_ = now + kWarningInterval;
+  WarnAbout(*own, options_.credentials, now);
 }
 
 void ServerProcess::ListenToThisMachine(const std::string& local_socket) {
@@ -178,14 +185,15 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
 
   HeapTrim heap;
   absl::Time next_look = SteadyNow();
-  absl::Time next_look_at_certificate = SteadyNow() + kCertificateInterval;
+  absl::Time next_look_at_credentials = SteadyNow() + kCredentialsInterval;
+  next_warning_ = absl::Now() + kWarningInterval;
   while (!sync_->result().has_value()) {
     if (stop.WaitFor(kPollInterval)) return absl::CancelledError("stopped by a signal");
     if (SteadyNow() < next_look) continue;
     next_look = SteadyNow() + kHeapInterval;
-    if (SteadyNow() >= next_look_at_certificate) {
-      next_look_at_certificate = SteadyNow() + kCertificateInterval;
-      LookAtCertificate();
+    if (SteadyNow() >= next_look_at_credentials) {
+      next_look_at_credentials = SteadyNow() + kCredentialsInterval;
+      LookAtCredentials(absl::Now());
     }
     if (const size_t idle = heap.Look(); idle > 0) {
       spdlog::info("gave back to the system bytes={}", idle);

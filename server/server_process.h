@@ -70,8 +70,9 @@ class ServerProcess {
   std::shared_ptr<grpc::ServerCredentials> Credentials();
   std::string CoordinatorAddress() const;
 
-  /// A certificate that was not renewed is spoken of while it still holds.
-  void LookAtCertificate() const;
+  /// Tells of files that new connections fail for, once for each change, and of a certificate that
+  /// was not renewed while it still holds.
+  void LookAtCredentials(absl::Time now);
   void Shutdown();
 
   const Options options_;
@@ -84,6 +85,10 @@ class ServerProcess {
   std::unique_ptr<TcpListener> tcp_;
   std::unique_ptr<LocalListener> local_;  // Null if there are no local sockets.
   std::unique_ptr<ServerSync> sync_;
+
+  // Of the credentials, when they were looked at last.
+  std::string wrong_with_credentials_;
+  absl::Time next_warning_ = absl::InfinitePast();
 };
 
 }  // namespace slipstream

@@ -111,7 +111,7 @@ absl::Status Prepare(const SecuritySpec& security, WorkerProgram::Options& optio
   const CredentialFiles files = FilesFor(security, holder);
   const absl::StatusOr<OwnCredentials> own = CheckCredentials(files, holder, absl::Now());
   if (!own.ok()) return own.status();
-  WarnOfEnd(*own, files, absl::Now());
+  WarnAbout(*own, files, absl::Now());
   options.credentials = MakeChannelCredentials(files);
   return absl::OkStatus();
 }
@@ -129,6 +129,10 @@ int Run(const WorkerProgram::Options& options, const StopSignal& stop) {
   const absl::Status status = WorkerProgram(options, interruption).Run();
   if (!status.ok()) {
     spdlog::error("{}", std::string(status.message()));
+    if (absl::IsUnavailable(status)) {
+      spdlog::error("psctl doctor --coordinator {} finds out what keeps this machine from it",
+                    options.coordinator);
+    }
     return static_cast<int>(ExitCodeFor(status));
   }
   return stop.ExitStatus();

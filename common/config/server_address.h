@@ -16,6 +16,9 @@ struct ServerAddress {
   /// True of localhost, 127.0.0.0/8 and [::1]: names are not looked up.
   bool IsLoopback() const;
 
+  /// True of 0.0.0.0 and [::], which stand for all addresses of a machine.
+  bool IsWildcard() const { return host == "0.0.0.0" || host == "[::]"; }
+
   std::string ToString() const;
   friend bool operator==(const ServerAddress&, const ServerAddress&) = default;
 };

@@ -36,6 +36,8 @@ ExitCode ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kFailedPrecondition:
       return ExitCode::kTemporary;
     case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
       return ExitCode::kConfiguration;
     default:
       return ExitCode::kInternal;

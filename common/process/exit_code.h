@@ -29,6 +29,7 @@ enum class ExitCode : int {
 ///   | NOT_FOUND, DATA_LOSS                             | 74 kIo            | a file             |
 ///   | RESOURCE_EXHAUSTED, ABORTED, FAILED_PRECONDITION | 75 kTemporary     | try again          |
 ///   | INVALID_ARGUMENT                                 | 78 kConfiguration | settings are wrong |
+///   | UNAUTHENTICATED, PERMISSION_DENIED               | 78 kConfiguration | so are credentials |
 ///   | any other                                        | 1 kInternal       | a bug              |
 ExitCode ExitCodeFor(const absl::Status& status);
 

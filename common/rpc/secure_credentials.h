@@ -18,7 +18,8 @@ constexpr char kTokenScheme[] = "Bearer ";
 /// How the channels of a process show who it is and whom they take for a server. One for all of
 /// its channels: a thread reads the files again every few seconds, so that a renewed certificate
 /// holds for the next connection. Without encryption it is gRPC's plaintext. A file that cannot be
-/// read leaves what was read before.
+/// read leaves what was read before; one that is wrong makes new connections fail until it is
+/// right.
 ///
 /// A server has to have a certificate for the host that it is called by, signed by the authority.
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const CredentialFiles& files);

@@ -108,12 +108,6 @@ std::string Sign(X509* certificate, EVP_PKEY* key) {
   return PemOf(certificate);
 }
 
-std::string MemberName(const CertifiedIdentity& identity) {
-  std::string name(NameOf(identity.role));
-  if (identity.number.has_value()) name += "-" + std::to_string(*identity.number);
-  return name;
-}
-
 /// An authority, ready to sign.
 struct Signer {
   X509Handle certificate;
@@ -134,7 +128,8 @@ absl::StatusOr<Signer> ReadSigner(const KeyedCertificate& authority) {
 std::string CertifyKey(const Signer& signer, const CertifiedIdentity& identity,
                        const std::vector<std::string>& hosts, Validity validity, EVP_PKEY* key) {
   validity.ends = std::min(validity.ends, signer.ends);
-  const X509Handle made = NewCertificate(identity.run, MemberName(identity), validity, key);
+  const X509Handle made =
+      NewCertificate(identity.run, MemberName(identity.role, identity.number), validity, key);
   X509* const certificate = made.get();
   X509* const issuer = signer.certificate.get();
   X509_set_issuer_name(certificate, X509_get_subject_name(issuer));
@@ -182,6 +177,11 @@ absl::StatusOr<std::string> Renew(const KeyedCertificate& authority, std::string
   const absl::StatusOr<CertifiedIdentity> identity = IdentityAmong(facts->uris);
   if (!identity.ok()) return identity.status();
   const X509Handle old = NextCertificate(ReaderOf(certificate).get());
+  // Or whoever can put a file there would be certified.
+  if (X509_verify(old.get(), X509_get0_pubkey(signer->certificate.get())) != 1) {
+    TakeOpensslError();
+    return absl::InvalidArgumentError("another authority has signed it");
+  }
   return CertifyKey(*signer, *identity, facts->hosts, validity, X509_get0_pubkey(old.get()));
 }
 

@@ -37,7 +37,8 @@ absl::StatusOr<KeyedCertificate> Certify(const KeyedCertificate& authority,
                                          const Validity& validity);
 
 /// A certificate as `certificate` is, for the same key, with another validity. The key stays, so
-/// that a process that reads both files in between has a pair that fits.
+/// that a process that reads both files in between has a pair that fits. INVALID_ARGUMENT if
+/// `authority` has not signed the old one, or it names no member.
 absl::StatusOr<std::string> Renew(const KeyedCertificate& authority, std::string_view certificate,
                                   const Validity& validity);
 

@@ -34,15 +34,6 @@ absl::Time TimeOf(const ASN1_TIME* time) {
   return absl::FromTM(parts, absl::UTCTimeZone());
 }
 
-std::string SerialOf(const X509& certificate) {
-  BIGNUM* const number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(&certificate), nullptr);
-  char* const digits = BN_bn2hex(number);
-  std::string serial = digits;
-  OPENSSL_free(digits);
-  BN_free(number);
-  return serial;
-}
-
 std::string BytesOf(const ASN1_STRING* text) {
   return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
           static_cast<size_t>(ASN1_STRING_length(text))};
@@ -98,8 +89,6 @@ absl::StatusOr<CertificateFacts> ParseCertificate(std::string_view pem) {
   const X509Handle certificate = NextCertificate(ReaderOf(pem).get());
   if (certificate == nullptr) return NoCertificate();
   CertificateFacts facts = {.subject = TextOf(X509_get_subject_name(certificate.get())),
-                            .issuer = TextOf(X509_get_issuer_name(certificate.get())),
-                            .serial = SerialOf(*certificate),
                             .begins = TimeOf(X509_get0_notBefore(certificate.get())),
                             .ends = TimeOf(X509_get0_notAfter(certificate.get())),
                             .is_authority = X509_check_ca(certificate.get()) == 1};

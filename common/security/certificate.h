@@ -11,11 +11,9 @@
 
 namespace slipstream {
 
-/// What an X.509 certificate says.
+/// The contents of an X.509 certificate.
 struct CertificateFacts {
   std::string subject;  // "CN=worker-3,O=Slipstream run mnist"
-  std::string issuer;
-  std::string serial;  // In hexadecimal digits.
   absl::Time begins;
   absl::Time ends;
   bool is_authority = false;
@@ -25,7 +23,7 @@ struct CertificateFacts {
   std::vector<std::string> hosts;  // Names and addresses.
 };
 
-/// Which end of a connection a certificate is shown by.
+/// The end of a connection that shows a certificate.
 enum class TlsEnd { kServer, kClient };
 
 /// Reads a file of at most a MiB. NOT_FOUND, naming path and reason, if it cannot be read.

@@ -44,6 +44,11 @@ std::optional<uint32_t> ParseNumber(std::string_view text, uint32_t end) {
 
 std::string_view NameOf(CertifiedRole role) { return kRoleNames[static_cast<size_t>(role)]; }
 
+std::string MemberName(CertifiedRole role, std::optional<uint32_t> number) {
+  return number.has_value() ? fmt::format("{}-{}", NameOf(role), *number)
+                            : std::string(NameOf(role));
+}
+
 std::string CertifiedIdentity::ToUri() const {
   std::string uri = fmt::format("{}{}/{}", kPrefix, run, NameOf(role));
   if (number.has_value()) return fmt::format("{}/{}", uri, *number);

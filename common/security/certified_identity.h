@@ -12,7 +12,7 @@
 
 namespace slipstream {
 
-/// What the holder of a certificate may do in a run.
+/// The role of a certificate's holder in a run.
 enum class CertifiedRole : uint8_t {
   kServer,    // Serves a shard.
   kWorker,    // Trains.
@@ -23,7 +23,11 @@ enum class CertifiedRole : uint8_t {
 /// As in a URI: "server", "worker", "operator", "viewer".
 std::string_view NameOf(CertifiedRole role);
 
-/// Who the holder of a certificate is. A certificate says it by one URI among its subject's
+/// The name of a member's files: "server-0", "worker-3"; "worker" for any worker, "operator",
+/// "viewer".
+std::string MemberName(CertifiedRole role, std::optional<uint32_t> number);
+
+/// The holder of a certificate. A certificate says it by one URI among its subject's
 /// alternative names:
 ///
 ///   slipstream://run/mnist/server/0      the server of shard 0

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "absl/strings/str_replace.h"
@@ -31,6 +33,16 @@ absl::Status NotThere(const absl::Status& status, const CredentialHolder& holder
                   std::string(status.message()), holder.name()));
 }
 
+std::vector<std::string> OpenFiles(const CredentialFiles& files) {
+  std::vector<std::string> found;
+  for (const std::string& path : {files.key, files.token}) {
+    struct stat facts = {};
+    const bool is_file = !path.empty() && stat(path.c_str(), &facts) == 0;
+    if (is_file && (facts.st_mode & S_IRWXO) != 0) found.push_back(path);
+  }
+  return found;
+}
+
 /// OK if the identity may be used by the holder.
 absl::Status CheckHolder(const CertifiedIdentity& identity, const CredentialHolder& holder) {
   const bool is_watcher = holder.role == CertifiedRole::kOperator;  // Any role may look.
@@ -44,10 +56,7 @@ absl::Status CheckHolder(const CertifiedIdentity& identity, const CredentialHold
 
 }  // namespace
 
-std::string CredentialHolder::name() const {
-  return number.has_value() ? fmt::format("{}-{}", NameOf(role), *number)
-                            : std::string(NameOf(role));
-}
+std::string CredentialHolder::name() const { return MemberName(role, number); }
 
 CredentialFiles FilesFor(const SecuritySpec& security, const CredentialHolder& holder) {
   if (!security.is_encrypted()) return {};
@@ -73,12 +82,17 @@ absl::StatusOr<OwnCredentials> CheckCredentials(const CredentialFiles& files,
   if (!files.is_encrypted()) return OwnCredentials();
   const absl::StatusOr<std::string> ca = ReadSmallFile(files.ca);
   if (!ca.ok()) return ca.status();
-  if (const auto read = ParseCertificate(*ca); !read.ok()) return About(files.ca, read.status());
+  const absl::StatusOr<CertificateFacts> authority = ParseCertificate(*ca);
+  if (!authority.ok()) return About(files.ca, authority.status());
+  OwnCredentials own = {.identity = std::nullopt,
+                        .begins = authority->begins,
+                        .ends = authority->ends,
+                        .open_files = OpenFiles(files)};
   if (!files.token.empty()) {
     const auto tokens = ReadTokens(files.token);
     if (!tokens.ok()) return tokens.status();
   }
-  if (files.certificate.empty()) return OwnCredentials();
+  if (files.certificate.empty()) return own;
 
   const absl::StatusOr<std::string> certificate = ReadSmallFile(files.certificate);
   if (!certificate.ok()) return NotThere(certificate.status(), holder);
@@ -89,8 +103,12 @@ absl::StatusOr<OwnCredentials> CheckCredentials(const CredentialFiles& files,
   if (const absl::Status match = CheckKey(*certificate, *key); !match.ok()) {
     return About(files.key, match);
   }
-  const TlsEnd end = holder.role == CertifiedRole::kServer ? TlsEnd::kServer : TlsEnd::kClient;
-  if (const absl::Status valid = VerifyCertificate(*ca, *certificate, end, now); !valid.ok()) {
+  // Servers call the first of them.
+  absl::Status valid = VerifyCertificate(*ca, *certificate, TlsEnd::kClient, now);
+  if (valid.ok() && holder.role == CertifiedRole::kServer) {
+    valid = VerifyCertificate(*ca, *certificate, TlsEnd::kServer, now);
+  }
+  if (!valid.ok()) {
     return About(files.certificate, valid,
                  fmt::format("it must be signed by the authority in {}, and is valid from {} to {}",
                              files.ca, absl::FormatTime(facts->begins, absl::UTCTimeZone()),
@@ -101,13 +119,24 @@ absl::StatusOr<OwnCredentials> CheckCredentials(const CredentialFiles& files,
   if (const absl::Status is_for = CheckHolder(*identity, holder); !is_for.ok()) {
     return About(files.certificate, is_for);
   }
-  return OwnCredentials{.identity = *identity, .ends = facts->ends};
+  own.identity = *identity;
+  own.begins = facts->begins;
+  own.ends = std::min(own.ends, facts->ends);
+  return own;
 }
 
-void WarnOfEnd(const OwnCredentials& own, const CredentialFiles& files, absl::Time now) {
-  if (own.ends - now >= absl::Hours(24 * kRenewalDays)) return;
-  spdlog::warn("the certificate ends soon file={} at={}: psctl certs renew", files.certificate,
-               absl::FormatTime(own.ends, absl::UTCTimeZone()));
+bool EndsSoon(absl::Time begins, absl::Time ends, absl::Time now) {
+  return ends - now < std::min(absl::Hours(24 * 14), (ends - begins) / 3);
+}
+
+void WarnAbout(const OwnCredentials& own, const CredentialFiles& files, absl::Time now) {
+  if (EndsSoon(own.begins, own.ends, now)) {
+    spdlog::warn("the certificate, or its authority's, ends soon file={} at={}: psctl certs renew",
+                 files.certificate, absl::FormatTime(own.ends, absl::UTCTimeZone()));
+  }
+  for (const std::string& file : own.open_files) {
+    spdlog::warn("every user of this machine can read file={}: chmod o-rwx", file);
+  }
 }
 
 }  // namespace slipstream

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -38,23 +39,31 @@ struct CredentialFiles {
 /// has a token, and no certificate of its own named, shows none.
 CredentialFiles FilesFor(const SecuritySpec& security, const CredentialHolder& holder);
 
-/// What the files of a process say of it.
+/// The contents of a process's files.
 struct OwnCredentials {
   std::optional<CertifiedIdentity> identity;  // Nothing without a certificate.
-  absl::Time ends = absl::InfiniteFuture();   // When the certificate is no longer valid.
+
+  /// When the certificate, or the authority's if that is sooner, begins and ends to be valid.
+  absl::Time begins = absl::InfinitePast();
+  absl::Time ends = absl::InfiniteFuture();
+
+  /// Files with secrets that every user of the machine can read.
+  std::vector<std::string> open_files;
 };
 
-/// Reads the files as a process does that begins, so that the first handshake does not fail for a
-/// reason that nobody is told: all can be read, the key is the certificate's, the authority has
-/// signed it, it is valid at `now`, and it is for the holder's role and number. Nothing is wrong
-/// without an authority. NOT_FOUND or INVALID_ARGUMENT, naming the file, what is wrong, and what to
-/// do.
+/// Looks at the files as both ends of a connection will, so that no handshake fails for a reason
+/// that nobody is told: all can be read, the key is the certificate's, the authority has signed it,
+/// it is valid at `now`, and it is for the holder's role and number. Nothing is wrong without an
+/// authority. NOT_FOUND or INVALID_ARGUMENT, naming the file, what is wrong, and what to do.
 absl::StatusOr<OwnCredentials> CheckCredentials(const CredentialFiles& files,
                                                 const CredentialHolder& holder, absl::Time now);
 
-/// Warns in the log of a certificate that ends within kRenewalDays.
-void WarnOfEnd(const OwnCredentials& own, const CredentialFiles& files, absl::Time now);
-inline constexpr int kRenewalDays = 14;
+/// Whether a certificate should be renewed: in the last third of its time, and not before the last
+/// two weeks.
+bool EndsSoon(absl::Time begins, absl::Time ends, absl::Time now);
+
+/// Warns in the log of a certificate that ends soon, and of secrets that others can read.
+void WarnAbout(const OwnCredentials& own, const CredentialFiles& files, absl::Time now);
 
 }  // namespace slipstream
 

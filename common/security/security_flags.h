@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/run/run_spec.h"
 
@@ -28,6 +30,17 @@ inline void AddSecurityFlags(CLI::App& app, SecuritySpec& security) {
   add("--token", security.token, "PS_SECURITY_TOKEN",
       "A file with the run's token, or env:NAME, instead of a certificate")
       ->needs(ca);
+}
+
+/// The same flags as words of a command line, as far as they are set.
+inline std::vector<std::string> SecurityFlags(const SecuritySpec& security) {
+  std::vector<std::string> words;
+  for (const auto& [flag, value] :
+       {std::pair("--ca", security.mtls.ca), std::pair("--certificate", security.mtls.certificate),
+        std::pair("--key", security.mtls.key), std::pair("--token", security.token)}) {
+    if (!value.empty()) words.insert(words.end(), {flag, value});
+  }
+  return words;
 }
 
 }  // namespace slipstream

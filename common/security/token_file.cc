@@ -18,16 +18,26 @@ constexpr size_t kTokenBytesMin = 16;
 constexpr size_t kTokenBytesMax = 256;
 constexpr absl::Duration kReadInterval = absl::Seconds(5);
 
+bool IsVisible(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7F; });
+}
+
+bool IsToken(std::string_view text) {
+  return text.size() >= kTokenBytesMin && text.size() <= kTokenBytesMax && IsVisible(text);
+}
+
 absl::StatusOr<std::string> TextAt(const std::string& path) {
   constexpr std::string_view kEnvironment = "env:";
-  if (!path.starts_with(kEnvironment)) return ReadSmallFile(path);
+  if (!path.starts_with(kEnvironment)) {
+    absl::StatusOr<std::string> text = ReadSmallFile(path);
+    const bool may_be_secret = IsToken(path) && path.find('/') == std::string::npos;
+    if (text.ok() || !may_be_secret) return text;
+    return absl::InvalidArgumentError(
+        "the run's token is given where the path of a file that holds it, or env:NAME, should be");
+  }
   const char* const value = std::getenv(path.c_str() + kEnvironment.size());
   if (value == nullptr) return absl::NotFoundError("there is no variable " + path);
   return value;
-}
-
-bool IsVisible(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7F; });
 }
 
 }  // namespace
@@ -42,7 +52,7 @@ absl::StatusOr<std::vector<std::string>> ReadTokens(const std::string& path) {
     ++number;
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
-    if (line.size() < kTokenBytesMin || line.size() > kTokenBytesMax || !IsVisible(line)) {
+    if (!IsToken(line)) {
       return absl::InvalidArgumentError(
           fmt::format("{}:{}: a token has {} to {} visible ASCII characters; make one with openssl "
                       "rand -hex 32",
@@ -58,15 +68,19 @@ absl::StatusOr<std::vector<std::string>> ReadTokens(const std::string& path) {
   return tokens;
 }
 
+TokenFile::TokenFile(std::string path) : path_(std::move(path)) {
+  if (!path_.empty()) Read();
+}
+
 std::string TokenFile::First(absl::Time now) {
-  MutexLock lock(mutex_);
   Refresh(now);
+  MutexLock lock(mutex_);
   return tokens_.empty() ? "" : tokens_.front();
 }
 
 bool TokenFile::Holds(std::string_view token, absl::Time now) {
-  MutexLock lock(mutex_);
   Refresh(now);
+  MutexLock lock(mutex_);
   bool is_held = false;
   for (const std::string& held : tokens_) {
     const bool is_same =
@@ -77,15 +91,23 @@ bool TokenFile::Holds(std::string_view token, absl::Time now) {
 }
 
 void TokenFile::Refresh(absl::Time now) {
-  if (now - read_ < kReadInterval) return;
-  read_ = now;
+  {
+    MutexLock lock(mutex_);
+    if (now - read_ < kReadInterval) return;
+    read_ = now;
+  }
+  Read();
+}
+
+void TokenFile::Read() {
   absl::StatusOr<std::vector<std::string>> tokens = ReadTokens(path_);
-  if (tokens.ok()) {
-    tokens_ = *std::move(tokens);
-  } else {
+  if (!tokens.ok()) {
     spdlog::warn("the run's tokens stay as they were reason=\"{}\"",
                  std::string(tokens.status().message()));
+    return;
   }
+  MutexLock lock(mutex_);
+  tokens_ = *std::move(tokens);
 }
 
 }  // namespace slipstream

@@ -19,14 +19,16 @@ namespace slipstream {
 /// never in a message.
 absl::StatusOr<std::vector<std::string>> ReadTokens(const std::string& path);
 
-/// The tokens of a file that may change while they are used.
+/// The tokens of a file that may change while they are used: one of those who ask reads it again,
+/// every few seconds.
 ///
-/// Thread-safe: guarded by its own mutex, under which a small file is read every few seconds.
+/// Thread-safe: guarded by its own mutex, under which no file is read.
 class TokenFile {
  public:
-  explicit TokenFile(std::string path) : path_(std::move(path)) {}
+  /// Reads the file; an empty path stands for no tokens.
+  explicit TokenFile(std::string path);
 
-  /// What a client is to show at `now`; empty while the file cannot be read and never could.
+  /// The token that a client shows at `now`; empty while the file cannot be read and never could.
   std::string First(absl::Time now);
 
   /// Whether `token` is one of the file's. Takes as long for a wrong one as for a right one of the
@@ -35,7 +37,8 @@ class TokenFile {
 
  private:
   /// Reads the file again if it was not lately. What it held stays where it cannot be read.
-  void Refresh(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Refresh(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Read() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string path_;
   Mutex mutex_;

@@ -55,11 +55,21 @@ def print_staleness(status, phases):
               f"{sigma.mean:.3f}, of late {sigma.window_mean:.3f}, max {sigma.max}; {at_most}")
 
 
-def pull(modules, address):
+def connect(address, arguments):
+    """A channel in plaintext, or over TLS where the authority is known."""
+    if arguments.ca is None:
+        return grpc.insecure_channel(address)
+    key = arguments.key.read_bytes() if arguments.key else None
+    certificate = arguments.certificate.read_bytes() if arguments.certificate else None
+    return grpc.secure_channel(address, grpc.ssl_channel_credentials(arguments.ca.read_bytes(), key,
+                                                                     certificate))
+
+
+def pull(modules, address, arguments):
     """The weights of one shard as an array of floats, and their version."""
     values = array.array("f")
     version = None
-    with grpc.insecure_channel(address) as channel:
+    with connect(address, arguments) as channel:
         stub = modules["shard_pb2_grpc"].ShardStub(channel)
         # Neither an identity nor a shard map: a reader that takes what there is.
         for chunk in stub.Pull(modules["shard_pb2"].PullRequest(), timeout=TIMEOUT_S):
@@ -79,10 +89,13 @@ def main():
     parser.add_argument("--pull", type=int, metavar="SHARD", help="also take this shard's weights")
     parser.add_argument("--proto", type=pathlib.Path, default=proto_folder(),
                         help="the folder of .proto files")
+    for flag, doc in (("--ca", "the certificate of the run's authority, where it has one"),
+                      ("--certificate", "our own certificate"), ("--key", "and its private key")):
+        parser.add_argument(flag, type=pathlib.Path, metavar="FILE", help=doc)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         modules = make_stubs(arguments.proto.absolute(), pathlib.Path(directory))
-        with grpc.insecure_channel(arguments.coordinator) as channel:
+        with connect(arguments.coordinator, arguments) as channel:
             stub = modules["coordinator_pb2_grpc"].CoordinatorStub(channel)
             status = stub.GetStatus(modules["coordinator_pb2"].GetStatusRequest(), timeout=TIMEOUT_S)
         print_staleness(status, modules["status_pb2"].Phase)
@@ -90,7 +103,7 @@ def main():
             return
         if arguments.pull not in range(len(status.shards)):
             sys.exit(f"status.py: there are {len(status.shards)} shards, not {arguments.pull}")
-        values, version = pull(modules, status.shards[arguments.pull].address)
+        values, version = pull(modules, status.shards[arguments.pull].address, arguments)
         norm = math.sqrt(math.fsum(value * value for value in values))
         print(f"pulled {len(values)} weights of shard {arguments.pull}, version {version}, "
               f"norm {norm:.6g}")

@@ -95,7 +95,7 @@ class CertsDirectory {
   const std::string path_;
 };
 
-/// What a line about a certificate says.
+/// A line about a certificate.
 struct CertificateLine {
   std::string file;
   std::string identity;
@@ -131,7 +131,7 @@ CertificateLine LineOf(const CertsDirectory& directory, const std::string& stem,
   }
   if (!state.ok()) {
     line.state = std::string(state.message());
-  } else if (facts->ends - now < absl::Hours(24 * kRenewalDays)) {
+  } else if (EndsSoon(facts->begins, facts->ends, now)) {
     line.state = "ends soon";
   }
   return line;
@@ -141,16 +141,56 @@ std::string DayOf(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d", time, absl::UTCTimeZone());
 }
 
-/// Makes what is not there; says in one line for each file what became of it.
-absl::Status MakeCertificates(const CertsDirectory& directory, const CertsPlan& plan,
-                              uint32_t days) {
-  if (!Exists(directory.Path("ca", ".crt"))) {
-    absl::Status written = directory.Write("ca", MakeAuthority(plan.run, For(kAuthorityDays)));
+/// The authority of a directory, which is made if nothing of it is there. INVALID_ARGUMENT if it is
+/// another run's; fails, too, if half of it is missing: what it has signed would be worth nothing
+/// with another.
+absl::StatusOr<KeyedCertificate> AuthorityOf(const CertsDirectory& directory,
+                                             const std::string& run) {
+  const std::string certificate = directory.Path("ca", ".crt");
+  if (!Exists(certificate) && !Exists(directory.Path("ca", ".key"))) {
+    absl::Status written = directory.Write("ca", MakeAuthority(run, For(kAuthorityDays)));
     if (!written.ok()) return written;
     WriteToStderr(fmt::format("psctl: made {}: keep its key where no other machine can read it\n",
-                              directory.Path("ca", ".crt")));
+                              certificate));
   }
-  const absl::StatusOr<KeyedCertificate> authority = directory.ReadAuthority();
+  absl::StatusOr<KeyedCertificate> authority = directory.ReadAuthority();
+  if (!authority.ok()) return authority.status();
+  const absl::StatusOr<CertificateFacts> facts = ParseCertificate(authority->certificate);
+  if (!facts.ok()) return facts.status();
+  const bool is_of_another = facts->subject.starts_with("CN=authority,OU=") &&
+                             facts->subject != "CN=authority,OU=" + run + ",O=Slipstream";
+  if (!is_of_another) return authority;
+  return absl::InvalidArgumentError(
+      fmt::format("{} is another run's authority ({}): take a directory of its own for the run {}",
+                  certificate, facts->subject, run));
+}
+
+/// OK if the certificate that is there is the planned one's.
+absl::Status CheckPlanned(const std::string& path, const PlannedCertificate& planned) {
+  const absl::StatusOr<std::string> text = ReadSmallFile(path);
+  if (!text.ok()) return text.status();
+  const absl::StatusOr<CertificateFacts> facts = ParseCertificate(*text);
+  if (!facts.ok()) {
+    return absl::InvalidArgumentError(path + ": " + std::string(facts.status().message()));
+  }
+  const std::vector<std::string> uris = {planned.identity.ToUri()};
+  if (facts->uris == uris && facts->hosts == planned.hosts) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "{} is for {} {}, and should be for {} {}: remove it and its key, and run this again", path,
+      fmt::join(facts->uris, " "), fmt::join(facts->hosts, " "), uris.front(),
+      fmt::join(planned.hosts, " ")));
+}
+
+/// Makes what is not there, and says in one line for each file what became of it. Nothing is made
+/// if what is there contradicts the plan.
+absl::Status MakeCertificates(const CertsDirectory& directory, const CertsPlan& plan,
+                              uint32_t days) {
+  for (const PlannedCertificate& planned : plan.certificates) {
+    const std::string path = directory.Path(planned.FileStem(), ".crt");
+    if (!Exists(path)) continue;
+    if (absl::Status is_planned = CheckPlanned(path, planned); !is_planned.ok()) return is_planned;
+  }
+  const absl::StatusOr<KeyedCertificate> authority = AuthorityOf(directory, plan.run);
   if (!authority.ok()) return authority.status();
   for (const PlannedCertificate& planned : plan.certificates) {
     const std::string stem = planned.FileStem();
@@ -168,6 +208,25 @@ absl::Status MakeCertificates(const CertsDirectory& directory, const CertsPlan& 
   return absl::OkStatus();
 }
 
+/// Renews one member's certificate. INVALID_ARGUMENT if the file is not named after its member.
+absl::Status RenewOne(const CertsDirectory& directory, const std::string& stem,
+                      const KeyedCertificate& authority, uint32_t days) {
+  const std::string path = directory.Path(stem, ".crt");
+  const absl::StatusOr<std::string> old = ReadSmallFile(path);
+  if (!old.ok()) return old.status();
+  const absl::StatusOr<std::string> renewed = Renew(authority, *old, For(days));
+  if (!renewed.ok()) return renewed.status();
+  const absl::StatusOr<CertificateFacts> facts = ParseCertificate(*renewed);
+  const absl::StatusOr<CertifiedIdentity> identity = IdentityAmong(facts->uris);
+  if (MemberName(identity->role, identity->number) != stem) {
+    return absl::InvalidArgumentError("it is for " + identity->ToUri() +
+                                      ", and is not named after it");
+  }
+  if (absl::Status written = WriteWholeFile(path, *renewed); !written.ok()) return written;
+  WriteToStderr(fmt::format("psctl: renewed {} until {}\n", path, DayOf(facts->ends)));
+  return absl::OkStatus();
+}
+
 /// Files are for their owner alone from the beginning.
 void KeepFilesPrivate() { umask(077); }
 
@@ -176,7 +235,10 @@ void KeepFilesPrivate() { umask(077); }
 int CertsInitCommand(const CertsInitArguments& arguments) {
   std::optional<RunSpec> spec;
   if (!arguments.config.empty()) {
-    auto loaded = LoadConfigOrComplain({.path = arguments.config, .overrides = {}});
+    // The file may not name yet what this makes, and servers off this machine need it.
+    const std::string ca = CertsDirectory(arguments.directory).Path("ca", ".crt");
+    auto loaded =
+        LoadConfigOrComplain({.path = arguments.config, .overrides = {"security.mtls.ca=" + ca}});
     if (const auto* code = std::get_if<ExitCode>(&loaded)) return static_cast<int>(*code);
     spec = std::get<RunSpec>(std::move(loaded));
   }
@@ -231,21 +293,16 @@ int CertsRenewCommand(const CertsRenewArguments& arguments) {
   if (!stems.ok()) return Fail(stems.status());
   const absl::StatusOr<KeyedCertificate> authority = directory.ReadAuthority();
   if (!authority.ok()) return Fail(authority.status());
+  bool is_all_renewed = true;
   for (const std::string& stem : *stems) {
     if (stem == "ca") continue;
-    const std::string path = directory.Path(stem, ".crt");
-    const absl::StatusOr<std::string> old = ReadSmallFile(path);
-    if (!old.ok()) return Fail(old.status());
-    const absl::StatusOr<std::string> renewed = Renew(*authority, *old, For(arguments.days));
-    absl::Status done = renewed.status();
-    if (done.ok()) done = WriteWholeFile(path, *renewed);
-    if (!done.ok()) {
-      return Fail({done.code(), fmt::format("{}: {}", path, std::string(done.message()))});
-    }
-    WriteToStderr(
-        fmt::format("psctl: renewed {} until {}\n", path, DayOf(ParseCertificate(*renewed)->ends)));
+    const absl::Status renewed = RenewOne(directory, stem, *authority, arguments.days);
+    if (renewed.ok()) continue;
+    is_all_renewed = false;
+    WriteToStderr(fmt::format("psctl: warning: left {} as it is: {}\n",
+                              directory.Path(stem, ".crt"), std::string(renewed.message())));
   }
-  return static_cast<int>(ExitCode::kOk);
+  return static_cast<int>(is_all_renewed ? ExitCode::kOk : ExitCode::kConfiguration);
 }
 
 }  // namespace slipstream

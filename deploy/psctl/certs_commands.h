@@ -8,15 +8,17 @@ namespace slipstream {
 // Each returns psctl's exit code. The files that they write can be read by their owner alone.
 
 /// psctl certs init: makes an authority and the members' certificates in a directory, as run.yaml's
-/// `security.mtls` expects them there. Files that are there stay, so that members can be added.
+/// `security.mtls` expects them there. Files that are there stay, so that members can be added;
+/// where one contradicts the arguments, nothing is made.
 int CertsInitCommand(const CertsInitArguments& arguments);
 
-/// psctl certs show: whom each certificate of a directory is for, until when, and what is wrong
-/// with it.
+/// psctl certs show: tells for whom each certificate of a directory is, until when, and what is
+/// wrong with it.
 int CertsShowCommand(const CertsShowArguments& arguments);
 
 /// psctl certs renew: replaces the members' certificates by ones that last longer, for the same
-/// keys; running processes take them within seconds.
+/// keys; running processes take them within seconds. Leaves alone, and tells of, what the authority
+/// has not signed or is not named after its member.
 int CertsRenewCommand(const CertsRenewArguments& arguments);
 
 }  // namespace slipstream

@@ -7,14 +7,12 @@
 #include "absl/strings/str_split.h"
 #include "common/base/limits.h"
 #include "common/config/server_address.h"
-#include "common/security/credential_files.h"
+#include "common/security/certified_identity.h"
 
 namespace slipstream {
 namespace {
 
 constexpr const char* kThisMachine[] = {"localhost", "127.0.0.1", "::1"};
-
-bool IsWildcard(const std::string& host) { return host == "0.0.0.0" || host == "[::]"; }
 
 /// An IPv6 address in a certificate has no brackets.
 std::string WithoutBrackets(const std::string& host) {
@@ -26,7 +24,7 @@ absl::StatusOr<std::vector<std::string>> HostsOfServer(const std::string& text) 
   for (const std::string& host : std::vector<std::string>(absl::StrSplit(text, '+'))) {
     const bool is_bare_ipv6 = std::ranges::count(host, ':') > 1 && !host.starts_with('[');
     const auto address = ParseServerAddress((is_bare_ipv6 ? "[" + host + "]" : host) + ":1");
-    if (!address.has_value() || IsWildcard(address->host)) {
+    if (!address.has_value() || address->IsWildcard()) {
       return absl::InvalidArgumentError(fmt::format(
           "'{}' in --hosts is no host: give, for each server, the names and addresses by which "
           "others reach it, as ps-0+10.0.0.5,ps-1",
@@ -53,7 +51,7 @@ std::vector<std::string> HostTexts(const CertsInitArguments& arguments, const Ru
 }  // namespace
 
 std::string PlannedCertificate::FileStem() const {
-  return CredentialHolder{.role = identity.role, .number = identity.number}.name();
+  return MemberName(identity.role, identity.number);
 }
 
 absl::StatusOr<CertsPlan> PlanCerts(const CertsInitArguments& arguments, const RunSpec* spec) {

@@ -26,10 +26,10 @@ struct CertsPlan {
   std::vector<PlannedCertificate> certificates;
 };
 
-/// What `arguments` ask for; where they leave something open, `spec` (nullptr: there is none) says
-/// it. Each server's certificate is also for localhost, 127.0.0.1 and ::1, so that a run on one
-/// machine needs no other. INVALID_ARGUMENT, naming the flag, if a run's name, a host or a number
-/// is wrong or missing.
+/// The certificates that `arguments` ask for; where they leave something open, `spec` (nullptr:
+/// there is none) says it. Each server's certificate is also for localhost, 127.0.0.1 and ::1, so
+/// that a run on one machine needs no other. INVALID_ARGUMENT, naming the flag, if a run's name, a
+/// host or a number is wrong or missing.
 absl::StatusOr<CertsPlan> PlanCerts(const CertsInitArguments& arguments, const RunSpec* spec);
 
 }  // namespace slipstream

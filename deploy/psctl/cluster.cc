@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "common/process/steady_time.h"
+#include "common/security/security_flags.h"
 #include "deploy/psctl/child_environment.h"
 
 namespace slipstream {
@@ -58,12 +59,8 @@ absl::Status Cluster::StartWorker(uint32_t worker) {
   if (!options_.save_dir.empty()) {
     command.insert(command.end(), {"--save-dir", options_.save_dir});
   }
-  const SecuritySpec& security = options_.security;
-  for (const auto& [flag, value] :
-       {std::pair("--ca", security.mtls.ca), std::pair("--certificate", security.mtls.certificate),
-        std::pair("--key", security.mtls.key), std::pair("--token", security.token)}) {
-    if (!value.empty()) command.insert(command.end(), {flag, value});
-  }
+  const std::vector<std::string> flags = SecurityFlags(options_.security);
+  command.insert(command.end(), flags.begin(), flags.end());
   return StartProcess({Role::kWorker, worker}, std::move(command));
 }
 

@@ -291,19 +291,43 @@ class Doctor {
     std::string reached;
     for (const v1::ShardStatus& shard : status_.shards()) {
       const std::string name = Printable(shard.address());
-      const auto address = ParseServerAddress(shard.address());
-      absl::Status connected = absl::InvalidArgumentError("it is no host:port");
-      if (address.has_value()) connected = ConnectTo(*address, StepDeadline()).status();
-      if (!connected.ok()) {
-        return Wrong(absl::StatusCode::kUnavailable,
-                     fmt::format("cannot connect to the server of shard {} at {}: {}",
-                                 shard.shard(), name, std::string(connected.message())),
-                     "workers have to reach every server: check its name, its port and firewalls "
-                     "from this machine");
+      if (const absl::Status status = ConnectToShard(shard); !status.ok()) {
+        return Wrong(status.code(),
+                     fmt::format("the server of shard {} at {}: {}", shard.shard(), name,
+                                 std::string(status.message())),
+                     "workers have to reach every server: check its name, its port, firewalls and "
+                     "its certificate from this machine");
       }
       reached += (reached.empty() ? "" : ", ") + name;
     }
-    return Found(reached.empty() ? "no server has reported yet" : "connected to " + reached);
+    if (status_.phase() != v1::WAITING_FOR_SERVERS) return Found("connected to " + reached);
+    return Wrong(absl::StatusCode::kUnavailable,
+                 fmt::format("the run waits for servers; there are {}",
+                             reached.empty() ? "none yet" : reached),
+                 "start those that are missing; the logs of those that run say why they cannot "
+                 "reach the first");
+  }
+
+  absl::Status ConnectToShard(const v1::ShardStatus& shard) const {
+    const auto address = ParseServerAddress(shard.address());
+    if (!address.has_value()) return absl::InvalidArgumentError("it is no host:port");
+    const absl::StatusOr<FileDescriptor> connection = ConnectTo(*address, StepDeadline());
+    if (!connection.ok() || !files_.is_encrypted()) return connection.status();
+    const absl::StatusOr<TlsHandshake> shown =
+        ShakeHands(*connection, address->host, files_, StepDeadline());
+    if (!shown.ok()) return shown.status();
+    const absl::StatusOr<std::string> ca = ReadSmallFile(files_.ca);
+    if (!ca.ok()) return ca.status();
+    absl::Status right = VerifyCertificate(*ca, shown->certificate, TlsEnd::kServer, absl::Now());
+    right.Update(CheckHost(shown->certificate, address->host));
+    if (!right.ok()) return right;
+    const absl::StatusOr<CertificateFacts> facts = ParseCertificate(shown->certificate);
+    const absl::StatusOr<CertifiedIdentity> identity = IdentityAmong(facts->uris);
+    if (!identity.ok()) return identity.status();
+    const CertifiedIdentity expected = {status_.name(), CertifiedRole::kServer, shard.shard()};
+    if (*identity == expected) return absl::OkStatus();
+    return absl::InvalidArgumentError(fmt::format("its certificate is for {}, and not for {}",
+                                                  identity->ToUri(), expected.ToUri()));
   }
 
   void Print() const {

@@ -24,6 +24,7 @@
 #include "common/process/logging.h"
 #include "common/process/output_text.h"
 #include "common/process/stop_signal.h"
+#include "common/security/security_flags.h"
 #include "deploy/psctl/cluster.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/failure_report.h"
@@ -125,7 +126,7 @@ class LocalRun {
         round_size_(spec.consistency.round_size(spec.cluster.workers)),
         is_json_(spec.log.format == LogSpec::Format::kJson),
         start_timeout_(spec.cluster.start_timeout),
-        ca_(spec.security.mtls.ca),
+        flags_(fmt::format("{}", fmt::join(SecurityFlags(spec.security), " "))),
         credentials_(std::move(credentials)),
         stop_(stop),
         directory_(std::move(directory)),
@@ -144,8 +145,8 @@ class LocalRun {
     const absl::Status started = cluster_.Start();
     RunWatch::Result result;
     if (started.ok()) {
-      Tell(is_json_, fmt::format("coordinator {0}: psctl status --coordinator {0}{1}",
-                                 cluster_.coordinator(), ca_.empty() ? "" : " --ca " + ca_));
+      Tell(is_json_, fmt::format("coordinator {0}: psctl status --coordinator {0}{1}{2}",
+                                 cluster_.coordinator(), flags_.empty() ? "" : " ", flags_));
       result = RunWatch(cluster_, stop_, metrics_, progress_, start_timeout_, credentials_).Watch();
     }
     progress_.ClearBar();
@@ -168,7 +169,7 @@ class LocalRun {
   const uint32_t round_size_;
   const bool is_json_;
   const absl::Duration start_timeout_;
-  const std::string ca_;
+  const std::string flags_;  // By which psctl shows the run who it is.
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   const StopSignal& stop_;
   const RunDirectory directory_;

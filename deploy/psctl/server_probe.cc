@@ -22,7 +22,7 @@
 namespace slipstream {
 namespace {
 
-// What an HTTP/2 client says first, and an empty SETTINGS frame.
+// The first words of an HTTP/2 client, with an empty SETTINGS frame.
 constexpr std::string_view kPreface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
 constexpr size_t kFrameHeaderBytes = 9;
 constexpr char kSettingsFrame = 4;

@@ -23,7 +23,7 @@ absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host);
 /// with the system's reason of the last.
 absl::StatusOr<FileDescriptor> ConnectTo(const ServerAddress& server, absl::Time deadline);
 
-/// What somebody hears first who talks to a server.
+/// The first words of a server to somebody who talks to it.
 enum class FirstWords {
   kHttp2,     // What a gRPC server says.
   kTlsAlert,  // It takes what was sent for a broken handshake.
@@ -35,7 +35,7 @@ enum class FirstWords {
 /// Begins to talk HTTP/2 in plaintext.
 FirstWords GreetInPlaintext(const FileDescriptor& connection, absl::Time deadline);
 
-/// What a TLS handshake showed.
+/// The result of a TLS handshake.
 struct TlsHandshake {
   std::string protocol;     // "TLSv1.3"
   std::string certificate;  // The server's chain, in PEM form.

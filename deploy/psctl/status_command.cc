@@ -31,7 +31,10 @@ int StatusCommand(const StatusArguments& arguments) {
   const CoordinatorClient client(arguments.coordinator, *credentials);
   const absl::StatusOr<v1::RunStatus> status = client.GetStatus(kStatusTimeout, IfRefused::kWait);
   if (!status.ok()) {
-    const std::string message(status.status().message());
+    const bool is_away =
+        absl::IsUnavailable(status.status()) || absl::IsDeadlineExceeded(status.status());
+    const std::string message =
+        std::string(status.status().message()) + (is_away ? "; psctl doctor finds out why" : "");
     return static_cast<int>(Complain(ExitCodeFor(status.status()), message));
   }
   const bool as_json = arguments.format == OutputFormat::kJson;

@@ -65,7 +65,9 @@ absl::Status Access::Check(const std::vector<std::string>& uris, std::string_vie
   const std::string_view scheme = kTokenScheme;
   if (!authorization.starts_with(scheme) ||
       !tokens_.Holds(authorization.substr(scheme.size()), SteadyNow())) {
-    return absl::UnauthenticatedError("the token is not one of the run's");
+    return absl::UnauthenticatedError(
+        "the token is not one of the run's: compare it with the file that security.token "
+        "names on the server");
   }
   if (TokenMayCall(method)) return absl::OkStatus();
   return absl::PermissionDeniedError(

@@ -6,28 +6,42 @@
 #include <utility>
 
 #include "common/base/printable.h"
+#include "common/base/utf8.h"
 
 namespace slipstream {
 
+namespace {
+
+constexpr size_t kFieldBytesMax = 256;
+
+std::string Field(const std::string& text) {
+  std::string field = Printable(CutUtf8(text, kFieldBytesMax));
+  std::ranges::replace(field, '"', '\'');
+  return field;
+}
+
+}  // namespace
+
 void AuditLog::Note(const Event& event) {
+  const bool is_refusal = event.event == "refused";
   uint64_t left_out = 0;
   {
     MutexLock lock(mutex_);
+    Allowance& allowance = is_refusal ? of_refusals_ : of_others_;
     const absl::Time now = now_();
-    const double seconds = absl::ToDoubleSeconds(now - std::exchange(counted_, now));
-    lines_left_ = std::min(kLinesAtOnce, lines_left_ + kLinesPerSecond * seconds);
-    if (lines_left_ < 1) {
-      ++left_out_;
+    const double seconds = absl::ToDoubleSeconds(now - std::exchange(allowance.counted, now));
+    allowance.left = std::min(kLinesAtOnce, allowance.left + kLinesPerSecond * seconds);
+    if (allowance.left < 1) {
+      ++allowance.left_out;
       return;
     }
-    lines_left_ -= 1;
-    left_out = std::exchange(left_out_, 0);
+    allowance.left -= 1;
+    left_out = std::exchange(allowance.left_out, 0);
   }
   if (left_out > 0) spdlog::warn("audit event=left_out lines={}", left_out);
-  const auto level = event.event == "refused" ? spdlog::level::warn : spdlog::level::info;
+  const auto level = is_refusal ? spdlog::level::warn : spdlog::level::info;
   spdlog::log(level, "audit event={} identity={} peer={} method={} reason=\"{}\"", event.event,
-              Printable(event.identity), event.peer, Printable(event.method),
-              Printable(event.reason));
+              Field(event.identity), event.peer, Field(event.method), Field(event.reason));
 }
 
 }  // namespace slipstream

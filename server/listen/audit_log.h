@@ -18,8 +18,10 @@ namespace slipstream {
 ///   audit event=joined identity=slipstream://run/mnist/worker/3 peer=192.0.2.7:41234
 ///   method=/slipstream.v1.Coordinator/Register reason="as worker 3"
 ///
-/// Peers decide how often they are turned away, so that lines have a bound: kLinesAtOnce, and
-/// kLinesPerSecond since. A line that may be written again says how many were left out.
+/// Peers decide how often they are turned away, so that lines have a bound: of refusals, and of all
+/// else, kLinesAtOnce and kLinesPerSecond since. A line that may be written again says how many of
+/// its kind were left out. Texts are cut, and have no quotation marks, so that no peer can write a
+/// line of its own.
 ///
 /// Thread-safe: guarded by its own mutex.
 class AuditLog {
@@ -41,10 +43,16 @@ class AuditLog {
 
  private:
   const std::function<absl::Time()> now_;
+  /// The lines that may be written.
+  struct Allowance {
+    double left = kLinesAtOnce;
+    absl::Time counted = absl::InfinitePast();
+    uint64_t left_out = 0;
+  };
+
   Mutex mutex_;
-  double lines_left_ ABSL_GUARDED_BY(mutex_) = kLinesAtOnce;
-  absl::Time counted_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  uint64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
+  Allowance of_refusals_ ABSL_GUARDED_BY(mutex_);
+  Allowance of_others_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace slipstream

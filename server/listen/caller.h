@@ -24,7 +24,8 @@ namespace slipstream {
 /// Over TLS a caller may only be whom its certificate names: before a service acts on a message, it
 /// asks MayBe.
 ///
-/// Thread-safe: guarded by the mutex of the connections.
+/// Thread-safe: guarded by the mutex of the connections; but MayBe, CertifiedWorker and Audit
+/// belong to whoever handles the call's messages, one at a time.
 class Caller {
  public:
   /// `connections` may be null: nothing is bounded then.

@@ -43,9 +43,10 @@ constexpr MethodRoles kMethods[] = {
 };
 
 bool OneOfMayCall(uint8_t roles, std::string_view method) {
-  if (!method.starts_with(kOurServices)) return true;
+  const bool is_ours = method.starts_with(kOurServices);
+  if (!is_ours) return method.starts_with('/');
   const auto* const row = std::ranges::find(kMethods, method, &MethodRoles::method);
-  return row == std::end(kMethods) || (row->roles & roles) != 0;
+  return row != std::end(kMethods) && (row->roles & roles) != 0;
 }
 
 }  // namespace

@@ -11,6 +11,9 @@
 namespace slipstream {
 namespace {
 
+/// gRPC has no name for its own word.
+constexpr char kInsecure[] = "insecure";
+
 struct ReleaseContext {
   void operator()(grpc_auth_context* context) const { grpc_auth_context_release(context); }
 };
@@ -54,7 +57,8 @@ PeerProof ProofOf(grpc_call* call) {
   if (context == nullptr) return {};
   const std::vector<std::string> types =
       PropertiesOf(context.get(), GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
-  if (types != std::vector<std::string>{GRPC_TLS_TRANSPORT_SECURITY_TYPE}) return {};
+  if (types.empty() || types.front() == kInsecure) return {};
+  if (types.front() != GRPC_TLS_TRANSPORT_SECURITY_TYPE) return {.kind = PeerProof::Kind::kUnknown};
   const auto identity = IdentityAmong(PropertiesOf(context.get(), GRPC_PEER_URI_PROPERTY_NAME));
   if (identity.ok()) return {.kind = PeerProof::Kind::kCertificate, .identity = *identity};
   return {.kind = PeerProof::Kind::kToken};

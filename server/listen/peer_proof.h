@@ -18,6 +18,7 @@ struct PeerProof {
     kNone,         // It came in plaintext, or over a local socket, which looks at the user.
     kCertificate,  // By a certificate of the run.
     kToken,        // By the run's token, without a certificate of the run.
+    kUnknown,      // In a way that nobody here knows: it may act as no member.
   };
   Kind kind = Kind::kNone;
   std::optional<CertifiedIdentity> identity;  // The certificate's.

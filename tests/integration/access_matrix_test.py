@@ -42,7 +42,8 @@ CALLS = {
     "Pull (reader)": Call(SHARD + "Pull", b"", "wot"),
     "Push": Call(SHARD + "Push", PUSH, "wt"),
     "Exchange": Call(SHARD + "Exchange", PUSH, "wt"),
-    "unknown method": Call(SHARD + "Nothing", b"", "swovt"),
+    "method of ours unknown": Call(SHARD + "Nothing", b"", ""),
+    "service unknown": Call("/no.such.Service/Method", b"", "swovt"),
     "health": Call("/grpc.health.v1.Health/Check", b"", "swovt"),
     "reflection": Call("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", b"", "swovt"),
 }

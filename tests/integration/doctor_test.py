@@ -147,9 +147,10 @@ class DoctorTest(unittest.TestCase):
                    self.ca)
 
     def test_a_server_that_is_called_by_a_name_not_its_own(self):
-        make_certificate(self.certs, "server-0", "server/0", "ps-0", "10.0.0.5")
-        self.finds("server host", "is for ps-0, 10.0.0.5, and not for 127.0.0.1", "--hosts",
-                   self.start().coordinator, "--ca", self.ca)
+        make_certificate(self.certs, "server-0", "server/0", "127.0.0.1", "10.0.0.5")
+        port = self.start().coordinator.rsplit(":", 1)[1]
+        self.finds("server host", "is for 127.0.0.1, 10.0.0.5, and not for localhost", "--hosts",
+                   f"localhost:{port}", "--ca", self.ca)
 
     def test_a_server_of_another_run(self):
         make_certificate(self.certs, "operator", "operator", run="other")
@@ -191,7 +192,23 @@ class DoctorTest(unittest.TestCase):
         live.wait_for(lambda status: len(status["shards"]) == 2, "both servers to report")
         live.servers[1].kill()
         live.servers[1].wait()
-        self.finds("shards", "server of shard 1 at", "every server", live.coordinator, "--ca", self.ca)
+        self.finds("shards", "server of shard 1 at .* refused", "every server", live.coordinator,
+                   "--ca", self.ca)
+
+    def test_a_shard_with_a_certificate_of_another(self):
+        live = self.start(servers=2)
+        live.wait_for(lambda status: len(status["shards"]) == 2, "both servers to report")
+        make_certificate(self.certs, "server-1", "server/2", "localhost", "127.0.0.1")
+        cluster.wait_until(lambda: "not for slipstream" in self.ask(live.coordinator, "--ca", self.ca).stdout,
+                           "the server to take the other certificate")
+        self.finds("shards", "server/2, and not for slipstream://run/small/server/1", "every server",
+                   live.coordinator, "--ca", self.ca)
+        cluster.wait_until(lambda: "new connections fail" in live.log_text("server-1"),
+                           "the server to say that its certificate is wrong")
+
+    def test_a_run_that_waits_for_a_server(self):
+        self.finds("shards", "waits for servers", "start those", self.start().coordinator, "--ca",
+                   self.ca)
 
 
 if __name__ == "__main__":

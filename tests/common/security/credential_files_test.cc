@@ -102,6 +102,25 @@ TEST_F(CheckCredentialsTest, NamesTheFileAndWhatIsWrong) {
               HasSubstr("must be signed by the authority in " + files.ca));
 }
 
+TEST_F(CheckCredentialsTest, FindsSecretsThatOthersCanRead) {
+  const CredentialFiles files = authority_.FilesOf("slipstream://run/mnist/worker/3");
+  std::filesystem::permissions(files.key, std::filesystem::perms::owner_read);
+  EXPECT_TRUE(CheckCredentials(files, kWorker3, absl::Now())->open_files.empty());
+  std::filesystem::permissions(files.key, std::filesystem::perms::others_read,
+                               std::filesystem::perm_options::add);
+  EXPECT_THAT(CheckCredentials(files, kWorker3, absl::Now())->open_files,
+              testing::ElementsAre(files.key));
+}
+
+TEST(EndsSoonTest, IsTheLastThirdOfItsTimeAndAtMostTwoWeeks) {
+  const absl::Time begins = absl::UnixEpoch();
+  const absl::Duration day = absl::Hours(24);
+  EXPECT_FALSE(EndsSoon(begins, begins + 365 * day, begins + 350 * day));
+  EXPECT_TRUE(EndsSoon(begins, begins + 365 * day, begins + 352 * day));
+  EXPECT_FALSE(EndsSoon(begins, begins + 6 * day, begins + 3 * day));
+  EXPECT_TRUE(EndsSoon(begins, begins + 6 * day, begins + 5 * day));
+}
+
 TEST_F(CheckCredentialsTest, ReadsTheToken) {
   CredentialFiles files = {.ca = authority_.Path("ca.crt"),
                            .certificate = "",

@@ -46,6 +46,13 @@ TEST_F(TokenFileTest, MayBeAVariable) {
               HasSubstr("SLIPSTREAM_TEST_TOKEN"));
 }
 
+TEST_F(TokenFileTest, ATokenInPlaceOfItsPathIsNotQuoted) {
+  const std::string secret = "6ecb4ea00123456789abcdef01234567";
+  const absl::Status status = ReadTokens(secret).status();
+  EXPECT_THAT(status.message(), HasSubstr("where the path of a file"));
+  EXPECT_THAT(status.message(), testing::Not(HasSubstr(secret)));
+}
+
 TEST_F(TokenFileTest, TakesAnyOfItsTokensAndShowsTheFirst) {
   Write("aaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbbb\n");
   TokenFile file(path_);

@@ -15,7 +15,6 @@ name: mnist
 model: {preset: mlp}
 data: {format: synthetic, train_examples: 640, test_examples: 100}
 cluster: {servers: ["ps-0:7070", "[2001:db8::1]:7070"], workers: 2}
-security: {plaintext: accept_the_risk}
 """
 
 
@@ -85,7 +84,7 @@ class CertsTest(unittest.TestCase):
         self.psctl("certs", "init", self.certs, "--run", "mnist", "--hosts", "ps-0", "--workers", 1,
                    "--days", 5)
         before = self.show()
-        self.assertEqual(before["worker-0.crt"]["state"], "ends soon")
+        self.assertEqual(before["worker-0.crt"]["state"], "ok")
         keys = {file.name: file.read_bytes() for file in self.certs.glob("*.key")}
         self.psctl("certs", "renew", self.certs, "--days", 100)
         after = self.show()
@@ -96,6 +95,36 @@ class CertsTest(unittest.TestCase):
             self.assertEqual(after[name]["identity"], before[name]["identity"])
             self.assertEqual(after[name]["hosts"], before[name]["hosts"])
         self.assertEqual(after["ca.crt"], before["ca.crt"])
+
+    def test_renew_signs_nothing_that_was_not_signed(self):
+        for name in ("certs", "others"):
+            self.psctl("certs", "init", name, "--run", "mnist", "--hosts", "ps-0", "--workers", 2)
+        os.replace(self.directory / "others" / "server-0.crt", self.certs / "worker-0.crt")
+        os.replace(self.certs / "worker-1.crt", self.certs / "viewer.crt")
+        before = {file.name: file.read_bytes() for file in self.certs.glob("*.crt")}
+        done = self.psctl("certs", "renew", self.certs, code=78)
+        self.assertIn("worker-0.crt as it is: another authority has signed it", done.stderr)
+        self.assertIn("viewer.crt as it is: it is for slipstream://run/mnist/worker/1", done.stderr)
+        after = {file.name: file.read_bytes() for file in self.certs.glob("*.crt")}
+        self.assertEqual({name for name in before if before[name] != after[name]},
+                         {"operator.crt", "server-0.crt"})
+
+    def test_init_contradicts_nothing_that_is_there(self):
+        init = ["certs", "init", self.certs, "--workers", 1]
+        self.psctl(*init, "--run", "mnist", "--hosts", "ps-0")
+        before = {file.name: file.read_bytes() for file in self.certs.iterdir()}
+        for run, host, words in (("mnist", "ps-9", "server-0.crt is for slipstream://run/mnist/server/0 ps-0"),
+                                 ("other", "ps-0", "remove it and its key")):
+            done = self.psctl(*init, "--run", run, "--hosts", host, "--any-worker", code=78)
+            self.assertIn(words, done.stderr)
+        for name in ("server-0.crt", "worker-0.crt", "operator.crt", "viewer.crt"):
+            (self.certs / name).unlink()
+        done = self.psctl(*init, "--run", "other", "--hosts", "ps-0", code=78)
+        self.assertIn("is another run's authority", done.stderr)
+        (self.certs / "ca.crt").unlink()
+        done = self.psctl(*init, "--run", "mnist", "--hosts", "ps-0", code=74)
+        self.assertIn("ca.crt: No such file", done.stderr)
+        self.assertEqual((self.certs / "ca.key").read_bytes(), before["ca.key"])
 
     def test_show_says_what_is_wrong(self):
         self.psctl("certs", "show", self.certs, code=74)

@@ -25,6 +25,22 @@ TEST(AuditLogTest, WritesOneLineWithFixedFields) {
             1);
 }
 
+TEST(AuditLogTest, LetsNobodyWriteALineOfItsOwn) {
+  CapturedLog captured;
+  AuditLog log;
+  log.Note(Refusal("x\" audit event=joined identity=\"" + std::string(100'000, 'y')));
+  EXPECT_EQ(captured.Count("reason=\"x' audit event=joined identity='yyy"), 1);
+  EXPECT_EQ(captured.Count(std::string(300, 'y')), 0);
+}
+
+TEST(AuditLogTest, AFloodOfRefusalsHidesNobodyWhoJoins) {
+  CapturedLog captured;
+  AuditLog log([] { return absl::UnixEpoch(); });
+  for (int i = 0; i < 1000; ++i) log.Note(Refusal("flood"));
+  log.Note({.event = "joined", .identity = "token", .reason = "worker 3"});
+  EXPECT_EQ(captured.Count("event=joined"), 1);
+}
+
 TEST(AuditLogTest, LeavesOutLinesOfAFloodAndSaysSo) {
   CapturedLog captured;
   absl::Time now = absl::UnixEpoch();

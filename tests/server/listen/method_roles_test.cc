@@ -57,7 +57,13 @@ TEST(MethodRolesTest, EveryMethodNamesItsRoles) {
 
 TEST(MethodRolesTest, OtherServicesAreForEverybody) {
   EXPECT_EQ(WhoMay("/grpc.health.v1.Health/Check"), "swovt");
-  EXPECT_EQ(WhoMay("/slipstream.v1.Shard/NoSuchMethod"), "swovt");
+  EXPECT_EQ(WhoMay("/no.such.Service/Method"), "swovt");
+}
+
+TEST(MethodRolesTest, NobodyMayCallWhatTheListLacks) {
+  EXPECT_EQ(WhoMay("/slipstream.v1.Shard/NoSuchMethod"), "-----");
+  EXPECT_EQ(WhoMay("/slipstream.v2.Shard/Push"), "-----");
+  EXPECT_EQ(WhoMay(""), "-----");
 }
 
 }  // namespace
