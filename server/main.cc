@@ -20,7 +20,7 @@
 #include "common/process/privileges.h"
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
-#include "common/rpc/grpc_log.h"
+#include "common/rpc/library_logs.h"
 #include "common/rpc/transfer_tuning.h"
 #include "common/run/run_spec.h"
 #include "common/security/credential_files.h"
@@ -71,7 +71,7 @@ absl::StatusOr<CredentialFiles> CredentialsOf(const RunSpec& run, uint32_t shard
                     files.certificate, own->identity->ToUri(), run.name, run.name));
   }
   if (files.is_encrypted()) {
-    const absl::Status is_for = CheckHost(*ReadSmallFile(files.certificate), host);
+    const absl::Status is_for = CheckHost(own->certificate, host);
     if (!is_for.ok()) {
       return absl::InvalidArgumentError(
           fmt::format("{}: {}, by which others call this server: make one with psctl certs init "
@@ -120,7 +120,7 @@ int Main(int argc, char** argv) {
   DropPrivileges();
   const StopSignal stop;
   TuneForTransfers();
-  TakeLogOfGrpc();
+  TakeLibraryLogs();
   const std::variant<CommandLine, int> parsed = ParseCommandLine(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& line = std::get<CommandLine>(parsed);

@@ -23,7 +23,7 @@
 #include "common/process/logging.h"
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
-#include "common/rpc/grpc_log.h"
+#include "common/rpc/library_logs.h"
 #include "common/rpc/secure_credentials.h"
 #include "common/rpc/transfer_tuning.h"
 #include "common/security/credential_files.h"
@@ -140,7 +140,7 @@ int Run(const WorkerProgram::Options& options, const StopSignal& stop) {
 
 int Main(int argc, char** argv) {
   TuneForTransfers();
-  TakeLogOfGrpc();
+  TakeLibraryLogs();
   const StopSignal stop;
   CLI::App app("Trains a model that Slipstream servers hold.", "ps_worker");
   WorkerProgram::Options options;

@@ -120,6 +120,7 @@ absl::StatusOr<OwnCredentials> CheckCredentials(const CredentialFiles& files,
     return About(files.certificate, is_for);
   }
   own.identity = *identity;
+  own.certificate = *certificate;
   own.begins = facts->begins;
   own.ends = std::min(own.ends, facts->ends);
   return own;

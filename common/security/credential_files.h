@@ -47,6 +47,8 @@ struct OwnCredentials {
   absl::Time begins = absl::InfinitePast();
   absl::Time ends = absl::InfiniteFuture();
 
+  std::string certificate;  // In PEM form.
+
   /// Files with secrets that every user of the machine can read.
   std::vector<std::string> open_files;
 };

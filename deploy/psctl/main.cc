@@ -2,7 +2,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
-#include "common/rpc/grpc_log.h"
+#include "common/rpc/library_logs.h"
 #include "deploy/psctl/certs_commands.h"
 #include "deploy/psctl/command_line.h"
 #include "deploy/psctl/completion_command.h"
@@ -43,7 +43,7 @@ struct Dispatch {
 int Main(int argc, char** argv) {
   const auto parsed = ParseCommandLine(argc, argv);
   if (const auto* code = std::get_if<ExitCode>(&parsed)) return static_cast<int>(*code);
-  TakeLogOfGrpc();
+  TakeLibraryLogs();
   return std::visit(Dispatch(), std::get<Arguments>(parsed));
 }
 

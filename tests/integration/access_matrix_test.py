@@ -51,12 +51,6 @@ CALLS = {
 NO_HANDSHAKE, WHO, NOT_YOU, SERVED = "no handshake", "who?", "refused", "served"
 
 
-def make_certificate(directory, stem, member, begins=-1, ends=24, run="small"):
-    subprocess.run([cluster.program("tests/support/make_certificate"), directory, stem,
-                    f"slipstream://run/{run}/{member}", str(begins), str(ends), "localhost",
-                    "127.0.0.1"], check=True)
-
-
 def without_role(directory):
     """A certificate of the run's authority that names no role."""
     key, request = directory / "plain.key", directory / "plain.csr"
@@ -90,12 +84,11 @@ class AccessMatrixTest(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.directory = pathlib.Path(scratch.name)
         self.certs = self.directory / "certs"
-        self.certs.mkdir()
         for stem, member in (("server-0", "server/0"), ("server-1", "server/1"),
                              ("server-2", "server/2"), ("worker-2", "worker/2"),
                              ("worker-3", "worker/3"), ("any-worker", "worker/*"),
                              ("operator", "operator"), ("viewer", "viewer")):
-            make_certificate(self.certs, stem, member)
+            cluster.make_certificate(self.certs, stem, member, "localhost", "127.0.0.1")
 
     def start(self, **settings):
         settings = {"cluster.servers": cluster.TWO_SERVERS, "cluster.workers": 4,
@@ -133,13 +126,12 @@ class AccessMatrixTest(unittest.TestCase):
 
     def test_every_method_with_every_kind_of_certificate(self):
         live = self.start()
-        make_certificate(self.certs, "expired", "worker/3", -2, -1)
-        make_certificate(self.certs, "future", "worker/3", 1, 2)
-        make_certificate(self.certs, "other-run", "worker/3", run="other")
+        cluster.make_certificate(self.certs, "expired", "worker/3", begins=-2, ends=-1)
+        cluster.make_certificate(self.certs, "future", "worker/3", begins=1, ends=2)
+        cluster.make_certificate(self.certs, "other-run", "worker/3", run="other")
         without_role(self.certs)
         others = self.directory / "others"
-        others.mkdir()
-        make_certificate(others, "worker-3", "worker/3")
+        cluster.make_certificate(others, "worker-3", "worker/3")
         channels = {
             "plaintext": grpc.insecure_channel(live.coordinator),
             "none": self.channel(live, None),

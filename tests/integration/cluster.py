@@ -176,6 +176,14 @@ class Cluster:
             log.close()
 
 
+def make_certificate(directory, stem, member, *hosts, begins=-1, ends=24, run="small"):
+    """STEM.crt and STEM.key for a member of the run, as "worker/3", valid from and to so many hours from
+    now. Needs //tests/support:make_certificate."""
+    pathlib.Path(directory).mkdir(exist_ok=True)
+    subprocess.run([program("tests/support/make_certificate"), directory, stem,
+                    f"slipstream://run/{run}/{member}", str(begins), str(ends), *hosts], check=True)
+
+
 def line_of(status, worker):
     """What shard 0 says of the worker; empty before it says anything."""
     return next((line for line in status["shards"][0]["workers"] if line["worker"] == worker), {})

@@ -8,19 +8,12 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import threading
 import unittest
 
 import cluster
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
-
-
-def make_certificate(directory, stem, member, *hosts, begins=-1, ends=24, run="small"):
-    directory.mkdir(exist_ok=True)
-    subprocess.run([cluster.program("tests/support/make_certificate"), directory, stem,
-                    f"slipstream://run/{run}/{member}", str(begins), str(ends), *hosts], check=True)
 
 
 @contextlib.contextmanager
@@ -43,8 +36,8 @@ class DoctorTest(unittest.TestCase):
         self.directory = pathlib.Path(scratch.name)
         self.certs = self.directory / "certs"
         for shard in (0, 1):
-            make_certificate(self.certs, f"server-{shard}", f"server/{shard}", "localhost", "127.0.0.1")
-        make_certificate(self.certs, "operator", "operator")
+            cluster.make_certificate(self.certs, f"server-{shard}", f"server/{shard}", "localhost", "127.0.0.1")
+        cluster.make_certificate(self.certs, "operator", "operator")
         self.ca = str(self.certs / "ca.crt")
 
     def start(self, is_encrypted=True, servers=1, **settings):
@@ -122,7 +115,7 @@ class DoctorTest(unittest.TestCase):
         self.finds("files", "operator.key: No such file", "certs init", "localhost:1", "--ca", self.ca)
 
     def test_a_certificate_that_has_expired(self):
-        make_certificate(self.certs, "operator", "operator", begins=-2, ends=-1)
+        cluster.make_certificate(self.certs, "operator", "operator", begins=-2, ends=-1)
         self.finds("files", "expired", "renew", "localhost:1", "--ca", self.ca)
 
     def test_a_key_of_another_certificate(self):
@@ -134,12 +127,12 @@ class DoctorTest(unittest.TestCase):
 
     def test_a_server_of_another_authority(self):
         others = self.directory / "others"
-        make_certificate(others, "operator", "operator")
+        cluster.make_certificate(others, "operator", "operator")
         self.finds("server certificate", "not valid: (unable|self)", "signed by the authority",
                    self.start().coordinator, "--ca", str(others / "ca.crt"))
 
     def test_a_server_whose_certificate_has_expired(self):
-        make_certificate(self.certs, "server-0", "server/0", "127.0.0.1", begins=-1, ends=0.001)
+        cluster.make_certificate(self.certs, "server-0", "server/0", "127.0.0.1", begins=-1, ends=0.001)
         live = self.start()
         cluster.wait_until(lambda: "expired" in self.ask(live.coordinator, "--ca", self.ca).stdout,
                            "the server's certificate to expire")
@@ -147,18 +140,18 @@ class DoctorTest(unittest.TestCase):
                    self.ca)
 
     def test_a_server_that_is_called_by_a_name_not_its_own(self):
-        make_certificate(self.certs, "server-0", "server/0", "127.0.0.1", "10.0.0.5")
+        cluster.make_certificate(self.certs, "server-0", "server/0", "127.0.0.1", "10.0.0.5")
         port = self.start().coordinator.rsplit(":", 1)[1]
         self.finds("server host", "is for 127.0.0.1, 10.0.0.5, and not for localhost", "--hosts",
                    f"localhost:{port}", "--ca", self.ca)
 
     def test_a_server_of_another_run(self):
-        make_certificate(self.certs, "operator", "operator", run="other")
+        cluster.make_certificate(self.certs, "operator", "operator", run="other")
         self.finds("server role", "run/small/server/0, and this is slipstream://run/other/operator",
                    "certificates of that run", self.start().coordinator, "--ca", self.ca)
 
     def test_a_server_that_is_not_the_first(self):
-        live = self.start(servers=2)
+        self.start(servers=2)
         port = (self.directory / "server-1.port").read_text().strip()
         self.finds("server role", "server/1, and the coordinator is in", "server 0", port, "--ca", self.ca)
 
@@ -166,7 +159,7 @@ class DoctorTest(unittest.TestCase):
 
     def test_a_client_of_another_authority(self):
         others = self.directory / "others"
-        make_certificate(others, "operator", "operator")
+        cluster.make_certificate(others, "operator", "operator")
         both = self.directory / "both.crt"
         both.write_text((self.certs / "ca.crt").read_text() + (others / "ca.crt").read_text())
         self.finds("own certificate", "refuses it", "trusts another authority",
@@ -198,7 +191,7 @@ class DoctorTest(unittest.TestCase):
     def test_a_shard_with_a_certificate_of_another(self):
         live = self.start(servers=2)
         live.wait_for(lambda status: len(status["shards"]) == 2, "both servers to report")
-        make_certificate(self.certs, "server-1", "server/2", "localhost", "127.0.0.1")
+        cluster.make_certificate(self.certs, "server-1", "server/2", "localhost", "127.0.0.1")
         cluster.wait_until(lambda: "not for slipstream" in self.ask(live.coordinator, "--ca", self.ca).stdout,
                            "the server to take the other certificate")
         self.finds("shards", "server/2, and not for slipstream://run/small/server/1", "every server",

@@ -168,14 +168,12 @@ class NamespacesTest(unittest.TestCase):
 
     def test_certificates_that_are_renewed_in_time_keep_a_cluster_going(self):
         certs = self.directory / "certs"
-        certs.mkdir()
         ca = ["--ca", certs / "ca.crt"]
         ends = time.time() + CERTIFICATE_S
         for stem, member, *hosts in (("server-0", "server/0", "node0"), ("server-1", "server/1", "node1"),
                                      ("worker", "worker/*"), ("operator", "operator")):
-            subprocess.run([cluster.program("tests/support/make_certificate"), certs, stem,
-                            f"slipstream://run/machines/{member}", "-1", str(CERTIFICATE_S / 3600),
-                            *hosts], check=True)
+            cluster.make_certificate(certs, stem, member, *hosts, ends=CERTIFICATE_S / 3600,
+                                     run="machines")
         self.write_run("[node0:7070, node1:7070]", f"security: {{mtls: {{ca: {certs}/ca.crt}}}}\n")
         for shard in (0, 1):
             self.services.server(shard, shard, "--set", "training.epochs=100000")

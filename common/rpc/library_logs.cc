@@ -1,14 +1,17 @@
-#include "common/rpc/grpc_log.h"
+#include "common/rpc/library_logs.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <spdlog/spdlog.h>
+
+#include <string>
 
 #include "absl/strings/match.h"
 
 namespace slipstream {
 namespace {
 
-void Log(gpr_log_func_args* entry) {
+void LogOfGrpc(gpr_log_func_args* entry) {
   // Of its own words this alone ends something for good: CVE-2023-4785, of gRPC before 1.57.
   if (absl::StrContains(entry->message, "Failed accept4")) {
     spdlog::error(
@@ -20,8 +23,16 @@ void Log(gpr_log_func_args* entry) {
   spdlog::debug("grpc {}:{}: {}", entry->file, entry->line, entry->message);
 }
 
+void LogOfProtobuf(google::protobuf::LogLevel, const char* file, int line,
+                   const std::string& message) {
+  spdlog::debug("protobuf {}:{}: {}", file, line, message);
+}
+
 }  // namespace
 
-void TakeLogOfGrpc() { gpr_set_log_function(Log); }
+void TakeLibraryLogs() {
+  gpr_set_log_function(LogOfGrpc);
+  google::protobuf::SetLogHandler(LogOfProtobuf);
+}
 
 }  // namespace slipstream

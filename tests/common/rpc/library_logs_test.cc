@@ -1,0 +1,28 @@
+#include "common/rpc/library_logs.h"
+
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include "proto/coordinator.pb.h"
+#include "tests/support/captured_log.h"
+
+namespace slipstream {
+namespace {
+
+TEST(LibraryLogsTest, NoPeerWritesLinesByTextsThatAreNotUtf8) {
+  TakeLibraryLogs();
+  CapturedLog log;
+  v1::RegisterRequest request;
+  testing::internal::CaptureStderr();
+
+  EXPECT_FALSE(request.ParseFromString("\x12\x01\xff"));
+
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(log.Count("UTF-8"), 0);
+  spdlog::default_logger()->set_level(spdlog::level::debug);
+  EXPECT_FALSE(request.ParseFromString("\x12\x01\xff"));
+  EXPECT_EQ(log.Count("UTF-8"), 1);
+}
+
+}  // namespace
+}  // namespace slipstream
