@@ -86,7 +86,8 @@ class ServerProcess {
   std::unique_ptr<LocalListener> local_;  // Null if there are no local sockets.
   std::unique_ptr<ServerSync> sync_;
 
-  // Of the credentials, when they were looked at last.
+  // The last finding about the credentials, empty for none, and when their end may be told of
+  // again.
   std::string wrong_with_credentials_;
   absl::Time next_warning_ = absl::InfinitePast();
 };

@@ -3,13 +3,25 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 
+#include "absl/time/clock.h"
 #include "common/base/printable.h"
 #include "common/process/steady_time.h"
+#include "common/rpc/secure_credentials.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/steady_deadline.h"
 #include "common/rpc/transport_options.h"
+#include "common/security/credential_files.h"
 
 namespace slipstream {
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PsctlCredentials(
+    const SecuritySpec& security) {
+  const CredentialHolder holder = {.role = CertifiedRole::kOperator};
+  const CredentialFiles files = FilesFor(security, holder);
+  const absl::StatusOr<OwnCredentials> own = CheckCredentials(files, holder, absl::Now());
+  if (!own.ok()) return own.status();
+  return MakeChannelCredentials(files);
+}
 
 CoordinatorClient::CoordinatorClient(const std::string& address,
                                      const std::shared_ptr<grpc::ChannelCredentials>& credentials)

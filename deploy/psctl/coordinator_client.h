@@ -9,11 +9,17 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/process/stop_signal.h"
+#include "common/run/run_spec.h"
 #include "deploy/psctl/status_stream.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "proto/status.pb.h"
 
 namespace slipstream {
+
+/// Returns the credentials by which psctl shows a run who it is: an operator, unless the
+/// certificate named in `security` says otherwise. Fails as CheckCredentials.
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PsctlCredentials(
+    const SecuritySpec& security);
 
 /// What to do while a coordinator refuses connections.
 enum class IfRefused { kFail, kWait };

@@ -9,7 +9,6 @@
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/coordinator_client.h"
 #include "deploy/psctl/message_json.h"
-#include "deploy/psctl/psctl_credentials.h"
 #include "deploy/psctl/status_view.h"
 #include "deploy/psctl/status_watch.h"
 

@@ -49,8 +49,8 @@ class PushReceiver {
   };
   using Outcome = std::variant<NeedMore, Complete, Refused, Beside>;
 
-  /// What the message makes of the push. Fails if it is no PushChunk, and if the caller may not
-  /// push for the worker that a header names.
+  /// Tells how far the push has come with the message. Fails if it is no PushChunk, and if the
+  /// caller may not push for the worker that a header names.
   absl::StatusOr<Outcome> OnMessage(const grpc::ByteBuffer& message);
 
   /// The stream ends here: gives back what an incomplete push had been admitted with, before anyone

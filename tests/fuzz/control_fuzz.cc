@@ -23,7 +23,7 @@ bool Parse(std::string_view input, Message& message) {
   return message.ParseFromArray(input.data(), static_cast<int>(input.size()));
 }
 
-/// What a coordinator does with the layout that a worker proposes.
+/// Treats a layout that a worker proposes as a coordinator does.
 void CutAndSend(const TensorLayout& layout) {
   for (const uint32_t shards : {1u, 3u, 256u}) {
     for (const bool keeps_tensors_whole : {false, true}) {

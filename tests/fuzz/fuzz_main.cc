@@ -1,4 +1,5 @@
-// What libFuzzer calls. The fuzzer is named by the variable SLIPSTREAM_FUZZER; run.sh sets it.
+// The entry that libFuzzer calls. The fuzzer is named by the variable SLIPSTREAM_FUZZER; run.sh
+// sets it.
 
 #include <cstddef>
 #include <cstdint>

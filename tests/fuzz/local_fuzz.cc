@@ -79,7 +79,7 @@ void ReadAll(const FileDescriptor& file) {
   arena->Forget(0, bytes.size());
 }
 
-/// What a shard does with a message that came.
+/// Treats a message as a shard does.
 void Follow(const grpc::ByteBuffer& message, SharedPath& path) {
   const absl::StatusOr<PushChunk> chunk = DecodePushChunk(message);
   if (!chunk.ok() || !chunk->shared.has_value()) return;

@@ -91,7 +91,7 @@ struct Step {
 
 enum class Expected { kNeedMore, kComplete, kRefused, kEndsStream };
 
-/// What becomes of a stream, value by value.
+/// A model of a stream, value by value.
 class NaiveFraming {
  public:
   Expected OnStep(const Step& step) {
@@ -228,7 +228,7 @@ class StrictListener : public WeightsListener {
   }
   void OnWeightsAbandoned() override { PS_CHECK(false); }
 
-  /// What it was told of is there.
+  /// Checks that everything it was told of is there.
   void Check(Version version) const {
     for (size_t i = 0; i < told_; ++i) PS_CHECK(target_[i] == WeightOf(version, i));
   }

@@ -95,7 +95,7 @@ TEST(LocalNotesTest, AnEndThatDoesNotReadIsNotWaitedFor) {
 
 TEST(LocalNotesTest, WhatIsNoNoteIsRefused) {
   const Pair pair = Connected();
-  // Of messages the size has to be right; nothing else has a text.
+  // A message has to be of the right size; nothing else has a text.
   struct {
     LocalNote note;
     char text[8] = {};
