@@ -13,7 +13,7 @@
 #include "server/service/coordinator_service.h"
 #include "server/service/coordinator_wire.h"
 #include "server/service/orders_wire.h"
-#include "server/service/worker_figures.h"
+#include "server/status/worker_figures.h"
 
 namespace slipstream {
 namespace {

@@ -78,7 +78,7 @@ bool CoordinatorService::ServersMayStop() {
 }
 
 v1::RunStatus CoordinatorService::Status() {
-  RunFacts facts;
+  StatusFacts facts;
   {
     MutexLock lock(mutex_);
     facts = Facts(options_.now());
@@ -207,8 +207,8 @@ void CoordinatorService::Finish(const Aftermath& aftermath) const {
   for (const auto& [call, status] : aftermath.answers) call->OnAnswer(status);
 }
 
-RunFacts CoordinatorService::Facts(absl::Time now) {
-  RunFacts facts;
+StatusFacts CoordinatorService::Facts(absl::Time now) {
+  StatusFacts facts;
   facts.run = options_.run;
   facts.phase = coordinator_.phase();
   facts.failure = coordinator_.failure();
@@ -230,7 +230,7 @@ RunFacts CoordinatorService::Facts(absl::Time now) {
     facts.shards.back().set_silent_seconds(absl::ToDoubleSeconds(silence));
   }
   for (const auto& [id, worker] : coordinator_.membership().workers()) {
-    RunFacts::Worker& of_worker = facts.workers[id];
+    StatusFacts::Worker& of_worker = facts.workers[id];
     of_worker.record = worker;
     of_worker.lease_left = coordinator_.membership().LeaseLeft(worker, now);
     of_worker.has_work = coordinator_.HasWork(id);

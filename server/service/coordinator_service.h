@@ -19,15 +19,15 @@
 #include "common/run/run_spec.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "server/core/coordinator.h"
-#include "server/core/version_skew.h"
 #include "server/listen/caller.h"
 #include "server/listen/connections.h"
 #include "server/service/coordinator_call.h"
 #include "server/service/latest_calls.h"
 #include "server/service/open_streams.h"
 #include "server/service/question_stream.h"
-#include "server/service/run_status.h"
 #include "server/service/status_watchers.h"
+#include "server/status/run_status.h"
+#include "server/status/version_skew.h"
 
 namespace slipstream {
 
@@ -159,7 +159,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   void Cancel(CoordinatorCall* call);
   void RunTimer();
   void TickWatchers();
-  RunFacts Facts(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StatusFacts Facts(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Aftermath Settle(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(const Aftermath& aftermath) const;
 

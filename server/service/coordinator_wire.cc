@@ -16,14 +16,29 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   report.drained = wire.drained();
   report.failure = wire.failure();
   report.members_max = wire.members_max();
-  report.version = Version{wire.status().version()};
-  report.batches_of_rounds = wire.status().batches_of_rounds();
-  for (const v1::ShardWorkerStatus& worker : wire.status().workers()) {
-    if (worker.newest_batch_end() == 0) continue;
-    report.pushed.push_back({WorkerId{worker.worker()}, Incarnation{worker.incarnation()},
-                             worker.newest_batch_end(), WorkerClock{worker.newest_clock()}});
+  report.version = Version{wire.progress().version()};
+  report.batches_of_rounds = wire.progress().batches_of_rounds();
+  for (const v1::NewestPush& push : wire.progress().newest_pushes()) {
+    report.pushed.push_back({WorkerId{push.worker()}, Incarnation{push.incarnation()},
+                             push.batch_end(), WorkerClock{push.clock()}});
   }
   return report;
+}
+
+v1::ShardProgress ProgressOf(const ShardMachine& machine) {
+  v1::ShardProgress wire;
+  wire.set_version(Value(machine.published()));
+  wire.set_batches_of_rounds(machine.batches_of_rounds());
+  for (const Member& member : machine.view().members) {
+    const MemberRecord::Newest newest = machine.NewestOf(member.worker, member.incarnation);
+    if (newest.batch_end == 0) continue;
+    v1::NewestPush& push = *wire.add_newest_pushes();
+    push.set_worker(Value(member.worker));
+    push.set_incarnation(Value(member.incarnation));
+    push.set_batch_end(newest.batch_end);
+    push.set_clock(Value(newest.clock));
+  }
+  return wire;
 }
 
 std::vector<Coordinator::Progress> FromWire(

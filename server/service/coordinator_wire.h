@@ -6,12 +6,17 @@
 #include "proto/coordinator.pb.h"
 #include "proto/status.pb.h"
 #include "server/core/coordinator.h"
+#include "server/core/shard_machine.h"
 
 namespace slipstream {
 
 /// What servers and workers tell the coordinator, and its answers, as the control plane carries
 /// them. Every value is possible; the coordinator judges them.
 ServerReport FromWire(const v1::SyncServerRequest& wire);
+
+/// Returns how far the shard has come, as its server tells the coordinator.
+v1::ShardProgress ProgressOf(const ShardMachine& machine);
+
 std::vector<Coordinator::Progress> FromWire(
     const google::protobuf::RepeatedPtrField<v1::WorkProgress>& wire);
 Evaluation FromWire(const v1::EvaluationStatus& wire);

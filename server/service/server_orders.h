@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "proto/coordinator.pb.h"
 #include "proto/status.pb.h"
 #include "server/core/coordinator_orders.h"
 
@@ -24,8 +25,11 @@ class OrdersSink {
   virtual void OnCoordinatorAsked() {}
   virtual void OnCoordinatorAnswered() {}
 
-  /// The figures of now, sent with every call to the coordinator.
+  /// The figures of now for people, sent with every call to the coordinator.
   virtual v1::ShardStatus ShardReport() = 0;
+
+  /// How far the shard has come, sent with every call to the coordinator, which decides by it.
+  virtual v1::ShardProgress Progress() = 0;
 
   /// True once the initial weights of the newest orders' grant are complete; orders with a higher
   /// grant make it false again, as another client then starts over.

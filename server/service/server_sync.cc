@@ -122,6 +122,7 @@ absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& repl
   request.set_drained(sink_.Drained());
   request.set_failure(sink_.Failure());
   request.set_members_max(sink_.MembersMax());
+  *request.mutable_progress() = sink_.Progress();
   *request.mutable_status() = sink_.ShardReport();
 
   grpc::ClientContext context;

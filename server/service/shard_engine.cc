@@ -5,7 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "server/service/shard_report.h"
+#include "server/service/coordinator_wire.h"
+#include "server/status/shard_report.h"
 
 namespace slipstream {
 
@@ -100,6 +101,11 @@ uint32_t ShardEngine::MembersMax() {
 bool ShardEngine::Drained() {
   MutexLock lock(mutex_);
   return shard_.machine().is_drained();
+}
+
+v1::ShardProgress ShardEngine::Progress() {
+  MutexLock lock(mutex_);
+  return ProgressOf(shard_.machine());
 }
 
 v1::ShardStatus ShardEngine::Report() {

@@ -21,11 +21,11 @@
 #include "common/protocol/shard_messages.h"
 #include "common/run/run_spec.h"
 #include "proto/status.pb.h"
-#include "server/core/round_clock.h"
-#include "server/core/step_times.h"
 #include "server/service/push_assembly.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard.h"
+#include "server/status/round_clock.h"
+#include "server/status/step_times.h"
 #include "server/storage/buffer_pool.h"
 #include "server/storage/push_log_writer.h"
 
@@ -81,6 +81,7 @@ class ShardEngine {
   void OnCoordinatorAsked();
   void OnCoordinatorAnswered();
   v1::ShardStatus Report();
+  v1::ShardProgress Progress();
   bool Initialized();
   bool Drained();
 

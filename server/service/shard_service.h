@@ -15,11 +15,11 @@
 #include "proto/shard.grpc.pb.h"
 #include "server/listen/connections.h"
 #include "server/service/latest_calls.h"
-#include "server/service/rate_window.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard_engine.h"
 #include "server/service/shared_memory_room.h"
 #include "server/service/transfer_watch.h"
+#include "server/status/rate_window.h"
 #include "server/storage/push_log.h"
 
 namespace slipstream {
@@ -60,6 +60,7 @@ class ShardService final
   void OnCoordinatorAsked() override { engine_.OnCoordinatorAsked(); }
   void OnCoordinatorAnswered() override { engine_.OnCoordinatorAnswered(); }
   v1::ShardStatus ShardReport() override;
+  v1::ShardProgress Progress() override { return engine_.Progress(); }
   bool Initialized() override { return engine_.Initialized(); }
   bool Drained() override { return engine_.Drained(); }
   uint32_t MembersMax() override { return engine_.MembersMax(); }

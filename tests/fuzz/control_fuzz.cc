@@ -11,7 +11,7 @@
 #include "proto/shard.pb.h"
 #include "server/service/coordinator_wire.h"
 #include "server/service/orders_wire.h"
-#include "server/service/worker_figures.h"
+#include "server/status/worker_figures.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 

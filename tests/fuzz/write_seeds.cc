@@ -158,10 +158,10 @@ void AddReports(const Corpus& corpus) {
   v1::SyncServerRequest server;
   server.set_shard(1);
   server.set_address("localhost:7071");
-  server.mutable_status()->set_version(4);
-  v1::ShardWorkerStatus& worker = *server.mutable_status()->add_workers();
-  worker.set_newest_batch_end(9);
-  worker.set_newest_clock(3);
+  server.mutable_progress()->set_version(4);
+  v1::NewestPush& push = *server.mutable_progress()->add_newest_pushes();
+  push.set_batch_end(9);
+  push.set_clock(3);
   corpus.Add("reports", "server.bin", Raw(uint8_t{0}) + server.SerializeAsString());
 
   v1::HeartbeatRequest heartbeat;

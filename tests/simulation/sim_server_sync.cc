@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "proto/coordinator.pb.h"
+#include "server/service/coordinator_wire.h"
 #include "server/service/orders_wire.h"
 #include "tests/simulation/sim_shard.h"
 
@@ -40,17 +41,7 @@ void SimServerSync::Sync() {
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(NextWait())));
   request.set_initialized(server_.machine().has_granted_weights());
   request.set_drained(server_.machine().is_drained());
-  request.mutable_status()->set_version(Value(server_.machine().published()));
-  request.mutable_status()->set_batches_of_rounds(server_.machine().batches_of_rounds());
-  for (const Member& member : orders_.view.members) {
-    v1::ShardWorkerStatus& worker = *request.mutable_status()->add_workers();
-    worker.set_worker(Value(member.worker));
-    worker.set_incarnation(Value(member.incarnation));
-    const MemberRecord::Newest newest =
-        server_.machine().NewestOf(member.worker, member.incarnation);
-    worker.set_newest_batch_end(newest.batch_end);
-    worker.set_newest_clock(Value(newest.clock));
-  }
+  *request.mutable_progress() = ProgressOf(server_.machine());
   network_.Call(Method::kSyncServer, request.SerializeAsString(), process_,
                 [this](const absl::StatusOr<std::string>& reply) { OnSynced(reply); });
 }

@@ -24,6 +24,11 @@ class RecordingSink final : public OrdersSink {
     orders_.push_back(orders);
     arrived_.NotifyAll();
   }
+  v1::ShardProgress Progress() override {
+    v1::ShardProgress progress;
+    progress.set_version(6);
+    return progress;
+  }
   v1::ShardStatus ShardReport() override {
     v1::ShardStatus status;
     status.set_version(5);
@@ -139,6 +144,7 @@ TEST_F(ServerSyncTest, HandsOverEachOrderOnceAndReportsUnderIt) {
   EXPECT_EQ(requests[4].address(), "localhost:9");
   EXPECT_EQ(requests[4].instance(), 11u);
   EXPECT_EQ(requests[4].status().version(), 5u);
+  EXPECT_EQ(requests[4].progress().version(), 6u);
   EXPECT_TRUE(requests[4].initialized());
 }
 

@@ -1,4 +1,4 @@
-#include "server/core/stragglers.h"
+#include "server/status/stragglers.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "server/service/shard_report.h"
+#include "server/status/shard_report.h"
 
 #include <map>
 #include <string>
@@ -18,14 +18,11 @@ void DescribeWorkers(const ShardMachine& machine, v1::ShardStatus& status) {
     line.set_last_staleness(lag.last);
     line.set_mean_staleness(static_cast<double>(lag.sum) / static_cast<double>(lag.pushes));
   }
-  // Also of those without a gradient in any round: the coordinator must know what was dropped, too.
+  // Members without a gradient in any round have a line, too.
   for (const Member& member : machine.view().members) {
     v1::ShardWorkerStatus& line = lines[member.worker];
     line.set_incarnation(Value(member.incarnation));
     line.set_last_sequence(Value(machine.members().At(member.worker).expected()) - 1);
-    const MemberRecord::Newest newest = machine.NewestOf(member.worker, member.incarnation);
-    line.set_newest_batch_end(newest.batch_end);
-    line.set_newest_clock(Value(newest.clock));
   }
   for (auto& [worker, line] : lines) {
     line.set_worker(Value(worker));
@@ -93,7 +90,6 @@ v1::ShardStatus DescribeShard(const ShardMachine& machine) {
   status.set_learning_rate(machine.current_learning_rate());
   status.set_effective_learning_rate(machine.effective_learning_rate());
   status.set_examples_applied(machine.examples_applied());
-  status.set_batches_of_rounds(machine.batches_of_rounds());
   *status.mutable_staleness() = DescribeStaleness(machine.lag());
   for (const LagTracker::VectorClock& clock : machine.lag().vector_clocks()) {
     v1::VectorClock& line = *status.add_vector_clocks();

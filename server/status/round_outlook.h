@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_CORE_ROUND_OUTLOOK_H_
-#define SLIPSTREAM_SERVER_CORE_ROUND_OUTLOOK_H_
+#ifndef SLIPSTREAM_SERVER_STATUS_ROUND_OUTLOOK_H_
+#define SLIPSTREAM_SERVER_STATUS_ROUND_OUTLOOK_H_
 
 #include <cstdint>
 #include <string>
@@ -33,4 +33,4 @@ std::string DescribeOutlook(const OpenRoundFacts& facts);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_CORE_ROUND_OUTLOOK_H_
+#endif  // SLIPSTREAM_SERVER_STATUS_ROUND_OUTLOOK_H_

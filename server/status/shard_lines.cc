@@ -1,4 +1,4 @@
-#include "server/service/shard_lines.h"
+#include "server/status/shard_lines.h"
 
 namespace slipstream {
 

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_SERVICE_WORKER_FIGURES_H_
-#define SLIPSTREAM_SERVER_SERVICE_WORKER_FIGURES_H_
+#ifndef SLIPSTREAM_SERVER_STATUS_WORKER_FIGURES_H_
+#define SLIPSTREAM_SERVER_STATUS_WORKER_FIGURES_H_
 
 #include <cstddef>
 
@@ -22,4 +22,4 @@ absl::StatusOr<v1::HeartbeatRequest> FiguresOf(const v1::HeartbeatRequest& heart
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_SERVICE_WORKER_FIGURES_H_
+#endif  // SLIPSTREAM_SERVER_STATUS_WORKER_FIGURES_H_

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_SERVICE_SHARD_LINES_H_
-#define SLIPSTREAM_SERVER_SERVICE_SHARD_LINES_H_
+#ifndef SLIPSTREAM_SERVER_STATUS_SHARD_LINES_H_
+#define SLIPSTREAM_SERVER_STATUS_SHARD_LINES_H_
 
 #include <cstdint>
 #include <map>
@@ -31,4 +31,4 @@ class ShardLines {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_SERVICE_SHARD_LINES_H_
+#endif  // SLIPSTREAM_SERVER_STATUS_SHARD_LINES_H_

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_SERVICE_RUN_FACTS_H_
-#define SLIPSTREAM_SERVER_SERVICE_RUN_FACTS_H_
+#ifndef SLIPSTREAM_SERVER_STATUS_STATUS_FACTS_H_
+#define SLIPSTREAM_SERVER_STATUS_STATUS_FACTS_H_
 
 #include <cstdint>
 #include <deque>
@@ -18,7 +18,7 @@
 namespace slipstream {
 
 /// What GetStatus is made of, as of one moment.
-struct RunFacts {
+struct StatusFacts {
   uint64_t run = 0;
   Phase phase = Phase::kWaitingForServers;
   std::string failure;
@@ -55,4 +55,4 @@ struct RunFacts {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_SERVICE_RUN_FACTS_H_
+#endif  // SLIPSTREAM_SERVER_STATUS_STATUS_FACTS_H_

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_CORE_STRAGGLERS_H_
-#define SLIPSTREAM_SERVER_CORE_STRAGGLERS_H_
+#ifndef SLIPSTREAM_SERVER_STATUS_STRAGGLERS_H_
+#define SLIPSTREAM_SERVER_STATUS_STRAGGLERS_H_
 
 #include <cstdint>
 #include <map>
@@ -42,4 +42,4 @@ std::map<WorkerId, std::string> FindStragglers(std::span<const WorkerPace> worke
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_CORE_STRAGGLERS_H_
+#endif  // SLIPSTREAM_SERVER_STATUS_STRAGGLERS_H_

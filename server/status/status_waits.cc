@@ -1,4 +1,4 @@
-#include "server/service/status_waits.h"
+#include "server/status/status_waits.h"
 
 #include <algorithm>
 #include <map>
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "server/core/round_outlook.h"
-#include "server/core/stragglers.h"
+#include "server/status/round_outlook.h"
+#include "server/status/stragglers.h"
 
 namespace slipstream {
 namespace {
@@ -15,12 +15,12 @@ namespace {
 // An empty round waits for nobody yet, unless nobody comes.
 constexpr double kEmptySecondsMax = 1;
 
-bool IsLive(const RunFacts::Worker& worker) {
+bool IsLive(const StatusFacts::Worker& worker) {
   return worker.record.state == Membership::State::kLive;
 }
 
 /// Whom any shard's round waits for.
-std::set<WorkerId> Awaited(const RunFacts& facts) {
+std::set<WorkerId> Awaited(const StatusFacts& facts) {
   std::set<WorkerId> awaited;
   for (const v1::ShardStatus& shard : facts.shards) {
     for (const uint32_t worker : shard.waiting_for()) awaited.insert(WorkerId{worker});
@@ -49,7 +49,7 @@ const google::protobuf::RepeatedField<uint32_t>& WaitingFor(const v1::ShardStatu
   return held_back_by.empty() ? shard.waiting_for() : held_back_by;
 }
 
-OpenRoundFacts OpenRoundOf(const v1::ShardStatus& shard, const RunFacts& facts) {
+OpenRoundFacts OpenRoundOf(const v1::ShardStatus& shard, const StatusFacts& facts) {
   OpenRoundFacts round;
   round.live_workers = facts.live_workers;
   round.gradients_missing = shard.round_gradients_missing();
@@ -74,7 +74,7 @@ bool Waits(const v1::ShardStatus& shard) {
 
 }  // namespace
 
-void AddStragglers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus& status) {
+void AddStragglers(const StatusFacts& facts, const ShardLines& lines, v1::RunStatus& status) {
   const std::set<WorkerId> awaited = Awaited(facts);
   std::vector<WorkerPace> paces;
   for (v1::WorkerStatus& worker : *status.mutable_workers()) {
@@ -96,7 +96,7 @@ void AddStragglers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus
   }
 }
 
-void AddWaitingRounds(const RunFacts& facts, v1::RunStatus& status) {
+void AddWaitingRounds(const StatusFacts& facts, v1::RunStatus& status) {
   if (facts.phase != Phase::kTraining && facts.phase != Phase::kDraining) return;
   for (const v1::ShardStatus& shard : facts.shards) {
     if (!Waits(shard)) continue;

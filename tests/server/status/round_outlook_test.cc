@@ -1,8 +1,8 @@
-#include "server/core/round_outlook.h"
+#include "server/status/round_outlook.h"
 
 #include <gtest/gtest.h>
 
-#include "server/core/round_clock.h"
+#include "server/status/round_clock.h"
 
 namespace slipstream {
 namespace {

@@ -1,9 +1,9 @@
-#ifndef SLIPSTREAM_SERVER_SERVICE_STATUS_WAITS_H_
-#define SLIPSTREAM_SERVER_SERVICE_STATUS_WAITS_H_
+#ifndef SLIPSTREAM_SERVER_STATUS_STATUS_WAITS_H_
+#define SLIPSTREAM_SERVER_STATUS_STATUS_WAITS_H_
 
 #include "proto/status.pb.h"
-#include "server/service/run_facts.h"
-#include "server/service/shard_lines.h"
+#include "server/status/shard_lines.h"
+#include "server/status/status_facts.h"
 
 namespace slipstream {
 
@@ -12,11 +12,11 @@ namespace slipstream {
 /// Fills in the workers' paces and marks the stragglers among them. The shard that says least
 /// counts: a step begins with the last of the shards' answers, and the others' figures include the
 /// wait for it.
-void AddStragglers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus& status);
+void AddStragglers(const StatusFacts& facts, const ShardLines& lines, v1::RunStatus& status);
 
 /// The open rounds that wait, with what will happen to each.
-void AddWaitingRounds(const RunFacts& facts, v1::RunStatus& status);
+void AddWaitingRounds(const StatusFacts& facts, v1::RunStatus& status);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_SERVICE_STATUS_WAITS_H_
+#endif  // SLIPSTREAM_SERVER_STATUS_STATUS_WAITS_H_

@@ -1,4 +1,4 @@
-#include "server/service/worker_figures.h"
+#include "server/status/worker_figures.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "server/service/run_status.h"
+#include "server/status/run_status.h"
 
 #include <algorithm>
 #include <string>
@@ -8,8 +8,8 @@
 #include "proto/types.pb.h"
 #include "server/core/histogram.h"
 #include "server/core/lag_tracker.h"
-#include "server/service/shard_lines.h"
-#include "server/service/status_waits.h"
+#include "server/status/shard_lines.h"
+#include "server/status/status_waits.h"
 
 namespace slipstream {
 namespace {
@@ -74,7 +74,7 @@ void AddFiguresOfShards(const ShardLines& lines, v1::WorkerStatus& worker) {
   if (pushes > 0) worker.set_mean_staleness(sum / double(pushes));
 }
 
-v1::WorkerStatus ToWire(WorkerId id, const RunFacts::Worker& worker) {
+v1::WorkerStatus ToWire(WorkerId id, const StatusFacts::Worker& worker) {
   const v1::HeartbeatRequest& figures = worker.heartbeat;
   v1::WorkerStatus wire;
   wire.set_worker(Value(id));
@@ -96,7 +96,7 @@ v1::WorkerStatus ToWire(WorkerId id, const RunFacts::Worker& worker) {
   return wire;
 }
 
-void AddWorkers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus& status) {
+void AddWorkers(const StatusFacts& facts, const ShardLines& lines, v1::RunStatus& status) {
   const bool has_shard_zero = !facts.shards.empty() && facts.shards.front().shard() == 0;
   for (const auto& [id, worker] : facts.workers) {
     v1::WorkerStatus& wire = *status.add_workers();
@@ -109,8 +109,8 @@ void AddWorkers(const RunFacts& facts, const ShardLines& lines, v1::RunStatus& s
 
 /// What the model does to the examples that came last. So nobody counts who has gone, unless no
 /// other has said anything.
-void AddTrainingFigures(const RunFacts& facts, v1::RunStatus& status) {
-  const auto is_live = [](const RunFacts::Worker& worker) {
+void AddTrainingFigures(const StatusFacts& facts, v1::RunStatus& status) {
+  const auto is_live = [](const StatusFacts::Worker& worker) {
     return worker.record.state == Membership::State::kLive;
   };
   const bool has_live = std::ranges::any_of(facts.workers, [&](const auto& entry) {
@@ -180,7 +180,7 @@ v1::StalenessStatus MergeStaleness(const std::vector<v1::ShardStatus>& shards) {
   return merged;
 }
 
-v1::RunStatus MergeStatus(const RunSpec& spec, const RunFacts& facts) {
+v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
   v1::RunStatus status;
   status.set_name(spec.name);
   status.set_plaintext_accepted(spec.security.accept_plaintext_risk &&

@@ -1,4 +1,4 @@
-#include "server/core/version_skew.h"
+#include "server/status/version_skew.h"
 
 #include <gtest/gtest.h>
 

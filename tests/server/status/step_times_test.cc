@@ -1,4 +1,4 @@
-#include "server/core/step_times.h"
+#include "server/status/step_times.h"
 
 #include <gtest/gtest.h>
 

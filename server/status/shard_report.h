@@ -1,12 +1,12 @@
-#ifndef SLIPSTREAM_SERVER_SERVICE_SHARD_REPORT_H_
-#define SLIPSTREAM_SERVER_SERVICE_SHARD_REPORT_H_
+#ifndef SLIPSTREAM_SERVER_STATUS_SHARD_REPORT_H_
+#define SLIPSTREAM_SERVER_STATUS_SHARD_REPORT_H_
 
 #include "absl/time/time.h"
 #include "proto/status.pb.h"
 #include "server/core/lag_tracker.h"
-#include "server/core/round_clock.h"
 #include "server/core/shard_machine.h"
-#include "server/core/step_times.h"
+#include "server/status/round_clock.h"
+#include "server/status/step_times.h"
 
 namespace slipstream {
 
@@ -24,4 +24,4 @@ v1::StalenessStatus DescribeStaleness(const LagTracker& lag);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_SERVICE_SHARD_REPORT_H_
+#endif  // SLIPSTREAM_SERVER_STATUS_SHARD_REPORT_H_

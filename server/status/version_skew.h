@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_CORE_VERSION_SKEW_H_
-#define SLIPSTREAM_SERVER_CORE_VERSION_SKEW_H_
+#ifndef SLIPSTREAM_SERVER_STATUS_VERSION_SKEW_H_
+#define SLIPSTREAM_SERVER_STATUS_VERSION_SKEW_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -38,4 +38,4 @@ class VersionSkew {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_CORE_VERSION_SKEW_H_
+#endif  // SLIPSTREAM_SERVER_STATUS_VERSION_SKEW_H_

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_CORE_STEP_TIMES_H_
-#define SLIPSTREAM_SERVER_CORE_STEP_TIMES_H_
+#ifndef SLIPSTREAM_SERVER_STATUS_STEP_TIMES_H_
+#define SLIPSTREAM_SERVER_STATUS_STEP_TIMES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -64,4 +64,4 @@ class StepTimes {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_CORE_STEP_TIMES_H_
+#endif  // SLIPSTREAM_SERVER_STATUS_STEP_TIMES_H_

@@ -1,4 +1,4 @@
-#include "server/core/round_outlook.h"
+#include "server/status/round_outlook.h"
 
 #include <fmt/format.h>
 

@@ -1,15 +1,15 @@
-#ifndef SLIPSTREAM_SERVER_SERVICE_RUN_STATUS_H_
-#define SLIPSTREAM_SERVER_SERVICE_RUN_STATUS_H_
+#ifndef SLIPSTREAM_SERVER_STATUS_RUN_STATUS_H_
+#define SLIPSTREAM_SERVER_STATUS_RUN_STATUS_H_
 
 #include <vector>
 
 #include "common/run/run_spec.h"
 #include "proto/status.pb.h"
-#include "server/service/run_facts.h"
+#include "server/status/status_facts.h"
 
 namespace slipstream {
 
-v1::RunStatus MergeStatus(const RunSpec& spec, const RunFacts& facts);
+v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts);
 
 /// Adds up the shards' counts of staleness and recomputes mean, percentiles and maximum from the
 /// sums. A percentile is the lowest σ that at least this share of the counts does not exceed. The
@@ -18,4 +18,4 @@ v1::StalenessStatus MergeStaleness(const std::vector<v1::ShardStatus>& shards);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_SERVICE_RUN_STATUS_H_
+#endif  // SLIPSTREAM_SERVER_STATUS_RUN_STATUS_H_

@@ -1,4 +1,4 @@
-#include "server/service/run_status.h"
+#include "server/status/run_status.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/philox.h"
-#include "server/service/shard_report.h"
+#include "server/status/shard_report.h"
 #include "tests/support/shard_machine_driver.h"
 
 namespace slipstream {
@@ -74,7 +74,7 @@ TEST(MergeStalenessTest, PercentilesBeyondTheHistogramAreTheLargestSeen) {
 }
 
 TEST(MergeStatusTest, CountsWorkerStepsByTheGradientsOfShardZero) {
-  RunFacts facts;
+  StatusFacts facts;
   facts.shards = {ShardOf(0, {0, 1}), ShardOf(1, {2})};
   (*facts.shards[0].mutable_outcomes())["APPLIED"] = 5;
   (*facts.shards[0].mutable_outcomes())["TOO_STALE"] = 100;
@@ -98,7 +98,7 @@ TEST(MergeStatusTest, CountsGradientsThatJoinedARoundButNoExcuses) {
   driver.Push(PushOf(1, 1, 0));
   driver.Push(PushOf(0, 2, 1));
   driver.Push(ExcuseOf(1, 2, 1));
-  RunFacts facts;
+  StatusFacts facts;
   facts.shards = {DescribeShard(driver.core())};
   for (uint32_t id = 0; id < 2; ++id) facts.workers.try_emplace(WorkerId{id});
 
@@ -110,14 +110,13 @@ TEST(MergeStatusTest, CountsGradientsThatJoinedARoundButNoExcuses) {
   EXPECT_EQ(status.workers(1).pushes(), 1u);
 }
 
-TEST(DescribeShardTest, TellsWhatAMemberHasPushedThoughItWasDropped) {
+TEST(DescribeShardTest, HasALineForAMemberWhoseOnlyGradientWasDropped) {
   ConsistencySpec consistency = {.policy = ConsistencySpec::Policy::kAsync};
   consistency.max_staleness.action = StalenessGuardSpec::Action::kDrop;
   ShardMachineDriver driver(TestOptions(consistency));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(0, 1, 0));
   ShardMachine::PushFacts stale = PushOf(1, 1, 0);
-  stale.header.batches = {{41}};
   ASSERT_EQ(driver.Push(stale).reply.outcome, PushOutcome::kDroppedLate);
 
   const v1::ShardStatus status = DescribeShard(driver.core());
@@ -130,7 +129,6 @@ TEST(DescribeShardTest, TellsWhatAMemberHasPushedThoughItWasDropped) {
   EXPECT_EQ(line.mean_staleness(), 0);
   EXPECT_EQ(line.incarnation(), 2u);
   EXPECT_EQ(line.last_sequence(), 1u);
-  EXPECT_EQ(line.newest_batch_end(), 42u);
 }
 
 TEST(DescribeShardTest, HasALineForWhoLeftAndForWhoHasNotPushed) {
@@ -157,8 +155,8 @@ TEST(DescribeShardTest, HasALineForWhoLeftAndForWhoHasNotPushed) {
 }
 
 /// A worker whose last steps had so many examples and this mean loss.
-RunFacts::Worker WorkerWith(Membership::State state, uint64_t examples, double loss) {
-  RunFacts::Worker worker;
+StatusFacts::Worker WorkerWith(Membership::State state, uint64_t examples, double loss) {
+  StatusFacts::Worker worker;
   worker.record.state = state;
   worker.heartbeat.set_recent_examples(examples);
   worker.heartbeat.set_train_loss(loss);
@@ -166,7 +164,7 @@ RunFacts::Worker WorkerWith(Membership::State state, uint64_t examples, double l
 }
 
 TEST(MergeStatusTest, WeighsLossAndAccuracyByTheExamplesTheyAreOf) {
-  RunFacts facts;
+  StatusFacts facts;
   facts.workers[WorkerId{0}] = WorkerWith(Membership::State::kLive, 100, 1);
   facts.workers[WorkerId{0}].heartbeat.set_examples(1'000'000);
   facts.workers[WorkerId{0}].heartbeat.set_train_accuracy(0.5);
@@ -181,7 +179,7 @@ TEST(MergeStatusTest, WeighsLossAndAccuracyByTheExamplesTheyAreOf) {
 }
 
 TEST(MergeStatusTest, ForgetsTheLossOfWorkersThatAreGoneUnlessNoOtherHasOne) {
-  RunFacts facts;
+  StatusFacts facts;
   facts.workers[WorkerId{0}] = WorkerWith(Membership::State::kLive, 100, 1);
   facts.workers[WorkerId{1}] = WorkerWith(Membership::State::kDead, 100, 9);
   facts.workers[WorkerId{2}] = WorkerWith(Membership::State::kLeft, 100, 5);
@@ -195,7 +193,7 @@ TEST(MergeStatusTest, ForgetsTheLossOfWorkersThatAreGoneUnlessNoOtherHasOne) {
 }
 
 TEST(MergeStatusTest, HasNoAccuracyWhereWorkersReportNone) {
-  RunFacts facts;
+  StatusFacts facts;
   facts.workers[WorkerId{0}] = WorkerWith(Membership::State::kLive, 100, 1);
   facts.evaluations.push_back({.number = 7, .test_loss = 0.5});
 
@@ -210,7 +208,7 @@ TEST(MergeStatusTest, HasNoAccuracyWhereWorkersReportNone) {
 }
 
 TEST(MergeStatusTest, AWorkersStalenessIsTheMeanOverItsPushesToAllShards) {
-  RunFacts facts;
+  StatusFacts facts;
   facts.workers[WorkerId{4}].record.state = Membership::State::kDead;
   facts.shards.resize(2);
   for (int shard = 0; shard < 2; ++shard) {
@@ -239,7 +237,7 @@ TEST(MergeStalenessTest, HasTheDistributionBesideTheHistogram) {
 }
 
 TEST(MergeStatusTest, AddsUpRefusalsByReason) {
-  RunFacts facts;
+  StatusFacts facts;
   facts.shards.resize(2);
   (*facts.shards[0].mutable_outcomes())["APPLIED"] = 5;
   (*facts.shards[0].mutable_outcomes())["DROPPED_LATE"] = 2;
@@ -255,15 +253,15 @@ TEST(MergeStatusTest, AddsUpRefusalsByReason) {
 }
 
 /// A run that trains, with live workers that have work, and one shard that knows their paces.
-RunFacts Training(uint32_t workers) {
-  RunFacts facts;
+StatusFacts Training(uint32_t workers) {
+  StatusFacts facts;
   facts.phase = Phase::kTraining;
   facts.live_workers = workers;
   facts.shards.resize(1);
   facts.shards[0].set_round_size(workers);
   facts.shards[0].set_version(6);
   for (uint32_t id = 0; id < workers; ++id) {
-    RunFacts::Worker& worker = facts.workers[WorkerId{id}];
+    StatusFacts::Worker& worker = facts.workers[WorkerId{id}];
     worker.lease_left = absl::Milliseconds(4000 - 100 * id);
     worker.has_work = true;
     v1::ShardWorkerStatus& line = *facts.shards[0].add_workers();
@@ -275,7 +273,7 @@ RunFacts Training(uint32_t workers) {
 }
 
 TEST(MergeStatusTest, MarksStragglers) {
-  RunFacts facts = Training(3);
+  StatusFacts facts = Training(3);
   facts.shards[0].mutable_workers(2)->set_step_seconds(0.5);
 
   v1::RunStatus status = MergeStatus(RunSpec{}, facts);
@@ -293,7 +291,7 @@ TEST(MergeStatusTest, MarksStragglers) {
 }
 
 TEST(MergeStatusTest, AStepBeginsWithTheLastOfTheShardsAnswers) {
-  RunFacts facts = Training(3);
+  StatusFacts facts = Training(3);
   facts.shards.push_back(facts.shards[0]);
   // Worker 2 waits for shard 1, which has not answered it yet; worker 1 has what it needs.
   facts.shards[0].mutable_workers(2)->set_step_seconds(0.5);
@@ -311,7 +309,7 @@ TEST(MergeStatusTest, AStepBeginsWithTheLastOfTheShardsAnswers) {
 }
 
 TEST(MergeStatusTest, SilenceIsGuiltOfThoseWhoOweAGradient) {
-  RunFacts facts = Training(3);
+  StatusFacts facts = Training(3);
   facts.shards[0].mutable_workers(2)->set_holding_seconds(10);
   EXPECT_TRUE(MergeStatus(RunSpec{}, facts).workers(2).is_straggler());
 
@@ -325,7 +323,7 @@ TEST(MergeStatusTest, SilenceIsGuiltOfThoseWhoOweAGradient) {
 TEST(MergeStatusTest, TellsOfASynchronousRoundThatWaits) {
   RunSpec spec;
   spec.consistency.policy = ConsistencySpec::Policy::kHardsync;
-  RunFacts facts = Training(4);
+  StatusFacts facts = Training(4);
   facts.shards[0].set_round_contributions(3);
   facts.shards[0].add_waiting_for(3);
   facts.shards[0].set_round_open_seconds(1.5);
@@ -348,7 +346,7 @@ TEST(MergeStatusTest, TellsOfASynchronousRoundThatWaits) {
 }
 
 TEST(MergeStatusTest, TellsWhatARoundOfAnybodysGradientsLacks) {
-  RunFacts facts = Training(4);
+  StatusFacts facts = Training(4);
   facts.shards[0].set_round_contributions(1);
   facts.shards[0].set_round_gradients_missing(3);
 
@@ -361,7 +359,7 @@ TEST(MergeStatusTest, TellsWhatARoundOfAnybodysGradientsLacks) {
 }
 
 TEST(MergeStatusTest, AnEmptyRoundWaitsOnlyIfNobodyComesForASecond) {
-  RunFacts facts = Training(4);
+  StatusFacts facts = Training(4);
   facts.shards[0].set_round_unchanged_seconds(0.9);
   EXPECT_EQ(MergeStatus(RunSpec{}, facts).waiting_rounds_size(), 0);
 

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_SERVICE_RATE_WINDOW_H_
-#define SLIPSTREAM_SERVER_SERVICE_RATE_WINDOW_H_
+#ifndef SLIPSTREAM_SERVER_STATUS_RATE_WINDOW_H_
+#define SLIPSTREAM_SERVER_STATUS_RATE_WINDOW_H_
 
 #include <cstdint>
 #include <deque>
@@ -31,4 +31,4 @@ class RateWindow {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_SERVICE_RATE_WINDOW_H_
+#endif  // SLIPSTREAM_SERVER_STATUS_RATE_WINDOW_H_
