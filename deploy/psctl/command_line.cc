@@ -141,6 +141,7 @@ struct CommandLine {
   CertsRenewArguments certs_renew;
   DoctorArguments doctor;
   CompletionArguments completion;
+  CompleteArguments complete;
 
   CLI::App* config_commands = nullptr;
   CLI::App* run_command = nullptr;
@@ -155,6 +156,7 @@ struct CommandLine {
   CLI::App* certs_renew_command = nullptr;
   CLI::App* doctor_command = nullptr;
   CLI::App* completion_command = nullptr;
+  CLI::App* complete_command = nullptr;
 
   CommandLine();
   Arguments Chosen() const;
@@ -261,6 +263,11 @@ void CommandLine::AddCompletion() {
         return kShells.contains(name) ? "" : "'" + name + "' is none of bash|zsh|fish";
       });
   completion_command->footer(kCompletionExamples);
+
+  // The scripts call it. Help does not show what is in no group.
+  complete_command = app.add_subcommand("complete", "Prints candidates for the last word");
+  complete_command->group("");
+  complete_command->add_option("words", complete.words, "Behind --: the words behind psctl");
 }
 
 void CommandLine::AddEvaluate() {
@@ -379,6 +386,7 @@ Arguments CommandLine::Chosen() const {
   if (certs_renew_command->parsed()) return certs_renew;
   if (doctor_command->parsed()) return doctor;
   if (completion_command->parsed()) return completion;
+  if (complete_command->parsed()) return complete;
   return status;
 }
 
@@ -390,7 +398,9 @@ std::string CommandLine::UnknownCommand() const {
   for (const std::string& word : group.remaining()) {
     if (word.starts_with('-')) continue;
     std::vector<std::string> names;
-    for (const CLI::App* command : group.get_subcommands({})) names.push_back(command->get_name());
+    for (const CLI::App* command : group.get_subcommands({})) {
+      if (!command->get_group().empty()) names.push_back(command->get_name());
+    }
     return "there is no command '" + word + "'" + DidYouMean(word, names);
   }
   return "";

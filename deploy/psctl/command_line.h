@@ -119,16 +119,22 @@ struct CompletionArguments {
   Shell shell = Shell::kBash;
 };
 
+/// Prints candidates for the last of the words behind `psctl`.
+struct CompleteArguments {
+  std::vector<std::string> words;
+};
+
 using Arguments =
     std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
                  ConfigSchemaArguments, EvaluateArguments, StatusArguments, CertsInitArguments,
-                 CertsShowArguments, CertsRenewArguments, DoctorArguments, CompletionArguments>;
+                 CertsShowArguments, CertsRenewArguments, DoctorArguments, CompletionArguments,
+                 CompleteArguments>;
 
 /// What to do, or what to exit with at once: help and version are on stdout then, what is wrong
 /// with the arguments on stderr.
 std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* argv);
 
-/// Everything that ParseCommandLine understands; the first is psctl itself.
+/// Returns every command that help shows; the first is psctl itself.
 std::vector<CommandDescription> DescribeCommands();
 
 }  // namespace slipstream

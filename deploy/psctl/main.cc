@@ -38,6 +38,7 @@ struct Dispatch {
   int operator()(const CompletionArguments& arguments) const {
     return CompletionCommand(arguments);
   }
+  int operator()(const CompleteArguments& arguments) const { return CompleteCommand(arguments); }
 };
 
 int Main(int argc, char** argv) {

@@ -7,7 +7,7 @@
 
 namespace slipstream {
 
-/// What stands behind an option or as an argument.
+/// The value of an option, or a positional argument.
 struct ArgumentDescription {
   enum class Kind {
     kText,       // Anything.
@@ -22,22 +22,20 @@ struct ArgumentDescription {
 
 struct OptionDescription {
   std::vector<std::string> names;  // "-o", "--output".
-  std::string help;
   bool takes_value = false;
   ArgumentDescription value;
 };
 
-/// A command of psctl as its parser knows it, for those who help people to type it.
+/// A command of psctl as its parser knows it.
 struct CommandDescription {
   std::vector<std::string> words;  // {"config", "init"}; none for psctl itself.
-  std::string help;
   std::vector<OptionDescription> options;
   std::vector<ArgumentDescription> arguments;
 
-  /// "config init"
+  /// Returns the words with blanks between: "config init".
   std::string Path() const { return Join(words.size()); }
 
-  /// "config"; of psctl itself, nothing.
+  /// Returns the path without its last word: "config". Empty for psctl itself.
   std::string ParentPath() const { return Join(words.empty() ? 0 : words.size() - 1); }
 
  private:

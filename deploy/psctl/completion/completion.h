@@ -8,29 +8,17 @@
 
 namespace slipstream {
 
-/// A key that --set takes, and its values where they have names.
-struct SettingDescription {
-  std::string key;
-  std::vector<std::string> choices;
-};
+/// The only candidate where the name of a file, or of a directory, is to be completed, which shells
+/// do better.
+inline constexpr char kCompleteFile[] = ":file";
+inline constexpr char kCompleteDirectory[] = ":directory";
 
-/// What shells complete.
-struct CompletionTable {
-  std::vector<CommandDescription> commands;
-  std::vector<SettingDescription> settings;
-
-  /// The commands one word below `path`.
-  std::vector<CommandDescription> Below(const std::string& path) const;
-};
-
-/// Of the given commands, with the settings of run.yaml.
-CompletionTable MakeCompletionTable(std::vector<CommandDescription> commands);
-
-/// Scripts that make a shell complete psctl's commands, options, files, choices and settings; each
-/// says in its first lines how it is installed. They need no other package.
-std::string BashCompletion(const CompletionTable& table);
-std::string ZshCompletion(const CompletionTable& table);
-std::string FishCompletion(const CompletionTable& table);
+/// Returns what may stand in place of the last of `words`, given those before it. `words` are the
+/// words behind `psctl` as a shell has split them, and the last one, which may be empty, is being
+/// typed. bash splits `key=value` into three words; then only the part behind the sign is returned,
+/// as bash wants it.
+std::vector<std::string> CompletionCandidates(const std::vector<CommandDescription>& commands,
+                                              const std::vector<std::string>& words);
 
 }  // namespace slipstream
 

@@ -28,7 +28,6 @@ OptionDescription DescribeOption(const CLI::Option& option) {
   OptionDescription description;
   for (const std::string& name : option.get_snames()) description.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) description.names.push_back("--" + name);
-  description.help = option.get_description();
   description.takes_value = option.get_items_expected_max() > 0;
   if (description.takes_value) description.value = DescribeArgument(option.get_type_name());
   return description;
@@ -38,7 +37,6 @@ void Describe(const CLI::App& app, const std::vector<std::string>& words,
               std::vector<CommandDescription>& commands) {
   CommandDescription command;
   command.words = words;
-  command.help = app.get_description();
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) {
       command.arguments.push_back(DescribeArgument(option->get_type_name()));
@@ -48,6 +46,7 @@ void Describe(const CLI::App& app, const std::vector<std::string>& words,
   }
   commands.push_back(std::move(command));
   for (const CLI::App* one : app.get_subcommands({})) {
+    if (one->get_group().empty()) continue;  // Hidden.
     std::vector<std::string> path = words;
     path.push_back(one->get_name());
     Describe(*one, path, commands);

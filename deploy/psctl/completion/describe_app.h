@@ -8,8 +8,9 @@
 
 namespace slipstream {
 
-/// The app and the commands below it, parents first. What an option takes follows from the name of
-/// its type, as help shows it: FILE and RUN.YAML, DIR, KEY=VALUE, or choices with '|' between.
+/// Returns the app and the commands below it that help shows, parents first. The type name of an
+/// option, which help shows, too, says what it takes: FILE and RUN.YAML, DIR, KEY=VALUE, or choices
+/// with '|' between.
 std::vector<CommandDescription> DescribeApp(const CLI::App& app);
 
 }  // namespace slipstream
