@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The clocks of two machines may differ by so much.
+// How far the clocks of two machines may be apart.
 constexpr absl::Duration kClockDifference = absl::Hours(1);
 
 constexpr uint32_t kAuthorityDays = 3650;
@@ -49,7 +49,7 @@ bool Exists(const std::string& path) {
   return fs::exists(path, error);
 }
 
-/// The directory and what stands in it.
+/// A directory of certificates and keys.
 class CertsDirectory {
  public:
   explicit CertsDirectory(std::string path) : path_(std::move(path)) {}
@@ -73,7 +73,7 @@ class CertsDirectory {
     return KeyedCertificate{.key = *std::move(key), .certificate = *std::move(certificate)};
   }
 
-  /// The names of the certificates without their ending, the authority's first.
+  /// Returns the names of the certificates without their ending, the authority's first.
   absl::StatusOr<std::vector<std::string>> Stems() const {
     std::error_code error;
     std::set<std::pair<bool, std::string>> stems;
@@ -141,9 +141,9 @@ std::string DayOf(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d", time, absl::UTCTimeZone());
 }
 
-/// The authority of a directory, which is made if nothing of it is there. INVALID_ARGUMENT if it is
-/// another run's; fails, too, if half of it is missing: what it has signed would be worth nothing
-/// with another.
+/// Returns the authority of a directory, and makes it if neither of its files is there.
+/// INVALID_ARGUMENT if it is another run's. Fails, too, if one of its files is missing: a new
+/// authority would make the certificates that the old one has signed worthless.
 absl::StatusOr<KeyedCertificate> AuthorityOf(const CertsDirectory& directory,
                                              const std::string& run) {
   const std::string certificate = directory.Path("ca", ".crt");
@@ -165,7 +165,7 @@ absl::StatusOr<KeyedCertificate> AuthorityOf(const CertsDirectory& directory,
                   certificate, facts->subject, run));
 }
 
-/// OK if the certificate that is there is the planned one's.
+/// Returns OK if the existing certificate agrees with the planned one.
 absl::Status CheckPlanned(const std::string& path, const PlannedCertificate& planned) {
   const absl::StatusOr<std::string> text = ReadSmallFile(path);
   if (!text.ok()) return text.status();
@@ -181,8 +181,8 @@ absl::Status CheckPlanned(const std::string& path, const PlannedCertificate& pla
       fmt::join(planned.hosts, " ")));
 }
 
-/// Makes what is not there, and says in one line for each file what became of it. Nothing is made
-/// if what is there contradicts the plan.
+/// Makes the files that are missing, and prints one line about each. Makes nothing if an existing
+/// file contradicts the plan.
 absl::Status MakeCertificates(const CertsDirectory& directory, const CertsPlan& plan,
                               uint32_t days) {
   for (const PlannedCertificate& planned : plan.certificates) {
@@ -227,7 +227,7 @@ absl::Status RenewOne(const CertsDirectory& directory, const std::string& stem,
   return absl::OkStatus();
 }
 
-/// Files are for their owner alone from the beginning.
+/// Lets only the owner read the files, from the moment at which they are created.
 void KeepFilesPrivate() { umask(077); }
 
 }  // namespace
@@ -235,7 +235,8 @@ void KeepFilesPrivate() { umask(077); }
 int CertsInitCommand(const CertsInitArguments& arguments) {
   std::optional<RunSpec> spec;
   if (!arguments.config.empty()) {
-    // The file may not name yet what this makes, and servers off this machine need it.
+    // The file may name certificates that are only made now, and servers off this machine need
+    // them.
     const std::string ca = CertsDirectory(arguments.directory).Path("ca", ".crt");
     auto loaded =
         LoadConfigOrComplain({.path = arguments.config, .overrides = {"security.mtls.ca=" + ca}});

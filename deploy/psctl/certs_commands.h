@@ -17,8 +17,8 @@ int CertsInitCommand(const CertsInitArguments& arguments);
 int CertsShowCommand(const CertsShowArguments& arguments);
 
 /// psctl certs renew: replaces the members' certificates by ones that last longer, for the same
-/// keys; running processes take them within seconds. Leaves alone, and tells of, what the authority
-/// has not signed or is not named after its member.
+/// keys. Running processes take them within seconds. A certificate that the authority has not
+/// signed, or whose file is not named after its member, is left alone and reported.
 int CertsRenewCommand(const CertsRenewArguments& arguments);
 
 }  // namespace slipstream

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kThisMachine[] = {"localhost", "127.0.0.1", "::1"};
 
-/// An IPv6 address in a certificate has no brackets.
+/// Returns `host` without the brackets of an IPv6 address, as a certificate has it.
 std::string WithoutBrackets(const std::string& host) {
   return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
 }
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<std::string>> HostsOfServer(const std::string& text) 
   return hosts;
 }
 
-/// By shard, as --hosts has them.
+/// Returns the hosts of each shard's server, as --hosts names them.
 std::vector<std::string> HostTexts(const CertsInitArguments& arguments, const RunSpec* spec) {
   if (!arguments.hosts.empty() || spec == nullptr) return arguments.hosts;
   std::vector<std::string> texts;

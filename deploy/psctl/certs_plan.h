@@ -14,9 +14,9 @@ namespace slipstream {
 /// A certificate that a run needs.
 struct PlannedCertificate {
   CertifiedIdentity identity;
-  std::vector<std::string> hosts;  // Of a server.
+  std::vector<std::string> hosts;  // Empty unless it is a server's.
 
-  /// "worker-3", as CredentialHolder names it; its files are that with .crt and .key.
+  /// The name of its files without .crt and .key: "worker-3", as CredentialHolder names it.
   std::string FileStem() const;
 };
 
@@ -26,8 +26,8 @@ struct CertsPlan {
   std::vector<PlannedCertificate> certificates;
 };
 
-/// The certificates that `arguments` ask for; where they leave something open, `spec` (nullptr:
-/// there is none) says it. Each server's certificate is also for localhost, 127.0.0.1 and ::1, so
+/// Returns the certificates that `arguments` ask for. What they leave open is taken from `spec`,
+/// which may be null. Each server's certificate is also for localhost, 127.0.0.1 and ::1, so
 /// that a run on one machine needs no other. INVALID_ARGUMENT, naming the flag, if a run's name, a
 /// host or a number is wrong or missing.
 absl::StatusOr<CertsPlan> PlanCerts(const CertsInitArguments& arguments, const RunSpec* spec);

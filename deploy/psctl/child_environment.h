@@ -6,9 +6,9 @@
 
 namespace slipstream {
 
-/// What of `block` (like environ: NAME=value strings, then nullptr) servers and workers inherit:
-/// all but PS_… variables. Those are in the resolved run.yaml already, where flags have overridden
-/// them; a server that saw them again would let them override the flags.
+/// Returns the variables of `block` (like environ: NAME=value strings, then nullptr) that servers
+/// and workers inherit: all but PS_… variables. The resolved run.yaml has those already, overridden
+/// by flags. A server that saw them again would let them override the flags.
 std::vector<std::string> ChildEnvironment(const char* const* block);
 
 }  // namespace slipstream

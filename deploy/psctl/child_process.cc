@@ -43,8 +43,8 @@ absl::Status FileError(const std::string& path, int error) {
   return absl::NotFoundError("cannot open " + path + ": " + strerror(error));
 }
 
-/// What the child needs, made before fork: after it only async-signal-safe calls are allowed,
-/// because gRPC's threads may have held any lock.
+/// The child's arguments and environment, made before fork. Between fork and exec only
+/// async-signal-safe calls are allowed, because gRPC's threads may have held any lock.
 struct ChildPlan {
   std::vector<char*> arguments;    // Ends with nullptr.
   std::vector<char*> environment;  // Likewise.
@@ -86,7 +86,8 @@ void RestoreDefaultSignals() {
   _exit(127);
 }
 
-/// The errno of a failed start, 0 once the program runs: its start closes the pipe.
+/// Returns the errno of a failed start, or 0 once the program runs and its start has closed the
+/// pipe.
 int ReadStartError(int fd) {
   int error = 0;
   ssize_t count = 0;
@@ -155,7 +156,7 @@ std::optional<ChildProcess::End> ChildProcess::Poll() {
     return std::nullopt;
   }
   if (info.si_pid != pid_) return std::nullopt;
-  // Not reaped yet, so neither its id nor its group's can belong to anybody else.
+  // The process is not reaped yet, so nobody else can have its id or its group's.
   kill(-pid_, SIGKILL);
   int status = 0;
   PS_CHECK(waitpid(pid_, &status, 0) == pid_);

@@ -13,9 +13,9 @@ namespace slipstream {
 
 /// A program that was started and will not outlive this process.
 ///
-/// It leads its own process group, so a Ctrl-C on the terminal reaches it only through us, and
-/// what it started itself ends with it. The kernel kills it when the thread that started it ends,
-/// however that happens: start it from main's thread.
+/// The program leads its own process group, so that a Ctrl-C on the terminal reaches it only
+/// through this process, and its own children end with it. The kernel kills it when the thread that
+/// started it ends: start it from main's thread.
 ///
 /// Not thread-safe: one owner.
 class ChildProcess {
@@ -24,7 +24,7 @@ class ChildProcess {
     /// The program's path, then its arguments.
     std::vector<std::string> command;
 
-    /// NAME=value, all that it inherits.
+    /// All variables that it inherits, as NAME=value.
     std::vector<std::string> environment;
 
     /// Files that stdout and stderr are appended to; equal paths are shared.
@@ -44,19 +44,19 @@ class ChildProcess {
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&& other) noexcept;
 
-  /// Kills it if it still runs.
+  /// Kills the program if it still runs.
   ~ChildProcess();
 
   pid_t pid() const { return pid_; }
 
-  /// Becomes readable when it ends; for poll only.
+  /// Becomes readable when the program ends. For poll only.
   int fd() const { return fd_; }
 
-  /// How it ended, or nothing while it runs. Never blocks. What is left of its process group is
-  /// killed before it is reaped.
+  /// Returns how the program ended, or nothing while it runs. Never blocks. The rest of its process
+  /// group is killed before the program is reaped.
   std::optional<End> Poll();
 
-  /// Sends `signal` to its process group; no effect once Poll told the end.
+  /// Sends `signal` to its process group. Has no effect once Poll has returned the end.
   void Signal(int signal);
 
  private:

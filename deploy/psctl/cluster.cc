@@ -16,7 +16,7 @@
 namespace slipstream {
 namespace {
 
-// Between looks at a port file: long against a look, short against what a person notices.
+// The time between looks at a port file: long against a look, and too short for a person to notice.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(10);
 
 std::string ReadFile(const std::string& path) {
@@ -66,7 +66,7 @@ absl::Status Cluster::StartWorker(uint32_t worker) {
 
 absl::Status Cluster::StartServer(uint32_t shard) {
   const ProcessName name = {Role::kServer, shard};
-  // The final figures are read after the run is over, so servers must not leave then.
+  // psctl reads the final figures after the run is over, so the servers must stay until then.
   std::vector<std::string> command = {
       options_.programs.server,      "--config", directory_.ConfigPath(), "--shard",
       std::to_string(shard),         "--listen", "127.0.0.1:0",           "--port-file",
@@ -148,7 +148,7 @@ void Cluster::WaitForEnd(absl::Duration timeout, bool or_stop) const {
   }
   const absl::Duration rounded = absl::Ceil(timeout, absl::Milliseconds(1));
   const auto milliseconds = absl::ToInt64Milliseconds(std::max(rounded, absl::ZeroDuration()));
-  // Interrupted by a signal or not, the caller looks for itself.
+  // The caller polls whether a signal interrupted the wait or not.
   poll(waiting.data(), waiting.size(), static_cast<int>(milliseconds));
 }
 

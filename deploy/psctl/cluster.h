@@ -18,8 +18,9 @@
 
 namespace slipstream {
 
-/// host:port of a server that listens on loopback, from what its port file holds ("41234" or
-/// "127.0.0.1:41234"); nothing while it is empty. Servers write it in one piece.
+/// Returns the host:port of a server that listens on loopback, from the content of its port file
+/// ("41234" or "127.0.0.1:41234"), or nothing while the file is empty. Servers write it in one
+/// piece.
 std::optional<std::string> ParsePortFile(std::string_view contents);
 
 /// The processes of one run on this machine: starts them, notes how they end, stops them.
@@ -32,16 +33,16 @@ class Cluster {
     uint32_t servers = 1;
     uint32_t workers = 1;
 
-    /// Of what workers say before they have the run's settings.
+    /// The format of log lines that workers write before they have the run's settings.
     LogSpec::Format worker_log_format = LogSpec::Format::kText;
 
     /// How workers show who they are.
     SecuritySpec security;
 
-    /// Where workers save the weights they measure; empty: where the run's settings say.
+    /// The directory for weights that workers save; if empty, the one that the run's settings name.
     std::string save_dir;
 
-    /// Server 0 must listen by then.
+    /// How long server 0 may take until it listens.
     absl::Duration start_timeout = absl::Minutes(2);
   };
 
@@ -49,27 +50,28 @@ class Cluster {
   Cluster(Options options, const RunDirectory& directory, const StopSignal& stop)
       : options_(std::move(options)), directory_(directory), stop_(stop) {}
 
-  /// Starts server 0 and waits for its port, then all others. DEADLINE_EXCEEDED if it does not
-  /// listen in time; ABORTED if it ended instead, or if `stop` asks to. What was started runs on
-  /// until Stop.
+  /// Starts server 0 and waits for its port, then starts all others. DEADLINE_EXCEEDED if server 0
+  /// does not listen in time; ABORTED if it has ended, or if `stop` asks to. Processes that were
+  /// started run until Stop.
   absl::Status Start();
 
   /// Notes which processes have ended. Never blocks.
   void Poll();
 
-  /// Waits until a process that ran at the last Poll ends, somebody asks to stop, or `timeout` (an
-  /// hour at most) is over.
+  /// Waits until a process that ran at the last Poll ends, `stop` asks to, or `timeout` (an hour at
+  /// most) is over.
   void WaitForChange(absl::Duration timeout) const;
 
-  /// Asks all running processes to stop, and kills those that have not after `patience`. None runs
-  /// afterwards.
+  /// Asks all running processes to stop, and kills those that still run after `patience`. No
+  /// process runs when it returns.
   void Stop(absl::Duration patience);
 
-  /// In the order in which Poll found them; of one Poll, servers first.
+  /// Returns the ends in the order in which Poll found them, servers first where one Poll found
+  /// several.
   const std::vector<ProcessEnd>& ends() const { return ends_; }
   uint32_t running(Role role) const;
 
-  /// host:port, once started.
+  /// Returns the host:port of server 0. Empty before Start.
   const std::string& coordinator() const { return coordinator_; }
 
  private:

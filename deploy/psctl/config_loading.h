@@ -13,17 +13,17 @@
 
 namespace slipstream {
 
-/// `psctl: error: message` on stderr; returns `code`.
+/// Prints `psctl: error: message` on stderr. Returns `code`.
 ExitCode Complain(ExitCode code, std::string_view message);
 
-/// Everything that is wrong on stderr, one line each, and how many if several.
+/// Prints every error on stderr, one line each, and their number if there are several.
 void PrintDiagnostics(const std::vector<Diagnostic>& diagnostics);
 
-/// The resolved settings of a run that can be planned, or all that is wrong with them: also what
-/// only the whole shows, such as more shards than the model can be cut into.
+/// Returns the resolved settings of a run, or all errors in them, including those that concern
+/// several keys, such as more shards than the model can be cut into.
 std::variant<RunSpec, std::vector<Diagnostic>> LoadConfig(const ConfigArguments& arguments);
 
-/// LoadConfig with what is wrong on stderr already.
+/// Calls LoadConfig and prints its errors on stderr.
 std::variant<RunSpec, ExitCode> LoadConfigOrComplain(const ConfigArguments& arguments);
 
 }  // namespace slipstream

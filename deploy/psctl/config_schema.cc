@@ -27,7 +27,7 @@ std::vector<std::string> Split(std::string_view path) {
   return parts;
 }
 
-/// True if an empty list or text stands for a key that is not there.
+/// Returns whether an empty list or text means the same as an absent key.
 bool IsEmpty(const Json& value) {
   return value.is_null() || (value.is_array() && value.empty()) || value == "";
 }
@@ -62,8 +62,8 @@ void AddField(const Field& field, Json& root) {
   (*section)["properties"][field.name()] = FieldSchema(field);
 }
 
-/// A schema of the whole file that says `inner` of the key at `path`; with `must_be_there` the key
-/// has to be given, else it may also be left out.
+/// Returns a schema of the whole file that demands `inner` of the key at `path`. The key has to be
+/// given if `must_be_there` is set, and may otherwise be left out.
 Json AtPath(const std::string& path, Json inner, bool must_be_there) {
   const std::vector<std::string> parts = Split(path);
   Json schema = std::move(inner);
@@ -75,8 +75,8 @@ Json AtPath(const std::string& path, Json inner, bool must_be_there) {
   return schema;
 }
 
-/// The key is refused unless the one that decides about it holds one of the choices, be it by
-/// default.
+/// Returns a rule that refuses a key unless the key that it depends on has one of the choices, be
+/// it by default.
 Json ConditionSchema(const Field& field) {
   const Condition& condition = *field.condition;
   const Field* decider = FindField(condition.path);

@@ -5,12 +5,12 @@
 
 namespace slipstream {
 
-/// A JSON Schema of run.yaml, made from the table that the parser reads by, for editors and for
-/// checks without our programs: keys, types, bounds, choices, defaults, meanings, and which keys
-/// mean something only beside another one's choice. Of draft-07, which editors know best.
+/// Returns a JSON Schema (draft-07, which most editors know) of run.yaml, made from the parser's
+/// own table, for editors and for checks without our programs. It has keys, types, bounds, choices,
+/// defaults and meanings, and the keys that apply only to certain choices of another key.
 ///
-/// What the schema refuses, the parser refuses; the parser also finds what concerns several keys,
-/// such as layers that do not fit one another.
+/// Everything that the schema refuses, the parser refuses. The parser also finds errors that
+/// concern several keys, such as layers that do not fit one another.
 nlohmann::ordered_json ConfigSchema();
 
 }  // namespace slipstream

@@ -27,14 +27,14 @@ namespace {
 
 constexpr absl::Duration kStepTime = absl::Seconds(5);
 
-// Certificates hold from an hour before they were made.
+// Certificates are valid from an hour before they were made.
 constexpr absl::Duration kClockDifferenceMax = absl::Minutes(1);
 
 /// The result of one step.
 struct Finding {
   absl::Status status;
-  std::string text;    // What was found, or is wrong.
-  std::string remedy;  // Where something is wrong.
+  std::string text;    // The finding, or the fault.
+  std::string remedy;  // Empty unless there is a fault.
 };
 
 Finding Found(std::string text) {
@@ -53,7 +53,7 @@ std::string DatesOf(const CertificateFacts& facts) {
                      absl::FormatTime(facts.ends, absl::UTCTimeZone()));
 }
 
-/// One look at one run.
+/// One examination of one run.
 class Doctor {
  public:
   explicit Doctor(const DoctorArguments& arguments)
@@ -366,7 +366,7 @@ class Doctor {
 }  // namespace
 
 int DoctorCommand(const DoctorArguments& arguments) {
-  // A server that closes a connection is a finding; OpenSSL writes without MSG_NOSIGNAL.
+  // OpenSSL writes without MSG_NOSIGNAL, and a server that closes a connection must not end psctl.
   std::signal(SIGPIPE, SIG_IGN);
   return Doctor(arguments).Run();
 }

@@ -5,9 +5,9 @@
 
 namespace slipstream {
 
-/// psctl doctor: goes the way of a connection to a run step by step, from this process's own files
-/// to the answer of the coordinator and the ports of all shards, and stops at the first thing that
-/// is wrong with what it found and what to do. Takes at most a minute. Returns psctl's exit code.
+/// psctl doctor: follows the path of a connection to a run step by step, from this process's own
+/// files to the answer of the coordinator and the ports of all shards. Stops at the first fault,
+/// and prints what it found and what to do. Takes at most a minute. Returns psctl's exit code.
 int DoctorCommand(const DoctorArguments& arguments);
 
 }  // namespace slipstream

@@ -21,7 +21,7 @@ Json EnumJson(const google::protobuf::EnumDescriptor& type, int number) {
   return value != nullptr ? Json(value->name()) : Json(number);
 }
 
-/// Of a field that is not repeated.
+/// Returns the value of a field that is not repeated.
 Json SingleJson(const Message& message, const FieldDescriptor& field) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   switch (field.cpp_type()) {
@@ -49,7 +49,7 @@ Json SingleJson(const Message& message, const FieldDescriptor& field) {
   return nullptr;
 }
 
-/// Item `index` of a repeated field.
+/// Returns item `index` of a repeated field.
 Json ItemJson(const Message& message, const FieldDescriptor& field, int index) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   switch (field.cpp_type()) {
@@ -77,7 +77,7 @@ Json ItemJson(const Message& message, const FieldDescriptor& field, int index) {
   return nullptr;
 }
 
-/// A map is a list of entries to reflection.
+/// Returns a map as one object. Reflection sees a list of entries.
 Json MapJson(const Message& message, const FieldDescriptor& field) {
   // Sorted, so that the same message is always the same text.
   std::map<std::string, Json> entries;

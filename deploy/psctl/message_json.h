@@ -7,11 +7,11 @@
 
 namespace slipstream {
 
-/// The message with the field names of the .proto file. Unlike protobuf's own JSON it prints every
-/// field, so that a script finds each of them in every phase (a message that is not there as one
-/// of defaults, an `optional` scalar as null), and 64-bit integers as numbers with all their
-/// digits. Enumerations are names; what JSON has no number for is null.
-/// REQUIRES: the type is not recursive.
+/// Returns the message as JSON with the field names of the .proto file. Unlike protobuf's own JSON
+/// it has every field, so that a script finds each of them in every phase: an absent message has
+/// the defaults, and an absent `optional` scalar is null. 64-bit integers are numbers with all
+/// their digits, enumerations are names, and NaN and infinities are null. REQUIRES: the type is not
+/// recursive.
 nlohmann::ordered_json MessageJson(const google::protobuf::Message& message);
 
 }  // namespace slipstream

@@ -8,12 +8,12 @@ namespace slipstream {
 
 enum class Role { kServer, kWorker };
 
-/// Which of a cluster's processes.
+/// Names one of a cluster's processes.
 struct ProcessName {
   Role role = Role::kServer;
   uint32_t number = 0;
 
-  /// "server-0": file names. "server 0": messages.
+  /// Return "server-0", for file names, and "server 0", for messages.
   std::string Slug() const;
   std::string Text() const;
 
@@ -26,10 +26,10 @@ struct ProcessEnd {
   int exit_code = 0;
   int signal = 0;
 
-  /// It had been told to stop before.
+  /// Set if psctl had asked the process to stop.
   bool was_told = false;
 
-  /// "exit code 78 (configuration)", "signal 9 (Killed)".
+  /// Returns "exit code 78 (configuration)" or "signal 9 (Killed)".
   std::string HowText() const;
 
   friend bool operator==(const ProcessEnd&, const ProcessEnd&) = default;

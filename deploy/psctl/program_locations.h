@@ -15,14 +15,15 @@ struct ProgramPaths {
   std::string worker;
 };
 
-/// Where a program may lie, the likeliest first: `bin_dir` alone if it is given; else the folder of
+/// Returns the paths at which a program may lie, the likeliest first: in `bin_dir` alone if it is
+/// given; else in the folder of
 /// psctl, its neighbour in a Bazel output tree, and psctl's runfiles. `package` is the program's
 /// Bazel package, `self` psctl's own path.
 std::vector<std::string> CandidatePaths(std::string_view program, std::string_view package,
                                         std::string_view self, std::string_view bin_dir);
 
-/// Finds both: PS_SERVER_BINARY and PS_WORKER_BINARY name them outright, but not against
-/// `bin_dir`. Fails, saying where it looked, if one is not there or cannot be executed.
+/// Finds both programs. PS_SERVER_BINARY and PS_WORKER_BINARY name them, unless `bin_dir` is given.
+/// Fails, saying where it looked, if one is not there or cannot be executed.
 absl::StatusOr<ProgramPaths> FindPrograms(std::string_view bin_dir);
 
 /// Finds ps_evaluate, as FindPrograms does the others; PS_EVALUATE_BINARY names it.

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr int kNameAttemptsMax = 1000;
 
-/// A run's name is any text; a folder's is not.
+/// Returns the run's name as the name of a folder; a run's name may be any text.
 std::string FolderName(std::string_view name) {
   std::string folder(name);
   for (char& c : folder) {
@@ -55,7 +55,7 @@ absl::StatusOr<fs::path> CreateChosen(const fs::path& path) {
   return path;
 }
 
-/// Of all that try, one can.
+/// Claims the directory. If several processes try, one succeeds.
 absl::Status Claim(const fs::path& path) {
   const fs::path claim = path / "run.yaml";
   const FileDescriptor file(open(claim.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
@@ -84,7 +84,7 @@ std::vector<std::string> ReadLastLines(const std::string& path) {
   const std::streamoff size = file.tellg();
   file.seekg(std::max<std::streamoff>(0, size - kTailBytes));
   std::string line;
-  // The first line of a tail may be a piece of one.
+  // The first line of a tail may be incomplete.
   if (size > kTailBytes) std::getline(file, line);
   while (std::getline(file, line)) {
     if (!line.empty()) lines.push_back(line);

@@ -25,10 +25,10 @@ class RunDirectory {
   static absl::StatusOr<RunDirectory> Create(const std::string& chosen, std::string_view name,
                                              absl::Time now);
 
-  /// The one at `path`, which a run has left.
+  /// Opens the directory at `path`, which a run has left.
   static RunDirectory Of(std::string path) { return RunDirectory(std::move(path)); }
 
-  /// Takes back the claim of Create, for a run that cannot begin.
+  /// Removes the claim of Create. For a run that cannot begin.
   void GiveUp() const;
 
   const std::string& path() const { return path_; }
@@ -45,8 +45,8 @@ class RunDirectory {
   std::string path_;
 };
 
-/// The last `lines_max` lines that report an error, or just the last lines if none does. Empty if
-/// there is no such file. Looks at the end of a long file only.
+/// Returns the last `lines_max` lines that report an error, or simply the last lines if none does.
+/// Empty if there is no such file. Reads only the end of a long file.
 std::vector<std::string> LastErrorLines(const std::string& log_path, size_t lines_max);
 
 }  // namespace slipstream

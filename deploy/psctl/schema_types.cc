@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What scalar_reader.cc takes for a number without a sign, and for a whole one.
+// The forms of a number without a sign, and of a whole number, as in scalar_reader.cc.
 constexpr char kDecimal[] = R"((0|[1-9][0-9]*)(\.[0-9]+)?)";
 constexpr char kWhole[] = "(0|[1-9][0-9]*)";
 
@@ -21,7 +21,7 @@ struct SchemaOfScalar {
   Json operator()(const CountType& type) const {
     if (type.min == type.max) return {{"const", type.min}};
     Json schema = {{"type", "integer"}, {"minimum", type.min}};
-    // Not every reader of JSON keeps a number as large as the largest.
+    // Some readers of JSON cannot represent the largest numbers.
     if (type.max != std::numeric_limits<uint64_t>::max()) schema["maximum"] = type.max;
     return schema;
   }
@@ -52,7 +52,7 @@ struct SchemaOfScalar {
   Json operator()(const FlagType&) const { return {{"type", "boolean"}}; }
 
   Json operator()(const TextType& type) const {
-    // Digits alone are text to the parser; YAML's own rules make them a number.
+    // Digits alone are text to our parser, but a number by the rules of YAML.
     Json schema = {{"type", Json::array({"string", "number"})}};
     if (type.form == TextType::Form::kName) {
       schema["pattern"] = "^[A-Za-z0-9._-]{1,64}$";

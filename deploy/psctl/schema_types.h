@@ -7,11 +7,11 @@
 
 namespace slipstream {
 
-/// The schema of what one key may hold, without its meaning and default. Bounds that a pattern
-/// cannot say, those of times and of bytes with a unit, are left to the parser.
+/// Returns the schema of one key's values, without its meaning and default. A pattern cannot
+/// express the bounds of times and of bytes with a unit; the parser checks those.
 nlohmann::ordered_json TypeSchema(const FieldType& type);
 
-/// A value as a file would have it: times and bytes as text with their unit.
+/// Returns a value as a file has it. Times and bytes are text with a unit.
 nlohmann::ordered_json ValueJson(const FieldType& type, const FieldValue& value);
 
 }  // namespace slipstream

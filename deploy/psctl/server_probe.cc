@@ -22,7 +22,7 @@
 namespace slipstream {
 namespace {
 
-// The first words of an HTTP/2 client, with an empty SETTINGS frame.
+// The preface of an HTTP/2 client, with an empty SETTINGS frame.
 constexpr std::string_view kPreface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
 constexpr size_t kFrameHeaderBytes = 9;
 constexpr char kSettingsFrame = 4;
@@ -45,7 +45,7 @@ absl::StatusOr<Addresses> Resolve(std::string host, const std::string& port) {
   return absl::NotFoundError(reason);
 }
 
-/// Waits for `events`; false if there were none until the deadline.
+/// Waits for `events`. Returns false if there were none until the deadline.
 bool Await(int socket, short events, absl::Time deadline) {
   for (;;) {
     const absl::Duration left = std::max(deadline - SteadyNow(), absl::ZeroDuration());
@@ -100,7 +100,7 @@ class TlsClient {
 
   SSL* tls() const { return tls_.get(); }
 
-  /// Tries `step` until it does not have to wait; its last result.
+  /// Repeats `step` until it does not have to wait, and returns its last result.
   template <typename Step>
   int Run(Step step, absl::Time deadline) {
     for (;;) {
@@ -121,7 +121,7 @@ class TlsClient {
 
  private:
   static SSL* NewTls(SSL_CTX* context, const CredentialFiles& files) {
-    // Whatever the certificate is: it is looked at afterwards.
+    // Any certificate is taken here; the caller checks it afterwards.
     SSL_CTX_set_verify(context, SSL_VERIFY_NONE, nullptr);
     constexpr unsigned char kProtocols[] = {2, 'h', '2'};
     SSL_CTX_set_alpn_protos(context, kProtocols, sizeof(kProtocols));
@@ -176,7 +176,7 @@ absl::StatusOr<FileDescriptor> ConnectTo(const ServerAddress& server, absl::Time
 }
 
 FirstWords GreetInPlaintext(const FileDescriptor& connection, absl::Time deadline) {
-  // A new connection takes so little at once.
+  // The buffer of a new connection takes such a short message at once.
   if (send(connection.get(), kPreface.data(), kPreface.size(), MSG_NOSIGNAL) < 0) {
     return FirstWords::kClosed;
   }
@@ -201,7 +201,7 @@ absl::StatusOr<TlsHandshake> ShakeHands(const FileDescriptor& connection, const 
     return absl::UnavailableError(has_reason ? TakeOpensslError() : "the server closed it");
   }
   TlsHandshake shown = {.protocol = SSL_get_version(tls), .certificate = ChainOf(tls)};
-  // With TLS 1.3 the server looks at our certificate only now.
+  // With TLS 1.3 the server checks our certificate only now.
   client.Run([tls] { return SSL_write(tls, kPreface.data(), static_cast<int>(kPreface.size())); },
              deadline);
   std::array<char, 256> bytes;

@@ -13,26 +13,26 @@
 
 namespace slipstream {
 
-// Steps towards a server, each by itself, so that one that fails can be named: gRPC says no more
-// than that it failed to connect.
+// The steps of a connection to a server, one by one, so that the one that fails can be named. gRPC
+// reports only that it failed to connect.
 
-/// The addresses that a name stands for, as text. NOT_FOUND with the resolver's reason.
+/// Returns the addresses that a name stands for, as text. NOT_FOUND with the resolver's reason.
 absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host);
 
-/// Connects to the first address of `server` that answers. The socket does not block. UNAVAILABLE
-/// with the system's reason of the last.
+/// Connects to the first address of `server` that answers, and returns a non-blocking socket.
+/// UNAVAILABLE, with the reason that the last address gave, if none answers.
 absl::StatusOr<FileDescriptor> ConnectTo(const ServerAddress& server, absl::Time deadline);
 
-/// The first words of a server to somebody who talks to it.
+/// The first answer of a server to a client's preface.
 enum class FirstWords {
-  kHttp2,     // What a gRPC server says.
-  kTlsAlert,  // It takes what was sent for a broken handshake.
+  kHttp2,     // The server speaks HTTP/2, as a gRPC server does.
+  kTlsAlert,  // It took the preface for a broken TLS handshake.
   kOther,
-  kClosed,   // The connection ended.
-  kNothing,  // Until the deadline.
+  kClosed,   // It closed the connection.
+  kNothing,  // It sent nothing until the deadline.
 };
 
-/// Begins to talk HTTP/2 in plaintext.
+/// Sends the preface of HTTP/2 in plaintext, and returns how the server answers.
 FirstWords GreetInPlaintext(const FileDescriptor& connection, absl::Time deadline);
 
 /// The result of a TLS handshake.
@@ -40,15 +40,15 @@ struct TlsHandshake {
   std::string protocol;     // "TLSv1.3"
   std::string certificate;  // The server's chain, in PEM form.
 
-  /// Whether the server went on once it had seen our certificate: what it said then, and the alert
-  /// that it sent instead.
+  /// The server's answer after it had seen our certificate, and the alert that it may have sent
+  /// instead.
   FirstWords then = FirstWords::kNothing;
   std::string alert;
 };
 
-/// Shakes hands, whatever the server's certificate is, and begins to talk HTTP/2. UNAVAILABLE with
-/// OpenSSL's reason where there was no handshake, and `wrong version number` in it where the server
-/// does not speak TLS.
+/// Makes a TLS handshake, accepting any certificate of the server, and sends the preface of HTTP/2.
+/// UNAVAILABLE with OpenSSL's reason if the handshake fails; the reason contains `wrong version
+/// number` if the server does not speak TLS.
 absl::StatusOr<TlsHandshake> ShakeHands(const FileDescriptor& connection, const std::string& host,
                                         const CredentialFiles& files, absl::Time deadline);
 

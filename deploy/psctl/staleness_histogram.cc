@@ -16,7 +16,7 @@ namespace {
 std::string Bar(uint64_t count, uint64_t largest, size_t width) {
   if (count == 0) return "";
   const double share = static_cast<double>(count) / static_cast<double>(largest);
-  // Whatever was counted shows.
+  // A count that is not 0 has a bar.
   const auto length = static_cast<size_t>(std::lround(share * static_cast<double>(width)));
   return std::string(std::max<size_t>(length, 1), '#');
 }

@@ -9,17 +9,17 @@
 namespace slipstream {
 
 struct HistogramStyle {
-  /// Lines at most; neighbouring values share a line where there are more of them. At least 1.
+  /// The largest number of lines, at least 1. Neighbouring values share a line where there are more
+  /// values.
   size_t lines_max = 16;
 
-  /// Length of the longest bar.
+  /// The length of the longest bar, in characters.
   size_t bar_width = 40;
 };
 
-/// One line per staleness: the value (or range), the count, its share, the share of all up to it,
-/// and a bar. `counts[σ]` pushes
-/// had staleness σ, the last bucket holding everything above it too; `max` is the largest σ seen.
-/// Empty if nothing was counted.
+/// Returns one line per staleness: the value (or range), the count, its share, the share of all up
+/// to it, and a bar. `counts[σ]` pushes had staleness σ, and the last bucket also holds everything
+/// above; `max` is the largest σ seen. Empty if nothing was counted.
 std::string FormatHistogram(std::span<const uint64_t> counts, uint64_t max,
                             const HistogramStyle& style = {});
 

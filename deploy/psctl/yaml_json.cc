@@ -15,7 +15,7 @@ bool IsLeaf(const Json& value) { return !value.is_structured() || value.empty();
 
 std::string LeafText(const Json& value) {
   std::string text = JsonCompact(value);
-  // YAML 1.1 takes 1e-05 for a string.
+  // Readers of YAML 1.1 take 1e-05 for a string.
   const size_t exponent = value.is_number_float() ? text.find('e') : text.npos;
   if (exponent != text.npos && text.find('.') == text.npos) text.insert(exponent, ".0");
   return text;
@@ -79,7 +79,7 @@ Json NodeToJson(const YAML::Node& node) {
 std::string JsonToYaml(const Json& value) {
   std::string text;
   AppendValue(value, 0, text);
-  // The first line break, or blank, belongs behind a key; the document has none.
+  // Append() begins with the line break or blank that follows a key; the document has no key.
   text.erase(0, 1);
   return text;
 }

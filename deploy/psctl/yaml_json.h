@@ -6,12 +6,12 @@
 
 namespace slipstream {
 
-/// `value` as YAML in block style that readers of YAML 1.1 and 1.2 understand alike: strings are
-/// quoted, numbers with an exponent have a point. Ends with a newline.
+/// Returns `value` as YAML in block style, with a newline at the end. Readers of YAML 1.1 and 1.2
+/// understand it alike, because strings are quoted and numbers with an exponent have a point.
 std::string JsonToYaml(const nlohmann::ordered_json& value);
 
-/// The same document as JSON; plain scalars become null, true, false and numbers where they read as
-/// such.
+/// Returns the document as JSON. Plain scalars that read as null, true, false or a number become
+/// that.
 /// REQUIRES: `text` is well-formed YAML.
 nlohmann::ordered_json YamlToJson(const std::string& text);
 
