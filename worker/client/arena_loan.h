@@ -10,13 +10,14 @@
 
 namespace slipstream {
 
-/// Counts what gRPC still holds of an arena that it was lent, so that nobody writes to it too soon.
+/// Counts the pieces of an arena that gRPC still holds, so that nobody overwrites them too soon.
 ///
 /// Thread-safe: guarded by a mutex; pieces are returned on gRPC's threads.
 class ArenaLoan {
  public:
-  /// To be kept by whoever uses a piece of the arena; the piece is returned when it is destroyed.
-  /// `owner` keeps a piece alive that lies elsewhere, and is let go of before that.
+  /// Lends a piece of the arena: whoever uses the piece keeps the result, whose destruction returns
+  /// the piece. If the bytes lie outside the arena, `owner` keeps them alive; it is released just
+  /// before the piece is returned.
   std::shared_ptr<const void> Lend(std::shared_ptr<const void> owner = nullptr) {
     MutexLock lock(pieces_->mutex);
     ++pieces_->lent;
@@ -26,7 +27,8 @@ class ArenaLoan {
             }};
   }
 
-  /// True once every piece is back; the arena may be written then. Waits for that for `timeout`.
+  /// Waits until every piece is back, for at most `timeout`. Returns true if all are back: then the
+  /// arena may be written.
   bool AwaitReturn(absl::Duration timeout) {
     const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
     MutexLock lock(pieces_->mutex);

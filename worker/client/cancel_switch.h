@@ -9,12 +9,13 @@
 
 namespace slipstream {
 
-/// Ends the calls of a client that must not wait any longer, from any thread and for good.
+/// Cancels the calls of a client that must not wait any longer. Any thread may throw the switch,
+/// and it stays thrown.
 ///
 /// Thread-safe: guarded by its own mutex; never blocks on I/O.
 class CancelSwitch {
  public:
-  /// Cancels the calls under way and all that start later.
+  /// Cancels the calls that are attached, and every call that is attached later.
   void Throw() {
     MutexLock lock(mutex_);
     is_thrown_ = true;
@@ -26,7 +27,7 @@ class CancelSwitch {
     return is_thrown_;
   }
 
-  /// `call` must outlive its time between the two.
+  /// The switch may cancel `call` from Attach until Detach; `call` must live that long.
   void Attach(grpc::ClientContext* call) {
     MutexLock lock(mutex_);
     calls_.insert(call);

@@ -18,31 +18,32 @@
 
 namespace slipstream {
 
-/// A worker's calls to the coordinator. Each has a deadline, and is repeated while the coordinator
-/// cannot be reached or has too much to do, until the retry options give up; the failure then is
-/// UNAVAILABLE or RESOURCE_EXHAUSTED and names the address. What the coordinator itself refuses
-/// comes back as it is.
+/// A worker's calls to the coordinator. Each call has a deadline. It is repeated while the
+/// coordinator cannot be reached or is overloaded, until the retry options give up; it then fails
+/// with UNAVAILABLE or RESOURCE_EXHAUSTED, and the message names the address. A refusal by the
+/// coordinator itself is returned unchanged.
 ///
-/// Thread-safe: const after construction and PersistFor, which belongs to one owner.
+/// Thread-safe: const after construction and after PersistFor, which belongs to one owner.
 class CoordinatorClient {
  public:
   struct Options {
     RetryOptions retry;
 
-    /// Of one try, beside the wait that a request asks for.
+    /// How long one try may take, in addition to the wait that its request asks for.
     absl::Duration call_timeout = absl::Seconds(5);
 
-    /// Seeds the jitter of waits.
+    /// Seeds the jitter of the waits between tries.
     uint64_t seed = 1;
 
-    /// How this process shows who it is; the channels to shards use the same.
+    /// The credentials by which this process identifies itself. The channels to shards use the
+    /// same.
     std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   };
 
   /// `address` is host:port.
   CoordinatorClient(std::string address, const Options& options, Sleeper sleeper);
 
-  /// Calls from now on are repeated for so long. REQUIRES: no other thread makes any yet.
+  /// Sets for how long every later call is repeated. REQUIRES: no other thread makes calls yet.
   void PersistFor(absl::Duration give_up_after);
 
   absl::StatusOr<v1::RegisterReply> Register(const v1::RegisterRequest& request) const;
@@ -50,11 +51,11 @@ class CoordinatorClient {
   absl::Status FinishInitialization(const v1::FinishInitializationRequest& request) const;
   absl::Status Report(const v1::ReportRequest& request) const;
 
-  // One try each: whoever leaves does not wait for a coordinator that is gone.
+  // These are tried once: a worker that leaves does not wait for a coordinator that is gone.
   absl::Status Leave(const v1::LeaveRequest& request) const;
   absl::StatusOr<v1::RunStatus> GetStatus() const;
 
-  /// Makes `attempt` as often as the calls above are made.
+  /// Repeats `attempt` by the same rules as the calls above.
   template <typename Reply>
   absl::StatusOr<Reply> Persist(const std::function<absl::StatusOr<Reply>()>& attempt) const {
     absl::StatusOr<Reply> reply;
@@ -84,15 +85,15 @@ class CoordinatorClient {
 
   Retries NewRetries() const;
 
-  // Constant after construction, or PersistFor.
+  // Constant after construction and PersistFor.
   const std::string address_;
-  const std::string name_;  // For people.
+  const std::string name_;  // For messages to people.
   Options options_;
   const Sleeper sleeper_;
-  const std::shared_ptr<grpc::Channel> channel_;  // Also the stub's.
+  const std::shared_ptr<grpc::Channel> channel_;  // The stub uses it too.
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
 
-  mutable std::atomic<uint64_t> calls_{0};  // Seeds of their own for calls side by side.
+  mutable std::atomic<uint64_t> calls_{0};  // Gives each call a seed of its own.
 };
 
 }  // namespace slipstream

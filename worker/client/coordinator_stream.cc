@@ -9,7 +9,7 @@
 namespace slipstream {
 namespace {
 
-/// A stream that is over says why within this.
+/// How long a stream that is over may take to report its status.
 constexpr absl::Duration kEndTime = absl::Seconds(1);
 
 template <typename Request>
@@ -29,7 +29,7 @@ absl::StatusOr<Reply> CoordinatorStream<Request, Reply>::Ask(const Request& requ
         Try(request, coordinator_.options().call_timeout + wait);
     if (!reply.ok()) return reply.status();
     if (reply->has_value()) return **std::move(reply);
-    call_.reset();  // A late answer must not be taken for the next one.
+    call_.reset();  // A late reply must not be taken for the next one.
     return absl::DeadlineExceededError("no answer in time");
   });
 }

@@ -12,36 +12,37 @@
 
 namespace slipstream {
 
-/// A stream of questions to the coordinator and its answers that stays open: a message costs the
-/// coordinator a fraction of what a call does. It opens with the first question and again after a
-/// failure, as persistently as the client makes its calls and with the same failure in the end.
+/// A stream of requests to the coordinator and its replies that stays open, because a message on it
+/// costs the coordinator a fraction of the cost of a call. It opens with the first request, and
+/// again after a failure. It retries by the same rules as the client's calls and in the end fails
+/// in the same way.
 ///
 /// Not thread-safe: one owner.
 template <typename Request, typename Reply>
 class CoordinatorStream {
  public:
-  /// `coordinator` must outlive it.
+  /// `coordinator` must outlive the stream.
   explicit CoordinatorStream(const CoordinatorClient& coordinator) : coordinator_(coordinator) {}
 
-  /// The answer, which the coordinator may delay by `wait`.
+  /// Sends a request and returns the reply, which the coordinator may delay by up to `wait`.
   absl::StatusOr<Reply> Ask(const Request& request, absl::Duration wait);
 
-  /// For questions that need no answer: the newest one, to this question or an earlier, if any
-  /// comes within `patience`.
+  /// Sends a request whose reply is not needed. Returns the newest reply, to this request or an
+  /// earlier one, if any arrives within `patience`.
   absl::StatusOr<std::optional<Reply>> Tell(const Request& request, absl::Duration patience);
 
  private:
   absl::StatusOr<std::optional<Reply>> Try(const Request& request, absl::Duration patience);
 
-  /// The newest of the replies that have come by then. What else has come behind it, an end, shows
-  /// when something is written.
+  /// Returns the newest of the replies that arrive by `deadline`. If the stream ended behind that
+  /// reply, the next write reports it.
   absl::StatusOr<std::optional<Reply>> ReadNewest(absl::Time deadline);
 
-  /// Why the call is over; never OK.
+  /// Finishes the call and returns why it is over; never OK.
   absl::Status End();
 
   const CoordinatorClient& coordinator_;
-  std::unique_ptr<RawCall> call_;  // Null while none is open.
+  std::unique_ptr<RawCall> call_;  // Null while no call is open.
 };
 
 using HeartbeatStream = CoordinatorStream<v1::HeartbeatRequest, v1::HeartbeatReply>;

@@ -44,7 +44,7 @@ absl::Status ExchangeStream::ShareMemory() {
   const bool is_refused = absl::IsFailedPrecondition(link.status());
   const std::string reason(link.status().message());
   if (is_refused && must) {
-    // The shard is on this machine; what it lacks now it may have later.
+    // Retry: the shard is on this machine and may be able to share memory later.
     return absl::UnavailableError(fmt::format(
         "wire.transport is shm, and no memory can be shared: {}; use auto or unix", reason));
   }
@@ -106,7 +106,7 @@ absl::StatusOr<ExchangeChunk> ExchangeStream::Receive() {
   const absl::StatusOr<grpc::ByteBuffer> message = ReceiveMessage();
   if (!message.ok()) return message.status();
   absl::StatusOr<ExchangeChunk> chunk = DecodeExchangeChunk(*message);
-  // The peer got something wrong, which no setting of ours mends.
+  // This is the peer's fault: no setting on this side can fix it.
   if (!chunk.ok()) {
     return absl::InternalError("answer: " + std::string(chunk.status().message()));
   }
@@ -134,7 +134,7 @@ absl::Status ExchangeStream::CopyShared(const ExchangeChunk& chunk, WeightsArriv
                      [&] { return link_->IsIntact(*chunk.shared); });
     if (!taken.ok()) return taken;
   }
-  // The weights are there; if the stream has ended, the next exchange finds that out.
+  // The weights have arrived; if the stream has ended, the next exchange finds out.
   const grpc::ByteBuffer release = EncodeRequest({.step = SharedMemoryRequest::Step::kRelease});
   (void)link_->Send(release);
   return absl::OkStatus();

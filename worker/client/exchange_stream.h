@@ -21,54 +21,59 @@
 
 namespace slipstream {
 
-/// The stream on which a worker's exchanges with one shard follow each other. Its messages go over
-/// the connection, or beside it where worker and shard share memory: whoever exchanges need not
-/// know which.
+/// The stream on which a worker makes its exchanges with one shard, one after another. The messages
+/// travel over the connection, or beside it where worker and shard share memory; the caller does
+/// not need to know which.
 ///
-/// After a failure from any of its methods it has to be closed. Each wait has a deadline of the
-/// options'.
+/// After a failure of any method the stream has to be closed. Every wait has a deadline from the
+/// options.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class ExchangeStream {
  public:
-  /// `address`, host:port, is for people. What is borrowed must outlive it.
+  /// `address`, host:port, is for messages to people. Everything that is borrowed must outlive the
+  /// stream.
   ExchangeStream(std::string address, ShardChannel& channel, const ShardOptions& options,
                  CancelSwitch& cancel);
 
   /// Opens the stream unless it is open, and agrees on shared memory with a shard on this machine.
-  /// UNAVAILABLE also if the way was chosen by name and there is none now.
+  /// Also fails with UNAVAILABLE if the configuration demands shared memory and none is available
+  /// now.
   absl::Status Open();
   bool is_open() const { return call_ != nullptr; }
 
-  /// The shard has not heard on this stream for whom it is.
+  /// True until a message of a push has been sent on this stream: the shard does not know yet which
+  /// member the stream belongs to.
   bool is_unannounced() const { return !has_sent_; }
 
-  /// Ends the stream; a push under way has no effect. The next Open starts over.
+  /// Ends the stream; a push that is under way has no effect. The next Open starts a new stream.
   void Close();
 
-  /// Where the shard takes these values of the arena from; nothing if they have to be sent.
+  /// Returns where the shard reads these values of the arena; nothing if they have to be sent.
   absl::StatusOr<std::optional<SharedValues>> Place(std::span<const float> values);
 
-  /// A message of a push.
+  /// Sends a message of a push.
   absl::Status Send(const grpc::ByteBuffer& message, RawCall::Next next);
 
-  /// The next message of the answer. DEADLINE_EXCEEDED if none has come within the options' time.
+  /// Returns the next message of the answer. DEADLINE_EXCEEDED if none arrives within the options'
+  /// answer timeout.
   absl::StatusOr<ExchangeChunk> Receive();
 
-  /// Puts the weights of such a message in place, wherever they are.
+  /// Copies the weights of an answer's message, in shared memory or not, to their place in
+  /// `weights`.
   absl::Status Take(const ExchangeChunk& chunk, WeightsArrival& weights);
 
-  /// Lets the transport work for this long although nothing is waited for.
+  /// Lets the transport work for `duration`, though this stream waits for no message.
   void Poll(absl::Duration duration);
 
  private:
-  /// Agrees on shared memory, once for each stream.
+  /// Agrees on shared memory; tried once per stream.
   absl::Status ShareMemory();
   absl::StatusOr<grpc::ByteBuffer> ReceiveMessage();
   absl::Status CopyShared(const ExchangeChunk& chunk, WeightsArrival& weights);
 
-  /// The failure of an exchange whose shared memory failed: one that is tried again, without shared
-  /// memory where that is allowed.
+  /// Returns the failure of an exchange whose shared memory failed. If the transport is chosen
+  /// automatically, it is one that is retried, and from then on without shared memory.
   absl::Status SharingFailure(const absl::Status& why);
 
   // Constant after construction.
@@ -77,13 +82,14 @@ class ExchangeStream {
 
   ShardChannel& channel_;
   CancelSwitch& cancel_;
-  std::unique_ptr<RawCall> call_;      // Null unless open.
-  std::unique_ptr<SharedLink> link_;   // Of that call, if memory is shared.
-  bool has_tried_to_share_ = false;    // On that call.
-  bool has_sent_ = false;              // A message of a push, on that call.
-  bool answers_on_call_ = true;        // What is still to come of this answer does.
-  bool has_given_up_sharing_ = false;  // For good: it failed, and may be done without.
-  std::string told_;                   // What was logged last.
+  std::unique_ptr<RawCall> call_;     // Null unless open.
+  std::unique_ptr<SharedLink> link_;  // Null unless that call shares memory.
+  bool has_tried_to_share_ = false;   // Whether this call has asked for shared memory.
+  bool has_sent_ = false;             // Whether a message of a push was sent on this call.
+  bool answers_on_call_ = true;       // Whether the rest of this answer comes over the call.
+  // Sharing failed once and is optional, so it is not tried again.
+  bool has_given_up_sharing_ = false;
+  std::string told_;  // What was last logged about sharing.
 };
 
 }  // namespace slipstream

@@ -5,19 +5,20 @@
 
 namespace slipstream {
 
-/// The failure that others follow from: the first, but CANCELLED only if there is no other. One
-/// failure ends all calls, and those it ended may be faster to return.
+/// The failure to report for a group of calls: the first one, where CANCELLED counts only if there
+/// is no other. One failure cancels the remaining calls, and a cancelled call may return before the
+/// call that failed.
 ///
 /// Not thread-safe: one owner.
 class FirstFailure {
  public:
-  /// OK changes nothing.
+  /// Records `status`; OK changes nothing.
   void Note(const absl::Status& status) {
     if (status.ok()) return;
     if (status_.ok() || absl::IsCancelled(status_)) status_ = status;
   }
 
-  /// OK if none was noted.
+  /// The failure, or OK if none was recorded.
   const absl::Status& status() const { return status_; }
 
  private:

@@ -8,38 +8,40 @@
 
 namespace slipstream {
 
-/// How far one gradient is final: what the thread that computes it tells the lanes that push it.
+/// Says how much of one gradient is final. The thread that computes the gradient reports it to the
+/// lanes that push it.
 ///
-/// Backward finishes a gradient from the end of the arena to its beginning, and a lane sends its
-/// chunks in that order as they become final. The last chunk makes the push count, so it leaves
-/// only once the whole step has succeeded and was sealed; a push whose step was aborted ends before
-/// it is complete. Every wait ends, because every step ends: sealed or aborted.
+/// The backward pass completes a gradient from the end of the arena to its beginning, and a lane
+/// sends its chunks in that order as they become final. The last chunk makes the push count, so it
+/// is sent only once the whole step has succeeded and the feed was sealed. The push of an aborted
+/// step ends before it is complete. Every wait ends, because every step is either sealed or
+/// aborted.
 ///
 /// Thread-safe: guarded by its own mutex.
 class GradientFeed {
  public:
-  /// Of an arena of `values`, none of which is final.
+  /// Starts a gradient of `values` values, none of which is final.
   explicit GradientFeed(size_t values) : final_from_(values) {}
 
-  /// `range` is final and lies right before what is. Never blocks.
+  /// Reports that `range` is final. It must end where the final part begins. Never blocks.
   void OnReady(ParameterRange range);
 
-  /// The step succeeded: all of it is final, and its push may count.
+  /// Reports that the step succeeded: the whole gradient is final, and its push may count.
   void Seal();
 
-  /// The push must not count. REQUIRES: it is not sealed.
+  /// Reports that the push must not count. REQUIRES: the feed is not sealed.
   void Abort();
 
-  /// Whether the values from `from` on are final, or will not be.
+  /// True if the values from `from` on are final, or never will be.
   bool IsDecided(size_t from) const;
 
-  /// Waits for that; false if the step was aborted.
+  /// Waits until the values from `from` on are final; false if the step was aborted.
   bool AwaitFinal(size_t from);
 
   /// Waits until the step was sealed; false if it was aborted.
   bool AwaitSeal();
 
-  /// Sealed or aborted.
+  /// True once the step was sealed or aborted.
   bool is_over() const;
   bool is_aborted() const;
 

@@ -14,7 +14,7 @@
 namespace slipstream {
 namespace {
 
-// A waiting call holds up the end of a program that is told to stop.
+// Kept short, because a waiting call delays a program that is told to stop.
 constexpr uint32_t kWaitMilliseconds = 500;
 
 std::string HostName() {

@@ -17,32 +17,34 @@
 
 namespace slipstream {
 
-/// How a worker joins a run, in three calls: it registers, names its model and, if it is granted
-/// that, initialises it.
+/// How a worker joins a run, in three calls: it registers, proposes its model and, if it is granted
+/// the initialisation, sends the initial weights.
 
-/// What registration answers.
+/// The answer to a registration.
 struct Membership {
   Identity identity;
 
-  /// Canonical run.yaml of the run.
+  /// The canonical run.yaml of the run.
   std::string settings;
 
-  /// host:port in the order of shards.
+  /// The addresses, host:port, in the order of shards.
   std::vector<std::string> servers;
   absl::Duration lease;
 };
 
-/// Registers under `worker`, or the lowest free id; `coordinator` then is as patient as a member
-/// is. Fails with INTERNAL if the answer makes no sense.
+/// Registers under `worker`, or under the lowest free id. From then on `coordinator` repeats calls
+/// for as long as a member should (MembersPatience). Fails with INTERNAL if the answer is
+/// incomplete.
 absl::StatusOr<Membership> JoinRun(CoordinatorClient& coordinator, std::optional<WorkerId> worker);
 
-/// What a worker that was fenced, as `fenced` says, is to be told: INVALID_ARGUMENT naming who has
-/// its id if another process has registered under it since, for to register again would only fence
-/// that one. Else `fenced` as it is, also if the coordinator, which is asked once, does not say.
+/// Returns the failure to report for a worker that was fenced, as `fenced` says. If another process
+/// has registered under its id since, this is INVALID_ARGUMENT and names that process: to register
+/// again would only fence it in turn. Otherwise, and also if the coordinator (which is asked once)
+/// does not answer, this is `fenced` unchanged.
 absl::Status WhyFenced(const CoordinatorClient& coordinator, const Identity& identity,
                        const absl::Status& fenced);
 
-/// What this worker trains; the same for all workers of a run.
+/// The model that this worker trains; it must be the same for all workers of a run.
 struct ModelProposal {
   TensorLayout layout;
   uint64_t examples = 0;
@@ -52,12 +54,13 @@ struct ModelProposal {
 struct PreparedModel {
   ShardMap map;
 
-  /// Send the initial weights to all shards under this grant, call FinishInitialization, and ask
-  /// again. 0: the model is ready to be pulled.
+  /// Not 0: send the initial weights to all shards under this grant, call FinishInitialization, and
+  /// ask again. 0: the model is ready to be pulled.
   uint64_t grant = 0;
 };
 
-/// Waits until the model is ready or this worker is to initialise it; until `cancelled` at most.
+/// Waits until the model is ready or this worker is to initialise it. Returns CANCELLED once
+/// `cancelled` returns true.
 absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
                                          const Identity& identity, const ModelProposal& proposal,
                                          const std::function<bool()>& cancelled);

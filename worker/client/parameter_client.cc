@@ -10,7 +10,7 @@
 namespace slipstream {
 namespace {
 
-/// Whether a step's values are to leave, and arrive, while it computes.
+/// Returns whether a step's values are sent and received while it computes.
 bool Overlaps(const ParameterClient::Options& options, size_t slots) {
   const size_t alone_bytes_max =
       std::max(options.shards.alone_bytes_max, options.shards.chunk_bytes);
@@ -97,7 +97,7 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
   }
 }
 
-// Pushes, on the caller's thread.
+// Pushes: these run on the caller's thread.
 
 GradientFeed& ParameterClient::BeginPush(uint32_t slot, const Gradient& gradient) {
   auto push =
@@ -105,8 +105,8 @@ GradientFeed& ParameterClient::BeginPush(uint32_t slot, const Gradient& gradient
   {
     MutexLock lock(mutex_);
     const WorkerCore::Action action = core_.Next(slot);
-    // Weights that were replaced since Advance may call for something else. The step computed from
-    // them will not succeed.
+    // If weights were replaced since Advance, the core may ask for something else here. The step
+    // computed from the old weights will then fail.
     if (std::holds_alternative<WorkerCore::ComputeBatches>(action)) {
       core_.OnBatchesBegun(gradient.batches, slot);
     }
@@ -131,7 +131,7 @@ void ParameterClient::AbortPush(uint32_t slot) {
   const std::shared_ptr<Push> push = std::exchange(pushes_[slot], nullptr);
   push->feed.Abort();
   MutexLock lock(mutex_);
-  if (!overlaps_) lanes_under_way_ -= std::exchange(push->under_way, 0);  // No lane knows of it.
+  if (!overlaps_) lanes_under_way_ -= std::exchange(push->under_way, 0);  // No lane has it.
   while (push->under_way > 0) changed_.Wait(mutex_);
 }
 
@@ -141,7 +141,7 @@ void ParameterClient::Skip(uint32_t slot) {
     return push != nullptr && push->unanswered > 0;
   };
   while (failure_.status().ok() && std::ranges::any_of(pushes_, is_awaited)) changed_.Wait(mutex_);
-  if (failure_.status().ok()) core_.OnBatchesSkipped(slot);  // Otherwise nothing goes on anyway.
+  if (failure_.status().ok()) core_.OnBatchesSkipped(slot);  // Otherwise training ends anyway.
 }
 
 absl::Status ParameterClient::Drain() {
@@ -187,7 +187,7 @@ absl::Status ParameterClient::PushNothing(uint32_t slot, const std::vector<Shard
   });
 }
 
-// In a lane.
+// These run in a lane.
 
 PullRequest ParameterClient::PullHeader(ShardId shard, uint32_t slot, Version min_version) {
   MutexLock lock(mutex_);
@@ -226,7 +226,7 @@ absl::Status ParameterClient::ServePush(ShardClient& shard, Push& push) {
   const bool is_aborted = push.feed.is_aborted();
   if (is_aborted) status = absl::OkStatus();
   if (!status.ok()) {
-    group_.EndCalls();  // First: who learns of the failure finds nothing going on.
+    group_.EndCalls();  // First: whoever learns of the failure finds no call under way.
     {
       MutexLock lock(mutex_);
       failure_.Note(status);
@@ -244,7 +244,8 @@ absl::Status ParameterClient::ServePush(ShardClient& shard, Push& push) {
 }
 
 absl::Status ParameterClient::ExchangePush(ShardClient& shard, Push& push) {
-  // All weights have arrived once backward has begun, so what the core says of them is final.
+  // Once the backward pass has begun, all weights have arrived, so the core's view of them is
+  // final.
   const ParameterRange range = shard.range();
   if (!push.feed.AwaitFinal(range.end - 1)) return absl::OkStatus();
   const ShardPush pushed = {.header = Header(shard.shard(), push.slot, push.gradient),
@@ -275,7 +276,8 @@ absl::Status ParameterClient::Follow(const ShardClient& shard, uint32_t slot, Pu
 absl::Status ParameterClient::Heed(ShardId shard, uint32_t slot, Push* push,
                                    const ExchangeAnswer& answer, bool is_first) {
   MutexLock lock(mutex_);
-  // Asked again after its answer broke off, a shard says DUPLICATE; the push was counted before.
+  // If the shard is asked again after its answer broke off, it answers DUPLICATE; the push was
+  // counted the first time.
   absl::Status status =
       is_first ? core_.OnReply(shard, answer.push, slot) : CheckRepeated(shard, answer.push);
   if (status.ok() && answer.weights) status = core_.OnWeights(shard, *answer.weights, slot);
@@ -285,7 +287,7 @@ absl::Status ParameterClient::Heed(ShardId shard, uint32_t slot, Push* push,
   return absl::OkStatus();
 }
 
-// What the core says.
+// These delegate to the core.
 
 void ParameterClient::OnUnit(const WorkUnit& unit) {
   MutexLock lock(mutex_);

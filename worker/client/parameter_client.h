@@ -28,7 +28,7 @@
 
 namespace slipstream {
 
-/// The model as a training loop sees it: weights that come, gradients that go.
+/// The model as a training loop sees it: weights arrive, and gradients are pushed.
 ///
 ///   while (true) {
 ///     StatusOr<Step> step = client.Advance();   // Weights to compute a gradient from.
@@ -38,63 +38,68 @@ namespace slipstream {
 ///     client.FinishPush(0);                     // Or AbortPush, if it must not count.
 ///   }
 ///
-/// It carries out what the worker's core decides: which shards to pull, which to tell that no
-/// gradient comes, and under which sequence and base version a gradient goes out. Weights and
-/// gradients are flat vectors of the whole model in the order of its layout, one of each per slot
-/// of the pipeline.
+/// The client carries out the decisions of WorkerCore: which shards to pull from, which shards to
+/// tell that no gradient comes, and with which sequence and base version a gradient is pushed.
+/// Weights and gradients are flat vectors of the whole model in the order of its layout, one of
+/// each per pipeline slot.
 ///
-/// Three lanes overlap: the caller computes, and for each shard a lane (shard_lanes.h) pushes
-/// chunks as they become final and then writes the weights of the answer as they arrive. Advance
-/// returns as soon as every shard has said which version it answers with; a WeightsListener hears
-/// of the values. The version a gradient is pushed as is the one it was computed from: where a
-/// repeated call replaces weights, the listener revokes them, the caller aborts the push, and
-/// Advance tells how to start over. A model whose shards fit one message each has nothing to
-/// overlap with one slot: FinishPush does it all then, on the caller's thread.
+/// Computation, pushes and arriving weights overlap: while the caller computes, each shard has a
+/// lane (shard_lanes.h) that pushes chunks as they become final and then writes the weights of the
+/// answer as they arrive. Advance returns as soon as every shard has said which version it answers
+/// with; a WeightsListener is told when the values arrive. A gradient is pushed with the version
+/// that it was computed from: where a repeated call replaces weights, the listener revokes them,
+/// the caller aborts the push, and Advance says how to start over. With one slot, a model whose
+/// shards fit one message each has nothing to overlap: FinishPush then does everything on the
+/// caller's thread.
 ///
-/// Not thread-safe: one owner, which computes; other threads may throw its switch, and may tell a
-/// feed of ranges. The core is guarded by a mutex, because the lanes tell it of answers.
+/// Not thread-safe: one owner, which computes; other threads may throw the CancelSwitch and report
+/// ranges to a feed. The core is guarded by a mutex, because the lanes report answers to it.
 class ParameterClient {
  public:
   struct Options {
     Identity identity;
 
-    /// host:port in the order of shards.
+    /// The addresses, host:port, in the order of shards.
     std::vector<std::string> servers;
     ShardMap map;
 
-    /// The consistency policy closes rounds of all members, and shard 0 names their batches.
+    /// Set if the consistency policy closes rounds of all members; shard 0 then names their
+    /// batches.
     bool in_step = false;
 
-    /// As WorkerCore::Options has them.
+    /// The same as in WorkerCore::Options.
     bool releases_unused = false;
     uint64_t quantum = 1;
 
     /// The kind of values that the caller pushes.
     PushKind pushes = PushKind::kGradient;
 
-    /// The caller changes the weights of a slot between what comes and the push that follows.
+    /// Set if the caller changes the weights of a slot between their arrival and the push that
+    /// follows.
     bool has_local_weights = false;
     ShardOptions shards;
   };
 
-  /// Where a gradient is computed, and its weights. What is borrowed must outlive the client.
+  /// The memory of one pipeline slot: a gradient and the weights that it is computed from. It must
+  /// outlive the client.
   struct Slot {
-    /// Written by lanes, from the answer to a push until all of it has arrived.
+    /// Lanes write it from the answer to a push until all weights of the answer have arrived.
     std::span<float> weights;
 
-    /// Read by lanes, from the push until all weights of its answer have arrived.
+    /// Lanes read it from the push until all weights of its answer have arrived.
     std::span<const float> gradient;
 
-    /// May be null: then FinishPush, or Drain with several slots or messages, has to be waited for.
+    /// May be null. The caller then has to wait for the weights itself: with FinishPush, or with
+    /// Drain where there are several slots or messages.
     WeightsListener* listener = nullptr;
   };
 
-  /// A push stands for these mini-batches, which have so many examples.
+  /// Describes a push: the mini-batches that it stands for and their number of examples.
   struct Gradient {
     BatchRanges batches;
     uint32_t examples = 0;
 
-    /// The caller's own number, by which a Transfer names the step.
+    /// The caller's number for this step; Transfer repeats it.
     uint64_t step = 0;
   };
 
@@ -104,7 +109,7 @@ class ParameterClient {
     std::vector<LaneTimes> lanes;
   };
 
-  /// What to do with the weights that are there, or on their way.
+  /// What to do next with the slot's weights, which have arrived or are arriving.
   struct Compute {
     BatchRanges batches;
   };
@@ -112,57 +117,60 @@ class ParameterClient {
   struct Finished {};
   using Step = std::variant<Compute, AwaitUnit, Finished>;
 
-  /// `slots`: one for each gradient that may be under way, at least one. `cancel` must outlive the
+  /// `slots`: one for each gradient that may be in flight, at least one. `cancel` must outlive the
   /// client; a failure of any call throws it.
   ParameterClient(const Options& options, std::vector<Slot> slots, Sleeper sleeper,
                   CancelSwitch& cancel);
 
-  /// Gives up pushes that were begun and neither finished nor aborted; waits for the others.
+  /// Aborts pushes that were begun and neither finished nor aborted; waits for the others.
   ~ParameterClient();
 
   /// Sends the initial weights to all shards.
   absl::Status Initialize(uint64_t grant, std::span<const float> weights);
 
-  /// Does what is needed before the slot's next gradient: waits for the answers to its last push,
-  /// pulls, excuses and releases. Fails with the first failure of any call, see push_verdict.h.
+  /// Prepares the slot's next gradient: waits for the answers to its last push, and pulls weights,
+  /// excuses the worker from rounds and releases weights as needed. Fails with the first failure of
+  /// any call, see push_verdict.h.
   absl::StatusOr<Step> Advance(uint32_t slot = 0);
 
-  /// Announces the gradient of the batches that Advance named; lanes begin to send what the feed
-  /// calls final. The feed may be used until the push is finished or aborted, one of which must
-  /// follow.
+  /// Announces the gradient of the batches that Advance named; lanes begin to send the parts that
+  /// the feed reports as final. The feed may be used until the push is finished or aborted, one of
+  /// which must follow.
   GradientFeed& BeginPush(uint32_t slot, const Gradient& gradient);
 
-  /// The gradient is complete and counts.
+  /// Completes the push: the whole gradient is final, and it counts.
   absl::Status FinishPush(uint32_t slot);
 
-  /// The gradient must not count. Advance names batches again, unless they are skipped.
+  /// Aborts the push: the gradient must not count. Advance names batches again, unless they are
+  /// skipped.
   void AbortPush(uint32_t slot);
 
-  /// Waits until everything begun is done: all pushes are answered, all weights in place.
+  /// Waits until everything that was begun is done: all pushes are answered, and all weights have
+  /// arrived.
   absl::Status Drain();
 
-  /// The batches of the slot's aborted push are done without one, as their numbers are no gradient.
-  /// Waits for the answers to older pushes.
+  /// Marks the batches of the slot's aborted push as done without a gradient, because their values
+  /// are unusable (not finite). Waits for the answers to older pushes.
   void Skip(uint32_t slot);
 
-  // Work, of policies without rounds.
+  // Units of work, for policies without rounds.
   void OnUnit(const WorkUnit& unit);
   void OnNoMoreUnits();
   void OnWorkEnds();
   bool wants_unit() const;
   std::vector<UnitProgress> progress() const;
 
-  /// As WorkerCore has it.
+  /// See WorkerCore.
   uint64_t split_pushes() const;
 
   Version version(ShardId shard, uint32_t slot = 0) const;
 
-  /// The transfers that ended since the last call, oldest first.
+  /// Returns the transfers that ended since the last call, oldest first.
   std::vector<Transfer> TakeTransfers();
 
  private:
-  /// One gradient on its way. Owned by its slot, until that begins another, and by the lanes that
-  /// work on it.
+  /// One gradient that is being pushed. Owned by its slot, until that begins another, and by the
+  /// lanes that work on it.
   struct Push {
     Push(uint32_t of_slot, const Gradient& of_gradient, size_t parameters, uint32_t shards)
         : slot(of_slot),
@@ -176,31 +184,32 @@ class ParameterClient {
     GradientFeed feed;
 
     // Guarded by the client's mutex.
-    uint32_t unanswered;     // Shards.
-    uint32_t under_way = 0;  // Lanes.
+    uint32_t unanswered;     // Shards that have not answered.
+    uint32_t under_way = 0;  // Lanes that have not finished.
     Transfer transfer;
   };
 
   absl::Status Pull(uint32_t slot, const WorkerCore::PullShards& action);
 
-  /// Tells shards that no gradient comes, and takes weights if `pull`.
+  /// Tells shards that no gradient comes, and takes weights if `pull` is set.
   absl::Status PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull);
 
-  // In a lane.
+  // These run in a lane.
   absl::Status ServePush(ShardClient& shard, Push& push);
   absl::Status ExchangePush(ShardClient& shard, Push& push);
 
-  /// Sees the exchange through and tells the core what it is answered. `push` is null for an
+  /// Runs the exchange to its end and reports each answer to the core. `push` is null for an
   /// excuse.
   absl::Status Follow(const ShardClient& shard, uint32_t slot, Push* push, ShardExchange& exchange);
   absl::Status Heed(ShardId shard, uint32_t slot, Push* push, const ExchangeAnswer& answer,
                     bool is_first);
 
-  /// What pushes of other slots to the shard have been answered already is in the sequence.
+  /// The header of a pull. Its sequence includes the pushes of other slots that the shard has
+  /// answered.
   PullRequest PullHeader(ShardId shard, uint32_t slot, Version min_version);
 
-  /// Of the slot's next push. `pull`: whether its answer is to bring weights; unless given, whether
-  /// there is more to compute from them.
+  /// The header of the slot's next push. `pull`: whether its answer brings weights; by default it
+  /// does if there may be more to compute from them.
   PushHeader Header(ShardId shard, uint32_t slot, const Gradient& gradient,
                     std::optional<bool> pull = std::nullopt);
 
@@ -208,7 +217,7 @@ class ParameterClient {
     return shard.ArrivalOf(slots_[slot].weights, slots_[slot].listener);
   }
 
-  /// The encoder of the slot's gradients to the shard; null if they travel as they are.
+  /// The encoder of the slot's gradients to the shard; null if gradients are sent unencoded.
   PushEncoder* EncoderOf(ShardId shard, uint32_t slot) {
     return encoders_.empty() ? nullptr : &encoders_[slot][Value(shard)];
   }
@@ -222,10 +231,10 @@ class ParameterClient {
   const bool has_local_weights_;
   const std::vector<Slot> slots_;
 
-  /// Pushes go out, and weights come in, while the caller computes.
+  /// Whether pushes are sent and weights arrive while the caller computes.
   const bool overlaps_;
 
-  // Encoders by slot and shard, each used by its lane; none where gradients travel as they are.
+  // Encoders by slot and shard, each used by its lane. Empty where gradients are sent unencoded.
   std::vector<std::vector<PushEncoder>> encoders_;
 
   std::vector<std::shared_ptr<Push>>
@@ -238,7 +247,7 @@ class ParameterClient {
   FirstFailure failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<Transfer> transfers_ ABSL_GUARDED_BY(mutex_);
 
-  ShardGroup group_;  // Last, so that its lanes end before what they use.
+  ShardGroup group_;  // Last, so that its lanes end before the members that they use.
 };
 
 }  // namespace slipstream

@@ -11,8 +11,8 @@
 namespace slipstream {
 namespace {
 
-/// Values whose errors are worked out at a time, while the cache holds them. Whole blocks of every
-/// encoding.
+/// The number of values whose errors are computed in one pass, so that they stay in the cache. It
+/// is a multiple of every encoding's block.
 constexpr size_t kPieceValues = 1024;
 
 static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {
@@ -36,7 +36,7 @@ PushEncoder::PushEncoder(Encoding encoding, size_t values)
 }
 
 void PushEncoder::Begin() {
-  // The transport may still send what was given up.
+  // The transport may still be sending bytes of a push that was given up.
   if (bytes_.use_count() > 1) bytes_ = NewBytes(encoding_, values_);
   encoded_from_ = values_;
   is_settled_ = false;

@@ -12,47 +12,48 @@
 
 namespace slipstream {
 
-/// Encodes the gradients of one slot on their way to one shard. Each value is encoded once, however
-/// often its push is sent: a repetition has to bring the same bytes.
+/// Encodes the gradients of one slot that are pushed to one shard. Each value is encoded once,
+/// however often its push is sent, because a repetition has to bring the same bytes.
 ///
-/// Where the encoding feeds its error back, a gradient g goes out as q = C(g + e), and what this
-/// leaves, g + e − q, becomes e once the push counts (APPLIED or BUFFERED, or a DUPLICATE of one
-/// that did). A push that does not count leaves e as it was.
+/// Some encodings feed their error back. A gradient g is then sent as q = C(g + e), where C is the
+/// encoding and e the error so far. The remaining error, g + e − q, becomes the new e once the push
+/// counts (APPLIED or BUFFERED, or a DUPLICATE of one that did). A push that does not count leaves
+/// e unchanged.
 ///
 /// Not thread-safe: one owner, the shard's lane.
 class PushEncoder {
  public:
-  /// `values`: how many the shard has.
+  /// `values`: the number of values of the shard.
   PushEncoder(Encoding encoding, size_t values);
 
   Encoding encoding() const { return encoding_; }
 
-  /// Another gradient follows; the bytes of the last one are needed no more.
+  /// Starts another gradient; the bytes of the previous one are no longer needed.
   void Begin();
 
-  /// The bytes of the gradient's values from `begin` up to `end`. They stay as they are until
-  /// Begin, and after that for as long as somebody holds their owner. REQUIRES: `gradient` is the
-  /// shard's; chunks come from the last to the first and begin where a block does, and those that
-  /// come again are cut as before.
+  /// Returns the encoded bytes of the gradient's values from `begin` up to `end`. The bytes stay
+  /// unchanged until Begin, and after that as long as somebody holds their owner. REQUIRES:
+  /// `gradient` is the shard's part; chunks are asked for from the last to the first, each begins
+  /// at an encoding block, and a repeated chunk has the same bounds as before.
   LentBytes Encode(std::span<const float> gradient, size_t begin, size_t end);
 
-  /// The push was answered so; heard again, it changes nothing.
+  /// Notes the answer to the push; the same answer again changes nothing.
   void OnOutcome(const PushReply& reply);
 
  private:
   void EncodeChunk(std::span<const float> gradient, size_t begin, size_t end);
 
-  /// Encodes a few values with the errors that are to be made up for, and notes theirs.
+  /// Encodes up to kPieceValues values plus their accumulated errors, and notes the new errors.
   void EncodeWithError(std::span<const float> gradient, size_t begin, size_t end);
   std::span<std::byte> BytesOf(size_t begin, size_t end);
 
   const Encoding encoding_;
   const size_t values_;
   std::shared_ptr<std::byte[]> bytes_;
-  size_t encoded_from_;      // Of the present gradient; nothing of it is encoded before.
-  bool is_settled_ = false;  // It counts, and what it lost is noted.
+  size_t encoded_from_;      // Values of this gradient from here on are encoded.
+  bool is_settled_ = false;  // This gradient counts, and its errors are taken over.
 
-  // Empty unless errors are fed back: e, and what it becomes if the present gradient counts.
+  // Empty unless errors are fed back: e, and its next value if the current gradient counts.
   std::vector<float> error_;
   std::vector<float> next_error_;
 };

@@ -20,14 +20,14 @@ RawCall::RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::strin
   if (cancel_ != nullptr) cancel_->Attach(&context_);
   stream_ = grpc::GenericStub(channel).PrepareCall(&context_, method, &queue_);
   stream_->StartCall(Begin(start_));
-  // Where it fails, so does the first operation, which leads to Finish and its status.
+  // If the start fails, so does the first operation, which leads to Finish and its status.
   Await(start_, deadline);
 }
 
 RawCall::~RawCall() {
   if (!is_finished_) {
     context_.TryCancel();
-    (void)Finish(absl::InfiniteFuture());  // Of a cancelled call it does not wait for the peer.
+    (void)Finish(absl::InfiniteFuture());  // A cancelled call does not wait for the peer.
   }
   queue_.Shutdown();
   void* tag = nullptr;
@@ -58,7 +58,8 @@ bool RawCall::Await(Operation& operation, absl::Time deadline) {
   if (!Pump(operation, SteadyDeadline(deadline))) {
     is_late_ = true;
     context_.TryCancel();
-    PS_CHECK(Pump(operation, gpr_inf_future(GPR_CLOCK_MONOTONIC)));  // It ends without the peer.
+    // A cancelled operation ends without the peer.
+    PS_CHECK(Pump(operation, gpr_inf_future(GPR_CLOCK_MONOTONIC)));
     return false;
   }
   return operation.has_succeeded;

@@ -17,74 +17,79 @@
 
 namespace slipstream {
 
-/// One streaming call, of any kind, whose messages both ways are bytes.
+/// One streaming call of any kind whose messages in both directions are bytes.
 ///
-/// Every operation waits, at most until its deadline, a time of SteadyNow; one that does not end by
-/// then cancels the call, but for ReadBy. It waits on a completion queue of its own, so that the
-/// calling thread itself moves the bytes, as fast as gRPC's blocking calls do, which know deadlines
-/// only for whole calls.
+/// Every operation waits at most until its deadline, a time of SteadyNow. An operation that does
+/// not end by then cancels the call, except ReadBy. Each call has its own completion queue, so the
+/// calling thread itself moves the bytes. This is as fast as gRPC's blocking calls, which support
+/// deadlines only for whole calls.
 ///
-/// A read may stay under way while the owner writes, or does something else. Read stays awake for
-/// messages that come soon, see awake_wait.h.
+/// A read may stay under way while the owner writes or does other work. Read polls instead of
+/// sleeping while it expects a message soon, see awake_wait.h.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class RawCall {
  public:
-  /// `method` is /package.Service/Method. `cancel` may be null; it must outlive the call.
+  /// `method` is /package.Service/Method. `cancel` may be null; otherwise it must outlive the call.
   RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
           CancelSwitch* cancel, absl::Time deadline);
 
-  /// Ends the call, if Finish has not.
+  /// Cancels and finishes the call, unless Finish was called.
   ~RawCall();
   RawCall(const RawCall&) = delete;
   RawCall& operator=(const RawCall&) = delete;
 
   /// What the caller does after a Write.
   enum class Next {
-    kWrites,  // The end of the message may be held back for the next one.
-    kReads,   // The rest of the message leaves while that waits.
-    kPauses,  // Nobody moves bytes meanwhile, so Write returns once the kernel has them all.
+    kWrites,  // gRPC may hold back the end of this message for the next one.
+    kReads,   // The rest of this message is sent while the read waits.
+    // No thread moves bytes until the next call, so Write returns once the kernel has all of them.
+    kPauses,
   };
 
-  /// False if the call is over: Finish tells why.
+  /// Writes a message. Returns false if the call is over; Finish then says why.
   bool Write(const grpc::ByteBuffer& message, Next next, absl::Time deadline);
 
-  /// Nothing more will be written. Where the call is over already, what follows shows it.
+  /// Ends the writing side. If the call is already over, the next operation reports it.
   void WritesDone(absl::Time deadline);
 
-  /// False if there is nothing more to read: Finish tells why.
+  /// Reads a message. Returns false if there are no more; Finish then says why.
   bool Read(grpc::ByteBuffer& message, absl::Time deadline);
 
   enum class Came { kMessage, kNothingYet, kEnd };
 
-  /// Reads as Read does, but asleep; if nothing has come by then, the call and the read go on.
+  /// Reads like Read, but always sleeps while it waits. If no message arrives by `deadline`, the
+  /// call and the read stay under way.
   Came ReadBy(grpc::ByteBuffer& message, absl::Time deadline);
 
-  /// Begins what the next read then goes on with.
+  /// Begins a read, which the next Read or ReadBy completes.
   void ReadAhead();
 
-  /// The read under way is over: a message is there, or the call has ended. Does not wait.
+  /// True if the read under way is over: a message has arrived, or the call has ended. Does not
+  /// wait.
   bool HasReadAhead();
 
-  /// The call's status. After a false from above; otherwise it waits for the peer to end the call.
+  /// Ends the call and returns its status. Call it after an operation returned false; otherwise it
+  /// waits for the peer to end the call.
   absl::Status Finish(absl::Time deadline);
 
-  /// Lets the transport work for this long although nothing is waited for.
+  /// Lets the transport work for `duration`, though no operation is waited for.
   void Poll(absl::Duration duration);
 
  private:
-  /// An operation under way, to which its tag points.
+  /// The state of an operation; the operation's completion-queue tag points to it.
   struct Operation {
     bool is_under_way = false;
     bool has_succeeded = false;
   };
   void* Begin(Operation& operation);
 
-  /// Waits for the end of the operation, and cancels the call if that does not come by then;
+  /// Waits until the operation ends; cancels the call if it does not end by `deadline`. Returns
   /// whether it succeeded.
   bool Await(Operation& operation, absl::Time deadline);
 
-  /// Lets the transport work until the operation is over or the time is; whether it is over.
+  /// Lets the transport work until the operation is over or `deadline` passes. Returns whether it
+  /// is over.
   bool Pump(const Operation& operation, gpr_timespec deadline);
   bool IsOver(const Operation& operation);
   Came TakeRead(grpc::ByteBuffer& message);
@@ -96,8 +101,8 @@ class RawCall {
   Operation start_;
   Operation write_;
   Operation read_;
-  bool has_begun_read_ = false;  // Until its result is taken.
-  grpc::ByteBuffer message_;     // That it brings.
+  bool has_begun_read_ = false;  // From ReadAhead until its result is taken.
+  grpc::ByteBuffer message_;     // The message that the read brings.
   AwakeWait read_wait_;
   bool is_late_ = false;
   bool is_finished_ = false;

@@ -12,16 +12,16 @@
 namespace slipstream {
 namespace {
 
-// Between two looks at whether the program is to stop.
+// How often a wait checks whether the program is to stop.
 constexpr absl::Duration kStopCheckInterval = absl::Milliseconds(20);
 
-/// Waits, but no longer than until a lost connection is there again. False if the program is to
-/// stop.
+/// Waits for `wait`, or until a lost connection is established again. Returns false if the program
+/// is to stop.
 ///
-/// A plain sleep would not do: a channel makes progress only while a thread waits on it (gRPC's own
-/// looks after it every five seconds), so a peer that is back would be noticed late.
+/// A plain sleep is not enough: a channel makes progress only while a thread waits on it (gRPC's
+/// own thread serves it only every five seconds), so a peer that is back would be noticed late.
 bool PauseOrReconnect(grpc::Channel& channel, absl::Duration wait, const Sleeper& sleeper) {
-  // Refused by a peer that is there.
+  // The connection works: the peer itself refused the call.
   if (channel.GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) return sleeper(wait);
   const absl::Time end = SteadyNow() + wait;
   for (;;) {
@@ -56,7 +56,7 @@ absl::Status Retries::Persist(absl::FunctionRef<absl::Status()> call) {
 
 absl::Status Retries::Await(const absl::Status& failure) {
   if (!sleeper_(absl::ZeroDuration())) return absl::CancelledError("stopped");
-  // So long a try was no attempt to connect: the peer waited for a gradient or a round.
+  // A try this long was not an attempt to connect: the peer waited for a gradient or a round.
   const bool took_long = options_.now() - begin_ >= options_.give_up_after;
   if (took_long && !absl::IsDeadlineExceeded(failure)) OnReached();
   const bool is_first = !schedule_.has_value();

@@ -14,34 +14,35 @@
 
 namespace slipstream {
 
-/// The tries of one call to one peer, until it is answered or the peer is given up.
+/// The tries of one call to one peer, repeated until the peer answers or is given up.
 ///
 /// Not thread-safe: one owner.
 class Retries {
  public:
-  /// `peer` is for people, "shard at host:port", and `channel` leads to it. What is borrowed must
-  /// outlive this.
+  /// `peer` is for messages to people, "shard at host:port", and `channel` leads to it. Everything
+  /// that is borrowed must outlive this object.
   Retries(std::string_view peer, grpc::Channel& channel, const RetryOptions& options, uint64_t seed,
           const Sleeper& sleeper);
 
-  /// Makes the call until it succeeds or fails for good, and returns what it returned last; or why
-  /// it is not made again, as Await says.
+  /// Makes the call until it succeeds or fails permanently, and returns its last result; or, if the
+  /// peer is given up, the failure of Await.
   absl::Status Persist(absl::FunctionRef<absl::Status()> call);
 
-  // Parts of Persist, for a call whose tries the caller makes:
+  // The parts of Persist, for callers that make the tries themselves:
 
-  /// A try begins.
+  /// Notes that a try begins.
   void Begin() { begin_ = options_.now(); }
 
-  /// The try has reached the peer, which let it wait: the peer is not away.
+  /// Notes that the try has reached the peer and only had to wait there: the peer is not
+  /// unreachable.
   void OnReached() { schedule_.reset(); }
 
-  /// Waits before the next try. Not OK if there is to be none: CANCELLED if the program stops,
-  /// UNAVAILABLE, or RESOURCE_EXHAUSTED of a peer with too much to do, if the peer has failed for
-  /// too long. REQUIRES: IsTransient(failure), of the try that was begun last.
+  /// Waits before the next try. Not OK if no try may follow: CANCELLED if the program stops, or, if
+  /// the peer has failed for too long, RESOURCE_EXHAUSTED for an overloaded peer and UNAVAILABLE
+  /// for any other. REQUIRES: IsTransient(failure), and it is the failure of the latest try.
   absl::Status Await(const absl::Status& failure);
 
-  /// Waits as long as the peer, which is there, asks for; CANCELLED if the program stops.
+  /// Waits for as long as a reachable peer asks for; CANCELLED if the program stops.
   absl::Status AwaitFor(absl::Duration wait);
 
  private:
@@ -54,8 +55,9 @@ class Retries {
   const uint64_t seed_;
   const Sleeper& sleeper_;
 
-  absl::Time begin_;                       // Of the last try.
-  std::optional<RetrySchedule> schedule_;  // Since the peer was there last.
+  absl::Time begin_;  // When the latest try began.
+  // Empty unless the peer has failed since it was last reached.
+  std::optional<RetrySchedule> schedule_;
 };
 
 }  // namespace slipstream

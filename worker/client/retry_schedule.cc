@@ -38,7 +38,7 @@ bool IsTransient(const absl::Status& status) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kResourceExhausted:
-    // gRPC's names for streams that their connection took along.
+    // gRPC reports these when a broken connection ends a stream.
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kCancelled:
       return true;

@@ -13,10 +13,10 @@
 
 namespace slipstream {
 
-/// Waits for so long, or less if the program is to stop; returns false then.
+/// Waits for the given time and returns true; returns false early if the program is to stop.
 using Sleeper = std::function<bool(absl::Duration)>;
 
-/// What time it is. It must never go back; the epoch does not matter.
+/// Returns the current time. The time must never go back; its epoch does not matter.
 using SteadyClock = std::function<absl::Time()>;
 
 struct RetryOptions {
@@ -25,21 +25,22 @@ struct RetryOptions {
   absl::Duration first_wait = absl::Milliseconds(50);
   absl::Duration wait_max = absl::Seconds(2);
 
-  /// A peer that cannot be reached for this long is given up. Longer outlasts a restart.
+  /// A peer that cannot be reached for this long is given up. A longer time survives a restart of
+  /// the peer.
   absl::Duration give_up_after = absl::Seconds(30);
 
-  /// Tests have one of their own.
+  /// Tests replace it.
   SteadyClock now = SteadyNow;
 };
 
-/// For how long a member whose lease is `lease` tries to reach its run: a peer that is gone for
-/// longer than a few leases has been noticed by the coordinator, too.
+/// Returns how long a member whose lease is `lease` tries to reach its run. A peer that is gone for
+/// more than a few leases has also been noticed by the coordinator.
 absl::Duration MembersPatience(absl::Duration lease);
 
-/// When to repeat a call that failed: exponential backoff with jitter and an end. Time and chance
-/// come from outside.
+/// Says when to repeat a call that failed: exponential back-off with jitter and an end. Time and
+/// randomness come from outside.
 ///
-/// Time goes by the options' clock, from construction.
+/// Time is measured from construction, by the clock of the options.
 ///
 /// Not thread-safe: one owner.
 class RetrySchedule {
@@ -47,12 +48,12 @@ class RetrySchedule {
   RetrySchedule(const RetryOptions& options, uint64_t seed)
       : options_(options), start_(options.now()), wait_(options.first_wait), random_(seed, 0) {}
 
-  /// How long to wait before the next try of what failed with `failure`; nothing to give up. Who
-  /// has too much to do (RESOURCE_EXHAUSTED) waits as long as it ever would.
+  /// Returns how long to wait before the next try after `failure`; nothing if the call is to be
+  /// given up. An overloaded peer (RESOURCE_EXHAUSTED) gets the longest wait at once.
   std::optional<absl::Duration> Next(const absl::Status& failure);
 
-  /// What a call that is given up fails with: `message` and for how long it was tried, as
-  /// UNAVAILABLE, or RESOURCE_EXHAUSTED if it was `failure`.
+  /// Returns the failure of a call that is given up: `message` and for how long it was tried. The
+  /// code is RESOURCE_EXHAUSTED if that was the code of `failure`, else UNAVAILABLE.
   absl::Status GivenUp(const absl::Status& failure, absl::string_view message) const;
 
  private:
@@ -62,8 +63,8 @@ class RetrySchedule {
   RandomStream random_;
 };
 
-/// True if a call that failed so may succeed when it is made again: the peer was not reached, did
-/// not answer in time, had too much to do, or the connection broke.
+/// True if a call that failed with `status` may succeed when it is repeated: the peer was not
+/// reached, did not answer in time, was overloaded, or the connection broke.
 bool IsTransient(const absl::Status& status);
 
 }  // namespace slipstream

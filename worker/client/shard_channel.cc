@@ -49,7 +49,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Get() {
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
   absl::StatusOr<std::string> name = AskForSocket();
-  // A shard that does not know the question offers nothing; any other failure says nothing of that.
+  // A shard that does not know this request offers no socket. Any other failure says nothing about
+  // that.
   if (!name.ok() && !absl::IsUnimplemented(name.status())) return name.status();
   if (options_.transport == Transport::kTcp) return tcp_;
   absl::StatusOr<std::shared_ptr<grpc::Channel>> local =

@@ -18,11 +18,12 @@
 
 namespace slipstream {
 
-/// The connection to one shard, by the best path that both ends can use.
+/// The connection to one shard over the best path that both ends can use.
 ///
-/// TCP reaches every shard. Over it the shard is told who calls, and asked for the name of its
-/// local socket; if that can be connected to, the shard is on this machine, and calls go there. The
-/// name is random, so that no other process is taken for it.
+/// TCP reaches every shard. Over TCP the client tells the shard who calls and asks for the name of
+/// the shard's local socket. If the client can connect to that socket, the shard is on this
+/// machine, and calls go there. The name is random, so no other process can be mistaken for the
+/// shard.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class ShardChannel {
@@ -33,43 +34,44 @@ class ShardChannel {
     Transport transport = Transport::kAuto;
     TransportOptions bounds;
 
-    /// The member that calls: a shard closes connections of which it does not hear for whom.
+    /// The member that calls. A shard closes connections on which no member identifies itself.
     Identity identity;
 
-    /// How this process shows who it is, over TCP.
+    /// The credentials by which this process identifies itself over TCP.
     std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
 
-    /// The shard has to say by then what it offers.
+    /// How long the shard may take to answer which paths it offers.
     absl::Duration answer_timeout = absl::Seconds(30);
   };
 
-  /// `address` is host:port. `cancel` must outlive this.
+  /// `address` is host:port. `cancel` must outlive this object.
   ShardChannel(std::string address, const Options& options, CancelSwitch& cancel);
 
-  /// The channel for the next call, as long as calls succeed always the same one. Agrees on a path
-  /// first if need be. UNAVAILABLE while the shard cannot be asked; INVALID_ARGUMENT if the path
-  /// was chosen by name and there is none.
+  /// Returns the channel for the next call; it stays the same as long as calls succeed. Agrees on a
+  /// path first if there is none. UNAVAILABLE while the shard cannot be asked; INVALID_ARGUMENT if
+  /// the configuration demands a path that does not exist.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Get();
 
-  /// Starts a call over that.
+  /// Starts a call over that channel.
   absl::StatusOr<std::unique_ptr<RawCall>> Start(const std::string& method, absl::Time deadline);
 
-  /// Why the call ended early; never OK.
+  /// Returns why the call ended early; never OK.
   absl::Status Failure(RawCall& call, absl::Time deadline);
 
-  /// A call failed: the shard may have been replaced, so the next one agrees on a path anew.
+  /// Notes that a call failed. The shard may have been replaced, so the next call agrees on a path
+  /// anew.
   void OnFailure() { agreed_.reset(); }
 
-  /// What was agreed on last goes over the shard's local socket.
+  /// True if the agreed path is the shard's local socket.
   bool is_local() const { return agreed_ != nullptr && agreed_ != tcp_; }
 
-  /// Shows whether the shard's machine can be reached.
+  /// The TCP channel, whose state shows whether the shard's machine can be reached.
   grpc::Channel& tcp() { return *tcp_; }
 
  private:
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Agree();
 
-  /// Connects to the shard's local socket; says why it cannot.
+  /// Connects to the shard's local socket, or returns why it cannot.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToSocket(const std::string& name) const;
   absl::StatusOr<std::string> AskForSocket();
 
@@ -79,8 +81,8 @@ class ShardChannel {
   const std::shared_ptr<grpc::Channel> tcp_;
 
   CancelSwitch& cancel_;
-  std::shared_ptr<grpc::Channel> agreed_;  // Null until they have.
-  std::string told_;                       // What was logged last.
+  std::shared_ptr<grpc::Channel> agreed_;  // Null until a path is agreed on.
+  std::string told_;                       // What was last logged about the path.
 };
 
 }  // namespace slipstream

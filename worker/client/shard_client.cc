@@ -19,8 +19,8 @@ namespace {
 constexpr char kInitialize[] = "/slipstream.v1.Shard/Initialize";
 constexpr char kPull[] = "/slipstream.v1.Shard/Pull";
 
-/// The connection must let go of what was sent before the caller may write there; it does at once
-/// where a push was answered.
+/// How long the connection may take to release the bytes that it sent, before the caller may write
+/// there. It releases them at once where a push was answered.
 constexpr absl::Duration kReturnTimeout = absl::Seconds(30);
 
 }  // namespace
@@ -52,7 +52,7 @@ ShardClient::ShardClient(Place place, const ShardOptions& options, Sleeper sleep
 }
 
 Retries ShardClient::NewRetries() {
-  // By whichever path calls go, the network shows whether the shard's machine can be reached.
+  // Whichever path calls take, the TCP channel shows whether the shard's machine can be reached.
   return {name_, channel_.tcp(), options_.retry, options_.seed + Value(place_.shard), sleeper_};
 }
 
@@ -88,7 +88,8 @@ absl::Status ShardClient::Send(const InitializeHeader& header, std::span<const f
   if (!started.ok()) return started.status();
   RawCall& call = **started;
   const size_t chunk_values = options_.chunk_bytes / sizeof(float);
-  // Over a slow link values take longer than the shard waits to hear who sends them.
+  // Send the header first: over a slow link, values take longer than the shard waits for a caller
+  // to identify itself.
   if (!call.Write(EncodeInitializeChunk(header, 0, {}), RawCall::Next::kWrites,
                   options_.WriteDeadline())) {
     return channel_.Failure(call, options_.WriteDeadline());
@@ -105,7 +106,7 @@ absl::Status ShardClient::Send(const InitializeHeader& header, std::span<const f
     offset += piece.size();
   } while (offset < values.size());
   call.WritesDone(options_.WriteDeadline());
-  grpc::ByteBuffer reply;  // Says nothing but that it came.
+  grpc::ByteBuffer reply;  // Has no fields: it only confirms.
   if (!call.Read(reply, options_.AnswerDeadline())) return NoAnswer(call, retries);
   return call.Finish(options_.AnswerDeadline());
 }
@@ -135,7 +136,7 @@ absl::Status ShardClient::Ask(const PullRequest& request, WeightsArrival& weight
     grpc::ByteBuffer message;
     if (!call.Read(message, options_.AnswerDeadline())) return NoAnswer(call, retries);
     const absl::StatusOr<WeightsChunk> chunk = DecodeWeightsChunk(message);
-    // The peer got something wrong, which no setting of ours mends.
+    // This is the peer's fault: no setting on this side can fix it.
     if (!chunk.ok()) {
       return absl::InternalError("answer: " + std::string(chunk.status().message()));
     }
@@ -153,7 +154,7 @@ absl::Status ShardClient::AwaitReturn() {
     if (SteadyNow() > deadline) {
       return absl::DeadlineExceededError(name_ + ": the connection still holds what was sent");
     }
-    // The transport may need a thread to let go, and there is none but this.
+    // The transport may need a thread to release the bytes, and this is the only one.
     if (stream_.is_open()) stream_.Poll(kSlice);
   }
   return absl::OkStatus();

@@ -21,17 +21,17 @@
 
 namespace slipstream {
 
-/// One shard as a worker reaches it, over a connection of its own, see shard_channel.h. Pushes are
-/// ShardExchange's.
+/// A worker's client of one shard, over a connection of its own (shard_channel.h). Pushes are made
+/// by ShardExchange.
 ///
-/// A call is repeated until it is answered for good or the shard has been out of reach for too
-/// long. Values to be sent are borrowed from the caller's arena, and weights are written straight
-/// into it.
+/// A call is repeated until its answer is final or the shard has been unreachable for too long.
+/// Values to be sent are borrowed from the caller's arena, and received weights are written
+/// straight into it.
 ///
 /// Not thread-safe: one owner; other threads may throw its switch.
 class ShardClient {
  public:
-  /// Which shard it is, where, and which part of the model it holds.
+  /// The shard's number, its address, and its part of the model.
   struct Place {
     ShardId shard{0};
     std::string address;  // host:port
@@ -41,47 +41,50 @@ class ShardClient {
   /// `cancel` must outlive the client.
   ShardClient(Place place, const ShardOptions& options, Sleeper sleeper, CancelSwitch& cancel);
 
-  /// Sends the initial weights, of which `weights` are the whole model's, under a grant.
+  /// Sends the shard's part of the initial weights under a grant. `weights` holds the weights of
+  /// the whole model.
   absl::Status Initialize(InitializeHeader header, std::span<const float> weights);
 
-  /// Puts what is asked for in place and returns its header.
+  /// Pulls the requested weights into `weights` and returns their header.
   absl::StatusOr<WeightsHeader> Pull(PullRequest request, WeightsArrival weights);
 
-  /// A place for the shard's weights in an arena of the whole model's. `listener` may be null.
+  /// Returns a receiver that writes the shard's weights into `weights`, an arena of the whole
+  /// model. `listener` may be null.
   WeightsArrival ArrivalOf(std::span<float> weights, WeightsListener* listener) const;
 
   ShardId shard() const { return place_.shard; }
   const std::string& address() const { return place_.address; }
   ParameterRange range() const { return place_.range; }
 
-  // For exchanges:
+  // For ShardExchange:
 
   const ShardOptions& options() const { return options_; }
   ExchangeStream& stream() { return stream_; }
 
-  /// Starts to count the tries of a call.
+  /// Returns a new counter for the tries of one call.
   Retries NewRetries();
 
-  /// To be kept by whoever has a part of the arena sent.
+  /// Lends the parts of the arena that gRPC sends.
   ArenaLoan& loan() { return loan_; }
 
-  /// Waits until gRPC has dropped all values that it was lent; they may be changed then.
+  /// Waits until gRPC has dropped all values that it was lent; then they may be changed.
   absl::Status AwaitReturn();
 
-  /// `failure` as its owner hears of it: with the shard's name, or CANCELLED if all calls were
-  /// ended, for then it counts no more. A failure that was given up names the shard already.
+  /// Returns `failure` as it is reported to the owner: with the shard's name, or as CANCELLED if
+  /// all calls were cancelled and it no longer matters. A transient failure is returned unchanged,
+  /// because it was given up and names the shard already.
   absl::Status Final(const absl::Status& failure) const;
 
-  /// True once all calls were ended.
+  /// True once all calls were cancelled.
   bool is_stopped() const { return cancel_.thrown(); }
 
  private:
-  // One try each.
+  // These make one try.
   absl::Status Send(const InitializeHeader& header, std::span<const float> values,
                     Retries& retries);
   absl::Status Ask(const PullRequest& request, WeightsArrival& weights, Retries& retries);
 
-  /// Why `call` ended instead of answering; never OK.
+  /// Returns why `call` ended without an answer; never OK.
   absl::Status NoAnswer(RawCall& call, Retries& retries);
 
   // Constant after construction.

@@ -50,7 +50,7 @@ absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
 }
 
 absl::Status ShardExchange::AwaitNextTry(const absl::Status& failure) {
-  shard_.stream().Close();  // The next try starts over on a stream of its own.
+  shard_.stream().Close();  // The next try starts on a new stream.
   weights_begin_.reset();
   times_.end = absl::Now();
   return IsTransient(failure) ? retries_.Await(failure) : shard_.Final(failure);
@@ -67,7 +67,7 @@ absl::Status ShardExchange::AwaitRoom(const PushReply& reply) {
 }
 
 absl::StatusOr<ExchangeAnswer> ShardExchange::Try() {
-  // Nobody wants the answer any more, so nobody waits for a shard that is away.
+  // The step was aborted, so its answer is no longer needed: do not wait for an unreachable shard.
   if (is_given_up()) return GivenUp();
   retries_.Begin();
   push_.header.holds_base = weights_.Holds(push_.header.life, push_.header.base);
@@ -89,14 +89,16 @@ absl::Status ShardExchange::WritePush() {
         feed == nullptr ||
         (begin > 0 ? feed->AwaitFinal(shard_.range().begin + begin) : feed->AwaitSeal());
     if (!goes_on) return GivenUp();
-    // Not before: the shard waits for whoever opens a stream to say who it is.
+    // Open the stream only now: the shard gives a caller little time to identify itself on a new
+    // stream.
     if (is_first) {
       if (absl::Status opened = shard_.stream().Open(); !opened.ok()) return opened;
     }
     const absl::Time begun = absl::Now();
     if (is_first) times_.push_begin = begun;
     if (is_first && end > 0 && shard_.stream().is_unannounced()) {
-      // Over a slow link values take longer than the shard waits to hear who sends them.
+      // Send the header first: over a slow link, values take longer than the shard waits for a
+      // caller to identify itself.
       const grpc::ByteBuffer header = EncodePushChunk(push_.header, end, LentValues{});
       if (absl::Status sent = shard_.stream().Send(header, RawCall::Next::kWrites); !sent.ok()) {
         return sent;
@@ -141,7 +143,7 @@ RawCall::Next ShardExchange::AfterChunk(size_t begin) const {
 
 absl::StatusOr<ExchangeChunk> ShardExchange::Receive(bool is_first) {
   absl::StatusOr<ExchangeChunk> chunk = shard_.stream().Receive();
-  // The shard is there, and may wait for others.
+  // The shard is reachable; it may be waiting for other workers.
   if (absl::IsDeadlineExceeded(chunk.status())) retries_.OnReached();
   if (chunk.ok() && chunk->push.has_value() != is_first) {
     return absl::InternalError("answer: not one outcome, in its first message");
@@ -168,7 +170,7 @@ absl::Status ShardExchange::TakeWeights() {
   while (chunk.has_value()) {
     const absl::Status taken = shard_.stream().Take(*chunk, weights_);
     if (!taken.ok() || weights_.is_complete()) return taken;
-    chunk.reset();  // Its memory, still in the cache, is what the next one comes in.
+    chunk.reset();  // The next message reuses this memory while it is in the cache.
     absl::StatusOr<ExchangeChunk> next = Receive(/*is_first=*/false);
     if (!next.ok()) return next.status();
     chunk = *std::move(next);
@@ -179,7 +181,7 @@ absl::Status ShardExchange::TakeWeights() {
 absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::End() {
   is_over_ = true;
   NoteEnd();
-  // The last weights let the next step go on, which may write the gradient anew.
+  // Wait first: the last weights let the next step start, and it may overwrite the gradient.
   if (absl::Status returned = shard_.AwaitReturn(); !returned.ok()) return returned;
   if (weights_.is_complete()) weights_.Finish();
   return std::nullopt;

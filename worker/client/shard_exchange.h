@@ -19,41 +19,41 @@
 
 namespace slipstream {
 
-/// A gradient, or an excuse, on its way to one shard.
+/// A gradient, or an excuse, to be pushed to one shard.
 struct ShardPush {
-  /// The exchange adds how its values travel.
+  /// The exchange fills in the fields that describe how the values travel.
   PushHeader header;
 
-  /// The shard's part of the gradient; empty excuses. It must stay as it is until the exchange is
-  /// over, but for what `feed` does not call final yet.
+  /// The shard's part of the gradient; empty for an excuse. Once `feed` calls a value final, it
+  /// must not change until the exchange is over.
   std::span<const float> values = {};
 
-  /// Null: the values travel as they are.
+  /// Null if the values are sent unencoded.
   PushEncoder* encoder = nullptr;
 
-  /// Says how far the whole gradient is final. Null: all values are.
+  /// Says how much of the whole gradient is final. Null if all of it is.
   GradientFeed* feed = nullptr;
 };
 
-/// The answer to a push. Without weights if none were asked for or the push was refused.
+/// The answer to a push. It has no weights if none were asked for or the push was refused.
 struct ExchangeAnswer {
   PushReply push;
   std::optional<WeightsHeader> weights;
 };
 
-/// When a lane did what for one exchange, on this machine's clock. Of the last try, but for `busy`.
+/// When a lane did each part of one exchange, by this machine's clock. All fields but `busy`
+/// describe the last try.
 struct LaneTimes {
-  absl::Time push_begin;  // The first message was begun.
-  absl::Time push_end;    // The last one was taken by the transport.
-  absl::Time answered;    // The first message of the answer was there.
-  absl::Time end;         // So were all weights.
+  absl::Time push_begin;  // When the first message was begun.
+  absl::Time push_end;    // When the transport had taken the last one.
+  absl::Time answered;    // When the first message of the answer had arrived.
+  absl::Time end;         // When all weights had arrived.
 
-  /// Of that time and of failed tries, what was not spent waiting for the gradient.
+  /// The time spent on all tries, less the time spent waiting for the gradient.
   absl::Duration busy;
 };
 
-/// One push to one shard and the weights that answer it, over as many tries as it takes: the way
-/// from a gradient that becomes final to an answer that is known.
+/// One push to one shard and the weights that answer it, over as many tries as are needed.
 ///
 ///     ShardExchange exchange(shard, push, std::move(weights));
 ///     for (;;) {
@@ -61,46 +61,47 @@ struct LaneTimes {
 ///       … a failure ends it; an answer is to be heeded; nothing: it is over …
 ///     }
 ///
-/// Chunks leave from the last to the first, each as soon as it is final. The same push goes out
-/// again after a broken stream or RETRY_LATER. An exchange that is dropped before it is over ends
-/// the stream, so that a push which was not complete does not count.
+/// Chunks are sent from the last to the first, each as soon as it is final. The same push is sent
+/// again after a broken stream or RETRY_LATER. If an exchange is dropped before it is over, it ends
+/// the stream, so that an incomplete push does not count.
 ///
 /// Not thread-safe: one owner, the shard's lane.
 class ShardExchange {
  public:
-  /// What is borrowed must outlive it.
+  /// Everything that is borrowed must outlive the exchange.
   ShardExchange(ShardClient& shard, const ShardPush& push, WeightsArrival weights);
   ~ShardExchange();
   ShardExchange(const ShardExchange&) = delete;
   ShardExchange& operator=(const ShardExchange&) = delete;
 
-  /// What the push was answered, anything but RETRY_LATER, before values of its weights are put in
-  /// place; once they are, and gRPC holds nothing of the gradient, nothing more. Another answer
-  /// follows if a try failed within the weights. ABORTED if the feed was.
+  /// Returns the next answer to the push (never RETRY_LATER), before any of its weights are
+  /// written. The call after that writes the weights and returns nothing once all are in place and
+  /// gRPC holds no part of the gradient. If the try fails while weights arrive, that call returns
+  /// another answer instead. ABORTED if the feed was aborted.
   absl::StatusOr<std::optional<ExchangeAnswer>> Next();
 
   const LaneTimes& times() const { return times_; }
 
  private:
-  /// One try, up to its answer.
+  /// Makes one try, up to its answer.
   absl::StatusOr<ExchangeAnswer> Try();
   absl::Status WritePush();
   absl::StatusOr<ExchangeAnswer> ReadAnswer();
   absl::StatusOr<ExchangeChunk> Receive(bool is_first);
 
-  // Once the answer was heeded.
+  // These run once the caller has handled the answer.
   absl::Status TakeWeights();
   absl::StatusOr<std::optional<ExchangeAnswer>> End();
 
-  /// The message that brings these values, or says where they are.
+  /// Returns the message that carries these values, or says where the shard finds them.
   absl::StatusOr<grpc::ByteBuffer> PushMessage(size_t begin, size_t end, bool is_first);
 
-  /// What follows the chunk that begins at `begin`.
+  /// Returns what the caller does after it has sent the chunk that begins at `begin`.
   RawCall::Next AfterChunk(size_t begin) const;
 
   void NoteEnd();
 
-  /// Wait for the next try; not OK if there is to be none.
+  /// These wait for the next try; not OK if no try may follow.
   absl::Status AwaitNextTry(const absl::Status& failure);
   absl::Status AwaitRoom(const PushReply& reply);
 
@@ -110,10 +111,10 @@ class ShardExchange {
   ShardPush push_;
   WeightsArrival weights_;
   Retries retries_;
-  const absl::Time overload_end_;  // By the clock of retries.
+  const absl::Time overload_end_;  // By the clock of the retry options.
   LaneTimes times_;
-  bool is_answered_ = false;                    // In this try, and the owner knows.
-  std::optional<ExchangeChunk> weights_begin_;  // The message with which that answer's begin.
+  bool is_answered_ = false;                    // The owner has the answer of this try.
+  std::optional<ExchangeChunk> weights_begin_;  // The first message with weights of that answer.
   bool is_over_ = false;
 };
 

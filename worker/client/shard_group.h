@@ -23,22 +23,22 @@ namespace slipstream {
 /// Not thread-safe: one owner; other threads may throw its switch.
 class ShardGroup {
  public:
-  /// What a lane does with its shard.
+  /// The work that a lane does with its shard.
   using Work = std::function<absl::Status(ShardClient&)>;
 
-  /// `servers` in the order of the map's shards. `cancel` must outlive the group.
+  /// `servers`: the addresses in the order of the map's shards. `cancel` must outlive the group.
   ShardGroup(const std::vector<std::string>& servers, const ShardMap& map,
              const ShardOptions& options, const Sleeper& sleeper, CancelSwitch& cancel);
 
-  /// Calls `work` for each of `shards`, side by side. A failure ends the calls of the others; the
-  /// first is returned.
+  /// Calls `work` for each of `shards` in parallel. A failure cancels the calls of the others; the
+  /// first failure is returned.
   absl::Status Run(const std::vector<ShardId>& shards, const Work& work);
 
-  /// Gives `work` to the lane of each shard, behind what it has to do already, and returns at once.
-  /// On a failure `work` calls EndCalls itself, before it lets anyone know.
+  /// Queues `work` in the lane of each shard, behind its earlier work, and returns at once. If
+  /// `work` fails, it calls EndCalls itself before it reports the failure to anyone.
   void Start(Work work);
 
-  /// Ends what is under way on all shards, for good.
+  /// Cancels the calls under way on all shards, and every later one.
   void EndCalls() { cancel_.Throw(); }
 
   const ShardMap& map() const { return map_; }
@@ -52,7 +52,7 @@ class ShardGroup {
   std::vector<ShardId> all_;
 
   CancelSwitch& cancel_;
-  std::vector<std::unique_ptr<ShardClient>> clients_;  // Each used by its lane.
+  std::vector<std::unique_ptr<ShardClient>> clients_;  // Each is used by its lane.
   ShardLanes lanes_;
 };
 

@@ -15,45 +15,45 @@
 
 namespace slipstream {
 
-/// One lane per shard, so that a step talks to all of them at once, beside the thread that
-/// computes.
+/// One lane per shard, so that a step talks to all shards at once and in parallel with the thread
+/// that computes.
 ///
-/// A lane does what it is given one after another, in order. Its thread is started with its first
-/// work and lasts as long as this object; only Run lets the caller's thread serve the first shard's
-/// lane, if that is idle, which spares a small model's step the way to another thread and back.
+/// A lane does its work in the order in which it was given. Its thread is started with its first
+/// work and lasts as long as this object. As an exception, Run serves the first shard's lane on the
+/// caller's thread if that lane is idle, which saves a small model's step two thread switches.
 ///
-/// Not thread-safe: one owner, which starts and runs.
+/// Not thread-safe: one owner, which calls Start and Run.
 class ShardLanes {
  public:
   using Work = std::function<absl::Status(ShardId)>;
 
   explicit ShardLanes(uint32_t shards);
 
-  /// Waits for work under way; what has not begun is dropped.
+  /// Waits for work under way; drops work that has not begun.
   ~ShardLanes();
   ShardLanes(const ShardLanes&) = delete;
   ShardLanes& operator=(const ShardLanes&) = delete;
 
-  /// Gives `work` to the lanes of `shards` and returns at once. What it returns is ignored.
+  /// Queues `work` in the lanes of `shards` and returns at once. The result of `work` is ignored.
   void Start(const std::vector<ShardId>& shards, Work work);
 
-  /// Calls `work` for each of `shards`, each in its lane, and returns once all have returned: OK,
-  /// or the failure that came first; CANCELLED only if there is no other.
+  /// Calls `work` for each of `shards` in its lane, and returns once all have returned: OK, or the
+  /// first failure, where CANCELLED counts only if there is no other.
   absl::Status Run(const std::vector<ShardId>& shards, Work work);
 
  private:
-  /// One piece of work, in several lanes. Owned by the lanes that have it before them and by Run.
+  /// One piece of work, in several lanes. Owned by the lanes that have it queued and by Run.
   struct Job {
     explicit Job(Work given) : work(std::move(given)) {}
 
     const Work work;
-    uint32_t left = 0;  // Lanes that have not done it.
+    uint32_t left = 0;  // The number of lanes that have not done it.
     FirstFailure failure;
   };
   struct Lane {
     std::thread thread;
     CondVar changed;
-    std::deque<std::shared_ptr<Job>> jobs;  // The first is being done if `is_busy`.
+    std::deque<std::shared_ptr<Job>> jobs;  // If `is_busy`, the first is being done.
     bool is_busy = false;
   };
 
@@ -61,12 +61,12 @@ class ShardLanes {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wake(ShardId shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// Throws if there is no thread to be had: before any lane has begun what the caller then lets
-  /// go.
+  /// Starts the lane's thread if it has none. Throws if no thread can be started. It is called
+  /// before any work is queued, so that no lane uses objects that the caller drops then.
   void MakeThread(ShardId shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Serve(ShardId shard);
 
-  /// Does the first job of an idle lane; the lock is not held meanwhile.
+  /// Does the first job of an idle lane. The lock is not held while the job runs.
   void DoNext(ShardId shard);
 
   Mutex mutex_;

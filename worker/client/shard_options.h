@@ -17,43 +17,44 @@ namespace slipstream {
 
 /// How a process talks to the shards of a run.
 struct ShardOptions {
-  /// Payload bytes of one message, were they fp32, both ways.
+  /// The payload bytes of one message if its values are fp32, in both directions.
   size_t chunk_bytes = size_t{1} << 20;
 
-  /// The encoding of gradients: fp32 where there is an arena to share.
+  /// The encoding of gradients. Must be fp32 if `arena` is set.
   Encoding push_encoding = Encoding::kFp32;
 
-  /// The encoding of weights that are for training. Others are exact.
+  /// The encoding of weights for training. All other weights are sent exactly. Must be fp32 if
+  /// `arena` is set.
   Encoding weights_encoding = Encoding::kFp32;
 
-  /// With shards of at most so many bytes, or of one message, nothing is to overlap: the thread
-  /// that computes exchanges by itself.
+  /// If every shard has at most this many bytes, or fits one message, nothing is worth overlapping:
+  /// with one pipeline slot, the thread that computes makes the exchanges itself.
   size_t alone_bytes_max = 0;
 
-  /// A message that the peer has not taken in by then is given up.
+  /// How long the peer may take to accept a message before the call is given up.
   absl::Duration write_timeout = absl::Seconds(30);
 
-  /// So is an answer that has not come, and the call is worth another try for any number of times:
-  /// rounds wait for the slowest member, a dead peer is found by the connection's own probes, and a
-  /// lost lease by the heartbeat.
+  /// How long an answer may take before the call is given up. The call is then repeated any number
+  /// of times: rounds wait for their slowest member, the connection's own probes find a dead peer,
+  /// and the heartbeat finds a lost lease.
   absl::Duration answer_timeout = absl::Minutes(10);
 
-  /// A shard that answers RETRY_LATER for this long is given up.
+  /// How long a shard may answer RETRY_LATER before it is given up.
   absl::Duration overload_timeout = absl::Minutes(10);
 
-  /// What all gradients lie in, if shards of this machine may take them from there, as they may
-  /// where WireSpec::may_share_memory; else null. Must outlive all clients.
+  /// The arena that holds all gradients, if shards of this machine may read them from there
+  /// (WireSpec::may_share_memory); else null. Must outlive all clients.
   const SharedArena* arena = nullptr;
   ShardChannel::Options channel;
   RetryOptions retry;
 
-  /// Seeds the jitter of waits.
+  /// Seeds the jitter of the waits between tries.
   uint64_t seed = 1;
 
   absl::Time WriteDeadline() const { return SteadyNow() + write_timeout; }
   absl::Time AnswerDeadline() const { return SteadyNow() + answer_timeout; }
 
-  /// What a run's settings say of them.
+  /// Returns the options that a run's settings ask for.
   static ShardOptions For(const RunSpec& settings, const ShardMap& map);
 };
 

@@ -15,12 +15,12 @@
 namespace slipstream {
 namespace {
 
-// Chunks that the shard was told of and has not read: enough for it not to wait for the next, and
-// so few that this end keeps step and stays awake: with 8, an exchange of 4 MiB took 1.2 times as
-// long.
+// The number of chunks that the shard may be told of and not have read yet. It is large enough that
+// the shard does not wait for the next chunk, and small enough that this end keeps pace and stays
+// awake: with 8, an exchange of 4 MiB took 1.2 times as long.
 constexpr uint64_t kUnreadMax = 3;
 
-// How often a wait looks whether it was called off.
+// How often a wait checks whether it was cancelled.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 
 absl::Status None(absl::string_view why) { return absl::FailedPreconditionError(why); }
@@ -167,7 +167,7 @@ absl::StatusOr<ReceivedNote> SharedLink::NextNote(absl::Time deadline,
     }
     if (cancel_.thrown()) return absl::CancelledError("stopped");
     if (is_over) return absl::UnavailableError("ended the call early");
-    is_over = stream_.HasReadAhead();  // Unless a note says that this is the answer.
+    is_over = stream_.HasReadAhead();  // One more note may say that the answer is on the stream.
     if (now >= deadline) {
       return absl::DeadlineExceededError("shared memory: the shard does not go on");
     }

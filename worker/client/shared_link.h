@@ -25,20 +25,21 @@
 
 namespace slipstream {
 
-/// The worker's end of the shared memory of one exchange stream: an arena of the worker's, in which
-/// the shard finds the values of pushes, and buffers of the shard's that it answers with.
+/// The worker's end of the shared memory of one exchange stream: the worker's arena, from which the
+/// shard reads the values of pushes, and the shard's buffers, from which the worker reads the
+/// answers.
 ///
-/// Once attached, the stream's messages go over a local socket, which takes a fraction of the time;
-/// files, and the word that values were read, go over it too. It closes when the shard's end goes,
-/// and the stream is looked at now and then, so nobody waits for the dead. Deadlines are times of
-/// SteadyNow.
+/// Once attached, the stream's messages go over a local socket, which takes a fraction of the time.
+/// Files, and notes that values were read, go over the same socket. The socket closes when the
+/// shard's end goes away, and every wait checks the stream from time to time, so nobody waits for a
+/// dead peer. Deadlines are times of SteadyNow.
 ///
-/// Not thread-safe: one owner, that of the stream; other threads may throw its switch.
+/// Not thread-safe: one owner, the stream's; other threads may throw the CancelSwitch.
 class SharedLink {
  public:
-  /// Agrees on shared memory. FAILED_PRECONDITION says why there is none, and the stream can be
-  /// used all the same; after any other failure it cannot. `stream`, `arena` and `cancel` must
-  /// outlive the link; what comes over the stream is read ahead from now on.
+  /// Agrees on shared memory. FAILED_PRECONDITION says why there is none; the stream can still be
+  /// used. After any other failure it cannot. `stream`, `arena` and `cancel` must outlive the link.
+  /// From now on the link reads ahead on the stream.
   static absl::StatusOr<std::unique_ptr<SharedLink>> Attach(RawCall& stream,
                                                             const SharedArena& arena,
                                                             absl::Time deadline,
@@ -47,37 +48,38 @@ class SharedLink {
   /// Sends a message of the stream.
   absl::Status Send(const grpc::ByteBuffer& message);
 
-  /// The next message of an answer; nothing if the answer comes over the stream. Stays awake for
-  /// one that comes soon.
+  /// Returns the next message of an answer; nothing if the answer comes over the stream. Polls
+  /// instead of sleeping while it expects a message soon.
   absl::StatusOr<std::optional<grpc::ByteBuffer>> Receive(absl::Time deadline);
 
-  /// The answer to a push is there, so all of it was read.
+  /// Notes that the answer to a push has arrived, so the shard has read all values of the push.
   void OnAnswer() { taken_ = placed_; }
 
-  /// Where the shard is to take these values of the arena from, once it has read most of what was
-  /// placed before. They must stay until the push is answered, or the stream has ended.
+  /// Returns where the shard finds these values of the arena, once it has read most of the chunks
+  /// placed before. The values must stay unchanged until the push is answered or the stream has
+  /// ended.
   absl::StatusOr<SharedValues> Place(std::span<const float> values, absl::Time deadline);
 
-  /// The `count` values of a buffer, to be copied and then tested with IsIntact. Valid until the
-  /// next call of this object. INTERNAL if the shard has not given the buffer as it should have,
-  /// RESOURCE_EXHAUSTED if it cannot be mapped.
+  /// Returns the `count` values of a buffer. The caller copies them and then checks IsIntact. Valid
+  /// until the next call of this object. INTERNAL if the shard has not provided the buffer
+  /// correctly, RESOURCE_EXHAUSTED if it cannot be mapped.
   absl::StatusOr<std::span<const float>> Find(const SharedWeights& weights, size_t count,
                                               absl::Time deadline);
 
-  /// What has been copied is what the shard answered with. False if it took the buffer back, as it
-  /// does from a reader that takes too long.
+  /// True if the copied values are those that the shard answered with. False if the shard took the
+  /// buffer back, as it does if a reader takes too long.
   bool IsIntact(const SharedWeights& weights) const;
 
  private:
   struct Buffer {
     FileDescriptor file;
-    SharedMapping mapping;  // Once its values were asked for; the file is closed then.
+    SharedMapping mapping;  // Null until its values are asked for; then the file is closed.
   };
 
   SharedLink(RawCall& stream, const SharedArena& arena, FileDescriptor socket, CancelSwitch& cancel)
       : stream_(stream), arena_(arena), socket_(std::move(socket)), cancel_(cancel) {}
 
-  /// Waits for the next note and does what it says.
+  /// Waits for the next note and carries it out.
   absl::Status TakeNote(absl::Time deadline, AwakeWait::Clock::time_point awake_until);
   absl::Status Heed(ReceivedNote note);
   absl::StatusOr<ReceivedNote> NextNote(absl::Time deadline,
@@ -89,7 +91,7 @@ class SharedLink {
   const FileDescriptor socket_;
 
   CancelSwitch& cancel_;
-  uint64_t placed_ = 0;  // Chunks.
+  uint64_t placed_ = 0;  // The number of chunks placed.
   uint64_t taken_ = 0;
   AwakeWait place_wait_;
   AwakeWait answer_wait_;

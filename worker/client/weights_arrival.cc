@@ -19,7 +19,7 @@ void WeightsArrival::Begin(const WeightsHeader& header) {
       header_ && (header_->version != header.version || header_->life != header.life);
   header_ = header;
   if (!replaces) return;
-  // Also if no value came: a step may have begun as one of the version that was announced.
+  // Revoke even if no value came: a step may have begun with the version that was announced.
   if (listener_ != nullptr) listener_->OnWeightsRevoked({begin_, begin_ + target_.size()});
   arrived_ = 0;
   told_ = 0;
@@ -47,13 +47,13 @@ absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, ui
         fmt::format("weights: values from {} on, expected those from {} on", offset, position_));
   }
   position_ += count;
-  if (position_ <= arrived_) return absl::OkStatus();  // They came with the try before.
+  if (position_ <= arrived_) return absl::OkStatus();  // They came with an earlier try.
   if (offset < arrived_) {
     return absl::InternalError("weights: cut into other chunks than by the try before");
   }
   CopyValues(values, target_.subspan(offset, count), StoresFor(target_.size_bytes()));
   if (!is_intact()) {
-    held_.reset();  // Something else was written over it.
+    held_.reset();  // The held version was overwritten.
     return absl::UnavailableError("weights: taken back by the shard before they were copied");
   }
   arrived_ = position_;

@@ -15,47 +15,49 @@
 
 namespace slipstream {
 
-/// Puts the chunks of one shard's weights, as they arrive, where the caller wants them, over as
-/// many tries as it takes.
+/// Writes the chunks of one shard's weights, as they arrive, into the caller's array, over as many
+/// tries as are needed.
 ///
-/// A version is immutable: a further try that brings the same one writes only what had not come.
-/// If it brings another one, the listener revokes what had come before a value is written, so that
-/// nobody computes from a mixture.
+/// A version is immutable: a further try that brings the same version writes only the values that
+/// are missing. If it brings another version, the listener revokes the values that arrived before
+/// anything is overwritten, so that nobody computes from a mixture of versions.
 ///
-/// A version that the target holds from before need not be sent at all.
+/// The shard does not need to send a version that the target already holds.
 ///
 /// Not thread-safe: one owner. `target` and `listener` must outlive it.
 class WeightsArrival {
  public:
-  /// `listener` may be null; it knows `target` as the positions from `begin` on.
+  /// `listener` may be null; it is told positions in the whole model, of which `target` begins at
+  /// `begin`.
   explicit WeightsArrival(std::span<float> target, size_t begin = 0,
                           WeightsListener* listener = nullptr)
       : target_(target), begin_(begin), listener_(listener) {}
 
-  /// The target holds all values of this version.
+  /// Declares that the target holds all values of this version.
   void StartFrom(Life life, Version version) { held_ = {life, version}; }
 
-  /// Whether it still does: nothing of another version has been announced.
+  /// True if the target still holds it: no other version has been announced.
   bool Holds(Life life, Version version) const { return held_ == std::pair(life, version); }
 
-  /// A new try begins: its first chunk carries a header again.
+  /// Begins a new try, whose first chunk carries a header again.
   void StartTry();
 
-  /// Fails with INTERNAL, as a peer's fault, if the chunk does not continue the ones before it or
-  /// is of weights of another size.
+  /// Writes the values of a chunk. Fails with INTERNAL (the peer's fault) if the chunk does not
+  /// continue the ones before it or belongs to weights of another size.
   absl::Status Take(const std::optional<WeightsHeader>& header, uint64_t offset,
                     const Segments& values);
 
-  /// The same for values that somebody else may overwrite meanwhile: once they are copied,
-  /// `is_intact` tells whether that happened. UNAVAILABLE then, and they have not come.
+  /// The same for values that somebody else may overwrite during the copy. After the copy
+  /// `is_intact` says whether they were intact; if not, Take fails with UNAVAILABLE and they do not
+  /// count as arrived.
   absl::Status Take(const std::optional<WeightsHeader>& header, uint64_t offset,
                     const Segments& values, const std::function<bool()>& is_intact);
 
-  /// Tells the listener of the last chunk, which is held back until here: the caller may have
-  /// something to finish before the weights count as complete. REQUIRES: is_complete().
+  /// Reports the last chunk to the listener. It is held back until here, because the caller may
+  /// have something to finish before the weights count as complete. REQUIRES: is_complete().
   void Finish();
 
-  /// Every value came in this try or was there before it.
+  /// True if every value came in this try or was there before it.
   bool is_complete() const { return has_begun_ && position_ == target_.size(); }
 
   /// Number of values.
@@ -74,13 +76,13 @@ class WeightsArrival {
   const size_t begin_;
   WeightsListener* const listener_;
 
-  // All of it is in place, though this brought none of it.
+  // The version that the target held in full beforehand, if it still does.
   std::optional<std::pair<Life, Version>> held_;
-  std::optional<WeightsHeader> header_;  // Of what is in place.
-  size_t arrived_ = 0;                   // Values of that, from the first on.
-  size_t told_ = 0;                      // Of these, to the listener.
+  std::optional<WeightsHeader> header_;  // The header of the values in place.
+  size_t arrived_ = 0;                   // The number of leading values that have arrived.
+  size_t told_ = 0;                      // How many of them were reported to the listener.
 
-  // Of this try.
+  // The state of the current try.
   bool has_begun_ = false;
   size_t position_ = 0;
 };

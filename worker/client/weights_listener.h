@@ -6,21 +6,21 @@
 namespace slipstream {
 
 /// Is told, on the lanes' threads, what happens to an arena of weights, so that a forward pass may
-/// start on what has come. Ranges are positions of the whole model; those of one shard come in
-/// order of rising positions.
+/// start on the weights that have arrived. Ranges are positions in the whole model; those of one
+/// shard arrive in rising order.
 class WeightsListener {
  public:
   virtual ~WeightsListener() = default;
 
-  /// `range` holds new values, and they stay until the gradient computed from them is
-  /// pushed, or the range is revoked.
+  /// `range` holds new values. They stay until the gradient computed from them is pushed, or until
+  /// the range is revoked.
   virtual void OnWeightsArrived(ParameterRange range) = 0;
 
-  /// A repeated call brings weights of a newer version to `range`, a shard's, parts of which may
-  /// have arrived. Must return only once nobody reads that range; it is written next.
+  /// A repeated call brings a newer version of `range`, the range of one shard, parts of which may
+  /// have arrived. Must return only once nobody reads that range, because it is overwritten next.
   virtual void OnWeightsRevoked(ParameterRange range) = 0;
 
-  /// A call failed for good: what has not arrived will not.
+  /// A call failed permanently: weights that have not arrived will never arrive.
   virtual void OnWeightsAbandoned() = 0;
 };
 

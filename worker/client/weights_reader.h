@@ -20,16 +20,16 @@ namespace slipstream {
 /// Not thread-safe: one owner; other threads may throw its switch.
 class WeightsReader {
  public:
-  /// `identity`: of a member, which has room of its own on the shards. `cancel` must outlive the
-  /// reader.
+  /// `identity`: a member's, for which the shards reserve room. `cancel` must outlive the reader.
   WeightsReader(const Identity& identity, const std::vector<std::string>& servers,
                 const ShardMap& map, const ShardOptions& options, const Sleeper& sleeper,
                 CancelSwitch& cancel)
       : identity_(identity), group_(servers, map, options, sleeper, cancel) {}
 
-  /// Fills `weights` and returns the versions read, by shard. If `one_version` and shards are
-  /// apart, waits until those behind publish the newest version; they may pass it meanwhile, so
-  /// this is tried a few times. Versions that still differ are for the caller to report.
+  /// Fills `weights` and returns the versions read, by shard. If `one_version` is set and the
+  /// shards' versions differ, it waits until the shards behind publish the newest version. They may
+  /// pass that version in the meantime, so it tries a few times. If the versions still differ, the
+  /// caller has to report it.
   absl::StatusOr<std::vector<Version>> Read(bool one_version, std::span<float> weights);
 
  private:

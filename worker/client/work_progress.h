@@ -8,7 +8,7 @@
 
 namespace slipstream {
 
-/// How much is done of which unit, as requests to the coordinator tell it.
+/// Converts the progress of each unit to its form in requests to the coordinator.
 google::protobuf::RepeatedPtrField<v1::WorkProgress> ToWire(
     const std::vector<UnitProgress>& progress);
 
