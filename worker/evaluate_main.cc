@@ -1,4 +1,4 @@
-// ps_evaluate: how good a saved model is. psctl evaluate starts it; it needs no server.
+// ps_evaluate measures the quality of a saved model. psctl evaluate starts it; it needs no server.
 
 #include <fmt/format.h>
 

@@ -46,10 +46,10 @@ Exit codes: 0 the run is over; 1 failed; 2 wrong flags; 69 a server cannot be re
 cannot be read; 75 fenced or refused, try again; 78 wrong settings, an unknown PS_ variable, or the
 id of --worker is another process's now; 130, 143 stopped by a signal.)";
 
-// The coordinator takes no others.
+// The worker ids that the coordinator accepts.
 constexpr CountType kWorkerIds = {0, kWorkersMax - 1};
 
-/// Adds the flags to `app`; they end up in the others.
+/// Adds the flags to `app`, which stores their values in the other arguments.
 void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint32_t>& worker,
               SecuritySpec& security) {
   app.add_option("--coordinator", options.coordinator, "host:port of the first server")
@@ -104,7 +104,7 @@ void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint
   app.footer(kExamples);
 }
 
-/// Makes the credentials that the options lack, once they have been looked at.
+/// Checks the credential files and fills in the options' credentials.
 absl::Status Prepare(const SecuritySpec& security, WorkerProgram::Options& options) {
   CredentialHolder holder = {.role = CertifiedRole::kWorker};
   if (options.worker.has_value()) holder.number = Value(*options.worker);
@@ -118,7 +118,7 @@ absl::Status Prepare(const SecuritySpec& security, WorkerProgram::Options& optio
 
 int Run(const WorkerProgram::Options& options, const StopSignal& stop) {
   Interruption interruption;
-  // Ends also if what follows throws.
+  // A jthread, so that it also ends if the code below throws.
   const std::jthread watch([&](const std::stop_token& is_over) {
     while (!is_over.stop_requested()) {
       if (!stop.WaitFor(absl::Milliseconds(50))) continue;

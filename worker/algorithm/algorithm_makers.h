@@ -7,7 +7,7 @@
 
 namespace slipstream {
 
-// Each file of an algorithm offers one of these to the registry, worker_algorithms.cc.
+// The file of each algorithm defines one of these makers for the registry, worker_algorithms.cc.
 
 std::unique_ptr<const WorkerAlgorithm> MakeGradient();
 std::unique_ptr<const WorkerAlgorithm> MakeLocalSgd();

@@ -1,5 +1,5 @@
-// Parallel SGD as parameter servers have it from the first on: a worker pushes the gradient of each
-// mini-batch as it is, and steps are the servers' affair.
+// Parallel SGD as parameter servers have had it from the beginning: a worker pushes the gradient of
+// each mini-batch unchanged, and only the servers take steps.
 
 #include "worker/algorithm/algorithm_makers.h"
 

@@ -1,7 +1,7 @@
 // Local SGD (Stich, ICLR 2019, arXiv 1805.09767; as federated averaging, McMahan et al., AISTATS
-// 2017): from the weights θ that it pulled a worker takes H steps of its own, θ_local ←
-// step(θ_local), and pushes Δ = θ − θ_local. Servers that take the mean of the workers' Δ off θ
-// have the mean of their weights.
+// 2017): a worker starts from the weights θ that it pulled, takes H steps of its own, θ_local ←
+// step(θ_local), and pushes Δ = θ − θ_local. When the servers subtract the mean of the workers' Δ
+// from θ, the result is the mean of the workers' weights.
 
 #include "worker/algorithm/algorithm_makers.h"
 
@@ -12,7 +12,7 @@ class LocalSgd final : public WorkerAlgorithm {
  public:
   void OnGradient(LocalModel& model, const Step& step) const override {
     using Arena = LocalModel::Arena;
-    // Only now are all weights known to be there, and to be of one version.
+    // Only now are all weights known to have arrived and to be of one version.
     if (step.number == 0) model.Combine(Arena::kAnchor, 1, Arena::kWeights, 0, Arena::kWeights);
     model.Step(step.learning_rate);
   }

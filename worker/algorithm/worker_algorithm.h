@@ -9,34 +9,35 @@
 
 namespace slipstream {
 
-/// An algorithm says what a worker does between the weights it pulls and the push that follows. The
-/// mini-batches of one push are computed one after another; whoever computes calls what is here.
+/// An algorithm decides what a worker does between pulling weights and the push that follows. The
+/// mini-batches of one push are computed one after another, and the code that computes them calls
+/// these functions.
 ///
-/// An algorithm without local weights (AlgorithmRow::has_local_weights) is not called: its push is
-/// the gradient of one mini-batch, which leaves while backward goes on.
+/// An algorithm without local weights (AlgorithmRow::has_local_weights) is never called: its push
+/// is the gradient of one mini-batch, which is sent while the backward pass goes on.
 ///
 /// Thread-safe: const after construction.
 class WorkerAlgorithm {
  public:
   /// One mini-batch of a push.
   struct Step {
-    /// How many of the same push came before it, from 0.
+    /// The number of earlier mini-batches of the same push, from 0.
     uint64_t number = 0;
 
-    /// The rate of the run's optimizer, after its schedule.
+    /// The learning rate of the run's optimizer, after its schedule.
     double learning_rate = 0;
   };
 
   virtual ~WorkerAlgorithm() = default;
 
-  /// The gradient of a mini-batch is there, computed from the model's weights.
+  /// Called when the gradient of a mini-batch, computed from the model's weights, is complete.
   virtual void OnGradient(LocalModel& /*model*/, const Step& /*step*/) const {}
 
-  /// The last gradient of the push was there: puts what is to be pushed in its place.
+  /// Called after the push's last gradient: writes the values to be pushed to kGradient.
   virtual void BeforePush(LocalModel& /*model*/) const {}
 };
 
-/// The algorithm that a run asks for.
+/// Returns the algorithm that a run asks for.
 std::unique_ptr<const WorkerAlgorithm> MakeWorkerAlgorithm(AlgorithmKind kind);
 
 }  // namespace slipstream

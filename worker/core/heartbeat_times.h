@@ -8,21 +8,22 @@
 
 namespace slipstream {
 
-/// When workers send heartbeats. A coordinator that wakes up for each of a thousand messages spends
-/// most of its time on waking up, so heartbeats are due at moments that all clocks know: within
-/// each interval of the time of day those that lie `kHeartbeatGrid` apart, the workers spread over
-/// them by their ids. Where clocks differ, the messages come at other moments and all still works.
+/// The times at which workers send heartbeats. A coordinator that wakes up for each of a thousand
+/// messages spends most of its time waking up. So heartbeats are due at times of day that all
+/// clocks share: multiples of `kHeartbeatGrid` within each interval, over which the workers are
+/// spread by their ids. Where clocks differ, the messages arrive at other times, and everything
+/// still works.
 inline constexpr absl::Duration kHeartbeatGrid = absl::Milliseconds(100);
 
-/// A worker's interval. The figures that status shows shall not be old, though the lease may be
-/// long; but of many workers the coordinator is to hear no more than a thousand times a second, as
-/// far as the lease allows.
+/// Returns a worker's heartbeat interval. The figures in the status should be recent even if the
+/// lease is long. With many workers the coordinator should receive at most a thousand heartbeats a
+/// second, as far as the lease allows.
 absl::Duration HeartbeatInterval(absl::Duration lease, uint32_t workers);
 
-/// The interval of a worker for which nothing is left but to hear of the end.
+/// Returns the interval of a worker that only waits for the end of the run.
 inline absl::Duration HurriedInterval(absl::Duration interval) { return interval / 5; }
 
-/// The first moment after `now` at which `worker` is due. REQUIRES: interval > 0.
+/// Returns the first time after `now` at which `worker` is due. REQUIRES: interval > 0.
 absl::Time NextHeartbeat(absl::Time now, absl::Duration interval, WorkerId worker);
 
 }  // namespace slipstream

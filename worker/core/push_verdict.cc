@@ -29,7 +29,7 @@ PushVerdict Judge(PushOutcome outcome) {
     case PushOutcome::kDroppedLate:
       return PushVerdict::kTaken;
     case PushOutcome::kRetryLater:
-    // Somebody may have named this incarnation before the shard heard of it.
+    // Another peer may have been told of this incarnation before the shard was.
     case PushOutcome::kUnknownMember:
       return PushVerdict::kSendAgain;
     case PushOutcome::kFutureVersion:

@@ -7,14 +7,14 @@
 
 namespace slipstream {
 
-/// What an answer to a push means for its sender.
+/// The consequence of an answer to a push for its sender.
 enum class PushVerdict {
-  /// Done; its sequence is used up. (Also of a push that came too late for its round.)
+  /// The push is done, and its sequence is used up. (Also if it came too late for its round.)
   kTaken,
-  /// The shard is busy: the same push again, after the wait that it names.
+  /// The shard is busy: send the same push again, after the wait that it names.
   kSendAgain,
-  /// No effect, and it would have none later: newer weights, and on from there. The sequence is
-  /// free.
+  /// The push had no effect, and would have none if repeated: pull newer weights and continue from
+  /// them. The sequence is free.
   kPullAgain,
   /// This worker cannot go on; Refusal() says why.
   kGiveUp,
@@ -22,15 +22,16 @@ enum class PushVerdict {
 
 PushVerdict Judge(PushOutcome outcome);
 
-/// The failure of a worker whose push `shard` refused. FENCED and WRONG_RUN are FAILED_PRECONDITION
-/// (a newer registration may go on), OUT_OF_SEQUENCE is ABORTED (the shard remembers other pushes
-/// than this worker sent), all others are bugs, or bytes that changed on the way, and INTERNAL.
-/// REQUIRES: Judge(reply.outcome) == kGiveUp.
+/// Returns the failure of a worker whose push `shard` refused. FENCED and WRONG_RUN become
+/// FAILED_PRECONDITION (a newer registration may continue); OUT_OF_SEQUENCE becomes ABORTED (the
+/// shard remembers other pushes than this worker sent). All others are bugs, or bytes that were
+/// damaged on the way, and become INTERNAL. REQUIRES: Judge(reply.outcome) == kGiveUp.
 absl::Status Refusal(ShardId shard, const PushReply& reply);
 
-/// OK if `reply` may follow one that said that the same push is done: the weights of the first
-/// answer broke off, and the shard was asked again. Otherwise the failure of the worker, since the
-/// weights will not come: Refusal(), or ABORTED from a shard that does not remember the push.
+/// Checks the reply to a push that is already done, when the shard is asked again because the
+/// weights of its first answer broke off. OK if `reply` is consistent with that. Otherwise returns
+/// the worker's failure, because the weights will not come: Refusal(), or ABORTED if the shard does
+/// not remember the push.
 absl::Status CheckRepeated(ShardId shard, const PushReply& reply);
 
 }  // namespace slipstream

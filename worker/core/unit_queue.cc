@@ -15,7 +15,7 @@ void UnitQueue::Add(const WorkUnit& unit) {
 
 BatchRanges UnitQueue::batches(uint64_t ahead) const {
   BatchRanges ranges;
-  uint64_t before = done_ + ahead;  // Mini-batches of the units from here on that come first.
+  uint64_t before = done_ + ahead;  // Mini-batches to skip in the remaining units.
   uint64_t wanted = quantum_;
   for (const WorkUnit& unit : units_) {
     if (wanted == 0 || ranges.size() == kBatchRangesMax) break;

@@ -52,9 +52,9 @@ std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot
     if (slot[i].is_held) continue;
     missing.pulls.push_back({ShardId{i}, options_.in_step ? newest : Version{}});
   }
-  // Shard 0 names a mini-batch of its open round for whoever pulls. Asked last, it names one of the
-  // newest round there is: an older one would be excused, to bring shard 0 level with the others,
-  // and its mini-batch never done.
+  // Shard 0 names a mini-batch of its open round to each puller. It is asked last, so that it names
+  // one of the newest round. If it named one of an older round, the worker would excuse itself from
+  // that round to bring shard 0 level with the others, and the mini-batch would never be done.
   if (options_.in_step && missing.pulls.size() > 1) {
     std::erase_if(missing.pulls, [](const ShardPull& pull) { return pull.shard == ShardId{0}; });
   }
@@ -74,7 +74,7 @@ std::optional<WorkerCore::Action> WorkerCore::ReleaseWhatIsHeld(const Slot& slot
 std::optional<WorkerCore::Action> WorkerCore::ReleaseAndRest(const Slot& slot) const {
   ReleaseShards told;
   for (uint32_t i = 0; i < slot.size(); ++i) {
-    // While others are under way, the last of them says it.
+    // While other pushes are in flight, the last of them announces the rest.
     const bool has_to_rest = begun_.empty() && is_at_work_[i];
     if (slot[i].is_held || has_to_rest) told.shards.push_back(ShardId{i});
   }
@@ -87,10 +87,12 @@ WorkerCore::Action WorkerCore::NextOfRounds() const {
   if (std::optional<Action> pull = PullWhatIsMissing(held)) return *std::move(pull);
   const auto older = [](const Held& a, const Held& b) { return a.version < b.version; };
   const Version newest = std::max_element(held.begin(), held.end(), older)->version;
-  // Who joins between two updates finds shards apart. Those behind wait for this worker in a round
-  // that the others have closed without it; excusing it there brings them level, unless the run has
-  // ended with shards apart because nobody was left. Those furthest behind come first: two workers
-  // that each wait at one shard for what the other has still to say at another would wait for ever.
+  // A worker that joins between two updates finds the shards at different versions. The shards
+  // behind wait for this worker in a round that the others have closed without it. Excusing the
+  // worker there brings them level, unless the run has ended with shards at different versions
+  // because no worker was left. The shards furthest behind are excused first. Otherwise two workers
+  // could wait for ever, each at one shard for the excuse that the other has yet to send to another
+  // shard.
   const bool is_finished = work_->kind == RoundWork::Kind::kFinished;
   const auto is_behind = [&](const Held& shard) {
     return shard.version < newest && !(is_finished && shard.goes_no_further);
@@ -132,7 +134,7 @@ WorkerCore::Action WorkerCore::NextOfUnits(uint32_t slot) const {
 }
 
 bool WorkerCore::wants_weights(uint32_t slot) const {
-  // Its next batches come after those of all other slots.
+  // The slot's next batches come after those of all other slots.
   const size_t ahead = Ahead(slot);
   const uint64_t own = ahead < begun_.size() ? CountOf(begun_[ahead].batches) : options_.quantum;
   const uint64_t of_others = (options_.depth - 1) * options_.quantum;
@@ -160,11 +162,11 @@ void WorkerCore::OnBatchesBegun(const BatchRanges& batches, uint32_t slot) {
   PS_CHECK(std::holds_alternative<ComputeBatches>(Next(slot)));
   PS_CHECK(options_.in_step || BatchesOfUnits(slot).front().first == batches.front().first);
   if (const size_t ahead = Ahead(slot); ahead < begun_.size()) {
-    begun_[ahead].batches = batches;  // Again, after its push was aborted.
+    begun_[ahead].batches = batches;  // Begun again, after its push was aborted.
     return;
   }
   begun_.push_back({slot, batches});
-  push_counts_ = false;  // What shards answered to a release was of no batch.
+  push_counts_ = false;  // The answers to a release belong to no batch.
   answers_[slot] = {};
 }
 
@@ -176,7 +178,7 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
       push_counts_ = !begun_.empty();
       break;
     case PushVerdict::kPullAgain:
-      is_at_work_[Value(shard)] = true;  // It took no notice of a rest.
+      is_at_work_[Value(shard)] = true;  // The shard ignored a rest that this push announced.
       break;
     case PushVerdict::kSendAgain:
       PS_CHECK(false);
@@ -227,9 +229,9 @@ void WorkerCore::OnBatchesSkipped(uint32_t slot) {
     return;
   }
   units_.Done(batches);
-  ++completed_;  // Nobody shall wait for it.
-  // Others may have made newer weights meanwhile: from the same ones the next batch would do no
-  // better.
+  ++completed_;  // So that nobody waits for the skipped push.
+  // Others may have published newer weights in the meantime: with the old ones the next batch would
+  // probably not be finite either.
   if (options_.releases_unused) {
     is_spent_[slot] = true;
   } else {
@@ -241,7 +243,7 @@ void WorkerCore::OnBatchesDone(uint32_t slot) {
   PS_CHECK(Ahead(slot) == 0 && !begun_.empty());
   const uint64_t batches = CountOf(begun_.front().batches);
   begun_.erase(begun_.begin());
-  // What was begun behind these cannot take their place in the order any more.
+  // Pushes begun after these cannot take their place in the order any more.
   const bool is_done = std::exchange(push_counts_, false) || options_.depth > 1;
   if (!options_.in_step && is_done) units_.Done(batches);
   if (is_done) ++completed_;

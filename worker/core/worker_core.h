@@ -14,27 +14,26 @@
 
 namespace slipstream {
 
-/// The worker's side of the protocol: which weights it holds, which push comes next on each shard,
-/// and what to do next.
+/// The worker's side of the protocol: the weights it holds, the next push to each shard, and the
+/// next action.
 ///
-/// Answers of shards and units of work go in; Next() says what the shell has to do, which it does
-/// and then reports here. A push stands for a quantum of mini-batches. There are two sources of
-/// work. With rounds (hardsync), shard 0 names those of one push with its weights, and the worker
-/// owes a push to every round of every shard: it steps with all shards at one version, and excuses
-/// itself from rounds that it cannot or need not fill. Without rounds, the coordinator hands out
-/// units, and shards may be at any versions.
+/// Answers of shards and units of work go in; Next() says what the shell has to do, and the shell
+/// reports here when it has done that. A push stands for a quantum of mini-batches. There are two
+/// sources of work. With rounds (hardsync), shard 0 names the mini-batches of one push with its
+/// weights, and the worker owes a push to every round of every shard: it takes a step only when all
+/// shards are at one version, and excuses itself from rounds that it cannot or need not fill.
+/// Without rounds, the coordinator hands out units, and shards may be at any versions.
 ///
-/// A pipeline of `depth` gradients has as many slots, each with weights of its own, that take
-/// turns: while the push of one is under way, the next computes. The shell works them round robin,
-/// and each call names its slot; with depth 1 there is slot 0 alone.
+/// A pipeline of `depth` gradients has as many slots, each with its own weights. The slots take
+/// turns: while the push of one is in flight, the next computes. The shell serves the slots round
+/// robin, and each call names its slot; with depth 1 there is only slot 0.
 ///
-/// Invariants:
-///  - sequences of a shard go up by one with each push that used one up, and never otherwise;
-///    pushes of all slots to a shard share them, so they go out, and are answered, one after
-///    another
-///  - with rounds, batches are named only while all shards are held at one version, and who joins
-///    does every batch that shard 0 names for it
-///  - no batch is named for two slots, and batches are done in the order they were begun
+/// - a shard's sequence goes up by one with each push that uses it up, and never otherwise; the
+///   pushes of all slots to a shard share its sequence, so they are sent, and answered, one after
+///   another
+/// - with rounds, batches are named only while all shards are held at one version, and a worker
+///   that joins does every batch that shard 0 names for it
+/// - no batch is named for two slots, and batches are done in the order in which they were begun
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class WorkerCore {
@@ -42,18 +41,18 @@ class WorkerCore {
   struct Options {
     uint32_t shards = 1;
 
-    /// The worker steps with all shards at one version, and shard 0 hands out its work, round by
-    /// round.
+    /// Set if the worker takes steps only with all shards at one version, and shard 0 hands out its
+    /// work, round by round.
     bool in_step = false;
 
-    /// Gradients that may be under way at once; 1 with rounds.
+    /// The number of gradients that may be in flight at once; 1 with rounds.
     uint32_t depth = 1;
 
-    /// Mini-batches of one push, where units have so many.
+    /// The number of mini-batches of one push, where units have that many.
     uint64_t quantum = 1;
 
-    /// Shards may wait for a worker, for its gradients on their way or for its clock, and so have
-    /// to be told where none will come.
+    /// Set if shards may wait for a worker (for its gradients in flight, or for its clock) and so
+    /// have to be told when no gradient will come.
     bool releases_unused = false;
   };
 
@@ -63,36 +62,37 @@ class WorkerCore {
     friend bool operator==(const ShardPull&, const ShardPull&) = default;
   };
 
-  /// Pull the weights of these shards, to train on.
+  /// Pull the weights of these shards for training.
   struct PullShards {
     std::vector<ShardPull> pulls;
     friend bool operator==(const PullShards&, const PullShards&) = default;
   };
 
-  /// Push no values to these shards, and take the weights that they answer with.
+  /// Push no values to these shards, and take the weights of their answers.
   struct ExcuseShards {
     std::vector<ShardId> shards;
     friend bool operator==(const ExcuseShards&, const ExcuseShards&) = default;
   };
 
-  /// Push no values to these shards, and take none: what is held of them will not be used.
+  /// Push no values to these shards, and take no weights: the weights held of them will not be
+  /// used.
   struct ReleaseShards {
     std::vector<ShardId> shards;
     friend bool operator==(const ReleaseShards&, const ReleaseShards&) = default;
   };
 
-  /// Compute these mini-batches (OnBatchesBegun) and push what comes of them to every shard; then
-  /// OnBatchesDone. Without rounds, those that every shard refused for their age are named again,
-  /// for newer weights, unless others are under way behind them.
+  /// Compute these mini-batches (OnBatchesBegun) and push the result to every shard; then call
+  /// OnBatchesDone. Without rounds, batches that every shard refused as too old are named again,
+  /// for newer weights, unless other pushes are in flight behind them.
   struct ComputeBatches {
     BatchRanges batches;
 
-    /// Take weights with the answers: there is, or may be, more to compute.
+    /// Whether to take weights with the answers, because there is, or may be, more to compute.
     bool pull = true;
     friend bool operator==(const ComputeBatches&, const ComputeBatches&) = default;
   };
 
-  /// Wait for the unit asked for.
+  /// Wait for the unit that was asked for.
   struct AwaitUnit {
     friend bool operator==(const AwaitUnit&, const AwaitUnit&) = default;
   };
@@ -108,49 +108,52 @@ class WorkerCore {
   /// REQUIRES: options.shards > 0; options.depth > 0, and 1 with rounds; options.quantum > 0.
   explicit WorkerCore(const Options& options);
 
-  /// Of Finished: nothing is left for this slot; the batches of others may be under way.
+  /// Returns the slot's next action. Finished means that nothing is left for this slot; the batches
+  /// of other slots may still be in flight.
   Action Next(uint32_t slot = 0) const;
 
-  /// The slot's push stands for these batches, which Next() named for it; others take later ones.
-  /// Units that have come since then are not part of it.
+  /// Notes that the slot's push stands for these batches, which Next() named; other slots take
+  /// later ones. Units that have arrived since then are not part of the push.
   void OnBatchesBegun(const BatchRanges& batches, uint32_t slot = 0);
 
-  /// A push to `shard` was answered, for good. The weights held of it are used up; OnWeights
-  /// follows if the answer brought others. Fails, as the worker must, if the push was refused in a
-  /// way that repeating cannot mend. REQUIRES: the outcome is not one to send again.
+  /// Notes the final answer to a push to `shard`. The weights held of the shard are used up;
+  /// OnWeights follows if the answer brought others. Fails, and the worker must then fail too, if
+  /// the push was refused in a way that repeating cannot fix. REQUIRES: Judge(reply.outcome) !=
+  /// kSendAgain.
   absl::Status OnReply(ShardId shard, const PushReply& reply, uint32_t slot = 0);
 
-  /// `shard` sends weights; where others of it are held, they are replaced. Fails if its clock went
-  /// back, or if it owes work and names none.
+  /// Notes that `shard` sends weights, which replace those held of it. Fails if the shard's version
+  /// went back, or if it is to name work and names none.
   absl::Status OnWeights(ShardId shard, const WeightsHeader& header, uint32_t slot = 0);
 
-  /// Every shard has answered the push of the batches that the slot began. REQUIRES: they are the
-  /// oldest.
+  /// Notes that every shard has answered the push of the batches that the slot began. REQUIRES:
+  /// they are the oldest in flight.
   void OnBatchesDone(uint32_t slot = 0);
 
-  /// The batches that the slot began are done without a push. With rounds, the slot excuses itself
-  /// from the open one next; without, it pulls, after it has released what shards may wait for.
-  /// REQUIRES: they are the oldest, and their weights are held.
+  /// Notes that the batches that the slot began are done without a push. With rounds, the slot next
+  /// excuses itself from the open round. Without rounds, it pulls, after it has released weights
+  /// that shards may wait for. REQUIRES: the batches are the oldest in flight, and their weights
+  /// are held.
   void OnBatchesSkipped(uint32_t slot = 0);
 
   void OnUnit(const WorkUnit& unit) { units_.Add(unit); }
   void OnNoMoreUnits() { units_.Close(); }
 
-  /// Of the units only what is under way is to be done. Without effect with rounds, where shard 0
-  /// says so.
+  /// Notes that only the mini-batches in flight are to be done. Has no effect with rounds, where
+  /// shard 0 announces the end.
   void OnWorkEnds() { units_.DropAllBut(BatchesThrough(begun_.size())); }
 
-  /// A unit should be asked for now, to be there when it is needed.
+  /// True if a unit should be asked for now, so that it arrives before it is needed.
   bool wants_unit() const { return !options_.in_step && units_.wants_unit(); }
   std::vector<UnitProgress> progress() const { return units_.progress(); }
 
-  /// Pushes that counted at some shards and were dropped at others.
+  /// The number of pushes that counted at some shards and were dropped at others.
   uint64_t split_pushes() const { return split_pushes_; }
 
-  /// Of the next push to `shard`.
+  /// The sequence of the next push to `shard`.
   Sequence sequence(ShardId shard) const { return sequences_.at(Value(shard)); }
 
-  /// Of the weights held, or last held.
+  /// The version, and the life, of the weights held or last held.
   Version version(ShardId shard, uint32_t slot = 0) const {
     return slots_.at(slot).at(Value(shard)).version;
   }
@@ -158,39 +161,43 @@ class WorkerCore {
     return slots_.at(slot).at(Value(shard)).life;
   }
 
-  /// Whether the slot's push is to bring weights: it has, or may have, another batch to compute.
+  /// Whether the slot's push should bring weights: there is, or may be, another batch to compute
+  /// from them.
   bool wants_weights(uint32_t slot = 0) const;
 
-  /// What a push of the slot to `shard` says, beside its gradient.
+  /// The fields of a slot's push to `shard` other than its gradient.
   struct PushTerms {
-    /// Weights are to come with the answer.
+    /// Set if the answer should bring weights.
     bool pull = false;
 
-    /// The worker's clock with this push; of one without values, that of what it has completed.
+    /// The worker's clock, including this push; in a push without values, the number of completed
+    /// pushes.
     WorkerClock clock{};
 
-    /// Behind it no batch is at hand, so nobody shall wait for the worker.
+    /// Set if no batch is at hand behind this push, so nobody should wait for the worker.
     bool rests = false;
 
-    /// The batches that shard 0 named were skipped.
+    /// Set if the batches that shard 0 named were skipped.
     bool leaves_out = false;
   };
 
-  /// The terms of the slot's next push to `shard`, which is made now. `pull`: of a push without
-  /// values, whether weights are to come; else wants_weights() says it.
+  /// Returns the terms of the slot's next push to `shard`, which must be made now. `pull`: set for
+  /// a push without values, to say whether weights should come; otherwise wants_weights() decides.
   PushTerms TermsOfPush(ShardId shard, uint32_t slot = 0, std::optional<bool> pull = std::nullopt);
 
-  /// The worker's clock with all pushes that it has begun, which a pull from `shard` names now.
+  /// Returns the worker's clock including all pushes that it has begun, for a pull from `shard`
+  /// that must be made now.
   WorkerClock ClockOfPull(ShardId shard);
 
  private:
   struct Held {
     Life life{};
     Version version{};
-    bool is_held = false;      // Weights of `version` are there, and no push has used them.
-    bool was_dropped = false;  // The last push, which came too late.
+    bool is_held = false;      // The weights of `version` have arrived, and no push has used them.
+    bool was_dropped = false;  // The last push came too late for its round.
 
-    /// Though that was of this very version: the shard has come to its last one.
+    /// Set if a late push was answered with the same version again: the shard has reached its last
+    /// version.
     bool goes_no_further = false;
   };
   using Slot = std::vector<Held>;  // By shard.
@@ -201,24 +208,26 @@ class WorkerCore {
     BatchRanges batches;
   };
 
-  /// The answers of shards, so far, to the batches that a slot has begun.
+  /// The shards' answers so far to the batches that a slot has begun.
   struct Answers {
     bool counts = false;
     bool is_dropped = false;
   };
 
-  /// Pushes under way that are older than the slot's.
+  /// The number of pushes in flight that are older than the slot's.
   size_t Ahead(uint32_t slot) const;
 
-  /// The batches of the oldest `pushes` under way.
+  /// The number of mini-batches of the oldest `pushes` pushes in flight.
   uint64_t BatchesThrough(size_t pushes) const;
 
-  /// Returns what the slot has begun of units; else the next ones at hand, and none if none are.
+  /// Returns the batches that the slot has begun, else the next ones at hand; empty if there are
+  /// none.
   BatchRanges BatchesOfUnits(uint32_t slot) const;
   std::optional<Action> PullWhatIsMissing(const Slot& slot) const;
   std::optional<Action> ReleaseWhatIsHeld(const Slot& slot) const;
 
-  /// What is held and not needed, and the rest, where a shard may think the worker at work.
+  /// Releases weights that are held and not needed, and announces the rest to shards that may
+  /// consider the worker at work.
   std::optional<Action> ReleaseAndRest(const Slot& slot) const;
   WorkerClock clock_begun() const { return WorkerClock{completed_ + begun_.size()}; }
   Action NextOfRounds() const;
@@ -230,18 +239,20 @@ class WorkerCore {
   std::vector<Sequence> sequences_;  // By shard.
   std::vector<Slot> slots_;
 
-  /// The pushes that are answered, or were skipped, by this worker's count; where others
-  /// went on while it rested, or before it joined, from the count on that shard 0 named.
+  /// The number of this worker's pushes that are answered or were skipped. Where others went on
+  /// while the worker rested or before it joined, the count continues from the clock that shard 0
+  /// named.
   uint64_t completed_ = 0;
-  std::vector<bool> is_at_work_;  // By shard: it knows of no rest.
-  std::vector<bool> is_spent_;    // By slot: what is held of it will not be used.
+  std::vector<bool> is_at_work_;  // By shard: not told that the worker rests.
+  std::vector<bool> is_spent_;    // By slot: its weights will not be used.
   std::vector<Answers> answers_;  // By slot.
   uint64_t split_pushes_ = 0;
-  std::vector<Begun> begun_;       // What is under way, oldest first.
-  std::optional<RoundWork> work_;  // Of rounds: what shard 0 named with the weights held of it.
-  bool is_left_out_ = false;       // Those batches were skipped.
-  UnitQueue units_;                // Of policies without.
-  bool push_counts_ = false;       // Some shard has taken the gradient of the batches at hand.
+  std::vector<Begun> begun_;  // The pushes in flight, oldest first.
+  // With rounds: the work that shard 0 named with the weights held of it.
+  std::optional<RoundWork> work_;
+  bool is_left_out_ = false;  // Set if the batches of `work_` were skipped.
+  UnitQueue units_;           // For policies without rounds.
+  bool push_counts_ = false;  // Whether any shard has taken the gradient of the batches at hand.
 };
 
 }  // namespace slipstream

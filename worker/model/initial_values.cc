@@ -11,13 +11,14 @@
 namespace slipstream {
 namespace {
 
-// Keeps these draws apart from whatever else is drawn under the run's seed.
+// Separates these draws from all others that use the run's seed.
 constexpr uint64_t kInitialValuesKey = 0x696e697469616c00;  // "initial"
 
 constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kBias = ".bias";
 
-// The weight that decides a tensor's fan-in; nullptr if it is neither a weight nor a bias.
+// Returns the weight that decides a tensor's fan-in; nullptr if the tensor is neither a weight nor
+// a bias.
 const Tensor* DecidingWeight(const TensorLayout& layout, const Tensor& tensor) {
   const std::string_view name = tensor.name;
   if (name.ends_with(kWeight)) return &tensor;
