@@ -9,12 +9,12 @@
 
 namespace slipstream {
 
-/// What a user's file may say of an example: a class where the loss knows classes, else real
-/// values.
+/// The answers that a user's file may give for an example: a class where the loss uses classes,
+/// else real values.
 
 inline constexpr uint32_t kClassesMax = uint32_t{1} << 20;
 
-/// For messages.
+/// Texts for messages.
 inline constexpr const char* kClassExpected = "a class: a whole number from 0 to 1048575";
 inline constexpr const char* kValueExpected = "a finite number that fp32 can hold";
 
@@ -22,7 +22,7 @@ inline bool IsClass(double value) {
   return value >= 0 && value < kClassesMax && value == std::floor(value);
 }
 
-/// False of NaN, infinities, and what fp32 would turn into one.
+/// False for NaN, infinities, and numbers that fp32 would turn into an infinity.
 inline bool IsValue(double value) { return std::abs(value) <= std::numeric_limits<float>::max(); }
 
 inline bool IsAnswer(double value, ModelSpec::Loss loss) {

@@ -11,7 +11,7 @@
 namespace slipstream {
 namespace {
 
-// Keeps the streams of one seed apart from those that other parts draw from it.
+// Separates these random streams from those that other parts draw from the same seed.
 constexpr uint64_t kOrderStreams = uint64_t{'O'} << 56;
 
 constexpr uint64_t kNoEpoch = std::numeric_limits<uint64_t>::max();

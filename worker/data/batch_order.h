@@ -8,9 +8,10 @@
 
 namespace slipstream {
 
-/// Maps the run-long sequence of mini-batches to example indices: epoch e is a permutation of all
-/// examples seeded by (seed, e); its mini-batches are consecutive pieces of μ, the last one shorter
-/// where μ does not divide the number of examples. Every worker computes the same sequence.
+/// Maps the run-long sequence of mini-batches to example indices. The order of epoch e is a
+/// permutation of all examples, seeded by (seed, e). Its mini-batches are consecutive pieces of μ
+/// examples; the last is shorter where μ does not divide the number of examples. Every worker
+/// computes the same sequence.
 ///
 /// Not thread-safe: one owner (it caches the permutation of the epoch asked for last).
 class BatchOrder {
@@ -20,7 +21,7 @@ class BatchOrder {
 
   uint64_t batches_per_epoch() const { return batches_per_epoch_; }
 
-  /// The examples of mini-batch `index` of the run; valid until the next call.
+  /// Returns the examples of mini-batch `index` of the run; valid until the next call.
   std::span<const uint32_t> Examples(uint64_t index);
 
  private:

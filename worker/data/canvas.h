@@ -8,10 +8,11 @@
 
 namespace slipstream {
 
-/// A small grey image on which a round pen draws lines; coordinates are pixels, the middle of the
-/// first pixel is (0, 0).
+/// A small grey image on which a round pen draws lines. Coordinates are in pixels; the centre of
+/// the first pixel is (0, 0).
 ///
-/// Additions, products and square roots only, which IEEE 754 rounds equally on every machine.
+/// It uses only additions, products and square roots, which IEEE 754 rounds equally on every
+/// machine.
 ///
 /// Not thread-safe: one owner.
 class Canvas {
@@ -22,7 +23,7 @@ class Canvas {
   /// darker ink stays, so that a stroke made of many lines looks like one.
   void DrawLine(GlyphPoint from, GlyphPoint to, float radius, float ink);
 
-  /// Row by row, 0 (paper) to the most ink drawn.
+  /// The pixels row by row, from 0 (paper) to the most ink drawn.
   const std::array<float, static_cast<size_t>(kSide) * kSide>& pixels() const { return pixels_; }
 
  private:

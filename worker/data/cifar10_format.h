@@ -10,7 +10,7 @@
 
 namespace slipstream {
 
-/// Of each of the six published files.
+/// The number of records in each of the six published files.
 inline constexpr size_t kCifar10Records = 10'000;
 
 /// Reads CIFAR-10 in its published binary layout from `directory`: data_batch_1.bin to
@@ -18,7 +18,7 @@ inline constexpr size_t kCifar10Records = 10'000;
 /// 32×32 red, green and blue bytes.
 ///
 /// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path and says what was found and
-/// what was expected; with CANCELLED or RESOURCE_EXHAUSTED as ReadFileBytes does.
+/// what was expected. Fails with CANCELLED or RESOURCE_EXHAUSTED like ReadFileBytes.
 absl::StatusOr<RawSplits> ReadCifar10(const std::string& directory,
                                       size_t records_per_file = kCifar10Records,
                                       const ReadProgress& progress = {});

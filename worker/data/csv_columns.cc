@@ -44,7 +44,8 @@ absl::StatusOr<size_t> FindColumn(const std::vector<std::string>& names, const s
   return static_cast<size_t>(std::ranges::find(names, name) - names.begin());
 }
 
-/// It numbers its own columns, from 0 on. So few such numbers may be an example's.
+/// True if the line numbers its own columns from 0 on. With fewer than kNumbersMin columns, such
+/// numbers may also be an example.
 bool IsNumbering(const std::vector<std::string_view>& line) {
   constexpr size_t kNumbersMin = 5;
   if (line.size() < kNumbersMin) return false;

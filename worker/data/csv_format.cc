@@ -27,15 +27,15 @@ struct Table {
   Dataset data;
 };
 
-/// Tells `progress` once in a while; false if it says to stop. `before`: the share of the work done
-/// before this pass over the file, one of two.
+/// Reports to `progress` once in a while; false if it asks to stop. `before`: the share of the work
+/// done before this pass over the file, one of two.
 bool GoesOn(const CsvLines& lines, const std::string& path, double before,
             const ReadProgress& progress) {
   if (!progress || lines.number() % kLinesPerReport != 0) return true;
   return progress(path, before + lines.share() / kPasses);
 }
 
-/// Counted beforehand, so that the examples need no more memory than they take.
+/// Counts the lines beforehand, so that the examples' memory can be allocated in its final size.
 absl::StatusOr<uint64_t> CountLines(const std::string& path, const ReadProgress& progress) {
   absl::StatusOr<CsvLines> lines = CsvLines::Open(path);
   if (!lines.ok()) return lines.status();
@@ -75,7 +75,7 @@ class TableReader {
       if (!line.ok()) return line.status();
       if (!*line) return absl::OkStatus();
       line_ = file.number();
-      // At the end of the file empty lines mean nothing.
+      // Empty lines at the end of the file are ignored.
       if (line->value().empty()) {
         if (empty_line == 0) empty_line = line_;
         continue;
@@ -183,7 +183,7 @@ absl::StatusOr<DataSplits> ReadCsv(const std::string& directory,
     return absl::DataLossError(
         fmt::format("{}: expected the header of train.csv, or none in both files", test_path));
   }
-  // A class may be in one of the two only.
+  // A class may occur in only one of the two splits.
   const uint32_t outputs = std::max(train->data.outputs, test->data.outputs);
   train->data.outputs = outputs;
   test->data.outputs = outputs;

@@ -11,13 +11,13 @@
 
 namespace slipstream {
 
-/// Reads train.csv and test.csv from `directory`: numbers separated by commas, one example in a
-/// line, with a line of names at the top or without. What the model shall answer stands in the
-/// columns called `label_columns`, or in the last one if none is called: of cross-entropy one
-/// column of classes from 0, of mse the targets. The others are the example, in their order.
+/// Reads train.csv and test.csv from `directory`: numbers separated by commas, one example per
+/// line, with or without a line of names at the top. The labels are in the columns called
+/// `label_columns`, or in the last column if none is given: for cross-entropy one column of classes
+/// from 0, for mse the targets. The other columns are the example, in their order.
 ///
-/// Fails with NOT_FOUND, DATA_LOSS, CANCELLED or RESOURCE_EXHAUSTED; the message starts with the
-/// path, and says in which line and column what was found, and what was expected.
+/// Fails with NOT_FOUND, DATA_LOSS, CANCELLED or RESOURCE_EXHAUSTED. The message starts with the
+/// path and says in which line and column what was found, and what was expected.
 absl::StatusOr<DataSplits> ReadCsv(const std::string& directory,
                                    const std::vector<std::string>& label_columns,
                                    ModelSpec::Loss loss, const ReadProgress& progress);

@@ -59,7 +59,7 @@ absl::StatusOr<std::optional<std::string_view>> CsvLines::Next() {
     if (length != std::string_view::npos) return Take(length, length + 1);
     if (is_at_end_) {
       if (held.empty()) return std::nullopt;
-      return Take(held.size(), held.size());  // The last line has no end.
+      return Take(held.size(), held.size());  // The last line has no line end.
     }
     if (held.size() > kLineBytesMax) {
       return absl::DataLossError(

@@ -14,7 +14,7 @@
 
 namespace slipstream {
 
-/// A text file line by line, in memory that does not grow with the file.
+/// Reads a text file line by line, in memory that does not grow with the file.
 ///
 /// Not thread-safe: one owner.
 class CsvLines {
@@ -24,15 +24,15 @@ class CsvLines {
   /// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path.
   static absl::StatusOr<CsvLines> Open(const std::string& path);
 
-  /// The next line without its end, LF or CRLF, and without a byte order mark; nothing at the end
-  /// of the file. Valid until the next call. Fails with DATA_LOSS on a line of more than
-  /// kLineBytesMax, and where the file cannot be read.
+  /// Returns the next line without its line end (LF or CRLF) and without a byte order mark; nothing
+  /// at the end of the file. The line is valid until the next call. Fails with DATA_LOSS if a line
+  /// has more than kLineBytesMax bytes or the file cannot be read.
   absl::StatusOr<std::optional<std::string_view>> Next();
 
-  /// Of the line returned last, from 1.
+  /// The number of the line returned last, from 1.
   uint64_t number() const { return number_; }
 
-  /// Of the file, as far as it was returned; 1 of an empty one.
+  /// The share of the file that was returned; 1 for an empty file.
   double share() const;
 
  private:

@@ -39,7 +39,8 @@ std::optional<double> ParseCsvNumber(std::string_view field) {
   const char* const end = field.data() + field.size();
   const auto [parsed, error] = std::from_chars(field.data(), end, number);
   if (parsed != end || error == std::errc::invalid_argument) return std::nullopt;
-  // What fp64 cannot hold is too large for fp32, or as good as zero in it; from_chars says neither.
+  // A number that fp64 cannot hold is too large for fp32, or practically zero in it; from_chars
+  // does not say which.
   if (error == std::errc::result_out_of_range) return std::nullopt;
   return number;
 }

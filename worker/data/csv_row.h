@@ -8,14 +8,16 @@
 
 namespace slipstream {
 
-/// The fields of one line, separated by commas, without the spaces around them and the double
-/// quotes around a whole field. They point into `line`.
+/// Splits a line into its fields at commas, and strips the spaces around each field and the double
+/// quotes around a whole field. The fields point into `line`.
 void SplitCsvRow(std::string_view line, std::vector<std::string_view>& fields);
 
-/// The number that the whole field is, in decimal; NaN and infinities are read, too.
+/// Returns the decimal number that makes up the whole field, if it is one; NaN and infinities are
+/// accepted.
 std::optional<double> ParseCsvNumber(std::string_view field);
 
-/// The field for a message: in quotes, shortened, without control characters; "nothing" if empty.
+/// Returns the field for a message: in quotes, shortened, without control characters; "nothing" if
+/// it is empty.
 std::string DescribeCsvField(std::string_view field);
 
 }  // namespace slipstream

@@ -9,14 +9,15 @@
 namespace slipstream {
 namespace {
 
-// Hashed in some milliseconds.
+// A piece of this size is hashed in some milliseconds.
 constexpr size_t kPieceBytes = size_t{64} << 20;
 
 struct FreeState {
   void operator()(XXH64_state_t* state) const { XXH64_freeState(state); }
 };
 
-/// The hash of `bytes` with that of what came before as its seed; nothing if `goes_on` says no.
+/// Returns the hash of `bytes`, seeded with the hash of the bytes before; nothing if `goes_on`
+/// returns false.
 std::optional<uint64_t> Hash(std::span<const std::byte> bytes, uint64_t seed,
                              const std::function<bool()>& goes_on) {
   const std::unique_ptr<XXH64_state_t, FreeState> state(XXH64_createState());
@@ -42,7 +43,7 @@ std::optional<uint64_t> Dataset::Fingerprint(const std::function<bool()>& goes_o
   const std::array<std::span<const std::byte>, 4> parts = {
       std::as_bytes(std::span(header)), std::as_bytes(std::span(labels)),
       std::as_bytes(std::span(targets)), std::as_bytes(std::span(examples))};
-  std::optional<uint64_t> hash = 0;  // Each part's seeds the next.
+  std::optional<uint64_t> hash = 0;  // The hash of each part seeds the next.
   for (const std::span<const std::byte> part : parts) {
     hash = Hash(part, *hash, goes_on);
     if (!hash.has_value()) return std::nullopt;

@@ -12,21 +12,21 @@
 
 namespace slipstream {
 
-/// Examples in memory as fp32 and what a model shall make of them; one split (training or test) of
-/// a data set.
+/// One split (training or test) of a data set: examples in memory as fp32, and the answer that a
+/// model should give for each.
 ///
 /// Thread-safe: const after construction.
 struct Dataset {
   ExampleShape shape;
 
-  /// What a model needs at its end: as many classes, or values of one target.
+  /// The number of outputs that a model needs: the number of classes, or of values of one target.
   uint32_t outputs = 0;
 
   /// [count, channels, height, width], row-major.
   std::vector<float> examples;
 
-  /// One of the two is there, the other is empty: a class below `outputs` for each example, or
-  /// [count, outputs] of real values.
+  /// The answers. One of the two is empty; the other holds a class below `outputs` for each
+  /// example, or [count, outputs] real values.
   std::vector<uint32_t> labels;
   std::vector<float> targets;
 
@@ -42,12 +42,11 @@ struct Dataset {
     return std::span(targets).subspan(index * outputs, outputs);
   }
 
-  /// Equal for equal contents (XXH64 of shape, labels, targets and values); the coordinator
-  /// compares it, so that two workers with different files do not train on as if they had one data
-  /// set.
+  /// Returns a hash (XXH64) of shape, labels, targets and values. The coordinator compares it, so
+  /// that two workers with different files do not train as if they had the same data set.
   uint64_t Fingerprint() const;
 
-  /// The same; nothing if `goes_on`, asked now and then, says no.
+  /// The same, but returns nothing if `goes_on`, which is called now and then, returns false.
   std::optional<uint64_t> Fingerprint(const std::function<bool()>& goes_on) const;
 };
 

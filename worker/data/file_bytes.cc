@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
-// zlib's way to ask for a gzip header and trailer and nothing else: 15 window bits + 16.
+// Tells zlib to accept only a gzip header and trailer: 15 window bits + 16.
 constexpr int kGzipWindowBits = 15 + 16;
 
 struct EndInflate {
@@ -50,8 +50,7 @@ bool StartsMember(std::span<const uint8_t> bytes) {
   return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
 }
 
-/// Unpacks the member at the front of `packed` behind what `unpacked` holds and drops it from
-/// `packed`.
+/// Unpacks the first member of `packed`, appends it to `unpacked`, and drops it from `packed`.
 absl::Status InflateMember(std::span<const uint8_t>& packed, const std::string& path,
                            size_t bytes_max, const std::function<bool()>& goes_on,
                            Bytes& unpacked) {
@@ -66,7 +65,8 @@ absl::Status InflateMember(std::span<const uint8_t>& packed, const std::string& 
     const size_t room = std::min(kPieceBytes, bytes_max + 1 - unpacked.size());
     const size_t filled = unpacked.size();
     unpacked.resize(filled + room);
-    stream.next_in = const_cast<uint8_t*>(packed.data());  // zlib reads only, its type is older.
+    // zlib only reads from it; its type predates const.
+    stream.next_in = const_cast<uint8_t*>(packed.data());
     stream.avail_in = static_cast<uInt>(piece);
     stream.next_out = unpacked.data() + filled;
     stream.avail_out = static_cast<uInt>(room);
@@ -90,7 +90,7 @@ absl::Status InflateMember(std::span<const uint8_t>& packed, const std::string& 
 }  // namespace
 
 absl::StatusOr<OpenFile> OpenToRead(const std::string& path) {
-  // To open a pipe would else last until somebody writes to it.
+  // O_NONBLOCK, because opening a pipe would otherwise block until somebody writes to it.
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) {
     return absl::NotFoundError(fmt::format("{}: cannot be opened: {}", path, strerror(errno)));
@@ -127,13 +127,13 @@ absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max,
   if (*total > bytes_max) return too_large;
   if (absl::Status memory = CheckMemory(path, *total); !memory.ok()) return memory;
   Bytes bytes;
-  bytes.reserve(*total + kPieceBytes);  // Else old and new would lie side by side.
+  bytes.reserve(*total + kPieceBytes);  // Otherwise growing would hold two copies.
   while (true) {
     const size_t filled = bytes.size();
     bytes.resize(filled + kPieceBytes);
     const size_t got = std::fread(bytes.data() + filled, 1, kPieceBytes, file.get());
     bytes.resize(filled + got);
-    if (bytes.size() > bytes_max) return too_large;  // It has grown.
+    if (bytes.size() > bytes_max) return too_large;  // The file has grown.
     const double share = Share(bytes.size(), *total);
     if (progress && !progress(path, share)) return absl::CancelledError("stopped");
     if (got < kPieceBytes) break;

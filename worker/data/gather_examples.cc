@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kBytesOfThread = size_t{256} << 10;
 constexpr size_t kThreadsMax = 8;
 
-/// Those from `begin` to before `end`.
+/// Copies the examples from position `begin` up to `end`.
 void GatherPart(const Dataset& from, std::span<const uint32_t> indices, const GatheredExamples& to,
                 size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
@@ -75,7 +75,7 @@ void ExampleGatherer::Run(size_t index) {
     {
       MutexLock lock(mutex_);
       while (!is_ending_ && (number_ == done || index >= parts_)) {
-        // Work that it has no part in is none that it has missed.
+        // Mark work in which this thread has no part as seen.
         done = number_;
         changed_.Wait(mutex_);
       }

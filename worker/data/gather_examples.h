@@ -13,20 +13,21 @@
 
 namespace slipstream {
 
-/// Where a mini-batch comes to lie: [count, …] of what a Dataset has of each example.
+/// The destination of a mini-batch: [count, …] of each field that a Dataset has per example.
 struct GatheredExamples {
   std::span<float> examples;
   std::span<uint32_t> labels;  // Empty if there are targets.
   std::span<float> targets;    // Empty if there are labels.
 };
 
-/// As many threads as gather so many bytes fastest: one for each 256 KiB, which take about as long
-/// to copy as a thread takes to wake, at most half as many as there are processors, and at most
-/// eight, which keep up with PCIe. (Several plans, or workers, have as many each: they take turns.)
+/// Returns the number of threads that gather `bytes` fastest: one per 256 KiB, which takes about as
+/// long to copy as a thread takes to wake up; at most half the number of processors; and at most
+/// eight, which keep up with PCIe. (If there are several plans or workers, each uses as many; they
+/// take turns.)
 size_t GatherThreads(size_t bytes);
 
-/// Copies examples of a data set side by side, with threads that stay: to begin one takes as long
-/// as it then has something to do.
+/// Copies examples of a data set side by side, with threads that it keeps: starting a thread would
+/// take as long as its share of the work.
 ///
 /// Not thread-safe: one owner.
 class ExampleGatherer {
@@ -36,24 +37,25 @@ class ExampleGatherer {
   ExampleGatherer(const ExampleGatherer&) = delete;
   ExampleGatherer& operator=(const ExampleGatherer&) = delete;
 
-  /// Copies the examples at `indices`, in their order, with so many threads, of which the calling
-  /// one is the first; with fewer where no more can be had. REQUIRES: `to` holds as many;
-  /// threads ≥ 1.
+  /// Copies the examples at `indices`, in their order, with `threads` threads including the
+  /// caller's, or with fewer if no more can be started. REQUIRES: `to` has room for exactly these
+  /// examples; threads ≥ 1.
   void Gather(const Dataset& from, std::span<const uint32_t> indices, const GatheredExamples& to,
               size_t threads);
 
  private:
-  /// As many threads beside the caller's, if there are to be had.
+  /// Starts threads until there are `threads` beside the caller's, if they can be had.
   void Begin(size_t threads);
   void Run(size_t index);
 
-  std::vector<std::thread> threads_;  // Of the owner.
+  std::vector<std::thread> threads_;  // Used by the owner only.
 
   Mutex mutex_;
   CondVar changed_;
-  std::function<void(size_t)> work_ ABSL_GUARDED_BY(mutex_);  // Of part i, thread i's.
-  uint64_t number_ ABSL_GUARDED_BY(mutex_) = 0;               // Of the work.
-  size_t parts_ ABSL_GUARDED_BY(mutex_) = 0;                  // That the threads are to do.
+  // Called with i, it does thread i's part.
+  std::function<void(size_t)> work_ ABSL_GUARDED_BY(mutex_);
+  uint64_t number_ ABSL_GUARDED_BY(mutex_) = 0;  // The number of the current work.
+  size_t parts_ ABSL_GUARDED_BY(mutex_) = 0;     // Parts of the threads, without the caller's.
   size_t parts_left_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -6,7 +6,7 @@
 
 namespace slipstream {
 
-/// A place in a glyph's own box: x to the right and y down, both about −1 to 1.
+/// A point in a glyph's own box: x to the right and y down, both about −1 to 1.
 struct GlyphPoint {
   float x = 0;
   float y = 0;
@@ -23,11 +23,11 @@ struct GlyphStroke {
   bool closed = false;
 };
 
-/// The strokes of a decimal digit. REQUIRES: digit < 10.
+/// Returns the strokes of a decimal digit. REQUIRES: digit < 10.
 std::span<const GlyphStroke> GlyphStrokes(uint32_t digit);
 
-/// The point at `share` in [0, 1] of the way from b to c on the smooth curve through a, b, c, d
-/// (Catmull and Rom, 1974).
+/// Returns the point at `share` in [0, 1] of the way from b to c on the smooth curve through a, b,
+/// c, d (Catmull and Rom, 1974).
 GlyphPoint CurvePoint(GlyphPoint a, GlyphPoint b, GlyphPoint c, GlyphPoint d, float share);
 
 }  // namespace slipstream

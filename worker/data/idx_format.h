@@ -14,7 +14,7 @@ namespace slipstream {
 /// `t10k-labels-idx1-ubyte`, each plain or, where there is no plain one, with `.gz`.
 ///
 /// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path and says what was found and
-/// what was expected; with CANCELLED or RESOURCE_EXHAUSTED as ReadFileBytes does.
+/// what was expected. Fails with CANCELLED or RESOURCE_EXHAUSTED like ReadFileBytes.
 absl::StatusOr<RawSplits> ReadIdx(const std::string& directory, const ReadProgress& progress = {});
 
 }  // namespace slipstream

@@ -22,14 +22,14 @@
 namespace slipstream {
 namespace {
 
-/// Of a channel's pixels as shares of 255.
+/// The mean and deviation of a channel's pixels, as shares of 255.
 struct ChannelScale {
   float mean = 0;
   float deviation = 1;
 };
 
-// Measured once over each training set; constants, so that what a net sees does not depend on which
-// part of a set is loaded.
+// Measured once over each training set. They are constants, so that the values that a net sees do
+// not depend on which part of a set is loaded.
 constexpr ChannelScale kSyntheticScale[] = {{0.2054f, 0.2084f}};
 constexpr ChannelScale kFashionMnistScale[] = {{0.2860f, 0.3530f}};
 constexpr ChannelScale kCifar10Scale[] = {
@@ -74,7 +74,7 @@ absl::StatusOr<RawSplits> LoadRaw(const DataSpec& spec, uint64_t seed,
   return absl::InternalError("unreachable");
 }
 
-/// `name` is for messages and `progress`.
+/// Converts raw pixels to normalised examples. `name` is for messages and `progress`.
 absl::StatusOr<Dataset> Normalise(RawExamples raw, std::span<const ChannelScale> scale,
                                   const std::string& name, const ReadProgress& progress) {
   PS_CHECK(raw.shape.channels == scale.size());
@@ -105,7 +105,7 @@ absl::StatusOr<Dataset> Normalise(RawExamples raw, std::span<const ChannelScale>
   return dataset;
 }
 
-/// Puts a target in the place of each label.
+/// Replaces each label by a target.
 void MakeTargets(Dataset& dataset) {
   dataset.targets.resize(dataset.labels.size() * dataset.outputs);
   for (size_t i = 0; i < dataset.labels.size(); ++i) {
@@ -114,7 +114,7 @@ void MakeTargets(Dataset& dataset) {
   dataset.labels.clear();
 }
 
-/// Of a format whose sets are images in ten classes.
+/// Loads a set of images in ten classes.
 absl::StatusOr<DataSplits> LoadImages(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
                                       const ReadProgress& progress) {
   absl::StatusOr<RawSplits> raw = LoadRaw(spec, seed, progress);

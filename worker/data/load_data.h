@@ -11,14 +11,14 @@
 
 namespace slipstream {
 
-/// Loads or generates what `spec` names, with what `loss` needs: labels, or targets, which of a
-/// published set are 1 for the class and 0 for the others. `seed` is the run's (of the generated
-/// set only).
+/// Loads or generates the data set that `spec` names, with the answers that `loss` needs: labels or
+/// targets. The targets of a published set are 1 for the class and 0 for the others. `seed` is the
+/// run's; only the generated set uses it.
 ///
-/// Fails with NOT_FOUND or DATA_LOSS naming the path and what is wrong with the file: missing,
-/// truncated, of another format, counts that differ between examples and labels, values that are no
-/// labels, empty; with CANCELLED if `progress` said so; with RESOURCE_EXHAUSTED if memory is short,
-/// naming the bytes that are needed and that are free.
+/// Fails with NOT_FOUND or DATA_LOSS; the message names the path and what is wrong with the file:
+/// missing, truncated, of another format, different counts of examples and labels, values that are
+/// no labels, or empty. Fails with CANCELLED if `progress` asked to stop, and with
+/// RESOURCE_EXHAUSTED if memory is short; that message says how many bytes are needed and free.
 absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
                                     const ReadProgress& progress = {});
 

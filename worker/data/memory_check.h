@@ -8,9 +8,9 @@
 
 namespace slipstream {
 
-/// Whether this process can still have the `bytes` that data of `name` will take: to be asked
-/// before they are, for a system that promises more than it has kills somebody later, without a
-/// word. RESOURCE_EXHAUSTED names both numbers. What is small (less than 64 MiB) always passes.
+/// Checks whether this process can still allocate `bytes` bytes for the data called `name`. Call it
+/// before allocating: a system that promises more memory than it has later kills a process without
+/// a message. Fails with RESOURCE_EXHAUSTED, naming both numbers. Sizes below 64 MiB always pass.
 absl::Status CheckMemory(const std::string& name, uint64_t bytes);
 
 }  // namespace slipstream

@@ -7,11 +7,11 @@
 
 namespace slipstream {
 
-/// Makes sure that a net with these shapes can be trained on `data`. Examples that are flat, as
-/// those of a table, take the shape of the net's input if they have as many values. Of classes the
-/// net may have more than occur; of targets it needs as many.
+/// Checks that a net with these shapes can be trained on `data`. Flat examples, as from a table,
+/// take the shape of the net's input if they have as many values. A net may have more classes than
+/// occur in the data; it needs exactly as many targets.
 ///
-/// Fails with INVALID_ARGUMENT naming what the data have and what the net has.
+/// Fails with INVALID_ARGUMENT; the message says what the data and the net have.
 absl::Status FitToModel(const NetShapes& net, DataSplits& data);
 
 }  // namespace slipstream

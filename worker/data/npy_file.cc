@@ -59,7 +59,7 @@ void Widen(NpyHeader::Element element, std::span<const char> bytes, std::span<do
   PS_CHECK(false);
 }
 
-/// Up to `bytes` bytes; fewer at the end of the file.
+/// Reads up to `bytes` bytes; fewer at the end of the file.
 std::string Take(const OpenFile& file, size_t bytes) {
   std::string taken(bytes, '\0');
   taken.resize(std::fread(taken.data(), 1, bytes, file.get()));

@@ -18,12 +18,13 @@
 
 namespace slipstream {
 
-/// An open .npy file whose header is sound and whose size is the one that its header announces.
+/// An open .npy file whose header is valid and whose size matches its header.
 ///
 /// Not thread-safe: one owner.
 class NpyFile {
  public:
-  /// Takes the values from `first` on, in order; what it fails with ends the reading.
+  /// Receives the values from position `first` on, in order. If it fails, reading ends with its
+  /// failure.
   using Sink = std::function<absl::Status(uint64_t first, std::span<const double> values)>;
 
   /// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path.
@@ -32,14 +33,14 @@ class NpyFile {
   const std::string& path() const { return path_; }
   const std::vector<uint64_t>& shape() const { return header_.shape; }
 
-  /// "(60000, 28, 28)".
+  /// The shape as text: "(60000, 28, 28)".
   std::string ShapeText() const;
 
-  /// "[3, 0, 5]", where the value at `position` in C order stands.
+  /// Returns the index of the value at `position` in C order, as text: "[3, 0, 5]".
   std::string IndexText(uint64_t position) const;
 
-  /// Reads all values, a piece of bounded size at a time. Whole numbers beyond 2^53 are rounded.
-  /// Once only.
+  /// Reads all values, in pieces of bounded size. Whole numbers beyond 2^53 are rounded. May be
+  /// called only once.
   absl::Status Read(const ReadProgress& progress, const Sink& sink);
 
  private:

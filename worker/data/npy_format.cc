@@ -17,7 +17,7 @@ namespace slipstream {
 namespace {
 
 constexpr uint64_t kExamplesMax = 0xffff'ffff;             // Positions in an epoch are 32-bit.
-constexpr uint64_t kExampleValuesMax = uint64_t{1} << 28;  // As of a model's input.
+constexpr uint64_t kExampleValuesMax = uint64_t{1} << 28;  // The same limit as for a model's input.
 
 absl::Status CheckCount(const NpyFile& file) {
   if (file.shape().empty() || file.shape()[0] == 0 || file.shape()[0] > kExamplesMax) {
@@ -31,7 +31,7 @@ absl::StatusOr<ExampleShape> ShapeOf(const NpyFile& file) {
   if (absl::Status status = CheckCount(file); !status.ok()) return status;
   const std::span<const uint64_t> sizes = std::span(file.shape()).subspan(1);
   uint64_t values = 1;
-  for (const uint64_t size : sizes) values *= size;  // No more than the file has.
+  for (const uint64_t size : sizes) values *= size;  // At most the values that the file has.
   if (sizes.empty() || sizes.size() > 3 || values == 0 || values > kExampleValuesMax) {
     return absl::DataLossError(
         fmt::format("{}: shape {}, expected [N, features], [N, height, width] or "
@@ -147,7 +147,7 @@ absl::StatusOr<DataSplits> ReadNpy(const std::string& directory, ModelSpec::Loss
                     "as in y_train.npy",
                     directory, test->outputs, train->outputs));
   }
-  // A class may be in one of the two only.
+  // A class may occur in only one of the two splits.
   train->outputs = test->outputs = std::max(train->outputs, test->outputs);
   return DataSplits{*std::move(train), *std::move(test)};
 }

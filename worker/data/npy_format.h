@@ -11,10 +11,10 @@
 namespace slipstream {
 
 /// Reads X_train.npy, y_train.npy, X_test.npy and y_test.npy from `directory`. X is [N, features],
-/// [N, height, width] or [N, channels, height, width]; its values are taken as they are. y is [N]
-/// or [N, k]: of cross-entropy classes from 0 (k is 1), of mse the targets.
+/// [N, height, width] or [N, channels, height, width]; its values are not normalised. y is [N] or
+/// [N, k]: for cross-entropy, classes from 0 (k is 1); for mse, the targets.
 ///
-/// Fails with NOT_FOUND, DATA_LOSS or CANCELLED; the message starts with the path and says what was
+/// Fails with NOT_FOUND, DATA_LOSS or CANCELLED. The message starts with the path and says what was
 /// found, where, and what was expected.
 absl::StatusOr<DataSplits> ReadNpy(const std::string& directory, ModelSpec::Loss loss,
                                    const ReadProgress& progress);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr uint64_t kValuesMax = uint64_t{1} << 48;
-constexpr size_t kDimensionsMax = 32;  // As in NumPy.
+constexpr size_t kDimensionsMax = 32;  // The limit of NumPy.
 
 using Element = NpyHeader::Element;
 
@@ -84,7 +84,7 @@ class Literal {
     return rest_.empty();
   }
 
-  /// In single or double quotes, without escapes.
+  /// Reads a string in single or double quotes, without escapes.
   std::optional<std::string> Text() {
     SkipSpace();
     if (rest_.empty() || (rest_[0] != '\'' && rest_[0] != '"')) return std::nullopt;
@@ -104,7 +104,7 @@ class Literal {
     return count;
   }
 
-  /// (), (3,), (3, 4).
+  /// Reads a tuple: (), (3,), (3, 4).
   std::optional<std::vector<uint64_t>> Tuple() {
     if (!Skip('(')) return std::nullopt;
     std::vector<uint64_t> items;
@@ -125,7 +125,7 @@ class Literal {
   std::string_view rest_;
 };
 
-/// The three entries as they are read, each once.
+/// The three entries of the dictionary; each may be read once.
 struct Entries {
   std::optional<std::string> descr;
   std::optional<bool> is_fortran;

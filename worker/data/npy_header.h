@@ -10,18 +10,18 @@
 
 namespace slipstream {
 
-/// What the dictionary at the front of a .npy file says of the array behind it.
+/// The dictionary at the front of a .npy file, which describes the array behind it.
 struct NpyHeader {
-  /// Little-endian numbers; a truth value is a byte of 0 or 1.
+  /// The type of an element: a little-endian number; a truth value is a byte of 0 or 1.
   enum class Element { kF4, kF8, kI1, kI2, kI4, kI8, kU1, kU2, kU4, kU8 };
   Element element = Element::kF4;
 
-  /// Outermost first; the values are in C order. No product of sizes overflows.
+  /// The sizes, outermost first; the values are in C order. No product of sizes overflows.
   std::vector<uint64_t> shape;
 
   size_t element_bytes() const;
 
-  /// 1 for an array without dimensions.
+  /// The number of values; 1 for an array without dimensions.
   uint64_t values() const;
 
   friend bool operator==(const NpyHeader&, const NpyHeader&) = default;
@@ -29,24 +29,25 @@ struct NpyHeader {
 
 /// The bytes in front of the dictionary: magic number, version, the dictionary's length.
 struct NpyPreamble {
-  /// Of the shorter of the two forms there are, which says how long it is itself.
+  /// The size of the shorter of the two forms. The first bytes say which form it is.
   static constexpr size_t kBytesMin = 10;
   static constexpr size_t kBytesMax = 12;
 
-  /// A dictionary that is longer is damaged: ours need about a hundred bytes.
+  /// A longer dictionary is taken as damaged: ours need about a hundred bytes.
   static constexpr size_t kDictionaryBytesMax = 65'535;
 
   size_t bytes = 0;
   size_t dictionary_bytes = 0;
 };
 
-/// Reads the preamble of format 1.0, 2.0 or 3.0 from the first bytes of a file, kBytesMax if it has
-/// as many. Fails with DATA_LOSS saying what was found, for a message behind the path.
+/// Reads the preamble of format 1.0, 2.0 or 3.0 from the first bytes of a file (kBytesMax of them,
+/// if the file has as many). Fails with DATA_LOSS, saying what was found; its text is to follow the
+/// path in a message.
 absl::StatusOr<NpyPreamble> ParseNpyPreamble(std::string_view bytes);
 
-/// Reads the dictionary, a Python literal with descr, fortran_order and shape, and nothing but
-/// these. Fails with DATA_LOSS, also for arrays that are not read here (Fortran order, big-endian,
-/// objects, text, complex and structured values), and says how to save them instead.
+/// Reads the dictionary: a Python literal with exactly the keys descr, fortran_order and shape.
+/// Fails with DATA_LOSS, also for arrays that are not supported (Fortran order, big-endian,
+/// objects, text, complex and structured values), and says how to save those instead.
 absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text);
 
 }  // namespace slipstream

@@ -9,7 +9,7 @@
 
 namespace slipstream {
 
-/// One split as a format's reader or the generator delivers it: bytes, not yet normalised.
+/// One split as a format's reader or the generator returns it: bytes that are not normalised yet.
 ///
 /// Not thread-safe: a value.
 struct RawExamples {
@@ -18,7 +18,7 @@ struct RawExamples {
   /// [count, channels, height, width], row-major.
   std::vector<uint8_t> pixels;
 
-  /// Each below 10: every format here has ten classes.
+  /// The labels, each below 10: every format that uses this has ten classes.
   std::vector<uint8_t> labels;
 };
 

@@ -6,8 +6,8 @@
 
 namespace slipstream {
 
-/// Told now and then how much of a file has been read, or of a set been made, as a share in [0, 1];
-/// returns false to give up, upon which reading fails with CANCELLED. May be empty.
+/// Called now and then with the share, in [0, 1], of a file that has been read or of a set that has
+/// been made. Returns false to stop; reading then fails with CANCELLED. May be empty.
 using ReadProgress = std::function<bool(const std::string& path, double share)>;
 
 }  // namespace slipstream

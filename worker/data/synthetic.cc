@@ -15,8 +15,8 @@
 namespace slipstream {
 namespace {
 
-// Keeps the streams of one seed apart from those that other parts draw from it; the split and the
-// example follow.
+// Separates these random streams from those that other parts draw from the same seed. The split and
+// the example are added to it.
 constexpr uint64_t kExampleStreams = uint64_t{'G'} << 56;
 enum class Split : uint64_t { kTrain = 0, kTest = 1 };
 
@@ -25,8 +25,8 @@ constexpr float kMiddle = (Canvas::kSide - 1) / 2.0f;
 constexpr int kLinesPerCurve = 5;
 constexpr uint32_t kExamplesPerReport = 256;  // Some milliseconds.
 
-// How far examples of one digit differ. Chosen so that a small convolutional net learns something
-// new for several epochs (README.md has the accuracies).
+// Bounds on the differences between examples of one digit. They are chosen so that a small
+// convolutional net learns something new for several epochs (README.md has the accuracies).
 constexpr float kTurnMax = 0.22f;  // Tangent of half the angle: 25 degrees.
 constexpr float kShearMax = 0.35f;
 constexpr float kScaleMin = 7.0f;  // Half the glyph's height in pixels.
@@ -43,7 +43,7 @@ constexpr uint32_t kStrayLinesMax = 4;
 constexpr float kStrayReach = 6.0f;
 constexpr float kNoiseMax = 0.25f;
 
-/// Where a glyph's points lie on the canvas: a smooth bend of the box, then an affine map.
+/// Maps a glyph's points to the canvas: a smooth bend of the box, then an affine map.
 ///
 /// Thread-safe: const after construction.
 class Distortion {
@@ -52,8 +52,8 @@ class Distortion {
     for (GlyphPoint& bend : bends_) {
       bend = {random.Uniform(-kBendMax, kBendMax), random.Uniform(-kBendMax, kBendMax)};
     }
-    // The tangent of the half angle gives sine and cosine without the library's, whose last bits
-    // differ between machines.
+    // The tangent of the half angle gives sine and cosine without the library's functions, whose
+    // last bits differ between machines.
     const float tangent = random.Uniform(-kTurnMax, kTurnMax);
     const float cosine = (1 - tangent * tangent) / (1 + tangent * tangent);
     const float sine = 2 * tangent / (1 + tangent * tangent);
@@ -74,7 +74,7 @@ class Distortion {
  private:
   static constexpr size_t kKnots = 3;
 
-  /// Between the offsets at the 3 × 3 knots of the box, bilinear.
+  /// Interpolates bilinearly between the offsets at the 3 × 3 knots of the box.
   GlyphPoint BendAt(GlyphPoint point) const {
     const float x = std::clamp(point.x + 1, 0.0f, 2.0f);
     const float y = std::clamp(point.y + 1, 0.0f, 2.0f);
@@ -123,7 +123,8 @@ void DrawStrayLines(RandomStream& random, Canvas& canvas) {
   }
 }
 
-/// Ink on paper of an even grey, with noise: the sum of two uniform numbers, as one word holds.
+/// Puts the ink on paper of an even grey, and adds noise: the sum of the two uniform numbers that
+/// one random word holds.
 void Expose(const Canvas& canvas, RandomStream& random, std::span<uint8_t> pixels) {
   const float paper = random.Uniform(0, kPaperMax);
   const float noise = random.Uniform(0, kNoiseMax);
@@ -170,7 +171,7 @@ absl::StatusOr<RawExamples> DrawSplit(uint64_t seed, Split split, uint32_t count
 
 absl::StatusOr<RawSplits> GenerateSynthetic(uint64_t seed, uint32_t train_examples,
                                             uint32_t test_examples, const ReadProgress& progress) {
-  // As pixels, and then as the numbers that a model takes.
+  // The bytes of the pixels, and then of the numbers made of them for a model.
   const uint64_t bytes =
       (uint64_t{train_examples} + test_examples) * kPixels * (sizeof(uint8_t) + sizeof(float));
   if (absl::Status memory = CheckMemory(kSyntheticName, bytes); !memory.ok()) return memory;

@@ -9,15 +9,15 @@
 
 namespace slipstream {
 
-/// The built-in set: 28×28 grey images of the ten digits, drawn as strokes that are turned,
-/// sheared, bent and shifted at random, in varying thickness and contrast, with stray lines and
-/// noise.
+/// Generates the built-in set: 28×28 grey images of the ten digits, drawn as strokes that are
+/// turned, sheared, bent and shifted at random, in varying thickness and contrast, with stray lines
+/// and noise.
 ///
-/// Example i of a split shows digit i mod 10 and depends on (seed, split, i) alone: more examples
-/// keep the ones before them, and every machine makes the same bytes.
+/// Example i of a split shows digit i mod 10 and depends only on (seed, split, i). So a larger set
+/// contains the examples of a smaller one, and every machine makes the same bytes.
 ///
-/// Fails with CANCELLED if `progress` said so, which knows the set as kSyntheticName, and at once
-/// with RESOURCE_EXHAUSTED if memory is short for it and for the floats made of it.
+/// Fails with CANCELLED if `progress`, which is given kSyntheticName as path, asked to stop. Fails
+/// at once with RESOURCE_EXHAUSTED if memory is short for the set and for the floats made of it.
 absl::StatusOr<RawSplits> GenerateSynthetic(uint64_t seed, uint32_t train_examples,
                                             uint32_t test_examples,
                                             const ReadProgress& progress = {});
