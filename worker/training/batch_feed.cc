@@ -21,7 +21,7 @@ BatchFeed::~BatchFeed() {
 }
 
 Batch BatchFeed::Take(uint64_t index) {
-  // A step that is started over is of the batch that it was of.
+  // A step that is started over uses the same batch again.
   if (taken_.has_value() && taken_->index == index) return *taken_;
   if (plan_keeps_examples_) {
     taken_ = Batch{.index = index, .rows = order_.Examples(index)};
@@ -30,7 +30,7 @@ Batch BatchFeed::Take(uint64_t index) {
   const std::optional<Batch> gathered = AwaitThread();
   const bool was_guessed = gathered.has_value() && gathered->index == index;
   if (was_guessed) ++guessed_;
-  // Between two units of work batches jump once, by any distance.
+  // Between two units of work the batch number jumps once, by any distance.
   const uint64_t stride = taken_.has_value() && taken_->index < index ? index - taken_->index : 1;
   if (std::exchange(last_stride_, stride) == stride) stride_ = stride;
   taken_ = was_guessed ? *gathered : Gather(index);
@@ -79,7 +79,7 @@ Batch BatchFeed::Gather(uint64_t index) {
     targets_.resize(train_.is_labelled() ? 0 : examples.size() * train_.outputs);
     space = {examples_, labels_, targets_};
   }
-  // Whoever computes on processors has the others computing, too.
+  // A plan that computes on the CPU already keeps the other processors busy.
   const size_t threads = plan_has_space_ ? GatherThreads(space->examples.size_bytes()) : 1;
   gatherer_.Gather(train_, examples, {space->examples, space->labels, space->targets}, threads);
   if (plan_has_space_) plan_.OfferBatch();

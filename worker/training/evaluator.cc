@@ -18,10 +18,10 @@
 namespace slipstream {
 namespace {
 
-// What a report says of a failure to save.
+// The most bytes that a report has for the reason of a failed save.
 constexpr size_t kReasonBytesMax = 1000;
 
-/// Training on the same cores goes first.
+/// Gives way to training on the same cores.
 constexpr int kNiceness = 10;
 
 }  // namespace
@@ -41,7 +41,7 @@ Evaluator::Evaluator(const Options& options, const Dataset& test, Device& device
 Evaluator::~Evaluator() { thread_.join(); }
 
 void Evaluator::Run() {
-  // Linux keeps niceness by thread; those that this one starts inherit it.
+  // On Linux niceness belongs to a thread, and the threads that it starts inherit it.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);
   uint64_t last = 0;
   while (const std::optional<Heartbeat::Order> order = heartbeat_.AwaitOrder(last)) {
@@ -105,7 +105,8 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
     }
   }
   const absl::Status reported = coordinator_.Report(request);
-  // The order was taken back, and another worker may have it: no reason to end.
+  // FAILED_PRECONDITION: the order was withdrawn, perhaps for another worker. This is no reason to
+  // end.
   return absl::IsFailedPrecondition(reported) ? absl::OkStatus() : reported;
 }
 
@@ -123,7 +124,7 @@ void Evaluator::Keep(const ModelFacts& facts, v1::EvaluationStatus& result) cons
     result.set_model_file(WireText(*path, PATH_MAX));
     return;
   }
-  // The run is worth more than one file of it: it goes on, and whoever watches it is told.
+  // A failed save does not end the run; the report tells its observers.
   const std::string reason(path.status().message());
   spdlog::error("weights not saved epoch={} reason=\"{}\"", facts.epoch, reason);
   result.set_model_failure(WireText(reason, kReasonBytesMax));

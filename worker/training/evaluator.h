@@ -21,11 +21,11 @@
 
 namespace slipstream {
 
-/// Measures the weights on the test set whenever a heartbeat brings an order, beside training: on a
-/// thread of low priority, with weights, activations and connections of its own. Where an order
-/// asks for it, saves the very weights that it measured.
+/// Measures the weights on the test set whenever a heartbeat brings an order, in parallel with
+/// training: on a thread of low priority, with its own weights, activations and connections. If the
+/// order asks for it, saves exactly the weights that it measured.
 ///
-/// Thread-safe: const after construction; all work is its thread's.
+/// Thread-safe: const after construction; its own thread does all the work.
 class Evaluator {
  public:
   struct Options {
@@ -35,15 +35,15 @@ class Evaluator {
     ShardMap map;
     ShardOptions shards;
 
-    /// Shards keep step, so that weights of one version can be had.
+    /// Set if all shards are updated in step, so that weights of one version can be read.
     bool in_step = false;
   };
 
-  /// Starts at once. All arguments must outlive it but `options`.
+  /// Starts at once. All arguments except `options` must outlive the evaluator.
   Evaluator(const Options& options, const Dataset& test, Device& device, const ModelKeeper& keeper,
             const CoordinatorClient& coordinator, Heartbeat& heartbeat, Interruption& interruption);
 
-  /// The heartbeat must have been closed.
+  /// Waits for the thread. REQUIRES: the heartbeat was closed.
   ~Evaluator();
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
@@ -53,8 +53,8 @@ class Evaluator {
   absl::Status Prepare();
   absl::Status Serve(const Heartbeat::Order& order);
 
-  /// Saves the measured weights if they are kept anywhere, and tells `result` of it. That final
-  /// ones are not is worth a warning.
+  /// Saves the measured weights if the run keeps any, and records the outcome in `result`. Logs a
+  /// warning if final weights are not kept.
   void Keep(const ModelFacts& facts, v1::EvaluationStatus& result) const;
 
   // Constant after construction.
@@ -66,7 +66,7 @@ class Evaluator {
   Heartbeat& heartbeat_;
   Interruption& interruption_;
 
-  // Owned by the thread, made for the first order.
+  // Owned by the thread; created for the first order.
   std::unique_ptr<Plan> plan_;
   std::unique_ptr<WeightsReader> reader_;
 

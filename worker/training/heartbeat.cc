@@ -14,11 +14,13 @@
 namespace slipstream {
 namespace {
 
-// What the coordinator has to say comes right after a heartbeat; what comes later is read with the
-// next one. Longer would take part in moving the bytes of gradients, to their delay.
+// How long a heartbeat waits for a reply. The coordinator sends news right after a heartbeat; news
+// that comes later is read with the next one. While it waits, this thread would help to move
+// gradient bytes, which would delay them, so the wait is short.
 constexpr absl::Duration kNewsPatience = absl::Milliseconds(50);
 
-// A coordinator that has nothing to say shows by an answer that it is there, this often.
+// How often a heartbeat demands an answer, so that a coordinator without news shows that it is
+// there.
 constexpr absl::Duration kAnswerInterval = absl::Seconds(10);
 
 double Seconds(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
@@ -161,7 +163,7 @@ absl::Status Heartbeat::AwaitEnd() {
   changed_.NotifyAll();
   while (phase_ != Phase::kFinished) {
     if (interruption_.interrupted()) return absl::CancelledError("stopped");
-    // An interruption does not wake this; it comes soon enough.
+    // An interruption does not wake this wait, but 100 ms is soon enough.
     changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
   }
   return absl::OkStatus();

@@ -20,10 +20,10 @@
 
 namespace slipstream {
 
-/// Keeps a worker's lease from a thread of its own, tells the coordinator its figures, and notes
-/// what the coordinator answers: the run's phase, and evaluations for this worker to make.
+/// Renews a worker's lease on its own thread, reports the worker's figures to the coordinator, and
+/// keeps the coordinator's answers: the run's phase, and evaluations that this worker should make.
 ///
-/// A coordinator that fences this worker or cannot be reached interrupts the worker.
+/// Interrupts the worker if the coordinator fences it or cannot be reached.
 ///
 /// Thread-safe: guarded by its own mutex.
 class Heartbeat {
@@ -33,32 +33,33 @@ class Heartbeat {
     uint32_t epoch = 0;
     bool is_final = false;
 
-    /// The weights measured are to be saved.
+    /// Set if the measured weights are to be saved.
     bool saves = false;
   };
 
-  /// Starts at once; worker/core/heartbeat_times.h says what interval to use. All arguments must
-  /// outlive it.
+  /// Starts at once. worker/core/heartbeat_times.h says which interval to use. All arguments must
+  /// outlive the heartbeat.
   Heartbeat(const CoordinatorClient& coordinator, const Identity& identity, absl::Duration interval,
             const StepFigures& figures, Interruption& interruption);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  /// Waits for the end of the run, asking more often than before. Fails if the run has failed, with
-  /// CANCELLED if this worker is interrupted.
+  /// Waits for the end of the run, with more frequent heartbeats than before. Fails with CANCELLED
+  /// if this worker is interrupted, which also happens if the run fails.
   absl::Status AwaitEnd();
 
-  /// The coordinator asks for an end of the work; stays so.
+  /// True once the coordinator has asked the workers to end; never false again.
   bool work_ends() const;
 
-  /// Waits for an evaluation with a number above `newer_than`; nothing once Close was called.
+  /// Waits for an evaluation whose number is above `newer_than`; returns nothing once Close was
+  /// called.
   std::optional<Order> AwaitOrder(uint64_t newer_than);
 
-  /// So many examples have been measured for the evaluation: told with the next heartbeats.
+  /// Notes how many examples have been measured for an evaluation; the next heartbeats report it.
   void OnMeasured(uint64_t evaluation, uint64_t examples);
 
-  /// Ends the thread and AwaitOrder.
+  /// Ends the thread and every AwaitOrder.
   void Close();
 
  private:

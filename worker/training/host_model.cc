@@ -10,7 +10,8 @@
 namespace slipstream {
 namespace {
 
-/// With what a rule with two states reads and writes of them, they stay in the second cache.
+/// The number of values that are updated at a time. For a rule with two states, all that it reads
+/// and writes for them fits the second-level cache.
 constexpr size_t kPieceValues = 8192;
 
 std::vector<ParameterRange> PiecesOf(const TensorLayout& layout, const RuleRow& rule) {
@@ -37,7 +38,7 @@ HostModel::HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout,
   for (const ParameterRange& piece : pieces_) largest = std::max(largest, piece.size());
   weights_out_.resize(largest);
   for (uint32_t i = 0; i < row_.state_arrays; ++i) {
-    states_[i].resize(anchor_.size());  // 0 at first, as a rule's state is.
+    states_[i].resize(anchor_.size());  // A rule's state starts at 0.
     states_out_[i].resize(largest);
   }
 }

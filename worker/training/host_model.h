@@ -15,19 +15,20 @@
 
 namespace slipstream {
 
-/// The local model of any plan, in the host's memory and on the thread that calls: on a processor
-/// the plan's own arenas, elsewhere those through which weights and gradients come and go, so that
-/// a step of a GPU costs two copies between it and the host.
+/// The local model of any plan, in the host's memory and on the calling thread. On the CPU it uses
+/// the plan's own arenas; on other devices it uses the arenas through which weights and gradients
+/// are copied, so a step of a GPU costs two copies between it and the host.
 ///
-/// Takes memory for the anchor and the optimizer's state, each as large as the model.
+/// Allocates memory for the anchor and for each state array of the optimizer, each as large as the
+/// model.
 ///
-/// Not thread-safe: one owner, the plan's. No step of the plan may be under way in a call.
+/// Not thread-safe: one owner, the plan's. No step of the plan may run during a call.
 class HostModel final : public LocalModel {
  public:
-  /// `plan` is of a net of this layout, and outlives the model.
+  /// `plan` computes a net of this layout, and must outlive the model.
   HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout, Plan& plan);
 
-  /// The optimizer's state is what it was before the first step.
+  /// Resets the optimizer's state to that before the first step.
   void ForgetState();
 
   void Step(double learning_rate) override;
@@ -42,14 +43,15 @@ class HostModel final : public LocalModel {
   const RuleRow& row_;
   Plan& plan_;
 
-  /// The parts that the rule updates at a time: whole tensors, or pieces that stay in the cache.
+  /// The parts that the rule updates one at a time: whole tensors, or pieces that fit the cache.
   std::vector<ParameterRange> pieces_;
 
   std::vector<float> anchor_;
   std::array<std::vector<float>, kStateArraysMax> states_;
   RuleScalars scalars_;
 
-  // The results of one piece, before they are written back: a rule reads what it does not write.
+  // The results of one piece before they are written back: a rule's inputs and outputs must be
+  // different arrays.
   std::vector<float> weights_out_;
   std::array<std::vector<float>, kStateArraysMax> states_out_;
 };

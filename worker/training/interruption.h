@@ -9,9 +9,9 @@
 
 namespace slipstream {
 
-/// Why the threads of a worker must end before the work is done: one of them failed, or the process
-/// was asked to stop. The first failure counts; what others fail with because their calls were
-/// cancelled does not.
+/// The reason why the threads of a worker must end before the work is done: one of them failed, or
+/// the process was asked to stop. The first failure counts. Failures of calls that were cancelled
+/// for it do not count.
 ///
 /// Thread-safe: guarded by its own mutex.
 class Interruption {
@@ -24,13 +24,13 @@ class Interruption {
 
   bool interrupted() const;
 
-  /// OK if nothing failed, also when stopped.
+  /// The failure; OK if nothing failed, also if the worker was stopped.
   absl::Status failure() const;
 
-  /// Waits; returns false as soon as there is an interruption.
+  /// Waits for `duration` and returns true; returns false as soon as there is an interruption.
   bool Sleep(absl::Duration duration);
 
-  /// Ends calls at an interruption.
+  /// The switch that an interruption throws, which cancels calls.
   CancelSwitch& cancel_switch() { return cancel_; }
 
  private:

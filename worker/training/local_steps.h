@@ -13,31 +13,32 @@
 
 namespace slipstream {
 
-/// The steps that a worker takes on weights of its own, between a pull and a push: its algorithm,
-/// the model that this changes, and the schedule of the optimizer, which follows the numbers of
-/// mini-batches.
+/// The steps that a worker takes on its own weights between a pull and a push: its algorithm, the
+/// local model that the algorithm changes, and the optimizer's schedule, which follows the numbers
+/// of mini-batches.
 ///
 /// Not thread-safe: one owner, the plan's.
 class LocalSteps {
  public:
-  /// For a plan of a net of this layout and a training set of so many examples; null where the
-  /// run's algorithm has no local weights. `plan` must outlive it.
+  /// Makes the local steps for a plan that computes a net of this layout, and a training set of
+  /// `examples` examples. Null if the run's algorithm has no local weights. `plan` must outlive the
+  /// result.
   static std::unique_ptr<LocalSteps> Make(const RunSpec& run, const TensorLayout& layout,
                                           uint64_t examples, Plan& plan);
 
-  /// The weights of the next push have come.
+  /// Notes that the weights for the next push have arrived.
   void Begin() { steps_ = 0; }
 
-  /// The plan has the gradient of mini-batch `batch`.
+  /// Takes a step with the gradient of mini-batch `batch`, which the plan holds.
   void OnGradient(uint64_t batch);
 
-  /// Puts what is to be pushed in the place of the plan's gradients. REQUIRES: steps() > 0.
+  /// Writes the values to be pushed over the plan's gradients. REQUIRES: steps() > 0.
   void BeforePush() { algorithm_->BeforePush(model_); }
 
-  /// The optimizer begins anew, as before the first step.
+  /// Resets the optimizer's state to that before the first step.
   void ForgetState() { model_.ForgetState(); }
 
-  /// Taken since Begin.
+  /// The number of steps since Begin.
   uint64_t steps() const { return steps_; }
 
  private:

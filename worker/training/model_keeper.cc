@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As run.yaml would say it.
+/// Returns a setting as run.yaml spells it.
 std::string Setting(const char* path, const RunSpec& settings) {
   const Field& field = *FindField(path);
   return WriteField(field.type, field.get(settings));
@@ -65,7 +65,7 @@ absl::StatusOr<std::string> ModelKeeper::Keep(const ModelFacts& facts,
   if (error) {
     return absl::DataLossError(fmt::format("cannot make {}: {}", directory_, error.message()));
   }
-  // Each that a worker was killed at is as large as the model.
+  // Removes files that a killed worker left half-written; each may be as large as the model.
   RemoveAbandonedFiles(directory_);
   const fs::path path = fs::absolute(directory_, error) / FileName(facts);
   if (error) return absl::DataLossError(fmt::format("{}: {}", directory_, error.message()));

@@ -15,35 +15,35 @@
 
 namespace slipstream {
 
-/// The run's settings as a run.yaml, in the metadata of every model that a run leaves.
+/// The metadata key under which every saved model holds the run's settings, as a run.yaml.
 inline constexpr char kModelSettings[] = "run_yaml";
 
-/// What is known of weights when they are saved.
+/// The facts that are known about weights when they are saved.
 struct ModelFacts {
-  /// Epochs completed.
+  /// The number of completed epochs.
   uint32_t epoch = 0;
   bool is_final = false;
 
-  /// Of the weights, by shard.
+  /// The versions of the weights, by shard.
   std::vector<Version> versions;
   TestMeasures measures;
   uint64_t test_examples = 0;
   std::string weights_sha256;
 };
 
-/// The metadata of a model of this run: `run`, `seed`, `preset` or `layers`, `data_format`, the
-/// facts, and run_yaml with all settings, so that the file alone tells what it is and how it came
-/// about. All are text, as the format wants.
+/// Returns the metadata of a model of this run: `run`, `seed`, `preset` or `layers`, `data_format`,
+/// the facts, and run_yaml with all settings, so that the file alone says what it holds and how it
+/// was made. All values are text, as the format demands.
 ModelMetadata DescribeModel(const RunSpec& settings, const ModelFacts& facts);
 
-/// Saves a run's weights into one directory: the final ones as model.safetensors, others as
-/// model-epoch-<epoch, four digits>.safetensors. All are kept; only files of the same name are
-/// replaced.
+/// Saves a run's weights in one directory: the final ones as model.safetensors, others as
+/// model-epoch-<epoch, four digits>.safetensors. Nothing is deleted; only files of the same name
+/// are replaced.
 ///
 /// Thread-safe: const after construction.
 class ModelKeeper {
  public:
-  /// An empty `directory` keeps nothing.
+  /// If `directory` is empty, nothing is kept.
   ModelKeeper(std::string directory, RunSpec settings, TensorLayout layout)
       : directory_(std::move(directory)),
         settings_(std::move(settings)),
@@ -51,9 +51,9 @@ class ModelKeeper {
 
   bool keeps() const { return !directory_.empty(); }
 
-  /// Saves `weights`, making the directory if it is missing, and returns the file's absolute path.
-  /// DATA_LOSS names the path and the reason; no file has changed then.
-  /// REQUIRES: keeps().
+  /// Saves `weights`, creates the directory if it is missing, and returns the file's absolute path.
+  /// On failure DATA_LOSS names the path and the reason, and no model file has changed. REQUIRES:
+  /// keeps().
   absl::StatusOr<std::string> Keep(const ModelFacts& facts, std::span<const float> weights) const;
 
  private:

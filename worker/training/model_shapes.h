@@ -6,7 +6,8 @@
 
 namespace slipstream {
 
-/// The shapes of a run's net. INVALID_ARGUMENT, naming the layer, if they do not fit together.
+/// Returns the shapes of a run's net. INVALID_ARGUMENT, naming the layer, if the layers do not fit
+/// together.
 absl::StatusOr<NetShapes> ShapesOf(const ModelSpec& model);
 
 }  // namespace slipstream

@@ -11,16 +11,16 @@
 
 namespace slipstream {
 
-/// What a step gave that is not a finite number: "a loss of nan", "a gradient with inf at parameter
-/// 17"; nor are numbers that the codec of pushes has no room for. Nothing of a healthy step, whose
-/// gradient may be pushed.
+/// Returns a description of the non-finite part of a step: "a loss of nan", "a gradient with inf at
+/// parameter 17". Values that are too large for the codec of pushes or for the servers count as
+/// non-finite. Returns nothing for a healthy step, whose gradient may be pushed.
 std::optional<std::string> NonfinitePart(float loss, std::span<const float> gradient,
                                          Encoding push_codec = Encoding::kFp32);
 
-/// Counts the steps of a worker that gave no finite numbers, and says when there are too many.
+/// Counts a worker's steps with non-finite values, and fails when there are too many.
 ///
-/// One such step may come from one odd example and is left out; several in a row say that the
-/// weights are lost, or that the steps are too long.
+/// One such step may come from an unusual example and is left out. Several in a row mean that the
+/// weights are lost or that the steps are too long.
 ///
 /// Not thread-safe: one owner.
 class NonfiniteSteps {
@@ -28,10 +28,10 @@ class NonfiniteSteps {
   struct Count {
     uint64_t total = 0;
 
-    /// Up to now, without a healthy one between.
+    /// The number up to now without a healthy step in between.
     uint32_t in_a_row = 0;
 
-    /// Of the last one.
+    /// The mini-batch of the last one.
     uint64_t batch = 0;
     std::string what;
   };
@@ -41,7 +41,8 @@ class NonfiniteSteps {
 
   void OnHealthy() { count_.in_a_row = 0; }
 
-  /// Fails with INTERNAL, and says what to do, if as many in a row are reached.
+  /// Counts a non-finite step. Fails with INTERNAL, and a message that says what to do, once
+  /// `in_a_row_max` in a row are reached.
   absl::Status OnNonfinite(uint64_t batch, const std::string& what);
 
   const Count& count() const { return count_; }

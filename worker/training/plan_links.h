@@ -7,10 +7,10 @@
 
 namespace slipstream {
 
-/// What lets a plan and the client's lanes work on the same arenas at once; neither knows the
-/// other.
+/// Adapters that let a plan and the client's lanes work on the same arenas at once, without knowing
+/// each other.
 
-/// Tells a plan what lanes do with its weights. Thread-safe; the plan must outlive it.
+/// Tells a plan what lanes do with its weights. Thread-safe; the plan must outlive this object.
 class PlanWeights final : public WeightsListener {
  public:
   explicit PlanWeights(Plan& plan) : plan_(plan) {}
@@ -23,7 +23,8 @@ class PlanWeights final : public WeightsListener {
   Plan& plan_;
 };
 
-/// Tells lanes, by their feed, what a plan has finished of one gradient. The feed must outlive it.
+/// Tells lanes, through their feed, which part of a gradient the plan has finished. The feed must
+/// outlive this object.
 class PlanGradient final : public GradientListener {
  public:
   explicit PlanGradient(GradientFeed& feed) : feed_(feed) {}

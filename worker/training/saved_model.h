@@ -13,9 +13,9 @@
 
 namespace slipstream {
 
-/// What a model file is worth.
+/// The result of measuring a model file.
 struct ModelEvaluation {
-  /// Of the run.
+  /// The name of the run.
   std::string name;
   TestMeasures measures;
   uint64_t examples = 0;
@@ -23,15 +23,15 @@ struct ModelEvaluation {
   std::string weights_sha256;
 };
 
-/// The settings of the run that left `file`: those of `config` if it is named, else those in the
-/// file's metadata; `overrides` count in both cases. INVALID_ARGUMENT with everything that is wrong
-/// with them, or if the metadata hold none.
+/// Returns the settings of the run that saved `file`: those in `config` if it is given, else those
+/// in the file's metadata. `overrides` apply in both cases. Fails with INVALID_ARGUMENT and lists
+/// everything that is wrong with the settings, or says that the metadata holds none.
 absl::StatusOr<RunSpec> SettingsOf(const ModelFile& file, const std::string& path,
                                    const std::optional<std::string>& config,
                                    const Overrides& overrides);
 
-/// Measures the file's weights on the test set of `settings`, as a worker of the run does: equal
-/// weights and data give equal figures. Fails as ModelFile and LoadData do, and with
+/// Measures the file's weights on the test set of `settings`, like a worker of the run: equal
+/// weights and data give equal figures. Fails like ModelFile and LoadData, and with
 /// INVALID_ARGUMENT if the settings' net and data do not fit.
 absl::StatusOr<ModelEvaluation> EvaluateModel(const ModelFile& file, const RunSpec& settings);
 

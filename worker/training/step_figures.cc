@@ -21,7 +21,7 @@ void StepFigures::OnTransfer(ParameterClient::Transfer transfer) {
   for (const LaneTimes& lane : transfer.lanes) longest = std::max(longest, lane.busy);
   MutexLock lock(mutex_);
   communication_ += longest;
-  // A pipeline is much shorter than the window.
+  // The step is still in the window, because a pipeline is much shorter.
   const auto step = std::find_if(window_.rbegin(), window_.rend(),
                                  [&](const Step& known) { return known.number == transfer.step; });
   if (step == window_.rend()) return;
@@ -70,7 +70,8 @@ StepFigures::Figures StepFigures::Read(absl::Time now) const {
   const auto examples = static_cast<double>(figures.recent_examples);
   figures.train_loss /= examples;
   if (window_.back().correct) figures.train_accuracy = correct / examples;
-  // To now, not to the last step: a worker that stands still slows down. One that is done does not.
+  // The rate counts up to now, not to the last step, so that it falls for a worker that stands
+  // still. It stays for a worker that is done.
   now = std::min(now, done_at_);
   figures.examples_per_second =
       examples / std::max(1e-9, absl::ToDoubleSeconds(now - window_.front().turn));
@@ -86,7 +87,8 @@ void StepFigures::ReadShares(absl::Time now, Figures& figures) const {
   const double blocked = absl::ToDoubleSeconds(blocked_);
   figures.compute_share = compute / elapsed;
   figures.communication_share = communication / elapsed;
-  // Standing still takes a little longer than what it waits for.
+  // The thread stands still a little longer than the communication that it waits for, so the
+  // difference may be negative.
   if (communication > 0) figures.communication_hidden = std::max(0.0, 1 - blocked / communication);
   if (compute > 0) figures.overlap = compute / (compute + blocked);
 }

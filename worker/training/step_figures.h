@@ -15,39 +15,41 @@
 
 namespace slipstream {
 
-/// What a worker tells of itself: counted by the training loop, read by its heartbeat.
+/// The figures that a worker reports: the training loop counts them, and its heartbeat reads them.
 ///
-/// Compute and communication overlap. A step's compute time is what its plan took, less what it
-/// waited for weights. Its communication time is that of its busiest lane: from handing over the
-/// first chunk of the push to the last weight, less what the lane waited for the gradient; waiting
-/// for the shard's answer, and so for a round, counts. Of that, hidden is what the computing thread
-/// did not stand still for.
+/// Compute and communication overlap. A step's compute time is the time of its plan, less the
+/// plan's wait for weights. Its communication time is the time of its busiest lane, from the first
+/// chunk of the push to the last weight, less the lane's wait for the gradient; it includes the
+/// wait for the shard's answer, and so for a round. Communication is hidden while the computing
+/// thread does not stand still for it.
 ///
 /// Thread-safe: guarded by its own mutex.
 class StepFigures {
  public:
-  /// Loss, accuracy and rate are those of the last so many steps.
+  /// The number of last steps over which loss, accuracy and rate are taken.
   static constexpr size_t kWindowSteps = 50;
 
-  /// Of so many last steps the lanes are told, or fewer: not more than so many lanes in all.
+  /// The number of last steps whose lanes are reported, and the most lanes in all: with many shards
+  /// fewer steps are reported.
   static constexpr size_t kStepsTold = 4;
   static constexpr size_t kLanesTold = 64;
 
   struct Step {
-    /// From 1 on; those given up leave gaps.
+    /// Counts from 1; steps that were given up leave gaps.
     uint64_t number = 0;
     uint64_t batch = 0;
 
-    /// When its turn came: it began to wait for the answer to the slot's push before.
+    /// When the step's turn came: it began to wait for the answer to the slot's previous push.
     absl::Time turn;
 
-    // Of the plan.
+    // Measured by the plan.
     absl::Time forward_begin;
     absl::Time forward_end;
     absl::Time backward_end;
-    absl::Duration waited;  // Of forward, for weights.
+    absl::Duration waited;  // The forward pass's wait for weights.
 
-    /// The computing thread stood still for so long before and after, for answers and weights.
+    /// How long the computing thread stood still before and after the step, for answers and
+    /// weights.
     absl::Duration blocked;
     uint32_t examples = 0;
     std::optional<uint32_t> correct;
@@ -57,22 +59,22 @@ class StepFigures {
   /// The lanes of a step.
   struct StepLanes {
     Step step;
-    std::vector<LaneTimes> lanes;  // By shard.
+    std::vector<LaneTimes> lanes;  // Indexed by shard.
   };
 
   struct Figures {
     uint64_t steps = 0;
     uint64_t examples = 0;
 
-    // Of the last kWindowSteps steps.
+    // Over the last kWindowSteps steps.
     uint64_t recent_examples = 0;
     double examples_per_second = 0;
     double train_loss = 0;
 
-    /// Absent where the loss knows no classes, and before the first step.
+    /// Absent if the loss has no classes, and before the first step.
     std::optional<double> train_accuracy;
 
-    /// Of the time since the first step began; they may add up to more than that.
+    /// Shares of the time since the first step began; together they may exceed 1.
     double compute_share = 0;
     double communication_share = 0;
 
@@ -88,24 +90,25 @@ class StepFigures {
     /// Pushes that counted at some shards and were dropped at others.
     uint64_t split_pushes = 0;
 
-    /// No push follows, and `progress` is the last.
+    /// Set if no push follows, and `progress` is final.
     bool is_done = false;
 
     NonfiniteSteps::Count nonfinite;
   };
 
-  /// A gradient was computed and counts.
+  /// Notes a step whose gradient was computed and counts.
   void OnStep(const Step& step);
 
-  /// Its push was answered and all weights came. REQUIRES: OnStep has told of the step.
+  /// Notes that the step's push was answered and all weights arrived. REQUIRES: OnStep was called
+  /// for the step.
   void OnTransfer(ParameterClient::Transfer transfer);
   void OnProgress(std::vector<UnitProgress> progress);
   void OnSplitPushes(uint64_t split_pushes);
 
-  /// No push follows: rate and shares stay what they are `now`.
+  /// Notes that no push follows: rate and shares keep their values of time `now`.
   void OnDone(std::vector<UnitProgress> progress, absl::Time now);
 
-  /// A step was left out, or the first healthy one has followed.
+  /// Notes that a step was left out, or that the first healthy one has followed.
   void OnNonfinite(const NonfiniteSteps::Count& count);
 
   Figures Read(absl::Time now) const;
@@ -119,7 +122,7 @@ class StepFigures {
   absl::Time first_turn_ ABSL_GUARDED_BY(mutex_);
   absl::Duration compute_ ABSL_GUARDED_BY(mutex_);
   absl::Duration communication_ ABSL_GUARDED_BY(mutex_);
-  absl::Duration blocked_ ABSL_GUARDED_BY(mutex_);  // Not hidden.
+  absl::Duration blocked_ ABSL_GUARDED_BY(mutex_);  // Communication that was not hidden.
   std::deque<Step> window_ ABSL_GUARDED_BY(mutex_);
   std::deque<StepLanes> recent_ ABSL_GUARDED_BY(mutex_);
   std::vector<UnitProgress> progress_ ABSL_GUARDED_BY(mutex_);

@@ -34,7 +34,7 @@ absl::StatusOr<TestMeasures> MeasureOnTest(Plan& plan, const Dataset& test,
     loss += static_cast<double>(step->loss) * static_cast<double>(count);
     if (step->correct) correct = correct.value_or(0) + *step->correct;
   }
-  // A maximum or a unit that is not active can hide them from the loss.
+  // A maximum or an inactive unit can hide non-finite weights from the loss.
   if (!AllFinite({std::as_bytes(plan.weights_host())})) {
     loss = std::numeric_limits<double>::quiet_NaN();
   }

@@ -12,18 +12,19 @@
 
 namespace slipstream {
 
-/// Examples of one batch of a measurement. The same everywhere, as the mean loss depends in its
-/// last digits on how examples are grouped.
+/// The number of examples in one batch of a measurement. It is the same everywhere, because the
+/// last digits of the mean loss depend on how examples are grouped.
 inline constexpr uint32_t kTestBatchSize = 256;
 
-/// How good weights are: means over a test set.
+/// The quality of weights: means over a test set.
 struct TestMeasures {
-  double loss = 0;                 // NaN if a weight is not finite, whatever comes of it.
-  std::optional<double> accuracy;  // Absent where the loss knows no classes.
+  double loss = 0;                 // NaN if any weight is not finite, even if the loss is.
+  std::optional<double> accuracy;  // Absent if the loss has no classes.
 };
 
-/// Measures the weights that have arrived in `plan`, which takes batches of kTestBatchSize. Before
-/// each batch `goes_on` is told how many examples were measured; CANCELLED once it says no.
+/// Measures the weights that have arrived in `plan`, which takes batches of kTestBatchSize. Calls
+/// `goes_on` before each batch with the number of examples measured so far; returns CANCELLED once
+/// it returns false.
 absl::StatusOr<TestMeasures> MeasureOnTest(Plan& plan, const Dataset& test,
                                            const std::function<bool(size_t)>& goes_on);
 

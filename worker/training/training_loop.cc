@@ -14,10 +14,10 @@
 namespace slipstream {
 namespace {
 
-/// Streams of the run's seed from here on are the workers' waits.
+/// The random streams of the run's seed from this number on draw the workers' delays.
 constexpr uint64_t kDelayStreams = uint64_t{1} << 32;
 
-/// One warning tells of all since the last.
+/// The least time between two warnings; each covers all steps since the last.
 constexpr absl::Duration kWarningInterval = absl::Seconds(1);
 
 }  // namespace
@@ -87,8 +87,8 @@ void TrainingLoop::TellFigures() {
 }
 
 absl::Status TrainingLoop::AwaitUnit() {
-  // What is under way may be all that is left: the coordinator has to hear that it is done, and
-  // shards, which weights will not be used.
+  // The pushes in flight may be the last work there is. So first finish them: the coordinator has
+  // to learn that they are done, and the shards which weights will not be used.
   for (uint32_t slot = 0; slot < plans_.size(); ++slot) {
     const absl::StatusOr<ParameterClient::Step> step = client_.Advance(slot);
     if (!step.ok()) return step.status();
@@ -140,7 +140,7 @@ absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Tim
     if (status.ok()) LeaveOut(slot);
     return status;
   }
-  // Weights were replaced or will not come: the client knows which, and what to do.
+  // CANCELLED: weights were replaced or will not come. The client knows which, and what to do.
   if (absl::IsCancelled(result.status())) return absl::OkStatus();
   if (!status.ok()) return status;
   plan.ExpectWeights();
@@ -162,7 +162,7 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
     for (uint64_t i = 0; i < range.count; ++i) {
       if (interruption_.interrupted()) return absl::CancelledError("stopped");
       const absl::Status status = StepLocally(range.first + i, turn);
-      // As after a gradient: the client knows what to do.
+      // As in PushGradient: the client knows what to do.
       if (absl::IsCancelled(status)) return absl::OkStatus();
       if (!status.ok()) return status;
       turn = absl::Now();
@@ -181,7 +181,7 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
   client_.BeginPush(
       0, {.batches = batches, .examples = static_cast<uint32_t>(local_examples_), .step = steps_});
   if (!counts) {
-    if (nonfinite) local.ForgetState();  // It may have gone the way of the weights.
+    if (nonfinite) local.ForgetState();  // The state may be non-finite like the weights.
     client_.AbortPush(0);
     LeaveOut(0);
     return absl::OkStatus();
@@ -206,7 +206,7 @@ absl::Status TrainingLoop::StepLocally(uint64_t index, absl::Time turn) {
   step.backward_end = absl::Now();
   if (!result.ok()) return result.status();
   if (const auto nonfinite = NonfinitePart(result->loss, plan.gradients_host())) {
-    return NoteNonfinite(index, *nonfinite);  // The steps after it go on from the weights before.
+    return NoteNonfinite(index, *nonfinite);  // Later steps continue from the weights before it.
   }
   local_loss_ = result->loss;
   options_.local_steps->OnGradient(index);

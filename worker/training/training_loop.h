@@ -26,13 +26,13 @@
 
 namespace slipstream {
 
-/// Computes gradients until no work is left; the client's lanes push them, and bring the next
-/// weights, meanwhile.
+/// Computes gradients until no work is left. In the meantime the client's lanes push them and bring
+/// the next weights.
 ///
-/// One plan for each slot of the pipeline, which take turns. With one, a step's gradient leaves
-/// while backward goes on, and the next step's forward goes on while its weights arrive. With two,
-/// the exchange of one gradient goes on while the next is computed from weights that came one step
-/// earlier.
+/// There is one plan for each slot of the pipeline, and the plans take turns. With one, a step's
+/// gradient is sent while the backward pass goes on, and the next step's forward pass goes on while
+/// its weights arrive. With two, the exchange of one gradient goes on while the next is computed
+/// from weights that arrived one step earlier.
 ///
 /// Not thread-safe: one owner.
 class TrainingLoop {
@@ -40,53 +40,53 @@ class TrainingLoop {
   struct Options {
     uint32_t batch_size = 32;
 
-    /// The local steps of the one plan, where the run's algorithm has local weights; else null.
+    /// The local steps of the only plan, if the run's algorithm has local weights; else null.
     LocalSteps* local_steps = nullptr;
 
     uint64_t seed = 1;
 
-    /// Tells the random waits of workers apart.
+    /// Gives each worker its own random delays.
     WorkerId worker{};
 
-    /// For tests: each push waits a random time up to this.
+    /// For tests: each push is delayed by a random time up to this.
     absl::Duration push_delay_max = absl::ZeroDuration();
 
-    /// So many steps in a row without finite numbers are a failure; fewer are left out. ≥ 1.
+    /// The number of non-finite steps in a row that is a failure; fewer are left out. ≥ 1.
     uint32_t nonfinite_max = 10;
 
-    /// How the client's pushes travel: what it has no room for is left out, too.
+    /// The encoding of the client's pushes: steps with values too large for it are left out, too.
     Encoding push_codec = Encoding::kFp32;
   };
 
-  /// All arguments must outlive it but `options`. `plans` are those of the client's slots, in
-  /// order. `units` is asked only if the client needs units.
+  /// All arguments except `options` must outlive the loop. `plans` are those of the client's slots,
+  /// in order. `units` is used only if the client needs units.
   TrainingLoop(const Options& options, const Dataset& train,
                std::span<const std::unique_ptr<Plan>> plans, ParameterClient& client,
                UnitFetcher& units, const Heartbeat& heartbeat, StepFigures& figures,
                Interruption& interruption);
 
-  /// Returns once this worker's share is done, or the coordinator ends the work. CANCELLED at an
-  /// interruption.
+  /// Returns once this worker's share is done or the coordinator ends the work. CANCELLED if there
+  /// is an interruption.
   absl::Status Run();
 
  private:
-  /// True once every slot was told that nothing is left for it.
+  /// True once nothing is left for any slot.
   bool IsOver(uint32_t finished_slot);
   absl::Status AwaitUnit();
   absl::Status TakeUnit(const UnitFetcher::Result& result);
   absl::Status Prefetch();
 
-  /// Pushes what is computed from these mini-batches, unless its weights were replaced
-  /// meanwhile; `turn` is when the slot's turn came.
+  /// Pushes the values computed from these mini-batches, unless their weights were replaced in the
+  /// meantime. `turn` is when the slot's turn came.
   absl::Status Push(uint32_t slot, const BatchRanges& batches, absl::Time turn);
 
-  /// Pushes the gradient of one mini-batch, which leaves while it is computed.
+  /// Pushes the gradient of one mini-batch, which is sent while it is computed.
   absl::Status PushGradient(uint32_t slot, uint64_t index, absl::Time turn);
 
-  /// Pushes what local steps have come to.
+  /// Takes local steps on these mini-batches and pushes their result.
   absl::Status PushLocalSteps(const BatchRanges& batches, absl::Time turn);
 
-  /// Takes one of them. CANCELLED if the weights were replaced.
+  /// Takes one local step. CANCELLED if the weights were replaced.
   absl::Status StepLocally(uint64_t index, absl::Time turn);
 
   StepFigures::Step BeginStep(uint64_t index, absl::Time turn);
@@ -95,23 +95,23 @@ class TrainingLoop {
   /// Runs both parts of a step; `listener` may be null.
   absl::StatusOr<StepResult> Compute(Plan& plan, const Batch& batch, GradientListener* listener);
 
-  /// A push without anything that is not finite has gone.
+  /// Notes that a push with only finite values was made.
   void NoteHealthy();
 
-  /// The step counts. `result` is the plan's.
+  /// Notes that the step counts. `result` is the plan's.
   void OnStepDone(StepFigures::Step step, const StepResult& result);
 
-  /// What has to be done and asked before a computed gradient may count.
+  /// Does what has to precede a push that counts: delays it for tests, and prefetches a unit.
   absl::Status PrepareToPush();
 
-  /// Counts a step that gave `what` instead of finite numbers; fails if there were too many.
+  /// Counts a step that gave `what` instead of finite values; fails if there were too many.
   absl::Status NoteNonfinite(uint64_t index, const std::string& what);
 
-  /// The batches of the slot's aborted push are left out.
+  /// Leaves out the batches of the slot's aborted push.
   void LeaveOut(uint32_t slot);
   absl::Status Drain();
 
-  /// Hands on what lanes have done.
+  /// Passes the lanes' results on to the figures.
   void TellFigures();
   absl::Status Delay();
 
@@ -130,10 +130,10 @@ class TrainingLoop {
   RandomStream delays_;
   NonfiniteSteps nonfinite_;
   absl::Time warned_ = absl::InfinitePast();
-  uint64_t steps_ = 0;           // Begun.
-  uint64_t local_examples_ = 0;  // Of the local steps since the last push.
-  float local_loss_ = 0;         // Of the last one.
-  uint64_t last_over_ = 0;       // The last of these that was pushed or left out.
+  uint64_t steps_ = 0;           // The number of steps begun.
+  uint64_t local_examples_ = 0;  // Examples of the local steps since the last push.
+  float local_loss_ = 0;         // The loss of the last local step.
+  uint64_t last_over_ = 0;       // The last step that was pushed or left out.
   std::vector<bool> finished_;
 };
 

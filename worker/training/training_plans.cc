@@ -10,7 +10,7 @@
 namespace slipstream {
 namespace {
 
-/// Fails if the settings allow nothing else.
+/// Logs why gradients are not shared; fails if the settings allow nothing else.
 absl::Status DoWithoutSharing(const RunSpec& settings, absl::string_view why) {
   const std::string reason(why);
   if (settings.wire.transport == WireSpec::Transport::kShm) {

@@ -15,22 +15,23 @@
 
 namespace slipstream {
 
-/// The plans of one worker, one for each gradient that may be under way, and the memory that their
-/// gradients lie in: where the settings allow it, such that shards of this machine may take them
-/// from there. Movable only.
+/// The plans of one worker, one for each gradient that may be in flight, and the memory of their
+/// gradients. If the settings allow it, shards of this machine may read the gradients from that
+/// memory. Movable only.
 class TrainingPlans {
  public:
   TrainingPlans() = default;
 
-  /// Of a net of so many parameters. `device` must outlive them. The statuses of Device::Prepare;
-  /// INVALID_ARGUMENT if wire.transport is shm and gradients cannot lie in shared memory.
+  /// Prepares the plans for a net of `parameters` parameters. `device` must outlive them. Fails
+  /// like Device::Prepare, and with INVALID_ARGUMENT if wire.transport is shm and gradients cannot
+  /// lie in shared memory.
   static absl::StatusOr<TrainingPlans> Prepare(Device& device, const RunSpec& settings,
                                                size_t parameters);
 
   const std::vector<std::unique_ptr<Plan>>& plans() const { return plans_; }
 
-  /// What all gradients lie in, if shards may take them from there; else null. As long as this is
-  /// not moved.
+  /// The arena that holds all gradients, if shards may read them from there; else null. Valid until
+  /// this object is moved.
   const SharedArena* shared_arena() const { return shares_ ? &*arena_ : nullptr; }
 
  private:

@@ -10,7 +10,7 @@
 namespace slipstream {
 namespace {
 
-// The coordinator learns of progress with each question, so it is asked again soon.
+// How long a request waits for a unit. It is short, because each request also reports progress.
 constexpr absl::Duration kWait = absl::Milliseconds(100);
 
 }  // namespace

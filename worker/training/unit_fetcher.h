@@ -16,29 +16,29 @@
 
 namespace slipstream {
 
-/// Gets units of work from the coordinator on a thread of its own, so that training goes on
-/// meanwhile.
+/// Fetches units of work from the coordinator on its own thread, so that training goes on in the
+/// meantime.
 ///
-/// Thread-safe: guarded by its own mutex. One thread asks and takes.
+/// Thread-safe: guarded by its own mutex. One thread calls Ask, Take and Await.
 class UnitFetcher {
  public:
-  /// A unit, or nothing where no more will come.
+  /// A unit, or nothing if no more will come.
   using Result = absl::StatusOr<std::optional<WorkUnit>>;
 
-  /// All arguments must outlive it.
+  /// All arguments must outlive the fetcher.
   UnitFetcher(const CoordinatorClient& coordinator, const Identity& identity,
               const StepFigures& figures, Interruption& interruption);
   ~UnitFetcher();
   UnitFetcher(const UnitFetcher&) = delete;
   UnitFetcher& operator=(const UnitFetcher&) = delete;
 
-  /// Asks for one unit, unless one is asked for or there already.
+  /// Asks for one unit, unless one was asked for already or is waiting to be taken.
   void Ask();
 
-  /// What came, once; nothing yet, or nothing was asked for.
+  /// Returns a result that has arrived, once; nothing if none has arrived or none was asked for.
   std::optional<Result> Take();
 
-  /// Waits for what was asked for. REQUIRES: Ask was called since the last result.
+  /// Waits for the result and returns it. REQUIRES: Ask was called since the last result.
   Result Await();
 
  private:
@@ -59,7 +59,8 @@ class UnitFetcher {
 
   // Owned by the thread:
   WorkStream stream_;
-  uint64_t newest_unit_ = 0;  // Told with each question: a unit whose answer was lost comes again.
+  // Sent with each request, so that a unit whose answer was lost is sent again.
+  uint64_t newest_unit_ = 0;
 
   std::thread thread_;
 };

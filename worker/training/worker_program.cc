@@ -36,8 +36,8 @@
 namespace slipstream {
 namespace {
 
-/// What a library throws, where there is no thread or no memory to be had, as a status: others wait
-/// for this worker, and hear of it as of any failure.
+/// Returns exceptions as a status. A library may throw if no thread or memory is available, and
+/// others that wait for this worker have to learn of it as of any failure.
 template <typename Work>
 absl::Status Caught(Work work) {
   try {
@@ -47,19 +47,20 @@ absl::Status Caught(Work work) {
   }
 }
 
-/// A worker that comes when the run has finished has done its part.
+/// Logs why there is nothing to do: a worker that joins a finished run has no part left, and
+/// succeeds.
 absl::Status NothingToDo(const absl::Status& finished) {
   spdlog::info("{}", std::string(finished.message()));
   return absl::OkStatus();
 }
 
-/// Of what the coordinator is told.
+/// The most bytes of a failure's message that the coordinator is sent.
 constexpr size_t kReasonBytesMax = 1000;
 
-/// A file that takes longer to read is heard of in between.
+/// How often reading a long file is logged.
 constexpr absl::Duration kReadingTold = absl::Seconds(5);
 
-/// Why the interrupted `status` came about, where an interruption is behind it.
+/// Returns the failure behind `status` if an interruption caused it; else `status`.
 absl::Status Cause(const absl::Status& status, const Interruption& interruption) {
   return absl::IsCancelled(status) ? interruption.failure() : status;
 }
@@ -89,14 +90,14 @@ absl::Status WorkerProgram::Run() {
     const absl::Duration interval = HeartbeatInterval(membership_.lease, settings_.cluster.workers);
     Heartbeat heartbeat(coordinator_, membership_.identity, interval, figures_, interruption_);
     status = Caught([&] { return TakePart(heartbeat); });
-    // Ends the other threads too; they are done if this one is.
+    // Ends the other threads too: they have no work without this one.
     if (!status.ok()) interruption_.Fail(status);
     heartbeat.Close();
   }
   status = Cause(status, interruption_);
   if (absl::IsOutOfRange(status)) status = NothingToDo(status);
   Leave(status);
-  // Without an id of its own this worker gets another one when it is started again.
+  // A worker without a fixed id gets another one when it is restarted.
   const bool may_be_replaced = options_.worker.has_value() && absl::IsFailedPrecondition(status);
   return may_be_replaced ? WhyFenced(coordinator_, membership_.identity, status) : status;
 }
@@ -253,7 +254,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   Evaluator evaluator({membership_.identity, settings_.model, membership_.servers, map_,
                        OptionsOfShards(), StepsInStep()},
                       data_.test, *device_, keeper, coordinator_, heartbeat, interruption_);
-  // The evaluator's thread waits for orders, also if what follows throws.
+  // Ends the evaluator's wait for orders, also if the code below throws.
   const absl::Cleanup ends_orders = [&heartbeat] { heartbeat.Close(); };
   UnitFetcher units(coordinator_, membership_.identity, figures_, interruption_);
   const std::unique_ptr<LocalSteps> local_steps =
@@ -269,9 +270,10 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                     interruption_);
   absl::Status status = loop.Run();
   if (absl::IsCancelled(status)) {
-    // A lane may have failed while a step was computed; what it ended says no more than that.
+    // A lane may have failed while a step was computed. Report that failure: CANCELLED is only its
+    // consequence.
     if (absl::Status failure = client_->Drain(); !failure.ok()) status = failure;
-    // What was answered meanwhile is not to be computed by others again.
+    // Report pushes that were answered in the meantime, so that others do not compute them again.
     figures_.OnProgress(client_->progress());
   }
   if (status.ok()) {
@@ -288,14 +290,14 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
 }
 
 void WorkerProgram::Leave(const absl::Status& status) {
-  if (absl::IsFailedPrecondition(status)) return;  // Fenced: this incarnation is gone already.
+  if (absl::IsFailedPrecondition(status)) return;  // Fenced: this incarnation has ended already.
   v1::LeaveRequest request;
   *request.mutable_identity() = ToWire(membership_.identity);
   if (!status.ok()) request.set_failure(WireText(std::string(status.message()), kReasonBytesMax));
   const StepFigures::Figures figures = figures_.Read(absl::Now());
-  // What was pushed since the last heartbeat would be handed out again.
+  // Pushes since the last heartbeat would otherwise be handed out again.
   *request.mutable_progress() = ToWire(figures.progress);
-  // Weights that give one worker no finite numbers give them to none.
+  // If the weights give one worker no finite values, they give them to none.
   request.set_ends_run(!status.ok() &&
                        figures.nonfinite.in_a_row >= settings_.training.nonfinite_max);
   const absl::Status left = coordinator_.Leave(request);

@@ -32,16 +32,16 @@ namespace slipstream {
 class WorkerProgram {
  public:
   struct Options {
-    /// host:port of the coordinator.
+    /// The coordinator's address, host:port.
     std::string coordinator;
 
-    /// Absent: the lowest free id.
+    /// The id of the worker; absent for the lowest free one.
     std::optional<WorkerId> worker;
 
-    /// How this worker shows who it is.
+    /// The credentials by which this worker identifies itself.
     std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
 
-    // Worker-local settings; absent ones are the run's.
+    // Worker-local settings; absent ones are taken from the run.
     std::optional<std::string> data_path;
     std::optional<std::string> device;
     std::optional<std::string> precision;
@@ -51,11 +51,11 @@ class WorkerProgram {
     std::optional<std::string> save_dir;
   };
 
-  /// `interruption` must outlive it.
+  /// `interruption` must outlive the program.
   WorkerProgram(const Options& options, Interruption& interruption);
 
-  /// Runs to the end of the run, or to an interruption, and leaves in any case. OK also if it was
-  /// stopped.
+  /// Runs until the run ends or is interrupted, and leaves the run in any case. Returns OK also if
+  /// it was stopped.
   absl::Status Run();
 
  private:
@@ -68,7 +68,7 @@ class WorkerProgram {
   absl::Status PrepareModel();
   absl::Status Initialize(uint64_t grant);
 
-  /// The weights that the run starts from.
+  /// Fills in the weights that the run starts from.
   absl::Status FillFirstWeights(std::span<float> weights);
   absl::Status Train(Heartbeat& heartbeat);
   void Leave(const absl::Status& status);
@@ -90,7 +90,7 @@ class WorkerProgram {
   DeviceClaim device_claim_;
   std::unique_ptr<Device> device_;
 
-  // One for each gradient that may be under way. Outlive the client, whose lanes use them.
+  // One for each gradient that may be in flight. They outlive the client, whose lanes use them.
   TrainingPlans plans_;
   std::vector<std::unique_ptr<PlanWeights>> plan_weights_;
   std::unique_ptr<ParameterClient> client_;
