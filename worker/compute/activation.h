@@ -3,7 +3,8 @@
 
 namespace slipstream {
 
-/// What a node applies to its outputs. Each is undone in backward from its output alone.
+/// The function that a node applies to its outputs. The backward pass computes its derivative from
+/// the output alone.
 enum class Activation { kNone, kRelu, kTanh };
 
 }  // namespace slipstream

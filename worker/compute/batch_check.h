@@ -11,7 +11,7 @@
 
 namespace slipstream {
 
-/// What a net takes and gives, as far as its plan needs to know once its layers are prepared.
+/// The sizes of a net that its plan still needs once the layers are prepared.
 struct NetSizes {
   size_t parameters = 0;
   size_t inputs = 0;     // Of one example.
@@ -21,13 +21,14 @@ struct NetSizes {
   static NetSizes Of(const ModelSpec& model, const NetShapes& shapes);
 };
 
-/// The number of examples. INVALID_ARGUMENT, with what is wrong, unless the batch holds whole
-/// examples, from 1 to `batch_size_max`, and what the net's loss holds outputs against, or names as
-/// many of the `kept` that its plan keeps.
+/// Returns the number of examples in a batch. Fails with INVALID_ARGUMENT, saying what is wrong,
+/// unless the batch holds from 1 to `batch_size_max` whole examples and an answer for each as the
+/// net's loss needs it, or names that many of the `kept` examples that its plan keeps.
 absl::StatusOr<uint32_t> CheckBatch(const NetSizes& net, uint32_t batch_size_max,
                                     const Batch& batch, size_t kept = 0);
 
-/// The number of examples that a plan may keep; the same of all of them.
+/// Returns the number of examples of a table that a plan may keep. Checks all of them like
+/// CheckBatch.
 absl::StatusOr<size_t> CheckTable(const NetSizes& net, const ExampleTable& table);
 
 }  // namespace slipstream

@@ -12,8 +12,9 @@
 
 namespace slipstream {
 
-/// Programs that a library or a device makes ready for one batch size in some milliseconds. A run
-/// needs few sizes (its own, the rest of an epoch, the evaluation's), whose programs are kept.
+/// Programs that a library or a device prepares for one batch size, in some milliseconds. A run
+/// needs few sizes (its own, the rest of an epoch, the evaluation's), so the programs of the latest
+/// sizes are kept.
 ///
 /// Not thread-safe: owned by one node or plan.
 template <typename Program>
@@ -21,14 +22,15 @@ class BatchPrograms {
  public:
   static constexpr size_t kProgramsMax = 4;
 
-  /// The next passes are of `count` examples; calls make(), which returns a unique_ptr, unless that
-  /// size's program is here.
+  /// Prepares for passes of `count` examples. Calls make(), which returns a unique_ptr, unless the
+  /// program of that size is kept.
   template <typename Make>
   void Prepare(uint32_t count, Make make) {
     if (Find(count) == nullptr) Add(count, make());
   }
 
-  /// Null if that size's program is not here; else the next passes are of `count` examples.
+  /// Returns the program for passes of `count` examples, and makes it the one prepared last; null
+  /// if none is kept.
   Program* Find(uint32_t count) {
     const auto found = std::find_if(programs_.begin(), programs_.end(),
                                     [&](const Sized& sized) { return sized.count == count; });
@@ -37,14 +39,14 @@ class BatchPrograms {
     return found->program.get();
   }
 
-  /// The next passes are of `count` examples. REQUIRES: Find(count) is null.
+  /// Adds the program for passes of `count` examples. REQUIRES: Find(count) is null.
   Program& Add(uint32_t count, std::unique_ptr<Program> program) {
     if (programs_.size() == kProgramsMax) programs_.pop_back();
     programs_.push_front({count, std::move(program)});
     return *programs_.front().program;
   }
 
-  /// REQUIRES: `count` was prepared last.
+  /// Returns the program for `count` examples. REQUIRES: `count` was prepared last.
   Program& For(uint32_t count) {
     PS_CHECK(!programs_.empty() && programs_.front().count == count);
     return *programs_.front().program;

@@ -12,7 +12,7 @@
 namespace slipstream {
 namespace {
 
-/// Of one device; more workers than any machine runs.
+/// The number of shares of one device: more than the workers of any machine.
 constexpr int kSharesMax = 256;
 
 }  // namespace
@@ -25,7 +25,7 @@ size_t DeviceClaim::Take(const std::vector<std::string>& names, size_t first) {
       const size_t device = (first + i) % names.size();
       absl::StatusOr<FileDescriptor> taken =
           ListenLocally(fmt::format("slipstream-{}-{}-{}", getuid(), names[device], share));
-      if (!taken.ok()) continue;  // It is another's.
+      if (!taken.ok()) continue;  // Another process has it.
       share_ = *std::move(taken);
       return device;
     }

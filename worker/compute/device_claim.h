@@ -9,18 +9,18 @@
 
 namespace slipstream {
 
-/// A share of one of the machine's devices, so that its workers are spread evenly over them,
-/// whatever their ids are and whoever started them. It is a name in Linux' abstract namespace for
-/// each share: a process that is killed leaves none behind, and processes in other network
-/// namespaces do not see it.
+/// A share of one of the machine's devices. Shares spread the workers of a machine evenly over its
+/// devices, whatever their ids are and whoever started them. A share is a name in Linux's abstract
+/// socket namespace, so a killed process leaves none behind. Processes in other network namespaces
+/// do not see it.
 ///
 /// Not thread-safe: one owner.
 class DeviceClaim {
  public:
-  /// Takes a share of the device that the fewest processes have a share of, and returns its
-  /// position; of several, the first from `first` on. `names` are those that all processes have
-  /// for the devices. Gives back what it took before. Where no names can be had (in a sandbox,
-  /// say), the answer is `first`. REQUIRES: names is not empty.
+  /// Takes a share of the device of which the fewest processes have a share, and returns its
+  /// position; if there are several, the first from `first` on. `names` are the names that all
+  /// processes use for the devices. Gives back an earlier share first. If no name can be taken (in
+  /// a sandbox, for example), returns `first`. REQUIRES: names is not empty.
   size_t Take(const std::vector<std::string>& names, size_t first);
 
  private:

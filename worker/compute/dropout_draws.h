@@ -7,15 +7,16 @@
 
 namespace slipstream {
 
-/// What a dropout layer draws: one word for each element of a mini-batch, four at a time. Equal on
-/// every device, so that whichever computes a mini-batch drops the same.
+/// The random words of a dropout layer: one for each element of a mini-batch, four at a time. They
+/// are equal on every device, so every device drops the same elements of a mini-batch.
 ///
 /// Thread-safe: const after construction.
 class DropoutDraws {
  public:
   static constexpr uint32_t kBlockElements = 4;
 
-  /// Blocks of one mini-batch that draws are numbered for; layers have what is left of 64 bits.
+  /// The number of bits for the blocks of one mini-batch; the rest of the 64 bits numbers the
+  /// layers.
   static constexpr int kBlockBits = 40;
 
   /// `seed` is the run's. REQUIRES: layer < 2²⁴, 0 ≤ rate < 1.
@@ -25,18 +26,18 @@ class DropoutDraws {
         dropped_below_(static_cast<uint64_t>(static_cast<double>(rate) * 0x1p32)),
         scale_(1.0f / (1.0f - rate)) {}
 
-  /// The words of the elements [4 block, 4 block + 4). REQUIRES: block < 2⁴⁰.
+  /// Returns the words of the elements [4 block, 4 block + 4). REQUIRES: block < 2⁴⁰.
   constexpr Philox::Block BlockAt(uint64_t batch_index, uint64_t block) const {
     return philox_.At(first_block_ + block, batch_index);
   }
 
-  /// What becomes of an element, or of its gradient.
+  /// Returns the result for an element, or for its gradient: zero if it is dropped, else scaled.
   constexpr float Apply(uint32_t word, float value) const {
     return word < dropped_below_ ? 0.0f : value * scale_;
   }
 
  private:
-  // Keeps these draws apart from whatever else is drawn under the run's seed.
+  // Separates these draws from all others that use the run's seed.
   static constexpr uint64_t kDropoutKey = 0x64726f706f757400;  // "dropout"
 
   Philox philox_;

@@ -10,7 +10,7 @@
 
 namespace slipstream {
 
-/// A layer together with what its place in the net says about it.
+/// Layers together with the sizes and offsets that follow from their place in the net.
 
 /// Where the parameters of a layer begin in the flat arena; a bias follows its weight.
 struct LayerParameters {

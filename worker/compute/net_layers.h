@@ -11,10 +11,10 @@
 
 namespace slipstream {
 
-/// One net as a device that prepares a plan reads it: what each layer's place says about it. Layers
-/// are numbered as in ModelSpec::layers.
+/// One net in the form in which a device that prepares a plan reads it: each layer with the sizes
+/// and offsets that follow from its place. Layers are numbered as in ModelSpec::layers.
 ///
-/// Borrows both; thread-safe: const.
+/// Borrows the model and its shapes. Thread-safe: const.
 class NetLayers {
  public:
   /// REQUIRES: `shapes` is InferShapes(model).
@@ -25,10 +25,10 @@ class NetLayers {
   const ExampleShape& input(size_t layer) const { return shapes_.shapes[layer]; }
   const ExampleShape& output(size_t layer) const { return shapes_.shapes[layer + 1]; }
 
-  /// kNone also past the last layer.
+  /// The activation at this position; kNone if the layer is none, or past the last layer.
   Activation ActivationAt(size_t layer) const;
 
-  // REQUIRES: the layer is of that kind.
+  // REQUIRES, for each: the layer is of that kind.
   DenseShape DenseAt(size_t layer) const;
   Conv2dShape Conv2dAt(size_t layer) const;
   PoolShape PoolAt(size_t layer) const;
@@ -36,8 +36,8 @@ class NetLayers {
   /// REQUIRES: the layer has parameters.
   LayerParameters ParametersAt(size_t layer) const;
 
-  /// Of the layers [first, end), which follow one another in the arena, too; empty if they have
-  /// none.
+  /// The range of the parameters of the layers [first, end), which are adjacent in the arena, too;
+  /// empty if they have none.
   ParameterRange ParametersOf(size_t first, size_t end) const;
 
  private:

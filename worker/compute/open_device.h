@@ -11,10 +11,10 @@
 
 namespace slipstream {
 
-/// What a worker computes on. A GPU that was asked for and cannot be used is an error
-/// (NewCudaDevice has which); with kAuto the reason is logged and the processor takes its place.
-/// Where the choice does not say which of several GPUs, `claim` takes one: what others of this
-/// machine have taken least, from the worker's id on. It must outlive the device.
+/// Opens the device that a worker computes on. If a GPU was asked for and cannot be used, fails as
+/// NewCudaDevice does; with kAuto the reason is logged and the CPU is used instead. If the choice
+/// does not say which of several GPUs, `claim` takes the one with the fewest workers of this
+/// machine, starting from the worker's id. `claim` must outlive the device.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const DeviceChoice& choice, WorkerId worker,
                                                    DeviceClaim& claim);
 

@@ -16,40 +16,42 @@
 
 namespace slipstream {
 
-/// A set of examples and what they are held against, borrowed: what batches are drawn from.
+/// A set of examples and their labels or targets, borrowed. Batches are drawn from it.
 struct ExampleTable {
-  /// As in Batch, of all examples.
+  /// The same as in Batch, but for all examples.
   std::span<const float> examples;
   std::span<const uint32_t> labels;
   std::span<const float> targets;
 };
 
-/// Examples and what they are held against, borrowed until the step, or the evaluation, is over:
-/// by their values, or by where they lie in what the plan keeps.
+/// Examples and their labels or targets, borrowed until the step, or the evaluation, is over. They
+/// are given by value, or by their positions in the table that the plan keeps.
 struct Batch {
   /// [count, channels, height, width], row-major.
   std::span<const float> examples;
 
-  /// Of cross-entropy: one class per example, below the net's outputs. Else empty.
+  /// For cross-entropy: one class per example, below the net's outputs. Else empty.
   std::span<const uint32_t> labels;
 
-  /// Position of this mini-batch in the run-long sequence; keys dropout together with the seed and
-  /// the layer, so that equal batches drop equal units whoever computes them.
+  /// The position of this mini-batch in the run-long sequence. It keys dropout together with the
+  /// seed and the layer, so that equal batches drop equal units on every worker.
   uint64_t index = 0;
 
-  /// Of mse: [count, outputs], row-major. Else empty.
+  /// For mse: [count, outputs], row-major. Else empty.
   std::span<const float> targets;
 
-  /// Of a plan that keeps examples: which of them, in their order. Then there are no values.
+  /// For a plan that keeps examples: the positions of the batch's examples, in order. The values
+  /// are then empty.
   std::span<const uint32_t> rows;
 
-  /// Examples of so many values each.
+  /// The number of examples, if each has `inputs` values.
   size_t CountOf(size_t inputs) const {
     return rows.empty() ? examples.size() / inputs : rows.size();
   }
 };
 
-/// Where a batch's values are put; labels or targets, as the net's loss wants. As in Batch.
+/// The memory to fill with a batch's values, with labels or targets as the net's loss needs them.
+/// The layout is as in Batch.
 struct BatchSpace {
   std::span<float> examples;
   std::span<uint32_t> labels;
@@ -57,18 +59,19 @@ struct BatchSpace {
 };
 
 struct StepResult {
-  /// Mean over the batch of what ModelSpec::Loss names.
+  /// The mean over the batch of the loss that ModelSpec::Loss names.
   float loss = 0;
 
-  /// Examples whose largest output was their class; absent where there are no classes (mse).
+  /// The number of examples whose largest output was their class; absent if there are no classes
+  /// (mse).
   std::optional<uint32_t> correct;
 
-  /// Of a training step: when forward was over, and how long it had waited for weights.
+  /// For a training step: when the forward pass ended, and how long it had waited for weights.
   absl::Time forward_end = {};
   absl::Duration waited = {};
 };
 
-/// Is told of gradient ranges as backward finishes them.
+/// Is told of gradient ranges as the backward pass finishes them.
 class GradientListener {
  public:
   virtual ~GradientListener() = default;
@@ -80,8 +83,8 @@ class GradientListener {
   virtual void OnGradientReady(ParameterRange range) = 0;
 };
 
-/// One net, prepared for one device, batch size and type, with its weights, gradients, activations
-/// and workspace.
+/// One net, prepared for one device, batch size and precision, with its weights, gradients,
+/// activations and workspace.
 ///
 /// The interface never assumes that the device's arenas are addressable by the host: values enter
 /// through weights_host() and leave through gradients_host(), which on a CPU are the arenas
@@ -89,87 +92,93 @@ class GradientListener {
 /// net's TensorLayout cross the boundary.
 ///
 /// Weights may arrive while a step runs. After ExpectWeights, a step waits, layer by layer, until
-/// WeightsArrived has named what the layer reads; without it, all weights are taken to be there. A
-/// step that will not get its weights, or read some that were replaced by another version's, fails
-/// with CANCELLED, reports no gradient, and may be started again.
+/// WeightsArrived has named the weights that the layer reads; without it, all weights count as
+/// present. A step that will not get its weights, or read some that were replaced by another
+/// version's, fails with CANCELLED, reports no gradient, and may be started again.
 ///
-/// Not thread-safe: one owner, but for WeightsArrived, RevokeWeights and AbandonWeights, which may
-/// be called from any thread at any time, and NewBatch and OfferBatch, which may be one other
-/// thread's. Plans share nothing that a caller could see, so two may run at once.
+/// Not thread-safe: one owner, with these exceptions. WeightsArrived, RevokeWeights and
+/// AbandonWeights may be called from any thread at any time; NewBatch and OfferBatch may be called
+/// from one other thread. Plans share no state that a caller could see, so two may run at once.
 class Plan {
  public:
   virtual ~Plan() = default;
 
-  /// Where weights are written before WeightsArrived names them. A range that was named is not to
-  /// be written while a step or an evaluation that uses it runs.
+  /// The memory into which weights are written before WeightsArrived names them. A range that was
+  /// named must not be written while a step or an evaluation that uses it runs.
   virtual std::span<float> weights_host() = 0;
 
-  /// The range of weights_host() holds new values that steps shall use; returns without waiting for
-  /// the device.
+  /// Announces that the range of weights_host() holds new values for later steps. Returns without
+  /// waiting for the device.
   virtual void WeightsArrived(ParameterRange range) = 0;
 
-  /// All weights are about to be replaced. REQUIRES: no step is under way, nothing that was
-  /// expected before is still to arrive.
+  /// Announces that all weights are about to be replaced. REQUIRES: no step is under way, and no
+  /// weights that were expected before are still to arrive.
   virtual void ExpectWeights() = 0;
 
-  /// `range`, of which parts may have arrived, will be written anew, by another version. Returns
-  /// once no step reads it; the step under way, or else the next one, fails.
+  /// Announces that `range`, parts of which may have arrived, will be overwritten by another
+  /// version. Returns once no step reads it; the step under way, or else the next one, fails.
   virtual void RevokeWeights(ParameterRange range) = 0;
 
-  /// What has not arrived will not: steps that wait for it fail, now and later.
+  /// Announces that weights that have not arrived never will: steps that wait for them fail, now
+  /// and later.
   virtual void AbandonWeights() = 0;
 
-  /// The gradient of the mean loss of the last step, layout order. The caller may write here until
-  /// the next step begins.
+  /// The gradient of the mean loss of the last step, in layout order. The caller may write here
+  /// until the next step begins.
   virtual std::span<float> gradients_host() = 0;
 
-  /// Copies the examples to where steps need only be told which of them they are of, Batch::rows;
-  /// false where that would gain nothing or there is no room, and batches come by value: then none
-  /// are kept, whatever was before. Copies of one table are shared by all plans of a device.
-  /// REQUIRES: no step is under way, and no batch is being gathered; the table stays as it is while
-  /// there are plans that keep it.
+  /// Copies the examples to the device, so that batches need only name their positions
+  /// (Batch::rows). Returns false if that would gain nothing or there is no room; batches then come
+  /// by value, and no table is kept, not even an earlier one. All plans of a device share the
+  /// copies of a table. REQUIRES: no step is under way, and no batch is being gathered; the table
+  /// stays unchanged while any plan keeps it.
   virtual bool KeepExamples(const ExampleTable& /*table*/) { return false; }
 
-  /// Space for a coming batch of at most `batch_size_max` examples, from which the device has it by
-  /// the time its step begins; nothing where that would gain nothing. Two of them stay at once:
-  /// that of the step under way, and the next. REQUIRES: steps of older ones are finished.
+  /// Returns space for a coming batch of at most `batch_size_max` examples; the device has copied
+  /// the batch from there by the time its step begins. Returns nothing if that would gain nothing.
+  /// Two spaces exist at once: that of the step under way, and the next. REQUIRES: steps of older
+  /// spaces are finished.
   virtual std::optional<BatchSpace> NewBatch(uint32_t /*count*/) { return std::nullopt; }
 
-  /// The newest space is filled. A step whose batch is these very spans takes it from the device.
+  /// Announces that the newest space is filled. A step whose batch is exactly these spans uses the
+  /// device's copy.
   virtual void OfferBatch() {}
 
-  /// Starts forward and backward on at most `batch_size_max` examples; the batch must stay until
-  /// FinishStep. May do the work, and wait for weights, before it returns. `listener` may be null.
+  /// Starts the forward and backward passes on at most `batch_size_max` examples. The batch must
+  /// stay unchanged until FinishStep. May do the work, and wait for weights, before it returns.
+  /// `listener` may be null.
   virtual absl::Status StartStep(const Batch& batch, GradientListener* listener) = 0;
 
-  /// Waits for the step started last.
+  /// Waits for the step that was started last, and returns its result.
   virtual absl::StatusOr<StepResult> FinishStep() = 0;
 
-  /// Forward only, dropout off; the batch's index is not used. For test sets. A device may refuse
-  /// it with FAILED_PRECONDITION while a step is under way. REQUIRES: all weights are there.
+  /// Runs only the forward pass, without dropout and without using the batch's index; for test
+  /// sets. A device may refuse with FAILED_PRECONDITION while a step is under way. REQUIRES: all
+  /// weights are present.
   virtual absl::StatusOr<StepResult> Evaluate(const Batch& batch) = 0;
 };
 
 struct PlanOptions {
-  /// Examples the largest batch may hold; memory grows with it. ≥ 1.
+  /// The number of examples of the largest batch; memory grows with it. ≥ 1.
   uint32_t batch_size_max = 32;
 
-  /// Of the run; keys dropout.
+  /// The run's seed; it keys dropout.
   uint64_t seed = 1;
 
-  /// A device may compute layers in fp32 where bf16 would gain nothing.
+  /// The precision of the plan. A device may compute layers in fp32 if bf16 would gain nothing.
   Precision precision = Precision::kFp32;
 
-  /// Equal inputs give equal bits. Else a device may add in any order, where that is faster.
+  /// Whether equal inputs must give equal bits. If not, a device may add in any order, where that
+  /// is faster.
   bool deterministic = true;
 
-  /// Where gradients_host() shall lie: as many values as the net has parameters, the caller's, on
-  /// pages that nothing else uses and that outlive the plan. Empty: where the plan likes. A device
-  /// that cannot use them takes its own all the same.
+  /// The caller's memory for gradients_host(): as many values as the net has parameters, on pages
+  /// that nothing else uses, valid as long as the plan. Empty: the plan chooses. A device that
+  /// cannot use this memory still allocates its own.
   std::span<float> gradients;
 
-  /// False for a plan that only evaluates: no gradient arena, gradients_host() is empty, StartStep
-  /// fails.
+  /// False for a plan that only evaluates: it has no gradient arena, gradients_host() is empty, and
+  /// StartStep fails.
   bool trains = true;
 };
 
@@ -178,8 +187,8 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  /// Fails with INVALID_ARGUMENT if the net's shapes do not fit together or the device lacks the
-  /// precision, with RESOURCE_EXHAUSTED naming the bytes if memory is short.
+  /// Prepares a plan. Fails with INVALID_ARGUMENT if the net's shapes do not fit together or the
+  /// device lacks the precision, and with RESOURCE_EXHAUSTED, naming the bytes, if memory is short.
   virtual absl::StatusOr<std::unique_ptr<Plan>> Prepare(const ModelSpec& model,
                                                         const PlanOptions& options) = 0;
 };

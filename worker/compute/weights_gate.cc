@@ -42,7 +42,7 @@ void WeightsGate::Revoke(ParameterRange range) {
   missing_[range.begin] = range.end;
   is_revoked_ = true;
   changed_.NotifyAll();
-  // A step that begins meanwhile waits for the range.
+  // A step that begins in the meantime waits for the range itself.
   const uint64_t step = steps_;
   while (is_read_ && steps_ == step) changed_.Wait(mutex_);
 }

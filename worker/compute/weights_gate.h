@@ -11,15 +11,16 @@
 
 namespace slipstream {
 
-/// Which weights of a plan are there: lets a step wait, layer by layer, for those that it reads.
+/// Keeps track of which weights of a plan have arrived, and lets a step wait, layer by layer, for
+/// those that it reads.
 ///
-/// The first four methods are those of the plan (plan.h says what they mean); the others are for
-/// the thread that computes.
+/// The first four methods are those of the plan (plan.h specifies them); the computing thread calls
+/// the others.
 ///
 /// Thread-safe: guarded by its own mutex. One step at a time.
 class WeightsGate {
  public:
-  /// All weights are there.
+  /// Starts with all weights present.
   explicit WeightsGate(size_t parameters) : parameters_(parameters) {}
 
   void Expect();
@@ -27,16 +28,18 @@ class WeightsGate {
   void Revoke(ParameterRange range);
   void Abandon();
 
-  /// A step begins to read weights.
+  /// Notes that a step begins to read weights.
   void Enter();
 
-  /// The step reads no more; false if weights were revoked that it may have read.
+  /// Notes that the step reads no more weights. Returns false if weights that it may have read were
+  /// revoked.
   bool Leave();
 
-  /// Whether Await would return true at once. REQUIRES: between Enter and Leave.
+  /// True if Await would return true at once. REQUIRES: between Enter and Leave.
   bool Has(ParameterRange range) const;
 
-  /// Waits until the range is there; false if the step must end. REQUIRES: between Enter and Leave.
+  /// Waits until the range has arrived; false if the step must end. REQUIRES: between Enter and
+  /// Leave.
   bool Await(ParameterRange range);
 
   /// How long the step has waited since Enter.
@@ -53,7 +56,7 @@ class WeightsGate {
   CondVar changed_;
   std::map<size_t, size_t> missing_ ABSL_GUARDED_BY(mutex_);  // Begin → end; disjoint.
   bool is_read_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t steps_ ABSL_GUARDED_BY(mutex_) = 0;  // That have entered.
+  uint64_t steps_ ABSL_GUARDED_BY(mutex_) = 0;  // The number of steps that have entered.
   bool is_revoked_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration waited_ ABSL_GUARDED_BY(mutex_);

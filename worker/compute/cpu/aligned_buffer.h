@@ -14,12 +14,11 @@
 
 namespace slipstream {
 
-/// A fixed number of values, zero at first, that begin on a cache line: an AVX-512 vector at a
-/// multiple of 16 floats never crosses one, and sums do not depend on where memory came from. Many
-/// of them lie on large pages.
+/// A fixed number of values, zero at first, that begin on a cache line. So an AVX-512 vector at a
+/// multiple of 16 floats never crosses a cache line, and sums do not depend on the memory's
+/// address. Large buffers lie on large pages.
 ///
-/// Allocation failure throws std::bad_alloc like any container's; the plan's edge turns it into a
-/// status.
+/// A failed allocation throws std::bad_alloc, as in any container; the plan turns it into a status.
 template <typename T>
 class AlignedBuffer {
   static_assert(std::is_trivial_v<T>);

@@ -15,15 +15,15 @@ using dnnl::memory;
 using Tag = memory::format_tag;
 using Type = memory::data_type;
 
-// oneDNN's memories know no const; what is only read stays as it is.
+// oneDNN's memory objects have no const; values that are only read stay unchanged.
 void Point(const memory& to, const float* values) {
   to.set_data_handle(const_cast<float*>(values));
 }
 
 }  // namespace
 
-/// The products for one number of examples, as matrices that all lie row by row: the weights would
-/// otherwise take longer to bring into oneDNN's favourite layout than the product takes.
+/// The matrix products for one number of examples. All matrices are row-major: converting the
+/// weights to oneDNN's preferred layout would take longer than the product.
 class Bf16DenseNode::Program {
  public:
   Program(const Bf16DenseNode& node, uint32_t count)
@@ -47,21 +47,22 @@ class Bf16DenseNode::Program {
     forward_.Run(stream);
   }
 
-  /// After Forward, whose input is multiplied.
+  /// Call after Forward: it multiplies Forward's input.
   void WeightGradient(dnnl::stream& stream, const float* output_gradient, float* result) {
     Point(outputs_.values, output_gradient);
     Point(weights_.values, result);
     weight_gradient_.Run(stream);
   }
 
-  /// After WeightGradient, whose output's gradient is multiplied, with the weights of Forward.
+  /// Call after WeightGradient: it multiplies that call's output gradient with the weights of
+  /// Forward.
   void InputGradient(dnnl::stream& stream, float* result) {
     Point(inputs_.values, result);
     input_gradient_.Run(stream);
   }
 
  private:
-  /// Values that lie elsewhere, and what they are rounded to.
+  /// Values that lie elsewhere, and their bf16 copies.
   struct Operand {
     memory values;
     memory rounded;
@@ -77,7 +78,7 @@ class Bf16DenseNode::Program {
     return memory({{dims[1], dims[0]}, Type::bf16, Tag::ba}, engine_, matrix.get_data_handle());
   }
 
-  /// result = left · right, once `to_round` are.
+  /// Adds result = left · right, after rounding the operands in `to_round`.
   void AddProduct(OneDnnCalls& calls, const memory& left, const memory& right, const memory& result,
                   const std::vector<const Operand*>& to_round) {
     for (const Operand* operand : to_round) calls.AddReorder(operand->values, operand->rounded);
@@ -87,8 +88,8 @@ class Bf16DenseNode::Program {
               {{DNNL_ARG_SRC, left}, {DNNL_ARG_WEIGHTS, right}, {DNNL_ARG_DST, result}});
   }
 
-  // Constant after construction, but for the values they point to. What has a gradient shares its
-  // memory with it, as the two are never of use at once.
+  // Constant after construction, except the values they point to. An operand and its gradient share
+  // memory, because they are never needed at once.
   const dnnl::engine engine_;
   const Operand inputs_;
   const Operand outputs_;

@@ -13,10 +13,11 @@ namespace slipstream {
 
 /// Dense layer, bias and activation on oneDNN's products of bf16 matrices, which take half the time
 /// of fp32 with AVX-512 BF16 and a quarter with AMX. Weights, activations and gradients are fp32
-/// outside, and rounded in each pass.
+/// outside the node and are rounded in each pass.
 class Bf16DenseNode final : public Node {
  public:
-  /// `trains`: Backward will be called, and `wants_input_gradient`: for that of the input, too.
+  /// `trains`: Backward will be called. `wants_input_gradient`: it will compute the input's
+  /// gradient, too.
   Bf16DenseNode(const DenseShape& shape, const LayerParameters& parameters, Activation activation,
                 bool trains, bool wants_input_gradient);
   ~Bf16DenseNode() override;

@@ -3,11 +3,11 @@
 
 namespace slipstream {
 
-/// Which implementations a plan may choose from.
+/// The implementations that a plan may choose from.
 enum class CpuKernels {
-  kFastest,  // Whatever suits the net and the processor.
-  kOneDnn,   // oneDNN wherever it can, the plain kernels elsewhere.
-  kPlain,    // The plain kernels only: the reference of the others.
+  kFastest,  // The fastest for the net and the processor.
+  kOneDnn,   // oneDNN where it can be used, else the plain kernels.
+  kPlain,    // Only the plain kernels, the reference for the others.
 };
 
 }  // namespace slipstream

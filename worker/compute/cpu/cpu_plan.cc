@@ -79,7 +79,8 @@ absl::StatusOr<StepResult> CpuPlan::Step(const Batch& batch, uint32_t count,
   const OneThreadScope one_thread;
   try {
     const float* outputs = Forward(pass, batch.examples.data());
-    // Also what no layer read, if there is such: the gradient may be written only then.
+    // Wait also for weights that no layer reads, if there are any: only then may the gradient be
+    // written.
     if (outputs == nullptr || !gate_.Await({0, net_.parameters})) {
       return absl::CancelledError("the weights did not come");
     }

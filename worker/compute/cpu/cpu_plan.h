@@ -17,14 +17,14 @@ namespace slipstream {
 
 /// A net's nodes and the arenas and activations they work on.
 ///
-/// StartStep does the whole step, waiting for the weights of each node before it computes it;
-/// FinishStep hands out the result.
+/// StartStep does the whole step and waits for the weights of each node before it computes the
+/// node; FinishStep returns the result.
 class CpuPlan final : public Plan {
  public:
   /// Throws std::bad_alloc or dnnl::error.
   CpuPlan(const NetSizes& net, std::vector<ChosenNode> nodes, const PlanOptions& options);
 
-  /// What the arenas and the activations of a plan take, without what fast nodes add.
+  /// Returns the bytes of a plan's arenas and activations, without the buffers of fast nodes.
   static size_t BytesAtLeast(const NetShapes& shapes, const PlanOptions& options);
 
   std::span<float> weights_host() override { return weights_.span(); }
@@ -38,11 +38,11 @@ class CpuPlan final : public Plan {
   absl::StatusOr<StepResult> Evaluate(const Batch& batch) override;
 
  private:
-  // A training step, or why there was none.
+  // Runs a training step and returns its result, or why there is none.
   absl::StatusOr<StepResult> Step(const Batch& batch, uint32_t count, GradientListener* listener);
 
-  // These throw what oneDNN throws. Forward returns the outputs; nullptr if it will not get its
-  // weights, which happens in training only.
+  // These may throw dnnl::error. Forward returns the outputs; nullptr if it will not get its
+  // weights, which happens only in training.
   const float* Forward(const Pass& pass, const float* examples);
   StepResult Loss(const Batch& batch, const Pass& pass, const float* outputs);
   void Backward(const Pass& pass, const float* examples);
@@ -53,10 +53,11 @@ class CpuPlan final : public Plan {
 
   std::vector<ChosenNode> nodes_;
   AlignedBuffer<float> weights_;
-  AlignedBuffer<float> own_gradients_;                    // Empty if they lie elsewhere.
-  std::span<float> gradients_;                            // Empty in a plan that only evaluates.
-  std::vector<AlignedBuffer<float>> outputs_;             // Of each node.
-  std::array<AlignedBuffer<float>, 2> output_gradients_;  // Of one node and of the one before it.
+  AlignedBuffer<float> own_gradients_;         // Empty if the caller provides them.
+  std::span<float> gradients_;                 // Empty in a plan that only evaluates.
+  std::vector<AlignedBuffer<float>> outputs_;  // The outputs of each node.
+  // Those of a node and of the one before it.
+  std::array<AlignedBuffer<float>, 2> output_gradients_;
 
   WeightsGate gate_;
   std::optional<StepResult> started_;  // The result that FinishStep has not fetched yet.

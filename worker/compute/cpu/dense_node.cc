@@ -11,11 +11,11 @@ namespace {
 
 struct Matrix {
   const float* values = nullptr;
-  size_t row = 0;  // Values from one row to the next.
+  size_t row = 0;  // Stride from one row to the next, in values.
   bool transposed = false;
 };
 
-// result[rows, columns] = left[rows, inner] · right[inner, columns], all row-major.
+// Computes result[rows, columns] = left[rows, inner] · right[inner, columns]; all are row-major.
 void Multiply(size_t rows, size_t columns, size_t inner, const Matrix& left, const Matrix& right,
               float* result) {
   const auto flag = [](const Matrix& matrix) { return matrix.transposed ? 'T' : 'N'; };
@@ -23,7 +23,7 @@ void Multiply(size_t rows, size_t columns, size_t inner, const Matrix& left, con
   const dnnl_status_t status =
       dnnl_sgemm(flag(left), flag(right), size(rows), size(columns), size(inner), 1.0f, left.values,
                  size(left.row), right.values, size(right.row), 0.0f, result, size(columns));
-  PS_CHECK(status == dnnl_success);  // It fails on bad sizes only.
+  PS_CHECK(status == dnnl_success);  // It fails only on bad sizes.
 }
 
 }  // namespace

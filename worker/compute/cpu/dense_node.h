@@ -7,8 +7,8 @@
 
 namespace slipstream {
 
-/// Dense layer, bias and activation on oneDNN's sgemm, which reads the plain weights and writes
-/// the plain gradients where they lie.
+/// Dense layer, bias and activation on oneDNN's sgemm, which reads the plain weights and writes the
+/// plain gradients directly in the arenas.
 class DenseNode final : public Node {
  public:
   DenseNode(const DenseShape& shape, const LayerParameters& parameters, Activation activation)

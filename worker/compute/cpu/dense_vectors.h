@@ -7,17 +7,17 @@
 
 namespace slipstream {
 
-/// What a dense layer computes beside its products of matrices, on rows of as many values as it has
-/// units: [count, units], row-major.
+/// The computations of a dense layer other than its matrix products. They work on rows of as many
+/// values as the layer has units: [count, units], row-major.
 
-/// rows = activation(rows + bias), for each row.
+/// Computes rows = activation(rows + bias), for each row.
 void ActivateRows(std::span<float> rows, std::span<const float> bias, Activation activation);
 
-/// Multiplies `gradients` by the activation's derivative where it gave `outputs`.
+/// Multiplies `gradients` by the derivative of the activation that gave `outputs`.
 void UndoActivation(std::span<const float> outputs, std::span<float> gradients,
                     Activation activation);
 
-/// The gradient of the bias.
+/// Computes the gradient of the bias: the sum of the rows.
 void SumRows(std::span<const float> rows, std::span<float> sum);
 
 }  // namespace slipstream

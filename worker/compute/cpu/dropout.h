@@ -6,8 +6,9 @@
 
 namespace slipstream {
 
-/// What decides which elements a dropout layer drops, together with an element's position in the
-/// mini-batch. Nothing else does: not the worker, its threads, nor what it computed before.
+/// The key that decides, together with an element's position in the mini-batch, which elements a
+/// dropout layer drops. Nothing else has an influence: not the worker, its threads, nor earlier
+/// computations.
 struct DropoutKey {
   uint64_t seed = 0;
   uint64_t batch_index = 0;

@@ -8,7 +8,7 @@
 
 namespace slipstream {
 
-/// A layer on images with the activation that follows it.
+/// A layer on images, together with the activation that follows it.
 
 struct ConvBlock {
   Conv2dShape shape;

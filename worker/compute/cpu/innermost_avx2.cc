@@ -11,9 +11,9 @@ namespace slipstream {
 namespace {
 
 using Vector = __m256;
-using Places = __m256i;  // Where in their windows the images' outputs came from.
+using Places = __m256i;  // Positions in the pool window of each image's maximum.
 
-// All bits of a lane or none.
+// Each lane has all bits set or none.
 struct Mask {
   __m256 bits;
 };

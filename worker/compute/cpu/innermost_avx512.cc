@@ -12,7 +12,7 @@ namespace {
 
 using Vector = __m512;
 using Mask = __mmask16;
-using Places = __m512i;  // Where in their windows the images' outputs came from.
+using Places = __m512i;  // Positions in the pool window of each image's maximum.
 
 constexpr size_t kLanes = 16;
 
@@ -34,7 +34,7 @@ SLIPSTREAM_INLINE Mask Greater(Vector a, Vector b) { return _mm512_cmp_ps_mask(a
 SLIPSTREAM_INLINE Vector Select(Mask mask, Vector yes, Vector no) {
   return _mm512_mask_mov_ps(no, mask, yes);
 }
-// The masked forms below mean the plain ones, of which g++ 12 warns that they read uninitialised
+// The masked forms below are equivalent to the plain ones; for those g++ 12 warns of uninitialised
 // values.
 SLIPSTREAM_INLINE float Sum(Vector v) {
   const __m512d pairs = _mm512_castps_pd(v);

@@ -7,11 +7,11 @@
 namespace slipstream {
 namespace {
 
-// Of a tile that both layouts walk through while it is in the first-level cache: a cache line of
-// elements in each of as many examples.
+// The side of a tile, in elements and in examples. Both layouts traverse a tile while it is in the
+// first-level cache: it has one cache line of elements in each of that many examples.
 constexpr size_t kTile = 16;
 
-// Calls copy(element, example) for all of them, tile by tile.
+// Calls copy(element, example) for all pairs, tile by tile.
 template <typename Copy>
 void ForEachInTiles(size_t elements, size_t examples, Copy copy) {
   for (size_t example = 0; example < examples; example += kTile) {

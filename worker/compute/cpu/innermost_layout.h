@@ -6,7 +6,7 @@
 
 namespace slipstream {
 
-/// Plain examples one after another, `elements` values each.
+/// Examples in the plain layout: one after another, `elements` values each.
 template <typename Value>
 struct PlainExamples {
   Value* values;
@@ -14,11 +14,11 @@ struct PlainExamples {
   size_t elements;
 };
 
-/// innermost[element][image] = plain[image][element]; images beyond the examples become zero.
-/// REQUIRES: images ≥ plain.count.
+/// Computes innermost[element][image] = plain[image][element]; images beyond the examples become
+/// zero. REQUIRES: images ≥ plain.count.
 void ToInnermost(const PlainExamples<const float>& plain, uint32_t images, float* innermost);
 
-/// The reverse, for the first plain.count images.
+/// Does the reverse, for the first plain.count images.
 void FromInnermost(const float* innermost, uint32_t images, const PlainExamples<float>& plain);
 
 }  // namespace slipstream

@@ -9,19 +9,21 @@
 namespace slipstream {
 namespace {
 
-// A blocked layout computes channels a register at a time. If they fill its registers it is up to a
-// quarter faster than these kernels, and slower as soon as more than about a fifth of it is waste
-// (measured for 1 to 32 channels, kernels of 3 and 5, batches of 16 to 64). oneDNN's kernels for
-// AVX2 fill registers with channels of the input, too: LeNet-5, with 1 and 6 of them, takes five
-// times as long on them, a net with 3 and 16 a third longer, one with 3 and 32 as long (kernels of
-// 5); on those for AVX-512 only channels of the output count.
+// The share of a blocked layout's work on channels that exist, from which on it is preferred. A
+// blocked layout computes one register of channels at a time. If channels fill its registers, it is
+// up to a quarter faster than these kernels; it is slower as soon as more than about a fifth of its
+// work is waste (measured for 1 to 32 channels, kernels of 3 and 5, batches of 16 to 64). oneDNN's
+// kernels for AVX2 fill registers with input channels, too: on them LeNet-5, with 1 and 6 input
+// channels, takes five times as long, a net with 3 and 16 a third longer, and one with 3 and 32
+// equally long (kernels of 5). On the kernels for AVX-512 only output channels count.
 constexpr double kBlockFillMax = 0.8;
 
 uint32_t RoundUp(uint32_t value, uint32_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// How much of the work of a blocked layout's convolutions would go to channels that exist.
+// Returns the share of the work of a blocked layout's convolutions that goes to channels that
+// exist.
 double BlockFill(std::span<const ImageBlock> blocks, const InnermostKernels& kernels) {
   double work = 0, blocked_work = 0;
   for (const ImageBlock& block : blocks) {
@@ -40,7 +42,7 @@ double BlockFill(std::span<const ImageBlock> blocks, const InnermostKernels& ker
 
 }  // namespace
 
-// Adds the step that `block` begins, or the pool that it puts after the last one.
+// Adds the step that `block` begins, or adds the pool that `block` is to the last step.
 bool InnermostSection::TakesIn(const ImageBlock& block, std::vector<Step>& steps) {
   if (const auto* conv = std::get_if<ConvBlock>(&block)) {
     const Conv2dShape& shape = conv->shape;

@@ -15,15 +15,15 @@
 
 namespace slipstream {
 
-/// A run of convolutions with few channels, each with its bias, ReLU and pool, on kernels for
-/// images that lie innermost.
+/// Consecutive convolutions with few channels, each with its bias, ReLU and pool, on kernels for
+/// arrays in which the image is the innermost index.
 ///
 /// The batch is cut into groups of images that are computed one after another, and gradients are
-/// summed in that order; how it is cut depends on the number of examples alone.
+/// summed in that order. The cut depends only on the number of examples.
 class InnermostSection final : public Node {
  public:
-  /// The section for `blocks`; nullptr if these kernels cannot compute one of them or a blocked
-  /// layout suits their channels better.
+  /// Makes the section for `blocks`; nullptr if these kernels cannot compute one of them, or if a
+  /// blocked layout suits their channels better.
   static std::unique_ptr<InnermostSection> TryMake(std::span<const ImageBlock> blocks,
                                                    const InnermostKernels& kernels, bool trains);
 
@@ -37,16 +37,16 @@ class InnermostSection final : public Node {
     InnermostShape shape;
     LayerParameters parameters;
 
-    // Groups one after another, each [channel, row, column, image]. The gradients are those of the
-    // outputs.
+    // The groups one after another, each [channel, row, column, image]. `gradients` are those of
+    // the outputs.
     AlignedBuffer<float> outputs;
     AlignedBuffer<float> gradients;
     AlignedBuffer<uint8_t> winners;
   };
 
-  /// Images of one group, `lanes` of whose registers are filled to the last.
+  /// The images of one group. Its last register of `lanes` images is filled up.
   struct Group {
-    uint32_t first = 0;   // Example; also the images of the groups before.
+    uint32_t first = 0;   // First example; also the images of earlier groups.
     uint32_t count = 0;   // Examples.
     uint32_t images = 0;  // Rounded up to whole registers.
   };
@@ -57,18 +57,18 @@ class InnermostSection final : public Node {
   static bool TakesIn(const ImageBlock& block, std::vector<Step>& steps);
 
   std::vector<Group> Groups(uint32_t count) const;
-  // `input_gradient` is that of the section.
+  // `input_gradient` is the input gradient of the section.
   void BackwardOfStep(const Pass& pass, size_t index, float* input_gradient);
 
-  // Constant after construction, but for the steps' values.
+  // Constant after construction, except the steps' values.
   std::vector<Step> steps_;
   const InnermostKernels& kernels_;
   const bool trains_;
 
-  uint32_t images_ = 0;  // That the buffers have room for.
+  uint32_t images_ = 0;  // Images that the buffers have room for.
   AlignedBuffer<float> inputs_;
   AlignedBuffer<float> input_gradients_;
-  AlignedBuffer<float> conv_gradient_;  // Of one group and step.
+  AlignedBuffer<float> conv_gradient_;  // For one group and step.
 };
 
 }  // namespace slipstream

@@ -5,7 +5,7 @@
 
 namespace slipstream {
 
-/// The kernels for each instruction set. To be run only on processors that have it.
+/// The kernels for each instruction set. They must run only on processors that have it.
 extern const InnermostKernels kInnermostAvx512;
 extern const InnermostKernels kInnermostAvx2;
 

@@ -8,7 +8,7 @@
 
 namespace slipstream {
 
-/// One mini-batch on its way through the nodes of a plan.
+/// One pass of a mini-batch through the nodes of a plan.
 struct Pass {
   uint32_t count = 0;        // Examples.
   uint64_t batch_index = 0;  // Keys dropout.
@@ -26,22 +26,22 @@ struct Pass {
 /// plan was prepared.
 ///
 /// Between nodes, activations and their gradients are plain: [count, channels, height, width],
-/// row-major, 64-byte aligned except for the examples themselves. Inside, a node lays them out as
-/// it likes. What a node keeps from Forward is for the Backward of the same pass only.
+/// row-major, 64-byte aligned except for the examples themselves. Inside a node any layout is
+/// allowed. The values that a node keeps from Forward serve only the Backward of the same pass.
 ///
 /// Not thread-safe: owned by one plan.
 class Node {
  public:
   virtual ~Node() = default;
 
-  /// Makes ready for passes of `count` examples; cheap if it was done before.
+  /// Prepares for passes of `count` examples; cheap if that was done before.
   virtual void Prepare(uint32_t count) = 0;
 
   virtual void Forward(const Pass& pass, const float* input, float* output) = 0;
 
-  /// `input` and `output` are those of Forward. Writes every gradient of the node's parameters,
-  /// reports each layer's as it becomes final, last layer first, and writes `input_gradient` unless
-  /// it is null. May overwrite `output_gradient`.
+  /// Runs the backward pass. `input` and `output` are those of Forward. Writes every gradient of
+  /// the node's parameters, reports each layer's as it becomes final, last layer first, and writes
+  /// `input_gradient` unless it is null. May overwrite `output_gradient`.
   virtual void Backward(const Pass& pass, const float* input, const float* output,
                         float* output_gradient, float* input_gradient) = 0;
 };

@@ -68,7 +68,7 @@ class Chooser {
         1);
   }
 
-  // Plain images are flat vectors already.
+  // Flattening does nothing: plain images are flat vectors already.
   void operator()(const FlattenLayer&) { ++layer_; }
 
  private:
@@ -76,7 +76,7 @@ class Chooser {
     return {layers_.Conv2dAt(layer), layers_.ParametersAt(layer), Activation::kNone};
   }
 
-  // The convolutions and pools from the current layer on, with their activations.
+  // Returns the convolutions and pools from the current layer on, with their activations.
   std::vector<ImageBlock> ImageBlocks() const {
     std::vector<ImageBlock> blocks;
     for (size_t layer = layer_; layer < layers_.size();) {
@@ -127,7 +127,7 @@ class Chooser {
     Add(std::make_unique<PlainActivationNode>(activation, layers_.input(layer_).elements()), 1);
   }
 
-  // `layers` that `node` covers begin with the current one.
+  // Adds `node`, which covers `layers` layers from the current one on.
   void Add(std::unique_ptr<Node> node, size_t layers) {
     const size_t end = layer_ + layers;
     nodes_.push_back(
@@ -139,7 +139,7 @@ class Chooser {
   const PlanOptions& options_;
   const CpuKernels kernels_;
 
-  size_t layer_ = 0;  // The first that has no node yet.
+  size_t layer_ = 0;  // The first layer that has no node yet.
   std::vector<ChosenNode> nodes_;
 };
 

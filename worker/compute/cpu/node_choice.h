@@ -22,9 +22,8 @@ struct ChosenNode {
 };
 
 /// Cuts a net into nodes, each of which covers the layers that its implementation computes best
-/// together. The choice depends on the net, the processor and `kernels` alone, so that a run's
-/// results do not depend on what was measured.
-/// REQUIRES: `shapes` is InferShapes(model).
+/// together. The choice depends only on the net, the processor and `kernels`, so a run's results do
+/// not depend on measurements. REQUIRES: `shapes` is InferShapes(model).
 std::vector<ChosenNode> ChooseNodes(const ModelSpec& model, const NetShapes& shapes,
                                     const PlanOptions& options, CpuKernels kernels);
 

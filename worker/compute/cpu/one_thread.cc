@@ -1,7 +1,7 @@
 #include "worker/compute/cpu/one_thread.h"
 
-// Declared here instead of included: <omp.h> comes with a compiler and clang's is another package,
-// but both mean the run time that oneDNN is linked with.
+// These are declared here instead of included: <omp.h> comes with a compiler, and clang's is in
+// another package. Both name the OpenMP runtime that oneDNN is linked with.
 extern "C" {
 int omp_get_max_threads(void);
 void omp_set_num_threads(int threads);

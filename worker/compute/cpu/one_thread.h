@@ -3,7 +3,7 @@
 
 namespace slipstream {
 
-/// While it lives, oneDNN uses only the calling thread in calls from this thread.
+/// While a scope exists, oneDNN's calls from this thread use only this thread.
 ///
 /// oneDNN runs on OpenMP, whose default is a thread per core. A worker shares its machine with
 /// others, and oneDNN's results depend on the number of threads; so every call into it, and every

@@ -8,8 +8,9 @@
 
 namespace slipstream {
 
-/// Primitives with what they read and write, in the order in which they run. Made and run under a
-/// OneThreadScope: some are made for the number of threads. Throws dnnl::error.
+/// oneDNN primitives with their arguments, in the order in which they run. Must be made and run
+/// under a OneThreadScope, because some primitives are made for a number of threads. Throws
+/// dnnl::error.
 class OneDnnCalls {
  public:
   using Arguments = std::unordered_map<int, dnnl::memory>;
@@ -22,7 +23,7 @@ class OneDnnCalls {
     Add(dnnl::reorder(from, to), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
   }
 
-  /// `from` in the layout and type `to`, by a reorder if it is in another.
+  /// Returns `from` in the layout and type `to`, by a reorder if it differs.
   dnnl::memory Converted(const dnnl::memory& from, const dnnl::memory::desc& to) {
     if (from.get_desc() == to) return from;
     const dnnl::memory converted(to, from.get_engine());
@@ -30,7 +31,7 @@ class OneDnnCalls {
     return converted;
   }
 
-  /// Returns when all have run.
+  /// Runs all primitives and returns when they are done.
   void Run(dnnl::stream& stream) const {
     for (const Call& call : calls_) call.primitive.execute(stream, call.arguments);
     stream.wait();

@@ -17,7 +17,7 @@ memory::desc Plain(const memory::dims& dims, Tag tag) {
   return memory::desc(dims, memory::data_type::f32, tag);
 }
 
-// oneDNN has a second set of names for derivatives that are computed from the results.
+// For derivatives that are computed from the results, oneDNN has other algorithm names.
 algorithm ForwardAlgorithm(Activation activation) {
   return activation == Activation::kRelu ? algorithm::eltwise_relu : algorithm::eltwise_tanh;
 }
@@ -41,7 +41,7 @@ struct PoolDims {
   memory::dims kernel, strides, before, after;
 };
 
-// The padding that the last window needs beyond the input; a partial window is one that has any.
+// Returns the padding that the last window needs beyond the input; only a partial window needs any.
 memory::dim PaddingAfter(uint32_t input, uint32_t output, const PoolShape& shape) {
   const memory::dim end = memory::dim{output - 1} * shape.stride + shape.kernel;
   return end > input ? end - input : 0;
@@ -251,7 +251,7 @@ memory::dims OneDnnProgram::Images(const ExampleShape& shape) const {
 
 void OneDnnProgram::Forward(dnnl::stream& stream, const Pass& pass, const float* input,
                             float* output) {
-  // oneDNN's memories know no const; forward reads these.
+  // oneDNN's memory objects have no const; forward only reads these.
   input_.set_data_handle(const_cast<float*>(input));
   output_.set_data_handle(output);
   for (Bound& weight : weights_) {

@@ -14,13 +14,13 @@
 
 namespace slipstream {
 
-/// A run of convolutions and pools as oneDNN primitives for one batch size.
+/// Consecutive convolutions and pools as oneDNN primitives for one batch size.
 ///
-/// Activations stay in the blocked layouts that oneDNN prefers from block to block; on plain ones
-/// it would fall back to kernels three times slower. Weights are plain in the arena and reordered
-/// in each pass, which costs little beside the convolutions.
+/// Activations stay in oneDNN's preferred blocked layouts from block to block; on plain layouts it
+/// would fall back to kernels that are three times slower. Weights are plain in the arena and are
+/// reordered in each pass, which costs little compared to the convolutions.
 ///
-/// Built, and run, under a OneThreadScope. Throws dnnl::error.
+/// Must be built and run under a OneThreadScope. Throws dnnl::error.
 ///
 /// Not thread-safe: owned by one section.
 class OneDnnProgram {
@@ -30,8 +30,8 @@ class OneDnnProgram {
     bool trains = true;
     bool wants_input_gradient = true;
 
-    /// Of activations, of their gradients and of the weights they are multiplied with; sums and the
-    /// gradients of weights are fp32.
+    /// The type of activations, of their gradients, and of the weights that they are multiplied
+    /// with. Sums and the gradients of weights are fp32.
     dnnl::memory::data_type operand_type = dnnl::memory::data_type::f32;
   };
 
@@ -43,7 +43,7 @@ class OneDnnProgram {
                 float* input_gradient);
 
  private:
-  /// Calls after which the gradients of a range, if any, are final.
+  /// Calls, and the range whose gradients, if any, are final after them.
   struct Stage {
     OneDnnCalls calls;
     std::optional<ParameterRange> ready;
@@ -55,7 +55,7 @@ class OneDnnProgram {
     size_t offset = 0;
   };
 
-  /// What backward needs of a block's forward.
+  /// The parts of a block's forward pass that the backward pass needs.
   struct ConvForward {
     dnnl::convolution_forward::primitive_desc description;
     dnnl::memory source;
@@ -72,7 +72,8 @@ class OneDnnProgram {
   dnnl::memory AddForward(const ConvBlock& block, const dnnl::memory& source);
   dnnl::memory AddForward(const PoolBlock& block, const dnnl::memory& source);
 
-  // Each takes the gradient of a block's output and returns that of its input, if wanted.
+  // Each adds the calls that turn the gradient of a block's output into that of its input, and
+  // returns the latter if it is wanted.
   std::optional<dnnl::memory> AddBackward(const ConvBlock& block, const ConvForward& forward,
                                           dnnl::memory gradient, bool wants_source_gradient);
   std::optional<dnnl::memory> AddBackward(const PoolBlock& block, const PoolForward& forward,
@@ -88,11 +89,11 @@ class OneDnnProgram {
 
   Bound& Bind(std::vector<Bound>& arena, const dnnl::memory::desc& description, size_t offset);
 
-  /// Of operands, in the layout that their primitive chooses.
+  /// Describes an operand in the layout that its primitive chooses.
   dnnl::memory::desc Any(const dnnl::memory::dims& dims) const;
   dnnl::memory::dims Images(const ExampleShape& shape) const;
 
-  // Constant after construction, but for the values they point to.
+  // Constant after construction, except the values they point to.
   const dnnl::engine engine_;
   const uint32_t count_;
   const dnnl::memory::data_type operand_type_;

@@ -13,11 +13,11 @@
 
 namespace slipstream {
 
-/// A run of convolutions and pools on oneDNN's blocked kernels: the choice where channels fill
-/// blocks.
+/// Consecutive convolutions and pools on oneDNN's blocked kernels, which suit channels that fill
+/// whole blocks.
 class OneDnnSection final : public Node {
  public:
-  /// `options` but for the number of examples.
+  /// All of `options` counts except the number of examples.
   OneDnnSection(std::vector<ImageBlock> blocks, const OneDnnProgram::Options& options)
       : blocks_(std::move(blocks)), options_(options) {}
 

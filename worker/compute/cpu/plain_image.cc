@@ -7,7 +7,7 @@ namespace slipstream::plain {
 namespace {
 
 struct Window {
-  uint32_t top = 0, bottom = 0, left = 0, right = 0;  // Half-open.
+  uint32_t top = 0, bottom = 0, left = 0, right = 0;  // Half-open ranges.
 
   uint32_t elements() const { return (bottom - top) * (right - left); }
 };

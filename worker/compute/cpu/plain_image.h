@@ -7,14 +7,14 @@
 
 namespace slipstream::plain {
 
-/// Convolution and pooling as their definitions say, for any shape: the reference of the fast
-/// kernels. Images are [count, channels, height, width], row-major.
+/// Convolution and pooling straight from their definitions, for any shape: the reference for the
+/// fast kernels. Images are [count, channels, height, width], row-major.
 
-/// output = input ⋆ weight + bias, a cross-correlation with zero padding.
+/// Computes output = input ⋆ weight + bias, a cross-correlation with zero padding.
 void Conv2dForward(const Conv2dShape& shape, uint32_t count, const float* input,
                    const float* weight, const float* bias, float* output);
 
-/// Gradients of the weight and the bias, summed over the batch.
+/// Computes the gradients of the weight and the bias, summed over the batch.
 void Conv2dParameterGradients(const Conv2dShape& shape, uint32_t count, const float* input,
                               const float* output_gradient, float* weight_gradient,
                               float* bias_gradient);
@@ -24,7 +24,7 @@ void Conv2dInputGradient(const Conv2dShape& shape, uint32_t count, const float* 
 
 void PoolForward(const PoolShape& shape, uint32_t count, const float* input, float* output);
 
-/// The gradient of a maximum goes to its first place in row-major order.
+/// The gradient of a maximum goes to its first position in row-major order.
 void PoolInputGradient(const PoolShape& shape, uint32_t count, const float* input,
                        const float* output_gradient, float* input_gradient);
 

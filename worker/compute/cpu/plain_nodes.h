@@ -10,8 +10,8 @@
 
 namespace slipstream {
 
-/// One layer each, on the plain kernels: for any shape, and what the fast nodes are tested against.
-/// They keep nothing between calls.
+/// Nodes of one layer each, on the plain kernels, for any shape. The fast nodes are tested against
+/// them. They keep no values between calls.
 
 class PlainDenseNode final : public Node {
  public:

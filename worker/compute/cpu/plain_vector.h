@@ -9,13 +9,14 @@
 
 namespace slipstream::plain {
 
-/// Dense layers and activations as their definitions say. Vectors are rows of [count, elements].
+/// Dense layers and activations straight from their definitions. Vectors are rows of [count,
+/// elements].
 
-/// output = input weightᵀ + bias.
+/// Computes output = input weightᵀ + bias.
 void DenseForward(const DenseShape& shape, uint32_t count, const float* input, const float* weight,
                   const float* bias, float* output);
 
-/// Gradients of the weight and the bias, summed over the batch in order.
+/// Computes the gradients of the weight and the bias, summed over the batch in order.
 void DenseParameterGradients(const DenseShape& shape, uint32_t count, const float* input,
                              const float* output_gradient, float* weight_gradient,
                              float* bias_gradient);

@@ -18,7 +18,7 @@ StepResult SoftmaxCrossEntropy(std::span<const float> logits, std::span<const ui
   for (size_t example = 0; example < labels.size(); ++example) {
     const std::span<const float> row = logits.subspan(example * classes, classes);
     const uint32_t label = labels[example];
-    // Subtracting the largest keeps the exponentials from overflowing.
+    // Subtract the largest logit so that the exponentials do not overflow.
     const auto largest = std::max_element(row.begin(), row.end());
     const bool wants_gradient = !logits_gradient.empty();
     const std::span<float> gradient =
