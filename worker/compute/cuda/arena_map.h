@@ -11,17 +11,17 @@
 
 namespace slipstream::cuda {
 
-/// Where the parameters of a net lie on a device: each tensor begins where vector loads may, which
-/// libraries ask for, while in the flat vector of the host they follow one another without gaps.
-/// There are as few gaps as that allows, since what has none is copied as one. Positions are in
-/// values.
+/// The positions of a net's parameters on a device. On the device each tensor begins where vector
+/// loads may begin, as libraries require; in the host's flat vector tensors follow one another
+/// without gaps. There are as few gaps as that allows, because tensors without a gap between them
+/// are copied in one piece. Positions are in values.
 ///
 /// Thread-safe: const after construction (Append is construction).
 class ArenaMap {
  public:
   static constexpr size_t kAlignment = 4;  // 16 bytes, the widest load.
 
-  /// The next tensor. REQUIRES: it is not empty, and begins where the last one ended.
+  /// Appends the next tensor. REQUIRES: it is not empty, and begins where the last one ended.
   void Append(ParameterRange tensor) {
     PS_CHECK(tensor.size() > 0);
     PS_CHECK(tensor.begin == (tensors_.empty() ? 0 : tensors_.rbegin()->second.range.end));
@@ -29,17 +29,18 @@ class ArenaMap {
     size_ = (size_ + tensor.size() + kAlignment - 1) / kAlignment * kAlignment;
   }
 
-  /// Values on the device, gaps included.
+  /// The number of values on the device, including gaps.
   size_t size() const { return size_; }
 
-  /// REQUIRES: `position` is of a parameter that was appended.
+  /// Returns the position on the device. REQUIRES: `position` belongs to a parameter that was
+  /// appended.
   size_t OnDevice(size_t position) const {
     const Placed& placed = At(position);
     return placed.begin + (position - placed.range.begin);
   }
 
-  /// Calls part(host begin, device begin, size) for the pieces of `range` that are in one piece on
-  /// the device, in order.
+  /// Calls part(host begin, device begin, size), in order, for the pieces of `range` that are
+  /// contiguous on the device.
   template <typename Part>
   void ForEachPart(ParameterRange range, Part part) const {
     while (range.begin < range.end) {
@@ -56,7 +57,7 @@ class ArenaMap {
  private:
   struct Placed {
     ParameterRange range;
-    size_t begin = 0;  // On the device.
+    size_t begin = 0;  // Position on the device.
   };
 
   const Placed& At(size_t position) const {
@@ -67,7 +68,7 @@ class ArenaMap {
     return placed;
   }
 
-  std::map<size_t, Placed> tensors_;  // By where they begin in the flat vector.
+  std::map<size_t, Placed> tensors_;  // By their beginning in the flat vector.
   size_t size_ = 0;
 };
 

@@ -41,7 +41,7 @@ absl::Status CopyPart(const BatchPart& part, const PlacedBlock& from, const Plac
   if (part.count == 0) return absl::OkStatus();
   const BatchBlock& block = from.block;
   const std::byte* const answers = from.memory + block.answers;
-  if (part.begin == 0 && block == to.block) {  // All in one, with what lies between.
+  if (part.begin == 0 && block == to.block) {  // One copy, including the gap in between.
     return PS_CUDA_STATUS(cudaMemcpyAsync(to.memory + block.answers, answers,
                                           block.BytesOf(part.count) - block.answers, kind, stream));
   }

@@ -13,35 +13,35 @@
 
 namespace slipstream::cuda {
 
-/// How a batch lies in one block of memory, on the host and on a device: what the pass is told,
-/// which rows of kept examples it is of, labels or targets, examples. Offsets are in bytes, and the
-/// same for batches of any size.
+/// The layout of a batch in one block of memory, on the host and on a device: the pass's inputs,
+/// the rows of kept examples that it names, labels or targets, examples. Offsets are in bytes and
+/// equal for batches of any size.
 struct BatchBlock {
   size_t rows = 0;
   size_t answers = 0;
   size_t examples = 0;
-  size_t end = 0;  // With as many examples as there may be.
+  size_t end = 0;  // For the largest batch.
   size_t answer_bytes = 0;
-  size_t example_bytes = 0;  // Both of one example.
+  size_t example_bytes = 0;  // Both are for one example.
 
   static BatchBlock For(const NetSizes& net, uint32_t batch_size_max);
 
-  /// Up to the last of `count` examples.
+  /// The bytes up to the last of `count` examples.
   size_t BytesOf(uint32_t count) const { return examples + count * example_bytes; }
 
-  /// The places of `count` examples in the block at `block`, for the host to fill.
+  /// Returns the space of `count` examples in the block at `block`, for the host to fill.
   BatchSpace SpaceAt(std::byte* block, uint32_t count, const NetSizes& net) const;
 
   friend bool operator==(const BatchBlock&, const BatchBlock&) = default;
 };
 
-/// A block and where it lies.
+/// A block's layout and its memory.
 struct PlacedBlock {
   const BatchBlock& block;
   std::byte* memory = nullptr;
 };
 
-/// Enqueues that the values of a part of the batch in one block come to the beginning of another.
+/// Enqueues a copy of the values of `part` of the batch in one block to the beginning of another.
 absl::Status CopyPart(const BatchPart& part, const PlacedBlock& from, const PlacedBlock& to,
                       cudaMemcpyKind kind, cudaStream_t stream);
 

@@ -7,8 +7,8 @@
 namespace slipstream::cuda {
 
 /// The examples [begin, begin + count) of a mini-batch, which one of a plan's devices computes. In
-/// the order of the devices they make up the batch, as evenly as can be; a batch of fewer examples
-/// than there are devices leaves some without any.
+/// the order of devices the parts make up the batch, as evenly as possible. If a batch has fewer
+/// examples than there are devices, some devices have none.
 struct BatchPart {
   uint32_t begin = 0;
   uint32_t count = 0;
@@ -20,7 +20,7 @@ struct BatchPart {
     return {begin_of(device), begin_of(device + 1) - begin_of(device)};
   }
 
-  /// Examples of the largest part.
+  /// The number of examples of the largest part.
   static uint32_t Largest(uint32_t examples, size_t devices) {
     return static_cast<uint32_t>((uint64_t{examples} + devices - 1) / devices);
   }

@@ -28,8 +28,8 @@ std::optional<BatchSpace> BatchUpload::New(uint32_t count) {
 }
 
 void BatchUpload::Offer() {
-  // One that could not be sent up is not there, and goes up with its step, which says what is wrong
-  // with the device.
+  // A batch that could not be sent is not found later. It is sent with its step, which then reports
+  // the device's failure.
   (void)coming_->Offer();
 }
 
@@ -48,7 +48,7 @@ bool BatchUpload::KeepExamples(const ExampleTable& table, KeptExamples& shared) 
   kept_ = shared.CopiesOf(needed, members_);
   if (kept_ == nullptr) return false;
   kept_count_ = table.examples.size() / net_.inputs;
-  coming_.reset();  // Nothing needs to go up before its step any more.
+  coming_.reset();  // No batch needs to be sent before its step any more.
   return true;
 }
 
@@ -67,7 +67,8 @@ absl::Status BatchUpload::BringValues(const Batch& batch, uint32_t count) const 
     const cudaStream_t compute = member.context->compute();
     std::byte* const to = member.memory.batch.data();
     const BatchPart part = BatchPart::Of(count, i, members_.size());
-    const bool is_whole = !is_there && part_block_ == block_;  // Then it goes up with the inputs.
+    // Then one copy brings it with the inputs.
+    const bool is_whole = !is_there && part_block_ == block_;
     const size_t bytes = is_whole ? block_.BytesOf(count) : sizeof(PassInputs);
     PS_RETURN_IF_ERROR(member.context->Enter());
     PS_RETURN_IF_CUDA_ERROR(
@@ -106,7 +107,7 @@ absl::Status BatchUpload::GatherPart(const BatchPart& part, size_t member) const
   };
   const size_t bytes_of_rows = part.count * sizeof(uint32_t);
   PS_RETURN_IF_ERROR(context.Enter());
-  if (part.begin == 0) {  // All in one, with what lies between.
+  if (part.begin == 0) {  // One copy, including the gap in between.
     PS_RETURN_IF_ERROR(copy(0, 0, block_.rows + bytes_of_rows));
   } else {
     PS_RETURN_IF_ERROR(copy(0, 0, sizeof(PassInputs)));

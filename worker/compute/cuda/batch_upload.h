@@ -20,33 +20,33 @@
 
 namespace slipstream::cuda {
 
-/// Batches on their way to the devices of a plan: with their step, through pinned memory; before
-/// it; or from examples that lie on the devices already.
+/// Brings batches to the devices of a plan: with their step, through pinned memory; before their
+/// step; or from examples that the devices keep already.
 ///
-/// Not thread-safe: the plan's owner's, but for New and Offer, which are as ComingBatches says.
+/// Not thread-safe: called by the plan's owner, except New and Offer (see ComingBatches).
 class BatchUpload {
  public:
-  /// Whole batches lie as `block` says, the devices' parts as `part_block`; only a plan that trains
-  /// takes batches before their step. `members` must outlive it.
+  /// Whole batches have the layout `block`, and the devices' parts the layout `part_block`. Only a
+  /// plan that trains takes batches before their step. `members` must outlive this object.
   static absl::StatusOr<std::unique_ptr<BatchUpload>> Allocate(
       const std::vector<PlanMember>& members, const NetSizes& net, const BatchBlock& block,
       const BatchBlock& part_block, bool trains);
 
-  /// As Plan::KeepExamples, of a table that CheckTable accepts; `shared` has the copies.
+  /// See Plan::KeepExamples; CheckTable must accept the table. `shared` has the copies.
   bool KeepExamples(const ExampleTable& table, KeptExamples& shared);
 
   void DropExamples();
 
-  /// Examples that are kept.
+  /// The number of examples that are kept.
   size_t kept() const { return kept_count_; }
 
-  /// As Plan::NewBatch and Plan::OfferBatch.
+  /// See Plan::NewBatch and Plan::OfferBatch.
   std::optional<BatchSpace> New(uint32_t count);
   void Offer();
 
-  /// Enqueues on the compute streams that each device's part of the batch, and what the pass is
-  /// told, come to where passes look for them. REQUIRES: CheckBatch accepts the batch, and the step
-  /// before is over.
+  /// Enqueues on the compute streams copies of each device's part of the batch, and of the pass's
+  /// inputs, to the place where passes read them. REQUIRES: CheckBatch accepts the batch, and the
+  /// previous step is over.
   absl::Status Bring(const Batch& batch, uint32_t pass);
 
  private:
@@ -54,11 +54,11 @@ class BatchUpload {
               const BatchBlock& part_block)
       : members_(members), net_(net), block_(block), part_block_(part_block) {}
 
-  /// Of a batch in values.
+  /// These bring a batch that is given by value.
   absl::Status BringValues(const Batch& batch, uint32_t count) const;
   void Stage(const Batch& batch, uint32_t count) const;
 
-  /// Of a batch in rows.
+  /// These bring a batch that is given by rows.
   absl::Status Gather(const Batch& batch) const;
   absl::Status GatherPart(const BatchPart& part, size_t member) const;
 
@@ -67,9 +67,10 @@ class BatchUpload {
   const BatchBlock block_;
   const BatchBlock part_block_;
 
-  PinnedArray<std::byte> staged_;          // As block_ says.
+  PinnedArray<std::byte> staged_;          // In the layout block_.
   std::unique_ptr<ComingBatches> coming_;  // Null if the plan only evaluates, or keeps examples.
-  std::shared_ptr<const KeptExamples::Copies> kept_;  // With other plans; null if none are kept.
+  // Shared with other plans; null if none are kept.
+  std::shared_ptr<const KeptExamples::Copies> kept_;
   size_t kept_count_ = 0;
 };
 

@@ -31,7 +31,7 @@ absl::Status ComingBatches::AllocatePlaces() {
 }
 
 ComingBatches::~ComingBatches() {
-  // As the contexts': nothing can be done about errors here.
+  // As in ~DeviceContext, errors here cannot be handled.
   for (size_t i = 0; i < members_.size(); ++i) {
     (void)members_[i].context->Enter();
     if (streams_[i] != nullptr) (void)cudaStreamSynchronize(streams_[i]);

@@ -20,17 +20,17 @@
 
 namespace slipstream::cuda {
 
-/// Batches that go up before their step begins: two places, each pinned on the host and again on
-/// the devices, which take turns. A step's pass has one place of its own, to which its batch is
-/// copied within the device, because graphs hold addresses.
+/// Batches that are sent to the devices before their step begins. There are two places that take
+/// turns, each with pinned memory on the host and a copy on the devices. A step's pass has a place
+/// of its own, to which its batch is copied within the device, because graphs contain addresses.
 ///
-/// New and Offer are one thread's, the others the plan's owner's; whoever hands a batch from one to
-/// the other orders them. REQUIRES: when New is called, no step is under way with the batch of two
-/// calls ago.
+/// One thread calls New and Offer, and the plan's owner calls the other methods; the caller that
+/// passes a batch from one to the other orders these calls. REQUIRES: when New is called, no step
+/// is under way with the batch of two calls ago.
 class ComingBatches {
  public:
-  /// Whole batches lie as `block` says, the devices' parts as `part_block`. `members` must outlive
-  /// it.
+  /// Whole batches have the layout `block`, and the devices' parts the layout `part_block`.
+  /// `members` must outlive this object.
   static absl::StatusOr<std::unique_ptr<ComingBatches>> Allocate(
       const std::vector<PlanMember>& members, const NetSizes& net, const BatchBlock& block,
       const BatchBlock& part_block);
@@ -38,21 +38,22 @@ class ComingBatches {
   ComingBatches(const ComingBatches&) = delete;
   ComingBatches& operator=(const ComingBatches&) = delete;
 
-  /// One that was offered there and not taken may still be on its way: it is nobody's by now.
+  /// Returns the space for a batch of `count` examples. An earlier batch that was offered there and
+  /// never taken may still be being copied; nobody uses it any more.
   BatchSpace New(uint32_t count);
 
-  /// The space of the last New is filled: sends each device its part.
+  /// Sends each device its part of the batch in the space of the last New, which is filled.
   absl::Status Offer();
 
-  /// Whether the batch is one that was offered, and is there still.
+  /// True if the batch was offered and is still there.
   bool Has(const Batch& batch) const { return Find(batch) != nullptr; }
 
-  /// Enqueues on the compute stream of a member, which is the calling thread's, that its part comes
-  /// to where passes look for it. REQUIRES: Has(batch).
+  /// Enqueues on the compute stream of a member, whose device is current, a copy of its part to the
+  /// place where passes read it. REQUIRES: Has(batch).
   absl::Status Bring(const Batch& batch, size_t member) const;
 
  private:
-  /// On one device.
+  /// The copy on one device.
   struct Copied {
     DeviceArray<std::byte> batch;
     cudaEvent_t is_up = nullptr;
@@ -86,9 +87,9 @@ class ComingBatches {
   const BatchBlock block_;
   const BatchBlock part_block_;
 
-  std::vector<cudaStream_t> streams_;  // Of each device.
+  std::vector<cudaStream_t> streams_;  // One per device.
   std::array<Place, 2> places_;
-  size_t newest_ = 0;  // Of places_.
+  size_t newest_ = 0;  // Index in places_.
 };
 
 }  // namespace slipstream::cuda

@@ -13,15 +13,15 @@
 
 namespace slipstream::cuda {
 
-/// cuDNN's words for a convolution: its tensors of fp32 in NCHW, its filter, bias and geometry.
+/// cuDNN's descriptors of a convolution: its fp32 tensors in NCHW, its filter, bias and geometry.
 ///
 /// Not thread-safe: owned by one node.
 class ConvDescriptors {
  public:
-  /// `dnn` must outlive it.
+  /// `dnn` must outlive the descriptors.
   static absl::StatusOr<ConvDescriptors> New(const Cudnn& dnn, const Conv2dShape& shape);
 
-  /// Batches are of `count` examples from now on; 1 at first.
+  /// Sets the number of examples of a batch; 1 at first.
   absl::Status SetCount(const Cudnn& dnn, const Conv2dShape& shape, uint32_t count);
 
   cudnnTensorDescriptor_t input() const { return input_.get(); }

@@ -16,12 +16,13 @@ constexpr int kAlgorithmsMax = 16;  // cuDNN has at most ten for each direction.
 constexpr size_t kWorkspaceMin = size_t{32} << 20;
 constexpr size_t kWorkspaceMax = size_t{1} << 30;
 
-// cuDNN names fp32 by what it leaves out: DEFAULT_MATH rounds operands to tf32.
+// cuDNN's name for fp32 says what it excludes: DEFAULT_MATH rounds operands to tf32.
 cudnnMathType_t MathOf(Precision precision) {
   return precision == Precision::kFp32 ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
 }
 
-// As the processor's kernels do, and so near to their results.
+// True if the algorithm sums the products themselves. The CPU's kernels do so too, and the results
+// are close to theirs.
 bool SumsProducts(cudnnConvolutionFwdAlgo_t algorithm) {
   return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
          algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
@@ -49,8 +50,8 @@ absl::StatusOr<std::unique_ptr<CudaNode>> CudaConvNode::New(const DeviceContext&
   return std::unique_ptr<CudaNode>(new CudaConvNode(context, options, *std::move(descriptors)));
 }
 
-// Algorithms for units that take other layouts copy operands and results, of whole batches, and may
-// add up parts of a result.
+// Algorithms for math units with other layouts copy the operands and results of whole batches, and
+// may add up parts of a result.
 size_t CudaConvNode::workspace_bytes() const {
   const Conv2dShape& shape = options_.shape;
   const size_t images =
@@ -62,7 +63,8 @@ template <typename Found, typename Algorithm, typename WorkspaceOf>
 absl::Status CudaConvNode::Choose(std::span<const Found> found, const char* what,
                                   WorkspaceOf workspace_of, Chosen<Algorithm>& chosen) const {
   const bool is_fp32 = options_.precision == Precision::kFp32;
-  // What is proposed for other units may be slower on those that fp32 takes.
+  // An algorithm that is proposed for other math units may be slower on those that fp32 uses, so
+  // they come second.
   for (const bool of_other_units : {false, true}) {
     for (const Found& here : found) {
       if (here.status != CUDNN_STATUS_SUCCESS) continue;

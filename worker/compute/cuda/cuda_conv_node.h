@@ -20,12 +20,12 @@
 
 namespace slipstream::cuda {
 
-/// A convolution, on cuDNN, and the activation that follows it. Of cuDNN's algorithms only those
-/// are used that sum the products themselves, not Winograd's and Fourier's, which lose digits; and
-/// that give equal bits for equal inputs, of which cuDNN's first proposal is taken. Where they need
-/// not, it measures all and takes the fastest, these too: so not even every process has the same.
-/// With bf16 products are of tf32 operands: cuDNN would round results to bf16 too, and tf32 has
-/// three more bits.
+/// A convolution, on cuDNN, and the activation that follows it. In a deterministic plan, it uses
+/// only those of cuDNN's algorithms that sum the products themselves (not Winograd's and Fourier's,
+/// which lose digits) and that give equal bits for equal inputs; it takes cuDNN's first such
+/// proposal. Otherwise it measures all algorithms, these included, and takes the fastest, so that
+/// even processes on equal machines may choose differently. With bf16, products have tf32 operands:
+/// in bf16 cuDNN would also round results, and tf32 has three more bits.
 class CudaConvNode final : public CudaNode {
  public:
   struct Options {
@@ -39,7 +39,7 @@ class CudaConvNode final : public CudaNode {
     bool wants_input_gradient = true;
   };
 
-  /// `context` must outlive it.
+  /// `context` must outlive the node.
   static absl::StatusOr<std::unique_ptr<CudaNode>> New(const DeviceContext& context,
                                                        const Options& options);
 
@@ -50,22 +50,22 @@ class CudaConvNode final : public CudaNode {
                         float* output_gradient, float* input_gradient) override;
 
  private:
-  /// An algorithm, and the units that it was proposed for.
+  /// An algorithm, and the math units that it was proposed for.
   template <typename Algorithm>
   struct Chosen {
     Algorithm algorithm = {};
     cudnnMathType_t math = CUDNN_FMA_MATH;
   };
 
-  /// The first of cuDNN's proposals that may be used; with fp32 on no other units. Proposals are a
-  /// guess: `workspace_of(algorithm, bytes)` asks the library whether it takes the algorithm on the
-  /// units that were set, and for how much room.
+  /// Chooses the first of cuDNN's proposals that may be used; with fp32 only on fp32's math units.
+  /// Proposals are guesses, so `workspace_of(algorithm, bytes)` asks the library whether it
+  /// supports the algorithm on the math units that were set, and how much workspace it needs.
   template <typename Found, typename Algorithm, typename WorkspaceOf>
   absl::Status Choose(std::span<const Found> found, const char* what, WorkspaceOf workspace_of,
                       Chosen<Algorithm>& chosen) const;
 
-  /// What `find(most, count, found)` proposes, fastest first: by what is known of the device, or by
-  /// measuring, which varies.
+  /// Chooses from the proposals of `find(most, count, found)`, fastest first: those for the known
+  /// device, or measured ones, which vary.
   template <typename Found, typename Find, typename WorkspaceOf, typename Algorithm>
   absl::Status ChooseFrom(const char* what, Find find, WorkspaceOf workspace_of,
                           Chosen<Algorithm>& chosen) const;
@@ -74,7 +74,7 @@ class CudaConvNode final : public CudaNode {
   absl::Status ChooseFilterGradient();
   absl::Status ChooseInputGradient();
 
-  /// The next call takes these units.
+  /// Sets the math units of the next call.
   absl::Status Use(cudnnMathType_t math) const;
 
   CudaConvNode(const DeviceContext& context, const Options& options, ConvDescriptors descriptors)

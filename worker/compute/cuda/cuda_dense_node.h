@@ -19,8 +19,8 @@
 
 namespace slipstream::cuda {
 
-/// A dense layer and the activation that follows it, as three products of cuBLAS. With bf16 their
-/// operands are rounded first; the weights, the gradients and all sums stay fp32.
+/// A dense layer and the activation that follows it, as three matrix products of cuBLAS. With bf16
+/// the operands are rounded first; the weights, the gradients and all sums stay fp32.
 class CudaDenseNode final : public CudaNode {
  public:
   struct Options {
@@ -33,7 +33,7 @@ class CudaDenseNode final : public CudaNode {
     bool wants_input_gradient = true;
   };
 
-  /// `context` must outlive it. RESOURCE_EXHAUSTED if memory for rounded operands is short.
+  /// `context` must outlive the node. RESOURCE_EXHAUSTED if memory for rounded operands is short.
   static absl::StatusOr<std::unique_ptr<CudaNode>> New(const DeviceContext& context,
                                                        const Options& options);
 
@@ -50,7 +50,8 @@ class CudaDenseNode final : public CudaNode {
   absl::Status AllocateRounded();
   absl::Status PrepareForward(const Matmul::Shape& shape);
 
-  /// What a product reads: `values` themselves, or `rounded`, which they are rounded to.
+  /// Returns the operand that a product reads: `values` themselves, or `rounded`, to which they are
+  /// rounded first.
   absl::StatusOr<const void*> Operand(const float* values, size_t size,
                                       const DeviceArray<__nv_bfloat16>& rounded) const;
 
@@ -58,11 +59,11 @@ class CudaDenseNode final : public CudaNode {
   const Options options_;
 
   std::optional<Matmul> forward_;
-  Matmul::Epilogue epilogue_ = Matmul::Epilogue::kNone;  // Of forward_.
+  Matmul::Epilogue epilogue_ = Matmul::Epilogue::kNone;  // The epilogue of forward_.
   std::optional<Matmul> weight_gradient_;
   std::optional<Matmul> input_gradient_;
 
-  // Of one pass, from Forward to Backward; empty unless operands are bf16.
+  // Valid within one pass, from Forward to Backward; empty unless operands are bf16.
   DeviceArray<__nv_bfloat16> rounded_input_;
   DeviceArray<__nv_bfloat16> rounded_weight_;
   DeviceArray<__nv_bfloat16> rounded_gradient_;

@@ -40,7 +40,7 @@ class CudaDevice final : public Device {
   }
 
  private:
-  /// One is enough, and lets the others train.
+  /// Evaluation needs one device, and leaves the others to training.
   cuda::PlanDevices ForEvaluation() const {
     return {.indices = {devices_.indices.front()}, .launching = devices_.launching};
   }
@@ -48,7 +48,7 @@ class CudaDevice final : public Device {
   const cuda::PlanDevices devices_;
 };
 
-/// Notes which one it is, if it can be used.
+/// Opens the GPU, and logs which one it is if it can be used.
 absl::Status Try(int index) {
   const auto opened = cuda::DeviceContext::Open(index);
   if (!opened.ok()) return opened.status();

@@ -10,28 +10,31 @@
 
 namespace slipstream {
 
-/// The NVIDIA GPU of that number, as CUDA_VISIBLE_DEVICES leaves them. Its plans return from
-/// StartStep while the device computes.
+/// Returns the NVIDIA GPU with that index among those that CUDA_VISIBLE_DEVICES leaves visible. Its
+/// plans return from StartStep while the device computes.
 ///
 /// Equal inputs give equal bits on GPUs of one kind, whatever a plan computed before, unless its
-/// options say that they need not; they differ from a processor's by how sums are ordered.
+/// options permit otherwise. They differ from a CPU's results, because sums are ordered
+/// differently.
 ///
-/// INVALID_ARGUMENT, with the remedy, if there is no such GPU, its driver is too old, a library is
-/// missing, or this program was built without CUDA; ABORTED if the GPU does not answer.
+/// Fails with INVALID_ARGUMENT, naming the remedy, if there is no such GPU, its driver is too old,
+/// a library is missing, or this program was built without CUDA; and with ABORTED if the GPU does
+/// not answer.
 ///
 /// Thread-safe: holds no state.
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(uint32_t index);
 
-/// Several of them for one worker: each computes a part of every mini-batch, on the first the
-/// gradients are added up by NCCL. Equal inputs give equal bits as far as NCCL adds in one order.
-/// One alone is possible, and is taken the same way.
+/// Returns several GPUs as one device for one worker. Each computes a part of every mini-batch, and
+/// NCCL sums the gradients on the first. Equal inputs give equal bits if NCCL adds in the same
+/// order. A group of one is possible and works in the same way.
 ///
-/// INVALID_ARGUMENT also if NCCL is missing, none is named, or one twice; from Prepare, if they
-/// cannot be connected. A plan that only evaluates computes on the first of them alone.
+/// Fails also with INVALID_ARGUMENT if NCCL is missing, no GPU is named, or one is named twice;
+/// Prepare fails with it if the GPUs cannot be connected. A plan that only evaluates computes only
+/// on the first.
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDeviceGroup(const std::vector<uint32_t>& indices);
 
-/// What each of them is called by whatever process, in the order of indices; at least one, with the
-/// errors of NewCudaDevice where there is none.
+/// Returns the names of the GPUs, in the order of indices; every process uses the same names.
+/// Returns at least one; if there is none, fails as NewCudaDevice does.
 absl::StatusOr<std::vector<std::string>> CudaDeviceNames();
 
 /// Whether this program was built with CUDA.

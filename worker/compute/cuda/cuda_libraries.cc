@@ -20,7 +20,8 @@ std::string VariableOr(const char* name, const std::string& otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
-/// Where Pythons are installed: around their programs, the environment that is active first.
+/// Returns the folders in which Pythons are installed, by the folders of their programs; the active
+/// environment comes first.
 std::vector<std::string> PythonRoots() {
   const std::string path = VariableOr("PATH", "") + ":/usr/local/bin:/usr/bin";
   std::vector<std::string> roots;
@@ -30,7 +31,7 @@ std::vector<std::string> PythonRoots() {
   return roots;
 }
 
-/// Where the file may lie apart from where the loader looks by itself.
+/// Returns the paths at which the file may be, other than those that the loader searches itself.
 std::vector<std::string> PathsOf(const std::string& file) {
   std::vector<std::string> patterns = {VariableOr("CUDA_HOME", "/usr/local/cuda") + "/lib64/" +
                                        file};
@@ -51,7 +52,8 @@ std::vector<std::string> PathsOf(const std::string& file) {
 /// A shared library that stays loaded.
 class Library {
  public:
-  /// What it comes with, and the setting that does without.
+  /// `part_of` is the package that contains the file, and `otherwise` the setting that works
+  /// without it; both are for the error message.
   Library(const std::string& file, const std::string& part_of, const std::string& otherwise = "cpu")
       : file_(file) {
     handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);

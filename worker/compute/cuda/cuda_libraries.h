@@ -9,13 +9,13 @@
 
 namespace slipstream::cuda {
 
-/// The functions of cuBLAS, cuDNN and NCCL that are used here, found when they are first needed: a
-/// program built with CUDA also runs on machines that lack these libraries, and says by name what
-/// it misses where it needs them. Sought, in this order: where the loader looks (LD_LIBRARY_PATH
-/// among it), $CUDA_HOME or /usr/local/cuda, and the packages `nvidia` of each Python on PATH
-/// or beneath /usr.
+/// The functions of cuBLAS, cuDNN and NCCL that are used here, loaded when they are first needed.
+/// So a program built with CUDA also runs on machines that lack these libraries, and names the
+/// missing library when it needs it. They are searched for in this order: where the loader looks
+/// (including LD_LIBRARY_PATH), in $CUDA_HOME or /usr/local/cuda, and in the `nvidia` packages of
+/// each Python on PATH or beneath /usr.
 ///
-/// Each is loaded once for the process and stays; thread-safe.
+/// Each library is loaded once per process and stays loaded. Thread-safe.
 
 struct CublasLt {
   /// INVALID_ARGUMENT if the library, or something in it, is missing.
@@ -70,7 +70,7 @@ struct Cudnn {
   decltype(&::cudnnConvolutionBackwardBias) ConvolutionBackwardBias;
 };
 
-/// For plans on several devices alone.
+/// Used only by plans on grouped devices.
 struct Nccl {
   /// INVALID_ARGUMENT if the library, or something in it, is missing.
   static absl::StatusOr<const Nccl*> Load();

@@ -63,7 +63,7 @@ class Maker {
     return Add(std::make_unique<CudaDropoutNode>(context_, draws, elements), 1);
   }
 
-  // Plain images are flat vectors already.
+  // Flattening does nothing: plain images are flat vectors already.
   absl::Status operator()(const FlattenLayer&) {
     ++layer_;
     return absl::OkStatus();
@@ -82,13 +82,13 @@ class Maker {
                1);
   }
 
-  // Of the current layer and the activation that follows it, if one does.
+  // Adds the node of the current layer and of the activation that follows it, if there is one.
   absl::Status AddFused(absl::StatusOr<std::unique_ptr<CudaNode>> node) {
     if (!node.ok()) return node.status();
     return Add(*std::move(node), ActivationNext() == Activation::kNone ? 1 : 2);
   }
 
-  // `layers` that `node` covers begin with the current one.
+  // Adds `node`, which covers `layers` layers from the current one on.
   absl::Status Add(std::unique_ptr<CudaNode> node, size_t layers) {
     const size_t end = layer_ + layers;
     nodes_.push_back(
@@ -103,8 +103,8 @@ class Maker {
   const ArenaMap& map_;
   const PlanOptions& options_;
 
-  size_t layer_ = 0;             // The first that has no node yet.
-  bool has_parameters_ = false;  // One of the nodes so far.
+  size_t layer_ = 0;             // The first layer that has no node yet.
+  bool has_parameters_ = false;  // Whether any node so far has parameters.
   std::vector<PlacedNode> nodes_;
 };
 

@@ -23,11 +23,11 @@ struct PlacedNode {
   ParameterRange parameters;
 };
 
-/// Each layer's weight and bias.
+/// Maps each layer's weight and bias.
 ArenaMap MapOf(const NetLayers& layers);
 
-/// One node for each layer, which takes the activation that follows it if it is dense or a
-/// convolution. `context` must outlive them.
+/// Makes one node for each layer. The node of a dense layer or convolution includes the activation
+/// that follows. `context` must outlive the nodes.
 absl::StatusOr<std::vector<PlacedNode>> MakeNodes(const DeviceContext& context,
                                                   const NetLayers& layers, const ArenaMap& map,
                                                   const PlanOptions& options);

@@ -15,12 +15,13 @@
 
 namespace slipstream::cuda {
 
-/// Layers without parameters, on own kernels. The context must outlive them. `elements` are those
-/// of one example.
+/// Layers without parameters, on our own kernels. The context must outlive them. `elements` is the
+/// number of elements of one example.
 
 class CudaPoolNode final : public CudaNode {
  public:
-  /// RESOURCE_EXHAUSTED if memory for the places of maxima is short, which training asks for.
+  /// Fails with RESOURCE_EXHAUSTED if memory for the positions of maxima, which training needs, is
+  /// short.
   static absl::StatusOr<std::unique_ptr<CudaNode>> New(const DeviceContext& context,
                                                        const PoolShape& shape,
                                                        uint32_t batch_size_max, bool trains);
@@ -35,7 +36,7 @@ class CudaPoolNode final : public CudaNode {
 
   const DeviceContext& context_;
   const PoolShape shape_;
-  DeviceArray<uint32_t> places_;  // Of one pass, from Forward to Backward.
+  DeviceArray<uint32_t> places_;  // Valid within one pass, from Forward to Backward.
 };
 
 class CudaActivationNode final : public CudaNode {

@@ -16,7 +16,8 @@ absl::StatusOr<std::unique_ptr<Plan>> CudaPlan::New(const PlanDevices& devices,
   absl::Status prepared = plan->Prepare(layers);
   if (prepared.ok() && plan->group_ != nullptr) prepared = plan->ConnectDevices();
   if (prepared.ok()) return plan;
-  // It would wait, perhaps for ever, for a device that has failed; the process is about to end.
+  // The destructor would wait, perhaps for ever, for a device that has failed; the process is about
+  // to end anyway.
   if (absl::IsAborted(prepared)) (void)plan.release();
   return prepared;
 }
@@ -48,14 +49,14 @@ absl::Status CudaPlan::Prepare(const NetLayers& layers) {
     PS_RETURN_IF_ERROR(Keep(
         group_, GroupGradients::New(members_, devices_.indices, map_, host_, *devices_.launching)));
   }
-  // Now, so that what cannot be computed is known before a run begins.
+  // Capture now, so that a net that cannot be computed is reported before a run begins.
   return Capture(options_.batch_size_max, options_.trains);
 }
 
 absl::Status CudaPlan::ConnectDevices() {
   watch_.WatchSums(*group_);
   absl::Status status;
-  // A pass was computed before it was captured; what its gradients are does not matter.
+  // Capturing has computed a pass first; the values of its gradients do not matter.
   const std::vector<ParameterRange>& ranges = training_.Find(options_.batch_size_max)->ranges();
   for (size_t i = 0; i < ranges.size() && status.ok(); ++i) {
     status = group_->Collect(i, ranges[i]);
@@ -73,7 +74,7 @@ CudaPlan::~CudaPlan() {
     return;
   }
   const auto lock = devices_.KeepApart();
-  // Nothing may be under way when memory goes; whether that went well matters no longer.
+  // No work may be under way when memory is freed; its errors no longer matter.
   group_.reset();
   for (const PlanMember& member : members_) {
     const DeviceContext& context = *member.context;
@@ -105,7 +106,7 @@ void CudaPlan::WeightsArrived(ParameterRange range) {
 
 void CudaPlan::ExpectWeights() {
   gate_.Expect();
-  // Until the last of them is up, weights_host() may not be written.
+  // weights_host() must not be written until the last upload from it is done.
   upload_.Await();
 }
 
@@ -132,7 +133,7 @@ absl::Status CudaPlan::Capture(uint32_t count, bool training) {
 bool CudaPlan::KeepExamples(const ExampleTable& table) {
   const auto lock = devices_.KeepApart();
   batches_->DropExamples();
-  // A table that does not fit the net is refused batch by batch, with what is wrong.
+  // If a table does not fit the net, each of its batches is refused with the reason.
   const bool is_of_use = options_.trains && CheckTable(net_, table).ok();
   return is_of_use && batches_->KeepExamples(table, *devices_.kept);
 }
@@ -158,7 +159,7 @@ absl::Status CudaPlan::StartStep(const Batch& batch, GradientListener* listener)
     started_ = {*graphs, listener, *count};
     return absl::OkStatus();
   }
-  // Its batch is written over by the next one.
+  // Wait, because the next batch overwrites this one.
   const absl::Status ended = AwaitAll(members_, &DeviceContext::compute);
   const bool may_have_mixed = !gate_.Leave();
   EndSumsUnless(absl::IsCancelled(launched));
@@ -179,7 +180,8 @@ absl::Status CudaPlan::Launch(const PassGraphs& graphs) {
     PS_RETURN_IF_ERROR(upload_.Join());
     PS_RETURN_IF_ERROR(segment.graph.Launch());
   }
-  // Also what no layer read, if there is such: the gradient may be written only then.
+  // Wait also for weights that no layer reads, if there are any: only then may the gradient be
+  // written.
   if (!gate_.Await(all)) return cancelled;
   PS_RETURN_IF_ERROR(upload_.Join());
   return graphs.rest().Launch();

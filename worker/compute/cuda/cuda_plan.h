@@ -33,31 +33,32 @@ namespace slipstream::cuda {
 struct PlanDevices {
   std::vector<int> indices;  // At least one.
 
-  /// Adds gradients up by NCCL: required of several, possible with one.
+  /// Whether NCCL sums the gradients; required for several devices, and possible with one.
   bool are_grouped = false;
 
-  /// See GroupGradients::New; null if no group computes on them.
+  /// See GroupGradients::New; null if no group computes on these devices.
   std::shared_ptr<Mutex> launching;
 
-  /// What their plans keep; of the device and all its plans.
+  /// The examples that the plans keep, shared by the device and all its plans.
   std::shared_ptr<KeptExamples> kept = std::make_shared<KeptExamples>();
 
-  /// What a plan keeps while it allocates, captures or frees.
+  /// Returns the lock that a plan holds while it allocates, captures or frees.
   std::unique_ptr<MutexLock> KeepApart() const {
     return launching == nullptr ? nullptr : std::make_unique<MutexLock>(*launching);
   }
 };
 
-/// A net on one device, or on several that share each batch. The host's arenas are pinned; weights
-/// go up as they arrive, on streams of their own, and gradients come down while backward goes on,
-/// from several devices as their sum.
+/// A net on one device, or on several that share each batch. The host's arenas are pinned. Weights
+/// are sent to the devices as they arrive, on separate streams. Gradients are sent to the host
+/// during the backward pass; those of several devices as their sum.
 ///
-/// StartStep launches the step: at once if all weights are there, else part by part as they arrive,
-/// for which it waits. FinishStep waits for the devices, reports ranges as they reach the host, and
-/// hands out the result; the ranges of several devices are on their way only meanwhile.
+/// StartStep launches the step: at once if all weights are present, else part by part, waiting for
+/// the weights as they arrive. FinishStep waits for the devices, reports ranges as they reach the
+/// host, and returns the result. The ranges of several devices are summed and sent only during
+/// FinishStep.
 class CudaPlan final : public Plan {
  public:
-  /// The statuses of Device::Prepare.
+  /// Fails like Device::Prepare.
   static absl::StatusOr<std::unique_ptr<Plan>> New(const PlanDevices& devices,
                                                    const NetLayers& layers, const NetSizes& net,
                                                    const PlanOptions& options);
@@ -89,19 +90,20 @@ class CudaPlan final : public Plan {
 
   absl::Status Prepare(const NetLayers& layers);
 
-  /// Leaves all that lies on the devices to the end of the process.
+  /// Leaves all memory on the devices to the end of the process.
   void Abandon();
 
-  /// Of a group, with the gradients that are there once a pass was captured.
+  /// Connects a group's devices, by a first sum over the gradients that exist once a pass was
+  /// captured.
   absl::Status ConnectDevices();
   absl::StatusOr<const PassGraphs*> GraphsFor(uint32_t count, bool training);
   absl::Status Capture(uint32_t count, bool training);
   BatchPrograms<PassGraphs>& GraphsOf(bool training) { return training ? training_ : evaluating_; }
 
-  /// CANCELLED if the step will not get its weights.
+  /// Launches a step. CANCELLED if the step will not get its weights.
   absl::Status Launch(const PassGraphs& graphs);
 
-  /// Nothing comes of sums with a device that has failed.
+  /// Gives up the sums unless the step goes on: sums with a device that has failed never complete.
   void EndSumsUnless(bool goes_on);
 
   absl::StatusOr<StepResult> Await(const Started& started);
@@ -118,7 +120,7 @@ class CudaPlan final : public Plan {
   const PlanOptions options_;
   const ArenaMap map_;
   const BatchBlock block_;
-  const BatchBlock part_block_;  // Of a device.
+  const BatchBlock part_block_;  // Layout of a device's part.
 
   std::vector<PlanMember> members_;
   HostMemory host_;

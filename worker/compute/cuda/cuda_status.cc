@@ -22,7 +22,7 @@ absl::StatusCode CodeOf(cudaError_t error) {
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorUnsupportedPtxVersion:
       return absl::StatusCode::kInvalidArgument;
-    // The process cannot use the device again, another one may.
+    // This process cannot use the device again, but another one may.
     case cudaErrorDevicesUnavailable:
     case cudaErrorDeviceUninitialized:
     case cudaErrorECCUncorrectable:
@@ -53,7 +53,7 @@ absl::StatusCode CodeOf(cudnnStatus_t error) {
   }
 }
 
-/// What a user can do about it; empty where there is nothing to add.
+/// Returns what a user can do about the error; empty if there is nothing to add.
 std::string RemedyFor(cudaError_t error) {
   switch (error) {
     case cudaErrorNoDevice:
@@ -85,7 +85,7 @@ absl::Status Failure(absl::StatusCode code, const CallSite& site, const std::str
 
 absl::Status ToStatus(cudaError_t error, const CallSite& site) {
   if (error == cudaSuccess) return absl::OkStatus();
-  // Else the next launch would be blamed for it.
+  // Clear the error, or the next launch would report it.
   (void)cudaGetLastError();
   return Failure(CodeOf(error), site, std::string(cudaGetErrorString(error)) + RemedyFor(error));
 }
@@ -110,7 +110,7 @@ absl::Status ToStatus(cudnnStatus_t error, const CallSite& site) {
 
 absl::Status ToStatus(ncclResult_t error, const CallSite& site) {
   if (error == ncclSuccess) return absl::OkStatus();
-  // One that could not go on on its devices, or with its peers: another process may.
+  // NCCL could not continue on its devices or with its peers; another process may succeed.
   const bool may_be_tried_again =
       error == ncclUnhandledCudaError || error == ncclSystemError || error == ncclRemoteError;
   const auto library = Nccl::Load();

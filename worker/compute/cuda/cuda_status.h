@@ -13,12 +13,12 @@
 
 namespace slipstream::cuda {
 
-/// Errors of the toolkit as statuses that name the file, the line, the call and what the error
-/// means. What a user can mend is INVALID_ARGUMENT (no device, an old driver), memory that is short
-/// RESOURCE_EXHAUSTED; a device that was lost is ABORTED, so that the worker ends as one to start
-/// again; the rest is INTERNAL.
+/// Converts errors of the toolkit to statuses that name the file, the line, the call and the
+/// meaning of the error. Errors that a user can fix (no device, an old driver) are
+/// INVALID_ARGUMENT; short memory is RESOURCE_EXHAUSTED; a lost device is ABORTED, so that the
+/// worker exits as one to restart; all others are INTERNAL.
 
-/// Where a call stands in the source.
+/// The place of a call in the source.
 struct CallSite {
   const char* file = "";
   int line = 0;
@@ -30,7 +30,7 @@ absl::Status ToStatus(cublasStatus_t error, const CallSite& site);
 absl::Status ToStatus(cudnnStatus_t error, const CallSite& site);
 absl::Status ToStatus(ncclResult_t error, const CallSite& site);
 
-/// Moves the value, if there is one, to where it is kept.
+/// Moves the value, if there is one, into `kept`; else returns the status.
 template <typename Kept, typename T>
 absl::Status Keep(Kept& kept, absl::StatusOr<T> value) {
   if (!value.ok()) return value.status();

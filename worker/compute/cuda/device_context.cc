@@ -45,7 +45,7 @@ absl::Status DeviceContext::Start() {
 }
 
 DeviceContext::~DeviceContext() {
-  // Nothing can be done about errors here; a device that was lost gives one for each call.
+  // Errors here cannot be handled; a lost device gives one for each call.
   (void)cudaSetDevice(device_);
   for (cudaStream_t stream : {compute_, upload_, download_}) {
     if (stream != nullptr) (void)cudaStreamSynchronize(stream);
@@ -56,7 +56,7 @@ DeviceContext::~DeviceContext() {
   for (cudaStream_t stream : {compute_, upload_, download_}) {
     if (stream != nullptr) (void)cudaStreamDestroy(stream);
   }
-  // Else the next launch would be blamed for them.
+  // Clear the errors, or the next launch would report them.
   (void)cudaGetLastError();
 }
 
@@ -65,7 +65,7 @@ absl::Status DeviceContext::Enter() const { return PS_CUDA_STATUS(cudaSetDevice(
 absl::StatusOr<bool> DeviceContext::IsDone(cudaStream_t stream) {
   const cudaError_t state = cudaStreamQuery(stream);
   if (state == cudaErrorNotReady) {
-    // CUDA remembers it as an error, for which the next launch would be blamed.
+    // CUDA records this as an error, which the next launch would report.
     (void)cudaGetLastError();
     return false;
   }

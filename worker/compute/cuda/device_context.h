@@ -17,64 +17,65 @@
 
 namespace slipstream::cuda {
 
-/// One device as one plan uses it: streams of its own, and the libraries' handles. None of the
-/// streams waits for the default stream, nor for those of another plan.
+/// One plan's access to one device: streams of its own, and the libraries' handles. None of the
+/// streams waits for the default stream, or for streams of another plan.
 ///
-/// Not thread-safe, but for Enter and the streams: CUDA lets any thread enqueue.
+/// Not thread-safe, except Enter and the streams: CUDA lets any thread enqueue.
 class DeviceContext {
  public:
-  /// A device that has not done what it was given by then hangs: the driver does not always say so.
-  /// Constant but in tests.
+  /// How long a device may take before it counts as hung; the driver does not always report that.
+  /// Constant except in tests.
   static inline absl::Duration wait_max = absl::Minutes(2);
 
-  /// Whether it has been waited for so long since `begin`. Not by the time of day, which is set.
+  /// True if more than wait_max has passed since `begin`. Uses the steady clock, because the time
+  /// of day may be set.
   static bool IsTooLong(std::chrono::steady_clock::time_point begin) {
     return absl::FromChrono(std::chrono::steady_clock::now() - begin) > wait_max;
   }
 
-  /// Whether a device of this process has hung. Calls that wait for it, to free memory say, may
-  /// never return: what lies there is to be left to the end of the process.
+  /// True if a device of this process has hung. Calls that wait for it, for example to free memory,
+  /// may never return, so its memory has to be left to the end of the process.
   static bool HasHung() { return has_hung_; }
 
-  /// ABORTED, of one that does: HasHung from now on.
+  /// Notes that a device has hung, and returns ABORTED; HasHung is true from now on.
   static absl::Status Hung();
 
-  /// Of devices; at least one. INVALID_ARGUMENT if there is none.
+  /// The number of devices, at least one. INVALID_ARGUMENT if there is none.
   static absl::StatusOr<int> Count();
 
-  /// INVALID_ARGUMENT, with the remedy, if there is no device of that index, its driver is too old,
-  /// or a library is missing.
+  /// Opens a device. INVALID_ARGUMENT, naming the remedy, if there is no device of that index, its
+  /// driver is too old, or a library is missing.
   static absl::StatusOr<std::unique_ptr<DeviceContext>> Open(int device);
 
   ~DeviceContext();
   DeviceContext(const DeviceContext&) = delete;
   DeviceContext& operator=(const DeviceContext&) = delete;
 
-  /// Makes the device the calling thread's. To be called first by each function that allocates,
-  /// enqueues or waits.
+  /// Makes the device current in the calling thread. Each function that allocates, enqueues or
+  /// waits must call this first.
   absl::Status Enter() const;
 
-  /// Kernels, and copies of batches.
+  /// The stream of kernels, and of copies of batches.
   cudaStream_t compute() const { return compute_; }
 
-  /// Weights on their way to the device.
+  /// The stream that sends weights to the device.
   cudaStream_t upload() const { return upload_; }
 
-  /// Gradients on their way to the host; before what else there is to compute.
+  /// The stream that sends gradients to the host, with priority over other work.
   cudaStream_t download() const { return download_; }
 
-  /// Whether all that the stream holds is done.
+  /// True if all work of the stream is done.
   static absl::StatusOr<bool> IsDone(cudaStream_t stream);
 
-  /// Waits for that, awake. ABORTED if it takes longer than wait_max.
+  /// Waits for that by polling. ABORTED if it takes longer than wait_max.
   static absl::Status Await(cudaStream_t stream);
 
-  /// A stream of the calling thread's device whose kernels begin before those of others that wait,
-  /// so that what leaves the device does not do so behind what is computed meanwhile.
+  /// Returns a stream of the current device whose kernels begin before waiting kernels of other
+  /// streams, so that data that leaves the device does not queue behind later computations.
   static absl::StatusOr<cudaStream_t> NewUrgentStream();
 
-  /// What is enqueued on `later` from now on waits for what `earlier` holds already. Also while a
-  /// graph is captured, into which it pulls `later`.
+  /// Makes work enqueued on `later` from now on wait for the work that `earlier` holds already.
+  /// This also works while a graph is captured, and then pulls `later` into the graph.
   absl::Status Order(cudaStream_t earlier, cudaStream_t later) const;
 
   const CublasLt& blas() const { return *blas_; }
@@ -94,7 +95,7 @@ class DeviceContext {
   cudaStream_t compute_ = nullptr;
   cudaStream_t upload_ = nullptr;
   cudaStream_t download_ = nullptr;
-  cudaEvent_t order_ = nullptr;  // Recorded and waited for at once, again and again.
+  cudaEvent_t order_ = nullptr;  // Reused: each use records it and waits for it at once.
   const CublasLt* blas_ = nullptr;
   const Cudnn* dnn_ = nullptr;
   cublasLtHandle_t blas_handle_ = nullptr;

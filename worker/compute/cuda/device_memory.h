@@ -12,18 +12,18 @@
 
 namespace slipstream::cuda {
 
-/// At least a page, so that an empty array has an address too. RESOURCE_EXHAUSTED names `what`, the
-/// bytes wanted and, of a device, those that are free.
+/// Allocates at least a page, so that an empty array has an address too. RESOURCE_EXHAUSTED names
+/// `what`, the bytes wanted and, for a device, the bytes that are free.
 absl::StatusOr<void*> AllocateOnDevice(size_t bytes, std::string_view what);
 absl::StatusOr<void*> AllocatePinned(size_t bytes, std::string_view what);
 
-/// Memory of the host's that somebody else has allocated, as good as pinned until this goes: the
-/// device copies to and from it by itself. Movable only.
+/// Host memory that somebody else has allocated, and that is pinned as long as this object exists:
+/// the device copies to and from it by itself. Movable only.
 class PinnedPages {
  public:
   PinnedPages() = default;
 
-  /// Fails where the system does not let the device have it.
+  /// Pins the memory. Fails if the system does not allow the device to access it.
   static absl::StatusOr<PinnedPages> Pin(std::span<std::byte> memory);
 
  private:
@@ -34,8 +34,8 @@ class PinnedPages {
   std::unique_ptr<void, Unpin> memory_;
 };
 
-/// Values in the memory of the device that was current when they were allocated; anything at first.
-/// The host must not read or write them but by copies.
+/// Values in the memory of the device that was current when they were allocated, uninitialised at
+/// first. The host must access them only through copies.
 template <typename T>
 class DeviceArray {
  public:
@@ -62,8 +62,8 @@ class DeviceArray {
   size_t size_ = 0;
 };
 
-/// Values in memory of the host that stays where it is: the device copies to and from it by itself,
-/// and may read and write it at the same address. Zero at first.
+/// Values in pinned host memory: the device copies to and from it by itself, and may access it at
+/// the same address. Zero at first.
 template <typename T>
 class PinnedArray {
  public:

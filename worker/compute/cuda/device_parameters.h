@@ -8,7 +8,7 @@
 
 namespace slipstream::cuda {
 
-/// Where a layer's parameters lie in the arenas of the device.
+/// The positions of a layer's parameters in the arenas of the device.
 struct DeviceParameters {
   size_t weight = 0;
   size_t bias = 0;

@@ -9,9 +9,9 @@
 
 namespace slipstream::cuda {
 
-/// What comes to lie at `index` if rows[0], rows[1], … of a table are put one after the other. The
-/// table's own size does not matter: only `index` is a uint32_t where it is below
-/// Divisor::kNarrowEnd.
+/// Returns the word at `index` of the rows rows[0], rows[1], … of a table, put one after another.
+/// `index` is a uint32_t if it is below Divisor::kNarrowEnd; the size of the table itself does not
+/// matter.
 template <typename Index>
 PS_HOST_DEVICE inline uint32_t GatheredWord(const uint32_t* table, const Divisor& row_words,
                                             const uint32_t* rows, Index index) {

@@ -48,7 +48,7 @@ absl::Status GroupGradients::CannotConnect(const absl::Status& status) {
 }
 
 GroupGradients::~GroupGradients() {
-  // Nothing can be done about errors here.
+  // Errors here cannot be handled.
   for (ncclComm_t communicator : communicators_) {
     (void)(has_failed_ ? nccl_.CommAbort(communicator) : nccl_.CommDestroy(communicator));
   }
@@ -65,7 +65,7 @@ absl::Status GroupGradients::Collect(size_t i, ParameterRange range) {
   for (size_t k = 0; k < members_.size(); ++k) {
     const DeviceContext& context = *members_[k].context;
     PS_RETURN_IF_ERROR(context.Enter());
-    // The next pass writes these gradients.
+    // Makes the next pass, which overwrites these gradients, wait.
     PS_RETURN_IF_ERROR(context.Order(streams_[k], context.compute()));
   }
   const PlanMember& first = members_.front();
@@ -79,7 +79,8 @@ absl::Status GroupGradients::Collect(size_t i, ParameterRange range) {
 
 absl::Status GroupGradients::AddUp(ParameterRange range) {
   const MutexLock lock(launching_);
-  // One group: a thread that waited for one device's part of a sum would never come to the next's.
+  // All devices in one group: a thread that waited for one device's part of a sum would never start
+  // the next device's.
   PS_RETURN_IF_CUDA_ERROR(nccl_.GroupStart());
   absl::Status enqueued;
   map_.ForEachPart(range, [&](size_t /*host*/, size_t device, size_t size) {

@@ -21,21 +21,22 @@
 
 namespace slipstream::cuda {
 
-/// The gradients of several devices on their way to the host: NCCL adds up what each has computed,
-/// on streams of their own, and the first sends the sum down.
+/// Brings the gradients of several devices to the host: NCCL sums the gradients on separate
+/// streams, and the first device sends the sum to the host.
 ///
-/// Not in graphs: one thread that launches NCCL in graphs of several devices can wait for ever, as
-/// NCCL's guide says. So whoever waits for a pass calls Collect as soon as all have computed a
-/// range, and backward goes on meanwhile.
+/// This is not part of the graphs: a single thread that launches NCCL in graphs of several devices
+/// can wait for ever, as NCCL's guide says. So the thread that waits for a pass calls Collect as
+/// soon as all devices have computed a range, while the backward pass goes on.
 ///
 /// Not thread-safe: owned by one plan.
 class GroupGradients {
  public:
-  /// Of the members' devices, which must differ; all that is named must outlive it. While its work
-  /// is given to one device after the other, it holds `launching`; whoever allocates or frees on
-  /// these devices from another thread must hold it, too, since CUDA may let that wait for what was
-  /// given to the first, and the rest wait for that. INVALID_ARGUMENT if NCCL is missing or does
-  /// not take the devices; but it connects them with the first sum.
+  /// `devices` are the members' devices, which must differ. All arguments must outlive this object.
+  /// It holds `launching` while it gives work to one device after another. Another thread that
+  /// allocates or frees on these devices must hold `launching` too: CUDA may let that thread wait
+  /// for the work of the first device, while the rest of the work waits for that thread.
+  /// INVALID_ARGUMENT if NCCL is missing or does not accept the devices; NCCL connects them only
+  /// with the first sum.
   static absl::StatusOr<std::unique_ptr<GroupGradients>> New(const std::vector<PlanMember>& members,
                                                              const std::vector<int>& devices,
                                                              const ArenaMap& map,
@@ -45,21 +46,21 @@ class GroupGradients {
   GroupGradients(const GroupGradients&) = delete;
   GroupGradients& operator=(const GroupGradients&) = delete;
 
-  /// Enqueues that the sum of the pass's i-th range comes down. REQUIRES: all devices have computed
-  /// their part of it; i is below the number of nodes.
+  /// Enqueues the sum of the pass's i-th range and its copy to the host. REQUIRES: all devices have
+  /// computed their part of it; i is below the number of nodes.
   absl::Status Collect(size_t i, ParameterRange range);
 
-  /// Whether that of the pass of this number is on the host.
+  /// True if the sum of the i-th range of pass number `pass` is on the host.
   bool HasCome(size_t i, uint32_t pass) const;
 
   /// ABORTED if a sum under way has failed.
   absl::Status Check() const;
 
-  /// A device or a sum has failed: nothing more is collected, and what is under way, of which
-  /// nothing comes, is ended when this goes.
+  /// Notes that a device or a sum has failed: nothing more may be collected, and the sums under
+  /// way, which never complete, are aborted by the destructor.
   void Fail() { has_failed_ = true; }
 
-  /// What a user is told if the first sum fails: the same will happen again.
+  /// Returns the message for a user if the first sum fails, since it will fail again.
   static absl::Status CannotConnect(const absl::Status& status);
 
  private:
@@ -76,10 +77,10 @@ class GroupGradients {
   const ArenaMap& map_;
   const HostMemory& host_;
   Mutex& launching_;
-  std::vector<cudaStream_t> streams_;  // Of each device, and so:
-  std::vector<ncclComm_t> communicators_;
+  std::vector<cudaStream_t> streams_;      // One per device.
+  std::vector<ncclComm_t> communicators_;  // One per device.
   bool has_failed_ = false;
-  PinnedArray<uint32_t> flags_;  // Of each range.
+  PinnedArray<uint32_t> flags_;  // One per range.
 };
 
 }  // namespace slipstream::cuda

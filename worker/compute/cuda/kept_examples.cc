@@ -33,7 +33,7 @@ bool AreSame(const ExampleTable& one, const ExampleTable& other) {
          AreSame(AnswersOf(one), AnswersOf(other));
 }
 
-/// Fails unless so many times the bytes are free on the current device.
+/// Fails unless `times` times `bytes` are free on the current device.
 absl::Status CheckRoom(size_t bytes, size_t times) {
   size_t free = 0;
   size_t total = 0;
@@ -48,18 +48,18 @@ absl::Status Allocate(DeviceArray<uint32_t>& array, size_t bytes) {
   return Keep(array, DeviceArray<uint32_t>::Allocate(bytes / sizeof(uint32_t), "examples to keep"));
 }
 
-/// Both, with nothing in them yet.
+/// Allocates both arrays, uninitialised.
 absl::Status Allocate(KeptExamples::Copy& copy, size_t examples, size_t answers) {
   const size_t bytes = examples + answers;
   PS_RETURN_IF_ERROR(CheckRoom(bytes, KeptExamples::free_share));
   PS_RETURN_IF_ERROR(Allocate(copy.examples, examples));
   PS_RETURN_IF_ERROR(Allocate(copy.answers, answers));
-  // Other workers may have taken theirs in between.
+  // Check again: other workers may have allocated in the meantime.
   return CheckRoom(bytes, KeptExamples::free_share - 1);
 }
 
-/// Piece by piece through pinned memory: a copy from elsewhere may wait for the device within the
-/// call, and for one that hangs for ever.
+/// Copies piece by piece through pinned memory. A copy from other memory may wait for the device
+/// inside the call, and for a hung device for ever.
 class Copier {
  public:
   static absl::StatusOr<Copier> New() {

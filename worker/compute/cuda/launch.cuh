@@ -14,28 +14,30 @@
 
 namespace slipstream::cuda {
 
-constexpr unsigned kThreads = 256;  // Of a block.
+constexpr unsigned kThreads = 256;  // Threads of a block.
 constexpr unsigned kWarp = 32;
 
-// More blocks than any GPU runs at once gain nothing: kernels go on from where the grid ends.
+// A grid has at most this many blocks. More than a GPU runs at once gain nothing, because threads
+// loop over further work.
 constexpr size_t kBlocksMax = 4096;
 
-/// Blocks for `work` threads; at least one, as an empty grid is an error.
+/// Returns the number of blocks for `work` threads; at least one, because an empty grid is an
+/// error.
 inline unsigned BlocksFor(size_t work, unsigned threads = kThreads) {
   return static_cast<unsigned>(std::clamp<size_t>((work + threads - 1) / threads, 1, kBlocksMax));
 }
 
-/// Whether all positions below `size` can be divided fast.
+/// True if all positions below `size` can be divided by the fast method.
 inline bool IsNarrow(size_t size) { return size <= Divisor::kNarrowEnd; }
 
-/// Enqueues kernel(arguments...) for so many blocks of so many threads; `name` is for errors.
+/// Enqueues kernel(arguments...) for the given blocks and threads; `name` is for errors.
 template <typename... Parameters, typename... Arguments>
 absl::Status Launch(std::string_view name, cudaStream_t stream, dim3 blocks, dim3 threads,
                     void (*kernel)(Parameters...), Arguments... arguments) {
 #ifdef __CUDACC__
   kernel<<<blocks, threads, 0, stream>>>(arguments...);
 #else
-  // Whoever compiles kernels without nvcc says how they run; see tests/gpu/simulated.
+  // A build without nvcc defines how kernels run; see tests/gpu/simulated.
   LaunchKernel(stream, blocks, threads, kernel, arguments...);
 #endif
   return LaunchStatus(name);

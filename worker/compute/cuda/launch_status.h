@@ -7,7 +7,7 @@
 
 namespace slipstream::cuda {
 
-/// Whether the kernel could be launched that this thread launched last; the codes are those of
+/// Returns whether this thread's last kernel launch succeeded; the codes are those of
 /// cuda_status.h.
 absl::Status LaunchStatus(std::string_view kernel);
 

@@ -4,7 +4,7 @@
 namespace slipstream::cuda {
 namespace {
 
-/// The lanes of the calling warp, all of which are there.
+/// The lanes of the calling warp, all of which are active.
 struct WarpLanes {
   __device__ uint32_t index() const { return threadIdx.x % kWarp; }
   __device__ uint32_t count() const { return kWarp; }
@@ -19,7 +19,7 @@ struct WarpLanes {
     return largest;
   }
 
-  // Lanes add the same pairs in the other order, which gives the same bits.
+  // Lanes add the same pairs in a different order, which gives the same bits.
   template <typename T>
   __device__ T Sum(T value) const {
     for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
@@ -61,7 +61,7 @@ __global__ void SquaredErrorKernel(uint32_t count, uint32_t outputs, const float
   });
 }
 
-// One block: a batch has few examples.
+// Runs in one block, because a batch has few examples.
 __global__ void SumKernel(uint32_t count, const RowLoss* losses, PassOutputs* totals) {
   __shared__ double loss[kThreads];
   __shared__ uint32_t correct[kThreads];

@@ -11,28 +11,29 @@
 
 namespace slipstream::cuda {
 
-/// Losses and their gradients; twins of softmax.h and mean_squared_error.h. First a loss for each
-/// example, then their sum, in an order of its own that is always the same.
+/// Losses and their gradients; twins of softmax.h and mean_squared_error.h. First each example's
+/// loss is computed, then their sum, in a fixed order that differs from the CPU's.
 ///
-/// Pointers are of device memory, but for `totals`; each call enqueues on `stream` and returns.
+/// Pointers are to device memory, except `totals`. Each call enqueues on `stream` and returns.
 
-/// Outputs are [count, outputs]. Gradients are of the mean over the mini-batch of `of` examples, to
-/// which these belong.
+/// The shape of the outputs, [count, outputs]. Gradients are of the mean over the mini-batch of
+/// `of` examples, to which these examples belong.
 struct LossShape {
   uint32_t count = 0;
   uint32_t outputs = 0;
   uint32_t of = 0;
 };
 
-/// Of logits. `gradient` may be null.
+/// Computes the losses of logits. `gradient` may be null.
 absl::Status SoftmaxCrossEntropy(cudaStream_t stream, const LossShape& shape, const float* logits,
                                  const uint32_t* labels, RowLoss* losses, float* gradient);
 
-/// The losses are sums of squares, the gradient that of their mean over all values; it may be null.
+/// Computes sums of squares as losses, and the gradient of their mean over all values. `gradient`
+/// may be null.
 absl::Status MeanSquaredError(cudaStream_t stream, const LossShape& shape, const float* values,
                               const float* targets, RowLoss* losses, float* gradient);
 
-/// `totals` is in pinned memory.
+/// Sums the losses. `totals` is in pinned memory.
 absl::Status SumLosses(cudaStream_t stream, uint32_t count, const RowLoss* losses,
                        PassOutputs* totals);
 

@@ -8,13 +8,13 @@
 
 namespace slipstream::cuda {
 
-/// One example of what loss_kernels.h computes; twins of softmax.h and mean_squared_error.h.
+/// The computation of loss_kernels.h for one example; twins of softmax.h and mean_squared_error.h.
 ///
-/// An example's outputs are shared by the lanes that work on it, threads of one warp on a GPU: lane
-/// l of n takes l, l + n, … Lanes: uint32_t index(), count(); Largest Max(Largest); T Sum(T), which
-/// give all lanes the result. All lanes call, and get the same.
+/// The lanes that work on an example (on a GPU, the threads of one warp) share its outputs: lane l
+/// of n takes l, l + n, … A Lanes type has: uint32_t index(), count(); Largest Max(Largest); T
+/// Sum(T), which give all lanes the result. All lanes make the same calls and get the same results.
 
-/// A value and where it stands; of equal ones the first is the larger.
+/// A value and its position; of equal values the first counts as the larger.
 struct Largest {
   float value = 0;
   uint32_t index = UINT32_MAX;  // None yet.
@@ -27,11 +27,11 @@ struct Largest {
 };
 
 struct RowLoss {
-  double loss = 0;       // Of cross-entropy, or the sum of squares.
+  double loss = 0;       // Cross-entropy, or the sum of squares.
   uint32_t correct = 0;  // 1 if the largest logit is the label's.
 };
 
-/// One lane that does all: on the host.
+/// A single lane that does all the work, on the host.
 struct OneLane {
   uint32_t index() const { return 0; }
   uint32_t count() const { return 1; }
@@ -42,8 +42,8 @@ struct OneLane {
   }
 };
 
-/// Cross-entropy of softmax(row) against `label`. Writes the gradient times `share` unless
-/// `gradient` is null.
+/// Returns the cross-entropy of softmax(row) against `label`. Writes the gradient times `share`
+/// unless `gradient` is null.
 template <typename Lanes>
 PS_HOST_DEVICE RowLoss SoftmaxRow(const Lanes& lanes, const float* row, uint32_t classes,
                                   uint32_t label, float share, float* gradient) {
@@ -71,8 +71,8 @@ PS_HOST_DEVICE RowLoss SoftmaxRow(const Lanes& lanes, const float* row, uint32_t
   return result;
 }
 
-/// The sum of (output − target)² of one example. Writes share (output − target) unless `gradient`
-/// is null.
+/// Returns the sum of (output − target)² of one example. Writes share (output − target) unless
+/// `gradient` is null.
 template <typename Lanes>
 PS_HOST_DEVICE RowLoss SquaredErrorRow(const Lanes& lanes, const float* row, const float* targets,
                                        uint32_t outputs, float share, float* gradient) {

@@ -7,7 +7,8 @@
 namespace slipstream::cuda {
 namespace {
 
-// Of every matrix and bias: vector loads, which are enough for all algorithms.
+// The alignment of every matrix and bias, in bytes: that of vector loads, which suffices for all
+// algorithms.
 constexpr size_t kAlignment = 16;
 
 cudaDataType OperandType(Precision precision) {
@@ -65,7 +66,7 @@ absl::Status Matmul::Describe(const Shape& shape, Precision precision, Epilogue 
   PS_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(epilogue)));
   if (epilogue != Epilogue::kNone) {
     PS_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F));
-    // Algorithms are chosen by how it is aligned; Run has the address itself.
+    // The choice of an algorithm depends on the bias's alignment; Run sets the address itself.
     const uintptr_t aligned = kAlignment;
     PS_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned));
   }
@@ -109,7 +110,7 @@ absl::Status Matmul::ChooseAlgorithm() {
   const cublasStatus_t searched = blas.MatmulAlgoGetHeuristic(
       context_->blas_handle(), operation.description, operation.first, operation.second,
       operation.result, operation.result, preference, 1, &found, &results);
-  // An epilogue that it does not know for these types is an invalid value to cuBLAS.
+  // If cuBLAS does not support an epilogue for these types, it reports an invalid value.
   const bool is_unknown =
       searched == CUBLAS_STATUS_NOT_SUPPORTED || searched == CUBLAS_STATUS_INVALID_VALUE;
   if (is_unknown || (searched == CUBLAS_STATUS_SUCCESS && results == 0)) {

@@ -15,14 +15,14 @@
 
 namespace slipstream::cuda {
 
-/// One product of matrices of fixed shapes, with the algorithm that cuBLAS picked for it.
+/// One matrix product of fixed shapes, with the algorithm that cuBLAS chose for it.
 ///
-/// In row-major terms, as everything else here: result[rows, columns] = op(left) op(right), where
-/// op(left) is [rows, inner] and op(right) [inner, columns]; a transposed operand is stored the
+/// In row-major terms, as everywhere else here: result[rows, columns] = op(left) op(right), where
+/// op(left) is [rows, inner] and op(right) is [inner, columns]; a transposed operand is stored the
 /// other way round. (cuBLAS is column-major, so it is given right and left in that order.)
 ///
-/// Operands are fp32, or bf16 where the precision says so; results and sums are fp32. Equal inputs
-/// give equal bits.
+/// Operands are fp32, or bf16 if the precision is; results and sums are fp32. Equal inputs give
+/// equal bits.
 class Matmul {
  public:
   struct Shape {
@@ -33,19 +33,19 @@ class Matmul {
     bool right_is_transposed = false;
   };
 
-  /// What is done to the result before it is written. The bias has a value for each column.
+  /// The operation on the result before it is written. The bias has a value for each column.
   enum class Epilogue { kNone, kBias, kBiasRelu };
 
-  /// Of the workspace that Run is given.
+  /// The size of the workspace that Run is given.
   static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-  /// `context` must outlive it. UNIMPLEMENTED if cuBLAS has no algorithm, which may be for the
-  /// epilogue.
+  /// `context` must outlive the product. UNIMPLEMENTED if cuBLAS has no algorithm, perhaps because
+  /// of the epilogue.
   static absl::StatusOr<Matmul> Prepare(const DeviceContext& context, const Shape& shape,
                                         Precision precision, Epilogue epilogue);
 
-  /// Enqueues on the context's compute stream. Addresses are of the device, of matrices aligned to
-  /// 16 bytes; `bias` only where the epilogue has one.
+  /// Enqueues the product on the context's compute stream. Addresses are on the device, and
+  /// matrices are aligned to 16 bytes; `bias` is used only if the epilogue has one.
   absl::Status Run(const void* left, const void* right, const float* bias, void* workspace,
                    float* result);
 

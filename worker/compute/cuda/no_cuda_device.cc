@@ -2,7 +2,7 @@
 
 namespace slipstream {
 
-// Linked where a program is built without --config=cuda.
+// Linked into programs that are built without --config=cuda.
 
 namespace {
 

@@ -5,21 +5,21 @@
 
 namespace slipstream::cuda {
 
-/// What a pass through a net is told and tells besides values. Graphs are captured once and
-/// launched for many passes, so kernels read from memory what differs between them.
+/// The inputs and outputs of a pass through a net other than its values. Graphs are captured once
+/// and launched for many passes, so kernels read from memory what differs between passes.
 
-/// In device memory; goes up when the pass begins.
+/// The inputs, in device memory; they are sent when the pass begins.
 struct PassInputs {
   uint64_t batch_index = 0;
 
-  /// Numbers the plan's passes from 1; a flag that holds it was raised by this one.
+  /// The number of the pass, from 1 for each plan. A flag with this value was raised by this pass.
   uint32_t pass = 0;
 };
 
-/// In pinned memory that the device writes to. Valid once the first flag is raised.
+/// The outputs, in pinned memory that the device writes. Valid once the first flag is raised.
 struct PassOutputs {
-  double loss_sum = 0;   // Over the examples.
-  uint32_t correct = 0;  // Of examples with a class.
+  double loss_sum = 0;   // Sum over the examples.
+  uint32_t correct = 0;  // If examples have a class.
 };
 
 }  // namespace slipstream::cuda

@@ -25,7 +25,7 @@ PassEnqueuer::PassEnqueuer(const PassParts& parts, uint32_t count, bool training
     lane.pass.workspace_bytes = member.memory.workspace.size();
     if (!training) continue;
     lane.pass.gradients = member.memory.gradients.data();
-    // Gradients leave beside what else backward computes.
+    // Gradients are sent in parallel with the rest of the backward pass.
     lane.pass.gradients_enqueued = [context = member.context.get()] {
       return context->Order(context->compute(), context->download());
     };
@@ -50,7 +50,7 @@ absl::Status PassEnqueuer::Loss() {
     const DeviceContext& context = *lane.member->context;
     PS_RETURN_IF_ERROR(context.Enter());
     if (lane.pass.count > 0) PS_RETURN_IF_ERROR(LossOfExamples(lane));
-    // Backward does not wait for the sums.
+    // The backward pass does not wait for the sums.
     const cudaStream_t stream = lane.pass.training ? context.download() : context.compute();
     if (lane.pass.training) PS_RETURN_IF_ERROR(context.Order(context.compute(), stream));
     PS_RETURN_IF_ERROR(
@@ -87,7 +87,7 @@ absl::Status PassEnqueuer::Backward() {
     if (range.size() == 0) continue;
     PS_RETURN_IF_ERROR(EndRange(range));
   }
-  // What was pulled into a graph has to be joined before it ends.
+  // A stream that was pulled into a graph has to be joined before the graph ends.
   for (const Lane& lane : lanes_) {
     const DeviceContext& context = *lane.member->context;
     PS_RETURN_IF_ERROR(context.Enter());
@@ -140,7 +140,7 @@ const float* PassEnqueuer::InputOf(const Lane& lane, size_t node) const {
   return reinterpret_cast<const float*>(memory.batch.data() + parts_.block.examples);
 }
 
-// Nobody asks for the gradients of what comes before it.
+// Returns the first node with parameters: gradients of earlier nodes are not needed.
 size_t PassEnqueuer::FirstWithParameters() const {
   size_t first = 0;
   while (first < nodes() && NodeAt(first).parameters.size() == 0) ++first;

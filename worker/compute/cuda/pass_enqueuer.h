@@ -16,38 +16,40 @@
 
 namespace slipstream::cuda {
 
-/// What a plan's passes work with. Borrowed; outlives the graphs.
+/// The parts of a plan that its passes use. They are borrowed, and must outlive the graphs.
 struct PassParts {
   const NetSizes& net;
   const ArenaMap& map;
-  const BatchBlock& block;  // Of a device.
+  const BatchBlock& block;  // Layout of a device's part.
   const HostMemory& host;
   const std::vector<PlanMember>& members;
 
-  /// Gradients stay on the devices. Else there is one device, which sends them down.
+  /// Whether gradients stay on the devices. If not, there is one device, and it sends them to the
+  /// host.
   bool keeps_gradients = false;
 };
 
-/// Enqueues the parts of one pass on all devices of a plan; each computes its part of the batch.
+/// Enqueues the parts of one pass on all devices of a plan; each device computes its part of the
+/// batch.
 ///
-/// A device raises its flag 0 when its loss and totals are there, flag i + 1 when the gradients of
-/// the i-th range are on the host, or, if they are kept, computed.
+/// A device raises flag 0 when its loss and totals are written. It raises flag i + 1 when the
+/// gradients of the i-th range are on the host or, if they stay on the devices, computed.
 class PassEnqueuer {
  public:
   PassEnqueuer(const PassParts& parts, uint32_t count, bool training);
 
-  /// Of the nodes [begin, end).
+  /// Enqueues the forward pass of the nodes [begin, end).
   absl::Status Forward(size_t begin, size_t end);
 
   absl::Status Loss();
 
   absl::Status Backward();
 
-  /// The ranges of which gradients were enqueued since the last call, in order.
+  /// Returns the ranges whose gradients were enqueued since the last call, in order.
   std::vector<ParameterRange> TakeRanges();
 
  private:
-  /// What one device is at.
+  /// The state of one device.
   struct Lane {
     const PlanMember* member = nullptr;
     CudaPass pass;
@@ -61,15 +63,17 @@ class PassEnqueuer {
   size_t FirstWithParameters() const;
   absl::Status LossOfExamples(const Lane& lane) const;
 
-  /// Of one node; its gradients are there for the device's download stream.
+  /// Enqueues the backward pass of one node. Its gradients are then ready for the device's download
+  /// stream.
   absl::Status Backward(Lane& lane, size_t node, bool wants_input_gradient);
   absl::Status ZeroGradients(const Lane& lane, ParameterRange range) const;
 
-  /// All devices' gradients of the next range are enqueued: what follows on their download streams.
+  /// Enqueues on the download streams what follows once all devices' gradients of the next range
+  /// are enqueued.
   absl::Status EndRange(ParameterRange range);
 
   const PassParts parts_;
-  const uint32_t count_;  // Of all devices.
+  const uint32_t count_;  // Examples of all devices.
   std::vector<Lane> lanes_;
   std::vector<ParameterRange> ranges_;
 };

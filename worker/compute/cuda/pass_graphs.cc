@@ -9,7 +9,8 @@
 namespace slipstream::cuda {
 namespace {
 
-/// Nodes from one that has parameters up to the next one; the first from the beginning.
+/// The nodes from one with parameters up to the next one; the first stretch starts at the
+/// beginning.
 struct Stretch {
   size_t begin = 0;
   size_t end = 0;
@@ -54,7 +55,7 @@ absl::Status ZeroBatch(const PlanMember& member) {
 
 absl::Status RunOnce(PassParts parts, uint32_t count, bool training) {
   for (const PlanMember& member : parts.members) PS_RETURN_IF_ERROR(ZeroBatch(member));
-  parts.keeps_gradients = true;  // Those on the host may be on their way to shards.
+  parts.keeps_gradients = true;  // The host's gradients may be being pushed to shards.
   PassEnqueuer enqueuer(parts, count, training);
   PS_RETURN_IF_ERROR(EnqueuePass(enqueuer, parts.members.front().nodes.size(), training));
   return AwaitAll(parts.members, &DeviceContext::compute);

@@ -14,33 +14,33 @@
 
 namespace slipstream::cuda {
 
-/// A pass of one batch size as graphs, over the batch that lies on the devices: forward, the loss;
-/// in training also backward, and a single device's gradients come down while it goes on. Flags are
-/// those of PassEnqueuer.
+/// A pass of one batch size as graphs, over the batch on the devices: the forward pass and the
+/// loss. In training it includes the backward pass, during which a single device sends its
+/// gradients to the host. Flags are those of PassEnqueuer.
 class PassGraphs {
  public:
-  /// Of forward: a graph, and the weights that it is the first to read.
+  /// A part of the forward pass, and the weights that it is the first to read.
   struct Segment {
     ParameterRange reads;
     StreamGraph graph;
   };
 
-  /// First computes such a pass once, over a batch of zeros, and waits for it: what libraries do at
-  /// their first call of a kind, such as to load or to allocate, cannot always be captured. That
-  /// writes what passes write on the devices, and nothing on the host but flags and totals.
-  /// REQUIRES: no pass is under way.
+  /// Computes such a pass once, over a batch of zeros, waits for it, and then captures it. The
+  /// first computation is needed because the first call of a library function may load code or
+  /// allocate, which cannot always be captured. It overwrites the values that passes write on the
+  /// devices, but on the host only flags and totals. REQUIRES: no pass is under way.
   static absl::StatusOr<std::unique_ptr<PassGraphs>> Capture(const PassParts& parts, uint32_t count,
                                                              bool training);
 
-  /// All of it, for when all weights are there.
+  /// The whole pass, for use when all weights are present.
   const StreamGraph& whole() const { return *whole_; }
 
-  /// The same in parts, in order, for when weights are still arriving: forward, and then the rest,
-  /// which reads weights and writes the host's gradients. Of training only.
+  /// The same pass in parts, in order, for use while weights are still arriving: the forward pass,
+  /// and then the rest, which reads weights and writes the host's gradients. Only in training.
   const std::vector<Segment>& forward() const { return forward_; }
   const StreamGraph& rest() const { return *rest_; }
 
-  /// Of gradients, in the order in which they are computed; empty unless training.
+  /// The ranges of gradients, in the order in which they are computed; empty unless training.
   const std::vector<ParameterRange>& ranges() const { return ranges_; }
 
  private:

@@ -10,7 +10,7 @@
 namespace slipstream::cuda {
 namespace {
 
-/// A device that fails does not raise flags; it is asked this often.
+/// How often the devices' state is queried, since a device that fails does not raise flags.
 constexpr auto kQueryInterval = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -26,8 +26,8 @@ absl::Status PassWatch::Await(absl::FunctionRef<bool()> holds) const {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   Clock::time_point queried = begin;
-  // Awake, as CUDA's own waits are, but with the processor for whoever else wants it: there are
-  // tens of microseconds between the flags of a small net.
+  // Polls, as CUDA's own waits do, but yields the processor to other threads: the flags of a small
+  // net are tens of microseconds apart.
   while (!holds()) {
     std::this_thread::yield();
     const Clock::time_point now = Clock::now();

@@ -13,33 +13,33 @@
 
 namespace slipstream::cuda {
 
-/// How far the devices of a plan are with its passes, as their flags say. Passes are numbered from
-/// 1; a flag that holds the number was raised by that pass.
+/// Tracks the progress of a plan's devices by their flags. Passes are numbered from 1; a flag with
+/// that number was raised by that pass.
 ///
 /// Not thread-safe: owned by one plan.
 class PassWatch {
  public:
-  /// Must outlive it.
+  /// `members` must outlive this object.
   explicit PassWatch(const std::vector<PlanMember>& members) : members_(members) {}
 
-  /// Failures of its sums end waits, too. Must outlive them.
+  /// Lets failures of the group's sums end waits, too. `group` must outlive all waits.
   void WatchSums(const GroupGradients& group) { group_ = &group; }
 
-  /// The number of the pass that begins.
+  /// Begins a pass and returns its number.
   uint32_t Begin() { return ++pass_; }
 
-  /// Of the one under way, or the last.
+  /// The number of the pass under way, or of the last one.
   uint32_t pass() const { return pass_; }
 
-  /// Whether all devices have raised it in the pass under way.
+  /// True if all devices have raised this flag in the pass under way.
   bool AllRaised(size_t flag) const;
 
-  /// Waits, awake, for what the pass under way brings about. ABORTED if a device is lost, or takes
-  /// longer than DeviceContext::wait_max.
+  /// Waits, by polling, until `holds` returns true. ABORTED if a device is lost, or takes longer
+  /// than DeviceContext::wait_max.
   absl::Status Await(absl::FunctionRef<bool()> holds) const;
 
  private:
-  /// Whether the devices have done all they were given; an error if one has failed.
+  /// True if the devices have done all their work; an error if one has failed.
   absl::StatusOr<bool> AreIdle() const;
 
   const std::vector<PlanMember>& members_;

@@ -17,15 +17,15 @@
 
 namespace slipstream::cuda {
 
-/// One device of a plan and what the plan has there. All devices of a plan have the same nodes, the
-/// same weights, and each a part of the batch.
+/// One device of a plan, with the plan's nodes and memory there. All devices of a plan have the
+/// same nodes and the same weights, and each has a part of the batch.
 struct PlanMember {
-  /// `block` and `options` are of the device's part of the batch. The statuses of Device::Prepare.
+  /// `block` and `options` describe the device's part of the batch. Fails like Device::Prepare.
   static absl::StatusOr<PlanMember> New(int device, const NetLayers& layers, const ArenaMap& map,
                                         const BatchBlock& block, const PlanOptions& options);
 
-  /// Enqueues on the download stream that gradients come to the host. REQUIRES: the device is the
-  /// calling thread's.
+  /// Enqueues a copy of gradients to the host on the download stream. REQUIRES: the device is
+  /// current.
   absl::Status Download(const ArenaMap& map, ParameterRange range, const HostMemory& host) const;
 
   std::unique_ptr<DeviceContext> context;
@@ -33,7 +33,7 @@ struct PlanMember {
   PlanMemory memory;
 };
 
-/// Waits for one stream of each, DeviceContext::compute say.
+/// Waits for one stream of each member, for example DeviceContext::compute.
 absl::Status AwaitAll(const std::vector<PlanMember>& members,
                       cudaStream_t (DeviceContext::*stream)() const);
 

@@ -19,34 +19,34 @@
 
 namespace slipstream::cuda {
 
-/// All memory of one plan on one of its devices, which must be current when it is allocated, and
-/// what that device tells. Addresses stay: graphs hold them.
+/// All memory of one plan on one of its devices, which must be current during the allocation, and
+/// the memory of that device's outputs. Addresses never change, because graphs contain them.
 struct PlanMemory {
-  /// `block` and `options` are of the device's part of the batch. RESOURCE_EXHAUSTED names what did
-  /// not fit.
+  /// `block` and `options` describe the device's part of the batch. RESOURCE_EXHAUSTED names what
+  /// did not fit.
   static absl::StatusOr<PlanMemory> Allocate(const BatchBlock& block, const ArenaMap& map,
                                              const std::vector<PlacedNode>& nodes,
                                              const PlanOptions& options);
 
-  DeviceArray<float> weights;               // As ArenaMap places them.
-  DeviceArray<float> gradients;             // Likewise; empty if the plan only evaluates.
-  std::vector<DeviceArray<float>> outputs;  // Of each node.
-  std::array<DeviceArray<float>, 2> output_gradients;  // Of one node and of the one before it.
-  DeviceArray<std::byte> batch;                        // As BatchBlock says.
+  DeviceArray<float> weights;               // Placed by ArenaMap.
+  DeviceArray<float> gradients;             // Placed by ArenaMap; empty if the plan only evaluates.
+  std::vector<DeviceArray<float>> outputs;  // One per node.
+  std::array<DeviceArray<float>, 2> output_gradients;  // Those of a node and of the one before it.
+  DeviceArray<std::byte> batch;                        // In the layout of BatchBlock.
   DeviceArray<RowLoss> losses;
   DeviceArray<std::byte> workspace;
 
-  // Of the host; the device writes them.
+  // In host memory; the device writes them.
   PinnedArray<PassOutputs> totals;  // One.
-  PinnedArray<uint32_t> flags;      // One of the loss, and one for each node with parameters.
+  PinnedArray<uint32_t> flags;      // One for the loss, and one per node with parameters.
 };
 
-/// What all devices of a plan share: the host's arenas.
+/// The host's arenas, which all devices of a plan share.
 struct HostMemory {
   static absl::StatusOr<HostMemory> Allocate(const NetSizes& net, const PlanOptions& options);
 
   PinnedArray<float> weights;
-  std::span<float> gradients;  // Empty if the plan only evaluates. In one of:
+  std::span<float> gradients;  // Empty if the plan only evaluates; else in one of:
   PinnedPages caller_gradients;
   PinnedArray<float> own_gradients;
 };

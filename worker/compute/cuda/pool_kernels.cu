@@ -7,8 +7,8 @@
 namespace slipstream::cuda {
 namespace {
 
-/// What a kernel knows of its pools when it is compiled: loops over windows are unrolled then, and
-/// what is divided by the stride is shifted.
+/// The properties of a pool that are known when its kernel is compiled: loops over windows are then
+/// unrolled, and divisions by the stride become shifts.
 template <PoolLayer::Kind kKind, uint32_t kKernel, uint32_t kStride>
 struct KnownPool {
   static bool Fits(const PoolShape& shape) {
@@ -47,7 +47,8 @@ __global__ void PoolInputGradientKernel(PoolShape shape, PlaneGrid inputs, size_
   });
 }
 
-/// What `launch` returns for the first kind of pool that fits: those that nets have most.
+/// Returns the result of `launch` for the first pool type that fits; the types are those that nets
+/// use most.
 template <typename Launched>
 absl::Status LaunchFor(const PoolShape& shape, Launched launch) {
   using enum PoolLayer::Kind;

@@ -10,17 +10,18 @@
 
 namespace slipstream::cuda {
 
-/// Pooling; twins of plain_image.h, and equal to them to the bit. Own kernels, since cuDNN's pads
-/// both sides alike and so has no partial window at one end (PyTorch's ceil_mode).
+/// Pooling; twins of plain_image.h, with bit-equal results. These are our own kernels, because
+/// cuDNN pads both sides alike and so has no partial window at one end (PyTorch's ceil_mode).
 ///
-/// Pointers are of device memory; each call enqueues on `stream` and returns.
+/// Pointers are to device memory; each call enqueues on `stream` and returns.
 
-/// Of a maximum, `places` gets for each output where in its plane that lies, the first in row-major
-/// order; null unless somebody asks for gradients.
+/// Computes the outputs. For maximum pools, `places` receives for each output the position of its
+/// maximum in the plane, the first in row-major order; `places` is null unless gradients are
+/// needed.
 absl::Status PoolForward(cudaStream_t stream, const PoolShape& shape, uint32_t count,
                          const float* input, float* output, uint32_t* places);
 
-/// The gradient of a maximum goes to where `places` says that it lies.
+/// Computes the input's gradient. The gradient of a maximum goes to its position in `places`.
 absl::Status PoolInputGradient(cudaStream_t stream, const PoolShape& shape, uint32_t count,
                                const uint32_t* places, const float* output_gradient,
                                float* input_gradient);

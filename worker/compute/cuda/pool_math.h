@@ -10,8 +10,8 @@
 
 namespace slipstream::cuda {
 
-/// One element of what pool_kernels.h computes; twins of plain_image.h. Images are
-/// [count, channels, height, width], row-major.
+/// The computation of pool_kernels.h for one element; twins of plain_image.h. Images are [count,
+/// channels, height, width], row-major.
 
 /// The part of an image plane that one output reads; half-open.
 struct PoolWindow {
@@ -29,18 +29,19 @@ PS_HOST_DEVICE inline PoolWindow WindowOf(const PoolShape& shape, uint32_t y, ui
   return window;
 }
 
-/// A place among all images' planes.
+/// A point in one of all images' planes.
 struct PlanePoint {
   size_t plane = 0;
   uint32_t y = 0, x = 0;
 };
 
-/// Where values lie among planes of one size.
+/// Converts the index of a value to its point, in planes of one size.
 class PlaneGrid {
  public:
   explicit PlaneGrid(const ExampleShape& shape) : height_(shape.height), width_(shape.width) {}
 
-  /// Of the value at `index`, which is a uint32_t where it is below Divisor::kNarrowEnd.
+  /// Returns the point of the value at `index`, which is a uint32_t if it is below
+  /// Divisor::kNarrowEnd.
   template <typename Index>
   PS_HOST_DEVICE PlanePoint PointAt(Index index) const {
     const Index row = width_.Of(index);
@@ -54,7 +55,7 @@ class PlaneGrid {
   Divisor width_;
 };
 
-/// Where the first of the largest values lies in its plane.
+/// Returns the position of the first maximum in its plane.
 PS_HOST_DEVICE inline uint32_t LargestIn(const PoolWindow& window, uint32_t width,
                                          const float* plane) {
   uint32_t largest = window.top * width + window.left;
@@ -71,8 +72,8 @@ PS_HOST_DEVICE inline float ElementsOf(const PoolWindow& window) {
   return static_cast<float>((window.bottom - window.top) * (window.right - window.left));
 }
 
-/// The output at `index` of all images' outputs, which `outputs` is the grid of. Of a maximum,
-/// `places` gets there what it was, unless it is null.
+/// Returns the output at `index` of all images' outputs, whose grid is `outputs`. For a maximum
+/// pool, writes the maximum's position to `places`, unless that is null.
 template <typename Index>
 PS_HOST_DEVICE inline float Pooled(const PoolShape& shape, const PlaneGrid& outputs,
                                    const float* input, uint32_t* places, Index index) {
@@ -93,9 +94,10 @@ PS_HOST_DEVICE inline float Pooled(const PoolShape& shape, const PlaneGrid& outp
   return sum / ElementsOf(window);
 }
 
-/// The gradient of the input at `index` of all images' inputs, which `inputs` is the grid of:
-/// gathered from the windows that read it, in their order, so that no two threads write one value
-/// and sums are those of the CPU. Of a maximum, `places` is what Pooled has put there.
+/// Returns the gradient of the input at `index` of all images' inputs, whose grid is `inputs`. It
+/// is gathered from the windows that read the input, in their order, so that no two threads write
+/// one value and sums equal the CPU's. For a maximum pool, `places` holds the positions that Pooled
+/// has written.
 template <typename Index>
 PS_HOST_DEVICE inline float PoolInputGradient(const PoolShape& shape, const PlaneGrid& inputs,
                                               const uint32_t* places, const float* output_gradient,

@@ -9,7 +9,7 @@ namespace {
 
 absl::Status BeginCapture(const DeviceContext& context) {
   PS_RETURN_IF_ERROR(context.Enter());
-  // Relaxed: other threads go on with uploads and allocations.
+  // Relaxed mode, because other threads continue uploads and allocations.
   return PS_CUDA_STATUS(cudaStreamBeginCapture(context.compute(), cudaStreamCaptureModeRelaxed));
 }
 
@@ -25,7 +25,7 @@ absl::StatusOr<StreamGraph> StreamGraph::Capture(const std::vector<const DeviceC
     if (status.ok()) made.parts_.push_back({context, nullptr});
   }
   if (status.ok()) status = enqueue();
-  // Also after an error, so that the streams are themselves again.
+  // End the captures also after an error, so that the streams can be used again.
   for (Part& part : made.parts_) status.Update(Keep(part.graph, EndCapture(*part.context)));
   if (!status.ok()) return status;
   return made;
@@ -36,10 +36,12 @@ absl::StatusOr<StreamGraph::Executable> StreamGraph::EndCapture(const DeviceCont
   cudaGraph_t graph = nullptr;
   absl::Status status = PS_CUDA_STATUS(cudaStreamEndCapture(context.compute(), &graph));
   cudaGraphExec_t executable = nullptr;
-  // Those of the streams that were captured: else that of the stream it is launched into is all's.
+  // Nodes keep the priorities of the captured streams; otherwise all would get that of the stream
+  // into which the graph is launched.
   constexpr unsigned long long kFlags = cudaGraphInstantiateFlagUseNodePriority;
   if (status.ok()) status = PS_CUDA_STATUS(cudaGraphInstantiate(&executable, graph, kFlags));
-  // Else the first launch would, which other devices may wait for.
+  // Upload now. Otherwise the first launch would do it, while other devices may wait for that
+  // launch.
   if (status.ok()) status = PS_CUDA_STATUS(cudaGraphUpload(executable, context.compute()));
   if (graph != nullptr) (void)cudaGraphDestroy(graph);
   if (!status.ok()) return status;

@@ -14,18 +14,18 @@
 
 namespace slipstream::cuda {
 
-/// What was once enqueued on the compute streams of a plan's devices, ready to be launched again as
-/// a whole, at the price of one launch for each device. Addresses and sizes are those of the
-/// capture.
+/// A recording of work that was enqueued on the compute streams of a plan's devices. It can be
+/// launched again as a whole, at the cost of one launch per device. Addresses and sizes are those
+/// of the capture.
 class StreamGraph {
  public:
-  /// Captures what `enqueue` puts on the compute streams, and on others that these pull in and join
-  /// again; nothing of it runs. `enqueue` must not allocate or wait. Other threads may use other
-  /// streams meanwhile. The contexts must outlive the graph.
+  /// Captures the work that `enqueue` puts on the compute streams, and on others that these pull in
+  /// and join again; the work does not run. `enqueue` must not allocate or wait. Other threads may
+  /// use other streams in the meantime. The contexts must outlive the graph.
   static absl::StatusOr<StreamGraph> Capture(const std::vector<const DeviceContext*>& contexts,
                                              const std::function<absl::Status()>& enqueue);
 
-  /// Enqueues it on the same streams; after an error perhaps on some of them.
+  /// Enqueues the work on the same streams; after an error perhaps only on some of them.
   absl::Status Launch() const;
 
  private:
@@ -34,7 +34,7 @@ class StreamGraph {
   };
   using Executable = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, Destroy>;
 
-  /// What one device does of it.
+  /// One device's part of the work.
   struct Part {
     const DeviceContext* context = nullptr;
     Executable graph;

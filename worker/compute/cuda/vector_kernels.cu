@@ -29,7 +29,7 @@ __global__ void ActivationInputGradientKernel(Activation activation, size_t size
   });
 }
 
-// Of draws that elements [begin, begin + size) take.
+// The blocks of random words that the elements [begin, begin + size) use.
 struct DrawnBlocks {
   size_t first;
   size_t count;
@@ -48,14 +48,14 @@ __global__ void DropoutKernel(DropoutDraws draws, const PassInputs* inputs, Draw
     const size_t block = blocks.first + i;
     const Philox::Block words = draws.BlockAt(inputs->batch_index, block);
     for (uint32_t word = 0; word < kElements; ++word) {
-      const size_t at = block * kElements + word - begin;  // Beyond the end if it is before begin.
+      const size_t at = block * kElements + word - begin;  // Wraps beyond the end if before begin.
       if (at < size) output[at] = draws.Apply(words[word], input[at]);
     }
   });
 }
 
-// A block takes as many columns as a warp has lanes, so that reads are of whole lines, and each of
-// its warps every kRows-th row; their sums are added in the order of warps.
+// A block takes as many columns as a warp has lanes, so that it reads whole cache lines. Each of
+// its warps takes every kRows-th row, and their sums are added in the order of warps.
 constexpr unsigned kRows = 32;
 
 __global__ void ColumnSumsKernel(size_t rows, uint32_t columns, const float* values, float* sums) {

@@ -14,37 +14,38 @@
 
 namespace slipstream::cuda {
 
-/// Element-wise kernels and sums of columns; twins of plain_vector.h and dropout.h. Pointers are of
-/// device memory; each call enqueues on `stream` and returns. An error is the launch's own.
+/// Element-wise kernels and sums of columns; twins of plain_vector.h and dropout.h. Pointers are to
+/// device memory; each call enqueues on `stream` and returns. An error is that of the launch.
 ///
-/// Results do not depend on the device: every sum has a fixed order.
+/// Results do not depend on the device, because every sum has a fixed order.
 
-/// values[r][c][p] = activation(values[r][c][p] + bias[c]) for [rows, channels, plane].
+/// Computes values[r][c][p] = activation(values[r][c][p] + bias[c]) for [rows, channels, plane].
 absl::Status AddBias(cudaStream_t stream, Activation activation, size_t rows, uint32_t channels,
                      uint32_t plane, const float* bias, float* values);
 
-/// `input` and `output` may be the same.
+/// Applies the activation. `input` and `output` may be the same.
 absl::Status Activate(cudaStream_t stream, Activation activation, size_t size, const float* input,
                       float* output);
 
-/// `output` is what the activation gave; `output_gradient` and `input_gradient` may be the same.
+/// Computes the input's gradient. `output` is the activation's result; `output_gradient` and
+/// `input_gradient` may be the same.
 absl::Status ActivationInputGradient(cudaStream_t stream, Activation activation, size_t size,
                                      const float* output, const float* output_gradient,
                                      float* input_gradient);
 
-/// Of the elements [begin, begin + size) of mini-batch inputs->batch_index; `input` and `output`,
-/// which hold these alone, may be the same.
+/// Applies dropout to the elements [begin, begin + size) of mini-batch inputs->batch_index. `input`
+/// and `output` hold only these, and may be the same.
 absl::Status Dropout(cudaStream_t stream, const DropoutDraws& draws, const PassInputs* inputs,
                      size_t begin, size_t size, const float* input, float* output);
 
-/// sums[c] = Σ values[r][c] for [rows, columns].
+/// Computes sums[c] = Σ values[r][c] for [rows, columns].
 absl::Status ColumnSums(cudaStream_t stream, size_t rows, uint32_t columns, const float* values,
                         float* sums);
 
-/// Rounds to nearest, ties to even.
+/// Rounds values to bf16, to nearest, ties to even.
 absl::Status ToBf16(cudaStream_t stream, size_t size, const float* values, __nv_bfloat16* rounded);
 
-/// *flag = inputs->pass, after everything enqueued before; `flag` is in pinned memory.
+/// Sets *flag = inputs->pass after all work enqueued before; `flag` is in pinned memory.
 absl::Status Raise(cudaStream_t stream, const PassInputs* inputs, uint32_t* flag);
 
 }  // namespace slipstream::cuda

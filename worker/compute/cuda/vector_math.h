@@ -8,16 +8,16 @@
 
 namespace slipstream::cuda {
 
-/// One element of what vector_kernels.h computes; twins of plain_vector.h.
+/// The computation of vector_kernels.h for one element; twins of plain_vector.h.
 
-/// A NaN stays one.
+/// Applies the activation; a NaN stays NaN.
 PS_HOST_DEVICE inline float Activated(Activation activation, float value) {
   if (activation == Activation::kRelu) return value < 0 ? 0.0f : value;
   if (activation == Activation::kTanh) return ::tanhf(value);
   return value;
 }
 
-/// `output` is what Activated returned.
+/// Returns the gradient of the activation's input. `output` is the result of Activated.
 PS_HOST_DEVICE inline float ActivationGradient(Activation activation, float output,
                                                float output_gradient) {
   if (activation == Activation::kRelu) return output > 0 ? output_gradient : 0.0f;

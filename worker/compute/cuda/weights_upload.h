@@ -12,23 +12,24 @@
 
 namespace slipstream::cuda {
 
-/// Weights on their way from the host to all devices of a plan, on streams of their own. A copy
-/// that could not be enqueued is told to whoever joins next.
+/// Sends weights from the host to all devices of a plan, on separate streams. If a copy could not
+/// be enqueued, the next Join reports it.
 ///
-/// Send and Await may be called from any thread; Join is the plan's owner's.
+/// Send and Await may be called from any thread; only the plan's owner calls Join.
 class WeightsUpload {
  public:
-  /// All must outlive it.
+  /// All arguments must outlive this object.
   WeightsUpload(const std::vector<PlanMember>& members, const ArenaMap& map, const HostMemory& host)
       : members_(members), map_(map), host_(host) {}
 
-  /// Enqueues that the range comes to the devices.
+  /// Enqueues a copy of the range to the devices.
   void Send(ParameterRange range) { Keep(Enqueue(range)); }
 
-  /// Waits for what was sent: until then the host's weights may not be written.
+  /// Waits until everything sent has been copied; until then the host's weights must not be
+  /// written.
   void Await() { Keep(AwaitAll(members_, &DeviceContext::upload)); }
 
-  /// What is enqueued for computing from now on waits for what was sent.
+  /// Makes computations enqueued from now on wait for everything sent. Returns the first failure.
   absl::Status Join();
 
  private:
@@ -40,7 +41,7 @@ class WeightsUpload {
   const HostMemory& host_;
 
   Mutex mutex_;
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // The first.
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // The first failure.
 };
 
 }  // namespace slipstream::cuda
