@@ -28,7 +28,7 @@ namespace slipstream {
 /// After a failure of any method the stream has to be closed. Every wait has a deadline from the
 /// options.
 ///
-/// Not thread-safe: one owner; other threads may throw its switch.
+/// Not thread-safe: one owner; other threads may throw its CancelSwitch.
 class ExchangeStream {
  public:
   /// `address`, host:port, is for messages to people. Everything that is borrowed must outlive the

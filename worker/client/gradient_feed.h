@@ -35,10 +35,11 @@ class GradientFeed {
   /// True if the values from `from` on are final, or never will be.
   bool IsDecided(size_t from) const;
 
-  /// Waits until the values from `from` on are final; false if the step was aborted.
+  /// Waits until the values from `from` on are final and returns true; returns false if the step
+  /// was aborted.
   bool AwaitFinal(size_t from);
 
-  /// Waits until the step was sealed; false if it was aborted.
+  /// Waits until the step is over; returns true if it was sealed, false if it was aborted.
   bool AwaitSeal();
 
   /// True once the step was sealed or aborted.

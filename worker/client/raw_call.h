@@ -27,7 +27,7 @@ namespace slipstream {
 /// A read may stay under way while the owner writes or does other work. Read polls instead of
 /// sleeping while it expects a message soon, see awake_wait.h.
 ///
-/// Not thread-safe: one owner; other threads may throw its switch.
+/// Not thread-safe: one owner; other threads may throw its CancelSwitch.
 class RawCall {
  public:
   /// `method` is /package.Service/Method. `cancel` may be null; otherwise it must outlive the call.

@@ -25,7 +25,7 @@ namespace slipstream {
 /// machine, and calls go there. The name is random, so no other process can be mistaken for the
 /// shard.
 ///
-/// Not thread-safe: one owner; other threads may throw its switch.
+/// Not thread-safe: one owner; other threads may throw its CancelSwitch.
 class ShardChannel {
  public:
   using Transport = WireSpec::Transport;

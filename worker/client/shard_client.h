@@ -28,7 +28,7 @@ namespace slipstream {
 /// Values to be sent are borrowed from the caller's arena, and received weights are written
 /// straight into it.
 ///
-/// Not thread-safe: one owner; other threads may throw its switch.
+/// Not thread-safe: one owner; other threads may throw its CancelSwitch.
 class ShardClient {
  public:
   /// The shard's number, its address, and its part of the model.

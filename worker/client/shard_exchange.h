@@ -58,7 +58,7 @@ struct LaneTimes {
 ///     ShardExchange exchange(shard, push, std::move(weights));
 ///     for (;;) {
 ///       StatusOr<optional<ExchangeAnswer>> answer = exchange.Next();
-///       … a failure ends it; an answer is to be heeded; nothing: it is over …
+///       … stop at a failure; handle an answer; nothing means that it is over …
 ///     }
 ///
 /// Chunks are sent from the last to the first, each as soon as it is final. The same push is sent

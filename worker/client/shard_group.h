@@ -18,9 +18,10 @@ namespace slipstream {
 
 /// All shards of a model, each with a client in a lane of its own.
 ///
-/// A failure in one lane ends the calls in the others, because the worker cannot go on without it.
+/// A failure in one lane cancels the calls in the others, because the worker cannot continue
+/// without that shard.
 ///
-/// Not thread-safe: one owner; other threads may throw its switch.
+/// Not thread-safe: one owner; other threads may throw its CancelSwitch.
 class ShardGroup {
  public:
   /// The work that a lane does with its shard.

@@ -15,7 +15,7 @@
 
 namespace slipstream {
 
-/// How a process talks to the shards of a run.
+/// Options for a process's communication with the shards of a run.
 struct ShardOptions {
   /// The payload bytes of one message if its values are fp32, in both directions.
   size_t chunk_bytes = size_t{1} << 20;

@@ -60,10 +60,10 @@ class WeightsArrival {
   /// True if every value came in this try or was there before it.
   bool is_complete() const { return has_begun_ && position_ == target_.size(); }
 
-  /// Number of values.
+  /// The number of values.
   size_t size() const { return target_.size(); }
 
-  /// Absent before the first chunk.
+  /// The header of the latest weights; absent before the first chunk.
   const std::optional<WeightsHeader>& header() const { return header_; }
 
  private:

@@ -17,7 +17,7 @@ namespace slipstream {
 
 /// Reads the weights of a run without taking part in it, for evaluation.
 ///
-/// Not thread-safe: one owner; other threads may throw its switch.
+/// Not thread-safe: one owner; other threads may throw its CancelSwitch.
 class WeightsReader {
  public:
   /// `identity`: a member's, for which the shards reserve room. `cancel` must outlive the reader.

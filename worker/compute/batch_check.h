@@ -14,8 +14,8 @@ namespace slipstream {
 /// The sizes of a net that its plan still needs once the layers are prepared.
 struct NetSizes {
   size_t parameters = 0;
-  size_t inputs = 0;     // Of one example.
-  uint32_t outputs = 0;  // Of one example.
+  size_t inputs = 0;     // Per example.
+  uint32_t outputs = 0;  // Per example.
   ModelSpec::Loss loss = ModelSpec::Loss::kCrossEntropy;
 
   static NetSizes Of(const ModelSpec& model, const NetShapes& shapes);

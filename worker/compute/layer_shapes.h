@@ -12,7 +12,7 @@ namespace slipstream {
 
 /// Layers together with the sizes and offsets that follow from their place in the net.
 
-/// Where the parameters of a layer begin in the flat arena; a bias follows its weight.
+/// The positions at which a layer's parameters begin in the flat arena; a bias follows its weight.
 struct LayerParameters {
   size_t weight = 0;
   size_t bias = 0;

@@ -97,7 +97,7 @@ class WorkerCore {
     friend bool operator==(const AwaitUnit&, const AwaitUnit&) = default;
   };
 
-  /// Nothing is left for this worker.
+  /// Nothing is left for this worker to do.
   struct Finished {
     friend bool operator==(const Finished&, const Finished&) = default;
   };

@@ -19,8 +19,8 @@ class Canvas {
  public:
   static constexpr int kSide = 28;
 
-  /// Draws from `from` to `to` with a pen of `radius` pixels and soft edges. Where lines cross, the
-  /// darker ink stays, so that a stroke made of many lines looks like one.
+  /// Draws a line from `from` to `to` with a pen of `radius` pixels and soft edges. Where lines
+  /// cross, the darker ink wins, so a stroke made of many lines looks like one.
   void DrawLine(GlyphPoint from, GlyphPoint to, float radius, float ink);
 
   /// The pixels row by row, from 0 (paper) to the most ink drawn.

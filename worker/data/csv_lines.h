@@ -48,7 +48,7 @@ class CsvLines {
   uint64_t taken_ = 0;
   uint64_t number_ = 0;
   bool is_at_end_ = false;
-  std::vector<char> buffer_;  // [begin_, end_) is read and not returned.
+  std::vector<char> buffer_;  // [begin_, end_) is read but not returned yet.
   size_t begin_ = 0;
   size_t end_ = 0;
 };

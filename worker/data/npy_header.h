@@ -27,7 +27,7 @@ struct NpyHeader {
   friend bool operator==(const NpyHeader&, const NpyHeader&) = default;
 };
 
-/// The bytes in front of the dictionary: magic number, version, the dictionary's length.
+/// The bytes before the dictionary: magic number, version, and the dictionary's length.
 struct NpyPreamble {
   /// The size of the shorter of the two forms. The first bytes say which form it is.
   static constexpr size_t kBytesMin = 10;

@@ -23,7 +23,7 @@ enum class Split : uint64_t { kTrain = 0, kTest = 1 };
 constexpr size_t kPixels = size_t{Canvas::kSide} * Canvas::kSide;
 constexpr float kMiddle = (Canvas::kSide - 1) / 2.0f;
 constexpr int kLinesPerCurve = 5;
-constexpr uint32_t kExamplesPerReport = 256;  // Some milliseconds.
+constexpr uint32_t kExamplesPerReport = 256;  // These take some milliseconds.
 
 // Bounds on the differences between examples of one digit. They are chosen so that a small
 // convolutional net learns something new for several epochs (README.md has the accuracies).

@@ -16,10 +16,10 @@ namespace slipstream {
 /// Thread-safe: guarded by its own mutex.
 class Interruption {
  public:
-  /// Ends everything with `status`. REQUIRES: !status.ok().
+  /// Interrupts all threads with failure `status`. REQUIRES: !status.ok().
   void Fail(const absl::Status& status);
 
-  /// Ends everything without a failure.
+  /// Interrupts all threads without a failure.
   void Stop();
 
   bool interrupted() const;

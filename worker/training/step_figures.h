@@ -56,7 +56,7 @@ class StepFigures {
     float loss = 0;
   };
 
-  /// The lanes of a step.
+  /// A step with the times of its lanes.
   struct StepLanes {
     Step step;
     std::vector<LaneTimes> lanes;  // Indexed by shard.

@@ -38,10 +38,10 @@ class TrainingPlans {
   absl::Status MakeArena(const RunSpec& settings, size_t parameters);
   absl::Status PreparePlans(Device& device, const RunSpec& settings);
 
-  /// Finds out whether the plans' gradients lie in the arena.
+  /// Checks whether the plans' gradients lie in the arena.
   absl::Status CheckArena(const RunSpec& settings);
 
-  std::optional<SharedArena> arena_;  // Outlives the plans, which compute in it.
+  std::optional<SharedArena> arena_;  // It must outlive the plans, which compute in it.
   bool shares_ = false;
   std::vector<std::unique_ptr<Plan>> plans_;
 };

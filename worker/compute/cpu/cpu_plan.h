@@ -15,13 +15,13 @@
 
 namespace slipstream {
 
-/// A net's nodes and the arenas and activations they work on.
+/// A net's nodes, with the arenas and activations that they work on.
 ///
 /// StartStep does the whole step and waits for the weights of each node before it computes the
 /// node; FinishStep returns the result.
 class CpuPlan final : public Plan {
  public:
-  /// Throws std::bad_alloc or dnnl::error.
+  /// May throw std::bad_alloc or dnnl::error.
   CpuPlan(const NetSizes& net, std::vector<ChosenNode> nodes, const PlanOptions& options);
 
   /// Returns the bytes of a plan's arenas and activations, without the buffers of fast nodes.

@@ -20,8 +20,8 @@ struct Mask {
 
 constexpr size_t kLanes = 8;
 
-// Of 16 registers, 12 accumulate a tile of 6 channels × 2 vectors, or 10 one of 2 channels × 5
-// taps of a weight gradient.
+// A tile of 6 channels × 2 vectors uses 12 of the 16 registers as accumulators; a tile of 2
+// channels × 5 taps of a weight gradient uses 10.
 constexpr int kTileVectors = 2;
 constexpr int kTileChannels = 6;
 constexpr int kGradientChannels = 2;

@@ -16,8 +16,8 @@ using Places = __m512i;  // Positions in the pool window of each image's maximum
 
 constexpr size_t kLanes = 16;
 
-// Of 32 registers, 24 accumulate a tile of 6 channels × 4 vectors, or 20 one of 4 channels × 5
-// taps of a weight gradient.
+// A tile of 6 channels × 4 vectors uses 24 of the 32 registers as accumulators; a tile of 4
+// channels × 5 taps of a weight gradient uses 20.
 constexpr int kTileVectors = 4;
 constexpr int kTileChannels = 6;
 constexpr int kGradientChannels = 4;

@@ -14,14 +14,14 @@ struct InnermostShape {
   uint32_t in_height = 0;
   uint32_t in_width = 0;
   uint32_t out_channels = 0;
-  uint32_t out_height = 0;  // After the pool.
+  uint32_t out_height = 0;  // Size after the pool.
   uint32_t out_width = 0;
   uint32_t kernel = 0;
   uint32_t padding = 0;
   uint32_t window = 1;  // Side of the pool's window; 1 means no pool.
   bool relu = false;
 
-  // The part of the convolution's output that the pool uses.
+  // The size of the part of the convolution's output that the pool uses.
   uint32_t conv_height() const { return out_height * window; }
   uint32_t conv_width() const { return out_width * window; }
 

@@ -10,7 +10,7 @@ void omp_set_num_threads(int threads);
 namespace slipstream {
 
 OneThreadScope::OneThreadScope() : threads_before_(omp_get_max_threads()) {
-  // Sets the calling thread's own number, not the process's.
+  // This sets the calling thread's number, not the process's.
   omp_set_num_threads(1);
 }
 

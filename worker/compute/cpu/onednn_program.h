@@ -59,7 +59,7 @@ class OneDnnProgram {
   struct ConvForward {
     dnnl::convolution_forward::primitive_desc description;
     dnnl::memory source;
-    dnnl::memory weight;  // Plain.
+    dnnl::memory weight;  // In the plain layout.
     dnnl::memory result;
   };
   struct PoolForward {

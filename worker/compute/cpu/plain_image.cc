@@ -52,7 +52,7 @@ void ForEachProduct(const Conv2dShape& shape, Visit visit) {
       for (uint32_t ky = 0; ky < shape.kernel; ++ky) {
         for (uint32_t kx = 0; kx < shape.kernel; ++kx, ++weight) {
           for (uint32_t y = 0; y < out.height; ++y) {
-            // Above the image the subtraction wraps round to a large value.
+            // For rows above the image, the unsigned subtraction wraps round to a large value.
             const uint32_t in_y = y * shape.stride + ky - shape.padding;
             if (in_y >= in.height) continue;
             for (uint32_t x = 0; x < out.width; ++x) {

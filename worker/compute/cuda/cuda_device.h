@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDeviceGroup(const std::vector<uin
 /// Returns at least one; if there is none, fails as NewCudaDevice does.
 absl::StatusOr<std::vector<std::string>> CudaDeviceNames();
 
-/// Whether this program was built with CUDA.
+/// True if this program was built with CUDA.
 bool HasCuda();
 
 }  // namespace slipstream

@@ -18,7 +18,7 @@ namespace slipstream::cuda {
 /// Each library is loaded once per process and stays loaded. Thread-safe.
 
 struct CublasLt {
-  /// INVALID_ARGUMENT if the library, or something in it, is missing.
+  /// Loads it. INVALID_ARGUMENT if the library, or a function in it, is missing.
   static absl::StatusOr<const CublasLt*> Load();
 
   decltype(&::cublasLtCreate) Create;
@@ -37,7 +37,7 @@ struct CublasLt {
 };
 
 struct Cudnn {
-  /// INVALID_ARGUMENT if the library, or something in it, is missing.
+  /// Loads it. INVALID_ARGUMENT if the library, or a function in it, is missing.
   static absl::StatusOr<const Cudnn*> Load();
 
   decltype(&::cudnnCreate) Create;
@@ -72,7 +72,7 @@ struct Cudnn {
 
 /// Used only by plans on grouped devices.
 struct Nccl {
-  /// INVALID_ARGUMENT if the library, or something in it, is missing.
+  /// Loads it. INVALID_ARGUMENT if the library, or a function in it, is missing.
   static absl::StatusOr<const Nccl*> Load();
 
   decltype(&::ncclCommInitAll) CommInitAll;

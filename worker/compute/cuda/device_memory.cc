@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kBytesMin = 4096;
 
 absl::Status NoMemory(size_t bytes, std::string_view what, const std::string& where) {
-  // Else the next launch would be blamed for it.
+  // Clear the error, or the next launch would report it.
   (void)cudaGetLastError();
   return absl::ResourceExhaustedError("no memory for " + std::to_string(bytes) + " bytes of " +
                                       std::string(what) + where);
@@ -54,7 +54,7 @@ absl::StatusOr<void*> AllocatePinned(size_t bytes, std::string_view what) {
 absl::StatusOr<PinnedPages> PinnedPages::Pin(std::span<std::byte> memory) {
   const cudaError_t error =
       cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable);
-  // Else the next launch would be blamed for it.
+  // Clear the error, or the next launch would report it.
   if (error != cudaSuccess) (void)cudaGetLastError();
   PS_RETURN_IF_ERROR(ToStatus(error, {__FILE__, __LINE__, "cudaHostRegister"}));
   PinnedPages pages;

@@ -53,7 +53,7 @@ class GroupGradients {
   /// True if the sum of the i-th range of pass number `pass` is on the host.
   bool HasCome(size_t i, uint32_t pass) const;
 
-  /// ABORTED if a sum under way has failed.
+  /// Returns ABORTED if a sum under way has failed.
   absl::Status Check() const;
 
   /// Notes that a device or a sum has failed: nothing more may be collected, and the sums under

@@ -53,8 +53,8 @@ class Matmul {
   struct Operation {
     const CublasLt* blas = nullptr;
     cublasLtMatmulDesc_t description = nullptr;
-    cublasLtMatrixLayout_t first = nullptr;   // cuBLAS's A, our right.
-    cublasLtMatrixLayout_t second = nullptr;  // cuBLAS's B, our left.
+    cublasLtMatrixLayout_t first = nullptr;   // cuBLAS's A is our right.
+    cublasLtMatrixLayout_t second = nullptr;  // cuBLAS's B is our left.
     cublasLtMatrixLayout_t result = nullptr;
 
     Operation() = default;

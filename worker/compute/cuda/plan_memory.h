@@ -37,7 +37,7 @@ struct PlanMemory {
   DeviceArray<std::byte> workspace;
 
   // In host memory; the device writes them.
-  PinnedArray<PassOutputs> totals;  // One.
+  PinnedArray<PassOutputs> totals;  // A single value.
   PinnedArray<uint32_t> flags;      // One for the loss, and one per node with parameters.
 };
 
