@@ -89,7 +89,7 @@ class ExchangeStream {
   bool answers_on_call_ = true;       // Whether the rest of this answer comes over the call.
   // Sharing failed once and is optional, so it is not tried again.
   bool has_given_up_sharing_ = false;
-  std::string told_;  // What was last logged about sharing.
+  std::string told_;  // The text last logged about sharing.
 };
 
 }  // namespace slipstream

@@ -109,7 +109,7 @@ class ParameterClient {
     std::vector<LaneTimes> lanes;
   };
 
-  /// What to do next with the slot's weights, which have arrived or are arriving.
+  /// The next action for the slot's weights, which have arrived or are arriving.
   struct Compute {
     BatchRanges batches;
   };

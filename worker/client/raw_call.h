@@ -39,7 +39,7 @@ class RawCall {
   RawCall(const RawCall&) = delete;
   RawCall& operator=(const RawCall&) = delete;
 
-  /// What the caller does after a Write.
+  /// The caller's next action after a Write.
   enum class Next {
     kWrites,  // gRPC may hold back the end of this message for the next one.
     kReads,   // The rest of this message is sent while the read waits.

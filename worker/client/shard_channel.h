@@ -82,7 +82,7 @@ class ShardChannel {
 
   CancelSwitch& cancel_;
   std::shared_ptr<grpc::Channel> agreed_;  // Null until a path is agreed on.
-  std::string told_;                       // What was last logged about the path.
+  std::string told_;                       // The text last logged about the path.
 };
 
 }  // namespace slipstream

@@ -89,8 +89,8 @@ absl::Status ShardExchange::WritePush() {
         feed == nullptr ||
         (begin > 0 ? feed->AwaitFinal(shard_.range().begin + begin) : feed->AwaitSeal());
     if (!goes_on) return GivenUp();
-    // Open the stream only now: the shard gives a caller little time to identify itself on a new
-    // stream.
+    // Open the stream only now: once a stream is open, the shard waits only for a limited time
+    // until the caller identifies itself.
     if (is_first) {
       if (absl::Status opened = shard_.stream().Open(); !opened.ok()) return opened;
     }

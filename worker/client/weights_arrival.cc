@@ -47,7 +47,7 @@ absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, ui
         fmt::format("weights: values from {} on, expected those from {} on", offset, position_));
   }
   position_ += count;
-  if (position_ <= arrived_) return absl::OkStatus();  // They came with an earlier try.
+  if (position_ <= arrived_) return absl::OkStatus();  // The values came with an earlier try.
   if (offset < arrived_) {
     return absl::InternalError("weights: cut into other chunks than by the try before");
   }

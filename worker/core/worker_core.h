@@ -248,7 +248,7 @@ class WorkerCore {
   std::vector<Answers> answers_;  // By slot.
   uint64_t split_pushes_ = 0;
   std::vector<Begun> begun_;  // The pushes in flight, oldest first.
-  // With rounds: the work that shard 0 named with the weights held of it.
+  // The work that shard 0 named with the weights held of it. Empty without rounds.
   std::optional<RoundWork> work_;
   bool is_left_out_ = false;  // Set if the batches of `work_` were skipped.
   UnitQueue units_;           // For policies without rounds.

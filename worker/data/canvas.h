@@ -11,8 +11,8 @@ namespace slipstream {
 /// A small grey image on which a round pen draws lines. Coordinates are in pixels; the centre of
 /// the first pixel is (0, 0).
 ///
-/// It uses only additions, products and square roots, which IEEE 754 rounds equally on every
-/// machine.
+/// The canvas uses only additions, products and square roots, which IEEE 754 rounds equally on
+/// every machine.
 ///
 /// Not thread-safe: one owner.
 class Canvas {

@@ -79,7 +79,8 @@ Batch BatchFeed::Gather(uint64_t index) {
     targets_.resize(train_.is_labelled() ? 0 : examples.size() * train_.outputs);
     space = {examples_, labels_, targets_};
   }
-  // A plan that computes on the CPU already keeps the other processors busy.
+  // A plan without such space computes on the CPU, where other workers use the other processors, so
+  // one thread gathers.
   const size_t threads = plan_has_space_ ? GatherThreads(space->examples.size_bytes()) : 1;
   gatherer_.Gather(train_, examples, {space->examples, space->labels, space->targets}, threads);
   if (plan_has_space_) plan_.OfferBatch();

@@ -162,7 +162,7 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
     for (uint64_t i = 0; i < range.count; ++i) {
       if (interruption_.interrupted()) return absl::CancelledError("stopped");
       const absl::Status status = StepLocally(range.first + i, turn);
-      // As in PushGradient: the client knows what to do.
+      // The client knows what to do, as in PushGradient.
       if (absl::IsCancelled(status)) return absl::OkStatus();
       if (!status.ok()) return status;
       turn = absl::Now();

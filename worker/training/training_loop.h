@@ -101,7 +101,7 @@ class TrainingLoop {
   /// Notes that the step counts. `result` is the plan's.
   void OnStepDone(StepFigures::Step step, const StepResult& result);
 
-  /// Does what has to precede a push that counts: delays it for tests, and prefetches a unit.
+  /// Delays the push, for tests, and prefetches a unit: the steps before a push that counts.
   absl::Status PrepareToPush();
 
   /// Counts a step that gave `what` instead of finite values; fails if there were too many.

@@ -41,7 +41,7 @@ class TrainingPlans {
   /// Checks whether the plans' gradients lie in the arena.
   absl::Status CheckArena(const RunSpec& settings);
 
-  std::optional<SharedArena> arena_;  // It must outlive the plans, which compute in it.
+  std::optional<SharedArena> arena_;  // Must outlive the plans, which compute in it.
   bool shares_ = false;
   std::vector<std::unique_ptr<Plan>> plans_;
 };

@@ -56,7 +56,7 @@ class CpuPlan final : public Plan {
   AlignedBuffer<float> own_gradients_;         // Empty if the caller provides them.
   std::span<float> gradients_;                 // Empty in a plan that only evaluates.
   std::vector<AlignedBuffer<float>> outputs_;  // The outputs of each node.
-  // Those of a node and of the one before it.
+  // For a node and the one before it.
   std::array<AlignedBuffer<float>, 2> output_gradients_;
 
   WeightsGate gate_;

@@ -31,7 +31,7 @@ absl::Status ComingBatches::AllocatePlaces() {
 }
 
 ComingBatches::~ComingBatches() {
-  // As in ~DeviceContext, errors here cannot be handled.
+  // Errors cannot be handled here, as in ~DeviceContext.
   for (size_t i = 0; i < members_.size(); ++i) {
     (void)members_[i].context->Enter();
     if (streams_[i] != nullptr) (void)cudaStreamSynchronize(streams_[i]);

@@ -24,7 +24,7 @@ namespace slipstream::cuda {
 /// Brings the gradients of several devices to the host: NCCL sums the gradients on separate
 /// streams, and the first device sends the sum to the host.
 ///
-/// This is not part of the graphs: a single thread that launches NCCL in graphs of several devices
+/// Sums are not part of the graphs: a single thread that launches NCCL in graphs of several devices
 /// can wait for ever, as NCCL's guide says. So the thread that waits for a pass calls Collect as
 /// soon as all devices have computed a range, while the backward pass goes on.
 ///

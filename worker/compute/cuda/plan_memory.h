@@ -31,7 +31,7 @@ struct PlanMemory {
   DeviceArray<float> weights;               // Placed by ArenaMap.
   DeviceArray<float> gradients;             // Placed by ArenaMap; empty if the plan only evaluates.
   std::vector<DeviceArray<float>> outputs;  // One per node.
-  std::array<DeviceArray<float>, 2> output_gradients;  // Those of a node and of the one before it.
+  std::array<DeviceArray<float>, 2> output_gradients;  // One of a node, one of the node before it.
   DeviceArray<std::byte> batch;                        // In the layout of BatchBlock.
   DeviceArray<RowLoss> losses;
   DeviceArray<std::byte> workspace;
