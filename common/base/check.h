@@ -4,8 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// Stops the process when `condition`, a belief about this program's own state, is false.
-/// Never use it on input: what a peer, a file or a flag can cause is an absl::Status.
+/// Aborts the process if `condition` is false. Use it only for conditions that nothing but a bug in
+/// this program can break, never on input: what a peer, a file or a flag can cause is an
+/// absl::Status.
 #define PS_CHECK(condition)                                                              \
   do {                                                                                   \
     if (!(condition)) {                                                                  \

@@ -13,34 +13,34 @@
 
 namespace slipstream {
 
-/// How values travel; what computes with them always has fp32. The numbers are those of
+/// The format in which values travel. Computation always uses fp32. The numbers are those of
 /// proto/shard.proto.
 enum class Encoding : uint8_t { kFp32 = 0, kBf16 = 1, kFp16 = 2, kInt8 = 3 };
 
-/// The facts of an encoding that others than its codec need; common/wire/value_encoding.cc has the
-/// codecs.
+/// The facts about an encoding that code outside its codec needs. The codecs are in
+/// common/wire/value_encoding.cc.
 struct EncodingRow {
   Encoding kind;
-  std::string_view name;  // As in run.yaml.
+  std::string_view name;  // The name in run.yaml.
   std::string_view doc;
 
   /// Bytes that one value takes.
   size_t value_bytes;
 
-  /// Values that are encoded together, from the begin of a shard on, and what such a block takes
-  /// beside its values, in bytes. Chunks begin where a block does; the last block of a shard may be
-  /// shorter.
+  /// The number of values that are encoded together as a block, counted from the begin of a shard,
+  /// and the bytes that a block takes beside its values. Chunks begin where a block begins; the
+  /// last block of a shard may be shorter.
   size_t block_values = 1;
   size_t block_bytes = 0;
 
-  /// The least magnitude that may become infinite.
+  /// The smallest magnitude that encoding may turn into infinity.
   float overflow_min = std::numeric_limits<float>::infinity();
 
-  /// The next gradient makes up for what the rounding of one loses (error feedback, Seide et al.,
-  /// Interspeech 2014).
+  /// Set if the sender adds what rounding lost in one gradient to the next one (error feedback,
+  /// Seide et al., Interspeech 2014).
   bool feeds_error_back = false;
 
-  /// Weights may travel in this encoding, too.
+  /// Set if weights may travel in this encoding, too.
   bool carries_weights = true;
 };
 
@@ -76,23 +76,23 @@ static_assert([] {
   return true;
 }());
 
+// Every chunk has room for whole blocks.
 static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {
-  return kChunkBytesMin % (row.block_values * sizeof(float)) ==
-         0;  // Any chunk has room for blocks.
+  return kChunkBytesMin % (row.block_values * sizeof(float)) == 0;
 }));
 
 constexpr const EncodingRow& RowOf(Encoding encoding) {
   return *std::ranges::find(kEncodingRows, encoding, &EncodingRow::kind);
 }
 
-/// Bytes of so many values, of which the first begins a block.
+/// Returns the bytes that `values` values take, of which the first begins a block.
 constexpr size_t EncodedBytes(Encoding encoding, size_t values) {
   const EncodingRow& row = RowOf(encoding);
   const size_t blocks = (values + row.block_values - 1) / row.block_values;
   return values * row.value_bytes + blocks * row.block_bytes;
 }
 
-/// The values that take so many bytes; nothing if they are not whole.
+/// Returns how many values take `bytes` bytes; nothing if no whole number does.
 constexpr std::optional<size_t> EncodedValues(Encoding encoding, size_t bytes) {
   const EncodingRow& row = RowOf(encoding);
   const size_t of_block = row.block_values * row.value_bytes + row.block_bytes;

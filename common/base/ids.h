@@ -5,40 +5,42 @@
 
 namespace slipstream {
 
-/// Numbers with a meaning, each its own type: passing one where another belongs does not compile.
+/// Each kind of number is a type of its own: passing one where another belongs does not compile.
 
-/// A range of the model and the server process that owns it; 0 … S−1.
+/// Names a range of the model and the server process that owns it. From 0 to S−1.
 enum class ShardId : uint32_t {};
 
-/// A learner process; 0 … λ−1 at the start of a run, higher for those that join later.
+/// Names a learner process. From 0 to λ−1 at the start of a run, higher for workers that join
+/// later.
 enum class WorkerId : uint32_t {};
 
-/// Given by the coordinator at each registration, unique within a run; an older one is fenced.
+/// The number that the coordinator gives a worker at each registration, unique within a run. An
+/// older one is fenced.
 enum class Incarnation : uint64_t {};
 
 /// A worker's push counter on one shard, contiguous from 1 within an incarnation.
 enum class Sequence : uint64_t {};
 
-/// A shard counts its lives: the first is 0, and another begins when it goes on from an older
-/// state. Versions, bases and sequences are numbers of one life, and compared within it alone. No
-/// shard can come back yet: a worker that meets a second life does not know how to go on.
+/// A shard counts its lives: the first is 0, and another begins when the shard goes on from an
+/// older state. Versions, bases and sequences belong to one life, and are compared only within it.
+/// Shards cannot come back yet: a worker that meets a second life does not know how to go on.
 enum class Life : uint64_t {};
 
 /// A shard's clock: 0 for the initial weights, +1 with every update.
 enum class Version : uint64_t {};
 
-/// A worker's clock where work comes in units: the pushes that it has made, counted by itself, one
-/// number for all shards.
+/// A worker's clock in runs whose work comes in units: the number of pushes that the worker has
+/// made. The worker counts them itself, with one number for all shards.
 enum class WorkerClock : uint64_t {};
 
-/// Higher ones are refused, so that counting on from any is safe.
+/// The largest clock that is accepted, so that counting on from an accepted clock is safe.
 inline constexpr WorkerClock kWorkerClockMax{uint64_t{1} << 62};
 
-/// Number of a membership view; higher is newer.
+/// The number of a membership view; higher is newer.
 enum class ViewNumber : uint64_t {};
 
-/// Names a client's call to a shard that waits for an answer, or is about to. Chosen by the shell,
-/// and opaque to the shard.
+/// Names a client's call to a shard that waits for an answer, or is about to wait. The shell
+/// chooses it; the shard does not interpret it.
 enum class CallId : uint64_t {};
 
 constexpr uint32_t Value(ShardId id) { return static_cast<uint32_t>(id); }

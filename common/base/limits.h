@@ -6,21 +6,24 @@
 
 namespace slipstream {
 
-/// What a run may have at most. Settings are checked against it, and so is what peers say, so that
-/// nobody can make another's memory grow.
+/// Upper limits of a run. Settings and messages from peers are checked against them, so that no
+/// peer can make another's memory grow without bound.
 
-/// Servers, and so shards. Their numbers are below it.
+/// The number of servers, and so of shards, at most. Their ids are smaller than this.
 inline constexpr uint32_t kServersMax = 256;
 
-/// Ids of workers, whether at the same time or one after another. All are below it.
+/// The number of worker ids that a run may use, at the same time or one after another. All ids are
+/// smaller than this.
 inline constexpr uint32_t kWorkersMax = 4096;
 
-/// Bytes of the values of one message, were they fp32, where a run does not leave them to us.
+/// Bounds of wire.chunk_bytes where a run sets it: the bytes of the values of one message, counted
+/// as fp32.
 inline constexpr uint32_t kChunkBytesMin = uint32_t{4} << 10;
 inline constexpr uint32_t kChunkBytesMax = uint32_t{16} << 20;
 
-/// A gradient with a magnitude of this or more is refused as one that is not finite is: no sum of
-/// the gradients of kWorkersMax workers, and no square of such a sum, overflows an fp32 otherwise.
+/// A gradient that has a magnitude of this or more is refused like one that is not finite. Below
+/// it, neither a sum of the gradients of kWorkersMax workers nor the square of such a sum overflows
+/// an fp32.
 inline constexpr float kGradientLimit = 0x1p50f;
 static_assert(kGradientLimit * kWorkersMax * kGradientLimit * kWorkersMax < 0x1p125f);
 

@@ -11,8 +11,9 @@ namespace slipstream {
 
 /// std::mutex with the annotations clang's -Wthread-safety checks.
 ///
-/// Not absl::Mutex: the system's Abseil is not built for ThreadSanitizer, which then cannot see
-/// the order its locks impose and reports races that are not there.
+/// absl::Mutex is not used, because the system's Abseil is not built for ThreadSanitizer.
+/// ThreadSanitizer then cannot see the order that its locks impose, and reports races that do not
+/// exist.
 class ABSL_LOCKABLE Mutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
@@ -45,7 +46,7 @@ class CondVar {
     lock.release();
   }
 
-  /// Returns false once `deadline` has passed.
+  /// Waits at most until `deadline`. Returns false if it has passed.
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);

@@ -55,7 +55,7 @@ class RandomStream {
     return block_[used_++];
   }
 
-  /// Uniform in [0, bound), without bias. REQUIRES: bound > 0.
+  /// Returns a number uniform in [0, bound), without bias. REQUIRES: bound > 0.
   uint32_t Below(uint32_t bound) {
     // Lemire, 2019: reject the few words that would make low values likelier.
     uint64_t product = uint64_t{NextWord()} * bound;
@@ -66,10 +66,10 @@ class RandomStream {
     return static_cast<uint32_t>(product >> 32);
   }
 
-  /// Uniform in [0, 1), a multiple of 2⁻²⁴.
+  /// Returns a multiple of 2⁻²⁴, uniform in [0, 1).
   float Unit() { return static_cast<float>(NextWord() >> 8) * 0x1p-24f; }
 
-  /// Uniform in [low, high).
+  /// Returns a number uniform in [low, high).
   float Uniform(float low, float high) { return low + (high - low) * Unit(); }
 
  private:

@@ -5,9 +5,9 @@
 
 namespace slipstream {
 
-/// What gradients are computed in. kBf16 and kTf32: products of layers take operands of 8 and of 11
-/// bits of precision, rounded to nearest; their sums, the weights themselves, their gradients and
-/// the loss stay fp32. kTf32 is of GPUs.
+/// The precision in which gradients are computed. Under kBf16 and kTf32, products of layers take
+/// operands of 8 and of 11 bits of precision, rounded to nearest; their sums, the weights, the
+/// gradients and the loss stay fp32. Only GPUs offer kTf32.
 enum class Precision : uint8_t { kFp32, kBf16, kTf32 };
 
 }  // namespace slipstream

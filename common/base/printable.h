@@ -8,9 +8,9 @@
 
 namespace slipstream {
 
-/// What a peer or a file said, fit for one line of a terminal: white space is a blank; other
-/// control characters, with which a stranger could rewrite the screen, and bytes that are not UTF-8
-/// are U+FFFD.
+/// Returns text from a peer or a file in a form that is safe on one line of a terminal. Tabs and
+/// line breaks become blanks. Other control characters, with which a stranger could rewrite the
+/// screen, and bytes that are not UTF-8 become U+FFFD.
 inline std::string Printable(std::string_view text) {
   constexpr char32_t kReplacement = 0xFFFD;
   std::string printable;

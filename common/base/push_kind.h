@@ -9,15 +9,15 @@ namespace slipstream {
 /// The meaning of a push's values. All pushes of a run are of one kind. The numbers are those of
 /// proto/shard.proto.
 enum class PushKind : uint8_t {
-  /// The mean gradient of its mini-batches, at the base weights.
+  /// The mean gradient of the push's mini-batches, at the base weights.
   kGradient = 0,
 
-  /// The base weights minus those that local steps have led to: like a gradient, it points to where
-  /// the loss rises, so rules take it as one.
+  /// The base weights minus the weights that local steps have led to. Like a gradient, it points to
+  /// where the loss rises, so update rules take it as one.
   kDelta = 1,
 };
 
-/// For messages.
+/// Returns the kind's name for messages to users.
 constexpr std::string_view Name(PushKind kind) {
   return kind == PushKind::kGradient ? "a gradient" : "a delta";
 }

@@ -9,7 +9,7 @@
 
 namespace slipstream {
 
-/// The beginning of `text`, at most `bytes_max` bytes of it, that ends with a whole character if
+/// Returns the first `bytes_max` bytes of `text`, or fewer so that the last character is whole if
 /// `text` is UTF-8.
 inline std::string_view CutUtf8(std::string_view text, size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
@@ -19,8 +19,8 @@ inline std::string_view CutUtf8(std::string_view text, size_t bytes_max) {
   return text.substr(0, keep);
 }
 
-/// Where the first byte lies that belongs to no character; nothing if all of `text` is UTF-8, as
-/// RFC 3629 has it.
+/// Returns the position of the first byte that belongs to no character; nothing if all of `text` is
+/// UTF-8 by RFC 3629.
 inline std::optional<size_t> FirstNotUtf8(std::string_view text) {
   const size_t at = utf8::find_invalid(text);
   return at == std::string_view::npos ? std::nullopt : std::optional<size_t>(at);
