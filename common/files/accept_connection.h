@@ -6,9 +6,9 @@
 
 namespace slipstream {
 
-/// The next connection that waits at a socket of any kind; it does not block, and is closed on
-/// exec. UNAVAILABLE if there is none, RESOURCE_EXHAUSTED if this process may open nothing more;
-/// both may pass.
+/// Accepts the next connection that waits at a socket of any kind. The result does not block, and
+/// is closed on exec. UNAVAILABLE if no connection waits, RESOURCE_EXHAUSTED if this process cannot
+/// open more descriptors; a later call may succeed after either.
 absl::StatusOr<FileDescriptor> AcceptConnection(const FileDescriptor& listening);
 
 }  // namespace slipstream

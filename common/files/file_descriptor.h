@@ -7,13 +7,13 @@
 
 namespace slipstream {
 
-/// An open file, closed when this goes. What close() says is not looked at: whoever must know that
-/// the bytes have arrived calls fsync() first.
+/// An open file that is closed when this object is destroyed. The result of close() is ignored: a
+/// caller that must know that the bytes are on the disk calls fsync() first.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
 
-  /// Takes over `fd`; -1, as open() answers a failure, for none.
+  /// Takes over `fd`; -1, which open() returns on failure, means that there is no file.
   explicit FileDescriptor(int fd) : fd_(fd) {}
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
@@ -27,7 +27,7 @@ class FileDescriptor {
   bool is_open() const { return fd_ >= 0; }
   int get() const { return fd_; }
 
-  /// Gives the file to whoever closes it from now on.
+  /// Returns the descriptor and gives up its ownership: from now on the caller closes it.
   int Release() { return std::exchange(fd_, -1); }
 
  private:

@@ -20,24 +20,24 @@
 namespace slipstream {
 namespace {
 
-// Linux writes at most about 2 GiB at once; pieces also keep one call from lasting.
+// Linux writes at most about 2 GiB in one call; smaller pieces also keep a call from taking long.
 constexpr size_t kPieceBytes = size_t{64} << 20;
 
-// Of the name of an unfinished file, behind its random part.
+// The end of an unfinished file's name, behind its random part.
 constexpr std::string_view kUnfinished = ".unfinished";
 constexpr size_t kRandomDigits = 16;
 
 constexpr absl::Duration kAbandonedAfter = absl::Hours(1);
 constexpr absl::Duration kAbandonedAfterWithoutLocks = absl::Hours(24);
 
-constexpr mode_t kMode = 0666;  // The process's umask takes away from it.
+constexpr mode_t kMode = 0666;  // The process's umask is applied to it.
 
 absl::Status Failure(const std::string& path, int error) {
   return absl::DataLossError(fmt::format("cannot write {}: {}", path, std::strerror(error)));
 }
 
-/// Two threads or processes, also of other machines, that are told the same path must not write
-/// into one file.
+/// Returns a random name: two threads or processes, even on different machines, that write to the
+/// same path must not write into one file.
 std::string UnfinishedPath(const std::string& path) {
   uint64_t any = 0;
   PS_CHECK(getentropy(&any, sizeof(any)) == 0);
@@ -54,7 +54,7 @@ bool IsNameOfUnfinished(std::string_view name) {
 }
 
 bool IsAbandoned(const std::string& path) {
-  // Network file systems give an exclusive lock only to who may write.
+  // Network file systems grant an exclusive lock only on a file that is open for writing.
   const FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat found = {};
   if (!file.is_open() || fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) return false;
@@ -75,12 +75,13 @@ std::string DirectoryOf(const std::string& path) {
   return path.substr(0, std::max<size_t>(slash, 1));
 }
 
-/// A rename is on the disk only once its directory is. Returns 0 or the error.
+/// Syncs the directory of `path`, without which a rename is not on the disk. Returns 0 or the
+/// error.
 int SyncDirectoryOf(const std::string& path) {
   const FileDescriptor directory(
       open(DirectoryOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // A directory that may be written but not read, or whose file system cannot do it, has no other
-  // way to say so; the file is there.
+  // A directory may be writable and not readable, or its file system may be unable to sync it. That
+  // is no failure: the file is in its place.
   if (!directory.is_open()) return errno == EACCES ? 0 : errno;
   if (fsync(directory.get()) == 0 || errno == EINVAL || errno == ENOTSUP) return 0;
   return errno;
@@ -96,7 +97,7 @@ absl::StatusOr<WholeFile> WholeFile::Create(const std::string& path) {
   FileDescriptor file(
       open(unfinished_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode));
   if (!file.is_open()) return Failure(path, errno);
-  // Goes with the process, however it ends. Where there are no locks, there is none.
+  // The lock ends with the process, however that ends. On file systems without locks there is none.
   (void)flock(file.get(), LOCK_EX | LOCK_NB);
   return WholeFile(path, std::move(unfinished_path), std::move(file));
 }

@@ -13,20 +13,23 @@
 namespace slipstream {
 
 /// A file that gets its name when it is complete. Until Publish it lies beside its place, as
-/// <path>.<random>.unfinished, and is removed if this goes before; so readers find what
-/// was there before or the new file, both whole, also after a crash or on a full disk. What a crash
-/// leaves is for RemoveAbandonedFiles; until then it is locked (flock), where the file system can.
+/// <path>.<random>.unfinished, and it is removed if this object is destroyed before. So readers
+/// find either the previous file or the new one, each whole, also after a crash or on a full disk.
+/// The unfinished file is locked (flock) where the file system can do that. RemoveAbandonedFiles
+/// removes what a crash leaves.
 ///
-/// Failures are DATA_LOSS and name the path and the system's reason; after one, nothing under
-/// `path` has changed, but for one case: if the directory cannot be brought to the disk, the new
+/// Failures are DATA_LOSS and name the path and the system's reason. After a failure nothing under
+/// `path` has changed, with one exception: if the directory cannot be synced to the disk, the new
 /// file is in its place, and a crash of the machine may bring the old one back. A program that may
-/// be under a limit on file sizes must ignore SIGXFSZ, as GuardedMain does, to hear of it.
+/// be under a limit on file sizes must ignore SIGXFSZ, as GuardedMain does, to get an error
+/// instead.
 ///
-/// Not thread-safe: one owner. Several may write the same path at once; the last to publish wins.
+/// Not thread-safe: one owner. Several objects may write the same path at once; the last to publish
+/// wins.
 class WholeFile {
  public:
-  /// Fails if the directory is missing or not writable, or if `path` is there and not a plain file:
-  /// a device or a pipe must not be replaced by one.
+  /// Fails if the directory is missing or not writable, or if `path` exists and is no plain file: a
+  /// device or a pipe must not be replaced by a file.
   static absl::StatusOr<WholeFile> Create(const std::string& path);
 
   WholeFile(WholeFile&& other) noexcept;
@@ -36,7 +39,7 @@ class WholeFile {
   /// Adds `bytes` at the end.
   absl::Status Append(std::span<const std::byte> bytes);
 
-  /// Brings the bytes to the disk and the file to its name. Call once, last.
+  /// Syncs the bytes to the disk and gives the file its name. Call once, last.
   absl::Status Publish();
 
  private:
@@ -47,13 +50,13 @@ class WholeFile {
   FileDescriptor file_;
 };
 
-/// Removes the unfinished files in `directory` that nobody goes on with: without a writer's lock,
-/// and not written to for an hour, so that no writer is taken for dead whose lock cannot be seen
-/// from this machine; for a day where there are no locks. What cannot be looked at or removed
-/// stays.
+/// Removes the unfinished files in `directory` that no writer is going to complete: those without a
+/// writer's lock that nobody has written to for an hour. The hour protects writers whose locks
+/// cannot be seen from this machine; where there are no locks, it is a day. Files that cannot be
+/// examined or removed stay.
 void RemoveAbandonedFiles(const std::string& directory);
 
-/// Makes `path` hold exactly `contents`, as a WholeFile.
+/// Makes `path` hold exactly `contents`, written as a WholeFile.
 absl::Status WriteWholeFile(const std::string& path, std::string_view contents);
 
 }  // namespace slipstream
