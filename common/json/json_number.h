@@ -6,7 +6,7 @@
 
 namespace slipstream {
 
-/// JSON knows neither infinities nor NaN: the loss of a run that diverged is null there.
+/// Returns null for infinities and NaN, such as the loss of a run that diverged: JSON has neither.
 inline nlohmann::ordered_json NumberOrNull(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
 }

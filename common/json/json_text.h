@@ -5,23 +5,23 @@
 
 namespace slipstream {
 
-/// nlohmann's JSON as text, the one way in which it is written here: what is not UTF-8 becomes
-/// U+FFFD. Left to itself, dump() throws where a file name, a peer or a command line brought such
-/// text. `Json` is nlohmann::json or nlohmann::ordered_json.
+/// Functions that print nlohmann's JSON as text; all of the project's JSON is written by them.
+/// Bytes that are not UTF-8 become U+FFFD. dump() by default throws on such text, which a file
+/// name, a peer or a command line may bring. `Json` is nlohmann::json or nlohmann::ordered_json.
 
-/// Without blanks and without a line break.
+/// Prints without blanks and without a line break.
 template <typename Json>
 std::string JsonCompact(const Json& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
-/// In one line, which it ends.
+/// Prints one line, with a line break at its end.
 template <typename Json>
 std::string JsonLine(const Json& json) {
   return JsonCompact(json) + "\n";
 }
 
-/// Indented by 2; ends with a line break.
+/// Prints with an indentation of 2; ends with a line break.
 template <typename Json>
 std::string JsonText(const Json& json) {
   return json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
