@@ -14,7 +14,8 @@
 namespace slipstream {
 namespace {
 
-/// A message's header with room for one file, and not for the padding, in which a second would fit.
+/// A message's header with room for one file. The padding of `control` is not offered to the
+/// system, since a second file would fit into it.
 struct Message {
   Message(LocalNote& note, char* text, size_t text_size)
       : bytes{{.iov_base = &note, .iov_len = sizeof(note)},
@@ -50,7 +51,7 @@ int Milliseconds(absl::Duration timeout) {
 
 absl::Status Send(const FileDescriptor& socket, LocalNote note, std::string_view text,
                   const FileDescriptor* file) {
-  Message message(note, const_cast<char*>(text.data()), text.size());  // Only read from.
+  Message message(note, const_cast<char*>(text.data()), text.size());  // sendmsg only reads it.
   if (file == nullptr) {
     message.header.msg_controllen = 0;
   } else {
@@ -95,7 +96,7 @@ absl::StatusOr<std::optional<ReceivedNote>> ReceiveNote(const FileDescriptor& so
   }
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   if (size < 0) return Gone();
-  received.file = TakeFile(message.header);  // An empty message may bring one, too.
+  received.file = TakeFile(message.header);  // Even an empty message may bring a file.
   if (size == 0) return Gone();
   const LocalNote& note = received.note;
   const size_t text_size = note.kind == LocalNote::Kind::kMessage ? note.number : 0;

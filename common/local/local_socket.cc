@@ -28,7 +28,7 @@ struct Address {
   socklen_t length = 0;
 };
 
-/// Abstract: the path begins with a zero and ends with its length.
+/// Returns an abstract address: the path begins with a zero byte, and `length` says where it ends.
 Address AbstractAddress(const std::string& name) {
   Address address;
   address.address.sun_family = AF_UNIX;
@@ -47,8 +47,8 @@ absl::StatusOr<FileDescriptor> NewSocket(LocalSocketKind kind) {
   return socket;
 }
 
-/// Of what is sent: a local socket's reader takes straight from the sender's buffer. The system's
-/// own bound applies, and a smaller buffer costs only speed.
+/// Enlarges the buffer for sending, as the reader of a local socket takes bytes straight from the
+/// sender's buffer. The system's own bound applies; a smaller buffer costs only speed.
 void EnlargeBuffer(const FileDescriptor& socket) {
   (void)setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &kBufferBytes, sizeof(kBufferBytes));
 }
@@ -85,7 +85,7 @@ absl::StatusOr<FileDescriptor> ConnectLocally(const std::string& name, LocalSock
   if (!socket.ok()) return socket;
   EnlargeBuffer(*socket);
   const Address to = AbstractAddress(name);
-  // At once, or not at all: a local connection is made by this call alone.
+  // The kernel makes a local connection within this call, so there is nothing to wait for.
   if (connect(socket->get(), reinterpret_cast<const sockaddr*>(&to.address), to.length) == 0) {
     return socket;
   }

@@ -10,37 +10,39 @@
 
 namespace slipstream {
 
-/// Sockets between processes of one machine, for which TCP would do needless work.
+/// Sockets between processes of one machine, which avoid work that TCP would do needlessly.
 ///
-/// Their names are in Linux' abstract namespace: nothing lies in a file system, so a process that
-/// is killed leaves nothing behind, and only processes in the same network namespace find it. As
-/// such names have no permissions, each end asks the kernel who the other one is.
+/// Their names are in Linux's abstract namespace: nothing lies in a file system, so a process that
+/// is killed leaves nothing behind, and only processes in the same network namespace find the
+/// socket. Such names have no permissions, so each end asks the kernel who the other one is.
 ///
 /// All sockets are non-blocking, are closed on exec, and have buffers of 1 MiB where the system
-/// allows it: with Linux' usual ones of 208 KiB both ends would take turns instead of working at
-/// the same time.
+/// allows it. With Linux's default of 208 KiB both ends would take turns instead of working at the
+/// same time.
 
-/// A name that nobody can guess or happens to use as well.
+/// Returns a name that nobody can guess, and that nobody else uses by chance.
 std::string NewLocalName();
 
 enum class LocalSocketKind : uint8_t {
   kStream,
-  kMessages,  // Keeps apart what was sent apart.
+  kMessages,  // Keeps the boundaries between messages.
 };
 
-/// RESOURCE_EXHAUSTED if the name is in use or there are no sockets left.
+/// Listens under `name`. RESOURCE_EXHAUSTED if it is in use or there are no sockets left.
 absl::StatusOr<FileDescriptor> ListenLocally(const std::string& name,
                                              LocalSocketKind kind = LocalSocketKind::kStream);
 
-/// As AcceptConnection.
+/// Accepts a connection like AcceptConnection.
 absl::StatusOr<FileDescriptor> AcceptLocally(const FileDescriptor& listening);
 
-/// NOT_FOUND if nobody listens: the server has gone, or is on another machine or in another network
-/// namespace. UNAVAILABLE if it does not accept now.
+/// Connects to the socket `name`. NOT_FOUND if nobody listens: the server has gone, or is on
+/// another machine or in another network namespace. UNAVAILABLE if the server does not accept
+/// connections now.
 absl::StatusOr<FileDescriptor> ConnectLocally(const std::string& name,
                                               LocalSocketKind kind = LocalSocketKind::kStream);
 
-/// PERMISSION_DENIED if the process at the other end belongs to another user.
+/// Returns PERMISSION_DENIED if the process at the other end belongs to another user, or if the
+/// kernel does not say to whom.
 absl::Status CheckSameUser(const FileDescriptor& connected);
 
 }  // namespace slipstream

@@ -13,7 +13,7 @@ namespace {
 
 size_t PageSize() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
-// Devices have whole pages pinned, each once.
+// Rounds up to whole pages: devices pin whole pages, each once.
 size_t PartBytes(size_t values) {
   return (values * sizeof(float) + PageSize() - 1) / PageSize() * PageSize();
 }
@@ -23,7 +23,7 @@ size_t PartBytes(size_t values) {
 absl::StatusOr<SharedArena> SharedArena::Make(size_t parts, size_t values) {
   absl::StatusOr<SharedMemory> memory = MakeSharedMemory(parts * PartBytes(values));
   if (!memory.ok()) return memory.status();
-  // Not every system tells others what they want to know of it.
+  // Some systems do not report the facts that MapSharedMemory checks, so try it here.
   if (const auto seen = MapSharedMemory(memory->file); !seen.ok()) return seen.status();
   return SharedArena(*std::move(memory), values);
 }
@@ -55,8 +55,8 @@ void ForeignArena::Forget(uint64_t begin, uint64_t bytes) const {
   PS_CHECK(begin <= size() && bytes <= size() - begin);
   if (!drops_) return;
   const uint64_t first = begin / PageSize() * PageSize();
-  // What lies beside it on the same pages is mapped again when it is needed. Nothing else can
-  // become of this: the pages stay the maker's.
+  // Values beside these on the same pages are mapped again when they are needed. No data can be
+  // lost: the pages belong to the process that made them.
   (void)madvise(mapping_.data() + first, begin + bytes - first, MADV_DONTNEED);
 }
 

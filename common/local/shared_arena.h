@@ -13,46 +13,49 @@
 
 namespace slipstream {
 
-/// Flat arrays that one process computes in and that others of its machine take values from: a
-/// worker's gradients, for shards beside it. Movable only.
+/// Flat arrays that one process computes in and that other processes of its machine read: a
+/// worker's gradients, for shards on the same machine. Movable only.
 class SharedArena {
  public:
-  /// So many parts of zeros, each of `values` and on pages of its own. RESOURCE_EXHAUSTED if they
-  /// cannot be had, FAILED_PRECONDITION if others could not use them on this system.
+  /// Makes `parts` parts of `values` zeros each, every part on pages of its own. RESOURCE_EXHAUSTED
+  /// if there is no memory for them, FAILED_PRECONDITION if other processes could not use them on
+  /// this system.
   static absl::StatusOr<SharedArena> Make(size_t parts, size_t values);
 
   std::span<float> part(size_t i) const;
 
-  /// What others open it by; they can only read.
+  /// The file by which other processes open the arena; they can only read it.
   const FileDescriptor& file() const { return memory_.file; }
 
-  /// Where `values` begin, in bytes. REQUIRES: they lie in the arena.
+  /// Returns where `values` begin in the arena, in bytes. REQUIRES: they lie in the arena.
   uint64_t Position(std::span<const float> values) const;
 
  private:
   SharedArena(SharedMemory memory, size_t values) : memory_(std::move(memory)), values_(values) {}
 
   SharedMemory memory_;
-  size_t values_;  // Of a part.
+  size_t values_;  // Per part.
 };
 
-/// The arena of another process, which may write to it at any time. So its values are copied, each
-/// byte loaded once, and what is decided about is the copy. Movable only.
+/// The arena of another process, which may write to it at any time. So its values are copied, with
+/// each byte loaded once, and decisions are made only about the copy. Movable only.
 class ForeignArena {
  public:
-  /// FAILED_PRECONDITION if the file is no arena, RESOURCE_EXHAUSTED if it cannot be mapped.
+  /// Opens another process's arena. FAILED_PRECONDITION if the file is no arena, RESOURCE_EXHAUSTED
+  /// if it cannot be mapped.
   static absl::StatusOr<ForeignArena> Open(const FileDescriptor& file);
 
-  /// From now on, what Forget names no longer counts as this process's memory.
+  /// From now on, pages that Forget is given no longer count as this process's memory.
   void DropCopied() { drops_ = true; }
 
-  /// In bytes.
+  /// Returns the arena's size in bytes.
   uint64_t size() const { return mapping_.size(); }
 
-  /// The bytes from `begin` on. REQUIRES: the arena has as many.
+  /// Copies bytes from `begin` on until `to` is full. REQUIRES: the arena has that many.
   void Copy(uint64_t begin, std::span<std::byte> to) const;
 
-  /// They have been copied. Without effect but after DropCopied. REQUIRES: the arena has as many.
+  /// Says that these bytes have been copied. Has no effect before DropCopied. REQUIRES: the arena
+  /// has that many.
   void Forget(uint64_t begin, uint64_t bytes) const;
 
  private:
@@ -62,7 +65,7 @@ class ForeignArena {
   bool drops_ = false;
 };
 
-/// Values that have not been copied yet.
+/// Values of an arena that have not been copied yet.
 struct UnreadValues {
   const ForeignArena* arena = nullptr;
   uint64_t begin = 0;  // In bytes.

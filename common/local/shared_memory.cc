@@ -18,15 +18,15 @@
 namespace slipstream {
 namespace {
 
-// Headers older than Linux 5.1 do not have it.
+// Headers older than Linux 5.1 do not define it.
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-// Of them FUTURE_WRITE also keeps holes from being made.
+// FUTURE_WRITE also prevents holes from being punched.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
 
-constexpr size_t kBlockBytes = 512;  // As stat() counts.
+constexpr size_t kBlockBytes = 512;  // The unit of st_blocks.
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }
 
@@ -41,7 +41,8 @@ absl::StatusOr<SharedMapping> Map(const FileDescriptor& file, size_t size, int p
   return SharedMapping(pages, size);
 }
 
-/// Pages behind all of the file. Piece by piece, as a signal undoes the piece at which it comes.
+/// Allocates pages behind all of the file. It goes piece by piece, as a signal undoes the piece
+/// during which it comes. Returns false on failure, with the reason in errno.
 bool MakePages(const FileDescriptor& file, size_t size) {
   constexpr size_t kPiece = size_t{16} << 20;
   for (size_t begin = 0; begin < size; begin += kPiece) {
@@ -72,7 +73,8 @@ absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes) {
   memory.mapping = *std::move(mapping);
   MakeLargePages(memory.mapping.data(), size);
   if (!MakePages(memory.file, size)) return Exhausted("fill");
-  // After the mapping, which goes on being writable: the seal is for mappings to come.
+  // The seal comes after the mapping: it forbids later writable mappings, and this one stays
+  // writable.
   if (fcntl(memory.file.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) != 0) {
     return absl::FailedPreconditionError("cannot seal shared memory: " + ErrorText(errno));
   }
@@ -80,7 +82,8 @@ absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes) {
 }
 
 absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file) {
-  // First: what is looked at afterwards stays so, and is asked of memory, which always answers.
+  // The seals are checked first: after that, the facts below cannot change, and the file is known
+  // to be memory, so that asking for them cannot hang.
   const int seals = fcntl(file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) {
     return absl::FailedPreconditionError("the shared memory is not sealed");
@@ -90,12 +93,12 @@ absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file) {
   if (fstat(file.get(), &facts) != 0 || fstatfs(file.get(), &system) != 0) {
     return absl::FailedPreconditionError("the shared memory cannot be looked at");
   }
-  // Memory of huge pages has seals, too, but not always pages behind it.
+  // Memory of huge pages has seals, too, but does not always have pages behind it.
   const auto size = static_cast<size_t>(std::max<off_t>(facts.st_size, 0));
   if (system.f_type != TMPFS_MAGIC || size == 0 || MappedSize(size) != size) {
     return absl::FailedPreconditionError("the shared memory was made in another way");
   }
-  // Pages behind the end would be counted as if they were before it.
+  // Pages behind the end would be counted as if they were before it, so the file is cut there.
   const bool is_cut = ftruncate(file.get(), facts.st_size) == 0 && fstat(file.get(), &facts) == 0;
   if (!is_cut || facts.st_blocks < 0 || static_cast<size_t>(facts.st_blocks) * kBlockBytes < size) {
     return absl::FailedPreconditionError("the shared memory has holes");

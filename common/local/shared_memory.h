@@ -10,19 +10,21 @@
 namespace slipstream {
 
 /// Memory that processes of one machine share through memfds: files without a name, which are gone
-/// when the last process that has them open or mapped is. So nothing is left behind by a kill.
+/// when the last process that has them open or mapped is gone. So a killed process leaves nothing
+/// behind.
 ///
-/// Whoever makes such memory has all its pages made and seals it before anyone else gets it: its
-/// size cannot change, nor can pages be taken out of it, so no process can make another fault by
-/// cutting it short, or pay for it; nobody else can write to it; and no seal can be taken off or
-/// added.
+/// The process that makes such memory allocates all of its pages and seals it before anybody else
+/// gets it. Its size cannot change, and pages cannot be taken out of it: so no process can make
+/// another one fault by cutting the memory short, or make it pay for pages. Nobody else can write
+/// to it, and no seal can be taken off or added.
 
-/// Pages of shared memory in this process, until it goes. Movable only.
+/// Pages of shared memory that are mapped in this process as long as the object lives. Movable
+/// only.
 class SharedMapping {
  public:
   SharedMapping() = default;
 
-  /// Takes over what mmap gave.
+  /// Takes over a mapping that mmap returned.
   SharedMapping(void* pages, size_t size) : pages_(static_cast<std::byte*>(pages)), size_(size) {}
   SharedMapping(SharedMapping&& other) noexcept
       : pages_(std::exchange(other.pages_, nullptr)), size_(std::exchange(other.size_, 0)) {}
@@ -33,8 +35,8 @@ class SharedMapping {
   }
   ~SharedMapping();
 
-  /// Its maker may write to it at any time. What is read from memory that another process writes is
-  /// copied first and believed afterwards.
+  /// Returns the pages. Their maker may write to them at any time: memory that another process
+  /// writes is copied first, and only the copy is checked and used.
   std::byte* data() const { return pages_; }
   size_t size() const { return size_; }
 
@@ -48,15 +50,15 @@ struct SharedMemory {
   SharedMapping mapping;  // Readable and writable.
 };
 
-/// New memory, zero at first, of at least so many bytes: their MappedSize, see large_pages.h.
-/// RESOURCE_EXHAUSTED if it cannot be had, FAILED_PRECONDITION if this system cannot seal it so.
+/// Makes memory of MappedSize(bytes) bytes (large_pages.h), which are zero at first.
+/// RESOURCE_EXHAUSTED if there is not enough, FAILED_PRECONDITION if this system cannot seal it so.
 absl::StatusOr<SharedMemory> MakeSharedMemory(size_t bytes);
 
-/// Maps what another process made, whole and for reading. FAILED_PRECONDITION if it was not made as
-/// here, RESOURCE_EXHAUSTED if it cannot be mapped.
+/// Maps all of the memory that another process made, for reading. FAILED_PRECONDITION if it was not
+/// made by MakeSharedMemory, RESOURCE_EXHAUSTED if it cannot be mapped.
 absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file);
 
-/// The same; FAILED_PRECONDITION also if it was not made of so many bytes.
+/// Does the same. FAILED_PRECONDITION also if the memory was not made for `bytes` bytes.
 absl::StatusOr<SharedMapping> MapSharedMemory(const FileDescriptor& file, size_t bytes);
 
 }  // namespace slipstream

@@ -10,12 +10,13 @@
 
 namespace slipstream {
 
-/// What lies in shared memory that holds weights: a page with the generation of the values, then
+/// The layout of shared memory that holds weights: a page with the generation of the values, then
 /// the values.
 ///
-/// The generation changes before values of another version are written, which normally waits until
-/// every reader has let go. A reader that was not waited for, because its time was up, sees by it
-/// that what it copied is worth nothing: generation first, copy, generation again, as of a seqlock.
+/// The generation changes before values of another version are written, which normally happens once
+/// every reader has released the buffer. If a reader took too long, nobody waits for it; it then
+/// sees by the generation that its copy is worthless. A reader loads the generation, copies, and
+/// loads the generation again, as with a seqlock.
 struct SharedValuesLayout {
   static constexpr size_t kValuesBegin = 4096;
 
@@ -25,7 +26,8 @@ struct SharedValuesLayout {
     return reinterpret_cast<float*>(mapping.data() + kValuesBegin);
   }
 
-  /// For the maker. Orders what it writes from now on behind the new generation.
+  /// Begins a new generation and returns it. Only the maker calls it: its later writes are ordered
+  /// behind the new generation.
   static uint64_t NextGeneration(const SharedMapping& mapping) {
     auto* const generation = reinterpret_cast<std::atomic<uint64_t>*>(mapping.data());
     const uint64_t next = generation->fetch_add(1, std::memory_order_acq_rel) + 1;
@@ -33,7 +35,7 @@ struct SharedValuesLayout {
     return next;
   }
 
-  /// For readers. Orders what they have read before it.
+  /// Returns the generation. Readers call it: their earlier reads are ordered before it.
   static uint64_t Generation(const SharedMapping& mapping) {
     Fence();
     const auto* const generation = reinterpret_cast<const std::atomic<uint64_t>*>(mapping.data());
@@ -45,7 +47,8 @@ struct SharedValuesLayout {
  private:
   static void Fence() {
 #if defined(__SANITIZE_THREAD__)
-    std::atomic_signal_fence(std::memory_order_acq_rel);  // It knows no other, and is for x86.
+    // ThreadSanitizer knows no other; it runs on x86.
+    std::atomic_signal_fence(std::memory_order_acq_rel);
 #else
     std::atomic_thread_fence(std::memory_order_acq_rel);
 #endif

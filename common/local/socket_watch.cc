@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kStop = 0;  // In place of a socket's id.
+constexpr uint64_t kStop = 0;  // Takes the place of a socket's id.
 
 }  // namespace
 
@@ -44,7 +44,7 @@ class SocketWatch::Lane {
     PS_CHECK(readers_.empty());
   }
 
-  /// The socket's id; kStop if it cannot be watched.
+  /// Returns the socket's id; kStop if the socket cannot be watched.
   uint64_t Add(int fd, Socket* socket, std::weak_ptr<Reader> reader) {
     uint64_t id = kStop;
     {
@@ -100,7 +100,7 @@ class SocketWatch::Lane {
       const auto found = readers_.find(id);
       if (found != readers_.end()) entry = found->second;
     }
-    // Kept until it returns, whatever it comes to meanwhile.
+    // Keeps the reader alive until OnReadable returns, even if its owner drops it meanwhile.
     const std::shared_ptr<Reader> reader = entry.reader.lock();
     if (reader != nullptr && entry.socket->Disarm()) reader->OnReadable();
   }
@@ -114,7 +114,7 @@ class SocketWatch::Lane {
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = kStop;
   std::map<uint64_t, Entry> readers_ ABSL_GUARDED_BY(mutex_);
 
-  std::thread thread_;  // Last: it uses everything above.
+  std::thread thread_;  // Last: the thread uses everything above.
 };
 
 SocketWatch::SocketWatch(size_t threads) : lanes_(threads) {}
@@ -126,7 +126,7 @@ SocketWatch::Lane* SocketWatch::NextLane() {
   std::unique_ptr<Lane>& lane = lanes_[next_++ % lanes_.size()];
   if (lane != nullptr) return lane.get();
   auto made = std::make_unique<Lane>();
-  // For want of descriptors or threads, of which there may be some again later.
+  // Descriptors or threads have run out; a later call may find some.
   if (!made->is_usable()) return nullptr;
   lane = std::move(made);
   return lane.get();

@@ -15,20 +15,20 @@
 
 namespace slipstream {
 
-/// Calls the owners of sockets when there is something to read, on a few threads, each for the
-/// sockets that it was given: they wait for all of these together, and owners that work long hold
-/// up no others than those of the same thread. A thread begins with its first socket.
+/// Calls the owners of sockets when there is something to read. A few threads do that; each waits
+/// for all the sockets that it was given, so an owner that works for long delays only the owners on
+/// the same thread. A thread starts with its first socket.
 ///
 /// Thread-safe. Must outlive its sockets.
 class SocketWatch {
  public:
-  /// Who owns a socket.
+  /// The owner of a socket.
   class Reader {
    public:
     virtual ~Reader() = default;
 
-    /// There is something to read, or the other end is gone. The socket is not armed; nothing else
-    /// is called before it is again.
+    /// Called when there is something to read, or the other end is gone. The socket is not armed
+    /// then, and there is no other call until it is armed again.
     virtual void OnReadable() = 0;
   };
 
@@ -44,15 +44,15 @@ class SocketWatch {
   /// One thread and its sockets.
   class Lane;
 
-  /// Null if there are no descriptors or threads for one.
+  /// Returns the next lane in turn; null if there are no descriptors or threads for it.
   Lane* NextLane();
 
   Mutex mutex_;
-  std::vector<std::unique_ptr<Lane>> lanes_ ABSL_GUARDED_BY(mutex_);  // Null: not begun.
+  std::vector<std::unique_ptr<Lane>> lanes_ ABSL_GUARDED_BY(mutex_);  // Null: not started yet.
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-/// A socket that may be watched; a member of its reader. Thread-safe.
+/// A socket that may be watched. It is a member of its reader. Thread-safe.
 class SocketWatch::Socket {
  public:
   explicit Socket(SocketWatch& watch) : watch_(watch) {}
@@ -60,18 +60,19 @@ class SocketWatch::Socket {
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
-  /// Once. `socket` must stay open until Unbind; `reader` is this one's owner, and is kept while it
-  /// is called. False if the system watches nothing more.
+  /// Begins to watch `socket`, which must stay open until Unbind. `reader` owns this object, and is
+  /// kept alive while it is called. Returns false if the system can watch nothing more. Call once.
   bool Bind(const FileDescriptor& socket, std::weak_ptr<Reader> reader);
 
-  /// Nothing is called any more but what has begun.
+  /// Ends the watching. A call of the reader that has begun goes on, and no other begins.
   void Unbind();
 
-  /// The reader is called once from now on. Until `awake_until` its thread does not sleep, but
-  /// looks again and again. REQUIRES: bound.
+  /// Lets the reader be called once from now on. Until `awake_until` its thread polls instead of
+  /// sleeping. REQUIRES: bound.
   void Arm(std::chrono::steady_clock::time_point awake_until);
 
-  /// True if it was armed: the reader is not called then.
+  /// Keeps the reader from being called. Returns false if the socket was not armed, perhaps because
+  /// a call has begun.
   bool Disarm();
 
  private:
