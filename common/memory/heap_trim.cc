@@ -9,7 +9,8 @@ namespace slipstream {
 size_t HeapTrim::Look() {
 #ifdef __GLIBC__
   const struct mallinfo2 heap = mallinfo2();
-  // A heap that has grown was full between two looks, and what filled it may be free again.
+  // A heap that has grown was full at some moment since the last look, even if much is free again
+  // now.
   const size_t grown = heap.arena > heap_ ? heap.arena - std::min(heap.arena, kTopPad) : 0;
   peak_ = std::max({peak_, heap.uordblks, grown});
   heap_ = heap.arena;

@@ -7,37 +7,38 @@
 
 namespace slipstream {
 
-/// Gives back to the system what malloc keeps of a peak that has passed, where it is set to keep
-/// all that was freed (common/rpc/transfer_tuning.h). As much as was in use lately is kept at the
-/// heap's end, but what is free within the heap goes, too, and costs its next user a fault for each
-/// page: so this is done rarely, and only where much is gained.
+/// Gives memory back to the system that malloc keeps after a peak, in programs that make malloc
+/// keep everything that was freed (common/rpc/transfer_tuning.h). A trim leaves as much at the
+/// heap's end as was in use lately. Free memory within the heap is given back, too, and costs its
+/// next user a fault for each page: so trims are rare, and happen only where they gain much.
 ///
-/// Not thread-safe: one owner. Whoever allocates meanwhile may have to wait a while for a trim.
+/// Not thread-safe: one owner. A thread that allocates during a trim may have to wait a while.
 class HeapTrim {
  public:
-  /// Idle memory is given back if it is more than this, and more than half of what was in use
-  /// lately.
+  /// Idle memory is given back if it is more than this, in bytes, and more than half of what was in
+  /// use lately.
   static constexpr size_t kIdleBytesMin = size_t{8} << 20;
 
-  /// A heap grows by so much more than is needed.
+  /// How many bytes more than needed a heap grows by.
   static constexpr size_t kTopPad = size_t{64} << 20;
 
-  /// Looks from one trim to the next, at least.
+  /// The number of looks from one trim to the next, at least.
   static constexpr size_t kPause = 40;
 
-  /// "Lately" is the time of the last so many looks.
+  /// The number of looks that "lately" covers.
   static constexpr size_t kLooks = 10;
 
-  /// To be called about once a second. Returns the bytes that were given back, about; 0 usually.
+  /// Looks at the heap, and trims it if that gains enough. Call it about once a second. Returns
+  /// roughly how many bytes were given back; usually 0.
   size_t Look();
 
  private:
   std::array<size_t, kLooks> used_{};
   size_t next_ = 0;
-  size_t looks_ = 0;  // Since the last trim, or from the first on.
+  size_t looks_ = 0;  // Since the last trim, or since the first look.
   bool has_trimmed_ = false;
-  size_t heap_ = 0;  // Its size at the last look.
-  size_t peak_ = 0;  // Of what was in use since the last trim.
+  size_t heap_ = 0;  // The heap's size at the last look.
+  size_t peak_ = 0;  // The most that was in use since the last trim.
 };
 
 }  // namespace slipstream

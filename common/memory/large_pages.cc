@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-// Headers older than Linux 6.1 do not have it.
+// Headers older than Linux 6.1 do not define it.
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
@@ -22,7 +22,7 @@ void* MapAligned(size_t size, int protection, int flags, int fd) {
     void* const pages = mmap(nullptr, size, protection, flags, fd, 0);
     return pages == MAP_FAILED ? nullptr : pages;
   }
-  // More addresses than needed, of which those before and behind are given back.
+  // Reserve more addresses than needed, and give back those before and behind the aligned range.
   const size_t reserved = size + kLargePage;
   if (reserved < size) return nullptr;
   void* const room =
@@ -47,7 +47,7 @@ void PreferLargePages(void* pages, size_t size) {
 
 void MakeLargePages(void* pages, size_t size) {
   if (size < kLargePagesBytesMin) return;
-  // The kernel gathers what is there into a large page, so something has to be.
+  // The kernel gathers pages that are there into a large page, so each range must have one.
   auto* const bytes = static_cast<volatile char*>(pages);
   for (size_t at = 0; at < size; at += kLargePage) bytes[at] = 0;
   (void)madvise(pages, size, MADV_COLLAPSE);
