@@ -32,17 +32,19 @@ struct Diagnostic {
 /// Not thread-safe: one owner.
 class DiagnosticList {
  public:
-  /// Past this many, further ones are only counted: a file of another kind is not worth a flood.
+  /// After this many errors, further ones are only counted: a file of another kind is not worth a
+  /// flood.
   static constexpr size_t kDiagnosticsMax = 100;
 
   void Report(Source source, std::string message);
 
   bool empty() const { return diagnostics_.empty(); }
 
-  /// Further ones are only counted, so that their messages need not be made.
+  /// True if further errors are only counted, so that their messages need not be made.
   bool is_full() const { return diagnostics_.size() == kDiagnosticsMax; }
 
-  /// Those of one place in order of position; places in the order of their first report.
+  /// Returns the errors grouped by file, in the order of the files' first errors, and within a file
+  /// by position.
   std::vector<Diagnostic> Sorted() const;
 
  private:

@@ -17,16 +17,17 @@
 
 namespace slipstream {
 
-/// How a row of the table of run.yaml's keys is written. `access` returns a reference to the member
-/// of a spec, which may be const.
+/// These functions write a row of the table of run.yaml's keys. `access` returns a reference to the
+/// member of a spec; both may be const.
 
-/// Members of these types are what the table holds.
+/// True for members whose type the table holds as it is.
 template <typename Member>
 constexpr bool kIsCarriedAsIt =
     std::is_same_v<Member, bool> || std::is_same_v<Member, double> ||
     std::is_same_v<Member, std::string> || std::is_same_v<Member, absl::Duration>;
 
-/// What carries a member's value through the table: counts as uint64_t, a device as text.
+/// Converts a member's value to the type in which the table holds it: counts to uint64_t, a device
+/// to text.
 template <typename Member>
 auto Carry(const Member& member) {
   if constexpr (kIsCarriedAsIt<Member>) {
@@ -66,7 +67,7 @@ Field Scalar(std::string path, std::string doc, ScalarType type, Access access) 
   return field;
 }
 
-/// A key that names a value of an enumeration, or of bool; the names are in the order of values.
+/// A key that names a value of an enumeration or of bool; `names` is in the order of the values.
 template <typename Access>
 Field Choice(std::string path, std::string doc, const std::vector<std::string>& names,
              Access access) {
@@ -87,7 +88,7 @@ Field Choice(std::string path, std::string doc, const std::vector<std::string>& 
   return field;
 }
 
-/// The key of one of an axis' parameters; `access` returns the values of all.
+/// The key of one parameter of an axis; `access` returns the values of all its parameters.
 template <typename Access>
 Field Parameter(const std::string& section, const ParameterRow& row, Access access) {
   Field field;

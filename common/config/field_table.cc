@@ -8,7 +8,7 @@
 namespace slipstream {
 namespace {
 
-/// `name` if `path` is `section.name` or lies below it.
+/// Returns `name` if `path` is `section.name` or lies below it.
 std::optional<std::string> ChildOf(std::string_view section, std::string_view path) {
   if (!section.empty()) {
     if (!path.starts_with(section) || path.size() <= section.size() ||

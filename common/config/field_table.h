@@ -12,7 +12,7 @@
 
 namespace slipstream {
 
-/// A key that means something only while another one holds one of some choices.
+/// States that a key has a meaning only while the key at `path` holds one of `choices`.
 struct Condition {
   std::string path;
   std::vector<std::string> choices;
@@ -22,50 +22,50 @@ struct Condition {
 /// the format all follow from this table, so that they cannot disagree.
 struct Field {
   enum class Locality {
-    kRun,     // One truth for the whole run; servers that differ in it are refused.
+    kRun,     // The same for the whole run; servers that differ in it are refused.
     kWorker,  // Each worker may have its own.
     kServer,  // Each server may have its own.
   };
 
-  std::string path;  // training.batch_size
+  std::string path;  // For example training.batch_size.
   std::string doc;   // A sentence or two.
   FieldType type;
   std::function<FieldValue(const RunSpec&)> get;
   std::function<void(RunSpec&, const FieldValue&)> set;
   Locality locality = Locality::kRun;
   std::optional<Condition> condition;
-  std::string example;  // For the template, where the default says nothing.
+  std::string example;  // The value in the template, if the default says nothing.
 
-  /// Its default follows from another key: in a template it is a comment, or it would stay as it is
-  /// when that is changed.
+  /// Set if the default follows from another key. The template then has the key as a comment, since
+  /// a written value would stay when the other key is changed.
   bool has_dependent_default = false;
 
-  /// PS_TRAINING_BATCH_SIZE
+  /// For example PS_TRAINING_BATCH_SIZE.
   std::string EnvironmentName() const;
 
-  /// batch_size
+  /// For example batch_size.
   std::string name() const;
 
-  /// Whether the key means anything in this run.
+  /// Returns whether the key has a meaning in this run.
   bool Applies(const RunSpec& spec) const;
 
   FieldValue default_value() const { return get(RunSpec{}); }
 };
 
-/// In the order of the canonical file; keys of one section are neighbours.
+/// Returns all keys in the order of the canonical file; keys of one section are neighbours.
 const std::vector<Field>& Fields();
 
-/// Nullptr if there is none at `path`.
+/// Returns the key at `path`; null if there is none.
 const Field* FindField(std::string_view path);
 
-/// What is wrong with the text of a flag that stands for the key at `path`; empty if nothing is.
-/// REQUIRES: there is such a key, and it holds a scalar.
+/// Returns what is wrong with the text of a flag that stands for the key at `path`; empty if
+/// nothing is. REQUIRES: there is such a key, and it holds a scalar.
 std::string FlagError(std::string_view path, const std::string& text);
 
-/// True of `training` and `optimizer.schedule`.
+/// Returns whether `path` is a section, such as `training` or `optimizer.schedule`.
 bool IsSection(std::string_view path);
 
-/// The names of keys and sections directly below `section`; of the top level for "".
+/// Returns the names of keys and sections directly below `section`; "" is the top level.
 std::vector<std::string> KeysOf(std::string_view section);
 
 }  // namespace slipstream

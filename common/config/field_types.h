@@ -21,22 +21,22 @@ struct ListType {
   size_t items_max = 0;
 };
 
-/// The layers of a net; layer_table.h has what one may be.
+/// The layers of a net; layer_table.h says what a layer may be.
 struct LayersType {};
 
-/// What one key of a configuration may hold.
+/// The type of value that a key of a configuration may hold.
 using FieldType = std::variant<ScalarType, ListType, LayersType>;
 using FieldValue = std::variant<ScalarValue, std::vector<ScalarValue>, std::vector<LayerSpec>>;
 
-/// Reads the value of the key at `path`. Reports everything that is wrong with it, and returns
-/// nothing then.
+/// Reads the value of the key at `path`. If anything is wrong with it, reports all of that and
+/// returns nothing.
 std::optional<FieldValue> ReadField(const std::string& path, const FieldType& type,
                                     const YamlNode& node, DiagnosticList& diagnostics);
 
-/// The value in one line, as YAML that reads back as the same.
+/// Returns the value in one line, as YAML that reads back as the same value.
 std::string WriteField(const FieldType& type, const FieldValue& value);
 
-/// What values there are, in words.
+/// Describes in words which values there are.
 std::string DescribeField(const FieldType& type);
 
 }  // namespace slipstream

@@ -16,7 +16,7 @@ namespace {
 
 constexpr CountType kSize = {1, uint64_t{1} << 24};
 
-/// The double that is printed as `value` is: widening 0.1f would print more digits than were
+/// Returns the double that is printed like `value`: widening 0.1f would print more digits than were
 /// written.
 double AsWritten(float value) {
   std::array<char, 32> text;
@@ -39,7 +39,7 @@ Carrier Widen(const Member& member) {
 template <typename Layer, typename Member>
 LayerField Bind(std::string name, std::string doc, ScalarType type, bool is_required,
                 Member Layer::*member) {
-  // Numbers travel as double, counts as uint64_t, whatever the struct keeps.
+  // Numbers are carried as double and counts as uint64_t, whatever type the struct has.
   using Carrier =
       std::conditional_t<std::is_same_v<Member, bool>, bool,
                          std::conditional_t<std::is_floating_point_v<Member>, double, uint64_t>>;

@@ -23,7 +23,7 @@ struct LayerField {
   std::function<void(LayerSpec&, const ScalarValue&)> set;
 };
 
-/// A layer as it is written: `- dense: {units: 10}`, or `- relu` if nothing has to be said.
+/// A kind of layer as it is written: `- dense: {units: 10}`, or `- relu` if it needs no settings.
 struct LayerKind {
   std::string name;
   std::string doc;
@@ -33,10 +33,10 @@ struct LayerKind {
 
 const std::vector<LayerKind>& LayerKinds();
 
-/// Reads one item of `model.layers`; nothing if something was reported.
+/// Reads one item of `model.layers`. Returns nothing if an error was reported.
 std::optional<LayerSpec> ReadLayer(const YamlNode& node, DiagnosticList& diagnostics);
 
-/// The layer in one line, with every setting.
+/// Returns the layer in one line, with every setting.
 std::string WriteLayer(const LayerSpec& layer);
 
 }  // namespace slipstream

@@ -26,7 +26,7 @@ void ResolveConditions(RunDraft& draft, DiagnosticList& diagnostics) {
     if (!draft.IsGiven(field.path) || field.Applies(draft.spec)) continue;
     const Condition& condition = *field.condition;
     if (!draft.IsUsable(condition.path)) continue;
-    // Where the key that decides means nothing itself, that has been said, or is no error.
+    // If the deciding key has no meaning itself, that was reported already, or is no error.
     const bool is_said = without_meaning.contains(condition.path);
     without_meaning.insert(field.path);
     if (!is_said && draft.OriginOf(field.path) >= draft.OriginOf(condition.path)) {
@@ -40,7 +40,8 @@ void ResolveConditions(RunDraft& draft, DiagnosticList& diagnostics) {
   }
 }
 
-/// A net is given by its name or by its layers; of both, the one given later counts.
+/// A net is given by its name or by its layers. If both are given, the one of the stronger source
+/// counts.
 void ResolveModel(RunDraft& draft, DiagnosticList& diagnostics) {
   for (const char* path : {"model.input", "model.layers"}) {
     if (!draft.IsGiven(path) || !draft.IsGiven("model.preset")) continue;
@@ -61,8 +62,8 @@ void ResolveModel(RunDraft& draft, DiagnosticList& diagnostics) {
   }
 }
 
-/// A rate that fits the steps of SGD is far too long for those of Adam. So is one of a weaker
-/// source for the rule that a stronger one has changed to.
+/// A learning rate that fits SGD is far too large for Adam. So the default follows from the rule,
+/// and a rate from a weaker source is dropped if a stronger source changes the rule.
 void ResolveLearningRate(RunDraft& draft, const std::string& section, double initial,
                          double& rate) {
   const std::string kind = section + ".kind";

@@ -24,7 +24,7 @@ namespace {
 using Draft = const RunDraft&;
 using Diagnostics = DiagnosticList&;
 
-/// The bounds that the number of workers sets to what the policy takes.
+/// Checks the policy's parameters against the bounds that follow from the number of workers.
 void CheckPolicy(Draft draft, Diagnostics diagnostics) {
   const ConsistencySpec& consistency = draft.spec.consistency;
   if (!draft.IsUsable("consistency.policy") || !draft.IsUsable("cluster.workers")) return;
@@ -42,8 +42,9 @@ void CheckPolicy(Draft draft, Diagnostics diagnostics) {
   }
 }
 
-/// A bound of 0 lets no round close while any other gradient is on its way, so each worker has to
-/// wait with its only one until the round closes; that is so at the first shard alone.
+/// Checks that block with a bound of 0 can work. No round closes then while any other gradient is
+/// on its way, so each worker has to wait with its only gradient until the round closes; and that
+/// holds at the first shard alone.
 void CheckThatAllWait(Draft draft, Diagnostics diagnostics) {
   const RunSpec& spec = draft.spec;
   for (const char* key : {"cluster.servers", "cluster.workers", "training.pipeline_depth"}) {
@@ -94,7 +95,7 @@ void CheckPipeline(Draft draft, Diagnostics diagnostics) {
                   draft.spec.training.pipeline_depth, RowOf(consistency.policy).name));
 }
 
-/// Checks what the worker's algorithm needs of the other axes.
+/// Checks that the other axes fit what the worker's algorithm needs.
 void CheckAlgorithm(Draft draft, Diagnostics diagnostics) {
   if (!draft.IsUsable("worker.algorithm")) return;
   const AlgorithmRow& algorithm = RowOf(draft.spec.worker.algorithm);
@@ -216,7 +217,8 @@ void CheckServers(Draft draft, Diagnostics diagnostics) {
   }
 }
 
-/// Certificates and tokens are worth nothing without the authority that both ends know.
+/// Checks that there is an authority if there are certificates or tokens: they are worth nothing
+/// without an authority that both ends know.
 void CheckSecurity(Draft draft, Diagnostics diagnostics) {
   const SecuritySpec& security = draft.spec.security;
   if (!draft.IsUsable("security.mtls.ca") || security.is_encrypted()) return;
@@ -232,7 +234,7 @@ void CheckSecurity(Draft draft, Diagnostics diagnostics) {
   }
 }
 
-/// Whether there is a net to follow, as far as keys go.
+/// Returns whether the keys describe a net whose shapes can be checked; reports what is missing.
 bool HasModel(Draft draft, Diagnostics diagnostics) {
   const ModelSpec& model = draft.spec.model;
   for (const char* path : {"model.preset", "model.input", "model.layers"}) {
@@ -255,7 +257,7 @@ bool HasModel(Draft draft, Diagnostics diagnostics) {
 void CheckExamplesFit(Draft draft, const NetShapes& net, Diagnostics diagnostics) {
   if (!draft.IsUsable("data.format")) return;
   const std::optional<KnownExamples> known = FindKnownExamples(draft.spec.data.format);
-  if (!known) return;  // Their files tell; workers compare.
+  if (!known) return;  // Files say it themselves; workers compare them.
   const bool is_preset = !draft.spec.model.preset.empty();
   if (net.input() != known->shape) {
     const FieldValue format = FindField("data.format")->get(draft.spec);

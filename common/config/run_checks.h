@@ -6,12 +6,13 @@
 
 namespace slipstream {
 
-/// Fills in what follows from other keys (the net of a preset) and drops what an override made
-/// meaningless: `--set consistency.policy=async` silences the file's `n`, while `n` beside
-/// `policy: async` in the same place is reported.
+/// Fills in settings that follow from other keys (the net of a preset), and drops those that an
+/// override made meaningless: `--set consistency.policy=async` silences the file's `n`, while `n`
+/// beside `policy: async` in the same place is reported.
 void ResolveRun(RunDraft& draft, DiagnosticList& diagnostics);
 
-/// Checks what concerns several keys. A key whose own value was reported is left out of it.
+/// Checks conditions that concern several keys. A key whose own value was reported takes no part in
+/// them.
 void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics);
 
 }  // namespace slipstream

@@ -22,7 +22,7 @@ ConfigResult ParseRunConfig(std::string_view text, const std::string& file_name,
   if (root) ReadFileTree(*root, draft, diagnostics);
   ReadEnvironment(overrides.environment, draft, diagnostics);
   ReadFlags(overrides.set, draft, diagnostics);
-  // Without the file nearly everything would seem to be missing.
+  // Without the file nearly every key would seem to be missing.
   if (root && root->kind == YamlNode::Kind::kMap) {
     ResolveRun(draft, diagnostics);
     CheckRun(draft, diagnostics);
@@ -34,7 +34,7 @@ ConfigResult ParseRunConfig(std::string_view text, const std::string& file_name,
 ConfigResult LoadRunConfig(const std::string& path, const Overrides& overrides) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  // One byte more than may be read, so that a longer file, or an endless one, is refused as such.
+  // Read one byte more than is allowed, so that a longer or endless file is refused as too long.
   std::string text(kYamlBytesMax + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));

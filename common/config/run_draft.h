@@ -14,7 +14,7 @@
 
 namespace slipstream {
 
-/// Where a value came from; later ones override earlier ones.
+/// The source of a value; later ones override earlier ones.
 enum class Origin { kDefault, kFile, kEnvironment, kFlag };
 
 /// How one key was given.
@@ -22,10 +22,10 @@ struct Given {
   Origin origin = Origin::kDefault;
   Source key;
   Source value;
-  std::vector<Source> items;  // Of a list.
-  bool is_valid = false;      // False if something about it was reported.
+  std::vector<Source> items;  // The places of a list's items.
+  bool is_valid = false;      // False if anything about the value was reported.
 
-  /// The value that weaker sources give, or the default; and whether this one is another.
+  /// The value of the weaker sources, or else the default; and whether this value differs from it.
   FieldValue weaker;
   bool changes = false;
 };
@@ -36,22 +36,24 @@ struct RunDraft {
   RunSpec spec;
   std::map<std::string, Given, std::less<>> given;  // By path.
   std::map<std::string, Source, std::less<>> sections;
-  std::set<std::string, std::less<>> unreadable_sections;  // Reported; what was in them is unknown.
-  Source start;                                            // Of the file.
+  // Sections that were reported; their keys are unknown.
+  std::set<std::string, std::less<>> unreadable_sections;
+  Source start;  // The start of the file.
 
   bool IsGiven(std::string_view path) const { return given.contains(path); }
   Origin OriginOf(std::string_view path) const;
 
-  /// Its source says something else than weaker ones do.
+  /// Returns whether the value of `path` differs from that of the weaker sources.
   bool Changes(std::string_view path) const;
 
-  /// False if the value of `path` or its section is wrong, and therefore not what the user meant.
+  /// Returns false if the value of `path` or its section is wrong, and so not what the user meant.
   bool IsUsable(std::string_view path) const;
 
-  /// The key, or else the section it would be in, or else the start of the file.
+  /// Returns the place of the key, or else of the section it would be in, or else the start of the
+  /// file.
   Source KeySource(std::string_view path) const;
 
-  /// The item of the list at `path`, or else its key.
+  /// Returns the place of an item of the list at `path`, or else of its key.
   Source ItemSource(std::string_view path, size_t item) const;
 };
 

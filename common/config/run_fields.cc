@@ -24,7 +24,7 @@ using Action = StalenessGuardSpec::Action;
 
 constexpr size_t kEpochsMax = 100'000;
 
-/// Of the values from `first` to `last`, in their order.
+/// Returns the names of the values from `first` to `last`, in their order.
 template <typename Enum>
 std::vector<std::string> Names(std::string_view (*name)(Enum), Enum first, Enum last) {
   std::vector<std::string> names;
@@ -51,7 +51,7 @@ Field Layers() {
 
 using Table = std::vector<Field>;
 
-/// A key that names a row of an axis; the doc says what each is.
+/// A key that names a row of an axis; its doc explains every row.
 template <typename Rows, typename Access>
 Field RowChoice(std::string path, std::string_view doc, const Rows& rows, Access access) {
   std::vector<std::string> names;
@@ -63,7 +63,7 @@ Field RowChoice(std::string path, std::string_view doc, const Rows& rows, Access
   return Choice(std::move(path), fmt::format("{} {}.", doc, fmt::join(docs, "; ")), names, access);
 }
 
-/// The keys of an axis' parameters, in the section of the key at `path`, which names the row.
+/// Adds the keys of an axis' parameters to the section of the key at `path`, which names the row.
 template <typename Rows, typename Parameters, typename Access>
 void AddParameters(Table& table, const std::string& path, const Rows& rows,
                    const Parameters& parameters, Access access) {
@@ -215,7 +215,8 @@ void AddTraining(Table& table) {
                            [](auto& s) -> auto& { return s.consistency.max_staleness.bound; })));
 }
 
-/// "0.001 for adam and adamw unless given"; the first row's is the field's own default.
+/// Returns "0.001 for adam and adamw unless given", with the rates that differ from the first
+/// row's, which is the field's own default.
 std::string OtherRates(double RuleRow::*rate_of) {
   std::map<double, std::vector<std::string_view>> names;
   for (const RuleRow& row : kRuleRows) {
@@ -228,7 +229,7 @@ std::string OtherRates(double RuleRow::*rate_of) {
   return fmt::format("{} unless given", fmt::join(texts, ", "));
 }
 
-/// "; adamw takes it …".
+/// Returns "; adamw takes it …".
 std::string OtherDecays() {
   std::string text;
   for (const RuleRow& row : kRuleRows) {
@@ -263,7 +264,7 @@ void AddOptimizer(Table& table) {
       [](auto& s) -> auto& { return s.optimizer.scaling_parameters; });
 }
 
-/// The algorithms whose workers take steps of their own.
+/// Returns the algorithms whose workers take steps of their own.
 std::vector<std::string> AlgorithmsWithOuter() {
   std::vector<std::string> names;
   for (const AlgorithmRow& row : kAlgorithmRows) {

@@ -7,8 +7,8 @@
 
 namespace slipstream {
 
-/// The rows of the table behind Fields(): a new setting is one more entry here and its member in
-/// RunSpec.
+/// Returns the rows of the table behind Fields(). A new setting needs one more row here and a
+/// member in RunSpec.
 std::vector<Field> RunFields();
 
 }  // namespace slipstream

@@ -15,20 +15,21 @@ namespace {
 
 constexpr std::string_view kEnvironmentPrefix = "PS_";
 
-// What psctl and ps_worker look for themselves, and ps(1) of procps. All programs may be given one
-// environment.
+// Variables that psctl and ps_worker look for themselves, and one of procps' ps(1). All programs
+// may be given one environment.
 constexpr std::string_view kOfPrograms[] = {
     "PS_SERVER_BINARY", "PS_WORKER_BINARY", "PS_EVALUATE_BINARY", "PS_COORDINATOR",
     "PS_WORKER",        "PS_FORMAT",        "PS_PERSONALITY"};
 
-// Keys of files of this version that mean nothing any more: saved models hold such files.
+// Keys that have no meaning any more. They are accepted, because saved models hold files that have
+// them.
 constexpr std::string_view kRetired[] = {"compute.threads"};
 
 std::string Join(std::string_view section, const std::string& key) {
   return section.empty() ? key : fmt::format("{}.{}", section, key);
 }
 
-/// The key that an unknown one was meant to be: a neighbour, or one of its name elsewhere.
+/// Suggests a key for an unknown one: a near name in the section, or the same name elsewhere.
 std::string SuggestKey(std::string_view section, const std::string& key) {
   const std::string near = DidYouMean(key, KeysOf(section));
   if (!near.empty()) return near;
@@ -46,8 +47,8 @@ std::string SuggestKey(std::string_view section, const std::string& key) {
 
 bool HasValue(const YamlNode::Entry& entry) { return entry.value.kind != YamlNode::Kind::kNothing; }
 
-/// The value that commas have cut into keys without values, of which `map.entries[place]` is one;
-/// empty if no text stands before them.
+/// Returns a value that commas have cut into keys without values, of which `map.entries[place]` is
+/// one; empty if no text stands before them.
 std::string ValueCutAtCommas(const YamlNode& map, size_t place) {
   while (place > 0 && !HasValue(map.entries[place])) --place;
   if (map.entries[place].value.kind != YamlNode::Kind::kScalar) return "";
@@ -58,7 +59,7 @@ std::string ValueCutAtCommas(const YamlNode& map, size_t place) {
   return value;
 }
 
-/// What was probably meant by `map.entries[place]`, whose key is unknown.
+/// Says what was probably meant by `map.entries[place]`, whose key is unknown.
 std::string HintAt(std::string_view section, const YamlNode& map, size_t place) {
   const YamlNode::Entry& entry = map.entries[place];
   const bool has_blank = entry.key.find(' ') != std::string::npos;
@@ -70,7 +71,7 @@ std::string HintAt(std::string_view section, const YamlNode& map, size_t place) 
   return fmt::format("; between braces a comma ends a value: quote it, \"{}\"", value);
 }
 
-/// The dotted path that an unknown one was meant to be.
+/// Suggests a dotted path for an unknown one.
 std::string SuggestPath(const std::string& path) {
   std::vector<std::string> paths;
   std::vector<std::string> names;
@@ -120,7 +121,7 @@ void ReadSection(std::string_view section, const YamlNode& map, RunDraft& draft,
     } else if (!is_dotted && std::ranges::count(kRetired, std::string_view(path)) > 0) {
       continue;
     } else if (is_dotted || !IsSection(path)) {
-      // A hint looks at all keys, and there may be as many unknown ones as a peer likes.
+      // A hint searches all keys, and a peer may send any number of unknown ones.
       const std::string hint = diagnostics.is_full() ? "" : HintAt(section, map, place);
       diagnostics.Report(entry.key_source, fmt::format("unknown key \"{}\"{}", entry.key, hint));
     } else {
@@ -152,8 +153,8 @@ void Relabel(YamlNode& node, const Source& source) {
   }
 }
 
-/// The value of an override as a tree. A scalar is the text as it stands, so that nothing has to
-/// be quoted twice; a list may leave out its brackets.
+/// Returns the value of an override as a tree. A scalar is the text as it stands, so that nothing
+/// has to be quoted twice; a list may omit its brackets.
 std::optional<YamlNode> ParseOverride(const Field& field, const std::string& text,
                                       const Source& source, DiagnosticList& diagnostics) {
   YamlNode node;
@@ -166,7 +167,7 @@ std::optional<YamlNode> ParseOverride(const Field& field, const std::string& tex
   DiagnosticList list_diagnostics;
   std::optional<YamlNode> list =
       ParseYaml(text.starts_with('[') ? text : "[" + text + "]", source.file, list_diagnostics);
-  // Their positions count within the value, where nobody looks for lines.
+  // Positions count within the value, where nobody looks for lines, so report the override's place.
   for (Diagnostic& diagnostic : list_diagnostics.Sorted()) {
     diagnostics.Report(source, std::move(diagnostic.message));
   }
@@ -187,8 +188,8 @@ void TakeOverride(const Field& field, Origin origin, const std::string& text, co
 
 Source Label(std::string label) { return {.file = std::move(label)}; }
 
-/// The Service that Kubernetes sets a variable of this name for, in every container of the
-/// namespace; empty if the name is none of those.
+/// Returns the Service for which Kubernetes sets a variable of this name in every container of the
+/// namespace; empty if the name is not of that form.
 std::string ServiceOf(std::string_view variable) {
   size_t end = variable.find("_SERVICE_");
   if (end == std::string_view::npos) {
@@ -219,7 +220,7 @@ std::string HintForVariable(const std::string& variable) {
   names.insert(names.end(), std::begin(kOfPrograms), std::end(kOfPrograms));
   const std::string near = DidYouMean(variable, names);
   if (!near.empty()) return near;
-  // PS_DEVICE for PS_COMPUTE_DEVICE.
+  // For example PS_DEVICE for PS_COMPUTE_DEVICE.
   const std::string end = variable.substr(kEnvironmentPrefix.size() - 1);
   const auto whole =
       std::ranges::find_if(names, [&end](const std::string& name) { return name.ends_with(end); });

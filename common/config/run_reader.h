@@ -12,23 +12,23 @@
 
 namespace slipstream {
 
-/// Three readers of settings into a draft, to be called in this order; each overrides what was
-/// there. They check key by key; run_checks.h has what concerns several keys.
+/// Three functions that read settings into a draft. Call them in this order; each overrides the
+/// values of the one before. They check key by key; run_checks.h checks conditions on several keys.
 
 /// Reads a whole file.
 void ReadFileTree(const YamlNode& root, RunDraft& draft, DiagnosticList& diagnostics);
 
-/// Reports each variable that begins with PS_ and names neither a key nor what a program of ours
-/// looks for.
+/// Reports each variable that begins with PS_ but names neither a key nor a variable that one of
+/// our programs looks for.
 void CheckVariableNames(const std::map<std::string, std::string>& environment,
                         DiagnosticList& diagnostics);
 
-/// Reads the variables that begin with PS_; one that names no key is an error unless it is one that
-/// a program of ours looks for.
+/// Reads the variables that begin with PS_. A variable that names no key is an error, unless one of
+/// our programs looks for it.
 void ReadEnvironment(const std::map<std::string, std::string>& environment, RunDraft& draft,
                      DiagnosticList& diagnostics);
 
-/// Reads `training.epochs=3` and the like; the last of one key counts.
+/// Reads flags such as `training.epochs=3`; the last value of a key counts.
 void ReadFlags(const std::vector<std::string>& flags, RunDraft& draft, DiagnosticList& diagnostics);
 
 }  // namespace slipstream

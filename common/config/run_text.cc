@@ -28,11 +28,11 @@ std::vector<std::string> Split(std::string_view path) {
   return parts;
 }
 
-/// Writes keys as nested sections; expects those of a section one after another. The heads of
-/// sections in which no key counts are comments, as theirs are.
+/// Writes keys as nested sections. Keys of a section must come one after another. The head of a
+/// section without a counting key is a comment, like its keys.
 class SectionWriter {
  public:
-  /// `counting`: keys that are no comments; all if there are none.
+  /// `counting` names the keys that are no comments; if it is empty, all are.
   explicit SectionWriter(std::vector<std::string> counting = {}) : counting_(std::move(counting)) {}
 
   /// Opens the sections of `path` that are not open yet, and returns the key's indentation.
@@ -70,7 +70,8 @@ class SectionWriter {
   std::string text_;
 };
 
-/// Of a net only its name or its layers are written, as only one may be read.
+/// Returns whether `field` is written. Of a net either the name or the layers are, as only one may
+/// be read.
 bool IsWritten(const Field& field, const RunSpec& spec) {
   const bool has_preset = !spec.model.preset.empty();
   if (field.path == "model.preset") return has_preset;
@@ -82,7 +83,7 @@ std::string ValueOf(const Field& field, const RunSpec& spec) {
   return WriteField(field.type, field.get(spec));
 }
 
-/// `text` in lines that fit the page with `prefix` before each.
+/// Breaks `text` into lines that fit the page with `prefix` before each.
 std::vector<std::string> Wrap(std::string_view prefix, std::string_view text) {
   const size_t length_max = kColumns - prefix.size();
   std::vector<std::string> lines;
@@ -96,7 +97,7 @@ std::vector<std::string> Wrap(std::string_view prefix, std::string_view text) {
   return lines;
 }
 
-/// Whether the template has the key, and not only as a comment.
+/// Returns whether the template has the key, and not only as a comment.
 bool CountsInTemplate(const Field& field, const RunSpec& defaults) {
   return IsWritten(field, defaults) && !field.has_dependent_default;
 }

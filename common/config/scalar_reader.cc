@@ -23,7 +23,7 @@ size_t DigitsAt(std::string_view text, size_t position) {
   return end - position;
 }
 
-/// The length of the number at the start of `text`, as JSON writes one; 0 if there is none.
+/// Returns the length of the number at the start of `text`, in JSON's notation; 0 if there is none.
 size_t NumberLength(std::string_view text) {
   size_t end = text.starts_with('-') ? 1 : 0;
   const size_t whole = DigitsAt(text, end);
@@ -43,7 +43,7 @@ size_t NumberLength(std::string_view text) {
   return end;
 }
 
-/// What keeps digits from being a decimal number: a zero in front, which YAML 1.1 reads as octal.
+/// Returns an error if digits start with a zero, which YAML 1.1 reads as octal.
 std::optional<ValueError> LeadingZero(std::string_view text) {
   const size_t digits = DigitsAt(text, 0);
   if (digits < 2 || text[0] != '0' || digits != text.size()) return std::nullopt;
@@ -56,8 +56,7 @@ std::string Wrong(const std::string& expected, const YamlNode& node) {
   return fmt::format("must be {}, not {}", expected, DescribeNode(node));
 }
 
-/// Reads digits only; a number too large for 64 bits is the largest one, which no bound allows
-/// unless every number is allowed.
+/// Reads digits only. Sets `is_too_large` for a number that does not fit into 64 bits.
 std::optional<uint64_t> ReadDigits(std::string_view text, bool& is_too_large) {
   if (text.empty() || DigitsAt(text, 0) != text.size()) return std::nullopt;
   uint64_t value = 0;
@@ -65,7 +64,8 @@ std::optional<uint64_t> ReadDigits(std::string_view text, bool& is_too_large) {
   return value;
 }
 
-/// `text` × `factor` exactly, for decimal digits with an optional fraction.
+/// Returns `text` × `factor` if that is a whole number, for decimal digits with an optional
+/// fraction.
 std::optional<uint64_t> ScaledExactly(std::string_view text, uint64_t factor) {
   const size_t point = text.find('.');
   std::string digits(text.substr(0, point));
@@ -137,7 +137,7 @@ struct ReadAs {
     if (parsed.ec != std::errc() || !std::isfinite(value) || is_low || is_high) {
       return ValueError{Wrong(DescribeScalar(type), node)};
     }
-    return ScalarValue{value == 0 ? 0.0 : value};  // −0 would print differently.
+    return ScalarValue{value == 0 ? 0.0 : value};  // −0 would be printed differently.
   }
 
   Outcome operator()(const DurationType& type) const {
@@ -158,7 +158,7 @@ struct ReadAs {
           fmt::format("has the unknown unit \"{}\"; units are ms, s, m and h", unit_name)};
     }
     const std::optional<uint64_t> milliseconds = ScaledExactly(number, unit->factor);
-    // A century, so that the conversion cannot overflow.
+    // The bound is a century, so that the conversion cannot overflow.
     if (!milliseconds || *milliseconds > uint64_t{876'600} * 3'600'000) {
       return ValueError{Wrong(DescribeScalar(type) + " in whole milliseconds", node)};
     }

@@ -38,7 +38,7 @@ struct WriteAs {
   std::string operator()(const BytesType&) const { return WriteBytes(As<uint64_t>()); }
   std::string operator()(const NumberType&) const {
     std::array<char, 32> text;
-    // The shortest text that reads back as the same number.
+    // to_chars writes the shortest text that reads back as the same number.
     const auto end = std::to_chars(text.data(), text.data() + text.size(), As<double>()).ptr;
     return std::string(text.data(), end);
   }
@@ -139,7 +139,7 @@ std::string DescribeNode(const YamlNode& node) {
       return "nothing";
   }
   size_t end = std::min(kShownMax, node.text.size());
-  // Not through a character of several bytes.
+  // Do not cut through a character of several bytes.
   while (end > 0 && end < node.text.size() && (node.text[end] & 0xC0) == 0x80) --end;
   std::string text = node.text.substr(0, end);
   for (char& c : text) c = static_cast<unsigned char>(c) < 0x20 ? ' ' : c;

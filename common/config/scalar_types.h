@@ -12,8 +12,8 @@
 
 namespace slipstream {
 
-/// What one scalar of a configuration may be. A type reads a scalar's text, prints a value so that
-/// it reads back as the same, and describes its bounds in words.
+/// The types that one scalar of a configuration may have. A type reads a scalar's text, prints a
+/// value so that it reads back as the same, and describes its bounds in words.
 
 /// A whole number in [min, max], in decimal digits.
 struct CountType {
@@ -27,7 +27,7 @@ struct BytesType {
   uint64_t max = std::numeric_limits<uint64_t>::max();
   uint64_t multiple_of = 1;
 
-  /// 0 as well, whatever the bounds.
+  /// Set if 0 is allowed as well, whatever the bounds.
   bool takes_zero = false;
 };
 
@@ -39,7 +39,7 @@ struct NumberType {
   bool is_max_excluded = false;
 };
 
-/// A number with a unit, ms, s, m or h; whole milliseconds in [min, max].
+/// A number with a unit, which is ms, s, m or h; whole milliseconds in [min, max].
 struct DurationType {
   absl::Duration min;
   absl::Duration max;
@@ -53,7 +53,7 @@ struct TextType {
   enum class Form {
     kAny,     // Up to kBytesMax bytes, possibly none: a path or an address.
     kName,    // 1 to 64 letters, digits, '.', '_' and '-'.
-    kDevice,  // What DeviceChoice reads.
+    kDevice,  // A device that DeviceChoice can read.
   };
   static constexpr size_t kBytesMax = 4096;
   Form form = Form::kAny;
@@ -68,7 +68,7 @@ using ScalarType =
     std::variant<CountType, BytesType, NumberType, DurationType, FlagType, TextType, ChoiceType>;
 using ScalarValue = std::variant<uint64_t, double, absl::Duration, bool, std::string>;
 
-/// What is wrong with a value, to be put after the name of its key: `must be …`.
+/// An error in a value, in words that go after the name of its key: `must be …`.
 struct ValueError {
   std::string message;
 };
@@ -76,19 +76,19 @@ struct ValueError {
 /// Reads a scalar; a list, a map or nothing is an error. REQUIRES: the node was not refused.
 std::variant<ScalarValue, ValueError> ReadScalar(const ScalarType& type, const YamlNode& node);
 
-/// What is wrong with `text` as it stands, of a flag or the like; empty if nothing is.
+/// Returns what is wrong with `text` as it stands, for example that of a flag; empty if nothing is.
 std::string ScalarError(const ScalarType& type, const std::string& text);
 
-/// The text that reads back as `value`, also within a list in brackets.
+/// Returns the text that reads back as `value`, also within a list in brackets.
 std::string WriteScalar(const ScalarType& type, const ScalarValue& value);
 
-/// What values there are: `a whole number in [1, 65536]`.
+/// Describes the values that there are: `a whole number in [1, 65536]`.
 std::string DescribeScalar(const ScalarType& type);
 
-/// `text` as a YAML scalar: in quotes unless it needs none.
+/// Returns `text` as a YAML scalar, in quotes unless it needs none.
 std::string WriteText(const std::string& text);
 
-/// What a node holds, in a few words for an error: `a list`, `the text "5" in quotes`, `5s`.
+/// Describes a node's value in a few words for an error: `a list`, `the text "5" in quotes`, `5s`.
 std::string DescribeNode(const YamlNode& node);
 
 }  // namespace slipstream

@@ -8,12 +8,12 @@
 
 namespace slipstream {
 
-/// What reading and printing of scalars share.
+/// Constants that the reading and the printing of scalars share.
 
-/// Of a name.
+/// The largest length of a name.
 inline constexpr size_t kNameBytesMax = 64;
 
-/// A unit by the text after a number; the factor is to milliseconds, or to bytes.
+/// A unit, named by the text after a number. The factor converts to milliseconds or to bytes.
 struct Unit {
   std::string_view name;
   uint64_t factor;

@@ -7,7 +7,7 @@
 namespace slipstream {
 namespace {
 
-constexpr size_t kHostBytesMax = 253;  // RFC 1035, as text.
+constexpr size_t kHostBytesMax = 253;  // RFC 1035's bound for a name as text.
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsHexadecimal(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f'); }
@@ -38,7 +38,7 @@ bool TakeOctet(std::string_view& text) {
   return is_octet;
 }
 
-/// A name may begin with 127. too, so the whole address is read.
+/// Reads the whole address, as a name may begin with 127., too.
 bool IsLoopbackIpv4(std::string_view host) {
   if (!host.starts_with("127.") || std::ranges::count(host, '.') != 3 || host.ends_with('.')) {
     return false;

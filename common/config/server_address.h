@@ -8,25 +8,25 @@
 
 namespace slipstream {
 
-/// host:port of a server. The host is a name, an IPv4 address, or an IPv6 address in brackets.
+/// The host:port of a server. The host is a name, an IPv4 address, or an IPv6 address in brackets.
 struct ServerAddress {
-  std::string host;  // In lower case, as names are the same in any.
+  std::string host;  // In lower case, as names are the same in either case.
   uint16_t port = 0;
 
-  /// True of localhost, 127.0.0.0/8 and [::1]: names are not looked up.
+  /// Returns true for localhost, 127.0.0.0/8 and [::1]. Names are not looked up.
   bool IsLoopback() const;
 
-  /// True of 0.0.0.0 and [::], which stand for all addresses of a machine.
+  /// Returns true for 0.0.0.0 and [::], which stand for all addresses of a machine.
   bool IsWildcard() const { return host == "0.0.0.0" || host == "[::]"; }
 
   std::string ToString() const;
   friend bool operator==(const ServerAddress&, const ServerAddress&) = default;
 };
 
-/// Nothing if `text` is not host:port with a port in [1, 65535].
+/// Parses an address. Returns nothing if `text` is not host:port with a port in [1, 65535].
 std::optional<ServerAddress> ParseServerAddress(std::string_view text);
 
-/// What is wrong with `text` as an address, of a flag say; empty if nothing is.
+/// Returns what is wrong with `text` as an address, for example in a flag; empty if nothing is.
 std::string AddressError(const std::string& text);
 
 }  // namespace slipstream

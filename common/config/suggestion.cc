@@ -5,10 +5,10 @@
 namespace slipstream {
 namespace {
 
-// Longer words are no typing mistake, and the distance costs their lengths' product.
+// Longer words are no typing mistakes, and the distance costs the product of the lengths.
 constexpr size_t kWordMax = 64;
 
-// Shorter beginnings say too little.
+// Shorter beginnings fit too many words.
 constexpr size_t kBeginningMin = 3;
 
 std::string ToLower(std::string_view text) {
@@ -19,7 +19,7 @@ std::string ToLower(std::string_view text) {
   return lower;
 }
 
-/// Optimal string alignment: Levenshtein's distance with swaps of neighbours.
+/// Returns the optimal string alignment: Levenshtein's distance with swaps of neighbours.
 size_t EditDistance(const std::string& a, const std::string& b) {
   std::vector<std::vector<size_t>> table(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) table[i][0] = i;
@@ -46,7 +46,7 @@ std::optional<std::string> Nearest(std::string_view word,
   size_t least = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const size_t distance = EditDistance(lower, ToLower(candidate));
-    // A candidate that shares no letter is not near, however short both are.
+    // A candidate that shares no letter is not near, even if both words are short.
     if (distance >= least || distance >= candidate.size()) continue;
     nearest = candidate;
     least = distance;

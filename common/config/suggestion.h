@@ -8,14 +8,14 @@
 
 namespace slipstream {
 
-/// The candidate that `word` was most likely meant to be; nothing if none is near. Near is at most
-/// one edit (insertion, deletion, substitution, swap of neighbours) for every three letters, and
-/// letter case is free. Of equally near ones the first; failing that, the first that goes on where
-/// `word` ends.
+/// Returns the candidate that `word` was most likely meant to be; nothing if none is near. Near
+/// means at most one edit (insertion, deletion, substitution, swap of neighbours) for every three
+/// letters; letter case is ignored. Among equally near candidates the first is returned; if none is
+/// near, the first that begins with `word`.
 std::optional<std::string> Nearest(std::string_view word,
                                    const std::vector<std::string>& candidates);
 
-/// `; did you mean "…"?` for the nearest candidate, or nothing.
+/// Returns `; did you mean "…"?` for the nearest candidate, or an empty text.
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace slipstream

@@ -26,13 +26,14 @@ YamlNode NodeOf(YamlNode::Kind kind, Source source) {
   return node;
 }
 
-/// Whether the text begins with the mark of UTF-16 or UTF-32, which the library reads too.
+/// Returns whether the text begins with the mark of UTF-16 or UTF-32, which yaml-cpp reads, too.
 bool HasWideMark(std::string_view text) {
   return text.starts_with("\xFE\xFF"sv) || text.starts_with("\xFF\xFE"sv) ||
          text.starts_with("\0\0\xFE\xFF"sv);
 }
 
-/// The library takes any bytes; what processes tell each other must be UTF-8.
+/// Reports text that is not UTF-8. yaml-cpp takes any bytes, but messages between processes must be
+/// UTF-8.
 bool ReportNotUtf8(std::string_view text, const std::string& file, DiagnosticList& diagnostics) {
   if (HasWideMark(text)) return false;
   const std::optional<size_t> wrong = FirstNotUtf8(text);
@@ -47,7 +48,7 @@ bool ReportNotUtf8(std::string_view text, const std::string& file, DiagnosticLis
   return true;
 }
 
-/// What is easily overlooked about a line: tabs look like the spaces that YAML wants.
+/// Points at a tab in a line's indentation: it is easily taken for the spaces that YAML wants.
 std::string TabHint(std::string_view text, int line) {
   for (int i = 1; i < line && !text.empty(); ++i) {
     const size_t end = text.find('\n');
@@ -59,7 +60,7 @@ std::string TabHint(std::string_view text, int line) {
 }
 
 /// Builds the tree from the parser's events. yaml-cpp's own node tree would have lost duplicate
-/// keys, quotes and the places of anchors, and follows aliases round in circles.
+/// keys, quotes and the places of anchors, and it follows aliases in circles.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(std::string_view text, std::string file, DiagnosticList& diagnostics)
@@ -89,7 +90,7 @@ class TreeBuilder : public YAML::EventHandler {
     RefuseAnchor(mark, anchor);
     YamlNode node = NodeOf(YamlNode::Kind::kScalar, SourceOf(mark));
     node.text = value;
-    node.is_quoted = tag == "!";  // What the parser calls untagged scalars that are not plain.
+    node.is_quoted = tag == "!";  // The parser's tag for untagged scalars that are not plain.
     if (IsTagged(mark, tag, /*untagged_quoted=*/true)) node.kind = RefuseTag(mark);
     Add(std::move(node));
   }
@@ -111,8 +112,8 @@ class TreeBuilder : public YAML::EventHandler {
   struct Frame {
     YamlNode node;
     bool is_refused = false;
-    std::optional<YamlNode> key;          // Of a map: read, its value not yet.
-    std::map<std::string, Source> first;  // Where each key was.
+    std::optional<YamlNode> key;          // In a map: a key that was read before its value.
+    std::map<std::string, Source> first;  // The place of each key.
   };
 
   void RefuseAnchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
@@ -129,7 +130,7 @@ class TreeBuilder : public YAML::EventHandler {
   bool IsTagged(const YAML::Mark& mark, const std::string& tag, bool untagged_quoted) const {
     if (tag.empty() || tag == "?") return false;
     if (!untagged_quoted || tag != "!") return true;
-    // A lone `!` gives the same event as quotes do; only the text tells them apart.
+    // A lone `!` gives the same event as quotes; only the text tells them apart.
     const auto position = static_cast<size_t>(std::max(mark.pos, 0));
     return position < text_.size() && text_[position] == '!';
   }
@@ -211,7 +212,7 @@ std::optional<YamlNode> ParseYaml(std::string_view text, const std::string& file
   }
   if (ReportNotUtf8(text, file, diagnostics)) return std::nullopt;
   TreeBuilder builder(text, file, diagnostics);
-  // The library throws on broken syntax; the builder throws through it on deep nesting.
+  // yaml-cpp throws on broken syntax, and the builder throws through it on deep nesting.
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);

@@ -11,23 +11,23 @@
 
 namespace slipstream {
 
-/// A value of a YAML document with its position. Scalars stay text: what a text means is decided by
-/// the field it belongs to, so that `0777`, `yes` or `.nan` are never guessed at.
+/// A value of a YAML document with its position. Scalars stay text: the field that a text belongs
+/// to decides what it means, so that `0777`, `yes` or `.nan` are never guessed at.
 struct YamlNode {
   enum class Kind {
     kNothing,  // `key:` without a value, `~` or `null`.
     kScalar,
     kMap,
     kList,
-    kRefused,  // Reported already: says nothing about what its place should hold.
+    kRefused,  // Reported already, so the value of its place is unknown.
   };
   struct Entry;
 
   Kind kind = Kind::kNothing;
   Source source;
-  std::string text;        // Of a scalar.
-  bool is_quoted = false;  // Of a scalar: in quotes or a block, therefore text and nothing else.
-  bool is_flow = false;    // Of a map: between braces.
+  std::string text;        // The text of a scalar.
+  bool is_quoted = false;  // For a scalar: in quotes or a block, therefore text and nothing else.
+  bool is_flow = false;    // For a map: between braces.
   std::vector<Entry> entries;
   std::vector<YamlNode> items;
 };
@@ -43,9 +43,9 @@ inline constexpr size_t kYamlBytesMax = size_t{1} << 20;
 /// Reads one document of the strict subset that configuration files use: maps with unique text
 /// keys, lists and scalars. Duplicate keys, anchors, aliases, merge keys, tags, other documents and
 /// keys that are not text are reported; what can be read around them is still returned, so that the
-/// rest is checked too. Nothing is returned, with a report, of text that is over kYamlBytesMax, is
-/// neither UTF-8 nor marked as UTF-16 or UTF-32, or has broken syntax. An empty document is an
-/// empty map.
+/// rest is checked, too. Nothing is returned, with a report, if the text is longer than
+/// kYamlBytesMax, is neither UTF-8 nor marked as UTF-16 or UTF-32, or has broken syntax. An empty
+/// document is an empty map.
 std::optional<YamlNode> ParseYaml(std::string_view text, const std::string& file,
                                   DiagnosticList& diagnostics);
 
