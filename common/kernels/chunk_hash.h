@@ -8,21 +8,21 @@
 
 namespace slipstream {
 
-/// XXH3-64 (https://xxhash.com) of bytes that come in several pieces. The library as Debian builds
-/// it knows the smallest vectors alone; this is compiled for larger ones too, one of which is
-/// picked at run time: twice as fast with AVX-512, and equal on all of them.
+/// XXH3-64 (https://xxhash.com) of bytes that come in several pieces. Debian's build of the library
+/// uses the smallest vectors alone. This class is compiled for larger ones, too, and picks one set
+/// at run time: it is twice as fast with AVX-512, and its results are equal with all of them.
 ///
 /// Not thread-safe: one owner.
 class ChunkHash {
  public:
-  /// Begins anew.
+  /// Begins a new hash.
   void Begin(uint64_t seed);
   void Add(ByteSegment bytes);
 
-  /// Of what was added since Begin.
+  /// Returns the hash of the bytes added since Begin.
   uint64_t Finish() const;
 
-  /// What one set of vectors offers; for chunk_hash.cc and tests.
+  /// The functions for one set of vectors; for chunk_hash.cc and tests.
   struct Variant {
     const char* name;
     bool (*is_supported)();
@@ -32,7 +32,7 @@ class ChunkHash {
   };
   static constexpr size_t kVariants = 3;
 
-  /// The fastest first; the last is supported everywhere.
+  /// Returns all variants, the fastest first; the last is supported everywhere.
   static const Variant* const* AllVariants();
 
   explicit ChunkHash(const Variant& variant) : variant_(&variant) {}
@@ -40,7 +40,7 @@ class ChunkHash {
 
  private:
   const Variant* variant_;
-  alignas(64) std::byte state_[576] = {};  // An XXH3_state_t.
+  alignas(64) std::byte state_[576] = {};  // Holds an XXH3_state_t.
 };
 
 }  // namespace slipstream

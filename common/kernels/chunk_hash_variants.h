@@ -3,7 +3,8 @@
 
 #include "common/kernels/chunk_hash.h"
 
-// clang cannot choose an instruction set for the rest of a file, and gets the plain variant alone.
+// clang cannot choose an instruction set for the rest of a file, so it gets the plain variant
+// alone.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define SLIPSTREAM_HASH_HAS_VARIANTS 1
 #else

@@ -14,8 +14,8 @@ namespace slipstream {
 static_assert(std::endian::native == std::endian::little,
               "values travel as little-endian fp32 and are used as they arrive");
 
-/// Copies the values of `segments`, wherever they are cut, to `out`; past the caches only what is
-/// in one segment. REQUIRES: the segments hold exactly the bytes of `out`.
+/// Copies the values of `segments`, wherever they are cut, to `out`. Streams past the caches only
+/// if all values lie in one segment. REQUIRES: the segments hold exactly the bytes of `out`.
 inline void CopyValues(const Segments& segments, std::span<float> out,
                        Stores stores = Stores::kCached) {
   PS_CHECK(TotalBytes(segments) == out.size_bytes());
@@ -23,7 +23,7 @@ inline void CopyValues(const Segments& segments, std::span<float> out,
     StreamValues(segments[0].data(), out.data(), out.size());
     return FinishStreaming();
   }
-  // By bytes, so that a value cut between two segments needs no case of its own.
+  // Copies bytes, so that a value cut between two segments needs no case of its own.
   std::byte* target = std::as_writable_bytes(out).data();
   for (const ByteSegment& segment : segments) {
     if (segment.empty()) continue;

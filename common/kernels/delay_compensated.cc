@@ -9,7 +9,7 @@
 namespace slipstream {
 namespace {
 
-/// One run of a gradient's values, and what compensates them.
+/// One run of a gradient's values, and the weights that compensate them.
 struct Run {
   const UnalignedFloat* gradient;
   const float* base;
@@ -19,8 +19,8 @@ struct Run {
   float weight;
 };
 
-/// The compensated value at position i. It is the gradient's own where nothing has moved, however
-/// large: g² alone might not be a number.
+/// Returns the compensated value at position i. Where the weights have not moved, it is the
+/// gradient's own value, however large: g² computed alone might overflow, and give NaN.
 SLIPSTREAM_INLINE float CompensatedAt(const Run& run, size_t i) {
   const float g = run.gradient[i];
   return g + (run.strength * g) * (g * (run.now[i] - run.base[i]));

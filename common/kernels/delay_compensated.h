@@ -7,10 +7,10 @@
 
 namespace slipstream {
 
-/// FoldGradient (fold.h) of a gradient g that was computed from weights θ_base and is applied to
-/// θ_now, as g + λ g⊙g⊙(θ_now − θ_base): what the gradient would be there, to first order, with
-/// λ g⊙g in the place of the Hessian (DC-ASGD, Zheng et al., ICML 2017). `strength` is λ. Equal to
-/// the bit on every instruction set.
+/// Folds a gradient like FoldGradient (fold.h), but compensated. The gradient g was computed from
+/// weights θ_base and is applied to θ_now, so g + λ g⊙g⊙(θ_now − θ_base) is folded: that is to
+/// first order the gradient at θ_now, with λ g⊙g in the place of the Hessian (DC-ASGD, Zheng et
+/// al., ICML 2017). `strength` is λ. Results are equal to the bit on every instruction set.
 /// REQUIRES: all spans are equally long, and the segments hold exactly as many values.
 void FoldDelayCompensated(std::span<float> sum, const Segments& gradient,
                           std::span<const float> base, std::span<const float> now, float strength,

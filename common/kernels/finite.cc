@@ -12,8 +12,9 @@ namespace {
 
 using UnalignedWord __attribute__((aligned(1), may_alias)) = uint32_t;
 
-/// The largest magnitude of the run as bits: magnitudes of floats order like their bits, and
-/// everything from 0x7f800000 on is infinite or NaN. No branch, so the loop becomes vector code.
+/// Returns the largest magnitude of the run as bits: magnitudes of floats order like their bits,
+/// and everything from 0x7f800000 on is infinite or NaN. It has no branch, so the loop becomes
+/// vector code.
 SLIPSTREAM_CPU_DISPATCH
 uint32_t LargestMagnitudeBits(const UnalignedWord* words, size_t count) {
   uint32_t largest = 0;

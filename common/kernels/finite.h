@@ -5,10 +5,10 @@
 
 namespace slipstream {
 
-/// True if no whole value of the payload is NaN or infinite.
+/// Returns true if no whole value of the payload is NaN or infinite.
 bool AllFinite(const Segments& segments);
 
-/// True if the magnitude of every whole value is less than `limit`, and none is NaN.
+/// Returns true if the magnitude of every whole value is less than `limit`, and none is NaN.
 /// REQUIRES: limit > 0.
 bool AllBelow(const Segments& segments, float limit);
 

@@ -25,7 +25,7 @@ static_assert(std::endian::native == std::endian::little);
 /// Marks a function that is compiled as part of others, for several instruction sets.
 #define SLIPSTREAM_INLINE __attribute__((always_inline)) inline
 
-/// Before a loop whose passes do not depend on each other, although the compiler cannot see it.
+/// Stands before a loop whose passes do not depend on each other, which the compiler cannot see.
 #if defined(__GNUC__) && !defined(__clang__)
 #define SLIPSTREAM_INDEPENDENT_PASSES _Pragma("GCC ivdep")
 #else
@@ -38,8 +38,8 @@ namespace slipstream {
 using UnalignedFloat __attribute__((aligned(1), may_alias)) = float;
 
 /// Calls run(position of the first value, pointer to its first byte, values) for every stretch of
-/// whole values of so many bytes, in order. A value cut between segments is put together and passed
-/// as a run of its own; bytes that do not fill a value at the end are not passed.
+/// whole values of kValueBytes each, in order. A value cut between segments is put together and
+/// passed as a run of its own. Bytes at the end that do not fill a value are not passed.
 template <size_t kValueBytes, typename Run>
 void ForEachRun(const Segments& segments, Run run) {
   size_t position = 0;

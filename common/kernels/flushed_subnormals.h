@@ -7,10 +7,10 @@
 
 namespace slipstream {
 
-/// While one lives, its thread's arithmetic takes subnormal numbers, those below 2^-126, for 0 and
-/// makes none: processors take a hundred cycles and more for each operation with one, and the
-/// momentum of a parameter whose gradient stays 0 comes down to them and remains there. Of
-/// processors other than x86 nothing is changed.
+/// While such an object lives, its thread's arithmetic takes subnormal numbers, those below 2^-126,
+/// for 0 and makes none. Processors take a hundred cycles and more for each operation with one, and
+/// the momentum of a parameter whose gradient stays 0 comes down to them and remains there. On
+/// processors other than x86 nothing changes.
 class FlushedSubnormals {
  public:
 #ifdef __SSE__

@@ -8,11 +8,11 @@
 namespace slipstream {
 
 /// The update path's arithmetic before the rule (rules/update_rule.h): free functions over spans,
-/// equal to the bit on every instruction set. Each output element depends only on the inputs at its
-/// position. Numbers below 2⁻¹²⁶ count as 0 where they are read and where they would result; see
+/// whose results are equal to the bit on every instruction set. Each output element depends only on
+/// the inputs at its position. Numbers below 2⁻¹²⁶ count as 0, both as inputs and as results; see
 /// flushed_subnormals.h.
 
-/// sum[i] = weight · gradient[i] if `first`, else sum[i] += weight · gradient[i].
+/// Sets sum[i] = weight · gradient[i] if `first`, else sum[i] += weight · gradient[i].
 /// REQUIRES: the segments hold exactly sum.size() values.
 void FoldGradient(std::span<float> sum, const Segments& gradient, float weight, bool first);
 
@@ -20,8 +20,8 @@ void FoldGradient(std::span<float> sum, const Segments& gradient, float weight, 
 /// last gradient of a round is read here instead of being folded first, which saves one pass over
 /// the sum.
 struct CombinedGradient {
-  /// Empty if the round holds nothing but `last`. May be weights_out itself, which is read before
-  /// it is written: a sum then takes no memory of its own.
+  /// Empty if the round holds nothing but `last`. It may be weights_out itself, since it is read
+  /// before weights_out is written: a sum then takes no memory of its own.
   std::span<const float> sum;
 
   /// Null if everything has been folded into `sum`.

@@ -18,8 +18,8 @@ namespace {
 /// A value that may start at any byte.
 using UnalignedHalf __attribute__((aligned(1), may_alias)) = uint16_t;
 
-/// Results are stored as words: a signalling NaN keeps its bits wherever floats are moved through
-/// registers that would change it.
+/// Results are stored as words, so that a signalling NaN keeps its bits: some registers change it
+/// when a float is moved through them.
 using Word __attribute__((may_alias)) = uint32_t;
 
 SLIPSTREAM_CPU_DISPATCH

@@ -7,13 +7,13 @@
 
 namespace slipstream {
 
-/// Received 16-bit values, little-endian and cut anywhere, also inside a value, as fp32. Exact, see
-/// half_values.h.
+/// Converts received 16-bit values, which are little-endian and cut anywhere, even inside a value,
+/// to fp32. The conversion is exact, see half_values.h.
 /// REQUIRES: the segments hold exactly out.size() values, and none of out's bytes.
 void DecodeBf16(const Segments& segments, std::span<float> out);
 void DecodeFp16(const Segments& segments, std::span<float> out);
 
-/// The same without the processor's own instruction, which DecodeFp16 uses where there is one.
+/// Does the same without the processor's own instruction, which DecodeFp16 uses if there is one.
 void DecodeFp16Plain(const Segments& segments, std::span<float> out);
 
 }  // namespace slipstream

@@ -26,8 +26,8 @@ void Fp16Run(const float* __restrict values, uint16_t* __restrict out, size_t co
 
 #ifdef SLIPSTREAM_F16C
 
-/// Nine times as fast as the plain loop, in the second cache. (Of bf16, whose plain loop is three
-/// times as fast as that one, intrinsics would save a tenth.)
+/// Nine times as fast as the plain loop, for data in the second-level cache. (The plain loop of
+/// bf16 is three times as fast as that of fp16, and intrinsics would save only a tenth of it.)
 __attribute__((target("avx,f16c"))) void Fp16RunF16c(const float* values, uint16_t* out,
                                                      size_t count) {
   size_t i = 0;

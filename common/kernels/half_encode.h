@@ -6,12 +6,12 @@
 
 namespace slipstream {
 
-/// fp32 values as 16-bit ones, rounded as half_values.h says, equal to the bit on every processor.
+/// Rounds fp32 values to 16-bit ones, as half_values.h says, equal to the bit on every processor.
 /// REQUIRES: equal sizes; in and out do not overlap.
 void EncodeBf16(std::span<const float> values, std::span<uint16_t> out);
 void EncodeFp16(std::span<const float> values, std::span<uint16_t> out);
 
-/// EncodeFp16 on processors that have no instruction for it.
+/// Does what EncodeFp16 does on processors that have no instruction for it.
 void EncodeFp16Plain(std::span<const float> values, std::span<uint16_t> out);
 
 }  // namespace slipstream

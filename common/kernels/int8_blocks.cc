@@ -21,8 +21,8 @@ static_assert(RowOf(Encoding::kInt8).block_bytes == kScaleBytes);
 constexpr float kMax = 127;
 constexpr float kZeroBelow = 1e-30f;
 
-/// The bits of the largest magnitude. Bits order magnitudes as numbers do, with infinities and NaNs
-/// above them all.
+/// Returns the bits of the largest magnitude. Magnitudes order like their bits, with infinities and
+/// NaNs above all numbers.
 SLIPSTREAM_CPU_DISPATCH
 int32_t LargestMagnitudeBits(const float* values, size_t count) {
   int32_t largest = 0;
@@ -34,7 +34,7 @@ int32_t LargestMagnitudeBits(const float* values, size_t count) {
 
 SLIPSTREAM_CPU_DISPATCH
 void Quantize(const float* __restrict values, size_t count, float scale, int8_t* __restrict out) {
-  // Adding it leaves no bits behind the point, rounded as sums are: to nearest, ties to even.
+  // Adding kWhole leaves no bits behind the point. Sums are rounded to nearest, ties to even.
   constexpr float kWhole = 0x1.8p23f;
   for (size_t i = 0; i < count; ++i) {
     const float whole = (values[i] / scale + kWhole) - kWhole;
@@ -66,7 +66,7 @@ void EncodeBlock(std::span<const float> values, std::byte* block) {
 void DecodeBlock(const std::byte* block, std::span<float> out) {
   float scale = 0;
   std::memcpy(&scale, block, kScaleBytes);
-  // Even a 0 of such a block is none.
+  // No value of such a block may decode to a number, not even one whose byte is 0.
   if (!std::isfinite(scale)) scale = std::numeric_limits<float>::quiet_NaN();
   Scale(reinterpret_cast<const int8_t*>(block + kScaleBytes), out.size(), scale, out.data());
 }

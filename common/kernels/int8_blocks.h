@@ -8,15 +8,16 @@
 
 namespace slipstream {
 
-/// fp32 values in blocks of 1,024, of which the last may be shorter: a block is its scale s, the
-/// largest magnitude over 127, as a little-endian fp32, and then a signed byte q for each value,
-/// which is q s. Rounded to nearest, ties to even; equal to the bit on every instruction set. A
-/// block of numbers below 10⁻³⁰ is all 0, and one with a value that is not finite has no finite
-/// value.
+/// Encodes fp32 values in blocks of 1,024; the last block may be shorter. A block is its scale s,
+/// which is the largest magnitude divided by 127, as a little-endian fp32, and then a signed byte q
+/// for each value, which stands for q s. Values are rounded to nearest, ties to even, equal to the
+/// bit on every instruction set. A block of numbers below 10⁻³⁰ becomes all 0, and a block with a
+/// value that is not finite decodes to no finite value.
 /// REQUIRES: `bytes` has room for exactly these values, see EncodedBytes.
 void EncodeInt8(std::span<const float> values, std::span<std::byte> bytes);
 
-/// Received blocks, cut anywhere, as fp32. A block whose scale is not finite has no finite value.
+/// Decodes received blocks, cut anywhere, to fp32. A block whose scale is not finite has no finite
+/// value.
 /// REQUIRES: the segments hold exactly the blocks of out.size() values.
 void DecodeInt8(const Segments& bytes, std::span<float> out);
 

@@ -9,9 +9,9 @@
 
 namespace slipstream {
 
-/// Bytes of a payload as they lie in received buffers: little-endian values, fp32 where nothing
-/// else is said, cut anywhere, also inside a value. Borrowed; whoever made the list keeps the
-/// buffers alive.
+/// Bytes of a payload as they lie in received buffers. They are little-endian values, fp32 unless
+/// something else is said, and cut anywhere, even inside a value. They are borrowed: the maker of
+/// the list keeps the buffers alive.
 using ByteSegment = std::span<const std::byte>;
 using Segments = std::vector<ByteSegment>;
 
@@ -21,8 +21,8 @@ inline size_t TotalBytes(const Segments& segments) {
   return bytes;
 }
 
-/// Calls pass(position of its first byte, block) for blocks of `block_bytes`, the last of which may
-/// be shorter: for several passes over a payload that is larger than the cache.
+/// Calls pass(position of the block's first byte, block) for blocks of `block_bytes`; the last may
+/// be shorter. It serves to make several passes over a payload that is larger than the cache.
 template <typename Pass>
 void ForEachBlock(const Segments& segments, size_t block_bytes, Pass pass) {
   Segments block;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kBlockValues = 1024;
 
-/// Sums that run beside each other, as many as two of the widest vectors hold.
+/// The number of sums that run beside each other: as many as two of the widest vectors hold.
 constexpr size_t kLanes = 16;
 
 SLIPSTREAM_CPU_DISPATCH

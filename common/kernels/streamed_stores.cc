@@ -16,7 +16,8 @@ void StreamValues(const void* from, float* to, size_t count) {
   const auto load = [values](size_t i) {
     return _mm_loadu_ps(reinterpret_cast<const float*>(values + i * sizeof(float)));
   };
-  // Up to the begin of a line: a line leaves in one piece only if it is written in one go.
+  // Copy up to the begin of a line first: a line leaves in one piece only if it is written in one
+  // go.
   const size_t past = reinterpret_cast<uintptr_t>(to) / sizeof(float) % kLineValues;
   const size_t head = std::min(count, (kLineValues - past) % kLineValues);
   std::memcpy(to, from, head * sizeof(float));

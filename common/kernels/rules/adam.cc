@@ -1,5 +1,5 @@
 // Adam (Kingma and Ba, arXiv 1412.6980, algorithm 1) and AdamW (Loshchilov and Hutter, arXiv
-// 1711.05101, algorithm 2). With h = g + d θ, from −10¹⁹ to 10¹⁹ so that its square stays finite:
+// 1711.05101, algorithm 2). h = g + d θ is limited to ±10¹⁹, so that its square stays finite. Then
 // m ← β₁ m + (1 − β₁) h; v ← β₂ v + (1 − β₂) h²; θ ← k θ − α / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) +
 // ε). Adam has k = 1; AdamW has no decay in h and k = 1 − α d.
 

@@ -22,8 +22,8 @@ struct AdamFactors {
   float beta2;
   float one_minus_beta2;
   float epsilon;
-  float decay;  // Of the weights, added to the gradient; Adam alone has it.
-  float kept;   // Of the weights, beside that: 1 − α d for AdamW's decay d.
+  float decay;  // The share of the weights added to the gradient; Adam alone has it.
+  float kept;   // The share of the weights that stays: 1 − α d for AdamW's decay d.
 };
 
 /// Returns the factors of the update that makes the version with these powers, β₁ᵗ and β₂ᵗ.
@@ -31,15 +31,16 @@ struct AdamFactors {
 AdamFactors FactorsOfAdam(const OptimizerSpec& optimizer, const RuleScalars& powers,
                           const StepSize& step);
 
-/// β₁⁰ and β₂⁰.
+/// The powers of version 0: β₁⁰ and β₂⁰.
 inline constexpr RuleScalars kFirstPowersOfAdam = {1, 1};
 
-/// Returns the powers of the version after. Multiplied up, as the last bit of a library's power may
-/// depend on the processor.
+/// Returns the powers of the next version. They are multiplied up, since the last bit of a
+/// library's power may depend on the processor.
 RuleScalars NextPowersOfAdam(const OptimizerSpec& optimizer, const RuleScalars& powers);
 
-/// The number nearest to `value` from −10¹⁹ to 10¹⁹, whose squares are numbers in fp32. By its
-/// bits: comparisons of floats, whose order with a NaN is to be kept, make three choices of one.
+/// Returns the number nearest to `value` from −10¹⁹ to 10¹⁹, whose squares are finite in fp32. It
+/// compares bits: comparisons of floats must keep their order with a NaN, and would need three
+/// selections instead of one.
 SLIPSTREAM_INLINE float WithFiniteSquare(float value) {
   constexpr auto kMax = std::bit_cast<int32_t>(1e19f);
   const auto bits = std::bit_cast<int32_t>(value);

@@ -1,7 +1,8 @@
-// LAMB (You et al., arXiv 1904.00962, algorithm 2, with φ(z) = z): the step r = m̂ / (√v̂ + ε) + d θ,
-// with Adam's running means m and v of the gradient alone, is made as long as a share of the tensor
-// that it changes: θ ← θ − α ‖θ‖ / ‖r‖ · r, where ‖θ‖ / ‖r‖ counts as 1 if either norm is 0. So it
-// does beyond 10³⁰: what is left of r when its gradients have long been 0 is no direction.
+// LAMB (You et al., arXiv 1904.00962, algorithm 2, with φ(z) = z). The step r = m̂ / (√v̂ + ε) + d
+// θ, with Adam's running means m and v of the gradient alone, is scaled to a share of the norm of
+// the tensor that it changes: θ ← θ − α ‖θ‖ / ‖r‖ · r. The ratio ‖θ‖ / ‖r‖ counts as 1 if either
+// norm is 0. It counts as 1 beyond 10³⁰, too: r is then left over from gradients that have long
+// been 0, and has no meaningful direction.
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +22,7 @@ using namespace update_stretches;
 
 constexpr double kRatioMax = 1e30;
 
-/// Leaves r in the place of the weights.
+/// Writes r in the place of the weights.
 template <bool kHasSum>
 SLIPSTREAM_INLINE void LambLoop(const Stretch s, const AdamFactors f, float decay) {
   SLIPSTREAM_INDEPENDENT_PASSES

@@ -1,5 +1,4 @@
-// Nesterov's momentum, as torch.optim.SGD has it: with h = g + d θ, v ← m v + h; θ ← θ − α (h + m
-// v).
+// Nesterov's momentum, as in torch.optim.SGD: h = g + d θ; v ← m v + h; θ ← θ − α (h + m v).
 
 #include "common/kernels/rules/rule_makers.h"
 #include "common/kernels/rules/update_stretches.h"

@@ -14,7 +14,7 @@ std::unique_ptr<const UpdateRule> MakeMomentum(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeNesterov(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeLamb(const OptimizerSpec& optimizer);
 
-/// This one makes both, Adam and AdamW.
+/// Makes the rule of both Adam and AdamW.
 std::unique_ptr<const UpdateRule> MakeAdam(const OptimizerSpec& optimizer);
 
 }  // namespace slipstream

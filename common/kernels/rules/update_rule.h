@@ -15,11 +15,11 @@ namespace slipstream {
 /// The most state arrays that a rule may have.
 inline constexpr size_t kStateArraysMax = 2;
 
-/// A rule may keep numbers with each version, beside its arrays, as Adam keeps β₁ᵗ and β₂ᵗ.
+/// Numbers that a rule keeps with each version, beside its arrays, as Adam keeps β₁ᵗ and β₂ᵗ.
 using RuleScalars = std::array<double, 2>;
 
-/// The arrays of one update, or the same range of each. All have one size, and what is read does
-/// not overlap what is written.
+/// The arrays of one update, or the same range of each. All have one size, and inputs do not
+/// overlap outputs.
 struct UpdateArrays {
   struct State {
     std::span<const float> in;
@@ -33,12 +33,12 @@ struct UpdateArrays {
   std::array<State, kStateArraysMax> states = {};
 };
 
-/// How far one update goes.
+/// The size of one update's step.
 struct StepSize {
   /// The learning rate, after its schedule.
   float rate = 0;
 
-  /// A rule that normalises multiplies its step by this, but not its decay.
+  /// The factor of a rule that normalises for its step, but not for its decay.
   float scale = 1;
 };
 
@@ -47,8 +47,8 @@ struct StepSize {
 /// so it may be called range by range; the bits are the same on every instruction set.
 ///
 /// A rule that measures tensors (RuleRow::measures_tensors) makes a version in two passes: Update
-/// writes the states, and in the place of the weights the step before it is scaled; FinishTensor
-/// makes weights of it, tensor by tensor.
+/// writes the states and, in the place of the weights, the step before it is scaled. FinishTensor
+/// makes weights of that step, tensor by tensor.
 ///
 /// Thread-safe: const after construction.
 class UpdateRule {
@@ -72,7 +72,7 @@ class UpdateRule {
                             const StepSize& step) const;
 };
 
-/// The rule that a run asks for.
+/// Makes the rule that a run asks for.
 std::unique_ptr<const UpdateRule> MakeUpdateRule(const OptimizerSpec& optimizer);
 
 }  // namespace slipstream

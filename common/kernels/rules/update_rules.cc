@@ -27,7 +27,7 @@ static_assert(std::ranges::all_of(kRuleRows, [](const RuleRow& row) {
 }  // namespace
 
 void UpdateRule::FinishTensor(std::span<const float>, std::span<float>, const StepSize&) const {
-  PS_CHECK(false);  // The row says that this rule measures nothing.
+  PS_CHECK(false);  // The rule's row says that it does not measure tensors.
 }
 
 std::unique_ptr<const UpdateRule> MakeUpdateRule(const OptimizerSpec& optimizer) {

@@ -15,8 +15,8 @@
 #include "common/kernels/segments.h"
 #include "common/kernels/streamed_stores.h"
 
-/// The loops of rules run over stretches of an update's arrays, as long as the gradient's
-/// pieces, or short enough that their results are made in the cache and streamed out of it.
+/// The loops of rules run over stretches of an update's arrays. A stretch is as long as a piece of
+/// the gradient, or so short that its results are made in the cache and streamed out of it.
 
 namespace slipstream::update_stretches {
 
@@ -26,23 +26,23 @@ struct State {
   float* out = nullptr;
 };
 
-/// One stretch of an update's arrays, as a rule's loop gets it. By value, like the factors of a
-/// rule: what is written might otherwise be one of them, and the loop would stay scalar.
+/// One stretch of an update's arrays, as a rule's loop gets it. It is passed by value, like the
+/// factors of a rule: otherwise a write might change one of them, and the loop would stay scalar.
 struct Stretch {
   const float* weights_in;
   float* weights_out;
   std::array<State, kStateArraysMax> states;
   size_t count;
 
-  /// Null where the round holds one gradient only. It may be weights_out; so may the gradient,
-  /// where the sum is all of it.
+  /// Null if the round holds one gradient only. It may be weights_out; so may the gradient, if the
+  /// round is a sum alone.
   const float* sum = nullptr;
   const UnalignedFloat* gradient = nullptr;
   float weight = 1.0f;
   float inverse_divisor = 1.0f;
 };
 
-/// The combined gradient and a decay's part at position i.
+/// Returns the combined gradient plus the part of the decay at position i.
 template <bool kHasSum>
 SLIPSTREAM_INLINE float GradientAt(const Stretch& s, size_t i, float decay) {
   const float last = s.weight * s.gradient[i];
@@ -50,7 +50,7 @@ SLIPSTREAM_INLINE float GradientAt(const Stretch& s, size_t i, float decay) {
   return g * s.inverse_divisor + decay * s.weights_in[i];
 }
 
-/// `count` positions of `whole` from `position` on.
+/// Returns `count` positions of `whole` from `position` on.
 inline Stretch Part(const Stretch& whole, size_t position, size_t count) {
   Stretch part = whole;
   part.weights_in += position;
@@ -66,11 +66,12 @@ inline Stretch Part(const Stretch& whole, size_t position, size_t count) {
   return part;
 }
 
-/// Pieces that stay in the first cache, with what is made of them and what is read next. With twice
-/// as many values Adam's do not, and it loses what fetching ahead gains.
+/// The size of pieces that stay in the first-level cache, together with their results and the
+/// inputs of the next piece. With twice as many values, Adam's pieces do not, and Adam loses what
+/// fetching ahead gains.
 inline constexpr size_t kPieceValues = 512;
 
-/// Has the processor fetch `count` values, at any place.
+/// Makes the processor fetch `count` values, from any address.
 inline void FetchAhead(const void* from, size_t count) {
   const auto* const bytes = static_cast<const std::byte*>(from);
   for (size_t at = 0; at < count * sizeof(float); at += kLineValues * sizeof(float)) {
@@ -79,9 +80,9 @@ inline void FetchAhead(const void* from, size_t count) {
 }
 
 /// Calls run(piece) so that it makes its values in the cache, and streams them out. Nothing would
-/// be read meanwhile, so what `next` will read is fetched: measured on Zen 4 at 64 MiB, momentum
-/// takes 0.80 times as long, Adam 0.89. Not where a sum lies in the place of the weights: there it
-/// costs.
+/// be read during that, so the inputs of `next` are fetched: measured on Zen 4 at 64 MiB, momentum
+/// takes 0.80 times as long, Adam 0.89. Where a sum lies in the place of the weights, fetching
+/// costs time and is left out.
 template <typename Run>
 void RunStreamed(Stretch piece, const Stretch& next, bool streams_weights, Run run) {
   alignas(64) float weights[kPieceValues];
@@ -109,10 +110,10 @@ void RunStreamed(Stretch piece, const Stretch& next, bool streams_weights, Run r
 template <typename Run>
 void RunStretch(const Stretch& whole, Stores stores, Run run) {
   if (stores == Stores::kCached) return run(whole);
-  // Lines of a sum are in the cache because it was read, so there is nothing to save.
+  // The lines of a sum are in the cache because it was read, so streaming would save nothing.
   const bool streams_weights =
       whole.weights_out != (whole.sum != nullptr ? whole.sum : whole.gradient);
-  // Pieces end where a line ends: one that is written in parts costs as much as several.
+  // Pieces end where a line ends: a line that is written in parts costs as much as several.
   const size_t past = reinterpret_cast<uintptr_t>(whole.weights_out) / sizeof(float) % kLineValues;
   for (size_t begin = 0, end = kPieceValues - past; begin < whole.count;
        begin = end, end += kPieceValues) {
@@ -122,7 +123,7 @@ void RunStretch(const Stretch& whole, Stores stores, Run run) {
   }
 }
 
-/// The arrays of an update, without its gradient.
+/// Returns the arrays of an update, without its gradient.
 inline Stretch Whole(const UpdateArrays& arrays, size_t states) {
   const size_t count = arrays.weights_in.size();
   PS_CHECK(arrays.weights_out.size() == count);
@@ -134,7 +135,7 @@ inline Stretch Whole(const UpdateArrays& arrays, size_t states) {
   return whole;
 }
 
-/// Calls run(stretch) for all of the arrays, of a rule with so many states.
+/// Calls run(stretch) for all of the arrays, for a rule with `states` state arrays.
 template <typename Run>
 void ForEachStretch(const UpdateArrays& arrays, size_t states, const CombinedGradient& gradient,
                     Stores stores, Run run) {
@@ -145,7 +146,7 @@ void ForEachStretch(const UpdateArrays& arrays, size_t states, const CombinedGra
   const FlushedSubnormals flushed;
   whole.inverse_divisor = gradient.inverse_divisor;
   if (gradient.last == nullptr) {
-    whole.gradient = gradient.sum.data();  // A sum alone is the gradient.
+    whole.gradient = gradient.sum.data();  // The sum alone is the gradient.
     RunStretch(whole, stores, run);
   } else {
     if (!gradient.sum.empty()) whole.sum = gradient.sum.data();
