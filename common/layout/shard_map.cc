@@ -9,8 +9,8 @@
 namespace slipstream {
 namespace {
 
-/// The values of a small tensor that a cut at `position` would leave on the side with fewer; 0 if
-/// it splits no small tensor.
+/// Returns how many values of a small tensor a cut at `position` would leave on the side with
+/// fewer; 0 if it splits no small tensor.
 size_t ScatteredValues(const std::vector<Tensor>& tensors, size_t position) {
   const auto after =
       std::upper_bound(tensors.begin(), tensors.end(), position,
@@ -21,8 +21,8 @@ size_t ScatteredValues(const std::vector<Tensor>& tensors, size_t position) {
   return std::min(before, tensor.size() - before);
 }
 
-/// The granule within `move_max` of `ideal` whose cut scatters least; of equals the nearest, of
-/// those the lower.
+/// Returns the granule within `move_max` of `ideal` whose cut scatters least; among equals the
+/// nearest, and among those the lower.
 size_t BestCut(const std::vector<Tensor>& tensors, size_t ideal, size_t move_max) {
   size_t best = ideal;
   size_t least = ScatteredValues(tensors, ideal * ShardMap::kCutValues);
@@ -46,7 +46,7 @@ uint64_t FingerprintOf(const TensorLayout& layout, const std::vector<ParameterRa
   return XXH64(text.data(), text.size(), 0);
 }
 
-/// Where all shards but the first begin, on granules.
+/// Returns where all shards but the first begin, on granules.
 absl::StatusOr<std::vector<size_t>> CutOnGranules(const TensorLayout& layout, uint32_t shards) {
   constexpr size_t kCutValues = ShardMap::kCutValues;
   const size_t granules = (layout.parameters() + kCutValues - 1) / kCutValues;
@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<size_t>> CutOnGranules(const TensorLayout& layout, ui
         " values, not " + std::to_string(shards));
   }
 
-  // Two neighbours that both move by an eighth of the distance between them cannot meet.
+  // Two neighbouring cuts that both move by an eighth of the distance between them cannot meet.
   const size_t move_max = std::min(ShardMap::kCutMoveValuesMax / kCutValues, granules / shards / 8);
   std::vector<size_t> cuts;
   for (uint32_t shard = 1; shard < shards; ++shard) {
@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<size_t>> CutOnGranules(const TensorLayout& layout, ui
   return cuts;
 }
 
-/// The same, between tensors.
+/// Returns where all shards but the first begin, between tensors.
 absl::StatusOr<std::vector<size_t>> CutBetweenTensors(const TensorLayout& layout, uint32_t shards) {
   const std::vector<Tensor>& tensors = layout.tensors();
   if (tensors.size() < shards) {
@@ -77,10 +77,10 @@ absl::StatusOr<std::vector<size_t>> CutBetweenTensors(const TensorLayout& layout
   }
 
   std::vector<size_t> cuts;
-  size_t first = 0;  // The tensor that the last cut lies before.
+  size_t first = 0;  // The last cut lies before this tensor.
   for (uint32_t shard = 1; shard < shards; ++shard) {
     const size_t share = layout.parameters() * shard / shards;
-    const size_t last = tensors.size() - (shards - shard);  // Leaves a tensor to each that follows.
+    const size_t last = tensors.size() - (shards - shard);  // Leaves a tensor to each later shard.
     for (++first; first < last; ++first) {
       const size_t here = tensors[first].offset;
       const size_t next = tensors[first + 1].offset;

@@ -11,9 +11,10 @@
 
 namespace slipstream {
 
-/// How a model is to be cut.
+/// The options for cutting a model.
 struct CutOptions {
-  /// Cuts lie between tensors, each as near to the equal share as tensors allow, on no alignment.
+  /// Set if tensors stay whole: cuts lie between tensors, each as near to the equal share as
+  /// tensors allow, without alignment.
   bool keeps_tensors_whole = false;
 };
 
@@ -23,9 +24,9 @@ struct CutOptions {
 /// Unless tensors have to stay whole, all cuts lie on 64-byte boundaries (16 values), so a large
 /// tensor is split where a cut falls. A cut that would split a tensor under `kWholeTensorValuesMax`
 /// is moved to the boundary nearby that splits off the least, so that small tensors are not
-/// scattered; what alignment forbids to keep whole is less than 16 values. Balance: no cut moves by
-/// more than `kCutMoveValuesMax` values or an eighth of an equal share, so a range differs from an
-/// equal share by less than twice that plus two granules.
+/// scattered; alignment may still split off fewer than 16 values. No cut moves by more than
+/// `kCutMoveValuesMax` values or an eighth of an equal share, so a range differs from an equal
+/// share by less than twice that plus two granules.
 ///
 /// Thread-safe: const after construction.
 class ShardMap {
@@ -36,13 +37,13 @@ class ShardMap {
 
   ShardMap() = default;
 
-  /// Fails if there are no shards, or more than granules, or than tensors that stay whole, to give
-  /// each at least one.
+  /// Cuts a model. Fails if there are no shards, or more shards than granules, or than tensors
+  /// where these stay whole: each shard gets at least one.
   static absl::StatusOr<ShardMap> Cut(const TensorLayout& layout, uint32_t shards,
                                       const CutOptions& options = {});
 
-  /// The map that a peer has cut. Fails, naming the shard, if the ranges do not cover the layout
-  /// one after another, or one is empty.
+  /// Makes the map that a peer has cut. Fails, naming the shard, if the ranges do not cover the
+  /// layout one after another, or if one is empty.
   static absl::StatusOr<ShardMap> FromRanges(const TensorLayout& layout,
                                              std::vector<ParameterRange> ranges);
 
@@ -50,7 +51,7 @@ class ShardMap {
   ParameterRange range(ShardId shard) const { return ranges_.at(Value(shard)); }
   size_t parameters() const { return ranges_.empty() ? 0 : ranges_.back().end; }
 
-  /// Equal for equal layouts with equal ranges.
+  /// Returns a number that is equal for equal layouts with equal ranges.
   uint64_t fingerprint() const { return fingerprint_; }
 
   friend bool operator==(const ShardMap&, const ShardMap&) = default;

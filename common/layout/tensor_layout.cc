@@ -8,7 +8,7 @@
 namespace slipstream {
 namespace {
 
-/// The product of `shape`, or 0 if it is more than `limit` or a dimension is zero.
+/// Returns the product of `shape`, or 0 if it is more than `limit` or a dimension is zero.
 size_t BoundedProduct(const std::vector<uint64_t>& shape, size_t limit) {
   size_t product = 1;
   for (uint64_t dimension : shape) {

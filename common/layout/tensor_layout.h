@@ -26,7 +26,7 @@ struct ParameterRange {
 struct Tensor {
   std::string name;
   std::vector<uint64_t> shape;
-  size_t offset = 0;  // Of its first value, in values.
+  size_t offset = 0;  // The place of its first value, in values.
 
   size_t size() const;
   friend bool operator==(const Tensor&, const Tensor&) = default;
@@ -50,14 +50,15 @@ class TensorLayout {
   const std::vector<Tensor>& tensors() const { return tensors_; }
   size_t parameters() const { return parameters_; }
 
-  /// Equal for equal names, shapes and order; stable across machines and versions (XXH64 of a
-  /// canonical text).
+  /// Returns a number that is equal for equal names, shapes and order. It is stable across machines
+  /// and versions (XXH64 of a canonical text).
   uint64_t Fingerprint() const;
 
-  /// Where the tensors, or the parts of them, that lie within `range` are from its begin on.
+  /// Returns the ranges of the tensors, or parts of them, that lie within `range`, from its begin
+  /// on.
   std::vector<ParameterRange> TensorsWithin(const ParameterRange& range) const;
 
-  /// Nullptr if there is none of that name.
+  /// Returns the tensor of that name; null if there is none.
   const Tensor* Find(std::string_view name) const;
 
   friend bool operator==(const TensorLayout&, const TensorLayout&) = default;
@@ -65,7 +66,8 @@ class TensorLayout {
  private:
   std::vector<Tensor> tensors_;
 
-  // Where a name lies in tensors_: a peer may propose many tensors, so names are not searched.
+  // Maps a name to its place in tensors_: a peer may propose many tensors, so a search would be
+  // slow.
   std::map<std::string, size_t, std::less<>> index_;
   size_t parameters_ = 0;
 };
