@@ -59,10 +59,10 @@ struct FlattenLayer {
 using LayerSpec = std::variant<DenseLayer, Conv2dLayer, PoolLayer, ReluLayer, TanhLayer,
                                DropoutLayer, FlattenLayer>;
 
-/// A net and what its outputs are held against.
+/// A net and its loss, which compares outputs with targets.
 struct ModelSpec {
   enum class Loss {
-    kCrossEntropy,  // Of softmax over the last layer's outputs against a class per example.
+    kCrossEntropy,  // Compares softmax over the last layer's outputs with a class per example.
     kMse,           // Squared difference of outputs and targets, mean over all of a batch's values.
   };
 

@@ -6,7 +6,7 @@
 namespace slipstream {
 namespace {
 
-// Keeps every product below far from overflow; no net of this kind comes near them.
+// These bounds keep every product far below overflow; no net of this kind comes near them.
 constexpr uint32_t kDimensionMax = 1u << 24;
 constexpr size_t kElementsMax = size_t{1} << 28;
 constexpr size_t kLayersMax = 1024;
@@ -15,7 +15,7 @@ using ShapeOrError = std::variant<ExampleShape, std::string>;
 
 bool IsFlat(const ExampleShape& shape) { return shape.height == 1 && shape.width == 1; }
 
-/// How many windows of `kernel` fit along `length`, which is not shorter than `kernel`.
+/// Returns how many windows of `kernel` fit along `length`, which is not shorter than `kernel`.
 uint32_t Windows(uint32_t length, uint32_t kernel, uint32_t stride, bool ceil) {
   uint32_t count = (length - kernel) / stride + 1;
   // A last partial window counts only if it starts inside the input.
@@ -23,7 +23,7 @@ uint32_t Windows(uint32_t length, uint32_t kernel, uint32_t stride, bool ceil) {
   return count;
 }
 
-/// What keeps windows of `kernel` and `stride` from sliding over an input of `shape`.
+/// Returns why windows of `kernel` and `stride` cannot slide over an input of `shape`, if so.
 std::optional<std::string> WindowError(const ExampleShape& shape, uint32_t kernel, uint32_t stride,
                                        uint32_t padding) {
   if (kernel == 0 || kernel > kDimensionMax) return "kernel must be at least 1";
@@ -37,7 +37,7 @@ std::optional<std::string> WindowError(const ExampleShape& shape, uint32_t kerne
   return std::nullopt;
 }
 
-/// The output shape of each kind of layer for `input`, and the parameters it appends.
+/// Computes the output shape of each kind of layer for `input`, and appends its parameters.
 struct FollowLayer {
   const ExampleShape& input;
   const std::string& prefix;
@@ -107,7 +107,7 @@ std::optional<std::string> InputError(const ModelSpec& model) {
   return std::nullopt;
 }
 
-/// True if the product of the three would pass kElementsMax; each is below 2^26.
+/// Returns true if the product of the three would pass kElementsMax; each is below 2^26.
 bool IsTooLarge(const ExampleShape& shape) {
   const size_t plane = size_t{shape.height} * shape.width;
   return plane > kElementsMax || shape.channels > kElementsMax / plane;

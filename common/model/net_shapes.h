@@ -23,10 +23,10 @@ struct ExampleShape {
   friend bool operator==(const ExampleShape&, const ExampleShape&) = default;
 };
 
-/// "1×28×28".
+/// Returns the shape in the form "1×28×28".
 std::string ToText(const ExampleShape& shape);
 
-/// What is wrong with a net, and in which layer; `layer` is −1 for the input itself.
+/// An error in a net, with its layer; `layer` is −1 for the input itself.
 struct ShapeError {
   int layer = -1;
   std::string message;
@@ -42,7 +42,8 @@ struct NetShapes {
 
   const ExampleShape& input() const { return shapes.front(); }
 
-  /// Values of the last layer for one example: scores of classes, or what targets are held against.
+  /// Returns the values of the last layer for one example: scores of classes, or predictions that
+  /// are compared with targets.
   uint32_t outputs() const { return shapes.back().channels; }
 };
 

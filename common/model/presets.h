@@ -9,7 +9,7 @@
 
 namespace slipstream {
 
-/// The net called `name` with its input shape and layers filled in; nothing for an unknown name.
+/// Returns the net called `name` with its input shape and layers; nothing for an unknown name.
 ///   mlp          784-256-128-10, ReLU                                        235,146 parameters
 ///   lenet5       LeNet-5 with ReLU and max pooling, 28×28                      61,706 parameters
 ///   cifar_quick  Caffe's CIFAR-10 quick net without its middle dense layer     89,578 parameters
