@@ -21,7 +21,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "values lie in the file as in memory");
 
-// Linux reads at most about 2 GiB at once.
+// Linux reads at most about 2 GiB in one call.
 constexpr size_t kPieceBytes = size_t{64} << 20;
 
 using HeaderLength = std::array<std::byte, 8>;
@@ -45,7 +45,7 @@ absl::Status ReadAt(int file, uint64_t offset, std::span<std::byte> bytes,
   return absl::OkStatus();
 }
 
-/// The header's length, which must lie within the file and the format's limit.
+/// Returns the header's length, which must lie within the file and the format's limit.
 absl::StatusOr<uint64_t> ReadHeaderLength(int file, uint64_t file_bytes, const std::string& path) {
   HeaderLength length_bytes{};
   if (file_bytes < length_bytes.size()) {
@@ -91,7 +91,7 @@ ModelFile::ModelFile(std::string path, FileDescriptor file, ModelHeader header, 
       data_begin_(data_begin) {}
 
 absl::StatusOr<ModelFile> ModelFile::Open(const std::string& path) {
-  // A pipe would make opening wait for its writer.
+  // Without O_NONBLOCK, opening a pipe would wait for its writer.
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat found = {};
   if (!file.is_open() || fstat(file.get(), &found) != 0) {

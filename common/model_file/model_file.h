@@ -16,31 +16,31 @@ namespace slipstream {
 /// The SHA-256 of the weights (weights_digest.h), in the metadata of every file that we write.
 inline constexpr char kWeightsSha256[] = "weights_sha256";
 
-/// Writes `weights` with their names and shapes, straight from where they lie; on the disk when it
-/// returns. Readers of `path` find the file before or this one, whole; a failure leaves the first
-/// and is DATA_LOSS, naming the path and the reason.
+/// Writes `weights` with their names and shapes, straight from where they lie. The file is on the
+/// disk when this returns. Readers of `path` find the previous file or this one, each whole. After
+/// a failure the previous file stays; the error is DATA_LOSS and names the path and the reason.
 /// REQUIRES: weights.size() == layout.parameters().
 absl::Status WriteModelFile(const std::string& path, const TensorLayout& layout,
                             const ModelMetadata& metadata, std::span<const float> weights);
 
 /// A model file whose header has been read and found sound.
 ///
-/// Errors begin with the path. NOT_FOUND: it cannot be opened; DATA_LOSS: it is no sound model file
-/// or cannot be read.
+/// Errors begin with the path. NOT_FOUND: the file cannot be opened; DATA_LOSS: it is no sound
+/// model file or cannot be read.
 ///
 /// Thread-safe: const after construction.
 class ModelFile {
  public:
   static absl::StatusOr<ModelFile> Open(const std::string& path);
 
-  /// Of the tensors, in the order of the file.
+  /// Returns the layout of the tensors, in the order of the file.
   const TensorLayout& layout() const { return header_.layout; }
   const ModelMetadata& metadata() const { return header_.metadata; }
 
-  /// Fills `weights`, laid out as `layout`, from the tensors of the same names, straight to where
-  /// they belong. INVALID_ARGUMENT, changing nothing, if the file's tensors are not those of
-  /// `layout`, names the first difference; DATA_LOSS if the metadata name another SHA-256 than the
-  /// weights read have.
+  /// Fills `weights`, laid out as `layout`, from the tensors of the same names, without a copy in
+  /// between. INVALID_ARGUMENT, naming the first difference and changing nothing, if the file's
+  /// tensors are not those of `layout`; DATA_LOSS if the metadata name another SHA-256 than that of
+  /// the weights read.
   /// REQUIRES: weights.size() == layout.parameters().
   absl::Status Read(const TensorLayout& layout, std::span<float> weights) const;
 
@@ -52,7 +52,7 @@ class ModelFile {
   std::string path_;
   FileDescriptor file_;
   ModelHeader header_;
-  uint64_t data_begin_ = 0;  // Byte of the file.
+  uint64_t data_begin_ = 0;  // Where the values begin, in bytes of the file.
 };
 
 }  // namespace slipstream

@@ -22,20 +22,20 @@ constexpr size_t kAlignment = 8;
 constexpr uint64_t kValueBytes = sizeof(float);
 constexpr size_t kReasonBytesMax = 200;
 
-// Of the header as a JSON value: tensors, their keys, the numbers of a shape.
+// Depths in the header's JSON: of tensors, of their keys, of the numbers of a shape.
 constexpr int kTensorDepth = 1;
 constexpr int kKeyDepth = 2;
 constexpr int kNumberDepth = 3;
 
 std::string Quote(const std::string& text) { return JsonCompact(Json(text)); }
 
-/// For messages.
+/// Returns the value's text, shortened for messages.
 std::string Short(const Json& value) {
   const std::string text = JsonCompact(value);
   return text.size() <= 64 ? text : text.substr(0, 64) + "…";
 }
 
-/// Whole numbers, all of which can be told by a machine; nothing if there is anything else.
+/// Returns the numbers of a list of whole numbers of 64 bits; nothing if `value` is anything else.
 std::optional<std::vector<uint64_t>> WholeNumbers(const Json& value) {
   if (!value.is_array()) return std::nullopt;
   std::vector<uint64_t> numbers;
@@ -47,7 +47,7 @@ std::optional<std::vector<uint64_t>> WholeNumbers(const Json& value) {
 }
 
 /// Takes the header's entries one by one, as the parser finds them, so that a long header is never
-/// held as a tree. Keeps the first thing that is wrong.
+/// held as a tree. Keeps the first error.
 class HeaderReader {
  public:
   explicit HeaderReader(uint64_t data_bytes) : data_bytes_(data_bytes) {}
@@ -55,7 +55,7 @@ class HeaderReader {
   /// Returns whether the parser shall keep the value.
   bool OnEvent(int depth, Event event, Json& value);
 
-  /// Only the first reason counts.
+  /// Refuses the header. Only the first reason counts.
   void Refuse(const std::string& reason) {
     if (status_.ok()) status_ = absl::DataLossError(reason);
   }
@@ -78,10 +78,10 @@ class HeaderReader {
   const uint64_t data_bytes_;
   absl::Status status_;
   ModelHeader header_;
-  uint64_t end_ = 0;  // Of the last tensor, in bytes of data.
+  uint64_t end_ = 0;  // The end of the last tensor, in bytes of data.
   bool has_metadata_ = false;
 
-  // Of the entry that is being read.
+  // The entry that is being read.
   std::string name_;
   std::set<std::string> keys_;
 };
@@ -223,7 +223,7 @@ absl::StatusOr<ModelHeader> ParseModelHeader(std::string_view json, uint64_t dat
       return reader.OnEvent(depth, event, value);
     });
   } catch (const Json::exception& error) {
-    // What it tells may quote all of the header.
+    // The exception's text may quote all of the header.
     reader.Refuse(fmt::format("the header is not JSON: {:.{}}", error.what(), kReasonBytesMax));
   }
   return reader.Finish();

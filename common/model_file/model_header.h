@@ -14,24 +14,24 @@ namespace slipstream {
 
 using ModelMetadata = std::map<std::string, std::string>;
 
-/// What stands before the values of a model file.
+/// The header of a model file, which stands before its values.
 struct ModelHeader {
-  /// In the order of the file.
+  /// The tensors, in the order of the file.
   TensorLayout layout;
   ModelMetadata metadata;
 };
 
-/// Of the format: a longer header is refused.
+/// The format's bound: a longer header is refused.
 inline constexpr uint64_t kModelHeaderBytesMax = 100'000'000;
 
-/// The header's JSON, padded with spaces so that values that follow it and its 8 bytes of length
-/// lie on a multiple of 8.
+/// Returns the header's JSON, padded with spaces so that the values, which follow the 8 bytes of
+/// its length and the JSON, begin at a multiple of 8.
 std::string EncodeModelHeader(const TensorLayout& layout, const ModelMetadata& metadata);
 
-/// Reads the header's JSON; `data_bytes` follow it in the file. DATA_LOSS names the tensor and what
-/// is wrong: anything but fp32, a shape that does not match its bytes, tensors that overlap, leave
-/// gaps or come in another order than their data, names or keys that are missing, unknown or there
-/// twice, data that end too early or too late, or a limit of TensorLayout passed.
+/// Reads the header's JSON; `data_bytes` follow it in the file. DATA_LOSS names the tensor and the
+/// error: a type other than fp32, a shape that does not match its bytes, tensors that overlap,
+/// leave gaps or come in another order than their data, names or keys that are missing, unknown or
+/// repeated, data that end too early or too late, or a limit of TensorLayout passed.
 absl::StatusOr<ModelHeader> ParseModelHeader(std::string_view json, uint64_t data_bytes);
 
 }  // namespace slipstream

@@ -6,8 +6,8 @@
 
 namespace slipstream {
 
-/// SHA-256 of the weights as little-endian fp32 in layout order, in lower-case hex: equal for equal
-/// models, however many shards hold them.
+/// Returns the SHA-256 of the weights as little-endian fp32 in layout order, in lower-case hex. It
+/// is equal for equal models, however many shards hold them.
 std::string WeightsSha256(std::span<const float> weights);
 
 }  // namespace slipstream
