@@ -14,7 +14,8 @@ namespace slipstream {
 class LearningRate {
  public:
   struct Extent {
-    /// Examples of one epoch; 0 where it is not known, and then schedules stand at their start.
+    /// The number of examples of one epoch; 0 if it is not known, and the rate is then the base
+    /// rate.
     uint64_t examples_per_epoch = 0;
     uint32_t epochs = 1;
   };
@@ -22,7 +23,7 @@ class LearningRate {
   LearningRate(double base, const ScheduleSpec& schedule, const Extent& extent)
       : base_(base), schedule_(schedule), extent_(extent) {}
 
-  /// For the update that follows `examples_applied` examples.
+  /// Returns the rate of the update that follows `examples_applied` examples.
   double At(uint64_t examples_applied) const;
 
  private:

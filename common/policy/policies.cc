@@ -20,7 +20,7 @@ class Hardsync : public Policy {
     return {};
   }
 
-  /// One that nobody has answered yet stays open; one may close on excuses alone.
+  /// A round that no member has answered stays open; a round may close on excuses alone.
   Lack Lacks(const ShardFacts& shard) const override {
     Lack lack;
     for (const MemberFacts& member : shard.members) {
@@ -30,16 +30,16 @@ class Hardsync : public Policy {
     return lack;
   }
 
-  /// A gradient counts only if it is of the round's own base version: who has brought its own has
-  /// nothing to do before the next round.
+  /// A gradient counts only if its base is the version that the round starts from. So a worker that
+  /// has brought its gradient has nothing to do before the next round.
   PullCondition PullWaitsFor(const ShardFacts& shard, const PullFacts& pull) const override {
     const bool has_brought_its_own = pull.after_push && pull.member.heard;
     return {.version = has_brought_its_own ? Next(shard.decided) : shard.decided};
   }
 };
 
-/// A round closes with the first gradients of all members but so many: synchronous SGD with backup
-/// workers (Chen et al., arXiv 1604.00981). What comes later is dropped.
+/// A round closes with the first gradients of all members but `backups`: synchronous SGD with
+/// backup workers (Chen et al., arXiv 1604.00981). Later gradients are dropped.
 class Backup final : public Hardsync {
  public:
   explicit Backup(const ConsistencySpec& spec)
@@ -49,7 +49,7 @@ class Backup final : public Hardsync {
     Lack all = Hardsync::Lacks(shard);
     const auto unheard = static_cast<uint32_t>(all.members.size());
     if (unheard == 0) return all;
-    // Nobody closes a round on excuses while somebody is at work for it.
+    // A round does not close on excuses alone while a member is still at work for it.
     const uint32_t least = shard.contributions == 0 ? 1 : 0;
     return {.members = {}, .gradients = std::max(least, unheard - std::min(unheard, backups_))};
   }
@@ -58,7 +58,7 @@ class Backup final : public Hardsync {
   const uint32_t backups_;
 };
 
-/// A round closes with so many gradients, of whomever: softsync and async.
+/// A round closes with a number of gradients, from any members: softsync and async.
 class Counted : public Policy {
  public:
   explicit Counted(const ConsistencySpec& spec) : spec_(spec) {}
@@ -133,14 +133,14 @@ class Guarded final : public Policy {
 
  private:
   Version WaitsForVersion(const ShardFacts& shard, const PullFacts& pull) const {
-    // Who has a gradient in a round that is held back waits for it to close, but never with a
-    // gradient of its own on the way: the round may wait for that one.
+    // A worker with a gradient in a round that is held back waits for the round to close. A worker
+    // with another gradient on the way does not wait: the round may wait for that one.
     const bool may_wait = shard.is_first && pull.member.heard && !pull.has_beside;
     if (guard_.blocks() && may_wait && Lacks(shard).is_held_back) {
       return Next(shard.decided);
     }
     if (pull.after_push) return {};
-    // Nothing that would be refused at once, though newer versions may not be published yet.
+    // Wait for a version that would not be refused at once; newer ones may not be published yet.
     const uint64_t bound = guard_.spec().bound;
     const bool is_bounded = guard_.Judge(bound + 1) != StalenessGuard::Verdict::kTake;
     const bool is_beyond = is_bounded && Value(shard.decided) > bound;
@@ -170,7 +170,7 @@ std::unique_ptr<const Policy> MakeUnguarded(const ConsistencySpec& spec) {
 
 std::unique_ptr<const Policy> MakePolicy(const ConsistencySpec& spec) {
   std::unique_ptr<const Policy> policy = MakeUnguarded(spec);
-  // A policy that takes one gradient of each member has no stale ones: the others come late.
+  // A policy that takes one gradient from each member has no stale gradients: those are late.
   const bool has_guard = spec.max_staleness.action != StalenessGuardSpec::Action::kNone;
   if (!has_guard || RowOf(spec.policy).traits.one_per_member) return policy;
   return std::make_unique<Guarded>(std::move(policy), spec.max_staleness);

@@ -12,94 +12,96 @@
 
 namespace slipstream {
 
-/// A member, as far as a policy may know it.
+/// The facts about a member that a policy may know.
 struct MemberFacts {
   WorkerId worker{};
 
-  /// It owes the open round a gradient or an excuse, whether or not that has come.
+  /// Set if the member owes the open round a gradient or an excuse, whether or not that has come.
   bool owes = false;
 
-  /// It has contributed to the open round, or been excused from it.
+  /// Set if the member has contributed to the open round, or been excused from it.
   bool heard = false;
 
-  /// Its clock, as far as it has told.
+  /// The member's clock, as far as it has told.
   WorkerClock clock{};
 
-  /// The oldest base version of the gradients on their way; means nothing without any. Both are
-  /// known only where a guard blocks.
+  /// The oldest base version of the member's gradients on their way, which has no meaning if there
+  /// are none, and their number. Both are known only where a guard blocks.
   Version oldest_base{};
   uint32_t on_their_way = 0;
 };
 
-/// A shard, as far as a policy may know it. Members are in the order of their ids.
+/// The facts about a shard that a policy may know. Members are in the order of their ids.
 struct ShardFacts {
   /// The version that the open round starts from.
   Version decided{};
 
-  /// The first shard of the run. It alone may let workers wait for what the guard holds back: two
-  /// that waited at two shards, each for the other's gradient, would wait for ever.
+  /// Set for the first shard of the run. It alone may let workers wait for a round that the guard
+  /// holds back: two workers that waited at two shards, each for the other's gradient, would wait
+  /// for ever.
   bool is_first = true;
 
-  /// Gradients in the open round, and members excused from it.
+  /// The number of gradients in the open round, and of members excused from it.
   uint32_t contributions = 0;
   uint32_t excused = 0;
 
-  /// The round has been held back, and so had all it needs: who joins makes it want no more, as
-  /// those who wait for it bring nothing until it closes.
+  /// Set if the round was held back, and so had all the gradients that it needs. A worker that
+  /// joins then must not raise that number, since the workers that wait for the round push nothing
+  /// until it closes.
   bool was_held_back = false;
 
-  /// No further gradients will come: the run's work is done.
+  /// Set if no further gradients will come, because the run's work is done.
   bool is_draining = false;
   uint32_t member_count = 0;
 
-  /// Each of them, where somebody may wait for a member; else none.
+  /// All members, where a round or a pull may wait for a member; otherwise empty.
   std::span<const MemberFacts> members;
 };
 
-/// A complete gradient that knocks.
+/// A complete gradient that asks to be admitted.
 struct GradientFacts {
   const MemberFacts& member;
   Version base{};  // Not above ShardFacts::decided.
 };
 
-/// A worker that wants weights to train on.
+/// A worker's pull of weights to train on.
 struct PullFacts {
   const MemberFacts& member;
 
-  /// Its push came before in the same call.
+  /// Set if the worker's push came before in the same call.
   bool after_push = false;
 
-  /// A gradient of another slot of the worker is on its way.
+  /// Set if a gradient of another slot of the worker is on its way.
   bool has_beside = false;
 };
 
-/// A worker's pull waits until all of this is so.
+/// The conditions for answering a worker's pull. It waits until all of them hold.
 struct PullCondition {
   /// This version is published. It may not even be decided yet.
   Version version{};
 
-  /// No member who has work at hand has a clock below this.
+  /// No member with work at hand has a clock below this.
   WorkerClock slowest{};
 };
 
-/// The answer to a gradient that knocks.
+/// The answer to a gradient that asks to be admitted.
 struct Admission {
   enum class Kind : uint8_t {
     kJoin,
-    kLate,      // It used up its sequence, and has no effect.
-    kDrop,      // The same, for its age.
-    kTooStale,  // Refused: its worker computes anew.
+    kLate,      // The gradient uses up its sequence, and has no effect.
+    kDrop,      // The same, because of its age.
+    kTooStale,  // The gradient is refused: its worker computes a new one.
   };
   Kind kind = Kind::kJoin;
-  std::string_view why;  // For people, of kLate.
+  std::string_view why;  // The reason for kLate, for people.
 };
 
-/// Whom, or how many, the open round lacks.
+/// The members, or the number of gradients, that the open round lacks.
 struct Lack {
   absl::InlinedVector<WorkerId, 4> members;  // By id.
-  uint32_t gradients = 0;                    // So many more, of whomever.
+  uint32_t gradients = 0;                    // The number, from any members.
 
-  /// These members have gradients on their way, which the staleness guard waits for.
+  /// Set if the staleness guard waits for gradients that these members have on their way.
   bool is_held_back = false;
 
   bool none() const { return members.empty() && gradients == 0; }
@@ -114,17 +116,18 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  /// Says nothing about staleness guards, unless it is one.
+  /// Decides about a gradient. Staleness counts only in the policy of a staleness guard.
   virtual Admission Admit(const ShardFacts& shard, const GradientFacts& gradient) const = 0;
 
-  /// The open round closes as soon as it lacks nothing. Status shows the same.
+  /// Returns what the open round lacks. The round closes as soon as it lacks nothing; status shows
+  /// the same.
   virtual Lack Lacks(const ShardFacts& shard) const = 0;
 
-  /// The oldest version whose gradient would count, and how far behind the others may be.
+  /// Returns the oldest version whose gradient would count, and how far behind the others may be.
   virtual PullCondition PullWaitsFor(const ShardFacts& shard, const PullFacts& pull) const = 0;
 };
 
-/// The policy of a run, with its staleness guard around it.
+/// Makes the policy of a run, with its staleness guard around it.
 std::unique_ptr<const Policy> MakePolicy(const ConsistencySpec& spec);
 
 }  // namespace slipstream

@@ -16,15 +16,15 @@ struct MovedWeights {
   std::span<const float> now;
 };
 
-/// How a run compensates the staleness of its gradients: by shorter steps, or by what the weights
-/// have moved since.
+/// How a run compensates the staleness of its gradients: by smaller steps, or by how far the
+/// weights have moved since.
 ///
 /// Stateless: equal facts give equal factors. Thread-safe: const after construction.
 class StalenessCompensation {
  public:
   virtual ~StalenessCompensation() = default;
 
-  /// Returns α(σ)/α₀: one gradient of staleness σ is multiplied by it before it is combined.
+  /// Returns α(σ)/α₀, by which one gradient of staleness σ is multiplied before it is combined.
   virtual double GradientFactor(uint64_t /*staleness*/) const { return 1; }
 
   /// Returns the factor of the combined gradient of a round; `mean_staleness` is ⟨σ⟩ over the last
@@ -32,12 +32,12 @@ class StalenessCompensation {
   virtual double RoundFactor(double /*mean_staleness*/) const { return 1; }
 
   /// Folds a compensated gradient into a round's sum, as FoldGradient (common/kernels/fold.h) folds
-  /// one that is not. REQUIRES: the row uses base weights; all spans are equally long.
+  /// an uncompensated one. REQUIRES: the row uses base weights; all spans are equally long.
   virtual void Fold(std::span<float> sum, const Segments& gradient, const MovedWeights& weights,
                     float weight, bool first) const;
 };
 
-/// The compensation that a run asks for.
+/// Makes the compensation that a run asks for.
 std::unique_ptr<const StalenessCompensation> MakeCompensation(const OptimizerSpec& optimizer);
 
 }  // namespace slipstream

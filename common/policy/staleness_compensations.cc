@@ -12,8 +12,8 @@ namespace {
 
 using Made = std::unique_ptr<const StalenessCompensation>;
 
-/// Each gradient times 1/σ for σ > 0, else 1 (Zhang, Gupta, Lian, Liu: Staleness-aware async-SGD,
-/// arXiv 1511.05950).
+/// Multiplies each gradient by 1/σ for σ > 0, else by 1 (Zhang, Gupta, Lian, Liu: Staleness-aware
+/// async-SGD, arXiv 1511.05950).
 class PerGradient final : public StalenessCompensation {
  public:
   double GradientFactor(uint64_t staleness) const override {
@@ -21,7 +21,7 @@ class PerGradient final : public StalenessCompensation {
   }
 };
 
-/// Each round times 1/max(1, ⟨σ⟩); for n-softsync it tends to 1/n (arXiv 1509.04210).
+/// Multiplies each round by 1/max(1, ⟨σ⟩), which tends to 1/n for n-softsync (arXiv 1509.04210).
 class Mean final : public StalenessCompensation {
  public:
   double RoundFactor(double mean_staleness) const override {
@@ -29,7 +29,7 @@ class Mean final : public StalenessCompensation {
   }
 };
 
-/// Each gradient times (1 + σ)^−a (Xie, Koyejo, Gupta: Asynchronous federated optimization,
+/// Multiplies each gradient by (1 + σ)^−a (Xie, Koyejo, Gupta: Asynchronous federated optimization,
 /// FedAsync, arXiv 1903.03934).
 class Polynomial final : public StalenessCompensation {
  public:
@@ -44,8 +44,8 @@ class Polynomial final : public StalenessCompensation {
   const double power_;
 };
 
-/// Each gradient g as g + λ g⊙g⊙(θ_now − θ_base) (Zheng et al.: Asynchronous stochastic gradient
-/// descent with delay compensation, DC-ASGD with constant λ, ICML 2017).
+/// Replaces each gradient g by g + λ g⊙g⊙(θ_now − θ_base) (Zheng et al.: Asynchronous stochastic
+/// gradient descent with delay compensation, DC-ASGD with constant λ, ICML 2017).
 class DelayCompensated final : public StalenessCompensation {
  public:
   explicit DelayCompensated(const OptimizerSpec& optimizer)
@@ -90,7 +90,7 @@ static_assert(std::ranges::all_of(kScalingRows, [](const ScalingRow& row) {
 
 void StalenessCompensation::Fold(std::span<float>, const Segments&, const MovedWeights&, float,
                                  bool) const {
-  PS_CHECK(false);  // The row says that it needs no base weights.
+  PS_CHECK(false);  // The row says that this compensation needs no base weights.
 }
 
 std::unique_ptr<const StalenessCompensation> MakeCompensation(const OptimizerSpec& optimizer) {

@@ -7,7 +7,7 @@
 
 namespace slipstream {
 
-/// What is done about gradients whose staleness σ would exceed a bound s.
+/// Decides about gradients whose staleness σ would exceed a bound s.
 ///
 /// Stateless: equal facts give equal decisions. Thread-safe: const after construction.
 class StalenessGuard {
@@ -18,12 +18,12 @@ class StalenessGuard {
 
   enum class Verdict {
     kTake,
-    kRefuse,  // By name; the worker pulls again and computes from newer weights.
+    kRefuse,  // Refused by name; the worker pulls again and computes from newer weights.
     kDrop,    // Acknowledged, without effect.
   };
 
-  /// `block` refuses too: rounds wait for every gradient that they know to be on its way, so it
-  /// meets only those of a worker that changed its mind.
+  /// Returns what becomes of a gradient. `block` refuses, too: rounds wait for every gradient that
+  /// they know to be on its way, so it refuses only gradients of a worker that changed its mind.
   Verdict Judge(uint64_t staleness) const {
     if (staleness <= spec_.bound) return Verdict::kTake;
     switch (spec_.action) {
@@ -39,17 +39,17 @@ class StalenessGuard {
     return Verdict::kTake;
   }
 
-  /// What a gradient is multiplied by: s/σ beyond the bound, else 1.
+  /// Returns the factor of a gradient: s/σ beyond the bound, else 1.
   double Scale(uint64_t staleness) const {
     if (spec_.action != Action::kScale || staleness <= spec_.bound) return 1.0;
     return static_cast<double>(spec_.bound) / static_cast<double>(staleness);
   }
 
-  /// Whether rounds wait for gradients that are on their way.
+  /// Returns whether rounds wait for gradients that are on their way.
   bool blocks() const { return spec_.action == Action::kBlock; }
 
-  /// Whether a round must not close because a gradient of `base` is on its way: it could join the
-  /// next round at the earliest, with staleness decided + 1 − base.
+  /// Returns whether a round must not close because a gradient of `base` is on its way: that
+  /// gradient could join the next round at the earliest, with staleness decided + 1 − base.
   bool HoldsBack(uint64_t base, uint64_t decided) const {
     return blocks() && decided + 1 > base + spec_.bound;
   }
