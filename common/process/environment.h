@@ -6,8 +6,8 @@
 
 namespace slipstream {
 
-/// `block` (like environ: NAME=value strings, then nullptr) by name; the first of a name counts, as
-/// for getenv.
+/// Returns the variables of `block` by name; `block` is like environ: NAME=value strings, then
+/// nullptr. The first value of a name counts, as for getenv.
 std::map<std::string, std::string> EnvironmentMap(const char* const* block);
 
 }  // namespace slipstream

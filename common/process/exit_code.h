@@ -8,8 +8,8 @@
 
 namespace slipstream {
 
-/// What every program of Slipstream tells whoever started it. The numbers from 69 on are those of
-/// <sysexits.h>. A process that was asked to stop ends with 128 + the signal (stop_signal.h).
+/// The exit codes of every program of Slipstream. The numbers from 69 on are those of <sysexits.h>.
+/// A process that was asked to stop ends with 128 + the signal (stop_signal.h).
 enum class ExitCode : int {
   kOk = 0,
   kInternal = 1,
@@ -20,7 +20,7 @@ enum class ExitCode : int {
   kConfiguration = 78,
 };
 
-/// The exit code of a program that ends because of `status`:
+/// Returns the exit code of a program that ends because of `status`:
 ///
 ///   | status                                           | exit code         | meaning            |
 ///   |--------------------------------------------------|-------------------|--------------------|
@@ -33,9 +33,9 @@ enum class ExitCode : int {
 ///   | any other                                        | 1 kInternal       | a bug              |
 ExitCode ExitCodeFor(const absl::Status& status);
 
-/// The exit code of a program that cannot use the configuration it was given, the file at `path`
-/// with `--set` of each of `overrides`: kIo if the file cannot be read, kUsage if an override is
-/// not key=value, else kConfiguration.
+/// Returns the exit code of a program that cannot use its configuration, which is the file at
+/// `path` with `--set` of each of `overrides`: kIo if the file cannot be read, kUsage if an
+/// override is not key=value, else kConfiguration.
 ExitCode ConfigFailureCode(const std::string& path, const std::vector<std::string>& overrides);
 
 }  // namespace slipstream

@@ -9,11 +9,11 @@
 
 namespace slipstream {
 
-/// Returns what `body` returns, but kIo where all went well and the output could not be written: a
-/// full disk shows only when buffers are emptied. An exception that a library lets through (out of
-/// memory, above all) ends the program with a line that names it and kInternal, instead of an abort
-/// without a word. A limit on file sizes becomes an error of the write that meets it, instead of
-/// the program's end.
+/// Returns what `body` returns, or kIo if all went well but the output could not be written: a full
+/// disk shows only when buffers are emptied. If a library lets an exception through (out of memory,
+/// above all), the program ends with a line that names it and kInternal, instead of an abort
+/// without a word. A write that meets a limit on file sizes fails with an error, instead of ending
+/// the program.
 template <typename Body>
 int GuardedMain(const char* program, Body body) noexcept {
   std::signal(SIGXFSZ, SIG_IGN);
@@ -23,7 +23,7 @@ int GuardedMain(const char* program, Body body) noexcept {
     std::fprintf(stderr, "%s: error: the output could not be written\n", program);
     return code == 0 ? static_cast<int>(ExitCode::kIo) : code;
   } catch (const std::exception& error) {
-    // The library that formats output throws where that cannot be written.
+    // The library that formats output throws if the output cannot be written.
     const bool is_output = std::ferror(stdout) != 0;
     std::fprintf(stderr, "%s: %s: %s\n", program, is_output ? "error" : "internal error",
                  error.what());

@@ -9,29 +9,31 @@
 
 namespace slipstream {
 
-/// Which process a line comes from.
+/// The process that a line comes from.
 struct LogSource {
-  /// "server", "worker", "psctl".
+  /// "server", "worker" or "psctl".
   std::string role;
 
-  /// The shard of a server, the id of a worker once it has one.
+  /// The shard of a server, or the id of a worker once it has one.
   std::optional<uint32_t> number;
 };
 
-/// Makes spdlog's default logger write to stderr, one line per message. As text, coloured on a
+/// Makes spdlog's default logger write to stderr, one line per message. In text format, lines are
+/// coloured on a terminal only:
 /// terminal only:
 ///
 ///   2026-03-01T12:00:00.123456Z server-0 info    worker registered worker=3 incarnation=1
 ///
-/// As JSON, one object per line; `shard` of servers, `worker` of workers that have an id:
+/// In JSON format, each line is one object, with `shard` for servers and `worker` for workers that
+/// have an id:
 ///
 ///   {"time":"2026-03-01T12:00:00.123456Z","level":"info","role":"server","shard":0,
 ///    "message":"worker registered worker=3 incarnation=1"}
 ///
-/// Bytes of a message that are no UTF-8 come out as U+FFFD, in text also other control characters
-/// than white space, which is a blank there. Every line is flushed, so nothing
-/// is lost however the process ends. Call it once, before other threads; calling it again changes
-/// source, level and format.
+/// Bytes of a message that are not UTF-8 are written as U+FFFD. In text format so are control
+/// characters, except for white space, which is written as a blank. Every line is flushed, so
+/// nothing is lost however the process ends. Call it once, before other threads start; a further
+/// call changes source, level and format.
 void StartLogging(const LogSource& source, LogSpec::Level level, LogSpec::Format format);
 
 }  // namespace slipstream

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
-/// The first number in a file; nothing if there is none, as where a limit is "max".
+/// Returns the first number in a file; nothing if there is none, as in a limit of "max".
 std::optional<uint64_t> ReadNumber(const std::string& path) {
   std::ifstream file(path);
   uint64_t number = 0;
@@ -20,7 +20,7 @@ std::optional<uint64_t> ReadNumber(const std::string& path) {
   return number;
 }
 
-/// Of a file with a name and a number in each line.
+/// Returns the number behind `wanted` in a file with a name and a number in each line.
 std::optional<uint64_t> ReadNamed(const std::string& path, std::string_view wanted) {
   std::ifstream file(path);
   for (std::string name; file >> name;) {
@@ -40,7 +40,7 @@ MemoryBytes OfMachine(const std::string& root) {
   return {.limit = bytes("MemTotal:"), .available = bytes("MemAvailable:")};
 }
 
-/// How a version of control groups names what it tells of memory.
+/// The names under which a version of control groups tells about memory.
 struct GroupFiles {
   std::string_view mount;
   std::string_view limit;
@@ -60,7 +60,7 @@ MemoryBytes OfGroup(const std::string& directory, const GroupFiles& files) {
   const auto used = ReadNumber(directory + std::string(files.used));
   if (!limit.has_value() || !used.has_value()) return {limit.value_or(kUnlimited), kUnlimited};
   const std::string stat = directory + "/memory.stat";
-  // The system gives these up before it refuses memory to the group.
+  // The system gives these file pages up before it refuses memory to the group.
   const uint64_t kept = ReadNamed(stat, files.inactive_file).value_or(0) +
                         ReadNamed(stat, files.active_file).value_or(0);
   const uint64_t needed = *used - std::min(*used, kept);
@@ -71,8 +71,9 @@ MemoryBytes Tighter(const MemoryBytes& one, const MemoryBytes& other) {
   return {std::min(one.limit, other.limit), std::min(one.available, other.available)};
 }
 
-/// Of the group and all around it. A container may see its groups under names that only the machine
-/// outside has directories for; the limits of its own are then those at the top.
+/// Returns the tightest bounds of the group and of all groups around it. A container may see its
+/// groups under names that have directories only outside, on the machine; its own limits are then
+/// at the top.
 MemoryBytes OfGroups(const std::string& root, std::string group, const GroupFiles& files) {
   const std::string mount = root + std::string(files.mount);
   while (group.ends_with('/')) group.pop_back();
@@ -96,7 +97,7 @@ bool NamesMemory(std::string_view controllers) {
 
 MemoryBytes ReadMemoryBytes(const std::string& root) {
   MemoryBytes tightest = OfMachine(root);
-  // Each line is "<number>:<controllers>:<path>", without controllers for version 2. Where both
+  // Each line is "<number>:<controllers>:<path>", without controllers for version 2. If both
   // versions are mounted, memory belongs to one of them, and the other has no such files.
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

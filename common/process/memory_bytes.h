@@ -6,22 +6,21 @@
 
 namespace slipstream {
 
-/// The memory of a process, in bytes: the tightest of what the machine has and what each of its
-/// control groups allows, its own and those around it. The largest number where the system does not
-/// say.
+/// The memory of a process, in bytes: the tightest of the machine's memory and of the limits of its
+/// control groups, its own and those around it. The largest number if the system does not say.
 struct MemoryBytes {
-  /// In all, for this process and whoever shares its groups.
+  /// The limit for this process together with all others in its groups.
   uint64_t limit = 0;
 
-  /// Of that, what it can still have without taking it from others. File pages that the system
-  /// keeps only to be fast count as free.
+  /// The part of the limit that the process can still take without taking it from others. File
+  /// pages that the system keeps only to be fast count as free.
   uint64_t available = 0;
 };
 
-/// As of now. `root` is where /proc and /sys are: tests put theirs elsewhere.
+/// Reads the current values. `root` is the directory of /proc and /sys, which tests put elsewhere.
 MemoryBytes ReadMemoryBytes(const std::string& root = "");
 
-/// The bytes that this process can still have, as of now.
+/// Returns the bytes that this process can still take now.
 inline uint64_t AvailableMemoryBytes() { return ReadMemoryBytes().available; }
 
 }  // namespace slipstream

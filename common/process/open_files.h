@@ -5,8 +5,8 @@
 
 namespace slipstream {
 
-/// Lets this process open as many files, connections among them, as it may at all: the soft limit,
-/// often 1024, is for programs that call select(). Returns that limit.
+/// Raises this process's limit on open files, which include connections, as far as is allowed. The
+/// soft limit, often 1024, is for programs that call select(). Returns the new limit.
 uint64_t RaiseOpenFilesLimit();
 
 }  // namespace slipstream

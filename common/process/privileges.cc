@@ -21,7 +21,7 @@ void DropPrivileges() {
   sets[0].permitted &= kKept;
   sets[1].effective = sets[1].permitted = 0;
   sets[0].inheritable = sets[1].inheritable = 0;
-  // Fewer rights than one has can always be taken.
+  // A process may always reduce its own rights, so this cannot fail.
   (void)syscall(SYS_capset, &header, sets);
 }
 

@@ -3,10 +3,10 @@
 
 namespace slipstream {
 
-/// Gives up, for good, rights that a program with open ports never needs: no program that it might
-/// start gains any (no_new_privs), and of the capabilities that root has only those stay that open
-/// other users' files (CAP_DAC_OVERRIDE) and ports below 1024 (CAP_NET_BIND_SERVICE), as
-/// containers' programs often run as root. To be called before there are other threads.
+/// Gives up, for good, rights that a program with open ports never needs. No program that it might
+/// start gains any rights (no_new_privs). Of root's capabilities only two stay, since programs in
+/// containers often run as root: to open other users' files (CAP_DAC_OVERRIDE), and ports below
+/// 1024 (CAP_NET_BIND_SERVICE). Call it before there are other threads.
 void DropPrivileges();
 
 }  // namespace slipstream

@@ -8,9 +8,9 @@
 
 namespace slipstream {
 
-/// The time of day at the first call, and steady from there: it never goes back, and nobody who
-/// sets the clock makes a lease end or a wait last. For differences only; two processes have
-/// different beginnings. Thread-safe.
+/// Returns the time of day at the first call plus the steady time since then. It never goes back,
+/// and setting the clock makes no lease end and no wait last. Use it for differences only; two
+/// processes have different beginnings. Thread-safe.
 inline absl::Time SteadyNow() {
   static const absl::Time kStart = absl::Now();
   static const std::chrono::steady_clock::time_point kSteadyStart =

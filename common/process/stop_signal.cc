@@ -16,7 +16,7 @@
 namespace slipstream {
 namespace {
 
-// A handler reaches nothing but statics. Both are lock-free, so a handler may use them.
+// A handler reaches only static variables. Both are lock-free, so a handler may use them.
 std::atomic<int> received_signal{0};
 std::atomic<int> event_fd{-1};
 static_assert(std::atomic<int>::is_always_lock_free);
@@ -31,7 +31,7 @@ void NoteSignal(int signal) {
 }
 
 int OpenEventFd() {
-  PS_CHECK(event_fd.load() == -1);  // One at a time: signals belong to the process.
+  PS_CHECK(event_fd.load() == -1);  // Only one at a time: signals belong to the process.
   received_signal.store(0);
   const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   PS_CHECK(fd >= 0);
@@ -60,13 +60,14 @@ StopSignal::~StopSignal() {
 int StopSignal::signal() const { return received_signal.load(); }
 
 bool StopSignal::WaitFor(absl::Duration timeout) const {
-  // Not the time of day, which may be set back by hours.
+  // The steady clock is used, since the time of day may be set back by hours.
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   while (!stopped()) {
     const absl::Duration left = timeout - absl::FromChrono(Clock::now() - begin);
     if (left <= absl::ZeroDuration()) return false;
-    // Rounded up, so that the last wait does not spin; cut, because poll takes an int.
+    // The wait is rounded up, so that the last one does not spin, and cut, because poll takes an
+    // int.
     const absl::Duration step = std::min(absl::Ceil(left, absl::Milliseconds(1)), absl::Hours(1));
     pollfd waiting = {.fd = fd_, .events = POLLIN, .revents = 0};
     if (poll(&waiting, 1, static_cast<int>(absl::ToInt64Milliseconds(step))) < 0) {

@@ -7,12 +7,12 @@
 
 namespace slipstream {
 
-/// Turns the first SIGINT or SIGTERM into something a program can wait for.
+/// Turns the first SIGINT or SIGTERM into an event that a program can wait for.
 ///
-/// From construction to destruction the two signals only note themselves and make `fd()` readable;
-/// the program then stops in its own time, in ordinary code, where locks and gRPC may be used. A
-/// second signal ends the process at once with 128 + its number: whoever repeats it does not want
-/// to wait. Construct it first in main, before other threads, and only once at a time.
+/// From construction to destruction, the two signals are only recorded and make `fd()` readable;
+/// the program then stops in ordinary code, where locks and gRPC may be used. A second signal ends
+/// the process at once with 128 + its number: a user who repeats it does not want to wait.
+/// Construct it first in main, before other threads, and only one at a time.
 ///
 /// Thread-safe: any thread may ask and wait.
 class StopSignal {
@@ -24,17 +24,17 @@ class StopSignal {
 
   bool stopped() const { return signal() != 0; }
 
-  /// The signal that asked to stop, or 0.
+  /// Returns the signal that asked to stop, or 0.
   int signal() const;
 
   /// Waits until a signal asks to stop, for `timeout` at most (absl::InfiniteDuration() for ever).
-  /// True once stopped.
+  /// Returns true once stopped.
   bool WaitFor(absl::Duration timeout) const;
 
-  /// Stays readable once stopped; for poll only, never to be read.
+  /// A descriptor that stays readable once stopped. It is for poll only: never read from it.
   int fd() const { return fd_; }
 
-  /// 128 + the signal, or 0 if there was none.
+  /// Returns 128 + the signal, or 0 if there was none.
   int ExitStatus() const { return stopped() ? 128 + signal() : 0; }
 
  private:

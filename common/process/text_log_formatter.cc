@@ -15,7 +15,7 @@ void TextLogFormatter::format(const spdlog::details::log_msg& message, spdlog::m
   spdlog::details::log_msg printable = message;
   printable.payload = text;
   pattern_.format(printable, line);
-  // The sink reads here which part of the line it is to colour.
+  // The sink reads here which part of the line to colour.
   message.color_range_start = printable.color_range_start;
   message.color_range_end = printable.color_range_end;
 }

@@ -8,7 +8,7 @@
 
 namespace slipstream {
 
-/// Writes each message as one line of text; logging.h shows one. What a peer or a file said may be
+/// Writes each message as one line of text; logging.h shows one. Text from peers and files may be
 /// part of a message: it cannot begin a line of its own, nor reach the terminal as a command.
 ///
 /// Not thread-safe: one owner, the sink that calls it.

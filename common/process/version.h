@@ -5,7 +5,7 @@
 
 namespace slipstream {
 
-/// What `--version` of every program prints.
+/// The version that `--version` of every program prints.
 inline constexpr std::string_view kVersion = "0.1.0";
 
 }  // namespace slipstream
