@@ -15,11 +15,11 @@ struct BatchRange {
   friend bool operator==(const BatchRange&, const BatchRange&) = default;
 };
 
-/// The mini-batches that one push stands for, in the order in which they were computed. Several
-/// ranges where units of work, or what others gave back, do not follow one another.
+/// The mini-batches that one push stands for, in the order in which they were computed. There are
+/// several ranges if units of work, or batches that others gave back, do not follow one another.
 using BatchRanges = std::vector<BatchRange>;
 
-/// The most ranges of one push.
+/// The number of ranges of one push, at most.
 inline constexpr size_t kBatchRangesMax = 64;
 
 /// Returns how many mini-batches the ranges hold.
@@ -29,7 +29,7 @@ inline uint64_t CountOf(const BatchRanges& ranges) {
   return count;
 }
 
-/// Returns one more than the last mini-batch, or 0 of none.
+/// Returns one more than the last mini-batch, or 0 if there are no ranges.
 inline uint64_t EndOf(const BatchRanges& ranges) {
   return ranges.empty() ? 0 : ranges.back().first + ranges.back().count;
 }

@@ -16,7 +16,7 @@ namespace slipstream {
 /// The data plane's messages as plain values, without their payloads. The cores speak these;
 /// common/wire alone turns them into protobuf messages (proto/shard.proto) and back.
 
-/// Who sends something, in which run.
+/// The sender of a message, and its run.
 struct Identity {
   uint64_t run = 0;
   WorkerId worker{};
@@ -30,55 +30,55 @@ struct PushHeader {
   Sequence sequence{};
   uint64_t shard_map = 0;
 
-  /// Version the gradient was computed from, and the shard's life in which it made that. The
-  /// sequence is of the same life.
+  /// The version that the gradient was computed from, and the life of the shard that made it. The
+  /// sequence belongs to the same life.
   Version base{};
   Life life{};
 
-  /// Values of the whole push. 0 says that no gradient of `base` will come, where a shard may wait
-  /// for one: it excuses the member from a round that takes one of each.
+  /// The number of values of the whole push. 0 says that no gradient of `base` will come, though a
+  /// shard may wait for one: it excuses the member from a round that takes one from each member.
   uint64_t count = 0;
 
   /// The meaning of the values.
   PushKind kind = PushKind::kGradient;
 
-  /// Examples the gradient is the mean of.
+  /// The number of examples that the gradient is the mean of.
   uint32_t examples = 0;
 
   /// The mini-batches that the push stands for.
   BatchRanges batches;
 
-  /// Exchange only: answer with weights too, in messages of `chunk_bytes` of fp32 values (0: the
-  /// server chooses).
+  /// Exchange only: set if the answer carries weights, too, in messages of `chunk_bytes` of fp32
+  /// values (0: the server chooses).
   bool pull = false;
   uint32_t chunk_bytes = 0;
 
   /// Which of the gradients that a member may have under way this is, or will not come. The
-  /// weights answered are for the slot's next one.
+  /// answered weights are for the slot's next gradient.
   uint32_t slot = 0;
 
   /// The member's clock with this push.
   WorkerClock clock{};
 
-  /// The member has no work at hand behind this push: nobody shall wait for its clock until it
+  /// Set if the member has no work at hand after this push: nobody waits for its clock until it
   /// pulls or pushes again.
   bool rests = false;
 
-  /// A push without values may say that the mini-batch named for the round is left out, as its
-  /// gradient is not finite. It is not named again then.
+  /// Set in a push without values if the mini-batch named for the round is left out, because its
+  /// gradient is not finite. It is not named again.
   bool leaves_out = false;
 
-  /// Exchange only: the sender has the values of `base`, which need not be sent if that is the
-  /// version answered.
+  /// Exchange only: set if the sender has the values of `base`. They need not be sent if the answer
+  /// is of that version.
   bool holds_base = false;
 
-  /// Exchange only: how the weights are to travel.
+  /// Exchange only: the encoding of the answered weights.
   Encoding weights_encoding = Encoding::kFp32;
 
   friend bool operator==(const PushHeader&, const PushHeader&) = default;
 };
 
-/// What became of a push; the numbers are those of proto/types.proto.
+/// The outcome of a push; the numbers are those of proto/types.proto.
 enum class PushOutcome : uint8_t {
   kApplied = 1,
   kBuffered = 2,
@@ -102,7 +102,7 @@ enum class PushOutcome : uint8_t {
 
 constexpr bool IsRefusal(PushOutcome outcome) { return outcome >= PushOutcome::kFenced; }
 
-/// As the wire, logs and status print it: `APPLIED`, `OUT_OF_SEQUENCE`, …
+/// Returns the name that the wire, logs and status print: `APPLIED`, `OUT_OF_SEQUENCE`, …
 constexpr std::string_view Name(PushOutcome outcome) {
   switch (outcome) {
     case PushOutcome::kApplied:
@@ -148,18 +148,19 @@ enum class Durability : uint8_t { kMemory = 1, kSynced = 2 };
 struct PushReply {
   PushOutcome outcome = PushOutcome::kApplied;
 
-  /// The version the push is or will be part of; of a refusal, the shard's current one.
+  /// The version that the push is or will be part of; in a refusal, the shard's current version.
   Version version{};
   uint64_t staleness = 0;
   Durability durability = Durability::kMemory;
 
-  /// Of kOutOfSequence: the sequence expected.
+  /// Set if the outcome is kOutOfSequence: the sequence that the shard expects.
   Sequence expected{};
 
-  /// Of kRetryLater: wait at least so long, in milliseconds.
+  /// Set if the outcome is kRetryLater: how long the client waits at least before it retries, in
+  /// ms.
   uint32_t retry_after_ms = 0;
 
-  /// For people.
+  /// Text for people.
   std::string message;
 
   /// The life of the shard to which the version belongs.
@@ -171,12 +172,12 @@ struct PushReply {
   friend bool operator==(const PushReply&, const PushReply&) = default;
 };
 
-/// The first answer to the push, which may be this one.
+/// Returns the first answer to the push, which may be this one.
 constexpr PushOutcome FirstOutcome(const PushReply& reply) {
   return reply.first_outcome.value_or(reply.outcome);
 }
 
-/// A gradient that is answered so is part of a version, or will be.
+/// Returns whether the gradient is part of a version, or will be.
 constexpr bool Counts(const PushReply& reply) {
   const PushOutcome outcome = FirstOutcome(reply);
   return outcome == PushOutcome::kApplied || outcome == PushOutcome::kBuffered;
@@ -186,35 +187,36 @@ struct PullRequest {
   /// Absent for readers that never push.
   std::optional<Identity> identity;
 
-  /// 0, of such readers only: however the model was cut.
+  /// 0 is for such readers alone, and means: however the model was cut.
   uint64_t shard_map = 0;
 
-  /// The answer waits until the shard has published this version. Under synchronous policies, who
-  /// trains is thereby excused from an open round that starts from an older one.
+  /// The answer waits until the shard has published this version. Under synchronous policies, a
+  /// pull that trains thereby excuses its member from an open round that starts from an older
+  /// version.
   Version min_version{};
 
   /// True if a gradient computed from the answer will be pushed.
   bool trains = false;
   uint32_t chunk_bytes = 0;
 
-  /// Of a pull that trains: the member's next push to this shard. After that push, it is a
-  /// repetition that has come late.
+  /// Set in a pull that trains: the sequence of the member's next push to this shard. A pull that
+  /// comes after that push is a late repetition.
   Sequence sequence{};
 
-  /// Of a pull that trains: which of the gradients that a member may have under way will be
+  /// Set in a pull that trains: which of the gradients that a member may have under way will be
   /// computed from the answer.
   uint32_t slot = 0;
 
-  /// The member's clock, with the pushes that it has begun, if the pull trains.
+  /// Set in a pull that trains: the member's clock, which counts the pushes that it has begun.
   WorkerClock clock{};
 
-  /// How the weights are to travel.
+  /// The encoding of the answered weights.
   Encoding weights_encoding = Encoding::kFp32;
 
   friend bool operator==(const PullRequest&, const PullRequest&) = default;
 };
 
-/// What a member does in a hardsync round; handed out by shard 0 with the weights.
+/// The work of a member in a hardsync round; shard 0 hands it out with the weights.
 struct RoundWork {
   enum class Kind : uint8_t { kCompute = 1, kExcused = 2, kFinished = 3 };
   Kind kind = Kind::kCompute;
@@ -228,18 +230,18 @@ struct RoundWork {
 struct WeightsHeader {
   Version version{};
 
-  /// Values of the whole shard.
+  /// The number of values of the whole shard.
   uint64_t count = 0;
   std::optional<RoundWork> work;
 
-  /// The reader has the values of this version; none follow.
+  /// Set if the reader has the values of this version; none follow.
   bool unchanged = false;
 
   /// The life of the shard to which the version belongs.
   Life life{};
 
-  /// The member's clock as the shard has it, if it answers a pull that trains. It is above the one
-  /// that the member named where that has rested, or joined, while others went on.
+  /// In the answer to a pull that trains: the member's clock as the shard has it. It is above the
+  /// clock that the member named if others went on while the member rested, or before it joined.
   WorkerClock clock{};
 
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
@@ -247,7 +249,7 @@ struct WeightsHeader {
 
 /// Values in the arena whose file the worker sent over the stream's local socket.
 struct SharedValues {
-  /// In bytes from the arena's begin on.
+  /// Where the values begin, in bytes from the arena's begin.
   uint64_t begin = 0;
   uint64_t count = 0;
 
@@ -262,7 +264,7 @@ struct SharedWeights {
   friend bool operator==(const SharedWeights&, const SharedWeights&) = default;
 };
 
-/// What a worker wants of shared memory, between two exchanges.
+/// A worker's request about shared memory, between two exchanges.
 struct SharedMemoryRequest {
   enum class Step : uint8_t { kOpen = 1, kAttach = 2, kRelease = 3 };
   Step step = Step::kOpen;
@@ -270,12 +272,12 @@ struct SharedMemoryRequest {
   friend bool operator==(const SharedMemoryRequest&, const SharedMemoryRequest&) = default;
 };
 
-/// Answers kOpen and kAttach.
+/// The answer to kOpen and kAttach.
 struct SharedMemoryReply {
-  /// Of kOpen: where to connect to.
+  /// In the answer to kOpen: the socket to connect to.
   std::string socket;
 
-  /// Why there is none; empty if there is.
+  /// Why memory cannot be shared; empty if it can.
   std::string refusal;
 
   friend bool operator==(const SharedMemoryReply&, const SharedMemoryReply&) = default;

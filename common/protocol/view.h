@@ -7,7 +7,8 @@
 
 namespace slipstream {
 
-/// The phases of a run, in order; a run may fail from any of them. Numbers of proto/status.proto.
+/// The phases of a run, in order; a run may fail in any of them. The numbers are those of
+/// proto/status.proto.
 enum class Phase : uint8_t {
   kWaitingForServers = 1,
   kWaitingForWorkers = 2,
@@ -25,17 +26,18 @@ struct Member {
   WorkerId worker{};
   Incarnation incarnation{};
 
-  /// Founding members owe every hardsync round from the first; others from their first pull.
+  /// Founding members owe every hardsync round from the first on; others owe rounds from their
+  /// first pull on.
   bool founding = false;
 
   friend bool operator==(const Member&, const Member&) = default;
 };
 
-/// A numbered set of members, made by the coordinator; every shard sees the same ones in order.
+/// A numbered set of members, made by the coordinator. Every shard sees the same views, in order.
 struct View {
   ViewNumber number{};
 
-  /// In order of worker ids, each once.
+  /// The members in order of worker ids, each once.
   std::vector<Member> members;
 
   const Member* Find(WorkerId worker) const {
