@@ -5,10 +5,10 @@
 
 namespace slipstream {
 
-/// How to wait for the other end of a conversation: awake, looking again and again, as long as it
-/// answers soon; asleep where it takes longer. To be woken takes a processor longer than a small
-/// answer does. Who waits awake yields its core at each look to any thread that wants it, so that
-/// those which compute lose nothing by it.
+/// Decides how to wait for the other end of a conversation: awake, by polling, as long as it
+/// answers soon, and asleep if it takes longer. Waking up takes a processor longer than a small
+/// answer does. A thread that waits awake yields its core at each look, so that threads that
+/// compute lose nothing.
 ///
 ///     wait.Begin();
 ///     while (!has_come && AwakeWait::Clock::now() < wait.awake_until()) { yield; look; }
@@ -18,25 +18,25 @@ namespace slipstream {
 /// Not thread-safe: one owner.
 class AwakeWait {
  public:
-  /// Not the time of day: if that is set back, nobody shall stay awake until it is that late again.
+  /// It is not the time of day: if that were set back, a thread would stay awake for as long.
   using Clock = std::chrono::steady_clock;
 
-  /// How long what comes soon may take. Measured: 300 µs are too short for the answer to 1 MiB over
-  /// TCP, and 1500 µs gain no more than 600.
+  /// How long an answer that comes soon may take. Measured: 300 µs are too short for the answer to
+  /// 1 MiB over TCP, and 1500 µs gain no more than 600.
   static constexpr Clock::duration kSoon = std::chrono::microseconds(500);
 
-  /// An end of being awake that lies behind whoever asks.
+  /// The end of a time awake that is over already.
   static constexpr Clock::time_point kAsleep = Clock::time_point::min();
 
   void Begin() { begin_ = Clock::now(); }
   void End() { last_ = Clock::now() - begin_; }
 
-  /// Of the wait that was begun last: until then it is worth staying awake.
+  /// Returns until when it is worth staying awake in the wait that began last.
   Clock::time_point awake_until() const { return last_ <= kSoon ? begin_ + kSoon : kAsleep; }
 
  private:
   Clock::time_point begin_;
-  Clock::duration last_ = Clock::duration::max();  // What the wait before took.
+  Clock::duration last_ = Clock::duration::max();  // The duration of the last wait.
 };
 
 }  // namespace slipstream

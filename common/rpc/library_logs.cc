@@ -12,7 +12,8 @@ namespace slipstream {
 namespace {
 
 void LogOfGrpc(gpr_log_func_args* entry) {
-  // Of its own words this alone ends something for good: CVE-2023-4785, of gRPC before 1.57.
+  // Only this message of gRPC's means that something has ended for good: CVE-2023-4785, before gRPC
+  // 1.57.
   if (absl::StrContains(entry->message, "Failed accept4")) {
     spdlog::error(
         "no further connection is accepted until this server is started again; those that are "

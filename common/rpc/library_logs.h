@@ -3,9 +3,9 @@
 
 namespace slipstream {
 
-/// Sends the messages of gRPC and protobuf to the log, at debug and in its format: peers can make
-/// protobuf write a line for each wrong text of theirs. To be called by a program's main, before
-/// either is used.
+/// Sends the messages of gRPC and protobuf to the log, at level debug and in the log's format:
+/// peers can make protobuf write a line for each malformed text that they send. Call it in main,
+/// before either library is used.
 void TakeLibraryLogs();
 
 }  // namespace slipstream

@@ -8,13 +8,13 @@
 
 namespace slipstream {
 
-/// A message as the bytes that travel, for calls that know nothing of its type.
+/// Serialises a message, for calls that do not know its type.
 inline grpc::ByteBuffer ToBytes(const google::protobuf::MessageLite& message) {
   const grpc::Slice slice(message.SerializeAsString());
   return {&slice, 1};
 }
 
-/// False if `bytes` are no such message.
+/// Parses a message. Returns false if `bytes` are no such message.
 inline bool FromBytes(grpc::ByteBuffer bytes, google::protobuf::MessageLite& message) {
   grpc::ProtoBufferReader reader(&bytes);
   return reader.status().ok() && message.ParseFromZeroCopyStream(&reader);

@@ -17,7 +17,7 @@ namespace tls = grpc::experimental;
 
 constexpr unsigned int kRefreshSeconds = 5;
 
-/// Shows the token with every call.
+/// Sends the token with every call.
 class TokenPlugin final : public grpc::MetadataCredentialsPlugin {
  public:
   explicit TokenPlugin(std::string path) : tokens_(std::move(path)) {}

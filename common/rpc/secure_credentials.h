@@ -15,18 +15,18 @@ namespace slipstream {
 constexpr char kTokenMetadata[] = "authorization";
 constexpr char kTokenScheme[] = "Bearer ";
 
-/// How the channels of a process show who it is and whom they take for a server. One for all of
-/// its channels: a thread reads the files again every few seconds, so that a renewed certificate
-/// holds for the next connection. Without encryption it is gRPC's plaintext. A file that cannot be
-/// read leaves what was read before; one that is wrong makes new connections fail until it is
-/// right.
+/// Returns the credentials for the channels of a process: they show who it is, and check servers.
+/// Make them once for all of its channels: a thread reads the files again every few seconds, so
+/// that a renewed certificate applies to the next connection. Without encryption they are gRPC's
+/// plaintext. If a file cannot be read, what was read before stays; if one is wrong, new
+/// connections fail until it is right.
 ///
 /// A server has to have a certificate for the host that it is called by, signed by the authority.
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const CredentialFiles& files);
 
-/// The same for a server. Clients have to show a certificate that the authority has signed; those
-/// without one come in only where there are tokens, and then `processor` has to look at the token
-/// of each call. REQUIRES: files.is_encrypted().
+/// Returns the credentials for a server. Clients must show a certificate that the authority has
+/// signed. Clients without one are admitted only if there are tokens, and then `processor` must
+/// check the token of each call. REQUIRES: files.is_encrypted().
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
     const CredentialFiles& files, const std::shared_ptr<grpc::AuthMetadataProcessor>& processor);
 

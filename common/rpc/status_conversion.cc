@@ -11,7 +11,7 @@ constexpr int kCodeMax = static_cast<int>(absl::StatusCode::kUnauthenticated);
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  // status.code() maps codes unknown to it to UNKNOWN.
+  // absl::Status::code() maps codes unknown to it to UNKNOWN.
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
 }
 

@@ -9,12 +9,12 @@
 
 namespace slipstream {
 
-/// The same code and message in the other library's type. Both use the canonical codes; a code
-/// that a peer made up becomes UNKNOWN.
+/// Convert to the other library's type with the same code and message. Both use the canonical
+/// codes; a code that a peer made up becomes UNKNOWN.
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
 
-/// What it means to whoever called the coordinator at `address` that such calls are UNIMPLEMENTED
+/// Returns the error for a caller of the coordinator at `address` whose call was UNIMPLEMENTED
 /// there: INVALID_ARGUMENT, with where the coordinator is.
 absl::Status NoCoordinatorAt(const std::string& address);
 

@@ -10,7 +10,8 @@
 
 namespace slipstream {
 
-/// `deadline`, a time of SteadyNow's clock, as gRPC takes it in place of a time of day.
+/// Converts `deadline`, a time of SteadyNow's clock, to the form in which gRPC takes a steady time
+/// instead of a time of day.
 inline gpr_timespec SteadyDeadline(absl::Time deadline) {
   if (deadline == absl::InfiniteFuture()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
   const absl::Duration left = std::max(absl::ZeroDuration(), deadline - SteadyNow());

@@ -3,16 +3,16 @@
 
 namespace slipstream {
 
-/// Sets what libraries keep for the whole process so that transfers cost less.
+/// Changes settings that libraries keep for the whole process, so that transfers cost less.
 ///
-/// malloc keeps what is freed. gRPC allocates a buffer for nearly every read; getting pages from
-/// the kernel each time costs 2 to 29 % of the transfer rate (64 MB models, loopback). The price is
-/// resident memory: the process keeps its peak, of all threads together.
+/// malloc keeps freed memory. gRPC allocates a buffer for nearly every read; getting pages from the
+/// kernel each time costs 2 to 29 % of the transfer rate (64 MB models, loopback). The price is
+/// resident memory: the process keeps its peak, over all threads together.
 ///
-/// Abseil does not record the order in which gRPC takes its locks. It does by default where it was
-/// built with assertions, as Debian's is, which took 7 % of a coordinator's time.
+/// Abseil does not record the order in which gRPC takes its locks. By default it does if it was
+/// built with assertions, as Debian's is; that took 7 % of a coordinator's time.
 ///
-/// To be called first in main, before any thread exists.
+/// Call it first in main, before any thread exists.
 void TuneForTransfers();
 
 }  // namespace slipstream

@@ -12,14 +12,14 @@ int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
 }
 
-/// Every channel and server refuses compressed messages: the bound on a message is of the bytes
-/// that come, and a thousand times as many may come out of them. `set` takes an argument and its
-/// value.
+/// Makes a channel or server refuse compressed messages: the bound on a message applies to the
+/// bytes received, and decompression may make a thousand times as many of them. `set` takes an
+/// argument and its value.
 template <typename Set>
 void RefuseCompression(const Set& set) {
   // A call whose headers name a compression is refused with UNIMPLEMENTED.
   set(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
-  // Nothing is decompressed before that is known.
+  // Nothing is decompressed before the call's headers are known.
   set(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
@@ -32,7 +32,7 @@ grpc::ChannelArguments ClientArguments(const TransportOptions& options) {
   RefuseCompression([&](const char* name, int value) { arguments.SetInt(name, value); });
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  // The cluster's addresses are reached directly, whatever the environment says about the web.
+  // Connect to the cluster's addresses directly, even if the environment names a web proxy.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_interval));
@@ -52,14 +52,15 @@ void ApplyTransportOptions(grpc::ServerBuilder& builder, const TransportOptions&
     builder.AddChannelArgument(name, value);
   };
   RefuseCompression(set);
-  set(GRPC_ARG_ALLOW_REUSEPORT, 0);  // Two on one port would each get some of the calls.
+  set(GRPC_ARG_ALLOW_REUSEPORT, 0);  // Two servers on one port would each get some of the calls.
   set(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, static_cast<int>(options.write_ahead_bytes));
   set(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.streams_per_connection_max);
   set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(options.handshake_timeout));
   set(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_interval));
   set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options.keepalive_timeout));
   set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // Half of what clients keep, so that none is cut off for probing on time.
+  // The server accepts probes at half the clients' interval, so that none is cut off for probing on
+  // time.
   set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
       std::max(1, Milliseconds(options.keepalive_interval / 2)));
 }

@@ -11,36 +11,37 @@
 
 namespace slipstream {
 
-/// What both ends of a connection have to agree on, and the bounds of what a peer may cause.
+/// Settings on which both ends of a connection must agree, and bounds on what a peer may cause.
 struct TransportOptions {
-  /// Larger messages are refused with RESOURCE_EXHAUSTED. The largest chunk and its header, or a
-  /// layout of many tensors, must fit. Below 2 GiB.
+  /// Larger messages are refused with RESOURCE_EXHAUSTED. The bound must hold the largest chunk
+  /// with its header, and a layout of many tensors. Below 2 GiB.
   size_t message_bytes_max = kChunkBytesMax + (size_t{1} << 20);
 
-  /// A connection silent for this long is probed; without an answer within the timeout it counts
-  /// as broken, and its calls fail with UNAVAILABLE. Finds peers that vanished without a reset.
+  /// A connection that was silent for this long is probed. Without an answer within the timeout it
+  /// counts as broken, and its calls fail with UNAVAILABLE. This finds peers that vanished without
+  /// a reset.
   absl::Duration keepalive_interval = absl::Seconds(10);
   absl::Duration keepalive_timeout = absl::Seconds(10);
 
-  /// Clients try to connect for so long, and wait at most so long before the next try.
+  /// How long a client tries to connect, and how long it waits at most before the next try.
   absl::Duration connect_timeout = absl::Seconds(5);
   absl::Duration reconnect_wait_max = absl::Seconds(1);
 
-  /// A server closes connections that have not finished their handshake by then.
+  /// How long a connection may take for its handshake before the server closes it.
   absl::Duration handshake_timeout = absl::Seconds(5);
 
-  /// Calls open at once on one connection; bounds what a peer can have read on its behalf.
+  /// The number of calls open at once on one connection; bounds what a peer can have read on its
+  /// behalf.
   int streams_per_connection_max = 128;
 
-  /// Bytes that a server's connection accepts from a writer who lets it hold messages back, before
-  /// the writer has to wait for the socket.
-  /// It made exchanges of 16 and 64 MiB 2 to 8 % faster; half of it did less, and a quarter
-  /// nothing.
+  /// How many bytes a server's connection accepts from a writer that lets it hold messages back,
+  /// before the writer must wait for the socket. 8 MiB made exchanges of 16 and 64 MiB 2 to 8 %
+  /// faster; half of that did less, and a quarter nothing.
   size_t write_ahead_bytes = size_t{8} << 20;
 };
 
-/// Of a channel with a connection of its own. gRPC's own retries are off: they would keep sent
-/// payloads alive, and what may be repeated is for the protocol to say.
+/// Returns the arguments of a channel with a connection of its own. gRPC's own retries are off:
+/// they would keep sent payloads alive, and the protocol decides what may be repeated.
 grpc::ChannelArguments ClientArguments(const TransportOptions& options = {});
 
 void ApplyTransportOptions(grpc::ServerBuilder& builder, const TransportOptions& options = {});
