@@ -12,9 +12,9 @@
 
 namespace slipstream {
 
-/// The axis of worker algorithms: what a worker pushes, and when. What others depend on of each is
-/// here; what it does with the model is in worker/algorithm. The values are the places in
-/// kAlgorithmRows.
+/// The axis of worker algorithms: what a worker pushes, and when. A row holds the properties that
+/// other code depends on; worker/algorithm has what the algorithm does with the model. The values
+/// are the places in kAlgorithmRows.
 enum class AlgorithmKind : uint8_t { kGradient, kLocalSgd };
 
 inline constexpr std::array kAlgorithmParameters = {
@@ -35,15 +35,15 @@ struct AlgorithmRow {
   ParameterKeys parameters = {};
   PushKind pushes = PushKind::kGradient;
 
-  /// The worker takes steps of its own, by optimizer's rule, between a pull and the push that
-  /// follows. Servers follow worker.outer then. It computes one push at a time, and what it has
-  /// computed since the last one dies with its process.
+  /// Set if the worker takes steps of its own, by optimizer's rule, between a pull and the push
+  /// that follows. Servers then follow worker.outer. The worker computes one push at a time, and
+  /// the results since its last push are lost if its process ends.
   bool has_local_weights = false;
 
-  /// worker.outer.kind unless given, of an algorithm with local weights.
+  /// The default of worker.outer.kind, for an algorithm with local weights.
   RuleKind outer = RuleKind::kSgd;
 
-  /// Mini-batches of one push; null where that is one.
+  /// Returns the number of mini-batches of one push; null if that is one.
   uint64_t (*quantum)(const AlgorithmParameters& parameters) = nullptr;
 };
 

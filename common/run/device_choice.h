@@ -10,7 +10,7 @@
 
 namespace slipstream {
 
-/// What a worker computes gradients on, as compute.device says it.
+/// The device that a worker computes gradients on, as compute.device says it.
 struct DeviceChoice {
   enum class Kind : uint8_t {
     kAuto,  // A GPU if the worker can use one, else the processor.
@@ -24,11 +24,12 @@ struct DeviceChoice {
 
   Kind kind = Kind::kAuto;
 
-  /// Of kCuda: of those that CUDA_VISIBLE_DEVICES leaves, in [0, kIndexMax]. One, or up to
-  /// kIndicesMax different ones that share each mini-batch.
+  /// Set for kCuda: GPUs among those that CUDA_VISIBLE_DEVICES leaves, in [0, kIndexMax]. There is
+  /// one, or up to kIndicesMax different ones that share each mini-batch.
   std::vector<uint32_t> indices;
 
-  /// Absent unless `text` is auto, cpu, cuda, cuda:N, or cuda:N,M and so on.
+  /// Parses a choice. Returns nothing unless `text` is auto, cpu, cuda, cuda:N, or cuda:N,M and so
+  /// on.
   static std::optional<DeviceChoice> FromText(std::string_view text);
 
   std::string ToText() const;

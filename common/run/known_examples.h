@@ -9,14 +9,14 @@
 
 namespace slipstream {
 
-/// What every set in a format has in common, so that a model can be checked against it before a
-/// file is there.
+/// The properties of every data set in a format, by which a model can be checked before a file is
+/// there.
 struct KnownExamples {
   ExampleShape shape;
   uint32_t classes = 0;
 };
 
-/// Nothing for formats whose files alone tell.
+/// Returns nothing for formats whose properties only the files tell.
 constexpr std::optional<KnownExamples> FindKnownExamples(DataSpec::Format format) {
   switch (format) {
     case DataSpec::Format::kSynthetic:

@@ -10,8 +10,8 @@
 
 namespace slipstream {
 
-/// The axis of update rules: what others depend on of each than the kernels that follow it, which
-/// are in common/kernels/rules. The values are the places in kRuleRows.
+/// The axis of update rules. A row holds the properties that other code depends on; the kernels are
+/// in common/kernels/rules. The values are the places in kRuleRows.
 enum class RuleKind : uint8_t { kSgd, kMomentum, kNesterov, kAdam, kAdamW, kLamb };
 
 inline constexpr std::array kRuleParameters = {
@@ -41,26 +41,26 @@ struct RuleRow {
   std::string_view doc;
   ParameterKeys parameters = {};
 
-  /// optimizer.learning_rate unless given.
+  /// The default of optimizer.learning_rate.
   double learning_rate = 0.05;
 
-  /// worker.outer.learning_rate unless given. Deltas are as long as the local steps that they sum
-  /// up, so sgd with 1 is the mean of the workers' weights.
+  /// The default of worker.outer.learning_rate. A delta is as long as the local steps that it sums
+  /// up, so sgd with 1 gives the mean of the workers' weights.
   double outer_learning_rate = 1;
 
-  /// Completes "NAME …" with what the rule does with optimizer.weight_decay, where it does not add
-  /// it to the gradient.
+  /// Completes "NAME …" with what the rule does with optimizer.weight_decay, if it does not add it
+  /// to the gradient.
   std::string_view decay_doc = "";
 
-  /// Arrays of the weights' size that the rule keeps from one update to the next.
+  /// The number of arrays of the weights' size that the rule keeps from one update to the next.
   uint32_t state_arrays = 0;
 
-  /// A step depends on norms over whole tensors: shards are cut between tensors, and no update
-  /// begins before its gradient is complete.
+  /// Set if a step depends on norms over whole tensors: shards are cut between tensors, and no
+  /// update begins before its gradient is complete.
   bool measures_tensors = false;
 
-  /// Steps are as long as the rate, whatever the gradients' size: what compensates the mean
-  /// staleness scales the step then.
+  /// Set if the size of a step depends on the rate and not on the gradients' size. Compensation by
+  /// the mean staleness then scales the step.
   bool normalises = false;
 };
 
@@ -112,9 +112,8 @@ constexpr const RuleRow& RowOf(RuleKind kind) {
   return *std::ranges::find(kRuleRows, kind, &RuleRow::kind);
 }
 
-/// The axis of compensations of staleness; common/policy/staleness_compensations.cc has their
-/// formulas.
-/// The values are the places in kScalingRows.
+/// The axis of staleness compensations; common/policy/staleness_compensations.cc has their
+/// formulas. The values are the places in kScalingRows.
 enum class StalenessScaling : uint8_t {
   kNone,
   kPerGradient,
@@ -129,12 +128,12 @@ struct ScalingRow {
   std::string_view doc;
   ParameterKeys parameters = {};
 
-  /// The factor of a round depends on the bases of its gradients, so none is known before it
-  /// closes.
+  /// Set if the factor of a round depends on the bases of its gradients, and so is not known before
+  /// the round closes.
   bool scales_rounds = false;
 
-  /// Compares the weights that a gradient was computed from with those it is applied to: shards
-  /// keep the former while the gradient is on its way.
+  /// Set if the compensation compares the weights that a gradient was computed from with those that
+  /// it is applied to. Shards then keep the former while the gradient is on its way.
   bool uses_base_weights = false;
 };
 

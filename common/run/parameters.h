@@ -11,26 +11,26 @@
 
 namespace slipstream {
 
-/// A number that some rows of an axis take: a key of run.yaml, beside the one that names the row.
-/// The file's parser, schema, template and checks follow from it, and so do plan and status.
+/// A number that some rows of an axis take: a key of run.yaml, beside the key that names the row.
+/// The parser, schema, template and checks of the file follow from it, and so do plan and status.
 struct ParameterRow {
   std::string_view key;
-  std::string_view doc;  // A sentence, for whoever writes run.yaml.
+  std::string_view doc;  // A sentence for the author of a run.yaml.
 
-  /// The value where the row's name alone is given. A model trains with it.
+  /// The default if only the row's name is given. A model trains with it.
   double initial = 0;
 
-  /// The bounds, both included.
+  /// The bounds; both are allowed.
   double min = 0;
   double max = 0;
   bool is_whole = false;
 
-  /// How the value relates to cluster.workers, beside the bounds.
+  /// How cluster.workers bounds the value, in addition.
   enum class Limit : uint8_t { kNone, kWorkers, kBelowWorkers };
   Limit limit = Limit::kNone;
 };
 
-/// The keys that one row takes; empty ones are none.
+/// The keys that one row takes; unused places are empty.
 using ParameterKeys = std::array<std::string_view, 4>;
 
 /// The values of all parameters of one axis, whichever row a run uses. `kRows` is an array of
@@ -55,7 +55,8 @@ class ParameterValues {
   std::array<double, kRows.size()> values_ = {};
 };
 
-/// Whether each row stands at the place that its kind names, as keys of run.yaml are read by place.
+/// Returns whether each row stands at the place that its kind names: keys of run.yaml are read by
+/// place.
 template <typename Rows>
 constexpr bool AreInOrder(const Rows& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -75,7 +76,7 @@ std::vector<std::pair<std::string_view, double>> ParametersOf(const Row& row,
   return pairs;
 }
 
-/// Shares lie below 1, in the arithmetic of shards, too, which is fp32.
+/// The largest share: shares are below 1, also in the shards' arithmetic, which is fp32.
 inline constexpr double kShareMax = 0.9999999;
 
 }  // namespace slipstream

@@ -11,29 +11,28 @@
 
 namespace slipstream {
 
-/// The properties of a consistency policy on which others depend than the shard that follows it;
-/// how that decides is in common/policy.
-/// Nobody asks for a policy's name to find out what it is like.
+/// The properties of a consistency policy that other code depends on; common/policy has the
+/// decisions. Code that depends on a property reads it here, instead of comparing policies by name.
 struct PolicyTraits {
-  /// A round takes one gradient of each member that owes it one, of the version that the round
-  /// starts from, or an excuse. So none is ever stale.
+  /// Set if a round takes from each member that owes it one gradient of the version that the round
+  /// starts from, or an excuse. So no gradient is ever stale.
   bool one_per_member = false;
 
-  /// Workers step with all shards at one version.
+  /// Set if workers step with all shards at one version.
   bool in_step = false;
 
-  /// Somebody may wait for a member: one that has nothing to give has to say so.
+  /// Set if a round or a pull may wait for a member: a member that has nothing to give must say so.
   bool waits_for_members = false;
 
-  /// Pulls wait for the clocks of other members.
+  /// Set if pulls wait for the clocks of other members.
   bool keeps_pace = false;
 
-  /// The order in which a round's gradients are summed: that of their completion, or of the
+  /// The order in which a round's gradients are summed: that of their completion, or that of the
   /// members' ids, so that the bits do not depend on who was faster.
   enum class Order : uint8_t { kArrival, kRank };
   Order order = Order::kArrival;
 
-  /// Gradients of a round count all alike, or by their examples.
+  /// Whether gradients of a round count all alike, or by their examples.
   enum class Weighing : uint8_t { kEqual, kExamples };
   Weighing weighing = Weighing::kEqual;
 
@@ -76,7 +75,8 @@ struct PolicyRow {
   ParameterKeys parameters = {};
   PolicyTraits traits = {};
 
-  /// c: the gradients one update combines, for so many members; null where that is one of each.
+  /// Returns c, the number of gradients that one update combines for `members` members; null if
+  /// that is one from each.
   uint32_t (*round_size)(const PolicyParameters& parameters, uint32_t members) = nullptr;
 };
 

@@ -18,21 +18,21 @@
 
 namespace slipstream {
 
-/// The resolved settings of one run: what run.yaml says after defaults, environment and flags.
-/// common/config parses, checks and prints it; everything else takes the struct it needs. The
-/// bounds in these comments are enforced there, so code that receives a RunSpec relies on them;
-/// those that have names are in common/base/limits.h.
+/// The resolved settings of one run: run.yaml with defaults, environment and flags applied.
+/// common/config parses, checks and prints it; other code takes the struct that it needs.
+/// common/config enforces the bounds in these comments, so code that receives a RunSpec relies on
+/// them. Bounds that have names are in common/base/limits.h.
 
 /// Files of weights, beside the net itself.
 struct ModelFilesSpec {
-  /// The weights to start from; empty: random ones. Worker-local.
+  /// The file of the weights to start from; empty for random ones. Worker-local.
   std::string init;
 
-  /// Directory for the trained weights; empty: they are not saved. Worker-local.
+  /// The directory for the trained weights; empty if they are not saved. Worker-local.
   std::string save_dir;
 
-  /// Weights on the way are saved after every so many epochs; 0: only the final ones. In
-  /// [0, 100,000].
+  /// Weights are also saved after every so many epochs; 0 saves only the final ones. In [0,
+  /// 100,000].
   uint32_t save_every_epochs = 0;
 
   friend bool operator==(const ModelFilesSpec&, const ModelFilesSpec&) = default;
@@ -42,14 +42,14 @@ struct DataSpec {
   enum class Format { kSynthetic, kIdx, kCifar10, kNpy, kCsv };
   Format format = Format::kSynthetic;
 
-  /// Directory with the format's file names; required except for synthetic. Worker-local.
+  /// The directory with the format's files; required except for synthetic. Worker-local.
   std::string path;
 
-  /// Of csv: the columns that the model shall answer, by name; one if these are classes. Empty: the
-  /// last. At most 1024.
+  /// For csv: the names of the columns that the model predicts; one if they are classes. Empty
+  /// means the last column. At most 1024.
   std::vector<std::string> label_columns;
 
-  /// Of the generated set only. Each in [100, 1,000,000].
+  /// For the generated set only: its examples. Each in [100, 1,000,000].
   uint32_t train_examples = 20'000;
   uint32_t test_examples = 4'000;
 
@@ -57,28 +57,31 @@ struct DataSpec {
 };
 
 struct TrainingSpec {
-  /// μ, examples of one mini-batch of one worker. In [1, 65536].
+  /// μ, the number of examples of one mini-batch of one worker. In [1, 65536].
   uint32_t batch_size = 32;
 
-  /// Passes over the training data. In [1, 100,000].
+  /// The number of passes over the training data. In [1, 100,000].
   uint32_t epochs = 1;
 
-  /// What ends the run before its epochs are over; 0: nothing. Worker steps are mini-batches whose
-  /// gradients were pushed, over all workers. At most 2^40.
+  /// Worker steps that end the run before its epochs are over; 0 for no limit. A step is a
+  /// mini-batch whose gradient was pushed; steps are counted over all workers. At most 2^40.
   uint64_t max_steps = 0;
 
-  /// Of training, without start and final evaluation. In [0, 10^9].
+  /// Seconds of training that end the run, without start and final evaluation; 0 for no limit. In
+  /// [0, 10^9].
   double max_seconds = 0;
 
-  /// On the test set, in an evaluation between epochs. In [0, 1].
+  /// The accuracy on the test set that ends the run, if an evaluation between epochs reaches it; 0
+  /// for none. In [0, 1].
   double target_accuracy = 0;
 
-  /// A mini-batch whose loss or gradient is not finite is left out; so many in a row of one worker
-  /// end the run. ≥ 1.
+  /// A mini-batch whose loss or gradient is not finite is left out; this many in a row of one
+  /// worker end the run. ≥ 1.
   uint32_t nonfinite_max = 10;
 
-  /// Gradients of one worker that may be under way at once. 2: a step computes while the push of
-  /// the one before is answered, from weights that are one step older. In [1, 2]; 1 with hardsync.
+  /// The number of gradients of one worker that may be under way at once. With 2, a step computes
+  /// while the previous push is answered, from weights that are one step older. In [1, 2]; 1 with
+  /// hardsync.
   uint32_t pipeline_depth = 1;
 
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
@@ -86,13 +89,13 @@ struct TrainingSpec {
 
 /// Bounds the staleness σ of every gradient.
 struct StalenessGuardSpec {
-  /// Of a gradient beyond the bound: reject refuses it by name and its worker computes anew, drop
-  /// acknowledges it without effect, scale multiplies it by bound/σ. block holds rounds back, so
-  /// that none gets there.
+  /// What becomes of a gradient beyond the bound: reject refuses it by name and its worker computes
+  /// anew, drop acknowledges it without effect, scale multiplies it by bound/σ. block holds rounds
+  /// back, so that no gradient gets there.
   enum class Action { kNone, kReject, kBlock, kScale, kDrop };
   Action action = Action::kNone;
 
-  /// Largest σ. At least 1 of scale.
+  /// The largest σ. At least 1 for scale.
   uint64_t bound = 0;
 
   friend bool operator==(const StalenessGuardSpec&, const StalenessGuardSpec&) = default;
@@ -111,7 +114,7 @@ struct ConsistencySpec {
     return traits;
   }
 
-  /// c: the gradients one update combines, for so many members. At least 1.
+  /// Returns c, the number of gradients that one update combines for `members` members. At least 1.
   constexpr uint32_t round_size(uint32_t members) const {
     const PolicyRow& row = RowOf(policy);
     const uint32_t size = row.round_size == nullptr ? members : row.round_size(parameters, members);
@@ -128,11 +131,11 @@ struct ScheduleSpec {
   /// The rate rises linearly from 0 over this many epochs before the schedule proper. ≥ 0.
   double warmup_epochs = 0;
 
-  /// Of step: the rate is multiplied by `factor` at each of these epochs (rising, > 0).
+  /// For step: the rate is multiplied by `factor` at each of these epochs (rising, > 0).
   std::vector<double> at_epochs;
   double factor = 0.1;
 
-  /// Of cosine: the rate at the end of the run, as a share of learning_rate. In [0, 1].
+  /// For cosine: the rate at the end of the run, as a share of learning_rate. In [0, 1].
   double final_share = 0;
 
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
@@ -143,10 +146,11 @@ struct OptimizerSpec {
   Kind kind = Kind::kSgd;
   ParameterValues<kRuleParameters> parameters;
 
-  /// α₀ > 0. RuleRow::learning_rate unless given.
+  /// α₀ > 0. By default RuleRow::learning_rate.
   double learning_rate = RowOf(Kind::kSgd).learning_rate;
 
-  /// g ← g + d θ once per update; of AdamW θ ← θ − α d θ beside it. In [0, 1).
+  /// g ← g + d θ once per update. AdamW makes θ ← θ − α d θ instead, and LAMB adds d θ to its step.
+  /// In [0, 1).
   double weight_decay = 0;
 
   using StalenessScaling = slipstream::StalenessScaling;
@@ -167,14 +171,14 @@ struct WorkerSpec {
     RuleKind kind = RowOf(AlgorithmKind::kGradient).outer;
     ParameterValues<kRuleParameters> parameters;
 
-    /// RuleRow::outer_learning_rate unless given. > 0.
+    /// By default RuleRow::outer_learning_rate. > 0.
     double learning_rate = RowOf(RowOf(AlgorithmKind::kGradient).outer).outer_learning_rate;
 
     friend bool operator==(const Outer&, const Outer&) = default;
   };
   Outer outer;
 
-  /// Mini-batches of one push. At least 1.
+  /// Returns the number of mini-batches of one push. At least 1.
   constexpr uint64_t quantum() const {
     const AlgorithmRow& row = RowOf(algorithm);
     return row.quantum == nullptr ? 1 : row.quantum(parameters);
@@ -184,16 +188,16 @@ struct WorkerSpec {
 };
 
 struct ClusterSpec {
-  /// host:port of each server in the order of shards; the first hosts the coordinator.
-  /// From 1 to kServersMax.
+  /// The host:port of each server in the order of shards; the first hosts the coordinator. From 1
+  /// to kServersMax.
   std::vector<std::string> servers = {"localhost:7070"};
 
   /// λ at the start of the run. In [1, kWorkersMax].
   uint32_t workers = 1;
 
-  /// A worker unheard of for this long is dead. Shorter detects faster and evicts busy nodes; a
-  /// worker sends a heartbeat every third of it, and of a long lease sooner: every 500 ms, or every
-  /// millisecond for each worker if that is longer. In [500 ms, 1 h].
+  /// A worker that was not heard of for this long counts as dead. A shorter lease detects death
+  /// faster and evicts busy nodes. A worker sends a heartbeat every third of the lease, but at the
+  /// latest after 500 ms, or after 1 ms for each worker if that is longer. In [500 ms, 1 h].
   absl::Duration lease = absl::Seconds(5);
 
   /// Training starts when all servers and `workers` workers are there; the run fails if that takes
@@ -207,35 +211,36 @@ struct ComputeSpec {
   /// Worker-local.
   DeviceChoice device;
 
-  /// Of gradients; evaluations are fp32. Worker-local.
+  /// The precision of gradients; evaluations are fp32. Worker-local.
   Precision precision = Precision::kFp32;
 
-  /// Of GPUs; processors always are. Worker-local.
+  /// Set if GPUs must give equal bits for equal inputs, as processors always do. Worker-local.
   bool deterministic = true;
 
   friend bool operator==(const ComputeSpec&, const ComputeSpec&) = default;
 };
 
 struct WireSpec {
-  /// How workers reach shards. kAuto: the best of the others that both ends can use, which is
-  /// shared memory where both are on one machine, otherwise TCP.
+  /// How workers reach shards. kAuto is the best of the others that both ends can use: shared
+  /// memory if both are on one machine, otherwise TCP.
   enum class Transport { kAuto, kTcp, kUnix, kShm };
   Transport transport = Transport::kAuto;
 
-  /// Payload bytes of one message, were they fp32. In [kChunkBytesMin, kChunkBytesMax], a multiple
-  /// of 64; 0 leaves it to common/wire/chunk_bytes.h.
+  /// Payload bytes of one message, counted as fp32. In [kChunkBytesMin, kChunkBytesMax], a multiple
+  /// of 64; with 0 common/wire/chunk_bytes.h chooses.
   size_t chunk_bytes = 0;
 
-  /// How gradients travel, and weights that gradients are computed from.
+  /// The encodings of gradients, and of weights that gradients are computed from.
   Encoding push_codec = Encoding::kFp32;
   Encoding pull_codec = Encoding::kFp32;
 
-  /// Bytes of pushes a shard holds before it answers RETRY_LATER. 0: enough for the pushes that
-  /// all workers may have on their way. Rounds that wait for certain workers take theirs as well.
+  /// The bytes of pushes that a shard holds before it answers RETRY_LATER; 0 for enough to hold the
+  /// pushes that all workers may have on their way. Rounds that wait for certain workers take
+  /// theirs beyond it.
   size_t push_bytes_max = 0;
 
-  /// Whether workers may share memory with the shards of their machine. What is shared is not
-  /// encoded.
+  /// Returns whether workers may share memory with the shards of their machine. Shared memory is
+  /// not encrypted.
   bool may_share_memory() const {
     return (transport == Transport::kAuto || transport == Transport::kShm) &&
            push_codec == Encoding::kFp32 && pull_codec == Encoding::kFp32;
@@ -245,7 +250,7 @@ struct WireSpec {
 };
 
 struct EvaluationSpec {
-  /// Accuracy on the test set after every so many epochs; 0 only at the end.
+  /// Accuracy is measured on the test set after every so many epochs; 0 for only at the end.
   uint32_t every_epochs = 1;
 
   friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
@@ -258,7 +263,7 @@ struct LogSpec {
   enum class Format { kText, kJson };
   Format format = Format::kText;
 
-  /// Directory for one push log per shard (push-log-<shard>.csv); empty: none. Server-local.
+  /// The directory for one push log per shard (push-log-<shard>.csv); empty for none. Server-local.
   std::string push_log;
 
   friend bool operator==(const LogSpec&, const LogSpec&) = default;
@@ -281,14 +286,14 @@ struct TestingSpec {
   friend bool operator==(const TestingSpec&, const TestingSpec&) = default;
 };
 
-/// Files in PEM form; server-local. `{member}` in a path stands for the process's name, as
+/// Files in PEM form; server-local. `{member}` in a path stands for the process's name, such as
 /// server-0.
 struct MtlsSpec {
-  /// The certificates of the authorities that sign those of all members. Empty: nothing is
+  /// The certificates of the authorities that sign those of all members. If empty, nothing is
   /// encrypted.
   std::string ca;
 
-  // Empty: {member}.crt and {member}.key beside the above.
+  // By default {member}.crt and {member}.key beside `ca`.
   std::string certificate;
   std::string key;
 
@@ -296,24 +301,24 @@ struct MtlsSpec {
 };
 
 struct SecuritySpec {
-  /// Without this, and without encryption, servers off loopback are refused.
+  /// Unless this is set, or there is encryption, servers off loopback are refused.
   bool accept_plaintext_risk = false;
   MtlsSpec mtls;
 
-  /// A file with the run's tokens, or env:NAME; a client that shows one needs no certificate.
-  /// Empty: none.
+  /// A file with the run's tokens, or env:NAME; empty for none. A client that shows one needs no
+  /// certificate.
   std::string token;
 
   bool is_encrypted() const { return !mtls.ca.empty(); }
 
-  /// Whether servers may listen where others can reach them.
+  /// Returns whether servers may listen where others can reach them.
   bool may_leave_machine() const { return is_encrypted() || accept_plaintext_risk; }
 
   friend bool operator==(const SecuritySpec&, const SecuritySpec&) = default;
 };
 
 struct RunSpec {
-  /// Of the file's format; 1.
+  /// The version of the file's format; 1.
   uint32_t version = 1;
   std::string name = "run";
   uint64_t seed = 1;
@@ -333,8 +338,8 @@ struct RunSpec {
   TestingSpec testing;
   SecuritySpec security;
 
-  /// The rule that servers follow: `optimizer`, unless that makes the workers' local steps. Then it
-  /// is worker.outer, with the compensation of staleness.
+  /// Returns the rule that servers follow: `optimizer`, unless that makes the workers' local steps.
+  /// Then it is worker.outer, with the compensation of staleness.
   OptimizerSpec server_optimizer() const {
     if (!RowOf(worker.algorithm).has_local_weights) return optimizer;
     return {.kind = worker.outer.kind,
@@ -347,7 +352,7 @@ struct RunSpec {
   friend bool operator==(const RunSpec&, const RunSpec&) = default;
 };
 
-/// As in run.yaml.
+/// Returns the action's name in run.yaml.
 constexpr std::string_view ActionName(StalenessGuardSpec::Action action) {
   switch (action) {
     case StalenessGuardSpec::Action::kNone:

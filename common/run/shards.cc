@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
 
-/// Arrays of all values that the gradients of one worker may take.
+/// Returns how many arrays of all values the gradients of one worker may take.
 uint64_t ArraysOfWorker(const RunSpec& run) {
   const bool keeps_bases = RowOf(run.optimizer.staleness_scaling).uses_base_weights;
   return uint64_t{run.training.pipeline_depth} * (keeps_bases ? kBasesOfSlotMax : 1);

@@ -9,33 +9,33 @@
 
 namespace slipstream {
 
-// How a run's model is cut into shards, and what one of them takes.
+// Functions about how a run's model is cut into shards, and how much memory a shard takes.
 
-/// How the rule that servers follow wants the model cut.
+/// Returns how the rule that servers follow wants the model cut.
 inline CutOptions CutOptionsOf(const RunSpec& run) {
   return {.keeps_tensors_whole = RowOf(run.server_optimizer().kind).measures_tensors};
 }
 
-/// Gradients that the workers of a run may have under way, λ·d.
+/// Returns how many gradients the workers of a run may have under way, λ·d.
 uint64_t GradientsUnderWay(const RunSpec& run);
 
-/// Versions that may be kept as bases of one gradient under way, where compensation uses base
-/// weights: which of them it was computed from is known once it arrives.
+/// The number of versions that may be kept as bases of one gradient under way, if compensation uses
+/// base weights: only when the gradient arrives is it known which of them it was computed from.
 inline constexpr uint32_t kBasesOfSlotMax = 3;
 
-/// The bytes that a shard of so many values takes at its peak: two versions of the
-/// weights, for each gradient under way either a push or a version that is read, or its bases, or a
-/// push and its base; the optimizer's state twice, and a fixed part. Saturates.
+/// Returns the bytes that a shard of `values` values takes at its peak: two versions of the
+/// weights; for each gradient under way either a push or a version that is read, or its bases, or a
+/// push and its base; the optimizer's state twice; and a fixed part. Saturates.
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run);
 
-/// Returns how many workers can have gradients under way where a shard of so many values takes no
+/// Returns how many workers can have gradients under way if a shard of `values` values takes no
 /// more than `bytes`; at most kWorkersMax.
 uint32_t MembersWithin(uint64_t bytes, uint64_t values, const RunSpec& run);
 
 /// Returns the part of ShardBytesNeeded that the pushes of all gradients under way take. Saturates.
 uint64_t ShardPushBytes(uint64_t values, const RunSpec& run);
 
-/// Like "41.2 GiB".
+/// Returns text such as "41.2 GiB".
 std::string BytesText(uint64_t bytes);
 
 }  // namespace slipstream
