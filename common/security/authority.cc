@@ -48,13 +48,13 @@ void AddName(X509_NAME* name, const char* field, const std::string& text) {
 void SetRandomSerial(X509* certificate) {
   std::array<unsigned char, kSerialBytes> bytes = {};
   PS_CHECK(RAND_bytes(bytes.data(), kSerialBytes) == 1);
-  bytes[0] = static_cast<unsigned char>((bytes[0] & 0x7F) | 0x40);  // Positive, and not shorter.
+  bytes[0] = static_cast<unsigned char>((bytes[0] & 0x7F) | 0x40);  // Positive, and of full length.
   BIGNUM* const number = BN_bin2bn(bytes.data(), kSerialBytes, nullptr);
   PS_CHECK(BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != nullptr);
   BN_free(number);
 }
 
-/// A certificate that has everything but what depends on its kind, and is not signed.
+/// Returns a certificate without the parts that depend on its kind; it is not signed yet.
 X509Handle NewCertificate(const std::string& run, const std::string& member,
                           const Validity& validity, EVP_PKEY* key) {
   X509Handle certificate(X509_new());
@@ -177,7 +177,7 @@ absl::StatusOr<std::string> Renew(const KeyedCertificate& authority, std::string
   const absl::StatusOr<CertifiedIdentity> identity = IdentityAmong(facts->uris);
   if (!identity.ok()) return identity.status();
   const X509Handle old = NextCertificate(ReaderOf(certificate).get());
-  // Or whoever can put a file there would be certified.
+  // Otherwise anybody who can put a file there would get a certificate.
   if (X509_verify(old.get(), X509_get0_pubkey(signer->certificate.get())) != 1) {
     TakeOpensslError();
     return absl::InvalidArgumentError("another authority has signed it");

@@ -39,7 +39,7 @@ std::string BytesOf(const ASN1_STRING* text) {
           static_cast<size_t>(ASN1_STRING_length(text))};
 }
 
-/// In words; empty if it is none.
+/// Returns the address as text; empty if it is none.
 std::string AddressOf(const ASN1_OCTET_STRING* address) {
   std::array<char, INET6_ADDRSTRLEN> text = {};
   const int length = ASN1_STRING_length(address);
@@ -111,7 +111,7 @@ absl::Status VerifyCertificate(std::string_view ca, std::string_view certificate
   if (first == nullptr) return NoCertificate();
   STACK_OF(X509)* const others = sk_X509_new_null();
   while (X509Handle next = NextCertificate(chain.get())) sk_X509_push(others, next.release());
-  ERR_clear_error();  // The end of a text is one.
+  ERR_clear_error();  // The end of the text is noted as an error.
 
   const StoreContextHandle context(X509_STORE_CTX_new());
   X509_STORE_CTX_init(context.get(), store.get(), first.get(), others);

@@ -13,7 +13,7 @@ namespace slipstream {
 
 /// The contents of an X.509 certificate.
 struct CertificateFacts {
-  std::string subject;  // "CN=worker-3,O=Slipstream run mnist"
+  std::string subject;  // For example "CN=worker-3,OU=mnist,O=Slipstream".
   absl::Time begins;
   absl::Time ends;
   bool is_authority = false;
@@ -32,18 +32,19 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path);
 /// Reads the first certificate of a PEM text. INVALID_ARGUMENT if there is none.
 absl::StatusOr<CertificateFacts> ParseCertificate(std::string_view pem);
 
-/// OK if a peer that trusts the authorities in `ca` takes the chain of certificates in
+/// Returns OK if a peer that trusts the authorities in `ca` accepts the chain of certificates in
 /// `certificate` at `now`, as shown by `end`. INVALID_ARGUMENT with OpenSSL's reason otherwise.
 absl::Status VerifyCertificate(std::string_view ca, std::string_view certificate, TlsEnd end,
                                absl::Time now);
 
-/// OK if `key` is the private key of the first certificate in `certificate`.
+/// Returns OK if `key` is the private key of the first certificate in `certificate`.
 absl::Status CheckKey(std::string_view certificate, std::string_view key);
 
-/// OK if the certificate is for `host`, a name or an address (IPv6 may be in brackets).
+/// Returns OK if the certificate is for `host`, a name or an address (IPv6 may be in brackets).
 absl::Status CheckHost(std::string_view certificate, std::string_view host);
 
-/// The newest error that OpenSSL has noted in this thread, in words; forgets all.
+/// Returns the newest error that OpenSSL has noted in this thread, in words, and forgets all
+/// errors.
 std::string TakeOpensslError();
 
 }  // namespace slipstream

@@ -16,7 +16,7 @@ constexpr std::string_view kScheme = "slipstream:";
 constexpr std::string_view kPrefix = "slipstream://run/";
 constexpr std::array<std::string_view, 4> kRoleNames = {"server", "worker", "operator", "viewer"};
 
-/// As run.yaml's `name`: 1 to 64 letters, digits, '.', '_' and '-'.
+/// Returns whether `name` may be run.yaml's `name`: 1 to 64 letters, digits, '.', '_' and '-'.
 bool IsRunName(std::string_view name) {
   return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -24,7 +24,7 @@ bool IsRunName(std::string_view name) {
   });
 }
 
-/// Takes what comes before the next '/' out of `text`, and the '/'.
+/// Removes the text up to the next '/', and the '/', from `text`. Returns what came before the '/'.
 std::string_view TakePart(std::string_view& text) {
   const size_t slash = std::min(text.find('/'), text.size());
   const std::string_view part = text.substr(0, slash);
@@ -65,7 +65,7 @@ std::optional<CertifiedIdentity> ParseIdentity(std::string_view uri) {
   identity.role = static_cast<CertifiedRole>(role - kRoleNames.begin());
   if (identity.role == CertifiedRole::kServer) identity.number = ParseNumber(rest, kServersMax);
   if (identity.role == CertifiedRole::kWorker) identity.number = ParseNumber(rest, kWorkersMax);
-  // Whatever was not understood, or left over, does not come back.
+  // Parts that were not understood, or are left over, are missing from this URI.
   if (identity.ToUri() != uri) return std::nullopt;
   const bool needs_number = identity.role == CertifiedRole::kServer;
   if (needs_number && !identity.number.has_value()) return std::nullopt;

@@ -20,15 +20,14 @@ enum class CertifiedRole : uint8_t {
   kViewer,    // Watches.
 };
 
-/// As in a URI: "server", "worker", "operator", "viewer".
+/// Returns the role's name in a URI: "server", "worker", "operator" or "viewer".
 std::string_view NameOf(CertifiedRole role);
 
-/// The name of a member's files: "server-0", "worker-3"; "worker" for any worker, "operator",
-/// "viewer".
+/// Returns the name of a member's files: "server-0", "worker-3"; "worker" for any worker,
+/// "operator", "viewer".
 std::string MemberName(CertifiedRole role, std::optional<uint32_t> number);
 
-/// The holder of a certificate. A certificate says it by one URI among its subject's
-/// alternative names:
+/// The holder of a certificate, which is named by one URI among the subject's alternative names:
 ///
 ///   slipstream://run/mnist/server/0      the server of shard 0
 ///   slipstream://run/mnist/worker/3      the worker with the id 3
@@ -39,20 +38,20 @@ struct CertifiedIdentity {
   std::string run;  // The `name` of run.yaml.
   CertifiedRole role = CertifiedRole::kViewer;
 
-  /// The shard of a server, the id of a worker; nothing for any worker, and for the other roles.
+  /// The shard of a server or the id of a worker; nothing for any worker, and for the other roles.
   std::optional<uint32_t> number;
 
   std::string ToUri() const;
   friend bool operator==(const CertifiedIdentity&, const CertifiedIdentity&) = default;
 };
 
-/// Nothing if `uri` is none of the above, to the letter: numbers are in decimal digits without
-/// leading zeros, below the most shards and workers that a run may have, and names as run.yaml has
-/// them.
+/// Parses a URI. Returns nothing if it is none of the above, to the letter: numbers are in decimal
+/// digits without leading zeros, and below the most shards and workers that a run may have; names
+/// are as in run.yaml.
 std::optional<CertifiedIdentity> ParseIdentity(std::string_view uri);
 
-/// The one identity among a certificate's URIs; others, which do not begin with slipstream:, are
-/// left aside. INVALID_ARGUMENT, saying what is wrong, if there is none, a second, or a wrong one.
+/// Returns the one identity among a certificate's URIs. URIs that do not begin with slipstream: are
+/// ignored. INVALID_ARGUMENT, saying what is wrong, if there is none, a second, or a wrong one.
 absl::StatusOr<CertifiedIdentity> IdentityAmong(const std::vector<std::string>& uris);
 
 }  // namespace slipstream

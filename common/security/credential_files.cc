@@ -13,7 +13,7 @@
 namespace slipstream {
 namespace {
 
-/// The directory of a file, with the '/' at its end; empty for the working directory.
+/// Returns the directory of a file, with the '/' at its end; empty for the working directory.
 std::string DirectoryOf(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 
 std::string Filled(const std::string& path, const std::string& member) {
@@ -43,9 +43,9 @@ std::vector<std::string> OpenFiles(const CredentialFiles& files) {
   return found;
 }
 
-/// OK if the identity may be used by the holder.
+/// Returns OK if the holder may use the identity.
 absl::Status CheckHolder(const CertifiedIdentity& identity, const CredentialHolder& holder) {
-  const bool is_watcher = holder.role == CertifiedRole::kOperator;  // Any role may look.
+  const bool is_watcher = holder.role == CertifiedRole::kOperator;  // Any role may watch.
   const bool is_role = identity.role == holder.role || is_watcher;
   const bool is_number = !holder.number.has_value() || !identity.number.has_value() ||
                          *identity.number == *holder.number || is_watcher;
@@ -103,7 +103,7 @@ absl::StatusOr<OwnCredentials> CheckCredentials(const CredentialFiles& files,
   if (const absl::Status match = CheckKey(*certificate, *key); !match.ok()) {
     return About(files.key, match);
   }
-  // Servers call the first of them.
+  // A server is a client, too: all servers call the first of them.
   absl::Status valid = VerifyCertificate(*ca, *certificate, TlsEnd::kClient, now);
   if (valid.ok() && holder.role == CertifiedRole::kServer) {
     valid = VerifyCertificate(*ca, *certificate, TlsEnd::kServer, now);

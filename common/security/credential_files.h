@@ -14,8 +14,8 @@
 
 namespace slipstream {
 
-/// The process that credentials are for, as its files are named: "server-0", "worker-3", "worker"
-/// for one whose id the coordinator chooses, "operator" for psctl.
+/// The process that credentials are for. Its name is that of its files: "server-0", "worker-3",
+/// "worker" for a worker whose id the coordinator chooses, "operator" for psctl.
 struct CredentialHolder {
   CertifiedRole role = CertifiedRole::kOperator;
   std::optional<uint32_t> number;
@@ -23,48 +23,49 @@ struct CredentialHolder {
   std::string name() const;
 };
 
-/// The files by which one process shows who it is and knows others. Without an authority nothing is
-/// encrypted, and there are no others.
+/// The files by which a process shows who it is and checks others. Without an authority nothing is
+/// encrypted, and the other paths are empty.
 struct CredentialFiles {
   std::string ca;
-  std::string certificate;  // Empty: the process shows none.
+  std::string certificate;  // Empty if the process shows none.
   std::string key;
-  std::string token;  // Empty: there is none.
+  std::string token;  // Empty if there is none.
 
   bool is_encrypted() const { return !ca.empty(); }
 };
 
 /// Fills in what `security` leaves open: the certificate and the key lie beside the authority's
 /// certificate, under the holder's name. `{member}` in a path stands for that name. A client that
-/// has a token, and no certificate of its own named, shows none.
+/// has a token and names no certificate of its own shows none.
 CredentialFiles FilesFor(const SecuritySpec& security, const CredentialHolder& holder);
 
 /// The contents of a process's files.
 struct OwnCredentials {
   std::optional<CertifiedIdentity> identity;  // Nothing without a certificate.
 
-  /// When the certificate, or the authority's if that is sooner, begins and ends to be valid.
+  /// When the certificate begins to be valid, and when it or the authority's ends, whichever is
+  /// sooner.
   absl::Time begins = absl::InfinitePast();
   absl::Time ends = absl::InfiniteFuture();
 
   std::string certificate;  // In PEM form.
 
-  /// Files with secrets that every user of the machine can read.
+  /// The files with secrets that every user of the machine can read.
   std::vector<std::string> open_files;
 };
 
-/// Looks at the files as both ends of a connection will, so that no handshake fails for a reason
-/// that nobody is told: all can be read, the key is the certificate's, the authority has signed it,
-/// it is valid at `now`, and it is for the holder's role and number. Nothing is wrong without an
-/// authority. NOT_FOUND or INVALID_ARGUMENT, naming the file, what is wrong, and what to do.
+/// Checks the files as both ends of a connection will, so that no handshake fails for a reason that
+/// nobody sees: all can be read, the key fits the certificate, the authority has signed it, it is
+/// valid at `now`, and it is for the holder's role and number. Without an authority there is
+/// nothing to check. NOT_FOUND or INVALID_ARGUMENT, naming the file, what is wrong, and what to do.
 absl::StatusOr<OwnCredentials> CheckCredentials(const CredentialFiles& files,
                                                 const CredentialHolder& holder, absl::Time now);
 
-/// Whether a certificate should be renewed: in the last third of its time, and not before the last
-/// two weeks.
+/// Returns whether a certificate should be renewed: in the last third of its time, but not before
+/// the last two weeks.
 bool EndsSoon(absl::Time begins, absl::Time ends, absl::Time now);
 
-/// Warns in the log of a certificate that ends soon, and of secrets that others can read.
+/// Logs warnings about a certificate that ends soon, and about secrets that others can read.
 void WarnAbout(const OwnCredentials& own, const CredentialFiles& files, absl::Time now);
 
 }  // namespace slipstream

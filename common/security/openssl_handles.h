@@ -15,7 +15,7 @@
 
 namespace slipstream {
 
-/// OpenSSL's objects, which free themselves.
+/// Handles that own OpenSSL's objects and free them.
 template <auto kFree>
 struct OpensslFree {
   template <typename Object>
@@ -31,21 +31,21 @@ using StoreHandle = std::unique_ptr<X509_STORE, OpensslFree<X509_STORE_free>>;
 using StoreContextHandle = std::unique_ptr<X509_STORE_CTX, OpensslFree<X509_STORE_CTX_free>>;
 using NamesHandle = std::unique_ptr<GENERAL_NAMES, OpensslFree<GENERAL_NAMES_free>>;
 
-/// Reads from `text`, which must outlive it.
+/// Returns a reader of `text`, which must outlive it.
 inline BioHandle ReaderOf(std::string_view text) {
   BioHandle reader(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
   PS_CHECK(reader != nullptr);
   return reader;
 }
 
-/// The next certificate; null at the end, and where there is none.
+/// Returns the next certificate; null at the end, and if there is none.
 inline X509Handle NextCertificate(BIO* reader) {
   return X509Handle(PEM_read_bio_X509(reader, nullptr, nullptr, nullptr));
 }
 
-/// A private key without a password; null where there is none.
+/// Returns a private key without a password; null if there is none.
 inline KeyHandle ReadPrivateKey(std::string_view pem) {
-  // Nobody is asked for a password.
+  // An empty password keeps OpenSSL from asking a person for one.
   char empty[] = "";
   return KeyHandle(PEM_read_bio_PrivateKey(ReaderOf(pem).get(), nullptr, nullptr, empty));
 }

@@ -10,9 +10,9 @@
 
 namespace slipstream {
 
-/// Adds the flags of a client, which has no run.yaml when it connects. They are the keys of that
-/// file's section `security` and its environment variables; they end up in `security`, which must
-/// outlive the parsing.
+/// Adds the flags of a client, which has no run.yaml when it connects. They correspond to the keys
+/// of that file's section `security` and to their environment variables. The values are stored in
+/// `security`, which must outlive the parsing.
 inline void AddSecurityFlags(CLI::App& app, SecuritySpec& security) {
   const auto add = [&app](const std::string& flag, std::string& value, const std::string& variable,
                           const std::string& doc) {
@@ -32,7 +32,7 @@ inline void AddSecurityFlags(CLI::App& app, SecuritySpec& security) {
       ->needs(ca);
 }
 
-/// The same flags as words of a command line, as far as they are set.
+/// Returns the flags that are set, as words of a command line.
 inline std::vector<std::string> SecurityFlags(const SecuritySpec& security) {
   std::vector<std::string> words;
   for (const auto& [flag, value] :
