@@ -26,10 +26,10 @@ absl::StatusOr<Encoding> EncodingOf(const Message& message) {
   return FromWire("encoding", message.encoding());
 }
 
-/// Initial weights travel as they are.
+/// Initial weights always travel as fp32.
 absl::StatusOr<Encoding> EncodingOf(const v1::InitializeRequest&) { return Encoding::kFp32; }
 
-/// What all four messages have.
+/// Decodes the parts that all four messages have.
 template <typename Message, typename Chunk>
 absl::StatusOr<Chunk> DecodeChunk(const grpc::ByteBuffer& bytes, Message& message) {
   absl::StatusOr<ReceivedValues> values = DecodeWithValues(bytes, message);

@@ -14,10 +14,10 @@
 namespace slipstream {
 
 /// The messages of proto/shard.proto that carry values, as structs with the payload borrowed.
-/// `offset` counts values from the begin of the shard's range. Values are fp32 here, whatever they
-/// travel as.
+/// `offset` counts values from the begin of the shard's range. Values are fp32 here, whatever their
+/// encoding in the message.
 
-/// PushChunk: one piece of a push, whose values may be elsewhere; or a request beside pushes.
+/// PushChunk: one piece of a push, whose values may lie elsewhere; or a request between pushes.
 struct PushChunk {
   std::optional<PushHeader> header;
   uint64_t offset = 0;
@@ -41,7 +41,7 @@ struct InitializeChunk {
 };
 
 /// ExchangeReply: the outcome of a push, or one piece of weights, or both; or the answer to a
-/// request beside pushes. The weights may be elsewhere.
+/// request between pushes. The weights may lie elsewhere.
 struct ExchangeChunk {
   std::optional<PushReply> push;
   std::optional<WeightsHeader> header;
@@ -51,13 +51,14 @@ struct ExchangeChunk {
   std::optional<SharedMemoryReply> reply;
 };
 
-/// The payload is borrowed as fp32, and a copy that the message owns otherwise.
+/// Encodes a piece of a push. The payload is borrowed if it is fp32; otherwise the message owns a
+/// copy.
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
                                  LentValues values, Encoding encoding = Encoding::kFp32);
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
                                  const SharedValues& values);
 
-/// The same where the values are encoded already.
+/// Encodes values that were encoded before.
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
                                  LentBytes encoded, Encoding encoding);
 grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request);
@@ -72,8 +73,8 @@ grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,
                                      const WeightsHeader& header, const SharedWeights& weights);
 grpc::ByteBuffer EncodeReply(const SharedMemoryReply& reply);
 
-/// These fail with INVALID_ARGUMENT naming the field, or RESOURCE_EXHAUSTED if there is no memory
-/// to decode values into.
+/// Decode a message. They fail with INVALID_ARGUMENT naming the field, or RESOURCE_EXHAUSTED if
+/// there is no memory to decode values into.
 absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message);
 absl::StatusOr<WeightsChunk> DecodeWeightsChunk(const grpc::ByteBuffer& message);
 absl::StatusOr<InitializeChunk> DecodeInitializeChunk(const grpc::ByteBuffer& message);

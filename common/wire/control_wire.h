@@ -11,10 +11,10 @@
 
 namespace slipstream {
 
-/// What the control plane says about a run, as protobuf messages and back. What a peer sent comes
-/// back as a Status, INVALID_ARGUMENT with the field's name.
+/// Converts what the control plane says about a run to protobuf messages and back. Wrong input from
+/// a peer gives INVALID_ARGUMENT with the field's name.
 
-/// Bounds what a view makes a peer allocate; far above the workers a run may start with.
+/// Bounds what a view makes a peer allocate. It is far above the workers that a run may start with.
 inline constexpr int kMembersMax = 65'536;
 
 v1::Phase ToWire(Phase phase);
@@ -24,14 +24,14 @@ v1::ShardMap ToWire(const ShardMap& map);
 
 absl::StatusOr<Phase> FromWire(v1::Phase wire);
 
-/// Members must come in rising order of ids.
+/// Members must be in rising order of ids.
 absl::StatusOr<View> FromWire(const v1::View& wire);
 
-/// Keeps the limits of TensorLayout.
+/// Enforces the limits of TensorLayout.
 absl::StatusOr<TensorLayout> FromWire(const v1::Layout& wire);
 
-/// Cuts `layout` into as many shards and refuses a map that says otherwise: peers that cut
-/// differently must not talk.
+/// Returns the map with the peer's ranges of `layout`. INVALID_ARGUMENT if they do not cover the
+/// layout one after another, or if the fingerprint is not that of these ranges.
 absl::StatusOr<ShardMap> FromWire(const v1::ShardMap& wire, const TensorLayout& layout);
 
 }  // namespace slipstream

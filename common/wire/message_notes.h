@@ -9,16 +9,17 @@
 
 namespace slipstream {
 
-/// Messages of a stream as the notes that bring them over a local socket, and back.
+/// Functions that send a stream's messages as notes over a local socket, and take them out of
+/// notes.
 
-/// Fails as SendNote does. REQUIRES: a message of at most LocalNote::kTextBytesMax bytes.
+/// Sends a message; fails like SendNote. REQUIRES: at most LocalNote::kTextBytesMax bytes.
 inline absl::Status SendMessage(const FileDescriptor& socket, const grpc::ByteBuffer& message) {
   grpc::Slice text;
   if (!message.DumpToSingleSlice(&text).ok()) return absl::InternalError("a message has no bytes");
   return SendMessageNote(socket, {reinterpret_cast<const char*>(text.begin()), text.size()});
 }
 
-/// What a kMessage brought.
+/// Returns the message that a kMessage note brought.
 inline grpc::ByteBuffer MessageOf(const ReceivedNote& note) {
   const grpc::Slice text(note.text);
   return {&text, 1};

@@ -31,7 +31,7 @@ absl::Status CheckClock(const std::string& field, uint64_t clock) {
   return clock <= Value(kWorkerClockMax) ? absl::OkStatus() : OutOfRange(field, clock);
 }
 
-/// Keeps sums of mini-batches far from overflow.
+/// Bounds mini-batch numbers so that sums of them cannot overflow.
 constexpr uint64_t kBatchMax = uint64_t{1} << 56;
 
 absl::StatusOr<BatchRange> FromWire(const std::string& field, const v1::BatchRange& wire) {
@@ -148,7 +148,7 @@ absl::StatusOr<Encoding> FromWire(std::string_view field, v1::Encoding wire) {
   return static_cast<Encoding>(wire);
 }
 
-/// The same for weights, which not all encodings carry.
+/// Does the same for weights, which not all encodings carry.
 absl::StatusOr<Encoding> WeightsEncoding(std::string_view field, v1::Encoding wire) {
   const absl::StatusOr<Encoding> encoding = FromWire(field, wire);
   if (!encoding.ok() || RowOf(*encoding).carries_weights) return encoding;
@@ -220,7 +220,7 @@ absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire) {
   reply.version = Version{wire.version()};
   reply.life = Life{wire.life()};
   reply.staleness = wire.staleness();
-  // Refusals have none.
+  // Refusals have no durability.
   if (wire.durability() != 0) reply.durability = static_cast<Durability>(wire.durability());
   reply.expected = Sequence{wire.expected_sequence()};
   reply.retry_after_ms = wire.retry_after_ms();

@@ -11,9 +11,9 @@
 
 namespace slipstream {
 
-/// The data plane's headers as protobuf messages and back. What a peer sent comes back as a Status,
-/// INVALID_ARGUMENT with the field's name, where it breaks the contract of proto/shard.proto; what
-/// needs knowledge of the run (who, which version, how many values) is left to the cores.
+/// Converts the data plane's headers to protobuf messages and back. Input from a peer that breaks
+/// the contract of proto/shard.proto gives INVALID_ARGUMENT with the field's name. The cores make
+/// the checks that need knowledge of the run (who, which version, how many values).
 
 v1::Encoding ToWire(Encoding encoding);
 v1::Identity ToWire(const Identity& identity);
@@ -24,9 +24,9 @@ v1::RoundWork ToWire(const RoundWork& work);
 v1::WeightsHeader ToWire(const WeightsHeader& header);
 v1::InitializeHeader ToWire(const InitializeHeader& header);
 
-/// `field`: what to call it.
+/// `field` names the field in errors.
 absl::StatusOr<Encoding> FromWire(std::string_view field, v1::Encoding wire);
-Identity FromWire(const v1::Identity& wire);  // Every value is possible.
+Identity FromWire(const v1::Identity& wire);  // Every value is possible, so this cannot fail.
 absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire);
 absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire);
 absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire);

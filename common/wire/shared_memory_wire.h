@@ -7,9 +7,9 @@
 
 namespace slipstream {
 
-/// What an exchange says of shared memory, as protobuf messages and back. Where things are is
-/// checked by whoever has the memory; INVALID_ARGUMENT with the field's name for a step that does
-/// not exist.
+/// Converts an exchange's messages about shared memory to protobuf and back. The end that has the
+/// memory checks the places named; a step that does not exist gives INVALID_ARGUMENT with the
+/// field's name.
 
 v1::SharedValues ToWire(const SharedValues& values);
 v1::SharedWeights ToWire(const SharedWeights& weights);

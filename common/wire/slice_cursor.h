@@ -22,15 +22,15 @@ class SliceCursor {
 
   size_t remaining() const { return remaining_; }
 
-  /// Bytes of a base-128 number of 64 bits, and of one of 32, at most.
+  /// The most bytes of a base-128 number of 64 bits, and of one of 32 bits.
   static constexpr int kVarintBytesMax = 10;
   static constexpr int kShortVarintBytesMax = 5;
 
-  /// Reads a base-128 number and appends its bytes to `raw`. Nothing if it has more than
+  /// Reads a base-128 number and appends its bytes to `raw`. Returns nothing if it has more than
   /// `bytes_max` bytes or does not end. REQUIRES: bytes_max <= kVarintBytesMax.
   std::optional<uint64_t> ReadVarint(std::string& raw, int bytes_max = kVarintBytesMax);
 
-  /// Hands out the next `bytes` bytes where they lie.
+  /// Returns the next `bytes` bytes where they lie.
   /// REQUIRES: bytes <= remaining().
   Segments Take(size_t bytes);
 

@@ -1,4 +1,4 @@
-// The codecs of encodings but fp32, and their registry.
+// The codecs of all encodings but fp32, and their registry.
 
 #include "common/wire/value_encoding.h"
 
@@ -80,7 +80,8 @@ absl::StatusOr<ReceivedValues> DecodeValues(ReceivedValues received, Encoding en
                                       std::string(RowOf(encoding).name) + " values");
   }
   if (encoding == Encoding::kFp32 || bytes == 0) return received;
-  // Few bytes may be many values; the largest message of fp32 bounds them, too.
+  // A few bytes may stand for many values, so these are bounded by the largest message of fp32,
+  // too.
   if (*count > kChunkBytesMax / sizeof(float)) {
     return absl::InvalidArgumentError("values: " + std::to_string(*count) +
                                       " are more than a message may bring");

@@ -23,17 +23,18 @@ void AppendVarint(uint64_t value, std::string& out) {
   out.push_back(static_cast<char>(value));
 }
 
-/// gRPC calls this with what it was given beside the slice, once nothing refers to it any more.
+/// Called by gRPC, with the owner that was given beside the slice, when nothing refers to the
+/// slice.
 void ReleaseOwner(void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }
 
 grpc::Slice Lend(LentBytes lent) {
-  // gRPC's slices hold mutable memory but never write to what is sent.
+  // gRPC's slices hold mutable memory, but gRPC never writes to slices that it sends.
   void* const bytes = const_cast<std::byte*>(lent.bytes.data());
   return {bytes, lent.bytes.size(), ReleaseOwner,
           new std::shared_ptr<const void>(std::move(lent.owner))};
 }
 
-/// Splits the fields of one message: the values are kept where they lie, the others copied.
+/// Splits the fields of one message. The values stay where they lie; the other fields are copied.
 class FieldScan {
  public:
   explicit FieldScan(const std::vector<grpc::Slice>& slices) : cursor_(slices) {}
@@ -51,7 +52,7 @@ class FieldScan {
  private:
   absl::Status Next() {
     std::string raw;
-    // As protobuf has it, tags and lengths have no more bytes than 32 bits need.
+    // As in protobuf, tags and lengths have no more bytes than 32 bits need.
     const std::optional<uint64_t> tag = cursor_.ReadVarint(raw, SliceCursor::kShortVarintBytesMax);
     if (!tag || *tag > std::numeric_limits<uint32_t>::max() || *tag >> 3 == 0) {
       return absl::InvalidArgumentError("malformed message: no field number");
@@ -70,7 +71,7 @@ class FieldScan {
     return Keep(raw, *length);
   }
 
-  /// Bytes that follow what `raw` already holds of the field.
+  /// Returns the number of bytes that follow those of the field in `raw`.
   absl::StatusOr<size_t> Length(WireType type, std::string& raw) {
     std::optional<uint64_t> number;
     switch (type) {

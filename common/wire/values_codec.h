@@ -15,27 +15,28 @@
 
 namespace slipstream {
 
-/// Messages that carry values (`bytes values = 15`, the last field) as gRPC buffers whose payload
-/// is never copied: to and from the same bytes as protobuf's own encoder.
+/// Conversions between messages that carry values (`bytes values = 15`, the last field) and gRPC
+/// buffers, without copying the payload. The bytes are those of protobuf's own encoder.
 
 /// Bytes lent to gRPC for as long as it needs them.
 struct LentBytes {
   std::span<const std::byte> bytes;
 
-  /// Keeps `bytes` alive and unchanged. Owned by the lender and, from EncodeWithValues on, by every
-  /// gRPC buffer that still refers to the bytes; gRPC lets go when they have been handed to the
-  /// kernel or the call is over, on a thread of its own. So the owner's deleter tells a lender when
-  /// they may be written again.
+  /// Keeps `bytes` alive and unchanged. The lender owns it and, from EncodeWithValues on, so does
+  /// every gRPC buffer that still refers to the bytes. gRPC releases it, on a thread of its own,
+  /// when the bytes have been handed to the kernel or the call is over. So the owner's deleter
+  /// tells a lender when the bytes may be written again.
   std::shared_ptr<const void> owner;
 };
 
-/// Values lent, as LentBytes.
+/// Values lent to gRPC, like LentBytes.
 struct LentValues {
   std::span<const float> values;
   std::shared_ptr<const void> owner;
 };
 
-/// `rest` followed by field 15 with the lent bytes; no field if there are none.
+/// Returns a message of `rest` followed by field 15 with the lent bytes; without that field if
+/// there are none.
 /// REQUIRES: `rest` has no field above 14 set.
 grpc::ByteBuffer EncodeWithValues(const google::protobuf::MessageLite& rest, LentBytes lent);
 
@@ -46,40 +47,40 @@ class ReceivedValues {
  public:
   ReceivedValues() = default;
 
-  /// `segments` lie in `slices`.
+  /// Takes `slices` and the segments of the values, which lie in them.
   ReceivedValues(std::vector<grpc::Slice> slices, Segments segments)
       : slices_(std::move(slices)),
         segments_(std::move(segments)),
         message_bytes_(TotalBytes(segments_)) {}
 
-  /// `count` values, made of so many bytes of a message.
+  /// Takes `count` decoded values, which took `message_bytes` bytes of a message.
   ReceivedValues(std::unique_ptr<const float[]> values, size_t count, size_t message_bytes)
       : decoded_(std::move(values)),
         segments_{std::as_bytes(std::span(decoded_.get(), count))},
         message_bytes_(message_bytes) {}
 
-  /// Values that whoever makes them writes to `to`, before anyone reads them.
+  /// Values to be written: the maker writes them to `to` before anybody reads them.
   struct Room;
   static Room MakeRoom(size_t count);
 
   ReceivedValues(ReceivedValues&&) = default;
   ReceivedValues& operator=(ReceivedValues&&) = default;
 
-  /// Valid while this object lives, also after it was moved.
+  /// The bytes of the values. They stay valid while this object lives, also after it was moved.
   const Segments& segments() const { return segments_; }
 
-  /// Number of fp32 values.
+  /// Returns the number of fp32 values.
   size_t count() const { return TotalBytes(segments_) / sizeof(float); }
 
-  /// They lie in many small pieces, of which each may keep a whole buffer of the transport: who
-  /// keeps them for long makes a copy.
+  /// Returns whether the values lie in many small pieces, each of which may keep a whole buffer of
+  /// the transport alive: copy them to keep them for long.
   bool is_scattered() const {
     constexpr size_t kPieceBytesMin = 4096;
     constexpr size_t kPiecesMin = 8;
     return slices_.size() > kPiecesMin + message_bytes_ / kPieceBytesMin;
   }
 
-  /// Bytes that they took in their message.
+  /// Returns how many bytes the values took in their message.
   size_t message_bytes() const { return message_bytes_; }
 
  private:
@@ -91,16 +92,16 @@ class ReceivedValues {
 
 struct ReceivedValues::Room {
   ReceivedValues values;
-  std::span<float> to;  // Where `values` are.
+  std::span<float> to;  // Where the values of `values` are.
 };
 
-/// Bytes that the fields beside the values may take.
+/// The most bytes that the fields beside the values may take.
 inline constexpr size_t kRestBytesMax = size_t{256} << 10;
 
 /// Parses all fields but the values into `rest`, and finds the values. Accepts every legal
-/// encoding: fields in any order, unknown, repeated (of the values the last one counts). Fails with
-/// INVALID_ARGUMENT for anything else, for groups, and for other fields of more than
-/// `kRestBytesMax`. What the values are, and whether they are whole, is for DecodeValues.
+/// encoding: fields in any order, unknown and repeated (for the values the last one counts). Fails
+/// with INVALID_ARGUMENT for anything else, for groups, and if the other fields take more than
+/// `kRestBytesMax`. DecodeValues decides what the values are, and whether they are whole.
 absl::StatusOr<ReceivedValues> DecodeWithValues(const grpc::ByteBuffer& message,
                                                 google::protobuf::MessageLite& rest);
 

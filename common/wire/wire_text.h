@@ -7,9 +7,9 @@
 
 namespace slipstream {
 
-/// `text` for a string field of a message: UTF-8, with U+FFFD for bytes that are none, and cut at
-/// the end of a character to at most `bytes_max` bytes. Names of files and what is found in them
-/// may be anything, and a message with such a field is refused whole by whoever receives it.
+/// Returns `text` for a string field of a message: UTF-8, with U+FFFD for other bytes, and cut at
+/// the end of a character to at most `bytes_max` bytes. Names of files and text found in them may
+/// be anything, and a receiver refuses the whole message if such a field is not UTF-8.
 std::string WireText(std::string_view text, size_t bytes_max);
 
 }  // namespace slipstream
