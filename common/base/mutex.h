@@ -9,7 +9,7 @@
 
 namespace slipstream {
 
-/// std::mutex with the annotations clang's -Wthread-safety checks.
+/// A std::mutex with the annotations that clang's -Wthread-safety checks.
 ///
 /// absl::Mutex is not used, because the system's Abseil is not built for ThreadSanitizer.
 /// ThreadSanitizer then cannot see the order that its locks impose, and reports races that do not

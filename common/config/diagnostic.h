@@ -6,8 +6,9 @@
 
 namespace slipstream {
 
-/// Where a setting was written. Lines and columns count from 1, columns in bytes; line 0 means that
-/// `file` names the whole place, as `--set training.epochs=3` or `environment PS_SEED` do.
+/// The place where a setting was written. Lines and columns count from 1, columns in bytes; line 0
+/// means that `file` names the whole place, as `--set training.epochs=3` or `environment PS_SEED`
+/// do.
 struct Source {
   std::string file;
   int line = 0;
@@ -16,7 +17,7 @@ struct Source {
   friend bool operator==(const Source&, const Source&) = default;
 };
 
-/// One thing that is wrong with a configuration, and where.
+/// One error in a configuration, and its place.
 struct Diagnostic {
   Source source;
   std::string message;
@@ -27,7 +28,7 @@ struct Diagnostic {
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 
-/// Collects what is wrong, so that a reader reports everything in one pass.
+/// Collects errors, so that a reader reports everything in one pass.
 ///
 /// Not thread-safe: one owner.
 class DiagnosticList {

@@ -45,7 +45,7 @@ Member Uncarry(const ScalarValue& value) {
     return std::get<Member>(value);
   } else if constexpr (std::is_same_v<Member, DeviceChoice>) {
     const std::optional<Member> choice = Member::FromText(std::get<std::string>(value));
-    PS_CHECK(choice.has_value());  // ReadScalar made sure.
+    PS_CHECK(choice.has_value());  // ReadScalar checked it.
     return *choice;
   } else {
     return static_cast<Member>(std::get<uint64_t>(value));
@@ -82,7 +82,7 @@ Field Choice(std::string path, std::string doc, const std::vector<std::string>& 
     using Member = std::remove_reference_t<decltype(access(spec))>;
     const auto& name = std::get<std::string>(std::get<ScalarValue>(value));
     const auto found = std::ranges::find(names, name);
-    PS_CHECK(found != names.end());  // ReadScalar made sure.
+    PS_CHECK(found != names.end());  // ReadScalar checked it.
     access(spec) = static_cast<Member>(found - names.begin());
   };
   return field;

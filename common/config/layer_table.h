@@ -13,7 +13,7 @@
 
 namespace slipstream {
 
-/// One setting of one kind of layer.
+/// A setting of a kind of layer.
 struct LayerField {
   std::string name;
   std::string doc;

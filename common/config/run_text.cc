@@ -154,7 +154,7 @@ uint64_t Fingerprint(const RunSpec& spec) {
 }
 
 std::optional<std::string> FirstDifference(const RunSpec& a, const RunSpec& b) {
-  // A key that decides whether another applies comes before it, so it is found first.
+  // A key that decides whether another one applies comes before that one, so it is found first.
   for (const Field& field : Fields()) {
     if (field.locality != Field::Locality::kRun || !field.Applies(a) || !field.Applies(b)) continue;
     const std::string value_a = ValueOf(field, a);

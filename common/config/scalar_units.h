@@ -19,7 +19,7 @@ struct Unit {
   uint64_t factor;
 };
 
-// Largest first: a value is printed in the largest unit that divides it.
+// The largest unit comes first: a value is printed in the largest unit that divides it.
 inline constexpr std::array<Unit, 4> kDurationUnits = {
     {{"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}}};
 inline constexpr std::array<Unit, 3> kBytesUnits = {

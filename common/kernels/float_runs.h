@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little);
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(SLIPSTREAM_SANITIZER)
 #define SLIPSTREAM_CPU_DISPATCH __attribute__((target_clones("avx512f", "avx2", "default")))
-#define SLIPSTREAM_F16C  // The instructions that convert fp16 can be compiled for, too.
+#define SLIPSTREAM_F16C  // The conversion instructions for fp16 are available.
 #else
 #define SLIPSTREAM_CPU_DISPATCH
 #endif

@@ -12,9 +12,10 @@ namespace slipstream {
 
 /// Sockets between processes of one machine, which avoid work that TCP would do needlessly.
 ///
-/// Their names are in Linux's abstract namespace: nothing lies in a file system, so a process that
-/// is killed leaves nothing behind, and only processes in the same network namespace find the
-/// socket. Such names have no permissions, so each end asks the kernel who the other one is.
+/// The sockets' names are in Linux's abstract namespace: nothing lies in a file system, so a
+/// process that is killed leaves nothing behind, and only processes in the same network namespace
+/// find the socket. Such names have no permissions, so each end asks the kernel who the other one
+/// is.
 ///
 /// All sockets are non-blocking, are closed on exec, and have buffers of 1 MiB where the system
 /// allows it. With Linux's default of 208 KiB both ends would take turns instead of working at the

@@ -24,7 +24,7 @@ double LearningRate::ScheduledShare(double epoch) const {
       return std::pow(schedule_.factor, static_cast<double>(passed));
     }
     case ScheduleSpec::Kind::kCosine: {
-      // From 1 at the end of the warm-up to `final_share` at the end of the run (1608.03983).
+      // Falls from 1 at the end of the warm-up to `final_share` at the end of the run (1608.03983).
       const double length = std::max(1e-9, extent_.epochs - schedule_.warmup_epochs);
       const double progress = std::clamp((epoch - schedule_.warmup_epochs) / length, 0.0, 1.0);
       return schedule_.final_share +

@@ -77,7 +77,7 @@ struct PullFacts {
 
 /// The conditions for answering a worker's pull. It waits until all of them hold.
 struct PullCondition {
-  /// This version is published. It may not even be decided yet.
+  /// This version is published. It may be one that is not even decided yet.
   Version version{};
 
   /// No member with work at hand has a clock below this.

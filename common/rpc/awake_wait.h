@@ -18,7 +18,7 @@ namespace slipstream {
 /// Not thread-safe: one owner.
 class AwakeWait {
  public:
-  /// It is not the time of day: if that were set back, a thread would stay awake for as long.
+  /// A steady clock: if the time of day were set back, a thread would stay awake for as long.
   using Clock = std::chrono::steady_clock;
 
   /// How long an answer that comes soon may take. Measured: 300 µs are too short for the answer to

@@ -36,8 +36,8 @@ struct PolicyTraits {
   enum class Weighing : uint8_t { kEqual, kExamples };
   Weighing weighing = Weighing::kEqual;
 
-  /// Who hands out mini-batches: the coordinator, in units, or the first shard, with the weights of
-  /// each round.
+  /// The process that hands out mini-batches: the coordinator, in units, or the first shard, with
+  /// the weights of each round.
   enum class Work : uint8_t { kUnits, kRounds };
   Work work = Work::kUnits;
 };

@@ -128,7 +128,8 @@ struct ScheduleSpec {
   enum class Kind { kConstant, kStep, kCosine };
   Kind kind = Kind::kConstant;
 
-  /// The rate rises linearly from 0 over this many epochs before the schedule proper. ≥ 0.
+  /// The number of epochs over which the rate rises linearly from 0 before the schedule proper. ≥
+  /// 0.
   double warmup_epochs = 0;
 
   /// For step: the rate is multiplied by `factor` at each of these epochs (rising, > 0).

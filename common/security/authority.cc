@@ -12,7 +12,7 @@
 namespace slipstream {
 namespace {
 
-constexpr long kVersion3 = 2;  // Counted from 0.
+constexpr long kVersion3 = 2;  // X.509 counts from 0.
 constexpr int kSerialBytes = 16;
 
 KeyHandle NewKey() {
