@@ -20,7 +20,6 @@ struct LogSource {
 
 /// Makes spdlog's default logger write to stderr, one line per message. In text format, lines are
 /// coloured on a terminal only:
-/// terminal only:
 ///
 ///   2026-03-01T12:00:00.123456Z server-0 info    worker registered worker=3 incarnation=1
 ///
