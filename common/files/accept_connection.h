@@ -7,8 +7,8 @@
 namespace slipstream {
 
 /// Accepts the next connection that waits at a socket of any kind. The result does not block, and
-/// is closed on exec. UNAVAILABLE if no connection waits, RESOURCE_EXHAUSTED if this process cannot
-/// open more descriptors; a later call may succeed after either.
+/// is closed on exec. UNAVAILABLE if no connection waits, RESOURCE_EXHAUSTED if there are no
+/// descriptors or memory left for one; a later call may succeed after either.
 absl::StatusOr<FileDescriptor> AcceptConnection(const FileDescriptor& listening);
 
 }  // namespace slipstream

@@ -236,8 +236,8 @@ struct WireSpec {
   Encoding pull_codec = Encoding::kFp32;
 
   /// The bytes of pushes that a shard holds before it answers RETRY_LATER; 0 for enough to hold the
-  /// pushes that all workers may have on their way. Rounds that wait for certain workers take
-  /// theirs beyond it.
+  /// pushes that all workers may have on their way. Pushes of workers that a round waits for may
+  /// exceed it.
   size_t push_bytes_max = 0;
 
   /// Returns whether workers may share memory with the shards of their machine. Shared memory is
