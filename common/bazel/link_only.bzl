@@ -1,7 +1,7 @@
-"""link_only: what its deps give to the linker, without their headers.
+"""link_only passes its deps to the linker, but not their headers to the compiler.
 
-A library that reaches others through it is compiled the same whatever they are: so a select() in its
-deps makes no second set of objects of all that depends on them.
+A library that depends on others through link_only is compiled the same whatever those are. A select() in
+its deps therefore does not make Bazel compile everything that depends on them a second time.
 """
 
 def _link_only_impl(ctx):

@@ -52,7 +52,9 @@ std::optional<std::string> Nearest(std::string_view word,
     least = distance;
   }
   if (nearest || word.size() < kBeginningMin) return nearest;
-  const auto continues = [&](const std::string& candidate) { return candidate.starts_with(lower); };
+  const auto continues = [&](const std::string& candidate) {
+    return ToLower(candidate).starts_with(lower);
+  };
   const auto longer = std::ranges::find_if(candidates, continues);
   return longer == candidates.end() ? std::nullopt : std::optional(*longer);
 }

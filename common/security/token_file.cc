@@ -93,7 +93,7 @@ bool TokenFile::Holds(std::string_view token, absl::Time now) {
 void TokenFile::Refresh(absl::Time now) {
   {
     MutexLock lock(mutex_);
-    if (now - read_ < kReadInterval) return;
+    if (path_.empty() || now - read_ < kReadInterval) return;
     read_ = now;
   }
   Read();

@@ -16,6 +16,7 @@ TEST(SuggestionTest, FindsTheKeyOneOrTwoSlipsAway) {
 
 TEST(SuggestionTest, FindsTheKeyThatGoesOn) {
   EXPECT_EQ(Nearest("warmup", kKeys), "warmup_epochs");
+  EXPECT_EQ(Nearest("PS_LEARNING", {"PS_LEARNING_RATE_OF_A_LAYER"}), "PS_LEARNING_RATE_OF_A_LAYER");
 }
 
 TEST(SuggestionTest, SuggestsNothingForAnotherWord) {
