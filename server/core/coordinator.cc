@@ -86,7 +86,7 @@ void Coordinator::NoteRefusal(const ServerReport& report, const absl::Status& re
 absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, absl::Time now) {
   if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
   if (!servers_.AllSynced()) {
-    // The answer names the servers' actual addresses, so it has to wait for them.
+    // The answer names the servers' actual addresses, so the worker has to wait for the servers.
     return absl::UnavailableError("waiting for the servers of shards " + servers_.Missing());
   }
   const absl::StatusOr<Membership::Registration> made =
@@ -314,8 +314,9 @@ void Coordinator::OnGone(WorkerId worker, Incarnation gone) {
   initialization_.Forget(worker);
   evaluations_.Forget(worker);
   if (ledger_.has_value()) {
-    // What shards have said they have of it is not done again, though it did not live to tell. What
-    // they took since their last report is: that gradient then counts twice.
+    // Mini-batches whose gradients the shards have reported are not done again, even if the worker
+    // had not reported them. Gradients that shards took since their last report are computed again,
+    // and then count twice.
     ledger_->ReportUpTo(worker, servers_.PushedEnd(worker, gone));
     ledger_->Release(worker);
   }

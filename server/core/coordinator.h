@@ -26,11 +26,11 @@
 
 namespace slipstream {
 
-/// The control plane of one run: takes what servers and workers report and what time brings, and
-/// moves the run through its phases.
+/// The control plane of one run. It takes the reports of servers and workers and the passing of
+/// time, and moves the run through its phases.
 ///
-/// A pure state machine. Calls that have to wait are not kept here: an answer of kWait means "ask
-/// again when changes() has risen", so a call that is given up leaves nothing behind.
+/// It is a pure state machine. It keeps no waiting calls: an answer of kWait means "ask again when
+/// changes() has risen", so a cancelled call leaves nothing behind.
 ///
 /// Codes of refusals: UNAVAILABLE, ask again later; FAILED_PRECONDITION, register again;
 /// OUT_OF_RANGE, the run has finished; ABORTED, it failed; INVALID_ARGUMENT, what was sent does not
@@ -39,7 +39,7 @@ namespace slipstream {
 /// Invariants:
 ///  - phases only advance, and kFinished and kFailed are final;
 ///  - the number of the orders rises with every change of them;
-///  - nothing that a fenced, dead or departed worker sends has an effect.
+///  - a message from a fenced, dead or departed worker has no effect.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Coordinator {
@@ -56,7 +56,7 @@ class Coordinator {
     uint64_t grant = 0;
     ShardMap shard_map;
 
-    /// What is being waited for, for people.
+    /// Describes for people what the run waits for.
     std::string message;
   };
 
@@ -71,18 +71,18 @@ class Coordinator {
     WorkLedger::Unit unit;
   };
 
-  /// `run` names this run; `start` is when start_timeout begins.
+  /// `run` is the id of this run. The start_timeout counts from `start`.
   Coordinator(uint64_t run, const RunSpec& spec, absl::Time start);
 
-  /// Servers. A report of a process that takes another's place ends a run that trains, as weights
-  /// are lost.
+  /// Takes the report of a server. If a process takes the place of another one that is gone,
+  /// initialisation starts over, or the run fails if it has been initialised: weights are lost.
   absl::Status OnServer(const ServerReport& report, absl::Time now);
 
-  /// Notes, once for each process and reason, that a server was turned away: its own log may be out
-  /// of sight.
+  /// Notes for the log, once for each process and reason, that a server was refused: the server's
+  /// own log may not be at hand.
   void NoteRefusal(const ServerReport& report, const absl::Status& reason);
 
-  /// Workers. Every call of a live one renews its lease.
+  /// The calls of workers. Each one but OnMeasured and OnLeave renews the lease of a live worker.
   absl::StatusOr<Identity> OnRegister(const Applicant& applicant, absl::Time now);
   absl::StatusOr<Preparation> OnPrepareModel(const Identity& worker, const TensorLayout& layout,
                                              const Initialization::Data& data, absl::Time now);
@@ -90,31 +90,32 @@ class Coordinator {
   absl::Status OnHeartbeat(const Identity& worker, std::span<const Progress> progress,
                            absl::Time now);
 
-  /// This incarnation pushes nothing more: what is left of its units is free.
+  /// Notes that this incarnation pushes nothing more. The unfinished part of its units is free
+  /// again.
   absl::Status OnDonePushing(const Identity& worker, absl::Time now);
 
-  /// A worker has measured so many examples for an evaluation: if that is ordered from it, it has
-  /// time for more.
+  /// Notes how many examples the worker has measured for an evaluation. If the evaluation was
+  /// ordered from this worker and the number has grown, its time limit starts again.
   void OnMeasured(const Identity& worker, uint64_t evaluation, uint64_t examples, absl::Time now);
 
   absl::Status OnReport(const Identity& worker, uint64_t evaluation, Evaluation result,
                         const std::string& weights_sha256, absl::Time now);
 
-  /// `ends_run`: no other worker could go on either, so the run fails with its failure. `progress`
-  /// tells of what was pushed since the last heartbeat.
+  /// Ends the worker's membership. `ends_run`: no other worker could go on either, so the run fails
+  /// with this failure. `progress` reports what was pushed since the last heartbeat.
   absl::Status OnLeave(const Identity& worker, const std::string& failure, absl::Time now,
                        bool ends_run = false, std::span<const Progress> progress = {});
 
-  /// What time alone brings about: leases and timeouts end.
+  /// Carries out what depends on time alone: leases and timeouts end.
   void Tick(absl::Time now);
 
-  /// Notes that time has passed; to be called before an event that comes between two ticks. Time in
-  /// which nothing was noted for more than half a lease counts for nobody: this process was stopped
-  /// and could not hear what the others said. Leases and timeouts are longer by so much.
+  /// Notes that time has passed. It is called before an event that comes between two ticks. If it
+  /// was not called for more than half a lease, that gap counts against nobody: this process was
+  /// stopped and could not hear the others. Leases and timeouts are extended by the gap.
   void Observe(absl::Time now);
 
-  /// The answers to a waiting PrepareModel and GetWork. They renew no lease. `newest_unit`: the
-  /// newest unit this worker knows of; one that it never got is given again.
+  /// Return the answers to a waiting PrepareModel and GetWork. They renew no lease. `newest_unit`
+  /// is the newest unit that this worker knows of; a newer one that it never got is given again.
   absl::StatusOr<Preparation> AskModel(const Identity& worker) const;
   absl::StatusOr<Work> AskWork(const Identity& worker, std::optional<uint64_t> newest_unit);
 
@@ -122,23 +123,23 @@ class Coordinator {
   uint64_t changes() const { return changes_; }
   const ServerOrders& orders() const { return orders_; }
 
-  /// Of the open evaluation if it is this worker's, else nothing.
+  /// Returns the order of the open evaluation if it was given to this worker, else nothing.
   std::optional<Evaluations::Order> EvaluationFor(WorkerId worker) const;
 
-  /// True once every server that is still there knows that it may exit.
+  /// Returns true once every server that is not silent knows that it may exit.
   bool ServersMayStop(absl::Time now) const;
 
-  /// No work is handed out any more, and workers leave what they hold.
+  /// Returns true once no more work is handed out. Workers leave the rest of their units undone.
   bool WorkEnds() const { return end_reason_.has_value(); }
 
-  /// What happened since the last call.
+  /// Returns the notes made since the last call.
   std::vector<Note> TakeNotes();
 
   // For status.
   Phase phase() const { return phase_; }
   const std::string& failure() const { return failure_; }
 
-  /// Nothing while training goes on, and of a run that failed in it.
+  /// Why training ended. Empty while it goes on, and if the run failed before its end.
   std::optional<EndReason> end_reason() const { return end_reason_; }
   const Membership& membership() const { return membership_; }
   const Servers& servers() const { return servers_; }
@@ -147,11 +148,12 @@ class Coordinator {
   uint64_t batches_done() const;
   uint32_t epochs_done() const;
 
-  /// Whether the worker has mini-batches to push: under hardsync, where rounds hand them out, all
-  /// have while there are any.
+  /// Returns whether the worker has mini-batches to push. Where rounds hand them out (hardsync),
+  /// every worker has some while any are left.
   bool HasWork(WorkerId worker) const;
 
-  /// From the beginning of training until its last push was answered, or now.
+  /// Returns the time from the beginning of training until all shards had drained or the run
+  /// failed, or else until `now`.
   absl::Duration TrainingTime(absl::Time now) const;
 
  private:
@@ -160,7 +162,7 @@ class Coordinator {
   absl::Status TakeProgress(const Identity& worker, std::span<const Progress> progress);
   void OnGone(WorkerId worker, Incarnation gone);
 
-  // Each returns whether it changed the phase or a grant, so that more may follow.
+  // Each of these returns whether it changed the phase or a grant, so that more steps may follow.
   bool AdvanceOnce(absl::Time now);
   bool AdvanceServers(absl::Time now);
   bool AdvanceWorkers(absl::Time now);
@@ -189,7 +191,7 @@ class Coordinator {
   const bool works_in_rounds_;
   const uint32_t workers_to_start_;
   const uint32_t batch_size_;
-  const uint64_t quantum_;  // Mini-batches of one push.
+  const uint64_t quantum_;  // The number in one push.
   const StopConditions stop_conditions_;
   const absl::Duration lease_;
   const absl::Duration start_timeout_;
@@ -200,7 +202,7 @@ class Coordinator {
   Initialization initialization_;
   Evaluations evaluations_;
 
-  // From the beginning of training, unless hardsync.
+  // Set from the beginning of training on, unless work comes in rounds (hardsync).
   std::optional<WorkLedger> ledger_;
 
   Phase phase_ = Phase::kWaitingForServers;
@@ -211,26 +213,26 @@ class Coordinator {
   absl::Time training_began_ = absl::InfiniteFuture();
   absl::Time trained_until_ = absl::InfiniteFuture();
 
-  // When the open evaluation was ordered, or last got on; and how far it is, in examples.
+  // When the open evaluation was ordered or last made progress, and how many examples it measured.
   absl::Time evaluation_heard_ = absl::InfinitePast();
   uint64_t measured_ = 0;
 
-  // What was noted of servers turned away, by process and reason; at most kRefusalsMax.
+  // The refusals of servers that were noted, by process and reason; at most kRefusalsMax.
   std::set<std::pair<uint64_t, std::string>> refusals_;
 
-  // Since when training goes on without a worker.
+  // Since when the run has had no worker. Empty while it has one.
   std::optional<absl::Time> deserted_since_;
 
-  // Hardsync's last mini-batch is part of the weights.
+  // Set once the last mini-batch is part of the weights, where work comes in rounds (hardsync).
   bool rounds_done_ = false;
 
-  // Set when work ends, early or not; the orders tell of an early end.
+  // Set when work ends, early or not. The orders announce only an early end.
   std::optional<EndReason> end_reason_;
   bool ends_early_ = false;
 
   ServerOrders orders_;
 
-  // The orders that told of the newest grant, and of the phase.
+  // The numbers of the orders that announced the newest grant and the phase.
   uint64_t grant_orders_ = 0;
   uint64_t phase_orders_ = 0;
   uint64_t changes_ = 0;

@@ -17,8 +17,8 @@ bool IsSha256(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
-/// Says what no measurement can come to, or nothing. A loss may be a NaN or an infinity: training
-/// diverges.
+/// Names a figure that no measurement can have; empty if there is none. A loss may be a NaN or an
+/// infinity, as training may diverge.
 std::string Impossible(const Evaluation& result) {
   const double accuracy = result.test_accuracy.value_or(0);
   if (!(accuracy >= 0 && accuracy <= 1)) {

@@ -15,21 +15,22 @@
 
 namespace slipstream {
 
-/// Agreement on what is trained, and who sends its first weights.
+/// Settles which model and training set a run uses, and which client sends the initial weights.
 ///
-/// The first client to name a model and a training set decides; those after it must name the same.
-/// Initialisation is granted to one client at a time. If it dies before it has finished, the grant
-/// passes to the next that waits, under a higher number, and starts over on all shards.
+/// The first client that names a model and a training set decides; later clients must name the
+/// same. Initialisation is granted to one client at a time. If that client dies before it has
+/// finished, the next waiting client gets a grant with a higher number and starts over on all
+/// shards.
 ///
 /// Invariants:
 ///  - grant numbers rise, and the newest is the only valid one;
-///  - the model is final from the first grant on, and nobody is granted anything after a
-///    finish, unless Restart.
+///  - the model is final from the first grant on, and no grant is given after Finish, unless
+///    Restart is called.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Initialization {
  public:
-  /// Keeps counts of mini-batches far from overflow.
+  /// The most examples of a training set. The bound keeps counts of mini-batches far from overflow.
   static constexpr uint64_t kExamplesMax = uint64_t{1} << 40;
 
   struct Data {
@@ -39,7 +40,7 @@ class Initialization {
     friend bool operator==(const Data&, const Data&) = default;
   };
 
-  /// What the clients agreed on.
+  /// The model and the training set that the clients agreed on.
   struct Model {
     TensorLayout layout;
     ShardMap shard_map;
@@ -54,23 +55,25 @@ class Initialization {
   explicit Initialization(uint32_t shards, const CutOptions& cut = {})
       : shards_(shards), cut_(cut) {}
 
-  /// Takes or compares what a client names, and queues the client for a grant. Fails, naming what
-  /// differs from the model or cannot be cut into shards.
+  /// Takes the model and data of the first client, compares those of later clients with them, and
+  /// queues the client for a grant. Fails, naming the difference, if they differ, and also if the
+  /// number of examples is out of bounds or the model cannot be cut into shards.
   absl::Status Propose(const Identity& client, const TensorLayout& layout, const Data& data);
 
-  /// Grants initialisation to the client that has waited longest, unless someone holds the grant or
-  /// nobody waits. Returns whether it did.
+  /// Grants initialisation to the client that has waited longest, unless a client holds the grant,
+  /// nobody waits, or initialisation has finished. Returns whether it did.
   bool GrantNext();
 
-  /// The holder says that all shards have taken its weights; repeating it has no effect.
+  /// Notes that all shards have taken the weights of the grant's holder. A repetition has no
+  /// effect. Fails if the grant is not, or no longer, this client's.
   absl::Status Finish(const Identity& client, uint64_t grant);
 
-  /// Forgets a client that is gone, its grant included. A model that only it had named is forgotten
-  /// too, if no grant was given for it yet.
+  /// Forgets a client that is gone, and its unfinished grant. If no other client had named the
+  /// model and no grant was ever given, the model is forgotten too.
   void Forget(WorkerId worker);
 
-  /// A shard has lost the weights: all start over under a new grant. The old one's holder is in
-  /// line again when it next proposes.
+  /// Starts initialisation over under a new grant, because a shard has lost the weights. The holder
+  /// of the old grant queues again when it next proposes.
   void Restart();
 
   const std::optional<Model>& model() const { return model_; }
@@ -84,7 +87,8 @@ class Initialization {
 
   std::optional<Model> model_;
 
-  // Clients that named the model; the waiting ones in order of asking. Bounded by the members.
+  // The clients that named the model, and those that wait for a grant, in order of asking. Both are
+  // bounded by the number of members.
   std::set<WorkerId> proposers_;
   std::list<Identity> waiting_;
 
@@ -93,7 +97,7 @@ class Initialization {
   bool finished_ = false;
 };
 
-/// Where two layouts differ first, for people; empty if they are equal.
+/// Describes for people where two layouts first differ. Empty if they are equal.
 std::string FirstDifference(const TensorLayout& agreed, const TensorLayout& named);
 
 }  // namespace slipstream

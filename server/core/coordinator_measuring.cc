@@ -1,4 +1,5 @@
-// The part of Coordinator that has the weights measured: who does it, and what becomes of the run.
+// The part of Coordinator that orders evaluations: which worker measures the weights, and how the
+// run ends.
 
 #include <fmt/format.h>
 
@@ -38,7 +39,7 @@ bool Coordinator::AdvanceEvaluation(absl::Time now) {
 
 void Coordinator::GiveUpLateEvaluator(absl::Time now) {
   if (!evaluations_.open().has_value()) return;
-  // While training, nothing waits for a result.
+  // Nothing waits for a result during training, so the limit counts from the start of this phase.
   const absl::Time waiting_since = std::max(evaluation_heard_, phase_since_);
   if (now - waiting_since <= start_timeout_) return;
   AddNote(true,

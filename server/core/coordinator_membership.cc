@@ -19,7 +19,7 @@ absl::StatusOr<Membership::Registration> Membership::Register(const Applicant& a
   }
   const bool is_visible = std::ranges::all_of(host, [](char c) { return c > ' ' && c <= '~'; });
   if (!is_visible) {
-    // It is a field of lines that have others.
+    // The name is one of several fields of a log line.
     return absl::InvalidArgumentError("the name of a host is of visible ASCII characters");
   }
   if (asked.has_value() && Value(*asked) >= kWorkersMax) {
@@ -162,7 +162,7 @@ std::optional<WorkerId> Membership::FindInstance(const Applicant& applicant) con
 
 void Membership::End(Worker& worker, State state, const std::string& failure) {
   worker.state = state;
-  // A cut within a character would make the text undecodable for those who are told.
+  // A cut within a character would make the text undecodable for its readers.
   worker.failure = std::string(CutUtf8(failure, kFailureBytesMax));
   --live_;
 }

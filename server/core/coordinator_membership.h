@@ -17,22 +17,23 @@
 
 namespace slipstream {
 
-/// Who asks to take part in a run.
+/// A worker that asks to take part in a run.
 struct Applicant {
-  /// Absent: the lowest free id.
+  /// The id that it asks for. Absent for the lowest free id.
   std::optional<WorkerId> worker;
   std::string host;
   uint32_t process = 0;  // As `host` numbers it; for people.
 
-  /// Random, one per process: tells a repeated call from another process. 0: unknown.
+  /// A random number, one per process, that tells a repeated call from the call of another process.
+  /// 0 if it is unknown.
   uint64_t instance = 0;
 };
 
-/// Who takes part in a run: ids, incarnations, leases, and the numbered views made of them.
+/// Keeps which workers take part in a run: their ids, incarnations and leases, and the numbered
+/// views made of them.
 ///
 /// A worker is live from its registration until it leaves, its lease ends, or its id is registered
-/// again. Records of workers that are gone stay, for status and so that an id can be taken up
-/// again.
+/// again. Records of workers that are gone stay, for status and so that an id can be used again.
 ///
 /// Invariants:
 ///  - an incarnation is given out once, and a later one is higher;
@@ -56,7 +57,8 @@ class Membership {
     uint64_t instance = 0;
     absl::Time last_heard;
 
-    /// What it said when it left, or why it was given up; empty after a clean end.
+    /// The failure that it named when it left, or why it was declared dead. Empty after a clean
+    /// end.
     std::string failure;
   };
 
@@ -64,21 +66,21 @@ class Membership {
     WorkerId worker{};
     Incarnation incarnation{};
 
-    /// The id was live: its older incarnation is fenced from now on.
+    /// Set if the id was live: its older incarnation, `older`, is fenced from now on.
     bool fenced_older = false;
     Incarnation older{};
 
-    /// The same process has this registration already: the answer was lost on its way.
+    /// Set if the same process has this registration already: the first answer was lost on its way.
     bool is_repeated = false;
   };
 
-  /// `lease`: a worker unheard of for longer is dead.
+  /// `lease`: how long a worker may be silent before it counts as dead.
   Membership(uint64_t run, absl::Duration lease) : run_(run), lease_(lease) {}
 
-  /// Makes a worker live under the id asked for, or else the lowest that no live worker has. A live
-  /// worker of the same instance keeps its registration, so that an answer that was lost leaves no
-  /// ghost behind. Fails if the id or the name of the host is out of bounds, or all ids are taken,
-  /// and where `live_max` workers are live without this one.
+  /// Makes a worker live under the id that it asks for, or else under the lowest id that no live
+  /// worker has. A live worker of the same instance keeps its registration, so that a lost answer
+  /// leaves no second one behind. Fails if the id or the name of the host is out of bounds, if all
+  /// ids are taken, or if `live_max` workers are live without this one.
   absl::StatusOr<Registration> Register(const Applicant& applicant, absl::Time now,
                                         uint32_t live_max = kWorkersMax);
 
@@ -86,20 +88,21 @@ class Membership {
   /// incarnation, or a worker that is gone.
   absl::Status Renew(const Identity& identity, absl::Time now);
 
-  /// As Renew, but only looks.
+  /// Makes the checks of Renew, but changes nothing.
   absl::Status Check(const Identity& identity) const;
 
-  /// Ends a membership; with a reason it counts as a death.
+  /// Ends a membership. With a failure it counts as a death.
   /// REQUIRES: Check(identity) is OK.
   void Leave(const Identity& identity, const std::string& failure);
 
-  /// For `gap` until now nobody could be heard: leases are longer by so much, once.
+  /// Extends the leases by `gap`, once: for so long, until `now`, this process could hear nobody.
   void Forgive(absl::Duration gap, absl::Time now);
 
   /// Ends the leases that have run out. Returns the workers that died, in order of ids.
   std::vector<WorkerId> Expire(absl::Time now);
 
-  /// Makes view 1 of the workers now live, all founding; later changes make further views.
+  /// Makes view 1 out of the live workers, all of which are founding members. Later changes make
+  /// further views.
   /// REQUIRES: not called before.
   void FoundView();
 
@@ -111,7 +114,7 @@ class Membership {
   /// REQUIRES: live() > 0.
   WorkerId LowestLive() const;
 
-  /// Zero for workers that are gone.
+  /// Returns how much of the worker's lease is left; zero if the worker is gone.
   absl::Duration LeaseLeft(const Worker& worker, absl::Time now) const;
 
  private:
@@ -128,7 +131,8 @@ class Membership {
   // All workers ever seen, at most kWorkersMax.
   std::map<WorkerId, Worker> workers_;
   uint32_t live_ = 0;
-  absl::Time none_ends_before_ = absl::InfiniteFuture();  // No lease does; spares looking at all.
+  // No lease ends before this time, so until then Expire need not look at each worker.
+  absl::Time none_ends_before_ = absl::InfiniteFuture();
   uint64_t last_incarnation_ = 0;
   View view_;
 };

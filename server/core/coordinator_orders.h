@@ -13,12 +13,12 @@
 
 namespace slipstream {
 
-/// What the model is once a client has named it; the same for the rest of the run.
+/// The model of a run, once a client has named it. It stays the same for the rest of the run.
 struct ModelOrders {
   TensorLayout layout;
   ShardMap shard_map;
 
-  /// Mini-batches and examples; the last mini-batch of an epoch may be smaller.
+  /// The numbers of mini-batches and examples. The last mini-batch of an epoch may be smaller.
   uint64_t batches_total = 0;
   uint64_t batches_per_epoch = 0;
   uint64_t examples_per_epoch = 0;
@@ -26,34 +26,35 @@ struct ModelOrders {
   friend bool operator==(const ModelOrders&, const ModelOrders&) = default;
 };
 
-/// What the coordinator tells every shard server; whole, so each replaces the one before.
+/// The orders of the coordinator to every shard server. They are always complete, so each replaces
+/// the one before.
 struct ServerOrders {
-  /// Rises with every change; 0: none yet.
+  /// Rises with every change; 0 if there have been no orders yet.
   uint64_t number = 0;
   uint64_t run = 0;
   Phase phase = Phase::kWaitingForServers;
 
-  /// Number 0 and empty until the first members are named.
+  /// Has number 0 and no members until the first view is made.
   View view;
   std::optional<ModelOrders> model;
 
-  /// Where work comes in rounds, of kTraining: the open round is the last one with work.
+  /// Set in kTraining, where work comes in rounds, if the open round is the last one with work.
   bool ends_work = false;
 
-  /// Where work comes in rounds, of kDraining: the version of shard 0 that holds the last
-  /// mini-batch. Rounds close in step on all shards, so each has drained once it has published that
+  /// The version of shard 0 that holds the last mini-batch. Set in kDraining, where work comes in
+  /// rounds. Rounds close in step on all shards, so each has drained once it has published that
   /// version.
   Version drain_version{};
 
-  /// The only grant whose Initialize may be taken, and from whom; 0 for none. A higher grant starts
-  /// initialisation over.
+  /// The only grant under which Initialize is accepted, and the client that holds it; 0 if there is
+  /// none. A higher grant starts initialisation over.
   uint64_t grant = 0;
   Identity initializer;
 
-  /// The run is over and every worker has left.
+  /// Set once servers may exit: the run is over, every worker has left, and the settings say so.
   bool may_exit = false;
 
-  /// Of kFailed: why.
+  /// Why the run failed. Set in kFailed.
   std::string failure;
 
   friend bool operator==(const ServerOrders&, const ServerOrders&) = default;

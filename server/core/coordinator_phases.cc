@@ -11,10 +11,10 @@
 namespace slipstream {
 namespace {
 
-// More notes than one event can cause; a caller that does not take them loses the later ones.
+// One event causes fewer notes than this. A caller that does not take them loses the later ones.
 constexpr size_t kNotesMax = 10'000;
 
-// Ids of missing workers that a message lists.
+// How many ids of missing workers a message lists.
 constexpr uint32_t kMissingNamedMax = 16;
 
 std::string_view Name(Phase phase) {
@@ -166,9 +166,9 @@ void Coordinator::EndWorkIfDue(absl::Time now) {
 }
 
 bool Coordinator::AdvanceDeserted(absl::Time now) {
-  // Also where all have left: machines are taken away, and come back.
+  // Wait even if all workers have left by themselves: machines are taken away, and come back.
   if (!ends_early_) return AwaitReturn("to go on", now);
-  // Nothing was to follow what they had begun.
+  // Work had ended before the workers were gone, so none is needed.
   MoveTo(Phase::kDraining, now);
   return true;
 }

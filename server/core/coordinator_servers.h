@@ -13,31 +13,31 @@
 
 namespace slipstream {
 
-/// What a shard server says of itself with every call.
+/// The report that a shard server sends with every call.
 struct ServerReport {
   ShardId shard{};
 
-  /// Random, one per process: tells a restarted server from a repeated call.
+  /// A random number, one per process, that tells a restarted server from a repeated call.
   uint64_t instance = 0;
   std::string address;
 
-  /// The number of the newest orders it has taken; what follows holds under them.
+  /// The number of the newest orders that it has taken. The fields below hold under these orders.
   uint64_t orders_seen = 0;
   bool initialized = false;
   bool drained = false;
 
-  /// Why it cannot take part; empty if nothing keeps it.
+  /// Why the server cannot take part. Empty if it can.
   std::string failure;
 
-  /// It has memory for the gradients of so many members; 0 while it does not know.
+  /// For how many members' gradients the server has memory; 0 while it does not know.
   uint32_t members_max = 0;
   Version version{};
 
-  /// Mini-batches of the rounds that have closed, where this shard hands them out.
+  /// The number of mini-batches done in closed rounds, if this shard hands them out.
   uint64_t batches_of_rounds = 0;
 
-  /// The newest gradient that a member has pushed to the shard: one more than its last mini-batch,
-  /// and the member's clock with it.
+  /// The newest gradient that a member has pushed to the shard: `batch_end` is one more than its
+  /// last mini-batch, `clock` is the member's clock at that push.
   struct Pushed {
     WorkerId worker{};
     Incarnation incarnation{};
@@ -47,10 +47,10 @@ struct ServerReport {
   std::vector<Pushed> pushed;
 };
 
-/// The shard servers: which are there, and what each said last.
+/// The shard servers that have reported, with the last report of each.
 ///
-/// A shard is served by one process. Another takes its place only when the first has been silent
-/// for `takeover`.
+/// A shard is served by one process. Another process may take its place only when the first has
+/// been silent for longer than `takeover`.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Servers {
@@ -67,43 +67,44 @@ class Servers {
   /// kReplaced: another process has taken the place of one that is gone, whose weights are lost.
   enum class Arrival : uint8_t { kFirst, kKnown, kReplaced };
 
-  /// Records a report. Fails if the shard does not exist, is served by another process that was
-  /// heard lately, or the address is out of bounds.
+  /// Records a report. Fails if the shard does not exist, if another process serves it and was
+  /// heard within `takeover`, or if the address is out of bounds.
   absl::StatusOr<Arrival> Record(const ServerReport& report, absl::Time now);
 
-  /// For `gap` until now nobody could be heard: it does not count as silence.
+  /// Does not count `gap` as silence: for so long, until `now`, this process could hear nobody.
   void Forgive(absl::Duration gap, absl::Time now);
 
   const std::vector<std::optional<Server>>& servers() const { return servers_; }
   bool AllSynced() const;
 
-  /// Every server has taken orders of this number or a newer one, and said so.
+  /// Returns whether every server has reported that it took orders of this number or newer ones.
   bool AllSeen(uint64_t orders) const;
   bool AllInitialized(uint64_t orders) const;
   bool AllDrained(uint64_t orders) const;
 
-  /// As AllSeen, but without those that are silent for longer than `silence`.
+  /// Makes the check of AllSeen, but leaves out servers that were never heard of or have been
+  /// silent for longer than `silence`.
   bool AllSeenOrSilent(uint64_t orders, absl::Duration silence, absl::Time now) const;
 
-  /// One more than the last mini-batch of the newest gradient that any shard has of this
-  /// incarnation; 0: none. The newest has the latest clock, as a unit that another worker gave back
-  /// may lie before those that came first.
+  /// Returns one more than the last mini-batch of the newest gradient that any shard has from this
+  /// incarnation; 0 if there is none. The newest gradient has the latest clock. Its mini-batches
+  /// may have lower numbers than earlier ones: another worker may have given them back.
   uint64_t PushedEnd(WorkerId worker, Incarnation incarnation) const;
 
-  /// All servers have memory for the gradients of so many members.
+  /// Returns for how many members' gradients every server has memory.
   uint32_t MembersMax() const;
 
-  /// The shards never heard of, like "1, 3".
+  /// Lists the shards never heard of, such as "1, 3".
   std::string Missing() const;
 
-  /// A shard that was there and is silent for longer than `silence`.
+  /// Returns a shard that has reported before and has been silent for longer than `silence`.
   std::optional<ShardId> FindSilent(absl::Duration silence, absl::Time now) const;
 
  private:
   // Constant after construction.
   const absl::Duration takeover_;
 
-  // By shard; empty until first heard.
+  // The servers by shard; each is empty until its first report.
   std::vector<std::optional<Server>> servers_;
 };
 

@@ -75,7 +75,8 @@ void WorkLedger::ReportUpTo(WorkerId worker, uint64_t end) {
   };
   const auto last = std::ranges::find_if(holds->second, has_last);
   if (last == holds->second.end()) return;
-  std::vector<std::pair<uint64_t, uint64_t>> done;  // Unit and mini-batches; reports erase units.
+  // Unit and mini-batches, collected first because Report erases units.
+  std::vector<std::pair<uint64_t, uint64_t>> done;
   for (auto unit = holds->second.begin(); unit != last; ++unit) {
     done.emplace_back(unit->first, unit->second.batches);
   }

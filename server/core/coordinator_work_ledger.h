@@ -10,13 +10,14 @@
 
 namespace slipstream {
 
-/// Which mini-batches of a run are handed out to whom, and which are done; for the policies in
-/// which workers do not keep step.
+/// Keeps which mini-batches of a run are handed out to which worker, and which are done. It serves
+/// the policies whose work does not come in rounds.
 ///
-/// Work leaves in units of max(1, remaining / 2λ) mini-batches of the current epoch, rounded up to
-/// what a worker takes for one push: large at first, so that the coordinator is rarely asked, and
-/// small towards the end, so that an epoch ends for all at about the same time. What a dead worker
-/// had not finished is handed out again, before anything new.
+/// Work is handed out in units of max(1, remaining / 2λ) mini-batches of the current epoch, rounded
+/// up to the mini-batches of whole pushes. Units are large at first, so that the coordinator is
+/// rarely asked, and small towards the end, so that an epoch ends for all workers at about the same
+/// time. Mini-batches that a dead worker had not finished are handed out again, before any new
+/// ones.
 ///
 /// Invariants:
 ///  - every mini-batch is either not handed out, in exactly one unit, or done;
@@ -27,7 +28,7 @@ namespace slipstream {
 /// Not thread-safe: one owner, which serialises calls.
 class WorkLedger {
  public:
-  /// One that runs, one prefetched.
+  /// One unit runs, and one is prefetched.
   static constexpr size_t kUnitsPerWorkerMax = 2;
 
   /// Mini-batches [first, first + batches) of the run-long sequence.
@@ -39,42 +40,43 @@ class WorkLedger {
     friend bool operator==(const Unit&, const Unit&) = default;
   };
 
-  /// Mini-batches of the whole run, and of one epoch; the last epoch may be cut short. `quantum`:
-  /// those of one push; what is left of an epoch may be less.
+  /// `total`, `per_epoch`: the mini-batches of the whole run and of one epoch. The last epoch may
+  /// be cut short. `quantum`: the mini-batches of one push; the last push of an epoch may have
+  /// fewer.
   /// REQUIRES: per_epoch > 0, quantum > 0.
   WorkLedger(uint64_t total, uint64_t per_epoch, uint64_t quantum = 1);
 
-  /// Hands out the next unit; nothing if the worker holds enough or all are handed out. Numbers
-  /// rise from 1. `workers` is λ, the workers now live.
+  /// Hands out the next unit. Returns nothing if the worker holds enough, all are handed out, or
+  /// the ledger is closed. Numbers rise from 1. `workers` is λ, the number of live workers.
   std::optional<Unit> HandOut(WorkerId worker, uint32_t workers);
 
-  /// The oldest unit of this worker with a number above `newest`: one whose answer it never got.
+  /// Returns the oldest unit of this worker with a number above `newest`: the worker never got it.
   std::optional<Unit> FindNewer(WorkerId worker, uint64_t newest) const;
 
   /// Records that the first `done` mini-batches of a unit are done. Reports may repeat and come out
-  /// of order; those of units that are not (or no longer) the worker's have no effect. Fails if it
-  /// is more than the unit has.
+  /// of order. A report of a unit that is not (or no longer) the worker's has no effect. Fails if
+  /// the unit has fewer than `done` mini-batches.
   absl::Status Report(WorkerId worker, uint64_t unit, uint64_t done);
 
-  /// Whether the worker has a unit that it has not finished.
+  /// Returns whether the worker has a unit that it has not finished.
   bool HoldsWork(WorkerId worker) const { return held_.contains(worker); }
 
-  /// Records that the worker has done its units in order up to the mini-batch before `end`, of
-  /// which it may not have told. Without effect if it holds no unit with that mini-batch.
+  /// Records that the worker has done its units, in order, up to the mini-batch before `end`, even
+  /// if it has not reported them. Has no effect if the worker holds no unit with that mini-batch.
   void ReportUpTo(WorkerId worker, uint64_t end);
 
-  /// Takes back what this worker has not finished. Returns whether there was anything.
+  /// Takes back the mini-batches that this worker has not finished. Returns whether there were any.
   bool Release(WorkerId worker);
 
-  /// Hands out nothing any more. What is held is finished, or taken back and never done.
+  /// Stops handing out work. Units that workers hold are finished, or taken back and never done.
   void Close() { is_closed_ = true; }
 
   uint64_t done() const { return done_; }
 
-  /// No mini-batch will be done any more.
+  /// Returns true once no further mini-batch will be done.
   bool AllDone() const { return done_ == total_ || (is_closed_ && held_.empty()); }
 
-  /// Epochs of which every mini-batch is done, and all before them.
+  /// The number of epochs, counted from the first without a gap, whose mini-batches are all done.
   uint32_t epochs_done() const { return epochs_done_; }
 
  private:
@@ -95,7 +97,7 @@ class WorkLedger {
   // Mini-batches from here on were never handed out.
   uint64_t next_ = 0;
 
-  // Handed out once and taken back: first → mini-batches.
+  // Mini-batches that were handed out and taken back: first → how many.
   std::map<uint64_t, uint64_t> returned_;
 
   std::map<WorkerId, Units> held_;
@@ -105,7 +107,7 @@ class WorkLedger {
   uint64_t done_ = 0;
   uint32_t epochs_done_ = 0;
 
-  // Done mini-batches of epochs from epochs_done_ on.
+  // The number of done mini-batches, by epoch, from epoch epochs_done_ on.
   std::map<uint64_t, uint64_t> done_of_epoch_;
 };
 

@@ -7,8 +7,8 @@
 
 namespace slipstream {
 
-/// The smallest value that at least a share of `quantile` of the counted values do not exceed;
-/// histogram[value] counts them. 0 if nothing was counted.
+/// Returns the smallest value that at least a share `quantile` of the counted values do not exceed,
+/// where histogram[value] is how often `value` was counted. Returns 0 if nothing was counted.
 template <typename Counts>
 uint64_t Percentile(const Counts& histogram, double quantile) {
   uint64_t total = 0;
@@ -24,8 +24,8 @@ uint64_t Percentile(const Counts& histogram, double quantile) {
   return 0;
 }
 
-/// The share of the counted values that are at most value, for every value of the histogram; empty
-/// if nothing was counted.
+/// Returns, for every value of the histogram, the share of the counted values that are at most this
+/// value; empty if nothing was counted.
 template <typename Counts>
 std::vector<double> Distribution(const Counts& histogram) {
   uint64_t total = 0;

@@ -21,11 +21,11 @@ namespace slipstream {
 /// Not thread-safe: one owner, which serialises calls.
 class LagTracker {
  public:
-  /// histogram()[σ] counts σ; the last bucket also counts everything above it.
+  /// histogram()[σ] counts the gradients of staleness σ; the last bucket also counts all above it.
   static constexpr size_t kBuckets = 1024;
 
-  /// Of such a histogram, also of several shards together: its Percentile, or the largest σ seen
-  /// where that falls into the last bucket.
+  /// Returns the Percentile of a histogram of staleness, or `max`, the largest σ seen, if that
+  /// falls into the last bucket. The histograms of several shards may be added up first.
   template <typename Counts>
   static uint64_t PercentileOf(const Counts& histogram, double quantile, uint64_t max) {
     const uint64_t value = Percentile(histogram, quantile);
@@ -49,11 +49,11 @@ class LagTracker {
 
   void RecordGradient(WorkerId worker, uint64_t staleness);
 
-  /// An update that made `version` out of gradients of these bases; a round closed without any
-  /// gradient is not recorded. REQUIRES: bases is not empty, each base < version.
+  /// Records an update that made `version` out of gradients with these base versions. A round that
+  /// closed without a gradient is not recorded. REQUIRES: bases is not empty, each base < version.
   void RecordUpdate(Version version, std::vector<Version> bases);
 
-  /// What staleness compensation multiplied the gradients of an update by, on average.
+  /// Records the mean factor by which staleness compensation multiplied an update's gradients.
   void RecordScale(double scale);
 
   uint64_t gradients() const { return gradients_; }
@@ -66,11 +66,11 @@ class LagTracker {
   /// Mean of the scales of the last kWindowUpdates updates; 1 before the first.
   double window_scale() const;
 
-  /// Up to the largest σ seen.
+  /// The number of gradients by σ, up to the largest σ seen.
   const std::vector<uint64_t>& histogram() const { return histogram_; }
   const std::map<WorkerId, WorkerLag>& workers() const { return workers_; }
 
-  /// Of the last kClocksKept updates, newest last.
+  /// The vector clocks of the last kClocksKept updates, newest last.
   const std::deque<VectorClock>& vector_clocks() const { return vector_clocks_; }
 
  private:

@@ -16,7 +16,8 @@ void Round::Add(const Contribution& contribution) {
   const auto place =
       std::upper_bound(contributions_.begin(), contributions_.end(), contribution,
                        [](const auto& a, const auto& b) { return a.worker < b.worker; });
-  // A late joiner with a low id may come after higher ones have been folded; it goes behind them.
+  // A late joiner with a low id may come after higher ids have been folded; it is placed behind
+  // these.
   const auto first_unfolded = contributions_.begin() + static_cast<std::ptrdiff_t>(folded_);
   contributions_.insert(std::max(place, first_unfolded), contribution);
 }

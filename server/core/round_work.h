@@ -13,40 +13,40 @@
 namespace slipstream {
 
 /// Hands out the mini-batches where work comes in rounds: each member of a round computes those of
-/// one push, the next of the run-long sequence in the order of worker ids. A pure function of the
-/// rounds' members and of whose gradients came in each, so one shard (the first) can say it in its
-/// answers and no call to the coordinator is on a step's path.
+/// one push, the next of the run-long sequence in the order of worker ids. The plan is a pure
+/// function of the rounds' members and of whose gradients came in each round. So one shard (the
+/// first) can tell it in its answers, and no step needs a call to the coordinator.
 ///
-/// Mini-batches are done once the round that they were named for has their gradient, or they are
-/// left out. Those whose worker was late, or has left, are named again before new ones, and first
-/// to those who did theirs in the last round: an epoch is one pass over the data.
+/// Mini-batches are done once the round that they were named for has their gradient, or once they
+/// are left out. Mini-batches whose worker was late or has left are named again before new ones,
+/// and first to the workers that did theirs in the last round: an epoch is one pass over the data.
 ///
-/// The members of a round are fixed when somebody asks for the first time; who joins later is
-/// excused. With the same members throughout, and nobody late, two runs hand out the same work.
+/// The members of a round are fixed when a worker first asks; a worker that joins later is excused.
+/// With the same members throughout, and nobody late, two runs hand out the same work.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class RoundWorkPlan {
  public:
-  /// `quantum`: mini-batches of one push; the last ones of the run may be fewer.
+  /// `quantum`: the mini-batches of one push; the last push of the run may have fewer.
   /// REQUIRES: quantum > 0.
   explicit RoundWorkPlan(uint64_t batches_total, uint64_t quantum = 1)
       : batches_total_(batches_total), quantum_(quantum) {}
 
-  /// What `worker` does in the open round. `members`, in order of ids, are fixed for the round by
-  /// the first call.
+  /// Returns what `worker` does in the open round. The first call fixes `members`, in order of ids,
+  /// for the round.
   RoundWork For(WorkerId worker, const std::vector<WorkerId>& members);
 
-  /// The open round has closed; the next one opens. `has_done` says whose mini-batches are done
-  /// with.
+  /// Closes the open round and opens the next one. `has_done` tells whose mini-batches are done or
+  /// left out.
   void NextRound(const std::function<bool(WorkerId)>& has_done);
 
-  /// The open round, if its members are fixed, is the last one with work.
+  /// Makes the open round the last one with work if its members are fixed; else no work is left.
   void Close();
 
-  /// Mini-batches done in the rounds before the open one.
+  /// The number of mini-batches done in the rounds before the open one.
   uint64_t batches_done() const { return batches_done_; }
 
-  /// True if the open round has no work for anybody.
+  /// Returns true if the open round has no work for anybody.
   bool finished() const {
     return named_.empty() && again_.empty() && next_batch_ >= batches_total_;
   }
@@ -56,15 +56,15 @@ class RoundWorkPlan {
 
   uint64_t batches_total_;
   uint64_t quantum_;
-  uint64_t next_batch_ = 0;  // Those from here on were never named.
+  uint64_t next_batch_ = 0;  // Mini-batches from this one on were never named.
   uint64_t batches_done_ = 0;
   bool is_closed_ = false;
 
-  /// Named and not done, by their first: to be named again.
+  /// Mini-batches that were named and not done, by their first. They are named again.
   std::map<uint64_t, BatchRange> again_;
   std::set<WorkerId> did_last_;
 
-  /// The mini-batches of the open round; empty until somebody asks.
+  /// The mini-batches of the open round; empty until a worker asks.
   std::map<WorkerId, BatchRange> named_;
 };
 

@@ -1,5 +1,5 @@
-// The part of ShardMachine that decides at the header of a push: is its payload wanted, and what
-// will it probably cause.
+// The part of ShardMachine that decides at the header of a push whether its payload is wanted, and
+// forecasts the update that the push will cause.
 
 #include <algorithm>
 #include <string>
@@ -83,7 +83,7 @@ std::optional<PushReply> ShardMachine::RefuseByLife(const PushHeader& header) co
 }
 
 uint64_t ShardMachine::ExamplesMax(const PushHeader& header) const {
-  // A client that names none computes one after another.
+  // A client that names no mini-batches computes one for each push.
   const uint64_t batches = std::clamp<uint64_t>(CountOf(header.batches), 1, options_.quantum);
   return batches * options_.batch_size;
 }
@@ -103,7 +103,7 @@ double ShardMachine::ScaleOf(const PushHeader& header) const {
 
 std::optional<PushReply> ShardMachine::RefuseTooStale(const PushHeader& header) const {
   if (IsExcuse(header)) return std::nullopt;
-  // A repetition gets its answer, whatever happened since.
+  // A repeated push gets its first answer, whatever has happened since.
   if (header.sequence != members().At(header.identity.worker).expected()) return std::nullopt;
   if (Admit(header).kind != Admission::Kind::kTooStale) return std::nullopt;
   const uint64_t staleness = StalenessOf(header);
@@ -119,7 +119,8 @@ std::optional<PushReply> ShardMachine::RefuseTooStale(const PushHeader& header) 
 
 PushReply ShardMachine::Counted(PushReply refusal) {
   ++state_.outcomes[refusal.outcome];
-  // Others are too stale because their base is gone.
+  // The guard rejected the push only if it is beyond the bound; else the weights of its base are
+  // gone.
   const bool is_beyond = guard_.Judge(refusal.staleness) == StalenessGuard::Verdict::kRefuse;
   if (refusal.outcome == PushOutcome::kTooStale && is_beyond) ++state_.guard_counts.rejected;
   return refusal;
@@ -155,7 +156,7 @@ bool ShardMachine::IsAwaited(WorkerId worker) const {
 }
 
 std::optional<PushReply> ShardMachine::RefuseForRoom(const PushHeader& header) const {
-  // An excuse takes no room, and what fills it may wait for that excuse.
+  // An excuse takes no room, and the payloads that fill the room may be waiting for it.
   if (header.count == 0) return std::nullopt;
   const WorkerId worker = header.identity.worker;
   const bool is_awaited = IsAwaited(worker);
@@ -166,9 +167,9 @@ std::optional<PushReply> ShardMachine::RefuseForRoom(const PushHeader& header) c
   }
   const uint64_t bytes = header.count * sizeof(float);
   uint64_t bytes_max = bytes_queued_max();
-  // What is held may be of members that have left since.
+  // Held payloads may belong to members that have left since.
   if (is_awaited) bytes_max += (view().members.size() + round().contributions()) * bytes;
-  // One push is always let in, or a shard larger than the bound would refuse for ever.
+  // An empty queue admits any push, or a shard larger than the bound would refuse for ever.
   if (bytes_queued() == 0 || bytes_queued() + bytes <= bytes_max) return std::nullopt;
   return Refusal(PushOutcome::kRetryLater, Number(bytes_queued()) + " bytes are queued");
 }
@@ -182,8 +183,8 @@ PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
                                                        " of worker " +
                                                        Number(Value(header.identity.worker)));
   }
-  // It can only grow older while the payload comes. Where others wait for clocks, only the complete
-  // push tells one.
+  // A gradient only grows staler while its payload comes, so it can be refused now. Not so where
+  // others wait for clocks: there the clock of the complete push counts.
   if (!refusal && !traits_.keeps_pace) refusal = RefuseTooStale(header);
   if (!refusal) refusal = RefuseForRoom(header);
   if (refusal) {
@@ -227,7 +228,7 @@ void ShardMachine::OnDraftEnded(PushId push) {
 
 void ShardMachine::NoteArrival(const PushHeader& header) {
   const Identity& identity = header.identity;
-  // Nobody counts the pushes of a worker who has left since.
+  // The pushes of a worker that has left meanwhile are not counted.
   if (header.count == 0 || members().Find(identity.worker, identity.incarnation) == nullptr) return;
   uint32_t& arriving = state_.members.At(identity.worker).pushes_arriving;
   if (arriving > 0) --arriving;
@@ -239,16 +240,17 @@ std::optional<Forecast> ShardMachine::ForecastUpdate(const PushHeader& header) c
   const bool is_next =
       header.count > 0 && member != nullptr && header.sequence == member->expected();
   const bool is_base_published = is_initialized() && published() == decided();
-  // The mean over updates is known only when this one is counted, norms over tensors when all of a
-  // gradient is there, and what a guard that blocks waits for changes with every pull. What is
-  // compensated by base weights is folded before the update.
+  // Each of these makes an update unforeseeable: the mean over updates is known only when this one
+  // is counted, norms over tensors only when the gradient is complete, what a guard that blocks
+  // waits for changes with every pull, and gradients compensated by base weights are folded before
+  // the update.
   const bool is_foreseeable =
       !scaling_.scales_rounds && !rule_.measures_tensors && !tracks_bases() && !uses_base_weights();
   if (!is_next || !is_base_published || !is_foreseeable || WorkIsDone()) return std::nullopt;
   if (round().contributions() > 0 || Admit(header).kind != Admission::Kind::kJoin) {
     return std::nullopt;
   }
-  // The same decision as when it is complete, as if it were.
+  // Ask the policy as if the push were complete.
   Members facts = MembersNow();
   const auto member_facts = std::ranges::find(facts, worker, &MemberFacts::worker);
   if (member_facts != facts.end()) member_facts->heard = true;

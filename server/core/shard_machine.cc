@@ -43,7 +43,7 @@ ShardOutput ShardMachine::OnView(const View& view) {
   state_.members.InstallView(view);
   state_.unknown_members.OnKnown(members().newest());
   OnPaceChanged();
-  // A smaller view may make the open round complete at once, and the slowest may have left.
+  // A smaller view may complete the open round at once, and the slowest member may have left.
   if (state_.is_initialized) Advance(output);
   if (traits_.keeps_pace) ServeWaiting(output);
   return output;
@@ -117,7 +117,7 @@ bool ShardMachine::is_drained() const {
 bool ShardMachine::WorkIsDone() const {
   if (!works_in_rounds()) return phase() >= Phase::kDraining;
   if (phase() < Phase::kDraining) return state_.work.has_value() && state_.work->finished();
-  // Without members nobody is left to bring the rounds that are missing.
+  // Without members, nobody is left to push to the missing rounds.
   return decided() >= state_.drain_version || view().members.empty();
 }
 
@@ -184,7 +184,7 @@ PullCondition ShardMachine::WaitsFor(WorkerId worker, uint32_t slot, bool after_
   PullCondition condition = policy_->PullWaitsFor(
       FactsWith(MembersNow()),
       {.member = member, .after_push = after_push, .has_beside = record.HasBaseBeside(slot)});
-  // Asked again, it is given what it was promised.
+  // A worker that asks again is given the version that it was promised.
   condition.version = record.FindBase(slot).value_or(condition.version);
   return condition;
 }
@@ -225,7 +225,7 @@ void ShardMachine::CloseRound(ShardOutput& output) {
     update.inverse_divisor = static_cast<float>(round().InverseDivisor() * of_gradient);
     update.step_scale = static_cast<float>(scale / of_gradient);
     update.learning_rate = static_cast<float>(current_learning_rate());
-    // A rule that scales steps by itself cancels what multiplies all gradients.
+    // A rule that normalises steps cancels a factor that all gradients share.
     state_.lag.RecordScale(rule_.normalises ? scale : scale * round().mean_scale());
     state_.examples_applied += round().examples();
   }

@@ -27,64 +27,66 @@
 
 namespace slipstream {
 
-/// Decides everything about one shard: who gives it its first weights, which pushes count, when a
-/// round closes, which version answers which call, and what is drafted before that is known. It
-/// holds no numbers of the model; the shell runs the kernels that the output names, in their order,
-/// without a lock, and reports each published version.
+/// Decides everything about one shard: which client gives it its first weights, which pushes count,
+/// when a round closes, which version answers which call, and which update is drafted before its
+/// push is complete. It holds no values of the model: the shell runs the kernels that the output
+/// names, in this order, without a lock, and reports each published version.
 ///
-/// Calls come in under names of the shell's. Each gets one answer, in the output of the event that
-/// brought it or of a later one, unless OnCancelled comes first; then its name is free again.
+/// The shell gives each call a name. Each call gets one answer, in the output of the event that
+/// brought it or of a later event, unless OnCancelled comes first. Then its name is free again.
 ///
-/// Two clocks: `decided` is the version of the newest update ordered, `published` of the newest one
-/// finished. Staleness counts decided versions, answers wait for publication.
+/// There are two clocks: `decided` is the version of the newest update ordered, `published` that of
+/// the newest update finished. Staleness counts decided versions; answers wait for publication.
 ///
 /// Invariants, beside those of ShardState:
 ///  - a push of an identity and sequence joins at most one round, once;
 ///  - with a guard that rejects, blocks or drops, no gradient beyond its bound joins a round;
-///  - a refused push changes nothing but the counters of refusals, and one that is too old its
-///    sender's clock, where others wait for that;
+///  - a refused push changes only the counters of refusals and, if it is too stale and others wait
+///    for clocks, its sender's clock;
 ///  - every folded push belongs to the round of the update that follows.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class ShardMachine {
  public:
   struct Options {
-    /// Shard 0 is the first of a run. Where work comes in rounds it names the mini-batches, and so
-    /// knows when the run ends; the others learn the last version from the coordinator. Under a
-    /// guard that blocks, it alone lets workers wait: two that waited at two shards, each for the
-    /// other's gradient, would wait for ever.
+    /// Shard 0 is the first shard of a run. Where work comes in rounds, it names the mini-batches
+    /// and so knows when the run ends; the other shards learn the last version from the
+    /// coordinator. Under a guard that blocks, only shard 0 lets workers wait: two workers that
+    /// waited at two shards, each for the other's gradient, would wait for ever.
     ShardId shard{};
     ConsistencySpec consistency;
     OptimizerSpec optimizer;
 
-    /// Workers push values of this kind, and one push stands for so many mini-batches.
+    /// The kind of values that workers push, and how many mini-batches one push stands for.
     PushKind pushes = PushKind::kGradient;
     uint64_t quantum = 1;
 
-    /// Examples of one mini-batch at most.
+    /// The most examples of one mini-batch.
     uint32_t batch_size = 65'536;
     uint32_t epochs = 1;
 
-    /// Gradients that a worker has on their way at a time.
+    /// How many gradients a worker may have in flight.
     uint32_t gradients_in_flight = 1;
 
-    /// Payload bytes of pushes on their way or held; more are answered RETRY_LATER. 0: as many as
-    /// members may have on their way. What a round waits for before it can be folded has room
-    /// beyond that, a push of each member and one for each that the round holds. Within that no
-    /// member may have more pushes arriving than its gradients in flight, or one that begins many
-    /// and ends none would keep the others out; where it is waited for one more, as a broken
-    /// connection may be noticed later than it is replaced.
+    /// The most payload bytes of pushes that arrive or are held; further pushes are answered
+    /// RETRY_LATER. 0: as many as the members may have in flight. A push that a round waits for has
+    /// room beyond that: as much as a push of each member and one for each that the round holds.
+    /// Within the bound no member may have more pushes arriving than its gradients in flight, or a
+    /// member that begins many and ends none would keep the others out. A member that is waited for
+    /// may have one more, as a broken connection may be noticed later than it is replaced.
     size_t push_bytes_max = 0;
 
-    /// Calls waiting for a version; further pulls are refused.
+    /// The most calls that may wait for a version; further pulls are refused.
     size_t parked_max = 16'384;
 
-    /// Pulls that readers who are not members may have under way, all together; further ones wait.
-    /// A member may have one. So versions held by readers are bounded, and updates never wait.
+    /// How many pulls readers who are not members may have under way, all together; further pulls
+    /// wait. A member may have one. So versions held by readers are bounded, and updates never
+    /// wait.
     uint32_t reader_pulls_max = 2;
 
-    /// Of `parked_max`, what pulls of such readers may take, and those of one member: more than it
-    /// has of its own, as a broken connection may be noticed later than it is replaced.
+    /// How many of `parked_max` the waiting pulls of such readers may take, and those of one
+    /// member. A member may have more than it needs, as a broken connection may be noticed later
+    /// than it is replaced.
     size_t parked_readers_max = 256;
     size_t parked_of_member_max = 16;
   };
@@ -95,55 +97,57 @@ class ShardMachine {
 
   const ShardState& state() const { return state_; }
 
-  /// Goes on from a state of a machine with the same options.
+  /// Continues from the state of a machine with the same options.
   void Restore(ShardState state);
 
-  // What the coordinator says.
+  // Events from the coordinator.
 
-  /// Takes orders that are newer than those before; others have no effect. REQUIRES: if they are
-  /// the first to name a model, the shell has room for as many values as ValuesOrdered says.
+  /// Takes orders that are newer than those before; others have no effect. REQUIRES: if these are
+  /// the first orders that name a model, the shell has room for as many values as ValuesOrdered
+  /// says.
   ShardOutput OnOrders(const ServerOrders& orders);
 
-  /// The shell asks the coordinator what is new; and has its answer, with what orders came of it.
+  /// Note that the shell asks the coordinator for news, and that it has taken the answer and the
+  /// orders in it.
   void OnCoordinatorAsked() { state_.unknown_members.OnAsked(); }
   void OnCoordinatorAnswered() { state_.unknown_members.OnAnswered(); }
 
-  /// The values that the shard is to make room for, of the first orders that name a model; else
-  /// nothing.
+  /// Returns for how many values the shard has to make room, if these are the first orders that
+  /// name a model; else nothing.
   std::optional<uint64_t> ValuesOrdered(const ServerOrders& orders) const;
 
-  // The parts of orders.
+  // The parts of which OnOrders consists.
 
   /// REQUIRES: no plan was set before.
   void SetPlan(const ShardPlan& plan);
   ShardOutput OnView(const View& view);
 
-  /// `drain_version`: where work comes in rounds, of kDraining, the version that ends the run.
+  /// `drain_version`: the version that ends the run, in kDraining where work comes in rounds.
   ShardOutput OnPhase(Phase phase, Version drain_version);
 
-  /// The open round is the last one with work, on the shard that hands it out; without effect
-  /// elsewhere.
+  /// Makes the open round the last one with work, on the shard that hands it out. Has no effect on
+  /// other shards.
   ShardOutput OnWorkEnds();
 
-  // What the client says that brings the initial weights.
+  // Events from the client that brings the initial weights.
 
-  /// Whether they are taken from this client, for now.
+  /// Returns OK if the initial weights may come from this client at present, else why not.
   absl::Status CheckInitializer(const InitializeHeader& header) const;
 
-  /// All of them have come. True if the shell is to put them in place, and then to say
-  /// OnInitialized; false if they have come before. Fails as CheckInitializer does: the grant may
-  /// have gone to another client meanwhile.
+  /// Notes that all initial weights have come. Returns true if the shell is to put them in place
+  /// and then to call OnInitialized, false if they had come before. Fails as CheckInitializer does:
+  /// the grant may have gone to another client meanwhile.
   absl::StatusOr<bool> OnInitialWeights(const InitializeHeader& header);
 
-  // What workers and readers say.
+  // Events from workers and readers.
 
   ShardOutput OnPull(CallId call, const PullRequest& request);
 
-  /// Whether the payload behind this header is wanted. If it is, its bytes are counted as queued,
-  /// and exactly one of OnPush and OnPushAbandoned has to follow.
+  /// Decides whether the payload behind this header is wanted. If it is, its bytes are counted as
+  /// queued, and exactly one of OnPush and OnPushAbandoned has to follow.
   PushAdmission OnPushHeader(const PushHeader& header);
 
-  /// What is known of an admitted push once its payload has come.
+  /// The facts about an admitted push once its payload has come.
   struct PushFacts {
     PushId push{};
     PushHeader header;
@@ -153,38 +157,41 @@ class ShardMachine {
   };
   ShardOutput OnPush(CallId call, const PushFacts& facts);
 
-  /// The rest of an admitted push will not come: its bytes are free again.
+  /// Notes that the rest of an admitted push will not come. Its bytes are free again.
   void OnPushAbandoned(PushId push, const PushHeader& header);
 
-  /// The draft, if it is of this push, was not begun, or is no more. Another may be begun.
+  /// Notes that the draft, if it is one of this push, was not begun or was discarded. Another may
+  /// be begun.
   void OnDraftEnded(PushId push);
 
-  /// The client behind the call is gone. True if the call was waiting; it gets no answer then.
+  /// Notes that the client behind the call is gone. Returns true if the call was waiting; then it
+  /// gets no answer.
   bool OnCancelled(CallId call);
 
-  // What the shell has done.
+  // Reports of what the shell has done.
 
-  /// The initial weights of this grant are in place as version 0. REQUIRES: a plan.
+  /// Notes that the initial weights of this grant are in place as version 0. REQUIRES: a plan.
   ShardOutput OnInitialized(uint64_t grant);
   ShardOutput OnPublished(Version version);
 
-  /// A pull that was served has sent everything, or its call is gone: its version is let go.
+  /// Notes that a served pull has sent everything, or that its call is gone. Its version is
+  /// released.
   ShardOutput OnPullDone(const Reader& reader);
 
-  /// Payload bytes of pushes that were kept are free again.
+  /// Notes that payload bytes of kept pushes are free again.
   void ReleaseBytes(uint64_t bytes);
 
-  // What status and log show.
+  // For status and log.
 
   bool has_plan() const { return state_.plan.has_value(); }
   bool is_initialized() const { return state_.is_initialized; }
 
-  /// The weights of the newest grant are in place.
+  /// Whether the weights of the newest grant are in place.
   bool has_granted_weights() const {
     return state_.grant != 0 && state_.initialized_grant == state_.grant;
   }
 
-  /// No further update can come, and the last one is published.
+  /// Returns true once no further update can come and the last one is published.
   bool is_drained() const;
   Version decided() const { return state_.decided; }
   Version published() const { return state_.published; }
@@ -198,43 +205,44 @@ class ShardMachine {
   const StalenessGuardSpec& guard() const { return guard_.spec(); }
   uint64_t examples_applied() const { return state_.examples_applied; }
 
-  /// Mini-batches done in closed rounds, on the shard that hands them out; else 0.
+  /// The number of mini-batches done in closed rounds, on the shard that hands them out; else 0.
   uint64_t batches_of_rounds() const {
     return state_.work.has_value() ? state_.work->batches_done() : 0;
   }
 
-  /// The newest gradient that this incarnation has pushed.
+  /// Returns the newest gradient that this incarnation has pushed.
   MemberRecord::Newest NewestOf(WorkerId worker, Incarnation incarnation) const;
   double current_learning_rate() const;
 
-  /// The same times what staleness compensation has lately multiplied gradients by, on average.
+  /// The current learning rate, multiplied by the mean factor that staleness compensation has
+  /// lately applied to gradients.
   double effective_learning_rate() const { return current_learning_rate() * lag().window_scale(); }
 
-  /// Served and not done.
+  /// The number of pulls that are served and not done.
   uint32_t pulls_under_way() const { return members().pulls_under_way() + state_.pulls_of_others; }
 
-  /// Calls that wait.
+  /// The number of calls that wait.
   size_t waiting() const { return state_.waiting.size(); }
 
-  /// Of these, the pulls, by whom: of one reader, or of all.
+  /// The number of pulls among the waiting calls: those of one reader, or all.
   size_t WaitingPulls(const Reader& reader) const;
   size_t WaitingPulls() const;
 
-  /// Readers who are no members wait for nothing but that one of them is done.
+  /// Returns whether a reader who is not a member waits for nothing but the end of another's pull.
   bool ReadersWaitForPlace() const;
   uint64_t bytes_queued() const { return state_.bytes_queued; }
   uint64_t bytes_queued_max() const;
   uint32_t round_size() const;
 
-  /// Whom or what the open round waits for, as the policy says.
+  /// Returns which members, or how many gradients, the open round waits for, as the policy says.
   Lack Lacks() const;
 
   /// Ends the process if an invariant does not hold; for tests.
   void CheckInvariants() const;
 
-  /// The versions whose weights a gradient on its way may be compensated by, by age: one for each
-  /// slot, or up to kBasesOfSlotMax while nothing of its gradient has come. The shell keeps these,
-  /// from the answer that carries them on.
+  /// The versions whose weights may be needed to compensate a gradient on its way, by age: one for
+  /// each slot, or up to kBasesOfSlotMax while nothing of the slot's gradient has come. The shell
+  /// keeps these, beginning with the answer that carries them.
   std::vector<Version> BasesKept() const { return members().VersionsGiven(); }
 
  private:
@@ -243,7 +251,7 @@ class ShardMachine {
   std::optional<PushReply> RefuseForRoom(const PushHeader& header) const;
   void NoteArrival(const PushHeader& header);
 
-  /// Whether what is queued may have to wait for a push of this member.
+  /// Returns whether the queued payloads may have to wait for a push of this member.
   bool IsAwaited(WorkerId worker) const;
   bool IsOfMember(const PushHeader& header) const;
   std::optional<PushReply> RefuseBySequence(const PushHeader& header) const;
@@ -254,27 +262,29 @@ class ShardMachine {
   std::optional<PullRefusal> RefusePull(const PullRequest& request) const;
   std::optional<PullRefusal> RefuseIdentity(const PullRequest& request) const;
 
-  /// What the policy may know of the members, if it waits for any; and of the shard, with these.
+  /// The facts that the policy is given: about the members, if it waits for any, and about the
+  /// shard.
   using Members = absl::InlinedVector<MemberFacts, 8>;
   MemberFacts FactsOf(WorkerId worker, const MemberRecord& member) const;
   Members MembersNow() const;
   ShardFacts FactsWith(const Members& members) const;
 
-  /// What the policy says to a gradient of a member, and whether it can be compensated.
+  /// Returns the policy's decision about a gradient of a member; kTooStale also if the gradient
+  /// cannot be compensated.
   Admission Admit(const PushHeader& header) const;
 
-  /// Compensation would need weights that are not kept.
+  /// Returns whether compensation would need weights that are not kept.
   bool IsBaseGone(const PushHeader& header) const;
 
-  /// What this slot of the worker has to wait for before its next gradient.
+  /// Returns what this slot of the worker has to wait for before its next gradient.
   PullCondition WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const;
 
-  /// What becomes of a push, and how it goes on.
+  /// The decision about a push, and how its call goes on.
   struct Decision {
     PushReply reply;
     bool took_effect = true;
 
-    /// Of the answer that waits for a version, or brings weights; nothing: `reply` goes out at once
+    /// The version that the answer waits for or brings. If it is empty, `reply` goes out at once
     /// and alone.
     std::optional<Version> answer_version;
   };
@@ -285,7 +295,7 @@ class ShardMachine {
   Decision JoinRound(const PushFacts& facts, ShardOutput& output);
   Decision GiveUpPull(const PushFacts& facts, ShardOutput& output);
 
-  /// The version that an exchange of a push is answered with which makes no update.
+  /// Returns the version that answers an exchange whose push makes no update.
   Version AnswerVersion(const PushHeader& header) const;
   void AnswerPush(CallId call, const PushHeader& header, const Decision& decision,
                   ShardOutput& output);
@@ -294,7 +304,7 @@ class ShardMachine {
 
   void MakeLearningRate();
 
-  /// No further gradient can count.
+  /// Returns whether no further gradient can count.
   bool WorkIsDone() const;
 
   /// Folds what can be folded and closes the round if it is due.
@@ -302,53 +312,57 @@ class ShardMachine {
   void CloseRound(ShardOutput& output);
   bool IsExcuse(const PushHeader& header) const;
 
-  /// Whether it is newer than any member known here, and the coordinator does not know it either.
+  /// Returns whether the identity is newer than any member known here and the coordinator does not
+  /// know it either.
   bool IsMadeUp(const Identity& identity);
 
-  /// Returns how many examples the mini-batches of the push can have.
+  /// Returns how many examples the mini-batches of the push have at most.
   uint64_t ExamplesMax(const PushHeader& header) const;
   uint64_t StalenessOf(const PushHeader& header) const;
 
-  /// What staleness compensation and guard multiply this gradient by, if it joins the open round.
+  /// Returns the factor by which staleness compensation and guard multiply this gradient if it
+  /// joins the open round.
   double ScaleOf(const PushHeader& header) const;
 
-  /// The update that a push will cause by itself if nothing else happens before it is complete;
-  /// nothing if it will cause none, or one that others take part in.
+  /// Returns the update that a push will cause by itself if nothing else happens before it is
+  /// complete; nothing if it will cause none, or one in which other pushes take part.
   std::optional<Forecast> ForecastUpdate(const PushHeader& header) const;
 
-  /// The forecast that an update by the folds ordered just before has fulfilled, if it is by one
-  /// gradient alone.
+  /// Returns the forecast that the update and folds of `output` fulfil, if the update is made of
+  /// one gradient alone.
   static std::optional<Forecast> AsForecast(const ShardOutput& output);
 
-  /// The worker waits for a later version than the open round starts from, because it has come that
-  /// far elsewhere. If it is the only one that the round lacks, nobody else would ever bring it.
+  /// Excuses a worker that waits for a later version than the open round starts from, because it
+  /// has come that far on other shards. If the round lacks only this worker, nobody else would ever
+  /// make that version.
   void ExcuseFromOpenRound(WorkerId worker, ShardOutput& output);
 
-  /// From this version on the member owes rounds something, unless it did already.
+  /// Notes that from this version on the member owes rounds a gradient or an excuse, unless it did
+  /// already.
   void OweFrom(WorkerId worker, Version version);
 
-  /// A gradient of the answer will come.
+  /// Notes that a gradient computed from `base`, the version of the call's answer, will come.
   void NoteTrainer(const PendingCall& call, Version base);
 
-  /// Answers the call, if its time has come; else it waits.
+  /// Answers the call if its condition is met; else the call waits.
   void Answer(PendingCall call, ShardOutput& output);
   ShardAnswer Served(PendingCall call);
   bool CanServe(const PendingCall& call) const;
 
-  /// If the slowest has come to the condition's clock, what is left of it is a version.
+  /// Reduces the condition to a version once the slowest member has reached the condition's clock.
   void SettlePace(PullCondition& condition) const;
 
-  /// Members, their clocks, or who of them is at work may have changed.
+  /// Notes that the members, their clocks, or which of them are at work may have changed.
   void OnPaceChanged();
 
-  /// The worker has work at hand, and names its clock.
+  /// Notes that the worker has work at hand and names its clock.
   void EnterPace(WorkerId worker, WorkerClock named);
   void BeginPull(const Reader& reader);
   std::optional<RoundWork> WorkFor(const std::optional<WorkerId>& trainer);
   void ServeWaiting(ShardOutput& output);
   std::vector<WorkerId> Owing() const;
 
-  /// Gradients on their way are known by their slots, since rounds may wait for them.
+  /// Whether gradients on their way are noted by slots, because rounds may wait for them.
   bool tracks_bases() const { return guard_.blocks() && !traits_.one_per_member; }
   bool uses_base_weights() const { return scaling_.uses_base_weights; }
   bool works_in_rounds() const { return traits_.work == PolicyTraits::Work::kRounds; }

@@ -7,8 +7,8 @@
 
 namespace slipstream {
 
-/// What the run asks of the core of one of its shards. The one place that says so: a simulated
-/// shard with other settings than a real one would show nothing about it.
+/// Returns the options of the machine of one shard. No other code derives them from a run: a
+/// simulated shard with other settings than a real one would show nothing about it.
 ShardMachine::Options ShardOptionsOf(const RunSpec& run, ShardId shard);
 
 }  // namespace slipstream

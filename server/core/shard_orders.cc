@@ -1,5 +1,5 @@
-// The part of ShardMachine that takes the coordinator's orders, and the first weights from whom
-// these name.
+// The part of ShardMachine that takes the coordinator's orders, and the first weights from the
+// client that they name.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,8 @@
 namespace slipstream {
 namespace {
 
-/// Orders close the open round at most once, so nothing is folded after an update.
+/// Appends `more` to `output`. Orders close the open round at most once, so nothing is folded after
+/// an update.
 void Append(ShardOutput more, ShardOutput& output) {
   PS_CHECK(!output.update.has_value() || (more.folds.empty() && !more.update.has_value()));
   for (const Fold& fold : more.folds) output.folds.push_back(fold);

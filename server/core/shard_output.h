@@ -11,28 +11,30 @@
 
 namespace slipstream {
 
-// What a shard's machine asks its shell to do: values, carried out in the order they were returned.
+// The values by which a shard's machine tells its shell what to do. The shell carries them out in
+// the order in which they were returned.
 
-/// Make version `to` out of version `from` and the round's sum, which holds everything folded since
-/// the last update; then say OnPublished(to).
+/// An instruction to make version `to` out of version `from` and the round's sum, which holds
+/// everything folded since the last update, and then to call OnPublished(to).
 struct Update {
   Version from{};
   Version to{};
 
-  /// Nothing was contributed: `to` has the weights and the optimizer state of `from`.
+  /// Set if nothing was contributed: `to` has the weights and the optimizer state of `from`.
   bool is_empty = false;
 
-  /// The draft that was begun for the only push of the round is this update.
+  /// Set if the draft that was begun for the only push of the round is this update.
   bool is_drafted = false;
   float inverse_divisor = 1.0f;
   float learning_rate = 0.0f;
 
-  /// Of the step, where a factor of the gradient would change nothing; decay is not scaled.
+  /// The factor of the step, for rules where a factor of the gradient would change nothing. Weight
+  /// decay is not scaled.
   float step_scale = 1.0f;
 };
 
-/// The update that one push would cause alone if it were complete now: of version `from`, by this
-/// gradient multiplied by `weight`. A guess about the future, which anything may prove wrong.
+/// The update that one push would cause alone if it were complete now: version `from` updated by
+/// this gradient multiplied by `weight`. It is a guess that any later event may prove wrong.
 struct Forecast {
   Version from{};
   float weight = 1.0f;
@@ -41,19 +43,19 @@ struct Forecast {
   friend bool operator==(const Forecast&, const Forecast&) = default;
 };
 
-/// What the shard says at the header of a push.
+/// The shard's decision at the header of a push.
 struct PushAdmission {
-  /// Set: the payload is not wanted, and this is the answer.
+  /// The answer to the push. Set if the payload is not wanted.
   std::optional<PushReply> refusal;
 
-  /// Wanted or not, the push is of a member, and of a slot that a member has.
+  /// Set if the push, wanted or not, is from a member and names a slot that members have.
   bool is_of_member = false;
 
-  /// Of an admitted push, its name from now on.
+  /// The name of the push from now on. Set if it is admitted.
   PushId push{};
 
-  /// Draft this update while the payload comes, if there is a buffer for it. There is one draft at
-  /// a time. Orders to fold or to update end it, but for an update that is_drafted.
+  /// The update to draft while the payload comes, if there is a buffer for it. There is one draft
+  /// at a time. An instruction to fold or to update ends it, unless the update is_drafted.
   std::optional<Forecast> draft;
 };
 
@@ -64,53 +66,54 @@ enum class PullRefusal : uint8_t {
   kWrongShardMap,
   kFenced,
   kUnknownMember,  // Try again: the view that has this member is on its way.
-  kMadeUpMember,   // No such view is.
+  kMadeUpMember,   // The coordinator does not know this member.
   kTooManyParked,  // Try again later.
-  kOutOfSequence,  // Before a push that has not come.
+  kOutOfSequence,  // It follows a push that has not come.
   kNoSuchSlot,
 };
 
-/// What a call is answered with.
+/// The answer to a call.
 struct ShardAnswer {
   CallId call{};
 
-  /// Of a pull that is refused. Nothing else is set then.
+  /// Why the pull is refused. If it is set, nothing else is.
   std::optional<PullRefusal> refusal;
 
-  /// Of a push.
+  /// The reply to a push. Set if the call is a push.
   std::optional<PushReply> push;
 
-  /// Of a pull, and of a push that asks for them. The values are those of the version published
-  /// last, which is the one named here.
+  /// The header of the weights. Set for a pull, and for a push that asks for weights. The values
+  /// are those of the newest published version, which the header names.
   std::optional<WeightsHeader> weights;
 
-  /// A gradient computed from the weights will come from this worker.
+  /// The worker that will push a gradient computed from the weights. Empty if none will.
   std::optional<WorkerId> trainer;
 };
 
-/// What became of a complete push.
+/// The outcome of a complete push.
 struct PushRecord {
   PushHeader header;
   PushReply reply;
 
-  /// It used up its sequence. False of refusals and repetitions, which have no place in the log.
+  /// Set if the push used up its sequence. Not set for refusals and repetitions, which the push log
+  /// does not list.
   bool took_effect = false;
 };
 
 struct ShardOutput {
-  /// First these folds into the open round's sum, in this order …
+  /// The folds into the open round's sum. They come first, in this order.
   absl::InlinedVector<Fold, 1> folds;
 
-  /// … then this update, which may be fused with the last of the folds.
+  /// The update. It comes after the folds, and may be fused with the last of them.
   std::optional<Update> update;
 
-  /// Independent of the two above. A call that is not answered waits.
+  /// The answers. They are independent of folds and update. A call that is not answered waits.
   absl::InlinedVector<ShardAnswer, 1> answers;
 
-  /// Of OnPush.
+  /// The outcome of the push. Set by OnPush.
   std::optional<PushRecord> record;
 
-  /// The payload of the push is kept until a fold names it; any other is let go now.
+  /// Set if the payload of the push is kept until a fold names it. Otherwise it is freed now.
   bool keeps_payload = false;
 };
 

@@ -1,4 +1,4 @@
-// The part of ShardMachine that decides about pulls, and when whoever waits is answered.
+// The part of ShardMachine that decides about pulls, and about when waiting calls are answered.
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace slipstream {
 
 std::optional<PullRefusal> ShardMachine::RefusePull(const PullRequest& request) const {
-  // A reader that takes one shard for itself need not know how the model was cut.
+  // A reader that pulls one shard by itself need not know how the model was cut.
   const bool takes_any_map = request.shard_map == 0 && !request.identity.has_value();
   if (!has_plan()) return PullRefusal::kNoModel;
   if (request.shard_map != state_.plan->shard_map && !takes_any_map) {
@@ -59,8 +59,8 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
                          .slot = request.slot,
                          .is_pull = true,
                          .reader = ReaderOf(request)};
-  // One that comes after the push it was made for comes from the network alone: its sender has gone
-  // on, and will not compute from what it is answered.
+  // A pull that comes after the push that it was made for is a late repetition: its sender has gone
+  // on, and will not compute from the answer.
   if (request.trains && request.identity.has_value() &&
       request.sequence == members().At(request.identity->worker).expected()) {
     pending.trainer = request.identity->worker;
@@ -93,8 +93,8 @@ void ShardMachine::ExcuseFromOpenRound(WorkerId worker, ShardOutput& output) {
 
 void ShardMachine::EnterPace(WorkerId worker, WorkerClock named) {
   MemberRecord& member = state_.members.At(worker);
-  // Who comes back, or joins, goes on beside the slowest, or where that stood last: others would
-  // wait for it otherwise until it had caught up.
+  // A worker that joins or comes back continues at the clock of the slowest member, or at the last
+  // such clock. Otherwise the others would wait for it until it had caught up.
   member.KeepPace(member.is_in_pace ? named : std::max(named, state_.pace));
   OnPaceChanged();
 }
@@ -109,7 +109,7 @@ void ShardMachine::SettlePace(PullCondition& condition) const {
   if (condition.slowest == WorkerClock{}) return;
   const bool nobody_is_awaited = !state_.slowest.has_value() || phase() >= Phase::kDraining;
   if (!nobody_is_awaited && *state_.slowest < condition.slowest) return;
-  // What the slowest have pushed is decided, and has to be seen.
+  // The pushes of the slowest members are decided, and the answer has to contain them.
   condition = {.version = std::max(condition.version, decided())};
 }
 
@@ -155,7 +155,7 @@ void ShardMachine::Answer(PendingCall call, ShardOutput& output) {
     output.answers.push_back(Served(std::move(call)));
     return;
   }
-  // The version is fixed now: the rounds that close before it is published count for it.
+  // The base version is fixed now: rounds that close before it is published add to its staleness.
   NoteTrainer(call, call.condition.version);
   state_.waiting.push_back(std::move(call));
 }
@@ -171,7 +171,7 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
                     .unchanged = call.held == published(),
                     .life = state_.life};
   if (!call.trainer.has_value()) return answer;
-  // A worker that has left meanwhile is still answered, but there is no record of it.
+  // A worker that has left meanwhile is still answered, but has no record any more.
   const auto [worker, incarnation] = *call.reader;
   const bool is_member = members().Find(worker, incarnation) != nullptr;
   if (call.is_pull && is_member) answer.weights->clock = members().At(worker).clock;
@@ -196,7 +196,8 @@ std::optional<RoundWork> ShardMachine::WorkFor(const std::optional<WorkerId>& tr
 }
 
 void ShardMachine::ServeWaiting(ShardOutput& output) {
-  // One by one, by age: whoever is served may take the place that the next one waits for.
+  // Serve the calls one by one, by age: a call that is served may take the place that the next one
+  // waits for.
   std::vector<PendingCall>& waiting = state_.waiting;
   size_t kept = 0;
   for (size_t i = 0; i < waiting.size(); ++i) {

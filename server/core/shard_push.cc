@@ -25,21 +25,22 @@ ShardOutput ShardMachine::OnPush(CallId call, const PushFacts& facts) {
 
 ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput& output) {
   const PushHeader& header = facts.header;
-  // Again: the view or the sequence may have moved on while the payload came.
+  // Check again: the view or the sequence may have moved on while the payload came.
   std::optional<PushReply> refusal = RefuseByHeader(header);
   if (!refusal) refusal = RefuseByPayload(facts);
   if (refusal) return Refused(*std::move(refusal));
   const MemberRecord& member = members().At(header.identity.worker);
   if (header.sequence != member.expected()) {
     const MemberRecord::Answer* first = member.FindAnswer(header.sequence);
-    PS_CHECK(first != nullptr);  // RefuseByHeader saw to it.
+    PS_CHECK(first != nullptr);  // RefuseByHeader made sure.
     if (first->checksum == facts.checksum) return AnswerAgain(facts, first->reply);
     return Refused(Refusal(
         PushOutcome::kSequenceReused,
         "sequence " + std::to_string(Value(header.sequence)) + " was used for another payload"));
   }
   if (WorkIsDone()) return DropLate(facts, "the run's work is done");
-  // From an excuse a round gets nothing; where it wants something of each member, that is enough.
+  // An excuse brings no gradient. A round that wants one message of each member takes it; elsewhere
+  // it only gives up the weights that were pulled.
   if (IsExcuse(header) && !traits_.one_per_member) return GiveUpPull(facts, output);
   const Admission admission = Admit(header);
   switch (admission.kind) {
@@ -52,8 +53,8 @@ ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput&
       return DropLate(facts,
                       "its staleness exceeds the bound " + std::to_string(guard_.spec().bound));
     case Admission::Kind::kTooStale:
-      // Its worker has completed it elsewhere, perhaps, and waits there for others who would wait
-      // here for it. Its rest is said again.
+      // The push may be complete on other shards, where its worker then waits for others, and these
+      // would wait here for its clock: so the clock counts. If the worker rests, it says so again.
       EnterPace(header.identity.worker, header.clock);
       return Refused(*RefuseTooStale(header));
   }
@@ -84,8 +85,8 @@ ShardMachine::Decision ShardMachine::AnswerAgain(const PushFacts& facts, const P
   Decision decision = {.reply = first, .took_effect = false};
   decision.reply.outcome = PushOutcome::kDuplicate;
   decision.reply.first_outcome = first.outcome;
-  // What the first answer waited for may not be published yet. A round that is held back will still
-  // make the version that was promised.
+  // The version that the first answer waited for may not be published yet. A round that is held
+  // back will still make the version that was promised.
   const bool is_applied = first.outcome == PushOutcome::kApplied;
   if (is_applied) {
     decision.answer_version = std::max(first.version, decided());
@@ -114,7 +115,7 @@ ShardMachine::Decision ShardMachine::DropLate(const PushFacts& facts, std::strin
 void ShardMachine::NotePace(const PushHeader& header) {
   const WorkerId worker = header.identity.worker;
   MemberRecord& member = state_.members.At(worker);
-  // What says only that no gradient will come is no sign of work.
+  // A push that says only that no gradient will come does not show that the worker has work.
   const bool has_work = header.count > 0 || header.pull;
   if (header.rests) {
     member.is_in_pace = false;
@@ -148,7 +149,7 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
     state_.round.Excuse(worker, header.leaves_out);
   } else {
     output.keeps_payload = true;
-    // What is drafted of another push alone is no more.
+    // A draft made of another push alone is no longer valid.
     if (state_.draft.has_value() && state_.draft->push != facts.push) state_.draft.reset();
     state_.round.Add({.push = facts.push,
                       .worker = worker,
@@ -160,8 +161,8 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
   }
   Advance(output);
 
-  // In an exchange the push fixes the version answered: its own update's, or the one that its
-  // worker has to wait for; where that is the next one, the round will be part of it.
+  // In an exchange the push fixes the version of the answer: that of its own update, or the one
+  // that its worker has to wait for. If this is the next version, it will contain the round.
   if (output.update.has_value()) {
     decision.answer_version = output.update->to;
   } else if (header.pull) {
@@ -193,8 +194,8 @@ void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decis
                          .reader = std::pair(header.identity.worker, header.identity.incarnation)};
   if (header.holds_base) pending.held = header.base;
   const WorkerId worker = header.identity.worker;
-  // A repetition of an older push comes from the network alone: its sender has gone on, and will
-  // not compute from what it is answered.
+  // A repetition of an older push was delayed by the network: its sender has gone on, and will not
+  // compute from the answer.
   const bool is_newest = Next(header.sequence) == members().At(worker).expected();
   if (header.pull && is_newest) {
     pending.trainer = worker;

@@ -20,15 +20,15 @@
 
 namespace slipstream {
 
-/// Who pulls: a member, or nothing for any other reader. A worker that comes back does not wait
-/// for the calls of its past life.
+/// The reader that pulls: a member in one incarnation, or nothing for any other reader. So a worker
+/// that registers again does not wait for the calls of its older incarnation.
 using Reader = std::optional<std::pair<WorkerId, Incarnation>>;
 
-/// What a shard is to hold. Constant once a client has named the model.
+/// What a shard holds. It is constant once a client has named the model.
 struct ShardPlan {
   uint64_t run = 0;
   uint64_t shard_map = 0;
-  uint64_t count = 0;  // Values of this shard.
+  uint64_t count = 0;  // The number of values of this shard.
   uint64_t batches_total = 0;
   uint64_t examples_per_epoch = 0;
 };
@@ -37,18 +37,20 @@ struct ShardPlan {
 struct PendingCall {
   CallId call{};
 
-  /// It waits until the slowest member in the pace has come to the condition's clock, and then for
-  /// its version, and all that was decided until then, to be published. A clock of 0: that has
-  /// been.
+  /// The call waits until the slowest member in the pace has reached the condition's clock, and
+  /// then until its version, and all that was decided by then, is published. A clock of 0 means
+  /// that no member is waited for.
   PullCondition condition;
 
-  std::optional<PushReply> push;    // Of a push: what it is answered.
-  bool wants_weights = false;       // Of a pull, or of an exchange.
-  std::optional<Version> held;      // Its values are with the caller already.
-  std::optional<WorkerId> trainer;  // A gradient of the answer will come; with rounds, its work.
-  uint32_t slot = 0;                // Of that gradient.
-  bool is_pull = false;             // The answer to a push pins nothing.
-  Reader reader;                    // Whose call it is.
+  std::optional<PushReply> push;  // Set for a push: its reply.
+  bool wants_weights = false;     // Set for a pull and for an exchange.
+  std::optional<Version> held;    // The version whose values the caller has already.
+  // The worker that will push a gradient computed from the answer. Where work comes in rounds, the
+  // answer names its work.
+  std::optional<WorkerId> trainer;
+  uint32_t slot = 0;     // The slot of that gradient.
+  bool is_pull = false;  // Only the answer to a pull pins a version.
+  Reader reader;         // Whose call it is.
 };
 
 /// How often the staleness guard engaged.
@@ -59,30 +61,31 @@ struct GuardCounts {
   uint64_t rounds_held_back = 0;
 };
 
-/// All that a shard's machine remembers, as one value: whoever copies it and goes on with the copy,
-/// under the same options, decides the same.
+/// All that a shard's machine remembers, as one value. A machine that continues with a copy of it,
+/// under the same options, makes the same decisions.
 struct ShardState {
-  // What the coordinator said.
-  uint64_t orders = 0;  // Number of the newest.
+  // What the coordinator has said.
+  uint64_t orders = 0;  // The number of the newest orders.
   Phase phase = Phase::kWaitingForServers;
   Version drain_version{};
   std::optional<ShardPlan> plan;
-  std::optional<RoundWorkPlan> work;  // Where work comes in rounds, on the first shard.
+  std::optional<RoundWorkPlan> work;  // Set where work comes in rounds, on shard 0.
   MemberTable members;
   UnknownMembers unknown_members;
 
-  // The only grant whose initial weights may be taken, and from whom; 0 for none. And the grants of
-  // those that came last, and of those that are version 0.
+  // The only grant whose initial weights may be taken, and the client that holds it; 0 if there is
+  // none. Then the grant of the weights that came last, and that of the weights that are version 0.
   uint64_t grant = 0;
   Identity initializer;
   uint64_t received_grant = 0;
   uint64_t initialized_grant = 0;
 
-  /// That all versions and sequences here are of. Nothing raises it yet.
+  /// The life of the shard to which all versions and sequences here belong. Nothing raises it yet.
   Life life{};
 
-  // Where pulls wait for members' clocks: the slowest of those at work, nothing while there are
-  // none; and the highest that it has ever been, where whoever comes to work goes on.
+  // Used where pulls wait for members' clocks. `slowest` is the least clock of the members at work;
+  // empty while there are none. `pace` is the highest that it has ever been, and a worker that
+  // begins to work continues from there.
   std::optional<WorkerClock> slowest;
   WorkerClock pace{};
 
@@ -95,21 +98,21 @@ struct ShardState {
   uint64_t next_push = 1;
   uint64_t examples_applied = 0;
 
-  /// The update that is being made of a push while that arrives. Invariant: of version `decided`,
-  /// which is published, and the open round is empty.
+  /// The update that is being made of a push while the push arrives. Invariant: it is based on
+  /// version `decided`, which is published, and the open round is empty.
   struct Draft {
     PushId push{};
     Forecast forecast;
   };
   std::optional<Draft> draft;
 
-  /// Invariant: of those that wait, no two have one name.
+  /// The calls that wait. Invariant: no two have the same name.
   std::vector<PendingCall> waiting;  // By age.
 
-  /// Pulls of readers who are no members: served and not done.
+  /// The number of pulls of readers who are not members that are served and not done.
   uint32_t pulls_of_others = 0;
 
-  /// Payload bytes of pushes on their way or held.
+  /// The number of payload bytes of pushes that arrive or are held.
   uint64_t bytes_queued = 0;
 
   // For status.

@@ -18,16 +18,16 @@ enum class EndReason : uint8_t {
   kTargetAccuracy,
 };
 
-/// As in run.yaml, status and summary: "epochs", "max_steps", …
+/// Returns the name used in run.yaml, status and summary: "epochs", "max_steps", …
 std::string_view Name(EndReason reason);
 
-/// What ends the training of a run, out of its settings.
+/// Decides by a run's settings when its training ends.
 ///
-/// There are two kinds. The number of worker steps is known beforehand: it bounds the mini-batches
-/// that are handed out, so a run that ends by it does exactly so many, under every policy, if no
-/// worker is lost: what one pushed that then died or was fenced, and no shard had reported yet, is
-/// done again. Time and accuracy show themselves as training goes on: nothing more is handed out
-/// then, and workers end with the step they are at.
+/// There are two kinds of condition. The number of worker steps is known beforehand: it bounds the
+/// mini-batches that are handed out, so a run that ends by it does exactly so many, under every
+/// policy, if no worker is lost. If a worker dies or is fenced, the mini-batches that it pushed and
+/// no shard had reported yet are done again. Time and accuracy are known only as training goes on:
+/// when one is reached, nothing more is handed out, and workers end with the step that they are at.
 ///
 /// A worker step is one mini-batch whose gradient was pushed, whichever worker computed it.
 ///
@@ -35,22 +35,22 @@ std::string_view Name(EndReason reason);
 class StopConditions {
  public:
   struct Facts {
-    /// Since training began.
+    /// How long the run has trained.
     absl::Duration trained;
 
-    /// Of the newest evaluation, in [0, 1]; nothing before the first.
+    /// The test accuracy of the newest evaluation, in [0, 1]. Empty before the first.
     std::optional<double> accuracy;
   };
 
   explicit StopConditions(const TrainingSpec& training) : training_(training) {}
 
-  /// The worker steps of the whole run. REQUIRES: batches_per_epoch > 0.
+  /// Returns the number of worker steps of the whole run. REQUIRES: batches_per_epoch > 0.
   uint64_t Steps(uint64_t batches_per_epoch) const;
 
-  /// Why a run ends that has done all its steps.
+  /// Returns why a run ends once it has done all its steps.
   EndReason ReasonOfLastStep(uint64_t batches_per_epoch) const;
 
-  /// Whether training ends before its last step, and why.
+  /// Returns why training ends before its last step; nothing if it does not.
   std::optional<EndReason> EndsEarly(const Facts& facts) const;
 
  private:

@@ -9,24 +9,26 @@
 
 namespace slipstream {
 
-/// Tells members whose view is on its way to a shard from those that somebody has made up. The
-/// coordinator knows a member before the member knows itself, so an answer of it to a question that
-/// was asked after the member itself was first heard of brings its view. Where somebody else named
-/// its incarnation before, it is refused until that view comes, and tries again.
+/// Tells members whose view is still on its way to a shard from members that somebody has made up.
+/// The coordinator knows a member before the member itself does. So if a question to the
+/// coordinator was asked after the shard first heard of a real member, its answer brings the
+/// member's view. If somebody else named the member's incarnation before, the member is refused
+/// until that view comes, and tries again.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class UnknownMembers {
  public:
-  /// More are forgotten, the oldest incarnations first, and then are taken for new ones again.
+  /// How many unknown members are remembered. Beyond that the oldest incarnations are forgotten,
+  /// and count as new if they are named again.
   static constexpr size_t kMost = 64;
 
-  /// The shard asks the coordinator what is new; and was answered, and has taken that. One question
-  /// follows the answer to another, or its failure.
+  /// Note that the shard asks the coordinator for news, and that it has taken the answer. It asks
+  /// again only after the last question was answered or failed.
   void OnAsked() { ++asked_; }
   void OnAnswered() { answered_ = asked_; }
 
-  /// Somebody says that this is a member, which is newer than any known here. True once it is known
-  /// to be made up.
+  /// Notes that a caller claims to be this member, which is newer than any known here. Returns true
+  /// once the member is known to be made up.
   bool IsMadeUp(Incarnation incarnation) {
     const auto [seen, is_new] = first_heard_.try_emplace(incarnation, asked_);
     const bool is_made_up = answered_ > seen->second;
@@ -34,16 +36,16 @@ class UnknownMembers {
     return is_made_up;
   }
 
-  /// These are known.
+  /// Forgets incarnations up to `newest`, which are known now.
   void OnKnown(Incarnation newest) {
     first_heard_.erase(first_heard_.begin(), first_heard_.upper_bound(newest));
   }
 
  private:
   uint64_t asked_ = 0;
-  uint64_t answered_ = 0;  // The last question that was.
+  uint64_t answered_ = 0;  // The last question that was answered.
 
-  // By incarnation, the last question asked before it was heard of.
+  // By incarnation, the last question that was asked before the shard heard of it.
   std::map<Incarnation, uint64_t> first_heard_;
 };
 

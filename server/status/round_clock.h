@@ -8,13 +8,13 @@
 
 namespace slipstream {
 
-/// When the open round began and when it last changed: told by its owner after every event, as the
-/// core that decides about rounds knows no time.
+/// Keeps when the open round began and when it last changed. Its owner tells it after every event,
+/// because the core that decides about rounds has no clock.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class RoundClock {
  public:
-  /// The round after `decided` has heard from so many workers.
+  /// Notes that the round after version `decided` has heard from `heard` workers.
   void Observe(Version decided, uint32_t heard, absl::Time now) {
     const bool is_another = !is_running_ || decided != decided_;
     if (is_another) began_ = now;
@@ -24,7 +24,7 @@ class RoundClock {
     heard_ = heard;
   }
 
-  /// Zero before the first round is observed.
+  /// How long the round has been open, and unchanged; zero before the first round is observed.
   absl::Duration open(absl::Time now) const { return Since(began_, now); }
   absl::Duration unchanged(absl::Time now) const { return Since(changed_, now); }
 

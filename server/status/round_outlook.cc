@@ -7,10 +7,10 @@
 namespace slipstream {
 namespace {
 
-// More names than this say no more than their number.
+// Beyond this many names, only their number is given.
 constexpr size_t kNamesMax = 8;
 
-/// "worker 3", "workers 1, 2 and 3".
+/// Returns a text like "worker 3" or "workers 1, 2 and 3".
 std::string Names(const std::vector<WorkerId>& workers) {
   if (workers.size() > kNamesMax) return fmt::format("{} workers", workers.size());
   std::string names = workers.size() == 1 ? "worker " : "workers ";

@@ -10,10 +10,10 @@
 
 namespace slipstream {
 
-/// What is known of an open round that waits.
+/// The facts about an open round that waits.
 struct OpenRoundFacts {
-  /// Whom the round cannot close without: who owes it a gradient, or whose gradient on its way
-  /// would come to exceed the staleness guard's bound. Empty if it is nobody.
+  /// A worker without which the round cannot close: it owes the round a gradient, or the staleness
+  /// of its gradient on the way would come to exceed the guard's bound. Empty if there is none.
   struct Awaited {
     WorkerId worker{};
     bool is_live = true;
@@ -22,13 +22,14 @@ struct OpenRoundFacts {
   std::vector<Awaited> awaited;
   bool is_held_back_by_guard = false;
 
-  /// How many gradients it still lacks, whoever brings them.
+  /// How many gradients the round still lacks, from any worker.
   uint32_t gradients_missing = 0;
   uint32_t live_workers = 0;
 };
 
-/// What will happen to the round, and when, in a sentence without an end: "closes when worker 3
-/// pushes; without a word from worker 3 its lease ends in 3.2 s, and the round closes without it".
+/// Describes what will happen to the round, and when, without a full stop at the end: "closes when
+/// worker 3 pushes; without a word from worker 3 its lease ends in 3.2 s, and the round closes
+/// without it".
 std::string DescribeOutlook(const OpenRoundFacts& facts);
 
 }  // namespace slipstream

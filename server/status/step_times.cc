@@ -34,7 +34,7 @@ void StepTimes::OnServed(WorkerId worker, Version version, absl::Time now) {
   if (member == members_.end()) return;
   auto& unanswered = member->second.unanswered;
   const auto is_it = [version](const auto& item) { return item.first == version; };
-  // An answer that was lost and is given again began the step the first time.
+  // If a lost answer is given again, the step began with the first one.
   if (std::ranges::any_of(unanswered, is_it)) return;
   unanswered.emplace_back(version, now);
   if (unanswered.size() > kVersionsKept) unanswered.pop_front();

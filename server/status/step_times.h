@@ -13,9 +13,10 @@
 
 namespace slipstream {
 
-/// How long each member needs for a step, as a shard sees it: from when it was given weights to
-/// train with until the gradient computed from them has come, the network both ways included. What
-/// it waits for others is not in it, so the figures differ also where workers step together.
+/// Measures how long each member needs for a step, as a shard sees it: from when the member was
+/// given weights to train with until the gradient computed from them has come, including the
+/// network both ways. The time that a member waits for others is not included, so the figures
+/// differ even where workers step together.
 ///
 /// It holds only members, and a bounded number of steps of each.
 ///
@@ -24,31 +25,32 @@ class StepTimes {
  public:
   static constexpr size_t kWindowSteps = 32;
 
-  /// Versions that a member may have been given and not answered; the oldest is forgotten.
+  /// How many versions are kept that a member was given and has not answered. Beyond that the
+  /// oldest is forgotten.
   static constexpr size_t kVersionsKept = 4;
 
   struct Pace {
-    /// Measured since the member joined.
+    /// The number of steps measured since the member joined.
     uint64_t steps = 0;
 
     /// The median of the last kWindowSteps of them; zero before the first.
     absl::Duration step;
 
-    /// How long it has had weights that it has not answered; zero if it has none.
+    /// How long the member has had weights that it has not answered; zero if it has none.
     absl::Duration holding;
   };
 
-  /// Those who are not in the view, or with another incarnation, are forgotten.
+  /// Forgets workers that are not in the view, or are in it with another incarnation.
   void OnView(const View& view);
 
-  /// A member that will push has been given this version. Others are ignored.
+  /// Notes that a member that will push has been given this version. Other workers are ignored.
   void OnServed(WorkerId worker, Version version, absl::Time now);
 
-  /// Its gradient from this version has come, or its excuse for having none.
+  /// Note that the member's gradient from this version has come, or its excuse for having none.
   void OnGradient(WorkerId worker, Version base, absl::Time now);
   void OnExcuse(WorkerId worker, Version base);
 
-  /// Of every member.
+  /// Returns the pace of every member.
   std::map<WorkerId, Pace> Paces(absl::Time now) const;
 
  private:

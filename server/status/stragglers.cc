@@ -9,7 +9,7 @@
 namespace slipstream {
 namespace {
 
-/// "3.2 s", "17 ms".
+/// Returns a text like "3.2 s" or "17 ms".
 std::string Text(absl::Duration duration) {
   const double seconds = absl::ToDoubleSeconds(duration);
   return seconds < 0.9995 ? fmt::format("{:.3g} ms", 1000 * seconds)
@@ -27,7 +27,7 @@ std::optional<absl::Duration> MeasureOf(std::span<const WorkerPace> workers) {
   return *middle;
 }
 
-/// Nothing if the worker is no straggler.
+/// Returns why the worker is a straggler; empty if it is not.
 std::string ReasonOf(const WorkerPace& worker, absl::Duration measure) {
   if (worker.owes_gradient && worker.holding > kSilentFactor * measure &&
       worker.holding > kSilenceMin) {

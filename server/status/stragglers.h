@@ -20,24 +20,25 @@ struct WorkerPace {
   /// How long it has had weights without a push.
   absl::Duration holding;
 
-  /// It has work and is expected to push: one that waits for work holds weights without guilt.
+  /// Set if the worker has work and is expected to push. A worker that waits for work also holds
+  /// weights, but is not late.
   bool owes_gradient = true;
 };
 
-/// The rule by which a worker is called a straggler. The measure M is the median of the step times
-/// of the live workers that have done kStepsMin steps, of an even number the lower middle one, so
-/// that one of two can be slow; without two such workers there is no measure and no straggler. A
-/// worker is a straggler if it
+/// The rule by which a worker is called a straggler. The measure M is the median step time of the
+/// live workers that have done kStepsMin steps. Of an even number it is the lower middle one, so
+/// that one of two workers can be slow. With fewer than two such workers there is no measure and no
+/// straggler. A worker is a straggler if it
 ///  - has done kStepsMin steps and its step time is above kSlowFactor · M, or
 ///  - owes a gradient and has held its weights for more than kSilentFactor · M and kSilenceMin.
 inline constexpr uint64_t kStepsMin = 5;
 inline constexpr double kSlowFactor = 2;
 inline constexpr double kSilentFactor = 3;
 
-/// Shards report four times a second: shorter silences are in how they are seen.
+/// Shards report four times a second, so a shorter silence may be due to the reporting alone.
 inline constexpr absl::Duration kSilenceMin = absl::Seconds(1);
 
-/// The stragglers among all live workers of a run that trains, with the reason for people.
+/// Returns the stragglers among all live workers of a run that trains, with the reason for people.
 std::map<WorkerId, std::string> FindStragglers(std::span<const WorkerPace> workers);
 
 }  // namespace slipstream

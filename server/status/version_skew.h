@@ -12,20 +12,21 @@
 
 namespace slipstream {
 
-/// How far the shards' versions are apart. Their reports are of different moments, and a shard
-/// makes many versions between two of them; so versions are compared at one moment, that of the
-/// oldest of the newest reports, and taken to rise evenly from one report to the next.
+/// Measures how far the shards' versions are apart. Shards report at different moments, and a shard
+/// makes many versions between two reports. So versions are compared at one moment, that of the
+/// oldest of the shards' newest reports, and are taken to rise evenly from one report to the next.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class VersionSkew {
  public:
   static constexpr size_t kReportsKept = 16;
 
-  /// Reports of one shard come in order of time.
+  /// Notes a report. The reports of one shard come in order of time.
   void Note(ShardId shard, Version version, absl::Time now);
 
-  /// Largest minus smallest, rounded; 0 for fewer than two shards. A shard silent for longer than
-  /// the others' kept reports go back is compared with the oldest of those.
+  /// Returns the largest version minus the smallest, rounded; 0 for fewer than two shards. A shard
+  /// that has been silent for longer than the kept reports of another go back is compared with the
+  /// oldest of these.
   uint64_t Skew() const;
 
  private:
