@@ -17,12 +17,13 @@
 namespace slipstream {
 namespace {
 
-/// Until files may have been closed, where this process has too many open to accept another.
+/// How long the loop waits for files to be closed when this process may open no more.
 constexpr int kFullPauseMs = 100;
 
 constexpr std::chrono::seconds kWarnInterval{10};
 
-/// Numbers of files are the lowest that are free, so one at the end tells that few are.
+/// Returns whether few files are left: a new file gets the lowest free number, so one near the
+/// limit shows it.
 bool IsAmongTheLast(const FileDescriptor& file) {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < 4 * AcceptLoop::kFilesLeft) {
@@ -31,7 +32,7 @@ bool IsAmongTheLast(const FileDescriptor& file) {
   return static_cast<rlim_t>(file.get()) >= limit.rlim_cur - AcceptLoop::kFilesLeft;
 }
 
-/// Its peer sends nothing more.
+/// Returns whether the peer sends nothing more.
 bool HasGone(const FileDescriptor& connection) {
   pollfd gone = {.fd = connection.get(), .events = POLLRDHUP, .revents = 0};
   return poll(&gone, 1, 0) > 0;
@@ -64,7 +65,7 @@ AcceptLoop::~AcceptLoop() {
 }
 
 void AcceptLoop::Run() {
-  constexpr size_t kBefore = 2;  // What is polled before the sockets that listen.
+  constexpr size_t kBefore = 2;  // The entries before the listening sockets.
   std::vector<pollfd> events = {{.fd = stop_.get(), .events = POLLIN, .revents = 0},
                                 {.fd = connections_ != nullptr ? connections_->events() : -1,
                                  .events = POLLIN,
@@ -96,7 +97,7 @@ void AcceptLoop::TakeNext(const FileDescriptor& listening) {
     AwaitRoom();
     return;
   }
-  if (!connection.ok()) return;  // It has gone already.
+  if (!connection.ok()) return;  // The peer has gone already.
   if (IsAmongTheLast(*connection)) {
     Warn("a connection is turned away: almost all files that this process may have are open");
     return;

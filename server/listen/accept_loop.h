@@ -19,36 +19,37 @@
 
 namespace slipstream {
 
-/// Accepts connections, on its own thread, until it goes. Where this process may open nothing more
-/// they wait, and are accepted once files have been closed; before it comes to that, connections
-/// are turned away, so that others who open files still can.
+/// Accepts connections, on its own thread, until it is destroyed. If this process may open no more
+/// files, connections wait and are accepted once files have been closed. Before it comes to that,
+/// connections are turned away, so that other code can still open files.
 ///
-/// While strangers have all their places, see Connections, those that come wait here, at most
-/// kWaitingMax, and who is next is drawn by lot: in a queue that strangers keep full nobody else's
-/// turn would come before its patience ends. With N that wait, a place is free after some N/32 s.
+/// While strangers have all their places (see Connections), new connections wait here, at most
+/// kWaitingMax, and the next one is drawn by lot: in a queue that strangers keep full, nobody
+/// else's turn would come before its patience ends. With N waiting, a connection gets a place after
+/// some N/32 s.
 ///
 /// Thread-safe. Its thread accepts, and tends the connections.
 class AcceptLoop {
  public:
-  /// As AcceptConnection.
+  /// Accepts a connection, as AcceptConnection does.
   using Acceptor = std::function<absl::StatusOr<FileDescriptor>(const FileDescriptor& listening)>;
 
-  /// Takes a connection, which was accepted from `listening`, over.
+  /// Takes over a connection that was accepted from `listening`.
   using Taker = std::function<void(FileDescriptor connection, const FileDescriptor& listening)>;
 
-  /// Files that connections leave to others, where the limit is four times as much.
+  /// How many files connections leave to other code, if the limit is at least four times as high.
   static constexpr uint64_t kFilesLeft = 64;
 
-  /// If more wait, one of them is closed, drawn by lot.
+  /// How many connections may wait. If more do, one of them is closed, drawn by lot.
   static constexpr size_t kWaitingMax = 256;
 
-  /// `listening` are sockets that do not block; at least one. `connections` takes note of all that
-  /// are accepted, and may be null.
+  /// Starts to accept. `listening` is at least one socket that does not block. `connections` notes
+  /// all accepted connections, and may be null.
   static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(std::vector<FileDescriptor> listening,
                                                            Acceptor accept, Taker take,
                                                            Connections* connections = nullptr);
 
-  /// Accepts nothing more; what was accepted is whose it was given to.
+  /// Stops accepting. Accepted connections stay with their taker.
   ~AcceptLoop();
   AcceptLoop(const AcceptLoop&) = delete;
   AcceptLoop& operator=(const AcceptLoop&) = delete;
@@ -64,12 +65,12 @@ class AcceptLoop {
   void Take(FileDescriptor connection, const FileDescriptor& listening);
   void AwaitRoom();
 
-  /// Not again and again while it lasts.
+  /// Logs a warning, but not again and again while its cause lasts.
   void Warn(std::string_view what);
 
   // Constant after construction.
   const std::vector<FileDescriptor> listening_;
-  const FileDescriptor stop_;  // An eventfd that becomes readable.
+  const FileDescriptor stop_;  // An eventfd, readable once the thread is to stop.
   const Acceptor accept_;
   const Taker take_;
   Connections* const connections_;
@@ -80,9 +81,9 @@ class AcceptLoop {
     const FileDescriptor* listening;
   };
 
-  // The thread alone uses these.
+  // Owned by the thread.
   std::vector<Waiting> waiting_;
-  std::minstd_rand lot_;  // From its fixed seed: nobody gains much by knowing who is next.
+  std::minstd_rand lot_;  // Has a fixed seed: nobody gains much by knowing who is next.
   std::optional<std::chrono::steady_clock::time_point> warned_;
   std::thread thread_;  // Last: it uses everything above.
 };

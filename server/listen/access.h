@@ -12,18 +12,18 @@
 
 namespace slipstream {
 
-/// The door that every call over TLS passes before a service hears of it: the peer has to show a
-/// certificate of this run whose role may call the method, or the run's token. Others are refused
-/// with UNAUTHENTICATED (nothing was shown that says who they are) or PERMISSION_DENIED (it was,
-/// and they may not), and a line of the audit log.
+/// Checks every call over TLS before a service sees it: the peer has to show a certificate of this
+/// run whose role may call the method, or the run's token. Other calls are refused with
+/// UNAUTHENTICATED (the peer showed nothing that says who it is) or PERMISSION_DENIED (it did, and
+/// may not call the method), and with a line of the audit log.
 ///
-/// Which member a message is for is not seen here: Caller looks at that.
+/// Messages are not seen here; Caller checks which member a message is for.
 ///
 /// Thread-safe.
 class Access final : public grpc::AuthMetadataProcessor {
  public:
-  /// `run` is the name that certificates have to have; `token` the path of the file with the
-  /// tokens, empty where there are none. `audit` must outlive this.
+  /// `run` is the name of the run that certificates have to show. `token` is the path of the file
+  /// with the tokens, empty if there are none. `audit` must outlive this object.
   Access(std::string run, const std::string& token, AuditLog& audit);
 
   bool IsBlocking() const override { return false; }
@@ -31,7 +31,8 @@ class Access final : public grpc::AuthMetadataProcessor {
                        OutputMetadata* consumed, OutputMetadata* response) override;
 
  private:
-  /// `uris` are those of the peer's certificate; `authorization` is what it has sent by that name.
+  /// Decides about a call. `uris` are those of the peer's certificate, `authorization` is the
+  /// metadata of this name that it sent.
   absl::Status Check(const std::vector<std::string>& uris, std::string_view authorization,
                      std::string_view method);
 

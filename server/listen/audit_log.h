@@ -12,16 +12,16 @@
 
 namespace slipstream {
 
-/// Writes down who was let in, was turned away, or changed something: one line of the log each, of
-/// which the first word is "audit", with the same fields:
+/// Logs who was let in, was refused, or changed something. Each event is one line of the log that
+/// begins with the word "audit" and has the same fields:
 ///
 ///   audit event=joined identity=slipstream://run/mnist/worker/3 peer=192.0.2.7:41234
 ///   method=/slipstream.v1.Coordinator/Register reason="as worker 3"
 ///
-/// Peers decide how often they are turned away, so that lines have a bound: of refusals, and of all
-/// else, kLinesAtOnce and kLinesPerSecond since. A line that may be written again says how many of
-/// its kind were left out. Texts are cut, and have no quotation marks, so that no peer can write a
-/// line of its own.
+/// Peers decide how often they are refused, so the number of lines is bounded: kLinesAtOnce, and
+/// kLinesPerSecond after that, for refusals and as many for all other events. When lines may be
+/// written again, one says how many of their kind were left out. Texts are cut and have no
+/// quotation marks, so that no peer can forge a line.
 ///
 /// Thread-safe: guarded by its own mutex.
 class AuditLog {
@@ -32,8 +32,8 @@ class AuditLog {
   struct Event {
     std::string event;         // "joined", "refused", "left".
     std::string identity;      // The certificate's URI, "token", or "-" for none.
-    std::string peer = "-";    // Where from.
-    std::string method = "-";  // Where it tells more than the event.
+    std::string peer = "-";    // The peer's address.
+    std::string method = "-";  // Set if it tells more than the event.
     std::string reason;
   };
 
@@ -43,7 +43,7 @@ class AuditLog {
 
  private:
   const std::function<absl::Time()> now_;
-  /// The lines that may be written.
+  /// The lines that may still be written.
   struct Allowance {
     double left = kLinesAtOnce;
     absl::Time counted = absl::InfinitePast();

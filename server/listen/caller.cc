@@ -9,7 +9,7 @@
 namespace slipstream {
 namespace {
 
-/// Numbers of servers follow those of workers.
+/// Servers' numbers follow those of workers.
 constexpr uint64_t kFirstServer = kWorkersMax;
 
 }  // namespace

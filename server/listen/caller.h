@@ -17,46 +17,47 @@
 
 namespace slipstream {
 
-/// Who makes a call; a member of the call. A call whose caller has not said in time who it is, is
-/// ended with UNAVAILABLE; with who it is the caller introduces its connection, too.
+/// Knows who makes a call; a member of the call's object. A call whose caller does not say in time
+/// who it is, is ended with UNAVAILABLE. A caller that says who it is introduces its connection,
+/// too.
 ///
-/// The service finds out who a caller is, by what the messages name and what the run knows of that.
-/// Over TLS a caller may only be whom its certificate names: before a service acts on a message, it
-/// asks MayBe.
+/// The service finds out who a caller is, from the names in its messages and from what the run
+/// knows about these. Over TLS a caller may only be the member that its certificate names: before a
+/// service acts on a message, it asks MayBe.
 ///
-/// Thread-safe: guarded by the mutex of the connections; but MayBe, CertifiedWorker and Audit
-/// belong to whoever handles the call's messages, one at a time.
+/// Thread-safe: guarded by the mutex of the connections. But MayBe, CertifiedWorker and Audit are
+/// only for the code that handles the call's messages, one at a time.
 class Caller {
  public:
-  /// `connections` may be null: nothing is bounded then.
+  /// `connections` may be null; then nothing is bounded.
   Caller(Connections* connections, grpc_call* call);
   ~Caller();
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
 
-  /// RESOURCE_EXHAUSTED if the connection has too many calls open for one that is no member's: then
-  /// the call is to be refused.
+  /// Returns RESOURCE_EXHAUSTED, and the call is to be refused, if its connection is not a member's
+  /// and has too many calls open.
   absl::Status Admit() const;
 
-  /// OK if the caller has proved that it is this member, or came where nobody has to prove
-  /// anything: in plaintext, or over the local socket. PERMISSION_DENIED, noted in the audit log,
-  /// otherwise.
+  /// Returns OK if the caller has proved that it is this member, or came where nobody has to prove
+  /// anything: in plaintext, or over the local socket. Otherwise returns PERMISSION_DENIED and
+  /// notes that in the audit log.
   absl::Status MayBe(WorkerId worker);
   absl::Status MayBe(ShardId server);
 
-  /// The worker that the caller's certificate names, if it names one.
+  /// Returns the worker that the caller's certificate names, if it names one.
   std::optional<WorkerId> CertifiedWorker() { return proof().worker(); }
 
-  /// Notes for the audit log what the caller has done; `event` as there. For a service that holds a
-  /// lock, under which nothing is written: it takes the note, and writes it later.
+  /// Notes for the audit log what the caller has done; `event` is AuditLog::Event's. Nothing is
+  /// written under a service's lock: the service takes the note with TakeAudit and writes it later.
   void Audit(std::string event, std::string reason);
   std::optional<AuditLog::Event> TakeAudit() { return std::exchange(audit_, std::nullopt); }
 
-  /// The caller was found to be a member of the run: a worker, or the server of a shard.
+  /// Note that the caller was found to be a member of the run: a worker, or the server of a shard.
   void IsMember(WorkerId worker);
   void IsMember(ShardId server);
 
-  /// The caller may be served although it is no member.
+  /// Notes that the caller may be served although it is not a member.
   void IsGuest();
 
  private:
@@ -68,13 +69,14 @@ class Caller {
 
   Connections* const connections_;
   grpc_call* const call_;
-  uint64_t connection_ = 0;         // Its number; 0 where it is unknown.
-  std::optional<PeerProof> proof_;  // Once somebody has asked.
+  uint64_t connection_ = 0;         // The connection's number; 0 if unknown.
+  std::optional<PeerProof> proof_;  // Set once it was asked for.
   std::optional<AuditLog::Event> audit_;
 
   // Guarded by the mutex of the connections.
   absl::Time began_;
-  std::optional<std::list<Caller*>::iterator> silent_;  // Its place there, until it has spoken.
+  // Its place in Connections::silent_, until it has said who it is.
+  std::optional<std::list<Caller*>::iterator> silent_;
 };
 
 }  // namespace slipstream

@@ -65,7 +65,7 @@ absl::Status Connections::Add(const FileDescriptor& connection) {
   Connection added = {.socket = FileDescriptor(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0)),
                       .name = PeerNameOf(connection),
                       .accepted = options_.now()};
-  // Without any event asked for, epoll tells that both directions have ended.
+  // Even without any event asked for, epoll tells that both directions have ended.
   epoll_event event = {.events = 0, .data = {.u64 = number}};
   if (!added.socket.is_open() ||
       epoll_ctl(events_.get(), EPOLL_CTL_ADD, added.socket.get(), &event) != 0) {
@@ -98,7 +98,7 @@ absl::Duration Connections::Tend() {
   }
   for (const std::string& line : lines) spdlog::warn("{}", line);
   EndSilentCalls(now);
-  // In so short a time who is no member cannot do much.
+  // In so short a time, peers that are not members cannot do much.
   return absl::Milliseconds(has_others ? 5 : 50);
 }
 
@@ -129,7 +129,7 @@ void Connections::RemoveGone() {
     epoll_event gone[64];
     const int count = epoll_wait(events_.get(), gone, std::size(gone), 0);
     for (int i = 0; i < count; ++i) {
-      const uint64_t number = gone[i].data.u64;  // Where it lies it is not aligned.
+      const uint64_t number = gone[i].data.u64;  // A copy, as the field is not aligned.
       if (number == kWake) {
         uint64_t times = 0;
         (void)!read(wake_.get(), &times, sizeof(times));
@@ -145,7 +145,7 @@ void Connections::RemoveGone() {
 void Connections::Remove(Table::iterator place) {
   const auto& [number, connection] = *place;
   const absl::Time now = options_.now();
-  // gRPC may have closed it first, for what it sent.
+  // gRPC may have closed the connection first, because of what it sent.
   const bool has_overdone_it = connection.has_overdone_it || HasSentTooMuch(connection, now, 0);
   const absl::Time kept_until =
       connection.accepted + (has_overdone_it ? options_.pressed_time : options_.place_time);
@@ -153,7 +153,7 @@ void Connections::Remove(Table::iterator place) {
   Uncount(number, connection);
   const auto named = by_name_.find(connection.name);
   if (named != by_name_.end() && named->second == number) by_name_.erase(named);
-  // Closing does not take it out: gRPC may still have the same socket open.
+  // Closing this descriptor does not take the socket out: gRPC may still have it open.
   epoll_ctl(events_.get(), EPOLL_CTL_DEL, connection.socket.get(), nullptr);
   connections_.erase(place);
 }
@@ -196,7 +196,7 @@ void Connections::ShutDownIdleGuests(absl::Time now) {
   for (const uint64_t number : guests_) {
     Connection& connection = connections_.at(number);
     if (connection.calls > 0 || now - connection.last_call < options_.guest_idle_time) continue;
-    connection.is_shut_down = true;  // It only rested: nobody needs to hear of it.
+    connection.is_shut_down = true;  // It was only idle, so no log line.
     shutdown(connection.socket.get(), SHUT_RDWR);
   }
 }
@@ -253,7 +253,7 @@ void Connections::EndSilentCalls(absl::Time now) {
       Caller* const caller = silent_.front();
       grpc_call_ref(caller->call_);
       overdue.push_back(caller->call_);
-      caller->silent_.reset();  // Once.
+      caller->silent_.reset();  // Each call is ended once.
       silent_.pop_front();
     }
   }

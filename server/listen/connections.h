@@ -28,64 +28,67 @@ namespace slipstream {
 
 class Caller;
 
-/// The TCP connections of a server, and who has come over each, so that what strangers cost has a
-/// bound and members find a place, however many strangers connect.
+/// Keeps the TCP connections of a server and who uses each of them, so that the cost of strangers
+/// is bounded and members find a place, however many strangers connect.
 ///
-/// A connection is a *stranger's* until a call over it is a *member's*, who takes part in the run,
-/// or a *guest's*, who only reads. Strangers have few places, and others wait to be accepted;
-/// who has not said in time who it is, is closed. Guests have more places, and members their own.
-/// A peer that is no member may send and ask for so much, or its connection is closed, too. What is
-/// said is believed as far as the run believes it: see Caller.
+/// A connection is a *stranger's* until a call over it is a *member's*, which takes part in the
+/// run, or a *guest's*, which only reads. Strangers have few places, and further connections wait
+/// to be accepted. A connection whose peer does not say in time who it is, is closed. Guests have
+/// more places, and members their own. A peer that is not a member may send only so many bytes and
+/// make only so many calls, or its connection is closed, too. Caller says how a peer's claims are
+/// checked.
 ///
-/// Connections that came another way, as through a local socket, are unknown here, and unbounded.
+/// Connections that came another way, for instance through a local socket, are unknown here and
+/// unbounded.
 ///
 /// Thread-safe: guarded by its own mutex. Must outlive its callers and the loop that accepts.
 class Connections {
  public:
   struct Options {
-    /// Strangers at a time. One of these costs at most some 2 MiB, with all the calls that it may
+    /// The most strangers at a time. Each costs at most some 2 MiB, with all the calls that it may
     /// have open.
     size_t strangers_max = 64;
 
-    /// A connection, and a call, that has not said by then who it is, is ended.
+    /// How long a connection or a call may leave open who it is before it is ended.
     absl::Duration introduction_time = absl::Seconds(5);
 
-    /// A connection's time while strangers have all their places, and others wait.
+    /// The same while strangers have all their places and others wait.
     absl::Duration pressed_time = absl::Seconds(2);
 
-    /// A stranger's place is taken for so long at least, unless it says who it is: so no more than
-    /// 64 a second fail in their handshakes. A stranger that was closed for what it sent or asked
-    /// for keeps its place for `pressed_time`.
+    /// How long a stranger's place is taken at least, unless it says who it is: so no more than 64
+    /// a second fail in their handshakes. A stranger that was closed because it sent or asked for
+    /// too much keeps its place for `pressed_time`.
     absl::Duration place_time = absl::Seconds(1);
 
     size_t guests_max = 96;
 
-    /// A guest's connection without a call for so long is closed: its place is free for others.
+    /// How long a guest's connection may be without a call before it is closed and its place is
+    /// free.
     absl::Duration guest_idle_time = absl::Minutes(1);
     size_t connections_of_member_max = 16;
 
-    /// A connection that is no member's has at most so many calls open,
+    /// The most open calls of a connection that is not a member's,
     size_t calls_of_others_max = 32;
 
-    /// and makes so many, at once and for each second since.
+    /// and the calls that it may make at once and for each second since.
     double calls_at_once = 100;
     double calls_per_second = 20;
 
-    /// It may send so much, at once and for each second since; and a share of what it was sent, as
-    /// a reader has to say that it reads.
+    /// The bytes that it may send at once, for each second since, and for each byte that it was
+    /// sent, because a reader has to acknowledge what it reads.
     uint64_t bytes_at_once = uint64_t{16} << 10;
     uint64_t bytes_per_second = uint64_t{4} << 10;
     double bytes_for_each_sent = 1.0 / 16;
 
-    /// It may exceed that for so long, by so much: bytes are counted as the kernel takes them, and
-    /// an introduction among them is understood only once gRPC has read it.
+    /// How long, and by how much, it may exceed that: bytes are counted as the kernel takes them,
+    /// and an introduction among them is understood only once gRPC has read it.
     absl::Duration bytes_grace_time = absl::Milliseconds(50);
     uint64_t bytes_grace = uint64_t{48} << 10;
 
     std::function<absl::Time()> now;
   };
 
-  /// Fails where the system has no file for it.
+  /// Fails if the system has no file for it.
   static absl::StatusOr<std::unique_ptr<Connections>> Make(Options options);
 
   ~Connections();
@@ -94,21 +97,21 @@ class Connections {
 
   // For the loop that accepts:
 
-  /// Another connection may be accepted.
+  /// Returns whether another connection may be accepted.
   bool HasRoom();
 
-  /// Takes note of one that was accepted. To be called before gRPC gets it. Fails, and the
-  /// connection is to be closed, where the system has no file for it (RESOURCE_EXHAUSTED), and
-  /// where it has sent too much while it waited (PERMISSION_DENIED, which Tend tells of).
+  /// Notes a connection that was accepted; to be called before gRPC gets it. Fails, and the
+  /// connection is to be closed, if the system has no file for it (RESOURCE_EXHAUSTED), or if it
+  /// has sent too much while it waited (PERMISSION_DENIED, which Tend logs).
   absl::Status Add(const FileDescriptor& connection);
 
-  /// Takes note of what has gone, and ends what is overdue or sends too much. To be called whenever
-  /// `events` is readable, and again after the time that it returns. From one thread, which runs
-  /// callbacks of calls that it ends.
+  /// Notes which connections have gone, and ends those that are overdue or send too much. To be
+  /// called whenever `events` is readable, and again after the time that it returns. One thread
+  /// calls it, and runs the callbacks of calls that it ends.
   absl::Duration Tend();
   int events() const { return events_.get(); }
 
-  /// Where it is noted who was let in over them, and who was not.
+  /// The log of who was let in over these connections, and who was not.
   AuditLog& audit() { return audit_; }
 
   struct Counts {
@@ -128,20 +131,20 @@ class Connections {
   static constexpr size_t kReasons = 3;
 
   struct Connection {
-    FileDescriptor socket;  // Beside gRPC's own, so that it can be shut down from here.
+    FileDescriptor socket;  // A duplicate of gRPC's, to shut it down from here.
     PeerName name;
     absl::Time accepted;
     Who who = Who::kStranger;
-    uint64_t member = 0;  // Of a member's: its number.
+    uint64_t member = 0;  // The member's number, if it is a member's.
     size_t calls = 0;
-    absl::Time last_call;  // When one began or ended last.
+    absl::Time last_call;  // When a call last began or ended.
     double calls_made = 0;
     absl::Time sends_too_much_since = absl::InfiniteFuture();
     bool has_overdone_it = false;
     bool is_shut_down = false;
   };
 
-  /// Closed for one reason, and not told of yet.
+  /// The connections that were closed for one reason and have not been logged yet.
   struct Closed {
     size_t count = 0;
     std::string one_of;
@@ -152,7 +155,7 @@ class Connections {
   Connections(Options options, FileDescriptor events, FileDescriptor wake);
 
   // For Caller:
-  uint64_t Enter(Caller& caller, std::string_view peer);  // 0: unknown.
+  uint64_t Enter(Caller& caller, std::string_view peer);  // Returns 0 if unknown.
   void Leave(Caller& caller);
   bool MayCall(uint64_t connection);
   void Introduce(Caller& caller, Who who, uint64_t member);
@@ -164,25 +167,26 @@ class Connections {
   void Remove(Table::iterator place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// gRPC sees the end of what it reads and of what it writes, and epoll the end of both.
+  /// Ends both directions: gRPC sees the end of what it reads and of what it writes, and epoll the
+  /// end of both.
   void ShutDown(Connection& connection, Reason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShutDownStrangers(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShutDownIdleGuests(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// Closes connections of no member that have sent too much.
+  /// Closes connections that are not members' and have sent too much.
   void ShutDownFloods(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookForFlood(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasSentTooMuch(const Connection& connection, absl::Time now, uint64_t grace) const;
   void CountCall(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// Lines of what was closed lately; not one for each of many.
+  /// Returns log lines about the connections closed lately, one for each reason.
   std::vector<std::string> TakeLines(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndSilentCalls(absl::Time now);
 
   // Constant after construction.
   const Options options_;
-  const FileDescriptor events_;  // An epoll of the sockets that are gone, and of `wake_`.
-  const FileDescriptor wake_;    // An eventfd: there is room again.
+  const FileDescriptor events_;  // An epoll that tells which sockets are gone, and of `wake_`.
+  const FileDescriptor wake_;    // An eventfd, written when there is room again.
 
   AuditLog audit_;
   Mutex mutex_;
@@ -192,9 +196,11 @@ class Connections {
   size_t strangers_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<uint64_t> guests_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, size_t> of_members_ ABSL_GUARDED_BY(mutex_);
-  std::deque<uint64_t> unknown_since_ ABSL_GUARDED_BY(mutex_);     // Strangers, the oldest first.
-  std::multiset<absl::Time> places_kept_ ABSL_GUARDED_BY(mutex_);  // Until then, of those gone.
-  std::list<Caller*> silent_ ABSL_GUARDED_BY(mutex_);              // The oldest first.
+  std::deque<uint64_t> unknown_since_ ABSL_GUARDED_BY(mutex_);  // Strangers, oldest first.
+  std::multiset<absl::Time> places_kept_
+      ABSL_GUARDED_BY(mutex_);  // When places of gone strangers end.
+  // Callers still unknown, oldest first.
+  std::list<Caller*> silent_ ABSL_GUARDED_BY(mutex_);
   std::array<Closed, kReasons> closed_ ABSL_GUARDED_BY(mutex_);
 };
 

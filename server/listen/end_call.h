@@ -8,9 +8,9 @@
 
 namespace slipstream {
 
-/// Ends a call from aside, with UNAVAILABLE and the reason, which is logged with the peer at
-/// `level`: that may be honest, and its next try be better. Runs the call's own callbacks, perhaps
-/// here, so no lock may be held; `call` must be held by a reference of the caller.
+/// Ends a call from outside its callbacks, with UNAVAILABLE, because the peer may be honest and its
+/// next try may succeed. Logs the reason, with the peer, at `level`. Runs the call's own callbacks,
+/// perhaps on this thread, so no lock may be held. The caller must hold a reference to `call`.
 void EndCall(grpc_call* call, const std::string& reason, spdlog::level::level_enum level);
 
 }  // namespace slipstream

@@ -19,8 +19,8 @@ namespace slipstream {
 /// Thread-safe.
 class LocalListener {
  public:
-  /// Begins to accept. `server` must outlive the listener, and be shut down after it has gone: then
-  /// nothing more is accepted, and what was accepted is the server's.
+  /// Begins to accept. `server` must outlive the listener, and be shut down only after the listener
+  /// is destroyed. Then nothing more is accepted, and accepted connections belong to the server.
   static absl::StatusOr<std::unique_ptr<LocalListener>> Start(const std::string& name,
                                                               grpc::Server& server);
 

@@ -34,7 +34,7 @@ constexpr MethodRoles kMethods[] = {
     {"/slipstream.v1.Coordinator/Leave", kWorker},
     {"/slipstream.v1.Coordinator/GetStatus", kEverybody},
     {"/slipstream.v1.Coordinator/WatchStatus", kEverybody},
-    // Servers greet the first one by it.
+    // Servers introduce themselves with it to the server of shard 0.
     {"/slipstream.v1.Shard/GetTransports", kWorker | kServer},
     {"/slipstream.v1.Shard/Initialize", kWorker},
     {"/slipstream.v1.Shard/Pull", kWorker | kOperator},

@@ -12,14 +12,14 @@
 namespace slipstream {
 namespace {
 
-/// Sixteen bytes for both kinds of address: IPv4 as IPv6 maps it.
+/// The first twelve of sixteen bytes for an IPv4 address that is mapped into IPv6.
 std::string MappedPrefix() { return std::string(10, '\0') + "\xff\xff"; }
 
 std::string MappedIpv4(const void* address) {
   return MappedPrefix() + std::string(static_cast<const char*>(address), sizeof(in_addr));
 }
 
-/// gRPC's "%5B::1%5D" is "[::1]".
+/// Decodes gRPC's "%5B::1%5D" to "[::1]".
 std::string WithoutPercents(std::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -64,7 +64,7 @@ PeerName PeerNameOf(std::string_view peer) {
     if (inet_pton(AF_INET, text.substr(0, colon).c_str(), &address) != 1) return {};
     return {MappedIpv4(&address), port};
   }
-  // "[fe80::1%eth0]": the zone is not part of the address.
+  // The zone in "[fe80::1%eth0]" is not part of the address.
   const size_t end = std::min(text.find('%'), text.find(']'));
   if (text.front() != '[' || end == std::string::npos) return {};
   if (inet_pton(AF_INET6, text.substr(1, end - 1).c_str(), &address) != 1) return {};

@@ -10,17 +10,18 @@
 
 namespace slipstream {
 
-/// The address and the port of the other end of a TCP connection. An address has sixteen bytes, and
-/// IPv4 is as IPv6 maps it; it is empty for what is no TCP connection.
+/// The address and the port of the other end of a TCP connection. An address has sixteen bytes; an
+/// IPv4 address is mapped into IPv6. The address is empty if this is not a TCP connection.
 using PeerName = std::pair<std::string, uint16_t>;
 
-/// Asks the socket.
+/// Returns the peer's name as the socket knows it.
 PeerName PeerNameOf(const FileDescriptor& connection);
 
-/// Reads what gRPC names a peer by, as "ipv4:192.0.2.1:7070" or "ipv6:%5B2001:db8::1%5D:7070".
+/// Parses the name that gRPC gives a peer, such as "ipv4:192.0.2.1:7070" or
+/// "ipv6:%5B2001:db8::1%5D:7070".
 PeerName PeerNameOf(std::string_view peer);
 
-/// Writes it as people do: "192.0.2.1:7070", "[2001:db8::1]:7070".
+/// Formats the name for people: "192.0.2.1:7070", "[2001:db8::1]:7070".
 std::string TextOf(const PeerName& name);
 
 }  // namespace slipstream

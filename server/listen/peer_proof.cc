@@ -11,7 +11,7 @@
 namespace slipstream {
 namespace {
 
-/// gRPC has no name for its own word.
+/// gRPC has no constant for this value.
 constexpr char kInsecure[] = "insecure";
 
 struct ReleaseContext {

@@ -15,26 +15,26 @@ namespace slipstream {
 /// How the peer of a call has proved who it is.
 struct PeerProof {
   enum class Kind {
-    kNone,         // It came in plaintext, or over a local socket, which looks at the user.
+    kNone,         // It came in plaintext, or over a local socket, which checks the user.
     kCertificate,  // By a certificate of the run.
     kToken,        // By the run's token, without a certificate of the run.
-    kUnknown,      // In a way that nobody here knows: it may act as no member.
+    kUnknown,      // In an unknown way: it may act as no member.
   };
   Kind kind = Kind::kNone;
-  std::optional<CertifiedIdentity> identity;  // The certificate's.
+  std::optional<CertifiedIdentity> identity;  // That of the certificate.
 
-  /// The worker that the certificate names, if it names one.
+  /// Returns the worker that the certificate names, if it names one.
   std::optional<WorkerId> worker() const;
 
-  /// For people: the certificate's URI, "token", or "-".
+  /// Returns for people the certificate's URI, "token", or "-".
   std::string Text() const;
 };
 
-/// The proof of a call that was let in: see Access.
+/// Returns the proof of a call that Access has let in.
 PeerProof ProofOf(grpc_call* call);
 
-/// OK if a peer with this proof may act as the worker, or as the server of the shard;
-/// PERMISSION_DENIED, naming both, otherwise.
+/// Return OK if a peer with this proof may act as the worker, or as the server of the shard; else
+/// PERMISSION_DENIED, naming both.
 absl::Status MayActAs(const PeerProof& proof, WorkerId worker);
 absl::Status MayActAs(const PeerProof& proof, ShardId shard);
 

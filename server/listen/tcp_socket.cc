@@ -64,7 +64,7 @@ bool IsWildcard(const Address& address) {
   return reinterpret_cast<const sockaddr_in&>(address.storage).sin_addr.s_addr == INADDR_ANY;
 }
 
-/// Whether no other try will find the host.
+/// Returns whether no further try will find the host.
 bool IsUnknown(int error) {
   return error == EAI_NONAME || error == EAI_NODATA || error == EAI_ADDRFAMILY ||
          error == EAI_FAMILY;
@@ -87,24 +87,24 @@ absl::StatusOr<std::vector<Address>> Resolve(const std::string& host, uint16_t p
     Address address;
     std::memcpy(&address.storage, one->ai_addr, one->ai_addrlen);
     address.length = one->ai_addrlen;
-    // A name may be told of twice.
+    // A name may resolve to the same address twice.
     if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
   }
   return addresses;
 }
 
-/// Whether it is for want of IPv6 that an address cannot be listened on.
+/// Returns whether an address cannot be listened on because there is no IPv6.
 bool LacksIpv6(const Address& address, int error) {
   return address.family() == AF_INET6 && (error == EAFNOSUPPORT || error == EADDRNOTAVAIL);
 }
 
-/// How sockets listen.
+/// The options of listening sockets.
 struct Manner {
   bool takes_both_kinds = false;
   int unacknowledged_max_ms = 0;
 };
 
-/// Binds with the port of `address`, and tells it which it got. An errno, or 0.
+/// Listens on `address` and writes the port that it got to it. Returns an errno, or 0.
 int Listen(Address& address, const Manner& manner, FileDescriptor& socket) {
   const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
   socket = FileDescriptor(::socket(address.family(), type, 0));
@@ -112,11 +112,11 @@ int Listen(Address& address, const Manner& manner, FileDescriptor& socket) {
   const auto set = [&](int level, int option, int value) {
     return setsockopt(socket.get(), level, option, &value, sizeof(value)) == 0;
   };
-  // So that a server may come back while connections of the one before are still ending.
+  // A server may come back while connections of the one before are still ending.
   if (!set(SOL_SOCKET, SO_REUSEADDR, 1)) return errno;
   const bool is_ipv6 = address.family() == AF_INET6;
   if (is_ipv6 && !set(IPPROTO_IPV6, IPV6_V6ONLY, manner.takes_both_kinds ? 0 : 1)) return errno;
-  // Connections have these from here.
+  // Accepted connections inherit these options.
   if (!set(IPPROTO_TCP, TCP_NODELAY, 1)) return errno;
   if (!set(IPPROTO_TCP, TCP_USER_TIMEOUT, manner.unacknowledged_max_ms)) return errno;
   if (bind(socket.get(), address.get(), address.length) != 0) return errno;
@@ -130,7 +130,7 @@ absl::Status Failure(const Address& address, int error) {
       fmt::format("cannot listen on {}: {}", TextOf(address), ErrorText(error)));
 }
 
-/// `was_taken` tells whether a port that the system chose was not free everywhere.
+/// Sets `was_taken` if a port that the system chose was not free on every address.
 absl::StatusOr<TcpSockets> TryListen(std::vector<Address> addresses, const Manner& manner,
                                      bool& was_taken) {
   TcpSockets sockets;
@@ -154,8 +154,8 @@ absl::StatusOr<TcpSockets> TryListen(std::vector<Address> addresses, const Manne
   return sockets;
 }
 
-/// All of this machine: the first takes connections of both kinds, the second is for where there is
-/// no IPv6.
+/// Returns the addresses for all of this machine: the first takes connections of both kinds, the
+/// second is for machines without IPv6.
 absl::StatusOr<std::vector<Address>> Wildcards(uint16_t port) {
   absl::StatusOr<std::vector<Address>> addresses = Resolve("::", port);
   absl::StatusOr<std::vector<Address>> ipv4 = Resolve("0.0.0.0", port);

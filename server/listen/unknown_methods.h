@@ -9,12 +9,12 @@
 namespace slipstream {
 
 /// Answers calls of methods that a server does not have with UNIMPLEMENTED and the method's name,
-/// and counts them among those of their connection.
+/// and counts them among the calls of their connection.
 ///
 /// Thread-safe.
 class UnknownMethods final : public grpc::CallbackGenericService {
  public:
-  /// `connections` must outlive it, and may be null.
+  /// `connections` must outlive this object, and may be null.
   explicit UnknownMethods(Connections* connections) : connections_(connections) {}
 
  private:

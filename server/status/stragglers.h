@@ -11,7 +11,7 @@
 
 namespace slipstream {
 
-/// What is known of one live worker's pace (step_times.h), the least of what the shards say.
+/// The pace of one live worker (step_times.h): of each figure the least that any shard reports.
 struct WorkerPace {
   WorkerId worker{};
   uint64_t steps = 0;

@@ -85,7 +85,7 @@ std::shared_ptr<FloatBuffer> BufferPool::Take() {
   std::unique_ptr<FloatBuffer> buffer = TakeIdle();
   if (buffer == nullptr && shares()) {
     buffer = FloatBuffer::TryMakeShared(state_->values);
-    // Buffers that are not shared are kept again then, instead of made anew each time.
+    // Unshared buffers are then kept again, instead of made anew each time.
     if (buffer == nullptr) StopSharing();
   }
   if (buffer == nullptr) buffer = FloatBuffer::TryMake(state_->values);
@@ -129,7 +129,7 @@ void BufferPool::StopSharing() {
 }
 
 void BufferPool::Share() {
-  std::vector<std::unique_ptr<FloatBuffer>> freed;  // After the lock.
+  std::vector<std::unique_ptr<FloatBuffer>> freed;  // Freed after the lock is released.
   MutexLock lock(state_->mutex);
   if (!std::exchange(state_->shares, true)) freed.swap(state_->idle);
 }

@@ -11,26 +11,27 @@
 
 namespace slipstream {
 
-/// How processes of this machine reach the values of a buffer, see common/local/shared_values.h.
+/// The shared memory by which processes of this machine reach the values of a buffer; see
+/// common/local/shared_values.h.
 struct SharedBuffer {
   SharedMemory memory;
 
-  /// Of all shared buffers of this process, never used again.
+  /// Numbers the shared buffers of this process; never used again.
   uint64_t number = 0;
 
-  /// Of the values that it holds now, or that are being written.
+  /// The generation of the values that the buffer holds now, or that are being written.
   uint64_t generation = 0;
 };
 
 /// Values on a page boundary, zero at first. The pages come from the kernel and go back to it: a
-/// heap that never shrinks would keep the largest blocks there are, in the arena of whichever
-/// thread let go of them.
+/// heap that never shrinks would keep these blocks, the largest there are, in the arena of the
+/// thread that freed them.
 class FloatBuffer {
  public:
-  /// Nothing if the memory cannot be had. Pages that were never written take up none.
+  /// Returns null if there is not enough memory. Pages that were never written take up none.
   static std::unique_ptr<FloatBuffer> TryMake(size_t values);
 
-  /// The same, in memory that readers on this machine can map.
+  /// Does the same, in memory that readers on this machine can map.
   static std::unique_ptr<FloatBuffer> TryMakeShared(size_t values);
 
   ~FloatBuffer();
@@ -40,10 +41,12 @@ class FloatBuffer {
   std::span<float> values() { return {values_, size_}; }
   std::span<const float> values() const { return {values_, size_}; }
 
-  /// Null unless made so. Owned by the buffer alone; a weak pointer tells others when it is gone.
+  /// The shared memory; null unless made by TryMakeShared. Owned by the buffer alone; a weak
+  /// pointer tells others when it is gone.
   std::shared_ptr<const SharedBuffer> shared() const { return shared_; }
 
-  /// Other values will be written: whoever still reads the present ones is told by the generation.
+  /// Notes that other values will be written. The generation tells whoever still reads the present
+  /// ones.
   void BeginNext();
 
  private:
@@ -55,13 +58,14 @@ class FloatBuffer {
   const size_t size_;
 };
 
-/// Weights of one published version. Owned by the shard for as long as the version is the newest or
-/// a gradient on its way needs it as its base, and by every answer that is still being sent; the
-/// last one returns the buffer to its pool.
+/// The weights of one published version. They are owned by the shard for as long as the version is
+/// the newest or a gradient on its way needs it as its base, and by every answer that is still
+/// being sent. The last owner returns the buffer to its pool.
 using Weights = std::shared_ptr<const FloatBuffer>;
 
-/// Buffers of one size, used again instead of freed: a shard makes a new version with every update,
-/// and getting its pages from the kernel each time would cost more than the update.
+/// A pool of buffers of one size, which are used again instead of freed: a shard makes a new
+/// version with every update, and getting its pages from the kernel each time would cost more than
+/// the update.
 ///
 /// Thread-safe: guarded by its own mutex; never blocks on I/O.
 class BufferPool {
@@ -71,27 +75,29 @@ class BufferPool {
 
   explicit BufferPool(size_t values);
 
-  /// Has so many buffers idle. False if the memory cannot be had.
+  /// Makes buffers until so many are idle. Returns false if there is not enough memory.
   bool Reserve(size_t buffers);
 
-  /// A buffer that comes back by itself when its last owner lets go, also after the pool is gone;
-  /// what it holds is undefined. REQUIRES: the address space is there, as Reserve found.
+  /// Returns a buffer that comes back by itself when its last owner releases it, also after the
+  /// pool is gone. Its contents are undefined. REQUIRES: the address space is there, as Reserve
+  /// found.
   std::shared_ptr<FloatBuffer> Take();
 
-  /// The same, or null if that would take long: shared memory is written when it is made.
+  /// Does the same, or returns null if that would take long: shared memory is written when it is
+  /// made.
   std::shared_ptr<FloatBuffer> TakeAtOnce();
 
-  /// From now on buffers are made in shared memory, until that cannot be had; those that are not
-  /// are freed as they come back.
+  /// Makes buffers in shared memory from now on, until there is no more. Other buffers are freed as
+  /// they come back.
   void Share();
 
-  /// Buffers handed out and not yet back.
+  /// The number of buffers handed out and not yet back.
   size_t live() const;
 
  private:
   struct State;
 
-  /// Null if none is idle.
+  /// Returns null if no buffer is idle.
   std::unique_ptr<FloatBuffer> TakeIdle();
   std::shared_ptr<FloatBuffer> Lend(std::unique_ptr<FloatBuffer> buffer);
   bool shares() const;

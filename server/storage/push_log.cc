@@ -21,7 +21,7 @@ absl::Status CannotCreate(const std::string& path) {
       fmt::format("cannot create the push log {}: {}", path, std::strerror(errno)));
 }
 
-/// "12" or "12-19;40-42".
+/// Returns a text like "12" or "12-19;40-42".
 std::string Text(const BatchRanges& ranges) {
   std::string text;
   for (const BatchRange& range : ranges) {
@@ -37,13 +37,13 @@ std::string Text(const BatchRanges& ranges) {
 absl::StatusOr<PushLog> PushLog::Create(const std::string& path) {
   FileDescriptor opened(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kMode));
   if (!opened.is_open()) return CannotCreate(path);
-  // Only then is it emptied: a server that is started twice must not cost the first one its log.
-  // A file system without locks cannot tell; what is in the file is then nobody's.
+  // The file is emptied only once it is locked: a server that is started twice must not cost the
+  // first one its log. On a file system without locks, the file is taken to be free.
   if (flock(opened.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return absl::ResourceExhaustedError(
         fmt::format("the push log {} is written by another process", path));
   }
-  // A pipe has nothing to be emptied of.
+  // A pipe cannot be truncated, and need not be.
   if (ftruncate(opened.get(), 0) != 0 && errno != EINVAL) return CannotCreate(path);
   PushLog log(path, std::move(opened));
   log.appended_ = "worker,incarnation,sequence,batch,examples,base,version,staleness,outcome\n";

@@ -13,26 +13,27 @@
 
 namespace slipstream {
 
-/// A text file with one line per push that used up its sequence, in the order of decisions, from
-/// which another program can recompute every staleness, vector clock and histogram: worker,
-/// incarnation, sequence, base version, examples, mini-batch, outcome, staleness and version.
-/// Excuses have 0 examples; `version` is the version the push is part of, of one that is part of
-/// none (DROPPED_LATE, or a slot given up) the shard's current.
+/// A text file with one line for each push that used up its sequence, in the order of decisions.
+/// Another program can recompute every staleness, vector clock and histogram from it. The fields
+/// are worker, incarnation, sequence, base version, examples, mini-batch, outcome, staleness and
+/// version. Excuses have 0 examples. `version` is the version that the push is part of; if it is
+/// part of none (DROPPED_LATE, or a slot given up), it is the shard's current version.
 ///
 /// The file is locked (flock) while it is written, so two processes never share one.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class PushLog {
  public:
-  /// Makes (or empties) the file. Fails naming the path and the cause; with RESOURCE_EXHAUSTED, and
-  /// nothing in the file has changed, while another process writes it.
+  /// Makes (or empties) the file. Fails, naming the path and the cause. While another process
+  /// writes the file, fails with RESOURCE_EXHAUSTED and changes nothing in it.
   static absl::StatusOr<PushLog> Create(const std::string& path);
 
   /// Adds a line to what Flush writes.
   void Append(const PushHeader& header, const PushReply& reply);
 
-  /// Hands what was appended to the operating system. Fails naming the path and the cause, e.g. of
-  /// a full disk: the file ends with a whole line then, and is not written to again.
+  /// Hands the appended lines to the operating system. Fails, naming the path and the cause, for
+  /// instance if the disk is full. Then the file ends with a whole line, and is not written to
+  /// again.
   absl::Status Flush();
 
  private:
@@ -44,7 +45,7 @@ class PushLog {
   std::string path_;
   FileDescriptor file_;
   std::string appended_;
-  uint64_t bytes_ = 0;  // Of the file: whole lines.
+  uint64_t bytes_ = 0;  // The size of the file's whole lines.
   absl::Status failure_;
 };
 

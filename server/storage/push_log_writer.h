@@ -24,14 +24,14 @@ namespace slipstream {
 /// Thread-safe: guarded by its own mutex, which is never held while a file is written.
 class PushLogWriter {
  public:
-  /// Lines that the disk has not taken yet; the log ends with what is beyond. A line has some 50
+  /// The most lines that wait for the disk; if there are more, the log ends. A line has some 50
   /// bytes, and may have 64 ranges of mini-batches.
   static constexpr size_t kLinesMax = 65'536;
 
   explicit PushLogWriter(PushLog log);
 
-  /// Writes what is left, but waits no longer than `kEndTime` for that: a disk that hangs keeps its
-  /// thread, and the file, until the process ends.
+  /// Writes the lines that are left, but waits for that no longer than `kEndTime`. A disk that
+  /// hangs keeps its thread, and the file, until the process ends.
   ~PushLogWriter();
   PushLogWriter(const PushLogWriter&) = delete;
   PushLogWriter& operator=(const PushLogWriter&) = delete;
@@ -40,8 +40,8 @@ class PushLogWriter {
 
   void Add(const PushHeader& header, const PushReply& reply);
 
-  /// Says why the log has ended; empty while it goes on. A disk that has not taken what was written
-  /// to it within `kEndTime` ends it.
+  /// Returns why the log has ended; empty while it goes on. A write that has not ended within
+  /// `kEndTime` ends it.
   std::string failure();
 
  private:
@@ -59,12 +59,12 @@ class PushLogWriter {
     std::vector<Line> lines ABSL_GUARDED_BY(mutex);
     std::string failure ABSL_GUARDED_BY(mutex);
 
-    /// The thread writes since then.
+    /// Since when the thread has been writing; empty while it is not.
     std::optional<std::chrono::steady_clock::time_point> writes_since ABSL_GUARDED_BY(mutex);
     bool is_stopping ABSL_GUARDED_BY(mutex) = false;
     bool has_stopped ABSL_GUARDED_BY(mutex) = false;
 
-    PushLog file;  // The thread's.
+    PushLog file;  // Owned by the thread.
   };
 
   static void Run(State& state);
