@@ -9,7 +9,7 @@
 
 namespace slipstream {
 
-/// What ps_server is told by its arguments; empty where nothing was said.
+/// The arguments of ps_server; a member is empty if its argument was not given.
 struct CommandLine {
   std::string config;
   uint32_t shard = 0;
@@ -21,8 +21,8 @@ struct CommandLine {
   std::string log_format;
 };
 
-/// The arguments, or the exit status of a process that has nothing more to do: help and version
-/// have been printed, or what is wrong with the arguments.
+/// Returns the arguments, or the exit status of a process that has nothing more to do: it has
+/// printed help, its version, or what is wrong with the arguments.
 std::variant<CommandLine, int> ParseCommandLine(int argc, const char* const* argv);
 
 }  // namespace slipstream

@@ -7,10 +7,10 @@
 namespace slipstream {
 namespace {
 
-// Other messages are on their way beside pushes.
+// The room for messages other than pushes.
 constexpr uint64_t kBytesMin = uint64_t{64} << 20;
 
-// gRPC's own reflection service has a thread for each of its calls; all else has none.
+// gRPC's own reflection service has a thread for each of its calls; no other service has any.
 constexpr int kThreadsMax = 32;
 
 uint64_t ShareOf(uint64_t limit) { return limit / 10 * 9; }

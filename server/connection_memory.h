@@ -10,26 +10,27 @@
 
 namespace slipstream {
 
-/// The bytes that a server's connections may hold, all together: what is read, kept until it is
-/// used, or to be written. Near that gRPC reads less, and then ends calls; a shard itself refuses
-/// pushes before, by RETRY_LATER.
+/// Bounds the bytes that a server's connections may hold, all together: bytes that are read, kept
+/// until they are used, or to be written. Near the bound gRPC reads less, and then ends calls.
+/// Before that, a shard itself refuses pushes with RETRY_LATER.
 ///
-/// It is nine tenths of what this process may have (the memory of the machine, or the limit of a
-/// control group), without what the shard takes once its model is known. Pushes count here, as that
-/// is where they are kept; there is always room for those of all gradients under way.
+/// The bound is nine tenths of the memory that this process may have (that of the machine, or the
+/// limit of a control group), less what the shard takes once its model is known. Pushes count here,
+/// as they are kept in these buffers; there is always room for the pushes of all gradients in
+/// flight.
 ///
 /// Thread-safe.
 class ConnectionMemory {
  public:
-  /// `limit`: what this process may have.
+  /// `limit`: the bytes of memory that this process may have.
   explicit ConnectionMemory(uint64_t limit);
 
   void GiveTo(grpc::ServerBuilder& builder) const { builder.SetResourceQuota(quota_); }
 
-  /// The shard has so many values.
+  /// Lowers the bound by what a shard of so many values takes.
   void MakeRoomFor(uint64_t values, const RunSpec& run);
 
-  /// Returns how many bytes connections may hold beside such a shard.
+  /// Returns how many bytes connections may hold beside a shard of so many values.
   static uint64_t BytesBeside(uint64_t values, const RunSpec& run, uint64_t limit);
 
  private:

@@ -7,7 +7,7 @@
 namespace slipstream {
 namespace {
 
-/// As ParseServerAddress, but also takes port 0.
+/// Does as ParseServerAddress, but also takes port 0.
 std::optional<ServerAddress> ParseAnyPort(std::string_view text) {
   const std::string_view zero = ":0";
   if (!text.ends_with(zero)) return ParseServerAddress(text);

@@ -9,24 +9,25 @@
 
 namespace slipstream {
 
-/// Where a server listens, and how others reach it.
+/// The address on which a server listens, and the address at which others reach it.
 struct ListenAddress {
   std::string host;
 
-  /// 0: the system chooses.
+  /// The port; 0 if the system is to choose one.
   uint16_t port = 0;
 
-  /// For others: the host it listens on, or the configured one if it listens on all of them.
+  /// The host for others: the one it listens on, or the configured one if it listens on all of
+  /// them.
   std::string public_host;
 
   std::string ToString() const;
 
-  /// Once the port is known.
+  /// Returns the address for others, once the port is known.
   std::string PublicAddress(int actual_port) const;
 };
 
-/// Reads host:port. `configured` is this server's address in the settings. Unless it
-/// `may_leave_machine`, as SecuritySpec says, only loopback addresses pass.
+/// Parses host:port. `configured` is this server's address in the settings. Unless SecuritySpec
+/// says that it `may_leave_machine`, only loopback addresses are accepted.
 absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text, std::string_view configured,
                                                  bool may_leave_machine);
 

@@ -45,9 +45,9 @@ int Exit(ExitCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
-/// Each connection is a file.
+/// Raises the limit of open files, as each connection takes one, and warns if it is too low.
 void PrepareForConnections(const RunSpec& run) {
-  // A worker of this machine takes up to six, in tests; besides, there are others who ask.
+  // A worker of this machine takes up to six, in tests; the rest is for other clients.
   const uint64_t needed = 256 + 6 * uint64_t{run.cluster.workers};
   const uint64_t limit = RaiseOpenFilesLimit();
   if (limit >= needed) return;
@@ -57,7 +57,7 @@ void PrepareForConnections(const RunSpec& run) {
       run.cluster.workers, needed, limit);
 }
 
-/// The files of this server, once they have been looked at.
+/// Returns the credential files of this server, after checking them.
 absl::StatusOr<CredentialFiles> CredentialsOf(const RunSpec& run, uint32_t shard,
                                               const std::string& host) {
   const CredentialHolder holder = {CertifiedRole::kServer, shard};

@@ -31,10 +31,10 @@ namespace {
 // How soon the end of the run or a signal is noticed.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 
-// The heap is looked at so often.
+// How often the heap is looked at.
 constexpr absl::Duration kHeapInterval = absl::Seconds(1);
 
-// So are the files of the credentials, and an end that is near is told of.
+// How often the credential files are looked at, and how often their near expiry is logged.
 constexpr absl::Duration kCredentialsInterval = absl::Seconds(10);
 constexpr absl::Duration kWarningInterval = absl::Hours(1);
 
@@ -78,7 +78,7 @@ void Greet(const std::shared_ptr<grpc::Channel>& channel, ShardId shard, uint64_
   request.mutable_identity()->set_run(run);
   request.set_server(Value(shard));
   v1::GetTransportsReply reply;
-  // If it fails, so does what comes next, which says why.
+  // If this fails, so does the next call, which says why.
   (void)v1::Shard::NewStub(channel)->GetTransports(&context, request, &reply);
 }
 
@@ -135,7 +135,7 @@ void ServerProcess::LookAtCredentials(absl::Time now) {
 void ServerProcess::ListenToThisMachine(const std::string& local_socket) {
   absl::StatusOr<std::unique_ptr<LocalListener>> local =
       LocalListener::Start(local_socket, *server_);
-  // Workers will find nobody there, and use TCP.
+  // Without the local socket, workers use TCP.
   if (!local.ok()) spdlog::warn("no local socket: {}", std::string(local.status().message()));
   if (local.ok()) local_ = *std::move(local);
 }

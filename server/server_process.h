@@ -41,10 +41,10 @@ class ServerProcess {
     ShardId shard{};
     ListenAddress listen;
 
-    /// Where shard 0 is served; not used in the server of shard 0 itself.
+    /// The address of the server of shard 0; not used in that server itself.
     std::string coordinator;
 
-    /// CheckCredentials has found nothing wrong with them.
+    /// The credential files, in which CheckCredentials has found nothing wrong.
     CredentialFiles credentials = {};
   };
 
@@ -53,15 +53,15 @@ class ServerProcess {
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
-  /// Opens the push log and the port. RESOURCE_EXHAUSTED if the address cannot be listened on: it
-  /// may be free later. INVALID_ARGUMENT if the host to listen on is not known.
+  /// Opens the push log and the port. Returns RESOURCE_EXHAUSTED if the address cannot be listened
+  /// on: it may be free later. Returns INVALID_ARGUMENT if the host to listen on is not known.
   absl::Status Listen();
 
-  /// How others reach this server. REQUIRES: Listen() was OK.
+  /// The address at which others reach this server. REQUIRES: Listen() was OK.
   std::string address() const { return options_.listen.PublicAddress(tcp_->port()); }
 
-  /// Serves until the run is over or this server cannot take part in it, and returns that result,
-  /// or until `stop` asks to, and returns CANCELLED. REQUIRES: Listen() was OK.
+  /// Serves until the run is over or this server cannot take part in it, and returns that result.
+  /// Returns CANCELLED if `stop` asks it to stop before. REQUIRES: Listen() was OK.
   absl::Status Serve(const StopSignal& stop);
 
  private:
@@ -70,15 +70,15 @@ class ServerProcess {
   std::shared_ptr<grpc::ServerCredentials> Credentials();
   std::string CoordinatorAddress() const;
 
-  /// Tells of files that new connections fail for, once for each change, and of a certificate that
-  /// was not renewed while it still holds.
+  /// Logs credential files with which new connections fail, once for each change, and a certificate
+  /// that was not renewed and soon expires.
   void LookAtCredentials(absl::Time now);
   void Shutdown();
 
   const Options options_;
   ConnectionMemory connection_memory_{ReadMemoryBytes().limit};
   std::unique_ptr<Connections> connections_;
-  std::unique_ptr<CoordinatorService> coordinator_;  // In the server of shard 0.
+  std::unique_ptr<CoordinatorService> coordinator_;  // Null but in the server of shard 0.
   std::unique_ptr<ShardService> shard_;
   std::unique_ptr<UnknownMethods> unknown_methods_;
   std::unique_ptr<grpc::Server> server_;
@@ -86,8 +86,8 @@ class ServerProcess {
   std::unique_ptr<LocalListener> local_;  // Null if there are no local sockets.
   std::unique_ptr<ServerSync> sync_;
 
-  // The last finding about the credentials, empty for none, and when their end may be told of
-  // again.
+  // What was last found wrong with the credentials (empty if nothing), and when the next warning
+  // about their expiry may be logged.
   std::string wrong_with_credentials_;
   absl::Time next_warning_ = absl::InfinitePast();
 };

@@ -197,8 +197,8 @@ class Connections {
   std::set<uint64_t> guests_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, size_t> of_members_ ABSL_GUARDED_BY(mutex_);
   std::deque<uint64_t> unknown_since_ ABSL_GUARDED_BY(mutex_);  // Strangers, oldest first.
-  std::multiset<absl::Time> places_kept_
-      ABSL_GUARDED_BY(mutex_);  // When places of gone strangers end.
+  // When the places that gone strangers still keep become free.
+  std::multiset<absl::Time> places_kept_ ABSL_GUARDED_BY(mutex_);
   // Callers still unknown, oldest first.
   std::list<Caller*> silent_ ABSL_GUARDED_BY(mutex_);
   std::array<Closed, kReasons> closed_ ABSL_GUARDED_BY(mutex_);

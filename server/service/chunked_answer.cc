@@ -10,7 +10,7 @@
 namespace slipstream {
 namespace {
 
-/// Below, what is gained is small beside the longer wait that a slow link is then allowed.
+/// Holding back smaller values gains little, and a slow link is then allowed a longer wait.
 constexpr size_t kHeldBackBytesMin = size_t{1} << 20;
 
 }  // namespace

@@ -13,33 +13,34 @@
 
 namespace slipstream {
 
-/// Cuts one answer into messages. Their payloads borrow the version's buffer; if the weights are to
-/// be encoded, each message holds its part, made when it is asked for.
+/// Cuts one answer into messages. Their payloads borrow the version's buffer. If the weights are to
+/// be encoded, each message owns its encoded part, which is made when the message is asked for.
 ///
 /// Not thread-safe: one owner.
 class ChunkedAnswer {
  public:
-  /// What the messages are: WeightsChunk of a pull, ExchangeReply of an exchange.
+  /// The type of the messages: WeightsChunk for a pull, ExchangeReply for an exchange.
   enum class Form { kWeights, kExchange };
 
-  /// `chunk_bytes`: payload of one message, were it fp32; a multiple of 4, not 0. `shared`: where
-  /// the reader finds the weights without being sent them; of an exchange only.
+  /// `chunk_bytes`: the payload of one message if it were fp32; a positive multiple of 4. `shared`:
+  /// where the reader finds the weights, so that they are not sent; for an exchange only.
   ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes, Encoding encoding,
                 std::optional<SharedWeights> shared = std::nullopt);
 
-  /// Nothing after the last one.
+  /// Returns the next message; nothing after the last one.
   std::optional<grpc::ByteBuffer> Next();
 
-  /// Its messages hold values, as many messages as there are.
+  /// Returns whether its messages hold values: all of them do, or none.
   bool has_values() const;
 
-  /// How gRPC is to write what Next gave last: large borrowed values are held back for the message
-  /// after them, up to TransportOptions::write_ahead_bytes, so that the thread which writes to the
-  /// socket has the next ones at hand. The stream's initial metadata must have been sent.
+  /// Returns how gRPC is to write the last message of Next. Large borrowed values are held back for
+  /// the message after them, up to TransportOptions::write_ahead_bytes, so that the thread that
+  /// writes to the socket has the next ones at hand. The stream's initial metadata must have been
+  /// sent.
   grpc::WriteOptions write_options() const;
 
-  /// Of a message with so many bytes of values: what has to move, at most, from the end of the
-  /// write before it to the end of its own.
+  /// For messages with so many bytes of values: returns how many bytes have to move at most from
+  /// the end of one write to the end of the next.
   static size_t AwaitedBytesMax(size_t chunk_bytes);
 
  private:
@@ -49,7 +50,7 @@ class ChunkedAnswer {
   Encoding encoding_;
   std::optional<SharedWeights> shared_;
   uint64_t sent_ = 0;
-  size_t borrowed_bytes_ = 0;  // Of the last message.
+  size_t borrowed_bytes_ = 0;  // The bytes that the last message borrows.
   bool is_finished_ = false;
 };
 

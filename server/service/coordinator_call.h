@@ -14,17 +14,17 @@ namespace slipstream {
 /// The member that a call says it is for: a worker, the server of a shard, or nobody yet.
 using ClaimedMember = std::variant<std::monostate, WorkerId, ShardId>;
 
-/// Someone who asks the coordinator something.
+/// A call that asks the coordinator a question.
 class CoordinatorCall {
  public:
   virtual ~CoordinatorCall() = default;
 
   virtual Caller& caller() = 0;
 
-  /// Once for each question.
+  /// Answers a question; called once for each.
   virtual void OnAnswer(const absl::Status& status) = 0;
 
-  /// The service's, guarded by its mutex.
+  /// The key under which the service has parked the call; guarded by the service's mutex.
   std::optional<uint64_t> parked_as;
 };
 

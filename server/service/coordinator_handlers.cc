@@ -18,7 +18,8 @@
 namespace slipstream {
 namespace {
 
-// It quotes what a stranger may have sent, and is kept, logged and sent back in a header.
+// The most bytes of a difference in a message: it quotes what a stranger may have sent, and is
+// kept, logged and sent back in a header.
 constexpr size_t kDifferenceBytesMax = 1024;
 
 }  // namespace
@@ -80,7 +81,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerConte
     if (request->has_worker()) applicant.worker = WorkerId{request->worker()};
     const absl::StatusOr<Identity> identity = coordinator_.OnRegister(applicant, now);
     if (!identity.ok()) {
-      // It may have to wait for servers, or for another to leave, and asks again.
+      // The worker may have to wait for servers, or until another worker leaves, and asks again.
       caller.IsGuest();
       const bool may_pass =
           absl::IsUnavailable(identity.status()) || absl::IsResourceExhausted(identity.status());

@@ -31,46 +31,49 @@
 
 namespace slipstream {
 
-/// Serves Coordinator over gRPC: decodes, asks it under the lock, answers after releasing it.
+/// Serves Coordinator over gRPC: decodes a message, asks the coordinator under the lock, and
+/// answers after releasing it.
 ///
 /// Heartbeats and questions for work come over streams that stay open: a new call costs several
-/// times what a message takes. A call that has to wait is parked without a thread. After every
-/// event the parked calls whose answer may have changed are asked again; a timer thread lets time
-/// pass in the coordinator and answers those whose time is up with what holds by then. A parked
-/// call that its client gives up is dropped.
+/// times as much as a message. A call that has to wait is parked without a thread. After every
+/// event the parked calls whose answer may have changed are asked again. A timer thread lets time
+/// pass in the coordinator, and answers calls whose time is up with the state of that moment. A
+/// parked call that its client cancels is dropped.
 ///
 /// Thread-safe: guarded by its own mutex; never blocks on I/O under it.
 class CoordinatorService final : public v1::Coordinator::CallbackService {
  public:
-  /// Calls that wait are answered after this at the latest.
+  /// How long a call waits at most before it is answered.
   static constexpr absl::Duration kWaitMax = absl::Seconds(10);
 
-  /// More waiting calls than all members could have are refused with RESOURCE_EXHAUSTED.
+  /// The most calls that may wait, more than all members could have. Further ones are refused with
+  /// RESOURCE_EXHAUSTED.
   static constexpr size_t kParkedMax = 10'000;
 
-  /// More open streams than two of every member are refused with RESOURCE_EXHAUSTED.
+  /// The most open streams, more than two of every member. Further ones are refused with
+  /// RESOURCE_EXHAUSTED.
   static constexpr size_t kStreamsMax = 20'000;
 
   struct Options {
     RunSpec spec;
 
-    /// Names this run; random.
+    /// The random number that names this run.
     uint64_t run = 0;
 
-    /// The settings in canonical form, as workers take them.
+    /// The settings in canonical form, as workers get them.
     std::string settings;
 
-    /// Says in which key another server's settings differ, or nothing if they do not.
+    /// Names the key in which another server's settings differ; empty if they do not.
     std::function<std::string(const std::string& theirs)> settings_difference;
 
-    /// Must not go back.
+    /// The clock, which must not go back.
     std::function<absl::Time()> now;
 
-    /// These are the server's that this is registered with, and must outlive it. Null: nothing
-    /// bounds them.
+    /// The connections of the server that this is registered with. They must outlive it. Null if
+    /// nothing bounds them.
     Connections* connections = nullptr;
 
-    /// How often time passes in the coordinator; calls are answered at most so much after their
+    /// How often time passes in the coordinator. Calls are answered at most so much after their
     /// deadline.
     absl::Duration tick = absl::Milliseconds(20);
   };
@@ -78,12 +81,12 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   explicit CoordinatorService(Options options);
   ~CoordinatorService() override;
 
-  /// Answers all waiting calls with UNAVAILABLE, ends the streams, and lets no other wait, so that
-  /// the gRPC server can shut down; of a run that is over, watchers get the last status. To be
-  /// called before its Shutdown.
+  /// Answers all waiting calls with UNAVAILABLE, ends the streams, and lets no further call wait,
+  /// so that the gRPC server can shut down. If the run is over, watchers get the last status. To be
+  /// called before the server's Shutdown.
   void Stop();
 
-  /// True once the run is over and every server that is still there knows that it may exit.
+  /// Returns true once the run is over and every server that is not silent knows that it may exit.
   bool ServersMayStop();
 
   v1::RunStatus Status();
@@ -121,8 +124,8 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   using Event = std::function<absl::Status(absl::Time now, Caller& caller)>;
 
-  /// Fills the reply and returns the call's status, or returns nothing to wait on. Asked under the
-  /// lock; `is_last` when there is no time left to wait.
+  /// Fills the reply and returns the call's status, or returns nothing if the call has to wait on.
+  /// Called under the lock. `is_last`: there is no time left to wait.
   using Question = std::function<std::optional<absl::Status>(bool is_last)>;
 
   struct ParkedCall {
@@ -132,7 +135,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   };
   using Answers = std::vector<std::pair<CoordinatorCall*, absl::Status>>;
 
-  /// What one event left to do without the lock.
+  /// The work that one event left to be done without the lock.
   struct Aftermath {
     Answers answers;
     std::vector<Coordinator::Note> notes;
@@ -140,16 +143,16 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   };
 
   /// Runs `event` under the lock and answers with its status. A caller that may not be the
-  /// `claimed` member is refused before; one for which the event went well is that member.
+  /// `claimed` member is refused before. If the event succeeds, the caller counts as that member.
   grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context, ClaimedMember claimed,
                                   const Event& event);
 
-  /// Does the same, and if the event went well asks `question` until it has an answer or `wait_ms`
-  /// are over.
+  /// Does as Serve, and if the event succeeds, asks `question` until it has an answer or `wait_ms`
+  /// milliseconds are over.
   grpc::ServerUnaryReactor* ServeOrPark(grpc::CallbackServerContext* context, ClaimedMember claimed,
                                         const Event& event, uint32_t wait_ms, Question question);
 
-  /// The same for a call that is there already, answered through its OnAnswer.
+  /// Does as ServeOrPark for an existing call, which is answered through its OnAnswer.
   void AnswerOrPark(CoordinatorCall* call, ClaimedMember claimed, const Event& event,
                     uint32_t wait_ms, Question question);
 
@@ -171,15 +174,16 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   Mutex mutex_;
   Coordinator coordinator_ ABSL_GUARDED_BY(mutex_);
 
-  // By age. A call is in here until someone takes it out to finish it.
+  // The parked calls by age. A call stays in here until a thread takes it out to finish it.
   std::map<uint64_t, ParkedCall> parked_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_parked_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Time next_deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // Of those.
+  // The earliest of them.
+  absl::Time next_deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 
   // coordinator_.changes() when the parked calls were last asked.
   uint64_t changes_answered_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  // The latest, for status.
+  // The latest reports, for status.
   std::map<uint32_t, v1::ShardStatus> shards_ ABSL_GUARDED_BY(mutex_);
   VersionSkew skew_ ABSL_GUARDED_BY(mutex_);
   std::map<WorkerId, v1::HeartbeatRequest> heartbeats_ ABSL_GUARDED_BY(mutex_);
@@ -188,7 +192,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   CondVar stopping_;
   OpenStreams streams_{kStreamsMax};
 
-  // By method: a member uses one beside the other.
+  // One for each method: a member has a call of each open at a time.
   LatestCalls heartbeat_calls_;
   LatestCalls work_calls_;
   std::thread timer_;

@@ -10,8 +10,8 @@
 
 namespace slipstream {
 
-/// What servers and workers tell the coordinator, and its answers, as the control plane carries
-/// them. Every value is possible; the coordinator judges them.
+/// Convert the reports of servers and workers to the coordinator, and its answers, from and to the
+/// messages of the control plane. Every value is possible; the coordinator judges them.
 ServerReport FromWire(const v1::SyncServerRequest& wire);
 
 /// Returns how far the shard has come, as its server tells the coordinator.
@@ -24,7 +24,7 @@ Evaluation FromWire(const v1::EvaluationStatus& wire);
 v1::PrepareModelReply ToWire(const Coordinator::Preparation& preparation);
 v1::GetWorkReply ToWire(const Coordinator::Work& work);
 
-/// What `worker` hears of the run in answer to a heartbeat.
+/// Returns the news about the run that answers a heartbeat of `worker`.
 v1::HeartbeatReply NewsFor(const Coordinator& coordinator, WorkerId worker);
 
 }  // namespace slipstream

@@ -10,7 +10,7 @@
 namespace slipstream {
 namespace {
 
-/// What an honest worker takes at most, on a machine that has other things to do.
+/// Returns how long an honest worker on a busy machine takes at most to copy so many bytes.
 absl::Duration TimeToCopy(size_t bytes) {
   constexpr double kBytesPerSecond = 64 << 20;
   return absl::Seconds(static_cast<double>(bytes) / kBytesPerSecond);
@@ -69,7 +69,7 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
 void ExchangeCall::OnRequest(const SharedMemoryRequest& request) {
   switch (request.step) {
     case SharedMemoryRequest::Step::kOpen:
-      // Others could not use it.
+      // A worker on another machine could not use it.
       if (!is_local_) return Reply({.socket = {}, .refusal = "the worker came over the network"});
       return Reply(shared().Open());
     case SharedMemoryRequest::Step::kAttach:
@@ -92,7 +92,7 @@ void ExchangeCall::Reply(const SharedMemoryReply& reply) {
 
 std::optional<SharedWeights> ExchangeCall::Share(const Answer& answer) {
   if (!answer.weights.has_value() || answer.weights->weights == nullptr) return std::nullopt;
-  if (encoding_ != Encoding::kFp32) return std::nullopt;  // What is shared is not encoded.
+  if (encoding_ != Encoding::kFp32) return std::nullopt;  // Shared weights are not encoded.
   std::optional<SharedWeights> shown = shared().Show(answer.weights->weights);
   if (shown.has_value()) {
     const size_t bytes = answer.weights->weights->values().size_bytes();
@@ -103,7 +103,7 @@ std::optional<SharedWeights> ExchangeCall::Share(const Answer& answer) {
 }
 
 void ExchangeCall::OnAnswer(Answer answer) {
-  const auto self = shared_from_this();  // The engine keeps nothing.
+  const auto self = shared_from_this();  // The engine does not keep the call alive.
   const std::optional<SharedWeights> shared = Share(answer);
   answer_.emplace(ChunkedAnswer::Form::kExchange, std::move(answer), chunk_bytes_, encoding_,
                   shared);
@@ -117,7 +117,7 @@ void ExchangeCall::OnWritten(size_t bytes) {
   if (next.has_value()) {
     const bool has_values = answer_->has_values();
     const grpc::WriteOptions options = answer_->write_options();
-    if (!has_values) answer_.reset();  // All of it, and its version is not kept by it.
+    if (!has_values) answer_.reset();  // `next` is all of it. Do not keep its version.
     return Write(*std::move(next), options, has_values);
   }
   transfer_.Rest();

@@ -21,11 +21,12 @@
 
 namespace slipstream {
 
-/// One Exchange stream of a worker: reads a push, waits for its answer, writes it, reads the next.
-/// Between them the worker may ask for shared memory, and release what it was answered there.
+/// Serves one Exchange stream of a worker: reads a push, waits for its answer, writes the answer,
+/// and reads the next push. In between the worker may ask for shared memory, and release the
+/// weights that it was shown there.
 class ExchangeCall final : public ExchangePipe, public WaitingCall {
  public:
-  /// What all calls of a shard share. Must outlive them.
+  /// The objects that all calls of a shard share. They must outlive the calls.
   struct Place {
     ShardEngine& engine;
     Connections* connections;  // May be null.
@@ -34,17 +35,17 @@ class ExchangeCall final : public ExchangePipe, public WaitingCall {
     SharedMemoryRoom& room;
     SocketWatch& sockets;
 
-    /// Of weights whose reader leaves the choice to the shard.
+    /// The chunk size of weights if their reader leaves the choice to the shard.
     size_t default_chunk_bytes;
 
-    /// What a reader through shared memory has to copy a version.
+    /// How long a reader through shared memory has at least to copy a version.
     absl::Duration lease;
   };
 
   /// `is_local`: the worker came through a local socket, and may be given shared memory.
   static ExchangeCall* Start(const Place& place, grpc_call* call, bool is_local);
 
-  /// Private: see Start.
+  /// To be called by Start only.
   ExchangeCall(const Place& place, grpc_call* call, bool is_local);
 
   void OnMessage(const grpc::ByteBuffer& message) override;
@@ -60,11 +61,11 @@ class ExchangeCall final : public ExchangePipe, public WaitingCall {
   void Reply(const SharedMemoryReply& reply);
   SharedMemoryReply ShareMemory();
 
-  /// Where the worker finds the weights, and keeps them there for it; nothing if it has to be sent
-  /// them.
+  /// Returns where the worker finds the weights in shared memory, and keeps them there for it;
+  /// nothing if they have to be sent.
   std::optional<SharedWeights> Share(const Answer& answer);
 
-  /// The wait that is over or begins next is of this kind.
+  /// Reads the next message. `wait` is the kind of wait that begins.
   void ReadNext(AwakeWait& wait);
 
   // Constant after construction.
@@ -80,8 +81,8 @@ class ExchangeCall final : public ExchangePipe, public WaitingCall {
   std::optional<ChunkedAnswer> answer_;
   AwakeWait push_wait_;               // From an answer to the next push.
   AwakeWait chunk_wait_;              // From one chunk of a push to the next.
-  AwakeWait* wait_ = &push_wait_;     // Which of them it is now.
-  TransferWatch::Transfer transfer_;  // Rests between a push and the next.
+  AwakeWait* wait_ = &push_wait_;     // The current one of the two.
+  TransferWatch::Transfer transfer_;  // Rests between two pushes.
 };
 
 }  // namespace slipstream

@@ -17,7 +17,7 @@ grpc::Status Gone() { return {grpc::StatusCode::CANCELLED, "the worker is gone"}
 void ExchangePipe::Begin(const grpc::Status& admitted) {
   self_ = shared_from_this();
   if (!admitted.ok()) return Finish(admitted);
-  // Not with the first message, which may be held back, and the metadata with it.
+  // Send the metadata now: the first message may be held back, and the metadata with it.
   StartSendInitialMetadata();
   StartRead(&read_);
 }
@@ -25,7 +25,7 @@ void ExchangePipe::Begin(const grpc::Status& admitted) {
 void ExchangePipe::OnReadDone(bool ok) {
   if (shared_.is_attached()) return OnStreamOver(ok ? Over::kSpoke : Over::kGone);
   if (!ok) return End(grpc::Status::OK);  // The client has ended the stream, or is gone.
-  // Not kept until the next one comes: small pushes are one message.
+  // Do not keep the message until the next one comes: small pushes are one message.
   grpc::ByteBuffer message;
   message.Swap(&read_);
   OnMessage(message);
@@ -43,7 +43,7 @@ void ExchangePipe::Read(std::chrono::steady_clock::time_point awake_until) {
   answers_on_grpc_ = false;
   awake_until_ = awake_until;
   if (!shared_.is_attached()) return StartRead(&read_);
-  if (!std::exchange(speaks_locally_, true)) StartRead(&read_);  // Ends with the stream.
+  if (!std::exchange(speaks_locally_, true)) StartRead(&read_);  // This read ends with the stream.
   socket_.Arm(awake_until);
   Wait();
 }
@@ -63,12 +63,12 @@ void ExchangePipe::Write(grpc::ByteBuffer&& message, grpc::WriteOptions options,
 void ExchangePipe::OnWriteDone(bool ok) {
   if (!ok) return End(Gone());
   const size_t bytes = written_.Length();
-  written_.Clear();  // What was sent lets go of its version now, not with the next answer.
+  written_.Clear();  // Releases the sent version now, not with the next answer.
   OnWritten(bytes);
 }
 
 void ExchangePipe::Wait() {
-  // It may have been over before there was anything to stop.
+  // The stream may have ended before there was a wait to stop.
   if (over_ != Over::kNo) EndIfIdle();
 }
 
@@ -101,7 +101,7 @@ void ExchangePipe::EndIfIdle() {
 void ExchangePipe::OnDone() {
   OnGone();
   socket_.Unbind();
-  self_.reset();  // Whoever is still called keeps it until then.
+  self_.reset();  // A callback that still runs keeps the object until then.
 }
 
 }  // namespace slipstream

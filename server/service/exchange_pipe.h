@@ -17,14 +17,16 @@
 
 namespace slipstream {
 
-/// Carries the messages of one Exchange stream, both ways: over gRPC, and once memory is shared
-/// with the worker over the local socket of that. The stream then shows the worker's end, and
-/// brings the answers that the socket does not take. Whoever derives from it need not know which.
+/// Carries the messages of one Exchange stream, both ways: over gRPC, or, once memory is shared
+/// with the worker, over the local socket of the shared memory. The gRPC stream then shows when the
+/// worker is gone, and carries the answers that the socket does not take. Derived classes need not
+/// know which way a message takes.
 ///
-/// Keeps itself from Begin until gRPC is done with it.
+/// Keeps itself alive from Begin until gRPC is done with it.
 ///
 /// Only one of reading, waiting and writing goes on at a time, so each callback owns the members
-/// until it starts the next; the end of the stream is the only event from aside.
+/// until it starts the next operation. Only the end of the stream comes at any time, from another
+/// thread.
 class ExchangePipe : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                      public SocketWatch::Reader,
                      public std::enable_shared_from_this<ExchangePipe> {
@@ -36,68 +38,69 @@ class ExchangePipe : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
   void OnDone() final;
 
  protected:
-  /// Both must outlive it.
+  /// Both arguments must outlive this object.
   ExchangePipe(SharedMemoryRoom& room, SocketWatch& sockets) : socket_(sockets), shared_(room) {}
 
-  /// Reads the first message, or ends at once where the call is not `admitted`. Once.
+  /// Reads the first message, or ends at once if the call is not `admitted`. To be called once.
   void Begin(const grpc::Status& admitted);
 
-  // Each of these hands the members to whoever is called next.
+  // Each of these starts an operation, whose callback then owns the members.
 
-  /// OnMessage follows. Until `awake_until` one that comes over the local socket is waited for
-  /// awake.
+  /// Reads a message; OnMessage follows. Until `awake_until` a message that comes over the local
+  /// socket is waited for awake.
   void Read(std::chrono::steady_clock::time_point awake_until);
 
-  /// OnWritten follows, perhaps before this returns. A message with values goes over gRPC, and with
-  /// it what follows until the next Read.
+  /// Writes a message; OnWritten follows, perhaps before this returns. A message with values goes
+  /// over gRPC, and so do the messages after it until the next Read.
   void Write(grpc::ByteBuffer&& message, grpc::WriteOptions options, bool has_values);
 
-  /// An answer may come from elsewhere at any time from now on, unless the stream is over: then
-  /// StopWaiting follows.
+  /// Waits for an answer, which another thread may give at any time from now on. If the stream is
+  /// over, StopWaiting follows.
   void Wait();
 
-  /// The last of all. OnEnd follows.
+  /// Ends the call; OnEnd follows. No operation may follow.
   void End(const grpc::Status& status);
 
   virtual void OnMessage(const grpc::ByteBuffer& message) = 0;
   virtual void OnWritten(size_t bytes) = 0;
 
-  /// From aside. Takes back what waits; true if something did, which is not called any more then.
+  /// Stops waiting for an answer; may be called from any thread. Returns true if the call was
+  /// waiting: then it gets no answer any more.
   virtual bool StopWaiting() = 0;
 
-  /// The worker does not know of the end yet.
+  /// Called before the worker knows of the end.
   virtual void OnEnd() = 0;
 
-  /// gRPC is done with it.
+  /// Called when gRPC is done with the call.
   virtual void OnGone() = 0;
 
-  /// Shares memory with the worker, who has asked for it: after this the pipe goes over the local
+  /// Shares memory with the worker, which has asked for it. After this, messages go over the local
   /// socket.
   SharedMemoryReply Attach();
 
-  /// May be called by whoever has the members.
+  /// To be called only by the owner of the members.
   SharedPath& shared() { return shared_; }
 
  private:
-  /// The stream is not to be read from any more.
+  /// Why the stream is not to be read from any more.
   enum class Over : uint8_t {
     kNo,
     kGone,
     kSpoke,  // The worker wrote to it although messages go over the local socket.
   };
 
-  /// Ends the call, at once if nobody is at work, or else when the members are next handed on.
+  /// Ends the call: at once if no callback is at work, or else when the next operation starts.
   void OnStreamOver(Over how);
   void EndIfIdle();
 
-  std::shared_ptr<ExchangePipe> self_;  // Until OnDone.
+  std::shared_ptr<ExchangePipe> self_;  // Set until OnDone.
   std::atomic<Over> over_ = Over::kNo;
-  SocketWatch::Socket socket_;  // Of `shared_`, to be read from.
+  SocketWatch::Socket socket_;  // The socket of `shared_`, to read from.
 
   SharedPath shared_;
-  bool speaks_locally_ = false;                        // Messages go over the socket,
-  bool answers_on_grpc_ = false;                       // but not this answer.
-  std::chrono::steady_clock::time_point awake_until_;  // Of the last Read.
+  bool speaks_locally_ = false;                        // Set once messages go over the socket.
+  bool answers_on_grpc_ = false;                       // Set if this answer goes over gRPC.
+  std::chrono::steady_clock::time_point awake_until_;  // From the last Read.
   grpc::ByteBuffer read_;
   grpc::ByteBuffer written_;
 };

@@ -17,10 +17,10 @@
 
 namespace slipstream {
 
-/// One Initialize: copies the initial weights into a buffer of its own and hands it over when it is
-/// complete, so that a client that dies half-way leaves nothing behind. Deletes itself when gRPC is
-/// done with it. All but `call` must outlive it, `connections` may be null, and `response` is
-/// gRPC's until then.
+/// Serves one Initialize call: copies the initial weights into its own buffer and hands the buffer
+/// over once it is complete, so that a client that dies half-way leaves nothing behind. Deletes
+/// itself when gRPC is done with it. All arguments but `call` must outlive it; `connections` may be
+/// null. `response` belongs to gRPC, and is valid until gRPC is done.
 class InitializeCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
   InitializeCall(ShardEngine& engine, Connections* connections, TransferWatch& watch,

@@ -32,7 +32,7 @@ void LatestCalls::Entry::Claim(const Sender& sender) {
     if (older != nullptr) grpc_call_ref(older);
   }
   if (older == nullptr) return;
-  // Usual after a broken connection, and as often as a member likes.
+  // Not a warning: this is usual after a broken connection, and a member can cause it at will.
   EndCall(older, "SUPERSEDED: its sender has opened another call", spdlog::level::debug);
   grpc_call_unref(older);
 }

@@ -13,17 +13,19 @@
 
 namespace slipstream {
 
-/// Leaves each member one call for what it does one at a time, the newest: that is of a sender who
-/// has given the older one up, perhaps before this end can know. What that still holds (the room of
-/// half a push, a version nobody reads, a buffer for weights) is free at once, and a member that
-/// opens ever new calls holds no more than one does.
+/// Leaves each member one open call of each kind. When a newer call arrives, its sender has given
+/// up the older one (perhaps after a broken connection that this end has not noticed), so the older
+/// call is ended. What that call held (the room of half a push, a version that nobody reads, a
+/// buffer for weights) is free at once, and a member that opens ever new calls holds no more than
+/// one call does.
 ///
-/// A call that is ended so fails with UNAVAILABLE, for two calls may arrive in the wrong order.
+/// The ended call fails with UNAVAILABLE, because two calls may arrive in the wrong order.
 ///
 /// Thread-safe: guarded by its own mutex. Must outlive its entries.
 class LatestCalls {
  public:
-  /// One of the gradients that a member may have under way, in whichever of its lives.
+  /// The sender of a call: a worker, in any incarnation, and one of its slots of gradients in
+  /// flight.
   struct Sender {
     WorkerId worker{};
     uint32_t slot = 0;
@@ -31,8 +33,8 @@ class LatestCalls {
     friend auto operator<=>(const Sender&, const Sender&) = default;
   };
 
-  /// A call's part in it; a member of the call. Thread-safe but for Claim, which is for who reads
-  /// the call's messages.
+  /// The entry of one call; a member of the call's object. Thread-safe but for Claim, which is for
+  /// the code that reads the call's messages.
   class Entry {
    public:
     Entry(LatestCalls& calls, grpc_call* call);
@@ -40,8 +42,8 @@ class LatestCalls {
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
 
-    /// This call brings something of the sender, who was found to be a member: ends the other call
-    /// that did so last. A call claims each sender once; later claims are nothing new.
+    /// Notes that this call comes from the sender, which was found to be a member, and ends the
+    /// other call that did so last. A call claims each sender once; further claims have no effect.
     void Claim(const Sender& sender);
 
    private:

@@ -11,16 +11,17 @@
 
 namespace slipstream {
 
-/// The streams of a service that stay open, so that they are bounded and a server that stops does
-/// not wait for clients to end them.
+/// Keeps the open streams of a service, so that their number is bounded and a server that stops
+/// does not wait for clients to end them.
 ///
 /// Thread-safe: guarded by its own mutex.
 class OpenStreams {
  public:
   explicit OpenStreams(size_t streams_max) : streams_max_(streams_max) {}
 
-  /// RESOURCE_EXHAUSTED if there are too many, UNAVAILABLE after Stop. `context` must be valid
-  /// until it is removed, and may be removed without having been added.
+  /// Adds a stream. Fails with RESOURCE_EXHAUSTED if there are too many, with UNAVAILABLE after
+  /// Stop. `context` must be valid until it is removed, and may be removed without having been
+  /// added.
   absl::Status Add(grpc::CallbackServerContext* context) {
     MutexLock lock(mutex_);
     if (is_stopping_) return absl::UnavailableError("the server is stopping");
@@ -36,7 +37,7 @@ class OpenStreams {
     streams_.erase(context);
   }
 
-  /// What is under way on each stream fails, and no other is added.
+  /// Cancels all streams, and lets no other be added.
   void Stop() {
     MutexLock lock(mutex_);
     is_stopping_ = true;

@@ -7,7 +7,8 @@
 
 namespace slipstream {
 
-/// The coordinator's orders as SyncServer carries them. What does not decode is INVALID_ARGUMENT.
+/// Convert the coordinator's orders to and from the message of SyncServer. A message that does not
+/// decode is INVALID_ARGUMENT.
 v1::SyncServerReply ToWire(const ServerOrders& orders);
 absl::StatusOr<ServerOrders> FromWire(const v1::SyncServerReply& wire);
 

@@ -12,12 +12,13 @@ namespace {
 
 absl::StatusOr<PullRequest> DecodePull(const grpc::ByteBuffer& message) {
   v1::PullRequest wire;
-  // Carries no values; any that came would be an unknown field.
+  // The request carries no values; if any came, they would be an unknown field.
   if (const auto values = DecodeWithValues(message, wire); !values.ok()) return values.status();
   return FromWire(wire);
 }
 
-/// A reader who takes weights no faster than a MiB a second makes room for others.
+/// Returns how long a reader may take while others wait: one that takes weights no faster than a
+/// MiB a second makes room for them.
 absl::Duration TimeOfSlowReader(size_t bytes) {
   constexpr double kBytesPerSecond = 1 << 20;
   return absl::Seconds(30) + absl::Seconds(static_cast<double>(bytes) / kBytesPerSecond);
@@ -61,7 +62,7 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
 }
 
 void PullCall::OnAnswer(Answer answer) {
-  // Readers who are no members share a few places.
+  // Readers who are not members share a few places, so their time is bounded.
   if (!reader_.has_value() && answer.weights.has_value() && answer.weights->weights != nullptr) {
     transfer_.EndAfter(TimeOfSlowReader(answer.weights->weights->values().size_bytes()));
   }
@@ -89,7 +90,7 @@ void PullCall::OnCancel() {
 
 void PullCall::OnDone() {
   if (answer_.has_value()) {
-    // The version first: others may wait for its place.
+    // Release the version first: others may wait for its place.
     answer_.reset();
     message_.Clear();
     engine_.FinishPull(reader_);

@@ -16,8 +16,9 @@
 
 namespace slipstream {
 
-/// One Pull: waits for its version, then writes the weights chunk by chunk. Deletes itself when
-/// gRPC is done with it. All but `call` must outlive it, `connections` may be null.
+/// Serves one Pull call: waits for its version, then writes the weights chunk by chunk. Deletes
+/// itself when gRPC is done with it. All arguments but `call` must outlive it; `connections` may be
+/// null.
 class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public WaitingCall {
  public:
   PullCall(ShardEngine& engine, Connections* connections, TransferWatch& watch, grpc_call* call,
@@ -40,7 +41,7 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   Caller caller_;
   Reader reader_;  // Set before the engine is asked.
 
-  // Written by whoever gives the answer, then by OnWriteDone: one after another.
+  // Written by the thread that gives the answer, then by OnWriteDone: one after another.
   std::optional<ChunkedAnswer> answer_;
   grpc::ByteBuffer message_;
   TransferWatch::Transfer transfer_;

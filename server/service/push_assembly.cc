@@ -15,12 +15,13 @@
 namespace slipstream {
 namespace {
 
-// Each piece costs bookkeeping beside its bytes, which are all that admission counts.
+// The most small pieces of a push. Each costs bookkeeping beside its bytes, and admission counts
+// only bytes.
 constexpr size_t kSmallPiecesMax = 64;
 
-// Of a chunk, for the passes over it: small enough for a core's second cache. Measured on Zen 5
-// through shared memory, an exchange of 64 MiB takes 0.91 of the time that blocks of 32 KiB do, and
-// larger ones gain no more.
+// The size of the blocks in which the passes read a chunk: small enough for a core's second cache.
+// Measured on Zen 5 through shared memory, an exchange of 64 MiB takes 0.91 of the time that it
+// takes with blocks of 32 KiB, and larger ones gain no more.
 constexpr size_t kBlockBytes = size_t{128} << 10;
 static_assert(kBlockBytes % sizeof(float) == 0, "a block holds whole values");
 
@@ -133,8 +134,8 @@ void PushAssembly::Assemble() {
 bool PushAssembly::awaits_seal() const {
   const uint64_t missing = facts_.header.count - facts_.values_received;
   if (missing == 0 || pieces_.empty() || pieces_.begin()->first != missing) return false;
-  // The size of the chunks that its weights are to come in is that of its own. Where it leaves that
-  // to the shard, it is one of those that came.
+  // A worker cuts its pushes into chunks of the size that it wants its weights in. If it leaves
+  // that size to the shard, its chunks show it.
   const uint64_t chunk = facts_.header.chunk_bytes / sizeof(float);
   return missing <= chunk || std::ranges::any_of(pieces_, [missing](const auto& piece) {
            return piece.second.count() >= missing;

@@ -14,9 +14,9 @@
 
 namespace slipstream {
 
-/// One Push: reads one push and answers what became of it. Deletes itself when gRPC is done with
-/// it. All but `call` must outlive it, `connections` may be null, and `response` is gRPC's until
-/// then.
+/// Serves one Push call: reads one push and answers with its outcome. Deletes itself when gRPC is
+/// done with it. All arguments but `call` must outlive it; `connections` may be null. `response`
+/// belongs to gRPC, and is valid until gRPC is done.
 class PushCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, public WaitingCall {
  public:
   PushCall(ShardEngine& engine, Connections* connections, TransferWatch& watch, LatestCalls& calls,

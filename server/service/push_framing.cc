@@ -24,7 +24,7 @@ PushFraming::Outcome PushFraming::Begin(const PushHeader& header, BegunPush begu
     assembly_.emplace(header, begun.push, std::move(begun.draft));
     return NeedMore{};
   }
-  // How much follows is known only if the count can be believed.
+  // If the count in the header is wrong, it is unknown how many values follow.
   if (begun.refusal->outcome == PushOutcome::kShapeMismatch) {
     return Refused{*std::move(begun.refusal), true};
   }

@@ -14,17 +14,17 @@
 
 namespace slipstream {
 
-/// Makes complete pushes, or refusals, of the chunks of a stream, whatever brings them. The values
-/// of a refused push are counted off, so that the stream stays usable; a stream that breaks the
+/// Makes complete pushes, or refusals, out of the chunks of a stream, whatever brings them. The
+/// values of a refused push are skipped, so that the stream stays usable. A stream that breaks the
 /// framing is answered once more and then has to end.
 ///
-/// Knows no shard: whoever owns it passes on the headers, and gives back what Abandon returns.
+/// It knows no shard: its owner passes the headers on, and gives back what Abandon returns.
 ///
 /// Not thread-safe: one owner.
 class PushFraming {
  public:
   struct NeedMore {
-    uint64_t taken_bytes = 0;  // Of values, wherever they lay.
+    uint64_t taken_bytes = 0;  // Bytes of values taken, from a message or shared memory.
     bool awaits_seal = false;  // As PushAssembly::awaits_seal.
   };
   struct Complete {
@@ -33,28 +33,28 @@ class PushFraming {
   struct Refused {
     PushReply reply;
 
-    /// The stream cannot be followed any further: Abandon has to follow.
+    /// Set if the rest of the stream cannot be understood: Abandon has to follow.
     bool ends_stream = false;
   };
   using Outcome = std::variant<NeedMore, Complete, Refused>;
 
-  /// What the chunk makes of the push. `unread`: where its values are, if they are not in it.
-  /// `begin` is asked about each header in its place, before any of the values behind it is taken.
+  /// Takes a chunk and returns how far its push has come. `unread`: where the values are if they
+  /// are not in the chunk. `begin` is called for each header, before any of the values behind it is
+  /// taken.
   Outcome OnChunk(PushChunk chunk, const std::optional<UnreadValues>& unread,
                   absl::FunctionRef<BegunPush(const PushHeader&)> begin);
 
-  /// Something else has broken the framing.
+  /// Returns the refusal for a stream whose framing is broken in another way.
   static Refused Broken(std::string message);
 
-  /// No push is under way.
+  /// Returns whether no push is under way.
   bool is_between() const { return !assembly_.has_value() && !discarding_.has_value(); }
 
-  /// The stream ends here, or cannot be followed. Returns the push that was admitted and will not
-  /// be complete.
+  /// Ends the stream, or gives it up. Returns the push that was admitted and will not be complete.
   std::optional<PushAssembly> Abandon();
 
  private:
-  /// Values of a refused push still to come, and the answer they end with.
+  /// The values of a refused push that are still to come, and the answer that follows them.
   struct Discarding {
     PushReply reply;
     uint64_t values_left = 0;

@@ -6,8 +6,8 @@
 namespace slipstream {
 namespace {
 
-// Beside its values. A chunk keeps the whole message, and admission counts the values alone; a
-// header has no text, so this is many times what it takes.
+// The most bytes of a message beside its values. A chunk keeps the whole message, and admission
+// counts only the values; a header has no text, so this is many times what it takes.
 constexpr size_t kFramingBytesMax = 1024;
 
 }  // namespace
@@ -34,7 +34,7 @@ PushReceiver::Outcome PushReceiver::OnSharedChunk(PushChunk chunk) {
   const absl::StatusOr<UnreadValues> unread = shared_->Find(*chunk.shared);
   if (!unread.ok()) return BrokenFraming(std::string(unread.status().message()));
   Outcome outcome = OnChunk(std::move(chunk), *unread);
-  if (!std::holds_alternative<NeedMore>(outcome)) return outcome;  // The answer says it.
+  if (!std::holds_alternative<NeedMore>(outcome)) return outcome;  // The answer tells the worker.
   const absl::Status told = shared_->TellTaken();
   if (!told.ok()) return BrokenFraming(std::string(told.message()));
   return outcome;
@@ -73,7 +73,7 @@ std::string PushReceiver::Abandon() {
   std::optional<PushAssembly> push = framing_.Abandon();
   if (!push.has_value()) return "the push";
   engine_.AbandonPush(*push);
-  // An excuse is complete from the first, until values come with it.
+  // An excuse is complete from the start, unless values come with it.
   return push->is_complete() ? "nothing" : push->Missing();
 }
 

@@ -18,18 +18,18 @@
 namespace slipstream {
 
 /// Reads the messages of a push stream for a shard: finds the values that a chunk names, and passes
-/// headers and what was abandoned on to the engine. PushFraming makes pushes of them.
+/// headers and abandoned pushes on to the engine. PushFraming makes pushes of the chunks.
 ///
 /// Not thread-safe: one owner, the call that reads the stream.
 class PushReceiver {
  public:
-  /// These are told whose pushes come. Either may be null.
+  /// The objects that are told whose pushes come. Either may be null.
   struct Listeners {
     LatestCalls::Entry* call = nullptr;
     Caller* caller = nullptr;
   };
 
-  /// `shared`: where values may lie instead of in messages; may be null.
+  /// `shared`: where values may be instead of in messages; may be null.
   explicit PushReceiver(ShardEngine& engine) : PushReceiver(engine, {}, nullptr) {}
   PushReceiver(ShardEngine& engine, const Listeners& listeners, SharedPath* shared)
       : engine_(engine), listeners_(listeners), shared_(shared) {}
@@ -42,19 +42,19 @@ class PushReceiver {
   using Complete = PushFraming::Complete;
   using Refused = PushFraming::Refused;
 
-  /// No part of a push. What it asks for is up to the owner; without a place for shared values it
-  /// does not come.
+  /// A message that is not part of a push: a request that the owner carries out. It comes only if
+  /// there is a place for shared values.
   struct Beside {
     SharedMemoryRequest request;
   };
   using Outcome = std::variant<NeedMore, Complete, Refused, Beside>;
 
-  /// Tells how far the push has come with the message. Fails if it is no PushChunk, and if the
-  /// caller may not push for the worker that a header names.
+  /// Takes a message and returns how far its push has come. Fails if it is not a PushChunk, or if
+  /// the caller may not push for the worker that a header names.
   absl::StatusOr<Outcome> OnMessage(const grpc::ByteBuffer& message);
 
-  /// The stream ends here: gives back what an incomplete push had been admitted with, before anyone
-  /// hears of the end. Returns what is missing, for people.
+  /// Ends the stream: gives back the room of an incomplete push, before anyone hears of the end.
+  /// Returns for people what is missing.
   std::string Abandon();
 
  private:

@@ -18,26 +18,27 @@
 namespace slipstream {
 
 /// A stream of questions and answers that stays open. It reads a question, waits for the answer,
-/// writes that unless it may be omitted, and reads the next; an answer that is an error ends it.
-/// Deletes itself when gRPC is done with it.
+/// writes the answer unless it may be omitted, and reads the next question. An answer that is an
+/// error ends the stream. The object deletes itself when gRPC is done with it.
 ///
-/// Only one of reading, waiting and writing goes on at a time, and whoever ends that owns the
-/// members; the client giving up is the only event from aside.
+/// Only one of reading, waiting and writing goes on at a time, and the callback that ends it owns
+/// the members. Only the client's cancellation comes at any time, from another thread.
 template <typename Request, typename Reply>
 class QuestionStream final : public grpc::ServerBidiReactor<Request, Reply>,
                              public CoordinatorCall {
  public:
-  /// To answer through OnAnswer, now or later.
+  /// Asks the question at hand, which is answered through OnAnswer, now or later.
   using Ask = std::function<void(QuestionStream&)>;
 
-  /// The client waits no longer: whatever has not been answered is to be answered.
+  /// Called when the client waits no longer: a question that was not answered yet is to be
+  /// answered.
   using GiveUp = std::function<void(QuestionStream&)>;
 
   /// All streams of a service share this. It must outlive them.
   struct Place {
-    OpenStreams& streams;      // Where that takes no more, the call is refused.
+    OpenStreams& streams;      // If it takes no more, the call is refused.
     Connections* connections;  // May be null.
-    LatestCalls& latest;       // Of the calls of one method.
+    LatestCalls& latest;       // The latest calls of one method.
   };
 
   static QuestionStream* Start(grpc::CallbackServerContext* context, const Place& place, Ask ask,
@@ -53,17 +54,17 @@ class QuestionStream final : public grpc::ServerBidiReactor<Request, Reply>,
     return stream;
   }
 
-  /// Of the question at hand. The reply is an empty message when it is asked.
+  /// The question at hand, and its reply, which is an empty message when the question is asked.
   const Request& request() const { return request_; }
   Reply& reply() { return reply_; }
 
-  /// The question at hand is this member's. Once it is answered, other streams of the method that
-  /// bring the member's questions are ended. May be called under a lock.
+  /// Notes that the question at hand is this member's. Once it is answered, other streams of the
+  /// method that bring the member's questions are ended. May be called under a lock.
   void IsOf(WorkerId worker) { worker_ = worker; }
 
   Caller& caller() override { return caller_; }
 
-  /// The reply need not be sent if it says what the last one said.
+  /// Notes that the reply need not be sent if it equals the last one.
   void OmitRepetition() { omits_repetition_ = true; }
 
   void OnAnswer(const absl::Status& status) override {
@@ -112,7 +113,7 @@ class QuestionStream final : public grpc::ServerBidiReactor<Request, Reply>,
 
   Caller caller_;
   LatestCalls::Entry latest_;
-  std::optional<WorkerId> worker_;  // Whose questions come.
+  std::optional<WorkerId> worker_;  // The member that asks.
   Request request_;
   Reply reply_;
   bool omits_repetition_ = false;

@@ -13,10 +13,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// On top of the wait: a coordinator that is busy is not one that is gone.
+// How long an answer may take beyond the wait: a busy coordinator is not a lost one.
 constexpr absl::Duration kAnswerTime = absl::Seconds(5);
 
-/// Asking again cannot help.
+/// Returns whether asking again cannot help.
 bool IsFinal(const absl::Status& status) {
   return status.code() == absl::StatusCode::kInvalidArgument ||
          status.code() == absl::StatusCode::kFailedPrecondition ||
@@ -63,7 +63,7 @@ absl::Status ServerSync::Converse() {
   while (true) {
     v1::SyncServerReply reply;
     absl::Status status = SyncOnce(NextWait(), reply);
-    // What the coordinator has answered now includes that this server may exit.
+    // With this call the coordinator has learnt that the server knows that it may exit.
     if (orders_.may_exit) break;
     if (status.ok()) {
       status = TakeReply(reply);
@@ -89,7 +89,7 @@ absl::Status ServerSync::Converse() {
 }
 
 void ServerSync::OnFailedCall(const absl::Status& status) {
-  // A call that waited for a connection does not know what was wrong with it.
+  // A call that waited for a connection does not know why there was none.
   if (!is_lost_ || !absl::IsDeadlineExceeded(status)) lost_because_ = std::string(status.message());
   if (is_lost_) return;
   is_lost_ = true;
@@ -128,8 +128,8 @@ absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& repl
   grpc::ClientContext context;
   absl::Duration patience = wait + kAnswerTime;
   if (is_lost_ && !orders_.may_exit) {
-    // A channel connects again only while a call waits for it. The first call that fails still does
-    // so at once, and says why.
+    // A channel connects again only while a call waits for it. The first call that fails does not
+    // wait: it fails at once, and says why.
     context.set_wait_for_ready(true);
     patience = std::min(patience, options_.unreachable_max);
   }

@@ -18,13 +18,13 @@
 
 namespace slipstream {
 
-/// A shard server's conversation with the coordinator: reports the shard again and again, and hands
-/// it the orders that come back. The process of shard 0 has one too, over loopback, so that there
-/// is one path.
+/// Holds a shard server's conversation with the coordinator: reports the shard again and again, and
+/// hands it the orders that come back. The process of shard 0 does so too, over loopback, so that
+/// there is one path.
 ///
-/// The coordinator may come late or be away for a while: it is asked again, and the shard goes on
-/// with the orders it has. Once a call has failed, the next ones wait for a connection, so that a
-/// coordinator that is there again is found at once; pauses grow while it refuses.
+/// The coordinator may come late or be away for a while. Then it is asked again, and the shard goes
+/// on with the orders that it has. Once a call has failed, the next ones wait for a connection, so
+/// that a coordinator that has come back is found at once. Pauses grow while it refuses.
 ///
 /// Thread-safe: guarded by its own mutex; its thread makes the calls.
 class ServerSync {
@@ -32,34 +32,33 @@ class ServerSync {
   struct Options {
     ShardId shard{};
 
-    /// Where the coordinator is said to be, for the log.
+    /// The configured address of the coordinator, for the log.
     std::string coordinator;
 
-    /// Where workers reach this server.
+    /// The address at which workers reach this server.
     std::string address;
 
-    /// In canonical form; the coordinator refuses a server whose settings differ.
+    /// The settings in canonical form. The coordinator refuses a server whose settings differ.
     std::string settings;
 
-    /// Random, one per process.
+    /// A random number, one per process.
     uint64_t instance = 0;
 
-    /// Says over what may be another connection, before anything that is long, whose it is. May
-    /// wait for a connection for a short while, and fail.
+    /// Introduces this server on what may be a new connection, before any long message. May wait
+    /// for a connection for a short while, and fail.
     std::function<void(uint64_t run)> greet = [](uint64_t) {};
 
-    /// The coordinator answers after so long at the latest, so the shard's figures are never much
-    /// older.
+    /// How long the coordinator may wait with its answer. The shard's figures are never much older.
     absl::Duration wait = absl::Milliseconds(250);
 
-    /// The same while the run waits for what this shard says.
+    /// The same while the run waits for this shard's report.
     absl::Duration wait_eager = absl::Milliseconds(20);
 
     /// Pauses after a failed call grow from the first to the second.
     absl::Duration pause_min = absl::Milliseconds(100);
     absl::Duration pause_max = absl::Seconds(2);
 
-    /// Gives up when the coordinator has not answered for so long.
+    /// How long the coordinator may be silent before the server gives up.
     absl::Duration unreachable_max = absl::Minutes(2);
   };
 
@@ -70,9 +69,9 @@ class ServerSync {
   ServerSync(const ServerSync&) = delete;
   ServerSync& operator=(const ServerSync&) = delete;
 
-  /// Nothing while it goes on. OK once the run has finished and the coordinator knows that this
-  /// server has heard so; ABORTED the same after a run that failed; otherwise why the server cannot
-  /// take part (any longer).
+  /// Returns nothing while the conversation goes on; OK once the run has finished and the
+  /// coordinator knows that this server has heard so; ABORTED, likewise, after a run that failed;
+  /// otherwise why the server cannot take part (any longer).
   std::optional<absl::Status> result();
 
   /// Ends the conversation, also in the middle of a call.
@@ -104,7 +103,7 @@ class ServerSync {
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   CondVar stopping_;
 
-  // The call under way.
+  // The call under way; null if there is none.
   grpc::ClientContext* call_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::optional<absl::Status> result_ ABSL_GUARDED_BY(mutex_);
 

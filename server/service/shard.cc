@@ -50,7 +50,7 @@ ShardResult Shard::OnOrders(const ServerOrders& orders) {
   const bool names_model = machine_.ValuesOrdered(orders).has_value();
   if (names_model && failure_.empty()) failure_ = MakePath(*orders.model);
   if (failure_.empty()) return Absorb(machine_.OnOrders(orders));
-  // As if no model had been named: nobody can train with this shard.
+  // Take the orders as if they named no model: nobody can train with this shard.
   ServerOrders without_model = orders;
   without_model.model.reset();
   return Absorb(machine_.OnOrders(without_model));
@@ -100,7 +100,7 @@ BegunPush Shard::BeginPush(const PushHeader& header) {
   BegunPush begun = {.refusal = std::move(admission.refusal),
                      .is_of_member = admission.is_of_member,
                      .push = admission.push};
-  // While initial weights are put in place, what a draft would be made of is not there.
+  // While initial weights are put in place, there are none to make a draft from.
   const bool is_idle = !is_running_ && jobs_.empty();
   if (admission.draft.has_value() && is_idle) begun.draft = path_->BeginDraft(*admission.draft);
   if (begun.draft == nullptr) machine_.OnDraftEnded(begun.push);
@@ -109,7 +109,7 @@ BegunPush Shard::BeginPush(const PushHeader& header) {
 
 ShardResult Shard::FinishPush(CallId call, PushAssembly& push) {
   const ShardMachine::PushFacts facts = push.Facts();
-  // A gradient of the newest version needs no compensation, whoever was given that.
+  // A gradient of the newest version needs no compensation, even if its slot was given another.
   const bool needs_base = keeps_bases_ && facts.header.base != machine_.decided();
   ShardOutput output = machine_.OnPush(call, facts);
   if (output.keeps_payload) {
@@ -124,7 +124,7 @@ void Shard::AbandonPush(const PushAssembly& push) {
   machine_.OnPushAbandoned(push.push(), push.header());
 }
 
-// What the machine orders.
+// The machine's output.
 
 ShardResult Shard::Absorb(ShardOutput output) {
   UpdateJob work = {.folds = {}, .update = output.update};

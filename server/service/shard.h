@@ -32,12 +32,12 @@ namespace slipstream {
 struct ServedWeights {
   WeightsHeader header;
 
-  /// Shared with the shard and with other answers, see buffer_pool.h. Null if `header` says that
-  /// the reader has them.
+  /// The values, shared with the shard and with other answers, see buffer_pool.h. Null if `header`
+  /// says that the reader has them.
   Weights weights;
 };
 
-/// What a call is answered with.
+/// The answer to a call.
 struct Answer {
   std::optional<PushReply> push;
   std::optional<ServedWeights> weights;
@@ -47,40 +47,42 @@ struct Answer {
 struct Delivery {
   CallId call{};
 
-  /// Of a pull, perhaps a refusal.
+  /// The answer; for a pull it may be a refusal.
   absl::StatusOr<Answer> answer;
 
-  /// A gradient computed from the weights will come from this worker.
+  /// The worker that will push a gradient computed from the weights. Empty if none will.
   std::optional<WorkerId> trainer;
 };
 
-/// What came of an event.
+/// The results of an event.
 struct ShardResult {
   absl::InlinedVector<Delivery, 1> deliveries;
 
-  /// Of a push that has become complete.
+  /// The outcome of a push that has become complete.
   std::optional<PushRecord> record;
 };
 
-/// What is said at the header of a push.
+/// The decision at the header of a push.
 struct BegunPush {
-  /// Nothing: its payload is wanted, and exactly one of FinishPush and AbandonPush has to follow.
+  /// The answer if the payload is not wanted. If it is empty, exactly one of FinishPush and
+  /// AbandonPush has to follow.
   std::optional<PushReply> refusal;
 
-  /// Wanted or not, as PushAdmission has it.
+  /// Set as in PushAdmission, wanted or not.
   bool is_of_member = false;
 
-  /// Of a push that is wanted: its name, and the draft of the update that it will probably cause;
-  /// null if none was begun.
+  /// The name of a wanted push, and the draft of the update that it will probably cause; null if
+  /// none was begun.
   PushId push{};
   std::shared_ptr<UpdateDraft> draft;
 };
 
-/// One shard but for the lock, the thread and the clock: its machine, and the numbers that this
-/// decides about. Payloads, jobs and answers are what the machine named; nothing is decided here.
+/// One shard without the lock, the thread and the clock: its machine, and the values that the
+/// machine decides about. It keeps the payloads, jobs and answers that the machine names, and
+/// decides nothing itself.
 ///
-/// Jobs run one after another in the order of decisions. Whoever takes one runs it without keeping
-/// other events waiting, and brings it back.
+/// Jobs run one after another in the order of decisions. The caller that takes a job runs it
+/// without keeping other events waiting, and brings it back.
 ///
 /// Not thread-safe: one owner, which serialises calls; but a job that was taken may run meanwhile.
 class Shard {
@@ -89,7 +91,7 @@ class Shard {
     ShardId shard{};
     RunSpec run;
 
-    /// What the machine can spare, in bytes; a model that needs more is refused.
+    /// How much memory this computer can spare, in bytes. A model that needs more is refused.
     std::function<uint64_t()> memory_available = AvailableMemoryBytes;
   };
 
@@ -97,7 +99,7 @@ class Shard {
 
   const ShardMachine& machine() const { return machine_; }
 
-  /// Goes on with a state that the machine has had, all of whose calls and payloads are here.
+  /// Continues with a state that the machine has had. All calls and payloads in it must be here.
   void Restore(ShardState state) { machine_.Restore(std::move(state)); }
 
   /// Orders older than those before have no effect.
@@ -106,38 +108,38 @@ class Shard {
   void OnCoordinatorAsked() { machine_.OnCoordinatorAsked(); }
   void OnCoordinatorAnswered() { machine_.OnCoordinatorAnswered(); }
 
-  /// Why this shard cannot take part in the run; empty if nothing keeps it.
+  /// Why this shard cannot take part in the run; empty if it can.
   const std::string& failure() const { return failure_; }
 
-  /// There is memory for the gradients of so many members; 0 while the model is not known.
+  /// For how many members' gradients there is memory; 0 while the model is not known.
   uint32_t members_max() const { return members_max_; }
 
-  /// A buffer for the initial weights, or why they are not taken from this client.
+  /// Returns a buffer for the initial weights, or why they are not taken from this client.
   absl::StatusOr<std::shared_ptr<FloatBuffer>> BeginInitialize(const InitializeHeader& header);
 
-  /// Takes the weights only if they are put in place, and of a push what is kept: what is left is
-  /// the caller's to free, as that takes a while.
+  /// Takes the weights only if they are put in place, as FinishPush takes of a push only what is
+  /// kept. The caller frees the rest, as that takes a while.
   absl::Status FinishInitialize(const InitializeHeader& header, Weights& weights);
 
   ShardResult Pull(CallId call, const PullRequest& request);
 
-  /// A pull of this reader that got an answer has sent it, or its call is gone.
+  /// Notes that an answered pull of this reader has sent its answer, or that its call is gone.
   ShardResult FinishPull(const Reader& reader) { return Absorb(machine_.OnPullDone(reader)); }
 
   BegunPush BeginPush(const PushHeader& header);
   ShardResult FinishPush(CallId call, PushAssembly& push);
   void AbandonPush(const PushAssembly& push);
 
-  /// True if the call was waiting; it waits no more and gets no answer.
+  /// Returns true if the call was waiting. Then it waits no more and gets no answer.
   bool Cancel(CallId call) { return machine_.OnCancelled(call); }
 
-  /// A job that its taker runs.
+  /// A job that the caller runs.
   class Job {
    public:
-    /// The initial weights, or those of an update.
+    /// Returns whether the job makes weights: the initial ones, or those of an update.
     bool makes_weights() const { return version_.has_value() || job_.initial.has_value(); }
 
-    /// Once.
+    /// Runs the job. To be called once.
     void Run() { made_ = std::move(job_).Run(*path_); }
 
    private:
@@ -146,44 +148,43 @@ class Shard {
 
     ShardJob job_;
     UpdatePath* path_;
-    uint64_t bytes_;                  // Of its payloads.
-    std::optional<Version> version_;  // That it makes; of initial weights, none.
+    uint64_t bytes_;                  // The size of its payloads.
+    std::optional<Version> version_;  // The version that it makes; empty for initial weights.
     std::optional<Weights> made_;
   };
 
-  /// A job waits, and none is under way.
+  /// Whether a job waits and none is under way.
   bool has_job() const { return !jobs_.empty() && !is_running_; }
   bool is_running() const { return is_running_; }
 
-  /// It is the only one, and takes no longer than waking a thread.
+  /// Whether a single job waits that takes no longer than waking a thread.
   bool has_short_job() const { return has_job() && jobs_.size() == 1 && jobs_.front().is_short(); }
 
   /// REQUIRES: has_job().
   Job TakeJob();
 
-  /// REQUIRES: it was run.
+  /// REQUIRES: the job was run.
   ShardResult FinishJob(Job job);
 
-  /// Of the version published last; null before the first.
+  /// The weights of the version published last; null before the first.
   const Weights& weights() const { return published_; }
 
-  /// Payloads kept until they are folded.
+  /// The number of payloads kept until they are folded.
   size_t payloads_held() const { return held_.size(); }
 
-  /// Set once, when the model is known; null before. To be used by others for what is thread-safe
-  /// in it alone.
+  /// Set once, when the model is known; null before. Others may use only its thread-safe functions.
   UpdatePath* path() { return path_.get(); }
   const UpdatePath* path() const { return path_.get(); }
 
  private:
-  /// Makes room for the model; says why there is none, or nothing.
+  /// Makes room for the model. Returns why there is none; empty if there is.
   std::string MakePath(const ModelOrders& model);
 
-  /// Queues what the output orders, and fills the answers with numbers.
+  /// Queues the work that the output orders, and adds the weights to the answers.
   ShardResult Absorb(ShardOutput output);
   Delivery Deliver(ShardAnswer answer);
 
-  /// Lets go of weights that no gradient on its way was computed from.
+  /// Releases weights that no gradient on its way was computed from.
   void ForgetBases();
 
   // Constant after construction.
@@ -201,7 +202,7 @@ class Shard {
   std::deque<ShardJob> jobs_;
   bool is_running_ = false;
 
-  // Its numbers belong to whoever runs a job, and while nobody does, to the owner.
+  // Its values belong to the thread that runs a job or, while no job runs, to the owner.
   std::unique_ptr<UpdatePath> path_;
 };
 

@@ -46,7 +46,7 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
     if (values.has_value() && shard_.failure().empty()) options_.on_model(*values);
     if (!had_failed) failure = shard_.failure();
   }
-  // Without the lock: whoever reads the log may be slow.
+  // Log without the lock, as writing the log may be slow.
   if (is_news) {
     spdlog::info("orders phase={} view={} members={}", static_cast<int>(orders.phase),
                  Value(orders.view.number), orders.view.members.size());
@@ -146,7 +146,7 @@ void ShardEngine::ShareVersions() {
     MutexLock lock(mutex_);
     path = shard_.path();
   }
-  // Memory is given back, which takes a while.
+  // This gives memory back, which takes a while, so the lock is released.
   if (path != nullptr) path->ShareVersions();
 }
 
@@ -197,7 +197,7 @@ std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* ca
   std::optional<absl::StatusOr<Answer>> answer = Deliver(std::move(deliveries), call);
   if (job.has_value()) RunJob(*std::move(job));
   if (!answer.has_value()) return std::nullopt;
-  return **std::move(answer);  // Pulls alone are refused otherwise.
+  return **std::move(answer);  // Only a pull is refused with a status.
 }
 
 bool ShardEngine::Cancel(WaitingCall* call) {
@@ -205,7 +205,7 @@ bool ShardEngine::Cancel(WaitingCall* call) {
   return shard_.Cancel(NameOf(call));
 }
 
-// What came of an event.
+// The results of an event.
 
 ShardEngine::Deliveries ShardEngine::Absorb(ShardResult result) {
   if (result.record.has_value() && result.record->took_effect) NotePush(*result.record);
@@ -243,7 +243,7 @@ std::optional<absl::StatusOr<Answer>> ShardEngine::Deliver(Deliveries deliveries
     if (call == own) {
       answer = std::move(delivery.answer);
     } else {
-      call->OnAnswer(*std::move(delivery.answer));  // Who has waited is not refused.
+      call->OnAnswer(*std::move(delivery.answer));  // A call that has waited is not refused.
     }
   }
   return answer;

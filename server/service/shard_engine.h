@@ -36,16 +36,17 @@ class WaitingCall {
  public:
   virtual ~WaitingCall() = default;
 
-  /// Called at most once, with no lock held, and never after Cancel returned true; perhaps before
-  /// the engine has said that the call waits, on the thread that is about to hear it.
+  /// Called at most once, with no lock held, and never after Cancel returned true. It may be called
+  /// on the thread that is still inside Pull or FinishPush, before that function has returned
+  /// nothing.
   virtual void OnAnswer(Answer answer) = 0;
 };
 
-/// A shard with a lock, a thread and a clock: passes on events under the lock, has the jobs run
-/// that come of them, and answers the calls that waited. Knows nothing of gRPC's calls.
+/// A shard with a lock, a thread and a clock: passes events on under the lock, runs the jobs that
+/// come of them, and answers the calls that waited. It knows nothing of gRPC's calls.
 ///
-/// Jobs run on the engine's thread; a short one on the thread whose push caused it, if nothing is
-/// before it, because waking another takes longer.
+/// Jobs run on the engine's thread. A short job runs on the thread whose push caused it, if no job
+/// is before it, because waking another thread takes longer.
 ///
 /// Thread-safe: guarded by its own mutex, which is held for decisions only; files are written and
 /// kernels run without it. Must outlive the calls it answers.
@@ -54,25 +55,25 @@ class ShardEngine {
   struct Options {
     ShardId shard{};
 
-    /// As other processes reach it; for status.
+    /// The address at which other processes reach the shard; for status.
     std::string address;
     RunSpec run;
 
-    /// What the machine can spare, in bytes; a model that needs more is refused.
+    /// How much memory this computer can spare, in bytes. A model that needs more is refused.
     std::function<uint64_t()> memory_available = AvailableMemoryBytes;
 
-    /// This is told how many values the shard has, once the model is known and has a place. It is
-    /// called under the engine's lock.
+    /// Called with the number of the shard's values, once the model is known and has its memory. It
+    /// is called under the engine's lock.
     std::function<void(uint64_t values)> on_model = [](uint64_t) {};
 
-    /// For what is shown and logged; must not go back.
+    /// The clock for status, log and time limits; must not go back.
     std::function<absl::Time()> now = [] { return absl::Now(); };
   };
 
   /// `push_log`, if any, gets one line per push that took effect.
   ShardEngine(const Options& options, std::optional<PushLog> push_log);
 
-  /// Finishes what is queued; waiting calls are left to their cancellation.
+  /// Finishes the queued jobs. Calls that wait get no answer; they have to be cancelled.
   ~ShardEngine();
   ShardEngine(const ShardEngine&) = delete;
   ShardEngine& operator=(const ShardEngine&) = delete;
@@ -85,55 +86,55 @@ class ShardEngine {
   bool Initialized();
   bool Drained();
 
-  /// Whether it is a member's, or may be one's whose view is on its way.
+  /// Returns whether the identity is a member's, or may be one whose view is on its way.
   bool MayBeMember(const Identity& identity);
   bool IsRun(uint64_t run);
 
   /// Returns what OrdersSink::MembersMax promises.
   uint32_t MembersMax();
 
-  /// Why this shard cannot take part in the run; empty if nothing keeps it.
+  /// Returns why this shard cannot take part in the run; empty if it can.
   std::string Failure();
 
-  /// A buffer for the initial weights, or why they are not taken from this client.
+  /// Returns a buffer for the initial weights, or why they are not taken from this client.
   absl::StatusOr<std::shared_ptr<FloatBuffer>> BeginInitialize(const InitializeHeader& header);
   absl::Status FinishInitialize(const InitializeHeader& header, Weights weights);
 
-  /// The answer, or nothing: then `call` gets it later. Fails with the refusal.
+  /// Returns the answer, or nothing if `call` gets it later. Fails with the refusal.
   absl::StatusOr<std::optional<Answer>> Pull(const PullRequest& request, WaitingCall* call);
 
-  /// Readers who are no members wait for a place.
+  /// Returns whether readers who are not members wait for a place.
   bool ReadersWait();
 
-  /// A pull of this reader that got an answer has sent it, or its call is gone.
+  /// Notes that an answered pull of this reader has sent its answer, or that its call is gone.
   void FinishPull(const Reader& reader);
 
-  /// As the shard has them.
+  /// Do as the functions of Shard.
   BegunPush BeginPush(const PushHeader& header);
   std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call);
   void AbandonPush(PushAssembly& push);
 
-  /// From now on new versions are made where processes of this machine can read them.
+  /// Makes new versions, from now on, where processes of this machine can read them.
   void ShareVersions();
 
   absl::Time now() const { return options_.now(); }
 
-  /// True if the call was waiting; it waits no more and gets no answer.
+  /// Returns true if the call was waiting. Then it waits no more and gets no answer.
   bool Cancel(WaitingCall* call);
 
  private:
   using Deliveries = absl::InlinedVector<Delivery, 1>;
 
-  /// The name of a call is where it is: it is answered or cancelled before it goes.
+  /// The name of a call is its address: it is answered or cancelled before it is destroyed.
   static CallId NameOf(WaitingCall* call) { return std::bit_cast<CallId>(call); }
   static WaitingCall* CallOf(CallId name) { return std::bit_cast<WaitingCall*>(name); }
 
-  /// Notes what came of an event, and when, and wakes the thread if there is something for it. What
-  /// is returned is for Deliver, once the lock is released.
+  /// Notes the results of an event, and their time, and wakes the thread if there is work for it.
+  /// The returned deliveries are for Deliver, once the lock is released.
   Deliveries Absorb(ShardResult result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NotePush(const PushRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// Answers all calls but `own`, whose answer is returned if it is among them.
+  /// Answers all calls but `own`. Returns the answer of `own` if it is among them.
   static std::optional<absl::StatusOr<Answer>> Deliver(Deliveries deliveries,
                                                        WaitingCall* own = nullptr);
 

@@ -10,24 +10,26 @@
 
 namespace slipstream {
 
-/// What a shard's numbers go through at a time: the initial weights, or what the core ordered in
-/// one decision. Its owner asks what it comes to, runs it, and then tells the core; simulated
-/// shards too.
+/// One piece of work on a shard's values: the initial weights, or the folds and the update that the
+/// core ordered in one decision. Its owner, which may be a simulated shard, asks which version it
+/// makes, runs it, and then tells the core.
 struct ShardJob {
   std::optional<Weights> initial;
-  uint64_t grant = 0;  // Of the client that brought them.
+  uint64_t grant = 0;  // The grant of the client that brought them.
   UpdateJob work;
 
-  /// Of the gradients it consumes.
+  /// Returns the payload bytes of the gradients that it consumes.
   uint64_t payload_bytes() const;
 
-  /// What an update makes; nothing of initial weights, which are the core's first version.
+  /// Returns the version that an update makes; nothing for initial weights, which are the core's
+  /// first version.
   std::optional<Version> version() const;
 
-  /// It takes no longer than waking a thread: little is to be read, or it was done while it came.
+  /// Returns whether it takes no longer than waking a thread: there is little to read, or a draft
+  /// was made while the gradient came.
   bool is_short() const;
 
-  /// Returns the new weights, if it makes any. Its payloads are gone afterwards.
+  /// Runs the job and frees its payloads. Returns the new weights, if it makes any.
   std::optional<Weights> Run(UpdatePath& path) &&;
 };
 

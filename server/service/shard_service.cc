@@ -18,11 +18,12 @@
 namespace slipstream {
 namespace {
 
-/// Of shared memory. Each runs on a core of its own while workers push at the same time; more would
-/// wait for memory.
+/// The most threads for sockets of shared memory. Each runs on a core of its own while workers push
+/// at the same time; more would wait for memory.
 constexpr unsigned kSocketThreadsMax = 8;
 
-/// gRPC calls what was handed to it, by LocalListener, after neither kind of address.
+/// Returns whether the call came over a local socket: gRPC names peers that LocalListener handed to
+/// it after neither kind of address.
 bool CameLocally(const grpc::CallbackServerContext& context) {
   const std::string peer = context.peer();
   return !peer.starts_with("ipv4:") && !peer.starts_with("ipv6:");
@@ -102,7 +103,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ShardService::Excha
 }
 
 v1::ShardStatus ShardService::ShardReport() {
-  // Asked for several times in a lease, whether anything goes on or not.
+  // This runs several times in a lease, even if nothing else happens.
   room_.Expire(now_());
   v1::ShardStatus status = engine_.Report();
   MutexLock lock(rate_mutex_);

@@ -24,8 +24,8 @@
 
 namespace slipstream {
 
-/// The data plane of one shard over gRPC, through the callback API: no thread belongs to a call.
-/// The four methods that carry values speak raw buffers, so payloads are never copied into
+/// Serves the data plane of one shard over gRPC, through the callback API: no thread belongs to a
+/// call. The four methods that carry values use raw buffers, so payloads are never copied into
 /// messages.
 ///
 /// Thread-safe: guarded by its engine's mutex. Must outlive the gRPC server that it is registered
@@ -38,8 +38,8 @@ class ShardService final
  public:
   using Options = ShardEngine::Options;
 
-  /// `local_socket`: where the server that this is registered with listens besides, as its clients
-  /// are told; empty if nowhere. `connections` are the server's; null: nothing bounds them.
+  /// `local_socket`: the local socket on which the server also listens, as its clients are told;
+  /// empty if there is none. `connections` are those of the server; null if nothing bounds them.
   explicit ShardService(const Options& options, std::optional<PushLog> push_log = std::nullopt,
                         std::string local_socket = "", Connections* connections = nullptr);
 
@@ -67,7 +67,7 @@ class ShardService final
   std::string Failure() override { return engine_.Failure(); }
 
  private:
-  /// Takes note of whom the connection is for: whoever asks for transports says it.
+  /// Notes which member the connection is for: a call that asks for transports says so. Returns
   /// PERMISSION_DENIED if the caller may not be that member.
   absl::Status NoteMember(const v1::GetTransportsRequest& request, grpc_call* call);
 
@@ -75,12 +75,12 @@ class ShardService final
   const size_t chunk_bytes_;
   const std::string local_socket_;
   Connections* const connections_;
-  const uint32_t servers_;  // Of the run.
+  const uint32_t servers_;  // The run's number.
   const std::function<absl::Time()> now_;
 
   const absl::Duration lease_;
 
-  // By method: a member may use one beside another.
+  // One for each method: a member may have a call of each at a time.
   LatestCalls pushes_;
   LatestCalls exchanges_;
   LatestCalls initializations_;
@@ -88,9 +88,9 @@ class ShardService final
   SharedMemoryRoom room_;
   Mutex rate_mutex_;
   RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);
-  // Last: their threads call calls, which use everything above.
+  // Last: their threads call the calls' functions, which use everything above.
   ShardEngine engine_;
-  TransferWatch watch_;  // Asks the engine. No call is left when it goes.
+  TransferWatch watch_;  // Asks the engine. No call is left when it is destroyed.
   SocketWatch sockets_;
 };
 

@@ -9,7 +9,7 @@
 namespace slipstream {
 
 bool SharedMemoryRoom::Keep(uint64_t bytes) {
-  // Larger ones lie on large pages wherever the system has some, and those are soon mapped again.
+  // Larger arenas lie on large pages wherever the system has some, and those are soon mapped again.
   if (bytes >= kLargePagesBytesMin) return false;
   MutexLock lock(mutex_);
   if (bytes > kKeptBytesMax - kept_bytes_) return false;
@@ -24,7 +24,7 @@ void SharedMemoryRoom::GiveBack(uint64_t bytes) {
 }
 
 void SharedMemoryRoom::Pin(const void* reader, Weights weights, absl::Time until) {
-  Pinned pinned{std::move(weights), until};  // Takes what was there before out of the lock.
+  Pinned pinned{std::move(weights), until};  // Frees the old weights after the lock.
   MutexLock lock(mutex_);
   std::swap(pins_[reader], pinned);
 }

@@ -11,28 +11,28 @@
 
 namespace slipstream {
 
-/// What the workers that reach a shard through shared memory take up there: pages of their arenas
-/// that stay mapped, and versions that they are copying. Both are bounded, whatever a worker does.
+/// Bounds what the workers that reach a shard through shared memory take up there, whatever they
+/// do: pages of their arenas that stay mapped, and versions that they are copying.
 ///
 /// Thread-safe: guarded by its own mutex.
 class SharedMemoryRoom {
  public:
-  /// All such pages together.
+  /// The most bytes of such pages, all together.
   static constexpr uint64_t kKeptBytesMax = uint64_t{32} << 20;
 
-  /// Whether pages of an arena of so many bytes are to stay mapped once they were copied. Then the
-  /// bytes are given back by GiveBack.
+  /// Returns whether the pages of an arena of so many bytes may stay mapped once they were copied.
+  /// If so, GiveBack has to give the bytes back.
   bool Keep(uint64_t bytes);
   void GiveBack(uint64_t bytes);
 
   /// Keeps `weights` as they are for a reader that has been told where they are, until it is done
-  /// or its time is up. In place of what the reader had before; `reader` is only a name.
+  /// or its time is up. They replace the reader's weights from before. `reader` is only a name.
   void Pin(const void* reader, Weights weights, absl::Time until);
 
-  /// Without effect if the reader has nothing.
+  /// Releases the reader's weights. Has no effect if it has none.
   void Release(const void* reader);
 
-  /// Takes from readers what they should have read by now.
+  /// Releases the weights of readers whose time is up.
   void Expire(absl::Time now);
 
   size_t pinned() const;

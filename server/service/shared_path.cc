@@ -12,8 +12,8 @@
 namespace slipstream {
 namespace {
 
-// As many versions as are in turn for one worker: those being made, published and copied. Each
-// stays mapped in the worker, so they are bounded.
+// How many buffers a worker may have: as many versions as it meets in turn, those being made,
+// published and copied. Each stays mapped in the worker, so they are bounded.
 constexpr size_t kShownMax = 8;
 
 SharedMemoryReply Refused(std::string why) { return {.socket = {}, .refusal = std::move(why)}; }
@@ -35,7 +35,7 @@ SharedMemoryReply SharedPath::Open() {
 SharedMemoryReply SharedPath::Attach() {
   if (!listening_.is_open()) return Refused("shared memory was not opened, or attached to before");
   const FileDescriptor listening = std::move(listening_);
-  // It was connected to before this was asked for, so there is nothing to wait for.
+  // The worker connected before it asked for this, so there is nothing to wait for.
   absl::StatusOr<FileDescriptor> socket = AcceptLocally(listening);
   if (!socket.ok()) return Refused("nobody has connected to the socket");
   if (const absl::Status user = CheckSameUser(*socket); !user.ok()) {

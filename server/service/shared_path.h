@@ -22,10 +22,10 @@ namespace slipstream {
 
 /// The shard's end of the shared memory of one exchange stream.
 ///
-/// Open names a local socket that nobody else is told of, and Attach takes the one connection to
-/// it, of the same user, and the worker's arena. From then on the stream's messages go over that
-/// socket, which takes a fraction of the time, pushes may lie in the arena, and answers in buffers
-/// of weights, whose files go over the socket before they are named.
+/// Open makes a local socket whose name nobody but the worker is told. Attach takes the one
+/// connection to it, of the same user, and the worker's arena. From then on the stream's messages
+/// go over that socket, which takes a fraction of the time. Pushes may lie in the arena, and
+/// answers in buffers of weights, whose files go over the socket before they are named.
 ///
 /// Not thread-safe: one owner, the stream's call. The room must outlive it.
 class SharedPath {
@@ -35,33 +35,34 @@ class SharedPath {
   SharedPath(const SharedPath&) = delete;
   SharedPath& operator=(const SharedPath&) = delete;
 
-  /// Once each, in this order. What is refused has no effect, but for the attempt.
+  /// To be called once each, in this order. A refused attempt has no other effect.
   SharedMemoryReply Open();
   SharedMemoryReply Attach();
   void Detach();
   bool is_attached() const { return socket_.is_open(); }
 
-  /// Where the values of the next chunk are. INVALID_ARGUMENT if there is no such place, or they
-  /// are more than a message may bring. Stays until the path goes.
+  /// Returns where the values of the next chunk are, valid until the path is destroyed. Fails with
+  /// INVALID_ARGUMENT if there is no such place, or if they are more than a message may bring.
   absl::StatusOr<UnreadValues> Find(const SharedValues& values);
 
-  /// Tells the worker that the chunks found so far have been read. Fails if it does not follow.
+  /// Tells the worker that the chunks found so far have been read. Fails if the worker does not
+  /// read.
   absl::Status TellTaken();
 
-  /// Where the worker can read the weights; nothing if it cannot.
+  /// Returns where the worker can read the weights; nothing if it cannot.
   std::optional<SharedWeights> Show(const Weights& weights);
 
-  /// Once attached, the worker's messages come here. Nothing if none has; UNAVAILABLE if the worker
-  /// is gone, INVALID_ARGUMENT if it sends something else.
+  /// Returns the worker's next message, once attached; nothing if none has come. Fails with
+  /// UNAVAILABLE if the worker is gone, with INVALID_ARGUMENT if it sends something else.
   absl::StatusOr<std::optional<grpc::ByteBuffer>> Receive();
 
-  /// The answer to them, or if it is longer than this takes, word that it comes on the stream.
-  /// Neither waits; both fail if the worker does not read.
+  /// Send the answer or, if it is longer than this, the note that it comes on the stream. Neither
+  /// waits; both fail if the worker does not read.
   static constexpr size_t kAnswerBytesMax = LocalNote::kTextBytesMax;
   absl::Status Send(const grpc::ByteBuffer& answer);
   absl::Status SendOnStream();
 
-  /// Open once attached.
+  /// The local socket, open once attached.
   const FileDescriptor& socket() const { return socket_; }
 
  private:
@@ -74,7 +75,7 @@ class SharedPath {
   absl::Status TakeArena(const FileDescriptor& socket);
   bool IsKnown(const SharedBuffer& buffer);
 
-  /// Tells the worker to let go of buffers that are no more, and of the one shown longest ago if it
+  /// Tells the worker to unmap buffers that are gone, and the one shown longest ago if the worker
   /// has as many as it may.
   absl::Status MakeRoom();
 
@@ -83,9 +84,9 @@ class SharedPath {
   FileDescriptor listening_;  // Open between Open and Attach.
   FileDescriptor socket_;     // Open from Attach on.
   std::optional<ForeignArena> arena_;
-  uint64_t kept_bytes_ = 0;   // Of the room.
-  uint64_t found_ = 0;        // Chunks.
-  std::vector<Shown> shown_;  // The one shown last is the last.
+  uint64_t kept_bytes_ = 0;   // Taken from the room.
+  uint64_t found_ = 0;        // The number of chunks.
+  std::vector<Shown> shown_;  // The one shown last is at the end.
 };
 
 }  // namespace slipstream

@@ -42,7 +42,7 @@ class StatusWatchers::Call final : public grpc::ServerWriteReactor<v1::RunStatus
     if (caller_ != nullptr) caller_->IsGuest();
   }
 
-  /// Once only, by whoever marked the call as writing.
+  /// To be called once, by the thread that marked the call as writing.
   void Write(const v1::RunStatus& status) {
     status_ = status;
     StartWrite(&status_);
@@ -95,7 +95,7 @@ grpc::ServerWriteReactor<v1::RunStatus>* StatusWatchers::Watch(
   if (admitted.ok()) {
     MutexLock lock(mutex_);
     admitted = Admit(call);
-    // From here on it is this thread's to write, even if it is cancelled meanwhile.
+    // From here on this thread writes to the call, even if the call is cancelled meanwhile.
     if (admitted.ok()) call->MarkWriting(now);
   }
   if (admitted.ok()) {
@@ -145,7 +145,8 @@ void StatusWatchers::OnWritten(Call* call, bool ok) {
 void StatusWatchers::OnCancelled(Call* call) {
   {
     MutexLock lock(mutex_);
-    // One that was refused or ends anyway is not in here; one that writes ends when that is done.
+    // A call that was refused or ends anyway is not in here; a call that writes ends when the write
+    // is done.
     if (!calls_.contains(call)) return;
     call->is_cancelled = true;
     if (call->is_writing) return;

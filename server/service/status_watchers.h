@@ -18,11 +18,11 @@
 
 namespace slipstream {
 
-/// The calls of WatchStatus: each gets the status at once, then again and again at its interval,
-/// and a last time when the run is over, which ends it.
+/// Serves the calls of WatchStatus: each gets the status at once, then again and again at its
+/// interval, and a last time when the run is over, which ends the call.
 ///
-/// No thread belongs to a call: whoever lets time pass calls Tick. A call has at most one message
-/// on its way; a reader that is slower than its interval gets fewer statuses, never old ones.
+/// No thread belongs to a call: the owner calls Tick as time passes. A call has at most one message
+/// on its way. A reader that is slower than its interval gets fewer statuses, never old ones.
 ///
 /// Thread-safe: guarded by its own mutex, under which nothing is asked and nothing written.
 class StatusWatchers {
@@ -31,17 +31,18 @@ class StatusWatchers {
   static constexpr absl::Duration kIntervalMax = absl::Hours(1);
   static constexpr absl::Duration kIntervalDefault = absl::Seconds(1);
 
-  /// Further ones are refused with RESOURCE_EXHAUSTED. A status takes some hundred bytes
-  /// for each worker and shard, and each watcher may want ten a second.
+  /// The most watchers; further ones are refused with RESOURCE_EXHAUSTED. A status takes some
+  /// hundred bytes for each worker and shard, and each watcher may want ten a second.
   static constexpr size_t kWatchersMax = 64;
 
-  /// Asked without a lock, from any thread, and at most once for all calls that are due.
+  /// Returns the status. Called without a lock, from any thread, and at most once for all calls
+  /// that are due.
   using Ask = std::function<v1::RunStatus()>;
 
   explicit StatusWatchers(Ask ask) : ask_(std::move(ask)) {}
 
-  /// Takes up a call, with who makes it, which may be null; an interval out of bounds is refused
-  /// with INVALID_ARGUMENT.
+  /// Takes up a call. `caller` is who makes it, and may be null. An interval out of bounds is
+  /// refused with INVALID_ARGUMENT.
   grpc::ServerWriteReactor<v1::RunStatus>* Watch(const v1::WatchStatusRequest& request,
                                                  absl::Time now,
                                                  std::unique_ptr<Caller> caller = nullptr);
@@ -49,7 +50,7 @@ class StatusWatchers {
   /// Sends the status to the calls that are due; to all, for the last time, if the run is over.
   void Tick(absl::Time now, bool run_is_over);
 
-  /// Ends the calls with UNAVAILABLE, after what is on its way, and takes no others.
+  /// Ends the calls with UNAVAILABLE, after the messages on their way, and takes no others.
   void Stop();
 
   size_t size();
@@ -67,7 +68,7 @@ class StatusWatchers {
 
   Mutex mutex_;
 
-  // A call is in here until someone takes it out to finish it.
+  // A call stays in here until a thread takes it out to finish it.
   std::set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -15,7 +15,7 @@ namespace {
 constexpr absl::Duration kFirstByteTime = absl::Seconds(30);
 constexpr double kBytesPerSecondMin = 128 << 10;
 
-// Between two looks: short beside any window.
+// The time between two looks, which is short beside any window.
 constexpr auto kInterval = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -59,7 +59,7 @@ void TransferWatch::EndStalled() {
     for (Transfer* const transfer : transfers_) {
       const std::string reason = WhyEnded(*transfer, now, others_wait);
       if (reason.empty()) continue;
-      transfer->is_awaited_ = false;  // Once.
+      transfer->is_awaited_ = false;  // It is ended once.
       transfer->ends_.reset();
       grpc_call_ref(transfer->call_);
       ended.emplace_back(transfer->call_, reason);

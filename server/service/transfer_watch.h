@@ -17,29 +17,31 @@
 
 namespace slipstream {
 
-/// Ends calls whose peer has begun to send or to read and hardly goes on: a push that dribbles
-/// keeps the room it was admitted with, and a reader that stops keeps a version. The connection's
-/// own probes find peers that are gone; this finds those that are there and answer probes.
+/// Ends calls whose peer has begun to send or to read and has stalled: a push that trickles keeps
+/// the room that it was admitted with, and a reader that stops keeps a version. The connection's
+/// own probes find peers that are gone; this class finds peers that still answer probes.
 ///
-/// A call that is ended so fails with UNAVAILABLE, for its peer may be honest behind a bad link.
+/// The ended call fails with UNAVAILABLE, because its peer may be honest behind a bad link.
 ///
 /// Thread-safe: guarded by its own mutex. Must outlive its transfers.
 class TransferWatch {
  public:
   struct Options {
     /// Within `window` at least `bytes_min` have to move, or all that is left. A message counts
-    /// once it is complete, so the window has to be long enough for one over the slowest link.
+    /// once it is complete, so the window has to be long enough for one message over the slowest
+    /// link.
     absl::Duration window = absl::Minutes(1);
     uint64_t bytes_min = uint64_t{64} << 10;
 
-    /// Whether somebody waits for what a transfer with a bound on its time holds. Asked without a
+    /// Returns whether others wait for what a transfer with a time limit holds. Called without a
     /// lock.
     std::function<bool()> others_wait = [] { return false; };
 
     std::function<absl::Time()> now = [] { return absl::Now(); };
 
-    /// Where nothing may be seen to move until so many bytes have: half a minute, and what they
-    /// take at 128 KiB/s. A link slower than that loses its connection to unanswered probes anyway.
+    /// Returns the window for transfers whose progress may show only after so many bytes: half a
+    /// minute, and the time that they take at 128 KiB/s. A slower link loses its connection to
+    /// unanswered probes anyway.
     static absl::Duration WindowFor(size_t bytes);
   };
 
@@ -48,22 +50,22 @@ class TransferWatch {
   TransferWatch(const TransferWatch&) = delete;
   TransferWatch& operator=(const TransferWatch&) = delete;
 
-  /// What one call still owes or is owed; a member of the call.
+  /// The transfer of one call, in either direction; a member of the call's object.
   class Transfer {
    public:
-    /// `name` is for people, "push".
+    /// `name` is for people, such as "push".
     Transfer(TransferWatch& watch, grpc_call* call, std::string name);
     ~Transfer();
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
 
-    /// The peer has just moved so many bytes, and has to go on.
+    /// Notes that the peer has just moved so many bytes, and has to go on.
     void Await(size_t moved);
 
-    /// Until the next Await the peer may take its time.
+    /// Lets the peer take its time until the next Await.
     void Rest();
 
-    /// Gives the transfer so long from now on, and longer while nobody else waits.
+    /// Lets the transfer take so long from now on, and longer while nobody else waits.
     void EndAfter(absl::Duration time);
 
    private:
@@ -77,9 +79,9 @@ class TransferWatch {
 
     // Guarded by the watch's mutex.
     bool is_awaited_ = false;
-    uint64_t moved_ = 0;                      // Within the window.
-    std::optional<absl::Time> window_begin_;  // From the watch's next look on.
-    std::optional<absl::Time> ends_;          // If others wait.
+    uint64_t moved_ = 0;                      // Bytes within the window.
+    std::optional<absl::Time> window_begin_;  // Set at the watch's next look.
+    std::optional<absl::Time> ends_;          // When it ends if others wait.
   };
 
  private:
@@ -87,7 +89,7 @@ class TransferWatch {
   void EndStalled();
   bool IsStalled(Transfer& transfer, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// Says why the transfer is to be ended; empty if it is not.
+  /// Returns why the transfer is to be ended; empty if it is not.
   std::string WhyEnded(Transfer& transfer, absl::Time now, bool others_wait)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -14,8 +14,8 @@
 namespace slipstream {
 
 /// An update that is made while its gradient is still arriving, chunk by chunk, as the core
-/// forecast it: what has just come is read again while the cache holds it, and when the push is
-/// complete, so is the next version.
+/// forecast it. A chunk that has just come is read again while the cache holds it, and when the
+/// push is complete, so is the next version.
 ///
 /// Nobody sees anything of a draft before the core has decided about the complete push, and it is
 /// used only if the decision is the one that was forecast. Until then it can be thrown away at any
@@ -28,18 +28,18 @@ class UpdateDraft {
               UpdateBuffers buffers)
       : rule_(std::move(rule)), forecast_(forecast), buffers_(std::move(buffers)) {}
 
-  /// The gradient's values from position `begin` on have come. REQUIRES: none of them came before,
-  /// and all are within the shard. Without effect on a draft that was cancelled.
+  /// Takes the gradient's values from position `begin` on. REQUIRES: none of them came before, and
+  /// all are within the shard. Has no effect on a draft that was cancelled.
   void Add(size_t begin, const Segments& values);
 
-  /// Lets go of all buffers. Nobody writes to them afterwards.
+  /// Releases all buffers. Nobody writes to them afterwards.
   void Cancel();
 
-  /// Nothing is left to be done but to take it.
+  /// Returns whether it has seen all values and can be taken.
   bool IsComplete();
 
-  /// The buffers of a complete draft, which are no longer its own; nothing if it was cancelled or
-  /// values are missing.
+  /// Returns the buffers of a complete draft, which no longer owns them; nothing if it was
+  /// cancelled or values are missing.
   std::optional<UpdateBuffers> Take();
 
  private:
@@ -49,7 +49,7 @@ class UpdateDraft {
   const Forecast forecast_;
 
   Mutex mutex_;
-  std::optional<UpdateBuffers> buffers_ ABSL_GUARDED_BY(mutex_);  // Absent once let go of.
+  std::optional<UpdateBuffers> buffers_ ABSL_GUARDED_BY(mutex_);  // Absent once released.
   size_t values_made_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

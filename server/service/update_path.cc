@@ -10,8 +10,8 @@
 namespace slipstream {
 namespace {
 
-/// Gives `pass` each piece with the position of its first value, and lets go of it afterwards:
-/// while one push is read, the room of what is read already serves the next.
+/// Gives `pass` each piece with the position of its first value, and frees the piece afterwards:
+/// while one push is read, the memory of pieces already read serves the next push.
 template <typename Pass>
 void Consume(PushPayload& payload, Pass pass) {
   size_t begin = 0;
@@ -70,7 +70,7 @@ std::optional<Weights> UpdatePath::Run(UpdateJob&& job) {
     newest_ = std::move(drafted);
     return newest_;
   }
-  // The last gradient of a round is read by the update itself, unless it is not taken as it is.
+  // The update itself reads the last gradient of a round, unless that has to be compensated first.
   const bool fuses_last =
       job.update.has_value() && !job.folds.empty() && !IsCompensated(job.folds.back());
   const size_t folded = job.folds.size() - (fuses_last ? 1 : 0);

@@ -27,39 +27,40 @@ struct FoldStep {
   PushPayload payload;
 };
 
-/// What the core ordered in one decision.
+/// The folds and the update that the core ordered in one decision.
 struct UpdateJob {
   std::vector<FoldStep> folds;
   std::optional<Update> update;
 };
 
-/// The numbers of one shard: the newest weights, the optimizer state and the open round's sum, and
+/// The values of one shard: the newest weights, the optimizer state and the open round's sum, and
 /// the kernels that turn one version into the next. Weights and state are written out of place.
 ///
 /// Not thread-safe: one owner, which runs the jobs one after another in the order of decisions.
 class UpdatePath {
  public:
-  /// With memory for two versions and the optimizer's state; nothing if it cannot be had.
-  /// `tensors`: where they, or their parts, lie in the shard, one after another.
+  /// Makes a path with memory for two versions and the optimizer's state. Returns null if there is
+  /// not enough. `tensors`: where the tensors, or their parts, lie in the shard, one after another.
   static std::unique_ptr<UpdatePath> TryMake(const OptimizerSpec& optimizer,
                                              std::vector<ParameterRange> tensors);
 
-  /// A buffer for the initial weights.
+  /// Returns a buffer for the initial weights.
   std::shared_ptr<FloatBuffer> NewWeights() { return pool_.Take(); }
   void SetInitialWeights(Weights weights) { newest_ = std::move(weights); }
 
   /// See BufferPool::Share. Thread-safe.
   void ShareVersions() { pool_.Share(); }
 
-  /// A draft of the next version, for a push that is to bring the forecast about; null while there
-  /// is another, as the buffers are for one. A job that it does not fit cancels it.
+  /// Begins a draft of the next version, for the push that is to cause the forecast update. Returns
+  /// null while there is another draft, as the buffers are for one, or if no buffer is at hand. A
+  /// job that the draft does not fit cancels it.
   std::shared_ptr<UpdateDraft> BeginDraft(const Forecast& forecast);
 
-  /// Folds and updates; returns the new version's weights if there was an update. Lets go of every
-  /// piece of a payload behind the pass that reads it.
+  /// Folds and updates; returns the new version's weights if there was an update. Frees each piece
+  /// of a payload after the pass that reads it.
   std::optional<Weights> Run(UpdateJob&& job);
 
-  /// Versions that somebody holds, and the one being made.
+  /// The number of versions that are held, and the one being made.
   size_t live_versions() const { return pool_.live(); }
 
  private:
@@ -71,23 +72,23 @@ class UpdatePath {
         pool_(tensors_.back().end),
         scalars_(rule_->InitialScalars()) {}
 
-  /// The weights have moved since those that the gradient brings along.
+  /// Returns whether the gradient brings its base weights and these are not the newest.
   bool IsCompensated(const FoldStep& step) const {
     return step.payload.base != nullptr && step.payload.base != newest_;
   }
 
   void FoldIn(FoldStep& step);
 
-  /// The version that the job's own draft holds ready; null if it has to be made.
+  /// Returns the version that the job's own draft holds ready; null if it has to be made.
   Weights TakeDraft(UpdateJob& job);
 
-  /// What was written as the next state is the state.
+  /// Makes the state that was written as the next one the current one.
   void AdvanceState();
 
   /// `last` is null if everything has been folded in.
   Weights Apply(const Update& update, FoldStep* last);
 
-  /// For the next version, to be written to `to`.
+  /// Returns the buffers for the next version, which is written to `to`.
   UpdateBuffers Buffers(std::shared_ptr<FloatBuffer> to) const;
 
   const std::shared_ptr<const UpdateRule> rule_;
@@ -101,10 +102,10 @@ class UpdatePath {
   // been folded.
   std::shared_ptr<FloatBuffer> sum_;
 
-  // The optimizer's, as UpdateBuffers has it.
+  // The optimizer's state, as in UpdateBuffers.
   std::array<std::shared_ptr<FloatBuffer>, kStateArraysMax> state_;
   std::array<std::shared_ptr<FloatBuffer>, kStateArraysMax> state_next_;
-  RuleScalars scalars_;  // Of the newest version.
+  RuleScalars scalars_;  // The scalars of the newest version.
 
   // The draft begun last; owned by the payload it is made of.
   std::weak_ptr<UpdateDraft> draft_;

@@ -13,17 +13,17 @@
 
 namespace slipstream {
 
-/// What one update of a shard reads and writes, all of one size. Shared with whoever made the
-/// buffers and with other updates of the same version.
+/// The buffers that one update of a shard reads and writes, all of one size. They are shared with
+/// their maker and with other updates of the same version.
 struct UpdateBuffers {
   Weights from;
   std::shared_ptr<FloatBuffer> to;
 
-  /// The optimizer's state, RuleRow::state_arrays of these. Null beyond.
+  /// The optimizer's state: the first RuleRow::state_arrays of these. The others are null.
   std::array<std::shared_ptr<const FloatBuffer>, kStateArraysMax> state = {};
   std::array<std::shared_ptr<FloatBuffer>, kStateArraysMax> state_next = {};
 
-  /// The rule's, of the version that is made.
+  /// The rule's scalars for the version that is made.
   RuleScalars scalars = {};
 };
 
@@ -32,8 +32,8 @@ struct UpdateBuffers {
 void UpdateRange(const UpdateRule& rule, const UpdateBuffers& buffers, size_t begin, size_t count,
                  const CombinedGradient& gradient, const StepSize& step);
 
-/// Makes weights of what UpdateRange has left of a rule that measures tensors, which lie at these
-/// ranges. REQUIRES: all of the version was made.
+/// Makes the weights out of what UpdateRange has left, for a rule that measures tensors. `tensors`
+/// are the tensors' ranges. REQUIRES: all of the version was made.
 void FinishTensors(const UpdateRule& rule, const UpdateBuffers& buffers,
                    std::span<const ParameterRange> tensors, const StepSize& step);
 

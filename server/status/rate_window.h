@@ -9,7 +9,7 @@
 
 namespace slipstream {
 
-/// How fast a counter rises, over the last few seconds.
+/// Measures how fast a counter rises, over the last few seconds.
 ///
 /// Not thread-safe: one owner.
 class RateWindow {

@@ -14,7 +14,7 @@
 namespace slipstream {
 namespace {
 
-/// Adds up what engaged; the shards' guards are the same.
+/// Adds up how often the guard engaged. All shards have the same guard.
 void AddGuard(const v1::GuardStatus& shard, v1::GuardStatus& run) {
   run.set_action(shard.action());
   run.set_bound(shard.bound());
@@ -36,7 +36,7 @@ const char* StateName(Membership::State state) {
   return "unknown";
 }
 
-/// By the name of an outcome.
+/// Returns whether the outcome of this name is a refusal.
 bool IsRefusal(const std::string& outcome) {
   v1::PushOutcome value = v1::PUSH_OUTCOME_UNSPECIFIED;
   return v1::PushOutcome_Parse(outcome, &value) && value >= v1::FENCED;
@@ -56,7 +56,7 @@ void AddShards(const std::vector<v1::ShardStatus>& shards, v1::RunStatus& status
   const v1::ShardStatus& first = shards.front();
   if (first.shard() != 0) return;
   status.set_updates(first.version());
-  // Excuses and dropped gradients are no steps.
+  // Excuses and dropped gradients do not count as steps.
   status.set_pushes(first.staleness().count());
   status.set_examples(first.examples_applied());
   status.set_learning_rate(first.learning_rate());
@@ -101,14 +101,14 @@ void AddWorkers(const StatusFacts& facts, const ShardLines& lines, v1::RunStatus
   for (const auto& [id, worker] : facts.workers) {
     v1::WorkerStatus& wire = *status.add_workers();
     wire = ToWire(id, worker);
-    // As RunStatus.pushes.
+    // This counts as RunStatus.pushes does.
     if (has_shard_zero) wire.set_pushes(lines.Of(wire.worker()).front()->pushes());
     AddFiguresOfShards(lines, wire);
   }
 }
 
-/// What the model does to the examples that came last. So nobody counts who has gone, unless no
-/// other has said anything.
+/// Adds loss and accuracy on the latest examples. So workers that are gone count only if no live
+/// worker has reported any.
 void AddTrainingFigures(const StatusFacts& facts, v1::RunStatus& status) {
   const auto is_live = [](const StatusFacts::Worker& worker) {
     return worker.record.state == Membership::State::kLive;

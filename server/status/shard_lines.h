@@ -10,8 +10,8 @@
 
 namespace slipstream {
 
-/// What the shards say of each worker. Made once for a status, as with many workers a search
-/// through the lines for each of them would take most of its time.
+/// The lines of the shards about each worker. It is made once for a status: with many workers, a
+/// search through the lines for each of them would take most of the status' time.
 ///
 /// Thread-safe: const after construction.
 class ShardLines {
@@ -19,7 +19,8 @@ class ShardLines {
   /// `shards` must outlive it, unchanged.
   explicit ShardLines(const std::vector<v1::ShardStatus>& shards);
 
-  /// The line of each shard, in their order; an empty one of a shard that does not know the worker.
+  /// Returns the worker's line of each shard, in order of shards; it is empty if the shard does not
+  /// know the worker.
   std::span<const v1::ShardWorkerStatus* const> Of(uint32_t worker) const;
 
  private:

@@ -18,7 +18,8 @@ void DescribeWorkers(const ShardMachine& machine, v1::ShardStatus& status) {
     line.set_last_staleness(lag.last);
     line.set_mean_staleness(static_cast<double>(lag.sum) / static_cast<double>(lag.pushes));
   }
-  // Members without a gradient in any round have a line, too.
+  // Members without a gradient in any round have a line, too: the coordinator must know what was
+  // dropped.
   for (const Member& member : machine.view().members) {
     v1::ShardWorkerStatus& line = lines[member.worker];
     line.set_incarnation(Value(member.incarnation));
@@ -36,7 +37,7 @@ void DescribeRound(const ShardMachine& machine, v1::ShardStatus& status) {
   status.set_round_size(machine.round_size());
   const Lack lack = machine.Lacks();
   status.set_round_gradients_missing(lack.gradients);
-  if (lack.is_held_back) return;  // The guard says by whom.
+  if (lack.is_held_back) return;  // DescribeGuard says by whom.
   for (const WorkerId worker : lack.members) status.add_waiting_for(Value(worker));
 }
 

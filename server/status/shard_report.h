@@ -10,16 +10,17 @@
 
 namespace slipstream {
 
-/// The machine's figures as a status message: all of ShardStatus that it knows. It has a line
-/// for each member and for each worker that ever had a gradient in a round, in order of ids.
+/// Returns the machine's figures as a status message: all of ShardStatus that the machine knows.
+/// The message has a line for each member and for each worker that ever had a gradient in a round,
+/// in order of ids.
 v1::ShardStatus DescribeShard(const ShardMachine& machine);
 
-/// What a shell measures around the machine: the age of the open round, the steps of the workers
-/// that `status` has lines of.
+/// Adds the times that a shell measures around the machine: the age of the open round, and the
+/// steps of the workers that `status` has lines of.
 void DescribeTimes(const RoundClock& round, const StepTimes& steps, absl::Time now,
                    v1::ShardStatus& status);
 
-/// Mean, percentiles, histogram and distribution.
+/// Returns mean, percentiles, histogram and distribution of the staleness.
 v1::StalenessStatus DescribeStaleness(const LagTracker& lag);
 
 }  // namespace slipstream

@@ -17,7 +17,7 @@
 
 namespace slipstream {
 
-/// What GetStatus is made of, as of one moment.
+/// The facts of one moment from which GetStatus is made.
 struct StatusFacts {
   uint64_t run = 0;
   Phase phase = Phase::kWaitingForServers;
@@ -34,17 +34,17 @@ struct StatusFacts {
   uint32_t live_workers = 0;
   uint64_t version_skew = 0;
 
-  /// The latest of every shard that has reported, in order of shards.
+  /// The latest report of every shard that has reported, in order of shards.
   std::vector<v1::ShardStatus> shards;
 
   struct Worker {
     Membership::Worker record;
     absl::Duration lease_left;
 
-    /// It has mini-batches to push.
+    /// Set if the worker has mini-batches to push.
     bool has_work = false;
 
-    /// The latest; empty before the first.
+    /// The latest heartbeat; empty before the first.
     v1::HeartbeatRequest heartbeat;
   };
   std::map<WorkerId, Worker> workers;

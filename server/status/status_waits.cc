@@ -12,14 +12,14 @@
 namespace slipstream {
 namespace {
 
-// An empty round waits for nobody yet, unless nobody comes.
+// For how many seconds an empty round may stay unchanged before it counts as waiting.
 constexpr double kEmptySecondsMax = 1;
 
 bool IsLive(const StatusFacts::Worker& worker) {
   return worker.record.state == Membership::State::kLive;
 }
 
-/// Whom any shard's round waits for.
+/// Returns the workers that any shard's round waits for.
 std::set<WorkerId> Awaited(const StatusFacts& facts) {
   std::set<WorkerId> awaited;
   for (const v1::ShardStatus& shard : facts.shards) {
@@ -43,7 +43,7 @@ WorkerPace PaceOf(uint32_t worker, const ShardLines& lines) {
   return pace;
 }
 
-/// Without whom the round cannot close.
+/// Returns the workers without which the round cannot close.
 const google::protobuf::RepeatedField<uint32_t>& WaitingFor(const v1::ShardStatus& shard) {
   const auto& held_back_by = shard.guard().held_back_by();
   return held_back_by.empty() ? shard.waiting_for() : held_back_by;
@@ -79,7 +79,7 @@ void AddStragglers(const StatusFacts& facts, const ShardLines& lines, v1::RunSta
   std::vector<WorkerPace> paces;
   for (v1::WorkerStatus& worker : *status.mutable_workers()) {
     WorkerPace pace = PaceOf(worker.worker(), lines);
-    // Where rounds name members, those owe.
+    // If rounds wait for certain members, these owe a gradient.
     pace.owes_gradient =
         awaited.empty() ? facts.workers.at(pace.worker).has_work : awaited.contains(pace.worker);
     worker.set_step_seconds(absl::ToDoubleSeconds(pace.step));

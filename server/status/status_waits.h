@@ -7,14 +7,15 @@
 
 namespace slipstream {
 
-/// Who keeps others waiting: the parts of a status that compare workers, and shards with leases.
+/// The parts of a status that show who keeps others waiting. They compare workers, and shards with
+/// leases.
 
-/// Fills in the workers' paces and marks the stragglers among them. The shard that says least
-/// counts: a step begins with the last of the shards' answers, and the others' figures include the
-/// wait for it.
+/// Fills in the workers' paces and marks the stragglers among them. The least figure of all shards
+/// counts: a step begins with the last of the shards' answers, and the figures of the other shards
+/// include the wait for it.
 void AddStragglers(const StatusFacts& facts, const ShardLines& lines, v1::RunStatus& status);
 
-/// The open rounds that wait, with what will happen to each.
+/// Adds the open rounds that wait, with what will happen to each.
 void AddWaitingRounds(const StatusFacts& facts, v1::RunStatus& status);
 
 }  // namespace slipstream

@@ -46,7 +46,7 @@ absl::StatusOr<v1::HeartbeatRequest> FiguresOf(const v1::HeartbeatRequest& heart
   for (int i = std::max(0, steps - kRecentStepsMax); i < steps; ++i) {
     *figures.add_recent_steps() = heartbeat.recent_steps(i);
   }
-  // The messages copied may hold more than they should.
+  // The copied messages may hold more than they should.
   figures.DiscardUnknownFields();
   return figures;
 }

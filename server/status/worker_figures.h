@@ -8,15 +8,15 @@
 
 namespace slipstream {
 
-/// Of each worker the last so many steps are kept, whatever it sends.
+/// How many of a worker's last steps are kept, however many it sends.
 inline constexpr int kRecentStepsMax = 8;
 
-/// For people; a longer text is refused.
+/// The most bytes of a text for people; a longer one is refused.
 inline constexpr size_t kNonfiniteWhatBytesMax = 256;
 
-/// What status shows of a heartbeat, and nothing else that it may hold: as long as the run lasts it
-/// is kept for every worker. Fails naming the field that is larger than a worker of a run with so
-/// many shards can make it.
+/// Returns the part of a heartbeat that status shows, and nothing else that it may hold: it is kept
+/// for every worker as long as the run lasts. Fails, naming the field, if a field is larger than a
+/// worker of a run with so many shards can make it.
 absl::StatusOr<v1::HeartbeatRequest> FiguresOf(const v1::HeartbeatRequest& heartbeat,
                                                size_t shards);
 
