@@ -34,7 +34,7 @@ constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 // How often the heap is looked at.
 constexpr absl::Duration kHeapInterval = absl::Seconds(1);
 
-// How often the credential files are looked at, and how often their near expiry is logged.
+// How often the credential files are looked at, and how often warnings about them are repeated.
 constexpr absl::Duration kCredentialsInterval = absl::Seconds(10);
 constexpr absl::Duration kWarningInterval = absl::Hours(1);
 

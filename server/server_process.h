@@ -70,8 +70,8 @@ class ServerProcess {
   std::shared_ptr<grpc::ServerCredentials> Credentials();
   std::string CoordinatorAddress() const;
 
-  /// Logs credential files with which new connections fail, once for each change, and a certificate
-  /// that was not renewed and soon expires.
+  /// Logs credential files with which new connections fail, once for each change. Warns, at most
+  /// once an hour, of a certificate that soon ends and of files that every user can read.
   void LookAtCredentials(absl::Time now);
   void Shutdown();
 
@@ -86,8 +86,8 @@ class ServerProcess {
   std::unique_ptr<LocalListener> local_;  // Null if there are no local sockets.
   std::unique_ptr<ServerSync> sync_;
 
-  // What was last found wrong with the credentials (empty if nothing), and when the next warning
-  // about their expiry may be logged.
+  // The last problem found with the credentials (empty if none), and when the next warning about
+  // them may be logged.
   std::string wrong_with_credentials_;
   absl::Time next_warning_ = absl::InfinitePast();
 };

@@ -12,7 +12,7 @@
 namespace slipstream {
 namespace {
 
-// A server that is started again and again must not fill the memory.
+// Bounds the notes: a server that is started again and again must not fill the memory.
 constexpr size_t kRefusalsMax = 1000;
 
 }  // namespace

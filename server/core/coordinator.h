@@ -119,7 +119,7 @@ class Coordinator {
   absl::StatusOr<Preparation> AskModel(const Identity& worker) const;
   absl::StatusOr<Work> AskWork(const Identity& worker, std::optional<uint64_t> newest_unit);
 
-  /// Rises whenever a waiting call may have an answer.
+  /// A number that rises whenever a waiting call may have an answer.
   uint64_t changes() const { return changes_; }
   const ServerOrders& orders() const { return orders_; }
 
@@ -191,7 +191,7 @@ class Coordinator {
   const bool works_in_rounds_;
   const uint32_t workers_to_start_;
   const uint32_t batch_size_;
-  const uint64_t quantum_;  // The number in one push.
+  const uint64_t quantum_;  // The number of mini-batches in one push.
   const StopConditions stop_conditions_;
   const absl::Duration lease_;
   const absl::Duration start_timeout_;

@@ -41,7 +41,7 @@ struct Evaluation {
   std::string model_failure;
 };
 
-/// Decides when the weights are measured and by whom; keeps the results.
+/// Decides when the weights are measured and by which worker, and keeps the results.
 ///
 /// One evaluation runs at a time. An evaluation that falls due meanwhile waits; if several do, only
 /// the newest is made. The final evaluation is made after the last update, whatever the number of

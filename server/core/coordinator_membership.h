@@ -22,7 +22,7 @@ struct Applicant {
   /// The id that it asks for. Absent for the lowest free id.
   std::optional<WorkerId> worker;
   std::string host;
-  uint32_t process = 0;  // As `host` numbers it; for people.
+  uint32_t process = 0;  // The process id on `host`; for people.
 
   /// A random number, one per process, that tells a repeated call from the call of another process.
   /// 0 if it is unknown.

@@ -44,9 +44,10 @@ struct MemberRecord {
   std::optional<Version> owes_from;
 
   /// The bases of the gradients on their way, by slot: versions that the member was given to train
-  /// on and has not pushed a gradient for. Gradients are told apart by slots and not by sequences,
-  /// because the shard cannot know what a worker pushes next. Kept under a guard that blocks.
-  /// Invariant: each slot is below the number of gradients that a worker may have in flight.
+  /// on and has not yet pushed a gradient for. Gradients are told apart by slots and not by
+  /// sequences, because the shard cannot know what a worker pushes next. Kept under a guard that
+  /// blocks. Invariant: each slot is below the number of gradients that a worker may have in
+  /// flight.
   std::map<uint32_t, Version> bases;
 
   /// The versions that the member was given to train on, by slot and age, until it pushes a
@@ -193,7 +194,7 @@ class MemberTable {
   uint32_t PullsOf(WorkerId worker, Incarnation incarnation) const;
   uint32_t pulls_under_way() const;
 
-  /// Ends the process if an invariant of the table or of a record does not hold.
+  /// For tests: ends the process if an invariant of the table or of a record does not hold.
   void CheckInvariants(uint32_t gradients_in_flight) const;
 
  private:

@@ -63,7 +63,7 @@ ShardOutput ShardMachine::OnWorkEnds() {
   ShardOutput output;
   if (!state_.work.has_value()) return output;
   state_.work->Close();
-  // Pulls that wait for a version which will not be made are answered now.
+  // Pulls that wait for a version that will not be made are answered now.
   ServeWaiting(output);
   return output;
 }

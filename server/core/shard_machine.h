@@ -80,8 +80,8 @@ class ShardMachine {
     size_t parked_max = 16'384;
 
     /// How many pulls readers who are not members may have under way, all together; further pulls
-    /// wait. A member may have one. So versions held by readers are bounded, and updates never
-    /// wait.
+    /// wait. A member may have one. So the number of versions that readers hold is bounded, and
+    /// updates never wait.
     uint32_t reader_pulls_max = 2;
 
     /// How many of `parked_max` the waiting pulls of such readers may take, and those of one
@@ -379,7 +379,8 @@ class ShardMachine {
   const ScalingRow& scaling_;
 
   ShardState state_;
-  std::optional<LearningRate> learning_rate_;  // Follows from the options and the plan.
+  // Derived from the options and the plan.
+  std::optional<LearningRate> learning_rate_;
 };
 
 }  // namespace slipstream

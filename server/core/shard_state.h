@@ -50,7 +50,7 @@ struct PendingCall {
   std::optional<WorkerId> trainer;
   uint32_t slot = 0;     // The slot of that gradient.
   bool is_pull = false;  // Only the answer to a pull pins a version.
-  Reader reader;         // Whose call it is.
+  Reader reader;         // The reader whose call it is.
 };
 
 /// How often the staleness guard engaged.

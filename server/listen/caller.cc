@@ -16,7 +16,7 @@ constexpr uint64_t kFirstServer = kWorkersMax;
 
 Caller::Caller(Connections* connections, grpc_call* call) : connections_(connections), call_(call) {
   if (connections_ == nullptr) return;
-  grpc_call_ref(call_);  // A caller may outlive what gRPC keeps for its call.
+  grpc_call_ref(call_);  // A Caller may outlive what gRPC keeps for its call.
   char* const peer = grpc_call_get_peer(call);
   connection_ = connections_->Enter(*this, peer);
   gpr_free(peer);

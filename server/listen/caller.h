@@ -18,8 +18,7 @@
 namespace slipstream {
 
 /// Knows who makes a call; a member of the call's object. A call whose caller does not say in time
-/// who it is, is ended with UNAVAILABLE. A caller that says who it is introduces its connection,
-/// too.
+/// who it is, is ended with UNAVAILABLE. Once the caller has said so, its connection is known, too.
 ///
 /// The service finds out who a caller is, from the names in its messages and from what the run
 /// knows about these. Over TLS a caller may only be the member that its certificate names: before a

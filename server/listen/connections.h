@@ -49,7 +49,7 @@ class Connections {
     /// have open.
     size_t strangers_max = 64;
 
-    /// How long a connection or a call may leave open who it is before it is ended.
+    /// How long a connection or a call may take to say who it is for before it is ended.
     absl::Duration introduction_time = absl::Seconds(5);
 
     /// The same while strangers have all their places and others wait.
@@ -67,15 +67,15 @@ class Connections {
     absl::Duration guest_idle_time = absl::Minutes(1);
     size_t connections_of_member_max = 16;
 
-    /// The most open calls of a connection that is not a member's,
+    /// The most calls that a connection may have open if it is not a member's.
     size_t calls_of_others_max = 32;
 
-    /// and the calls that it may make at once and for each second since.
+    /// The calls that such a connection may make at once, and for each second since.
     double calls_at_once = 100;
     double calls_per_second = 20;
 
-    /// The bytes that it may send at once, for each second since, and for each byte that it was
-    /// sent, because a reader has to acknowledge what it reads.
+    /// The bytes that such a connection may send at once, for each second since, and for each byte
+    /// that it was sent, because a reader has to acknowledge what it reads.
     uint64_t bytes_at_once = uint64_t{16} << 10;
     uint64_t bytes_per_second = uint64_t{4} << 10;
     double bytes_for_each_sent = 1.0 / 16;

@@ -16,12 +16,12 @@ namespace slipstream {
 struct PeerProof {
   enum class Kind {
     kNone,         // It came in plaintext, or over a local socket, which checks the user.
-    kCertificate,  // By a certificate of the run.
-    kToken,        // By the run's token, without a certificate of the run.
-    kUnknown,      // In an unknown way: it may act as no member.
+    kCertificate,  // It showed a certificate of the run.
+    kToken,        // It showed the run's token, and no certificate of the run.
+    kUnknown,      // It was checked in an unknown way, and may act as no member.
   };
   Kind kind = Kind::kNone;
-  std::optional<CertifiedIdentity> identity;  // That of the certificate.
+  std::optional<CertifiedIdentity> identity;  // The certificate's identity.
 
   /// Returns the worker that the certificate names, if it names one.
   std::optional<WorkerId> worker() const;

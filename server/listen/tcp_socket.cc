@@ -17,10 +17,10 @@
 namespace slipstream {
 namespace {
 
-// All workers connect at once when a run begins.
+// Long, because all workers connect at once when a run begins.
 constexpr int kWaitingMax = SOMAXCONN;
 
-// A port that the system chose for one address may be taken for another.
+// A port that the system chose for one address may be taken for another, so others are tried.
 constexpr int kPortTries = 10;
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }

@@ -39,8 +39,8 @@ class ChunkedAnswer {
   /// sent.
   grpc::WriteOptions write_options() const;
 
-  /// For messages with so many bytes of values: returns how many bytes have to move at most from
-  /// the end of one write to the end of the next.
+  /// Returns how many bytes have to move at most from the end of one write to the end of the next,
+  /// for messages with so many bytes of values.
   static size_t AwaitedBytesMax(size_t chunk_bytes);
 
  private:

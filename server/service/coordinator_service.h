@@ -73,7 +73,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
     /// nothing bounds them.
     Connections* connections = nullptr;
 
-    /// How often time passes in the coordinator. Calls are answered at most so much after their
+    /// How often time passes in the coordinator. A call is answered at most this long after its
     /// deadline.
     absl::Duration tick = absl::Milliseconds(20);
   };

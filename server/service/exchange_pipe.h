@@ -99,7 +99,7 @@ class ExchangePipe : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
 
   SharedPath shared_;
   bool speaks_locally_ = false;                        // Set once messages go over the socket.
-  bool answers_on_grpc_ = false;                       // Set if this answer goes over gRPC.
+  bool answers_on_grpc_ = false;                       // Set if the present answer goes over gRPC.
   std::chrono::steady_clock::time_point awake_until_;  // From the last Read.
   grpc::ByteBuffer read_;
   grpc::ByteBuffer written_;

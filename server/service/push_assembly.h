@@ -21,7 +21,7 @@ namespace slipstream {
 
 /// The received values of one push, where gRPC left them.
 struct PushPayload {
-  std::vector<ReceivedValues> pieces;  // In order of their offsets, without a gap.
+  std::vector<ReceivedValues> pieces;  // Ordered by offset, without a gap.
   uint64_t bytes = 0;
 
   /// The draft of an update by this gradient alone, which has seen every value. Null if none was

@@ -90,7 +90,7 @@ class ShardEngine {
   bool MayBeMember(const Identity& identity);
   bool IsRun(uint64_t run);
 
-  /// Returns what OrdersSink::MembersMax promises.
+  /// Returns the number that OrdersSink::MembersMax promises.
   uint32_t MembersMax();
 
   /// Returns why this shard cannot take part in the run; empty if it can.

@@ -75,7 +75,7 @@ class ShardService final
   const size_t chunk_bytes_;
   const std::string local_socket_;
   Connections* const connections_;
-  const uint32_t servers_;  // The run's number.
+  const uint32_t servers_;  // The number of servers of the run.
   const std::function<absl::Time()> now_;
 
   const absl::Duration lease_;

@@ -59,7 +59,7 @@ void TransferWatch::EndStalled() {
     for (Transfer* const transfer : transfers_) {
       const std::string reason = WhyEnded(*transfer, now, others_wait);
       if (reason.empty()) continue;
-      transfer->is_awaited_ = false;  // It is ended once.
+      transfer->is_awaited_ = false;  // Each transfer is ended once.
       transfer->ends_.reset();
       grpc_call_ref(transfer->call_);
       ended.emplace_back(transfer->call_, reason);

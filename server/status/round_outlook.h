@@ -13,7 +13,8 @@ namespace slipstream {
 /// The facts about an open round that waits.
 struct OpenRoundFacts {
   /// A worker without which the round cannot close: it owes the round a gradient, or the staleness
-  /// of its gradient on the way would come to exceed the guard's bound. Empty if there is none.
+  /// of its gradient on the way would come to exceed the guard's bound. `awaited` is empty if there
+  /// is no such worker.
   struct Awaited {
     WorkerId worker{};
     bool is_live = true;

@@ -101,7 +101,7 @@ void AddWorkers(const StatusFacts& facts, const ShardLines& lines, v1::RunStatus
   for (const auto& [id, worker] : facts.workers) {
     v1::WorkerStatus& wire = *status.add_workers();
     wire = ToWire(id, worker);
-    // This counts as RunStatus.pushes does.
+    // Counted as RunStatus.pushes is.
     if (has_shard_zero) wire.set_pushes(lines.Of(wire.worker()).front()->pushes());
     AddFiguresOfShards(lines, wire);
   }

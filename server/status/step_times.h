@@ -18,7 +18,7 @@ namespace slipstream {
 /// network both ways. The time that a member waits for others is not included, so the figures
 /// differ even where workers step together.
 ///
-/// It holds only members, and a bounded number of steps of each.
+/// It keeps only members, and a bounded number of steps of each.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class StepTimes {

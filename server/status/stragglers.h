@@ -17,7 +17,7 @@ struct WorkerPace {
   uint64_t steps = 0;
   absl::Duration step;
 
-  /// How long it has had weights without a push.
+  /// How long the worker has had weights without pushing.
   absl::Duration holding;
 
   /// Set if the worker has work and is expected to push. A worker that waits for work also holds

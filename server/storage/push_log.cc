@@ -14,7 +14,7 @@
 namespace slipstream {
 namespace {
 
-constexpr mode_t kMode = 0666;  // The process's umask takes away from it.
+constexpr mode_t kMode = 0666;  // The process's umask clears some of these bits.
 
 absl::Status CannotCreate(const std::string& path) {
   return absl::DataLossError(

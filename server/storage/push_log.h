@@ -28,7 +28,7 @@ class PushLog {
   /// writes the file, fails with RESOURCE_EXHAUSTED and changes nothing in it.
   static absl::StatusOr<PushLog> Create(const std::string& path);
 
-  /// Adds a line to what Flush writes.
+  /// Adds a line for this push, which Flush will write.
   void Append(const PushHeader& header, const PushReply& reply);
 
   /// Hands the appended lines to the operating system. Fails, naming the path and the cause, for
