@@ -88,7 +88,7 @@ class Membership {
   /// incarnation, or a worker that is gone.
   absl::Status Renew(const Identity& identity, absl::Time now);
 
-  /// Makes the checks of Renew, but changes nothing.
+  /// Does the checks of Renew, but changes nothing.
   absl::Status Check(const Identity& identity) const;
 
   /// Ends a membership. With a failure it counts as a death.

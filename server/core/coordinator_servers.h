@@ -82,8 +82,8 @@ class Servers {
   bool AllInitialized(uint64_t orders) const;
   bool AllDrained(uint64_t orders) const;
 
-  /// Makes the check of AllSeen, but leaves out servers that were never heard of or have been
-  /// silent for longer than `silence`.
+  /// Does the check of AllSeen, but leaves out servers that were never heard of or have been silent
+  /// for longer than `silence`.
   bool AllSeenOrSilent(uint64_t orders, absl::Duration silence, absl::Time now) const;
 
   /// Returns one more than the last mini-batch of the newest gradient that any shard has from this

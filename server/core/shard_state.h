@@ -24,7 +24,8 @@ namespace slipstream {
 /// that registers again does not wait for the calls of its older incarnation.
 using Reader = std::optional<std::pair<WorkerId, Incarnation>>;
 
-/// What a shard holds. It is constant once a client has named the model.
+/// The part of the model that a shard holds, and how long the run is. It is constant once a client
+/// has named the model.
 struct ShardPlan {
   uint64_t run = 0;
   uint64_t shard_map = 0;
@@ -64,7 +65,7 @@ struct GuardCounts {
 /// All that a shard's machine remembers, as one value. A machine that continues with a copy of it,
 /// under the same options, makes the same decisions.
 struct ShardState {
-  // What the coordinator has said.
+  // From the coordinator's orders.
   uint64_t orders = 0;  // The number of the newest orders.
   Phase phase = Phase::kWaitingForServers;
   Version drain_version{};

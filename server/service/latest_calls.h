@@ -42,8 +42,9 @@ class LatestCalls {
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
 
-    /// Notes that this call comes from the sender, which was found to be a member, and ends the
-    /// other call that did so last. A call claims each sender once; further claims have no effect.
+    /// Notes that this call brings something from the sender, which was found to be a member. Ends
+    /// the other call that did so last. A call claims each sender once; further claims have no
+    /// effect.
     void Claim(const Sender& sender);
 
    private:

@@ -109,7 +109,7 @@ class ShardEngine {
   /// Notes that an answered pull of this reader has sent its answer, or that its call is gone.
   void FinishPull(const Reader& reader);
 
-  /// Do as the functions of Shard.
+  /// Do as Shard's functions of the same names.
   BegunPush BeginPush(const PushHeader& header);
   std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call);
   void AbandonPush(PushAssembly& push);
