@@ -16,7 +16,8 @@
 
 namespace slipstream {
 
-/// What is logged while it lives, kept from the terminal. Must outlive every thread that logs.
+/// Keeps the lines that are logged while it lives, and keeps them from the terminal. It must
+/// outlive every thread that logs.
 ///
 /// Thread-safe.
 class CapturedLog {
@@ -28,10 +29,10 @@ class CapturedLog {
   CapturedLog(const CapturedLog&) = delete;
   CapturedLog& operator=(const CapturedLog&) = delete;
 
-  /// How many lines hold this text.
+  /// Returns the number of lines that contain `text`.
   int Count(const std::string& text) { return sink_->Count(text); }
 
-  /// Returns when a line does.
+  /// Blocks until a line contains `text`.
   void WaitFor(const std::string& text) { sink_->WaitFor(text); }
 
  private:

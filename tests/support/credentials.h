@@ -14,7 +14,7 @@
 
 namespace slipstream {
 
-/// An authority and the files of members whom it certifies, in a directory of the test's own.
+/// An authority, and the files of the members that it certifies, in a directory of the test's own.
 class TestAuthority {
  public:
   explicit TestAuthority(const std::string& name = "certs")
@@ -26,12 +26,12 @@ class TestAuthority {
     Write("ca.crt", authority_.certificate);
   }
 
-  /// Valid from an hour ago for so long.
+  /// Returns a validity that began an hour ago and is `length` long.
   static Validity Around(absl::Duration length) {
     return {.begins = absl::Now() - absl::Hours(1), .ends = absl::Now() - absl::Hours(1) + length};
   }
 
-  /// Certifies whomever the URI names, on localhost, and returns the files.
+  /// Certifies the member that `uri` names, on localhost, and returns its files.
   CredentialFiles FilesOf(const std::string& uri,
                           const Validity& validity = Around(absl::Hours(24))) const {
     const absl::StatusOr<KeyedCertificate> made =

@@ -35,38 +35,38 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   /// host:port
   const std::string& address() const { return address_; }
 
-  /// The next `calls` calls, and messages of streams, fail with `status`.
+  /// Lets the next `calls` calls (or messages on streams) fail with `status`.
   void FailNext(int calls, const grpc::Status& status) {
     MutexLock lock(mutex_);
     failures_ = calls;
     failure_ = status;
   }
 
-  /// What heartbeats are answered from now on.
+  /// Sets the answer to heartbeats from now on.
   void SetHeartbeatReply(v1::HeartbeatReply reply) {
     MutexLock lock(mutex_);
     heartbeat_reply_ = std::move(reply);
   }
 
-  /// What registrations are answered from now on; a second before.
+  /// Sets the lease in the answer to registrations from now on. The default is one second.
   void SetLease(uint32_t milliseconds) {
     MutexLock lock(mutex_);
     lease_ms_ = milliseconds;
   }
 
-  /// What is answered to who asks for the status of the run.
+  /// Sets the answer to requests for the status of the run.
   void SetStatus(v1::RunStatus status) {
     MutexLock lock(mutex_);
     status_ = std::move(status);
   }
 
-  /// Heartbeats are taken and not answered.
+  /// If `is_silent`, heartbeats are received and not answered.
   void SetSilent(bool is_silent) {
     MutexLock lock(mutex_);
     is_silent_ = is_silent;
   }
 
-  /// What the newest heartbeat said.
+  /// Returns the newest heartbeat.
   v1::HeartbeatRequest last_heartbeat() const {
     MutexLock lock(mutex_);
     return last_heartbeat_;
@@ -77,7 +77,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     return calls_;
   }
 
-  /// Streams of heartbeats that were opened.
+  /// Returns the number of heartbeat streams that were opened.
   int streams() const {
     MutexLock lock(mutex_);
     return streams_;

@@ -21,7 +21,7 @@
 namespace slipstream {
 namespace {
 
-/// Does what is queued, in order, on its own thread.
+/// Runs the functions added to it one after another, on its own thread.
 ///
 /// Thread-safe: guarded by its own mutex.
 class Queue {
@@ -80,9 +80,10 @@ class FakePlan final : public Plan {
         keeps_examples_(keeps_examples),
         weights_(device_->weights_host().size(), std::numeric_limits<float>::quiet_NaN()),
         gradients_(device_->gradients_host().size()) {
-    // Their place stays, so that whoever looks for it need not wait for whoever fills it.
+    // Reserve the memory once, so that the addresses stay valid: a step may look for its batch here
+    // while the next batch is filled in.
     for (Values& values : staged_) values.examples.reserve(batch_size_max * net.inputs);
-    // As an accelerator's memory, the weights hold anything until they arrive.
+    // As in an accelerator's memory, the weights are undefined until they arrive.
     std::fill(device_->weights_host().begin(), device_->weights_host().end(),
               std::numeric_limits<float>::quiet_NaN());
   }
@@ -161,19 +162,19 @@ class FakePlan final : public Plan {
   }
 
  private:
-  /// Of one batch.
+  /// The values of one batch.
   struct Values {
     std::vector<float> examples;
     std::vector<uint32_t> labels;
     std::vector<float> targets;
   };
 
-  /// What the device computes from.
+  /// Returns the values that the device computes from.
   Batch OnDevice(const Batch& batch) {
     return batch.rows.empty() ? AsSent(batch) : Gathered(batch);
   }
 
-  /// The rows of what is kept, until the next batch.
+  /// Gathers the batch's rows from the kept examples. The result is valid until the next batch.
   Batch Gathered(const Batch& batch) {
     gathered_ = {};
     for (const uint32_t row : batch.rows) {
@@ -190,7 +191,8 @@ class FakePlan final : public Plan {
     to.insert(to.end(), values.begin(), values.end());
   }
 
-  /// What was offered is computed from what the device was sent then.
+  /// Returns the copy that the device took of an offered batch; a batch that was not offered as it
+  /// is.
   Batch AsSent(const Batch& batch) const {
     for (size_t i = 0; i < staged_.size(); ++i) {
       if (batch.examples.data() != staged_[i].examples.data()) continue;
@@ -199,12 +201,13 @@ class FakePlan final : public Plan {
     return batch;
   }
 
-  /// Until the backward pass that follows all weights, the last gradient may still be on its way.
+  /// Sets all gradients to NaN at the begin of a backward pass: none has been copied to the host
+  /// yet.
   void ForgetGradients() {
     std::fill(gradients_.begin(), gradients_.end(), std::numeric_limits<float>::quiet_NaN());
   }
 
-  /// Copies each range to the host before it is reported.
+  /// Copies each range to the host before it reports the range.
   class CopyingListener final : public GradientListener {
    public:
     CopyingListener(FakePlan& plan, GradientListener* next) : plan_(plan), next_(next) {}
@@ -229,19 +232,20 @@ class FakePlan final : public Plan {
   Values kept_;
   Values gathered_;
 
-  // Of coming batches: one place belongs to the step, the other to whoever fills it.
+  // Coming batches: the step uses one place while the caller fills the other.
   std::array<Values, 2> staged_;
   std::array<Values, 2> sent_;
   size_t newest_ = 0;
 
-  // Shared with the queues' threads, never at the same time: the interface forbids to write weights
-  // that have arrived or read unreported gradients during a step, and Drain orders the rest.
+  // Shared with the queues' threads, but never used at the same time: the interface forbids writing
+  // weights that have arrived and reading unreported gradients during a step, and Drain orders the
+  // rest.
   std::vector<float> weights_;
   std::vector<float> gradients_;
   std::optional<absl::StatusOr<StepResult>> step_;
 
-  // Last, so that their threads end before what they use. Copies of weights do not wait for a step
-  // that waits for them.
+  // Declared last, so that their threads end before the members that they use. Weights have a queue
+  // of their own, since a step in the other queue may wait for them.
   Queue copies_;
   Queue queue_;
 };

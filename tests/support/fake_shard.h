@@ -17,32 +17,32 @@
 
 namespace slipstream {
 
-/// A shard in this process, on a port of the system's choice, that does as a test tells it. It
-/// speaks through protobuf's own encoder, so it also holds the client's against it. Every push it
-/// takes makes a version: weights −= gradient. Of the codecs it knows bf16, and cuts weights off to
-/// that instead of rounding them, and of gradients int8.
+/// A shard in this process, on a port of the system's choice, that behaves as a test tells it. It
+/// uses protobuf's own encoder, so it also checks the client's encoder and decoder. Every push that
+/// it takes makes a version: weights −= gradient. It supports the codec bf16 (weights are truncated
+/// to it, not rounded), and int8 for gradients.
 ///
 /// Thread-safe: guarded by its own mutex.
 class FakeShard final : public v1::Shard::Service {
  public:
-  /// What to do with one push instead of taking and answering it.
+  /// A fault to inject at one push, in place of taking and answering it.
   enum class Fault {
     kNone,
     kBreakBeforeTaking,
     kBreakAfterTaking,
     kRetryLater,
-    kRefuseForLackOfMemory,  // As gRPC does.
+    kRefuseForLackOfMemory,  // Fails like gRPC without memory.
     kAnswerNever,            // Until the call is cancelled.
     kBreakWithinWeights,
-    kMoveOnWithinWeights,  // Breaks too, and has a newer version when it is asked again.
-    kFenceWithinWeights,   // Breaks too, and refuses when it is asked again.
-    kPauseWithinWeights,   // After the first chunk, until GoOn or the end of the call.
+    kMoveOnWithinWeights,  // Breaks too; has a newer version at the retry.
+    kFenceWithinWeights,   // Breaks too; answers the retry with FENCED.
+    kPauseWithinWeights,   // Pauses after the first chunk, until GoOn or cancelled.
   };
 
   struct Push {
     v1::PushHeader header;
     std::vector<float> values;
-    std::vector<uint64_t> offsets = {};  // Of its chunks, as they came.
+    std::vector<uint64_t> offsets = {};  // Offsets of its chunks, in order of arrival.
   };
 
   FakeShard(size_t count, uint64_t shard_map);
@@ -51,12 +51,12 @@ class FakeShard final : public v1::Shard::Service {
   /// host:port
   const std::string& address() const { return address_; }
 
-  // Of the pushes to come, in order.
+  // Faults apply to the coming pushes in the order in which they were added.
   void AddFault(Fault fault);
   void RefuseNext(v1::PushOutcome outcome);
   void GoOn();
 
-  /// What weights of a version say that their reader has to do.
+  /// Sets the work that the weights of each version name for their reader.
   void NameWork(std::function<v1::RoundWork(uint64_t version)> work);
   void SetVersion(uint64_t version);
 
@@ -64,11 +64,11 @@ class FakeShard final : public v1::Shard::Service {
   std::vector<float> weights_of(uint64_t version) const;
   uint64_t version() const;
 
-  /// Those taken, and how many came in all.
+  /// The pushes taken, and the number of all pushes received.
   std::vector<Push> taken() const;
   int received() const;
 
-  /// Values of pushes that came, also of those that were never complete.
+  /// The number of values received, including those of pushes that were never complete.
   uint64_t values_received() const;
   std::vector<v1::PullRequest> pulls() const;
 

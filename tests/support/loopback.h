@@ -8,8 +8,8 @@
 
 namespace slipstream {
 
-/// A server at 127.0.0.1. Not at "localhost", which is two addresses, and a port that is free at
-/// one may be somebody else's at the other.
+/// A server at 127.0.0.1. It does not use "localhost", which may mean two addresses (IPv4 and
+/// IPv6): a port that is free at one of them may be in use at the other.
 struct Loopback {
   std::unique_ptr<grpc::Server> server;  // Null if it cannot listen.
   int port = 0;

@@ -1,7 +1,7 @@
 // make_certificate DIR STEM URI FROM_HOURS TO_HOURS [HOST]...: makes STEM.crt and STEM.key in DIR
-// for the member that the URI names, valid from and to so many hours from now, signed by
-// DIR/ca.crt, which it makes if it is not there. For tests of certificates that psctl certs does
-// not make.
+// for the member that URI names, signed by DIR/ca.crt. The certificate is valid between the two
+// times, in hours from now. The authority is made if DIR/ca.crt does not exist. Tests use it for
+// certificates that `psctl certs` does not make.
 
 #include <cstdio>
 #include <cstdlib>

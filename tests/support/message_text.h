@@ -8,13 +8,13 @@
 
 namespace slipstream {
 
-/// A message of raw bytes.
+/// Returns a message with these bytes.
 inline grpc::ByteBuffer Message(const std::string& text) {
   const grpc::Slice slice(text);
   return {&slice, 1};
 }
 
-/// Its bytes.
+/// Returns the bytes of a message.
 inline std::string Text(const grpc::ByteBuffer& message) {
   grpc::Slice slice;
   EXPECT_TRUE(message.DumpToSingleSlice(&slice).ok());

@@ -1,14 +1,15 @@
-"""What Python tests need to start programs: where they are, where to write, and how to wait.
+"""Helpers with which Python tests start programs: where programs and data are, where to write, and
+how to wait.
 
-A test uses the build in the current directory: Bazel lays out a test's programs and data there, and
-by hand tests are run from the root of the repository.
+A test uses the build in the current directory: Bazel lays out a test's programs and data there. By
+hand, tests are run from the root of the repository.
 """
 import os
 import pathlib
 import tempfile
 import time
 
-# Generous: only broken code takes so long.
+# The deadline is generous: only broken code takes that long.
 DEADLINE_S = 120
 
 
@@ -19,7 +20,7 @@ class Build:
         self.root = pathlib.Path(root)
 
     def program(self, path):
-        """The absolute path, so that it can be started from any directory."""
+        """Returns the absolute path, so that the program can be started from any directory."""
         for folder in (self.root, self.root / "bazel-bin"):
             if (folder / path).exists():
                 return str((folder / path).absolute())
@@ -35,7 +36,7 @@ def program(path):
 
 
 def scratch():
-    """A directory for one test; in Bazel's own if it runs the test."""
+    """Makes a directory for one test, inside Bazel's test directory if Bazel runs the test."""
     return tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))
 
 

@@ -11,8 +11,8 @@
 
 namespace slipstream {
 
-/// A connection to a port of 127.0.0.1 that says nothing. It is not open if this process may have
-/// no more files.
+/// Opens a connection to a port of 127.0.0.1 and sends nothing. The descriptor is invalid if this
+/// process may open no more files.
 inline FileDescriptor ConnectTo(uint16_t port) {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) return socket;

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Runs one Python test file for Bazel: run_python_test.py FILE [ARGUMENTS OF unittest]
 
-Bazel knows of a program only whether it passed. So every test method is written to $XML_OUTPUT_FILE
-as a case of its own, as GoogleTest does, and so is every subtest that was skipped; and with
-`bazel test --test_filter=Class.method`, where `*` stands for anything, only that method is run.
+Bazel knows only whether a program passed. So this writes every test method to $XML_OUTPUT_FILE as a
+case of its own, as GoogleTest does, and every subtest that was skipped. With `bazel test
+--test_filter=Class.method`, where `*` stands for anything, only the matching methods are run.
 
-The interpreter is the system's, as Bazel 4's own Python rules look for `python`.
+The interpreter is the system's, because Bazel 4's own Python rules look for `python`.
 """
 import importlib.util
 import os
@@ -19,7 +19,7 @@ NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Result(unittest.TextTestResult):
-    """unittest's own, which forgets what passed."""
+    """Extends unittest's result, which does not keep the tests that passed."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -32,7 +32,7 @@ class Result(unittest.TextTestResult):
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
         if err is None:
-            self.passed.add(test.id())  # One that is followed by a skipped subtest is no success.
+            self.passed.add(test.id())  # A skipped subtest may follow: then it is no success.
 
 
 class Runner(unittest.TextTestRunner):
@@ -49,14 +49,15 @@ def load(path):
 
 
 def filters():
-    """What of --test_filter unittest is told; patterns are compared with module.Class.method."""
+    """Returns the arguments of unittest for Bazel's --test_filter. unittest compares patterns with
+    module.Class.method."""
     patterns = os.environ.get("TESTBRIDGE_TEST_ONLY", "")
     return [f"-k=*.{pattern}" for pattern in patterns.split(":") if pattern]
 
 
 def failures_by_id(result):
-    """The last trace of each method that failed. What fails outside of methods is not in here: it fails
-    the program, which Bazel sees."""
+    """Returns the last trace of each method that failed. A failure outside of methods is not
+    included: it fails the program, which Bazel sees."""
     methods = [(getattr(test, "test_case", test), trace) for test, trace in
                result.failures + result.errors]
     return {method.id(): trace for method, trace in methods if isinstance(method, unittest.TestCase)}

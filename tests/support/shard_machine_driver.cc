@@ -27,7 +27,7 @@ PushDecision ShardMachineDriver::Push(const ShardMachine::PushFacts& push, doubl
   facts.push = admission.push;
   const CallId call = NewCall();
   const ShardOutput output = core_.OnPush(call, facts);
-  // A push that turns out to be broken, or another one's repetition, causes nothing.
+  // A broken push or a repetition has no effect, so its draft is not used.
   if (admission.draft.has_value() && output.record->took_effect) CheckDraft(output);
   if (output.keeps_payload) {
     const Payload payload = {push.header.identity.worker, gradient,
@@ -123,7 +123,7 @@ void ShardMachineDriver::CarryAnswer(const ShardAnswer& answer) {
     served.work = answer.weights->work;
   }
   released_.emplace(answer.call, served);
-  // A pull is sent at once.
+  // A released pull is sent at once.
   if (const auto pull = pulls_waiting_.extract(answer.call)) {
     Carry(core_.OnPullDone(pull.mapped()));
   }

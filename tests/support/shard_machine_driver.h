@@ -19,38 +19,41 @@
 
 namespace slipstream {
 
-/// A call is answered from this version.
+/// The call is answered from this version.
 struct Serve {
   Version version{};
   std::optional<RoundWork> work;
 };
 
-/// A call waits.
+/// The call waits.
 struct Park {
   CallId call{};
 };
 
-/// What came of a push.
+/// The result of a push.
 struct PushDecision {
   PushReply reply;
   bool took_effect = false;
 
-  /// Its payload is kept.
+  /// Set if the machine keeps the push's payload.
   bool retained = false;
 
-  /// Nothing: it was answered at once, without weights.
+  /// Null if the push was answered at once and without weights.
   std::optional<std::variant<Serve, Park>> answer;
 };
 
-/// What came of a pull.
+/// The result of a pull.
 using PullDecision = std::variant<Serve, Park, PullRefusal>;
 
 /// Plays the shell around a ShardMachine whose model is one number: keeps the payloads that the
-/// machine wants kept, carries out folds and updates in double precision, and publishes when the
-/// test says so. What every shell relies on is checked on the way, and reported as a failure of the
-/// test: a fold names a payload held, once; an update follows the folds of its round and steps by
-/// one; whoever is answered later is one that waits; an update that is drafted from a push's header
-/// on is the one ordered if nothing happens before the push is complete.
+/// machine wants kept, carries out folds and updates in double precision, and publishes versions
+/// when the test says so. On the way it checks what every shell relies on, and reports a violation
+/// as a failure of the test:
+/// - A fold names a payload that is held, and each payload is folded once.
+/// - An update follows the folds of its round and advances the version by one.
+/// - A later answer belongs to a call that waits.
+/// - If an update is drafted from a push's header and nothing happens before the push is complete,
+///   the update ordered is the one drafted.
 ///
 /// Not thread-safe: one owner.
 class ShardMachineDriver {
@@ -63,14 +66,14 @@ class ShardMachineDriver {
   explicit ShardMachineDriver(const ShardMachine::Options& options);
   ShardMachineDriver(const ShardMachine::Options& options, const ShardPlan& plan);
 
-  /// Installs the view, says that training has begun and that version 0 is in place.
+  /// Installs the view, reports that training has begun, and that version 0 is in place.
   void Start(const View& view);
 
-  // What the world does. What is ordered is carried out before the call returns.
+  // Events. The resulting orders are carried out before the call returns.
 
   PushDecision Push(const ShardMachine::PushFacts& push, double gradient = 0);
 
-  /// The answer, at once or when released, is sent in no time.
+  /// The answer, whether immediate or released later, counts as sent at once.
   PullDecision Pull(const PullRequest& request);
   void Cancel(CallId call);
   void OnView(const View& view) { Carry(core_.OnView(view)); }
@@ -80,33 +83,34 @@ class ShardMachineDriver {
 
   void OnWorkEnds() { Carry(core_.OnWorkEnds()); }
 
-  /// Publishes the oldest update decided; false if there is none.
+  /// Publishes the oldest unpublished update. Returns false if there is none.
   bool PublishNext();
   void PublishAll();
 
-  // What came of it.
+  // Results.
 
   ShardMachine& core() { return core_; }
   const ShardMachine& core() const { return core_; }
 
-  /// By version, decided ones included; the first is 0.
+  /// Weights and updates by version, including versions that are decided but not published.
+  /// weights()[0] is version 0.
   const std::vector<double>& weights() const { return weights_; }
   const std::vector<DoneUpdate>& updates() const { return updates_; }
 
-  /// Of the last update, worker ids in the order of the sum, as "0 1 2".
+  /// Returns the workers folded into the last update, in the order of the sum, as "0 1 2".
   std::string LastFolded() const;
 
-  /// Calls that wait, and those that were answered after they had waited.
+  /// The calls that wait, and the calls that were answered after they had waited.
   const std::set<CallId>& waiting() const { return waiting_; }
   const std::map<CallId, Serve>& released() const { return released_; }
-  /// Members whom the open round lacks.
+  /// Returns the members that the open round lacks.
   std::vector<WorkerId> LackedMembers() const;
   size_t payloads_held() const { return payloads_.size(); }
 
-  /// The update that is drafted if a push of this header comes now.
+  /// Returns the update that is drafted if a push with this header comes now.
   std::optional<Forecast> ForecastOf(const PushHeader& header);
 
-  /// Pushes whose update was drafted.
+  /// The number of pushes whose update was drafted.
   size_t drafts() const { return drafts_; }
 
  private:
@@ -118,7 +122,7 @@ class ShardMachineDriver {
 
   CallId NewCall() { return CallId{next_call_++}; }
 
-  /// What `own` is answered, if it is.
+  /// Carries out the output. Returns the answer to call `own`, if the output contains one.
   std::optional<ShardAnswer> Carry(const ShardOutput& output, CallId own = {});
   void CarryFold(const Fold& fold);
   void CarryUpdate(const Update& update);
@@ -139,31 +143,32 @@ class ShardMachineDriver {
   std::map<CallId, Serve> released_;
 };
 
-/// A plan of 4 values and very many mini-batches.
+/// Returns a plan of 4 values and very many mini-batches.
 ShardPlan TestPlan();
 
-/// Constant learning rate 1, so that a weight is minus the sum of the means applied.
+/// Returns options with the constant learning rate 1: a weight is minus the sum of the means
+/// applied.
 ShardMachine::Options TestOptions(const ConsistencySpec& consistency);
 
-/// Founding members 0 … workers−1 with incarnations 1 … workers.
+/// Returns a view of the founding members 0 … workers−1 with incarnations 1 … workers.
 View FoundingView(uint32_t workers);
 
-/// The member's identity in the plan's run.
+/// Returns the member's identity in the plan's run.
 Identity IdentityOf(const Member& member);
 
-/// A correct push of a founding member, which asks for no weights.
+/// Returns a correct push of a founding member that does not ask for weights.
 ShardMachine::PushFacts PushOf(uint32_t worker, uint64_t sequence, uint64_t base);
 
-/// The same in an exchange.
+/// Returns the same push in an exchange, which asks for weights.
 ShardMachine::PushFacts ExchangeOf(uint32_t worker, uint64_t sequence, uint64_t base);
 
-/// A push without values.
+/// Returns a push without values.
 ShardMachine::PushFacts ExcuseOf(uint32_t worker, uint64_t sequence, uint64_t base);
 
-/// A founding member's pull that a gradient will follow, before its push of this sequence.
+/// Returns a founding member's training pull, made before its push of this sequence.
 PullRequest TrainingPullOf(uint32_t worker, uint64_t min_version = 0, uint64_t sequence = 1);
 
-/// Everything of the core that a refused push must leave alone, in one line.
+/// Returns, in one line, all state of the core that a refused push must not change.
 std::string Describe(const ShardMachine& core);
 
 }  // namespace slipstream

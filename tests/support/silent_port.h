@@ -11,11 +11,11 @@
 
 namespace slipstream {
 
-/// A port of 127.0.0.1 at which nobody answers, held for as long as this lives.
+/// A port of 127.0.0.1 that refuses connections, reserved for as long as this object lives.
 ///
-/// It is bound, so that the system gives it to nobody else, and does not listen, so that connecting
-/// to it fails at once. A gRPC server of this user may still begin to listen there, since both
-/// allow the port to be shared.
+/// The socket is bound, so the system gives the port to nobody else, and does not listen, so
+/// connecting to it fails at once. A gRPC server of this user may still begin to listen there,
+/// since both sockets allow the port to be shared.
 ///
 /// Thread-safe: const after construction.
 class SilentPort {

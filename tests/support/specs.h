@@ -7,7 +7,7 @@
 
 namespace slipstream {
 
-/// n-softsync.
+/// Returns n-softsync.
 constexpr ConsistencySpec Softsync(uint32_t n) {
   ConsistencySpec spec = {.policy = PolicyKind::kSoftsync};
   spec.parameters["n"] = n;
