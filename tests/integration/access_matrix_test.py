@@ -1,5 +1,5 @@
-"""Who may call what: each method of a server that asks for certificates, called with right and wrong ones
-of every kind, and with right and wrong tokens. Prints the matrix."""
+"""Who may call which method: calls each method of a server that requires certificates with right
+and wrong certificates of every kind, and with right and wrong tokens. Prints the matrix."""
 import collections
 import pathlib
 import socket
@@ -21,8 +21,8 @@ IDENTITY = fixed64(1, 1) + number(2, 3) + number(3, 1)
 WORKER_3 = blob(1, IDENTITY)
 PUSH = first_chunk(IDENTITY, 1, 1, bytes(4))
 
-# A method, what it is sent, and who may call it so: the server of shard 1, worker 3, an operator, a
-# viewer, the holder of a token.
+# A method, the message it is sent, and the roles that may call it with this message: s the server
+# of shard 1, w worker 3, o an operator, v a viewer, t the holder of a token.
 Call = collections.namedtuple("Call", ["method", "message", "roles"])
 CALLS = {
     "SyncServer": Call(COORDINATOR + "SyncServer", number(1, 1), "s"),
@@ -52,7 +52,7 @@ NO_HANDSHAKE, WHO, NOT_YOU, SERVED = "no handshake", "who?", "refused", "served"
 
 
 def without_role(directory):
-    """A certificate of the run's authority that names no role."""
+    """Makes a certificate of the run's authority that names no role."""
     key, request = directory / "plain.key", directory / "plain.csr"
     for command in (
             f"req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=plain "
@@ -63,7 +63,8 @@ def without_role(directory):
 
 
 def outcome(channel, call):
-    """One call with one message: SERVED if a service has heard of it, whatever it made of it."""
+    """Makes one call with one message. Returns SERVED if the call reached a service, even if the
+    service then refused the message."""
     made = channel.stream_stream(call.method)(iter([call.message]), timeout=cluster.DEADLINE_S)
     try:
         for _ in made:
@@ -114,7 +115,8 @@ class AccessMatrixTest(unittest.TestCase):
         return channel
 
     def check(self, channels, expected):
-        """`channels` by name; expected(name, call) is what should come of a call."""
+        """Calls every method through `channels`, a dict by name, and compares each outcome with
+        expected(name, call)."""
         wrong = []
         width = max(len(name) for name in channels)
         for method, call in CALLS.items():
@@ -153,7 +155,7 @@ class AccessMatrixTest(unittest.TestCase):
                 return WHO
             if name == "other run":
                 return NOT_YOU
-            # Capitals are for members that the messages do not name.
+            # Capitals stand for members other than the one that the messages name.
             role = roles[name]
             is_for_all = len(call.roles) == 5 or (call.roles == "wot" and role in "wWo")
             return SERVED if is_for_all or role in call.roles else NOT_YOU
@@ -194,7 +196,7 @@ class AccessMatrixTest(unittest.TestCase):
         host, port = live.coordinator.rsplit(":", 1)
         with socket.create_connection((host, int(port)), timeout=cluster.DEADLINE_S) as peer:
             peer.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9))
-            # At most an alert, of seven bytes.
+            # The server may send a TLS alert, which is seven bytes.
             said = b""
             while data := peer.recv(100):
                 said += data

@@ -13,7 +13,7 @@ TWO_SERVERS = "localhost:7070,localhost:7071"
 
 
 def psctl(*arguments, timeout=DEADLINE_S, check=True, build=OWN_BUILD):
-    """Runs psctl to its end; returns the completed process with its output as text."""
+    """Runs psctl to its end. Returns the completed process, with its output as text."""
     done = subprocess.run([build.program("deploy/psctl/psctl"), *arguments], text=True,
                           timeout=timeout, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           check=False)
@@ -30,7 +30,7 @@ def overrides(settings):
 
 
 def run(config, settings=None, run_dir=None, timeout=DEADLINE_S, extra=()):
-    """`psctl run -o json` to the end; returns its summary."""
+    """Runs `psctl run -o json` to the end and returns its summary."""
     arguments = ["run", str(config), "-o", "json", *overrides(settings or {}), *extra]
     if run_dir is not None:
         arguments += ["--run-dir", str(run_dir)]
@@ -38,7 +38,7 @@ def run(config, settings=None, run_dir=None, timeout=DEADLINE_S, extra=()):
 
 
 def plain_loop(config, settings=None, steps=None, weights=None):
-    """The same training without servers; returns its summary."""
+    """Runs the same training without servers and returns its summary."""
     arguments = [program("tests/integration/plain_loop"), str(config), *overrides(settings or {})]
     if steps is not None:
         arguments += ["--steps", str(steps)]
@@ -50,16 +50,17 @@ def plain_loop(config, settings=None, steps=None, weights=None):
 
 
 class Cluster:
-    """Servers and workers started by hand, as an operator starts separate services: two servers, which
-    stay when the run is over, unless the settings say otherwise."""
+    """Servers and workers started by hand, as an operator starts separate services. Unless the
+    settings say otherwise, there are two servers, which stay when the run is over."""
 
-    listen = "127.0.0.1:0"  # Of servers.
-    worker_prefix = ()      # What workers are started by.
+    listen = "127.0.0.1:0"  # The address at which servers listen.
+    worker_prefix = ()      # A command that starts the workers.
 
     def __init__(self, config, settings, directory, workers, server_prefix=(),
                  build=OWN_BUILD, servers=None):
-        """Starts so many workers, and all servers of the settings unless `servers` says fewer."""
-        self.build = build  # The programs that are started.
+        """Starts `workers` workers, and all servers of the settings unless `servers` gives a
+        smaller number."""
+        self.build = build  # The build whose programs are started.
         self.server_prefix = list(server_prefix)
         self.directory = pathlib.Path(directory)
         self.config = str(config)
@@ -85,7 +86,7 @@ class Cluster:
         self.stop()
 
     def credentials(self):
-        """The flags by which clients show the cluster who they are."""
+        """Returns the flags with which clients authenticate themselves to the cluster."""
         return [word for key, flag in (("security.mtls.ca", "--ca"), ("security.token", "--token"))
                 if key in self.settings for word in (flag, self.settings[key])]
 
@@ -95,7 +96,7 @@ class Cluster:
         return subprocess.Popen(list(arguments), stdout=log, stderr=log)
 
     def start_server(self, shard):
-        """Returns its address once it listens."""
+        """Starts a server. Returns its address once it listens."""
         port_file = self.directory / f"server-{shard}.port"
         arguments = [*self.server_prefix, self.build.program("server/ps_server"), "--config",
                      self.config, "--shard", str(shard), "--listen", self.listen, "--port-file",
@@ -112,7 +113,7 @@ class Cluster:
         return port_file.read_text().strip()
 
     def start_worker(self, worker, arguments=None):
-        """Under its id, unless `arguments` say otherwise."""
+        """Starts a worker under this id, unless `arguments` say otherwise."""
         arguments = ["--worker", str(worker)] if arguments is None else arguments
         self.workers[worker] = self._start(f"worker-{worker}", *self.worker_prefix,
                                            self.build.program("worker/ps_worker"),
@@ -139,7 +140,7 @@ class Cluster:
             try:
                 status = self.status()
             except AssertionError:
-                # On a machine that is full an answer may take too long.
+                # On a busy machine, an answer may take too long.
                 if any(server.poll() is not None for server in self.servers):
                     raise
                 return False
@@ -177,21 +178,22 @@ class Cluster:
 
 
 def make_certificate(directory, stem, member, *hosts, begins=-1, ends=24, run="small"):
-    """STEM.crt and STEM.key for a member of the run, as "worker/3", valid from and to so many hours from
-    now. Needs //tests/support:make_certificate."""
+    """Makes STEM.crt and STEM.key for a member of the run, such as "worker/3". The certificate is
+    valid from `begins` to `ends`, in hours from now. Needs //tests/support:make_certificate."""
     pathlib.Path(directory).mkdir(exist_ok=True)
     subprocess.run([program("tests/support/make_certificate"), directory, stem,
                     f"slipstream://run/{run}/{member}", str(begins), str(ends), *hosts], check=True)
 
 
 def line_of(status, worker):
-    """What shard 0 says of the worker; empty before it says anything."""
+    """Returns the worker's entry in shard 0's status; empty before there is one."""
     return next((line for line in status["shards"][0]["workers"] if line["worker"] == worker), {})
 
 
 def outlive_one(config, settings):
-    """Kills one of four workers in the midst of a run: the others finish it. Returns the last status."""
-    # With these delays what is left to do takes longer than the lease of the one that is killed.
+    """Kills one of four workers in the middle of a run, and checks that the others finish it.
+    Returns the last status."""
+    # With these delays the remaining work takes longer than the lease of the killed worker.
     settings = {"cluster.lease": "1s", "data.train_examples": 12800,
                 "testing.push_delay_max": "40ms", **settings}
     with scratch() as directory, Cluster(config, settings, directory, workers=4) as live:
@@ -208,7 +210,7 @@ def outlive_one(config, settings):
 
 
 class Throttled:
-    """Lets a process run for only one part in `factor` of the time, while the block lasts."""
+    """Lets a process run for only 1/`factor` of the time, until the block ends."""
 
     SLICE_S = 0.01
 

@@ -17,6 +17,6 @@ def cluster_test(name, data = [], tags = [], alone = False):
             "//server:ps_server",
             "//worker:ps_worker",
         ],
-        # Each starts several processes. Bazel runs what is exclusive outside the sandbox, too.
+        # Each test starts several processes. Bazel runs exclusive tests outside the sandbox, too.
         tags = tags + (["exclusive"] if alone else ["cpu:2", "local"]),
     )

@@ -1,4 +1,4 @@
-"""Training goes on over a wire that rounds, and what comes of it is exact."""
+"""Training works over a wire that rounds values, and its result is exact."""
 import array
 import hashlib
 import pathlib
@@ -9,8 +9,8 @@ import cluster
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 SETTINGS = {"consistency.policy": "hardsync", "cluster.workers": 2, "training.epochs": 3}
-# Of 1,000 test examples, by how many two equally good runs may differ: 0.015 is more than two
-# standard deviations where nine in ten are right.
+# The difference in accuracy between two equally good runs, measured on 1,000 test examples: 0.015
+# is more than two standard deviations where nine in ten answers are right.
 ACCURACY_APART_MAX = 0.015
 
 

@@ -1,4 +1,5 @@
-"""A message that says it is compressed is refused by every method, before anything comes out of it."""
+"""Every method refuses a message that says it is compressed, and does so before it unpacks
+anything."""
 import pathlib
 import re
 import unittest
@@ -12,13 +13,14 @@ from wire_messages import blob
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 UNIMPLEMENTED = 12
 
-# Of zeros; a thousandth of it is less than what a stranger may send.
+# The messages unpack to this many zeros. Packed, they are a thousandth of it, which is less than a
+# stranger may send.
 UNPACKED_BYTES = 12 << 20
 GROWTH_MIB_MAX = 6
 
 
 def methods():
-    """Every method of our services, and those that gRPC adds."""
+    """Returns every method of our services, and the methods that gRPC adds."""
     found = ["/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch",
              "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"]
     for path in sorted(pathlib.Path("proto").glob("*.proto")):
@@ -29,7 +31,7 @@ def methods():
 
 
 def packed(window_bits):
-    """A field that no message has, and so each may have."""
+    """Returns a compressed message with an unknown field, which every message may have."""
     packer = zlib.compressobj(9, zlib.DEFLATED, window_bits)
     return packer.compress(blob(127, bytes(UNPACKED_BYTES))) + packer.flush()
 
@@ -56,7 +58,7 @@ class CompressedMessagesTest(unittest.TestCase):
 
 
 def ended_with(address, method, encoding, message):
-    """The status of a call with this message."""
+    """Makes a call with this message. Returns its status code."""
     with hostile.connect(address) as peer:
         stream = peer.call(method, [("grpc-encoding", encoding)])
         peer.write(stream, message, ends=True, is_compressed=True)

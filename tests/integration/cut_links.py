@@ -1,5 +1,5 @@
-"""Ends connections of running processes from outside, as a firewall does: the sockets stay, and nothing
-goes through them any more. What is cut when is drawn from a seed."""
+"""Ends connections of running processes from outside, as a firewall does: the sockets stay open,
+and nothing goes through them any more. A seed determines which connection is cut when."""
 import ctypes
 import os
 import random
@@ -13,7 +13,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Unspecified(ctypes.Structure):
-    """An address of no kind."""
+    """A socket address of family AF_UNSPEC."""
     _fields_ = [("family", ctypes.c_ushort), ("rest", ctypes.c_char * 14)]
 
 
@@ -26,8 +26,8 @@ def call(number, *arguments):
 
 
 def is_allowed():
-    """Whether this system lets a process have the sockets of its children."""
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:  # Ends when that is closed.
+    """Returns whether this system lets a process get the sockets of its children."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:  # Ends when its stdin is closed.
         try:
             theirs = call(PIDFD_OPEN, child.pid, 0)
             os.close(call(PIDFD_GETFD, theirs, 0, 0))
@@ -38,8 +38,7 @@ def is_allowed():
 
 
 def connections(process):
-    """Numbers of the process's files that are connected sockets, each with a socket of ours that is the
-    same; the caller closes them."""
+    """Returns duplicates of the process's connected sockets. The caller closes them."""
     found = []
     try:
         theirs = call(PIDFD_OPEN, process.pid, 0)
@@ -54,7 +53,7 @@ def connections(process):
                         found.append(link)
                     else:
                         link.close()
-            except OSError:  # It has been closed meanwhile.
+            except OSError:  # The process has closed it meanwhile.
                 continue
     except OSError:  # The process has ended.
         pass
@@ -72,18 +71,19 @@ def is_connected(link):
 
 
 def cut(link, abruptly):
-    """What was sent before still arrives; abruptly, it may not, and both ends see a reset."""
+    """Cuts a connection. Data sent before still arrive; if `abruptly`, they may be lost, and both
+    ends see a reset."""
     try:
         if abruptly and link.family in (socket.AF_INET, socket.AF_INET6):
             LIBC.connect(link.fileno(), ctypes.byref(Unspecified(socket.AF_UNSPEC)), 16)
         else:
             link.shutdown(socket.SHUT_RDWR)
-    except OSError:  # It has gone by itself.
+    except OSError:  # The connection has ended by itself.
         pass
 
 
 class Cutter:
-    """Cuts a connection of one of the processes again and again, `cuts` times, while the block lasts."""
+    """Cuts a connection of a random process, `cuts` times, until the block ends."""
 
     def __init__(self, processes, seed, cuts, pause_s):
         self.processes = list(processes)

@@ -1,5 +1,5 @@
-"""Connections between honest processes break, again and again: no push is lost or counts twice, and under
-hardsync the weights are the same to the bit."""
+"""Connections between honest processes break again and again: no push is lost or counts twice, and
+under hardsync the weights are the same to the bit."""
 import collections
 import csv
 import pathlib
@@ -14,18 +14,19 @@ import cut_links
 HERE = pathlib.Path(__file__).parent
 CONFIG = HERE / "small_run.yaml"
 CUTS = 60
-CUTS_MIN = 30  # In the time that a run takes.
+CUTS_MIN = 30  # The number of cuts that must happen during a run.
 BATCHES = 1000
-# Nobody is to be taken for dead because of them.
+# The lease is long, so that nobody is taken for dead because of the cuts.
 SETTINGS = {"cluster.lease": "60s", "data.train_examples": 32 * BATCHES, "evaluation.every_epochs": 0,
-            "wire.chunk_bytes": 65536,  # Many to be in the midst of.
-            "testing.push_delay_max": "10ms"}  # Fast machines would be done before.
+            "wire.chunk_bytes": 65536,  # So that many cuts fall within a message.
+            "testing.push_delay_max": "10ms"}  # So that fast machines are not done before the cuts.
 
 
 @unittest.skipUnless(cut_links.is_allowed(), "this system does not let us cut connections of others")
 class CutLinksTest(unittest.TestCase):
     def run_cut(self, settings, directory):
-        """The last status of a run that is cut, and the codes that its workers end with."""
+        """Cuts connections during a run. Checks that its workers exit with 0. Returns the last
+        status and the seed."""
         seed = random.randrange(1 << 32)
         with cluster.Cluster(CONFIG, {**SETTINGS, **settings}, directory, workers=4) as live:
             live.wait_for(lambda status: int(status["updates"]) >= 20, "some updates")

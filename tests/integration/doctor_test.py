@@ -1,5 +1,5 @@
-"""psctl doctor in front of set-ups that are broken, each in its way: it names the step that fails, what is
-wrong, and what to do. Prints its answers."""
+"""Runs psctl doctor on set-ups that are each broken in one way: it names the step that fails, what
+is wrong, and what to do. Prints its answers."""
 import contextlib
 import http.server
 import json
@@ -52,7 +52,8 @@ class DoctorTest(unittest.TestCase):
         return cluster.psctl("doctor", "--coordinator", address, *arguments, check=False)
 
     def finds(self, step, wrong, remedy, address, *arguments):
-        """The steps before are all right; this one is wrong, and says so."""
+        """Checks that the steps before `step` are all right, and that `step` fails with these
+        words."""
         done = self.ask(address, *arguments, "-o", "json")
         found = json.loads(done.stdout)
         print(f"{self._testMethodName}: {step}: {found[-1]['found']}\n    -> {found[-1]['remedy']}")
@@ -78,7 +79,7 @@ class DoctorTest(unittest.TestCase):
             for port_file in self.directory.glob("*.port"):
                 port_file.unlink()
 
-    # The way to the server.
+    # The connection to the server.
 
     def test_a_host_that_nobody_knows(self):
         self.finds("name", "no-such-host.invalid is not known", "spelling", "no-such-host.invalid:7070")
@@ -106,7 +107,7 @@ class DoctorTest(unittest.TestCase):
         self.finds("encryption", "wrong version number", "set security.mtls",
                    self.start(is_encrypted=False).coordinator, "--ca", self.ca)
 
-    # The client's own files.
+    # The client's files.
 
     def test_files_that_are_not_there(self):
         self.finds("files", "cannot read /nowhere/ca.crt", "certs init", "localhost:1", "--ca",
@@ -155,7 +156,7 @@ class DoctorTest(unittest.TestCase):
         port = (self.directory / "server-1.port").read_text().strip()
         self.finds("server role", "server/1, and the coordinator is in", "server 0", port, "--ca", self.ca)
 
-    # What the server makes of the client.
+    # The server's authentication of the client.
 
     def test_a_client_of_another_authority(self):
         others = self.directory / "others"
@@ -178,7 +179,7 @@ class DoctorTest(unittest.TestCase):
         self.finds("own certificate", "refuses it", "takes no tokens", self.start().coordinator,
                    "--ca", self.ca, "--token", str(self.certs / "token"))
 
-    # Beyond the first server.
+    # The other servers.
 
     def test_a_shard_that_cannot_be_reached(self):
         live = self.start(servers=2)

@@ -17,7 +17,7 @@ def read_weights(path):
 
 
 def distance(a, b):
-    """Of two vectors, relative to the length of the second."""
+    """Returns the distance between two vectors, relative to the length of the second."""
     difference = math.sqrt(sum((x - y) ** 2 for x, y in zip(a, b)))
     return difference / math.sqrt(sum(y * y for y in b))
 
@@ -27,8 +27,8 @@ class EqualityTest(unittest.TestCase):
         for policy in ("hardsync", "softsync", "async"):
             for preset, kind in (("mlp", "momentum"), ("lenet5", "sgd"), ("mlp", "adam"),
                                  ("mlp", "adamw")):
-                # A batch size that leaves a shorter last mini-batch, with a weight that is not a
-                # power of two.
+                # The batch size leaves a shorter last mini-batch, whose weight is not a power of
+                # two.
                 settings = {"consistency.policy": policy, "cluster.workers": 1,
                             "model.preset": preset, "optimizer.kind": kind,
                             "optimizer.learning_rate": 0.002 if "adam" in kind else 0.02,
@@ -85,7 +85,7 @@ class EqualityTest(unittest.TestCase):
         settings = {"cluster.workers": 1, "wire.chunk_bytes": 1 << 20, "data.train_examples": 160,
                     "data.test_examples": 100}
         with cluster.scratch() as directory:
-            # Two shards of 3.6 MiB.
+            # The net makes two shards of 3.6 MiB.
             config = pathlib.Path(directory) / "run.yaml"
             small = CONFIG.read_text()
             config.write_text(small.replace("model: {preset: mlp}\n", net))

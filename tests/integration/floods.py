@@ -1,9 +1,9 @@
-"""Many connections that misbehave alike, run by one thread without a library: what a flood costs is to
-be the server's cost, and not the attacker's.
+"""Many connections that misbehave alike. One thread runs them without a library, so that a flood
+measures the cost to the server and not the cost to the attacker.
 
-A flood keeps COUNT connections to one address. On each it sends its opening words, then, at intervals,
-more; a connection that the server closes is opened again. With `tls`, an ssl.SSLContext, it says all
-that within TLS.
+A flood keeps COUNT connections to one address. On each connection it sends its opening words, and
+more at intervals. It replaces a connection that the server closes. With `tls`, an ssl.SSLContext,
+it sends all this within TLS.
 """
 import functools
 import selectors
@@ -16,7 +16,7 @@ import time
 from hostile_peers import (ACK, END_HEADERS, FRAME_BYTES_MAX, PING, PREFACE, SETTINGS, framed)
 
 HEADERS, DATA, RST_STREAM, CONTINUATION = 1, 0, 3, 9
-PROBE = b"\0\0\x08\x06\0\0\0\0\0"  # A PING that is no answer, before its eight bytes.
+PROBE = b"\0\0\x08\x06\0\0\0\0\0"  # The start of a PING without ACK; eight bytes follow.
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -29,7 +29,7 @@ def greeting(window=65535):
 
 
 def text(name, value):
-    """A header field that no table is needed for."""
+    """Encodes a header field without a table."""
     def string(data):
         size = bytes([len(data)]) if len(data) < 127 else b"\x7f" + varint(len(data) - 127)
         return size + data
@@ -52,7 +52,7 @@ def header_block(method, more=b""):
 
 
 def calls(method, count, first=1, message=None):
-    """Calls that are begun, each with this message and none ended."""
+    """Encodes calls that begin and do not end, each with this message."""
     block = header_block(method)
     out = []
     for stream in range(first, first + 2 * count, 2):
@@ -63,8 +63,9 @@ def calls(method, count, first=1, message=None):
 
 
 class Flood:
-    """`more(connection number, time since it opened)` returns what to send next, or b""; it is asked
-    `interval_s` after the last time. Not thread-safe but for entering and leaving."""
+    """A flood of `count` connections. `more(connection number, time since it opened)` returns the
+    bytes to send next, or b"", and is called `interval_s` after the last call. Not thread-safe,
+    except for entering and leaving."""
 
     tls = None
 
@@ -134,7 +135,7 @@ class Flood:
                 selector.modify(key.fileobj, selectors.EVENT_READ | selectors.EVENT_WRITE, key.data)
 
     def _answer_probes(self, selector, key, data):
-        """Or the server would find that nobody is there."""
+        """Answers PINGs; otherwise the server would find the connection dead."""
         place = data.find(PROBE)
         while place >= 0:
             payload = data[place + 9:place + 17]
@@ -148,7 +149,8 @@ class Flood:
         if self.tls is not None and not isinstance(one, ssl.SSLSocket):
             return self._begin_tls(selector, key)
         try:
-            # What TLS has to read before it can write waits for that.
+            # TLS may have to read before it can write, so pending output is also tried after a read
+            # event.
             if events & selectors.EVENT_WRITE or (self.tls is not None and key.data[2]):
                 self._send(selector, key)
             if events & selectors.EVENT_READ and self.reads:
@@ -164,7 +166,7 @@ class Flood:
             self._close(selector, one)
 
     def _begin_tls(self, selector, key):
-        """Once it is connected, or has failed to."""
+        """Starts TLS on a connection that is open, or that has failed to open."""
         selector.unregister(key.fileobj)
         try:
             one = self.tls.wrap_socket(key.fileobj, do_handshake_on_connect=False,
@@ -179,7 +181,7 @@ class Flood:
         one = key.fileobj
         if self.tls is not None and one.version() is None:
             one.do_handshake()
-        # TLS takes records of 16 KiB, and the rest the next time.
+        # TLS takes at most a record of 16 KiB at a time. The rest is sent later.
         sent = one.send(key.data[2]) if key.data[2] else 0
         key.data[2] = key.data[2][sent:]
         if not key.data[2]:
@@ -191,13 +193,13 @@ def silent_streams(address, method, connections=1000, streams=128):
 
 
 def resetting(address, method, connections=64):
-    """A thousand calls a second on each connection."""
+    """Makes and resets a thousand calls a second on each connection."""
     return Flood(address, connections, greeting() + resets(method, 1),
                  more=lambda _, age: resets(method, 201 + 200 * int(age * 10)), interval_s=0.1)
 
 
 def client_hello():
-    """What a client of TLS says first."""
+    """Returns the first message of a TLS client."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
     try:
@@ -208,7 +210,8 @@ def client_hello():
 
 
 def recorded(address, tls):
-    """All that a client says in one connection over TLS, on the wire: a call of the status."""
+    """Returns all bytes that a client sends on a TLS connection on which it calls for the
+    status."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = tls.wrap_bio(incoming, outgoing, server_hostname="localhost")
     host, port = address.rsplit(":", 1)
@@ -237,7 +240,8 @@ def recorded(address, tls):
 
 
 def tls_kinds(tls):
-    """Floods of what is no TLS session, by name, as `kinds`; `tls` belongs to somebody who may call."""
+    """Returns floods of invalid TLS sessions by name, like `kinds`. `tls` holds credentials of a
+    member that may call."""
     hello = client_hello()
     return {
         "half a TLS greeting": lambda address: Flood(address, 1000, hello[:len(hello) // 2]),
@@ -249,7 +253,7 @@ def tls_kinds(tls):
     }
 
 
-# The kinds of floods, by name: each takes the address and returns a Flood.
+# Kinds of floods by name. Each is a function that takes the address and returns a Flood.
 
 def kinds():
     exchange = "/slipstream.v1.Shard/Exchange"
@@ -302,9 +306,9 @@ def kinds():
     return found
 
 
-@functools.lru_cache(maxsize=4)  # Many connections send the same.
+@functools.lru_cache(maxsize=4)  # Many connections send the same bytes.
 def resets(method, first):
-    """A hundred calls, each given up at once."""
+    """Encodes a hundred calls, each cancelled at once."""
     block = header_block(method)
     return b"".join(frame(HEADERS, END_HEADERS, stream, block) + frame(RST_STREAM, 0, stream, bytes(4))
                     for stream in range(first, first + 200, 2))
@@ -318,6 +322,6 @@ def fat_call(method, stream, frames):
 
 
 def pinning(_, __):
-    """Frames that nobody knows fill a read buffer; 24 bytes of a message keep all of it."""
+    """Unknown frames fill a read buffer, and 24 bytes of a message keep all of it allocated."""
     unknown = frame(0xfa, 0, 0, bytes(FRAME_BYTES_MAX))
     return unknown * 4 + frame(DATA, 0, 1, bytes(24))

@@ -1,4 +1,4 @@
-"""A live cluster is read by programs that are not ours: Python stubs, and reflection."""
+"""Foreign programs read a live cluster: Python stubs, and a client of gRPC's reflection."""
 import pathlib
 import re
 import shutil
@@ -24,8 +24,8 @@ def field(message, number):
 
 
 def reflect(channel, request):
-    """One question to grpc.reflection.v1alpha; the messages are put together by hand, as Debian has
-    no stubs for them: the answer is field 4 (files), 6 (services) or 7 (error)."""
+    """Sends one request to grpc.reflection.v1alpha. The messages are encoded by hand, as Debian has
+    no stubs for them. The answer is in field 4 (files), 6 (services) or 7 (error)."""
     call = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
     return next(call(iter([request]), timeout=cluster.DEADLINE_S))
 

@@ -1,4 +1,4 @@
-"""Whole runs whose workers compute on simulated GPUs, see tests/gpu/simulated."""
+"""Whole runs whose workers compute on simulated GPUs; see tests/gpu/simulated."""
 import pathlib
 import unittest
 
@@ -6,7 +6,7 @@ import cluster
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 SETTINGS = {"compute.device": "cuda", "data.train_examples": 3200}
-DIFFERENCE_MAX = 0.005  # Of accuracies.
+DIFFERENCE_MAX = 0.005  # How far two accuracies may differ.
 
 
 class GpuRunTest(unittest.TestCase):
@@ -23,7 +23,7 @@ class GpuRunTest(unittest.TestCase):
                 self.assertLess(abs(ours - theirs), DIFFERENCE_MAX)
 
     def test_a_worker_of_several_gpus_learns_the_same(self):
-        # Mini-batches of 10 examples, which three do not share evenly, and of the 2 at the end.
+        # Three GPUs cannot share mini-batches of 10 examples evenly, nor the last one of 2.
         settings = {"consistency.policy": "hardsync", "cluster.workers": 1,
                     "training.batch_size": 10, "data.train_examples": 1602}
         ours = self.accuracy({**settings, "compute.device": "cuda:2,0,1"})
@@ -31,7 +31,7 @@ class GpuRunTest(unittest.TestCase):
         self.assertLess(abs(ours - theirs), DIFFERENCE_MAX)
 
     def test_a_pipeline_of_two_trains_too(self):
-        # One in ten is what guessing gives, a half what processors get to.
+        # Guessing gives 0.1; CPUs reach about 0.5.
         accuracy = self.accuracy({"consistency.policy": "async", "training.pipeline_depth": 2,
                                   "data.train_examples": 6400, "cluster.workers": 2,
                                   "optimizer.kind": "sgd", "optimizer.learning_rate": 0.05})

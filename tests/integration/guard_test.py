@@ -1,4 +1,4 @@
-"""The staleness guard on a live cluster, one of whose workers is four times slower."""
+"""The staleness guard on a live cluster in which one worker is four times slower."""
 import pathlib
 import unittest
 
@@ -10,7 +10,7 @@ BOUND = 4
 
 class GuardTest(unittest.TestCase):
     def run_with(self, action, shards=2, depth=1):
-        """Staleness and guard of a run to the end."""
+        """Runs to the end. Returns its largest staleness, the guard's figures and the status."""
         servers = ",".join(f"localhost:{7070 + shard}" for shard in range(shards))
         settings = {"consistency.policy": "async", "consistency.max_staleness.action": action,
                     "consistency.max_staleness.bound": BOUND, "cluster.servers": servers,

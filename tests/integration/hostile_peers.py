@@ -1,8 +1,9 @@
-"""Peers that behave badly on purpose, with sockets of their own: a gRPC library would not do it.
+"""Peers that misbehave on purpose. They use their own sockets, since a gRPC library would not do
+it.
 
-A peer speaks just enough HTTP/2 to begin a call: headers that no table is needed for, DATA, and the
-frames that keep the connection alive. Whether it reads what comes, and whether it grants the server
-more to send, is for its kind to say.
+A peer speaks just enough HTTP/2 to begin a call: headers without a table, DATA, and the frames that
+keep the connection alive. The kind of a peer decides whether it reads incoming data, and whether it
+lets the server send more.
 """
 import collections
 import contextlib
@@ -22,7 +23,7 @@ FRAME_BYTES_MAX = 16384
 
 
 def framed(message, is_compressed=False):
-    """As gRPC sends it: whether it is compressed, and how long it is."""
+    """Returns the message as gRPC sends it: whether it is compressed, its length, and its bytes."""
     return struct.pack(">BI", is_compressed, len(message)) + message
 
 
@@ -42,7 +43,7 @@ class Peer:
         self._next_stream = 1
 
     def greet(self):
-        """The preface, and how much the server may send on each stream unasked."""
+        """Sends the preface, and how many bytes the server may send on each stream at first."""
         self.socket.sendall(PREFACE)
         self.send(SETTINGS, 0, 0, struct.pack(">HI", 4, self._window))
 
@@ -51,7 +52,7 @@ class Peer:
                             + struct.pack(">I", stream) + payload)
 
     def call(self, method, headers=()):
-        """Begins a call, with further (name, value) in its headers; returns its stream."""
+        """Begins a call, with further headers as (name, value). Returns its stream."""
         stream, self._next_stream = self._next_stream, self._next_stream + 2
         block = b"".join(
             b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
@@ -62,7 +63,7 @@ class Peer:
         return stream
 
     def write(self, stream, message, ends=False, is_compressed=False):
-        """A message that fits into the first window."""
+        """Sends a message, which must fit into the first window."""
         data = framed(message, is_compressed)
         for begin in range(0, len(data), FRAME_BYTES_MAX):
             is_last = begin + FRAME_BYTES_MAX >= len(data)
@@ -70,8 +71,9 @@ class Peer:
                       data[begin:begin + FRAME_BYTES_MAX])
 
     def frame(self, timeout_s):
-        """The next frame as (kind, flags, stream, payload); None if none came in time. Answers what keeps the
-        connection. Raises EOFError where the server has closed it."""
+        """Returns the next frame as (kind, flags, stream, payload), or None if none came in time.
+        Answers SETTINGS and PING, which keeps the connection alive. Raises EOFError if the server
+        has closed it."""
         self.socket.settimeout(max(timeout_s, 0.001))
         while True:
             if len(self._received) >= 9:
@@ -95,7 +97,8 @@ class Peer:
             self._received += data
 
     def unary(self, method, request, timeout_s=30):
-        """The answer to a well-behaved call, so short that no window matters."""
+        """Makes a well-behaved call. Returns its answer, which must be too short to need a larger
+        window."""
         stream = self.call(method)
         self.write(stream, request, ends=True)
         answer = b""
@@ -114,7 +117,8 @@ class Peer:
                 return answer[5:]
 
     def reset(self):
-        """Gone without a goodbye, as if its machine had been switched off and on."""
+        """Resets the connection without a goodbye, as if its machine had been switched off and
+        on."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
@@ -123,14 +127,14 @@ class Peer:
 
 
 class Crowd:
-    """Hostile peers, each on a thread, which misbehave until the block is left. A peer is a function of
-    the crowd; when it returns, or the server has closed its connection, it is called again.
+    """Hostile peers, each on a thread, which misbehave until the block ends. A peer is a function
+    of the crowd. It is called again when it returns or when the server has closed its connection.
 
-    Why the server ended calls and connections is counted in `ends`, by peer and words; what must not
-    happen is in `failures`.
+    `ends` counts the reasons for which the server ended calls and connections, by peer and words.
+    `failures` lists the exceptions that must not happen.
     """
 
-    PAUSE_S = 0.05  # Of one that begins anew: what is to be shown is no flood.
+    PAUSE_S = 0.05  # The pause before a peer begins anew; without it, this would be a flood.
 
     def __init__(self, peers):
         self.over = threading.Event()
@@ -162,13 +166,13 @@ class Crowd:
             thread.join(timeout=60)
 
     def ended(self, kind, words):
-        """How often the server has ended a peer of this kind with these words."""
+        """Returns how often the server has ended a peer of this kind with these words."""
         return sum(count for (peer, reason), count in self.ends.items()
                    if peer == kind.__name__ and words in reason)
 
     def stay(self, peer, stream=None, each_second=lambda: None):
-        """Keeps the connection until the crowd leaves, which gives "", or the server ends the stream:
-        what it says then."""
+        """Keeps the connection open. Returns "" when the crowd leaves, or the server's words when
+        it ends the stream."""
         while not self.over.is_set():
             each_second()
             deadline = time.monotonic() + 1
@@ -185,7 +189,8 @@ class Crowd:
 
 
 def words(block):
-    """What a person can read of trailers that come without tables, as those of an ended call do."""
+    """Returns the printable characters of trailers. The trailers of a call that failed are sent
+    without tables."""
     return "".join(chr(byte) if 32 <= byte < 127 else " " for byte in block)
 
 
@@ -199,7 +204,7 @@ def connect(address, greets=True, **options):
 # Kinds of peers.
 
 def says_nothing(crowd, address, words=b""):
-    """Or no more than the begin of a greeting."""
+    """Sends nothing, or no more than the begin of a greeting."""
     with connect(address, greets=False) as peer:
         peer.socket.sendall(words)
         peer.socket.settimeout(0.2)
@@ -213,7 +218,7 @@ def says_nothing(crowd, address, words=b""):
 
 
 def dribbles(crowd, address, method, messages):
-    """Sends the last message one byte a second, after the others as they should come."""
+    """Sends all messages but the last as usual, and the last one byte a second."""
     with connect(address) as peer:
         stream = peer.call(SHARD + method)
         for message in messages[:-1]:
@@ -231,7 +236,7 @@ def stops_within_a_push(crowd, address, chunk):
 
 
 def cuts(crowd, address, chunk):
-    """Is gone after a chunk and a half, over and over."""
+    """Resets its connection after a chunk and a half, over and over."""
     with connect(address) as peer:
         stream = peer.call(SHARD + "Push")
         peer.write(stream, chunk)
@@ -242,7 +247,7 @@ def cuts(crowd, address, chunk):
 
 
 def takes_no_more(crowd, address):
-    """Pulls, answers what asks for a sign of life, and lets the server send one window of weights."""
+    """Pulls, answers PINGs, and lets the server send only one window of weights."""
     with connect(address) as peer:
         stream = peer.call(SHARD + "Pull")
         peer.write(stream, b"", ends=True)
@@ -250,7 +255,7 @@ def takes_no_more(crowd, address):
 
 
 def reads_slowly(crowd, address, bytes_per_second):
-    """Pulls, honestly, over a bad link."""
+    """Pulls honestly over a slow link."""
     with connect(address, stream_window=bytes_per_second) as peer:
         stream = peer.call(SHARD + "Pull")
         peer.write(stream, b"", ends=True)
@@ -264,7 +269,8 @@ def reads_slowly(crowd, address, bytes_per_second):
 
 
 def stops_reading(crowd, address):
-    """Pulls, lets the server send all it has, and reads nothing: the kernel's buffers are full."""
+    """Pulls, lets the server send all the weights, and reads nothing, so that the kernel's buffers
+    fill up."""
     with connect(address, stream_window=1 << 30, receive_buffer=4096) as peer:
         peer.send(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 30))
         stream = peer.call(SHARD + "Pull")
@@ -272,7 +278,7 @@ def stops_reading(crowd, address):
         for _ in range(40):
             if crowd.over.wait(1):
                 break
-        # Whether it is gone shows in writing: what was read before would hide it.
+        # Only writing shows whether the connection is gone: a read would first return earlier data.
         for _ in range(2):
             peer.send(PING, 0, 0, bytes(8))
             crowd.over.wait(0.1)
@@ -282,13 +288,14 @@ def stops_reading(crowd, address):
 # Messages.
 
 def first_chunk(identity, shard_map, count, values, sequence=1, base=0):
-    """Of a push of `count` values in all, with the serialised `values` at its begin."""
+    """Encodes the first chunk of a push of `count` values; `values` are the serialised values at
+    its begin."""
     return blob(1, blob(1, identity) + number(2, sequence) + fixed64(3, shard_map) + number(4, base)
                 + number(5, count) + number(6, 1) + number(8, 1)) + blob(15, values)
 
 
 def join(coordinator, layout, examples, data_fingerprint):
-    """Registers as one more worker of a run that trains; returns its identity, serialised, and the
+    """Registers as one more worker of a run that trains. Returns its serialised identity and the
     fingerprint of the shard map."""
     with connect(coordinator) as peer:
         registered = last_fields(peer.unary("/slipstream.v1.Coordinator/Register", blob(2, b"hostile")))

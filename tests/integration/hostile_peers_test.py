@@ -1,6 +1,6 @@
-"""Peers that stop, dribble and break off beside honest workers: the model is the same, nothing stays
-behind, and the server names why it has ended them. What it costs the others is for
-tests/benchmarks/hostile_rate.py to measure."""
+"""Peers that stop, dribble and break off beside honest workers: the model is the same, nothing
+stays behind, and the server names why it has ended them. tests/benchmarks/hostile_rate.py measures
+their cost to the others."""
 import os
 import pathlib
 import select
@@ -14,10 +14,11 @@ from wire_messages import blob, fixed64, number
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 
-# Small chunks: the server then ends what stands still for half a minute.
+# With small chunks, the server ends a call that makes no progress for half a minute.
 SETTINGS = {"wire.transport": "tcp", "wire.chunk_bytes": 4096, "cluster.lease": "300s"}
 
-# Of a server that has trained, with some 20 peers: their connections' buffers.
+# How much a server's memory may grow: it has trained, and holds the buffers of some 20 peers'
+# connections.
 GROWTH_MIB_MAX = 64
 
 
@@ -36,7 +37,7 @@ def holds_nothing(shard):
 
 class HostilePeersTest(unittest.TestCase):
     def await_ends(self, crowd, live, *expected):
-        """Until the server has ended a peer of each kind with these words."""
+        """Waits until the server has ended a peer of each expected kind with the expected words."""
         def missing():
             return [(kind.__name__, words) for kind, words in expected if not crowd.ended(kind, words)]
 
@@ -109,7 +110,7 @@ class HostilePeersTest(unittest.TestCase):
                     driver.await_line("done")
                 self.assertEqual(crowd.ended(hostile.dribbles, "STALLED"), 0,
                                  "the honest workers went on only when the others had been ended")
-                # They are one member: each ends the others.
+                # All hostile peers act as the same member, so each supersedes the others.
                 self.await_ends(crowd, live, (hostile.dribbles, "SUPERSEDED"),
                                 (hostile.stops_within_a_push, "SUPERSEDED"))
             status = live.wait_for(lambda status: holds_nothing(status["shards"][0]),
@@ -118,7 +119,7 @@ class HostilePeersTest(unittest.TestCase):
 
 
 class Driver:
-    """A worker that exchanges on command, without computing."""
+    """A worker that exchanges on command and does not compute."""
 
     def __init__(self, live, worker, values):
         self.log = open(live.directory / f"driver-{worker}.log", "wb")

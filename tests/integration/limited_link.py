@@ -1,13 +1,13 @@
-"""Shows what overlap is worth on a slow link: run it as root, from the root of the repository, after
+"""Shows the value of overlap on a slow link. Run it as root, from the root of the repository, after
 `bazel build -c opt //server:ps_server //worker:ps_worker //deploy/psctl`.
 
     python3 tests/integration/limited_link.py [--rate 1gbit] [--batch 768] [--seconds 12]
 
-A network namespace holds one worker, and a virtual cable with a token bucket (tc tbf) on both ends
-joins it to the server here. The same training runs with each shard in one message (nothing can
+A network namespace holds one worker. A virtual cable with a token bucket (tc tbf) on both ends
+joins it to the server outside. The same training runs with each shard in one message (nothing can
 overlap), in many chunks, in many chunks with a pipeline of two, and in many chunks whose values
-travel as 16 bits. Step times are taken from the worker's own lane timestamps; `exchange` is that of the
-first line, in fp32, in all.
+travel as 16 bits. Step times come from the worker's own lane timestamps. Every line shows the
+`exchange` of the first line, which is in fp32.
 """
 import argparse
 import statistics
@@ -61,7 +61,7 @@ def sh(command):
 
 
 class Link:
-    """The cable and the namespace at its end; gone again when the block is left."""
+    """The cable and the namespace at its end. Both are deleted when the block ends."""
 
     def __init__(self, rate):
         self.rate = rate
@@ -85,7 +85,7 @@ class Link:
         return self
 
     def __exit__(self, *_):
-        sh(f"ip netns del {NAMESPACE}")  # Takes both ends of the cable along.
+        sh(f"ip netns del {NAMESPACE}")  # Deletes both ends of the cable, too.
 
 
 class LimitedCluster(cluster.Cluster):
@@ -94,7 +94,7 @@ class LimitedCluster(cluster.Cluster):
 
 
 def collect(config, settings, seconds):
-    """The worker's figures after so many seconds, and its lane records by step."""
+    """Trains for this many seconds. Returns the worker's figures, and its lane records by step."""
     steps = {}
     with cluster.scratch() as directory:
         path = cluster.write_config(directory, config)
@@ -110,7 +110,7 @@ def collect(config, settings, seconds):
 
 
 def median_step(steps):
-    """From the begin of one forward pass to the next."""
+    """Returns the median time from the begin of one forward pass to the begin of the next."""
     return statistics.median(steps[n + 1]["forward_begin"] - steps[n]["forward_begin"]
                              for n in steps if n + 1 in steps)
 
@@ -130,7 +130,8 @@ def main():
                 step["backward_end"] - step["forward_begin"] - step["waited_seconds"]
                 for step in steps.values())
             if name == VARIANTS[0][0]:
-                # Nothing overlaps here, so this is what the exchange takes by itself.
+                # Nothing overlaps in this variant, so this is the time that the exchange takes by
+                # itself.
                 exchange = statistics.median(step["lanes"][0]["pull_end"]
                                              - step["lanes"][0]["push_begin"]
                                              for step in steps.values())

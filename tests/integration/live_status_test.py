@@ -1,4 +1,4 @@
-"""What status shows of a run under way: stragglers, rounds that wait, and the stream of it."""
+"""The status of a run under way: stragglers, rounds that wait, and the status stream."""
 import json
 import pathlib
 import signal
@@ -50,7 +50,7 @@ class LiveStatusTest(unittest.TestCase):
             live.wait_for(lambda status: status["updates"] >= 10, "some updates")
             for worker in (1, 2, 3):
                 live.workers[worker].send_signal(signal.SIGSTOP)
-            # Worker 0 alone fills rounds of four as it likes, so it has to stand still, too.
+            # Worker 0 alone could fill rounds of four, so it is stopped, too.
             live.workers[0].send_signal(signal.SIGSTOP)
             status = live.wait_for(lambda status: status["waiting_rounds"], "a round to wait")
             for worker in live.workers.values():
@@ -83,7 +83,7 @@ class LiveStatusTest(unittest.TestCase):
             self.assertEqual(len(staleness["cdf"]), len(staleness["histogram"]))
             self.assertEqual(staleness["cdf"][-1], 1)
             self.assertEqual(shard["pulls_under_way"], 0)
-        # Who has left has no step any more.
+        # A worker that has left has no step time any more.
         paces = [[worker["step_seconds"] for worker in status["workers"]] for status in statuses]
         self.assertTrue(any(pace and min(pace) > 0 for pace in paces), paces)
 

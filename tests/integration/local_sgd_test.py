@@ -1,4 +1,5 @@
-"""Workers with steps of their own: every mini-batch counts once, and under hardsync timing changes nothing."""
+"""Workers that take local steps: every mini-batch counts once, and under hardsync timing changes
+nothing."""
 import csv
 import pathlib
 import unittest
@@ -7,12 +8,12 @@ import cluster
 import recompute_staleness
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
-# 100 mini-batches an epoch, which are no multiple of the steps.
+# 100 mini-batches an epoch are not a multiple of the local steps.
 SETTINGS = {"worker.algorithm": "local_sgd", "data.train_examples": 3200}
 
 
 def batches_of(text):
-    """[8, 9, 10, 40] of "8-10;40"."""
+    """Returns [8, 9, 10, 40] for "8-10;40"."""
     ranges = [[int(end) for end in one.split("-")] for one in text.split(";")]
     return [batch for ends in ranges for batch in range(ends[0], ends[-1] + 1)]
 

@@ -1,4 +1,4 @@
-"""Many workers on a small machine: an epoch ends, nobody expires, servers stay as they are."""
+"""Many workers on a small machine: an epoch ends, no lease expires, and the servers do not grow."""
 import json
 import os
 import pathlib
@@ -11,16 +11,16 @@ import process_figures
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 WORKERS = 64
 
-# gRPC's own threads follow the cores; none of ours belongs to a worker.
+# The number of gRPC's own threads follows the cores. None of our threads belongs to a worker.
 THREADS_MAX = 16 + 4 * os.cpu_count()
 
 
 def run_epoch(policy, workers=WORKERS, steps=4096, directory=None):
-    """One epoch of `steps` mini-batches; returns the last status and the servers' samples."""
+    """Runs one epoch of `steps` mini-batches. Returns the last status and the servers' samples."""
     settings = {"consistency.policy": policy, "cluster.workers": workers, "training.batch_size": 4,
                 "data.train_examples": 4 * steps, "data.test_examples": 500,
                 "evaluation.every_epochs": 0,
-                # Staleness is about as large as the number of workers under async.
+                # Under async, staleness is about as large as the number of workers.
                 "optimizer.learning_rate": 0.001, "optimizer.staleness_scaling": "per_gradient"}
     with cluster.Cluster(CONFIG, settings, directory, workers=workers) as live:
         pids = [server.pid for server in live.servers]
@@ -28,7 +28,7 @@ def run_epoch(policy, workers=WORKERS, steps=4096, directory=None):
         def version():
             try:
                 status = live.status()
-            except AssertionError:  # On a machine this full an answer may take too long.
+            except AssertionError:  # On a machine this busy, an answer may take too long.
                 return None
             return int(status["updates"]) if status["phase"] == "TRAINING" else None
 
@@ -40,7 +40,8 @@ def run_epoch(policy, workers=WORKERS, steps=4096, directory=None):
 
 
 def describe(samples):
-    """Threads and memory of one server's second half, when everybody has connected."""
+    """Describes threads and memory in the second half of one server's samples, when all workers
+    have connected."""
     half = samples[len(samples) // 2:]
     quarter = samples[len(samples) // 4]
     return {"threads_max": max(sample["threads"] for sample in half),

@@ -1,4 +1,4 @@
-"""A run leaves its model as a file that holds exactly the weights it measured."""
+"""A run writes its model to a file, which holds exactly the weights that the run measured."""
 import json
 import os
 import pathlib
@@ -16,7 +16,7 @@ MLP = {"1.weight": [256, 784], "1.bias": [256], "3.weight": [128, 256], "3.bias"
 
 
 def make_data(directory, train=640, test=300):
-    """Ten noisy patterns as an IDX data set; returns its directory."""
+    """Makes an IDX data set of ten noisy patterns. Returns its directory."""
     chance = random.Random(1)
     patterns = [chance.randbytes(784) for _ in range(10)]
     data = pathlib.Path(directory) / "data"
@@ -79,11 +79,12 @@ class ModelTest(unittest.TestCase):
     def test_a_run_from_saved_weights_begins_with_exactly_these(self):
         with cluster.scratch() as directory:
             before = cluster.run(CONFIG, run_dir=f"{directory}/before")
-            # A rate so small that no weight moves.
+            # The rate is so small that no weight changes.
             after = cluster.run(CONFIG, {"model.init": before["model"], "seed": 6,
                                          "optimizer.learning_rate": 1e-30},
                                 run_dir=f"{directory}/after")
-            # The generated data follow from the seed; the test set must be the same.
+            # The generated data depend on the seed, which must be the same for the test set to be
+            # the same.
             same = cluster.run(CONFIG, {"model.init": before["model"],
                                         "optimizer.learning_rate": 1e-30},
                                run_dir=f"{directory}/same")
@@ -150,7 +151,7 @@ class ModelTest(unittest.TestCase):
 
     def test_a_full_disk_leaves_no_half_model_and_says_so(self):
         def limit_files():
-            # Enough for logs and summary, not for the 940 KB of an mlp.
+            # The limit suffices for logs and the summary, but not for the 940 KB of an mlp.
             resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
 
         with cluster.scratch() as directory:

@@ -1,4 +1,4 @@
-"""README's separate services, each on a machine of its own: a network namespace with an address."""
+"""The README's separate services, each on its own machine: a network namespace with an address."""
 import contextlib
 import json
 import pathlib
@@ -26,15 +26,16 @@ cluster:
   workers: 2
 {rest}
 """
-# Longer than connections are probed for: they count as broken at both ends.
+# Longer than keepalive probes take, so both ends take the connections for broken.
 PULLED_S = 25
-# Long enough for the cluster to begin, and no longer than a test may wait.
+# Long enough for the cluster to begin, and short enough for a test to wait.
 CERTIFICATE_S = 40
 ACCEPTED = "security: {plaintext: accept_the_risk}\n"
 
 
 class Services:
-    """Programs on the nodes of a network, with a log each; stopped by their ids."""
+    """Programs on the nodes of a network, each with a log. They are stopped by their process
+    ids."""
 
     def __init__(self, net, directory):
         self.net = net
@@ -142,7 +143,7 @@ class NamespacesTest(unittest.TestCase):
             self.services.worker(2 + worker, worker, "node0:7070", "--worker", worker)
         cluster.wait_until(lambda: int(self.status("node0:7070").get("updates", 0)) >= 50, "some updates")
 
-        pulled = (1, 3)  # A server's and a worker's.
+        pulled = (1, 3)  # The nodes of a server and of a worker.
         for node in pulled:
             self.net.pull_cable(node)
         time.sleep(PULLED_S)

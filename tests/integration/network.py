@@ -1,7 +1,7 @@
-"""Machines of their own on one machine: network namespaces on one bridge, made with iproute2.
+"""Simulates several machines on one machine: network namespaces on one bridge, made with iproute2.
 
-A test that needs them starts itself again inside namespaces that belong to it alone (`enter`), where
-it may make more, mount and name hosts without touching the machine. The kernel takes all of it away
+A test that needs them starts itself again inside its own namespaces (`enter`). There it may make
+more namespaces, mount, and name hosts without changing the machine. The kernel removes everything
 with the test's last process, however that ends.
 """
 import contextlib
@@ -15,14 +15,14 @@ PREFIX = "10.77.0"
 
 
 def _ways():
-    """How to get namespaces of our own: as root, and as somebody whom the kernel lets be root in
-    one."""
+    """Yields the ways to get namespaces of our own: as root, and as a user whom the kernel lets be
+    root in a namespace."""
     yield ["unshare", "--mount", "--net"]
     yield ["unshare", "--user", "--map-root-user", "--mount", "--net"]
 
 
 def _try(command):
-    """What keeps `command` from running; nothing if it ran."""
+    """Runs `command`. Returns None if it succeeded, and else why it failed."""
     try:
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               timeout=30, check=False)
@@ -32,11 +32,11 @@ def _try(command):
 
 
 def enter():
-    """Starts this program again, whoever imported the caller, inside namespaces of its own. Returns
-    inside them None, and outside, where they cannot be made, why."""
+    """Starts this program again inside its own namespaces, whichever module called this. Returns
+    None inside them. If they cannot be made, returns the reason, outside."""
     if INSIDE in os.environ:
         return None
-    # All that a network needs, tried out before anything depends on it.
+    # Try all operations that a network needs before anything depends on them.
     probe = ["sh", "-ec", "mount -t tmpfs tmpfs /run; ip netns add probe; "
                           "ip link add bridge0 type bridge; "
                           "ip link add port0 type veth peer name eth0 netns probe; "
@@ -55,8 +55,8 @@ def _run(*command):
 
 
 class Network:
-    """Nodes node0, node1, … at 10.77.0.1, …, which find each other by name; the caller is one more
-    machine on the same bridge. Use it as a context, inside `enter`."""
+    """Nodes node0, node1, … at 10.77.0.1, …, which find each other by name. The caller is one more
+    machine on the same bridge. Use it as a context manager, inside `enter`."""
 
     def __init__(self, nodes, directory):
         self.names = [f"node{i}" for i in range(nodes)]
@@ -75,8 +75,9 @@ class Network:
         self._undo.close()
 
     def _make(self, undo):
-        """Makes the network; `undo` gets what takes it away again, also of one that fails half-way."""
-        # There iproute2 names namespaces by mounts.
+        """Makes the network. Registers with `undo` how to remove each part, so that a network that
+        fails half-way is removed as well."""
+        # iproute2 names namespaces by mounts in /run.
         _run("mount", "-t", "tmpfs", "tmpfs", "/run")
         undo.callback(_run, "umount", "--recursive", "/run")
         self._hosts.write_text("127.0.0.1 localhost\n" + "".join(
@@ -93,8 +94,8 @@ class Network:
             undo.callback(_run, "ip", "netns", "delete", space)
             _run("ip", "link", "add", f"port{index}", "type", "veth", "peer", "name", "eth0",
                  "netns", space)
-            # The kernel takes a deleted namespace apart some time later, and its cable with it. The
-            # next network needs the name at once.
+            # The kernel removes a deleted namespace and its cable some time later, but the next
+            # network needs the cable's name at once.
             undo.callback(_run, "ip", "link", "delete", f"port{index}")
             _run("ip", "link", "set", f"port{index}", "master", "bridge0", "up")
             _run("ip", "-n", space, "address", "add", f"{self.addresses[index]}/24", "dev", "eth0")
@@ -102,12 +103,12 @@ class Network:
             _run("ip", "-n", space, "link", "set", "lo", "up")
 
     def pull_cable(self, node):
-        """What is sent to or from it is lost, and nobody is told."""
+        """Disconnects the node: packets to and from it are lost, and nobody is told."""
         _run("ip", "link", "set", f"port{node}", "nomaster")
 
     def plug_cable(self, node):
         _run("ip", "link", "set", f"port{node}", "master", "bridge0")
 
     def on(self, node, *command):
-        """`command`, as it is started on that node."""
+        """Returns the command line that starts `command` on the node."""
         return ["nsenter", f"--net=/run/netns/{self._spaces[node]}", *map(str, command)]

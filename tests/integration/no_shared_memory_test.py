@@ -1,4 +1,4 @@
-"""Where gradients cannot lie in shared memory, a run does without, or says why it cannot."""
+"""Where gradients cannot lie in shared memory, a run works without it, or says why it cannot."""
 import json
 import pathlib
 import resource
@@ -11,13 +11,13 @@ CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 
 
 def limit_files():
-    # Memory that is shared is a file to the system, and an mlp's 940 KB are more than this.
+    # Shared memory counts as a file; an mlp's 940 KB exceed this limit.
     resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
 
 
 class NoSharedMemoryTest(unittest.TestCase):
     def run_with(self, transport, directory):
-        """What psctl said, and what all logs say."""
+        """Runs with this transport. Returns psctl's result, and the text of all logs."""
         run = pathlib.Path(directory) / "run"
         done = subprocess.run(
             [cluster.program("deploy/psctl/psctl"), "run", str(CONFIG), "-o", "json",

@@ -1,4 +1,4 @@
-"""A mini-batch without finite numbers is left out; many of them in a row end the run."""
+"""A mini-batch whose gradient is not finite is left out; many of them in a row end the run."""
 import pathlib
 import unittest
 
@@ -26,7 +26,7 @@ class NonfiniteTest(unittest.TestCase):
         chance = numpy.random.RandomState(3)
         x = chance.uniform(-1, 1, (2400, 40)).astype("f4")
         y = (x @ chance.normal(0, 0.3, 40) + chance.normal(0, 0.1, 2400)).astype("f4")
-        # One example whose squared error fp32 cannot hold.
+        # The squared error of this example exceeds the range of fp32.
         x[777] = 1e30
         for name, part in (("train", slice(0, 2000)), ("test", slice(2000, 2400))):
             numpy.save(self.directory / f"X_{name}.npy", x[part])
@@ -39,13 +39,14 @@ class NonfiniteTest(unittest.TestCase):
                              check=False)
 
     def test_one_bad_example_costs_its_mini_batches_and_nothing_else(self):
-        # With the guard, rounds wait for gradients on their way, and must not for one left out.
+        # With the guard, rounds wait for gradients in flight. They must not wait for one that is
+        # left out.
         guard = {"consistency.max_staleness.bound": 2, "consistency.max_staleness.action": "block"}
         for policy, more in (("hardsync", {}), ("softsync", {}), ("async", {}), ("async", guard)):
             with self.subTest(policy=policy, **more):
                 summary = cluster.run(self.config, {"data.path": self.directory,
                                                     "consistency.policy": policy, **more})
-                # It is in one of the 100 mini-batches of each of the six epochs.
+                # The example is in one of the 100 mini-batches of each of the six epochs.
                 self.assertEqual(sum(worker["nonfinite"] for worker in summary["workers"]), 6)
                 self.assertEqual(summary["pushes"], 594)
                 self.assertLess(summary["test_loss"], 0.012)

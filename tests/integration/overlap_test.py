@@ -1,4 +1,4 @@
-"""What overlap must not change, and what a pipeline does to staleness."""
+"""Overlap does not change results, and a pipeline changes staleness as expected."""
 import csv
 import json
 import pathlib
@@ -9,12 +9,13 @@ import recompute_staleness
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 
-# Cuts each shard of the small model into dozens of chunks, so that there is something to overlap.
+# These settings cut each shard of the small model into dozens of chunks, so that transfers can
+# overlap.
 CUT = {"wire.chunk_bytes": "16KiB"}
 
 
 def lanes_of(run_dir):
-    """The lane records of a run, by worker in order of steps."""
+    """Returns the lane records of a run, by worker, in order of steps."""
     by_worker = {}
     with open(pathlib.Path(run_dir) / "metrics.jsonl", encoding="utf-8") as lines:
         for line in lines:
@@ -44,7 +45,7 @@ class OverlapTest(unittest.TestCase):
                 self.assertEqual(again["weights_sha256"], whole["weights_sha256"])
 
     def test_a_pipeline_of_two_follows_the_conservation_law(self):
-        # (2λ − 1)/c, as two gradients of each worker are under way.
+        # The mean staleness is (2λ − 1)/c, as each worker has two gradients in flight.
         for consistency, c in (({"consistency.policy": "async"}, 1),
                                ({"consistency.policy": "softsync", "consistency.n": 2}, 2)):
             with self.subTest(consistency=consistency):

@@ -1,4 +1,4 @@
-"""Data of one's own, from the files that NumPy and a spreadsheet write to a trained model."""
+"""A user's own data: from files written by NumPy or a spreadsheet to a trained model."""
 import json
 import pathlib
 import subprocess
@@ -25,7 +25,8 @@ def save(directory, x, y, train):
 
 
 def linear_problem(directory, dtype):
-    """Two targets that a matrix gives, with noise: what least squares leaves is known."""
+    """Makes targets that are a linear function of the inputs, plus noise: the error of least
+    squares is known."""
     chance = numpy.random.RandomState(3)
     x = chance.uniform(-1, 1, (2400, 40)).astype(dtype)
     noise = chance.normal(0, 0.1, (2400, 2))
@@ -37,7 +38,7 @@ def linear_problem(directory, dtype):
 
 
 def images(directory):
-    """Three classes of small images: which third is brighter."""
+    """Makes small images of three classes: the class is the third of the image that is brighter."""
     chance = numpy.random.RandomState(5)
     y = chance.randint(0, 3, 1500)
     x = chance.randint(0, 120, (1500, 6, 6))
@@ -72,7 +73,7 @@ training: {batch_size: 20, epochs: 10}
                     self.assertAlmostEqual(least, 0.01, delta=0.002)
                     self.assertLess(summary["test_loss"], 1.03 * least)
                     self.assertGreater(summary["test_loss"], 0.97 * least)
-                    # There are no classes: accuracy is absent, neither 0 nor a number.
+                    # There are no classes, so the accuracy is absent: neither 0 nor a number.
                     self.assertIsNone(summary["test_accuracy"])
                     for evaluation in summary["evaluations"]:
                         self.assertIsNone(evaluation["test_accuracy"])
@@ -109,7 +110,7 @@ training: {batch_size: 20, epochs: 8}
     def test_classes_of_a_table(self):
         chance = numpy.random.RandomState(8)
         x = chance.uniform(-1, 1, (3000, 2))
-        # Four quarters of a chequerboard, which no line parts.
+        # The classes are the quarters of a chequerboard, which no line separates.
         kind = (x[:, 0] * x[:, 1] > 0) * 1
         for name, part in (("train", slice(0, 2400)), ("test", slice(2400, None))):
             rows = numpy.column_stack([kind[part], x[part]])
@@ -127,7 +128,7 @@ training: {batch_size: 20, epochs: 20}
                         self.directory], check=True, timeout=cluster.DEADLINE_S)
         summary = cluster.run(cluster.program("deploy/examples/regression.yaml"),
                               {"data.path": self.directory})
-        # The noise is 0.04; a line through the data leaves 0.27.
+        # The noise is 0.04; a linear fit leaves 0.27.
         self.assertLess(summary["test_loss"], 0.08)
         self.assertGreater(summary["test_loss"], 0.03)
         self.assertIsNone(summary["test_accuracy"])

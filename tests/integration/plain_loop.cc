@@ -1,5 +1,5 @@
 // Trains a run.yaml's net in one plain loop, without any code of servers or clients: the oracle
-// that a cluster is compared with. Prints one JSON object; with --weights it writes the final
+// that a cluster is compared with. It prints one JSON object. With --weights it writes the final
 // weights as raw little-endian fp32.
 //
 //   plain_loop run.yaml [--set key=value]… [--steps N] [--weights FILE]
@@ -41,7 +41,7 @@ struct Arguments {
   std::string weights_file;
 };
 
-/// Examples of one mini-batch, copied together.
+/// The examples of one mini-batch, copied together.
 struct Gathered {
   std::vector<float> examples;
   std::vector<uint32_t> labels;
@@ -94,7 +94,7 @@ class PlainLoop {
     }
   }
 
-  /// The mean loss and, if there are classes, the accuracy.
+  /// Returns the mean loss and, if there are classes, the accuracy, as members of a JSON object.
   std::string Measures(const Dataset& data) {
     double loss = 0;
     std::optional<uint64_t> correct;
@@ -124,7 +124,7 @@ class PlainLoop {
     std::exit(1);
   }
 
-  /// v ← m v + (g + d θ); θ ← θ − α v, in fp32 and in this order of operations.
+  /// Computes v ← m v + (g + d θ); θ ← θ − α v, in fp32 and in this order of operations.
   void Update() {
     const auto decay = static_cast<float>(run_.optimizer.weight_decay);
     const FlushedSubnormals flushed;
@@ -140,8 +140,8 @@ class PlainLoop {
     }
   }
 
-  /// Kingma and Ba, algorithm 1, with the corrections of both means put into factors; AdamW's decay
-  /// apart from the gradient.
+  /// Computes Adam as in algorithm 1 of Kingma and Ba, with the bias corrections of both means
+  /// folded into factors. AdamW applies its weight decay apart from the gradient.
   void UpdateByAdam() {
     const FlushedSubnormals flushed;
     const OptimizerSpec& rule = run_.optimizer;
@@ -170,10 +170,10 @@ class PlainLoop {
 
   const RunSpec& run_;
   std::unique_ptr<Plan> plan_;
-  std::vector<float> velocity_;  // Adam's mean.
+  std::vector<float> velocity_;  // Adam's first moment, if the rule is Adam.
   std::vector<float> square_;
-  float rate_ = 0;     // Of the step at hand.
-  double power1_ = 1;  // Of Adam's betas.
+  float rate_ = 0;     // The rate of the current step.
+  double power1_ = 1;  // Powers of Adam's betas.
   double power2_ = 1;
   Gathered batch_;
 };

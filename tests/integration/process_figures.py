@@ -1,11 +1,12 @@
-"""What /proc says of a process, and how it changes over a run."""
+"""Figures about processes from /proc, and how they change over a run."""
 import pathlib
 import threading
 import time
 
 
 def status(pid):
-    """The lines of /proc/PID/status by name; sizes in KiB. Empty once the process is gone."""
+    """Returns the lines of /proc/PID/status by name, with sizes in KiB; an empty dict if the
+    process is gone."""
     try:
         lines = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -15,9 +16,10 @@ def status(pid):
 
 
 class Sampler:
-    """Samples threads and resident memory of processes until it is left.
+    """Samples threads and resident memory of processes until the block ends.
 
-    `progress()` gives what a sample is drawn against, such as the version of a shard.
+    `progress()` returns the value against which samples are plotted, such as the version of a
+    shard.
     """
 
     def __init__(self, pids, progress, interval_s=0.5):
@@ -48,7 +50,7 @@ class Sampler:
 
 
 def slope(samples, what):
-    """Least squares: by how much `what` changes for one unit of progress."""
+    """Returns the slope by least squares: the change of `what` for one unit of progress."""
     if len(samples) < 2:
         return 0.0
     xs = [sample["progress"] for sample in samples]

@@ -1,5 +1,5 @@
 // Pulls the weights that the servers of a run hold, as a reader that never pushes, and writes them
-// as raw little-endian fp32 in layout order. The servers are named in the order of shards.
+// as raw little-endian fp32 in layout order. The servers are given in the order of their shards.
 //
 //   pull_weights FILE host:port…
 

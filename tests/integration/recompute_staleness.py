@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Recomputes every staleness, vector clock and histogram of a run from its push logs alone, and
-compares them with what GetStatus said. Shares no code with the servers.
+compares them with the answer of GetStatus. It shares no code with the servers.
 
     psctl status --coordinator HOST:PORT -o json > status.json
     recompute_staleness.py status.json push-log-0.csv push-log-1.csv
@@ -18,7 +18,8 @@ CLOCKS_KEPT = 16
 
 
 def read_gradients(path):
-    """The pushes that joined an update, as (worker, base, version), in order of decisions."""
+    """Yields the pushes that joined an update, as (worker, base, version, row), in the order of
+    decisions."""
     with open(path, encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             if row["outcome"] in ("APPLIED", "BUFFERED") and int(row["examples"]) > 0:
@@ -79,7 +80,7 @@ def compare_staleness(differences, where, said, sigmas):
     check(differences, where, "max", int(said["max"]), max(sigmas, default=0))
     for name, quantile in (("p50", 0.50), ("p99", 0.99)):
         value = percentile(counts, quantile)
-        if value == BUCKETS_MAX - 1:  # Which counts all from there on.
+        if value == BUCKETS_MAX - 1:  # The last bucket counts all larger values.
             value = max(sigmas)
         check(differences, where, name, int(said[name]), value)
     check(differences, where, "histogram", [int(count) for count in said["histogram"]], counts)
@@ -101,14 +102,15 @@ def compare_shard(differences, where, shard, computed):
         name = f"worker {worker['worker']}"
         check(differences, where, f"{name} pushes", int(worker["pushes"]), len(sigmas))
         if not sigmas:
-            continue  # It came when the others had done all the work.
+            continue  # The worker came when all work had been done.
         check(differences, where, f"{name} last", int(worker["last_staleness"]), sigmas[-1])
         check(differences, where, f"{name} mean", worker["mean_staleness"],
               sum(sigmas) / len(sigmas))
 
 
 def compare(log_paths, status):
-    """All differences between the logs, in the order of shards, and the status; as lines."""
+    """Returns all differences between the logs (in the order of shards) and the status, as
+    lines."""
     differences = []
     all_sigmas = []
     for shard, path in zip(status["shards"], log_paths):

@@ -1,4 +1,4 @@
-"""How processes start, find each other, speak of themselves and end."""
+"""How processes start, find each other, report about themselves and end."""
 import json
 import pathlib
 import re
@@ -109,7 +109,7 @@ class RunControlTest(unittest.TestCase):
         self.assertNotIn("dead", {worker["state"] for worker in status["workers"]})
 
     def test_a_model_larger_than_memory_is_refused_by_name(self):
-        # 400 MiB of weights, and 700 MiB of addresses.
+        # The model has 400 MiB of weights; the address space is limited to 700 MiB.
         text = CONFIG.read_text(encoding="utf-8").replace(
             "model: {preset: mlp}",
             "model: {input: [1, 28, 28], layers: [flatten, dense: {units: 12800}, relu, "

@@ -1,5 +1,5 @@
-"""Reads model files and recomputes what they are worth, from the format's description alone: shares
-no code with Slipstream, and uses nothing but Python's own library.
+"""Reads model files and recomputes their accuracy and loss, from the format's description alone. It
+shares no code with Slipstream, and uses nothing but Python's own library.
 
     python3 safetensors_reader.py FILE      prints names, shapes, metadata and the weights' SHA-256
 """
@@ -14,7 +14,7 @@ import sys
 
 
 class Model:
-    """Tensors by name, in the order of their data; `values` and `shapes` by name."""
+    """A model's tensors in the order of their data. `values` and `shapes` are dicts by name."""
 
     def __init__(self, path):
         content = pathlib.Path(path).read_bytes()
@@ -39,14 +39,14 @@ class Model:
         self.sha256 = hashlib.sha256(data).hexdigest()
 
     def rows(self, name):
-        """The rows of a matrix."""
+        """Returns the rows of a matrix."""
         _, columns = self.shapes[name]
         values = self.values[name]
         return [values[i:i + columns] for i in range(0, len(values), columns)]
 
 
 def read_idx(path):
-    """The bytes of an IDX file behind its header, and its dimensions."""
+    """Returns the bytes of an IDX file behind its header, and its dimensions."""
     content = pathlib.Path(path).read_bytes()
     dimensions = struct.unpack(f">{content[3]}I", content[4:4 + 4 * content[3]])
     return content[4 + 4 * content[3]:], dimensions
@@ -58,8 +58,8 @@ def write_idx(path, dimensions, content):
 
 
 def measure_mlp(model, data_directory):
-    """Accuracy and mean loss of dense layers with ReLU between them on an IDX test set, scaled as
-    Fashion-MNIST is."""
+    """Returns accuracy and mean loss of dense layers with ReLU between them on an IDX test set,
+    scaled as Fashion-MNIST is."""
     images, (count, height, width) = read_idx(f"{data_directory}/t10k-images-idx3-ubyte")
     labels, _ = read_idx(f"{data_directory}/t10k-labels-idx1-ubyte")
     scale = [(pixel / 255 - 0.2860) / 0.3530 for pixel in range(256)]

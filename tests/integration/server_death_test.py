@@ -1,5 +1,5 @@
-"""The death of a server ends a run, since its weights are gone with it: everybody says so by name, within the
-time that the settings give."""
+"""The death of a server ends a run, since its weights are lost: every process says so by name,
+within the time that the settings give."""
 import pathlib
 import time
 import unittest
@@ -8,16 +8,17 @@ import cluster
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 START_TIMEOUT_S = 8
-WORKER_PATIENCE_S = 30  # For a coordinator, if three leases are shorter.
-SLACK_S = 30            # On a machine that is full.
-# Longer than anybody waits below.
+WORKER_PATIENCE_S = 30  # How long a worker waits for a coordinator, if three leases are shorter.
+SLACK_S = 30            # For a busy machine.
+# The run lasts longer than any test below waits.
 SETTINGS = {"cluster.lease": "2s", "cluster.start_timeout": f"{START_TIMEOUT_S}s", "training.epochs": 200,
             "evaluation.every_epochs": 0, "testing.push_delay_max": "40ms", "run.after": "exit"}
 
 
 class ServerDeathTest(unittest.TestCase):
     def end_after(self, policy, happens):
-        """A run in whose midst `happens(cluster)`: the seconds and exit codes of its end, and its logs."""
+        """Starts a run and calls `happens(cluster)` in the middle of it. Returns the seconds and
+        exit codes of its end, and its logs."""
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, {**SETTINGS, "consistency.policy": policy}, directory,
                                 workers=4) as live:

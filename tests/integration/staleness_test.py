@@ -1,4 +1,4 @@
-"""Staleness on the live cluster is what the theory says and what the push log says."""
+"""Staleness on a live cluster agrees with the theory and with the push log."""
 import csv
 import pathlib
 import unittest
@@ -11,7 +11,7 @@ CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 
 class StalenessTest(unittest.TestCase):
     def test_mean_staleness_follows_the_conservation_law(self):
-        # (λ − 1)/c with c = λ/n, whatever the speeds.
+        # The mean is (λ − 1)/c with c = λ/n, whatever the speeds.
         for n in (1, 2, 4):
             with self.subTest(n=n):
                 summary = cluster.run(CONFIG, {"consistency.n": n, "data.train_examples": 19200,

@@ -1,4 +1,4 @@
-"""What ends a run before its epochs are over, on live clusters."""
+"""Conditions that end a run before its epochs are over, on live clusters."""
 import pathlib
 import unittest
 
@@ -12,7 +12,7 @@ class StopConditionsTest(unittest.TestCase):
     def test_max_steps_is_met_exactly_by_every_policy(self):
         for policy in POLICIES:
             with self.subTest(policy=policy):
-                # 200 mini-batches an epoch: the limit lies within the second.
+                # An epoch has 200 mini-batches, so the limit lies within the second epoch.
                 summary = cluster.run(CONFIG, {"consistency.policy": policy,
                                                "training.epochs": 3, "training.max_steps": 310})
                 self.assertEqual(summary["ended_by"], "max_steps")

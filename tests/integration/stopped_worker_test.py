@@ -1,4 +1,4 @@
-"""One worker that stands still for a while: the others do its work, and no mini-batch counts twice or is
+"""One worker is stopped for a while: the others do its work, and no mini-batch counts twice or is
 lost. The push log of each shard is the evidence."""
 import collections
 import csv
@@ -17,8 +17,9 @@ EPOCHS = 4
 
 class StoppedWorkerTest(unittest.TestCase):
     def stop_one(self, lease, stop_s):
-        """Returns the last status, the rows of the push logs by shard, the pushes of each worker when
-        it was let go on, and exit codes."""
+        """Stops a worker for `stop_s` seconds. Returns the last status, the rows of the push logs
+        by shard, the pushes of each worker at the moment when it was let go on, and the exit
+        codes."""
         settings = {"consistency.policy": "softsync", "cluster.lease": lease,
                     "data.train_examples": 32 * BATCHES, "training.epochs": EPOCHS,
                     "evaluation.every_epochs": 0, "testing.push_delay_max": "40ms"}
@@ -58,8 +59,8 @@ class StoppedWorkerTest(unittest.TestCase):
         status, rows, _, ends = self.stop_one(lease="1s", stop_s=10)
         states = {int(worker["worker"]): worker["state"] for worker in status["workers"]}
         self.assertEqual(states[STOPPED], "dead")
-        # It was fenced, and what it had not pushed was handed out again. The push that it was at may have
-        # reached one shard and not the other, which then lacks this mini-batch.
+        # The worker was fenced, and the work that it had not pushed was handed out again. Its push
+        # in flight may have reached one shard and not the other, which then lacks this mini-batch.
         every = set(range(BATCHES * EPOCHS))
         shards = [collections.Counter(int(row["batch"]) for row in shard) for shard in rows]
         for batches in shards:

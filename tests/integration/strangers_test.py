@@ -1,6 +1,6 @@
-"""Floods of connections that say nothing of use, beside workers that train: nobody loses a lease, a worker
-that joins finds its place, and what the flood took comes back. Rates are for tests/security/gauntlet.py
-to measure."""
+"""Floods of useless connections beside workers that train: nobody loses a lease, a worker that
+joins is admitted, and the server gives back the memory that the flood took.
+tests/security/gauntlet.py measures rates."""
 import pathlib
 import unittest
 
@@ -12,7 +12,7 @@ CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 SETTINGS = {"wire.transport": "tcp", "cluster.servers": "localhost:7070", "cluster.workers": 2,
             "cluster.lease": "3s", "consistency.policy": "async", "training.epochs": 10000}
 
-# 64 strangers with 128 calls each, and 96 guests.
+# How much memory may grow with 64 strangers that make 128 calls each, and 96 guests.
 GROWTH_MIB_MAX = 256
 
 
@@ -31,7 +31,8 @@ class StrangersTest(unittest.TestCase):
                 cluster.wait_until(lambda: "closed connections" in live.log_text("server-0"),
                                    "the first strangers to be closed")
                 live.start_worker(2)
-                # Who asks for the status is a stranger, too.
+                # A client that asks for the status is a stranger, too, so look into the log
+                # instead.
                 cluster.wait_until(lambda: "worker registered worker=2" in live.log_text("server-0"),
                                    "a worker to join beside the flood")
             self.assertGreater(flood.opened, 64)

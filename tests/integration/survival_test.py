@@ -35,7 +35,8 @@ class SurvivalTest(unittest.TestCase):
             live.kill_worker(2)
             live.start_worker(2)
 
-            # Of this incarnation, or a late report of what the old one pushed would do.
+            # Check the incarnation: a late report of the old one's pushes would also raise
+            # last_sequence.
             def is_back(status):
                 line = cluster.line_of(status, 2)
                 return line["incarnation"] != old and line["last_sequence"] > 3

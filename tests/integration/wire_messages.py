@@ -1,4 +1,4 @@
-"""Messages of protobuf by hand, field by field, for clients that have no stubs for them."""
+"""Encodes and decodes protobuf messages by hand, field by field, for clients without stubs."""
 import struct
 
 
@@ -24,7 +24,7 @@ def blob(field, data):
 
 
 def fields(message):
-    """(number, value) of each field, in order; bytes of what is no varint."""
+    """Yields (number, value) of each field, in order. Values other than varints are bytes."""
     position = 0
 
     def take():
@@ -49,5 +49,5 @@ def fields(message):
 
 
 def last_fields(message):
-    """Values by field number; of a repeated field the last one."""
+    """Returns values by field number; the last one of a repeated field."""
     return dict(fields(message))

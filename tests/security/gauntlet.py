@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""What attackers who may connect, and are no members, cost a cluster that trains.
+"""Measures what attackers that may connect, but are no members, cost a cluster that trains.
 
     python3 tests/security/gauntlet.py [--mtls nobody|stranger|viewer] [--attack WORDS]... [--seconds S]
                                        [--recovery S] [-o json]
 
-Starts a server and two workers, which train over TCP; with --mtls over TLS with certificates on both
-sides, and the attackers have none (nobody), one of another authority (stranger) or a viewer's. Each attack runs for S seconds (8) against the
-server's port, from this machine, and is followed by S seconds (60) of rest. A line says for each: the
-rate of the workers' pushes as a share of that just before, the server's memory (resident, MiB) before,
-at its peak and after the rest, connections opened and closed by the server, workers that lost their
-lease, the attacker's own share of a core, which the cluster lacks here, and the server's last words on it. Exits 1 where a promise is broken: rate below 90 %, memory
-that is not back within 10 % (and 16 MiB), a lost lease, or a server that has ended.
+Starts a server and two workers, which train over TCP. With --mtls they use TLS with certificates on
+both sides, and the attackers have no certificate (nobody), one of another authority (stranger) or a
+viewer's. Each attack runs against the server's port for S seconds (8), from this machine, and is
+followed by S seconds (60) of rest. One line per attack shows the rate of the workers' pushes as a
+share of the rate just before; the server's memory (resident, MiB) before, at its peak and after the
+rest; the connections opened, and closed by the server; the workers that lost their lease; the
+attacker's own share of a core, which the cluster lacks here; and the server's last words about the
+attack. Exits 1 if a promise is broken: the rate is below 90 %, memory does not come back to within
+10 % (and 16 MiB), a lease was lost, or a server has ended.
 """
 import argparse
 import json
@@ -43,7 +45,7 @@ BACK_MAX, BACK_MIB = 1.1, 16
 
 
 def kinds(certificates, who):
-    """The floods, by name; over TLS where there are certificates."""
+    """Returns the floods by name, within TLS if there are certificates."""
     if who is None:
         return floods.kinds()
     tls = context(certificates, who)
@@ -86,7 +88,7 @@ def attack(flood_of, address, over, counts):
 
 
 class Attack:
-    """In a process of its own, so that it does not hold up who measures."""
+    """An attack in its own process, so that it does not slow the process that measures."""
 
     def __init__(self, flood_of, address):
         self.over = multiprocessing.Event()
@@ -108,7 +110,7 @@ def rss_mib(process):
 
 
 class Watch:
-    """Rates and memory of a cluster over some seconds."""
+    """Measures the push rate and the memory of a cluster over some seconds."""
 
     def __init__(self, live):
         self.live = live
@@ -122,8 +124,9 @@ class Watch:
         return (self.pushes() - begin) / (time.monotonic() - begun)
 
     def pushes(self):
-        """Bytes of the push log: each push adds a line, and lines are alike. Who asked for the status
-        would have to wait with the flood."""
+        """Returns the size of the push log in bytes, as a measure of pushes: each push adds a line,
+        and lines have about the same length. A request for the status would have to wait behind the
+        flood."""
         return (self.live.directory / "push-log-0.csv").stat().st_size
 
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What becomes of a server that more members push to than it has room for: promise P10.
+"""Measures how a server behaves when more members push to it than it has room for: promise P10.
 
     python3 tests/security/overload.py [--workers N] [--times T] [--kib KIB] [--seconds S]
 
-N workers (2) push and pull a model of KIB KiB (4096) without computing, as fast as they can, to a server
-that has room for N pushes at a time; then T times as many (4) do, for S seconds (60) each. Prints the
-pushes per second, the server's memory at its peak, and the pushes that were told to come later. Exits 1
-where the goodput falls below 80 % of that of the N, memory grows by more than the room of one push for
-each worker that was added and 64 MiB, or nobody was told to come later.
+N workers (2) push and pull a model of KIB KiB (4096) without computing, as fast as they can, to a
+server that has room for N pushes at a time. Then T (4) times as many workers do, each for S seconds
+(60). Prints the pushes per second, the server's peak memory, and the number of pushes that were
+told to retry later. Exits 1 if the goodput falls below 80 % of that of the N workers, if memory
+grows by more than 64 MiB and the room of one push for each added worker, or if no push was told to
+retry later.
 """
 import argparse
 import pathlib
@@ -59,7 +60,8 @@ class Load:
         self.live.stop()
 
     def measure(self, seconds):
-        """Pushes per second, the peak of memory in MiB, and pushes told to come later."""
+        """Returns pushes per second, the peak memory in MiB, and the number of pushes told to retry
+        later."""
         self.live.wait_for(lambda status: int(status["pushes"]) > self.workers, "pushes to begin")
         before, begun = self.live.status(), time.monotonic()
         time.sleep(seconds)
