@@ -3,8 +3,8 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# Bazel needs a home directory, which service accounts and containers may lack, and the sources are
-# UTF-8 wherever they are checked.
+# Bazel needs a home directory, which service accounts and containers may lack. The sources are
+# UTF-8, whatever the locale of the machine.
 export HOME="${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}"
 export LC_ALL=C.UTF-8
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks what no compiler checks: the layering, sizes, include guards, markers left in the text; that
-BUILD files follow from what files include, and that no two types have one name.
+"""Checks what no compiler checks: layering, sizes, include guards, and markers left in the text;
+that BUILD files agree with what files include, and that no two types have the same name.
 
 Usage, from anywhere:  tests/tidy.py [--fix]
 
 Prints one `path:line: message` for each offence and exits 1 if there is any. With --fix it first
-writes what it can: the rules in BUILD files, as checks/build_files.py explains.
+corrects what it can: the rules in BUILD files, as checks/build_files.py explains.
 """
 import argparse
 import os
@@ -21,7 +21,7 @@ CODE_SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 TEXT_SUFFIXES = CODE_SUFFIXES | {".py", ".sh", ".bzl", ".proto", ".yaml", ".errors", ".md", ".ts", ""}
 SKIPPED_FOLDERS = {"node_modules", "__pycache__", "dist"}
 
-# What is there is data, and more of it needs no thought.
+# Files in these folders are data that BUILD files may list with glob().
 GLOB_FOLDERS = ("deploy/", "tests/fuzz/")
 
 FILE_LINES_MAX = 500
@@ -32,7 +32,7 @@ IMPURE_CALL = re.compile(
     r"|\b(time|clock)\((nullptr|NULL|0)?\)")
 SLEEP = re.compile(r"\bsleep_(for|until)\b|\bSleepFor\b|\bu?sleep\(|\bnanosleep\(")
 VAGUE_NAME = re.compile(r"\b(?:class|struct)\s+(\w*(?:Manager|Helper|Util|Utils))\b")
-# In two pieces, or this file would offend.
+# The markers are split in two, or this file would contain them.
 MARKER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 NOT_A_FUNCTION = re.compile(r"\b(class|struct|union|enum|namespace|extern)\b(?![^(]*\))")
 
@@ -60,13 +60,14 @@ def guard_offences(path, lines):
 
 
 def opens_function(head):
-    """Whether a brace after `head`, the code since the last statement, opens a function's body."""
+    """Returns whether a brace after `head`, the code since the last statement, opens a function's
+    body."""
     return "(" in head and not NOT_A_FUNCTION.search(head.split("(")[0]) and "=" not in head.split("(")[0]
 
 
 def function_offences(text):
     text = re.sub(r"\b(public|private|protected)\s*:", lambda m: " " * len(m.group(0)), text)
-    stack = []  # For each open brace: the line where its function starts or None, the code before.
+    stack = []  # Per open brace: the line where its function starts or None, the code before.
     head, head_line, line = "", 1, 1
     for place, character in enumerate(text):
         if character == "\n":
@@ -81,7 +82,7 @@ def function_offences(text):
             start, before = stack.pop() if stack else (None, "")
             head = ""
             if start is not None and re.match(r"\s*[,{]", text[place + 1:place + 200]):
-                head, head_line = before, start  # It was a member's initialiser; the body follows.
+                head, head_line = before, start  # A member's initialiser: the body follows.
             elif start is not None and line - start + 1 > FUNCTION_LINES_MAX:
                 yield start, f"function has {line - start + 1} lines, at most {FUNCTION_LINES_MAX}"
         elif character == ";":
@@ -103,7 +104,7 @@ def text_offences(path, lines):
 
 
 def offences(path, text):
-    """All offences of one file, as (line, message); `path` is relative to the repository."""
+    """Yields all offences of one file, as (line, message). `path` is relative to the repository."""
     yield from text_offences(path, text.splitlines())
     if pathlib.PurePosixPath(path).suffix not in CODE_SUFFIXES:
         return
@@ -115,8 +116,8 @@ def offences(path, text):
 
 
 def is_unlisted(root, path):
-    """Whether it is a test, or a case of one, that its package's BUILD does not name: it would never
-    run. Those outside packages are run by tests/checks."""
+    """Returns whether the file is a test, or a case of one, that its package's BUILD does not name:
+    such a test would never run. tests/checks runs the tests outside packages."""
     is_test = path.stem.endswith("_test") and path.suffix in (".cc", ".py")
     if not is_test and path.parent.name != "golden":
         return False
@@ -138,7 +139,7 @@ def files(root):
 
 
 def repository_offences(root):
-    """What is wrong between files, as (path, line, message)."""
+    """Yields the offences that concern several files, as (path, line, message)."""
     yield from build_files.offences(root)
     yield from type_names.offences(
         (path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
@@ -160,7 +161,7 @@ def main():
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
-            continue  # Data, not text.
+            continue  # The file is data, not text.
         found += [f"{name}:{line}: {message}" for line, message in sorted(offences(name, text))]
     for offence in found:
         print(offence)

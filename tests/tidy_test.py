@@ -55,7 +55,8 @@ class IncludeTest(unittest.TestCase):
             self.assertLessEqual(set(layering.MAY_INCLUDE[folder]), set(layering.PURE), folder)
 
     def test_includes_have_no_cycles(self):
-        # A device is opened by those who share what devices have in common: one folder in three.
+        # A folder and its subfolders count as one: worker/compute holds the code that its devices
+        # share, and also opens them.
         folders = {folder: {t for t in below if not folder.startswith(t + "/")}
                    for folder, below in layering.MAY_INCLUDE.items()}
         while folders:
@@ -165,7 +166,7 @@ class TextTest(unittest.TestCase):
 
 
 class RepositoryTest(unittest.TestCase):
-    """A small repository, written file by file."""
+    """A small repository, which the tests write file by file."""
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -241,7 +242,7 @@ class GeneratedBuildFilesTest(RepositoryTest):
         self.write("server/core/a.cc", '#include "server/core/a.h"\n#include "absl/b.h"\n')
 
     def fixed(self, folder):
-        """What is generated for a folder."""
+        """Returns the rules generated for a folder."""
         list(build_files.fix(self.root))
         self.assertEqual(self.messages(), [])
         return (self.root / folder / "BUILD").read_text(encoding="utf-8").split(
@@ -361,7 +362,7 @@ cc_test(
 
 class ClangTidyGroupsTest(RepositoryTest):
     def groups(self, **sources):
-        """The names of the sources that are checked as one."""
+        """Returns the groups of sources that are checked as one, as names."""
         for name, text in sources.items():
             self.write(f"{name}.cc", text)
         clang_tidy.text_of.cache_clear()

@@ -17,7 +17,7 @@ void Require(bool condition, const std::string& what) {
   std::_Exit(1);
 }
 
-// Without a word: the benchmark is over, or the process that is gone has said why.
+// These exit without a message: the benchmark is over, or the process that is gone has said why.
 
 void Pipe::Send(double number) {
   if (write(descriptor_, &number, sizeof number) != sizeof number) std::_Exit(1);

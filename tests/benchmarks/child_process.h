@@ -23,13 +23,14 @@ class Pipe {
   int descriptor_;
 };
 
-/// A contender's server or worker as a process of its own, so that no contender profits from what
-/// another one set for the whole process. Forked: make all children before the first thread.
+/// A process of its own for a contender's server or worker, so that no contender profits from
+/// settings that another one made for the whole process. It is forked: make all children before the
+/// first thread.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<void(Pipe)>& body);
 
-  /// Ends the child and waits for it.
+  /// Kills the child and waits for it.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;

@@ -6,10 +6,10 @@
 # TORCH_TRAIN is a script that is called with a net (mlp, lenet, cifar), threads and seconds and
 # prints images_per_s=N; by default ../shared/reference/transport/torch_train.py beside the
 # repository. Without it, or without PyTorch, only our own figures are printed. PyTorch runs as
-# installed, and where the processor has AVX-512 also with OpenBLAS told so: old versions take it
-# for a Haswell.
-# Ours computes in fp32 and, where the processor can, again in bf16; PyTorch in fp32.
-# The programs take turns, and the table holds medians, so that other load disturbs all alike.
+# installed. If the processor has AVX-512, PyTorch also runs with OpenBLAS told to use it, since old
+# versions take such a processor for a Haswell. Ours computes in fp32 and, where the processor can,
+# again in bf16; PyTorch computes in fp32. The programs take turns, and the table holds medians, so
+# that other load affects all of them alike.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -18,7 +18,7 @@ rounds=${2:-5}
 seconds=${3:-2}
 python=${PYTHON:-/usr/bin/python3}
 [[ -x "$python" ]] || python=python3
-read -ra bazel <<<"${BAZEL:-bazel}" # It may carry options.
+read -ra bazel <<<"${BAZEL:-bazel}" # The variable may include options.
 
 "${bazel[@]}" build //tests/benchmarks:compute_benchmark
 bin=$("${bazel[@]}" info bazel-bin)
@@ -27,10 +27,10 @@ ours=$bin/tests/benchmarks/compute_benchmark
 has_torch=no
 if [[ -f "$torch_train" ]] && "$python" -c 'import torch' 2>/dev/null; then has_torch=yes; fi
 
-# has_instructions NAME: whether the processor has them.
+# has_instructions NAME: succeeds if the processor has these instructions.
 has_instructions() { grep -q "$1" /proc/cpuinfo; }
 
-# Fails where nothing was measured, as well as after a program that failed.
+# Prints the rate. Fails if nothing was measured, as well as after a program that failed.
 rate() { sed -n 's/.*images_per_s=\([0-9]*\).*/\1/p' | grep .; }
 median() { sort -n | awk '{v[NR] = $1} END {print NR ? v[int((NR + 1) / 2)] : 0}'; }
 

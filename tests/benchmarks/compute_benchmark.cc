@@ -1,15 +1,16 @@
 // Trains a preset on random examples with one thread and prints the images per second of the median
-// step: forward, backward and momentum update, as deep-learning frameworks measure a step. On a GPU
-// a step is what it is for a worker, whose server does the updates: a batch is gathered from the
-// examples that the GPU keeps, all weights go up, all gradients come down.
+// step. A step consists of forward pass, backward pass and momentum update, as deep-learning
+// frameworks measure it. On a GPU a step is that of a worker, whose server does the updates: a
+// batch is gathered from the examples that the GPU keeps, all weights go up, and all gradients come
+// down.
 //
 //   compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS
 //       [fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16|cuda-any|cuda-tf32-any|cuda-bf16-any]
 //
-// Those that end with any may add in any order.
+// The choices that end with "any" may add in any order.
 //
-// With - alone it answers each line of its input, which holds such arguments, with a line, and
-// keeps what it has prepared: starting costs more than measuring.
+// With - as its only argument, the program reads such arguments from each line of its input and
+// answers with a line. It keeps what it has prepared, since starting costs more than measuring.
 
 #include <algorithm>
 #include <chrono>
@@ -43,7 +44,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// A vector register at a time on every x86-64, which is enough for a loop that waits for memory.
+// One vector register of every x86-64, which is enough for a loop limited by memory.
 using Floats = float __attribute__((vector_size(16), aligned(4), may_alias));
 constexpr size_t kFloats = sizeof(Floats) / sizeof(float);
 
@@ -92,7 +93,7 @@ const std::map<std::string, Choice>& Choices() {
 
 constexpr uint64_t kBatches = 20;
 
-/// As many batches of examples as are taken in turn.
+/// Returns kBatches batches of random examples, which steps take in turn.
 Dataset RandomExamples(const NetShapes& shapes, size_t count) {
   Dataset data;
   data.shape = shapes.input();
@@ -129,7 +130,7 @@ class Trainer {
     return trainer;
   }
 
-  /// Seconds that a step takes: the median of groups of steps, after some that are not counted.
+  /// Returns the seconds that a step takes: the median over groups of steps, after a warm-up.
   absl::StatusOr<double> Measure(double seconds) {
     std::vector<double> groups;
     const Clock::time_point start = Clock::now();
@@ -156,7 +157,7 @@ class Trainer {
   Trainer(const std::string& preset, uint32_t count, const Choice& choice)
       : choice_(choice),
         count_(count),
-        group_(choice.is_cuda ? 20 : 1),  // As torch_step.py does.
+        group_(choice.is_cuda ? 20 : 1),  // The same as torch_step.py.
         model_(*FindPreset(preset)),
         shapes_(std::get<NetShapes>(InferShapes(model_))),
         data_(RandomExamples(shapes_, count)),
@@ -172,7 +173,8 @@ class Trainer {
     return absl::OkStatus();
   }
 
-  /// On a processor, where workers gather what the cache then holds, the data set as it lies.
+  /// Returns the batch of a step. On a CPU it is a part of the data set in place: a worker would
+  /// gather it just before the step, so it would be in the cache, too.
   Batch BatchAt(uint64_t index) {
     if (feed_) return feed_->Take(index);
     const size_t values = data_.shape.elements();
@@ -184,7 +186,7 @@ class Trainer {
 
   const Choice choice_;
   const uint32_t count_;
-  const int group_;  // Steps of which the time is taken together.
+  const int group_;  // The number of steps that are timed together.
   const ModelSpec model_;
   const NetShapes shapes_;
   const Dataset data_;
@@ -195,7 +197,7 @@ class Trainer {
   uint64_t steps_ = 0;
 };
 
-/// What one measurement is of.
+/// One measurement to make.
 struct Request {
   std::string preset;
   uint32_t count = 0;
@@ -214,7 +216,7 @@ struct Request {
   }
 };
 
-/// Answers requests, each on a line of its own.
+/// Answers requests, each with one line.
 class Benchmark {
  public:
   bool Answer(const Request& request) {
@@ -246,7 +248,7 @@ class Benchmark {
 };
 
 int Main(const std::vector<std::string>& arguments) {
-  // To stderr: answers alone go to stdout.
+  // Log to stderr: stdout holds nothing but answers.
   StartLogging({"compute_benchmark", std::nullopt}, LogSpec::Level::kInfo, LogSpec::Format::kText);
   Benchmark benchmark;
   std::string text;

@@ -20,7 +20,7 @@ constexpr uint64_t kBeatsPerAnswer = 10;
 constexpr uint64_t kBeatsPerQuestion = 5;
 constexpr int kRecentSteps = 2;
 
-/// One stream of a worker: writes what it is given and keeps the newest reply.
+/// One stream of a worker. Writes the requests that it is given and keeps the newest reply.
 template <typename Request, typename Reply>
 class Stream final : public grpc::ClientBidiReactor<Request, Reply> {
  public:
@@ -42,7 +42,7 @@ class Stream final : public grpc::ClientBidiReactor<Request, Reply> {
     while (!is_done_) changed_.Wait(mutex_);
   }
 
-  /// Returns false, and drops the request, while the one before is on its way.
+  /// Returns false, and drops the request, if the previous one is still being written.
   bool Send(Request request) {
     {
       MutexLock lock(mutex_);

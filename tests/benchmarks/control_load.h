@@ -10,20 +10,21 @@
 
 namespace slipstream::benchmarks {
 
-/// Many workers' conversation with the coordinator, each over a connection of its own: a heartbeat
-/// each second at the moments that worker/core/heartbeat_times.h says, with figures and progress,
-/// every tenth with the wish for an answer, and every fifth second a question for work.
+/// The conversation of many workers with the coordinator, each over its own connection. A worker
+/// sends a heartbeat each second, at the times given by worker/core/heartbeat_times.h, with figures
+/// and progress. Every tenth heartbeat asks for an answer. Every fifth second the worker asks for
+/// work.
 ///
 /// A stream that fails ends the process.
 class ControlLoad {
  public:
-  /// Opens the streams; the worker with id i is `identities[i]`.
+  /// Opens the streams. The worker with id i is `identities[i]`.
   ControlLoad(int port, const std::vector<v1::Identity>& identities);
   ~ControlLoad();
   ControlLoad(const ControlLoad&) = delete;
   ControlLoad& operator=(const ControlLoad&) = delete;
 
-  /// Sends until then. Returns how many messages that were.
+  /// Sends messages until `end`. Returns the number of messages sent.
   uint64_t SendUntil(absl::Time end);
 
  private:
@@ -36,7 +37,7 @@ class ControlLoad {
   uint64_t sent_ = 0;
 };
 
-/// A connection that no other one of this process shares.
+/// Opens a connection that no other stub of this process shares.
 std::unique_ptr<v1::Coordinator::Stub> ConnectAlone(int port);
 
 }  // namespace slipstream::benchmarks

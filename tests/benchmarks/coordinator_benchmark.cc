@@ -1,12 +1,12 @@
-// What the coordinator costs with many workers: the real service in a process of its own, over gRPC
-// on loopback, and scripted workers and a server in this one. Every worker has a connection and
-// sends what ControlLoad says; the server of shard 0 reports with a line for each worker, and
-// somebody watches the status.
+// Measures what the coordinator costs with many workers. The real service runs in its own process,
+// over gRPC on loopback; scripted workers and a scripted server run in this one. Every worker has a
+// connection and sends the messages that ControlLoad describes. The server of shard 0 reports with
+// a line for each worker, and a client watches the status.
 //
 //   coordinator_benchmark [workers=1000] [seconds=10]
 //
-// The contender is a service that answers the workers' messages with nothing: what gRPC takes by
-// itself. Prints for both the messages sent per second and the seconds of CPU time that the
+// The contender is a service that answers the workers' messages with nothing; it shows the cost of
+// gRPC itself. Prints for both the messages sent per second and the seconds of CPU time that the
 // process took per second.
 
 #include <grpcpp/grpcpp.h>
@@ -51,7 +51,7 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// Serves until the process ends: tells its port, and its CPU time whenever it is asked.
+/// Serves until the process ends. Sends its port, and its CPU time whenever asked.
 void Serve(grpc::Service& service, Pipe pipe) {
   grpc::ServerBuilder builder;
   ApplyTransportOptions(builder);
@@ -65,7 +65,7 @@ void Serve(grpc::Service& service, Pipe pipe) {
 }
 
 void ServeCoordinator(uint32_t workers, Pipe pipe) {
-  spdlog::set_level(spdlog::level::err);  // Not a line for each worker.
+  spdlog::set_level(spdlog::level::err);  // Avoids a line for each worker.
   CoordinatorService::Options options;
   options.spec.cluster.servers = {"localhost:1"};
   options.spec.cluster.workers = workers;
@@ -79,7 +79,7 @@ void ServeCoordinator(uint32_t workers, Pipe pipe) {
   Serve(service, pipe);
 }
 
-/// Answers what workers ask all the time with nothing.
+/// Answers the workers' regular requests with empty messages.
 class EmptyService final : public v1::Coordinator::CallbackService {
  public:
   grpc::ServerBidiReactor<v1::HeartbeatRequest, v1::HeartbeatReply>* Heartbeat(
@@ -124,7 +124,7 @@ Reply Call(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const 
   return reply;
 }
 
-/// The scripted server of shard 0.
+/// A scripted server of shard 0.
 class FakeServer {
  public:
   FakeServer(int port, uint32_t workers) : stub_(ConnectAlone(port)) {
@@ -175,8 +175,8 @@ std::vector<v1::Identity> StartTraining(int port, uint32_t workers, FakeServer& 
   return all;
 }
 
-/// The workers' messages for so long, with `others` running beside them until the time they are
-/// told. Prints the CPU time of the process behind `pipe`.
+/// Sends the workers' messages for `seconds`, while `others` run on their own threads until the
+/// time they are given. Prints the CPU time of the process behind `pipe`.
 void Measure(const char* what, int port, const std::vector<v1::Identity>& all, int seconds,
              Pipe pipe, const std::vector<std::function<void(absl::Time end)>>& others) {
   ControlLoad load(port, all);
@@ -229,7 +229,7 @@ void MeasureNothing(uint32_t workers, int seconds, Pipe pipe) {
 }  // namespace slipstream::benchmarks
 
 int main(int argc, char** argv) {
-  slipstream::TuneForTransfers();  // As the programs do.
+  slipstream::TuneForTransfers();  // The programs do the same.
   using slipstream::benchmarks::Pipe;
   const int workers = argc > 1 ? std::atoi(argv[1]) : 1000;
   const int seconds = argc > 2 ? std::atoi(argv[2]) : 10;

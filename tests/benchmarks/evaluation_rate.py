@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Steps per second while a worker evaluates, against those before and after.
+"""Measures steps per second while a worker evaluates, against the rates before and after.
 
     PYTHONPATH=tests/integration python3 tests/benchmarks/evaluation_rate.py [WORKERS [POLICY [PRESET]]]
 
 WORKERS (4) train PRESET (lenet5) under POLICY (async) on two servers with a test set so large that
-an evaluation takes seconds. Steps are counted from status, twice a second; when the evaluations ran
-is from the workers' logs. Prints one JSON object per evaluation with its seconds, the rates, and the
+an evaluation takes seconds. Steps are counted from status, twice a second. The workers' logs show
+when evaluations ran. Prints one JSON object per evaluation with its seconds, the rates, and the
 ratio of the rate during it to the mean of the rates just before and just after.
 """
 import datetime
@@ -25,7 +25,7 @@ EVALUATED = re.compile(r"^(\S+Z) .* evaluated epoch=(\d+) .* seconds=([0-9.]+)$"
 
 
 def evaluations(directory):
-    """(begin, end) of those within training, in seconds since 1970."""
+    """Yields (begin, end) of each evaluation within training, in seconds since 1970."""
     for log in sorted(pathlib.Path(directory).glob("worker-*.log")):
         for line in log.read_text(encoding="utf-8").splitlines():
             found = EVALUATED.match(line)
@@ -35,7 +35,7 @@ def evaluations(directory):
 
 
 class Steps:
-    """When how many steps were done, between samples by interpolation."""
+    """The number of steps done over time, interpolated between samples."""
 
     def __init__(self):
         self.samples = []  # (time, pushes)
@@ -44,7 +44,7 @@ class Steps:
         while not over.wait(0.5):
             try:
                 status = live.status()
-            except AssertionError:  # On a machine this full an answer may take too long.
+            except AssertionError:  # On a machine this busy, an answer may take too long.
                 continue
             self.samples.append((time.time(), int(status["pushes"])))
 

@@ -37,7 +37,7 @@ absl::Status Run(const std::function<absl::Status()>& exchange, uint64_t count) 
 }  // namespace
 
 int ServeCommands(const std::function<absl::Status()>& exchange) {
-  constexpr uint64_t kExchangesMax = 10'000'000;  // Their times are kept.
+  constexpr uint64_t kExchangesMax = 10'000'000;  // Bounds memory: each one's time is kept.
   std::cout.precision(9);
   std::cout << "ready" << std::endl;
   std::string command;

@@ -7,14 +7,15 @@
 
 namespace slipstream::benchmarks {
 
-/// Says `ready` on stdout, and for each line `run N` on stdin calls `exchange` N times and answers
-/// `done SECONDS MEDIAN`: of all N, and the median of one. `failed TEXT` is the last word if one
-/// fails. Returns the exit status, at the end of stdin at the latest.
+/// Prints `ready` on stdout. For each line `run N` on stdin, calls `exchange` N times and prints
+/// `done SECONDS MEDIAN`: the time of all N calls, and the median of one. If a call fails, prints
+/// `failed TEXT` and returns. Returns the exit status, at the latest at the end of stdin.
 ///
-/// So that whoever compares contenders lets them take turns, round by round, in one run.
+/// Contenders that take these commands can be compared in one run, in which they take turns.
 int ServeCommands(const std::function<absl::Status()>& exchange);
 
-/// For a process that is told nothing but its end, a server: waits for the end of stdin.
+/// Waits for the end of stdin. For servers, which take no commands and only have to know when to
+/// end.
 void AwaitEndOfCommands();
 
 }  // namespace slipstream::benchmarks

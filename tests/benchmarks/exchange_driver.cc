@@ -1,4 +1,4 @@
-// One worker of a real run without data and compute: it joins, proposes a model of one tensor, and
+// One worker of a real run without data and compute. It joins, proposes a model of one tensor, and
 // exchanges gradients for weights on command, through the client library that ps_worker uses.
 //
 //   exchange_driver --coordinator HOST:PORT --worker ID --bytes N
@@ -42,7 +42,7 @@
 namespace slipstream::benchmarks {
 namespace {
 
-// A training set that no benchmark comes to the end of.
+// The size of the training set: no benchmark reaches its end.
 constexpr uint64_t kExamples = uint64_t{1} << 40;
 
 struct Options {
@@ -57,7 +57,7 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const Options& options) 
   return MakeChannelCredentials(FilesFor(options.security, holder));
 }
 
-/// A member of the run from Join on, until its process ends.
+/// Is a member of the run from Join on, until its process ends.
 ///
 /// Not thread-safe: one owner.
 class Driver {
@@ -69,7 +69,7 @@ class Driver {
 
   ~Driver() {
     if (heartbeat_) heartbeat_->Close();
-    interruption_.Stop();  // Ends what waits for the coordinator.
+    interruption_.Stop();  // Ends waits for the coordinator.
   }
 
   absl::Status Join() {
@@ -93,7 +93,7 @@ class Driver {
     if (!batches.ok()) return batches.status();
     client_->BeginPush(0, {.batches = *batches, .examples = 1, .step = ++steps_});
     if (absl::Status status = client_->FinishPush(0); !status.ok()) return status;
-    // Advance would return when every shard has answered; weights are on their way then.
+    // Advance would return when every shard has answered, while the weights are still arriving.
     absl::Status status = client_->Drain();
     client_->TakeTransfers();
     return status;
@@ -123,7 +123,7 @@ class Driver {
     return status;
   }
 
-  /// Where a worker's plan has it.
+  /// Allocates the gradient in the same kind of memory as a worker's plan.
   absl::Status MakeGradient() {
     gradient_ = AlignedBuffer<float>(settings_.wire.may_share_memory() ? 0 : weights_.size());
     values_ = gradient_.span();
@@ -185,9 +185,9 @@ class Driver {
   const Options options_;
 
   AlignedBuffer<float> weights_;
-  AlignedBuffer<float> gradient_;     // Or else:
-  std::optional<SharedArena> arena_;  // Shards of this machine take the gradient from it.
-  std::span<float> values_;           // Of the gradient, in either.
+  AlignedBuffer<float> gradient_;     // Used unless arena_ is.
+  std::optional<SharedArena> arena_;  // Shared memory, from which shards of this machine take it.
+  std::span<float> values_;           // The gradient, in either of the two.
   Interruption interruption_;
   CoordinatorClient coordinator_;
   Membership membership_;

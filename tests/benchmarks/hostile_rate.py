@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Exchanges per second of honest workers beside hostile peers, against those without.
+"""Measures exchanges per second of honest workers beside hostile peers, against the rate without
+them.
 
     PYTHONPATH=tests/integration python3 tests/benchmarks/hostile_rate.py [PEERS [KIB [POLICY [ROUNDS]]]]
 
-Two workers exchange a model of KIB KiB (4096) with one server under POLICY (async), over TCP, without
-computing. Rounds (15) without and with PEERS (16) hostile peers take turns, about half a second each; the peers
-of a round have begun before it. Per kind, prints one JSON object with the median of the rounds' ratios,
-their least and greatest, and how the server ended the peers.
+Two workers exchange a model of KIB KiB (4096) with one server under POLICY (async), over TCP,
+without computing. Rounds (15) without and with PEERS (16) hostile peers take turns, about half a
+second each. The peers of a round begin before it. For each kind of peer, prints one JSON object
+with the median of the rounds' ratios, the smallest and the largest, and how the server ended the
+peers.
 """
 import json
 import pathlib
@@ -22,12 +24,12 @@ from contender import Setting
 from slipstream_contender import SlipstreamContender
 from wire_messages import blob, fixed64, number
 
-SECONDS = 0.4  # Of the honest workers' exchanges in one turn.
-EXAMPLES = 1 << 40  # What exchange_driver says that its training set has.
+SECONDS = 0.4  # The time of the honest workers' exchanges in one turn.
+EXAMPLES = 1 << 40  # The size that exchange_driver gives for its training set.
 
 
 def kinds(address, values, identity, shard_map):
-    """Peers by name. Members have their own identity, and push as they may; the others have none."""
+    """Returns peers by name. Members have their own identity and may push; the others have none."""
     chunk = bytes(8192)
     member = hostile_peers.first_chunk(identity, shard_map, values, chunk)
     stranger = hostile_peers.first_chunk(fixed64(1, 1), shard_map, values, chunk)
@@ -67,7 +69,7 @@ def measure(peers, kib, policy, rounds, directory):
             for _ in range(rounds):
                 alone = rate(contender, count)
                 with hostile_peers.Crowd([peer] * peers) as crowd:
-                    time.sleep(0.5)  # They have connected, or nearly; it only costs accuracy.
+                    time.sleep(0.5)  # Time to connect; too short a time only costs accuracy.
                     turns.append(rate(contender, count) / alone)
                 for (_, reason), times in crowd.ends.items():
                     with_ends[reason] = with_ends.get(reason, 0) + times

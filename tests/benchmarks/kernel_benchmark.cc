@@ -1,10 +1,11 @@
-// The kernels of updates and of the wire beside memcpy: what a kernel must read and write, in bytes
-// per second, against a memcpy that reads and writes as many.
+// Compares the kernels of updates and of the wire with memcpy: the bytes per second that a kernel
+// must read and write, against a memcpy that reads and writes as many.
 //
-// Names are KERNEL/GRADIENT/BYTES: the gradient lies `aligned` in one piece, or `cut` as it is
-// received, in pieces that begin anywhere, also inside a value, or is `-`, none; BYTES are the
-// weights'. The memcpy of a kernel is called memcpy:PASSES/-/BYTES, where PASSES counts the arrays
-// of that size that are read or written; one of 16-bit values is half an array.
+// Names are KERNEL/GRADIENT/BYTES. GRADIENT is `aligned` if the gradient lies in one piece, `cut`
+// if it lies in pieces that begin anywhere, even inside a value (as it is received), and `-` if
+// there is none. BYTES is the size of the weights. The memcpy for a kernel is called
+// memcpy:PASSES/-/BYTES, where PASSES counts the arrays of that size that are read or written; an
+// array of 16-bit values counts as half.
 
 #include <benchmark/benchmark.h>
 
@@ -33,7 +34,7 @@ namespace {
 
 constexpr size_t kPieceBytes = (size_t{1} << 20) + 3;
 
-/// So small that nothing grows out of the range of ordinary numbers.
+/// The rate is so small that no value leaves the range of ordinary numbers.
 constexpr float kRate = 1e-9f;
 
 std::unique_ptr<FloatBuffer> Filled(size_t values, float value) {
@@ -43,7 +44,7 @@ std::unique_ptr<FloatBuffer> Filled(size_t values, float value) {
   return buffer;
 }
 
-/// `bytes` of `payload` in pieces, as they lie or as they are received.
+/// Returns `bytes` of `payload`, in one piece or, if `is_cut`, in pieces as they are received.
 Segments Pieces(const std::vector<std::byte>& payload, size_t bytes, bool is_cut) {
   Segments pieces;
   const ByteSegment all = ByteSegment(payload).subspan(is_cut ? 1 : 0, bytes);
@@ -54,7 +55,7 @@ Segments Pieces(const std::vector<std::byte>& payload, size_t bytes, bool is_cut
   return pieces;
 }
 
-/// As many times `value`, from the first byte or, if cut, the second.
+/// Returns `value` repeated `values` times, from the first byte on or, if cut, from the second.
 template <typename Value>
 std::vector<std::byte> Payload(size_t values, Value value, bool is_cut) {
   std::vector<std::byte> payload(values * sizeof value + 1);
@@ -63,8 +64,8 @@ std::vector<std::byte> Payload(size_t values, Value value, bool is_cut) {
   return payload;
 }
 
-/// All that kernels work on, of one size, as a shard keeps it: arrays begin on pages, and so alike,
-/// which costs loads that follow stores to the same place of another page.
+/// All arrays that kernels work on, of one size, as a shard keeps them. They all begin on a page
+/// boundary, so loads may have to wait for stores to the same offset in another page.
 struct Arrays {
   Arrays(size_t values, bool is_cut)
       : weights(Filled(values, 0.5f)),
@@ -88,8 +89,8 @@ struct Arrays {
   const std::unique_ptr<FloatBuffer> square_out;
   const std::unique_ptr<FloatBuffer> sum;
   const std::vector<std::byte> gradient;
-  const Segments pieces;                // Of the gradient.
-  const std::vector<std::byte> halves;  // A gradient, too.
+  const Segments pieces;                // Pieces of the gradient.
+  const std::vector<std::byte> halves;  // A gradient of 16-bit values.
   const Segments half_pieces;
   std::vector<uint16_t> halves_out;
 };
@@ -97,18 +98,18 @@ struct Arrays {
 struct Kernel {
   std::string name;
 
-  /// Arrays of the weights' size that it has to read or write.
+  /// The number of arrays of the weights' size that the kernel has to read or write.
   double passes;
   std::function<void(Arrays&)> run;
   bool takes_gradient = true;
 };
 
-/// As a shard has it: the sum lies where the weights are to be.
+/// Returns a sum and a last gradient. As in a shard, the sum lies in the buffer of the new weights.
 CombinedGradient WithSum(const Arrays& arrays) {
   return {.sum = arrays.weights_out->values(), .last = &arrays.pieces, .inverse_divisor = 0.5f};
 }
 
-/// The two kernels of a rule: with one gradient, and with a sum beside the last.
+/// Adds the two kernels of a rule: with a single gradient, and with a sum and the last gradient.
 void AddRule(const RuleRow& row, std::vector<Kernel>& kernels) {
   OptimizerSpec spec;
   spec.kind = row.kind;
@@ -191,7 +192,8 @@ void Register(size_t bytes) {
 }  // namespace slipstream::benchmarks
 
 int main(int argc, char** argv) {
-  // A net of the size of LeNet-5, a shard in the last cache, and shards in memory.
+  // A net of LeNet-5's size, a shard that fits into the last-level cache, and a shard that does
+  // not.
   for (const int kibibytes : {256, 1 << 10, 64 << 10}) {
     slipstream::benchmarks::Register(static_cast<size_t>(kibibytes) << 10);
   }

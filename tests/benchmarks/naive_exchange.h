@@ -15,7 +15,7 @@
 
 namespace slipstream::benchmarks {
 
-/// A parameter server of a first attempt: values in a `bytes` field, SGD within the call.
+/// A parameter server as a first attempt would be: values in a `bytes` field, SGD within the call.
 ///
 /// Thread-safe: guarded by its own mutex.
 class NaiveService final : public Naive::Service {
@@ -30,10 +30,10 @@ class NaiveService final : public Naive::Service {
   std::vector<float> weights_;
 };
 
-/// Messages of any size, as whole models are sent at once.
+/// Allows messages of any size, as whole models are sent in one message.
 void AllowAnySize(grpc::ServerBuilder& builder);
 
-/// Its client. Not thread-safe: one owner.
+/// The client of NaiveService. Not thread-safe: one owner.
 class NaiveClient {
  public:
   /// `address` is host:port.

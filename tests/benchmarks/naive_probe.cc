@@ -1,10 +1,10 @@
-// The contender with a `bytes` field: one call to each server for an exchange.
+// The contender with a `bytes` field. An exchange is one call to each server.
 //
 //   naive_probe serve --bytes N
 //   naive_probe work --servers HOST:PORT,… --bytes N
 //
-// N is the model's part at a server to `serve`, and the whole model to `work`. A server says `ready
-// HOST:PORT`; workers take the commands of exchange_commands.h.
+// For `serve`, N is the size of the server's part of the model; for `work`, the size of the whole
+// model. A server prints `ready HOST:PORT`. Workers take the commands of exchange_commands.h.
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>

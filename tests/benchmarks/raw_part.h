@@ -10,26 +10,27 @@
 
 namespace slipstream::benchmarks {
 
-/// The number of arrays that a rule keeps beside the weights, each of their size: none for sgd, one
-/// for momentum, two for Adam.
+/// Returns the number of arrays that a rule keeps beside the weights, each of their size: none for
+/// sgd, one for momentum, two for Adam.
 size_t StateArrays(const std::string& rule);
 
-/// One server's part of the model and the update of it, for contenders that have nothing else: no
+/// One server's part of the model and its update, for contenders that have nothing else: no
 /// versions, checks or identity.
 ///
-/// A pull may see an update half done. Real servers prevent that, which is not to be measured here.
+/// A pull may see an update half done. Real servers prevent that; the cost of preventing it is not
+/// to be measured here.
 ///
 /// Thread-safe: guarded by its own mutex.
 class RawPart {
  public:
   /// All arrays are borrowed, are zero at first and must outlive this. The number of state arrays
-  /// says which rule is applied, see StateArrays.
+  /// determines which rule is applied; see StateArrays.
   RawPart(std::span<float> weights, std::vector<std::span<float>> state)
       : weights_(weights), state_(std::move(state)) {}
 
-  /// Updates the weights from `begin` on. Pieces of a gradient may come one after another, and two
-  /// workers' updates of one piece follow each other.
-  /// REQUIRES: the part has as many values from there.
+  /// Updates the weights from `begin` on. A gradient may come in several pieces. Updates of one
+  /// piece by two workers are applied one after the other.
+  /// REQUIRES: the part has at least `gradient.size()` values from `begin` on.
   void Apply(size_t begin, std::span<const float> gradient);
 
   std::span<const float> weights() const { return weights_; }

@@ -1,15 +1,14 @@
-// What sockets alone allow: a server that applies an update between receiving a gradient and
-// answering with weights, without versions, checks or identity, and a worker with one stream to
-// each server.
+// Shows the limit of sockets. A server applies an update between receiving a gradient and answering
+// with weights, without versions, checks or identity. A worker has one stream to each server.
 //
 //   raw_probe serve --listen ADDRESS --bytes N [--rule sgd|momentum|adam]
 //   raw_probe work --servers ADDRESS,… --bytes N
 //   raw_probe ping --servers ADDRESS
 //
-// Addresses are those of socket_stream.h; a server says `ready ADDRESS`. N is the model's part at a
-// server to `serve`, and the whole model, which servers hold in equal parts, to `work`. Workers
-// take the commands of exchange_commands.h; an exchange is a push, its acknowledgement, and a pull,
-// or with `ping` 64 bytes each way.
+// Addresses are those of socket_stream.h. A server prints `ready ADDRESS`. For `serve`, N is the
+// size of the server's part of the model; for `work`, the size of the whole model, of which the
+// servers hold equal parts. Workers take the commands of exchange_commands.h. An exchange is a
+// push, its acknowledgement, and a pull, or with `ping` 64 bytes each way.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -32,7 +31,8 @@ namespace {
 
 enum class Operation : uint64_t { kPush, kPull, kPing };
 
-/// Of every request, and the acknowledgement of a push; padded to the 64 bytes of a ping.
+/// The header of every request, and the acknowledgement of a push. It is padded to the 64 bytes of
+/// a ping.
 struct Header {
   Operation operation;
   uint64_t bytes = 0;
@@ -40,7 +40,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64);
 
-/// Applied in pieces that are still in the cache when they have been received.
+/// The size of the pieces in which a gradient is received and applied. A piece fits into the cache.
 constexpr size_t kPieceValues = size_t{64} << 10;
 
 bool ReceivePush(SocketStream& stream, RawPart& part, std::vector<float>& piece, size_t values) {
@@ -77,7 +77,7 @@ void ServeStream(SocketStream stream, RawPart& part) {
   RawPart part(weights, {state.begin(), state.end()});
   SocketListener listener(address);
   std::cout << "ready " << listener.address() << std::endl;
-  // Threads are left to the end of the process.
+  // The threads run until the process ends.
   std::thread([&listener, &part] {
     for (;;) {
       std::thread([stream = listener.Accept(), &part]() mutable {

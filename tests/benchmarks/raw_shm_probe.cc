@@ -1,13 +1,13 @@
-// The limit of the way through shared memory: a server applies an update to weights in memory that
-// it shares with its workers, without versions, checks or identity. A worker copies its gradient
-// in, waits until the server has applied it, and copies the weights out.
+// Shows the limit of shared memory. A server applies an update to weights in memory that it shares
+// with its workers, without versions, checks or identity. A worker copies its gradient in, waits
+// until the server has applied it, and copies the weights out.
 //
 //   raw_shm_probe serve --workers W --bytes N [--rule sgd|momentum|adam]
 //   raw_shm_probe work --servers ADDRESS,… --bytes N
 //
-// A server says `ready ADDRESS`. N is the model's part at a server to `serve`, and the whole model,
-// which servers hold in equal parts, to `work`. Workers take the commands of exchange_commands.h.
-// Arrays lie on large pages where there are any, as Slipstream's do.
+// A server prints `ready ADDRESS`. For `serve`, N is the size of the server's part of the model;
+// for `work`, the size of the whole model, of which the servers hold equal parts. Workers take the
+// commands of exchange_commands.h. Like Slipstream's, arrays lie on large pages if there are any.
 
 #include <unistd.h>
 
@@ -35,13 +35,13 @@
 namespace slipstream::benchmarks {
 namespace {
 
-/// A wait is cut into so long ones, after each of which a worker looks whether its server is there.
+/// The length of one part of a wait. After each part a worker checks whether its server still runs.
 constexpr std::chrono::seconds kLookInterval(1);
 
-/// The longest that a server takes for one piece, also on a machine that is overloaded.
+/// The longest wait for one piece, in parts; it also suffices on an overloaded machine.
 constexpr int kLooksMax = 30;
 
-/// The next piece of a span whose values before `begin` are done.
+/// Returns the piece that begins at `begin`.
 template <typename Value>
 std::span<Value> PieceAt(std::span<Value> values, size_t begin) {
   return values.subspan(begin, std::min(SharedLane::kPieceValues, values.size() - begin));
@@ -53,7 +53,7 @@ std::span<Value> PieceAt(std::span<Value> values, size_t begin) {
     for (size_t begin = 0; begin < part.weights().size(); begin += SharedLane::kPieceValues) {
       const auto& slot = lane.ring[count % SharedLane::kPieces];
       ++count;
-      // A worker may take its time: it waits for its next command meanwhile.
+      // A worker may take any time: it may be waiting for its next command.
       while (!lane.sent.Await(count, kLookInterval)) {
       }
       part.Apply(begin, std::span(slot).first(PieceAt(part.weights(), begin).size()));
@@ -72,7 +72,7 @@ std::span<Value> PieceAt(std::span<Value> values, size_t begin) {
     state_spans.push_back(state.emplace_back(values).span());
   }
   RawPart part(segment.weights(), state_spans);
-  // Threads are left to the end of the process.
+  // The threads run until the process ends.
   for (uint32_t worker = 0; worker < workers; ++worker) {
     std::thread([&lane = segment.lane(worker), &part] { ServeLane(lane, part); }).detach();
   }
@@ -81,7 +81,7 @@ std::span<Value> PieceAt(std::span<Value> values, size_t begin) {
   std::_Exit(0);
 }
 
-/// A worker's end of one server.
+/// A worker's connection to one server.
 ///
 /// Not thread-safe: one owner.
 class ServerConnection {
@@ -93,7 +93,7 @@ class ServerConnection {
 
   absl::Status Push(std::span<const float> gradient) {
     for (size_t begin = 0; begin < gradient.size(); begin += SharedLane::kPieceValues) {
-      // The slot is free once the piece that lay there before has been applied.
+      // The slot is free once the piece that used it before has been applied.
       const absl::Status freed = AwaitApplied(sent_ + 1 - SharedLane::kPieces);
       if (!freed.ok()) return freed;
       const std::span<const float> piece = PieceAt(gradient, begin);
@@ -121,7 +121,7 @@ class ServerConnection {
 
   const SharedSegment segment_;
   SharedLane& lane_;
-  uint32_t sent_ = 0;  // Pieces, as lane_.sent counts them.
+  uint32_t sent_ = 0;  // The number of pieces sent, counted like lane_.sent.
 };
 
 int Work(const std::vector<std::string>& addresses, size_t bytes) {

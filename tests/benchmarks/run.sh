@@ -2,10 +2,10 @@
 # Builds with optimisation and measures Slipstream beside its peers. See --help.
 set -euo pipefail
 
-# Options of Bazel's build in BAZEL_OPTIONS. Paths that are given as arguments are relative to the
-# directory this is called from.
+# BAZEL_OPTIONS holds options for Bazel's build. Paths that are given as arguments are relative to
+# the directory in which this script is called.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-# Debian's own, which sees Debian's PyTorch.
+# Debian's own Python can import Debian's PyTorch.
 python=${PYTHON:-/usr/bin/python3}
 [[ -x $python ]] || python=python3
 harness="$root/tests/benchmarks/harness/main.py"

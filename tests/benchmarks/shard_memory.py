@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Peak memory of each shard while a large model is trained, against what it may take.
+"""Measures the peak memory of each shard while a large model is trained, against its bound.
 
     PYTHONPATH=tests/integration python3 tests/benchmarks/shard_memory.py [MIB [POLICY [OPTIMIZER]]]
 
-A model of MIB MiB (1024) in dense layers on two servers, trained by two workers with tiny batches
-for ten exchanges each. Prints one JSON object per shard: the peak resident memory (VmHWM), the
-bytes S of its weights, and the bound (2 + λ)·S + 64 MiB, plus twice the optimizer's state. Exits 1
-if a shard took more. Needs about eight times the model's size in memory: every worker holds
+Two workers train a model of MIB MiB (1024) in dense layers on two servers, with tiny batches, for
+ten exchanges each. Prints one JSON object per shard: the peak resident memory (VmHWM), the bytes S
+of its weights, and the bound (2 + λ)·S + 64 MiB, plus twice the optimizer's state. Exits 1 if a
+shard exceeded its bound. Needs about eight times the model's size in memory: every worker holds
 weights and gradients, and one of them a copy to evaluate.
 """
 import json
@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 
 def layers_of(mib):
-    """Two wide dense layers of about so many MiB of parameters."""
+    """Returns two wide dense layers with about `mib` MiB of parameters."""
     hidden = 8192
     units = max(16, (mib * MIB // 4 - 785 * hidden) // (hidden + 11))
     return f"[flatten, dense: {{units: {hidden}}}, relu, dense: {{units: {units}}}, relu, " \
@@ -35,7 +35,7 @@ def measure(mib, policy, optimizer):
                 "training.max_steps": 10 * WORKERS, "evaluation.every_epochs": 0,
                 "consistency.policy": policy, "optimizer.kind": optimizer, "cluster.workers": WORKERS,
                 "optimizer.learning_rate": 0.0001, "cluster.lease": "60s"}
-    # Settings override keys of the file and take none away.
+    # Settings can override keys of the file, but cannot remove them.
     config_text = CONFIG.read_text(encoding="utf-8").replace("model: {preset: mlp}", "")
     if optimizer == "sgd":
         config_text = config_text.replace(", momentum: 0.9", "")

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kIsAwaited = uint64_t{1} << 32;
 
-/// About as long as it takes to copy or to apply one piece.
+/// How long to poll: about as long as it takes to copy or to apply one piece.
 constexpr std::chrono::microseconds kPollTime(50);
 
 timespec ToTimespec(std::chrono::nanoseconds duration) {
@@ -31,7 +31,7 @@ timespec ToTimespec(std::chrono::nanoseconds duration) {
           .tv_nsec = static_cast<long>((duration - seconds).count())};
 }
 
-/// The futexes are not private to a process, so FUTEX_PRIVATE_FLAG is not set.
+/// Calls futex(2). Other processes wait on the word, so FUTEX_PRIVATE_FLAG is not set.
 void Futex(const std::atomic<uint32_t>& word, int operation, uint32_t value,
            const timespec* timeout) {
   syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
@@ -45,7 +45,8 @@ bool SharedCount::HasReached(uint32_t target) const {
 
 void SharedCount::Raise() {
   ++value_;
-  // Block stores what it awaits before it looks at the value, so one of the two sees the other.
+  // Block stores its target before it looks at the value, so at least one of the two sees the
+  // other.
   const uint64_t awaited = awaited_.load();
   if (awaited != 0 && HasReached(static_cast<uint32_t>(awaited))) {
     Futex(value_, FUTEX_WAKE, INT_MAX, nullptr);
@@ -58,7 +59,7 @@ bool SharedCount::Await(uint32_t target, std::chrono::nanoseconds timeout) {
     const std::chrono::nanoseconds waited = Clock::now() - begin;
     if (waited >= timeout) return false;
     if (waited < kPollTime) {
-      // Where cores are scarce, the thread that is waited for may need this one.
+      // If cores are scarce, the thread that this one waits for may need the core.
       std::this_thread::yield();
     } else {
       Block(target, timeout - waited);
@@ -71,12 +72,12 @@ void SharedCount::Block(uint32_t target, std::chrono::nanoseconds timeout) {
   awaited_ = kIsAwaited | target;
   const uint32_t seen = value_.load();
   const timespec left = ToTimespec(timeout);
-  // Returns at once if the value is no longer the one seen.
+  // The call returns at once if the value has changed since it was read.
   if (static_cast<int32_t>(seen - target) < 0) Futex(value_, FUTEX_WAIT, seen, &left);
   awaited_ = 0;
 }
 
-/// Before the lanes, which the weights follow.
+/// The head of the segment. The lanes follow it, then the weights.
 struct alignas(4096) SharedSegment::Head {
   uint64_t values = 0;
   uint32_t workers = 0;
@@ -100,7 +101,7 @@ SharedSegment::SharedSegment(uint32_t workers, size_t values)
     new (&made.sent) SharedCount;
     new (&made.applied) SharedCount;
   }
-  std::ranges::fill(weights(), 0.0f);  // So that its pages are there before it is timed.
+  std::ranges::fill(weights(), 0.0f);  // Touch the pages before anything is timed.
 }
 
 SharedSegment::SharedSegment(const std::string& address)

@@ -14,14 +14,15 @@
 namespace slipstream::benchmarks {
 
 /// A number in shared memory that one thread raises and one thread of another process waits for. It
-/// may wrap: what is waited for is at most 2^31 ahead.
+/// may wrap around: a target is at most 2^31 ahead.
 class alignas(64) SharedCount {
  public:
-  /// Adds one, and wakes the other thread if it waits for the new value.
+  /// Adds one, and wakes the other thread if its target is reached.
   void Raise();
 
-  /// Waits until the number has reached `target`; false if that takes longer than `timeout`. Polls
-  /// first, as a large model's next piece is copied in less time than a thread takes to wake up.
+  /// Waits until the number has reached `target`. Returns false if that takes longer than
+  /// `timeout`. Polls first, since copying the next piece of a large model takes less time than
+  /// waking a thread.
   bool Await(uint32_t target, std::chrono::nanoseconds timeout);
 
  private:
@@ -34,45 +35,46 @@ class alignas(64) SharedCount {
 static_assert(std::atomic<uint32_t>::is_always_lock_free &&
               std::atomic<uint64_t>::is_always_lock_free);
 
-/// One worker's way to push. The worker copies its gradient into the ring, piece by piece, while
-/// the server applies the pieces before. The ring is so small that it stays in the caches.
+/// The lane through which one worker pushes. The worker copies its gradient into the ring, piece by
+/// piece, while the server applies earlier pieces. The ring is small enough to stay in the caches.
 struct alignas(4096) SharedLane {
   static constexpr size_t kPieceValues = size_t{64} << 10;
   static constexpr uint32_t kPieces = 8;  // A power of two, as counts of pieces wrap.
 
-  SharedCount sent;     // Pieces the worker has copied into the ring.
-  SharedCount applied;  // Pieces the server has applied.
+  SharedCount sent;     // The number of pieces that the worker has copied into the ring.
+  SharedCount applied;  // The number of pieces that the server has applied.
   alignas(4096) std::array<std::array<float, kPieceValues>, kPieces> ring;
 };
 
 /// The memory that a server shares with its workers: a lane for each worker, and the weights. It is
-/// a memfd, so nothing is left behind when its processes have ended. It lies on large pages where
-/// there are any, as Slipstream's does. A failure to make or to map it ends the process with a line
-/// that says so.
+/// a memfd, so nothing is left behind when its processes have ended. Like Slipstream's, it lies on
+/// large pages if there are any. If it cannot be made or mapped, the process prints a line that
+/// says so and exits.
 ///
 /// Thread-safe: const after construction. A lane has one worker and one thread of the server.
 class SharedSegment {
  public:
-  /// New memory of a server; all values are zero.
+  /// Makes a server's memory. All values are zero.
   SharedSegment(uint32_t workers, size_t values);
 
-  /// The memory of the server with this address, for one of its workers.
+  /// Maps the memory of the server with this address, for one of its workers.
   explicit SharedSegment(const std::string& address);
 
   ~SharedSegment();
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
 
-  /// The file as other processes of this machine can open it: it is there as long as the server.
+  /// The path by which other processes of this machine can open it. It exists as long as the
+  /// server.
   const std::string& address() const { return address_; }
   uint32_t workers() const;
 
-  /// The server writes to them, and workers copy from them.
+  /// The weights. The server writes to them, and workers copy from them.
   std::span<float> weights() const;
 
   SharedLane& lane(uint32_t worker) const;
 
-  /// A lane that no other worker has. Ends the process if all have been taken.
+  /// Returns a lane that no other worker has. Ends the process if all have been taken.
   SharedLane& TakeLane() const;
 
  private:

@@ -8,18 +8,18 @@
 
 namespace slipstream::benchmarks {
 
-/// A blocking stream socket, tuned as one tunes it for large transfers. An address is host:port of
-/// IPv4, or unix:PATH. What fails to open ends the process with a line that says so.
+/// A blocking stream socket, tuned for large transfers. An address is host:port of IPv4, or
+/// unix:PATH. If it cannot be opened, the process prints a line that says so and exits.
 ///
 /// Not thread-safe: one owner.
 class SocketStream {
  public:
   explicit SocketStream(const std::string& address);
 
-  /// Takes over a connection that was accepted.
+  /// Takes over an accepted connection.
   SocketStream(FileDescriptor socket, bool is_unix);
 
-  /// False at the end of the stream, or once it is broken.
+  /// Both return false at the end of the stream, or once it is broken.
   bool Write(const void* data, size_t bytes);
   bool Read(void* data, size_t bytes);
 
@@ -32,7 +32,7 @@ class SocketListener {
  public:
   explicit SocketListener(const std::string& address);
 
-  /// As SocketStream takes it.
+  /// The address in the form that SocketStream takes.
   const std::string& address() const { return address_; }
   SocketStream Accept();
 

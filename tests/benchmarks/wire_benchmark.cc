@@ -1,7 +1,7 @@
-// One worker exchanges a model with one shard over loopback TCP: the real service and client, whose
-// payloads are borrowed slices, against a service with a `bytes` field. Both apply SGD. Every
-// server and every worker is a process of its own; the contenders take turns, round by round, and
-// the ratio is that of the medians.
+// One worker exchanges a model with one shard over loopback TCP. The real service and client, whose
+// payloads are borrowed slices, are compared with a service that uses a `bytes` field. Both apply
+// SGD. Every server and every worker is a process of its own. The contenders take turns, round by
+// round, and the ratio is that of the medians.
 //
 //   wire_benchmark [megabytes=64] [rounds=15]
 
@@ -43,7 +43,7 @@ class Worker {
   virtual void Step(std::span<const float> gradient, std::span<float> weights) = 0;
 };
 
-/// Tells the port, and serves until it is killed.
+/// Sends the port, and serves until the process is killed.
 void Serve(grpc::ServerBuilder& builder, grpc::Service& service, Pipe pipe) {
   const Loopback loopback = ServeOnLoopback(service, builder);
   Require(loopback.server != nullptr, "no port to listen on");
@@ -53,7 +53,7 @@ void Serve(grpc::ServerBuilder& builder, grpc::Service& service, Pipe pipe) {
 
 std::string Address(int port) { return "127.0.0.1:" + std::to_string(port); }
 
-/// Takes one step for each number that comes, and answers with its seconds.
+/// Takes one step for each number received, and answers with the step's seconds.
 void Work(Worker& worker, size_t values, Pipe pipe) {
   const std::vector<float> gradient(values, 1.0f);
   std::vector<float> weights(values, 0.0f);
@@ -114,8 +114,8 @@ ServerOrders Orders(size_t values) {
   return orders;
 }
 
-/// Tells the shard, in the coordinator's place, that the initial weights may come, and then that
-/// training has begun.
+/// Plays the coordinator: tells the shard that the initial weights may come, and then that training
+/// has begun.
 void ServeSlipstream(size_t values, Pipe pipe) {
   spdlog::set_level(spdlog::level::warn);
   TuneForTransfers();
@@ -206,7 +206,7 @@ int Main(size_t megabytes, int rounds) {
   };
   std::vector<double> slipstream_seconds;
   std::vector<double> naive_seconds;
-  for (int round = -2; round < rounds; ++round) {  // Two rounds to warm up.
+  for (int round = -2; round < rounds; ++round) {  // The first two rounds warm up.
     const double ours = step(slipstream);
     const double theirs = step(naive);
     if (round < 0) continue;

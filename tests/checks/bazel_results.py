@@ -1,5 +1,6 @@
-"""Counts what a `bazel test` or `bazel build` did, from its build events and the tests' XML files; from
-the log of a test program that died before it could write one."""
+"""Counts the results of a `bazel test` or `bazel build` from its build events and the tests' XML
+files. For a test program that died before it could write an XML file, it reads the program's
+log."""
 import dataclasses
 import json
 import pathlib
@@ -10,20 +11,20 @@ import xml.etree.ElementTree
 
 @dataclasses.dataclass
 class Results:
-    """What ran; each failure is a target and, where it is known, the test case in it. `seconds` are
-    those of work by its kind, where Bazel told them: build_profile.py."""
+    """The results of a command. A failure is a target and, where it is known, the test case in it.
+    `seconds` holds seconds of work by kind, if build_profile.py has read them from a profile."""
     passed: int = 0
     skipped: int = 0
-    failures: list = dataclasses.field(default_factory=list)  # of (target, test case or "")
+    failures: list = dataclasses.field(default_factory=list)  # (target, test case or "")
     seconds: dict = dataclasses.field(default_factory=dict)
 
 
 def case_outcomes(path):
-    """Yields (name, "passed" | "failed" | "skipped") for each test case that a test.xml tells of. The
-    name is empty where Bazel wrote the file for a program that did not: no filter finds its case."""
+    """Yields (name, "passed" | "failed" | "skipped") for each test case in a test.xml. The name is
+    empty if Bazel wrote the file because the program did not: no filter finds that case."""
     for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
         if case.get("status") == "notrun":
-            continue  # Disabled or filtered out.
+            continue  # The case is disabled or filtered out.
         name = f"{case.get('classname')}.{case.get('name')}" if case.get("classname") else ""
         if case.find("failure") is not None or case.find("error") is not None:
             yield name, "failed"
@@ -33,15 +34,15 @@ def case_outcomes(path):
             yield name, "passed"
 
 
-# As GoogleTest prints a case that begins and one that has ended.
+# The lines that GoogleTest prints when a case begins and when it has ended.
 BEGUN = re.compile(r"\[ RUN      \] (\S+)$")
 ENDED = re.compile(r"\[ *(OK|FAILED|SKIPPED) *\] ([^\s,]+).* \(\d+ ms\)$")
 OUTCOMES = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}
 
 
 def logged_outcomes(text):
-    """What case_outcomes yields, from the log of a GoogleTest program: a case that has not ended is the
-    one that the program died in, or was stopped in after too long."""
+    """Yields the same as case_outcomes, from the log of a GoogleTest program. A case that has not
+    ended is the one in which the program died or was stopped by a timeout."""
     begun = None
     for line in text.splitlines():
         if match := BEGUN.match(line):
@@ -54,20 +55,20 @@ def logged_outcomes(text):
 
 
 def output_file(outputs, name):
-    """The file of that name that a test left; None if there is none."""
+    """Returns the path of the file of that name that a test left, or None if there is none."""
     uri = next((output["uri"] for output in outputs if output["name"] == name), None)
     path = uri and pathlib.Path(urllib.parse.unquote(urllib.parse.urlparse(uri).path))
     return path if path and path.exists() else None
 
 
 def outcomes_of(test_result):
-    """What came of each case of one test program, or of one shard of it."""
+    """Returns the outcome of each case of one test program, or of one shard of it."""
     outputs = test_result.get("testActionOutput", [])
     path = output_file(outputs, "test.xml")
     try:
         outcomes = list(case_outcomes(path)) if path else []
     except xml.etree.ElementTree.ParseError:
-        outcomes = []  # It died while it wrote.
+        outcomes = []  # The program died while it wrote.
     log = output_file(outputs, "test.log")
     if log and not any(name for name, _ in outcomes):
         logged = list(logged_outcomes(log.read_text(encoding="utf-8", errors="replace")))
@@ -76,7 +77,7 @@ def outcomes_of(test_result):
 
 
 def add_target(target, test_result, results):
-    """Adds one test program's cases; it may also have failed outside any of them."""
+    """Adds the cases of one test program. A failure outside of any case counts as one, too."""
     failures_before = len(results.failures)
     for name, outcome in outcomes_of(test_result):
         if outcome == "failed":
@@ -90,7 +91,8 @@ def add_target(target, test_result, results):
 
 
 def read_results(events_path, exit_code):
-    """The results of the Bazel command that wrote `events_path` and ended with `exit_code`."""
+    """Returns the results of the Bazel command that wrote `events_path` and ended with
+    `exit_code`."""
     results = Results()
     attempts = {}  # By label and shard: only the last attempt of a test counts.
     for line in pathlib.Path(events_path).read_text(encoding="utf-8").splitlines():

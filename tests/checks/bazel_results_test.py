@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests bazel_results.py, and what it reads of Python tests: python3 tests/checks/bazel_results_test.py"""
+"""Tests bazel_results.py, and how it reads Python tests: python3
+tests/checks/bazel_results_test.py"""
 import json
 import os
 import pathlib
@@ -118,7 +119,7 @@ class ReadResultsTest(unittest.TestCase):
 
 class RunPythonTestTest(unittest.TestCase):
     def run_sample(self, **environment):
-        """The finished process, and what came of each test."""
+        """Runs the sample. Returns the finished process, and the outcome of each test."""
         with tempfile.TemporaryDirectory() as directory:
             path = pathlib.Path(directory) / "sample_test.py"
             path.write_text(PYTHON_TEST)

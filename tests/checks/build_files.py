@@ -1,22 +1,23 @@
-"""Writes the second half of each BUILD file from what the folder's files include.
+"""Writes the second half of each BUILD file from the includes of the folder's files.
 
 A BUILD file has a head that people write and, below the line GENERATED, rules that
-`tests/tidy.py --fix` writes. The head may hold, all of them optional:
+`tests/tidy.py --fix` writes. The head may define these names, all of them optional:
 
   LIBRARIES   a dictionary from a library's name to its files, named without their endings. The
-              library whose list is empty has all files that nothing else names; without one, that
-              library is named after the folder, and `support` below tests/. So a folder of one
-              library needs no list.
-  TESTS       the same for test programs, made of the files *_test.cc. The program of the rest is
-              named after the folder.
+              library whose list is empty gets all files that nothing else names. Without such an
+              entry, the library of these files is named after the folder, and `support` below
+              tests/. So a folder with one library needs no list.
+  TESTS       the same for test programs, which are made of the files *_test.cc. The program of
+              the files left over is named after the folder.
   PROGRAMS    the same for programs; here each file is named.
   ATTRIBUTES  a dictionary from a target's name to further attributes of its rule. `deps` and `srcs`
-              are added to those that are found.
+              are added to those found from the includes.
 
-Rules in the head are left as they are: what is no ordinary library, test or program. Their files
-belong to them, and their dependencies are compared with what their files include.
+Rules in the head stay as they are: they are for targets that are not ordinary libraries, tests or
+programs. Their files belong to them, and their dependencies are compared with the includes of their
+files.
 
-Visibility follows from the list of who may include whom in layering.py.
+Visibility follows from layering.py, which lists the folders that each folder may include.
 """
 import ast
 import builtins
@@ -32,7 +33,7 @@ HEADER_SUFFIXES = (".h", ".cuh")
 TEXTUAL_SUFFIXES = (".inc",)
 SUFFIXES = SOURCE_SUFFIXES + HEADER_SUFFIXES + TEXTUAL_SUFFIXES
 
-# The system's libraries, by how the headers' names begin.
+# The system's libraries, by the beginning of their headers' names.
 SYSTEM_LIBRARIES = {
     "CLI/": "@cli11", "absl/": "@absl", "benchmark/": "@benchmark", "fmt/": "@spdlog",
     "gmock/": "@googletest", "google/protobuf/": "@com_google_protobuf//:protobuf",
@@ -43,21 +44,21 @@ SYSTEM_LIBRARIES = {
     "nccl.h": "@cuda//:headers",
 }
 
-# Whatever else a head calls, macros of our own among it, is a target with files and dependencies.
+# All other calls in a head, including our own macros, are targets with files and dependencies.
 NOT_TARGETS = {"package", "load", "exports_files", "config_setting", "constraint_setting",
                "constraint_value", "filegroup", "genrule", "package_group", "test_suite"}
 
 
 @dataclasses.dataclass
 class Target:
-    """A rule of a BUILD file; paths are relative to the repository."""
+    """A rule of a BUILD file. Paths are relative to the repository."""
     label: str
     rule: str
     files: list          # all of srcs, hdrs and textual_hdrs
-    headers: list        # those that others may include
+    headers: list        # the files that other targets may include
     deps: list = dataclasses.field(default_factory=list)  # labels
-    attributes: dict = dataclasses.field(default_factory=dict)  # of ATTRIBUTES
-    line: int = 0        # in the head; 0 for a rule that is generated
+    attributes: dict = dataclasses.field(default_factory=dict)  # from ATTRIBUTES
+    line: int = 0        # the line in the head; 0 for a generated rule
 
 
 @dataclasses.dataclass
@@ -70,11 +71,11 @@ class Package:
 
 
 class Malformed(Exception):
-    """A head that says something that cannot be: its text names what, and the line is 1."""
+    """A head is inconsistent: the text says how. Reported at line 1."""
 
 
 def absolute(label, package):
-    """A label in full, as //package:target."""
+    """Returns a label in full, as //package:target."""
     if label.startswith("@"):
         return label
     if label.startswith("//"):
@@ -83,7 +84,7 @@ def absolute(label, package):
 
 
 def written(label, package):
-    """A label in its shortest form, as it is written in a package's BUILD file."""
+    """Returns a label in its shortest form, as it is written in a package's BUILD file."""
     folder, _, name = label.partition(":")
     if folder == f"//{package}":
         return f":{name}"
@@ -95,25 +96,26 @@ def path_of(label):
 
 
 class Scope(dict):
-    """The names of a head, which is Python enough to be run. It notes calls of rules."""
+    """The names of a head. A head is enough like Python to be run; this records its calls of
+    rules."""
 
     def __init__(self, calls):
-        # Every branch of a select() counts.
+        # Collect the values of every branch of a select().
         super().__init__(glob=lambda *_, **__: [],
                          select=lambda choices: [v for branch in choices.values() for v in branch])
         self.calls = calls
 
     def __missing__(self, name):
         if hasattr(builtins, name):
-            raise KeyError(name)  # Python's own, as len.
+            raise KeyError(name)  # A Python builtin, such as len.
         return lambda *_, **arguments: self.calls.append((name, arguments))
 
 
 def run_head(package, head):
-    """The head's names, and its calls as (line, rule, arguments)."""
+    """Runs the head. Returns its names, and its calls as (line, rule, arguments)."""
     calls, lines = [], []
     scope = Scope(calls)
-    # A statement at a time, so that the line of each call is known.
+    # Run one statement at a time, so that the line of each call is known.
     for statement in ast.parse(head).body:
         exec(compile(ast.Module([statement], []), f"{package}/BUILD", "exec"), scope)
         lines += [statement.lineno] * (len(calls) - len(lines))
@@ -121,7 +123,7 @@ def run_head(package, head):
 
 
 def written_targets(package, calls):
-    """The targets of the head's rules."""
+    """Yields the targets of the head's rules."""
     for line, rule, arguments in calls:
         if rule in NOT_TARGETS:
             continue
@@ -129,14 +131,14 @@ def written_targets(package, calls):
                   for key in ("srcs", "hdrs", "textual_hdrs", "deps")}
         headers = [path_of(label) for label in listed["hdrs"] + listed["textual_hdrs"]]
         files = [path_of(label) for label in listed["srcs"]] + headers
-        if "proto" in arguments:  # Its sources are made of those of the proto_library.
+        if "proto" in arguments:  # Its sources are made from the proto_library.
             listed["deps"].append(absolute(arguments["proto"], package))
         yield Target(f"//{package}:{arguments['name']}", rule, files, headers, listed["deps"],
                      line=line)
 
 
 def share_out(package, lists, stems):
-    """Which files of a folder (without endings) belong to which target, as (rule, name, stems)."""
+    """Assigns the files of a folder (without endings) to targets. Yields (rule, name, stems)."""
     owner = {}
     for kind, targets in lists.items():
         for name, names in targets.items():
@@ -165,7 +167,7 @@ def share_out(package, lists, stems):
 
 
 def generated_targets(root, package, names, taken):
-    """The targets for the files of a folder that no rule of the head has."""
+    """Yields the targets for the folder's files that no rule of the head has."""
     files = sorted(path.name for path in (root / package).iterdir()
                    if path.suffix in SUFFIXES and f"{package}/{path.name}" not in taken)
     stems = list(dict.fromkeys(pathlib.PurePath(name).stem for name in files))
@@ -193,7 +195,7 @@ def read_package(root, path, text):
 
 
 def made_headers(target, targets):
-    """The headers that the C++ rules for messages and services make of a .proto file."""
+    """Yields the headers that the C++ rules for messages and services make from a .proto file."""
     for label in target.deps if target.label.endswith(("_cc_proto", "_cc_grpc")) else ():
         ending = ".grpc.pb.h" if target.label.endswith("_cc_grpc") else ".pb.h"
         for source in targets[label].files if label in targets else ():
@@ -207,28 +209,28 @@ def system_library(header):
 
 
 class Repository:
-    """All packages, and who provides which header."""
+    """All packages, and which target provides each header."""
 
     def __init__(self, root):
         self.root = root
-        self.packages, self.malformed = [], []  # The latter as (path, line, message).
+        self.packages, self.malformed = [], []  # malformed: (path, line, message)
         for build in sorted(root.glob("*/**/BUILD")):
             path = build.parent.relative_to(root).as_posix()
             if path.split("/")[0] in layering.PROJECT and "node_modules" not in path:
                 text = build.read_text(encoding="utf-8")
                 try:
                     self.packages.append(read_package(root, path, text))
-                except Exception as error:  # Of what the head does when it is run, too.
+                except Exception as error:  # Running the head may raise anything.
                     self.malformed.append((f"{path}/BUILD", 1, f"{type(error).__name__}: {error}"))
         self.targets = {target.label: target for package in self.packages
                         for target in package.targets}
         self.provided = {label: set(target.headers) | set(made_headers(target, self.targets))
                          for label, target in self.targets.items()}
-        self.provider = {}  # The first that has it in its hdrs.
+        self.provider = {}  # The first target with the header in its hdrs.
         for label, headers in self.provided.items():
             for header in headers:
                 self.provider.setdefault(header, label)
-        self.included = {}  # By path of a file that is there: header -> line.
+        self.included = {}  # By path of an existing file: header -> line.
         for path in {path for target in self.targets.values() for path in target.files}:
             if (root / path).is_file():
                 lines = (root / path).read_text(encoding="utf-8").splitlines()
@@ -238,7 +240,7 @@ class Repository:
                 target.deps = self.needed(target)
 
     def needed(self, target):
-        """The labels of all that the target's files include headers of, but its own."""
+        """Returns the labels of all other targets whose headers the target's files include."""
         headers = {header for path in target.files for header in self.included.get(path, ())}
         outside = headers - self.provided[target.label] - set(target.files)
         return sorted({label for header in outside
@@ -246,7 +248,8 @@ class Repository:
 
 
 def item_list(key, values, more=""):
-    """One attribute with a list, on one line if it has one item at most."""
+    """Returns the lines of one attribute whose value is a list, on one line if it has at most one
+    item."""
     if not values:
         return [f"    {key} = {more.removeprefix(' + ')},"] if more else []
     if len(values) == 1:
@@ -255,7 +258,8 @@ def item_list(key, values, more=""):
 
 
 def label_order(label):
-    """Buildifier's: this package, other packages, other repositories."""
+    """Returns a sort key for Buildifier's order: this package, other packages, other
+    repositories."""
     return (label.startswith("@"), label.startswith("//"), label.replace(":", "!"))
 
 
@@ -284,7 +288,8 @@ def rule_text(target, package):
 
 
 def visibility(package):
-    """Who may include a folder, which layering.py says; None for folders that it does not know."""
+    """Returns who may include a folder according to layering.py, or None if it does not list the
+    folder."""
     if package == layering.FOR_ALL:
         return ["//visibility:public"]
     if package not in layering.MAY_INCLUDE:
@@ -294,7 +299,7 @@ def visibility(package):
 
 
 def visible_head(package):
-    """The head with the visibility that layering.py gives the folder."""
+    """Returns the head with the visibility that layering.py gives the folder."""
     labels = visibility(package.path)
     if labels is None:
         return package.head
@@ -311,14 +316,14 @@ def visible_head(package):
 
 
 def text_of(package):
-    """The whole BUILD file of a package whose rules are generated."""
+    """Returns the whole BUILD file of a package whose rules are generated."""
     rules = [rule_text(target, package.path) for target in package.targets if not target.line]
     head = visible_head(package).strip()
     return "\n".join([*([head, ""] if head else []), GENERATED, "", "\n".join(rules)])
 
 
 def cycle(repository):
-    """Labels that depend on each other in a ring; empty if there are none."""
+    """Returns labels that depend on each other in a ring, or an empty list if there are none."""
     done, path = set(), []
 
     def visit(label):
@@ -337,7 +342,7 @@ def cycle(repository):
 
 
 def offences_of(target, repository):
-    """What is wrong with the deps of a rule that people wrote."""
+    """Yields errors in the deps of a hand-written rule."""
     provided, included = repository.provided, repository.included
     own = set(target.files) | provided[target.label]
     headers = {header: path for path in target.files for header in included.get(path, ())}
@@ -347,7 +352,7 @@ def offences_of(target, repository):
         if header in repository.provider and header not in reachable:
             yield (f"{target.label} includes {header} in {path} without depending on "
                    f"{repository.provider[header]}")
-    # What a generated file includes is not known here.
+    # The includes of a generated file are not known here.
     is_known = target.files and all(path in included for path in target.files)
     for dep in deps if is_known else ():
         is_for_the_linker = repository.targets[dep].attributes.get("alwayslink")
@@ -356,11 +361,11 @@ def offences_of(target, repository):
 
 
 def offences(root):
-    """All offences in a repository, as (path of the BUILD file, line, message)."""
+    """Yields all offences in a repository, as (path of the BUILD file, line, message)."""
     repository = Repository(root)
     yield from repository.malformed
     if repository.malformed:
-        return  # Whatever else would be said follows from that.
+        return  # All further offences would follow from these.
     ring = cycle(repository)
     if ring:
         yield (f"{path_of(ring[0]).rsplit('/', 1)[0]}/BUILD", 1,
@@ -376,7 +381,7 @@ def offences(root):
 
 
 def fix(root):
-    """Writes all BUILD files anew; the paths of those that changed."""
+    """Writes the BUILD files that are out of date. Yields the paths of those that changed."""
     repository = Repository(root)
     for package in repository.packages if not repository.malformed else ():
         build = root / package.path / "BUILD"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tells where the time of a Bazel command went, from the profile that it wrote:
+"""Shows where the time of a Bazel command went, from the profile that it wrote:
 
     bazel test --profile=FILE.gz //... && tests/checks/build_profile.py FILE.gz
 
-Seconds are summed over all that ran side by side, so with two processors they come to twice what the
-clock says.
+Seconds are summed over all actions that ran side by side, so with two processors the sum is up to
+twice the elapsed time.
 """
 import collections
 import gzip
@@ -16,7 +16,7 @@ LONGEST = 15
 
 
 def actions(path):
-    """The actions of a profile, as (kind, what, seconds)."""
+    """Yields the actions of a profile, as (kind, what, seconds)."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
     for event in events:
@@ -26,7 +26,7 @@ def actions(path):
 
 
 def seconds_by_kind(path):
-    """Seconds of each kind that took any."""
+    """Returns seconds by kind of action, without kinds that took no time."""
     seconds = collections.Counter()
     for kind, _, duration in actions(path):
         seconds[kind] += duration

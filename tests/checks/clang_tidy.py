@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy and clang's own warnings, those of thread safety among them, over the programs' and
-libraries' sources, two at a time; prints what they find. Tests are left to the compilers' warnings.
+"""Runs clang-tidy and clang's own warnings, including thread safety, over the sources of programs
+and libraries, two at a time. Prints what they find. Tests are left to the compilers' warnings.
 
 Usage, in the repository root:  tests/checks/clang_tidy.py [--each] [FILE.cc ...]   (default: all)
 
-Most of the time goes into the headers that a source includes, so up to twenty sources are checked as
-one. Where something is found, or sources do not compile together, each of them is checked by itself,
-and that is what is printed. With --each all are checked by themselves, which also finds what clang looks
-for in its main file alone, as unused functions.
+Most of the time goes into the headers that a source includes, so up to twenty sources are checked
+as one. If something is found, or if the sources do not compile together, each of them is checked by
+itself, and that result is printed. With --each all are checked by themselves, which also finds
+issues that clang reports for its main file alone, such as unused functions.
 
-Without the CUDA toolkit what includes its headers is left out.
+Without the CUDA toolkit, sources that include its headers are left out.
 
-A file whose own text, included headers, settings and clang-tidy are as in an earlier run that found
-nothing is not looked at again. The generated headers must have been built.
+A file is not checked again if its text, its included headers, the settings and clang-tidy are the
+same as in an earlier run that found nothing. The generated headers must have been built.
 """
 import argparse
 import concurrent.futures
@@ -32,15 +32,15 @@ import tidy
 from checks import cpp_text
 
 PARALLEL = 2
-GROUP_FILES_MAX = 20  # So that both processors have something to do to the end.
+GROUP_FILES_MAX = 20  # Small enough to keep both processors busy to the end.
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") \
     / "slipstream-clang-tidy"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wno-missing-field-initializers",
             "-Wthread-safety", "-Wreserved-identifier", "-Wno-unknown-warning-option"]
-running = set()  # The clang-tidy processes.
+running = set()  # The clang-tidy processes under way.
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 UNNAMED_NAMESPACE = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.M | re.S)
-# Aliases may be repeated.
+# Names of aliases are left out, as aliases may be repeated.
 LOCAL_NAME = re.compile(r"^(?!using |namespace |[}\s]).*?(\w+)\s*(?:[(={;\[]|final\b|: )", re.M)
 
 CUDA_HEADERS = pathlib.Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda") / "include"
@@ -75,7 +75,8 @@ def text_of(path):
 
 
 def own_files(path):
-    """The file and all of the project's headers it includes; for a generated one, its .proto."""
+    """Returns the file and all headers of the project that it includes; a generated header is
+    replaced by its .proto."""
     seen, waiting = set(), [path]
     while waiting:
         name = waiting.pop()
@@ -88,7 +89,8 @@ def own_files(path):
 
 
 def cache_entry(path, alone):
-    """The file that is there if nothing was found in the source: by itself, or by it or its group."""
+    """Returns the path of a file that exists if nothing was found in the source: by itself if
+    `alone`, else by itself or within its group."""
     digest = hashlib.sha256(environment_key() + (b"alone" if alone else b""))
     for name in own_files(path):
         digest.update(name.encode() + b"\0" + text_of(name).encode() + b"\0")
@@ -96,18 +98,20 @@ def cache_entry(path, alone):
 
 
 def local_names(path):
-    """What a source defines for itself; two that define the same do not compile as one."""
+    """Returns the names in a source's unnamed namespace. Two sources with a name in common do not
+    compile as one."""
     return {name for region in UNNAMED_NAMESPACE.findall(text_of(path))
             for name in LOCAL_NAME.findall(cpp_text.without_directives(
                 cpp_text.without_comments_and_strings(region)))}
 
 
 def groups(paths):
-    """The sources in lists that compile as one: of one part of the project, with the same flags."""
-    made = []  # Of (part and flags, names, sources).
+    """Divides the sources into lists that compile as one: each from one part of the project, with
+    the same flags."""
+    made = []  # Tuples of (part and flags, names, sources).
     for path in paths:
         kind, names = (path.split("/")[0], needs_cuda(path)), local_names(path)
-        if '.inc"' in text_of(path):  # It brings macros, and pragmas that last to the end.
+        if '.inc"' in text_of(path):  # An .inc file defines macros, and sets pragmas to the end.
             made.append(((path,), names, [path]))
             continue
         fits = (group for group in made if group[0] == kind and not group[1] & names
@@ -122,7 +126,7 @@ def groups(paths):
 
 
 def run_clang_tidy(file, with_cuda, *options):
-    """What clang-tidy finds in a file; empty if nothing."""
+    """Returns what clang-tidy finds in a file; empty if nothing."""
     cuda = ["-isystem", str(CUDA_HEADERS)] if with_cuda else []
     process = subprocess.Popen(
         ["clang-tidy", "--quiet", "--config-file=.clang-tidy", *options, file, "--",
@@ -144,7 +148,7 @@ def is_clean_as_one(paths):
 
 
 def check(paths, alone):
-    """What is found in the sources of a group, by path."""
+    """Returns what is found in the sources of a group, by path."""
     if len(paths) > 1 and is_clean_as_one(paths):
         found = dict.fromkeys(paths, "")
     else:
@@ -159,7 +163,7 @@ def check(paths, alone):
 def stop(*_):
     for process in list(running):
         process.kill()
-    os._exit(130)  # Without waiting for the threads that wait for those.
+    os._exit(130)  # Exit without waiting for the threads of these processes.
 
 
 def main():

@@ -1,9 +1,9 @@
-"""C++ as text, without what would be taken for code; line numbers stay."""
+"""Blanks the parts of C++ text that could be mistaken for code; line numbers stay the same."""
 import re
 
 
 def without_comments_and_strings(text):
-    """The text with comments and the contents of literals blanked."""
+    """Returns the text with comments and the contents of literals blanked."""
     pattern = re.compile(
         r'//[^\n]*|/\*.*?\*/|R"(?P<d>[^(\s]*)\(.*?\)(?P=d)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'',
         re.S)
@@ -17,6 +17,6 @@ def without_comments_and_strings(text):
 
 
 def without_directives(code):
-    """The code without the preprocessor's lines, for a macro's braces need not match."""
+    """Returns the code without preprocessor lines, since the braces of a macro need not match."""
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: "\n" * m.group(0).count("\n"), code,
                   flags=re.M)

@@ -1,15 +1,15 @@
 """Which folder may include which: includes point down only, and a core knows nothing of the world.
 
-Whoever adds an include that is refused here either has the wrong place for the code, or adds a line
-below and with it a dependency of the whole folder.
+If an include is refused here, either the code is in the wrong place, or a line has to be added
+below, which adds a dependency to the whole folder.
 """
 import pathlib
 import re
 
 PROJECT = ("proto", "server", "worker", "common", "deploy", "tests")
 
-# Folder, and the folders beside itself and common/base that its files may include. The files
-# directly in server/ and worker/ are the mains. Tests may include everything.
+# Each folder, and the folders that its files may include beside their own and common/base. The
+# files directly in server/ and worker/ are the mains. Tests may include everything.
 MAY_INCLUDE = {
     "common/base": (),
     "common/config": ("common/layout", "common/model", "common/run"),
@@ -68,13 +68,13 @@ MAY_INCLUDE = {
 }
 FOR_ALL = "common/base"
 
-# Code that only decides: whatever it needs from the world is an argument.
+# Folders whose code only decides: everything that it needs from the world is an argument.
 PURE = ("common/base", "common/policy", "common/kernels", "common/kernels/rules", "common/layout", "common/model",
         "common/run", "common/protocol", "server/core", "worker/algorithm", "worker/core", "worker/model")
-# What the pure base is made of: the annotated lock and the check that ends the process.
+# Exceptions: the annotated lock, and the check that ends the process.
 PURE_EXCEPT = {"common/base/mutex.h", "common/base/check.h"}
 
-# Who knows gRPC, beside tests; the mains give it to the shells they wire.
+# Folders that may use gRPC, beside tests. The mains hand gRPC objects to the shells that they wire.
 KNOW_GRPC = ("common/rpc", "common/wire", "server", "server/listen", "server/service", "worker",
              "worker/client", "deploy/psctl")
 
@@ -102,7 +102,7 @@ def is_test(path):
 
 
 def includes(lines):
-    """What the lines include, as (line, header)."""
+    """Yields the headers that the lines include, as (line, header)."""
     for number, line in enumerate(lines, start=1):
         match = INCLUDE.match(line)
         if match:
@@ -110,7 +110,7 @@ def includes(lines):
 
 
 def complaint(path, header):
-    """What is wrong with a file's including a header, or None."""
+    """Returns why a file may not include a header, or None if it may."""
     folder, target = folder_of(path), folder_of(header)
     if ".." in header.split("/"):
         return f"{header}: includes begin at the project's root"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the project's checks and tests one after another; tests/run.sh starts it.
 
-A step that fails does not keep the later ones from running. The last lines are what each step took
-and the count of what ran: every GoogleTest case of every configuration, every method of a Python test,
+A step that fails does not keep the later ones from running. The last lines show the result of each
+step and the counts: every GoogleTest case of every configuration, every method of a Python test,
 and one for each other check.
 """
 import argparse
@@ -23,24 +23,25 @@ import tidy
 
 SHARED_DATA = ROOT.parent / "shared" / "data"
 
-# Under a sanitizer the core runs whole, being where races and memory would go wrong unseen; of the
-# shells only what is marked, for their tests take several times as long there.
+# Under a sanitizer all tests of the cores run, since races and memory errors there would go unseen.
+# Tests of shells take several times as long there, so only the tagged ones run.
 TESTS_TAGGED = 'attr(tags, "[\\[ ]({})[,\\]]", tests(//tests/...))'
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal to this process alone, unlike Ctrl-C, which the terminal sends to its children too."""
+    """A signal was sent to this process alone. Ctrl-C is different: the terminal sends it to its
+    children too."""
 
 
 def run(command):
-    """Runs a command to its end, in the foreground; its exit status."""
+    """Runs a command to its end, in the foreground. Returns its exit status."""
     process = subprocess.Popen(command, cwd=ROOT)
     try:
         return process.wait()
     except KeyboardInterrupt as interrupt:
         if isinstance(interrupt, Terminated):
             process.send_signal(signal.SIGINT)
-        process.wait()  # Bazel first ends what it started.
+        process.wait()  # Bazel first ends the processes that it started.
         raise
 
 
@@ -95,7 +96,7 @@ def is_shell_script(path):
 
 
 def check_scripts():
-    """What compilers do for the other languages."""
+    """Checks scripts for errors that compilers find in other languages."""
     files = list(tidy.files(ROOT))
     results = bazel_results.Results()
     for command, paths in (("shellcheck", filter(is_shell_script, files)),
@@ -112,7 +113,7 @@ def test_tagged(config, tags):
 
 
 def test_with_toolkit(config):
-    """Both what runs on a GPU and what runs on a simulated one needs the toolkit's headers."""
+    """Runs tests that need the toolkit's headers: on a GPU, and on a simulated one."""
     if not cuda_compiler().exists():
         print(f"{config}: left out, as there is no toolkit here; CUDA_HOME says where it is")
         return bazel_results.Results(skipped=1)
@@ -121,13 +122,14 @@ def test_with_toolkit(config):
 
 
 def run_clang_tidy(*options):
-    built = run_check(["bazel", "build", "--noshow_progress", "//proto/..."])  # The headers made of it.
+    built = run_check(["bazel", "build", "--noshow_progress", "//proto/..."])  # Makes the headers.
     return built if built.failures else run_check(
         ["python3", "tests/checks/clang_tidy.py", *options])
 
 
 def simulate_many():
-    """Seeds that no run has had before, unlike those of the test; the command names them."""
+    """Runs seeds that no run has had before, unlike the seeds of the test, and prints the
+    command."""
     first = int(time.time()) // 60 * SEEDS
     command = ["bazel", "run", "--noshow_progress", "//tests/simulation:simulate", "--",
                "--seed", str(first), "--seeds", str(SEEDS)]
@@ -145,7 +147,7 @@ STEPS = {
     "results_test": lambda: run_check(["python3", "tests/checks/bazel_results_test.py", "--quiet"]),
     "quick_test": lambda: run_tests("", ["//..."], "--test_size_filters=small,medium"),
     "test": lambda: run_tests("", ["//...", "-//tests/integration/..."]),
-    # They wait more than they work, so twice as many as Bazel would start run side by side.
+    # These tests mostly wait, so twice as many as Bazel would start run side by side.
     "integration": lambda: run_tests("", ["//tests/integration/..."],
                                      "--local_cpu_resources=HOST_CPUS*2"),
     "cuda": lambda: test_with_toolkit("cuda"),
@@ -163,7 +165,7 @@ LONG = (*USUAL[:-1], "clang_tidy_each", "simulation")
 
 
 def run_step(name):
-    """Runs one step; whatever keeps it from running is its failure."""
+    """Runs one step. An error that keeps it from running counts as its failure."""
     print(f"\n=== {name}", flush=True)
     started = time.monotonic()
     try:
@@ -187,7 +189,7 @@ def print_failures(failed):
 
 
 def parse_steps():
-    """The steps that the command line asks for."""
+    """Returns the steps that the command line asks for."""
     parser = argparse.ArgumentParser(
         prog="tests/run.sh", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Installs what is missing (deploy/setup.sh --dev), then runs the checks and tests.",

@@ -1,17 +1,17 @@
-"""Finds two classes of one name: the project is one flat namespace, and a program that links both has
-undefined behaviour without a word from the linker.
+"""Finds two classes of one name. The project is one flat namespace, and a program that links both
+has undefined behaviour, which the linker does not report.
 
-Only headers are looked at: what a source file has for itself is in an unnamed namespace.
+Only headers are checked: classes of a source file are in an unnamed namespace.
 """
 import re
 
 from checks import cpp_text
 
-# Names with two meanings that no program links together. Each goes once one of the two has a name of
-# its own; nothing is added.
+# Names with two meanings that no program links together. Remove a name once one of its two classes
+# is renamed. Add none.
 KNOWN = {"slipstream::CoordinatorClient", "slipstream::Membership", "slipstream::RunFacts"}
 
-# A class-head before its brace: attributes in capitals, then the name, then what it derives from.
+# A class-head before its brace: attributes in capitals, then the name, then the base classes.
 CLASS = re.compile(r"\b(?:class|struct)(?:\s+[A-Z_]{4,}\b(?:\([^)]*\))?|\s+alignas\([^)]*\)"
                    r"|\s*\[\[[^\]]*\]\])*"
                    r"\s+([\w:]+)\s*(?:final\s*)?(?::[^:].*)?$", re.S)
@@ -19,9 +19,10 @@ NAMESPACE = re.compile(r"\bnamespace\s+([\w:]*)\s*$")
 
 
 def types_of(text):
-    """The classes and structs that a header defines directly in a namespace, as (line, name)."""
+    """Yields the classes and structs that a header defines directly in a namespace, as (line,
+    name)."""
     code = cpp_text.without_directives(cpp_text.without_comments_and_strings(text))
-    scopes, begin = [], 0  # Of each open brace, the namespace; None where it is something else.
+    scopes, begin = [], 0  # For each open brace its namespace; None if it opens something else.
     for match in re.finditer("[{};]", code):
         head = code[begin:match.start()]
         begin = match.end()
@@ -35,7 +36,8 @@ def types_of(text):
 
 
 def offences(headers):
-    """All offences in `headers`, pairs of path and text, as (path, line, message)."""
+    """Yields all offences in `headers`, which are pairs of path and text, as (path, line,
+    message)."""
     first = {}
     for path, text in headers:
         for line, name in types_of(text):

@@ -1,6 +1,6 @@
-"""What has to be built: in this checkout and, with --against, in another one.
+"""The targets that have to be built: in this checkout and, with --against, in the other one.
 
-Of the other checkout only the programs are used, so its harness may be older than this one.
+Only the programs of the other checkout are used, so its harness may be older than this one.
 """
 import re
 
@@ -8,14 +8,14 @@ import kernel_suite
 
 EXCHANGE_PROGRAMS = ["//server:ps_server", "//deploy/psctl", "//tests/benchmarks:exchange_driver"]
 RAW_PROBES = ["//tests/benchmarks:raw_probe", "//tests/benchmarks:raw_shm_probe"]
-# The programs of Slipstream's contenders by part: both builds need them.
+# The programs of Slipstream's contenders, by part. Both builds need them.
 SLIPSTREAM_TARGETS = {
     "transport": EXCHANGE_PROGRAMS,
     "kernels": [] if kernel_suite.missing() else ["//tests/benchmarks:kernel_benchmark"],
     "latency": EXCHANGE_PROGRAMS,
     "training": ["//server:ps_server", "//worker:ps_worker", "//deploy/psctl"],
 }
-# The programs of all others: those of this checkout are used.
+# The programs of all other contenders. They are taken from this checkout.
 PEER_TARGETS = {
     "transport": [*RAW_PROBES, "//tests/benchmarks:naive_probe"],
     "latency": RAW_PROBES,
@@ -35,7 +35,7 @@ def has_target(root, label):
 
 
 def fault(root, parts):
-    """Why the checkout at `root` cannot be compared in these parts; empty if it can."""
+    """Returns why the checkout at `root` cannot be compared in these parts; empty if it can."""
     if not (root / "WORKSPACE").is_file():
         return (f"{root} is no checkout of Slipstream, as it has no WORKSPACE file; "
                 "`git worktree add DIR COMMIT` makes one")
@@ -49,7 +49,7 @@ def fault(root, parts):
 
 
 def plan(own_root, other_root, parts):
-    """What has to be built, as pairs of a checkout's root and its targets."""
+    """Returns what has to be built, as pairs of a checkout's root and its targets."""
     yield own_root, targets_of(parts, SLIPSTREAM_TARGETS, PEER_TARGETS)
     if other_root is not None:
         yield other_root, targets_of(parts, SLIPSTREAM_TARGETS)

@@ -1,9 +1,9 @@
-"""What two builds come to beside each other: their ratios, and which of them mean something."""
+"""Reports the comparison of two builds: their ratios, and which of them are significant."""
 from table import aligned, number_text
 
 
 def is_beyond(row):
-    """Whether the builds differ by more than the rounds do."""
+    """Returns whether the builds differ by more than the spread of the rounds."""
     return abs(row["ratio_to_other"] - 1) > row["ratio_spread"]
 
 
@@ -12,7 +12,7 @@ def spread_text(row):
 
 
 def verdict(named_rows):
-    """The last lines: the ratios that lie beyond their spread, or that none does."""
+    """Yields the last lines: the ratios that lie beyond their spread, or that none does."""
     if not named_rows:
         return "No ratio to the other build, as nothing was measured of both."
     beyond = [f"BEYOND ITS SPREAD: {name}: {number_text(row['ratio_to_other'], 3)} times "
@@ -24,7 +24,7 @@ def verdict(named_rows):
 
 
 def text(other_root, named_rows):
-    """The whole report; each row has its ratio to the other build."""
+    """Returns the whole report. Each row has its ratio to the other build."""
     lines = [["part and contender", "times the other", "spread", "beyond it"],
              *([name, number_text(row["ratio_to_other"], 3), spread_text(row),
                 "yes" if is_beyond(row) else "-"] for name, row in named_rows)]

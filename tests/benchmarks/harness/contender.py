@@ -1,4 +1,5 @@
-"""What takes part in a comparison: processes that exchange a model's worth of values on command."""
+"""A contender takes part in a comparison: its processes exchange a model's worth of values on
+command."""
 import dataclasses
 import statistics
 
@@ -8,7 +9,7 @@ from programs import OWN_BUILD
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What all contenders of one comparison have to do."""
+    """The task of all contenders of one comparison."""
     bytes: int
     workers: int = 1
     servers: int = 1
@@ -22,13 +23,13 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """One contender's part of a round."""
-    seconds: float   # Of the slowest worker, for all its exchanges.
-    exchange: float  # The median of one.
+    """The result of one contender in one round."""
+    seconds: float   # The time of the slowest worker for all its exchanges.
+    exchange: float  # The median time of one exchange.
 
 
 def other_name(name):
-    """The name of the same contender where it starts the other build's programs."""
+    """Returns the name of the same contender when it starts the other build's programs."""
     return f"{name} (other)"
 
 
@@ -39,32 +40,32 @@ def name_in(build, name):
 class Contender:
     """A subclass says in `missing` why it cannot take part, and starts its processes in `start`.
 
-    Those in `workers` take commands, a line each: `run N`, answered with `done SECONDS MEDIAN`. All
-    others are in `servers`, and end with the contender.
+    The processes in `workers` take commands, one per line: `run N`, answered with `done SECONDS
+    MEDIAN`. All other processes are in `servers`, and end with the contender.
     """
     name = ""
-    # Roles as they are told in a row, where they are not the setting's.
+    # The roles as a row shows them, if they differ from the setting's.
     row_roles = None
-    # The name of the contender that has nothing but the same transport; empty if there is none.
+    # The name of the contender that has only the same transport; empty if there is none.
     limit = ""
 
     def __init__(self, setting, directory, build=OWN_BUILD):
         self.setting = setting
-        self.first_directory = self.directory = directory  # Of its first start, and of this one.
-        self.build = build  # The programs that are started.
+        self.first_directory = self.directory = directory  # Of the first start; of the current one.
+        self.build = build  # The build whose programs are started.
         self.workers = []
         self.servers = []
 
     def missing(self):
-        """Why it is left out; empty if it is not."""
+        """Returns why the contender is left out; empty if it takes part."""
         return ""
 
     def start(self):
         raise NotImplementedError
 
     def amount(self, count):
-        """What `count` exchanges of each worker are worth: bytes of gradients there and of weights
-        back."""
+        """Returns the amount of work in `count` exchanges of each worker: bytes of gradients sent
+        and of weights received."""
         return 2 * self.setting.bytes * self.setting.workers * count
 
     def await_workers(self):
@@ -82,8 +83,8 @@ class Contender:
             raise ContenderFailed(f"{self.name}: not two numbers: {done}") from None
 
     def stop(self):
-        """Ends all processes. It can be started again, in another directory: what they left in this one,
-        as files that name a port, would deceive the next."""
+        """Ends all processes. The contender can be started again, but in another directory: files
+        left in this one, such as those that name a port, would mislead the next start."""
         for process in [*self.workers, *self.servers]:
             process.end()
         self.workers, self.servers = [], []

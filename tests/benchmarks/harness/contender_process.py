@@ -1,21 +1,21 @@
-"""A process of a contender: told a line on stdin, answers a line on stdout, and writes a log."""
+"""A process of a contender: reads commands from stdin, answers on stdout, and writes a log."""
 import os
 import select
 import subprocess
 import time
 
 START_S = 120     # Until a process is ready; PyTorch takes ten seconds on a busy machine.
-EXCHANGES_S = 300  # Until what it was told is done.
-END_S = 10        # Until it has ended after its stdin has.
+EXCHANGES_S = 300  # Until a command is done.
+END_S = 10        # Between the end of its stdin and its own end.
 LAST_LINES = 3
 
 
 class ContenderFailed(Exception):
-    """A contender cannot be measured; the text names its log. The others go on."""
+    """A contender cannot be measured. The text names its log. The others go on."""
 
 
 class ContenderProcess:
-    """Runs in `directory`. Not thread-safe. Every wait has a deadline."""
+    """Runs in `directory`. Every wait has a deadline. Not thread-safe."""
 
     def __init__(self, name, command, directory, environment=None):
         self.name = name
@@ -33,7 +33,8 @@ class ContenderProcess:
             raise self.failure("has ended") from None
 
     def answer(self, word, timeout):
-        """What follows `word` in the next line, as a list of words."""
+        """Reads the next line, which must begin with `word`. Returns the rest as a list of
+        words."""
         words = self.line(timeout).split()
         if not words or words[0] != word:
             raise self.failure(f"said \"{' '.join(words)}\" instead of {word}")
@@ -57,7 +58,7 @@ class ContenderProcess:
         return ContenderFailed("; ".join([f"{self.name} {what} (log: {self.log})", *lines]))
 
     def end(self):
-        """Lets it end by itself, and makes it if it does not."""
+        """Lets the process end by itself, and kills it if it does not."""
         self.process.stdin.close()
         for make in (lambda: None, self.process.terminate, self.process.kill):
             make()

@@ -1,4 +1,4 @@
-"""Who takes part in which comparison, in the order of the tables."""
+"""The contenders of each comparison, in the order of the tables."""
 import functools
 
 from grpc_contender import GrpcContender
@@ -12,7 +12,7 @@ TRANSPORTS = ("tcp", "unix", "shm")
 
 
 def in_directories(makers, setting, directory):
-    """A contender of each, with a directory of its own; those that are missing, too."""
+    """Makes each contender, with its own directory, including those that cannot take part."""
     for number, make in enumerate(makers):
         own = directory / f"{number}"
         own.mkdir(parents=True)
@@ -20,7 +20,8 @@ def in_directories(makers, setting, directory):
 
 
 def slipstream(transports, builds):
-    """The builds of one transport are neighbours, so that their turns are, too."""
+    """Returns Slipstream's contenders. The builds of one transport are neighbours, so that their
+    turns are, too."""
     return [functools.partial(SlipstreamContender, transport, build=build)
             for transport in transports for build in builds]
 
@@ -30,17 +31,17 @@ def sockets(kinds, command="work"):
 
 
 def limits(command="work"):
-    """A contender with nothing but a transport, for each of TRANSPORTS."""
+    """Returns a contender with nothing but a transport, for each of TRANSPORTS."""
     return [*sockets(("tcp", "unix"), command), SharedMemoryContender]
 
 
 def peers(setting, builds):
-    """Other people's programs. They say nothing about what a change to Slipstream has brought, so
-    they are left out where two of its builds are compared."""
+    """Returns the contenders that are not ours. They are left out where two builds of Slipstream
+    are compared, since they say nothing about the difference between the builds."""
     if len(builds) > 1:
         return []
     all_reduces = [GlooContender, OpenMpiContender]
-    # An all-reduce of two ranks stands beside one worker with one server.
+    # An all-reduce of two ranks is compared with one worker and one server.
     return [GrpcContender, TorchRpcTcpContender, TorchRpcContender,
             *(all_reduces if (setting.workers, setting.servers) == (1, 1) else [])]
 

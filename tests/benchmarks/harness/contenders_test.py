@@ -1,9 +1,9 @@
-"""Contenders that are built here exchange when they are told to; nothing here is timed."""
+"""Contenders that are built here exchange on command; nothing here is timed."""
 import importlib
 import pathlib
 import unittest
 
-importlib.import_module("main")  # Knows where the modules of other tests are.
+importlib.import_module("main")  # main adds the folders of other tests' modules to the path.
 from programs import scratch
 
 from contender import Setting
@@ -51,7 +51,7 @@ class ContendersTest(unittest.TestCase):
         self.exchange(limits("ping"), Setting(64, rule="ping"))
 
     def test_a_gradient_may_be_larger_than_what_is_under_way_at_once(self):
-        # The ring of raw-shm has 8 pieces of 256 KiB, and the last piece here is a part of one.
+        # The ring of raw-shm has 8 pieces of 256 KiB, and the last piece here is shorter.
         self.exchange(limits(), Setting((5 << 20) + 64, workers=2))
 
     def test_a_worker_without_its_server_is_named(self):

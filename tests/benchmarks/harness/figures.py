@@ -1,4 +1,4 @@
-"""From what was measured in rounds to the rows that are printed and written."""
+"""Turns the measurements of rounds into the rows that are printed and written."""
 import statistics
 
 from contender import other_name
@@ -8,7 +8,8 @@ BASE = "raw-tcp"
 
 
 def spread(values):
-    """The distance of the quartiles as a share of the median; 0 of less than two values."""
+    """Returns the distance of the quartiles as a share of the median; 0 for less than two
+    values."""
     if len(values) < 2:
         return 0.0
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -17,8 +18,8 @@ def spread(values):
 
 
 def round_ratios(values, base):
-    """The ratio of each round, as only what was measured in one round can be compared; none where
-    one of the two was not measured."""
+    """Returns the ratio of each round, since only measurements of the same round can be compared.
+    Empty if one of the two was not measured."""
     if not base or len(values) != len(base):
         return []
     return [value / other for value, other in zip(values, base)]
@@ -30,7 +31,7 @@ def ratio(values, base):
 
 
 def other_figures(values, other):
-    """How many times as fast this build is as the other one, where both were measured."""
+    """Returns how many times as fast this build is as the other one, if both were measured."""
     ratios = round_ratios(values, other)
     if not ratios:
         return {}
@@ -44,12 +45,12 @@ def load_figures(comparison):
 
 
 def rates_by_name(comparison):
-    """The rates of each contender that was measured."""
+    """Returns the rates of each contender that was measured."""
     return {series.contender.name: series.rates for series in comparison.series if series.turns}
 
 
 def rows_of(benchmark, comparison):
-    """One row of each contender that was measured."""
+    """Returns one row for each contender that was measured."""
     rates_of = rates_by_name(comparison)
     for series in comparison.series:
         if not series.turns:

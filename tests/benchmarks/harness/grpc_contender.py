@@ -1,4 +1,4 @@
-"""A parameter server as one writes it first: gRPC with a `bytes` field."""
+"""A simple parameter server as a first attempt would be: gRPC with a `bytes` field."""
 from contender import Contender
 from contender_process import START_S, ContenderProcess
 from programs import program

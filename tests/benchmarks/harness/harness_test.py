@@ -1,4 +1,4 @@
-"""What the benchmark makes of its arguments and of what was measured; nothing here is timed."""
+"""How the benchmark handles its arguments and measurements; nothing here is timed."""
 import contextlib
 import io
 import json
@@ -26,7 +26,7 @@ from contender_process import ContenderFailed, ContenderProcess
 from rounds import Comparison, Field, Series
 from suite import Suite
 
-# Speaks as contenders do: half a second an exchange, and it fails when told to do thirteen.
+# Behaves like a contender: each exchange takes half a second, and `run 13` fails.
 SCRIPT = """
 import sys
 print("ready", flush=True)
@@ -55,7 +55,7 @@ class FailingContender(ScriptContender):
 
 
 def make_checkout(root, labels):
-    """A directory that looks like a checkout whose BUILD files have these targets."""
+    """Makes a directory that looks like a checkout whose BUILD files have these targets."""
     (root / "WORKSPACE").write_text("")
     for label in labels:
         package, _, name = label[len("//"):].partition(":")
@@ -207,7 +207,7 @@ class BuildsReportTest(unittest.TestCase):
 
 class FiguresTest(unittest.TestCase):
     def test_ratios_are_taken_round_by_round(self):
-        # Twice as slow in every round, on a machine that gets slower from round to round.
+        # The contender is twice as slow in every round; the machine gets slower by the round.
         comparison = Comparison([series("raw-tcp", [1, 2, 8]), series("other", [2, 4, 16])],
                                 [0.0, 0.0, 1.0])
 
@@ -312,7 +312,7 @@ class MachineLoadTest(unittest.TestCase):
 
 
 class StartingContender(Contender):
-    """Each turn takes a second before the first exchange, and each exchange a hundredth."""
+    """A turn takes a second before the first exchange, and each exchange takes a hundredth."""
 
     def run(self, count):
         return Turn(1 + 0.01 * count, 0.01)
@@ -338,7 +338,7 @@ class RoundsTest(unittest.TestCase):
             comparison = self.measure([ScriptContender(name, setting, path) for name in "ab"])
 
         for one in comparison.series:
-            self.assertEqual((one.exchanges, len(one.turns)), (2, 3))  # Of half a second each.
+            self.assertEqual((one.exchanges, len(one.turns)), (2, 3))  # Each takes half a second.
             self.assertEqual(one.rates, [2 * 1000 * 2 * 2] * 3)
         self.assertEqual(len(comparison.cores_of_others), 3)
 
@@ -427,7 +427,7 @@ class KernelsTest(unittest.TestCase):
                           ("sgd-single (other)", "cut"), ("memcpy:3", "-")])
 
     def turns(self, builds):
-        """The builds in the order of their turns with the repetitions of each turn, and the rates."""
+        """Returns the build and the repetitions of each turn, in order, and the rates."""
         taken = []
 
         def measure_turn(build, _, repetitions, __):
@@ -461,7 +461,7 @@ class KernelsTest(unittest.TestCase):
         row_of_other, _ = kernel_suite.rows_of(other, {"rounds": 3}, Build("other"))
 
         self.assertEqual((row["ratio_to_other"], row["ratio_spread"]), (2.0, 0.0))
-        self.assertNotIn("ratio_to_other", memcpy)  # It is the same in both.
+        self.assertNotIn("ratio_to_other", memcpy)  # It is the same in both builds.
         self.assertEqual(row_of_other["contender"], "finite (other)")
         self.assertNotIn("ratio_to_other", row_of_other)
 

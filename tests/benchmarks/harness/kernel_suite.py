@@ -1,4 +1,5 @@
-"""Kernels of updates and of the wire beside memcpy, from the rows that kernel_benchmark prints."""
+"""Compares kernels of updates and of the wire with memcpy, from the rows that kernel_benchmark
+prints."""
 import json
 import pathlib
 import statistics
@@ -14,21 +15,21 @@ from table import aligned, bytes_text, number_text
 DEADLINE_S = 1800
 HEADER = pathlib.Path("/usr/include/benchmark/benchmark.h")
 PROGRAM = "tests/benchmarks/kernel_benchmark"
-# Arrays of fp32 that each reads or writes.
+# The number of fp32 arrays that each kernel reads or writes.
 PASSES = {"finite": 1, "fold": 3, "sgd-single": 3, "sgd-sum": 4, "momentum-single": 5,
           "momentum-sum": 6, "adam-single": 7, "adam-sum": 8, "encode-bf16": 1.5,
           "encode-fp16": 1.5, "decode-bf16": 1.5, "decode-fp16": 1.5}
-# A repetition of one kernel, of what a contender's turn may take.
+# The share of a contender's turn that a repetition of one kernel takes.
 SHARE = 0.25
 
 
 def missing():
-    """Why it cannot be built; empty if it can."""
+    """Returns why the benchmark cannot be built; empty if it can."""
     return "" if HEADER.exists() else "not installed (apt install libbenchmark-dev)"
 
 
 def parse(report):
-    """Bytes per second by (kernel, gradient, bytes), one for each repetition."""
+    """Returns bytes per second by (kernel, gradient, bytes), one value for each repetition."""
     rates = {}
     for entry in report["benchmarks"]:
         if entry["run_type"] == "iteration":
@@ -38,8 +39,8 @@ def parse(report):
 
 
 def rows_of(rates, load, build=OWN_BUILD, rates_of_other=None):
-    """Each kernel of a build: its share of the rate of a memcpy of as many bytes, and its ratio to
-    the same kernel of the other build."""
+    """Returns a row for each kernel of a build: its rate as a share of the rate of a memcpy of as
+    many bytes, and its ratio to the same kernel of the other build."""
     for (kernel, gradient, size), values in rates.items():
         rate = statistics.median(values)
         row = {"benchmark": "kernels", "contender": name_in(build, kernel), "gradient": gradient,
@@ -55,7 +56,7 @@ def rows_of(rates, load, build=OWN_BUILD, rates_of_other=None):
 
 
 def place(name):
-    """The place of a line in the table, as repetitions come in a random order."""
+    """Returns the place of a line in the table, as repetitions come in a random order."""
     places = [name_of(kernel) for kernel in PASSES for name_of in (str, other_name)]
     kernel, gradient = name
     return places.index(kernel) if kernel in places else len(places), kernel, gradient
@@ -66,15 +67,15 @@ def measure_once(build, suite, repetitions, log_file):
         [build.program(PROGRAM), "--benchmark_format=json",
          f"--benchmark_min_time={suite.options.seconds * SHARE}",
          f"--benchmark_repetitions={repetitions}",
-         # Repetitions of all kernels take turns.
+         # The repetitions of all kernels take turns.
          "--benchmark_enable_random_interleaving=true"],
         stdout=subprocess.PIPE, stderr=log_file, timeout=DEADLINE_S, check=True)
     return parse(json.loads(done.stdout))
 
 
 def measure(suite, log_file, measure_turn=measure_once):
-    """The rates of each build. Two builds take turns, round by round; one alone has all its rounds
-    in one process, which finds only once how often a kernel has to run."""
+    """Returns the rates of each build. Two builds take turns, round by round. A single build has
+    all its rounds in one process, which has to find only once how often a kernel must run."""
     turns = suite.options.rounds if len(suite.builds) > 1 else 1
     rates_of = {build: {} for build in suite.builds}
     for number in range(turns):

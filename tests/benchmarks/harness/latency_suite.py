@@ -1,10 +1,11 @@
-"""What a step of a small net takes beside its compute: an exchange with nothing to compute."""
+"""Measures what a step of a small net takes beside its compute: an exchange with nothing to
+compute."""
 from contender import Setting
 from contenders import latency_contenders, ping_contenders
 from figures import rows_of
 from table import aligned, number_text
 
-# LeNet-5 for images of 28 by 28: 61,706 parameters.
+# The size of LeNet-5 for images of 28 by 28: 61,706 parameters.
 LENET_BYTES = 4 * 61_706
 PING_BYTES = 64
 

@@ -1,17 +1,19 @@
-"""How much of the machine others used meanwhile, who make figures worthless without a word."""
+"""Measures how busy other processes kept the machine: their load can make figures worthless
+unnoticed."""
 import os
 import pathlib
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# Of a core: beyond it a round counts as taken on a busy machine. The kernel's own threads stay below.
+# If other processes use more than this many cores, a round counts as taken on a busy machine. The
+# kernel's own threads stay below it.
 BUSY_CORES = 0.15
 
 
 def parse_total(stat_text):
-    """(ticks that somebody computed, ticks that passed) of all cores, from /proc/stat.
+    """Returns (ticks in which a process computed, ticks that passed) of all cores, from /proc/stat.
 
-    Interrupts are left out, as nobody's process is charged for them: loopback's traffic is ours.
-    What a hypervisor took away (steal) is others'.
+    Interrupts are left out, as they are charged to no process; loopback's traffic, which is ours,
+    causes them. Time that a hypervisor took away (steal) counts as used by others.
     """
     fields = [int(field) for field in stat_text.splitlines()[0].split()[1:9]]
     user, nice, system, _, _, _, _, steal = fields
@@ -19,15 +21,15 @@ def parse_total(stat_text):
 
 
 def parse_process(stat_text):
-    """(id, parent's id, ticks it and its ended children used), from /proc/ID/stat."""
-    # The name stands in parentheses and may hold anything, also those.
+    """Returns (id, parent's id, ticks used by it and its ended children), from /proc/ID/stat."""
+    # The name stands in parentheses and may hold any character, even parentheses.
     before, _, after = stat_text.rpartition(")")
     fields = after.split()
     return int(before.split("(")[0]), int(fields[1]), sum(int(field) for field in fields[11:15])
 
 
 def ticks_of_tree(processes, root):
-    """What the process `root` and all below it used."""
+    """Returns the ticks used by the process `root` and all its descendants."""
     children, own = {}, {}
     for process, parent, ticks in processes:
         children.setdefault(parent, []).append(process)
@@ -45,11 +47,11 @@ def read_processes():
         try:
             yield parse_process(path.read_text(encoding="utf-8", errors="replace"))
         except (OSError, ValueError, IndexError):
-            continue  # It has ended.
+            continue  # The process has ended.
 
 
 class LoadWatch:
-    """Counts from its construction."""
+    """Measures the load from its construction on."""
 
     def __init__(self):
         self.begin = self._read()
@@ -60,7 +62,7 @@ class LoadWatch:
         return computed, passed, ticks_of_tree(read_processes(), os.getpid())
 
     def cores_of_others(self):
-        """So many cores were busy for processes that are not ours, on the mean."""
+        """Returns the mean number of cores that were busy for processes that are not ours."""
         computed, passed, own = (now - then for now, then in zip(self._read(), self.begin))
         if passed <= 0:
             return 0.0

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares Slipstream with what else moves models between processes; tests/benchmarks/run.sh starts
-it after the build."""
+"""Compares Slipstream with other programs that move models between processes.
+tests/benchmarks/run.sh starts it after the build."""
 import argparse
 import json
 import os
@@ -48,8 +48,8 @@ def positive(kind):
     return parse
 
 
-# With 0.4 some contenders have two exchanges of 64 MiB in it, and the quartiles of two workers at one
-# server lay 27 to 43 % apart; with 1.2 it was 7 to 20 %.
+# With turns of 0.4 s some contenders make only two exchanges of 64 MiB, and the quartiles of two
+# workers at one server lay 27 to 43 % apart; with 1.2 s it was 7 to 20 %.
 TURN_S = 1.0
 
 
@@ -76,7 +76,7 @@ def parse_arguments(arguments):
     options.seconds = options.seconds or TURN_S
     options.only = options.only or list(SUITES)
     if options.json and not options.json.absolute().parent.is_dir():
-        parser.error(f"--json: {options.json} lies in no directory")  # Better now than at the end.
+        parser.error(f"--json: {options.json} lies in no directory")  # Fail now, not at the end.
     if options.against:
         options.against = options.against.resolve()
         fault = build_plan.fault(options.against, options.only)
@@ -88,7 +88,7 @@ def parse_arguments(arguments):
 
 
 def write_json(path, rows):
-    """Whole or not at all: a run of an hour must not leave half of its figures."""
+    """Writes the file whole or not at all: a run of an hour must not leave half of its figures."""
     partial = path.with_name(path.name + ".partial")
     partial.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     partial.replace(path)
@@ -120,7 +120,8 @@ def report(suite, rows):
 
 
 def end(number, _):
-    """Told to end: what was started is ended first, and that once begun is not broken off."""
+    """Ends the program on a signal. Ignores further signals, so that nothing interrupts the
+    clean-up."""
     for further in (signal.SIGINT, signal.SIGTERM):
         signal.signal(further, signal.SIG_IGN)
     sys.exit(128 + number)

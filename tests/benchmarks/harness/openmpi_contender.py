@@ -1,4 +1,4 @@
-"""OpenMPI's all-reduce, built here as nothing else needs it."""
+"""OpenMPI's all-reduce. Its program is built here, as nothing else needs OpenMPI."""
 import os
 import shutil
 import subprocess
@@ -30,7 +30,7 @@ class OpenMpiContender(AllReduce):
 
     def start(self):
         as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        # Between processes of one machine alone: through shared memory.
+        # Use shared memory, which is for processes of one machine.
         self.workers = [ContenderProcess(
             "mpirun", ["mpirun", *as_root, "-np", RANKS, "--mca", "btl", "self,vader", self.build(),
                        self.setting.bytes], self.directory)]

@@ -1,4 +1,5 @@
-"""Lets contenders take turns: every round each of them once, so that what disturbs, disturbs all."""
+"""Lets contenders take turns: each of them runs once per round, so that disturbances affect all
+alike."""
 import dataclasses
 import subprocess
 import sys
@@ -10,21 +11,21 @@ from machine_load import LoadWatch
 WARM_EXCHANGES = 2
 EXCHANGES_MAX = 100_000
 WARM_TURNS_MAX = 12
-LONGER_AT_MOST = 3   # A turn of the rounds, than the last to warm up.
-LONGER_AT_ONCE = 20  # A turn to warm up, than the one before.
+LONGER_AT_MOST = 3   # How many times the last warm-up turn a turn may take.
+LONGER_AT_ONCE = 20  # How many times a warm-up turn may be the one before.
 
 
 @dataclasses.dataclass
 class Series:
-    """All that was measured of one contender."""
+    """All measurements of one contender."""
     contender: object
-    exchanges: int = 0                                # Of each worker in a turn.
+    exchanges: int = 0                                # Exchanges of each worker in a turn.
     turns: list[Turn] = dataclasses.field(default_factory=list)
-    failure: str = ""                                 # It has no turns then.
+    failure: str = ""                                 # If set, there are no turns.
 
     @property
     def rates(self):
-        """What it achieved per second, by round."""
+        """Returns the amount of work done per second, by round."""
         amount = self.contender.amount(self.exchanges)
         return [amount / turn.seconds for turn in self.turns]
 
@@ -44,8 +45,8 @@ def say(text):
 
 
 def warm(contender, seconds):
-    """The exchanges that take about so long, or one. A turn may have a start that takes longer than
-    many exchanges, so the number is found by turns that get longer."""
+    """Returns the number of exchanges that take about `seconds`, at least one. A turn may have a
+    start that takes longer than many exchanges, so the number is found by turns that get longer."""
     contender.run(WARM_EXCHANGES)
     count = 1
     for _ in range(WARM_TURNS_MAX):
@@ -58,8 +59,9 @@ def warm(contender, seconds):
 
 
 def in_turn(items, number):
-    """The order of a round. Another one begins each, and every second round goes backwards: whoever
-    follows a hungry one finds the caches its, and of two neighbours each follows the other."""
+    """Returns the order of a round. Each round begins with another contender, and every second
+    round goes backwards. A contender that uses much memory leaves its data in the caches for the
+    next one, so of two neighbours each follows the other equally often."""
     first = number % max(1, len(items))
     order = items[first:] + items[:first]
     return order if number % 2 == 0 else order[:1] + order[:0:-1]
@@ -75,7 +77,7 @@ class Field:
         return [series for series in self.series if not series.failure]
 
     def attempt(self, series, work):
-        """What `work` returns; a contender that fails is out, and the others go on."""
+        """Returns the result of `work`. A contender that fails is out, and the others go on."""
         try:
             return work()
         except (ContenderFailed, AssertionError, OSError, subprocess.SubprocessError) as failure:
@@ -114,9 +116,10 @@ class Field:
                 own.exchanges = other.exchanges = max(own.exchanges, other.exchanges)
 
     def measure(self, rounds, seconds, anew=False):
-        """So many rounds, in which each contender runs for about so long. `anew`: each begins every
-        round with new processes. One start of a program is faster than the next, by where its memory
-        lies, for as long as it runs; so rounds of one start say nothing about a small difference."""
+        """Runs `rounds` rounds, in each of which each contender runs for about `seconds`. With
+        `anew` each begins every round with new processes. One start of a program is faster than the
+        next for as long as it runs, because of where its memory lies; so rounds of a single start
+        say nothing about a small difference."""
         cores_of_others = []
         try:
             for series in self.live():

@@ -1,4 +1,5 @@
-"""A push and a pull through plain shared memory: the limit of Slipstream's own way through it."""
+"""A push and a pull through plain shared memory: the limit of Slipstream's shared-memory
+transport."""
 from contender import Contender
 from contender_process import START_S, ContenderProcess
 from programs import program
@@ -10,7 +11,7 @@ class SharedMemoryContender(Contender):
     def start(self):
         probe = program("tests/benchmarks/raw_shm_probe")
         part = self.setting.bytes // self.setting.servers
-        # A ping updates a few values, too, which takes no time that could be measured.
+        # A ping updates a few values, too; the time that this takes is too short to measure.
         rule = "sgd" if self.setting.rule == "ping" else self.setting.rule
         addresses = []
         for server in range(self.setting.servers):

@@ -7,8 +7,8 @@ from contender import Contender, name_in
 from contender_process import ContenderProcess
 from programs import OWN_BUILD
 
-# Gradients are ones: what is learnt does not matter, and must stay finite for hours. The net and the
-# data are not used, as workers propose a model of one tensor.
+# Gradients are ones. The learnt values do not matter, but must stay finite for hours. The net and
+# the data are not used, as workers propose a model of one tensor.
 RUN_YAML = """
 version: 1
 name: benchmark
@@ -30,20 +30,22 @@ def settings_schema(build):
 
 
 def choices(section, key, build=OWN_BUILD):
-    """The values that the build's run.yaml takes there; none where it does not know the key."""
+    """Returns the values that the build's run.yaml accepts for a key; empty if it does not know the
+    key."""
     properties = settings_schema(build).get(section, {}).get("properties", {})
     return properties.get(key, {}).get("enum", [])
 
 
 def rule_missing(rule, build=OWN_BUILD):
-    """Why no run of the build can have this rule; empty if one can."""
+    """Returns why no run of the build can have this rule; empty if one can."""
     if rule in choices("optimizer", "kind", build):
         return ""
     return f"run.yaml knows no optimizer.kind {rule}"
 
 
 class SlipstreamContender(Contender):
-    """Over one transport: those of run.yaml, and "mtls", which is tcp with certificates on both sides."""
+    """Slipstream over one transport: those of run.yaml, and "mtls", which is tcp with certificates
+    on both sides."""
 
     def __init__(self, transport, setting, directory, build=OWN_BUILD):
         super().__init__(setting, directory, build)
@@ -61,14 +63,14 @@ class SlipstreamContender(Contender):
         return rule_missing(self.setting.rule, self.build)
 
     def run_yaml(self):
-        # Ports are the system's choice, and these are only names.
+        # The system chooses the ports; these are only names.
         servers = ", ".join(f"localhost:{7070 + shard}" for shard in range(self.setting.servers))
         return RUN_YAML.format(policy=self.setting.policy, rule=self.setting.rule, servers=servers,
                                workers=self.setting.workers,
                                transport=self.transport)
 
     def certify(self, config):
-        """The authority's certificate, beside those of all members."""
+        """Makes certificates of all members. Returns the path of the authority's certificate."""
         certificates = self.directory / "certs"
         cluster.psctl("certs", "init", str(certificates), "--config", config, build=self.build)
         return str(certificates / "ca.crt")

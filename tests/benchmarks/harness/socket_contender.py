@@ -12,7 +12,7 @@ class SocketContender(Contender):
         self.command = command
 
     def listen_address(self, server):
-        # Relative to where the processes run, for whole paths can be longer than addresses.
+        # The path is relative to the directory of the processes: an absolute path may be too long.
         return "127.0.0.1:0" if self.kind == "tcp" else f"unix:server-{server}"
 
     def start(self):

@@ -1,4 +1,5 @@
-"""What every part of the benchmark shares: options, where logs go, and what was left out."""
+"""The state that all parts of the benchmark share: options, the logs' directory, and what was left
+out."""
 import argparse
 import dataclasses
 import pathlib
@@ -10,8 +11,8 @@ from rounds import Field, say
 @dataclasses.dataclass
 class Suite:
     options: argparse.Namespace
-    directory: pathlib.Path                           # Of all processes' logs.
-    builds: tuple = (OWN_BUILD,)                      # With --against also the other one.
+    directory: pathlib.Path                           # The directory of all processes' logs.
+    builds: tuple = (OWN_BUILD,)                      # With --against also the other build.
     skipped: dict[str, set[str]] = dataclasses.field(default_factory=dict)  # Reasons by name.
     failed: list[str] = dataclasses.field(default_factory=list)
 
@@ -19,7 +20,7 @@ class Suite:
         self.skipped.setdefault(name, set()).add(reason)
 
     def present(self, contenders):
-        """Those that can take part."""
+        """Yields the contenders that can take part, and notes why the others cannot."""
         for contender in contenders:
             reason = contender.missing()
             if reason:
@@ -28,7 +29,7 @@ class Suite:
                 yield contender
 
     def compare(self, title, contenders, rounds=None, seconds=None):
-        """Rounds of those that can take part, and notes of those that cannot or fail."""
+        """Runs rounds of the contenders that can take part. Notes which cannot or fail."""
         field = Field(list(self.present(contenders)))
         say(f"{title}: {', '.join(series.contender.name for series in field.series)}")
         comparison = field.measure(rounds or self.options.rounds, seconds or self.options.seconds,

@@ -1,4 +1,4 @@
-"""Rows as tables of text."""
+"""Formats rows as tables of text."""
 
 UNITS = ((1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
@@ -11,7 +11,7 @@ def bytes_text(count):
 
 
 def aligned(lines):
-    """Lines of cells as text: the first column to the left, the others to the right."""
+    """Returns lines of cells as text: the first column to the left, the others to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(*lines)]
     return "\n".join("  ".join([line[0].ljust(widths[0]),
                                 *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:]))])
@@ -32,7 +32,8 @@ def limit_cell(row):
 
 
 def shape_table(rows, shapes, cell):
-    """A line for each contender, a column for each shape that was measured."""
+    """Returns a table with a line for each contender and a column for each shape that was
+    measured."""
     cells = {(row["contender"], row["shape"]): cell(row) for row in rows}
     shapes = [shape for shape in shapes if any(row["shape"] == shape for row in rows)]
     names = list(dict.fromkeys(row["contender"] for row in rows))
@@ -50,7 +51,7 @@ def limit_table(rows, shapes):
 
 
 def load_line(rows):
-    """Whether the figures can be trusted."""
+    """Returns a line that says whether the figures can be trusted."""
     measured = [row for row in rows if row.get("rounds")]
     if not measured:
         return "Nothing was measured."

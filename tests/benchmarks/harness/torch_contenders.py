@@ -1,4 +1,4 @@
-"""What PyTorch offers: a parameter server of its remote calls, and gloo's all-reduce."""
+"""PyTorch's contenders: a parameter server made of its remote calls, and gloo's all-reduce."""
 import functools
 import subprocess
 import sys
@@ -8,12 +8,12 @@ from contender_process import START_S, ContenderProcess
 from programs import program
 
 PACKAGE = "python3-torch"
-RANKS = 2  # Of an all-reduce; the point of comparison is one worker with one server.
+RANKS = 2  # The ranks of an all-reduce, which is compared with one worker and one server.
 
 
 @functools.lru_cache
 def torch_missing():
-    """Why PyTorch cannot be measured; empty if it can."""
+    """Returns why PyTorch cannot be measured; empty if it can."""
     done = subprocess.run([sys.executable, "-c", "import torch.distributed.rpc"], check=False,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=START_S)
     return f"not installed (apt install {PACKAGE})" if done.returncode != 0 else ""
@@ -34,7 +34,7 @@ class TorchContender(Contender):
 
 
 class TorchRpcContender(TorchContender):
-    """By whatever way PyTorch takes between processes of one machine."""
+    """Uses whatever transport PyTorch chooses between processes of one machine."""
     name = "torch-rpc"
     script = "torch_rpc_rank.py"
     transport = "auto"
@@ -57,7 +57,7 @@ class TorchRpcTcpContender(TorchRpcContender):
 
 
 class AllReduce(Contender):
-    """Two ranks, each with a gradient, end with the sum: one model there and one back, of each."""
+    """Two ranks, each with a gradient, end with the sum. Each sends one model and receives one."""
     row_roles = (RANKS, 0)
 
     def missing(self):

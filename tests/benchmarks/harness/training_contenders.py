@@ -1,4 +1,5 @@
-"""Training of whole nets: Slipstream as its users start it, and PyTorch's DistributedDataParallel."""
+"""Contenders that train whole nets: Slipstream as its users start it, and PyTorch's
+DistributedDataParallel."""
 import dataclasses
 import json
 import os
@@ -14,8 +15,8 @@ from torch_contenders import TorchContender
 RUN_S = 600
 EXAMPLES = 20_000
 
-# One compute thread of each worker is the default. The rate keeps the loss finite, which is all that
-# matters here; the test set is small, as it is not what is measured.
+# Each worker has one compute thread by default. The learning rate keeps the loss finite, which is
+# all that matters here. The test set is small, as it is not part of the measurement.
 RUN_YAML = """
 version: 1
 name: benchmark
@@ -36,14 +37,16 @@ class TrainingSetting(Setting):
 
 
 class TrainingContender(Contender):
-    """An exchange is a step of every worker, and what is counted are examples."""
+    """A contender for which an exchange is a step of every worker, and whose amount is counted in
+    examples."""
 
     def amount(self, count):
         return count * self.setting.workers * self.setting.batch
 
 
 class SlipstreamTraining(TrainingContender):
-    """A run of psctl for each turn; what counts is its training, from start to end."""
+    """Runs psctl once for each turn. The time that counts is that of training, from start to
+    end."""
 
     def __init__(self, policy, setting, directory, build=OWN_BUILD):
         super().__init__(dataclasses.replace(setting, policy=policy), directory, build)
@@ -57,7 +60,8 @@ class SlipstreamTraining(TrainingContender):
             examples=EXAMPLES))
 
     def psctl_environment(self):
-        """Programs named by the caller's environment would be those of both builds."""
+        """Returns an environment that names this build's programs. Names in the caller's
+        environment would apply to both builds."""
         return {**os.environ, "PS_SERVER_BINARY": self.build.program("server/ps_server"),
                 "PS_WORKER_BINARY": self.build.program("worker/ps_worker")}
 
@@ -81,7 +85,8 @@ class SlipstreamTraining(TrainingContender):
 
 
 class DdpTraining(TrainingContender, TorchContender):
-    """Two settings, as OpenBLAS of old versions takes new processors for a Haswell."""
+    """DistributedDataParallel in two settings, as old versions of OpenBLAS take new processors for
+    a Haswell."""
     script = "ddp_rank.py"
 
     def __init__(self, is_tuned, setting, directory):

@@ -1,4 +1,4 @@
-"""Examples per second of two one-thread workers, from end to end."""
+"""Measures examples per second of two one-thread workers, from end to end."""
 import functools
 import statistics
 
@@ -8,8 +8,9 @@ from figures import load_figures, other_figures, rates_by_name, ratio, spread
 from table import aligned, number_text
 from training_contenders import DdpTraining, SlipstreamTraining, TrainingSetting
 
-NETS = {"mlp": 235_146, "lenet5": 61_706}  # Parameters.
-# A run's start and end take tenths of a second, so turns are longer than those of an exchange.
+NETS = {"mlp": 235_146, "lenet5": 61_706}  # The number of parameters of each.
+# A run's start and end take tenths of a second, so turns are this many times longer than those of
+# an exchange.
 SECONDS_TIMES = 10
 ROUNDS_MAX = 5
 POLICIES = ("hardsync", "async")
@@ -18,13 +19,13 @@ POLICIES = ("hardsync", "async")
 def contenders(builds):
     ours = [functools.partial(SlipstreamTraining, policy, build=build)
             for policy in POLICIES for build in builds]
-    # PyTorch says nothing about the difference of two builds.
+    # PyTorch says nothing about the difference between two builds.
     return ours + [functools.partial(DdpTraining, is_tuned) for is_tuned in (False, True)
                    if len(builds) == 1]
 
 
 def best_peer(comparison):
-    """The rates of PyTorch in the better of its settings."""
+    """Returns the rates of PyTorch in the better of its settings."""
     peers = [series.rates for series in comparison.series
              if series.turns and isinstance(series.contender, DdpTraining)]
     return max(peers, key=statistics.median, default=[])

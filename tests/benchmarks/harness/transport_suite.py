@@ -1,4 +1,4 @@
-"""Exchanges of whole models: gradients there, weights back, by size, shape and rule."""
+"""Measures exchanges of whole models (gradients sent, weights received) by size, shape and rule."""
 from contender import Setting
 from contenders import exchange_contenders
 from figures import rows_of
@@ -6,17 +6,17 @@ from slipstream_contender import rule_missing
 from table import bytes_text, exchange_table, limit_table
 
 MIB = 1 << 20
-SHAPES = ((1, 1), (2, 1), (2, 2))  # Workers and servers.
+SHAPES = ((1, 1), (2, 1), (2, 2))  # Numbers of workers and of servers.
 SIZES = (64, MIB, 16 * MIB, 64 * MIB, 256 * MIB)
 RULES = ("sgd", "momentum", "adam")
 QUICK_SIZES = (64 * MIB,)
 QUICK_RULES = ("sgd",)
-# A shard holds at least the 16 values between two cuts.
+# A shard holds at least 16 values, the distance between two possible cuts.
 PART_BYTES_MIN = 64
 
 
 def settings(quick):
-    """Under async, where as with the plain sockets no worker waits for another."""
+    """Yields settings with async, under which no worker waits for another, as with plain sockets."""
     for size in QUICK_SIZES if quick else SIZES:
         for rule in QUICK_RULES if quick else RULES:
             for workers, servers in SHAPES:

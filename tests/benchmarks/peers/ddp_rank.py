@@ -2,9 +2,9 @@
 
     ddp_rank.py RENDEZVOUS RANK RANKS NET BATCH EXAMPLES
 
-RENDEZVOUS is a file that is not there yet; NET is mlp or lenet5, as Slipstream's presets are. An
-exchange of exchange_commands.py is a step: a batch gathered from examples in memory, forward,
-backward with the all-reduce, and SGD with momentum.
+RENDEZVOUS is the name of a file that does not exist yet. NET is mlp or lenet5, as in Slipstream's
+presets. An exchange of exchange_commands.py is a step: a batch gathered from examples in memory,
+forward, backward with the all-reduce, and SGD with momentum.
 """
 import os
 import sys
@@ -39,7 +39,7 @@ class Training:
         chosen = next(self.batches, None)
         if chosen is None:
             order = torch.randperm(len(self.labels))
-            self.batches = iter(order.split(self.batch)[:-1])  # Whole ones.
+            self.batches = iter(order.split(self.batch)[:-1])  # Only whole batches.
             chosen = next(self.batches)
         return self.images[chosen], self.labels[chosen]
 

@@ -5,7 +5,7 @@ import time
 
 
 def timed(exchange, count):
-    """Seconds of each of `count` exchanges, and of all."""
+    """Runs `count` exchanges. Returns the seconds of each, and of all."""
     seconds = []
     begin = time.perf_counter()
     for _ in range(count):
@@ -16,7 +16,7 @@ def timed(exchange, count):
 
 
 def serve(exchange):
-    """To the end of stdin."""
+    """Serves commands to the end of stdin."""
     print("ready", flush=True)
     for line in sys.stdin:
         seconds, total = timed(exchange, int(line.split()[1]))

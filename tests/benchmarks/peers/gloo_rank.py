@@ -2,7 +2,7 @@
 
     gloo_rank.py RENDEZVOUS RANK RANKS BYTES
 
-RENDEZVOUS is a file that is not there yet.
+RENDEZVOUS is the name of a file that does not exist yet.
 """
 import os
 import sys

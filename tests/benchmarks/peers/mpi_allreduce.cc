@@ -1,9 +1,10 @@
-// Ranks that all-reduce a model of floats; rank 0 takes the commands of exchange_commands.h for
+// Ranks that all-reduce a model of floats. Rank 0 takes the commands of exchange_commands.h for
 // all.
 //
 //   mpirun -np 2 mpi_allreduce BYTES
 //
-// Built with mpicxx, as OpenMPI is not needed for anything else; so it includes nothing of ours.
+// The program is built with mpicxx, as nothing else needs OpenMPI, so it includes none of our
+// headers.
 
 #include <mpi.h>
 
@@ -17,15 +18,15 @@
 
 namespace {
 
-/// What rank 0 was told; 0 at the end of stdin.
+/// Reads the number of exchanges of the next command. Returns 0 at the end of stdin.
 int ReadCount() {
   std::string command;
   int count = 0;
   return std::cin >> command >> count ? count : 0;
 }
 
-/// The same on all ranks. OpenMPI waits by computing, and the others would take the processor from
-/// contenders whose turn it is.
+/// Returns the next count, the same on all ranks. OpenMPI waits in a busy loop, which would take
+/// the processor from contenders whose turn it is; so this polls with pauses.
 int NextCount(int rank) {
   int count = rank == 0 ? ReadCount() : 0;
   MPI_Request request;

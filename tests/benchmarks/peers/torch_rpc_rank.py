@@ -3,9 +3,9 @@ the model, or a worker, which pushes its gradient to all servers and then pulls 
 
     torch_rpc_rank.py RENDEZVOUS RANK WORKERS SERVERS BYTES TRANSPORT
 
-RENDEZVOUS is a file that is not there yet. The first SERVERS ranks serve. Workers take the commands of
-exchange_commands.py. TRANSPORT is tcp, or auto, by which PyTorch shares memory or reads the other's
-where both are on one machine.
+RENDEZVOUS is the name of a file that does not exist yet. The first SERVERS ranks serve. Workers
+take the commands of exchange_commands.py. TRANSPORT is tcp or auto. With auto, PyTorch uses shared
+memory, or reads the other process's memory, if both are on one machine.
 """
 import os
 import sys
@@ -17,9 +17,9 @@ import exchange_commands
 
 CALL_S = 120
 
-# The names are private to PyTorch, which offers no others.
+# These names are private to PyTorch, which offers no others.
 OPTIONS = {"auto": {}, "tcp": {"_transports": ["uv"], "_channels": ["basic"]}}
-part = None  # Of a server: what calls work on.
+part = None  # A server's part of the model, on which calls work.
 
 
 def push(gradient):
@@ -63,7 +63,8 @@ def main(rendezvous, *arguments):
         sys.stdin.read()
     else:
         exchange_commands.serve(Worker(servers, values).exchange)
-    # Without a farewell: the others end as well, and a lost one would be waited for.
+    # Exit without a farewell: the other processes end as well, and this one would wait for a lost
+    # one.
     sys.stdout.flush()
     os._exit(0)
 
