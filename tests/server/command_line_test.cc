@@ -16,7 +16,7 @@ std::variant<CommandLine, int> Parse(std::vector<const char*> arguments) {
   return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
 }
 
-/// What is said of arguments that are wrong usage.
+/// Returns the error output for arguments that are wrong usage.
 std::string Refusal(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), {"--config", "run.yaml"});
   testing::internal::CaptureStderr();

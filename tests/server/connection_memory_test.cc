@@ -12,7 +12,8 @@ TEST(ConnectionMemoryTest, IsWhatTheShardLeavesOfNineTenths) {
   run.cluster.workers = 4;
   run.optimizer.kind = RuleKind::kSgd;
 
-  // Two versions of 100 MiB and a fixed part; pushes lie in the connections' own memory.
+  // The shard needs two versions of 100 MiB and a fixed part. Pushes lie in the connections'
+  // memory.
   EXPECT_EQ(ConnectionMemory::BytesBeside(25 * kMib, run, 1000 * kMib), (900 - 200 - 64) * kMib);
 }
 

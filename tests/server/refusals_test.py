@@ -1,4 +1,5 @@
-"""ps_server that cannot start says why, and exits as psctl does for the same reason."""
+"""A ps_server that cannot start says why, and exits with the same code as psctl for the same
+reason."""
 import os
 import pathlib
 import subprocess
@@ -17,7 +18,7 @@ class RefusalsTest(unittest.TestCase):
         self.config.write_text("model: {preset: mlp}\n")
 
     def refused(self, code, *arguments, config=None, environment=None):
-        """What a server says that does not start; it must exit with `code`."""
+        """Runs a server that must not start and must exit with `code`. Returns its error output."""
         done = subprocess.run(
             [program("server/ps_server"), "--config", str(config or self.config), *arguments],
             env={**os.environ, **(environment or {})}, text=True, timeout=DEADLINE_S, check=False,

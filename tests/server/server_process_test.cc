@@ -83,7 +83,7 @@ TEST(ServerProcessTest, NamesItsServicesToReflection) {
   call->StartCall(nullptr);
   ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
 
-  // list_services (field 7) of anything.
+  // A list_services request (field 7) with an arbitrary value.
   call->Write(Bytes(std::string("\x3a\x01*")), nullptr);
   ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
   grpc::ByteBuffer reply;

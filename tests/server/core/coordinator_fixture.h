@@ -45,7 +45,7 @@ class CoordinatorTest : public testing::Test {
 
   Coordinator& coordinator() { return *coordinator_; }
 
-  /// Both servers report under the newest orders.
+  /// Both servers report, with the newest orders seen.
   void Sync() {
     for (uint32_t shard = 0; shard < 2; ++shard) SyncOne(shard);
   }
@@ -75,7 +75,8 @@ class CoordinatorTest : public testing::Test {
     return answer->state;
   }
 
-  /// To the beginning of training with two workers, of which the first initialised.
+  /// Goes to the beginning of training with two workers, the first of which has initialised the
+  /// model.
   void Train(const RunSpec& spec) {
     Use(spec);
     Sync();
@@ -89,7 +90,8 @@ class CoordinatorTest : public testing::Test {
     ASSERT_EQ(coordinator().phase(), Phase::kTraining);
   }
 
-  /// Lets time pass in steps that no heartbeat of `alive` misses, nor a server.
+  /// Advances the time in steps of one second. At each step the workers in `alive` send a heartbeat
+  /// and the servers report.
   void Pass(absl::Duration duration, std::vector<Identity> alive) {
     for (const absl::Time end = now_ + duration; now_ < end;) {
       now_ += absl::Seconds(1);
@@ -101,7 +103,7 @@ class CoordinatorTest : public testing::Test {
     }
   }
 
-  /// To the point where Ada is to measure the final weights.
+  /// Goes to the point where Ada is to measure the final weights.
   void Evaluate() {
     RunSpec spec = Spec();
     spec.evaluation.every_epochs = 0;
@@ -113,7 +115,7 @@ class CoordinatorTest : public testing::Test {
     ASSERT_TRUE(coordinator().EvaluationFor(ada_.worker).has_value());
   }
 
-  /// How many notes since the last call hold this text.
+  /// Returns the number of notes since the last call that contain this text.
   int CountNotes(const std::string& text) {
     int count = 0;
     for (const Coordinator::Note& note : coordinator().TakeNotes()) {

@@ -9,7 +9,7 @@
 #include "server/core/coordinator.h"
 #include "tests/server/core/coordinator_fixture.h"
 
-// Who measures the weights, and what happens when nobody does.
+// Tests of the choice of the worker that measures the weights, and of what happens when none does.
 
 namespace slipstream {
 namespace {
@@ -28,7 +28,7 @@ TEST_F(CoordinatorTest, TheFinalEvaluationIsOrderedAgainIfItsWorkerDies) {
   ASSERT_TRUE(coordinator().EvaluationFor(bob_.worker).has_value());
   EXPECT_TRUE(coordinator().EvaluationFor(bob_.worker)->is_final);
 
-  // Nobody is left; one that comes back may still measure the weights that are there.
+  // No worker is left. One that comes back may still measure the weights.
   ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
   EXPECT_EQ(coordinator().phase(), Phase::kEvaluating);
   const auto back = coordinator().OnRegister({.worker = WorkerId{1}}, now_);
@@ -41,15 +41,15 @@ TEST_F(CoordinatorTest, TheFinalEvaluationIsOrderedAgainIfItsWorkerDies) {
 TEST_F(CoordinatorTest, AnEvaluatorThatGetsOnHasAllTheTimeItNeeds) {
   Evaluate();
   const uint64_t order = coordinator().EvaluationFor(ada_.worker)->number;
-  coordinator().OnMeasured(ada_, order - 1, 1'000'000, now_);  // Of one that is over.
+  coordinator().OnMeasured(ada_, order - 1, 1'000'000, now_);  // An order that is over.
   for (uint64_t measured = 1; measured <= 5; ++measured) {
     ASSERT_NO_FATAL_FAILURE(Pass(absl::Seconds(50), {ada_, bob_}));
     coordinator().OnMeasured(ada_, order, 100 * measured, now_);
-    coordinator().OnMeasured(bob_, order, 1'000'000, now_);  // Nobody has asked.
+    coordinator().OnMeasured(bob_, order, 1'000'000, now_);  // Bob has no order.
   }
   ASSERT_TRUE(coordinator().EvaluationFor(ada_.worker).has_value()) << "after 250 s, not 60";
 
-  // Still at it, it says, and no further.
+  // Ada keeps reporting, but makes no progress.
   for (int times = 0; times < 2; ++times) {
     ASSERT_NO_FATAL_FAILURE(Pass(absl::Seconds(50), {ada_, bob_}));
     coordinator().OnMeasured(ada_, order, 500, now_);

@@ -6,7 +6,7 @@
 
 #include "tests/server/core/coordinator_fixture.h"
 
-// What ends a run before its epochs are over.
+// Tests of the conditions that end a run before its epochs are over.
 
 namespace slipstream {
 namespace {
@@ -16,7 +16,7 @@ using Policy = ConsistencySpec::Policy;
 
 class CoordinatorStopTest : public CoordinatorTest {
  protected:
-  /// Ada measures what is ordered, with this accuracy.
+  /// Ada reports this accuracy for the evaluation that was ordered.
   void Measure(double accuracy) {
     const auto order = coordinator().EvaluationFor(ada_.worker);
     ASSERT_TRUE(order.has_value());
@@ -27,7 +27,7 @@ class CoordinatorStopTest : public CoordinatorTest {
                     .ok());
   }
 
-  /// The last weights are there and measured.
+  /// Reports that the shards are drained, and measures the final weights.
   void Finish() {
     drained_ = true;
     Sync();

@@ -10,7 +10,7 @@
 
 #include "tests/server/core/coordinator_fixture.h"
 
-// The phases of a run, and what ends it.
+// Tests of the phases of a run, and of what ends it.
 
 namespace slipstream {
 namespace {
@@ -336,7 +336,7 @@ TEST_F(CoordinatorTest, ACoordinatorThatStoodStillTakesNobodyForDead) {
   Train(Spec());
   coordinator().Tick(now_);
 
-  // Longer than leases and timeouts together.
+  // The time is longer than all leases and timeouts together.
   now_ += absl::Hours(1);
   coordinator().Tick(now_);
 
@@ -396,7 +396,7 @@ TEST_F(CoordinatorTest, WhatAWorkerHasDoneUntilItLeavesIsNotHandedOutAgain) {
   ASSERT_EQ(Ask(bob_), WorkState::kUnit);
   const WorkLedger::Unit unit = last_unit_;
   ASSERT_GT(unit.batches, 3u);
-  // No shard has reported its pushes yet.
+  // No shard has reported this worker's pushes yet.
   const Coordinator::Progress too_much{unit.number, unit.batches + 1};
   const Coordinator::Progress done{unit.number, 3};
 
@@ -416,7 +416,7 @@ TEST_F(CoordinatorTest, WhatADeadWorkerHasPushedIsNotHandedOutAgain) {
   ASSERT_EQ(Ask(bob_), WorkState::kUnit);
   const WorkLedger::Unit unit = last_unit_;
   ASSERT_GT(unit.batches, 3u);
-  // It told of one mini-batch, and pushed three.
+  // Bob reported one mini-batch as done, but has pushed three.
   const Coordinator::Progress told{unit.number, 1};
   ASSERT_TRUE(coordinator().OnHeartbeat(bob_, {&told, 1}, now_).ok());
   pushed_ = {{bob_.worker, bob_.incarnation, unit.first + 3}};
@@ -442,7 +442,7 @@ TEST_F(CoordinatorTest, TheNewestPushIsThatOfTheLatestClockWhereAnotherWorkersUn
   ASSERT_TRUE(coordinator().OnLeave(ada_, "", now_, false, {}).ok());
   ASSERT_EQ(Ask(bob_), WorkState::kUnit);
   ASSERT_EQ(last_unit_.first, of_ada.first) << "what she gave back comes second, and lies before";
-  // One shard has the first of them; another has not got beyond Bob's own unit.
+  // One shard has Bob's first push of Ada's unit. The other has only the pushes of his own unit.
   const uint64_t behind = of_bob.first + of_bob.batches;
   pushed_ = {{bob_.worker, bob_.incarnation, behind, WorkerClock{of_bob.batches}},
              {bob_.worker, bob_.incarnation, of_ada.first + 1, WorkerClock{of_bob.batches + 1}}};

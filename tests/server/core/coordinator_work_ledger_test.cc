@@ -109,7 +109,7 @@ TEST(WorkLedgerTest, AnEpochIsDoneWhenAllBeforeItAre) {
   EXPECT_EQ(ledger.epochs_done(), 2u);
 }
 
-/// A naive model: who owns each mini-batch, and whether it is done.
+/// A naive model: the owner of each mini-batch, and whether it is done.
 struct Batches {
   explicit Batches(uint64_t total) : owners(total, -1), done(total, 0) {}
 

@@ -96,7 +96,7 @@ TEST_F(MemberTableTest, FencesTheOldIncarnationAndStartsTheNewOneAtOne) {
 
   EXPECT_EQ(CheckMember(0, 1), Verdict::kFenced);
   EXPECT_EQ(Check(0, 1, 3), Verdict::kFenced);
-  EXPECT_EQ(Check(0, 1, 1), Verdict::kFenced);  // Not even its repetitions are answered.
+  EXPECT_EQ(Check(0, 1, 1), Verdict::kFenced);  // Not even repetitions are answered.
   EXPECT_EQ(Check(0, 2, 1), Verdict::kFresh);
   EXPECT_EQ(Check(0, 2, 2), Verdict::kGap);
 }
@@ -122,8 +122,8 @@ TEST_F(MemberTableTest, FencesWhoHasLeft) {
 TEST_F(MemberTableTest, DoesNotFenceWhoIsNewerThanItsView) {
   table_.InstallView(ViewOf(1, {{0, 1}, {1, 2}}));
 
-  EXPECT_EQ(CheckMember(0, 3), Verdict::kUnknownMember);  // Has registered again.
-  EXPECT_EQ(CheckMember(7, 3), Verdict::kUnknownMember);  // Has just come.
+  EXPECT_EQ(CheckMember(0, 3), Verdict::kUnknownMember);  // It has registered again.
+  EXPECT_EQ(CheckMember(7, 3), Verdict::kUnknownMember);  // It has just joined.
 }
 
 TEST_F(MemberTableTest, KeepsTheOlderBaseOfTwoAnswersToOnePull) {
@@ -212,7 +212,7 @@ TEST_F(MemberTableTest, CountsThePullsOfPastLivesUntilTheyEnd) {
   table_.CheckInvariants(/*gradients_in_flight=*/1);
 }
 
-// Everything ever recorded, in lists, searched from the start each time.
+// Keeps everything ever recorded in lists, and searches them from the start each time.
 class NaiveTable {
  public:
   void InstallView(const View& view) {

@@ -14,7 +14,7 @@
 
 namespace slipstream {
 
-/// One gradient that came, as one number.
+/// A gradient that was pushed, as one number.
 struct GivenPush {
   WorkerId worker{};
   Version base{};
@@ -22,7 +22,7 @@ struct GivenPush {
   double gradient = 0;
 };
 
-/// The rules of rounds in their plainest form, with everything that ever happened kept.
+/// A naive model of the rules of rounds. It keeps everything that ever happened.
 class NaiveShard {
  public:
   explicit NaiveShard(const ConsistencySpec& consistency) : consistency_(consistency) {}
@@ -48,7 +48,7 @@ class NaiveShard {
     return is_hardsync() && (base < decided || HasAnswered(worker));
   }
 
-  /// Whose gradients a worker that has pushed can next bring.
+  /// The earliest version that a worker that has pushed can compute its next gradient from.
   Version VersionAfterPush(WorkerId worker) const {
     return is_hardsync() && HasAnswered(worker) ? Next(decided) : decided;
   }
@@ -64,7 +64,8 @@ class NaiveShard {
     CloseIfDue();
   }
 
-  /// A worker asks for weights to train on, of a version that the open round may have to make.
+  /// A worker asks for weights to train on, of a version that the open round may still have to
+  /// make.
   void Ask(WorkerId worker, Version version) {
     owes_from.emplace(worker, version);
     if (version > decided && !HasAnswered(worker)) Excuse(worker);

@@ -37,7 +37,7 @@ std::vector<WorkerId> Workers(const std::vector<uint32_t>& ids) {
   return workers;
 }
 
-// "+" for a fold that adds, "=" for the one that starts the sum.
+// "+" stands for a fold that adds, "=" for the one that starts the sum.
 std::string Text(const std::vector<Fold>& folds) {
   std::string text;
   for (const Fold& fold : folds) {
@@ -162,7 +162,7 @@ struct Folded {
   std::vector<uint64_t> order;
 };
 
-// What a shell does with the folds; each must name a gradient that was added and not folded yet.
+// Carries out the folds, like a shell. Each must name a gradient that was added and not folded yet.
 void Carry(const std::vector<Fold>& folds, const std::vector<Gradient>& gradients, Folded& folded) {
   for (const Fold& fold : folds) {
     ASSERT_EQ(fold.first, folded.order.empty());
@@ -194,7 +194,7 @@ double MeanOfScaled(const std::vector<Gradient>& gradients) {
   return sum / static_cast<double>(gradients.size());
 }
 
-// The order in which workers answer, and whether each excuses itself.
+// Lets workers answer in the order `arrival`. Some of them excuse themselves, at random.
 void PlaySynchronous(RandomStream& random, const std::vector<uint32_t>& arrival,
                      std::vector<Gradient>& gradients, Round& round, Folded& folded) {
   std::vector<uint32_t> awaited(arrival.size());
@@ -236,7 +236,7 @@ TEST(RoundPropertyTest, SynchronousIsTheMeanOverAllExamplesInOrderOfWorkers) {
 
     ASSERT_EQ(folded.order.size(), gradients.size());
     ASSERT_TRUE(std::is_sorted(folded.order.begin(), folded.order.end()));
-    // Weights are floats: one rounding each, so a few 2⁻²⁴ of the result.
+    // Weights are floats, with one rounding each: the error is a few 2⁻²⁴ of the result.
     ASSERT_NEAR(folded.sum * round.InverseDivisor(), MeanOverExamples(gradients), 1e-6);
   }
 }
@@ -252,7 +252,7 @@ TEST(RoundPropertyTest, OtherwiseIsTheMeanOfTheScaledInOrderOfCompletion) {
     const uint64_t count = 1 + random.Below(6);
     for (uint64_t i = 0; i < count; ++i) {
       Round::Contribution contribution = From(random.Below(3), 1 + random.Below(32));
-      contribution.push = PushId{1000 - i};  // Neither names nor workers decide the order.
+      contribution.push = PushId{1000 - i};  // The order depends neither on names nor on workers.
       contribution.scale = 1.0 / (1 + random.Below(5));
       gradients.push_back({contribution, 1.0 + random.Unit()});
       completed.push_back(1000 - i);

@@ -112,8 +112,8 @@ TEST(RoundWorkPlanTest, IsNotFinishedWhileABatchIsToBeNamedAgain) {
   EXPECT_EQ(plan.batches_done(), 2u);
 }
 
-// Whatever the members do, each mini-batch is done in one round, by one member; without anybody
-// late, in order.
+// Whatever the members do, each mini-batch is done in one round, by one member. If no member is
+// late, mini-batches are done in order.
 TEST(RoundWorkPlanPropertyTest, HasEveryBatchDoneExactlyOnce) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

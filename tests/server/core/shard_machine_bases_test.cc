@@ -4,8 +4,8 @@
 #include "server/core/shard_machine.h"
 #include "tests/support/shard_machine_driver.h"
 
-// Which versions are kept because gradients on their way were computed from them, and what is said
-// to a gradient whose base is not.
+// Tests of base versions: which versions are kept for gradients in flight, and how a gradient is
+// refused if its base is gone.
 
 namespace slipstream {
 namespace {
@@ -25,7 +25,7 @@ class BasesTest : public testing::Test {
     return options;
   }
 
-  /// Worker 1 exchanges, and is given the version that it makes.
+  /// Worker 1 exchanges; the answer is the version that its push makes.
   void Exchange(uint64_t sequence, uint64_t base) {
     ASSERT_EQ(driver_.Push(ExchangeOf(1, sequence, base)).reply.outcome, PushOutcome::kApplied);
     driver_.PublishAll();
@@ -66,7 +66,7 @@ TEST_F(BasesTest, AGradientWhoseBaseIsGoneIsTooStaleAndChangesNothing) {
   Exchange(1, 0);
   const std::string before = Describe(driver_.core());
 
-  // Worker 0 was never given version 0.
+  // Version 0 was never served to worker 0.
   const PushDecision decision = driver_.Push(PushOf(0, 1, 0));
 
   EXPECT_EQ(decision.reply.outcome, PushOutcome::kTooStale);

@@ -2,8 +2,8 @@
 
 #include "tests/support/shard_machine_driver.h"
 
-// When a push's update can be known before the push is complete. That what is forecast is what is
-// ordered, the driver checks at every push of every test.
+// Tests of when a push's update can be forecast before the push is complete. The driver checks at
+// every push of every test that the update ordered is the one forecast.
 
 namespace slipstream {
 namespace {

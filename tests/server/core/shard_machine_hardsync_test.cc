@@ -9,7 +9,7 @@
 
 #include "tests/support/shard_machine_driver.h"
 
-// Synchronous rounds: one gradient or excuse of each member that owes one.
+// Tests of synchronous rounds: one gradient or excuse from each member that owes one.
 
 namespace slipstream {
 namespace {
@@ -23,7 +23,8 @@ View Next(const View& view, std::vector<Member> members) {
   return {.number = ViewNumber{Value(view.number) + 1}, .members = std::move(members)};
 }
 
-// Worker ids beyond the founding ones; incarnations as PushOf and TrainingPullOf assume.
+// Returns a member that is not a founding one, with the incarnation that PushOf and TrainingPullOf
+// use.
 Member Joiner(uint32_t worker) { return {WorkerId{worker}, Incarnation{worker + 1}, false}; }
 
 std::vector<WorkerId> Workers(const std::vector<uint32_t>& ids) {
@@ -187,7 +188,7 @@ TEST_F(HardsyncTest, AJoinersPullWaitsForTheVersionOfTheOpenRound) {
 
   const PullDecision decision = driver_.Pull(TrainingPullOf(1));
 
-  // Version 0 is there, but a gradient of it would be late.
+  // Version 0 is available, but a gradient of it would be late.
   ASSERT_TRUE(std::holds_alternative<Park>(decision));
   driver_.PublishAll();
   EXPECT_EQ(driver_.released().at(std::get<Park>(decision).call).version, Version{1});
@@ -301,7 +302,7 @@ TEST_F(HardsyncTest, IsNotDrainedWhileARoundHoldsGradients) {
   EXPECT_TRUE(driver_.core().is_drained());
 }
 
-// The end of a run of 3 mini-batches for 2 workers.
+// Tests of the end of a run of 3 mini-batches with 2 workers.
 class HardsyncEndTest : public testing::Test {
  protected:
   static ShardPlan ThreeBatches() {

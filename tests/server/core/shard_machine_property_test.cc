@@ -17,8 +17,8 @@
 #include "tests/support/shard_machine_driver.h"
 #include "tests/support/specs.h"
 
-// Random workers do right and wrong things to a core; a naive model of the same rules says after
-// each what must have come of it.
+// Random workers send right and wrong messages to a core. After each, a naive model of the same
+// rules says what the result must be.
 
 namespace slipstream {
 namespace {
@@ -49,14 +49,14 @@ const std::vector<Wrong>& Wrongs() {
   return wrongs;
 }
 
-/// The naive model knows of no bound on bytes.
+/// Returns options with plenty of room for pushes, since the naive model has no bound on bytes.
 ShardMachine::Options RoomyOptions(const ConsistencySpec& consistency) {
   ShardMachine::Options options = TestOptions(consistency);
   options.push_bytes_max = 1 << 20;
   return options;
 }
 
-/// One random history. Every method that acts also checks what the act itself promises.
+/// One random history. Every method that acts also checks what the action itself promises.
 class History {
  public:
   History(const ConsistencySpec& consistency, uint64_t seed)
@@ -91,7 +91,7 @@ class History {
     CheckAgreement();
   }
 
-  /// Ends the run as the coordinator would; nobody may be left waiting.
+  /// Ends the run as the coordinator would. Afterwards no call may be waiting.
   void End() {
     const auto is_open = [this] { return !naive_.round.empty() || !naive_.excused.empty(); };
     while (naive_.is_hardsync() && is_open()) {
@@ -133,7 +133,8 @@ class History {
     return push;
   }
 
-  // What a worker can have seen: a published version, not long ago.
+  // Returns a base version that a worker may have: the newest published version or a slightly older
+  // one.
   Version RandomBase() {
     const uint64_t newest = Value(core().published());
     const uint64_t back = random_.Below(3) == 0 ? random_.Below(4) : 0;
@@ -178,7 +179,7 @@ class History {
     }
   }
 
-  // The push fixes the version answered.
+  // The push determines which version answers it.
   void NoteExchange(const std::variant<Serve, Park>& answer, Version want) {
     NotePull(answer, want);
     if (const Serve* serve = std::get_if<Serve>(&answer)) {
@@ -289,7 +290,7 @@ class History {
     wanted_.erase(call);
   }
 
-  // Of six workers each may stay, leave, come or register again.
+  // Each of six workers may stay, leave, join or register again.
   void ChangeView() {
     View view{.number = ViewNumber{Value(naive_.view.number) + 1}};
     for (uint32_t id = 0; id < 6; ++id) {
@@ -346,7 +347,7 @@ class History {
     CheckUpdates();
   }
 
-  // Those made since the last look.
+  // Checks the updates made since the last call.
   void CheckUpdates() {
     ASSERT_EQ(driver_.updates().size(), naive_.closed.size());
     for (; updates_checked_ < naive_.closed.size(); ++updates_checked_) {
@@ -365,7 +366,7 @@ class History {
         workers.push_back(gradient.worker);
         bases.push_back(gradient.base);
       }
-      // Weights and divisor are floats: a few roundings of numbers below 1.
+      // Weights and divisor are floats: the error is a few roundings of numbers below 1.
       const std::vector<double>& model = driver_.weights();
       const double step = model[updates_checked_] - model[updates_checked_ + 1];
       ASSERT_NEAR(step, given.empty() ? 0.0 : sum / weights, 2e-6);

@@ -7,7 +7,7 @@
 
 #include "tests/support/shard_machine_driver.h"
 
-// Every refusal by its name, that it changes nothing, and what uses up a sequence.
+// Tests that every refusal has its name and changes nothing, and of what uses up a sequence.
 
 namespace slipstream {
 namespace {
@@ -29,7 +29,7 @@ struct BadPush {
   ConsistencySpec consistency = kSoftsync;
 };
 
-// Worker 1 of 3 has pushed sequence 1; the push spoiled is its sequence 2.
+// Worker 1 of 3 has pushed sequence 1. The bad push is its sequence 2.
 class RefusedPush : public testing::TestWithParam<BadPush> {
  protected:
   RefusedPush() : driver_(TestOptions(GetParam().consistency)) {
@@ -65,7 +65,7 @@ TEST_P(RefusedPush, IsNamedAndChangesNothing) {
 }
 
 TEST_P(RefusedPush, IsRefusedTooIfOnlyTheCompletePushShowsIt) {
-  // What a header announced stays what it was.
+  // A wrong count shows in the header already, so the case does not arise.
   if (bad_.header.count != good_.header.count) return;
   ShardMachine& core = driver_.core();
   const std::string before = Describe(core);
@@ -195,7 +195,7 @@ TEST(RefusalTest, PushesBeforeTheInitialWeightsAreAskedToComeAgain) {
   EXPECT_GT(reply.retry_after_ms, 0u);
 }
 
-/// The founding one but for a worker that has come back.
+/// Returns the founding view, in which one worker has come back under a new incarnation.
 View ViewAfterRestart(uint32_t workers, uint32_t restarted) {
   View view = FoundingView(workers);
   view.number = ViewNumber{2};
@@ -305,7 +305,7 @@ TEST(AdmissionTest, BytesAreCountedFromTheHeaderUntilReleased) {
   ShardMachineDriver driver(TestOptions(kHardsync));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(1, 1, 0));
-  EXPECT_EQ(driver.core().bytes_queued(), 4 * sizeof(float));  // Held behind worker 0.
+  EXPECT_EQ(driver.core().bytes_queued(), 4 * sizeof(float));  // It is held until worker 0 pushes.
 
   driver.Push(PushOf(0, 1, 0));
   EXPECT_EQ(driver.core().bytes_queued(), 0u);

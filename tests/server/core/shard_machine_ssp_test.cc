@@ -5,7 +5,7 @@
 #include "server/core/shard_machine.h"
 #include "tests/support/shard_machine_driver.h"
 
-// Pulls that wait for the clocks of other members.
+// Tests of pulls that wait for the clocks of other members.
 
 namespace slipstream {
 namespace {
@@ -30,7 +30,7 @@ PushFacts RestOf(uint32_t worker, uint64_t sequence) {
   return push;
 }
 
-/// Two workers, of which one may be one push ahead, and have pulled the initial weights.
+/// Two workers that have pulled the initial weights. Either may be one push ahead of the other.
 class SspTest : public testing::Test {
  protected:
   SspTest() : driver_(TestOptions(Spec())) {
@@ -45,7 +45,8 @@ class SspTest : public testing::Test {
     return spec;
   }
 
-  /// A push of worker 0 brings its clock to `clock`, and its update is published. Whether it waits.
+  /// Worker 0 pushes, which brings its clock to `clock`, and the update is published. Returns
+  /// whether a call waits.
   bool Waits(uint64_t clock) {
     const PushDecision decision = driver_.Push(ExchangeAt(0, clock, clock - 1));
     EXPECT_EQ(decision.reply.outcome, PushOutcome::kApplied);
@@ -59,7 +60,7 @@ class SspTest : public testing::Test {
 TEST_F(SspTest, WhoIsTooFarAheadWaitsForTheSlowest) {
   EXPECT_FALSE(Waits(1));
   EXPECT_TRUE(Waits(2));
-  EXPECT_EQ(Value(driver_.core().decided()), 2u);  // What it pushed has its effect meanwhile.
+  EXPECT_EQ(Value(driver_.core().decided()), 2u);  // Its push has taken effect meanwhile.
 
   driver_.Push(ExchangeAt(1, 1, 0));
   driver_.PublishAll();

@@ -10,7 +10,7 @@
 #include "tests/support/shard_machine_driver.h"
 #include "tests/support/specs.h"
 
-// Softsync and async rounds, pulls, and which version answers what.
+// Tests of softsync and async rounds, of pulls, and of the version that each answer carries.
 
 namespace slipstream {
 namespace {
@@ -148,7 +148,7 @@ TEST(SoftsyncTest, ABufferedExchangeIsAnsweredWithTheVersionDecidedAtItsPush) {
   ShardMachineDriver driver(TestOptions({Policy::kSoftsync}));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(0, 1, 0));
-  driver.Push(PushOf(1, 1, 0));  // Decides version 1, not published yet.
+  driver.Push(PushOf(1, 1, 0));  // Decides version 1, which is not published yet.
 
   const PushDecision buffered = driver.Push(ExchangeOf(0, 2, 0));
   const PushDecision applied = driver.Push(ExchangeOf(1, 2, 0));

@@ -5,7 +5,7 @@
 
 #include "tests/support/shard_machine_driver.h"
 
-// What the staleness guard makes of gradients beyond its bound under each action.
+// Tests of how the staleness guard treats gradients beyond its bound under each action.
 
 namespace slipstream {
 namespace {
@@ -17,7 +17,7 @@ ConsistencySpec Guarded(Action action, uint64_t bound, Policy policy = Policy::k
   return {.policy = policy, .max_staleness = {.action = action, .bound = bound}};
 }
 
-/// Worker 0 makes `updates` versions alone.
+/// Worker 0 alone makes `updates` versions.
 void RunAhead(ShardMachineDriver& driver, uint64_t updates) {
   for (uint64_t step = 0; step < updates; ++step) {
     driver.Push(PushOf(0, step + 1, step));
@@ -117,7 +117,7 @@ TEST(HardsyncGuardTest, NeverEngages) {
   EXPECT_EQ(driver.core().guard_counts().rejected, 0u);
 }
 
-/// Async with bound 2: worker 1 has pulled version 0 and takes its time.
+/// Async with bound 2: worker 1 has pulled version 0 and not pushed yet.
 class BlockTest : public testing::Test {
  protected:
   BlockTest() {
@@ -126,7 +126,7 @@ class BlockTest : public testing::Test {
     driver_.Pull(TrainingPullOf(1));
   }
 
-  /// Worker 0 exchanges twice; a third update would leave worker 1 behind the bound.
+  /// Worker 0 exchanges three times. The third update would leave worker 1 beyond the bound.
   PushDecision ReachTheBound() {
     driver_.Push(ExchangeOf(0, 1, 0), 1.0);
     driver_.PublishAll();
@@ -293,7 +293,7 @@ TEST(BlockOfOtherShardsTest, NoWorkerWaitsAtAnyButTheFirst) {
   EXPECT_TRUE(std::holds_alternative<Serve>(*first.answer));
 }
 
-/// Async with bound 2: worker 0 has two gradients of version 0 under way, worker 1 none.
+/// Async with bound 2: worker 0 has two gradients of version 0 in flight, worker 1 has none.
 class BlockWithTwoInFlightTest : public testing::Test {
  protected:
   BlockWithTwoInFlightTest() {
@@ -315,7 +315,7 @@ class BlockWithTwoInFlightTest : public testing::Test {
     return push;
   }
 
-  /// Versions 0 … `updates`, of which the last are of worker 1.
+  /// Worker 1 pushes until version `updates` is published.
   void RunOn(uint64_t updates) {
     for (uint64_t sequence = 1; Decided(driver_) < updates; ++sequence) {
       driver_.Push(PushOf(1, sequence, Decided(driver_)));
@@ -360,7 +360,7 @@ TEST_F(BlockWithTwoInFlightTest, WeightsGivenUpInAnyOrderHoldNothingBack) {
 }
 
 TEST_F(BlockWithTwoInFlightTest, AnAnswerAskedForAgainLetsNoOlderGradientGoStale) {
-  // Its first gradient makes version 1; the answer breaks off, while the second is on its way.
+  // The first gradient makes version 1. Its answer is lost, while the second gradient is in flight.
   driver_.Push(InSlot(0, ExchangeOf(0, 1, 0)));
   driver_.PublishAll();
   const PushDecision again = driver_.Push(InSlot(0, ExchangeOf(0, 1, 0)));

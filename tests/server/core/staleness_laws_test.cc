@@ -16,9 +16,9 @@
 #include "tests/support/shard_machine_driver.h"
 #include "tests/support/specs.h"
 
-// The closed forms of staleness, shown on the core itself in virtual time: λ workers have always
-// exactly one gradient in flight each, whose base version comes with the answer to the push before
-// it. Updates take no time: a version is published as soon as it is decided.
+// Checks the closed forms of staleness on the core itself, in virtual time. Each of λ workers
+// always has exactly one gradient in flight; its base version comes with the answer to the worker's
+// previous push. Updates take no time: a version is published as soon as it is decided.
 
 namespace slipstream {
 namespace {
@@ -69,7 +69,7 @@ class Simulation {
     return static_cast<double>(own.sum) / static_cast<double>(own.pushes);
   }
 
-  /// R/r of the worker: pushes of all for each of its own.
+  /// Returns R/r of the worker: the number of all workers' pushes for each of its own.
   double PushesPerOwn(uint32_t worker) const {
     const LagTracker::WorkerLag& own = lag().workers().at(WorkerId{worker});
     return static_cast<double>(lag().gradients()) / static_cast<double>(own.pushes);
@@ -209,7 +209,7 @@ TEST(StalenessLawsTest, OneSlowWorkerAmongThirtyBreaksTheBoundOfTwiceN) {
        ++staleness) {
     beyond += histogram[staleness];
   }
-  // Its share of all pushes: softsync alone does not bound staleness.
+  // Bounds their share of all pushes: softsync alone does not bound staleness.
   EXPECT_NEAR(static_cast<double>(beyond) / static_cast<double>(cluster.pushes), 0.008, 0.001);
 }
 

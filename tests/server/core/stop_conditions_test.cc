@@ -19,7 +19,7 @@ struct StepsCase {
   std::string name;
   uint32_t epochs = 1;
   uint64_t max_steps = 0;
-  uint64_t steps = 0;  // At 10 mini-batches an epoch.
+  uint64_t steps = 0;  // An epoch has 10 mini-batches.
   EndReason reason = EndReason::kEpochs;
 };
 

@@ -23,7 +23,7 @@ TEST(UnknownMembersTest, OnlyAnAnswerToAQuestionAskedLaterTells) {
 TEST(UnknownMembersTest, AQuestionThatFailedTellsNothing) {
   UnknownMembers unknown;
   EXPECT_FALSE(unknown.IsMadeUp(Incarnation{9}));
-  unknown.OnAsked();  // And is not answered.
+  unknown.OnAsked();  // The question is not answered.
   unknown.OnAsked();
   EXPECT_FALSE(unknown.IsMadeUp(Incarnation{9}));
   unknown.OnAnswered();

@@ -24,7 +24,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Calls that reach it are UNIMPLEMENTED.
+/// A service behind the access check: a call that reaches it fails with UNIMPLEMENTED.
 class BehindTheDoor final : public v1::Coordinator::Service {};
 
 class AccessTest : public testing::Test {
@@ -57,7 +57,7 @@ class AccessTest : public testing::Test {
   }
   absl::Status Register(const CredentialFiles& files) const { return Register(*StubWith(files)); }
 
-  /// With what is shown the call comes through.
+  /// Checks that a call with these credentials reaches the service.
   void ExpectServed(const CredentialFiles& files) const {
     EXPECT_EQ(Register(files).code(), absl::StatusCode::kUnimplemented) << Register(files);
   }
@@ -137,7 +137,7 @@ TEST_F(AccessTest, ATokenStandsForACertificate) {
                 "neither a certificate of the run nor its token");
   ExpectRefused(WithoutCertificate(authority_.Write("stale", "the-token-of-yesterday\n")),
                 absl::StatusCode::kUnauthenticated, "the token is not one of the run's");
-  // A certificate that says less is not made more by a token.
+  // A token does not extend the rights of a certificate.
   CredentialFiles viewer = authority_.FilesOf("slipstream://run/mnist/viewer");
   viewer.token = token;
   ExpectRefused(viewer, absl::StatusCode::kPermissionDenied, "its role is viewer");
@@ -154,7 +154,7 @@ TEST_F(AccessTest, ATokenDoesNotMakeAServer) {
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
 }
 
-// The files are read again every five seconds.
+// The certificate files are read again every five seconds.
 TEST_F(AccessTest, RenewedCertificatesHoldWithoutARestart) {
   Start();
   const Validity over = {.begins = absl::Now() - absl::Hours(2),
@@ -162,7 +162,7 @@ TEST_F(AccessTest, RenewedCertificatesHoldWithoutARestart) {
   const CredentialFiles files = authority_.FilesOf("slipstream://run/mnist/worker/3", over);
   const auto stub = StubWith(files);
   EXPECT_EQ(Register(*stub).code(), absl::StatusCode::kUnavailable);
-  // The same paths get another pair.
+  // Write another pair to the same paths.
   EXPECT_EQ(authority_.FilesOf("slipstream://run/mnist/worker/3").certificate, files.certificate);
   const absl::Time deadline = SteadyNow() + absl::Seconds(60);
   absl::Status status;

@@ -34,8 +34,8 @@ using testing::HasSubstr;
 
 constexpr std::chrono::seconds kPatience{30};
 
-/// Believes whatever it is told: who leaves is a member, and who asks for the status a guest. A
-/// heartbeat says nothing.
+/// Believes every caller: a client that calls Leave is a member, and one that asks for the status
+/// is a guest. A heartbeat tells nothing about its sender.
 class CredulousService final : public v1::Coordinator::CallbackService {
  public:
   explicit CredulousService(Connections& connections) : connections_(connections) {}
@@ -108,7 +108,8 @@ class ConnectionsTest : public testing::Test {
 
   FileDescriptor Connect() const { return ConnectTo(listener_->port()); }
 
-  /// What the server says first, once it has accepted the connection; 0 where it closes it.
+  /// Waits until the server sends something or closes. Returns the number of bytes received, which
+  /// is 0 if the server closed the connection.
   static ssize_t Receive(const FileDescriptor& socket) {
     pollfd readable = {.fd = socket.get(), .events = POLLIN, .revents = 0};
     EXPECT_EQ(poll(&readable, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())),
@@ -317,7 +318,7 @@ TEST_F(ConnectionsTest, WhoIsNoMemberMakesOnlySoManyCalls) {
   SetDeadline(context);
   v1::RunStatus reply;
 
-  (void)guest->GetStatus(&context, {}, &reply);  // Its answer may still come through.
+  (void)guest->GetStatus(&context, {}, &reply);  // The answer may still arrive.
 
   AwaitCounts(0, 0, 0);
   log_.WaitFor("reason=\"no member makes so many calls\"");

@@ -11,8 +11,8 @@
 namespace slipstream {
 namespace {
 
-/// Which of server, worker, operator, viewer and token may call a method: "swovt", with '-' for who
-/// may not.
+/// Returns the roles that may call a method (server, worker, operator, viewer, token) as "swovt",
+/// with '-' for each role that may not.
 std::string WhoMay(const std::string& method) {
   std::string who;
   for (const CertifiedRole role : {CertifiedRole::kServer, CertifiedRole::kWorker,

@@ -25,7 +25,8 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{30};
 
-/// A server with nothing but gRPC's own health service, and how many files this process may have.
+/// A server with nothing but gRPC's own health service. Tests limit the number of files of this
+/// process.
 class TcpListenerTest : public testing::Test {
  protected:
   TcpListenerTest() {
@@ -49,7 +50,7 @@ class TcpListenerTest : public testing::Test {
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   }
 
-  /// The lowest number that is free.
+  /// Returns the lowest free file descriptor.
   static int NextFile() { return FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)).get(); }
 
   FileDescriptor Connect() const { return ConnectTo(listener_->port()); }
@@ -73,7 +74,7 @@ TEST_F(TcpListenerTest, ConnectionsReachTheServer) {
 
 TEST_F(TcpListenerTest, AcceptsAgainOnceThereAreFilesAgain) {
   AllowFiles(static_cast<rlim_t>(NextFile()) + 1);
-  const FileDescriptor client = Connect();  // Takes the last one.
+  const FileDescriptor client = Connect();  // Uses the last free descriptor.
   ASSERT_TRUE(client.is_open());
   log_.WaitFor("connections have to wait reason=\"accept: Too many open files\"");
 

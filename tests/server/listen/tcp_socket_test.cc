@@ -31,7 +31,7 @@ FileDescriptor ConnectTo(uint16_t port) {
   return connected ? std::move(socket) : FileDescriptor();
 }
 
-/// Waits until one of them has a connection.
+/// Waits until one of the sockets has a connection, and accepts it.
 absl::StatusOr<FileDescriptor> AcceptFromAny(const TcpSockets& sockets) {
   std::vector<pollfd> events;
   for (const FileDescriptor& listening : sockets.listening) {
@@ -51,7 +51,7 @@ int OptionOf(const FileDescriptor& socket, int option) {
   return value;
 }
 
-/// With a patience that is not the system's.
+/// Listens with a timeout that differs from the system's default.
 absl::StatusOr<TcpSockets> Listen(const std::string& host, uint16_t port) {
   return ListenOnTcp(host, port, absl::Seconds(7));
 }
@@ -91,7 +91,7 @@ TEST(TcpSocketTest, AServerMayComeBackToItsPortAtOnce) {
   const uint16_t port = first->port;
   {
     const FileDescriptor client = ConnectTo(port);
-    // Who closes first is the one that has to wait.
+    // The side that closes first keeps the port in TIME_WAIT.
     const FileDescriptor accepted = AcceptFromAny(*first).value();
     shutdown(accepted.get(), SHUT_RDWR);
   }
@@ -105,7 +105,7 @@ TEST(TcpSocketTest, HostsThatCannotBeListenedOnAreNamed) {
   EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument) << unknown;
   EXPECT_NE(unknown.message().find("cannot listen on no-such-host.invalid: "), std::string::npos);
 
-  // Kept for documentation (RFC 5737): nobody has it.
+  // The address is reserved for documentation (RFC 5737): no machine has it.
   const absl::Status elsewhere = Listen("203.0.113.1", 7070).status();
   EXPECT_EQ(elsewhere.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(elsewhere.message(),

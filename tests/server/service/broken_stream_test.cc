@@ -6,7 +6,8 @@
 
 #include "tests/server/service/shard_service_fixture.h"
 
-// Streams of chunks that do not make a push: each is refused by name, or ended, and leaves nothing.
+// Tests of streams of chunks that do not make a push: each is refused by name, or ended, and leaves
+// nothing behind.
 
 namespace slipstream {
 namespace {
@@ -35,7 +36,7 @@ class BrokenStreamTest : public ShardServiceTest {
     grpc::Status status;
   };
 
-  /// What an exchange of these messages is answered with.
+  /// Exchanges these messages. Returns the reply and the status.
   Ended Exchange(const std::vector<v1::PushChunk>& chunks) {
     grpc::ClientContext context;
     SetDeadline(context);
@@ -51,7 +52,8 @@ class BrokenStreamTest : public ShardServiceTest {
     return ended;
   }
 
-  /// Nothing is queued, the model is as it was, and the push can still be made.
+  /// Checks that nothing is queued, that the model is unchanged, and that the push can still be
+  /// made.
   void ExpectNoEffect() {
     AwaitReport([](const v1::ShardStatus& status) { return status.bytes_queued() == 0; },
                 "the room of the push to come back");

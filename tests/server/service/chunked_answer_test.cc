@@ -22,7 +22,7 @@ constexpr size_t kValues = 10;
 constexpr size_t kChunkBytes = 4 * sizeof(float);
 constexpr size_t kLargeChunkBytes = size_t{1} << 20;
 
-/// The weights 0, 1, 2 … as version 7, and that the push was applied.
+/// Returns an answer to an applied push with the weights 0, 1, 2 … as version 7.
 Answer WholeAnswer(BufferPool& pool) {
   std::shared_ptr<FloatBuffer> weights = pool.Take();
   const size_t count = weights->values().size();
@@ -32,7 +32,7 @@ Answer WholeAnswer(BufferPool& pool) {
                                    .weights = std::move(weights)}};
 }
 
-/// Of each message.
+/// Returns for each message whether its write is held back (buffered).
 std::vector<bool> HeldBack(ChunkedAnswer answer) {
   std::vector<bool> held_back;
   while (answer.Next()) held_back.push_back(answer.write_options().get_buffer_hint());
@@ -58,7 +58,7 @@ class ChunkedAnswerTest : public testing::TestWithParam<Encoding> {
 INSTANTIATE_TEST_SUITE_P(Encodings, ChunkedAnswerTest,
                          testing::Values(Encoding::kFp32, Encoding::kBf16, Encoding::kFp16));
 
-// Every encoding has whole numbers as small as these.
+// All encodings represent such small whole numbers exactly.
 TEST_P(ChunkedAnswerTest, BringsOutcomeAndHeaderFirstAndEveryValueOnce) {
   const std::vector<ExchangeChunk> chunks = AllOf(
       ChunkedAnswer(ChunkedAnswer::Form::kExchange, WholeAnswer(pool_), kChunkBytes, GetParam()));

@@ -16,7 +16,7 @@
 
 namespace slipstream {
 
-/// Time that only the test moves, read by the service's threads.
+/// A clock that only the test moves, and that the service's threads read.
 class ManualClock {
  public:
   absl::Time now() const { return absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()); }
@@ -35,7 +35,7 @@ inline RunSpec Spec() {
   return spec;
 }
 
-/// A coordinator on a port of its own, and scripted clients.
+/// A coordinator on its own port, and scripted clients.
 class CoordinatorServiceTest : public testing::Test {
  protected:
   void Start(const RunSpec& spec = Spec()) {
@@ -64,7 +64,7 @@ class CoordinatorServiceTest : public testing::Test {
     return (stub_.get()->*method)(&context, request, &reply);
   }
 
-  /// One message over a stream of its own, and its answer.
+  /// AskOnce sends one message on a stream of its own and reads the answer.
   template <typename Request, typename Reply>
   using Opening = std::unique_ptr<grpc::ClientReaderWriter<Request, Reply>> (
       v1::Coordinator::Stub::*)(grpc::ClientContext*);
@@ -88,7 +88,8 @@ class CoordinatorServiceTest : public testing::Test {
     return Call(&Stub::SyncServer, request, reply);
   }
 
-  /// The server says what it is asked to and knows the newest orders.
+  /// The server reports these values with the newest orders it has seen. Returns the number of the
+  /// orders in the answer.
   uint64_t Sync(bool initialized = false, bool drained = false) {
     v1::SyncServerRequest request;
     request.set_orders_seen(seen_);
@@ -183,7 +184,7 @@ class CoordinatorServiceTest : public testing::Test {
   }
 
   using Stub = v1::Coordinator::Stub;
-  // First, as the others log.
+  // Declared first, as the others log.
   CapturedLog log_;
   ManualClock clock_;
   std::unique_ptr<CoordinatorService> service_;

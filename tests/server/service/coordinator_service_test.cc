@@ -58,7 +58,7 @@ TEST_F(CoordinatorServiceTest, LogsOnceThatAServerWithOtherSettingsWasRefused) {
             1);
 }
 
-// It is kept, logged, and sent back in a header of gRPC's, which has its bounds.
+// The text is kept, logged, and sent back in a header of gRPC's, whose size is bounded.
 TEST_F(CoordinatorServiceTest, QuotesOnlyTheBeginningOfWhatAStrangerSends) {
   Start();
   v1::SyncServerRequest request;
@@ -111,7 +111,7 @@ TEST_F(CoordinatorServiceTest, AnswersHeartbeatsThatWantItAndThoseThatFindNews) 
   asking.set_wants_answer(true);
   v1::HeartbeatReply reply;
 
-  stream->Write(plain);  // The first: whatever holds is news.
+  stream->Write(plain);  // Answered, since to the first heartbeat everything is news.
   ASSERT_TRUE(stream->Read(&reply));
   for (int i = 0; i < 3; ++i) stream->Write(plain);
   stream->Write(asking);
@@ -125,7 +125,7 @@ TEST_F(CoordinatorServiceTest, AnswersHeartbeatsThatWantItAndThoseThatFindNews) 
   ASSERT_TRUE(Call(&Stub::Leave, leave, left).ok());
   stream->Write(plain);
 
-  // Had the three been answered, this would be the answer to one of them.
+  // If the three had been answered, this would read the answer to one of them.
   ASSERT_TRUE(stream->Read(&reply));
   EXPECT_EQ(reply.phase(), v1::FAILED);
   EXPECT_NE(reply.failure().find("no finite numbers"), std::string::npos) << reply.failure();
@@ -151,7 +151,7 @@ TEST_F(CoordinatorServiceTest, AQuestionThatWaitsEndsWithItsStreamOrTheService) 
   waiting->Write(request);
   service_->Stop();
 
-  // The question may have come when the service had stopped; nothing is waited for then.
+  // The request may have arrived after the service stopped. It is answered without a wait then.
   while (waiting->Read(&reply)) EXPECT_EQ(reply.state(), v1::GetWorkReply::WAIT);
   EXPECT_FALSE(waiting->Finish().ok());
 }
@@ -215,7 +215,7 @@ TEST_F(CoordinatorServiceTest, AWaitThatEndsIsAnsweredWithWhatHoldsByThen) {
   request.set_wait_ms(kLongWaitMs);
   std::promise<void> answered;
   std::thread time([&, done = answered.get_future()] {
-    // Leases last for 5 s: the worker is kept alive while its call waits for 10 s.
+    // A lease lasts 5 s and the call waits for 10 s, so heartbeats have to keep the worker alive.
     while (done.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) {
       clock_.Advance(absl::Seconds(1));
       Beat(ada);
@@ -310,7 +310,8 @@ TEST_F(CoordinatorServiceTest, AWaitingWorkerGetsTheUnitOfOneWhoseLeaseEnds) {
     return GetWork(ada_, kLongWaitMs, done);
   });
 
-  // Ada's heartbeats go on; Bob is silent for more than his lease, but no wait ends.
+  // Ada's heartbeats go on. Bob is silent for more than his lease, but the call's wait does not
+  // expire.
   for (int second = 0; second < 6; ++second) {
     clock_.Advance(absl::Seconds(1));
     Beat(ada_);
@@ -372,7 +373,7 @@ TEST_F(CoordinatorServiceTest, StoppingAnswersCallsThatWait) {
     v1::PrepareModelReply reply;
     return Call(&Stub::PrepareModel, request, reply);
   });
-  // The call has renewed the lease, and therefore waits.
+  // Wait until the call has arrived: it renews the lease, and then waits.
   while (Status().workers(0).lease_left_seconds() < 5) {
   }
 
@@ -398,7 +399,7 @@ TEST_F(CoordinatorServiceTest, AWatcherSeesTheRunToItsEnd) {
   ASSERT_TRUE(Call(&Stub::Leave, failed, reply).ok());
   ASSERT_TRUE(Leave(bob_).ok());
 
-  // Nobody comes back in time, which passes without a gap that would be forgiven.
+  // No worker comes back in time. Time passes in small steps, since a long gap would be forgiven.
   while (Status().phase() != v1::FAILED) {
     clock_.Advance(absl::Seconds(1));
     Sync(/*initialized=*/true);

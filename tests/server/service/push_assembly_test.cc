@@ -17,14 +17,14 @@
 namespace slipstream {
 namespace {
 
-/// 1, 2, 3, …
+/// Returns 1, 2, 3, …
 std::vector<float> Ramp(size_t count) {
   std::vector<float> values(count);
   std::iota(values.begin(), values.end(), 1.0f);
   return values;
 }
 
-/// As gRPC hands them out, in two slices cut inside a value.
+/// Returns the values as gRPC hands them out, in two slices that are cut inside a value.
 ReceivedValues Received(std::span<const float> values) {
   const auto* bytes = reinterpret_cast<const char*>(values.data());
   const size_t cut = std::min<size_t>(6, values.size_bytes());
@@ -141,7 +141,7 @@ TEST(PushAssemblyTest, AwaitsTheSealWhereOneChunkAtTheBeginIsMissing) {
   ASSERT_TRUE(Add(of_two, gradient, 0, 600).ok());
   EXPECT_FALSE(of_two.awaits_seal()) << "all has come";
 
-  PushAssembly of_four = NewAssembly(gradient.size());  // It does not say how large chunks are.
+  PushAssembly of_four = NewAssembly(gradient.size());  // It does not announce its chunk size.
   ASSERT_TRUE(Add(of_four, gradient, 250, 500).ok());
   ASSERT_TRUE(Add(of_four, gradient, 750, 1000).ok());
   EXPECT_FALSE(of_four.awaits_seal()) << "there is a gap";

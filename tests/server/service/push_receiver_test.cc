@@ -24,11 +24,11 @@ PushHeader HeaderOf(uint64_t count) {
   return header;
 }
 
-/// The message, and behind it a field that nobody knows.
+/// Returns the message followed by an unknown field.
 grpc::ByteBuffer WithUnknown(const grpc::ByteBuffer& chunk, size_t unknown_bytes) {
   std::vector<grpc::Slice> slices;
   EXPECT_TRUE(chunk.Dump(&slices).ok());
-  std::string unknown = "\x9a\x06";  // Field 99, bytes.
+  std::string unknown = "\x9a\x06";  // Field 99, of type bytes.
   unknown += static_cast<char>(0x80 | (unknown_bytes & 0x7f));
   unknown += static_cast<char>(unknown_bytes >> 7);
   unknown.append(unknown_bytes, 'x');
@@ -36,14 +36,14 @@ grpc::ByteBuffer WithUnknown(const grpc::ByteBuffer& chunk, size_t unknown_bytes
   return {slices.data(), slices.size()};
 }
 
-/// One value, and behind it a field that nobody knows.
+/// Returns a chunk of one value, followed by an unknown field.
 grpc::ByteBuffer Chunk(const std::optional<PushHeader>& header, uint64_t offset,
                        size_t unknown_bytes) {
   return WithUnknown(EncodePushChunk(header, offset, {{&kValue, 1}, std::make_shared<int>()}),
                      unknown_bytes);
 }
 
-/// A push to a shard that has no model yet, which would answer RETRY_LATER.
+/// Tests pushes to a shard that has no model yet, which answers RETRY_LATER.
 class PushReceiverTest : public testing::Test {
  protected:
   ShardEngine engine_{{}, std::nullopt};
@@ -76,7 +76,7 @@ TEST_F(PushReceiverTest, MeasuresAMessageByItsValuesAsTheyTravel) {
   EXPECT_TRUE(std::holds_alternative<PushReceiver::NeedMore>(*taken));
 
   PushReceiver other(engine_);
-  const auto outcome = other.OnMessage(encoded(1500));  // As fp32 they would take 2000 bytes more.
+  const auto outcome = other.OnMessage(encoded(1500));  // As fp32 it would take 2000 bytes more.
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_TRUE(std::holds_alternative<PushReceiver::Refused>(*outcome));
 }

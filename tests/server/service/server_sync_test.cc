@@ -16,7 +16,7 @@
 namespace slipstream {
 namespace {
 
-/// A shard that remembers what it was told.
+/// Records the orders that it is given.
 class RecordingSink final : public OrdersSink {
  public:
   void OnOrders(const ServerOrders& orders) override {
@@ -51,7 +51,7 @@ class RecordingSink final : public OrdersSink {
   std::vector<ServerOrders> orders_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// Answers one call after another as scripted; the last answer is repeated.
+/// Answers calls one after another as scripted, and repeats the last answer.
 class ScriptedCoordinator final : public v1::Coordinator::Service {
  public:
   using Answer = std::pair<grpc::Status, ServerOrders>;
@@ -116,7 +116,7 @@ class ServerSyncTest : public testing::Test {
     return *sync_->result();
   }
 
-  // First, as the others log.
+  // Declared first, as the others log.
   CapturedLog log_;
   RecordingSink sink_;
   std::unique_ptr<ScriptedCoordinator> coordinator_;

@@ -7,27 +7,28 @@
 
 #include "tests/server/service/shard_service_fixture.h"
 
-// Values that travel as 16 bits, through the real service. What they are rounded to is worked out
-// by hand: between 1 and 2, bf16 has steps of 1/128, and fp16 of 1/1024.
+// Tests of values that travel as 16 bits through the real service. The expected roundings are
+// worked out by hand: between 1 and 2, bf16 has steps of 1/128, and fp16 has steps of 1/1024.
 
 namespace slipstream {
 namespace {
 
-/// Ties, and what is a little more: 1 + 1/256 + i/4096 for i = 0 or 1, in turn.
+/// Returns, in turn, a tie of bf16 and a slightly larger value: 1 + 1/256 + i/4096 for i = 0 or 1.
 std::vector<float> Between() {
   std::vector<float> values(kValues);
   for (size_t i = 0; i < kValues; ++i) values[i] = i % 2 == 0 ? 1 + 1.0f / 256 : 1 + 17.0f / 4096;
   return values;
 }
 
-/// These in bf16: a tie goes to the even 1, and more than a tie goes up.
+/// Returns the values of Between in bf16: a tie is rounded to the even 1, a larger value is rounded
+/// up.
 std::vector<float> BetweenAsBf16() {
   std::vector<float> values(kValues);
   for (size_t i = 0; i < kValues; ++i) values[i] = i % 2 == 0 ? 1 : 1 + 1.0f / 128;
   return values;
 }
 
-/// The upper halves, from bytes of fp32 whose lower halves are 0.
+/// Returns the upper halves of fp32 values whose lower halves are 0.
 std::string UpperHalves(const std::vector<float>& values) {
   std::string halves;
   for (const float value : values) {
@@ -47,7 +48,7 @@ std::vector<float> Negative(std::vector<float> values) {
 
 class ShardEncodingTest : public ShardServiceTest {
  protected:
-  /// Pushes these messages in a stream of their own.
+  /// Pushes these messages in their own stream.
   grpc::Status PushMessages(const std::vector<v1::PushChunk>& chunks, v1::PushReply& reply) {
     grpc::ClientContext context;
     SetDeadline(context);
@@ -68,7 +69,7 @@ class ShardEncodingTest : public ShardServiceTest {
     return chunk;
   }
 
-  /// The weights as `encoding`: all bytes, which every message must say the encoding of.
+  /// Pulls the weights in `encoding` and returns their bytes. Every message must name the encoding.
   std::string PullBytes(v1::Encoding encoding) {
     grpc::ClientContext context;
     SetDeadline(context);
@@ -99,7 +100,7 @@ TEST_F(ShardEncodingTest, APushMeansWhatItsBytesDecodeTo) {
 
 TEST_F(ShardEncodingTest, MessagesOfOnePushMayDifferInTheirEncoding) {
   Start(kAsync, 1);
-  std::string fp16;  // 1, and the smallest number there is.
+  std::string fp16;  // 1 and the smallest positive fp16, in turn.
   for (size_t i = 0; i < kValues / 4; ++i) fp16 += std::string("\x00\x3c\x01\x00", 4);
   v1::PushChunk first = Chunk(v1::FP16, fp16);
   v1::PushChunk second;
@@ -133,7 +134,7 @@ TEST_F(ShardEncodingTest, APullIsAnsweredAsItAsks) {
 
   EXPECT_EQ(PullBytes(v1::FP32), Bytes(Between()));
   EXPECT_EQ(PullBytes(v1::BF16), UpperHalves(BetweenAsBf16()));
-  std::string fp16;  // 1 + 4/1024, which is exact, and 1 + 4.25/1024.
+  std::string fp16;  // Both 1 + 4/1024 (exact) and 1 + 4.25/1024 (rounded).
   for (size_t i = 0; i < kValues; ++i) fp16 += "\x04\x3c";
   EXPECT_EQ(PullBytes(v1::FP16), fp16);
 }
@@ -192,7 +193,7 @@ TEST_F(ShardEncodingTest, WhatItDoesNotUnderstandIsRefusedByName) {
   EXPECT_EQ(odd.error_message(), "values: 2001 bytes are not whole fp16 values");
   EXPECT_EQ(pull.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(pull.error_message(), "weights_encoding: 9 is no encoding that is known here");
-  EXPECT_EQ(Pull().values, std::vector<float>(kValues, 0));  // No effect.
+  EXPECT_EQ(Pull().values, std::vector<float>(kValues, 0));  // The push had no effect.
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "tests/server/service/shard_service_fixture.h"
 
-// Exchanges through the real service: what a push is answered with, and when.
+// Tests of exchanges through the real service: how and when a push is answered.
 
 namespace slipstream {
 namespace {
@@ -59,7 +59,7 @@ TEST_F(ShardServiceTest, DoesNotSendAVersionThatTheWorkerHolds) {
     return reply;
   };
 
-  // The first gradient of a round makes no version.
+  // The first gradient of a round does not make a version.
   const v1::ExchangeReply buffered = exchange(1, true);
   EXPECT_EQ(buffered.push().outcome(), v1::BUFFERED);
   EXPECT_TRUE(buffered.header().unchanged());
@@ -73,7 +73,7 @@ TEST_F(ShardServiceTest, DoesNotSendAVersionThatTheWorkerHolds) {
   EXPECT_EQ(applied.header().version(), 1u);
   EXPECT_EQ(applied.values().size(), kValues * sizeof(float));
 
-  // It does not hold what it does not say.
+  // The client holds version 0 only if its request says so; here it does not hold version 1.
   const v1::ExchangeReply older = exchange(3, true);
   EXPECT_FALSE(older.header().unchanged()) << "version 0 is held, 1 is answered";
   stream->WritesDone();
@@ -100,7 +100,8 @@ TEST_F(ShardServiceTest, AnAnsweredExchangeHoldsNoVersion) {
               v1::APPLIED);
   }
 
-  // The stream is still open; only the newest version lives, once gRPC has let go of what it sent.
+  // The stream is still open. Only the newest version stays alive, once gRPC has released the data
+  // sent.
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
   while (service_->ShardReport().live_versions() > 1 && absl::Now() < deadline) {
     std::this_thread::yield();

@@ -73,7 +73,7 @@ TEST(ShardJobTest, SaysBeforeItRunsWhatAnUpdateMakesAndFrees) {
   EXPECT_THAT((*made)->values(), ElementsAre(2.5f, 2, 1.5f, 1, 0.5f, 0, -0.5f, -1));
 }
 
-/// By hand: LAMB's first step is 1 for each value before it is scaled.
+/// The expected values follow by hand: LAMB's first step is 1 for each value before it is scaled.
 TEST(ShardJobTest, MeasuresTensorsWholeWhereverPayloadsAreCut) {
   const std::unique_ptr<UpdatePath> path = NewPath(RuleKind::kLamb, {{0, 3}, {3, kCount}});
   const std::shared_ptr<FloatBuffer> weights = path->NewWeights();
@@ -91,7 +91,7 @@ TEST(ShardJobTest, MeasuresTensorsWholeWhereverPayloadsAreCut) {
               Pointwise(FloatNear(1e-5f), {0.9f, 0.9f, 0.9f, 9.0f, 9.0f, 9.0f, 9.0f, 9.0f}));
 }
 
-/// DC-ASGD's published figure: θ = 0.8, base 1, g = 0.5, η = 0.1, λ = 2 give 0.76.
+/// The figure published for DC-ASGD: θ = 0.8, base 1, g = 0.5, η = 0.1, λ = 2 give 0.76.
 TEST(ShardJobTest, CompensatesAGradientByTheWeightsItWasComputedFrom) {
   OptimizerSpec optimizer;
   optimizer.kind = RuleKind::kSgd;

@@ -5,7 +5,7 @@
 #include "common/layout/tensor_layout.h"
 #include "server/service/shard_engine.h"
 
-// A model that does not fit is refused by name.
+// Tests that a model that does not fit into memory is refused by name.
 
 namespace slipstream {
 namespace {
@@ -28,7 +28,7 @@ ServerOrders OrdersOf(uint64_t values) {
   return orders;
 }
 
-/// What the shard says to the client that would send it the weights.
+/// Returns the shard's answer to the client that is about to send the initial weights.
 absl::Status Begin(ShardEngine& engine, const ServerOrders& orders) {
   return engine
       .BeginInitialize({kInitializer, orders.grant, orders.model->shard_map.fingerprint(),

@@ -22,8 +22,8 @@
 #include "server/service/shard_service.h"
 #include "tests/support/loopback.h"
 
-// The client side of these tests speaks through protobuf's own messages, so they also hold the
-// service's codec against protobuf's.
+// The clients of these tests use protobuf's own messages, so the tests also compare the service's
+// codec with protobuf's.
 
 namespace slipstream {
 
@@ -43,12 +43,12 @@ inline std::vector<float> Floats(const std::string& bytes) {
   return values;
 }
 
-/// A deadline for every call, so that a lost answer fails the test instead of hanging it.
+/// Sets a deadline, so that a lost answer fails the test instead of hanging it.
 inline void SetDeadline(grpc::ClientContext& context) {
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
 }
 
-/// One shard on a port of the system's choice, given its orders by the test.
+/// One shard on a port of the system's choice. The test gives it its orders.
 class ShardServiceTest : public testing::Test {
  protected:
   void Start(ConsistencySpec consistency, uint32_t members) {
@@ -58,7 +58,7 @@ class ShardServiceTest : public testing::Test {
     ASSERT_TRUE(Pull().status.ok());  // Waits until the weights are in place.
   }
 
-  /// The model is known, and worker 0 is to send its initial weights.
+  /// Starts a shard that knows the model and expects the initial weights from worker 0.
   void Serve(ConsistencySpec consistency, uint32_t members) {
     RunSpec run;
     run.consistency = consistency;
@@ -113,7 +113,7 @@ class ShardServiceTest : public testing::Test {
     identity.set_incarnation(worker + 1);
   }
 
-  /// A message with the begin of the initial weights.
+  /// Returns a message with the first part of the initial weights.
   v1::InitializeRequest InitialWeights(const std::vector<float>& values) const {
     v1::InitializeRequest request;
     SetIdentity(*request.mutable_header()->mutable_identity(), 0);
@@ -145,8 +145,8 @@ class ShardServiceTest : public testing::Test {
     return header;
   }
 
-  /// Pushes in four messages of equal size, the last values first if `descending`, and returns the
-  /// answer.
+  /// Pushes in four messages of equal size and returns the answer. Sends the last values first if
+  /// `descending`.
   v1::PushReply Push(const v1::PushHeader& header, const std::vector<float>& values,
                      bool descending = false) {
     constexpr size_t kPieces = 4;
@@ -170,8 +170,8 @@ class ShardServiceTest : public testing::Test {
     return reply;
   }
 
-  /// A message with the begin of a push that is answered with weights; with all of it if it has
-  /// kValues.
+  /// Returns a message with the first `values` values of a push that asks for weights. If `values`
+  /// is kValues, the push is complete.
   v1::PushChunk Begin(uint32_t worker, uint64_t sequence, size_t values) const {
     v1::PushChunk chunk;
     *chunk.mutable_header() = Header(worker, sequence, 0);
@@ -180,7 +180,7 @@ class ShardServiceTest : public testing::Test {
     return chunk;
   }
 
-  /// Of a client that is sent two messages at most before it reads.
+  /// Returns a client whose flow control admits at most two messages before it reads.
   std::unique_ptr<v1::Shard::Stub> StubThatTakesLittle() const {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 600);
@@ -189,7 +189,7 @@ class ShardServiceTest : public testing::Test {
         loopback_.address(), grpc::InsecureChannelCredentials(), arguments));
   }
 
-  /// While the service's clock stands still.
+  /// Waits until the report satisfies `condition`. The service's clock stands still.
   void AwaitReport(const std::function<bool(const v1::ShardStatus&)>& condition,
                    const std::string& what) {
     const absl::Time deadline = absl::Now() + absl::Seconds(20);
@@ -234,10 +234,10 @@ class ShardServiceTest : public testing::Test {
     return pulled;
   }
 
-  size_t values_ = kValues;                        // Of the model.
-  const std::string local_name_ = NewLocalName();  // As clients are told, whether or not somebody
-                                                   // listens there.
-  std::atomic<int64_t> milliseconds_ = 0;  // Of the service's clock, which only the test moves.
+  size_t values_ = kValues;                        // The size of the model.
+  const std::string local_name_ = NewLocalName();  // The local socket that clients are told,
+                                                   // whether or not anything listens there.
+  std::atomic<int64_t> milliseconds_ = 0;  // The service's clock, which only the test moves.
   ServerOrders orders_;
   std::unique_ptr<ShardService> service_;
   Loopback loopback_;

@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "tests/server/service/shard_service_fixture.h"
 
-// Pushes and pulls through the real service.
+// Tests of pushes and pulls through the real service.
 
 namespace slipstream {
 namespace {
@@ -151,7 +151,7 @@ TEST_F(ShardServiceTest, RefusesChunksBeyondTheAnnouncedCount) {
   EXPECT_EQ(Pull().version, 0u);
 }
 
-/// Every push adds the same constant to all weights, so a pull that mixes versions shows as two
+/// Every push adds the same constant to all weights, so a pull that mixes versions contains two
 /// different values.
 TEST_F(ShardServiceTest, NeverServesATornModel) {
   constexpr uint32_t kWorkers = 3;

@@ -13,12 +13,12 @@
 #include "worker/client/shard_client.h"
 #include "worker/client/shard_exchange.h"
 
-// The worker's client and the shard, both as they are, through shared memory.
+// Tests of the real client and the real shard, connected through shared memory.
 
 namespace slipstream {
 namespace {
 
-constexpr size_t kParameters = 3000;  // In several chunks.
+constexpr size_t kParameters = 3000;  // Several chunks.
 
 class SharedClientTest : public SharedExchangeTest {
  protected:
@@ -35,7 +35,7 @@ class SharedClientTest : public SharedExchangeTest {
         [](absl::Duration) { return true; }, cancel_);
   }
 
-  /// Exchanges the gradient in that part; fails as ShardExchange says.
+  /// Exchanges the gradient in this part of the arena. Fails like ShardExchange.
   absl::StatusOr<PushOutcome> Exchange(size_t part, GradientFeed* feed = nullptr) {
     const ShardPush push = {.header = {.identity = {kRun, WorkerId{0}, Incarnation{1}},
                                        .sequence = Sequence{pushes_ + 1},
@@ -79,7 +79,7 @@ TEST_F(SharedClientTest, GradientsOfAllPartsCount) {
   EXPECT_EQ(weights_, std::vector<float>(kParameters, -4.0f));
 }
 
-// It ends the stream, and the next has to agree on shared memory anew.
+// An aborted push ends the stream, so the next push has to set up shared memory anew.
 TEST_F(SharedClientTest, APushThatWasGivenUpLeavesTheNextToCount) {
   Connect(WireSpec::Transport::kShm);
   ASSERT_TRUE(Exchange(0).ok());
@@ -87,12 +87,12 @@ TEST_F(SharedClientTest, APushThatWasGivenUpLeavesTheNextToCount) {
     GradientFeed feed(kParameters);
     feed.OnReady({kParameters / 2, kParameters});
     std::thread step([&] {
-      AwaitQueued();  // The shard has a part of it.
+      AwaitQueued();  // Part of the push has reached the shard.
       feed.Abort();
     });
     EXPECT_TRUE(absl::IsAborted(Exchange(0, &feed).status()));
     step.join();
-    std::ranges::fill(arena_.part(0), 1e30f);  // Whoever reads that reads it for nothing.
+    std::ranges::fill(arena_.part(0), 1e30f);  // Must not count: the push was given up.
 
     const auto outcome = Exchange(1);
     ASSERT_TRUE(outcome.ok()) << outcome.status();

@@ -14,7 +14,7 @@
 
 #include "tests/server/service/shared_exchange_fixture.h"
 
-// A worker that does not behave harms nobody through shared memory.
+// Tests that a misbehaving worker harms nobody through shared memory.
 
 namespace slipstream {
 namespace {
@@ -43,7 +43,7 @@ TEST_F(SharedExchangeAbuseTest, WhatIsWrittenAfterItWasReadHasNoEffect) {
   peer.Send(WithHeader(peer.Chunk(kHalf, half), 1, 0));
   peer.AwaitTaken(1);
 
-  std::memset(peer.arena(), 0xff, kHalf * sizeof(float));  // NaN.
+  std::memset(peer.arena(), 0xff, kHalf * sizeof(float));  // All bits set: NaN.
 
   const v1::ExchangeReply reply = peer.Ask(peer.Chunk(0, half, kHalf * sizeof(float)));
   EXPECT_EQ(reply.push().outcome(), v1::APPLIED);
@@ -138,7 +138,7 @@ TEST_F(SharedExchangeAbuseTest, StepsOutOfOrderAreRefusedByName) {
     EXPECT_EQ(peer.Request(v1::SharedMemoryRequest::OPEN).refusal(), "");
     EXPECT_NE(peer.Request(v1::SharedMemoryRequest::OPEN).refusal(), "");
     EXPECT_NE(peer.Request(v1::SharedMemoryRequest::ATTACH).refusal(), "") << "nobody connected";
-    // The stream is as good as before.
+    // The stream still works.
     v1::PushChunk chunk = WithHeader({}, 1, 0);
     chunk.set_values(Bytes(kOnes));
     EXPECT_EQ(peer.Ask(chunk).push().outcome(), v1::APPLIED);

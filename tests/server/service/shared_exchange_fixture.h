@@ -23,17 +23,17 @@
 #include "server/listen/local_listener.h"
 #include "tests/server/service/shard_service_fixture.h"
 
-// Exchanges through shared memory with a worker that is played by hand.
+// Exchanges through shared memory with a worker that the test plays by hand.
 
 namespace slipstream {
 
 inline constexpr size_t kHalf = kValues / 2;
-inline constexpr size_t kArenaValues = 1024;  // More than all.
+inline constexpr size_t kArenaValues = 1024;  // More than the model has.
 inline constexpr uint64_t kArenaBytes = kArenaValues * sizeof(float);
 inline constexpr absl::Duration kWait = absl::Seconds(20);
 inline const std::vector<float> kOnes(kValues, 1.0f);
 
-/// The worker's end of one stream.
+/// The worker's end of one exchange stream.
 class Peer {
  public:
   explicit Peer(v1::Shard::Stub& stub, size_t arena_values = kArenaValues)
@@ -42,7 +42,7 @@ class Peer {
     stream_ = stub.Exchange(&context_);
   }
 
-  /// Over the local socket, once there is one.
+  /// Sends over the local socket, once it is connected, and else over the stream.
   void Send(const v1::PushChunk& chunk) {
     const bool sent = socket_.is_open() ? SendMessageNote(socket_, chunk.SerializeAsString()).ok()
                                         : stream_->Write(chunk);
@@ -68,7 +68,7 @@ class Peer {
 
   void Attach() { ASSERT_EQ(TryToAttach(&arena_.file()), ""); }
 
-  /// Why it was refused; empty if it was not.
+  /// Returns why the shard refused; empty if it did not.
   std::string TryToAttach(const FileDescriptor* arena) {
     const v1::SharedMemoryReply opened = Request(v1::SharedMemoryRequest::OPEN);
     EXPECT_EQ(opened.refusal(), "");
@@ -79,7 +79,7 @@ class Peer {
     return refusal;
   }
 
-  /// Writes to the arena what a chunk then refers to.
+  /// Writes the values to the arena. Returns a chunk that refers to them.
   v1::PushChunk Chunk(uint64_t offset, const std::vector<float>& values, uint64_t begin = 0) {
     std::memcpy(arena() + begin, values.data(), values.size() * sizeof(float));
     v1::PushChunk chunk;
@@ -89,12 +89,12 @@ class Peer {
     return chunk;
   }
 
-  /// Waits until the shard says that it has read so many chunks.
+  /// Waits until the shard says that it has read this many chunks.
   void AwaitTaken(uint64_t chunks) {
     while (taken_ < chunks) TakeNote();
   }
 
-  /// What lies at an answer's place; keeps the buffer mapped.
+  /// Returns the values that an answer refers to. Keeps the buffer mapped.
   std::vector<float> Read(const v1::ExchangeReply& reply) {
     const uint64_t number = reply.shared().buffer();
     while (!buffers_.contains(number)) TakeNote();
@@ -107,7 +107,7 @@ class Peer {
 
   void Release() { Send(RequestOf(v1::SharedMemoryRequest::RELEASE)); }
 
-  /// True if the shard closes the local socket, without another message.
+  /// Returns true if the shard closes the local socket without another message.
   bool SeesTheEnd() {
     for (;;) {
       const auto note = ReceiveNote(socket_, kWait);
@@ -154,7 +154,7 @@ class Peer {
 
 class SharedExchangeTest : public ShardServiceTest {
  protected:
-  /// Reaches the shard through a local socket from now on.
+  /// Starts a shard that is reached through a local socket.
   void Start(ConsistencySpec consistency, uint32_t members) {
     ShardServiceTest::Start(consistency, members);
     listener_ = LocalListener::Start(local_name_, *loopback_.server).value();
@@ -173,7 +173,7 @@ class SharedExchangeTest : public ShardServiceTest {
     return chunk;
   }
 
-  /// Updates by another worker, which take and give back buffers.
+  /// Makes updates by another worker, which take and return buffers.
   void UpdateByAnother(int times) {
     for (int i = 0; i < times; ++i) {
       const v1::PushReply reply = Push(Header(1, ++others_, 0), std::vector<float>(kValues, 1.0f));

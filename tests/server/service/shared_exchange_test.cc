@@ -6,7 +6,7 @@
 #include "absl/time/clock.h"
 #include "tests/server/service/shared_exchange_fixture.h"
 
-// What a worker has of shared memory.
+// Tests of exchanges through shared memory by a worker that behaves.
 
 namespace slipstream {
 namespace {
@@ -53,7 +53,7 @@ TEST_F(SharedExchangeTest, AVersionStaysUntilItIsReleased) {
   EXPECT_EQ(peer.Read(reply), std::vector<float>(kValues, -1.0f));
 
   peer.Release();
-  // Behind the release, so that it was heard.
+  // Sent after the release, so its answer shows that the release was received.
   const v1::ExchangeReply next = peer.Ask(WithHeader(peer.Chunk(0, kOnes), 2, 1));
   EXPECT_EQ(next.push().outcome(), v1::APPLIED);
   UpdateByAnother(10);
@@ -69,8 +69,8 @@ TEST_F(SharedExchangeTest, AVersionIsGivenBackWithTheStream) {
 
   EXPECT_TRUE(peer.End().ok());
 
-  // The server is done with the stream a moment after the worker is. The buffers that came back
-  // last are used first, so another worker keeps some meanwhile.
+  // The server ends the stream a moment after the worker does. The buffers returned last are used
+  // first, so another worker holds some of them meanwhile.
   Peer other(*stub_);
   other.Attach();
   const absl::Time deadline = absl::Now() + kWait;
@@ -89,7 +89,7 @@ TEST_F(SharedExchangeTest, AnAnswerThatCannotBeMappedComesOverTheStream) {
   Start({ConsistencySpec::Policy::kSoftsync}, 2);
   Peer peer(*stub_);
   peer.Attach();
-  // It closes no round, so version 0 answers it, which is of before anyone shared memory.
+  // The push closes no round, so the answer is version 0, which was made before memory was shared.
   peer.Send(WithHeader(peer.Chunk(0, kOnes), 1, 0));
   v1::ExchangeReply reply;
   ASSERT_TRUE(peer.stream().Read(&reply));
@@ -99,7 +99,7 @@ TEST_F(SharedExchangeTest, AnAnswerThatCannotBeMappedComesOverTheStream) {
   while (values < kValues && peer.stream().Read(&reply)) values += Floats(reply.values()).size();
   EXPECT_EQ(values, kValues);
 
-  // The next one does not.
+  // The next answer comes through shared memory.
   const v1::ExchangeReply next = peer.Ask(WithHeader(peer.Chunk(0, kOnes), 2, 0));
   EXPECT_EQ(next.push().outcome(), v1::APPLIED);
   EXPECT_EQ(peer.Read(next), std::vector<float>(kValues, -1.0f));

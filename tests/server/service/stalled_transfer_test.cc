@@ -10,7 +10,8 @@
 #include "absl/time/clock.h"
 #include "tests/server/service/shard_service_fixture.h"
 
-// Peers that begin a transfer, stay, and do not go on with it: what they hold comes back.
+// Tests of peers that begin a transfer and then stop, without leaving: the server frees what they
+// hold.
 
 namespace slipstream {
 namespace {
@@ -19,7 +20,7 @@ using testing::HasSubstr;
 
 class StalledTransferTest : public ShardServiceTest {
  protected:
-  /// Lets the service's clock run until `condition` holds.
+  /// Advances the service's clock until `condition` holds.
   void LetTimePassUntil(const std::function<bool()>& condition, const std::string& what) {
     const absl::Time deadline = absl::Now() + absl::Seconds(20);
     while (!condition()) {
@@ -121,7 +122,8 @@ TEST_F(StalledTransferTest, AReaderThatStopsIsEndedByNameAndItsVersionLetGo) {
   ASSERT_EQ(service_->ShardReport().pulls_under_way(), 1u);
   ASSERT_EQ(service_->ShardReport().live_versions(), 2u);
 
-  // In no order: what gRPC still holds of the version's last message it lets go on its own time.
+  // The order is not fixed: gRPC may release the version's last message later than it ends the
+  // pull.
   LetTimePassUntil(
       [this] {
         const v1::ShardStatus status = service_->ShardReport();
@@ -153,7 +155,7 @@ TEST_F(StalledTransferTest, ASlowReaderMakesRoomForOnesThatWait) {
     slow.back()->stream = slow.back()->stub->Pull(&slow.back()->context, request);
     slow.back()->stream->WaitForInitialMetadata();
   }
-  milliseconds_ += 29'000;  // Not long enough to be stalled either.
+  milliseconds_ += 29'000;  // Too short to count as stalled.
   ASSERT_EQ(service_->ShardReport().pulls_under_way(), 2u);
 
   std::thread clock([this] {
@@ -191,7 +193,7 @@ TEST_F(StalledTransferTest, AnExchangeWhoseAnswerIsNotReadIsEnded) {
   while (stream->Read(&reply)) {
   }
   EXPECT_THAT(stream->Finish().error_message(), HasSubstr("STALLED: the exchange"));
-  // The push itself had come whole.
+  // The push itself had arrived completely.
   EXPECT_EQ(Pull().values, std::vector<float>(kValues, -2.0f));
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 using grpc::StatusCode;
 
-// Generous: only broken code takes so long.
+// The patience is generous: only broken code takes that long.
 constexpr auto kPatience = std::chrono::seconds(30);
 
 class WatchService final : public v1::Coordinator::CallbackService {
@@ -47,7 +47,7 @@ struct Watcher {
     reader = stub.WatchStatus(&context, request);
   }
 
-  /// The number of updates in the next status; −1 if there is none.
+  /// Returns the number of updates in the next status; −1 if there is none.
   int Next() {
     v1::RunStatus status;
     return reader->Read(&status) ? static_cast<int>(status.updates()) : -1;
@@ -57,7 +57,7 @@ struct Watcher {
   std::unique_ptr<grpc::ClientReader<v1::RunStatus>> reader;
 };
 
-/// Watchers whose time only the test moves; each status asked for counts in `updates`.
+/// Watchers whose clock only the test moves. `updates` counts how many statuses were asked for.
 class StatusWatchersTest : public testing::Test {
  protected:
   StatusWatchersTest() : watchers_([this] { return Status(); }) {
@@ -82,7 +82,7 @@ class StatusWatchersTest : public testing::Test {
     watchers_.Tick(absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()), is_over_);
   }
 
-  /// What is written has left a moment later than its reader has it.
+  /// Ticks until `condition` holds. A write may complete a moment after its reader has the message.
   template <typename Condition>
   bool TickUntil(const Condition& condition) {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -94,7 +94,8 @@ class StatusWatchersTest : public testing::Test {
     return true;
   }
 
-  /// Of a watcher whose status may not be on its way yet.
+  /// Ticks until the watcher has its next status, which may not have been sent yet. Returns its
+  /// updates.
   int NextWhileTicking(Watcher& watcher) {
     auto next = std::async(std::launch::async, [&watcher] { return watcher.Next(); });
     const bool came = TickUntil(
@@ -155,7 +156,7 @@ TEST_F(StatusWatchersTest, AsksOnceForAllThatAreDue) {
     }
   }
 
-  // Twice, as some may still be writing when the others are due.
+  // Up to twice per round, as some watchers may still be writing when the others are due.
   EXPECT_LE(asked_ - kWatchers, 2 * kRounds);
 }
 
@@ -212,7 +213,7 @@ TEST_F(StatusWatchersTest, RefusesMoreThanItsBoundUntilOneHasGone) {
 }
 
 TEST_F(StatusWatchersTest, AReaderThatDoesNotReadHoldsOneStatus) {
-  // More than flow control lets through unread.
+  // The status is larger than what flow control lets through unread.
   padding_ = std::string(size_t{3} << 20, 'x');
   Watcher slow(*stub_, 100);
   ASSERT_TRUE(TickUntil([this] { return asked_ == 1; }));

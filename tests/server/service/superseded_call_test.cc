@@ -10,8 +10,8 @@
 #include "absl/time/clock.h"
 #include "tests/server/service/shard_service_fixture.h"
 
-// Senders that come again by another call while an older one of theirs is still open. The service's
-// clock stands still: nothing here is ended because time has passed.
+// Tests of senders that make a second call while an older one of theirs is still open. The
+// service's clock stands still, so nothing here ends because of time.
 
 namespace slipstream {
 namespace {
@@ -49,14 +49,14 @@ class SupersededCallTest : public ShardServiceTest {
     std::unique_ptr<grpc::ClientReaderWriter<v1::PushChunk, v1::ExchangeReply>> stream;
   };
 
-  /// Without weights, which would have to be read.
+  /// Returns a complete push. It does not ask for weights, which would have to be read.
   v1::PushChunk Whole(uint32_t worker, uint64_t sequence) const {
     v1::PushChunk chunk = Begin(worker, sequence, kValues);
     chunk.mutable_header()->set_pull(false);
     return chunk;
   }
 
-  /// Its push is on the shard, and not complete.
+  /// Returns a stream with a push that has reached the shard and is not complete.
   std::unique_ptr<Stream> HalfAPush(uint32_t worker) {
     auto half = std::make_unique<Stream>(*stub_);
     EXPECT_TRUE(half->stream->Write(Begin(worker, 1, kValues / 2)));
@@ -64,14 +64,14 @@ class SupersededCallTest : public ShardServiceTest {
     return half;
   }
 
-  /// About how many pushes.
+  /// Returns the number of pushes that have been decided.
   static uint64_t Decided(const v1::ShardStatus& status) {
     uint64_t decided = 0;
     for (const auto& [outcome, count] : status.outcomes()) decided += count;
     return decided;
   }
 
-  /// As often as it is told to come again.
+  /// Repeats the push for as long as the answer is RETRY_LATER.
   v1::PushReply AskUntilTaken(Stream& stream, const v1::PushChunk& chunk) {
     const absl::Time deadline = absl::Now() + absl::Seconds(20);
     v1::PushReply reply;
@@ -208,10 +208,10 @@ TEST_F(SupersededCallTest, InitialWeightsAreTakenFromTheNewestCall) {
   ASSERT_TRUE(half->Write(InitialWeights(std::vector<float>(kValues / 2, 1.0f))));
   auto end = std::async(std::launch::async, [&half] { return half->Finish(); });
 
-  // Again and again: nothing shows when the half has come.
+  // Send again and again, since nothing shows when the half has arrived.
   while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     const grpc::Status sent = SendInitialWeights(kOnes);
-    // The half may come behind the first of these.
+    // The half may arrive after the first of these calls.
     ASSERT_TRUE(sent.ok() || sent.error_code() == grpc::StatusCode::UNAVAILABLE);
   }
 

@@ -15,7 +15,7 @@
 
 #include "server/service/update_path.h"
 
-// An update made while its gradient arrives, against the same made at once.
+// Compares an update that is made while its gradient arrives with the same update made at once.
 
 namespace slipstream {
 namespace {
@@ -39,7 +39,7 @@ Segments Part(const std::vector<float>& values, size_t begin) {
   return {{reinterpret_cast<const std::byte*>(values.data() + begin), count * sizeof(float)}};
 }
 
-/// The numbers of a shard whose version 0 is drawn from `kSeed`.
+/// Returns the update path of a shard whose version 0 is drawn from `kSeed`.
 std::unique_ptr<UpdatePath> NewPath(Kind kind) {
   OptimizerSpec optimizer;
   optimizer.kind = kind;
@@ -56,8 +56,8 @@ Forecast ForecastOf(uint64_t from) {
   return {.from = Version{from}, .weight = 0.5f, .learning_rate = 0.1f};
 }
 
-/// What the machine orders when `values` are complete and it is as `forecast` says; of a push with
-/// a draft, that this is the update.
+/// Returns the job that the machine orders when `values` are complete and the forecast was right.
+/// If there is a draft, the job says that the draft is this update.
 UpdateJob Job(const std::vector<float>& values, const Forecast& forecast,
               std::shared_ptr<UpdateDraft> draft = nullptr) {
   UpdateJob job;
@@ -74,7 +74,7 @@ UpdateJob Job(const std::vector<float>& values, const Forecast& forecast,
   return job;
 }
 
-/// The same of a push whose draft was for something else.
+/// Returns the job for a push whose draft was for another update.
 UpdateJob UndraftedJob(const std::vector<float>& values, const Forecast& forecast,
                        std::shared_ptr<UpdateDraft> draft) {
   UpdateJob job = Job(values, forecast, std::move(draft));
@@ -82,7 +82,7 @@ UpdateJob UndraftedJob(const std::vector<float>& values, const Forecast& forecas
   return job;
 }
 
-/// As chunks come from a worker: the last one first.
+/// Adds the chunks in the order in which a worker sends them: the last one first.
 void AddAll(UpdateDraft& draft, const std::vector<float>& values) {
   for (size_t begin = (kCount - 1) / kChunk * kChunk;; begin -= kChunk) {
     draft.Add(begin, Part(values, begin));
@@ -98,7 +98,7 @@ void ExpectSameBits(const Weights& actual, const Weights& expected) {
 
 class UpdateDraftTest : public testing::TestWithParam<Kind> {
  protected:
-  /// Runs the same steps without drafts.
+  /// Runs the same steps without drafts. Returns the newest weights.
   Weights Plain(const std::vector<uint64_t>& seeds) {
     const std::unique_ptr<UpdatePath> path = NewPath(GetParam());
     Weights newest;
@@ -111,7 +111,7 @@ class UpdateDraftTest : public testing::TestWithParam<Kind> {
   const std::unique_ptr<UpdatePath> path_ = NewPath(GetParam());
 };
 
-/// The rules that updates are drafted of.
+/// Returns the rules whose updates can be drafted.
 std::vector<Kind> DraftedRules() {
   std::vector<Kind> kinds;
   for (const RuleRow& row : kRuleRows) {

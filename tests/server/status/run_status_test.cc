@@ -13,7 +13,7 @@
 namespace slipstream {
 namespace {
 
-/// The figures that a shard would report for these values of σ.
+/// Returns the figures that a shard would report for these values of σ.
 v1::ShardStatus ShardOf(uint32_t id, const std::vector<uint64_t>& sigmas) {
   v1::ShardStatus shard;
   shard.set_shard(id);
@@ -154,7 +154,7 @@ TEST(DescribeShardTest, HasALineForWhoLeftAndForWhoHasNotPushed) {
   EXPECT_DOUBLE_EQ(status.workers(1).holding_seconds(), 3);
 }
 
-/// A worker whose last steps had so many examples and this mean loss.
+/// Returns a worker whose last steps had this many examples and this mean loss.
 StatusFacts::Worker WorkerWith(Membership::State state, uint64_t examples, double loss) {
   StatusFacts::Worker worker;
   worker.record.state = state;
@@ -252,7 +252,8 @@ TEST(MergeStatusTest, AddsUpRefusalsByReason) {
   EXPECT_EQ(status.refusals().at("RETRY_LATER"), 7u);
 }
 
-/// A run that trains, with live workers that have work, and one shard that knows their paces.
+/// Returns a run that trains, whose workers are live and have work, and whose one shard knows their
+/// paces.
 StatusFacts Training(uint32_t workers) {
   StatusFacts facts;
   facts.phase = Phase::kTraining;
@@ -293,7 +294,7 @@ TEST(MergeStatusTest, MarksStragglers) {
 TEST(MergeStatusTest, AStepBeginsWithTheLastOfTheShardsAnswers) {
   StatusFacts facts = Training(3);
   facts.shards.push_back(facts.shards[0]);
-  // Worker 2 waits for shard 1, which has not answered it yet; worker 1 has what it needs.
+  // Worker 2 waits for shard 1, which has not answered it yet. Worker 1 has both shards' answers.
   facts.shards[0].mutable_workers(2)->set_step_seconds(0.5);
   facts.shards[0].mutable_workers(2)->set_holding_seconds(10);
   facts.shards[0].mutable_workers(1)->set_holding_seconds(10);

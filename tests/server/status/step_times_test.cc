@@ -23,7 +23,7 @@ TEST(StepTimesTest, AStepIsFromTheWeightsToTheGradientComputedFromThem) {
   times.OnView(Both());
   times.OnServed(kAda, Version{0}, At(100));
   times.OnGradient(kAda, Version{0}, At(130));
-  // What the worker waits for its answer is not its own time.
+  // The time during which the worker waits for its answer does not count as its own.
   times.OnServed(kAda, Version{1}, At(1000));
   times.OnGradient(kAda, Version{1}, At(1030));
 
@@ -65,8 +65,8 @@ TEST(StepTimesTest, HoldsTheOldestWeightsItHasNotAnswered) {
   StepTimes times;
   times.OnView(Both());
   times.OnServed(kAda, Version{3}, At(100));
-  times.OnServed(kAda, Version{3}, At(400));  // The answer was lost and asked for again.
-  times.OnServed(kAda, Version{5}, At(300));  // Prefetched.
+  times.OnServed(kAda, Version{3}, At(400));  // The answer was lost, and requested again.
+  times.OnServed(kAda, Version{5}, At(300));  // A prefetched version.
 
   EXPECT_EQ(times.Paces(At(1000)).at(kAda).holding, absl::Milliseconds(900));
   times.OnGradient(kAda, Version{3}, At(1000));

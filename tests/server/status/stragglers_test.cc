@@ -7,7 +7,7 @@
 namespace slipstream {
 namespace {
 
-/// A worker of `steps` steps of so many milliseconds.
+/// Returns a worker that has made `steps` steps of this many milliseconds each.
 WorkerPace Steady(uint32_t worker, int64_t milliseconds, uint64_t steps = 100) {
   WorkerPace pace;
   pace.worker = WorkerId{worker};
@@ -22,7 +22,7 @@ WorkerPace Holding(uint32_t worker, int64_t milliseconds, absl::Duration holding
   return pace;
 }
 
-/// "1 3"
+/// Returns the stragglers as "1 3".
 std::string Who(const std::vector<WorkerPace>& workers) {
   std::string text;
   for (const auto& [worker, reason] : FindStragglers(workers)) {

@@ -35,7 +35,7 @@ TEST(VersionSkewTest, ShardsInStepHaveNoneWhateverTheMomentsOfTheirReports) {
     int64_t now = 0;
     for (int report = 0; report < 100; ++report) {
       now += 1 + random.Below(250);
-      // All rise by one each 4 ms.
+      // All versions rise by one every 4 ms.
       skew.Note(ShardId{random.Below(3)}, Version{static_cast<uint64_t>(now / 4)}, At(now));
     }
 

@@ -46,7 +46,7 @@ TEST(BufferPoolTest, CountsWhatIsOutAndOutlivesItsOwner) {
 
   pool.reset();
 
-  one->values()[9] = 1;  // Still there.
+  one->values()[9] = 1;  // The buffer is still valid.
   EXPECT_EQ(one->values()[9], 1);
 }
 
@@ -57,7 +57,7 @@ TEST(BufferPoolTest, SharedBuffersAreTakenOnceAskedForAndSayWhenTheyAreWrittenAn
   EXPECT_EQ(before->shared(), nullptr);
 
   pool.Share();
-  before.reset();  // Of no use any more.
+  before.reset();  // Not shared, so it is not reused.
 
   auto shared = pool.Take();
   ASSERT_NE(shared->shared(), nullptr);

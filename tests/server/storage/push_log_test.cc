@@ -27,7 +27,7 @@ class PushLogTest : public testing::Test {
   const std::string path_ = testing::TempDir() + "/push_log_test.csv";
 };
 
-/// Files of this process cannot be longer, as if their disk were full.
+/// Limits the size of this process's files, as if the disk were full.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -44,7 +44,7 @@ class FileSizeLimit {
   rlimit before_ = {};
 };
 
-/// Of a push whose line is kLine.
+/// Appends a push whose line is kLine.
 void AppendPush(PushLog& log) {
   PushHeader header;
   header.identity = {.run = 7, .worker = WorkerId{2}, .incarnation = Incarnation{3}};

@@ -40,7 +40,7 @@ TEST_F(PushLogWriterTest, WritesAllThatWasAddedBeforeItGoes) {
 }
 
 TEST_F(PushLogWriterTest, ADiskThatHangsKeepsNobodyWaitingAndEndsTheLog) {
-  // A pipe that nobody empties takes 64 KiB, and then a write waits for ever.
+  // A pipe that nobody reads takes 64 KiB, and then a write blocks for ever.
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   FileDescriptor reader(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   absl::StatusOr<PushLog> file = PushLog::Create(path_);
@@ -52,10 +52,10 @@ TEST_F(PushLogWriterTest, ADiskThatHangsKeepsNobodyWaitingAndEndsTheLog) {
     }
     EXPECT_EQ(writer.failure(), "its disk is 65536 lines behind");
     EXPECT_EQ(log_.Count("the push log ends here"), 1);
-  }  // Waits for kEndTime, and not for ever.
+  }  // The destructor waits for kEndTime, and not for ever.
 
-  // It stays open: the writer's thread waits there until the process ends. Told that nobody reads,
-  // it would log while that goes.
+  // Keep the reader open: the writer's thread blocks on it until the process ends. If it saw the
+  // reader close, it would log while the log is being destroyed.
   reader.Release();
 }
 
