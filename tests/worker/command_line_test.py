@@ -1,4 +1,4 @@
-"""What ps_worker says of flags that are wrong."""
+"""The error messages of ps_worker for wrong flags."""
 import os
 import pathlib
 import subprocess
@@ -11,7 +11,8 @@ from programs import DEADLINE_S, program
 
 class CommandLineTest(unittest.TestCase):
     def refused(self, *arguments, environment=None, code=2):
-        """What is said of wrong usage, of a worker that would find a coordinator nowhere."""
+        """Runs a worker, which would not find a coordinator. Checks its exit code and returns its
+        errors."""
         done = subprocess.run(
             [program("worker/ps_worker"), "--coordinator", "localhost:1", *arguments],
             env={**os.environ, **(environment or {})}, text=True, timeout=DEADLINE_S, check=False,

@@ -10,7 +10,7 @@ namespace {
 
 using Arena = LocalModel::Arena;
 
-// f(w) = w²/2 has the gradient w, so three steps of rate 0.5 from 8 lead over 4 and 2 to 1.
+// f(w) = w²/2 has the gradient w, so three steps at rate 0.5 lead from 8 over 4 and 2 to 1.
 TEST(LocalSgdTest, PushesHowFarItsStepsHaveLed) {
   const std::unique_ptr<const WorkerAlgorithm> local_sgd =
       MakeWorkerAlgorithm(AlgorithmKind::kLocalSgd);

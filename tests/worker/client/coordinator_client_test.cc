@@ -32,7 +32,7 @@ TEST(CoordinatorClientTest, RepeatsACallUntilTheCoordinatorIsThere) {
   EXPECT_EQ(coordinator.calls(), 4);
 }
 
-/// Answers nobody who leaves before they have gone.
+/// Does not answer Leave until the caller has cancelled the call.
 class SilentCoordinator final : public v1::Coordinator::Service {
   grpc::Status Leave(grpc::ServerContext* context, const v1::LeaveRequest*,
                      v1::LeaveReply*) override {
@@ -41,10 +41,11 @@ class SilentCoordinator final : public v1::Coordinator::Service {
   }
 };
 
-/// A client whose waits pass at once, by a clock of its own.
+/// A client with its own clock, whose waits pass at once.
 class PatienceTest : public testing::Test {
  protected:
-  /// For how long the next call is tried where all fail so; what it fails with in the end.
+  /// Returns how long the next call is retried if every try fails with `failure`. Stores the final
+  /// error in `status_`.
   absl::Duration TimeTried(const grpc::Status& failure) {
     coordinator_.FailNext(1'000'000, failure);
     const absl::Time begin = now_;
@@ -97,7 +98,7 @@ TEST(CoordinatorClientTest, PassesOnWhatTheCoordinatorRefuses) {
 }
 
 TEST(CoordinatorClientTest, GivesUpByNameACoordinatorOutOfReach) {
-  // Port 1 of this machine is reserved and nothing listens there.
+  // Port 1 of this machine is reserved, and no process listens there.
   const CoordinatorClient client("127.0.0.1:1", {.retry = kQuick}, DoNotWait);
 
   const absl::Status status = client.FinishInitialization({});

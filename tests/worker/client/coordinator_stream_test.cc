@@ -19,7 +19,7 @@ class CoordinatorStreamTest : public testing::Test {
     coordinator_.SetHeartbeatReply(reply);
   }
 
-  /// The number in the answer; 0 for a failure, whose status it leaves.
+  /// Returns the number in the answer, or 0 after a failure. Stores the status in `status_`.
   uint64_t Ask(HeartbeatStream& stream) {
     v1::HeartbeatRequest request;
     request.set_wants_answer(true);
@@ -75,7 +75,7 @@ TEST_F(CoordinatorStreamTest, PassesOnARefusalAndCanBeUsedAgain) {
 }
 
 TEST_F(CoordinatorStreamTest, GivesUpByNameACoordinatorOutOfReach) {
-  // Port 1 of this machine is reserved and nothing listens there.
+  // Port 1 of this machine is reserved, and no process listens there.
   CoordinatorClient::Options quick;
   quick.retry = {.first_wait = absl::Milliseconds(1),
                  .wait_max = absl::Milliseconds(2),

@@ -12,10 +12,11 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Worker 3 of run 5, whose second incarnation was told that it is fenced.
+/// Worker 3 of run 5, whose incarnation 2 was told that it is fenced.
 class WhyFencedTest : public testing::Test {
  protected:
-  /// The run `run` knows worker `worker` by that incarnation, on a machine called node7.
+  /// Returns the explanation if run `run` has worker `worker` with this incarnation, on a machine
+  /// called node7.
   absl::Status WhyFencedBy(uint64_t run, uint32_t worker, uint64_t incarnation) {
     v1::RunStatus status;
     status.set_run(run);

@@ -24,7 +24,7 @@ inline ShardMap TwoShards() {
   return ShardMap::Cut(layout, 2).value();
 }
 
-/// Notes what it is told.
+/// Records the events that it is told of.
 class NotingListener final : public WeightsListener {
  public:
   void OnWeightsArrived(ParameterRange range) override {
@@ -60,7 +60,7 @@ class NotingListener final : public WeightsListener {
   bool is_abandoned_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-/// A client and two shards that it talks to in several small chunks.
+/// A client and two shards, with which it exchanges several small chunks.
 class ParameterClientTest : public testing::Test {
  protected:
   ParameterClientTest()
@@ -90,7 +90,7 @@ class ParameterClientTest : public testing::Test {
         [](absl::Duration) { return true; }, cancel_);
   }
 
-  /// A client that has pulled and been told of two batches, 7 and 8.
+  /// Returns a client that has pulled, and whose unit has two batches, 7 and 8.
   std::unique_ptr<ParameterClient> NewReadyClient() {
     auto client = NewClient();
     client->OnUnit({.id = 1, .first = 7, .batches = 2});
@@ -99,7 +99,7 @@ class ParameterClientTest : public testing::Test {
     return client;
   }
 
-  /// Pushes a whole gradient and waits until the shards have done what they do.
+  /// Pushes a whole gradient and waits until both shards have answered.
   static absl::Status Push(ParameterClient& client, uint64_t batch) {
     client.BeginPush(0, {.batches = {{batch}}, .examples = 32});
     if (absl::Status status = client.FinishPush(0); !status.ok()) return status;

@@ -8,7 +8,7 @@
 #include "tests/worker/client/parameter_client_fixture.h"
 #include "worker/client/parameter_client.h"
 
-// Pushes that leave, and weights that arrive, while the caller computes.
+// Tests of pushes that leave, and of weights that arrive, while the caller computes.
 
 namespace slipstream {
 namespace {
@@ -21,7 +21,7 @@ TEST_F(ParameterClientOverlapTest, ChunksLeaveAsTheyBecomeFinalAndTheLastOnlyOnc
 
   feed.OnReady({kParameters - 2000, kParameters});
 
-  // Two whole chunks of 1024 values and the part of one at the end of the arena.
+  // One whole chunk of 1024 values, and the partial chunk at the end of the arena.
   const size_t tail = map_.range(kShard1).size() % 1024;
   while (second_.values_received() < tail + 1024) std::this_thread::yield();
   EXPECT_EQ(first_.values_received(), 0u);
@@ -39,7 +39,7 @@ TEST_F(ParameterClientOverlapTest, ChunksLeaveAsTheyBecomeFinalAndTheLastOnlyOnc
   const std::vector<uint64_t> offsets = second_.taken().at(0).offsets;
   EXPECT_TRUE(std::is_sorted(offsets.rbegin(), offsets.rend()));
   EXPECT_EQ(weights_, ShardWeights());
-  EXPECT_EQ(listener_.values(), 2 * kParameters);  // Of the first pull, too.
+  EXPECT_EQ(listener_.values(), 2 * kParameters);  // Includes the first pull.
 }
 
 TEST_F(ParameterClientOverlapTest, AnAbortedPushHasNoEffectAndItsSequenceIsUsedByTheNext) {
@@ -60,7 +60,7 @@ TEST_F(ParameterClientOverlapTest, AnAbortedPushHasNoEffectAndItsSequenceIsUsedB
   }
 }
 
-// As when what computes the step throws.
+// This happens if the code that computes the step throws.
 TEST_F(ParameterClientOverlapTest, APushThatNobodyEndsIsGivenUpWithTheClient) {
   {
     auto client = NewReadyClient();
@@ -171,7 +171,8 @@ TEST_F(ParameterClientOverlapTest, TwoSlotsPushInTurnEachAsTheVersionItHolds) {
   for (uint64_t i = 0; i < 6; ++i) {
     EXPECT_EQ(taken[i].header.sequence(), i + 1);
     EXPECT_EQ(taken[i].header.slot(), i % 2);
-    // Two under way: of each, the one before is in its base version only from the third on.
+    // Two gradients are in flight. From the third push on, a slot's base version is the one that
+    // its own previous push made.
     EXPECT_EQ(taken[i].header.base_version(), i < 2 ? 0 : i - 1);
     EXPECT_EQ(taken[i].header.pull(), i < 4);
   }

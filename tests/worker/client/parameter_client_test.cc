@@ -9,7 +9,7 @@
 
 #include "tests/worker/client/parameter_client_fixture.h"
 
-// What is asked of shards, and what their answers and failures come to.
+// Tests of the requests to shards, and of the effects of their answers and failures.
 
 namespace slipstream {
 namespace {
@@ -50,7 +50,7 @@ TEST_F(ParameterClientTest, GradientsAndWeightsTravelAsTheOptionsSay) {
   client->OnUnit({.id = 1, .first = 7, .batches = 2});
   client->OnNoMoreUnits();
   ASSERT_TRUE(client->Advance().ok());
-  EXPECT_EQ(weights_, std::vector<float>(kParameters, 1));  // Between 1 and 2: steps of 1/128.
+  EXPECT_EQ(weights_, std::vector<float>(kParameters, 1));  // bf16 has steps of 1/128 there.
   std::ranges::fill(gradient_, 1.001f);
 
   ASSERT_TRUE(Push(*client, 7).ok());
@@ -99,7 +99,7 @@ TEST_F(ParameterClientTest, WhatAPushLosesGoesOutWithTheNextAlsoIfItsAnswerWasLo
   ASSERT_TRUE(Push(*client, 7).ok());
   ASSERT_TRUE(Push(*client, 8).ok());
 
-  double worst = 0;  // Of both together, in steps of the last block, which are the largest.
+  double worst = 0;  // The error of the sum, in steps of the last block (the largest).
   for (size_t i = 0; i < map_.range(kShard1).size(); ++i) {
     const float sent = second_.taken()[0].values[i] + second_.taken()[1].values[i];
     const float computed = 2 * gradient_[map_.range(kShard1).begin + i];
@@ -172,7 +172,7 @@ TEST_F(ParameterClientTest, AThrownSwitchEndsAWaitingPush) {
 TEST_F(ParameterClientTest, AShardOutOfReachIsGivenUpByName) {
   ParameterClient::Options options;
   options.map = map_;
-  // Port 1 of this machine is reserved and nothing listens there.
+  // Port 1 of this machine is reserved, and no process listens there.
   options.servers = {"127.0.0.1:1", second_.address()};
   options.shards.retry = {.first_wait = absl::Milliseconds(1),
                           .wait_max = absl::Milliseconds(5),

@@ -31,7 +31,7 @@ std::vector<float> RandomGradient(uint64_t seed) {
   return values;
 }
 
-/// What arrives of a gradient that is sent from its last chunk to its first.
+/// Sends a gradient from its last chunk to its first. Returns the values that arrive.
 std::vector<float> Sent(PushEncoder& encoder, const std::vector<float>& gradient) {
   std::vector<float> sent(kValues);
   for (size_t end = kValues; end > 0;) {
@@ -43,7 +43,8 @@ std::vector<float> Sent(PushEncoder& encoder, const std::vector<float>& gradient
   return sent;
 }
 
-/// The largest error of what arrives, for a gradient and what is to be made up for.
+/// Returns the largest error of the values sent, which should be the gradient plus the earlier
+/// error.
 double WorstError(const std::vector<float>& sent, const std::vector<float>& gradient,
                   const std::vector<float>& error) {
   double worst = 0;
@@ -53,17 +54,18 @@ double WorstError(const std::vector<float>& sent, const std::vector<float>& grad
   return worst;
 }
 
-/// Half a step of int8, for values up to 1 and their errors.
+/// Half a step of int8, for gradients of up to 1 plus their errors.
 constexpr double kHalfStep = 0.5 / 127 * 1.01;
 
-/// The error that is left when `outcome` was the answer to a first push.
+/// Returns whether the second push contains the error of the first, if `outcome` was the answer to
+/// the first.
 bool IsMadeUpFor(const PushReply& outcome) {
   PushEncoder encoder(Encoding::kInt8, kValues);
   const std::vector<float> first = RandomGradient(1);
   encoder.Begin();
   const std::vector<float> sent = Sent(encoder, first);
   encoder.OnOutcome(outcome);
-  encoder.OnOutcome(outcome);  // Its weights broke off, and the push was sent again.
+  encoder.OnOutcome(outcome);  // The answer's weights broke off, so the push was sent again.
   std::vector<float> error(kValues);
   for (size_t i = 0; i < kValues; ++i) error[i] = first[i] - sent[i];
 
@@ -126,7 +128,7 @@ TEST(PushEncoderTest, WhatIsStillBeingSentStaysAsItIs) {
   EXPECT_TRUE(std::ranges::equal(held.bytes, before));
 }
 
-/// Error feedback: what has arrived of many gradients is off by no more than one step.
+/// Error feedback: the sum of many gradients arrives with an error of at most half a step.
 TEST(PushEncoderTest, ErrorsDoNotAddUp) {
   PushEncoder encoder(Encoding::kInt8, kValues);
   std::vector<double> lacking(kValues);

@@ -17,7 +17,7 @@
 namespace slipstream {
 namespace {
 
-/// Sends each message back; "late" after a while, "never" not at all.
+/// Sends each message back, but "late" only after a while, and "never" not at all.
 class Echo final : public grpc::ServerGenericBidiReactor {
  public:
   Echo() { StartRead(&message_); }
@@ -64,7 +64,7 @@ class RawCallTest : public testing::Test {
     return call_->Read(message, LongFromNow()) ? Text(message) : "nothing";
   }
 
-  /// The next read then expects the same.
+  /// Asks often and is answered soon, so that the next read expects the same and polls.
   void AnswersComeSoon() {
     for (int i = 0; i < 50; ++i) {
       Ask(std::to_string(i));
@@ -128,7 +128,7 @@ TEST_F(RawCallTest, TheSwitchEndsAReadThatWaits) {
   EXPECT_EQ(call_->Finish(LongFromNow()).code(), absl::StatusCode::kCancelled);
 }
 
-/// Until it has, at most for a long time.
+/// Waits until a message has been read ahead, at most for a long time.
 bool AwaitReadAhead(RawCall& call) {
   const absl::Time end = SteadyNow() + absl::Seconds(20);
   while (!call.HasReadAhead() && SteadyNow() < end) std::this_thread::yield();

@@ -14,17 +14,17 @@
 #include "server/listen/local_listener.h"
 #include "tests/support/loopback.h"
 
-// Which path a worker and a shard agree on.
+// Tests of the path on which a worker and a shard agree.
 
 namespace slipstream {
 namespace {
 
 using Transport = WireSpec::Transport;
 
-/// A shard that answers one question, and notes over what it was asked.
+/// A shard that answers one question, and records the path over which it was asked.
 class Shard final : public v1::Shard::Service {
  public:
-  /// `name`: the local socket that it offers; it is told apart from the one that is listened on.
+  /// `name` is the local socket that it offers. A Server may or may not listen on it.
   explicit Shard(std::string name) : name_(std::move(name)) {}
 
   grpc::Status GetTransports(grpc::ServerContext* context, const v1::GetTransportsRequest*,
@@ -68,8 +68,8 @@ class ShardChannelTest : public testing::Test {
     return ShardChannel(server.loopback.address(), {.transport = transport}, cancel_);
   }
 
-  /// Asks the shard something through `channel`; returns over what: "ipv4", or "fd", as gRPC calls
-  /// a socket that it was given.
+  /// Calls the shard through `channel`. Returns the path that the call took: "ipv4", or "fd", which
+  /// is gRPC's name for a socket that it was given.
   static std::string PathOf(ShardChannel& channel, const Server& server) {
     const absl::StatusOr<std::shared_ptr<grpc::Channel>> path = channel.Get();
     if (!path.ok()) return path.status().ToString();
@@ -102,7 +102,7 @@ TEST_F(ShardChannelTest, TcpIsUsedWhereItIsChosen) {
 }
 
 TEST_F(ShardChannelTest, TcpIsUsedWhereTheSocketIsNotOnThisMachine) {
-  // A name that nobody listens on is what a worker elsewhere sees.
+  // To a worker on another machine, the name looks like one on which nobody listens.
   const Server server(NewLocalName(), /*listens=*/false);
   ShardChannel channel = Channel(server, Transport::kAuto);
   EXPECT_EQ(PathOf(channel, server), "ipv4");
@@ -140,7 +140,7 @@ TEST_F(ShardChannelTest, AgreesAnewWithAServerThatWasReplaced) {
   ASSERT_EQ(bound, port) << "the port was taken by somebody else";
 
   EXPECT_NE(PathOf(channel, next), "ipv4") << "the old connection is broken";
-  // As callers do, which see more failures until the broken connection over TCP is noticed, too.
+  // Retry like a caller. More calls may fail until the broken TCP connection is noticed, too.
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(20);
   std::string path;
   while (path != "ipv4" && std::chrono::system_clock::now() < deadline) {

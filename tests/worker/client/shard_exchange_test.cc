@@ -20,7 +20,7 @@ ShardMap OneShard() {
   return ShardMap::Cut(layout, 1).value();
 }
 
-/// One shard, and a client that tries to reach it for half a minute by a clock of its own.
+/// One shard, and a client with its own clock that tries to reach it for half a minute.
 class ShardExchangeTest : public testing::Test {
  protected:
   ShardExchangeTest() {
@@ -55,10 +55,10 @@ class ShardExchangeTest : public testing::Test {
   };
 };
 
-// As under hardsync, where a round waits for a slow member for longer than any one call does.
+// Under hardsync, a round may wait for a slow member for longer than a single call lasts.
 TEST_F(ShardExchangeTest, AnAnswerThatIsLateIsNoAbsenceHoweverOften) {
   options_.answer_timeout = absl::Milliseconds(50);
-  options_.retry.now = [this] { return now_ += absl::Seconds(10); };  // Gone at each look.
+  options_.retry.now = [this] { return now_ += absl::Seconds(10); };  // Passes at each look.
   for (int i = 0; i < 3; ++i) shard_.AddFault(FakeShard::Fault::kAnswerNever);
 
   const absl::StatusOr<PushReply> reply = Push();

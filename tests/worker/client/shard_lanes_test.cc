@@ -21,7 +21,7 @@ TEST(ShardLanesTest, EveryShardIsServedOnceAndAtTheSameTime) {
   const absl::Status status = lanes.Run(
       {ShardId{0}, ShardId{1}, ShardId{2}, ShardId{3}}, [&waiting](ShardId) -> absl::Status {
         ++waiting;
-        while (waiting < 4) std::this_thread::yield();  // Ends only if all are under way.
+        while (waiting < 4) std::this_thread::yield();  // Ends only if all four run at once.
         return absl::OkStatus();
       });
 
@@ -82,7 +82,7 @@ TEST(ShardLanesTest, AFailureCountsMoreThanTheCancellationsItCauses) {
 }
 
 TEST(ShardLanesTest, ALaneDoesOneThingAfterAnotherInTheOrderGiven) {
-  std::vector<int> done;  // Written by lane 1 alone.
+  std::vector<int> done;  // Only lane 1 writes to it.
   std::atomic<bool> may_go = false;
   {
     ShardLanes lanes(2);

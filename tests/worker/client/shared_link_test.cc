@@ -19,7 +19,7 @@
 #include "tests/support/loopback.h"
 #include "tests/support/message_text.h"
 
-// The worker's end of shared memory, with a shard that is played by hand and does not behave.
+// Tests of the worker's end of shared memory, with a misbehaving shard that the test plays by hand.
 
 namespace slipstream {
 namespace {
@@ -30,15 +30,15 @@ constexpr absl::Duration kWait = absl::Seconds(20);
 
 absl::Time LongFromNow() { return SteadyNow() + kWait; }
 
-/// Agrees on shared memory, hands its end of the local socket over, and does what it was told.
+/// Agrees on shared memory, gives its end of the local socket to the test, and then runs `then`.
 class FakeShard final : public v1::Shard::Service {
  public:
   using Stream = grpc::ServerReaderWriter<v1::ExchangeReply, v1::PushChunk>;
 
-  /// What becomes of the stream from then on.
+  /// Runs once shared memory is set up, and returns the status of the stream.
   std::function<grpc::Status(Stream&)> then = [](Stream& stream) {
     v1::PushChunk chunk;
-    stream.Read(&chunk);  // Until the worker ends it.
+    stream.Read(&chunk);  // Returns when the worker ends the stream.
     return grpc::Status::OK;
   };
   std::promise<FileDescriptor> socket;
@@ -85,7 +85,7 @@ class SharedLinkTest : public testing::Test {
   }
   absl::Status Place() { return Place(0).status(); }
 
-  /// For what is not to succeed, or to without waiting.
+  /// Returns a deadline for calls that must fail, or succeed without waiting.
   static absl::Time SoonOver() { return SteadyNow() + absl::Milliseconds(20); }
 
   const SharedArena arena_ = SharedArena::Make(1, 10 * kChunkValues).value();
@@ -94,14 +94,14 @@ class SharedLinkTest : public testing::Test {
   CancelSwitch cancel_;
   std::unique_ptr<RawCall> call_;
   std::unique_ptr<SharedLink> link_;
-  FileDescriptor socket_;  // The shard's.
+  FileDescriptor socket_;  // The shard's end.
 };
 
 TEST_F(SharedLinkTest, MessagesGoOverTheSocketBothWays) {
   Attach();
   ASSERT_TRUE(link_->Send(Message("a push")).ok());
   EXPECT_EQ(ReceiveNote(socket_, kWait).value().value().text, "a push");
-  for (int i = 0; i < 3; ++i) {  // Late at first, soon from then on.
+  for (int i = 0; i < 3; ++i) {  // The first read waits long, later ones poll.
     ASSERT_TRUE(SendMessageNote(socket_, "an answer").ok());
     const auto answer = link_->Receive(LongFromNow());
     ASSERT_TRUE(answer.ok() && answer->has_value()) << answer.status();

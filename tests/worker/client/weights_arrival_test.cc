@@ -15,7 +15,7 @@ namespace {
 const std::vector<float> kValues = {1, 2, 3, 4, 5, 6};
 const WeightsHeader kHeader{Version{3}, 6, std::nullopt};
 
-/// Gives `arrival` the values [begin, end) as a chunk at `offset`.
+/// Gives the values [begin, end) to `arrival`, as a chunk at `offset`.
 absl::Status Take(WeightsArrival& arrival, const std::optional<WeightsHeader>& header,
                   uint64_t offset, size_t begin, size_t end) {
   const std::span<const float> values = std::span(kValues).subspan(begin, end - begin);
@@ -55,7 +55,7 @@ TEST(WeightsArrivalTest, RefusesWhatDoesNotContinueTheWeights) {
   EXPECT_EQ(Take(too_long, std::nullopt, 4, 0, 3).code(), absl::StatusCode::kInternal);
 }
 
-/// Notes what it is told, as text.
+/// Records the events that it is told of, as text.
 class NotingListener final : public WeightsListener {
  public:
   void OnWeightsArrived(ParameterRange range) override { Note("arrived", range); }
@@ -107,7 +107,7 @@ TEST(WeightsArrivalTest, AVersionThatIsNotHereMustBeSent) {
   WeightsArrival knows_nothing(target);
   EXPECT_EQ(Take(knows_nothing, unchanged, 0, 0, 0).code(), absl::StatusCode::kInternal);
 
-  // A newer one has been announced, and may have been written over it.
+  // A newer version has been announced, and may have overwritten the older one.
   WeightsArrival arrival(target);
   arrival.StartFrom(kHeader.life, kHeader.version);
   const WeightsHeader newer{Version{4}, 6, std::nullopt};
@@ -138,7 +138,7 @@ TEST(WeightsArrivalTest, AnotherTryOfTheSameVersionGoesOnWhereTheLastOneEnded) {
   NotingListener listener;
   WeightsArrival arrival(target, 0, &listener);
   ASSERT_TRUE(Take(arrival, kHeader, 0, 0, 2).ok());
-  target[0] = 7;  // Not written again: somebody may be reading it.
+  target[0] = 7;  // Must not be rewritten, as it may be in use.
 
   arrival.StartTry();
   for (const size_t begin : {0, 2, 4}) {

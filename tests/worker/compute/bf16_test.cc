@@ -17,7 +17,7 @@ namespace {
 
 constexpr PlanOptions kBf16 = {.batch_size_max = 33, .precision = Precision::kBf16};
 
-/// Every kind of layer between convolutions that fill blocks.
+/// Returns a net with every kind of layer between convolutions whose channels fill blocks.
 ModelSpec WideNet() {
   return {.preset = "",
           .input = {16, 11, 11},
@@ -66,7 +66,8 @@ TEST_P(Bf16Test, GradientsAreOffByAFewPercentOfTheirNorm) {
     std::vector<float> difference = theirs.gradients;
     for (size_t i = 0; i < difference.size(); ++i) difference[i] -= ours.gradients[i];
     EXPECT_LT(Norm(difference), 0.08 * Norm(theirs.gradients));
-    // Of random images the biases' parts nearly cancel, which leaves more of the error.
+    // With random images the terms of a bias's gradient nearly cancel, so its relative error is
+    // larger.
     for (const Tensor& tensor : shapes_.layout.tensors()) {
       const auto part = [&](std::span<const float> all) {
         return Norm(all.subspan(tensor.offset, tensor.size()));

@@ -70,7 +70,7 @@ TEST_P(PresetTest, ReportsEveryRangeOnceFromTheEndToTheBeginning) {
 }
 
 TEST_P(PresetTest, AgreesWithThePlainKernels) {
-  // The plain kernels take a second for a hundred of the larger net's images.
+  // The plain kernels take a second for a hundred images of the larger net.
   const bool is_small = GetParam() != "cifar_quick";
   const std::vector<size_t> counts =
       is_small ? std::vector<size_t>{1, 3, 31, 32, 63, 64, 65} : std::vector<size_t>{1, 3, 17};
@@ -84,7 +84,8 @@ TEST_P(PresetTest, AgreesWithThePlainKernels) {
     const Step fast_step = RunStep(*fast, random.batch());
     const Step plain_step = RunStep(*plain, random.batch());
 
-    // Sums of up to 3 · 10⁴ products (a kernel's weight over a batch of images) in another order.
+    // The sums have up to 3 · 10⁴ products (a kernel's weight over a batch of images), in another
+    // order.
     EXPECT_NEAR(fast_step.result.loss, plain_step.result.loss, 1e-5);
     EXPECT_EQ(fast_step.result.correct, plain_step.result.correct);
     ExpectGradientsNear(shapes_.layout, fast_step.gradients, plain_step.gradients, 1e-4f);
@@ -105,7 +106,7 @@ class RepeatabilityTest : public testing::TestWithParam<std::string> {
     EXPECT_TRUE(result.ok()) << result.status().ToString();
   }
 
-  // The weights after steps of some batch sizes, one after another.
+  // Returns the weights after steps of several batch sizes, one after another.
   static std::vector<float> Train(const PlanOptions& options, bool evaluates) {
     const ModelSpec model = Model();
     const auto plan = PrepareWithWeights(*NewCpuDevice(), model, options);
@@ -157,7 +158,7 @@ size_t ThreadsOfThisProcess() {
   return static_cast<size_t>(std::distance(begin(threads), end(threads)));
 }
 
-// OpenMP would start one per core, and keep it.
+// OpenMP would start a thread per core, and keep it.
 TEST(CpuDeviceTest, StartsNoThreads) {
   const size_t threads_before = ThreadsOfThisProcess();
 
@@ -210,7 +211,7 @@ TEST(CpuDeviceTest, RefusesNetsWhoseShapesDoNotFitTogether) {
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// A sanitizer's allocator stops the program instead.
+// Under a sanitizer, the allocator stops the program instead.
 #ifndef SLIPSTREAM_SANITIZER
 TEST(CpuDeviceTest, SaysHowManyBytesAreMissing) {
   const auto plan = NewCpuDevice()->Prepare(*FindPreset("mlp"), {.batch_size_max = 4'000'000'000});

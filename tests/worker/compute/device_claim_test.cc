@@ -12,7 +12,7 @@
 namespace slipstream {
 namespace {
 
-/// Of devices that no other process has heard of.
+/// Returns names of devices that no other process uses.
 std::vector<std::string> Names(size_t count) {
   static int tests = 0;
   ++tests;

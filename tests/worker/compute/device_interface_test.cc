@@ -70,7 +70,7 @@ TEST(FakeDeviceTest, ABatchOfKeptExamplesIsLikeAnyOther) {
 INSTANTIATE_TEST_SUITE_P(Presets, DeviceInterfaceTest, testing::ValuesIn(PresetNames()),
                          [](const auto& preset) { return std::string(preset.param); });
 
-/// Holds the step back until told to go on.
+/// Blocks the step until GoOn.
 class WaitingListener final : public GradientListener {
  public:
   void OnGradientReady(ParameterRange) override {
@@ -94,7 +94,7 @@ TEST(FakeDeviceTest, ReturnsFromStartStepWhileTheStepRuns) {
   const auto plan = PrepareWithWeights(*fake, model, {.batch_size_max = 2});
   WaitingListener listener;
 
-  // Would never return if the step ran inside.
+  // StartStep would never return if it ran the step itself.
   ASSERT_TRUE(plan->StartStep(random.batch(), &listener).ok());
   listener.GoOn();
 

@@ -39,7 +39,7 @@ struct Layer {
     return weights.subspan(tensor->offset, tensor->size());
   }
 
-  // Calls value(example, channel, y, x) for every output.
+  // Calls value(example, channel, y, x) for every output and returns the results.
   template <typename Value>
   Values ForEachOutput(Value value) const {
     Values output;
@@ -154,8 +154,8 @@ double DoubleNet::Loss(std::span<const double> weights, const Batch& batch, bool
 }
 
 std::vector<float> DoubleNet::Gradients(std::span<const float> weights, const Batch& batch) const {
-  // Rounding costs 1e-16 / step, curvature step², a kink that lies within step of a value more;
-  // at 1e-6 the first is 1e-10 and the last rare.
+  // The error has three parts: rounding, 1e-16 / step; curvature, step²; and a larger one if a kink
+  // lies within a step of a value. At 1e-6 the first is 1e-10, and the last is rare.
   constexpr double kStep = 1e-6;
   Values moved(weights.begin(), weights.end());
   std::vector<float> gradients;

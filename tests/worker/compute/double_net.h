@@ -11,14 +11,14 @@
 
 namespace slipstream {
 
-/// A net written once more, naively and in double precision, from the layers' definitions. It
-/// knows no backward: its gradients are central differences, which in doubles are exact enough to
-/// judge single-precision ones.
+/// A second implementation of a net, naive and in double precision, from the definitions of its
+/// layers. It has no backward pass: its gradients are central differences, which in double
+/// precision are exact enough to check single-precision ones.
 class DoubleNet {
  public:
   DoubleNet(const ModelSpec& model, uint64_t dropout_seed);
 
-  /// The mean loss; dropout is on if `training`.
+  /// Returns the mean loss, with dropout if `training`.
   double Loss(std::span<const double> weights, const Batch& batch, bool training) const;
 
   std::vector<float> Gradients(std::span<const float> weights, const Batch& batch) const;

@@ -29,7 +29,7 @@ TEST(DropoutTest, DropsTheRateAndScalesTheRest) {
         ASSERT_EQ(value, 1.0f / (1.0f - rate));
       }
     }
-    // Five deviations of a binomial count.
+    // Allow five standard deviations of a binomial count.
     const double deviation = std::sqrt(kSize * double{rate} * (1 - double{rate}));
     EXPECT_NEAR(static_cast<double>(dropped), kSize * double{rate}, 5 * deviation);
   }

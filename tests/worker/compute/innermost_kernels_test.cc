@@ -19,8 +19,8 @@ namespace {
 
 using Values = std::vector<float>;
 
-// Sums of at most 16 · 7² products, or as many as a batch has positions, in another order and with
-// fused multiply-adds.
+// The sums have at most 16 · 7² products, or as many as a batch has positions. Their order differs,
+// and they use fused multiply-adds.
 constexpr float kTolerance = 2e-5f;
 
 Values RandomValues(RandomStream& random, size_t size) {
@@ -38,7 +38,7 @@ void ExpectNear(const Values& actual, const Values& expected, const char* what) 
   }
 }
 
-/// One step on the plain kernels, each layer by itself.
+/// One step on the plain kernels, layer by layer.
 struct PlainStep {
   PlainStep(const InnermostShape& s, uint32_t examples) : step(s), count(examples) {
     const uint32_t height = s.in_height + 2 * s.padding - s.kernel + 1;
@@ -97,7 +97,7 @@ InnermostShape RandomShape(RandomStream& random) {
   shape.padding = random.Below(shape.kernel);
   shape.window = 1 + random.Below(2);
   shape.relu = random.Below(2) == 0;
-  // At least one output, and for some shapes columns that the pool leaves out.
+  // There is at least one output, and some shapes have columns that the pool leaves out.
   const uint32_t least = shape.kernel + shape.window;
   shape.in_height = least + random.Below(5) - std::min(2 * shape.padding, least - 1);
   shape.in_width = least + random.Below(5) - std::min(2 * shape.padding, least - 1);
@@ -139,7 +139,7 @@ void ExpectAgreesWithThePlainKernels(const InnermostKernels& kernels, const Inne
   kernels.forward(shape, images, inputs.data(), weight.data(), bias.data(), outputs.data(),
                   winners.data());
   AlignedBuffer<float> conv_gradient(shape.conv_outputs() * images);
-  // Twice, to see that the second is added.
+  // Run twice, to check that the second result is added.
   Values bias_gradient(bias.size()), weight_gradient(weight.size());
   for (const bool first : {true, false}) {
     kernels.spread_gradient(shape, images, gradients.data(), winners.data(), conv_gradient.data(),

@@ -26,7 +26,7 @@ namespace {
 constexpr int kSteps = 4;
 constexpr size_t kCounts[kSteps] = {17, 17, 4, 17};
 
-/// Applies each range of the gradient as it becomes ready, as a pusher would send it.
+/// Collects each range of the gradient as it becomes ready, as a push would send it.
 class CollectingListener final : public GradientListener {
  public:
   CollectingListener(Plan& plan, std::vector<float>& collected)
@@ -153,7 +153,7 @@ void ExpectAbandonedStepEnds(Device& device, const ModelSpec& model) {
 
 namespace {
 
-/// The values of `batch` in space of the plan's own.
+/// Offers the values of `batch` in the plan's own space. Returns the offered batch.
 Batch Offer(Plan& plan, const Batch& batch, size_t count) {
   const std::optional<BatchSpace> space = plan.NewBatch(static_cast<uint32_t>(count));
   EXPECT_TRUE(space.has_value());
@@ -164,7 +164,7 @@ Batch Offer(Plan& plan, const Batch& batch, size_t count) {
   return {space->examples, space->labels, batch.index, space->targets};
 }
 
-/// A step whose weights are revoked as it runs, or before; they come again as they were.
+/// Runs a step whose weights are revoked while it runs, or before. The same weights arrive again.
 void RevokeStep(Plan& plan, const Batch& batch, ParameterRange all) {
   std::thread lane([&] {
     plan.RevokeWeights(all);
@@ -176,7 +176,7 @@ void RevokeStep(Plan& plan, const Batch& batch, ParameterRange all) {
   };
   absl::Status status = step();
   lane.join();
-  if (status.ok()) status = step();  // It was over before.
+  if (status.ok()) status = step();  // The step had ended before the revocation.
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
 }
 
@@ -192,7 +192,7 @@ void ExpectWaitingStepComputesTheSame(Device& device, const ModelSpec& model, si
   const Tensor& last = shapes.layout.tensors().back();
   const ParameterRange late = {last.offset, last.offset + last.size()};
   absl::Duration waited;
-  // Who is faster is not certain.
+  // Repeat, since the step may start after the weights have arrived.
   for (int i = 0; i < 100 && waited == absl::ZeroDuration(); ++i) {
     plan->ExpectWeights();
     plan->WeightsArrived({0, late.begin});
@@ -237,12 +237,12 @@ void ExpectOfferedBatchesChangeNothing(Device& device, const ModelSpec& model, u
     const std::vector<float> gradients(plan->gradients_host().begin(),
                                        plan->gradients_host().end());
     ASSERT_EQ(gradients, RunStep(*plain, values.batch(model.loss)).gradients) << i;
-    while (random.Below(3) == 0) {  // Another one is wanted.
+    while (random.Below(3) == 0) {  // The offer is replaced by another one.
       next_values = drawn();
       next = random.Below(2) == 0 ? next_values.batch(model.loss) : offer(next_values);
     }
     values = std::move(next_values);
-    // Values that were moved stay where they are.
+    // A move leaves a vector's values at the same address.
     batch = next;
   }
 }
@@ -251,7 +251,7 @@ namespace {
 
 constexpr size_t kTableRows = 50;
 
-/// What ExpectKeptExamplesChangeNothing says of the plans of one table.
+/// The checks of ExpectKeptExamplesChangeNothing for the plans of one table.
 class KeptExamplesTrial {
  public:
   KeptExamplesTrial(Device& device, const ModelSpec& model, const RandomBatch& table, uint64_t seed)
@@ -329,7 +329,7 @@ void ExpectKeptExamplesChangeNothing(Device& device, const ModelSpec& model, uin
       for (int i = 0; i < 12; ++i) kept.Step();
       kept.ExpectRefusals();
     }
-    // Others, where those were.
+    // Put other examples at the same addresses.
     const RandomBatch others(kTableRows, shapes.input().elements(), shapes.outputs(), seed + use);
     table.Assign(others);
   }
@@ -342,7 +342,7 @@ void ExpectGradientsInSharedMemory(Device& device, const ModelSpec& model) {
       RunStep(*PrepareWithWeights(device, model, {.batch_size_max = 7}), random.batch());
   const auto arena = SharedArena::Make(2, shapes.layout.parameters());
   ASSERT_TRUE(arena.ok()) << arena.status();
-  for (int use = 0; use < 2; ++use) {  // The memory is as good when plans have gone.
+  for (int use = 0; use < 2; ++use) {  // The memory can be reused once the plans are gone.
     std::vector<std::unique_ptr<Plan>> plans;
     for (const size_t part : {0, 1}) {
       plans.push_back(

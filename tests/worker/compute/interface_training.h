@@ -10,44 +10,48 @@
 
 namespace slipstream {
 
-/// What every device must do, told by nothing but the interface; the tests of each device call it.
+/// Requirements on every device, checked through the interface alone. Each device's tests call
+/// them.
 
 /// Trains a few steps, handing over new weights range by range and taking gradients as they are
-/// reported, with an evaluation after each step. The losses of steps and evaluations in turn, and
-/// the weights at the end.
+/// reported, with an evaluation after each step. Returns the losses of steps and evaluations in
+/// turn, and then the final weights.
 std::vector<float> Train(Device& device, const ModelSpec& model);
 
-/// The same without evaluations, but each step begins before its weights, which another thread
-/// hands over meanwhile. Notes that gradients come from the end of the arena to its beginning.
+/// Trains the same steps without evaluations. Each step begins before its weights are there, and
+/// another thread hands them over meanwhile. Checks that gradients come from the end of the arena
+/// to its beginning.
 std::vector<float> TrainOverlapped(Device& device, const ModelSpec& model);
 
-/// What Train returns, without the evaluations' losses.
+/// Removes the evaluations' losses from the result of Train.
 std::vector<float> WithoutEvaluations(std::vector<float> history);
 
-/// A step on `count` examples begins without the weights of the last layer, waits for them, and
-/// gives what it would have given with all of them there.
+/// Expects that a step on `count` examples which begins without the weights of the last layer waits
+/// for them, and gives the same result as with all weights there.
 void ExpectWaitingStepComputesTheSame(Device& device, const ModelSpec& model, size_t count);
 
-/// A step whose weights are revoked fails with CANCELLED and gives, begun anew with what they were,
-/// what it would have given.
+/// Expects that a step whose weights are revoked fails with CANCELLED. Begun anew with the same
+/// weights, it gives the usual result.
 void ExpectRevokedStepStartsOver(Device& device, const ModelSpec& model);
 
-/// A step whose weights will not come fails with CANCELLED, and leaves the gradients of the one
-/// before as they were, also where it is the first of its size.
+/// Expects that a step whose weights are abandoned fails with CANCELLED and leaves the previous
+/// step's gradients unchanged, even if it is the first step of its size.
 void ExpectAbandonedStepEnds(Device& device, const ModelSpec& model);
 
-/// Batches are offered while the step before runs, are taken, are never taken, and are those of
-/// steps that start over, in an order drawn from `seed`: each step gives what it gives without.
+/// Expects that each step gives the same result as without offers. In an order drawn from `seed`,
+/// batches are offered while the previous step runs, used, never used, or used by steps that start
+/// over.
 /// REQUIRES: the device's plans have space for coming batches.
 void ExpectOfferedBatchesChangeNothing(Device& device, const ModelSpec& model, uint64_t seed);
 
-/// Batches name examples that two plans keep, some of them twice, in turn with others and also
-/// where steps start over, in an order drawn from `seed`: each step gives what it gives of values,
-/// and so does one of plans that keep other examples later. What is not kept is refused. REQUIRES:
-/// the device's plans keep examples.
+/// Expects that each step on kept examples gives the same result as on their values, and so do
+/// steps of plans that keep other examples later. In an order drawn from `seed`, batches name
+/// examples that two plans keep, some of them twice, in turn with batches of values, and also in
+/// steps that start over. Rows that are not kept are refused.
+/// REQUIRES: the device's plans keep examples.
 void ExpectKeptExamplesChangeNothing(Device& device, const ModelSpec& model, uint64_t seed);
 
-/// Gradients lie in memory of the caller's and are what they would be elsewhere.
+/// Expects that gradients can lie in memory of the caller's, and are the same as elsewhere.
 void ExpectGradientsInSharedMemory(Device& device, const ModelSpec& model);
 
 }  // namespace slipstream

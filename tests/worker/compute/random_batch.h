@@ -12,8 +12,8 @@
 
 namespace slipstream {
 
-/// Examples of noise around a pattern that tells their class, so that a net can learn them; and
-/// targets in [-1, 1), as many as classes, for nets without classes.
+/// Examples made of noise and a pattern that depends on their class, so that a net can learn them.
+/// For nets without classes, it also has targets in [-1, 1), as many as there are classes.
 class RandomBatch {
  public:
   RandomBatch(size_t count, size_t inputs, uint32_t classes, uint64_t seed)
@@ -30,7 +30,8 @@ class RandomBatch {
     for (float& target : targets_) target = values.Uniform(-1, 1);
   }
 
-  /// Takes the values of another of equal size; its own stay where they are.
+  /// Copies the values of another batch of equal size. The addresses of this batch's values stay
+  /// valid.
   void Assign(const RandomBatch& other) {
     std::ranges::copy(other.examples_, examples_.begin());
     std::ranges::copy(other.labels_, labels_.begin());
@@ -39,13 +40,13 @@ class RandomBatch {
 
   Batch batch() const { return {examples_, labels_, index_}; }
 
-  /// For a net with this loss.
+  /// Returns the batch for a net with this loss.
   Batch batch(ModelSpec::Loss loss) const {
     if (loss == ModelSpec::Loss::kCrossEntropy) return batch();
     return {examples_, {}, index_, targets_};
   }
 
-  /// Its first examples.
+  /// Returns the first `count` examples.
   Batch first(size_t count) const {
     const size_t inputs = examples_.size() / labels_.size();
     return {std::span(examples_).first(count * inputs), std::span(labels_).first(count), index_};

@@ -89,7 +89,8 @@ void ExpectGradientIsTheDerivativeOfTheLoss(Device& device, const SmallNet& net)
   EXPECT_NEAR(step.result.loss, oracle.Loss(weights, batch, true), 1e-5);
   EXPECT_NEAR(plan->Evaluate(batch)->loss, oracle.Loss(weights, batch, false), 1e-5);
   EXPECT_EQ(step.result.correct.has_value(), net.loss == ModelSpec::Loss::kCrossEntropy);
-  // Sums of at most some hundred products in single precision, each off by 6e-8 of its terms.
+  // The sums have at most some hundred single-precision products, each with a relative error of
+  // 6e-8.
   ExpectGradientsNear(shapes.layout, step.gradients, oracle.Gradients(plan->weights_host(), batch),
                       3e-5f);
 }

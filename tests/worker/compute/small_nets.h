@@ -10,8 +10,8 @@
 
 namespace slipstream {
 
-/// Nets small enough for central differences, which have every kind of layer in the places that
-/// make a difference to a device.
+/// A net that is small enough for central differences. Together, the nets have every kind of layer
+/// in every place that makes a difference to a device.
 struct SmallNet {
   std::string name;
   std::vector<uint32_t> input;
@@ -23,8 +23,8 @@ struct SmallNet {
 
 const std::vector<SmallNet>& SmallNets();
 
-/// Expects the losses and the gradients of the device's plans to be those of the net's definition
-/// in double precision.
+/// Expects the losses and gradients of the device's plans to equal those of the net's definition in
+/// double precision.
 void ExpectGradientIsTheDerivativeOfTheLoss(Device& device, const SmallNet& net);
 
 }  // namespace slipstream

@@ -25,12 +25,12 @@ inline NetShapes InferredShapes(const ModelSpec& model) {
   return std::get<NetShapes>(std::move(shapes));
 }
 
-/// A plan with the net's initial values.
+/// Returns a plan with the net's initial values.
 inline std::unique_ptr<Plan> PrepareWithWeights(Device& device, const ModelSpec& model,
                                                 const PlanOptions& options) {
   absl::StatusOr<std::unique_ptr<Plan>> plan = device.Prepare(model, options);
   EXPECT_TRUE(plan.ok()) << plan.status().ToString();
-  // If it is not, value() ends this test and not the program.
+  // If Prepare failed, value() below ends this test and not the program.
   const NetShapes shapes = InferredShapes(model);
   FillInitialValues(shapes.layout, 1, plan.value()->weights_host());
   plan.value()->WeightsArrived({0, shapes.layout.parameters()});
@@ -51,7 +51,7 @@ inline Step RunStep(Plan& plan, const Batch& batch, GradientListener* listener =
   return {result.value(), {gradients.begin(), gradients.end()}};
 }
 
-/// Plain gradient descent: what a server would do with one worker.
+/// Makes a step of plain gradient descent, as a server would with one worker.
 inline void Descend(Plan& plan, std::span<const float> gradients, float rate) {
   const std::span<float> weights = plan.weights_host();
   for (size_t i = 0; i < weights.size(); ++i) weights[i] -= rate * gradients[i];
@@ -64,7 +64,7 @@ inline float LargestMagnitude(std::span<const float> values) {
   return largest;
 }
 
-/// Expects each tensor's gradients to agree within `tolerance` of the tensor's largest.
+/// Expects each tensor's gradients to agree within `tolerance` times the tensor's largest gradient.
 inline void ExpectGradientsNear(const TensorLayout& layout, std::span<const float> actual,
                                 std::span<const float> expected, float tolerance) {
   ASSERT_EQ(actual.size(), expected.size());

@@ -11,7 +11,8 @@
 namespace slipstream {
 namespace {
 
-/// What a step would be told without waiting: any wait is over at once, because no more will come.
+/// Returns whether a step would find the range. REQUIRES: the gate is abandoned or open, so nothing
+/// waits.
 bool IsThere(WeightsGate& gate, ParameterRange range) {
   gate.Enter();
   const bool is_there = gate.Await(range);
@@ -107,7 +108,7 @@ TEST(WeightsGateTest, ARevocationWaitsForNoStepThatBeginsAfterIt) {
     has_entered = true;
     EXPECT_FALSE(gate.Await({0, 100}));
     EXPECT_FALSE(gate.Leave());
-    gate.Enter();  // At once, perhaps before the revocation has heard of the end.
+    gate.Enter();  // Perhaps before the revocation notices the end.
     EXPECT_TRUE(gate.Await({0, 100}));
     EXPECT_TRUE(gate.Leave());
   });
@@ -142,7 +143,7 @@ TEST(WeightsGateTest, AgreesWithASetOfPositions) {
       const size_t end = begin + 1 + random.Below(static_cast<uint32_t>(40 - begin));
       if (random.Below(3) == 0) {
         gate.Revoke({begin, end});
-        IsThere(gate, {0, 0});  // Ends the step that the revocation is for.
+        IsThere(gate, {0, 0});  // Ends the step that the revocation waits for.
         for (size_t at = begin; at < end; ++at) there.erase(at);
       } else {
         gate.Arrived({begin, end});

@@ -13,7 +13,7 @@
 
 namespace slipstream {
 
-// What shards say to a worker's core.
+// Answers of shards to a worker's core.
 
 inline constexpr ShardId kShard0{0};
 inline constexpr ShardId kShard1{1};
@@ -28,7 +28,7 @@ inline PushReply Reply(PushOutcome outcome) {
   return reply;
 }
 
-/// The slot begins what the core names for it.
+/// Lets the slot begin the batches that the core names for it.
 inline void Begin(WorkerCore& core, uint32_t slot = 0) {
   const WorkerCore::Action action = core.Next(slot);
   ASSERT_TRUE(std::holds_alternative<WorkerCore::ComputeBatches>(action));

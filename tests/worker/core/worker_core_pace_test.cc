@@ -3,14 +3,14 @@
 #include "tests/worker/core/shard_answers.h"
 #include "worker/core/worker_core.h"
 
-// What a worker says of its clock, and of pushes that shards take or drop apart.
+// Tests of the clock that a worker reports, and of pushes that one shard takes and another drops.
 
 namespace slipstream {
 namespace {
 
 using Action = WorkerCore::Action;
 
-/// A core whose shards wait for members, with weights of both shards.
+/// Returns a core whose shards wait for members, and which has the weights of both shards.
 WorkerCore CoreWithPace() {
   WorkerCore core({.shards = 2, .releases_unused = true});
   core.OnUnit({.id = 1, .first = 0, .batches = 2});
@@ -21,7 +21,8 @@ WorkerCore CoreWithPace() {
   return core;
 }
 
-/// Pushes the batch at hand and lets both shards answer; what it says to the second.
+/// Pushes the current batch and lets both shards answer. Returns the terms of the push to the
+/// second.
 WorkerCore::PushTerms PushBatch(WorkerCore& core,
                                 const PushReply& of_second = Reply(PushOutcome::kApplied)) {
   Begin(core);
@@ -104,7 +105,7 @@ TEST(WorkerCorePaceTest, GoesOnFromTheClockThatShardZeroNames) {
   WeightsHeader ahead = Weights(3);
   ahead.clock = WorkerClock{40};
   ASSERT_TRUE(core.OnWeights(kShard0, ahead).ok());
-  ahead.clock = WorkerClock{41};  // Of another shard, whose members are elsewhere.
+  ahead.clock = WorkerClock{41};  // The second shard's members are at other clocks.
   ASSERT_TRUE(core.OnWeights(kShard1, ahead).ok());
 
   EXPECT_EQ(PushBatch(core).clock, WorkerClock{41});

@@ -21,7 +21,7 @@ RoundWork Compute(uint64_t batch) { return {RoundWork::Kind::kCompute, {batch}};
 RoundWork Excused() { return {.kind = RoundWork::Kind::kExcused}; }
 RoundWork NoMore() { return {.kind = RoundWork::Kind::kFinished}; }
 
-/// Shard 0 and 1 take a push and answer with `version`.
+/// Shards 0 and 1 take a push and answer with `version`.
 void Answer(WorkerCore& core, uint64_t version, RoundWork work) {
   for (const ShardId shard : {kShard0, kShard1}) {
     ASSERT_TRUE(core.OnReply(shard, Reply(PushOutcome::kApplied)).ok());
@@ -378,7 +378,7 @@ TEST(WorkerCoreTest, TellsShardsThatWaitForGradientsWhereNoneWillCome) {
   EXPECT_EQ(core.sequence(kShard0), Sequence{3});
 }
 
-/// Shards that close rounds of two: this worker and one that is always there already.
+/// The shards close rounds of two members: this worker, and another that is always ready.
 TEST(WorkerCoreTest, GetsLevelFromAnyStartAndComputesEveryLaterRound) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -400,7 +400,7 @@ TEST(WorkerCoreTest, GetsLevelFromAnyStartAndComputesEveryLaterRound) {
       const Action next = core.Next();
       if (const auto* pull = std::get_if<PullShards>(&next)) {
         for (const auto& [shard, min_version] : pull->pulls) {
-          // A shard answers once it has the version; the one that is always there sees to that.
+          // A shard answers once it has the version, which the other member's pushes ensure.
           versions[Value(shard)] = std::max(versions[Value(shard)], Value(min_version));
           ASSERT_TRUE(send(shard).ok());
         }
@@ -418,7 +418,7 @@ TEST(WorkerCoreTest, GetsLevelFromAnyStartAndComputesEveryLaterRound) {
         ++computed;
       }
     }
-    ASSERT_GE(computed, 26);  // Two pulls and at most two rounds of excuses.
+    ASSERT_GE(computed, 26);  // The rest are two pulls and at most two rounds of excuses.
   }
 }
 

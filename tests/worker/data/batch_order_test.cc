@@ -92,7 +92,8 @@ TEST(BatchOrderTest, PutsEveryExampleAtEveryPlaceEquallyOften) {
     for (size_t place = 0; place < kExamples; ++place) ++times[place][examples[place]];
   }
 
-  // Each count is binomial with mean 1000 and deviation 29; five deviations never happen by chance.
+  // Each count is binomial with mean 1000 and deviation 29. Five deviations do not happen by
+  // chance.
   for (const std::vector<int>& place : times) {
     for (const int count : place) EXPECT_NEAR(count, kEpochs / int{kExamples}, 145);
   }

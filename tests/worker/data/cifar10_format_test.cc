@@ -16,7 +16,7 @@ using Bytes = std::vector<uint8_t>;
 constexpr size_t kRecords = 4;
 constexpr size_t kRecordBytes = 3073;
 
-/// Records whose label and pixels tell file and record.
+/// Returns records whose labels and pixels identify file and record.
 Bytes File(uint8_t file) {
   Bytes bytes;
   for (uint8_t record = 0; record < kRecords; ++record) {
@@ -28,7 +28,7 @@ Bytes File(uint8_t file) {
   return bytes;
 }
 
-/// Six sound files of four records, which each test breaks in one place.
+/// Six correct files of four records. Each test breaks them in one place.
 class Cifar10FormatTest : public testing::Test {
  protected:
   Cifar10FormatTest() {

@@ -29,7 +29,7 @@ class CsvFormatTest : public testing::Test {
     return splits.ok() ? *std::move(splits) : DataSplits{};
   }
 
-  /// What reading `train` fails with, without the directory.
+  /// Returns the error from reading `train`, without the directory's name.
   std::string ErrorOf(const std::string& train, ModelSpec::Loss loss = kClasses,
                       const Names& labels = {}) const {
     Write(train, "1,2,0\n");
@@ -124,7 +124,7 @@ TEST_F(CsvFormatTest, TellsItsProgressAndGivesUpWhenTold) {
   EXPECT_EQ(ReadCsv(directory_.path(), {}, kClasses, gives_up).status().code(),
             absl::StatusCode::kCancelled);
   ASSERT_EQ(shares.size(), 2u);
-  EXPECT_NEAR(shares[1], 0.41, 0.01);  // In the first of two passes.
+  EXPECT_NEAR(shares[1], 0.41, 0.01);  // Still in the first of two passes.
 }
 
 struct Bad {

@@ -63,7 +63,7 @@ TEST(ReadFileBytesTest, NamesTheFileThatIsNotThere) {
             "/nowhere/at-all: cannot be opened: No such file or directory");
 }
 
-// Instead of waiting until somebody writes to it.
+// A read of a pipe would wait until somebody writes to it.
 TEST(ReadFileBytesTest, RefusesAPipe) {
   const TempDirectory directory;
   const std::string path = directory.path() + "/pipe";
@@ -133,13 +133,13 @@ TEST(GunzipTest, NamesAWrongCrcAndAWrongLength) {
 
 TEST(GunzipTest, NoticesEveryFlippedBitOfTheDataAndTrailer) {
   const Bytes packed = Gzip(Pattern(300));
-  constexpr size_t kHeaderBytes = 10;  // Its time and system fields are covered by no checksum.
+  constexpr size_t kHeaderBytes = 10;  // No checksum covers its time and system fields.
   for (size_t bit = kHeaderBytes * 8; bit < packed.size() * 8; ++bit) {
     SCOPED_TRACE(testing::Message() << "bit " << bit);
     Bytes damaged = packed;
     damaged[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
     const absl::StatusOr<Bytes> bytes = Gunzip(damaged, "a.gz");
-    // Bits that fill up the last byte of the data carry nothing; zlib rightly ignores them.
+    // Padding bits in the last byte of the data have no meaning; zlib correctly ignores them.
     if (bytes.ok()) {
       EXPECT_TRUE(*bytes == Pattern(300));
     } else {

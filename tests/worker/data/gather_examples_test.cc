@@ -26,7 +26,7 @@ Dataset Numbered(bool is_labelled) {
   return data;
 }
 
-// Of how many threads.
+// The parameter is the number of threads.
 class GatherExamplesTest : public testing::TestWithParam<size_t> {};
 
 TEST_P(GatherExamplesTest, EachExampleComesWithItsAnswer) {

@@ -9,7 +9,7 @@
 
 namespace slipstream {
 
-/// `plain` as a gzip file.
+/// Returns `plain` as a gzip file.
 inline std::vector<uint8_t> Gzip(std::vector<uint8_t> plain) {
   z_stream stream = {};
   EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);

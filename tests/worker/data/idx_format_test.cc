@@ -35,7 +35,7 @@ constexpr char kTrainLabels[] = "train-labels-idx1-ubyte";
 constexpr char kTestImages[] = "t10k-images-idx3-ubyte";
 constexpr char kTestLabels[] = "t10k-labels-idx1-ubyte";
 
-/// A sound set of 12 and 7 images of 2×3 pixels, which each test breaks in one place.
+/// A correct set of 12 and 7 images of 2×3 pixels. Each test breaks it in one place.
 class IdxFormatTest : public testing::Test {
  protected:
   IdxFormatTest() {
@@ -45,7 +45,7 @@ class IdxFormatTest : public testing::Test {
     directory_.Write(kTestLabels, Labels(7));
   }
 
-  /// What reading the set now says, without the directory's name.
+  /// Returns the error from reading the set, without the directory's name.
   std::string Error(absl::StatusCode code = absl::StatusCode::kDataLoss) const {
     const absl::Status status = ReadIdx(directory_.path()).status();
     EXPECT_EQ(status.code(), code) << status;

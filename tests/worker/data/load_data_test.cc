@@ -50,7 +50,7 @@ double Deviation(const std::vector<float>& values) {
   return std::sqrt(squares / static_cast<double>(values.size()));
 }
 
-/// The directory of a published set, empty where SLIPSTREAM_SHARED_DATA does not lead to it.
+/// Returns the directory of a published data set, or "" if it is not below SLIPSTREAM_SHARED_DATA.
 std::string PublishedSet(const std::string& directory, const std::string& first_file) {
   const char* shared = std::getenv("SLIPSTREAM_SHARED_DATA");
   if (shared == nullptr) return "";

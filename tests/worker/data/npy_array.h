@@ -7,7 +7,8 @@
 
 namespace slipstream {
 
-/// A .npy file of version 1.0 as NumPy writes it; `shape` as in Python: "(3, 4)".
+/// Returns a .npy file of version 1.0 as NumPy writes it. `shape` is written as in Python: "(3,
+/// 4)".
 template <typename Number>
 std::string NpyArray(const std::string& descr, const std::string& shape,
                      const std::vector<Number>& values) {

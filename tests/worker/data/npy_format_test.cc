@@ -19,7 +19,7 @@ namespace {
 constexpr auto kClasses = ModelSpec::Loss::kCrossEntropy;
 constexpr auto kTargets = ModelSpec::Loss::kMse;
 
-/// Three examples of two values for training, one for the test; in classes 0 to 2.
+/// Three examples of two values for training, and one for the test, in classes 0 to 2.
 class NpyFormatTest : public testing::Test {
  protected:
   NpyFormatTest() {
@@ -35,7 +35,7 @@ class NpyFormatTest : public testing::Test {
     return splits.ok() ? *std::move(splits) : DataSplits{};
   }
 
-  /// What reading fails with, without the directory.
+  /// Returns the error from reading, without the directory's name.
   std::string Error(ModelSpec::Loss loss = kClasses) const {
     const absl::Status status = ReadNpy(directory_.path(), loss, {}).status();
     EXPECT_FALSE(status.ok());
@@ -68,7 +68,7 @@ TEST_F(NpyFormatTest, ReadsExamplesAndClasses) {
 
 TEST_F(NpyFormatTest, RefusesByItsHeaderWhatMemoryCannotHold) {
   constexpr uint64_t kCount = 4096;
-  constexpr uint64_t kBytes = kCount << 28;  // A tebibyte, of which the disk holds nothing.
+  constexpr uint64_t kBytes = kCount << 28;  // A tebibyte, in a sparse file.
   const std::string header = NpyArray<uint8_t>("|u1", "(4096, 268435456)", {});
   directory_.Write("X_train.npy", header);
   directory_.Write("y_train.npy",
@@ -210,7 +210,7 @@ TEST_F(NpyFormatTest, RefusesFilesOfAnotherSizeThanTheyAnnounce) {
   EXPECT_EQ(Error(), "X_train.npy: truncated: a header of 40 bytes, expected 118");
 }
 
-// Whatever is cut off, the answer is an error and not a crash.
+// Wherever the file is cut off, the result is an error and not a crash.
 TEST_F(NpyFormatTest, RefusesEveryTruncation) {
   const std::string file = NpyArray<float>("<f4", "(3, 2)", {1, 2, 3, 4, 5, 6});
   for (size_t bytes = 0; bytes < file.size(); ++bytes) {

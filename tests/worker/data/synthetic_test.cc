@@ -65,7 +65,8 @@ TEST(SyntheticTest, IsTheSameBytesOnEveryMachine) {
   EXPECT_EQ(XXH64(splits.test.pixels.data(), splits.test.pixels.size(), 0), 0xd327a39a0e75582cu);
 }
 
-/// The share of test images whose class mean of the training set is the nearest.
+/// Returns the share of test images whose nearest class mean of the training set is that of their
+/// class.
 double NearestMeanAccuracy(const RawSplits& splits) {
   std::vector<std::vector<double>> means(10, std::vector<double>(784));
   const size_t count = splits.train.labels.size();

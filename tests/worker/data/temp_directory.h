@@ -13,7 +13,7 @@
 
 namespace slipstream {
 
-/// An empty directory of one test, removed with what it holds.
+/// An empty directory for one test, removed with its contents at the end.
 ///
 /// Not thread-safe: one owner.
 class TempDirectory {

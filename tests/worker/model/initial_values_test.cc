@@ -56,7 +56,7 @@ TEST(InitialValuesTest, WeightsAreUniformInTheBoundOfTheirFanIn) {
 
     const Moments moments = MomentsOf(weights, tensor);
 
-    // Five deviations of the mean of so many uniform values.
+    // Allow five standard deviations of the mean of this many uniform values.
     const double deviation = bound / std::sqrt(3.0);
     EXPECT_NEAR(moments.mean, 0, 5 * deviation / std::sqrt(static_cast<double>(tensor.size())));
     EXPECT_NEAR(moments.deviation, deviation, 0.05 * deviation);
@@ -85,7 +85,7 @@ TEST(InitialValuesTest, DependOnTheSeedAlone) {
   EXPECT_NE(InitialValues(layout, 1), InitialValues(layout, 2));
 }
 
-// Recorded once: another machine or version must not start from other weights.
+// The digest was recorded once: all machines and versions must start from the same weights.
 TEST(InitialValuesTest, AreTheSameEverywhere) {
   const TensorLayout layout = LayoutOf("mlp");
   const std::vector<float> weights = InitialValues(layout, 1);

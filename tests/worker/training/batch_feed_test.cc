@@ -45,7 +45,7 @@ ModelSpec Net(bool labelled) {
   return model;
 }
 
-/// On the processor, whose plans have no space for batches, and on a device whose plans have.
+/// Runs on the CPU, whose plans have no space for batches, and on a device whose plans have.
 class BatchFeedTest : public testing::TestWithParam<bool> {
  protected:
   std::unique_ptr<Plan> Prepare(bool labelled) {
@@ -53,7 +53,7 @@ class BatchFeedTest : public testing::TestWithParam<bool> {
                               {.batch_size_max = kBatchSize});
   }
 
-  /// What the run's order says the batch is of.
+  /// Expects that the batch has the examples that the run's order gives for `index`.
   static void ExpectBatch(const Batch& batch, const Dataset& data, uint64_t index) {
     BatchOrder order(data.count(), kBatchSize, kSeed);
     std::vector<float> examples;
@@ -79,12 +79,12 @@ TEST_P(BatchFeedTest, GivesTheBatchesThatAreAskedFor) {
     const Dataset data = Examples(40, labelled);
     const std::unique_ptr<Plan> plan = Prepare(labelled);
     BatchFeed feed(data, kBatchSize, kSeed, *plan);
-    // The last of an epoch has 5 examples; who works with two others takes every third; one that
-    // was begun is asked for again; back and forth.
+    // The last batch of an epoch has 5 examples. A worker beside two others takes every third
+    // batch. A batch that was begun is asked for again. Then indices jump back and forth.
     for (const uint64_t index : {0, 1, 2, 3, 4, 5, 6, 9, 12, 15, 15, 18, 7, 100, 5}) {
       const Batch batch = feed.Take(index);
       ExpectBatch(batch, data, index);
-      // As a step between this one and the next.
+      // Take it again, like a step that starts over.
       EXPECT_EQ(batch.examples.data(), feed.Take(index).examples.data());
       EXPECT_NEAR(RunStep(*plan, batch).result.loss, plan->Evaluate(batch)->loss, 1e-6);
     }
@@ -104,7 +104,7 @@ TEST_P(BatchFeedTest, WhatFollowsInTheSameStrideIsThereAlready) {
   EXPECT_EQ(feed.guessed(), GetParam() ? 7 : 0) << "a jump is no stride";
 }
 
-/// Gives space so many times, as a device that is lost in between.
+/// Provides space `times` times and then no more, like a device that has been lost.
 class ForgetfulPlan final : public Plan {
  public:
   ForgetfulPlan(std::unique_ptr<Plan> plan, int times) : plan_(std::move(plan)), times_(times) {}
@@ -130,7 +130,7 @@ class ForgetfulPlan final : public Plan {
 
  private:
   const std::unique_ptr<Plan> plan_;
-  int times_;  // Of whoever asks for space, one after another.
+  int times_;  // How many more times NewBatch provides space.
 };
 
 TEST_P(BatchFeedTest, GathersByItselfOnceThePlanHasNoSpaceAnyMore) {

@@ -20,7 +20,7 @@ class HeartbeatTest : public testing::Test {
     return reply;
   }
 
-  /// Waits at most as long as the test may run.
+  /// Waits for the interruption, at most as long as the test may run.
   void AwaitInterruption() {
     while (interruption_.Sleep(absl::Hours(1))) continue;
   }

@@ -20,11 +20,11 @@ namespace {
 
 using Arena = LocalModel::Arena;
 
-/// Over several pieces of what is updated at a time.
+/// A model that is larger than the pieces in which it is updated.
 const ModelSpec kModel = {
     .preset = "", .input = {90, 1, 1}, .layers = {DenseLayer{200}, ReluLayer{}, DenseLayer{3}}};
 
-/// The model beside a plan whose values the host does not see.
+/// A host model beside a plan whose values the host cannot access.
 class HostModelTest : public testing::Test {
  protected:
   HostModelTest()
@@ -36,7 +36,7 @@ class HostModelTest : public testing::Test {
     plan_->WeightsArrived({0, layout_.parameters()});
   }
 
-  /// A gradient of some mini-batch, at the weights that the device has.
+  /// Computes the gradient of a random mini-batch at the device's weights.
   void Compute() {
     std::vector<float> examples(2 * 90);
     for (float& value : examples) value = random_.Uniform(-1, 1);
@@ -57,7 +57,7 @@ class HostModelTest : public testing::Test {
   RandomStream random_{7, 0};
 };
 
-/// Updates whole arrays by the rule, as a server with one shard would.
+/// Updates whole arrays by the rule, like a server with one shard.
 class Reference {
  public:
   Reference(const OptimizerSpec& optimizer, const TensorLayout& layout)

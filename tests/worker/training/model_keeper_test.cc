@@ -30,7 +30,7 @@ RunSpec Settings() {
   return settings;
 }
 
-/// Two weights of a small model, in an empty directory.
+/// A small model of two weights, in an empty directory.
 class ModelKeeperTest : public testing::Test {
  protected:
   ModelKeeperTest()

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
-/// The initial weights of an mlp in a file.
+/// A file with the initial weights of an mlp.
 class SavedModelTest : public testing::Test {
  protected:
   SavedModelTest()

@@ -9,8 +9,8 @@ namespace {
 
 const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
 
-/// A step of 10 examples that took 4 s, of which it computed 3 s and stood still half a second
-/// before and half a second within forward.
+/// Returns a step of 10 examples that took 4 s. It computed for 3 s, and stood still for half a
+/// second before forward and for half a second within it.
 StepFigures::Step StepEndingAt(int end, std::optional<uint32_t> correct, float loss,
                                uint64_t number = 1) {
   StepFigures::Step step;
@@ -27,7 +27,7 @@ StepFigures::Step StepEndingAt(int end, std::optional<uint32_t> correct, float l
   return step;
 }
 
-/// Lanes that were busy for so many seconds each.
+/// Returns a transfer whose lanes were busy for these numbers of seconds.
 ParameterClient::Transfer TransferOf(uint64_t step, const std::vector<int>& busy) {
   ParameterClient::Transfer transfer;
   transfer.step = step;
@@ -94,15 +94,15 @@ TEST(StepFiguresTest, HaveNoAccuracyWhereTheLossKnowsNoClasses) {
 TEST(StepFiguresTest, HiddenIsWhatComputingDidNotStandStillFor) {
   StepFigures figures;
   figures.OnStep(StepEndingAt(4, 0, 1, 1));
-  figures.OnTransfer(TransferOf(1, {1, 3}));  // Lanes go side by side: three seconds.
+  figures.OnTransfer(TransferOf(1, {1, 3}));  // Lanes run in parallel: three seconds.
   figures.OnStep(StepEndingAt(8, 0, 1, 2));
   figures.OnTransfer(TransferOf(2, {1, 1}));
 
   const StepFigures::Figures read = figures.Read(kStart + absl::Seconds(8));
 
   EXPECT_DOUBLE_EQ(read.communication_share, 0.5);
-  EXPECT_DOUBLE_EQ(read.communication_hidden, 0.5);  // Two of four seconds stood still.
-  EXPECT_DOUBLE_EQ(read.overlap, 0.75);              // Six of eight seconds computed.
+  EXPECT_DOUBLE_EQ(read.communication_hidden, 0.5);  // It stood still for two of four seconds.
+  EXPECT_DOUBLE_EQ(read.overlap, 0.75);              // It computed for six of eight.
 }
 
 TEST(StepFiguresTest, StandingStillForLongerThanCommunicationHidesNothing) {

@@ -37,7 +37,7 @@ TEST_P(TestMeasuresTest, AWeightThatIsNotFiniteGivesNoLoss) {
   const auto all = [](size_t) { return true; };
   ASSERT_TRUE(std::isfinite(MeasureOnTest(*plan_, test, all)->loss));
 
-  // The first weight of the first layer: pools and ReLUs are between it and the loss.
+  // The weight is in the first layer, so pools and ReLUs lie between it and the loss.
   plan_->weights_host().front() = std::nanf("");
   plan_->WeightsArrived({0, shapes_.layout.parameters()});
 

@@ -51,10 +51,10 @@ Dataset RandomData() {
 struct Case {
   std::string name;
   uint32_t depth = 1;
-  bool has_own_memory = false;  // The device.
+  bool has_own_memory = false;  // Whether the device has.
 };
 
-/// One worker and two shards, which it talks to in several chunks each.
+/// One worker and two shards, with which it exchanges several chunks each.
 class TrainingLoopTest : public testing::TestWithParam<Case> {
  protected:
   TrainingLoopTest()
@@ -97,7 +97,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     ASSERT_TRUE(client_->Initialize(1, initial).ok());
   }
 
-  /// Trains on so many batches.
+  /// Trains on this many batches.
   absl::Status Run(uint64_t batches) {
     MakeClient();
     client_->OnUnit({.id = 1, .first = 0, .batches = batches});
@@ -116,7 +116,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     return weights;
   }
 
-  /// The gradient of a batch at these weights.
+  /// Returns the gradient of a batch at these weights.
   std::vector<float> GradientOf(const std::vector<float>& weights, uint64_t batch) {
     const std::unique_ptr<Plan> plan = NewPlan(*cpu_);
     std::copy(weights.begin(), weights.end(), plan->weights_host().begin());
@@ -132,7 +132,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     return {plan->gradients_host().begin(), plan->gradients_host().end()};
   }
 
-  /// Returns what local steps of these batches come to, without those that are not finite.
+  /// Returns the sum of the local steps on these batches, without those that are not finite.
   std::vector<float> DeltaOf(const std::vector<float>& weights, uint64_t first, uint64_t count) {
     std::vector<float> local = weights;
     for (uint64_t batch = first; batch < first + count; ++batch) {
@@ -228,7 +228,7 @@ TEST_P(TrainingLoopTest, NoGradientComesFromTwoVersionsOfAShardWhateverBreaks) {
 }
 
 TEST_P(TrainingLoopTest, AStepThatIsNotFiniteHasNoEffectAlthoughItsPushHasBegun) {
-  // Of each epoch of four mini-batches, one has no finite numbers.
+  // One of the four mini-batches of each epoch has a gradient that is not finite.
   data_.examples[0] = std::numeric_limits<float>::infinity();
 
   ASSERT_TRUE(Run(12).ok());
@@ -237,7 +237,7 @@ TEST_P(TrainingLoopTest, AStepThatIsNotFiniteHasNoEffectAlthoughItsPushHasBegun)
   EXPECT_EQ(figures_.Read(absl::Now()).nonfinite.total, 3u);
 }
 
-/// Workers with local steps have one slot.
+/// Tests of local steps, which use one slot.
 class LocalStepsTest : public TrainingLoopTest {
  protected:
   LocalStepsTest() {
@@ -273,7 +273,7 @@ TEST_P(LocalStepsTest, NoDeltaComesFromTwoVersionsOfAShardWhateverBreaks) {
 }
 
 TEST_P(LocalStepsTest, AStepThatIsNotFiniteIsLeftOutAndTheOthersCount) {
-  data_.examples[0] = std::numeric_limits<float>::infinity();  // One of four mini-batches.
+  data_.examples[0] = std::numeric_limits<float>::infinity();  // Spoils one of four mini-batches.
 
   ASSERT_TRUE(Run(12).ok());
 

@@ -11,7 +11,7 @@
 namespace slipstream {
 namespace {
 
-constexpr size_t kParameters = 61'706;  // Of lenet5.
+constexpr size_t kParameters = 61'706;  // The parameters of lenet5.
 
 class TrainingPlansTest : public testing::Test {
  protected:
@@ -23,7 +23,7 @@ class TrainingPlansTest : public testing::Test {
   RunSpec settings_;
   const std::unique_ptr<Device> cpu_ = NewCpuDevice();
 
-  // It has memory of its own for gradients.
+  // A device that keeps gradients in its own memory.
   const std::unique_ptr<Device> stubborn_ = NewFakeDevice(*cpu_);
 };
 

@@ -21,7 +21,7 @@ std::vector<Part> PartsOf(const ArenaMap& map, ParameterRange range) {
 ArenaMap ThreeTensors() {
   ArenaMap map;
   map.Append({0, 10});
-  map.Append({10, 138});  // Ends where the next may begin.
+  map.Append({10, 138});  // Ends where the next tensor may begin.
   map.Append({138, 139});
   return map;
 }

@@ -30,7 +30,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Of few different values, so that windows have equal largest ones.
+// Returns few different values, so that windows contain several equal maxima.
 std::vector<float> CoarseValues(size_t size, uint64_t seed) {
   RandomStream random(seed, 0);
   std::vector<float> values(size);
@@ -92,12 +92,12 @@ TEST_P(PoolMathTest, EqualsTheProcessorsToTheBit) {
 
 INSTANTIATE_TEST_SUITE_P(Windows, PoolMathTest,
                          testing::Values(PoolCase{2, 2, 6, 8, 3, 4},      // Side by side.
-                                         PoolCase{2, 2, 7, 9, 3, 4},      // Of an odd size.
+                                         PoolCase{2, 2, 7, 9, 3, 4},      // Odd size.
                                          PoolCase{3, 2, 7, 9, 3, 4},      // Overlapping.
                                          PoolCase{3, 2, 32, 32, 16, 16},  // Partial at the end.
-                                         PoolCase{3, 3, 7, 8, 3, 3},  // Partial, not overlapping.
-                                         PoolCase{2, 3, 8, 8, 3, 3},  // With gaps between.
-                                         PoolCase{5, 1, 5, 6, 1, 2},  // All in one.
+                                         PoolCase{3, 3, 7, 8, 3, 3},      // Partial, no overlap.
+                                         PoolCase{2, 3, 8, 8, 3, 3},      // With gaps.
+                                         PoolCase{5, 1, 5, 6, 1, 2},      // As high as the input.
                                          PoolCase{1, 1, 3, 2, 3, 2}),
                          [](const auto& pool) {
                            return std::to_string(pool.param.kernel) + "by" +
@@ -163,7 +163,7 @@ TEST(VectorMathTest, NoActivationHidesANan) {
   }
 }
 
-/// Lanes as threads: what one says, the others hear once all have spoken.
+/// Lanes as threads: each lane reads the others' values once all lanes have written theirs.
 struct Warp {
   explicit Warp(uint32_t lanes) : barrier(lanes), largest(lanes), sums(lanes) {}
 
@@ -205,7 +205,7 @@ class ThreadLanes {
   const uint32_t index_;
 };
 
-// Calls row(lanes) on each of `lanes` lanes at once, and returns what the first one says.
+// Calls row(lanes) on each of `lanes` lanes at once. Returns the result of the first one.
 template <typename Row>
 cuda::RowLoss OnLanes(uint32_t lanes, Row row) {
   if (lanes == 1) return row(cuda::OneLane());
@@ -229,7 +229,7 @@ TEST_P(LossMathTest, SoftmaxIsTheProcessors) {
   constexpr size_t kCount = 9;
   for (const uint32_t classes : {2u, 3u, 10u, 33u}) {
     SCOPED_TRACE(classes);
-    // Equal largest ones among them: the first counts.
+    // The logits have several equal maxima in a row; the first one counts.
     const std::vector<float> logits = CoarseValues(kCount * classes, classes);
     std::vector<uint32_t> labels(kCount);
     for (size_t i = 0; i < kCount; ++i) labels[i] = static_cast<uint32_t>(i) % classes;
@@ -248,7 +248,7 @@ TEST_P(LossMathTest, SoftmaxIsTheProcessors) {
 
     EXPECT_NEAR(sum.loss / kCount, whole.loss, 1e-6);
     EXPECT_EQ(sum.correct, whole.correct);
-    // A sum of up to 33 exponentials in another order, and two roundings.
+    // The error comes from a sum of up to 33 exponentials in another order, and two roundings.
     for (size_t i = 0; i < gradient.size(); ++i) ASSERT_NEAR(gradient[i], expected[i], 1e-7) << i;
   }
 }
