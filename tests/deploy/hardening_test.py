@@ -1,4 +1,5 @@
-"""What the programs and the units for systemd do against whoever gets into a server."""
+"""How the programs, and their units for systemd, are hardened against an attacker inside a
+server."""
 import pathlib
 import re
 import shutil
@@ -32,7 +33,7 @@ class ProgramsTest(unittest.TestCase):
                 segments = output_of("readelf", "-lW", program(name))
                 dynamic = output_of("readelf", "-dW", program(name))
                 symbols = output_of("readelf", "--dyn-syms", "-W", program(name))
-                self.assertRegex(header, r"Type: +DYN")  # Lies at another address in each process.
+                self.assertRegex(header, r"Type: +DYN")  # It is loaded at a random address.
                 self.assertIn("GNU_RELRO", segments)
                 self.assertIn("BIND_NOW", dynamic)
                 self.assertRegex(segments, r"GNU_STACK +\S+ \S+ \S+ \S+ \S+ RW +")

@@ -16,7 +16,8 @@
 namespace slipstream {
 namespace {
 
-/// The message in slices of `piece` bytes with an empty one behind each; in one for 0.
+/// Returns the message in slices of `piece` bytes, each followed by an empty slice. If `piece` is
+/// 0, returns it in one slice.
 grpc::ByteBuffer Cut(std::string_view message, size_t piece) {
   std::vector<grpc::Slice> slices;
   if (piece == 0) slices.emplace_back(message.data(), message.size());
@@ -51,7 +52,7 @@ bool AreSame(const Chunk& a, const Chunk& b) {
          BytesOf(a.values) == BytesOf(b.values);
 }
 
-/// The bits of the chunk's values, on a float's boundary.
+/// Returns a copy of the chunk's values, aligned for floats.
 LentValues Copied(const ReceivedValues& received) {
   const std::string bytes = BytesOf(received);
   const auto values = std::make_shared<std::vector<float>>(bytes.size() / sizeof(float));
@@ -74,7 +75,8 @@ grpc::ByteBuffer Encoded(const ExchangeChunk& chunk) {
   return EncodeExchangeChunk(chunk.push, chunk.header, chunk.offset, Copied(chunk.values));
 }
 
-// These say what an encoder cannot say beside the rest, so that it would be lost.
+// Returns whether an encoder can express the whole chunk. Some fields cannot be encoded beside the
+// rest, and would be lost.
 bool IsOneThing(const PushChunk& chunk) {
   const bool has_push = chunk.header.has_value() || chunk.offset > 0 || chunk.values.count() > 0 ||
                         chunk.shared.has_value();
@@ -92,7 +94,8 @@ bool IsFp32(const Message& message) {
 }
 bool IsFp32(const v1::InitializeRequest&) { return true; }
 
-/// Protobuf's own parser is the reference for what is a message, and for what is in it.
+/// Compares with protobuf's own parser, which decides whether the input is a message, and what it
+/// contains.
 template <typename Message, typename Chunk>
 void CompareWithProtobuf(std::string_view input, const absl::StatusOr<Chunk>& chunk) {
   Message message;
@@ -102,7 +105,7 @@ void CompareWithProtobuf(std::string_view input, const absl::StatusOr<Chunk>& ch
     PS_CHECK(message.offset() == chunk->offset);
     PS_CHECK(!IsFp32(message) || message.values() == BytesOf(chunk->values));
   } else if (is_message) {
-    // Protobuf also takes groups, and cuts a field's number to 32 bits.
+    // Protobuf also accepts groups, and truncates a field's number to 32 bits.
     const std::string reason(chunk.status().message());
     PS_CHECK(!reason.starts_with("malformed message") || reason.find("wire type") != reason.npos ||
              reason.ends_with("no field number"));

@@ -23,7 +23,7 @@ bool Parse(std::string_view input, Message& message) {
   return message.ParseFromArray(input.data(), static_cast<int>(input.size()));
 }
 
-/// Treats a layout that a worker proposes as a coordinator does.
+/// Treats a layout as a coordinator does when a worker proposes it.
 void CutAndSend(const TensorLayout& layout) {
   for (const uint32_t shards : {1u, 3u, 256u}) {
     for (const bool keeps_tensors_whole : {false, true}) {
@@ -56,7 +56,7 @@ void FuzzOrders(std::string_view input) {
   if (!Parse(input, wire)) return;
   absl::StatusOr<ServerOrders> orders = FromWire(wire);
   if (!orders.ok()) return;
-  if (orders->grant == 0) orders->initializer = {};  // Nobody has it.
+  if (orders->grant == 0) orders->initializer = {};  // Nobody holds the grant.
   const absl::StatusOr<ServerOrders> again = FromWire(ToWire(*orders));
   PS_CHECK(again.ok());
   PS_CHECK(*again == *orders);
@@ -88,7 +88,7 @@ void FuzzReports(std::string_view input) {
     PS_CHECK(FromWire(wire.progress()).size() == static_cast<size_t>(wire.progress_size()));
     const auto figures = FiguresOf(wire, 2);
     if (!figures.ok()) return;
-    // Whatever was sent, what is kept of a worker is bounded.
+    // Whatever a worker sends, the figures kept about it are bounded.
     PS_CHECK(figures->recent_steps_size() <= kRecentStepsMax);
     PS_CHECK(figures->ByteSizeLong() <= size_t{4} << 10);
   } else {

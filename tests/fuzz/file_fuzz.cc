@@ -22,8 +22,8 @@
 namespace slipstream {
 namespace {
 
-/// A data set whose training and test files are the same: examples, and labels where they have a
-/// file of their own.
+/// A data set whose training and test files are the same: examples, and labels if the format has
+/// separate files for them.
 class DataFiles {
  public:
   DataFiles(const std::vector<std::string>& example_names,
@@ -45,7 +45,7 @@ class DataFiles {
   LinkDirectory directory_;
 };
 
-/// Whoever computes with a data set relies on this.
+/// Checks the properties of a data set on which computations rely.
 void CheckDataset(const Dataset& data) {
   PS_CHECK(data.count() > 0 && data.outputs > 0);
   PS_CHECK(data.examples.size() == data.count() * data.shape.elements());
@@ -57,15 +57,15 @@ void CheckDataset(const Dataset& data) {
   PS_CHECK(std::ranges::all_of(data.targets, is_finite));
 }
 
-/// Messages name the file that is to be looked at.
+/// Returns whether a message begins with the path of the file that is wrong.
 bool BeginsWith(const absl::Status& status, const std::string& path) {
   return std::string(status.message()).starts_with(path);
 }
 
-/// As the training would load it, for numbers, and if it has these, for classes.
+/// Loads the data as training would: for regression, and then, if possible, for classification.
 void Load(const DataSpec& spec) {
   for (const ModelSpec::Loss loss : {ModelSpec::Loss::kMse, ModelSpec::Loss::kCrossEntropy}) {
-    // Settings with several columns of classes are refused.
+    // Classification refuses settings with several label columns.
     if (loss == ModelSpec::Loss::kCrossEntropy && spec.label_columns.size() > 1) return;
     const absl::StatusOr<DataSplits> data = LoadData(spec, loss, /*seed=*/1);
     if (!data.ok()) {

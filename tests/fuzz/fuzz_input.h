@@ -8,9 +8,9 @@
 
 namespace slipstream {
 
-/// Takes an input to pieces that mean something. Where the input has ended, numbers are 0.
+/// Takes fields from an input, one after another. After the end of the input, numbers are 0.
 ///
-/// Not thread-safe: one owner. The input must outlive what is taken of it.
+/// Not thread-safe: one owner. The input must outlive the fields taken from it.
 class FuzzInput {
  public:
   explicit FuzzInput(std::string_view input) : rest_(input) {}
@@ -18,7 +18,7 @@ class FuzzInput {
   bool is_at_end() const { return rest_.empty(); }
   std::string_view rest() const { return rest_; }
 
-  /// Little-endian.
+  /// Takes a little-endian number.
   template <typename Number>
   Number Take() {
     Number number{};
@@ -27,7 +27,7 @@ class FuzzInput {
     return number;
   }
 
-  /// Fewer at the end.
+  /// Takes `count` bytes, or all that are left if there are fewer.
   std::string_view TakeBytes(size_t count) {
     const std::string_view bytes = rest_.substr(0, count);
     rest_.remove_prefix(bytes.size());
@@ -38,11 +38,11 @@ class FuzzInput {
   std::string_view rest_;
 };
 
-/// Divides the parts of an input. Unlike lengths in front of parts it leaves an input that a fuzzer
-/// has made longer or shorter with the same parts.
+/// Separates the parts of an input. Unlike a length in front of each part, it keeps the parts
+/// intact when a fuzzer makes the input longer or shorter.
 inline constexpr std::string_view kPartEnd = "<|>";
 
-/// At least one part, which may be empty.
+/// Returns the parts of an input: at least one, which may be empty.
 inline std::vector<std::string_view> PartsOf(std::string_view input) {
   std::vector<std::string_view> parts;
   for (;;) {

@@ -1,5 +1,5 @@
-// The entry that libFuzzer calls. The fuzzer is named by the variable SLIPSTREAM_FUZZER; run.sh
-// sets it.
+// The function that libFuzzer calls. The variable SLIPSTREAM_FUZZER, which run.sh sets, names the
+// fuzzer.
 
 #include <cstddef>
 #include <cstdint>

@@ -32,7 +32,7 @@ constexpr FuzzTarget kTargets[] = {
     {"wire_text", FuzzWireText},
 };
 
-// Protobuf would print a line for each text that is not UTF-8.
+// Without this, protobuf prints a line for each text that is not UTF-8.
 [[maybe_unused]] google::protobuf::LogHandler* const kLogBefore =
     google::protobuf::SetLogHandler(nullptr);
 

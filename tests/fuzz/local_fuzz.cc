@@ -26,14 +26,15 @@
 namespace slipstream {
 namespace {
 
-/// The descriptor that the next file would get: it is lower than before only if none was lost.
+/// Returns the descriptor that the next file would get. It does not change if no descriptor is
+/// lost.
 int NextDescriptor() {
   const FileDescriptor next(open("/dev/null", O_RDONLY | O_CLOEXEC));
   PS_CHECK(next.is_open());
   return next.get();
 }
 
-/// Sends a message with up to two files, which is one more than a note may have.
+/// Sends a message with up to two files. A note may have only one.
 void SendRaw(const FileDescriptor& socket, std::string_view bytes, const FileDescriptor& file,
              size_t files) {
   iovec part = {.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
@@ -54,7 +55,7 @@ void SendRaw(const FileDescriptor& socket, std::string_view bytes, const FileDes
   (void)sendmsg(socket.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/// A file that a worker might send as its arena, as the input has it.
+/// Makes a file that a worker might send as its arena, as the input describes it.
 FileDescriptor FileOf(FuzzInput& input) {
   const auto kind = input.Take<uint8_t>();
   const size_t size = input.Take<uint32_t>() % (size_t{1} << 20);
@@ -70,7 +71,7 @@ FileDescriptor FileOf(FuzzInput& input) {
   return file;
 }
 
-/// Everything in an arena that was taken can be read.
+/// Reads the whole arena, if it is accepted: all of it must be readable.
 void ReadAll(const FileDescriptor& file) {
   const absl::StatusOr<ForeignArena> arena = ForeignArena::Open(file);
   if (!arena.ok()) return;
@@ -91,7 +92,7 @@ void Follow(const grpc::ByteBuffer& message, SharedPath& path) {
   (void)path.TellTaken();
 }
 
-/// One thing that an attached worker does.
+/// Carries out one action of an attached worker.
 void Act(FuzzInput& input, const FileDescriptor& worker, const FileDescriptor& file,
          SharedPath& path) {
   const auto action = input.Take<uint8_t>();

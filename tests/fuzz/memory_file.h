@@ -15,7 +15,7 @@
 
 namespace slipstream {
 
-/// A file for a parser that wants a path. It lies in memory, and is written anew for each input.
+/// A file in memory, for a parser that needs a path. It is written anew for each input.
 ///
 /// Not thread-safe: one owner.
 class MemoryFile {
@@ -34,7 +34,7 @@ class MemoryFile {
   FileDescriptor file_;
 };
 
-/// A directory where several names lead to such files.
+/// A directory in which several names can link to a MemoryFile.
 ///
 /// Not thread-safe: one owner.
 class LinkDirectory {

@@ -1,6 +1,6 @@
-// Feeds every parser the corpus that the tree keeps for it, and changes of that. A fuzzer proper
-// runs far longer and looks where it gets to, see run.sh; this sees to it that what one has found
-// stays mended.
+// Feeds every parser its corpus in the source tree, and random changes of that corpus. A real
+// fuzzer runs far longer and is guided by coverage; see run.sh. This test makes sure that bugs
+// found by fuzzers stay fixed.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,8 @@
 
 #include "tests/fuzz/fuzz_target.h"
 
-// Called before a sanitizer ends the process; null without one.
+// The callback is called before a sanitizer ends the process. The function is null without a
+// sanitizer.
 extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
 
 namespace slipstream {
@@ -31,7 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kChangesOfEach = 200;
 
-// The input that is being run, for whoever ends the process.
+// Describes the current input, for the message when the process ends.
 char now_running[1024] = "";
 
 void TellInput() { (void)std::fputs(now_running, stderr); }
@@ -42,7 +43,7 @@ void OnSignal(int signal) {
   (void)std::raise(signal);
 }
 
-/// Names the input where the parser ends the process.
+/// Prints the current input if the parser ends the process.
 void TellInputOnDeath() {
   (void)std::signal(SIGABRT, OnSignal);
   if (__sanitizer_set_death_callback != nullptr) {
@@ -66,14 +67,15 @@ std::vector<fs::path> CorpusOf(const FuzzTarget& target) {
   return paths;
 }
 
-/// In memory of exactly its size, so that AddressSanitizer sees who reads beyond its end.
+/// Runs the input from memory of exactly its size, so that AddressSanitizer notices reads beyond
+/// its end.
 void Feed(const FuzzTarget& target, const std::string& input) {
   const std::unique_ptr<char[]> bytes(new char[input.size()]);
   std::ranges::copy(input, bytes.get());
   target.run({bytes.get(), input.size()});
 }
 
-/// The input with one thing changed, as fuzzers change it.
+/// Returns the input with one change, such as fuzzers make.
 std::string Changed(std::string input, std::mt19937_64& random) {
   constexpr uint8_t kTelling[] = {0, 1, 0x7f, 0x80, 0xff, '\n', '"', '0'};
   const size_t size = input.size();

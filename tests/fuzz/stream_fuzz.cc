@@ -28,7 +28,8 @@ namespace {
 
 constexpr size_t kArenaValues = size_t{1} << 16;
 
-/// The values that chunks are made of, some of them NaN, where a worker would have them.
+/// The values of which chunks are made, some of them NaN. They lie in shared memory, as a worker's
+/// do.
 struct Source {
   Source() {
     for (size_t i = 0; i < kArenaValues; ++i) {
@@ -47,7 +48,7 @@ const Source& TheSource() {
   return source;
 }
 
-/// One step of a stream of pushes, as the input has it.
+/// One step of a stream of pushes, as the input describes it.
 struct Step {
   explicit Step(FuzzInput& input) {
     const auto flags = input.Take<uint8_t>();
@@ -64,7 +65,7 @@ struct Step {
 
   std::span<const float> values() const { return TheSource().values.subspan(first, count); }
 
-  /// In slices of three bytes if they are scattered, otherwise in one.
+  /// Returns the values in slices of three bytes if they are scattered, and otherwise in one slice.
   ReceivedValues Received() const {
     const auto bytes = std::as_bytes(values());
     const size_t piece = is_scattered && count <= 1024 ? 3 : std::max<size_t>(bytes.size(), 1);
@@ -82,16 +83,16 @@ struct Step {
   bool has_header = false;
   bool is_unread = false;
   bool is_scattered = false;
-  int begins = 0;  // 0 and 3: the push is wanted; 1: it is refused; 2: so is its size.
+  int begins = 0;  // 0 and 3: the push is wanted; 1: it is refused; 2: its size is, too.
   uint64_t announced = 0;
   uint64_t offset = 0;
-  size_t first = 0;  // Of the source.
+  size_t first = 0;  // Begin in the source.
   size_t count = 0;
 };
 
 enum class Expected { kNeedMore, kComplete, kRefused, kEndsStream };
 
-/// A model of a stream, value by value.
+/// A naive model of a stream, value by value.
 class NaiveFraming {
  public:
   Expected OnStep(const Step& step) {
@@ -105,10 +106,11 @@ class NaiveFraming {
 
   bool is_between() const { return !is_assembling_ && !is_discarding_; }
 
-  /// Values came at a place that it does not keep, so it cannot tell any more what is right.
+  /// Returns whether values came for a position that the model does not keep, so that it cannot
+  /// judge any more.
   bool is_unknown() const { return is_unknown_; }
 
-  /// Compares the complete push with what came.
+  /// Compares the complete push with the values sent.
   void Check(PushAssembly push) const {
     const ShardMachine::PushFacts facts = push.Facts();
     PS_CHECK(facts.checksum == checksum_);
@@ -208,12 +210,12 @@ Expected KindOf(const PushFraming::Outcome& outcome) {
   return ends ? Expected::kEndsStream : Expected::kRefused;
 }
 
-/// The bits of a version's weights, different for each.
+/// Returns a weight that differs for each version and position.
 float WeightOf(Version version, size_t position) {
   return static_cast<float>(Value(version) * 1000 + position);
 }
 
-/// Sees to it that a step is only told of values of one version, each once and in order.
+/// Checks that a step is told of values of one version only, each once and in order.
 class StrictListener : public WeightsListener {
  public:
   explicit StrictListener(const std::vector<float>& target) : target_(target) {}
@@ -228,7 +230,7 @@ class StrictListener : public WeightsListener {
   }
   void OnWeightsAbandoned() override { PS_CHECK(false); }
 
-  /// Checks that everything it was told of is there.
+  /// Checks that all values reported so far have arrived.
   void Check(Version version) const {
     for (size_t i = 0; i < told_; ++i) PS_CHECK(target_[i] == WeightOf(version, i));
   }
@@ -238,7 +240,7 @@ class StrictListener : public WeightsListener {
   size_t told_ = 0;
 };
 
-/// One message of weights, as the input has it.
+/// One message of weights, as the input describes it.
 struct WeightsStep {
   explicit WeightsStep(FuzzInput& input) {
     const auto flags = input.Take<uint8_t>();
@@ -323,7 +325,7 @@ void FuzzWeightsArrival(std::string_view input) {
       listener.Check(*announced);
     }
     if (!taken.ok()) {
-      arrival.StartTry();  // As whoever calls again does.
+      arrival.StartTry();  // The same as a caller that tries again.
     } else if (arrival.is_complete()) {
       arrival.Finish();
       for (size_t i = 0; i < target.size(); ++i) PS_CHECK(target[i] == WeightOf(*announced, i));

@@ -18,7 +18,8 @@
 namespace slipstream {
 namespace {
 
-/// The parts behind the first: a variable where one begins with PS_, otherwise a flag.
+/// Returns the parts after the first as overrides: variables if they begin with PS_, otherwise
+/// flags.
 Overrides OverridesOf(const std::vector<std::string_view>& parts) {
   Overrides overrides;
   for (size_t i = 1; i < parts.size(); ++i) {
@@ -44,7 +45,7 @@ void FuzzRunConfig(std::string_view input) {
     PS_CHECK(!ToString(*wrong).empty());
     return;
   }
-  // A coordinator sends settings as a text, and who receives it has to have the same.
+  // A coordinator sends settings as text, and the receiver must get the same settings.
   const auto& spec = std::get<RunSpec>(result);
   const std::string text = ToYaml(spec);
   PS_CHECK(!FirstNotUtf8(text).has_value());

@@ -1,5 +1,5 @@
-// Writes the seeds of corpora that an encoder of ours can make: write_seeds DIRECTORY, of which
-// each parser's folder is made. The others were written by hand.
+// Writes the seeds of corpora that our encoders can make: write_seeds DIRECTORY. Each parser gets a
+// folder in DIRECTORY. The other seeds were written by hand.
 
 #include <cstdint>
 #include <cstdio>
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 const Identity kIdentity{0x1234, WorkerId{2}, Incarnation{3}};
 
-/// Writes to a folder of the one that was named.
+/// Writes each target's seeds to its folder below `folder`.
 class Corpus {
  public:
   explicit Corpus(fs::path folder) : folder_(std::move(folder)) {}
@@ -57,7 +57,7 @@ std::string Raw(Number number) {
   return {reinterpret_cast<const char*>(&number), sizeof(number)};
 }
 
-/// A note without the text and the files behind it, as it lies in memory.
+/// Returns a note as it lies in memory, without the text and the files that follow it.
 std::string Note(LocalNote::Kind kind, uint64_t number) {
   return Raw(static_cast<uint32_t>(kind)) + Raw(uint32_t{0}) + Raw(number);
 }
@@ -181,7 +181,7 @@ void AddReports(const Corpus& corpus) {
   corpus.Add("reports", "evaluation.bin", Raw(uint8_t{2}) + report.SerializeAsString());
 }
 
-/// A step of stream_fuzz.cc.
+/// Returns a step of stream_fuzz.cc.
 std::string PushStep(uint8_t flags, uint16_t announced, uint16_t offset, uint16_t first,
                      uint16_t count) {
   const bool has_header = (flags & 1) != 0;
@@ -198,7 +198,8 @@ void AddStreams(const Corpus& corpus) {
       "push_framing", "refused.bin",
       PushStep(1 | 8, 100, 0, 0, 60) + PushStep(0, 0, 60, 0, 40) + PushStep(1 | 16, 5, 0, 0, 5));
   corpus.Add("push_framing", "twice.bin", PushStep(1, 100, 0, 0, 60) + PushStep(0, 0, 59, 0, 41));
-  // Flags: 1 starts a try, 2 is taken back, 4 header, 8 unchanged; the version is in the upper two.
+  // Flags: 1 starts a try, 2 the values are taken back, 4 there is a header, 8 unchanged. The upper
+  // two bits are the version.
   using namespace std::string_literals;
   corpus.Add("weights_arrival", "one_try.bin",
              "\x08"s + "\x45\x08\x00\x04"s + "\x40\x04\x04"s + "\xcc\x08\x00\x00"s);
@@ -219,7 +220,8 @@ void AddLocal(const Corpus& corpus) {
   corpus.Add("local_notes", "several.bin",
              Raw(uint8_t{1}) + Note(LocalNote::Kind::kArena, 0) + std::string(kPartEnd) +
                  Raw(uint8_t{0}) + message + std::string(kPartEnd) + Raw(uint8_t{2}) + message);
-  // The file's kind, size and seals; the note's kind and files; what is done then.
+  // The fields are: the file's kind, size and seals; the note's kind and files; the actions that
+  // follow.
   const auto attach = [](uint8_t kind, uint32_t size) {
     return Raw(kind) + Raw(size) + Raw(uint8_t{0x0f}) + Raw(uint8_t{7}) + Raw(uint8_t{1});
   };

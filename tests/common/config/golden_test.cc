@@ -14,9 +14,9 @@
 namespace slipstream {
 namespace {
 
-/// Each golden/NAME.yaml is a configuration that is wrong, and NAME.errors what must be said about
-/// it. Comment lines at the top that begin with `# --set ` or `# environment ` are overrides.
-/// To record the answers anew:
+/// Each golden/NAME.yaml is a wrong configuration, and NAME.errors is the expected list of errors.
+/// Comment lines at the top that begin with `# --set ` or `# environment ` are overrides.
+/// To record the expected errors anew:
 ///   RECORD_GOLDEN=1 bazel run //tests/common/config
 
 constexpr const char* kFolder = "tests/common/config/golden";

@@ -104,7 +104,7 @@ TEST(RunConfigTest, FlagsOverrideTheEnvironmentWhichOverridesTheFile) {
   EXPECT_EQ(spec.seed, 6u);
 }
 
-// A saved model holds the file of its run, which nobody can mend.
+// A saved model contains its run's settings, which nobody can correct afterwards.
 TEST(RunConfigTest, KeysThatMeanNothingAnyMoreAreLeftOut) {
   const RunSpec spec = SpecOf("model: {preset: mlp}\ncompute: {threads: 2, precision: bf16}\n");
 
@@ -252,7 +252,8 @@ TEST(RunConfigTest, AMissingFileOrADirectoryIsOneError) {
 }
 
 TEST(RunConfigTest, AFloodOfUnknownKeysTakesNoHintForEach) {
-  // A peer may send as much. A hint for each of them looks at all the others: that took 11 s.
+  // A peer may send a text of this size. A hint compares a key with all the others: hints for each
+  // key took 11 s.
   std::string text = "training: {";
   while (text.size() < kYamlBytesMax - 100) text += fmt::format("key{}, ", text.size());
 

@@ -16,7 +16,7 @@ RunSpec Default() {
   return spec;
 }
 
-/// A random value of a type, mostly at or near its bounds.
+/// Returns a random value of a type, mostly at or near its bounds.
 struct RandomValue {
   RandomStream& random;
 
@@ -59,7 +59,7 @@ struct RandomValue {
   }
 };
 
-/// A run that passes every check: each key at random, then what keys have to agree on.
+/// Returns settings that pass every check: each key is random, and then keys are made to agree.
 RunSpec RandomSpec(RandomStream& random) {
   RunSpec spec = Default();
   for (const Field& field : Fields()) {

@@ -21,7 +21,7 @@ YamlNode Plain(const std::string& text) {
   return node;
 }
 
-/// The value as text, or what is wrong with it.
+/// Returns the value as text, or the error.
 std::string Read(const ScalarType& type, const std::string& text) {
   const auto value = ReadScalar(type, Plain(text));
   if (const auto* error = std::get_if<ValueError>(&value)) return error->message;

@@ -56,7 +56,7 @@ TEST(YamlTreeTest, ReadsTextThatIsMarkedAsUtf16) {
   DiagnosticList diagnostics;
   const char text[] =
       "\xFF\xFE"
-      "a\0:\0 \0b\0\n";  // Ends with the literal's own 0.
+      "a\0:\0 \0b\0\n";  // The literal's terminating 0 is the last byte.
 
   const auto root = ParseYaml({text, sizeof text}, "f", diagnostics);
 
@@ -88,7 +88,7 @@ TEST(YamlTreeTest, AFloodOfErrorsIsCutShort) {
   EXPECT_EQ(sorted.back().message, "and 899 more errors");
 }
 
-/// A file with some bytes changed, left out or doubled.
+/// Returns the text with some bytes changed, left out or doubled.
 std::string Mutated(std::string text, RandomStream& random) {
   const std::string bytes = "{}[]:,-?&*!|>'\"%@`# \n\t0a\\\x01\xff";
   for (uint32_t change = 1 + random.Below(8); change > 0 && !text.empty(); --change) {
@@ -126,7 +126,7 @@ TEST(YamlTreeTest, AnyDamagedFileGivesARunOrErrors) {
       ASSERT_FALSE(diagnostics->empty());
       for (const Diagnostic& diagnostic : *diagnostics) ASSERT_GT(diagnostic.source.line, 0);
     } else {
-      // Whatever is accepted has a canonical form.
+      // Every accepted text has a canonical form.
       const RunSpec& spec = std::get<RunSpec>(result);
       ASSERT_EQ(std::get<RunSpec>(ParseRunConfig(ToYaml(spec), "again")), spec);
     }

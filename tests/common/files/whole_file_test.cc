@@ -25,7 +25,7 @@ using testing::UnorderedElementsAre;
 
 namespace fs = std::filesystem;
 
-/// Files of this process cannot grow beyond `bytes` while this lives, as on a disk that is full.
+/// Limits the size of this process's files to `bytes` while it lives, as if the disk were full.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -44,7 +44,7 @@ class FileSizeLimit {
   void (*previous_handler_)(int) = nullptr;
 };
 
-/// Works in an empty directory.
+/// Uses an empty directory.
 class WholeFileTest : public testing::Test {
  protected:
   WholeFileTest()
@@ -69,7 +69,7 @@ class WholeFileTest : public testing::Test {
     return names;
   }
 
-  /// Makes a file one that was written so long ago.
+  /// Makes a file look as if it had been written this long ago.
   void Age(const std::string& name, std::chrono::seconds age) const {
     fs::last_write_time(Path(name), fs::file_time_type::clock::now() - age);
   }

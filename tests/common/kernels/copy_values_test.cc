@@ -19,7 +19,7 @@ TEST(CopyValuesTest, CopiesValuesWhereverTheyAreCut) {
     for (float& value : values) value = random.Uniform(-1, 1);
     Segments segments;
     for (ByteSegment rest = std::as_bytes(std::span(values)); !rest.empty();) {
-      const size_t size = std::min<size_t>(rest.size(), random.Below(11));  // Some are empty.
+      const size_t size = std::min<size_t>(rest.size(), random.Below(11));  // May be empty.
       segments.push_back(rest.first(size));
       rest = rest.subspan(size);
     }

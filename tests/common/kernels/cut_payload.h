@@ -13,14 +13,14 @@
 
 namespace slipstream {
 
-/// A payload whose bytes are cut into segments at random places, also inside values.
+/// A payload whose bytes are cut into segments at random places, even inside values.
 class CutPayload {
  public:
   CutPayload(const std::vector<float>& values, RandomStream& random) {
     const auto bytes = std::as_bytes(std::span(values));
     for (size_t begin = 0; begin < bytes.size();) {
       const size_t length = std::min<size_t>(1 + random.Below(37), bytes.size() - begin);
-      // An odd offset in its own buffer, so that every alignment comes up.
+      // The segment begins at an odd offset in its own buffer, so that all alignments occur.
       std::vector<std::byte> piece(length + 1);
       std::memcpy(piece.data() + 1, bytes.data() + begin, length);
       pieces_.push_back(std::move(piece));

@@ -22,12 +22,12 @@ namespace {
 constexpr uint32_t kInfinity = 0x7f800000;
 constexpr uint32_t kSign = 0x80000000;
 
-/// A format as its definition has it, and the functions that are held to it.
+/// The definition of a format, and the functions that are checked against it.
 struct Format {
   std::string name;
-  int precision_bits;  // Of the fraction.
-  int exponent_min;    // Of a normal number.
-  uint16_t infinity;   // Its bits.
+  int precision_bits;  // The bits of the fraction.
+  int exponent_min;    // The exponent of the smallest normal number.
+  uint16_t infinity;   // The bits of infinity.
   std::vector<void (*)(std::span<const float>, std::span<uint16_t>)> encoders;
   std::vector<void (*)(const Segments&, std::span<float>)> decoders;
 };
@@ -48,7 +48,7 @@ class HalfFormatsTest : public testing::TestWithParam<Format> {
   bool IsNan(uint16_t half) const { return (half & 0x7fff) > format().infinity; }
   uint16_t QuietBit() const { return static_cast<uint16_t>(1 << (format().precision_bits - 1)); }
 
-  /// What a finite `half` is worth.
+  /// Returns the value of a finite `half`.
   double WorthOf(uint16_t half) const {
     const int magnitude = half & 0x7fff;
     const int exponent = magnitude >> format().precision_bits;
@@ -58,7 +58,7 @@ class HalfFormatsTest : public testing::TestWithParam<Format> {
     return std::copysign(std::ldexp(significand, scale), half >= 0x8000 ? -1 : 1);
   }
 
-  /// Finds the nearest of all numbers of the format. Infinity is the next power of two.
+  /// Returns the format's number nearest to `value`. Infinity counts as the next power of two.
   uint16_t ReferenceOf(float value) const {
     const uint32_t bits = std::bit_cast<uint32_t>(value);
     const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
@@ -78,7 +78,7 @@ class HalfFormatsTest : public testing::TestWithParam<Format> {
     return static_cast<uint16_t>(sign | (rounds_up ? below + 1 : below));
   }
 
-  /// The same bits whichever way.
+  /// Decodes with every decoder. All must give the same bits.
   std::vector<float> Decoded(const std::vector<uint16_t>& halves) const {
     return DecodedFrom({std::as_bytes(std::span(halves))}, halves.size());
   }
@@ -94,7 +94,7 @@ class HalfFormatsTest : public testing::TestWithParam<Format> {
     return first;
   }
 
-  /// Checks every way to encode against the reference.
+  /// Checks every encoder against the reference.
   void ExpectEncodedRight(const std::vector<float>& values) const {
     std::vector<uint16_t> expected(values.size());
     for (size_t i = 0; i < values.size(); ++i) expected[i] = ReferenceOf(values[i]);
@@ -139,7 +139,7 @@ TEST_P(HalfFormatsTest, EveryNumberComesBackAsItself) {
     encode(values, encoded);
 
     for (const uint16_t half : halves) {
-      // But that a signalling NaN becomes a quiet one.
+      // The only change is that a signalling NaN becomes a quiet one.
       ASSERT_EQ(encoded[half], IsNan(half) ? half | QuietBit() : half);
     }
   }
@@ -181,7 +181,7 @@ TEST_P(HalfFormatsTest, RoundsOrdinaryNumbersAsTheReferenceDoes) {
 
 TEST_P(HalfFormatsTest, NoNanBecomesInfinite) {
   std::vector<float> values;
-  for (int bit = 0; bit < 23; ++bit) {  // Also payloads that 16 bits have no place for.
+  for (int bit = 0; bit < 23; ++bit) {  // Includes payloads that do not fit into 16 bits.
     for (const uint32_t sign : {0u, kSign}) {
       values.push_back(std::bit_cast<float>(sign | kInfinity | 1u << bit));
       values.push_back(std::bit_cast<float>(sign | kInfinity | 0x7fffffu >> bit));
@@ -204,7 +204,7 @@ TEST_P(HalfFormatsTest, EncodesAnyNumberOfValues) {
       encode(values, std::span(halves).first(count));
 
       for (size_t i = 0; i < count; ++i) ASSERT_EQ(halves[i], ReferenceOf(values[i]));
-      ASSERT_EQ(halves[count], 0xabcd);  // Nothing is written behind.
+      ASSERT_EQ(halves[count], 0xabcd);  // Nothing is written behind the values.
     }
   }
 }
@@ -217,8 +217,8 @@ TEST_P(HalfFormatsTest, DecodesWhereverThePayloadIsCut) {
     for (uint16_t& half : halves) half = static_cast<uint16_t>(random.NextWord());
     std::vector<std::vector<std::byte>> pieces;
     for (ByteSegment rest = std::as_bytes(std::span(halves)); !rest.empty();) {
-      const size_t size = std::min<size_t>(rest.size(), random.Below(38));  // Some are empty.
-      pieces.emplace_back(size + 1);  // They begin at an odd address.
+      const size_t size = std::min<size_t>(rest.size(), random.Below(38));  // May be empty.
+      pieces.emplace_back(size + 1);  // A piece begins at an odd address.
       std::ranges::copy(rest.first(size), pieces.back().begin() + 1);
       rest = rest.subspan(size);
     }

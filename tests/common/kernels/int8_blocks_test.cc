@@ -74,7 +74,7 @@ TEST(Int8BlocksTest, DecodesWhereverItIsCut) {
 }
 
 TEST(Int8BlocksTest, RoundsTiesToEvenAndKeepsTheLargest) {
-  // A scale of 2.
+  // The scale of this block is 2.
   const std::vector<float> values = {254, -254, 1, 3, 5, -1, -3, 0.9f};
 
   EXPECT_EQ(Decoded(Encoded(values)), (std::vector<float>{254, -254, 0, 4, 4, -0.0f, -4, 0}));

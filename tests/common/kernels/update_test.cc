@@ -28,13 +28,13 @@ OptimizerSpec RuleSpec(RuleKind kind, double decay = 0) {
   return spec;
 }
 
-/// Weights and states of one version, which a rule turns into the next.
+/// The weights and states of one version, from which a rule makes the next version.
 struct RuleVersion {
   std::vector<float> weights;
   std::vector<float> states[kStateArraysMax];
 };
 
-/// The next version, by one update at `rate`.
+/// Returns the next version, after one update at `rate`.
 RuleVersion Updated(const OptimizerSpec& spec, const RuleVersion& from,
                     const CombinedGradient& gradient, float rate, const RuleScalars& scalars = {},
                     Stores stores = Stores::kCached) {
@@ -113,7 +113,8 @@ TEST(UpdateRules, NesterovEqualsThePlainLoopToTheBit) {
   }
 }
 
-/// By hand: g = 1, α = 1, m = 0.9. The case N = 1 of delayed Nesterov (arXiv 2401.09135).
+/// The figures are worked out by hand for g = 1, α = 1, m = 0.9. This is the case N = 1 of delayed
+/// Nesterov (arXiv 2401.09135).
 TEST(UpdateRules, NesterovGivesThePublishedFigures) {
   RandomStream random(0, 13);
   const CutPayload one({1.0f}, random);
@@ -161,7 +162,8 @@ TEST(UpdateRules, AdamEqualsThePlainLoopToTheBit) {
   }
 }
 
-/// torch.optim.Adam and AdamW of PyTorch 1.13 in float64: lr 0.1, weight_decay 0.01.
+/// The figures are from torch.optim.Adam and AdamW of PyTorch 1.13 in float64: lr 0.1, weight_decay
+/// 0.01.
 TEST(UpdateRules, AdamTakesTheStepsOfPyTorch) {
   const std::vector<float> gradients[] = {{0.5f, -1.0f}, {-0.25f, 3.0f}, {2.0f, 0.0f}};
   const float adam[][2] = {{0.9000000019607843f, -1.9000000009803921f},
@@ -187,8 +189,9 @@ TEST(UpdateRules, AdamTakesTheStepsOfPyTorch) {
   }
 }
 
-/// By hand: the first step of Adam is 1 per value, whatever the gradient. A tensor of values 1, 1,
-/// 10 and 10 takes the ratio √202 / √4; cut in two it would take 1 and 10.
+/// The figures are worked out by hand. The first step of Adam is 1 per value, whatever the
+/// gradient. A tensor with the values 1, 1, 10 and 10 has the ratio √202 / √4; cut in two, it would
+/// have the ratios 1 and 10.
 TEST(UpdateRules, LambMakesStepsAsLongAsAShareOfEachTensor) {
   const OptimizerSpec spec = RuleSpec(RuleKind::kLamb);
   const std::unique_ptr<const UpdateRule> rule = MakeUpdateRule(spec);
@@ -246,7 +249,7 @@ TEST(UpdateRules, LambEqualsThePlainLoopToTheBit) {
   }
 }
 
-/// The ratio counts as 1 where a norm is 0: biases begin at 0 and have to move.
+/// The ratio counts as 1 if a norm is 0: biases begin at 0 and must be able to move.
 TEST(UpdateRules, LambMovesATensorOfZerosAndLeavesOneWithoutGradient) {
   const OptimizerSpec spec = RuleSpec(RuleKind::kLamb);
   std::vector<float> zeros_step = {1.0f, -1.0f};
@@ -258,7 +261,7 @@ TEST(UpdateRules, LambMovesATensorOfZerosAndLeavesOneWithoutGradient) {
   EXPECT_EQ(no_step, (std::vector<float>{3, 4}));
 }
 
-/// What is left of a step when the gradient has been 0 for long is smaller than any ratio mends.
+/// If the gradient has long been 0, the rest of the step is too small for any ratio to restore.
 TEST(UpdateRules, LambKeepsTheWeightsOfATensorThatGetsNoGradientAnyMore) {
   const OptimizerSpec spec = RuleSpec(RuleKind::kLamb);
   const std::vector<float> weights(1000, 1e4f);
@@ -283,12 +286,13 @@ TEST(UpdateRules, AdamStaysFiniteWhateverTheGradient) {
     version = Updated(spec, version, {.last = &huge.segments()}, 0.1f);
   }
 
-  EXPECT_NEAR(version.weights[0], 0.7f, 1e-5);  // A step is as long as the rate.
+  EXPECT_NEAR(version.weights[0], 0.7f, 1e-5);  // The length of a step is the rate.
   EXPECT_NEAR(version.weights[1], 1.3f, 1e-5);
   EXPECT_EQ(version.weights[2], 1.0f);
 }
 
-/// What the thread computes afterwards is as before.
+/// Subnormals are flushed only inside the kernels; later computations of the thread are not
+/// affected.
 TEST(UpdateRules, SubnormalNumbersCountAsZero) {
   constexpr float kSubnormal = 1e-39f;
   RandomStream random(0, 11);
@@ -324,7 +328,7 @@ TEST(UpdateRules, AStepScaleShortensAdamsStepAndNotItsDecay) {
   EXPECT_EQ(quarter.kept, 0.95f);
 }
 
-/// By hand: g = 1, α₀ = 1, σ = 0, 1, 2 in turn under per_gradient.
+/// The figures are worked out by hand: g = 1, α₀ = 1, σ = 0, 1, 2 in turn under per_gradient.
 TEST(UpdateRules, GiveTheFiguresOfPerGradientScaling) {
   RandomStream random(0, 3);
   std::vector<float> theta = {0.0f};
@@ -345,7 +349,7 @@ TEST(UpdateRules, ASumInTheWeightsToBeWrittenAndStreamedStoresGiveTheSameBits) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, 3);
-    // Up to a few of the pieces that are streamed.
+    // The size is up to a few of the pieces that are streamed.
     const auto weights = RandomValues(1 + random.Below(5000), random);
     const auto velocity = RandomValues(weights.size(), random);
     const auto gradient = RandomValues(weights.size(), random);

@@ -33,7 +33,8 @@ TensorLayout RandomLayout(RandomStream& random) {
   return layout;
 }
 
-/// The most values of one small tensor that lie apart from the rest of it, over all cuts.
+/// Returns, as a maximum over all cuts, the number of a small tensor's values that lie on the
+/// smaller side of the cut.
 size_t WorstScatter(const TensorLayout& layout, const ShardMap& map) {
   size_t worst = 0;
   for (uint32_t shard = 1; shard < map.shards(); ++shard) {
@@ -84,7 +85,7 @@ TEST(ShardMapTest, DoesNotScatterSmallTensorsAcrossLargeShards) {
     TensorLayout layout = RandomLayout(random);
     ASSERT_TRUE(layout.Append("last", {100'000}).ok());
 
-    // Shares of 8 × 1024 values and more let a cut move far enough to leave any small tensor.
+    // With shares of at least 8 × 1024 values, a cut can move far enough to avoid any small tensor.
     const uint32_t shards = 1 + random.Below(static_cast<uint32_t>(layout.parameters() / 8192 - 1));
     const absl::StatusOr<ShardMap> map = ShardMap::Cut(layout, shards);
 
@@ -101,7 +102,7 @@ TEST(ShardMapTest, MovesASmallTensorWholeToTheSideWhereMoreOfItLies) {
 
   const ShardMap map = *ShardMap::Cut(layout, 2);
 
-  // The middle, 16,200, lies in the first half of the small tensor.
+  // The middle is at 16,200, which lies in the first half of the small tensor.
   EXPECT_EQ(map.range(ShardId{0}), (ParameterRange{0, 16'000}));
   EXPECT_EQ(map.range(ShardId{1}), (ParameterRange{16'000, 32'400}));
 }
@@ -119,7 +120,8 @@ TEST(ShardMapTest, CutsAModelIntoAsManyShardsAsItHasGranulesAndNoMore) {
   EXPECT_FALSE(ShardMap::Cut(TensorLayout(), 1).ok());
 }
 
-/// The values of the largest shard where `tensors` are cut into `shards` as well as can be.
+/// Returns the smallest possible size of the largest shard if whole `tensors` are divided among
+/// `shards`.
 size_t LeastLargest(std::span<const Tensor> tensors, uint32_t shards) {
   size_t all = 0;
   for (const Tensor& tensor : tensors) all += tensor.size();

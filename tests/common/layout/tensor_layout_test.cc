@@ -40,7 +40,7 @@ TEST(TensorLayoutTest, RefusesBadTensorsAndStaysAsItWas) {
   EXPECT_FALSE(layout.Append("zero", {4, 0}).ok());
   EXPECT_FALSE(layout.Append("deep", std::vector<uint64_t>(9, 1)).ok());
   EXPECT_FALSE(layout.Append("large", {TensorLayout::kParametersMax}).ok());
-  // The product wraps around 64 bits to a small number.
+  // The product wraps around at 64 bits to a small number.
   EXPECT_FALSE(layout.Append("wraps", {uint64_t{1} << 32, uint64_t{1} << 32, 2}).ok());
   EXPECT_FALSE(layout.Append("wraps", {uint64_t{1} << 63, 3}).ok());
 

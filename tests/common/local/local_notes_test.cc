@@ -95,7 +95,7 @@ TEST(LocalNotesTest, AnEndThatDoesNotReadIsNotWaitedFor) {
 
 TEST(LocalNotesTest, WhatIsNoNoteIsRefused) {
   const Pair pair = Connected();
-  // A message has to be of the right size; nothing else has a text.
+  // A message note must give the right size of its text. Other notes have no text.
   struct {
     LocalNote note;
     char text[8] = {};
@@ -118,7 +118,7 @@ TEST(LocalNotesTest, WhatIsNoNoteIsRefused) {
   }
 }
 
-/// An empty message, which is no note, with a file.
+/// Sends an empty message, which is not a note, with a file.
 void SendEmpty(const FileDescriptor& socket, const FileDescriptor& file) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr header = {};

@@ -75,7 +75,7 @@ TEST(LocalSocketTest, AnotherUserIsTold) {
     constexpr uid_t kNobody = 65534;
     if (setuid(kNobody) != 0) _exit(1);
     const absl::StatusOr<FileDescriptor> socket = ConnectLocally(name);
-    // The listening process belongs to root, as the child sees it.
+    // To the child, the listening process belongs to another user, root.
     _exit(socket.ok() && absl::IsPermissionDenied(CheckSameUser(*socket)) ? 0 : 2);
   }
   int status = 0;
@@ -83,7 +83,7 @@ TEST(LocalSocketTest, AnotherUserIsTold) {
   if (WEXITSTATUS(status) == 1) GTEST_SKIP() << "this user namespace has no other user";
   EXPECT_EQ(status, 0);
   const FileDescriptor server =
-      AcceptLocally(listening).value();  // The kernel has kept who it was.
+      AcceptLocally(listening).value();  // The kernel remembers the peer's user.
   EXPECT_TRUE(absl::IsPermissionDenied(CheckSameUser(server)));
 }
 

@@ -10,7 +10,7 @@
 namespace slipstream {
 namespace {
 
-// Both on usual pages and on large ones.
+// Runs on normal pages and on large pages.
 class SharedArenaTest : public testing::TestWithParam<size_t> {
  protected:
   void SetUp() override {
@@ -25,7 +25,8 @@ class SharedArenaTest : public testing::TestWithParam<size_t> {
     return values;
   }
 
-  /// What the kernel counts as this process's memory, pages that others have, too, among it.
+  /// Returns this process's resident memory as the kernel counts it, including pages shared with
+  /// others.
   static size_t ResidentBytes() {
     std::ifstream status("/proc/self/smaps_rollup");
     std::string word;

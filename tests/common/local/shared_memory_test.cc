@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kSize = 8192;
 
-/// A memfd of so many bytes, as many of them there, with these seals.
+/// Returns a memfd of `size` bytes, `there` of them allocated, with these seals.
 FileDescriptor Sealed(int seals, size_t size = kSize, size_t there = kSize) {
   FileDescriptor file(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(ftruncate(file.get(), static_cast<off_t>(size)), 0);
@@ -52,7 +52,7 @@ TEST(SharedMemoryTest, NobodyElseCanWriteToIt) {
   const SharedMemory made = MakeSharedMemory(kSize).value();
   const SharedMapping reader = MapSharedMemory(made.file).value();
 
-  made.mapping.data()[0] = std::byte{1};  // The maker still can.
+  made.mapping.data()[0] = std::byte{1};  // The maker can still write.
   EXPECT_EQ(reader.data()[0], std::byte{1});
   EXPECT_EQ(mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, made.file.get(), 0),
             MAP_FAILED);
@@ -100,7 +100,7 @@ TEST(SharedMemoryTest, WhatWhoeverReadsItHasToPayForIsNotMapped) {
   EXPECT_TRUE(absl::IsFailedPrecondition(MapSharedMemory(behind).status()));
 }
 
-// Whoever looks at the size first can be shown another one. (It has to be tried for some time.)
+// A check of the size before the seals could be deceived. (The race needs many tries.)
 TEST(SharedMemoryTest, SealsThatComeLateHelpNobody) {
   for (int i = 0; i < 5000; ++i) {
     const FileDescriptor file(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));

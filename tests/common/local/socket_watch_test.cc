@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr Clock::time_point kAsleep = Clock::time_point::min();
 constexpr absl::Duration kLong = absl::Seconds(20);
 
-/// Owns one end of a pair of sockets, and counts what it is called.
+/// Owns one end of a pair of sockets, and counts the calls of OnReadable.
 class Counter final : public SocketWatch::Reader, public std::enable_shared_from_this<Counter> {
  public:
   explicit Counter(SocketWatch& watch) : socket(watch) {
@@ -76,7 +76,7 @@ class Counter final : public SocketWatch::Reader, public std::enable_shared_from
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-/// Whatever the watch had to do before is done once this returns.
+/// Returns once the watch has done everything that was due before.
 void PassThrough(SocketWatch& watch) {
   const auto other = std::make_shared<Counter>(watch);
   other->Bind();
@@ -187,7 +187,7 @@ TEST(SocketWatchTest, AReaderThatIsGoneIsNotCalled) {
   EXPECT_TRUE(gone.expired());
 }
 
-/// Lets go of itself when it is called.
+/// Drops the last reference to itself when it is called.
 class Leaver final : public SocketWatch::Reader {
  public:
   Leaver(SocketWatch& watch, std::atomic<bool>& gone) : socket(watch), gone_(gone) {}

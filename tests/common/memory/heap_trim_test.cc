@@ -38,7 +38,7 @@ class HeapTrimTest : public testing::Test {
 #ifdef SLIPSTREAM_SANITIZER
     GTEST_SKIP() << "a sanitizer brings a heap of its own";
 #endif
-    mallopt(M_TRIM_THRESHOLD, -1);  // As servers and workers have it.
+    mallopt(M_TRIM_THRESHOLD, -1);  // The same as in servers and workers.
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
   }
 

@@ -49,7 +49,7 @@ TEST_P(PoolSizeTest, CountsWindowsAsPyTorchDoes) {
   EXPECT_EQ(net.shapes[1], (ExampleShape{3, test.expected, test.expected}));
 }
 
-// The last: a third window would start at 4, behind the input, and does not count.
+// In the last case a third window would start at 4, behind the input, so it does not count.
 INSTANTIATE_TEST_SUITE_P(
     Table, PoolSizeTest,
     testing::Values(WindowCase{32, 3, 2, false, 15}, WindowCase{32, 3, 2, true, 16},

@@ -20,7 +20,7 @@ using testing::StartsWith;
 
 namespace fs = std::filesystem;
 
-/// Works in an empty directory, with a model of two tensors.
+/// An empty directory, and a model of two tensors.
 class ModelFileTest : public testing::Test {
  protected:
   ModelFileTest()
@@ -44,7 +44,7 @@ class ModelFileTest : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  /// Writes the model as we do.
+  /// Writes the model with our own writer.
   void Save(const ModelMetadata& metadata = {}) const {
     ASSERT_TRUE(WriteModelFile(path_, layout_, metadata, weights_).ok());
   }
@@ -57,7 +57,7 @@ class ModelFileTest : public testing::Test {
     return file->Read(layout, weights);
   }
 
-  /// What opening the file fails with, after its path.
+  /// Returns the error from opening the file, without the path at its beginning.
   std::string OpenFailure() const {
     const absl::StatusOr<ModelFile> file = ModelFile::Open(path_);
     if (file.ok()) return "nothing";

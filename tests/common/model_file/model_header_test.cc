@@ -69,7 +69,7 @@ TEST_P(BadHeaderTest, IsRefusedNamingTheTensorAndWhatIsWrong) {
   EXPECT_THAT(std::string(header.status().message()), HasSubstr(GetParam().complaint));
 }
 
-/// An entry of two values, at `begin`.
+/// Returns the header entry of a tensor of two values at `begin`.
 std::string Pair(const std::string& name, int begin) {
   return fmt::format(R"("{}":{{"dtype":"F32","shape":[2],"data_offsets":[{},{}]}})", name, begin,
                      begin + 8);

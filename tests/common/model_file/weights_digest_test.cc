@@ -8,7 +8,7 @@ namespace slipstream {
 namespace {
 
 TEST(WeightsDigestTest, IsTheSha256OfTheLittleEndianBytes) {
-  // printf '\x00\x00\x80\x3f\x00\x00\x00\xc0' | sha256sum
+  // The digest is that of: printf '\x00\x00\x80\x3f\x00\x00\x00\xc0' | sha256sum
   const std::vector<float> weights = {1.0f, -2.0f};
 
   EXPECT_EQ(WeightsSha256(weights),

@@ -19,14 +19,14 @@ using Kind = ConsistencySpec::Policy;
 using Scaling = OptimizerSpec::StalenessScaling;
 using Action = StalenessGuardSpec::Action;
 
-/// So many members, who owe the open round nothing and have not been heard.
+/// Returns `count` members that owe nothing to the open round and have not been heard.
 std::vector<MemberFacts> Members(uint32_t count) {
   std::vector<MemberFacts> members(count);
   for (uint32_t worker = 0; worker < count; ++worker) members[worker].worker = WorkerId{worker};
   return members;
 }
 
-/// The same, owing; the first `heard` of them have been heard.
+/// Returns `count` members that owe to the open round; the first `heard` of them have been heard.
 std::vector<MemberFacts> Owing(uint32_t count, uint32_t heard) {
   std::vector<MemberFacts> members = Members(count);
   for (MemberFacts& member : members) {
@@ -264,7 +264,8 @@ TEST(StalenessScalingTest, DividesARoundByTheMeanStalenessButNeverRaisesIt) {
   EXPECT_EQ(Compensation(Scaling::kPerGradient)->RoundFactor(4.0), 1.0);
 }
 
-/// FedAsync's: a = 1/2; g = 1, α₀ = 1 and σ = 0, 1, 2 in turn lead to θ = −1, −1.7071, −2.2845.
+/// The figures are FedAsync's: a = 1/2; g = 1, α₀ = 1 and σ = 0, 1, 2 in turn lead to θ = −1,
+/// −1.7071, −2.2845.
 TEST(StalenessScalingTest, PolynomialTakesAPowerOfTheStaleness) {
   double theta = 0;
   std::vector<double> path;

@@ -54,7 +54,7 @@ TEST(LoggingTest, LeavesOutWhatIsBelowTheLevel) {
   EXPECT_THAT(output, HasSubstr("server-0 warning loud"));
 }
 
-/// What is logged with this source as JSON, parsed line by line.
+/// Logs the messages with this source as JSON. Returns the lines, parsed.
 std::vector<nlohmann::json> JsonLines(const LogSource& source,
                                       const std::vector<std::string>& messages) {
   testing::internal::CaptureStderr();

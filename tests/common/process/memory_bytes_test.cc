@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
-/// A directory with the files that a system would have, of a machine with 1000 KiB, 800 of them
-/// free.
+/// A directory with the system files of a machine that has 1000 KiB of memory, 800 of them
+/// available.
 class MemoryBytesTest : public testing::Test {
  protected:
   MemoryBytesTest() {
@@ -42,7 +42,7 @@ class MemoryBytesTest : public testing::Test {
     Write("/sys/fs/cgroup/memory" + path + "/memory.stat", stat);
   }
 
-  /// "<limit> <available>"
+  /// Returns "<limit> <available>".
   std::string Read() const {
     const MemoryBytes bytes = ReadMemoryBytes(root_);
     return std::to_string(bytes.limit) + " " + std::to_string(bytes.available);

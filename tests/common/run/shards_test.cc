@@ -17,7 +17,7 @@ RunSpec SpecOf(uint32_t workers, RuleKind rule) {
 }
 
 TEST(ShardsTest, CountsTwoVersionsEachGradientUnderWayAndTheStateTwice) {
-  // One MiB of weights.
+  // The shard has one MiB of weights.
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, SpecOf(1, RuleKind::kSgd)), (3 + 64) * kMib);
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, SpecOf(4, RuleKind::kSgd)), (6 + 64) * kMib);
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, SpecOf(4, RuleKind::kMomentum)), (8 + 64) * kMib);

@@ -69,11 +69,11 @@ TEST(AuthorityTest, CertificatesHoldForTheirTimeAndTheirAuthority) {
       HasSubstr("expired"));
   EXPECT_THAT(Verify(authority, worker, TlsEnd::kClient, absl::Now() - absl::Hours(2)).message(),
               HasSubstr("not yet valid"));
-  // No certificate outlives its authority's.
+  // A certificate does not outlive its authority.
   const KeyedCertificate longer = *Certify(authority, kWorker, {}, Days(365));
   EXPECT_EQ(ParseCertificate(longer.certificate)->ends,
             ParseCertificate(authority.certificate)->ends);
-  // A member is no authority.
+  // A member is not an authority.
   const auto forged = Certify(worker, kServer, {"ps-1"}, Days(10));
   EXPECT_THAT(forged.status().message(), HasSubstr("no authority"));
 }

@@ -54,9 +54,9 @@ TEST(ChunkWireTest, EveryMessageSurvivesTheWayThere) {
   EXPECT_EQ(Copied(exchange->values), kValues);
 }
 
-/// What is left of kValues.
+/// Returns kValues as this encoding rounds them.
 std::vector<float> Rounded(Encoding encoding) {
-  // 1e-30 is less than a hundred-thousandth of what fp16 can tell from 0.
+  // fp16 rounds 1e-30 to 0: it is less than a hundred-thousandth of the smallest positive fp16.
   return encoding == Encoding::kBf16 ? std::vector<float>{0.5f, -1, 0x1.44p-100f, 4}
                                      : std::vector<float>{0.5f, -1, 0, 4};
 }
@@ -100,7 +100,7 @@ TEST(ChunkWireTest, TheLenderHasItsValuesBackOnceTheyAreEncoded) {
   EXPECT_EQ(owner.use_count(), 2);
   const auto encoded = EncodePushChunk(std::nullopt, 0, {kValues, owner}, Encoding::kBf16);
 
-  EXPECT_EQ(owner.use_count(), 2);  // As before.
+  EXPECT_EQ(owner.use_count(), 2);  // Only `borrowed` still holds it.
 }
 
 TEST(ChunkWireTest, EncodedValuesDecodeHoweverTheMessageIsCut) {
@@ -117,7 +117,7 @@ TEST(ChunkWireTest, EncodedValuesDecodeHoweverTheMessageIsCut) {
     auto chunk = DecodePushChunk(grpc::ByteBuffer(slices.data(), slices.size()));
 
     ASSERT_TRUE(chunk.ok()) << chunk.status();
-    const ReceivedValues moved = std::move(chunk->values);  // They stay readable.
+    const ReceivedValues moved = std::move(chunk->values);  // A move keeps the values valid.
     EXPECT_EQ(Copied(moved), Rounded(Encoding::kBf16)) << piece;
   }
 }
@@ -128,7 +128,7 @@ grpc::ByteBuffer Serialized(const Message& message) {
   return {&slice, 1};
 }
 
-/// The refusal of a message with so many bytes of values.
+/// Returns the error for a message with this many bytes of values.
 template <typename Message, typename Decode>
 std::string Refusal(Decode decode, int encoding, size_t bytes) {
   Message message;
@@ -182,7 +182,7 @@ TEST(ChunkWireTest, WhatIsNotThereStaysAbsent) {
 
 TEST(ChunkWireTest, ABadHeaderIsNamed) {
   v1::PushChunk wire;
-  wire.mutable_header()->set_sequence(1);  // No identity.
+  wire.mutable_header()->set_sequence(1);  // There is no identity.
   const grpc::Slice slice(wire.SerializeAsString());
 
   const absl::Status status = DecodePushChunk(grpc::ByteBuffer(&slice, 1)).status();

@@ -78,7 +78,7 @@ TEST(ShardWireTest, OutcomesHaveTheWiresNumbersAndNames) {
   EXPECT_EQ(outcomes, 17);
 }
 
-/// Expects that `wire` is refused by the name of `field`.
+/// Expects that `wire` is refused with an error that names `field`.
 template <typename Wire>
 void ExpectRefused(const Wire& wire, const std::string& field) {
   const auto read = FromWire(wire);

@@ -30,7 +30,7 @@ std::string Flatten(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-/// `bytes` in slices of at most `slice_bytes_max`, as a network might deliver them.
+/// Returns `bytes` in slices of at most `slice_bytes_max`, as a network might deliver them.
 grpc::ByteBuffer CutAnywhere(const std::string& bytes, uint32_t slice_bytes_max,
                              RandomStream& random) {
   std::vector<grpc::Slice> slices;
@@ -69,7 +69,7 @@ void SetValues(const std::vector<float>& values, v1::PushChunk& chunk) {
   chunk.set_values(values.data(), values.size() * sizeof(float));
 }
 
-/// Half of all fields are left out.
+/// Returns a random chunk. Half of all fields are left out.
 v1::PushChunk RandomChunk(RandomStream& random) {
   const auto number = [&random]() -> uint64_t {
     if (random.Below(2) == 0) return 0;
@@ -165,7 +165,7 @@ TEST(ValuesCodecTest, TheOwnerOfLentValuesIsReleasedWithTheLastBuffer) {
   EXPECT_EQ(released, 1);
 }
 
-/// Builds encodings that protobuf's encoder never makes, but that are legal.
+/// Returns an encoding that is legal although protobuf's encoder would not make it.
 std::string Encoded(const std::function<void(CodedOutputStream&)>& write) {
   std::string bytes;
   {
@@ -187,7 +187,7 @@ void WriteNumber(CodedOutputStream& out, uint32_t field, uint64_t number) {
   out.WriteVarint64(number);
 }
 
-/// One field of a message as bytes; what field is drawn.
+/// Returns the bytes of one field of a message. The field is drawn at random.
 std::string RandomField(RandomStream& random) {
   return Encoded([&random](CodedOutputStream& out) {
     switch (random.Below(8)) {
@@ -204,13 +204,13 @@ std::string RandomField(RandomStream& random) {
       case 4:
         return WriteBytes(out, 16 + random.Below(100), std::string(random.Below(300), 'u'));
       case 5:
-        out.WriteTag(15 << 3 | 5);  // Field 15 of another type is an unknown field.
+        out.WriteTag(15 << 3 | 5);  // Field 15 with another type is an unknown field.
         return out.WriteLittleEndian32(random.NextWord());
       case 6:
         out.WriteTag(20 << 3 | 1);
         return out.WriteLittleEndian64(random.NextWord());
       default:
-        out.WriteRaw("\x90\x80\x00\x81\x00", 5);  // Field 2 with numbers longer than needed.
+        out.WriteRaw("\x90\x80\x00\x81\x00", 5);  // Field 2 with varints longer than needed.
         return;
     }
   });
@@ -280,7 +280,7 @@ TEST(ValuesCodecTest, AcceptsDamagedMessagesOnlyWhereProtobufDoes) {
     const absl::StatusOr<ReceivedValues> received =
         DecodeWithValues(CutAnywhere(bytes, 9, random), rest);
 
-    if (!received.ok()) continue;  // Groups are refused beyond protobuf.
+    if (!received.ok()) continue;  // Unlike protobuf, we refuse groups.
     ASSERT_TRUE(legal);
     ASSERT_EQ(Bytes(*received), oracle.values());
   }

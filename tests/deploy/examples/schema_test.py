@@ -1,4 +1,4 @@
-"""The schema of run.yaml, by an independent validator: right files pass, wrong ones do not."""
+"""An independent validator checks the schema of run.yaml: correct files pass, wrong ones do not."""
 import json
 import pathlib
 import subprocess
@@ -19,7 +19,7 @@ SCHEMA = EXAMPLES / "run.schema.json"
 RENEW = f"bazel-bin/deploy/psctl/psctl config schema >{SCHEMA}"
 MODELINE = f"# yaml-language-server: $schema={SCHEMA.name}"
 
-# Each differs from MINIMAL in one thing that is wrong.
+# Each text differs from MINIMAL in one error.
 MINIMAL = "model: {preset: lenet5}\n"
 WRONG = {
     "an unknown key": MINIMAL + "seeed: 1",

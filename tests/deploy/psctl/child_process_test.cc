@@ -17,7 +17,7 @@ std::string ReadFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// Where the test's child leaves what it says.
+/// Returns the file to which the test's child writes its output.
 std::string LogPath() {
   return testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name() +
          ".log";
@@ -37,7 +37,7 @@ ChildProcess::End WaitForEnd(ChildProcess& child) {
   return child.Poll().value();
 }
 
-/// Waits until the child has said something: it is past its first lines then.
+/// Waits until the child has written output, which shows that its first lines have run.
 void WaitForOutput() {
   while (ReadFile(LogPath()).empty()) poll(nullptr, 0, 5);
 }
@@ -71,7 +71,7 @@ TEST(ChildProcessTest, TakesWhatAProgramLeavesBehindWithIt) {
 
   EXPECT_EQ(WaitForEnd(*child).exit_code, 0);
 
-  // The group's last member goes as soon as the kernel has carried out the kill.
+  // The group's last member disappears once the kernel has carried out the kill.
   while (kill(-child->pid(), 0) == 0) poll(nullptr, 0, 5);
   EXPECT_EQ(errno, ESRCH);
 }

@@ -9,8 +9,8 @@ import unittest
 sys.path.append(str(pathlib.Path(__file__).absolute().parents[2] / "support"))
 from programs import DEADLINE_S, program, scratch
 
-# Calls the function that bash would call at the Tab key, with the words as bash splits them, and
-# prints what it would offer.
+# Calls the function that bash calls at the Tab key, with the words as bash splits them, and prints
+# the completions offered.
 DRIVER = r"""
 source "$1"; shift
 complete -p psctl >/dev/null || exit 9

@@ -14,7 +14,7 @@
 namespace slipstream {
 namespace {
 
-// Generous: only a broken client takes so long.
+// The patience is generous: only a broken client takes that long.
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
 TEST(CoordinatorClientTest, SaysWhatToDoWhereAServerIsNoCoordinator) {

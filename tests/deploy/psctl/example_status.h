@@ -5,7 +5,7 @@
 
 namespace slipstream {
 
-/// Two shards and two workers in the middle of a softsync run.
+/// Returns the status of a softsync run in progress, with two shards and two workers.
 inline v1::RunStatus ExampleStatus() {
   v1::RunStatus status;
   status.set_name("demo");

@@ -17,9 +17,9 @@
 namespace slipstream {
 namespace {
 
-/// A coordinator whose run is in training until a file appears, then finished. While a file of
-/// that name and ".away" is there, it refuses to be watched; while one and ".waiting" is, its run
-/// waits for workers.
+/// A coordinator whose run trains until the file `finished_file` appears, and is then finished.
+/// While the file `finished_file`.away exists, the coordinator refuses to be watched. While
+/// `finished_file`.waiting exists, its run waits for workers.
 class FakeCoordinator final : public v1::Coordinator::Service {
  public:
   explicit FakeCoordinator(std::string finished_file) : finished_file_(std::move(finished_file)) {}

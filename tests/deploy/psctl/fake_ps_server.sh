@@ -1,5 +1,6 @@
 #!/bin/bash
-# Stands for ps_server: does what FAKE_SERVER_<shard> says, else serves until it is stopped.
+# Stands in for ps_server: runs the command in FAKE_SERVER_<shard>, and otherwise serves until it is
+# stopped.
 while [[ $# -gt 0 ]]; do
   case "$1" in
     --shard) shard="$2" ;;

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Stands for ps_worker: does what FAKE_WORKER_<id> says, else works until it is stopped.
+# Stands in for ps_worker: runs the command in FAKE_WORKER_<id>, and otherwise works until it is
+# stopped.
 while [[ $# -gt 0 ]]; do
   if [[ $1 == --worker ]]; then worker="$2"; fi
   shift

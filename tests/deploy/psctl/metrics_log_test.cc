@@ -91,7 +91,7 @@ TEST(MetricsLogTest, TellsNewEvaluationsWhereTheServerKeepsOnlyTheLast) {
   }
 }
 
-/// Files of this process cannot grow beyond so many bytes while this is there.
+/// Limits the size of this process's files while it lives.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

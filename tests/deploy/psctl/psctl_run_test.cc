@@ -30,7 +30,7 @@ using testing::StartsWith;
 
 namespace fs = std::filesystem;
 
-// Generous: only a broken psctl takes so long.
+// The patience is generous: only a broken psctl takes that long.
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
 std::string ReadFile(const fs::path& path) {
@@ -48,14 +48,14 @@ bool WaitUntil(const Condition& condition) {
   return true;
 }
 
-/// True if the process runs; one that has ended but is not reaped yet does not.
+/// Returns whether the process runs. A process that has ended and is not reaped yet does not count.
 bool IsRunning(const std::string& pid) {
   const std::string stat = ReadFile("/proc/" + pid + "/stat");
   const size_t name_end = stat.rfind(')');
   return name_end != stat.npos && stat.at(name_end + 2) != 'Z';
 }
 
-/// Runs psctl with scripts for servers and workers; see fake_ps_server.sh.
+/// Runs psctl with scripts in place of servers and workers; see fake_ps_server.sh.
 class PsctlRunTest : public testing::Test {
  protected:
   PsctlRunTest()
@@ -100,7 +100,7 @@ class PsctlRunTest : public testing::Test {
     return Start(std::move(arguments));
   }
 
-  /// What psctl exits with; −1 if a signal ends it or it does not end.
+  /// Returns psctl's exit code, or −1 if a signal ends it or it does not end.
   int WaitForExit(ChildProcess& psctl) {
     if (!WaitUntil([&] { return psctl.Poll().has_value(); })) return -1;
     return psctl.Poll()->signal != 0 ? -1 : psctl.Poll()->exit_code;
@@ -112,7 +112,7 @@ class PsctlRunTest : public testing::Test {
     return folder_ / "run/logs" / (slug + ".log");
   }
 
-  /// The ids of all processes that said theirs.
+  /// Returns the ids of all processes that have written theirs to a file.
   std::vector<std::string> Pids() const {
     std::vector<std::string> pids;
     for (const auto& entry : fs::directory_iterator(folder_)) {
@@ -356,7 +356,7 @@ TEST_F(PsctlRunTest, LeavesNoProcessWhenItIsInterrupted) {
       fs::remove(folder_ / (std::string(name) + ".pid"));
     }
     fs::remove_all(folder_ / "run");
-    fs::remove(folder_ / "stdout");  // A second process would append to it.
+    fs::remove(folder_ / "stdout");  // The second run would append to it.
     ChildProcess psctl = StartRun({"--stop-timeout", "0.1"});
     ASSERT_TRUE(WaitUntil([&] { return Pids().size() == 5; }));
 

@@ -90,7 +90,7 @@ TEST(RootCauseTest, PassesOnWhatTheUserCanActOn) {
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kWorker, 0, 78)), ExitCode::kConfiguration);
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kWorker, 0, 74)), ExitCode::kIo);
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kServer, 0, 69)), ExitCode::kUnreachable);
-  // The user did not write that command line.
+  // psctl wrote that command line, not the user, so wrong usage is an internal error.
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kServer, 0, 2)), ExitCode::kInternal);
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kServer, 0, 42)), ExitCode::kInternal);
   EXPECT_EQ(ExitCodeFollowing(Killed(Role::kServer, 0, SIGABRT)), ExitCode::kInternal);

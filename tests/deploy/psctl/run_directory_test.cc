@@ -16,7 +16,7 @@ using testing::IsEmpty;
 
 namespace fs = std::filesystem;
 
-/// An empty directory as the current one.
+/// Runs in an empty current directory.
 class RunDirectoryTest : public testing::Test {
  protected:
   RunDirectoryTest() : previous_(fs::current_path()) {

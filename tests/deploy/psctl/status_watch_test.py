@@ -1,4 +1,4 @@
-"""psctl status --watch: redraws, survives an absence, ends with the run or with Ctrl-C."""
+"""psctl status --watch: it redraws, survives an absence, and ends with the run or with Ctrl-C."""
 import json
 import os
 import pathlib
@@ -112,7 +112,7 @@ class StatusWatchTest(unittest.TestCase):
         watch = self.watch(stdout=end)
         os.close(end)
         shown = b""
-        while shown.count(b"A\r") < 2:  # The cursor went up twice.
+        while shown.count(b"A\r") < 2:  # The cursor has moved up twice.
             shown += os.read(terminal, 65536)
 
         self.finished.touch()
