@@ -16,7 +16,7 @@
 
 namespace slipstream {
 
-/// The first GPU, or null: then the test is to be skipped, with the reason.
+/// The first GPU. If `device` is null, the test is to be skipped, and `missing` says why.
 struct Gpu {
   Gpu() : Gpu(NewCudaDevice(0)) {}
   explicit Gpu(absl::StatusOr<std::unique_ptr<Device>> opened) {
@@ -31,8 +31,8 @@ struct Gpu {
   std::string missing;
 };
 
-/// The first so many as one, or null where there are not as many; fails if they cannot be used
-/// together.
+/// Returns the first `size` GPUs as one device, or null if there are fewer. Fails if they cannot be
+/// used together.
 inline Gpu GroupOf(uint32_t size) {
   const absl::StatusOr<std::vector<std::string>> names = CudaDeviceNames();
   if (!names.ok()) return Gpu(names.status());
@@ -48,7 +48,8 @@ inline Gpu GroupOf(uint32_t size) {
 
 }  // namespace slipstream
 
-/// In a test's body or SetUp, of a fixture with a member `gpu_`.
+/// Skips the test if there is no GPU. For a test's body, or the SetUp of a fixture, with a member
+/// `gpu_`.
 #define PS_SKIP_WITHOUT_GPU() \
   if (gpu_.device == nullptr) GTEST_SKIP() << gpu_.missing
 

@@ -1,5 +1,5 @@
-// Several GPUs that compute for one worker, against one that computes alone. A group of one can be
-// had wherever there is a GPU; larger ones are skipped where there are not as many.
+// Compares several GPUs that compute for one worker with a single GPU. A group of one works
+// wherever there is a GPU. Larger groups are skipped where there are fewer GPUs.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 namespace slipstream {
 namespace {
 
-/// Of how many GPUs, and a net.
+/// The parameters are the number of GPUs, and a net.
 class GroupNetTest : public testing::TestWithParam<std::tuple<uint32_t, SmallNet>> {
  protected:
   void SetUp() override { PS_SKIP_WITHOUT_GPU(); }
@@ -49,7 +49,7 @@ class GroupTest : public testing::TestWithParam<uint32_t> {
   const NetShapes shapes_ = InferredShapes(model_);
 };
 
-// Also of fewer examples than GPUs, which leave some without any.
+// Some batches have fewer examples than there are GPUs, which leaves some GPUs without any.
 TEST_P(GroupTest, AgreesWithOneGpu) {
   const Gpu alone;
   const PlanOptions options = {.batch_size_max = 65};
@@ -80,7 +80,7 @@ TEST_P(GroupTest, EqualBatchesGiveEqualBits) {
   EXPECT_EQ(TrainOverlapped(*gpu_.device, model_), WithoutEvaluations(history));
 }
 
-// Also where the first GPU, or all but the last, have nothing to do.
+// With small batches, the first GPU, or all but the last, have nothing to do.
 TEST_P(GroupTest, AStepThatWaitsComputesTheSame) {
   for (const size_t count : {17, 1, 2}) {
     ExpectWaitingStepComputesTheSame(*gpu_.device, model_, count);

@@ -29,10 +29,10 @@
 namespace slipstream::cuda {
 namespace {
 
-// Around the size of a block, and more than one grid takes at once.
+// Sizes around the size of a block, and one that is larger than a grid.
 constexpr size_t kSizes[] = {0, 1, 31, 33, 255, 256, 257, 1'200'000};
 
-/// Each kernel against its twin on the processor.
+/// Compares each kernel with its twin on the CPU.
 class KernelTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -52,7 +52,7 @@ class KernelTest : public testing::Test {
     return *std::move(array);
   }
 
-  // Copies go by the kernels' stream, which does not wait for the one of plain cudaMemcpy.
+  // Copies use the kernels' stream, which does not synchronise with the stream of plain cudaMemcpy.
   template <typename T>
   DeviceArray<T> OnDevice(const std::vector<T>& values) const {
     DeviceArray<T> array = NewArray<T>(values.size());
@@ -134,7 +134,7 @@ TEST_F(KernelTest, Activations) {
     ASSERT_TRUE(ActivationInputGradient(stream(), Activation::kTanh, size, output.data(),
                                         gradient.data(), input_gradient.data())
                     .ok());
-    // CUDA's tanhf is off by at most 2 units in the last place.
+    // CUDA's tanhf has an error of at most 2 units in the last place.
     ExpectNear(OnHost(output), expected, 3e-7f);
     ExpectNear(OnHost(input_gradient), expected_gradient, 3e-6f);
   }
@@ -205,7 +205,7 @@ class ColumnSumsTest : public KernelTest {
 
     ASSERT_TRUE(cuda::ColumnSums(stream(), rows, columns, array.data(), sums.data()).ok());
 
-    // 1024 additions of values below 3 in another order.
+    // The error comes from 1024 additions of values below 3 in another order.
     ExpectNear(OnHost(sums), expected, 2e-3f);
   }
 };
@@ -237,7 +237,7 @@ TEST_F(KernelTest, Dropout) {
   }
 }
 
-// As several devices share a mini-batch.
+// The parts are such as those of several devices that share a mini-batch.
 TEST_F(KernelTest, DropoutOfPartsIsThatOfTheWhole) {
   constexpr float kRate = 0.4f;
   constexpr size_t kSize = 1000;
@@ -311,7 +311,8 @@ TEST_F(KernelTest, SoftmaxCrossEntropyAndItsSum) {
                       .ok());
       ASSERT_TRUE(SumLosses(stream(), count, losses.data(), totals->data()).ok());
 
-      // A sum of up to 1000 exponentials in another order; gradients are below 1 / count.
+      // The error comes from a sum of up to 1000 exponentials in another order. Gradients are below
+      // 1 / count.
       ExpectNear(OnHost(gradient), expected, 2e-6f / static_cast<float>(count));
       EXPECT_NEAR(totals->data()->loss_sum / count, whole.loss, 1e-5);
       EXPECT_EQ(totals->data()->correct, whole.correct);
@@ -344,7 +345,8 @@ TEST_F(KernelTest, MeanSquaredError) {
   }
 }
 
-// As several devices share a mini-batch: the gradients of the mean over all of it.
+// The parts are such as those of several devices that share a mini-batch. The gradients are those
+// of the mean over the whole mini-batch.
 TEST_F(KernelTest, LossesOfPartsAreThoseOfTheWhole) {
   constexpr uint32_t kCount = 7;
   constexpr uint32_t kOutputs = 10;
@@ -395,10 +397,10 @@ TEST_F(KernelTest, Bf16IsRoundedToNearestEven) {
   }
 }
 
-/// The three products of a dense layer, of every shape that its operands may have.
+/// The three products of a dense layer, with operands of all shapes that occur.
 class ProductTest : public KernelTest {
  protected:
-  // 784 products of values below 9 in another order.
+  // The error comes from 784 products of values below 9 in another order.
   static constexpr float kTolerance = 2e-3f;
 
   void ExpectProduct(const Matmul::Shape& shape, const std::vector<float>& left,
@@ -408,7 +410,7 @@ class ProductTest : public KernelTest {
     SCOPED_TRACE(testing::Message()
                  << shape.rows << " x " << shape.columns << " of " << shape.inner);
     auto product = Matmul::Prepare(*context_, shape, Precision::kFp32, epilogue);
-    // Then the layer adds it by itself.
+    // Without this epilogue the layer adds the bias itself.
     if (epilogue != Matmul::Epilogue::kNone && absl::IsUnimplemented(product.status())) return;
     ASSERT_TRUE(product.ok()) << product.status();
     const auto workspace = NewArray<std::byte>(Matmul::kWorkspaceBytes);

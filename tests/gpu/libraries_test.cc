@@ -11,8 +11,8 @@
 namespace slipstream::cuda {
 namespace {
 
-// What NVIDIA's own libraries say of our use of them. They need no GPU for this, only to be
-// installed; of simulated ones it is asked too.
+// Checks our use of NVIDIA's own libraries. They must be installed, but need no GPU for this.
+// Simulated libraries are checked, too.
 
 template <typename Table>
 class LibraryTest : public testing::Test {};
@@ -56,7 +56,7 @@ TEST(ConvDescriptorsTest, CudnnComputesTheSameShapeOfTheOutput) {
     ASSERT_TRUE(descriptors.ok()) << descriptors.status();
     const absl::Status set = descriptors->SetCount(**dnn, shape, 64);
     ASSERT_TRUE(set.ok()) << set;
-    if (output_shape == nullptr) continue;  // Simulated.
+    if (output_shape == nullptr) continue;  // A simulated library.
 
     std::array<int, 4> found = {};
     ASSERT_EQ(output_shape(descriptors->geometry(), descriptors->input(), descriptors->filter(),

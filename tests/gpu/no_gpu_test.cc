@@ -10,7 +10,7 @@
 namespace slipstream {
 namespace {
 
-// On a machine without a GPU, or in a program built without CUDA.
+// Runs on a machine without a GPU, or in a program built without CUDA.
 class NoGpuTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -23,7 +23,7 @@ class NoGpuTest : public testing::Test {
 TEST_F(NoGpuTest, AskingForOneSaysWhatToDo) {
   const auto device = OpenDevice(*DeviceChoice::FromText("cuda"), WorkerId(0), claim_);
 
-  // Ends a program with the status of a wrong configuration.
+  // With this code, a program exits with the status of a wrong configuration.
   EXPECT_EQ(device.status().code(), absl::StatusCode::kInvalidArgument) << device.status();
   EXPECT_NE(device.status().ToString().find("set compute.device to cpu"), std::string::npos)
       << device.status();

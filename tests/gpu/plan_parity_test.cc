@@ -93,22 +93,24 @@ TEST_P(PresetTest, AgreesWithTheProcessor) {
     const Step ours = RunStep(*gpu, random.batch());
     const Step theirs = RunStep(*cpu, random.batch());
 
-    // Sums of up to 3 · 10⁵ products (a kernel's weight over a batch of images) in another order.
+    // The sums have up to 3 · 10⁵ products (a kernel's weight over a batch of images), in another
+    // order.
     EXPECT_NEAR(ours.result.loss, theirs.result.loss, 1e-5);
     EXPECT_EQ(ours.result.correct, theirs.result.correct);
     ExpectLossNear(*gpu, *cpu, random.batch());
-    // Some values lie so near to a ReLU's 0, or to another of their pool, that the last digit
-    // decides; few, but what hangs on them is off by more than digits.
+    // Some values lie so near to a ReLU's 0, or to another value of their pool, that the last digit
+    // decides the result. They are few, but the gradients behind them differ by more than rounding.
     EXPECT_LT(Distance(ours.gradients, theirs.gradients), 0.01 * Norm(theirs.gradients));
   }
 }
 
-// Else a net that has diverged would go on training: such steps are left out. cuBLAS's ReLU makes a
-// NaN 0, and what it came from still shows in the gradient of the layer's weights.
+// Steps that are not finite are left out; if a NaN were hidden, a net that has diverged would go on
+// training. cuBLAS's ReLU turns a NaN into 0, but the NaN still shows in the gradient of the
+// layer's weights.
 TEST_P(PresetTest, ANanShowsInTheLossOrInTheGradient) {
   const RandomBatch random = RandomOf(4);
   std::vector<float> examples(random.batch().examples.begin(), random.batch().examples.end());
-  // Whichever of them pools keep.
+  // Set a whole example to NaN, whichever of its values the pools keep.
   for (size_t i = 0; i < shapes_.input().elements(); ++i) examples[i] = std::nanf("");
   Batch batch = random.batch();
   batch.examples = examples;
@@ -125,8 +127,8 @@ TEST_P(PresetTest, ANanShowsInTheLossOrInTheGradient) {
 TEST_P(PresetTest, RoundedOperandsCostAFewPercentOfTheNorm) {
   const RandomBatch random = RandomOf(64);
   const Step exact = StepOf(*cpu_, {.batch_size_max = 64}, random.batch());
-  // Most of it is of ReLUs and pools that decide otherwise, 0.04 and 0.06 of lenet5's norm when
-  // rounding was imitated on a processor.
+  // Most of the difference comes from ReLUs and pools that decide differently. It was 0.04 and 0.06
+  // of lenet5's norm when the rounding was imitated on a CPU.
   for (const auto& [precision, share] :
        {std::pair{Precision::kTf32, 0.08}, std::pair{Precision::kBf16, 0.12}}) {
     const Step rounded =
@@ -147,7 +149,7 @@ TEST_P(PresetTest, SumsInAnyOrderAreNearTheOthers) {
   const Step any =
       StepOf(*gpu_.device, {.batch_size_max = 3, .deterministic = false}, random.batch());
 
-  // Winograd's and Fourier's algorithms lose some digits, and a pool may choose otherwise then.
+  // Winograd's and Fourier's algorithms lose some digits, which may change the choice of a pool.
   EXPECT_NEAR(any.result.loss, exact.result.loss, 1e-3);
   EXPECT_LT(Distance(any.gradients, exact.gradients), 0.02 * Norm(exact.gradients));
 }
@@ -164,7 +166,7 @@ TEST_P(PresetTest, TrainsAsTheProcessorDoes) {
   const std::vector<float> theirs = Train(*cpu_, model_);
 
   ASSERT_EQ(ours.size(), theirs.size());
-  // Four steps of differences like those of one.
+  // The differences of four steps are like those of one.
   for (size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], theirs[i], 1e-4) << i;
 }
 
@@ -211,7 +213,7 @@ TEST_F(CudaPlanTest, TakesMemoryOfItsOwnWhereTheCallersCannotBePinned) {
   const RandomBatch random(2, shapes.input().elements(), shapes.outputs(), 1);
   const SharedArena arena = SharedArena::Make(1, shapes.layout.parameters()).value();
   const std::span<float> part = arena.part(0);
-  // Once is all that it can be.
+  // Register the memory here, since memory can be registered only once.
   ASSERT_EQ(cudaHostRegister(part.data(), part.size_bytes(), cudaHostRegisterDefault), cudaSuccess);
 
   const auto plan =

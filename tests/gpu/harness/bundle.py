@@ -1,4 +1,4 @@
-"""The programs under test, and the machine they run on."""
+"""The programs under test, and facts about the machine on which they run."""
 import os
 import pathlib
 import re
@@ -11,18 +11,18 @@ import time
 
 
 class OutOfTime(Exception):
-    """The deadline of the whole has come."""
+    """The deadline of the whole run has come."""
 
 
 def nvidia_packages():
-    """Folders of CUDA's libraries that Python's packages brought."""
+    """Returns the folders of CUDA's libraries that Python packages have installed."""
     roots = site.getsitepackages()
     return [str(path) for root in roots for path in sorted(pathlib.Path(root).glob("nvidia/*/lib"))]
 
 
 class Bundle:
-    """A bundle, unpacked. `scratch` is for what its programs write; all they print goes to `log`.
-    `seconds` is how long all may take together, if it is set."""
+    """An unpacked bundle. Its programs write files to `scratch`; everything that they print goes to
+    `log`. `seconds`, if set, is how long all programs may take together."""
 
     def __init__(self, path, scratch, log, seconds=None):
         self.scratch = scratch
@@ -32,7 +32,7 @@ class Bundle:
             self.root = path.resolve()
         else:
             with tarfile.open(path) as archive:
-                archive.extractall(scratch)  # Of our own making.
+                archive.extractall(scratch)  # The archive is ours.
             self.root = next(scratch.iterdir())
         commit = self.root / "COMMIT"
         said = commit.read_text(encoding="utf-8").strip() if commit.exists() else ""
@@ -46,19 +46,21 @@ class Bundle:
         return {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, folders))}
 
     def time_for(self, seconds):
-        """So many, or what is left of all. Raises OutOfTime if that is next to nothing."""
+        """Returns `seconds`, or the time that is left if it is less. Raises OutOfTime if almost
+        none is left."""
         left = self.end - time.monotonic()
         if left < 1:
             raise OutOfTime
         return min(seconds, left)
 
     def run(self, command, timeout):
-        """The exit status and all that it printed. One that hangs is ended, with all it started,
-        and fails."""
+        """Returns the exit status and everything that the command printed. A command that hangs is
+        killed with all its children, and fails."""
         timeout = self.time_for(timeout)
         self.tell("$ " + shlex.join(command))
         try:
-            # A group of its own, to be ended as a whole, but no session: who kills ours means it.
+            # The group of its own allows killing the whole. There is no session of its own, so that
+            # whoever kills our session ends it, too.
             process = subprocess.Popen(command, cwd=self.scratch, env=self.environment(),
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                        errors="replace", process_group=0)
@@ -83,7 +85,7 @@ class Bundle:
             log.write(text.rstrip("\n") + "\n")
 
     def keep_logs(self, folder):
-        """Copies what the processes of a run wrote, before `scratch` goes."""
+        """Copies the logs of a run's processes before `scratch` is removed."""
         for path in sorted(folder.glob("logs/*.log")):
             self.tell(f"--- {path.name}\n" + path.read_text(encoding="utf-8", errors="replace"))
 
@@ -95,7 +97,8 @@ class Bundle:
 
 
 def gpu_facts():
-    """Name, driver and memory of the first GPU, and how many programs see; None if there is none."""
+    """Returns name, driver and memory of the first GPU, and the number of GPUs that programs see,
+    or None if there is no GPU."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     try:
         said = subprocess.run(query, stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout

@@ -1,30 +1,32 @@
-"""Parity with the processor, and compute-sanitizer."""
+"""Checks parity with the CPU, and runs compute-sanitizer."""
 import json
 import shutil
 
 TESTS = ("kernel_parity_test", "plan_parity_test", "group_parity_test")
 
-# Some of its cases need more GPUs than there may be.
+# Some cases of these programs need more GPUs than the machine may have.
 MAY_SKIP = ("group_parity_test",)
 
-# Under the sanitizer a kernel takes some hundred times as long: what every kernel and every node
-# does once is enough. No groups: NCCL loads all its kernels under it, which are not ours, and those
-# of ours that they run are the plans'.
+# Under the sanitizer a kernel takes some hundred times as long, so each kernel and each kind of
+# node runs only once. Groups are left out: the sanitizer would check all kernels that NCCL loads,
+# which are not ours, and our kernels in groups are the same as in plans.
 SANITIZED = {"kernel_parity_test": "*",
              "plan_parity_test": ":".join((*(f"*Derivative*/{net}" for net in (
                  "Dense*", "Mse*", "MaxPoolCeil", "AveragePoolCeil", "DropoutOfImage")),
                  "*Revoked*"))}
 
-# Of our own kernels: libraries' are theirs, take long, and some of what they do looks like faults.
+# Only our own kernels are checked. Those of libraries take long, and some of them look faulty but
+# are not.
 OURS = ("--kernel-name", "kns=slipstream")
-# What calls of the runtime return is checked where they are made; libraries try what may fail.
+# Errors of the runtime's calls are checked where the calls are made. Libraries make calls that may
+# fail.
 OPTIONS = {"memcheck": (*OURS, "--report-api-errors", "no"), "racecheck": OURS, "synccheck": OURS}
 PARITY_TIMEOUT = 300
 SANITIZER_TIMEOUT = 400
 
 
 class Cases:
-    """What the cases of a GoogleTest program came to."""
+    """The results of the cases of a GoogleTest program."""
 
     def __init__(self, programs, name, command, timeout):
         result = programs.scratch / f"{name}.json"
@@ -34,7 +36,7 @@ class Cases:
         if result.exists():
             self.count(json.loads(result.read_text(encoding="utf-8")))
         else:
-            self.passed = self.said.count("[       OK ] ")  # Before it ended.
+            self.passed = self.said.count("[       OK ] ")  # Passed before it ended.
         if not self.failed and (status != 0 or not result.exists()):
             self.failed.append(f"the program itself (status {status})")
 
@@ -49,7 +51,7 @@ class Cases:
                     self.passed += 1
 
     def judge(self, name, section):
-        """Tells the section of what went wrong; nothing run is nothing shown."""
+        """Reports failures to the section. A program that ran no case fails, too."""
         for case in self.failed:
             section.fail(f"{name}: {case}")
         if not self.failed and self.passed == 0:
@@ -73,7 +75,7 @@ def checker():
 
 
 def sanitizer(tool):
-    """The part of one of its tools."""
+    """Returns the part that runs this tool of the sanitizer."""
     def check(programs, _, section):
         for name, cases in SANITIZED.items():
             command = [checker(), "--tool", tool, *OPTIONS[tool], "--error-exitcode", "99",

@@ -1,4 +1,4 @@
-"""Runs of psctl: what they were, and how they ended."""
+"""Runs psctl, and reads the results of runs."""
 import json
 import os
 import statistics
@@ -8,7 +8,8 @@ PICTURES = 10000  # In each of CIFAR-10's files.
 
 
 def run(programs, policy, settings):
-    """The summary of a run of an example with these settings, or None, with its logs kept."""
+    """Runs an example with these settings. Returns the summary, or None after a failure, whose logs
+    are kept."""
     command = [programs.program("psctl"), "run", str(programs.root / "examples" / f"{policy}.yaml"),
                "-o", "json"]
     for setting in settings:
@@ -24,7 +25,7 @@ def run(programs, policy, settings):
 
 
 def make_pictures(folder):
-    """Files of noise in the form of CIFAR-10's."""
+    """Makes files of noise in CIFAR-10's format."""
     folder.mkdir(exist_ok=True)
     for name in [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]:
         path = folder / f"{name}.bin"
@@ -36,28 +37,29 @@ def make_pictures(folder):
 
 
 def share(summary, name):
-    """The mean of what the workers have under that name."""
+    """Returns the mean over the workers of their values under `name`."""
     shares = [worker.get(name) or 0 for worker in summary["workers"]]
     return sum(shares) / len(shares) if shares else 0
 
 
 def steps_of(programs, summary):
-    """The steps that the run's metrics tell of, each with the times of its lanes."""
+    """Returns the steps in the run's metrics, each with the times of its lanes."""
     metrics = programs.scratch / (summary.get("run_dir") or "") / "metrics.jsonl"
     lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
     return [step for line in lines for step in json.loads(line).get("lanes", [])]
 
 
 def median_to_applied(programs, summary):
-    """Milliseconds from when the first gradient had come down and was sent until the last shard
-    began to answer; None if nothing is known."""
+    """Returns the median time, in milliseconds, from the moment when the first gradient is on the
+    host and is sent until the last shard begins to answer; None if it is unknown."""
     applied = [max(begin for begin, _ in step["pull"]) - min(begin for begin, _ in step["push"])
                for step in steps_of(programs, summary) if step["pull"] and step["push"]]
     return 1000 * statistics.median(applied) if applied else None
 
 
 def median_backward(programs, summary):
-    """Milliseconds of backward, from the loss to the last gradient on the host."""
+    """Returns the median time of backward in milliseconds, from the loss to the last gradient on
+    the host."""
     backward = [step["backward"][1] - step["backward"][0] for step in steps_of(programs, summary)]
     return 1000 * statistics.median(backward) if backward else None
 

@@ -13,7 +13,7 @@ import report
 import steps
 import training
 
-# Title, head of the table, and what runs it.
+# Each part's title, the head of its table, and the function that runs it.
 PARTS = {
     "parity": ("Parity with the processor", ("program", "passed", "failed", "skipped"),
                checks.parity),
@@ -70,7 +70,7 @@ or was not reached.""")
 
 
 def run_part(name, programs, options, facts):
-    """Whether it went well."""
+    """Runs one part. Returns whether it succeeded."""
     title, head, run = PARTS[name]
     print(f"=== {name}", flush=True)
     section = report.Section(options.out, name, title, head, facts)
@@ -79,7 +79,7 @@ def run_part(name, programs, options, facts):
         section.end()
     except bundle.OutOfTime:
         section.fail(f"the {options.deadline:.0f} seconds were over")
-    except Exception:  # pylint: disable=broad-except  # The other parts are worth having.
+    except Exception:  # The other parts are still worth having.
         traceback.print_exc()
         programs.tell(traceback.format_exc())
         section.fail("it did not end: see the log")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The report: a file for each part, written after each row, and one page made of all of them.
+"""Writes the report: a file for each part, written after each row, and one page made from all of
+them.
 
-    report.py DIR     prints the page of the parts that lie in DIR
+    report.py DIR     prints the page of the parts in DIR
 """
 import datetime
 import json
@@ -9,18 +10,18 @@ import pathlib
 import shlex
 import sys
 
-# In the order in which they run: what is most worth having first.
+# The parts in the order in which they run: the most important come first.
 PARTS = ("parity", "steps", "cluster", "training", "memcheck", "racecheck", "synccheck")
 
 
 def table(head, rows):
-    """Lines of a Markdown table."""
+    """Returns the lines of a Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
 
 
 class Section:
-    """What one part found. Whatever is added is in the file when the call returns, since the
+    """The results of one part. Everything added is in the file when the call returns, since the
     machine may be taken away at any time."""
 
     def __init__(self, out, part, title, head, facts):
@@ -58,14 +59,14 @@ class Section:
 
 
 def write(path, text):
-    """All of it or nothing."""
+    """Writes the whole file or nothing."""
     new = path.with_suffix(path.suffix + ".new")
     new.write_text(text, encoding="utf-8")
     new.replace(path)
 
 
 def facts_of(programs, gpu, argv):
-    """Under what a part ran."""
+    """Returns the circumstances in which a part ran."""
     now = datetime.datetime.now(datetime.timezone.utc)
     return [f"{gpu['name']} ({gpu['count']}, {gpu['memory']})", f"driver {gpu['driver']}",
             f"{now:%Y-%m-%d %H:%M} UTC", f"commit {programs.commit}", programs.processor(),

@@ -1,4 +1,4 @@
-"""The report of a machine with a GPU, made from programs that only say what the real ones do."""
+"""Tests the report with programs that only print the output of the real ones."""
 import contextlib
 import io
 import json

@@ -1,4 +1,4 @@
-"""Programs that measure steps, and answer each request on a line of its own."""
+"""Runs programs that measure steps, and that answer each request with one line."""
 import re
 import subprocess
 import threading
@@ -8,13 +8,14 @@ START_TIMEOUT = 240  # PyTorch alone may take a minute to load.
 
 
 def rate_in(said):
-    """Images per second, or None where a program does not say."""
+    """Returns the images per second, or None if the text does not contain them."""
     found = re.search(r"images_per_s=([0-9.]+)", said)
     return float(found.group(1)) if found else None
 
 
 class Served:
-    """Starts once, since that takes longer than a measurement, and anew after a failure."""
+    """Starts a program once, since a start takes longer than a measurement, and again after a
+    failure."""
 
     def __init__(self, programs, command):
         self.programs = programs
@@ -23,7 +24,7 @@ class Served:
         self.has_answered = False
 
     def rate(self, *request):
-        """None if it does not say."""
+        """Returns the images per second, or None if there is no answer."""
         answer = self.ask(*request)
         rate = rate_in(answer)
         if answer and rate is None:
@@ -31,7 +32,8 @@ class Served:
         return rate
 
     def ask(self, *request):
-        """Its answer; empty if it ends, or takes too long: then it is ended."""
+        """Returns the program's answer. If the program ends or takes too long, ends it and returns
+        ""."""
         if self.process is None:
             self.start()
         timeout = TIMEOUT if self.has_answered else START_TIMEOUT

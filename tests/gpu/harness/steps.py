@@ -1,4 +1,4 @@
-"""Steps per second beside PyTorch's, eager and as CUDA graphs, in the same rounds."""
+"""Measures steps per second beside PyTorch's, eager and with CUDA graphs, in the same rounds."""
 import pathlib
 import statistics
 import sys
@@ -9,9 +9,9 @@ NETS = ("mlp", "lenet5", "cifar_quick")
 BATCHES = (4, 64, 1024)
 OURS = {"fp32": "cuda", "tf32": "cuda-tf32", "bf16": "cuda-bf16"}
 PEERS = ("eager", "graphs")
-KEPT = "kept"  # PyTorch's, where its examples lie on the GPU, too: no parameter server sends less.
-CONVOLUTIONS = ("lenet5", "cifar_quick")  # Whose results may depend on the order of additions.
-# Times PyTorch's rate, by batch: what is asked for.
+KEPT = "kept"  # PyTorch with its examples on the GPU: no parameter server sends less.
+CONVOLUTIONS = ("lenet5", "cifar_quick")  # Nets whose results may depend on the order of additions.
+# The ratios to PyTorch's rate that are to be reached, by batch size.
 REACH = {64: {"eager": 1.5}, 1024: {"eager": 1.0, "graphs": 1.0}}
 PARAMETERS = {"mlp": 235146, "lenet5": 61706, "cifar_quick": 89578}
 TORCH = [sys.executable, str(pathlib.Path(__file__).resolve().parent / "torch_step.py")]
@@ -21,14 +21,15 @@ HEAD = ("net", "precision", "batch", "steps/s", "in any order, steps/s", "exampl
 
 
 class Contenders:
-    """Ours and PyTorch, which take turns."""
+    """Our program and PyTorch, which take turns."""
 
     def __init__(self, programs):
         self.ours = Served(programs, [programs.program("compute_benchmark"), "-"])
         self.torch = Served(programs, TORCH)
 
     def rates(self, net, batch, precision, options):
-        """The median of each; None for one that failed, which is not asked again."""
+        """Returns the median rate of each contender; None for one that failed, which is not tried
+        again."""
         ask = {"slipstream": lambda: self.ours.rate(net, batch, options.seconds, OURS[precision])}
         if net in CONVOLUTIONS:
             ask["any order"] = lambda: self.ours.rate(net, batch, options.seconds,
@@ -49,17 +50,19 @@ class Contenders:
 
 
 def megabytes_over_pcie(net, batch):
-    """Of one of our steps: which examples and the weights up, the gradients down, fp32."""
+    """Returns the megabytes that one of our steps moves: rows and weights up, gradients down, in
+    fp32."""
     return 4 * (batch + 2 * PARAMETERS[net]) / 1e6
 
 
 def fastest(medians):
-    """Of ours: PyTorch's convolutions add in any order, too. 0 if there is none."""
+    """Returns our faster rate, or 0 if there is none. "any order" counts, since PyTorch's
+    convolutions also add in any order."""
     return max(medians.get(name) or 0 for name in ("slipstream", "any order"))
 
 
 def judge(medians, batch):
-    """What is to be reached, and what is not."""
+    """Returns the ratios to be reached as text, and a list of those that are missed."""
     wanted = REACH.get(batch, {})
     ratios = {peer: fastest(medians) / medians[peer] for peer in PEERS}
     missed = [f"{ratios[peer]:.2f} times {peer}, not {least}" for peer, least in wanted.items()

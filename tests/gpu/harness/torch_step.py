@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Images per second of PyTorch's training step on a GPU: the batch comes, forward, backward, SGD
-with momentum. Batches go up from pinned memory, as a DataLoader's do; with "kept" all examples lie on
-the GPU, and the computation is a graph. Nets with convolutions are tried in both layouts of memory,
-and the faster is taken.
-Answers each line of its input with one:
+"""Measures images per second of PyTorch's training step on a GPU: the batch arrives, forward,
+backward, SGD with momentum. Batches go up from pinned memory, like a DataLoader's. With "kept" all
+examples lie on the GPU, and the computation is a graph. Nets with convolutions are tried in both
+memory layouts, and the faster one is used.
+
+Answers each line of its input with one line:
 
     versions
     PyTorch 2.11.0, CUDA 13.0, cuDNN 91900
@@ -25,11 +26,11 @@ BOTH_LAYOUTS = [torch.contiguous_format, torch.channels_last]
 TRY_SECONDS = 0.1
 WARM_SECONDS = 0.2
 BATCHES = 20
-STEPS_BETWEEN = 20  # Of which the time is taken together, so that the host may run ahead.
+STEPS_BETWEEN = 20  # Timed together, so that the host may run ahead.
 
 
 def net_named(name):
-    """The presets of common/model/presets.cc."""
+    """Returns a net like the preset of this name in common/model/presets.cc."""
     if name == "mlp":
         layers = [nn.Flatten(), nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(),
                   nn.Linear(128, 10)]
@@ -54,7 +55,7 @@ class Trainer:
         self.batch = batch
         channels, height, width = SHAPES[name]
         count = BATCHES * batch
-        # Examples are random, so that either layout may be the one in which they lie.
+        # The examples are random, so their values can stand for either layout.
         self.examples = torch.randn(count, channels * height * width)
         self.labels = torch.randint(0, 10, (count,))
         self.flat = torch.empty((batch, channels * height * width), device="cuda")
@@ -97,7 +98,8 @@ class Trainer:
         self.optimizer.step()
 
     def capture(self):
-        """The computation as one graph, after what PyTorch asks for: steps on another stream."""
+        """Captures the computation as one graph, after some steps on another stream, as PyTorch
+        requires."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -112,7 +114,7 @@ class Trainer:
 
 
 def seconds_of_step(trainer, compute, seconds):
-    """The median of groups of steps, after some that are not counted."""
+    """Returns the seconds of a step: the median over groups of steps, after a warm-up."""
     times = []
     begin = time.perf_counter()
     end = None
@@ -130,7 +132,7 @@ def seconds_of_step(trainer, compute, seconds):
 
 @functools.cache
 def ready(name, batch, precision, mode):
-    """A trainer and what computes its step, of the layout that is faster."""
+    """Returns a trainer with the faster layout, and the function that computes its step."""
     tried = []
     for layout in LAYOUTS.get(name, BOTH_LAYOUTS):
         trainer = Trainer(name, batch, precision, layout, keeps_examples=mode == "kept")

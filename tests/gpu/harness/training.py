@@ -1,4 +1,4 @@
-"""Training through whole clusters: what it comes to, beside processors, and how fast it is."""
+"""Trains through whole clusters: compares accuracy and speed with those of CPUs."""
 import dataclasses
 
 import cluster
@@ -6,8 +6,8 @@ from steps import BATCHES, NETS
 
 POLICIES = ("hardsync", "softsync", "async")
 RUNS = 3
-SECONDS = 4  # Of each run whose speed is measured.
-POINTS_MAX = 0.5  # Of accuracy, between the GPU's runs and the processors'.
+SECONDS = 4  # The length of each run whose speed is measured.
+POINTS_MAX = 0.5  # How far the accuracy on GPU and CPUs may differ, in percent.
 SYNTHETIC = ("data.format=synthetic", "data.train_examples=20000", "data.test_examples=4000")
 HEAD = ("policy", "runs", "accuracy, GPU", "accuracy, processors", "examples/s, GPU",
         "examples/s, processors", "communication hidden")
@@ -17,7 +17,7 @@ CLUSTER_HEAD = ("net", "batch", "pipeline", "steps/s", "examples/s", "communicat
 
 @dataclasses.dataclass
 class Case:
-    """What is trained."""
+    """A training run to compare."""
     name: str
     policy: str
     device: str = "cuda"
@@ -33,7 +33,8 @@ def cases(gpus):
 
 
 def runs_of(programs, options, case, device):
-    """With other seeds: rounding alone makes runs diverge, also under hardsync."""
+    """Makes runs with different seeds, since rounding alone makes runs diverge, even under
+    hardsync."""
     data = (f"data.path={options.data.resolve()}",) if options.data else SYNTHETIC
     return [cluster.run(programs, case.policy,
                         [*data, f"training.epochs={options.epochs}", f"compute.device={device}",
@@ -41,7 +42,7 @@ def runs_of(programs, options, case, device):
 
 
 def mean(summaries, key):
-    """None if a run failed or has no such figure."""
+    """Returns the mean, or None if a run failed or lacks the figure."""
     values = [summary and summary.get(key) for summary in summaries]
     return None if None in values else sum(values) / len(values)
 

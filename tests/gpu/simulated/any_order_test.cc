@@ -1,4 +1,5 @@
-// That a run may do without equal bits, and only if it asks for it. A real GPU need not show it.
+// Tests that results may differ in their bits if a run permits it, and only then. A real GPU may
+// not show a difference.
 
 #include <gtest/gtest.h>
 

@@ -15,8 +15,9 @@ bool Convolution::Fits() const {
          out.width == extent(in.width, filters.width);
 }
 
-/// row(filter_at, input_at, output_at, count): of one filter's value, the values of a row of the
-/// output that it is part of, and those of the input that it meets there, `stride` apart.
+/// Calls row(filter_at, input_at, output_at, count) for each value of a filter and each row of the
+/// output to which it contributes. The row has `count` output values, and the input values that
+/// meet them are `stride` apart.
 template <typename Row>
 void Convolution::ForEachRow(Row row) const {
   const auto rotated = [this](int i, int size) {
@@ -30,7 +31,7 @@ void Convolution::ForEachRow(Row row) const {
       const int ky = at / filters.width % filters.height;
       const int from = at / filters.plane() % filters.channels;
       const int to = at / filters.plane() / filters.channels;
-      // Positions of the output whose input lies within the image.
+      // The positions of the output whose input lies within the image.
       const int begin = std::max(0, (padding - kx + stride - 1) / stride);
       const int end = std::min(out.width, (in.width - 1 + padding - kx) / stride + 1);
       if (begin >= end) continue;

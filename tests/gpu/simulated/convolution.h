@@ -3,7 +3,7 @@
 
 namespace slipstream::simulated {
 
-/// Images [count, channels, height, width], row-major.
+/// The shape of images [count, channels, height, width], row-major.
 struct Images {
   int count = 0;
   int channels = 0;
@@ -17,20 +17,20 @@ struct Images {
 /// Cross-correlation of `input` with filters [out.channels, in.channels, height, width].
 struct Convolution {
   Images in;
-  Images filters;  // `count` of them.
+  Images filters;  // `count` filters.
   Images out;
   int padding = 0;
   int stride = 1;
 
-  /// Which of the terms is added first: any number.
+  /// The index of the term that is added first. Any number will do.
   unsigned first = 0;
 
   bool Fits() const;
 
-  /// out = input * filters.
+  /// Computes out = input * filters.
   void Forward(const float* input, const float* filter, float* output) const;
 
-  /// The gradients of what `gradient` is the output's of.
+  /// Compute the gradients of filter and input from `gradient`, that of the output.
   void FilterGradient(const float* input, const float* gradient, float* filter_gradient) const;
   void InputGradient(const float* filter, const float* gradient, float* input_gradient) const;
 

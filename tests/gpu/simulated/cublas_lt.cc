@@ -1,4 +1,5 @@
-// What Slipstream uses of cuBLAS: products of column-major matrices, with a bias and a ReLU.
+// The part of cuBLAS that Slipstream uses: products of column-major matrices, with a bias and a
+// ReLU.
 
 #include <cublasLt.h>
 #include <cuda_bf16.h>
@@ -23,7 +24,7 @@ struct Layout {
   cudaDataType type;
   uint64_t rows;
   uint64_t columns;
-  uint64_t stride;  // Of columns.
+  uint64_t stride;  // The distance between columns.
 
   size_t bytes() const { return stride * columns * (type == CUDA_R_16BF ? 2 : 4); }
 };
@@ -36,7 +37,7 @@ struct Description {
   const float* bias = nullptr;
 };
 
-/// One product with all that it needs.
+/// A product with all its parameters.
 struct Product {
   Description description;
   Layout first;
@@ -76,7 +77,7 @@ struct Product {
 
 bool HasBias(cublasLtEpilogue_t epilogue) { return epilogue != CUBLASLT_EPILOGUE_DEFAULT; }
 
-/// Column-major without gaps, transposed if it is to be.
+/// Returns the operand column-major without gaps, and transposed if `operation` says so.
 std::vector<float> Product::Operand(const void* values, const Layout& layout,
                                     cublasOperation_t operation) const {
   const bool rounds = description.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
@@ -110,7 +111,7 @@ void Product::Run() const {
     if (!HasBias(description.epilogue)) continue;
     for (uint64_t row = 0; row < rows(); ++row) {
       sums[row] += description.bias[row];
-      // A NaN becomes 0, as users of the real one say.
+      // A NaN becomes 0, as users of the real library report.
       if (description.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS)
         sums[row] = sums[row] > 0 ? sums[row] : 0.0f;
     }
@@ -165,7 +166,7 @@ cublasStatus_t MatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDes
                                       cublasLtMatmulPreference_t, int,
                                       cublasLtMatmulHeuristicResult_t results[], int* count) {
   if (!IsHere(handle)) return CUBLAS_STATUS_INVALID_VALUE;
-  // So that callers have to do without an epilogue somewhere.
+  // Refuse the epilogue for some shapes, so that callers have to do without it.
   if (HasBias(Of<Description>(description).epilogue) && Of<Layout>(result).rows % 16 == 3) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }

@@ -1,4 +1,4 @@
-// The functions of CUDA's runtime that Slipstream calls, by their own names.
+// The functions of CUDA's runtime that Slipstream calls, under their own names.
 
 #include <cuda_runtime.h>
 
@@ -20,13 +20,14 @@ namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 
-// Also that a stream is not done yet, which some take for no error.
+// Records the error. This includes the state that a stream is not done yet, which callers may not
+// expect.
 cudaError_t Told(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
   return error;
 }
 
-/// Nothing can be had from a device that is lost.
+/// Makes the call unless the device is lost: such a device cannot provide anything.
 template <typename Call>
 cudaError_t ToldUnlessLost(Call call) {
   const bool is_lost = simulated::WorkQueue::Get().IsLost(simulated::current_device);
@@ -83,7 +84,7 @@ void EnqueueGrid(cudaStream_t stream, dim3 blocks, dim3 threads, bool can_run,
 extern "C" {
 
 cudaError_t cudaGetLastError() {
-  // The loss of the device cannot be cleared.
+  // The loss of a device cannot be cleared.
   if (simulated::WorkQueue::Get().IsLost(simulated::current_device)) return cudaErrorLaunchFailure;
   return std::exchange(last_error, cudaSuccess);
 }
@@ -154,7 +155,7 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned /*flags*/) {
   return ToldUnlessLost([&] { return simulated::NewPinned(memory, bytes); });
 }
 
-// CUDA waits for the device before it takes memory back.
+// CUDA waits for the device before it frees memory.
 cudaError_t cudaFree(void* memory) {
   simulated::WorkQueue::Get().AwaitAll();
   return Told(simulated::Delete(memory));
@@ -176,14 +177,14 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   const Copy copy = {to, from, bytes};
   if (!IsAllowed(copy, kind)) return Told(cudaErrorInvalidValue);
   const bool takes_now = simulated::Find(from, bytes) == simulated::Where::kElsewhere;
-  // What a graph would copy of such memory, and when, is more than CUDA says.
+  // CUDA does not say which data a graph would copy from unpinned memory, or when.
   const bool is_pinned = !takes_now && simulated::Find(to, bytes) != simulated::Where::kElsewhere;
   if (!is_pinned && simulated::IsCaptured(stream)) return Told(cudaErrorStreamCaptureUnsupported);
   if (!takes_now) {
     return Told(
         simulated::Enqueue(stream, [copy] { std::memcpy(copy.to, copy.from, copy.bytes); }));
   }
-  // Of memory that is not pinned the runtime has made a copy when it returns.
+  // When the runtime returns, it has already copied data from memory that is not pinned.
   const auto* begin = static_cast<const std::byte*>(from);
   return Told(simulated::Enqueue(
       stream, [to, bytes, values = std::vector<std::byte>(begin, begin + bytes)] {
@@ -197,7 +198,7 @@ cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t 
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  // Others would have to be ordered with the default stream.
+  // Blocking streams would have to be ordered with the default stream.
   if (flags != cudaStreamNonBlocking) return Told(cudaErrorInvalidValue);
   return ToldUnlessLost([&] { return simulated::NewStream(stream); });
 }

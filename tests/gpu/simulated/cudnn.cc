@@ -1,5 +1,5 @@
-// What Slipstream uses of cuDNN: convolutions of fp32 images, row-major. It proposes algorithms
-// that are not to be taken before the one that is, and refuses to run any other.
+// The part of cuDNN that Slipstream uses: convolutions of fp32 images, row-major. It first proposes
+// algorithms that must not be used, then the right one, and refuses to run any other.
 
 #include <cudnn.h>
 
@@ -128,7 +128,8 @@ cudnnStatus_t GetFilterAlgorithm(cudnnHandle_t handle, cudnnTensorDescriptor_t,
   return CUDNN_STATUS_SUCCESS;
 }
 
-// What they really take, whatever was proposed: one too much, one is not for these images.
+// The real workspace sizes, whatever was proposed: one algorithm needs too much, and others do not
+// support these images.
 
 cudnnStatus_t GetForwardWorkspace(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
                                   cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t,
@@ -155,14 +156,14 @@ cudnnStatus_t GetFilterWorkspace(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnTe
   return CUDNN_STATUS_SUCCESS;
 }
 
-/// An array of fp32 as a call is given it.
+/// An array of fp32, as passed to a call.
 struct Array {
   const void* values;
   int size;
 
   bool IsUsable() const { return IsOnDevice(values, static_cast<size_t>(size) * sizeof(float)); }
 
-  /// As the units read it that the call may use.
+  /// Returns the values as the units that `math` allows read them.
   std::vector<float> Read(cudnnMathType_t math) const {
     const auto* begin = static_cast<const float*>(values);
     std::vector<float> read(begin, begin + size);
@@ -180,7 +181,8 @@ bool IsPlain(const void* alpha, const void* beta) {
   return *static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0;
 }
 
-/// Enqueues compute(first operand, second operand, result). `algorithm` is of one direction.
+/// Enqueues compute(first operand, second operand, result). `algorithm` is one of the algorithms of
+/// `direction`.
 cudnnStatus_t Run(cudnnHandle_t handle, const Convolution& convolution, uint64_t direction,
                   uint64_t algorithm, cudnnMathType_t math, const Workspace& workspace,
                   const std::vector<Array>& operands, const Array& result,
@@ -202,7 +204,7 @@ cudnnStatus_t Run(cudnnHandle_t handle, const Convolution& convolution, uint64_t
   return error == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
-/// Another one for each call, and so, of a graph, for each capture.
+/// Returns another order for each call; in a graph, for each capture.
 unsigned AnyOrder() {
   static std::atomic<unsigned> calls = 0;
   return ++calls;

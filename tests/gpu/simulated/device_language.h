@@ -1,8 +1,8 @@
 #ifndef SLIPSTREAM_TESTS_GPU_SIMULATED_DEVICE_LANGUAGE_H_
 #define SLIPSTREAM_TESTS_GPU_SIMULATED_DEVICE_LANGUAGE_H_
 
-// What kernels use of CUDA's language, for the host's compiler; included before each of their
-// files.
+// The parts of CUDA's language that kernels use, for the host's compiler. Included before each file
+// of kernels.
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -17,7 +17,7 @@
 #undef __shared__
 #define __global__
 #define __device__
-// One block runs at a time.
+// Blocks run one at a time, so a static variable will do.
 #define __shared__ static thread_local
 
 #define gridDim (slipstream::simulated::Here().grid)
@@ -41,7 +41,7 @@ bool IsReachable(const T& argument) {
   return true;
 }
 
-/// What kernel<<<blocks, threads, 0, stream>>>(arguments...) is to nvcc.
+/// Launches a kernel, like kernel<<<blocks, threads, 0, stream>>>(arguments...) with nvcc.
 template <typename Kernel, typename... Arguments>
 void LaunchKernel(cudaStream_t stream, dim3 blocks, dim3 threads, Kernel kernel,
                   Arguments... arguments) {

@@ -3,10 +3,11 @@
 
 namespace slipstream::simulated {
 
-/// Each with memory, streams and events of its own; nothing of one reaches the memory of another.
+/// The number of devices. Each has its own memory, streams and events, and cannot access another's
+/// memory.
 inline constexpr int kDevices = 3;
 
-/// What the calling thread's calls are about, as cudaSetDevice said.
+/// The device of the calling thread, as set by cudaSetDevice.
 inline thread_local int current_device = 0;
 
 }  // namespace slipstream::simulated

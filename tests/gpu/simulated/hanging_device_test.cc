@@ -1,4 +1,5 @@
-// What a plan does whose GPU neither goes on nor says so. Afterwards this process is of no use.
+// Tests a plan whose GPU hangs without an error. Afterwards this process cannot use the GPU any
+// more.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +35,7 @@ TEST(HangingDeviceTest, TheStepEndsAndSoDoesThePlan) {
   const std::vector<float> examples(8 * shapes.input().elements());
   const std::vector<uint32_t> labels(8);
   EXPECT_FALSE(training->KeepExamples({examples, labels}));
-  // These would wait for ever if they gave back what the device still uses.
+  // The destructors would wait for ever if they freed memory that the device still uses.
   training.reset();
   evaluating.reset();
 }

@@ -19,27 +19,27 @@ namespace {
 constexpr unsigned kWarp = 32;
 constexpr size_t kStackBytes = size_t{64} << 10;
 
-/// Where threads wait until the last one that is expected comes.
+/// A place where threads wait until as many as expected have come.
 struct Barrier {
   unsigned expected = 0;
-  std::vector<size_t> waiting;  // Fibers.
+  std::vector<size_t> waiting;  // Indices of fibers.
 };
 
 struct Warp {
   Barrier barrier;
-  // Two, as some lanes give their next value before all have read the last.
+  // There are two, as some lanes give their next value before all lanes have read the last one.
   std::array<std::array<std::array<std::byte, 8>, kWarp>, 2> given;
 };
 
-/// A stack on which threads of a block run, one after another; a thread that waits keeps it.
+/// A stack on which threads of a block run, one after another. A thread that waits keeps its stack.
 struct Fiber {
   ucontext_t context = {};
   std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStackBytes);
   bool is_idle = true;
-  unsigned thread = 0;  // Of the block, while not idle.
+  unsigned thread = 0;  // The block's thread that runs on it, if not idle.
 };
 
-/// Runs the threads of one block after another.
+/// Runs the blocks of a grid, one after another.
 class Block {
  public:
   Block(dim3 blocks, dim3 threads, const std::function<void()>& body)
@@ -67,8 +67,8 @@ class Block {
 
   Place place_;
   std::minstd_rand random_;
-  bool is_reversed_ = false;  // The order in which threads begin.
-  unsigned next_ = 0;         // So many have begun.
+  bool is_reversed_ = false;  // Whether threads begin from the last to the first.
+  unsigned next_ = 0;         // The number of threads that have begun.
   unsigned ended_ = 0;
   size_t current_ = 0;
   ucontext_t scheduler_ = {};
@@ -76,7 +76,7 @@ class Block {
   std::deque<size_t> runnable_;  // Fibers whose barrier has opened.
   Barrier all_;
   std::vector<Warp> warps_;
-  std::vector<unsigned> exchanges_;  // By thread.
+  std::vector<unsigned> exchanges_;  // Exchanges made by each thread.
 };
 
 thread_local Block* block_at_work = nullptr;
@@ -95,7 +95,8 @@ void Block::Run(dim3 index) {
       runnable_.pop_front();
       Resume(fiber);
     } else {
-      // Else some wait for threads of their block or warp that went another way.
+      // If all threads have begun, some wait for threads of their block or warp that took another
+      // branch.
       PS_CHECK(next_ < size_);
       IdleFiber();
       Resume(current_);
@@ -111,7 +112,7 @@ Fiber& Block::IdleFiber() {
   getcontext(&fiber.context);
   fiber.context.uc_stack = {.ss_sp = fiber.stack.get(), .ss_flags = 0, .ss_size = kStackBytes};
   fiber.context.uc_link = nullptr;
-  // makecontext passes ints.
+  // makecontext passes arguments of type int.
   const auto self = reinterpret_cast<uintptr_t>(this);
   makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Block::Enter), 2,
               static_cast<unsigned>(self), static_cast<unsigned>(self >> 32));
@@ -123,7 +124,7 @@ void Block::Enter(unsigned low, unsigned high) {
   block->RunThreads(*block->fibers_[block->current_]);
 }
 
-// Never returns: when no thread is left to begin, the fiber rests until the next block.
+// Never returns. When no thread is left to begin, the fiber rests until the next block.
 void Block::RunThreads(Fiber& fiber) {
   while (true) {
     while (next_ < size_) {
@@ -163,7 +164,7 @@ void Block::Release(Barrier& barrier) {
   barrier.waiting.clear();
 }
 
-// A warp goes on expecting it: what it would have given to a shuffle is undefined.
+// The thread's warp still expects it, since the value that it would give to a shuffle is undefined.
 void Block::OnEnd() {
   ++ended_;
   --all_.expected;

@@ -9,21 +9,22 @@
 
 namespace slipstream::simulated {
 
-/// Calls `body` once for each thread of the grid, on the calling thread: block after block, and in
-/// a block, thread after thread, until one waits for the others, from the first to the last or the
-/// other way round, and in a drawn order after a barrier. Ends the process if it would wait for
-/// ever, because some thread of its block or warp never comes to where it waits.
+/// Calls `body` once for each thread of the grid, on the calling thread, block after block. The
+/// threads of a block begin one after another, from the first to the last or in reverse. A thread
+/// runs until it ends or waits at a barrier; after a barrier, threads go on in a random order. Ends
+/// the process if it would wait for ever, because a thread of the same block or warp never comes to
+/// the barrier.
 void RunGrid(dim3 blocks, dim3 threads, const std::function<void()>& body);
 
-/// Enqueues that, if it can run at all; what keeps it from being done is the calling thread's last
-/// error.
+/// Enqueues a RunGrid if `can_run`. If the grid cannot be enqueued, the reason becomes the calling
+/// thread's last error.
 void EnqueueGrid(cudaStream_t stream, dim3 blocks, dim3 threads, bool can_run,
                  std::function<void()> body);
 
-/// Whether a kernel may be given this address: the device's, pinned, or null.
+/// Returns whether a kernel may be given this address: it is the device's, pinned, or null.
 bool IsReachable(const void* memory);
 
-/// In a kernel: which thread it is.
+/// The position of a thread within the grid.
 struct Place {
   dim3 grid;
   dim3 block;
@@ -35,8 +36,8 @@ const Place& Here();
 /// Waits for all threads of the block that have not ended.
 void AwaitBlock();
 
-/// What the thread of the warp whose lane differs from the caller's by `distance`, bit by bit, has
-/// given. Every thread of the warp has to call it.
+/// Exchanges values with the warp's thread whose lane number is the caller's XOR `distance`: the
+/// other thread's value replaces the caller's. Every thread of the warp has to call it.
 void ExchangeInWarp(void* value, size_t bytes, unsigned distance);
 
 template <typename T>

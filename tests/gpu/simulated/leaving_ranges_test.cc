@@ -1,4 +1,4 @@
-// That gradients leave while backward goes on, from one GPU and as the sum of several.
+// Tests that gradients leave while backward goes on, from one GPU and as the sum of several.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using simulated::WorkQueue;
 
-/// Lets the devices end their pass once it has been told of a range.
+/// Lets the devices finish their pass once it has been told of a range.
 class Releaser : public GradientListener {
  public:
   void OnGradientReady(ParameterRange /*range*/) override {
@@ -30,7 +30,7 @@ class Releaser : public GradientListener {
   int ranges_ = 0;
 };
 
-/// Of how many GPUs as a group; 0 is one that needs none.
+/// The parameter is the number of GPUs in a group; 0 means one GPU without a group.
 class LeavingRangesTest : public testing::TestWithParam<uint32_t> {
  protected:
   void SetUp() override {
@@ -50,8 +50,8 @@ TEST_P(LeavingRangesTest, TheFirstIsToldOfBeforeThePassHasEnded) {
   const uint64_t before = WorkQueue::Get().graph_pieces();
   const Step free = RunStep(*plan, random.batch());
   const uint64_t pieces = WorkQueue::Get().graph_pieces() - before;
-  // The last three of a device's graph say that its last range is there, and end it; what comes
-  // after the first range is more than these of all devices.
+  // The last three pieces of a device's graph report its last range and end the graph. More pieces
+  // than those of all devices come after the first range.
   const uint64_t held = 3 * std::max(GetParam(), 1u);
   ASSERT_GT(pieces, 2 * held);
   Releaser releaser;

@@ -16,9 +16,10 @@
 
 namespace slipstream::simulated {
 
-// What the simulated cuBLAS, cuDNN and NCCL share.
+// Code shared by the simulated cuBLAS, cuDNN and NCCL.
 
-/// The handles and descriptors that a library gives out are pointers to types of its own.
+/// Given and Of convert between a library's own types and the handles and descriptors that it gives
+/// out.
 template <typename Handle, typename Owned>
 Handle Given(Owned* owned) {
   return reinterpret_cast<Handle>(owned);
@@ -28,14 +29,14 @@ Owned& Of(Handle handle) {
   return *reinterpret_cast<Owned*>(handle);
 }
 
-/// What a library keeps for one device.
+/// The state of a library on one device.
 struct LibraryHandle {
   int device = current_device;
   cudaStream_t stream = nullptr;
   std::set<std::vector<uint64_t>> called;
 
-  /// What a library does at its first call of a kind cannot always be captured, so here it never
-  /// can. Kinds are told apart by `kind`.
+  /// Returns whether a call of this kind may be made on the stream. Real libraries cannot always
+  /// capture their first call of a kind; these never can.
   bool MayCall(cudaStream_t on, std::vector<uint64_t> kind) {
     if (IsCaptured(on)) return called.contains(kind);
     called.insert(std::move(kind));
@@ -43,19 +44,19 @@ struct LibraryHandle {
   }
 };
 
-/// A handle may be used only while its device is current.
+/// Returns whether the handle's device is current. A handle may be used only then.
 template <typename Handle>
 bool IsHere(Handle handle) {
   return Of<LibraryHandle>(handle).device == current_device;
 }
 
-/// What tensor cores read of a value: 10 bits after the point.
+/// Returns the value as tensor cores read it: with 10 bits of fraction.
 inline float AsTf32(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return std::bit_cast<float>((bits + 0xfff + ((bits >> 13) & 1)) & ~uint32_t{0x1fff});
 }
 
-/// Whoever keeps something in a workspace across calls finds it gone.
+/// Overwrites a workspace, so that no caller can rely on its contents between calls.
 inline void Spoil(void* workspace, size_t bytes) { std::memset(workspace, 0xff, bytes); }
 
 }  // namespace slipstream::simulated

@@ -1,4 +1,4 @@
-// What a worker's step does when its GPU fails in the midst of it.
+// Tests a worker's step whose GPU fails in the middle of it.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ class LostDeviceTest : public testing::TestWithParam<uint64_t> {
   void SetUp() override { PS_SKIP_WITHOUT_GPU(); }
   void TearDown() override { simulated::WorkQueue::Get().LoseAfter(UINT64_MAX); }
 
-  /// A step whose `lost` device goes after so many pieces of work.
+  /// Runs a step during which the device `lost` is lost after this many pieces of work.
   static absl::Status RunLosing(Device& device, uint64_t pieces, int lost) {
     const ModelSpec model = *FindPreset("lenet5");
     const NetShapes shapes = InferredShapes(model);
@@ -43,12 +43,13 @@ TEST_P(LostDeviceTest, EndsTheStepWithAborted) {
   ExpectLoss(RunLosing(*gpu_.device, GetParam(), 0));
 }
 
-// A step of this net is some forty pieces of work.
+// A step of this net consists of some forty pieces of work.
 INSTANTIATE_TEST_SUITE_P(Pieces, LostDeviceTest, testing::Values(0, 1, 2, 5, 10, 20, 30));
 
 class LostMemberTest : public LostDeviceTest {};
 
-// The other waits for it, but not for ever: also where it is lost in the midst of a sum.
+// The other device waits for the lost one, but not for ever, even if the loss happens in the middle
+// of a sum.
 TEST_P(LostMemberTest, EndsTheStepOfItsGroup) {
   for (const int lost : {0, 1}) {
     const auto group = NewCudaDeviceGroup({0, 1});
@@ -62,7 +63,7 @@ TEST_P(LostMemberTest, EndsTheStepOfItsGroup) {
 
 INSTANTIATE_TEST_SUITE_P(Pieces, LostMemberTest, testing::Range<uint64_t>(0, 120, 8));
 
-// Else it would be noticed after minutes.
+// If NCCL were not asked, the failure would be noticed only after minutes.
 TEST(FailedSumTest, ASumThatNcclGivesUpEndsTheStep) {
   const auto group = NewCudaDeviceGroup({0, 1});
   ASSERT_TRUE(group.ok()) << group.status();
@@ -72,7 +73,7 @@ TEST(FailedSumTest, ASumThatNcclGivesUpEndsTheStep) {
   const auto plan = PrepareWithWeights(**group, model, {.batch_size_max = 4});
   absl::Status status;
   simulated::nccl_has_failed = true;
-  // It is asked every millisecond, while there is something to wait for.
+  // NCCL is asked every millisecond during a wait, so the failure may need several steps to show.
   for (int i = 0; i < 100 && status.ok(); ++i) {
     status = plan->StartStep(random.batch(), nullptr);
     if (status.ok()) status = plan->FinishStep().status();

@@ -14,13 +14,13 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 constexpr size_t kPage = 4096;
-constexpr int kUnset = 0xff;  // Four of these are a NaN.
+constexpr int kUnset = 0xff;  // Four of these bytes are a NaN.
 
 struct Block {
   size_t bytes = 0;
   bool is_pinned = false;
   bool is_of_others = false;
-  int device = current_device;  // Unless it is pinned.
+  int device = current_device;  // Not used for pinned memory.
 
   bool is_here() const { return !is_pinned && device == current_device; }
 };

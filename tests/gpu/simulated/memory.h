@@ -7,29 +7,30 @@
 
 namespace slipstream::simulated {
 
-/// Memory of devices, and of the host as they reach it. All of it is the host's, so that
-/// whoever reads a device's from the host is not caught; but it holds NaN until it is written,
-/// and every copy has to lie within one allocation. All functions may be called from any thread.
+/// Memory of devices, and the host's memory as devices access it. All of it is really the host's,
+/// so a read of device memory by the host is not detected. But memory holds NaN until it is
+/// written, and every copy has to lie within one allocation. All functions may be called from any
+/// thread.
 
-inline constexpr size_t kDeviceBytes = size_t{2} << 30;  // Of each device.
+inline constexpr size_t kDeviceBytes = size_t{2} << 30;  // The memory of each device.
 
-/// Of the current device.
+/// Allocates memory of the current device.
 cudaError_t NewOnDevice(void** memory, size_t bytes);
 cudaError_t NewPinned(void** memory, size_t bytes);
 cudaError_t Delete(void* memory);
 
-/// Memory of the host's that somebody else has allocated. No two may have a page in common.
+/// Pins host memory that the caller has allocated. Two pinned ranges may not share a page.
 cudaError_t Pin(void* memory, size_t bytes);
 cudaError_t Unpin(void* memory);
-size_t FreeBytes();  // Of the current device.
+size_t FreeBytes();  // On the current device.
 
-/// Where [memory, memory + bytes) lies.
+/// The place in which [memory, memory + bytes) lies.
 enum class Where {
-  kDevice,       // The current one.
-  kOtherDevice,  // Out of reach.
+  kDevice,       // On the current device.
+  kOtherDevice,  // On another device, so out of reach.
   kPinned,
-  kElsewhere,  // The host's, as far as anybody knows here.
-  kBeyond,     // It begins in an allocation and goes on behind its end.
+  kElsewhere,  // Unknown here, so presumably the host's.
+  kBeyond,     // Begins in an allocation and extends beyond its end.
 };
 Where Find(const void* memory, size_t bytes);
 

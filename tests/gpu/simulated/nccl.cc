@@ -1,4 +1,4 @@
-// What Slipstream uses of NCCL: sums over the devices of one process.
+// The part of NCCL that Slipstream uses: sums over the devices of one process.
 
 #include <nccl.h>
 
@@ -22,10 +22,10 @@ struct Communicator {
   int device;
   size_t rank;
   std::shared_ptr<const std::vector<ncclComm_t>> all;  // By rank.
-  std::shared_ptr<Abortion> abortion;                  // Of them all.
+  std::shared_ptr<Abortion> abortion;                  // Shared by all of them.
 };
 
-/// One device's part in a sum.
+/// One device's part of a sum.
 struct Part {
   const Communicator* communicator;
   const float* from;
@@ -49,7 +49,8 @@ struct Part {
 thread_local int groups_open = 0;
 thread_local std::vector<Part> parts;
 
-/// Calls that belong together: the next one of each rank. Empty if one is missing, or they differ.
+/// Takes the next call of each rank, which belong together. Returns an empty vector if one is
+/// missing or if they do not match.
 std::vector<Part> TakeNext() {
   std::vector<Part> taken;
   const auto all = parts.front().communicator->all;

@@ -31,7 +31,7 @@ class StreamTest : public testing::Test {
     EXPECT_EQ(DeleteEvent(event_), cudaSuccess);
   }
 
-  /// Notes `name` when the device comes to it.
+  /// Records `name` when the device runs this piece of work.
   void Note(cudaStream_t stream, char name) {
     ASSERT_EQ(Enqueue(stream, [this, name] { notes_ += name; }), cudaSuccess);
   }
@@ -46,7 +46,7 @@ class StreamTest : public testing::Test {
   cudaEvent_t event_ = nullptr;
 
  private:
-  std::string notes_;  // Of the device's thread, until that has nothing to do.
+  std::string notes_;  // Used by the device's thread while it has work.
 };
 
 TEST_F(StreamTest, AStreamKeepsItsOrderAndTwoHaveNone) {
@@ -119,7 +119,7 @@ TEST_F(StreamTest, WhatCannotBeCapturedSpoilsTheGraph) {
   EXPECT_EQ(TakeNotes(), "xy") << "the stream is itself again";
 }
 
-/// Three streams, of a device each.
+/// Three streams, each on its own device.
 class MeetingTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -141,7 +141,7 @@ class MeetingTest : public testing::Test {
               cudaSuccess);
   }
 
-  /// a, b and c come, m, and x, y and z go.
+  /// Records a, b and c before the meeting, m at it, and x, y and z after it.
   void NoteAll() {
     for (int device = 0; device < kDevices; ++device) Note(device, static_cast<char>('a' + device));
     ASSERT_EQ(EnqueueTogether(

@@ -18,17 +18,17 @@ struct Node {
 
 struct Graph {
   std::vector<Node> nodes;
-  bool is_invalid = false;  // Something was done while it was captured that cannot be captured.
+  bool is_invalid = false;  // An operation that cannot be captured was made during capture.
   bool is_open = true;
 };
 using GraphPtr = std::shared_ptr<Graph>;
 
 struct Stream {
   int device = current_device;
-  std::vector<WorkPtr> last;  // What the next piece comes after.
-  GraphPtr captured;          // While it is.
-  std::vector<size_t> heads;  // Then: nodes that the next one comes after.
-  bool is_origin = false;     // Of the capture.
+  std::vector<WorkPtr> last;  // The next piece of work comes after these.
+  GraphPtr captured;          // Null unless the stream is captured.
+  std::vector<size_t> heads;  // During capture: the next node comes after these.
+  bool is_origin = false;     // Whether the capture began here.
 };
 
 struct Event {
@@ -38,11 +38,12 @@ struct Event {
   std::vector<size_t> heads;
 };
 
-/// What several streams do together, again whenever all have come. Of the queue's thread.
+/// Work that several streams do together, each time all of them have come. Used by the queue's
+/// thread.
 struct Meeting {
   std::function<void()> run;
   std::shared_ptr<const Abortion> abortion;
-  std::vector<uint64_t> come;  // How often each of them.
+  std::vector<uint64_t> come;  // How often each stream has come.
   std::vector<uint64_t> gone;
 
   void Come(size_t who) {
@@ -56,7 +57,7 @@ struct Meeting {
 
 struct Executable {
   std::vector<Node> nodes;
-  WorkPtr last;  // An executable does not overlap itself.
+  WorkPtr last;  // Executions of an executable do not overlap.
 };
 
 Mutex streams_mutex;
@@ -77,13 +78,13 @@ void Unite(std::vector<size_t>& heads, const std::vector<size_t>& others) {
   }
 }
 
-/// The capture cannot succeed any more.
+/// Marks the capture as failed.
 cudaError_t Invalidate(Stream& stream, cudaError_t error) {
   stream.captured->is_invalid = true;
   return error;
 }
 
-/// Every node comes before one of `heads`, which is where the origin stands.
+/// Returns whether every node is or comes before one of `heads`, the nodes reached by the origin.
 bool IsJoined(const Graph& graph, const std::vector<size_t>& heads) {
   std::vector<bool> has_later(graph.nodes.size());
   for (const Node& node : graph.nodes) {

@@ -11,18 +11,17 @@
 
 namespace slipstream::simulated {
 
-/// Streams, events and graphs with the rules of CUDA's runtime: what is enqueued on one stream is
-/// done in order, nothing else is, but by events; a stream that is captured collects its work in a
-/// graph, and so do those that wait for it; what would bring uncaptured work into a graph is an
-/// error. A stream or an event is of the device that was current when it was made. All functions
-/// may be called from any thread.
+/// Streams, events and graphs with the rules of CUDA's runtime. Work on one stream is done in
+/// order; there is no other order, except by events. A stream that is captured collects its work in
+/// a graph, and so do streams that wait for it. An operation that would bring uncaptured work into
+/// a graph is an error. A stream or an event belongs to the device that was current when it was
+/// made. All functions may be called from any thread.
 
-/// Enqueues `run`, which must hold all it needs by value. The stream's device must be the current
-/// one, which CUDA asks of kernels alone: to copy on another's stream is no mistake there, but
-/// here.
+/// Enqueues `run`, which must hold everything it needs by value. The stream's device must be the
+/// current one. CUDA requires that only of kernels; here it is required of copies, too.
 cudaError_t Enqueue(cudaStream_t stream, std::function<void()> run);
 
-/// Lets those that wait for others at a meeting go on without.
+/// Lets the streams that wait for others at a meeting go on without them.
 class Abortion {
  public:
   void Abort();
@@ -32,18 +31,18 @@ class Abortion {
   std::atomic<bool> is_aborted_ = false;
 };
 
-/// Enqueues what streams of several devices do together: when all have come to it, `run` is done
-/// once, and all go on. It cannot be captured, though NCCL's sums can: launched by one thread in
-/// graphs of several devices they may wait for one another for ever.
+/// Enqueues work that streams of several devices do together: when all of them have come to it,
+/// `run` runs once, and all go on. It cannot be captured, although NCCL's sums can: if one thread
+/// launched the graphs of several devices, they might wait for one another for ever.
 cudaError_t EnqueueTogether(const std::vector<cudaStream_t>& streams, std::function<void()> run,
                             std::shared_ptr<const Abortion> abortion);
 
 int DeviceOf(cudaStream_t stream);
 
-/// What is enqueued on it becomes part of a graph.
+/// Returns whether work on the stream becomes part of a graph.
 bool IsCaptured(cudaStream_t stream);
 
-/// Whether NCCL says, whoever asks, that a sum has failed.
+/// If set, NCCL reports to every caller that a sum has failed.
 inline std::atomic<bool> nccl_has_failed = false;
 
 cudaError_t NewStream(cudaStream_t* stream);

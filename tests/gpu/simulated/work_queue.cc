@@ -11,8 +11,8 @@
 namespace slipstream::simulated {
 namespace {
 
-/// Turns that the device lets pass before a piece of work, at most; and, before one in so many, a
-/// time in which the host can come far.
+/// The largest number of turns (yields) that the device lets pass before a piece of work. Before
+/// one in kPausesOneIn pieces it also pauses for kPause, in which the host can get far ahead.
 constexpr uint32_t kTurnsMax = 8;
 constexpr uint32_t kPausesOneIn = 16;
 constexpr auto kPause = std::chrono::microseconds(200);
@@ -142,7 +142,7 @@ void WorkQueue::Run() {
       if (pieces_left_ > 0 && pieces_left_ != UINT64_MAX) --pieces_left_;
     }
     if (!is_lost) work->run();
-    work->run = nullptr;  // With what it holds.
+    work->run = nullptr;  // Releases the captured values, too.
     work->may_begin = nullptr;
     MutexLock lock(mutex_);
     work->is_done = true;
