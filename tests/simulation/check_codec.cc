@@ -11,7 +11,7 @@
 namespace slipstream {
 namespace {
 
-/// Half a step of int8 where the largest value is 1, and the rounding of sums.
+/// Half a step of int8 if the largest value is 1, plus the rounding of sums.
 constexpr double kErrorMax = 0.5 / 127 + 1e-5;
 
 /// The gradients of one slot of a worker at one shard, as they were computed and as they arrived.
@@ -25,7 +25,7 @@ class Lane {
     arrived_ = nullptr;
   }
 
-  /// The next gradient has to make up for what this one has lost.
+  /// The push counts, so the next gradient has to make up for the values that this one has lost.
   void OnCounts(const PushKey& push, Findings& findings) {
     if (arrived_ == nullptr) {
       return findings.Add("{}: counts, but what arrived is another gradient", Text(push));
@@ -36,7 +36,7 @@ class Lane {
   }
 
   void OnArrived(const GradientArrived& event, Findings& findings) {
-    // One that was refused may come late, when its sequence is another's.
+    // A refused push may arrive late, when its sequence belongs to another push.
     if (event.base != made_.base || event.batches != made_.batches) return;
     if (arrived_ != nullptr) {
       const size_t bytes = arrived_->size() * sizeof(float);
@@ -48,7 +48,7 @@ class Lane {
     arrived_ = event.values;
     const auto& weights = evidence_.weights[Value(event.push.shard)];
     const auto base = weights.find(made_.base);
-    if (base == weights.end()) return;  // CheckVersions says so.
+    if (base == weights.end()) return;  // CheckVersions reports it.
     wanted_ = error_;
     std::vector<float> gradient(Gradients::kShardValues);
     Gradients::ComputeDense(scenario_, made_.batches, Value(event.push.shard), *base->second,
@@ -65,8 +65,8 @@ class Lane {
  private:
   const Scenario& scenario_;
   const Evidence& evidence_;
-  std::vector<double> error_;   // Of the gradients before.
-  std::vector<double> wanted_;  // With that, the present one.
+  std::vector<double> error_;   // What earlier gradients have lost.
+  std::vector<double> wanted_;  // The present gradient plus that error.
   PushMade made_;
   Values arrived_;
 };
@@ -80,7 +80,7 @@ void CheckCodec(const Scenario& scenario, const History& history, const Evidence
   std::map<PushKey, Lane*> by_push;
   for (const Event& event : history.events) {
     if (const auto* made = std::get_if<PushMade>(&event)) {
-      by_push.erase(made->push);  // The sequence of one that was refused, if there is one.
+      by_push.erase(made->push);  // A refused push may have had this sequence.
       if (!made->slot.has_value()) continue;
       const std::tuple key(made->push.shard, made->push.incarnation, made->pipeline_slot);
       Lane& lane = lanes.try_emplace(key, scenario, evidence).first->second;

@@ -3,7 +3,8 @@
 namespace slipstream {
 namespace {
 
-/// A worker ends by itself when the run is over, or when it is no member any more.
+/// Returns whether a worker may end by itself: the run is over, or the worker is no longer a
+/// member.
 bool IsExcused(const WorkerEnded& ended, const View& view, Phase phase) {
   if (ended.status.ok()) return true;
   if (absl::IsOutOfRange(ended.status)) return phase == Phase::kFinished;

@@ -13,7 +13,7 @@ struct Known {
 
 void CheckView(const Scenario& scenario, const ViewMade& made,
                const std::map<WorkerId, Known>& workers, Findings& findings) {
-  // Time passes in the coordinator's leases every 20 ms.
+  // The coordinator checks leases every 20 ms.
   const absl::Duration lease_max = scenario.run.cluster.lease + absl::Milliseconds(21);
   for (const Member& member : made.view.members) {
     const auto found = workers.find(member.worker);

@@ -9,21 +9,21 @@
 namespace slipstream {
 namespace {
 
-// Of a float's sum of a few terms of size one, with room.
+// The error of a float's sum of a few terms of size one, with some room.
 constexpr double kTolerance = 1e-4;
 
-// Of one gradient that was rounded to int8: half a step, and half a step that the one before lost.
+// The error of one gradient rounded to int8: half a step, and half a step lost by the previous one.
 constexpr double kRoundingMax = 1.0 / 127;
 
-/// λ of compensation by base weights; 0 of any other.
+/// Returns λ of the delay compensation by base weights, and 0 for other compensations.
 double Strength(const Scenario& scenario) {
   const OptimizerSpec& optimizer = scenario.run.optimizer;
   const bool applies = optimizer.staleness_scaling == StalenessScaling::kDelayCompensated;
   return applies ? optimizer.scaling_parameters["delay_compensation"] : 0;
 }
 
-/// Adds to `change` what a gradient that is in a version comes to at the dense positions, each like
-/// at its counting position.
+/// Adds to `change` the effect of a gradient in a version on the dense positions. Each has the same
+/// factor as the gradient's counting position.
 void AddGradient(const Scenario& scenario, uint32_t shard, const Entry& entry,
                  const std::vector<float>& base, const std::vector<float>& now,
                  std::vector<double>& change) {
@@ -44,9 +44,9 @@ void CheckVersion(const Scenario& scenario, uint32_t shard, const Evidence& evid
   const bool is_rounded = scenario.run.wire.push_codec != Encoding::kFp32;
   double tolerance = kTolerance;
   for (const Entry& entry : evidence.entries[shard].at(version)) {
-    // What compensation makes of the rounding is less than as much again.
+    // Compensation at most doubles the error of rounding.
     if (is_rounded) tolerance += 2 * kRoundingMax * std::abs(entry.change);
-    if (entry.push == nullptr) return;  // CheckPushes says so.
+    if (entry.push == nullptr) return;  // CheckPushes reports it.
     const auto base = evidence.weights[shard].find(entry.push->made.base);
     if (base == evidence.weights[shard].end()) return;
     AddGradient(scenario, shard, entry, *base->second, before, change);
@@ -59,8 +59,9 @@ void CheckVersion(const Scenario& scenario, uint32_t shard, const Evidence& evid
   }
 }
 
-/// A gradient that is computed from the weights given last is not too stale, unless a bound says
-/// so. With several under way it is not known here which were given last for it.
+/// Checks that a gradient computed from the latest weights given is not refused as too stale,
+/// unless a bound says so. With several gradients in flight, it is unknown here which weights were
+/// the latest for it.
 void CheckBases(const Scenario& scenario, const History& history, Findings& findings) {
   const bool rejects = scenario.guard().action == StalenessGuardSpec::Action::kReject;
   if (rejects || scenario.has_rounds() || scenario.run.training.pipeline_depth > 1) return;

@@ -9,7 +9,7 @@
 namespace slipstream {
 namespace {
 
-/// The clocks that one shard has heard of.
+/// The clocks that one shard has been told of.
 class Pace {
  public:
   Pace(uint64_t slack, size_t shard, Findings& findings)
@@ -34,7 +34,7 @@ class Pace {
     LetGoOn();
   }
 
-  /// `is_taken`: the push was not refused. REQUIRES: if so, for the first time.
+  /// `is_taken` says that the push was not refused. REQUIRES: each push is taken at most once.
   void OnPush(const PushDecided& decided, bool is_taken) {
     const auto found = workers_.find(decided.push.incarnation);
     if (found == workers_.end()) return;
@@ -76,11 +76,11 @@ class Pace {
   struct Worker {
     Sequence answered{};
     uint64_t clock = 0;
-    std::optional<uint64_t> clock_in_pace;  // Nothing while it rests.
-    std::map<uint64_t, Version> made;       // What its pushes came to, by their clocks.
+    std::optional<uint64_t> clock_in_pace;  // Null while it rests.
+    std::map<uint64_t, Version> made;       // Versions made by its pushes, by clock.
 
-    // The clock that the slowest has to come to before its call is answered; whether it has; and
-    // the version with all that was pushed up to there when it had.
+    // The clock that the slowest worker must reach before this worker's call is answered; whether
+    // it has; and the version that then contains all pushes up to that clock.
     std::optional<uint64_t> waits_for;
     bool may_go_on = false;
     Version has_to_see{};
@@ -95,7 +95,7 @@ class Pace {
     return slowest;
   }
 
-  /// The worker's call begins, or is repeated.
+  /// The worker's call begins or is repeated.
   void Wait(Worker& worker) {
     worker.waits_for = worker.clock - std::min(worker.clock, slack_);
     worker.may_go_on = false;
@@ -128,7 +128,7 @@ class Pace {
   const size_t shard_;
   Findings& findings_;
   std::map<Incarnation, Worker> workers_;
-  uint64_t pace_ = 0;  // As far as the slowest at work ever came.
+  uint64_t pace_ = 0;  // The highest clock of the slowest worker at work so far.
   bool is_over_ = false;
 };
 

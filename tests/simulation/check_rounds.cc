@@ -7,7 +7,7 @@
 namespace slipstream {
 namespace {
 
-/// One shard's rounds of a policy that counts gradients.
+/// The rounds of one shard, under a policy that counts gradients.
 class CountedRounds {
  public:
   CountedRounds(const Scenario& scenario, size_t shard, Findings& findings)
@@ -31,8 +31,8 @@ class CountedRounds {
     was_due_ = false;
   }
 
-  /// Nothing else may happen on this shard between the last gradient of a round and its update.
-  /// A guard that blocks holds rounds back.
+  /// Expects that no round is due: nothing else may happen on this shard between the last gradient
+  /// of a round and its update. A guard that blocks may hold rounds back.
   void ExpectNotDue() {
     if (!IsDue() || scenario_.blocks()) return;
     findings_.Add("shard {}: a round of {} gradients and {} members stays open", shard_, gradients_,
@@ -41,7 +41,7 @@ class CountedRounds {
   }
 
  private:
-  /// A round that a guard holds back stays due, whoever joins.
+  /// A round that a guard holds back stays due, even if more members join.
   void NoteDue() { was_due_ = was_due_ || (scenario_.blocks() && IsDue()); }
 
   bool IsDue() const {
@@ -63,7 +63,7 @@ class CountedRounds {
   bool is_draining_ = false;
 };
 
-/// One shard's rounds of members.
+/// The rounds of one shard, under a policy with rounds of members.
 class MemberRounds {
  public:
   MemberRounds(const Scenario& scenario, size_t shard, Findings& findings)
@@ -80,7 +80,7 @@ class MemberRounds {
   }
   void OnView(const View& view) { view_ = view; }
 
-  /// Who has come further elsewhere has nothing for the rounds before.
+  /// A worker that is further on other shards has no gradient for this shard's earlier rounds.
   void OnAsked(const WeightsAsked& asked) {
     if (asked.asked > decided_) excused_.insert(asked.trainer.worker);
   }
@@ -90,7 +90,7 @@ class MemberRounds {
     }
   }
 
-  /// Whoever was given weights to train on is waited for in every round from then on.
+  /// A member that was given weights to train on is expected in every round from then on.
   void OnUpdate(Version to) {
     if (heard_.empty() && excused_.empty())
       findings_.Add("shard {}: version {} of nobody", shard_, Value(to));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kWindowUpdates = 100;
 
-// Of a float's sum of a few terms of size one, with room.
+// The error of a float's sum of a few terms of size one, with some room.
 constexpr double kTolerance = 1e-5;
 
 double Mean(const std::vector<double>& values) {
@@ -21,7 +21,8 @@ double Mean(const std::vector<double>& values) {
 
 bool IsNear(double a, double b) { return std::abs(a - b) <= kTolerance; }
 
-/// One shard's staleness, worked out anew from the weights and from what workers say they used.
+/// The staleness at one shard, recomputed from the weights and from the base versions that workers
+/// report.
 class ShardLag {
  public:
   ShardLag(const Scenario& scenario, size_t shard, Findings& findings)
@@ -77,7 +78,7 @@ class ShardLag {
     return Mean({means_.begin() + static_cast<std::ptrdiff_t>(first), means_.end()});
   }
 
-  /// Rounds of members take nothing stale, whatever the guard.
+  /// Checks the guard's bound. Rounds of members take no stale gradients, whatever the guard.
   void CheckGuard(const PushMade& made, uint64_t lag) {
     using Action = StalenessGuardSpec::Action;
     const StalenessGuardSpec& guard = scenario_.guard();

@@ -5,7 +5,7 @@
 namespace slipstream {
 namespace {
 
-/// Stop conditions, worked out anew from what the coordinator was told.
+/// Recomputes the stop conditions from the events that the coordinator was told of.
 class Stop {
  public:
   Stop(const Scenario& scenario, Findings& findings) : scenario_(scenario), findings_(findings) {}
@@ -14,7 +14,7 @@ class Stop {
     if (made.phase == Phase::kTraining) began_ = made.time;
   }
   void OnAccuracy(double accuracy) {
-    // What is measured after the end of the work ends nothing.
+    // A measurement after the end of the work ends nothing.
     if (!ended_) is_reached_ = IsTarget(accuracy);
   }
   void OnEnd(const WorkEnded& end) {
@@ -29,7 +29,7 @@ class Stop {
   }
 
  private:
-  // Time passes for the coordinator every 20 ms.
+  // The coordinator checks the time every 20 ms.
   static constexpr absl::Duration kTick = absl::Milliseconds(21);
 
   bool IsTarget(double accuracy) const {

@@ -18,7 +18,7 @@ struct Published {
 };
 
 void OnPublished(const VersionPublished& event, Published& shard, Findings& findings) {
-  // The first weights may be sent again, by another client, until training begins.
+  // Until training begins, another client may send the initial weights again.
   const bool is_first =
       event.version == Version{} && shard.version.value_or(Version{}) == Version{};
   if (!is_first && (!shard.version.has_value() || event.version != Next(*shard.version))) {
@@ -33,7 +33,7 @@ void OnServed(const WeightsServed& event, const Published& shard, Findings& find
     findings.Add("shard {}: version {} was served, which is not the published one",
                  Value(event.shard), Value(event.version));
   }
-  // After the last update nothing newer comes, and so that is served.
+  // After the last update there is no newer version, so an older one is served.
   if (event.version < event.asked && shard.phase < Phase::kTraining) {
     findings.Add("shard {}: version {} was served to one who asked for {}", Value(event.shard),
                  Value(event.version), Value(event.asked));

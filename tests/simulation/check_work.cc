@@ -23,7 +23,8 @@ Doers DoersAt(const Evidence& evidence, size_t shard) {
   return done;
 }
 
-/// Whether a worker that died had brought the mini-batch to some shard, and so was not replaced.
+/// Returns whether a worker that died had brought the mini-batch to a shard, so that it was not
+/// handed out again.
 bool DeadDidIt(const std::vector<Doers>& shards, const Evidence& evidence, uint64_t batch) {
   for (const Doers& done : shards) {
     const auto by = done.find(batch);
@@ -39,16 +40,16 @@ bool NobodyDidIt(const std::vector<Doers>& shards, uint64_t batch) {
   return std::ranges::none_of(shards, [batch](const Doers& done) { return done.contains(batch); });
 }
 
-/// Whether a shard may lack a mini-batch that others may have: with rounds, that of a worker that
-/// died in its round, but for the first shard, which names it again; under a guard, one that it
-/// dropped, or refused while another shard took it. A guard that blocks refuses nothing that it
-/// knew to be on its way.
+/// Returns whether a shard may lack a mini-batch that others have. With rounds, that is a
+/// mini-batch of a worker that died in the round, except on the first shard, which names it again.
+/// Under a guard, it is one that the shard dropped, or refused while another shard took it. A guard
+/// that blocks refuses nothing that it knew to be in flight.
 bool MayLack(const Scenario& scenario, const Evidence& evidence, size_t shard) {
   using Action = StalenessGuardSpec::Action;
   if (scenario.has_rounds()) return shard > 0 && !evidence.died.empty();
   const Action action = scenario.guard().action;
   const bool refuses = action == Action::kReject;
-  // A mini-batch that all shards refuse is computed again, unless the next one is under way.
+  // A mini-batch that all shards refuse is computed again, unless the next one is in flight.
   const bool loses_refused = refuses && scenario.run.training.pipeline_depth > 1;
   return action == Action::kDrop || (refuses && scenario.shards > 1) || loses_refused;
 }
@@ -60,20 +61,22 @@ void CheckWork(const Scenario& scenario, const Evidence& evidence, Findings& fin
   for (size_t shard = 0; shard < evidence.entries.size(); ++shard) {
     shards.push_back(DoersAt(evidence, shard));
   }
-  // Where rounds may close without somebody, each shard does on its own, and the first one says
-  // which mini-batches are done.
+  // If rounds may close without some members, each shard does so on its own. The first shard
+  // determines which mini-batches are done.
   const size_t checked = scenario.spare() > 0 ? 1 : shards.size();
   for (size_t shard = 0; shard < checked; ++shard) {
     Doers& done = shards[shard];
     for (uint64_t batch = 0; batch < scenario.batches_total(); ++batch) {
       const std::vector<Incarnation> by =
           done.contains(batch) ? done[batch] : std::vector<Incarnation>();
-      // Of the round in which work ended, what came late to the first shard is not named again.
+      // In the round in which work ended, a push that came late to the first shard is not named
+      // again.
       const bool ends_with_late = evidence.ended_early && scenario.spare() > 0;
       const bool is_excused = ends_with_late || MayLack(scenario, evidence, shard) ||
                               DeadDidIt(shards, evidence, batch) ||
                               (evidence.ended_early && NobodyDidIt(shards, batch));
-      // Which of many answers was used is not always known, and then a base may be gone.
+      // If several answers were given, it is not always known which one was used, and then a base
+      // may be gone.
       const ShardId id{static_cast<uint32_t>(shard)};
       const bool lost_its_base =
           RowOf(scenario.run.optimizer.staleness_scaling).uses_base_weights &&

@@ -10,9 +10,9 @@ namespace {
 
 constexpr uint64_t kRun = 0x51;
 constexpr uint64_t kWorldStream = 1;
-constexpr uint64_t kNetworkStreams = 100;  // Of the seed, from here on: one for each luck.
+constexpr uint64_t kNetworkStreams = 100;  // The first of the seed's streams, one per `luck`.
 
-/// Once faults have stopped, a run ends within so long, or it never will.
+/// Once faults have stopped, a run ends within this time, or it never will.
 constexpr absl::Duration kProgress = absl::Minutes(3);
 constexpr uint64_t kStepsMax = 3'000'000;
 
@@ -42,7 +42,7 @@ SimCluster::SimCluster(const Scenario& scenario, const Options& options)
   for (const WorkerFault& fault : scenario.faults.workers) {
     queue_.After(fault.at, [this, fault] { Befall(fault); });
   }
-  // Not before all have been started once.
+  // Begin only when all workers have been started once.
   queue_.After(std::max(scenario.faults.end, absl::Seconds(1)), [this] { KeepAlive(); });
 }
 
@@ -55,7 +55,7 @@ void SimCluster::Run() {
 }
 
 bool SimCluster::IsOver() const {
-  // Late repetitions may still be on their way to the shards, which have to bear them.
+  // Late repetitions may still be in flight; the shards have to tolerate them.
   return network_.is_quiet() && !AnyLive() &&
          std::ranges::all_of(shards_, [](const auto& shard) { return shard->may_exit(); });
 }
@@ -70,7 +70,7 @@ void SimCluster::OnCancel(const StreamPtr& stream) {
 
 void SimCluster::OnSent(const StreamPtr& stream) { shards_[Value(stream->shard)]->OnSent(stream); }
 
-// Workers.
+// Worker processes.
 
 void SimCluster::StartWorker(std::optional<WorkerId> asked) {
   const SimWorld world = {scenario_, queue_, network_, history_, trace_, gradients_};
@@ -83,7 +83,7 @@ void SimCluster::StartWorker(std::optional<WorkerId> asked) {
 }
 
 void SimCluster::OnWorkerEnd(const SimWorker& worker) {
-  // Whoever looks after the processes starts another, most of the time.
+  // Most of the time, a supervisor starts another process.
   if (coordinator_.core().phase() >= Phase::kFinished || !chance_.Happens(700)) return;
   queue_.After(chance_.Time(absl::ZeroDuration(), absl::Seconds(1)), [this, id = worker.id()] {
     if (!id.has_value() || FindLive(*id) == nullptr) StartWorker(id);
@@ -114,14 +114,14 @@ void SimCluster::Befall(const WorkerFault& fault) {
       break;
   }
   worker->Crash();
-  // A run that has not begun waits for all.
+  // A run that has not begun waits for all workers, so the worker must come back.
   if (!fault.returns && coordinator_.core().phase() >= Phase::kTraining) return;
   queue_.After(fault.lasting, [this, id] { StartWorker(id); });
 }
 
 void SimCluster::KeepAlive() {
   if (coordinator_.core().phase() >= Phase::kFinished) return;
-  // A run that has not begun needs all of its workers, another one of them.
+  // A run that has not begun needs all of its workers. Later, one worker is enough.
   const uint32_t needed =
       coordinator_.core().phase() < Phase::kInitializing ? scenario_.run.cluster.workers : 1;
   const auto live = static_cast<uint32_t>(

@@ -21,7 +21,8 @@
 
 namespace slipstream {
 
-/// A whole simulated cluster: servers, workers, what befalls them, and who starts them again.
+/// A whole simulated cluster: servers, workers, their faults, and the supervisor that restarts
+/// them.
 ///
 /// Not thread-safe: one owner.
 class SimCluster final : private ShardEnds {
@@ -30,14 +31,14 @@ class SimCluster final : private ShardEnds {
     bool restores = true;
     bool prints_trace = false;
 
-    /// Tells runs of one scenario apart: their messages take other times.
+    /// Distinguishes runs of one scenario: with another `luck`, messages take other times.
     uint64_t luck = 0;
   };
 
   /// `scenario` must outlive it.
   SimCluster(const Scenario& scenario, const Options& options);
 
-  /// Runs to the end, or until it is clear that there will be none.
+  /// Runs to the end of the run, or until it is clear that the run will not end.
   void Run();
 
   const History& history() const { return history_; }
@@ -68,7 +69,7 @@ class SimCluster final : private ShardEnds {
   Gradients gradients_;
   SimCoordinator coordinator_;
   std::vector<std::unique_ptr<SimShard>> shards_;
-  std::vector<std::unique_ptr<SimWorker>> workers_;  // All that ever were.
+  std::vector<std::unique_ptr<SimWorker>> workers_;  // All processes ever started.
 };
 
 }  // namespace slipstream

@@ -16,17 +16,17 @@
 
 namespace slipstream {
 
-/// A worker's calls to the coordinator, repeated until they are answered or it is too late: what
-/// CoordinatorClient does with gRPC.
+/// Makes a worker's calls to the coordinator, and repeats each until it is answered or given up. It
+/// plays the part of CoordinatorClient.
 ///
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class CoordinatorCalls {
  public:
-  /// `number` tells the processes of a run apart.
+  /// `number` identifies the process within the run.
   CoordinatorCalls(const SimWorld& world, const std::shared_ptr<Process>& process, uint64_t number)
       : world_(world), process_(process), number_(number) {}
 
-  /// `done` is called once, unless Close comes first.
+  /// Makes a call. `done` is called once, unless Close comes first.
   template <typename Reply, typename Request>
   void Call(Method method, const Request& request,
             std::function<void(const absl::StatusOr<Reply>&)> done) {
@@ -40,7 +40,7 @@ class CoordinatorCalls {
         });
   }
 
-  /// The process has no more use for any answer.
+  /// Suppresses all further answers.
   void Close() { is_closed_ = true; }
 
  private:

@@ -10,8 +10,8 @@
 
 namespace slipstream {
 
-/// Virtual time, and what is going to happen in it. Events of one moment happen in the order in
-/// which they were put here, so a run depends on nothing but its seed.
+/// Virtual time and the events to come. Events of the same moment happen in the order in which they
+/// were added, so a run depends on nothing but its seed.
 ///
 /// Not thread-safe: one owner.
 class EventQueue {
@@ -26,7 +26,7 @@ class EventQueue {
   }
   void After(absl::Duration delay, Event event) { At(now_ + delay, std::move(event)); }
 
-  /// Lets the next event happen; false if there is none.
+  /// Runs the next event. Returns false if there is none.
   bool Step() {
     if (events_.empty()) return false;
     const auto first = events_.extract(events_.begin());

@@ -34,7 +34,7 @@ void Evidence::FindEntries() {
   std::map<std::pair<ShardId, uint32_t>, const PushEvidence*> by_slot;
   for (const auto& [key, push] : pushes) {
     if (!push.made.slot.has_value()) continue;
-    // A slot may have been that of a refused gradient before.
+    // A refused gradient may have used the slot before.
     const PushEvidence*& of_slot = by_slot[{key.shard, *push.made.slot}];
     if (of_slot == nullptr || push.taken.has_value()) of_slot = &push;
   }

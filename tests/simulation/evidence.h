@@ -16,7 +16,7 @@
 
 namespace slipstream {
 
-/// What the checkers found wrong, for people; the first few.
+/// The violations that the checkers found, as text. Only the first few are kept.
 class Findings {
  public:
   template <typename... Arguments>
@@ -32,24 +32,25 @@ class Findings {
   std::vector<std::string> lines_;
 };
 
-/// A push and everything that became of it.
+/// A push and all its decisions.
 struct PushEvidence {
   PushMade made;
   std::vector<PushReply> decisions;
 
-  /// The first one that was not refused: it says what the push came to.
+  /// The first decision that was not a refusal: it determines the push's result.
   std::optional<PushReply> taken;
 };
 
-/// A gradient that is in the weights, as the weights themselves tell.
+/// A gradient in the weights, as found in the weights themselves.
 struct Entry {
   uint32_t slot = 0;
-  Version version{};  // The first one that has it.
+  Version version{};  // The first version that contains it.
   double change = 0;
-  const PushEvidence* push = nullptr;  // Null where nobody sent it.
+  const PushEvidence* push = nullptr;  // Null if nobody sent it.
 };
 
-/// A history sorted for the checkers: no more than what was seen, and no rule of the cores.
+/// A history sorted for the checkers. It contains only what was observed, and none of the cores'
+/// rules.
 struct Evidence {
   explicit Evidence(const History& history);
   Evidence(const Evidence&) = delete;
@@ -60,16 +61,16 @@ struct Evidence {
   /// By shard and version.
   std::vector<std::map<Version, Values>> weights;
 
-  /// By shard and version, in order of slots; a version may have none.
+  /// By shard and version, in order of slots. A version may have no entries.
   std::vector<std::map<Version, std::vector<Entry>>> entries;
 
-  /// Mini-batches of which a shard refused a gradient as too stale.
+  /// Mini-batches of which a shard has refused a gradient as too stale.
   std::set<std::pair<ShardId, uint64_t>> too_stale;
 
-  /// Incarnations that were members and are not at the end of training.
+  /// Incarnations that were members and no longer are at the end of training.
   std::set<Incarnation> died;
 
-  /// Time or accuracy ended the run before its last step.
+  /// Set if time or accuracy ended the run before its last step.
   bool ended_early = false;
 
  private:

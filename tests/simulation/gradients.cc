@@ -12,11 +12,11 @@
 namespace slipstream {
 namespace {
 
-// Streams of the seed from here on: the noise of one mini-batch at one shard each.
+// The first of the seed's streams for noise: one for each mini-batch and shard.
 constexpr uint64_t kNoiseStreams = uint64_t{1} << 32;
 constexpr uint64_t kShardsMax = 8;
 
-/// The gradient of a mini-batch at one shard's dense positions.
+/// Computes the gradient of a mini-batch at one shard's dense positions.
 void ComputeGradient(uint64_t seed, uint64_t batch, uint32_t shard, std::span<const float> weights,
                      std::span<float> gradient) {
   RandomStream noise(seed, kNoiseStreams + batch * kShardsMax + shard);
@@ -48,7 +48,7 @@ class ShardModel final : public LocalModel {
   }
 
  private:
-  std::array<std::vector<float>, 3> arenas_;  // By Arena.
+  std::array<std::vector<float>, 3> arenas_;  // Indexed by Arena.
 };
 
 /// Computes what an algorithm with local weights pushes to one shard.
@@ -72,7 +72,7 @@ void ComputeLocally(const Scenario& scenario, const BatchRanges& batches, uint32
 
 Gradients::Gradients(const Scenario& scenario) : scenario_(scenario), is_taken_(kSlots) {
   for (uint32_t shard = 0; shard < scenario.shards; ++shard) {
-    // In two appends: the operator+ of gcc 12 warns wrongly here.
+    // The name is built in two steps, since gcc 12 has a false warning for operator+ here.
     std::string name = "of-shard-";
     name += std::to_string(shard);
     PS_CHECK(layout_.Append(name, {kShardValues}).ok());

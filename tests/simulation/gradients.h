@@ -12,7 +12,7 @@
 
 namespace slipstream {
 
-/// Calls visit(batch) for each mini-batch of the ranges, in their order.
+/// Calls visit(batch) for each mini-batch of the ranges, in order.
 template <typename Visit>
 void ForEachBatch(const BatchRanges& ranges, Visit visit) {
   for (const BatchRange& range : ranges) {
@@ -21,11 +21,11 @@ void ForEachBatch(const BatchRanges& ranges, Visit visit) {
 }
 
 /// The model and its gradients. Each shard's range has `kSlots` counting positions and then
-/// `kDense` ordinary ones. A gradient is 1 in a counting position of its own, so that the weights
-/// tell how often each gradient entered them, and by how much; its dense values depend on the
-/// weights it was computed from, so that a wrong version or order shows in the last bit. They are
-/// less than 1, so that a codec which scales by the largest value leaves the counting positions
-/// exact.
+/// `kDense` ordinary ones. A gradient is 1 at a counting position of its own, so that the weights
+/// show how often, and with which factor, each gradient entered them. Its dense values depend on
+/// the weights from which it was computed, so that a wrong version or order shows in the last bit.
+/// They are less than 1, so that a codec that scales by the largest value leaves the counting
+/// positions exact.
 ///
 /// Not thread-safe: one owner.
 class Gradients {
@@ -38,7 +38,7 @@ class Gradients {
     uint32_t slot = 0;
     BatchRanges batches;
     uint32_t examples = 0;
-    std::vector<float> values;  // Of the whole model.
+    std::vector<float> values;  // Values of the whole model.
   };
 
   explicit Gradients(const Scenario& scenario);
@@ -46,17 +46,17 @@ class Gradients {
   const TensorLayout& layout() const { return layout_; }
   std::vector<float> InitialWeights() const;
 
-  /// Returns what a worker pushes for these mini-batches. The first push of a mini-batch gets the
-  /// slot of the number of its first, so that runs of the same work can be compared; what somebody
-  /// else does again gets a new one.
+  /// Returns a worker's push for these mini-batches. The first push of a mini-batch gets the slot
+  /// numbered like its first mini-batch, so that runs of the same work can be compared. A push that
+  /// does the work again gets a new slot.
   Gradient Compute(const BatchRanges& batches, std::span<const float> weights);
 
-  /// Writes what is to be pushed for mini-batches at one shard's dense positions, from the weights
-  /// there, by the formulas and not by what workers run. Both spans hold the whole shard.
+  /// Computes the push for mini-batches at one shard's dense positions from the weights there. It
+  /// uses the formulas, not the code that workers run. Both spans hold the whole shard.
   static void ComputeDense(const Scenario& scenario, const BatchRanges& batches, uint32_t shard,
                            std::span<const float> weights, std::span<float> gradient);
 
-  /// Every shard has refused it, so its slot is free for another.
+  /// Frees the slot of a gradient that every shard has refused.
   void Forget(const Gradient& gradient) { is_taken_[gradient.slot] = false; }
 
  private:

@@ -21,11 +21,11 @@
 
 namespace slipstream {
 
-/// What an observer outside the cluster saw, in order. The checkers know nothing else.
+/// The events that an observer outside the cluster saw, in order. The checkers use nothing else.
 
 using Values = std::shared_ptr<const std::vector<float>>;
 
-/// A push's name for ever.
+/// A name that identifies a push for ever.
 struct PushKey {
   ShardId shard{};
   WorkerId worker{};
@@ -34,8 +34,8 @@ struct PushKey {
   friend auto operator<=>(const PushKey&, const PushKey&) = default;
 };
 
-/// A worker sends a push for the first time. `slot`: the position of the gradient's one-hot value
-/// in each shard; nothing for an excuse.
+/// A worker sends a push for the first time. `slot` is the position of the gradient's one-hot value
+/// in each shard, or null for an excuse.
 struct PushMade {
   PushKey push;
   std::optional<uint32_t> slot;
@@ -45,7 +45,7 @@ struct PushMade {
   uint32_t pipeline_slot = 0;
 };
 
-/// The complete payload of a push has reached a shard, as these values.
+/// The complete payload of a push has reached a shard, with these values.
 struct GradientArrived {
   PushKey push;
   Version base{};
@@ -53,7 +53,7 @@ struct GradientArrived {
   Values values;
 };
 
-/// A shard has answered, or will answer, a push like this; and what it said of its sender.
+/// A shard has decided the answer to a push. The last four fields are from the push's header.
 struct PushDecided {
   PushKey push;
   PushReply reply;
@@ -80,8 +80,8 @@ struct VersionPublished {
   Values weights;
 };
 
-/// A member asks a shard for weights to train on, of `asked` or later, at this clock of its own.
-/// `sequence`: of its next push.
+/// A member whose clock is `clock` asks a shard for weights of version `asked` or later, to train
+/// on. `sequence` is that of its next push.
 struct WeightsAsked {
   ShardId shard{};
   Version asked{};
@@ -90,8 +90,8 @@ struct WeightsAsked {
   WorkerClock clock{};
 };
 
-/// Weights leave a shard. `trainer`: who will compute a gradient from them, and the sequence of its
-/// next push.
+/// Weights leave a shard. `trainer` is the worker that will compute a gradient from them, and
+/// `sequence` that of its next push.
 struct WeightsServed {
   ShardId shard{};
   Version version{};
@@ -107,14 +107,14 @@ struct WeightsReceived {
   Values weights;
 };
 
-/// A shard has taken orders.
+/// A shard has received orders.
 struct OrdersTaken {
   ShardId shard{};
   View view;
   Phase phase{};
 };
 
-/// The coordinator has accepted something from a worker.
+/// The coordinator has accepted a call of a worker.
 struct WorkerHeard {
   enum class What { kRegistered, kCalled, kLeft };
   What what = What::kCalled;
@@ -132,7 +132,7 @@ struct PhaseMade {
   absl::Time time;
 };
 
-/// The coordinator has decided that no more work is begun, and why.
+/// The coordinator has decided, for this reason, that no more work is begun.
 struct WorkEnded {
   EndReason reason{};
   absl::Time time;
@@ -160,7 +160,7 @@ using Event = std::variant<PushMade, GradientArrived, PushDecided, PushAnswered,
                            OrdersTaken, WorkerHeard, ViewMade, PhaseMade, WorkEnded, AccuracyTaken,
                            WorkerEnded, FinalReported>;
 
-/// What a shard says of itself at the end.
+/// A shard's own figures at the end.
 struct ShardEnd {
   Version published{};
   size_t calls_waiting = 0;
@@ -170,19 +170,19 @@ struct ShardEnd {
   double mean_staleness = 0;
   double window_mean = 0;
   std::vector<uint64_t> histogram;
-  std::deque<std::vector<Version>> clocks;  // Of the last updates, newest last.
+  std::deque<std::vector<Version>> clocks;  // Those of the last updates, newest last.
   std::vector<double> clock_means;
 };
 
 struct History {
   std::vector<Event> events;
-  std::vector<ShardEnd> ends;  // Of a run that came to its end.
+  std::vector<ShardEnd> ends;  // By shard.
   bool is_finished = false;
 
-  /// What a core asked of its shell that cannot be done.
+  /// Orders of a core that its shell could not carry out.
   std::vector<std::string> broken_rules;
 
-  /// Why the run is not over, or why it failed.
+  /// The reason why the run is not over, or why it failed.
   std::string stuck;
 
   template <typename E>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Copies a source with some of its text replaced.
+"""Copies a source file and replaces some of its text.
 
 Usage: mutate.py SOURCE TARGET FROM TO [FROM TO ...]
-Fails where FROM is not in the source exactly once: then the planted bug has lost its place.
+Fails if FROM is not in the source exactly once: the planted bug then has to be adapted.
 """
 import sys
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr absl::Duration kDelayMin = absl::Microseconds(20);
 
-/// The same bytes as the other end finds them: in other buffers, cut anywhere.
+/// Returns the same bytes as the receiver gets them: in other buffers, cut anywhere.
 grpc::ByteBuffer Received(const grpc::ByteBuffer& sent, Chance& chance) {
   std::vector<grpc::Slice> slices;
   PS_CHECK(sent.Dump(&slices).ok());
@@ -78,7 +78,8 @@ StreamPtr Network::Open(StreamKind kind, ShardId shard, const std::shared_ptr<Pr
 void Network::SendUp(const StreamPtr& stream, std::vector<grpc::ByteBuffer> messages) {
   if (IsFaulty() && chance_.Happens(faults_.duplicate_per_mille)) SendTwice(stream, messages);
   if (IsLost()) {
-    // A part of it arrives, maybe all; then both sides find out, each in its time.
+    // A part of it arrives, perhaps everything. Then both sides notice the failure, each at its own
+    // time.
     const auto count = chance_.Between(0, static_cast<uint32_t>(messages.size()));
     Carry(stream, messages, count);
     Break(stream);
@@ -98,7 +99,7 @@ void Network::Carry(const StreamPtr& stream, const std::vector<grpc::ByteBuffer>
 }
 
 void Network::SendTwice(const StreamPtr& stream, const std::vector<grpc::ByteBuffer>& messages) {
-  // As after a try that its client gave up: nobody reads the answer.
+  // The repetition is like a try that its client gave up: nobody reads the answer.
   const StreamPtr again = Open(stream->kind, stream->shard, stream->client);
   again->client_is_gone = true;
   again->up_last = queue_.now() + chance_.Time(absl::ZeroDuration(), faults_.late_max);

@@ -20,31 +20,32 @@
 
 namespace slipstream {
 
-/// A process that takes part; shared by it and by everything that is on its way to it.
+/// A process that takes part. It is shared by the process and by everything in flight to it.
 struct Process {
   bool is_dead = false;
 
-  /// It stands still until then; what arrives meanwhile waits.
+  /// The process stands still until this time; calls and messages that arrive meanwhile wait.
   absl::Time frozen_until = absl::InfinitePast();
 };
 
 enum class StreamKind { kInitialize, kPull, kExchange };
 
-/// One streaming call of a worker to a shard: messages in order each way, until it ends.
+/// One streaming call of a worker to a shard. Messages stay in order each way, until the call ends.
 struct Stream {
   uint64_t number = 0;
   StreamKind kind = StreamKind::kExchange;
   ShardId shard{};
   std::shared_ptr<Process> client;
 
-  /// At the client. Nothing more is called once on_end was, or the client let go.
+  /// Called at the client. Nothing is called after on_end, or after the client has dropped the
+  /// stream.
   std::function<void(const grpc::ByteBuffer&)> on_message;
   std::function<void(const absl::Status&)> on_end;
 
   bool client_is_gone = false;
   bool server_is_gone = false;
 
-  // No message overtakes one before it.
+  // When the last message arrives, in each direction: no message overtakes an earlier one.
   absl::Time up_last;
   absl::Time down_last;
 };
@@ -56,10 +57,10 @@ class ShardEnds {
   virtual ~ShardEnds() = default;
   virtual void OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message) = 0;
 
-  /// The client is gone. Called at most once, and nothing after it.
+  /// The client is gone. Called at most once, and no other call follows.
   virtual void OnCancel(const StreamPtr& stream) = 0;
 
-  /// The last message of an answer has been taken in.
+  /// The client has received the last message of an answer.
   virtual void OnSent(const StreamPtr& stream) = 0;
 };
 
@@ -74,13 +75,12 @@ enum class Method {
   kLeave,
 };
 
-/// The coordinator's side of calls. `respond` is called once.
+/// The coordinator's side of calls. It calls `respond` once.
 using Respond = std::function<void(absl::Status, std::string)>;
 using CoordinatorEnd = std::function<void(Method, const std::string& request, Respond respond)>;
 
-/// Carries calls between processes: late, in another order than that in which they were made,
-/// twice, in part, or not at all, as the seed says. Calls that are lost fail at their caller after
-/// a while.
+/// Carries calls between processes. As drawn from the seed, calls are late, out of order, repeated,
+/// partly delivered, or lost. A lost call fails at its caller after a while.
 ///
 /// Not thread-safe: one owner. All arguments must outlive it.
 class Network {
@@ -89,7 +89,8 @@ class Network {
 
   void Connect(ShardEnds& shards, CoordinatorEnd coordinator);
 
-  /// `call` happens at `process`, unless that dies before; a frozen process gets to it later.
+  /// Runs `call` at the process at `time`, unless the process dies before. A frozen process runs it
+  /// later.
   void AtProcess(const std::shared_ptr<Process>& process, absl::Time time,
                  std::function<void()> call);
 
@@ -97,10 +98,10 @@ class Network {
 
   StreamPtr Open(StreamKind kind, ShardId shard, const std::shared_ptr<Process>& client);
 
-  /// Sends one request; this draws what becomes of it and of its answer.
+  /// Sends one request. Draws what happens to the request and to its answer.
   void SendUp(const StreamPtr& stream, std::vector<grpc::ByteBuffer> messages);
 
-  /// The client has no more use for the stream, or is dead.
+  /// The client no longer needs the stream, or is dead.
   void Drop(const StreamPtr& stream);
   void DropAllOf(const std::shared_ptr<Process>& client);
 
@@ -108,17 +109,17 @@ class Network {
 
   void SendDown(const StreamPtr& stream, std::vector<grpc::ByteBuffer> messages);
 
-  /// Ends the call, after what was sent.
+  /// Ends the call after the messages sent so far.
   void Finish(const StreamPtr& stream, const absl::Status& status);
 
-  /// A call to the coordinator. `done` is called once, at the client.
+  /// Calls the coordinator. `done` is called once, at the client.
   void Call(Method method, std::string request, const std::shared_ptr<Process>& client,
             std::function<void(absl::StatusOr<std::string>)> done);
 
-  /// True where no stream is open and no request on its way.
+  /// Returns true if no stream is open and no request is in flight.
   bool is_quiet() const { return open_.empty() && late_calls_ == 0; }
 
-  /// True in phase one.
+  /// Returns true in phase one, in which faults happen.
   bool IsFaulty() const { return queue_.now() - absl::UnixEpoch() < faults_.end; }
 
  private:

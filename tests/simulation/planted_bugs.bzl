@@ -7,7 +7,7 @@ in place of the library's own: whose functions a program defines itself, the lin
 
 load("//tests/support:python_test.bzl", "python_test")
 
-# Name: (label of the source, [(what is replaced, by what)])
+# Name: (label of the source, [(text to replace, replacement)])
 PLANTED_BUGS = {
     # A repeated push counts again.
     "duplicate_check_off": ("//server/core:shard_push.cc", [(
@@ -18,7 +18,7 @@ PLANTED_BUGS = {
         "  again.header.sequence = members().At(sender.worker).expected();" +
         "Decision decision = Decide(again, output);",
     )]),
-    # A synchronous round closes when as many pushes have come as there are members.
+    # A synchronous round closes when the number of pushes equals the number of members.
     "rounds_closed_by_count": ("//common/policy:policies.cc", [(
         "if (member.owes && !member.heard)",
         "if (!member.heard && shard.members.size() > shard.contributions + shard.excused)",
@@ -35,37 +35,37 @@ PLANTED_BUGS = {
         "(version > published() &&",
         "(version > decided() &&",
     )]),
-    # Who is ahead of the slowest by just more than it may be goes on.
+    # A worker just beyond the allowed lead over the slowest goes on.
     "condition_released_too_early": ("//server/core:shard_pull.cc", [(
         "*state_.slowest < condition.slowest)",
         "Value(*state_.slowest) + 1 < Value(condition.slowest))",
     )]),
-    # Who waited for the slowest goes on without what that has pushed.
+    # A worker that waited for the slowest goes on without the slowest's pushes.
     "released_before_it_is_seen": ("//server/core:shard_pull.cc", [(
         "{.version = std::max(condition.version, decided())};",
         "{.version = condition.version};",
     )]),
-    # A caller that is gone keeps its place among those that wait.
+    # A cancelled call stays among the calls that wait.
     "forgets_cancellation": ("//server/core:shard_pull.cc", [(
         "return waiting.call == call;",
         "return waiting.call == call && false;",
     )]),
-    # What was made of a push while it came is used, whatever happened since.
+    # The draft made while a push arrives is used, even if its forecast was wrong.
     "draft_kept_after_wrong_forecast": ("//server/service:update_path.cc", [
         ("= draft_.lock();", "= job.folds.empty() ? nullptr : job.folds.front().payload.draft;"),
         ("job.update.has_value() && job.update->is_drafted", "job.update.has_value()"),
     ]),
-    # What rounding lost of a gradient whose answer was lost is lost for good.
+    # If the answer to a push was lost, the error of its rounding is lost for good.
     "residual_lost_on_repetition": ("//worker/client:push_encoder.cc", [(
         "!Counts(reply)",
         "(reply.outcome != PushOutcome::kApplied && reply.outcome != PushOutcome::kBuffered)",
     )]),
-    # Weights are let go of when the next version is there, and not with the last gradient.
+    # Base weights are released when the next version is published, not with their last gradient.
     "base_recycled_too_early": ("//server/service:shard.cc", [(
         "kept = machine_.BasesKept();",
         "kept = {machine_.published()};",
     )]),
-    # Who comes back goes on as the one it was before.
+    # A worker that comes back keeps the record of its older incarnation.
     "record_survives_incarnation": ("//server/core:member_table.cc", [
         (
             "if (Find(member.worker, member.incarnation) != nullptr) {",

@@ -13,7 +13,7 @@ using Policy = ConsistencySpec::Policy;
 
 constexpr uint32_t kBatchesMax = 64;
 
-// Of the seed. What came later has streams of its own, so that seeds keep their older choices.
+// Streams of the seed. Later additions have their own streams, so that old seeds keep their draws.
 constexpr uint64_t kMainStream = 0;
 constexpr uint64_t kStopStream = 2;
 constexpr uint64_t kPipelineStream = 3;
@@ -36,7 +36,7 @@ void DrawConsistency(Chance& chance, RunSpec& run) {
   guard.bound = chance.Between(guard.action == Action::kScale ? 1 : 0, 6);
 }
 
-/// The policies that came after the first three.
+/// Draws one of the policies that were added after the first three.
 void DrawNewerPolicy(Scenario& scenario) {
   Chance chance(scenario.seed, kPolicyStream);
   ConsistencySpec& consistency = scenario.run.consistency;
@@ -45,7 +45,7 @@ void DrawNewerPolicy(Scenario& scenario) {
   const uint32_t workers = scenario.run.cluster.workers;
   consistency.policy = workers > 1 && chance.Happens(500) ? Policy::kBackup : Policy::kSsp;
   if (workers > 1) consistency.parameters["backups"] = chance.Between(0, workers / 2);
-  // Each would wait for what the other holds back.
+  // The policy and the guard would each wait for what the other holds back.
   if (scenario.blocks()) consistency.max_staleness = {};
 }
 
@@ -66,7 +66,7 @@ void DrawTraining(Chance& chance, Scenario& scenario) {
   run.evaluation.every_epochs = chance.Between(0, 2);
 }
 
-/// The compensations that came after the first three.
+/// Draws one of the compensations that were added after the first three.
 void DrawNewerCompensation(Scenario& scenario) {
   Chance chance(scenario.seed, kCompensationStream);
   OptimizerSpec& optimizer = scenario.run.optimizer;
@@ -80,14 +80,15 @@ void DrawCodec(Scenario& scenario) {
   if (chance.Happens(250)) scenario.run.wire.push_codec = Encoding::kInt8;
 }
 
-/// Workers with local steps, which have one gradient under way, and no gradients of pulled weights.
+/// Draws workers with local steps. They have one gradient in flight, which is not one of pulled
+/// weights.
 void DrawAlgorithm(Scenario& scenario) {
   Chance chance(scenario.seed, kAlgorithmStream);
   RunSpec& run = scenario.run;
   if (!chance.Happens(250)) return;
   run.worker.algorithm = AlgorithmKind::kLocalSgd;
   run.worker.parameters["steps"] = chance.Between(1, 5);
-  run.optimizer.learning_rate = 0.05;  // So that the values of a delta stay below 1.
+  run.optimizer.learning_rate = 0.05;  // Keeps the values of a delta below 1.
   run.training.pipeline_depth = 1;
   if (RowOf(run.optimizer.staleness_scaling).uses_base_weights) {
     run.optimizer.staleness_scaling = StalenessScaling::kNone;
@@ -107,7 +108,7 @@ void DrawTimes(Chance& chance, Scenario& scenario) {
       chance.Happens(200) ? absl::Milliseconds(100) : absl::Microseconds(chance.Between(1, 5000));
 }
 
-/// About how long training takes without faults.
+/// Returns about how long training takes without faults.
 absl::Duration Estimate(const Scenario& scenario) {
   const absl::Duration slowest = *std::ranges::max_element(scenario.compute_time);
   const absl::Duration step = slowest + 4 * scenario.delay_max + scenario.update_time_max;
@@ -157,7 +158,7 @@ void DrawFaults(Chance& chance, Scenario& scenario) {
   }
 }
 
-/// What ends the run before its epochs are over.
+/// Draws a condition that ends the run before its epochs are over.
 void DrawStop(Scenario& scenario) {
   Chance chance(scenario.seed, kStopStream);
   if (!chance.Happens(200)) return;
@@ -177,14 +178,14 @@ void DrawStop(Scenario& scenario) {
   }
 }
 
-/// Rounds leave nothing to compute while a push is under way.
+/// Draws the pipeline's depth. With rounds there is nothing to compute while a push is in flight.
 void DrawPipeline(Scenario& scenario) {
   Chance chance(scenario.seed, kPipelineStream);
   if (scenario.has_rounds() || !chance.Happens(300)) return;
   scenario.run.training.pipeline_depth = 2;
 }
 
-/// What a run's file may not ask for either.
+/// Corrects settings that a run.yaml may not have either, under which rounds would not close.
 void LetRoundsClose(RunSpec& run) {
   StalenessGuardSpec& guard = run.consistency.max_staleness;
   if (guard.action != StalenessGuardSpec::Action::kBlock || guard.bound > 0) return;
@@ -244,7 +245,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawNewerCompensation(scenario);
   DrawCodec(scenario);
   DrawTimes(chance, scenario);
-  // Room for one push or two, so that many are told to come later.
+  // There is room for one or two pushes only, so many pushes are told to retry later.
   if (chance.Happens(150)) run.wire.push_bytes_max = 2048;
   DrawFaults(chance, scenario);
   DrawStop(scenario);

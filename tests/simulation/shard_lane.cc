@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kChunkValues = 100;
 
-/// All messages of values that `encode` makes of one chunk each.
+/// Cuts the values into chunks, and returns the message that `encode` makes of each.
 template <typename Encode>
 std::vector<grpc::ByteBuffer> Chunked(std::span<const float> values, Encode encode) {
   std::vector<grpc::ByteBuffer> messages;
@@ -101,14 +101,14 @@ std::vector<grpc::ByteBuffer> ShardLane::Request() const {
     });
   }
   std::vector<grpc::ByteBuffer> chunks = PushChunks();
-  // The rest of a push may come in any order, and in another one when it is repeated.
+  // The rest of a push may come in any order, so a repetition uses another one.
   if (schedule_.has_value()) std::reverse(chunks.begin() + 1, chunks.end());
   return chunks;
 }
 
 std::vector<grpc::ByteBuffer> ShardLane::PushChunks() const {
   if (encoder_ != nullptr && !values_.empty()) {
-    // One block holds a simulated shard.
+    // A simulated shard fits into one block of the codec.
     std::vector<grpc::ByteBuffer> whole;
     whole.push_back(EncodePushChunk(push_, 0, encoder_->Encode(values_, 0, values_.size()),
                                     encoder_->encoding()));
@@ -149,7 +149,7 @@ void ShardLane::OnExchangeMessage(const grpc::ByteBuffer& message) {
 void ShardLane::OnEnd(const StreamPtr& stream, const absl::Status& status) {
   if (stream != stream_) return;
   stream_.reset();
-  if (!is_busy() || is_pausing_) return;  // The next try opens another.
+  if (!is_busy() || is_pausing_) return;  // The next try opens a new stream.
   if (status.ok()) return Succeed();
   if (!IsTransient(status)) return Fail(status);
   if (!schedule_.has_value()) schedule_.emplace(retry_, seed_);

@@ -20,11 +20,11 @@
 
 namespace slipstream {
 
-/// A worker's calls to one shard, one at a time, repeated until they are answered for good: what
-/// ShardClient and ShardExchange do with gRPC.
+/// Makes a worker's calls to one shard, one at a time, and repeats each until it has a final
+/// answer. It plays the part of ShardClient and ShardExchange.
 ///
-/// Not thread-safe: one owner. `queue` and `network` must outlive it, as it must the queue's
-/// events.
+/// Not thread-safe: one owner. `queue` and `network` must outlive it, and it must outlive the
+/// queue's events.
 class ShardLane {
  public:
   struct Answer {
@@ -36,17 +36,18 @@ class ShardLane {
   ShardLane(ShardId shard, const std::shared_ptr<Process>& process, EventQueue& queue,
             Network& network, const RetryOptions& retry, uint64_t seed);
 
-  /// `values` stay as they are, and `weights` where they are, until `done`.
+  /// Until `done`, the contents of `values` and the memory of `weights` must stay valid.
   void Initialize(const InitializeHeader& header, std::span<const float> values, Done done);
   void Pull(const PullRequest& request, std::span<float> weights, Done done);
 
-  /// Through `encoder`, unless it is null: it must outlive the call, and hears of the outcome.
+  /// Encodes with `encoder`, unless it is null. The encoder must outlive the call, and is told the
+  /// outcome.
   void Exchange(const PushHeader& header, std::span<const float> values, PushEncoder* encoder,
                 std::span<float> weights, Done done);
 
   bool is_busy() const { return done_ != nullptr; }
 
-  /// Gives up what is under way, and calls `done` no more.
+  /// Gives up the current call. Its `done` is not called any more.
   void Close() { done_ = nullptr; }
 
  private:
@@ -55,7 +56,7 @@ class ShardLane {
   void Send();
   std::vector<grpc::ByteBuffer> Request() const;
 
-  /// All chunks of the push, from its begin on.
+  /// Returns all chunks of the push, from its begin on.
   std::vector<grpc::ByteBuffer> PushChunks() const;
   void OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message);
   void OnExchangeMessage(const grpc::ByteBuffer& message);
@@ -72,7 +73,7 @@ class ShardLane {
   const RetryOptions retry_;
   const uint64_t seed_;
 
-  // The call under way.
+  // The current call.
   StreamKind kind_ = StreamKind::kExchange;
   InitializeHeader initialize_;
   PullRequest pull_;
@@ -86,7 +87,7 @@ class ShardLane {
   Answer answer_;
   std::optional<WeightsArrival> arrival_;
 
-  StreamPtr stream_;  // Of exchanges it stays open from one to the next.
+  StreamPtr stream_;  // For exchanges, it stays open between calls.
 };
 
 }  // namespace slipstream

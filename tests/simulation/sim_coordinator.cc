@@ -13,7 +13,7 @@
 namespace slipstream {
 namespace {
 
-// As of CoordinatorService.
+// These values are the same as in CoordinatorService.
 constexpr absl::Duration kTick = absl::Milliseconds(20);
 constexpr absl::Duration kWaitMax = absl::Seconds(10);
 
@@ -111,7 +111,7 @@ void SimCoordinator::ServeOrPark(const absl::Status& event, uint32_t wait_ms, Qu
 
 void SimCoordinator::Note(const absl::Status& status, const Identity& worker,
                           WorkerHeard::What what) {
-  // A member's call renews its lease, also one that is refused for what it asks.
+  // Every call of a member renews its lease, even if its request is refused.
   const bool is_heard = status.ok() || (what == WorkerHeard::What::kCalled &&
                                         coordinator_.membership().Check(worker).ok());
   if (is_heard) history_.Add(WorkerHeard{what, worker, queue_.now()});

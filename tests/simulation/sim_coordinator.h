@@ -19,8 +19,8 @@
 
 namespace slipstream {
 
-/// The shell of a production Coordinator in virtual time: what CoordinatorService does with gRPC
-/// and a thread. Requests and answers pass as bytes.
+/// The shell around a production Coordinator in virtual time. It plays the part of
+/// CoordinatorService, which uses gRPC and a thread. Requests and answers pass as bytes.
 ///
 /// Not thread-safe: one owner. All arguments must outlive it.
 class SimCoordinator {
@@ -33,7 +33,7 @@ class SimCoordinator {
   const Coordinator& core() const { return coordinator_; }
 
  private:
-  /// The answer, or nothing to wait on. `is_last` when there is no time left to wait.
+  /// Returns the answer, or null to go on waiting. `is_last` says that no time is left to wait.
   using Question = std::function<std::optional<absl::StatusOr<std::string>>(bool is_last)>;
   struct Parked {
     absl::Time deadline;
@@ -61,7 +61,7 @@ class SimCoordinator {
   History& history_;
   Trace& trace_;
   Coordinator coordinator_;
-  std::list<Parked> parked_;  // By age.
+  std::list<Parked> parked_;  // Oldest first.
   uint64_t changes_answered_ = 0;
   ViewNumber view_noted_{};
   bool end_is_noted_ = false;

@@ -10,7 +10,7 @@
 namespace slipstream {
 namespace {
 
-// As of Evaluator.
+// The same value as in Evaluator.
 constexpr int kTriesMax = 5;
 
 }  // namespace
@@ -68,7 +68,8 @@ void SimEvaluator::ReadOn() {
   const bool reads_on = world_.scenario.has_rounds() && !behind.empty() && reading_->tries_left > 0;
   if (!reads_on) return Report();
   --reading_->tries_left;
-  // From within a lane that has only just finished: it may be one of those asked again.
+  // This runs inside a lane's callback, and that lane may be needed again, so read in a later
+  // event.
   world_.network.AtProcess(process_, world_.queue.now(), [this, behind, newest] {
     if (!is_closed_) Read(behind, newest);
   });
@@ -82,7 +83,7 @@ void SimEvaluator::Report() {
   for (const Version version : reading_->versions) result.add_versions(Value(version));
   result.set_test_loss(1.0);
   if (world_.scenario.run.training.target_accuracy > 0) {
-    // It grows with training, as accuracies do.
+    // The made-up accuracy grows with training, as a real one does.
     const auto done = static_cast<double>(Value(reading_->versions.front()));
     result.set_test_accuracy(std::min(1.0, done / world_.scenario.batches_total()));
   }

@@ -19,25 +19,26 @@
 
 namespace slipstream {
 
-/// Measures the model beside training, as Evaluator does: reads the weights of all shards, of one
-/// version where there are rounds, and reports.
+/// Measures the model beside training, like Evaluator: reads the weights of all shards (of one
+/// version if there are rounds) and reports.
 ///
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimEvaluator {
  public:
-  /// `on_failure` is told why the worker cannot go on. All arguments must outlive it.
+  /// `on_failure` is called with the reason why the worker cannot go on. All arguments must outlive
+  /// it.
   SimEvaluator(const SimWorld& world, const std::shared_ptr<Process>& process,
                const WorkerShards& shards, CoordinatorCalls& calls,
                std::function<void(const absl::Status&)> on_failure);
 
-  /// Without effect where the order was carried out, or another one is.
+  /// Has no effect if the order was carried out already, or if another evaluation is under way.
   void OnOrder(uint64_t order, bool is_final);
 
   bool is_reading() const { return reading_.has_value(); }
   void Close();
 
  private:
-  /// The evaluation under way.
+  /// The current evaluation.
   struct Reading {
     uint64_t order = 0;
     bool is_final = false;

@@ -16,27 +16,26 @@
 
 namespace slipstream {
 
-/// Tells the coordinator again and again that the worker is there and what it has done, as
-/// Heartbeat does.
+/// Tells the coordinator regularly, like Heartbeat, that the worker is alive and what it has done.
 ///
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimHeartbeat {
  public:
   using OnReply = std::function<void(const absl::StatusOr<v1::HeartbeatReply>&)>;
 
-  /// `on_reply` hears every answer, and closes it where that is the last. All arguments must
-  /// outlive it.
+  /// `on_reply` is called with every answer, and closes this object after the last one it needs.
+  /// All arguments must outlive it.
   SimHeartbeat(const SimWorld& world, const std::shared_ptr<Process>& process,
                CoordinatorCalls& calls, const std::vector<UnitProgress>& progress,
                OnReply on_reply);
 
   void Start(const Identity& identity, absl::Duration lease);
 
-  /// Nothing is left for the worker but to hear of the end.
+  /// The worker has nothing left to do but to hear of the end, so it asks more often.
   void Hurry() { is_hurried_ = true; }
   bool is_hurried() const { return is_hurried_; }
 
-  /// No more work is to be begun; once true, for ever.
+  /// Returns whether no more work may be begun. Once true, it stays true.
   bool work_ends() const { return work_ends_; }
   void Close() { is_closed_ = true; }
 

@@ -11,22 +11,22 @@
 
 namespace slipstream {
 
-/// A lane to each shard, which makes calls one after another in the order in which they were asked
-/// for, as ShardLanes does with threads.
+/// One lane for each shard. Like ShardLanes, which uses threads, it makes calls one after another
+/// in the order in which they were requested.
 ///
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimLanes {
  public:
   using Begin = std::function<void(ShardLane& lane, ShardLane::Done done)>;
 
-  /// `lanes`: by shard.
+  /// `lanes` is ordered by shard.
   explicit SimLanes(std::vector<std::unique_ptr<ShardLane>> lanes);
 
-  /// `begin` makes the call once those before it have been answered; then `done` is called, and may
-  /// ask for more.
+  /// Queues a call. `begin` makes it once all earlier calls have been answered. Then `done` is
+  /// called, which may queue more calls.
   void Call(ShardId shard, Begin begin, ShardLane::Done done);
 
-  /// Gives up what is under way or waits, and calls nobody any more.
+  /// Gives up current and queued calls. No callback is called any more.
   void Close();
 
  private:
@@ -41,7 +41,7 @@ class SimLanes {
 
   void BeginNext(Lane& lane);
 
-  std::vector<Lane> lanes_;  // By shard; as many for ever.
+  std::vector<Lane> lanes_;  // By shard; the number is constant.
 };
 
 }  // namespace slipstream

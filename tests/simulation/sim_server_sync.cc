@@ -12,7 +12,7 @@
 namespace slipstream {
 namespace {
 
-// As of ServerSync.
+// These values are the same as in ServerSync.
 constexpr absl::Duration kWait = absl::Milliseconds(250);
 constexpr absl::Duration kWaitEager = absl::Milliseconds(20);
 constexpr absl::Duration kPauseMin = absl::Milliseconds(100);

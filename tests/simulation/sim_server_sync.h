@@ -16,17 +16,18 @@ namespace slipstream {
 
 class SimShard;
 
-/// A shard's conversation with the coordinator in virtual time, as ServerSync has it: what the
-/// shard has come to goes there, orders come back.
+/// A shard's conversation with the coordinator in virtual time, like ServerSync: it sends the
+/// shard's reports, and receives orders.
 ///
-/// Not thread-safe: one owner. All arguments must outlive it, and it the event queue's last event.
+/// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
+/// last event.
 class SimServerSync {
  public:
-  /// Begins after `first_pause`.
+  /// Makes its first call after `first_pause`.
   SimServerSync(ShardId shard, const Scenario& scenario, absl::Duration first_pause,
                 EventQueue& queue, Network& network, SimShard& server);
 
-  /// True once the run is over and the coordinator let this server go.
+  /// Returns true once the run is over and the coordinator has let this server go.
   bool may_exit() const { return orders_.may_exit; }
 
  private:

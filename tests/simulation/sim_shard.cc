@@ -20,7 +20,7 @@ namespace slipstream {
 namespace {
 
 constexpr size_t kAnswerChunkBytes = 512;
-// Of the seed, from here on: one of each shard.
+// The first of the seed's streams, one for each shard.
 constexpr uint64_t kStreams = 1000;
 constexpr uint64_t kRestoreStreams = 2000;
 constexpr uint32_t kRestoresPerMille = 50;
@@ -85,7 +85,7 @@ void SimShard::OnSent(const StreamPtr& stream) {
   Absorb(shard_.FinishPull(reader));
 }
 
-// What a call says.
+// Messages of a call.
 
 void SimShard::OnPushMessage(Call& call, const grpc::ByteBuffer& message) {
   absl::StatusOr<PushChunk> chunk = DecodePushChunk(message);
@@ -153,7 +153,7 @@ absl::Status SimShard::TakeInitialChunk(Call& call, const InitializeChunk& chunk
   return absl::OkStatus();
 }
 
-// What comes of it.
+// Effects of an event.
 
 void SimShard::Absorb(ShardResult result) {
   machine().CheckInvariants();
@@ -217,7 +217,7 @@ void SimShard::MayRestore() {
   shard_.Restore(ShardState(machine().state()));
 }
 
-// What a call is answered.
+// Answers.
 
 void SimShard::OnAnswer(const Delivery& delivery) {
   const auto found = calls_.find(Value(delivery.call));
@@ -263,7 +263,7 @@ void SimShard::End(const Call& call, const absl::Status& status) {
   network_.Finish(stream, status);
 }
 
-// For the checkers, and for people.
+// Reports for the checkers and for people.
 
 ShardEnd SimShard::End() const {
   const LagTracker& lag = machine().lag();

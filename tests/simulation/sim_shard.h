@@ -28,13 +28,13 @@
 
 namespace slipstream {
 
-/// A server process in virtual time: production's Shard and PushFraming, with a network around them
-/// that is simulated, and each job taking a drawn while. A call is known by the number of its
-/// stream.
+/// A server process in virtual time: production's Shard and PushFraming, with a simulated network
+/// around them. Each job takes a random time. A call is identified by the number of its stream.
 ///
-/// Now and then the machine's state is copied and restored, which must change nothing.
+/// Now and then the machine's state is copied and restored, which must not change anything.
 ///
-/// Not thread-safe: one owner. All arguments must outlive it, and it the event queue's last event.
+/// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
+/// last event.
 class SimShard {
  public:
   SimShard(ShardId shard, const Scenario& scenario, bool restores, EventQueue& queue,
@@ -47,19 +47,19 @@ class SimShard {
   void OnCancel(const StreamPtr& stream);
   void OnSent(const StreamPtr& stream);
 
-  /// True once the run is over and the coordinator let this server go.
+  /// Returns true once the run is over and the coordinator has let this server go.
   bool may_exit() const { return sync_.may_exit(); }
   ShardEnd End() const;
   std::string Describe() const;
   const ShardMachine& machine() const { return shard_.machine(); }
 
  private:
-  /// What is known of one call.
+  /// The state of one call.
   struct Call {
     StreamPtr stream;
 
     PushFraming pushes;
-    std::optional<PushHeader> push;  // The one that is on its way, or is being answered.
+    std::optional<PushHeader> push;  // The push that arrives or is being answered.
 
     std::optional<PullRequest> pull;
     bool is_pinning = false;
@@ -75,7 +75,8 @@ class SimShard {
   void OnInitializeMessage(Call& call, const grpc::ByteBuffer& message);
   absl::Status TakeInitialChunk(Call& call, const InitializeChunk& chunk);
 
-  /// What came of an event of the shard's: for the history, and for those who waited.
+  /// Handles the result of an event: adds it to the history, and sends answers to calls that
+  /// waited.
   void Absorb(ShardResult result);
   void NotePush(const PushHeader& header, const PushReply& reply);
   void NoteGradient(const PushHeader& header, Values values);
@@ -90,7 +91,7 @@ class SimShard {
   // Constant after construction.
   const ShardId id_;
   const bool restores_;
-  const bool is_encoded_;  // Gradients are, and come in one chunk.
+  const bool is_encoded_;  // Whether gradients are encoded; then each is one chunk.
   const absl::Duration update_time_max_;
 
   EventQueue& queue_;
@@ -98,10 +99,10 @@ class SimShard {
   History& history_;
   Trace& trace_;
   Chance chance_;
-  Chance restore_chance_;  // Apart, so that restoring changes no other draw.
+  Chance restore_chance_;  // Separate, so that restoring changes no other draw.
   Shard shard_;
   std::map<uint64_t, Call> calls_;  // By stream.
-  Version decided_{};               // As far as the history tells.
+  Version decided_{};               // The last one in the history.
   std::optional<Shard::Job> job_;
   SimServerSync sync_;
 };

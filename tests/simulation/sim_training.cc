@@ -9,7 +9,7 @@
 namespace slipstream {
 namespace {
 
-constexpr uint64_t kStreams = 10'000;  // Of the seed, from here on: one of each process.
+constexpr uint64_t kStreams = 10'000;  // The first of the seed's streams, one per process.
 
 }  // namespace
 
@@ -63,7 +63,7 @@ void SimTraining::Initialize(uint64_t grant, std::function<void()> done) {
   }
 }
 
-// The loop, as TrainingLoop has it.
+// The loop, like TrainingLoop's.
 
 void SimTraining::TakeTurn() {
   if (heartbeat_.work_ends()) core_.OnWorkEnds();
@@ -103,7 +103,8 @@ void SimTraining::Settle(uint32_t slot,
 }
 
 void SimTraining::AwaitUnit(uint32_t settled) {
-  // What is under way may be all that is left: the coordinator has to hear that it is done.
+  // The pushes in flight may be all the work that is left, so the coordinator has to hear that they
+  // are done.
   if (settled < slots_.size()) {
     return Settle(settled, [this, settled](const auto&) { AwaitUnit(settled + 1); });
   }
@@ -131,7 +132,7 @@ void SimTraining::TakeUnit() {
 
 void SimTraining::Compute(const BatchRanges& batches) {
   Slot& slot = slots_[turn_];
-  // A worker with steps of its own begins the push once it has taken them.
+  // A worker with local steps begins the push once it has taken them.
   if (!takes_local_steps()) core_.OnBatchesBegun(batches, turn_);
   slot.gradient = world_.gradients.Compute(batches, slot.weights);
   const auto& times = world_.scenario.compute_time;
@@ -157,7 +158,7 @@ void SimTraining::Finish() {
   on_end_(absl::OkStatus());
 }
 
-// What the loop asks of the lanes, as ParameterClient has it.
+// Requests of the loop to the lanes, like ParameterClient's.
 
 void SimTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls) {
   for (const WorkerCore::ShardPull& pull : pulls) {

@@ -27,19 +27,19 @@
 
 namespace slipstream {
 
-/// Trains around a production WorkerCore in virtual time: what TrainingLoop and ParameterClient do
-/// with threads and gRPC.
+/// Trains with a production WorkerCore in virtual time. It plays the part of TrainingLoop and
+/// ParameterClient, which use threads and gRPC.
 ///
-/// One flow of control, the loop, gives the slots of the pipeline their turns, computes, and waits
-/// where it has to. Beside it each shard has a lane, which makes the calls of all slots one after
-/// another in the order in which the loop asked for them.
+/// One flow of control, the loop, gives the pipeline's slots their turns, computes, and waits where
+/// it has to. In addition each shard has a lane, which makes the calls of all slots one after
+/// another, in the order in which the loop requested them.
 ///
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimTraining {
  public:
-  /// `number` tells the processes of a run apart. `progress` is kept up to date. `on_end` is told
-  /// once that nothing is left to do, or why the worker cannot go on. All arguments must outlive
-  /// it.
+  /// `number` identifies the process within the run. `progress` is kept up to date. `on_end` is
+  /// called once, when nothing is left to do, or with the reason why the worker cannot go on. All
+  /// arguments must outlive it.
   SimTraining(const SimWorld& world, const std::shared_ptr<Process>& process,
               const WorkerShards& shards, CoordinatorCalls& calls, const SimHeartbeat& heartbeat,
               uint64_t number, std::vector<UnitProgress>& progress,
@@ -56,13 +56,14 @@ class SimTraining {
  private:
   struct Slot {
     std::vector<float> weights;
-    Gradients::Gradient gradient;       // Of its last step.
-    std::vector<PushEncoder> encoders;  // By shard; none where gradients travel as they are.
+    Gradients::Gradient gradient;       // The gradient of its last step.
+    std::vector<PushEncoder> encoders;  // By shard; empty if gradients are not encoded.
     bool is_pushing = false;
     bool is_refused = false;  // By every shard that has answered its push.
     bool is_finished = false;
 
-    // Calls of this slot that are not answered, and what the loop does once they are.
+    // The number of this slot's calls without an answer, and the loop's continuation once there are
+    // none.
     size_t unanswered = 0;
     std::function<void()> then;
   };
@@ -83,7 +84,7 @@ class SimTraining {
   void Push();
   void Finish();
 
-  // What it asks of the lanes.
+  // Requests to the lanes.
   void PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls);
   void PushGradient(uint32_t slot);
   void PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull);
@@ -93,7 +94,7 @@ class SimTraining {
   absl::Status TakeReply(ShardId shard, uint32_t slot, const ShardLane::Answer& answer);
   absl::Status TakeWeights(ShardId shard, uint32_t slot, const WeightsHeader& header);
 
-  // Every call of a slot.
+  // Used for every call of a slot.
   void Call(ShardId shard, uint32_t slot, SimLanes::Begin begin, Take take);
   void OnAnswered(uint32_t slot);
 

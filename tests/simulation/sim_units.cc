@@ -9,7 +9,7 @@
 namespace slipstream {
 namespace {
 
-// As of UnitFetcher.
+// The same value as in UnitFetcher.
 constexpr uint32_t kWaitMs = 100;
 
 }  // namespace

@@ -13,24 +13,24 @@
 
 namespace slipstream {
 
-/// Asks the coordinator for units of work, one at a time and ahead of need, as UnitFetcher does.
+/// Asks the coordinator for units of work, one at a time and ahead of need, like UnitFetcher.
 ///
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimUnits {
  public:
-  /// What the coordinator said: a unit, or nothing if there will be no more.
+  /// The coordinator's answer: a unit, or null if there are no more.
   using Result = std::optional<WorkUnit>;
 
-  /// `progress`: what a request tells of the units so far. `on_result` is told when a result has
-  /// come, or why none will. All arguments must outlive it.
+  /// `progress` is the progress that a request reports. `on_result` is called when a result has
+  /// come, or with the reason why none will. All arguments must outlive it.
   SimUnits(CoordinatorCalls& calls, const Identity& identity,
            const std::vector<UnitProgress>& progress,
            std::function<void(const absl::Status&)> on_result);
 
-  /// Without effect while an answer is under way or not yet taken.
+  /// Has no effect while a request is under way or its result has not been taken.
   void Ask();
 
-  /// The result of an earlier Ask(), once, if it is there.
+  /// Returns the result of an earlier Ask() once, if it has come.
   std::optional<Result> Take();
 
   bool is_asking() const { return is_asking_; }

@@ -11,7 +11,7 @@
 namespace slipstream {
 namespace {
 
-// As of WorkerProgram.
+// The same value as in WorkerProgram.
 constexpr uint32_t kPrepareWaitMs = 500;
 
 }  // namespace
@@ -33,7 +33,7 @@ void SimWorker::Crash() {
 }
 
 void SimWorker::Freeze(absl::Duration duration) {
-  // Were it put off again, what came in between would arrive before what waits since longer.
+  // If a freeze were extended, calls that came in between would run before older ones that wait.
   if (world_.queue.now() < process_->frozen_until) return;
   world_.trace.Line("process {} stands still", number_);
   process_->frozen_until = world_.queue.now() + duration;
@@ -108,7 +108,7 @@ void SimWorker::FinishInitialization(uint64_t grant) {
       });
 }
 
-// What it hears.
+// Callbacks.
 
 void SimWorker::OnTrained(const absl::Status& status) {
   if (!status.ok()) return Fail(status);
@@ -149,7 +149,7 @@ void SimWorker::Leave(const absl::Status& status) {
     evaluator_->Close();
   }
   world_.network.DropAllOf(process_);
-  if (absl::IsFailedPrecondition(status)) return End(status);  // Fenced: gone already.
+  if (absl::IsFailedPrecondition(status)) return End(status);  // It was fenced: no member any more.
   v1::LeaveRequest request;
   *request.mutable_identity() = ToWire(identity_);
   if (!status.ok()) request.set_failure(std::string(status.message()));

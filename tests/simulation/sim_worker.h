@@ -26,13 +26,14 @@
 
 namespace slipstream {
 
-/// One worker process in virtual time: joining, training and leaving, as WorkerProgram has it, and
-/// what may befall a process.
+/// One worker process in virtual time, with its faults. Like WorkerProgram it joins, trains and
+/// leaves.
 ///
-/// Not thread-safe: one owner. All arguments must outlive it, and it the event queue's last event.
+/// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
+/// last event.
 class SimWorker {
  public:
-  /// `number` tells the processes of a run apart. Without `asked` it takes the lowest free id.
+  /// `number` identifies the process within the run. Without `asked` it takes the lowest free id.
   /// `on_end` is called when the process ends by itself.
   SimWorker(const SimWorld& world, uint64_t number, std::optional<WorkerId> asked,
             std::function<void(const absl::Status&)> on_end);
@@ -72,7 +73,7 @@ class SimWorker {
   CoordinatorCalls calls_;
   SimHeartbeat heartbeat_;
 
-  // Once the model is known.
+  // Set once the model is known.
   std::optional<WorkerShards> shards_;
   std::optional<SimTraining> training_;
   std::optional<SimEvaluator> evaluator_;

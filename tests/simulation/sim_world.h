@@ -10,7 +10,7 @@
 
 namespace slipstream {
 
-/// What all worker processes of a run share, and outlives them.
+/// The parts of the world that all worker processes of a run share. They outlive the processes.
 struct SimWorld {
   const Scenario& scenario;
   EventQueue& queue;

@@ -13,14 +13,14 @@
 namespace slipstream {
 namespace {
 
-/// Every so many seeds, the run is made a second time; without machines that are restored.
+/// One in so many seeds runs a second time, without restoring machines.
 constexpr uint64_t kRepeatedEvery = 20;
 
 std::string RepeatLine(uint64_t seed) {
   return fmt::format("bazel run //tests/simulation:simulate -- --seed {}", seed);
 }
 
-// Of the run under way; for the handler of the signal by which a failed check ends the process.
+// Repeats the current run. The signal handler prints it if a failed check ends the process.
 std::string repeat_line;
 
 void OnAbort(int) {
@@ -31,7 +31,7 @@ void OnAbort(int) {
 bool NobodyDied(const History& history) { return Evidence(history).died.empty(); }
 
 void CompareWithQuietRun(const Scenario& scenario, const History& history, Simulated& simulated) {
-  // The bits do not depend on who was faster.
+  // In these runs, the bits do not depend on timing.
   const bool is_repeatable = scenario.run.consistency.traits().order == PolicyTraits::Order::kRank;
   const bool applies = is_repeatable && scenario.joins.empty() && !scenario.may_end_early() &&
                        simulated.findings.empty() && NobodyDied(history);

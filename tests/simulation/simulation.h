@@ -12,7 +12,7 @@ namespace slipstream {
 struct Simulated {
   uint64_t seed = 0;
 
-  /// What is wrong; empty if every promise held.
+  /// The violations found; empty if every promise held.
   std::vector<std::string> findings;
 
   /// Equal for equal runs.
@@ -21,11 +21,11 @@ struct Simulated {
   absl::Duration time;
 };
 
-/// Draws and runs one cluster and holds it against all promises. If the process dies meanwhile, by
-/// a check within the cores, it prints the line that repeats the run first.
+/// Draws and runs one cluster and checks all promises. If a check within the cores ends the process
+/// meanwhile, it first prints the command that repeats the run.
 Simulated Simulate(uint64_t seed, bool prints_trace = false);
 
-/// The findings and the command that repeats them.
+/// Returns the findings and the command that repeats them.
 std::string Report(const Simulated& simulated);
 
 }  // namespace slipstream

@@ -13,7 +13,7 @@
 
 namespace slipstream {
 
-/// What happened, line by line: printed where somebody reads it, and always condensed into one
+/// The events of a run as lines of text. They are printed on request, and always condensed into one
 /// number, by which two runs are compared.
 ///
 /// Not thread-safe: one owner. `queue` must outlive it.

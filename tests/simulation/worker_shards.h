@@ -15,8 +15,8 @@
 
 namespace slipstream {
 
-/// The shards as one member of the run knows them: which part of the model each has, and how it is
-/// called.
+/// The shards as one member of the run knows them: the part of the model that each has, and how to
+/// call it.
 ///
 /// Thread-safe: const after construction.
 class WorkerShards {
@@ -28,14 +28,14 @@ class WorkerShards {
   const ShardMap& map() const { return map_; }
   const std::vector<ShardId>& all() const { return all_; }
 
-  /// Of an arena of the whole model.
+  /// Returns the shard's part of an arena of the whole model.
   std::span<float> Part(std::vector<float>& whole, ShardId shard) const;
   std::span<const float> Part(const std::vector<float>& whole, ShardId shard) const;
 
-  /// One for each shard, in order. Training and evaluation have lanes of their own.
+  /// Makes one lane for each shard, in order. Training and evaluation each have their own lanes.
   std::vector<std::unique_ptr<ShardLane>> MakeLanes() const;
 
-  /// Weights of `shard` have arrived in the arena.
+  /// Adds to the history that weights of `shard` have arrived in the arena.
   void NoteReceived(ShardId shard, const WeightsHeader& header,
                     const std::vector<float>& whole) const;
 
