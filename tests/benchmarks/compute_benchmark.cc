@@ -9,8 +9,8 @@
 //
 // The choices that end with "any" may add in any order.
 //
-// With - as its only argument, the program reads such arguments from each line of its input and
-// answers with a line. It keeps what it has prepared, since starting costs more than measuring.
+// If - is its only argument, the program reads such arguments from each line of its input and
+// answers with a line. It keeps prepared plans, since starting costs more than measuring.
 
 #include <algorithm>
 #include <chrono>

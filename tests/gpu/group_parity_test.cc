@@ -80,7 +80,7 @@ TEST_P(GroupTest, EqualBatchesGiveEqualBits) {
   EXPECT_EQ(TrainOverlapped(*gpu_.device, model_), WithoutEvaluations(history));
 }
 
-// With small batches, the first GPU, or all but the last, have nothing to do.
+// Small batches leave the first GPU, or all but the last, without work.
 TEST_P(GroupTest, AStepThatWaitsComputesTheSame) {
   for (const size_t count : {17, 1, 2}) {
     ExpectWaitingStepComputesTheSame(*gpu_.device, model_, count);

@@ -23,7 +23,7 @@ class NoGpuTest : public testing::Test {
 TEST_F(NoGpuTest, AskingForOneSaysWhatToDo) {
   const auto device = OpenDevice(*DeviceChoice::FromText("cuda"), WorkerId(0), claim_);
 
-  // With this code, a program exits with the status of a wrong configuration.
+  // This code makes a program exit with the status of a wrong configuration.
   EXPECT_EQ(device.status().code(), absl::StatusCode::kInvalidArgument) << device.status();
   EXPECT_NE(device.status().ToString().find("set compute.device to cpu"), std::string::npos)
       << device.status();

@@ -193,7 +193,7 @@ def line_of(status, worker):
 def outlive_one(config, settings):
     """Kills one of four workers in the middle of a run, and checks that the others finish it.
     Returns the last status."""
-    # With these delays the remaining work takes longer than the lease of the killed worker.
+    # These delays make the remaining work take longer than the lease of the killed worker.
     settings = {"cluster.lease": "1s", "data.train_examples": 12800,
                 "testing.push_delay_max": "40ms", **settings}
     with scratch() as directory, Cluster(config, settings, directory, workers=4) as live:

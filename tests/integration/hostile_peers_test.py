@@ -14,7 +14,7 @@ from wire_messages import blob, fixed64, number
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 
-# With small chunks, the server ends a call that makes no progress for half a minute.
+# Small chunks make the server end a call that makes no progress for half a minute.
 SETTINGS = {"wire.transport": "tcp", "wire.chunk_bytes": 4096, "cluster.lease": "300s"}
 
 # How much a server's memory may grow: it has trained, and holds the buffers of some 20 peers'

@@ -39,7 +39,7 @@ class NonfiniteTest(unittest.TestCase):
                              check=False)
 
     def test_one_bad_example_costs_its_mini_batches_and_nothing_else(self):
-        # With the guard, rounds wait for gradients in flight. They must not wait for one that is
+        # Under the guard, rounds wait for gradients in flight. They must not wait for one that is
         # left out.
         guard = {"consistency.max_staleness.bound": 2, "consistency.max_staleness.action": "block"}
         for policy, more in (("hardsync", {}), ("softsync", {}), ("async", {}), ("async", guard)):

@@ -65,7 +65,7 @@ class Lane {
  private:
   const Scenario& scenario_;
   const Evidence& evidence_;
-  std::vector<double> error_;   // What earlier gradients have lost.
+  std::vector<double> error_;   // The loss of earlier gradients.
   std::vector<double> wanted_;  // The present gradient plus that error.
   PushMade made_;
   Values arrived_;

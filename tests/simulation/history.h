@@ -170,7 +170,7 @@ struct ShardEnd {
   double mean_staleness = 0;
   double window_mean = 0;
   std::vector<uint64_t> histogram;
-  std::deque<std::vector<Version>> clocks;  // Those of the last updates, newest last.
+  std::deque<std::vector<Version>> clocks;  // Clocks of the last updates, newest last.
   std::vector<double> clock_means;
 };
 

@@ -13,7 +13,7 @@
 namespace slipstream {
 namespace {
 
-/// One in so many seeds runs a second time, without restoring machines.
+/// Every seed that is a multiple of this runs a second time, without restoring machines.
 constexpr uint64_t kRepeatedEvery = 20;
 
 std::string RepeatLine(uint64_t seed) {

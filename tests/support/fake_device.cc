@@ -83,7 +83,7 @@ class FakePlan final : public Plan {
     // Reserve the memory once, so that the addresses stay valid: a step may look for its batch here
     // while the next batch is filled in.
     for (Values& values : staged_) values.examples.reserve(batch_size_max * net.inputs);
-    // As in an accelerator's memory, the weights are undefined until they arrive.
+    // The weights are undefined until they arrive, like an accelerator's memory.
     std::fill(device_->weights_host().begin(), device_->weights_host().end(),
               std::numeric_limits<float>::quiet_NaN());
   }

@@ -461,7 +461,7 @@ class KernelsTest(unittest.TestCase):
         row_of_other, _ = kernel_suite.rows_of(other, {"rounds": 3}, Build("other"))
 
         self.assertEqual((row["ratio_to_other"], row["ratio_spread"]), (2.0, 0.0))
-        self.assertNotIn("ratio_to_other", memcpy)  # It is the same in both builds.
+        self.assertNotIn("ratio_to_other", memcpy)  # memcpy is the same in both builds.
         self.assertEqual(row_of_other["contender"], "finite (other)")
         self.assertNotIn("ratio_to_other", row_of_other)
 

@@ -48,8 +48,8 @@ def positive(kind):
     return parse
 
 
-# With turns of 0.4 s some contenders make only two exchanges of 64 MiB, and the quartiles of two
-# workers at one server lay 27 to 43 % apart; with 1.2 s it was 7 to 20 %.
+# In turns of 0.4 s some contenders make only two exchanges of 64 MiB, and the quartiles of two
+# workers at one server lay 27 to 43 % apart; in turns of 1.2 s it was 7 to 20 %.
 TURN_S = 1.0
 
 

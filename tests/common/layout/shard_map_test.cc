@@ -85,7 +85,7 @@ TEST(ShardMapTest, DoesNotScatterSmallTensorsAcrossLargeShards) {
     TensorLayout layout = RandomLayout(random);
     ASSERT_TRUE(layout.Append("last", {100'000}).ok());
 
-    // With shares of at least 8 × 1024 values, a cut can move far enough to avoid any small tensor.
+    // If shares have at least 8 × 1024 values, a cut can move far enough to avoid any small tensor.
     const uint32_t shards = 1 + random.Below(static_cast<uint32_t>(layout.parameters() / 8192 - 1));
     const absl::StatusOr<ShardMap> map = ShardMap::Cut(layout, shards);
 

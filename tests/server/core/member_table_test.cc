@@ -122,8 +122,8 @@ TEST_F(MemberTableTest, FencesWhoHasLeft) {
 TEST_F(MemberTableTest, DoesNotFenceWhoIsNewerThanItsView) {
   table_.InstallView(ViewOf(1, {{0, 1}, {1, 2}}));
 
-  EXPECT_EQ(CheckMember(0, 3), Verdict::kUnknownMember);  // It has registered again.
-  EXPECT_EQ(CheckMember(7, 3), Verdict::kUnknownMember);  // It has just joined.
+  EXPECT_EQ(CheckMember(0, 3), Verdict::kUnknownMember);  // Worker 0 has registered again.
+  EXPECT_EQ(CheckMember(7, 3), Verdict::kUnknownMember);  // Worker 7 has just joined.
 }
 
 TEST_F(MemberTableTest, KeepsTheOlderBaseOfTwoAnswersToOnePull) {

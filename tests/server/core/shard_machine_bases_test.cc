@@ -98,7 +98,7 @@ TEST_F(BasesTest, WhoIsAnsweredAgainMayUseEitherAnswer) {
 TEST_F(BasesTest, AreTheFirstAndTheLastOnesThatASlotWasGiven) {
   driver_.Pull(TrainingPullOf(1));
   for (uint64_t version = 0; version < 5; ++version) {
-    driver_.Pull(TrainingPullOf(0));  // It pulls anew instead of pushing.
+    driver_.Pull(TrainingPullOf(0));  // Worker 0 pulls anew instead of pushing.
     Exchange(version + 1, version);
   }
   EXPECT_THAT(driver_.core().BasesKept(),

@@ -305,7 +305,7 @@ TEST(AdmissionTest, BytesAreCountedFromTheHeaderUntilReleased) {
   ShardMachineDriver driver(TestOptions(kHardsync));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(1, 1, 0));
-  EXPECT_EQ(driver.core().bytes_queued(), 4 * sizeof(float));  // It is held until worker 0 pushes.
+  EXPECT_EQ(driver.core().bytes_queued(), 4 * sizeof(float));  // Held until worker 0 pushes.
 
   driver.Push(PushOf(0, 1, 0));
   EXPECT_EQ(driver.core().bytes_queued(), 0u);

@@ -66,8 +66,8 @@ TEST_P(Bf16Test, GradientsAreOffByAFewPercentOfTheirNorm) {
     std::vector<float> difference = theirs.gradients;
     for (size_t i = 0; i < difference.size(); ++i) difference[i] -= ours.gradients[i];
     EXPECT_LT(Norm(difference), 0.08 * Norm(theirs.gradients));
-    // With random images the terms of a bias's gradient nearly cancel, so its relative error is
-    // larger.
+    // The images are random, so the terms of a bias's gradient nearly cancel, and its relative
+    // error is larger.
     for (const Tensor& tensor : shapes_.layout.tensors()) {
       const auto part = [&](std::span<const float> all) {
         return Norm(all.subspan(tensor.offset, tensor.size()));

@@ -101,8 +101,8 @@ TEST(StepFiguresTest, HiddenIsWhatComputingDidNotStandStillFor) {
   const StepFigures::Figures read = figures.Read(kStart + absl::Seconds(8));
 
   EXPECT_DOUBLE_EQ(read.communication_share, 0.5);
-  EXPECT_DOUBLE_EQ(read.communication_hidden, 0.5);  // It stood still for two of four seconds.
-  EXPECT_DOUBLE_EQ(read.overlap, 0.75);              // It computed for six of eight.
+  EXPECT_DOUBLE_EQ(read.communication_hidden, 0.5);  // Idle for two of four seconds.
+  EXPECT_DOUBLE_EQ(read.overlap, 0.75);              // Busy for six of eight.
 }
 
 TEST(StepFiguresTest, StandingStillForLongerThanCommunicationHidesNothing) {

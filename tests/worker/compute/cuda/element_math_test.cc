@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Windows, PoolMathTest,
                                          PoolCase{3, 2, 7, 9, 3, 4},      // Overlapping.
                                          PoolCase{3, 2, 32, 32, 16, 16},  // Partial at the end.
                                          PoolCase{3, 3, 7, 8, 3, 3},      // Partial, no overlap.
-                                         PoolCase{2, 3, 8, 8, 3, 3},      // With gaps.
+                                         PoolCase{2, 3, 8, 8, 3, 3},      // Gaps between.
                                          PoolCase{5, 1, 5, 6, 1, 2},      // As high as the input.
                                          PoolCase{1, 1, 3, 2, 3, 2}),
                          [](const auto& pool) {
