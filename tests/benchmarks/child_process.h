@@ -8,10 +8,11 @@
 
 namespace slipstream::benchmarks {
 
-/// Ends this process with a line that says what went wrong.
+/// Unless `condition` holds, ends this process with a line that says what went wrong.
 void Require(bool condition, const std::string& what);
 
-/// One end of a pipe between two processes of a benchmark. A closed other end exits this process.
+/// One end of a pipe between two processes of a benchmark. This process exits if the other end is
+/// closed.
 class Pipe {
  public:
   explicit Pipe(int descriptor) : descriptor_(descriptor) {}

@@ -126,7 +126,7 @@ ControlLoad::ControlLoad(int port, const std::vector<v1::Identity>& identities) 
     worker.stub = ConnectAlone(port);
     worker.heartbeat.Open(*worker.stub, &v1::Coordinator::Stub::async::Heartbeat);
     worker.work.Open(*worker.stub, &v1::Coordinator::Stub::async::GetWork);
-    worker.beats = identity.worker();  // So that not all want an answer in the same second.
+    worker.beats = identity.worker();  // Spreads the heartbeats that want an answer.
   }
 }
 

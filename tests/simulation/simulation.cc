@@ -20,7 +20,7 @@ std::string RepeatLine(uint64_t seed) {
   return fmt::format("bazel run //tests/simulation:simulate -- --seed {}", seed);
 }
 
-// Repeats the current run. The signal handler prints it if a failed check ends the process.
+// The command that repeats the current run. A signal handler prints it if a failed check aborts.
 std::string repeat_line;
 
 void OnAbort(int) {

@@ -191,8 +191,7 @@ class FakePlan final : public Plan {
     to.insert(to.end(), values.begin(), values.end());
   }
 
-  /// Returns the copy that the device took of an offered batch; a batch that was not offered as it
-  /// is.
+  /// Returns the copy that the device took of an offered batch. Returns another batch unchanged.
   Batch AsSent(const Batch& batch) const {
     for (size_t i = 0; i < staged_.size(); ++i) {
       if (batch.examples.data() != staged_[i].examples.data()) continue;
@@ -201,8 +200,8 @@ class FakePlan final : public Plan {
     return batch;
   }
 
-  /// Sets all gradients to NaN at the begin of a backward pass: none has been copied to the host
-  /// yet.
+  /// Sets all gradients to NaN when a backward pass reports its first range. Until then, the last
+  /// step's gradients may still be in use.
   void ForgetGradients() {
     std::fill(gradients_.begin(), gradients_.end(), std::numeric_limits<float>::quiet_NaN());
   }
