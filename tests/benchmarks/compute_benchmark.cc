@@ -7,7 +7,7 @@
 //   compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS
 //       [fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16|cuda-any|cuda-tf32-any|cuda-bf16-any]
 //
-// The choices that end with "any" may add in any order.
+// Choices that end with "any" may add in any order.
 //
 // If - is its only argument, the program reads such arguments from each line of its input and
 // answers with a line. It keeps prepared plans, since starting costs more than measuring.

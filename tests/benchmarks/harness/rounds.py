@@ -11,8 +11,8 @@ from machine_load import LoadWatch
 WARM_EXCHANGES = 2
 EXCHANGES_MAX = 100_000
 WARM_TURNS_MAX = 12
-LONGER_AT_MOST = 3   # How many times the last warm-up turn a turn may take.
-LONGER_AT_ONCE = 20  # How many times a warm-up turn may be the one before.
+LONGER_AT_MOST = 3   # A turn is at most this many times as long as the last warm-up turn.
+LONGER_AT_ONCE = 20  # A warm-up turn has at most this many times the exchanges of the last.
 
 
 @dataclasses.dataclass
