@@ -41,7 +41,8 @@ class CompletionTest(unittest.TestCase):
         (cls.files / "run.yaml").touch()
 
     def complete(self, *words):
-        """What bash offers for `psctl WORDS…` where the last word is being typed."""
+        """Returns the completions that bash offers for `psctl WORDS…` while the last word is being
+        typed."""
         return run("bash", "--norc", "-u", "-c", DRIVER, "driver", str(self.scripts["bash"]),
                    program("deploy/psctl/psctl"), *words, cwd=self.files).splitlines()
 
