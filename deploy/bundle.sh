@@ -141,6 +141,8 @@ copy_licenses "$archives"/* /usr/include/{CLI/CLI,nlohmann/json}.hpp /usr/includ
 for library in "$bundle"/lib/*; do copy_licenses "$libraries/${library##*/}"; done
 cp LICENSE README.md "$bundle/"
 
+mkdir "$bundle/deploy"
+cp -r deploy/docs "$bundle/deploy/docs"
 cp -r deploy/examples "$bundle/examples"
 mkdir "$bundle/systemd"
 cp deploy/systemd/*.service "$bundle/systemd/"

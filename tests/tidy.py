@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks what no compiler checks: layering, sizes, include guards, and markers left in the text;
-that BUILD files agree with what files include, and that no two types have the same name.
+"""Checks what no compiler checks: layering, sizes, include guards, and markers left in the text; that
+BUILD files agree with what files include, that no two types have the same name, and that links in
+pages lead somewhere.
 
 Usage, from anywhere:  tests/tidy.py [--fix]
 
@@ -13,7 +14,7 @@ import pathlib
 import re
 import sys
 
-from checks import build_files, cpp_text, layering, type_names
+from checks import build_files, cpp_text, layering, pages, type_names
 
 FOLDERS = ("proto", "server", "worker", "common", "deploy", "tests", ".ci")
 HEADER_SUFFIXES = (".h", ".cuh")
@@ -144,6 +145,10 @@ def repository_offences(root):
     yield from type_names.offences(
         (path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
         for path in files(root) if path.suffix in HEADER_SUFFIXES)
+    for path in [root / "README.md", *files(root)]:
+        if path.suffix == ".md":
+            for line, message in pages.offences(root, path):
+                yield path.relative_to(root).as_posix(), line, message
 
 
 def main():

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 
 import tidy
-from checks import build_files, clang_tidy, layering, type_names
+from checks import build_files, clang_tidy, layering, pages, type_names
 
 
 def messages(path, text):
@@ -112,14 +112,39 @@ class GuardTest(unittest.TestCase):
                          ["1: the include guard is not SLIPSTREAM_COMMON_BASE_IDS_H_"])
 
 
+class PagesTest(unittest.TestCase):
+    def offences(self, text, name="README.md"):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "docs").mkdir()
+            (root / "docs" / "other.md").write_text("# Other\n\n## The `first` part, again\n")
+            (root / name).write_text(text)
+            return [f"{line}: {message}" for line, message in pages.offences(root, root / name)]
+
+    def test_a_page_has_at_most_250_lines_but_results_may_go_on(self):
+        self.assertEqual(self.offences("text\n" * 250), [])
+        self.assertEqual(self.offences("text\n" * 251),
+                         ["1: page has 251 lines, at most 250: split it"])
+        self.assertEqual(self.offences("text\n" * 251, name="RESULTS.md"), [])
+
+    def test_links_lead_to_pages_and_headings(self):
+        self.assertEqual(self.offences("# Top\n[a](docs/other.md) [b](docs/other.md#the-first-part-again)\n"
+                                       "[c](#top) [d](https://example.org/#x) ![e](docs/other.md)\n"), [])
+        self.assertEqual(self.offences("text\n[a](docs/none.md)\n[b](docs/other.md#second) [c](#none)\n"),
+                         ["2: the link leads nowhere: docs/none.md",
+                          "3: docs/other.md has no heading #second",
+                          "3: README.md has no heading #none"])
+
+    def test_code_has_no_links_or_headings(self):
+        self.assertEqual(self.offences("```\n# Not a heading\n[a](none.md)\n```\n[b](#not-a-heading)\n"),
+                         ["5: README.md has no heading #not-a-heading"])
+
+
 class SizeTest(unittest.TestCase):
     def test_a_file_has_at_most_500_lines(self):
         self.assertEqual(messages("common/base/a.cc", "int a;\n" * 500), [])
         self.assertEqual(messages("common/base/a.cc", "int a;\n" * 501),
                          ["1: file has 501 lines, at most 500"])
-
-    def test_a_page_may_be_as_long_as_it_is_worth(self):
-        self.assertEqual(messages("common/base/README.md", "text\n" * 501), [])
 
     def test_a_function_has_at_most_70_lines(self):
         for head in ("int F(int a) {", "int F(\n    int a) {", "C::C(int a)\n    : a_(a), b_{1} {",
@@ -269,6 +294,7 @@ cc_library(
         self.assertTrue((self.root / "server/core/BUILD").read_text(encoding="utf-8").startswith("""\
 package(default_visibility = [
     "//server/service:__pkg__",
+    "//server/status:__pkg__",
     "//tests:__subpackages__",
 ])
 """))
