@@ -18,8 +18,7 @@ void DescribeWorkers(const ShardMachine& machine, v1::ShardStatus& status) {
     line.set_last_staleness(lag.last);
     line.set_mean_staleness(static_cast<double>(lag.sum) / static_cast<double>(lag.pushes));
   }
-  // Members without a gradient in any round have a line, too: the coordinator must know what was
-  // dropped.
+  // Members without a gradient in any round have a line, too.
   for (const Member& member : machine.view().members) {
     v1::ShardWorkerStatus& line = lines[member.worker];
     line.set_incarnation(Value(member.incarnation));
