@@ -22,7 +22,7 @@ ConnectionMemory::ConnectionMemory(uint64_t limit) : limit_(limit), quota_("serv
   quota_.SetMaxThreads(kThreadsMax);
 }
 
-void ConnectionMemory::MakeRoomFor(uint64_t values, const RunSpec& run) {
+void ConnectionMemory::ReserveFor(uint64_t values, const RunSpec& run) {
   quota_.Resize(BytesBeside(values, run, limit_));
 }
 

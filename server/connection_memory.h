@@ -28,7 +28,7 @@ class ConnectionMemory {
   void GiveTo(grpc::ServerBuilder& builder) const { builder.SetResourceQuota(quota_); }
 
   /// Lowers the bound by what a shard of so many values takes.
-  void MakeRoomFor(uint64_t values, const RunSpec& run);
+  void ReserveFor(uint64_t values, const RunSpec& run);
 
   /// Returns how many bytes connections may hold beside a shard of so many values.
   static uint64_t BytesBeside(uint64_t values, const RunSpec& run, uint64_t limit);

@@ -149,9 +149,7 @@ absl::Status ServerProcess::MakeServices(const std::string& local_socket) {
   shard.address = options_.listen.ToString();
   shard.run = options_.run;
   shard.now = SteadyNow;
-  shard.on_model = [this](uint64_t values) {
-    connection_memory_.MakeRoomFor(values, options_.run);
-  };
+  shard.on_model = [this](uint64_t values) { connection_memory_.ReserveFor(values, options_.run); };
   shard_ = std::make_unique<ShardService>(shard, *std::move(log), local_socket, connections_.get());
   if (Value(options_.shard) != 0) return absl::OkStatus();
 

@@ -113,7 +113,7 @@ class FieldScan {
 
 }  // namespace
 
-ReceivedValues::Room ReceivedValues::MakeRoom(size_t count) {
+ReceivedValues::Buffer ReceivedValues::MakeBuffer(size_t count) {
   std::unique_ptr<float[]> values(new float[count]);
   const std::span<float> to(values.get(), count);
   return {ReceivedValues(std::move(values), count, 0), to};

@@ -60,8 +60,8 @@ class ReceivedValues {
         message_bytes_(message_bytes) {}
 
   /// Values to be written: the maker writes them to `to` before anybody reads them.
-  struct Room;
-  static Room MakeRoom(size_t count);
+  struct Buffer;
+  static Buffer MakeBuffer(size_t count);
 
   ReceivedValues(ReceivedValues&&) = default;
   ReceivedValues& operator=(ReceivedValues&&) = default;
@@ -90,7 +90,7 @@ class ReceivedValues {
   size_t message_bytes_ = 0;
 };
 
-struct ReceivedValues::Room {
+struct ReceivedValues::Buffer {
   ReceivedValues values;
   std::span<float> to;  // Where the values of `values` are.
 };

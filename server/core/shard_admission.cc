@@ -155,8 +155,8 @@ bool ShardMachine::IsAwaited(WorkerId worker) const {
   return traits_.waits_for_members && std::ranges::count(Lacks().members, worker) > 0;
 }
 
-std::optional<PushReply> ShardMachine::RefuseForRoom(const PushHeader& header) const {
-  // An excuse takes no room, and the payloads that fill the room may be waiting for it.
+std::optional<PushReply> ShardMachine::RefuseForMemory(const PushHeader& header) const {
+  // An excuse takes no memory, and the payloads that fill it may be waiting for the excuse.
   if (header.count == 0) return std::nullopt;
   const WorkerId worker = header.identity.worker;
   const bool is_awaited = IsAwaited(worker);
@@ -186,7 +186,7 @@ PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
   // A gradient only grows staler while its payload comes, so it can be refused now. Not so where
   // others wait for clocks: there the clock of the complete push counts.
   if (!refusal && !traits_.keeps_pace) refusal = RefuseTooStale(header);
-  if (!refusal) refusal = RefuseForRoom(header);
+  if (!refusal) refusal = RefuseForMemory(header);
   if (refusal) {
     admission.refusal = Counted(*std::move(refusal));
     return admission;

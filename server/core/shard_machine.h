@@ -70,7 +70,7 @@ class ShardMachine {
 
     /// The most payload bytes of pushes that arrive or are held; further pushes are answered
     /// RETRY_LATER. 0: as many as the members may have in flight. A push that a round waits for has
-    /// room beyond that: as much as a push of each member and one for each that the round holds.
+    /// memory beyond that: as much as a push of each member and one for each that the round holds.
     /// Within the bound no member may have more pushes arriving than its gradients in flight, or a
     /// member that begins many and ends none would keep the others out. A member that is waited for
     /// may have one more, as a broken connection may be noticed later than it is replaced.
@@ -103,7 +103,7 @@ class ShardMachine {
   // Events from the coordinator.
 
   /// Takes orders that are newer than those before; others have no effect. REQUIRES: if these are
-  /// the first orders that name a model, the shell has room for as many values as ValuesOrdered
+  /// the first orders that name a model, the shell has memory for as many values as ValuesOrdered
   /// says.
   ShardOutput OnOrders(const ServerOrders& orders);
 
@@ -112,7 +112,7 @@ class ShardMachine {
   void OnCoordinatorAsked() { state_.unknown_members.OnAsked(); }
   void OnCoordinatorAnswered() { state_.unknown_members.OnAnswered(); }
 
-  /// Returns for how many values the shard has to make room, if these are the first orders that
+  /// Returns for how many values the shard needs memory, if these are the first orders that
   /// name a model; else nothing.
   std::optional<uint64_t> ValuesOrdered(const ServerOrders& orders) const;
 
@@ -248,7 +248,7 @@ class ShardMachine {
  private:
   std::optional<PushReply> RefuseByHeader(const PushHeader& header) const;
   std::optional<PushReply> RefuseByLife(const PushHeader& header) const;
-  std::optional<PushReply> RefuseForRoom(const PushHeader& header) const;
+  std::optional<PushReply> RefuseForMemory(const PushHeader& header) const;
   void NoteArrival(const PushHeader& header);
 
   /// Returns whether the queued payloads may have to wait for a push of this member.

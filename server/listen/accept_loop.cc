@@ -94,7 +94,7 @@ void AcceptLoop::TakeNext(const FileDescriptor& listening) {
   absl::StatusOr<FileDescriptor> connection = accept_(listening);
   if (absl::IsResourceExhausted(connection.status())) {
     Warn("connections have to wait reason=\"" + std::string(connection.status().message()) + "\"");
-    AwaitRoom();
+    AwaitPlace();
     return;
   }
   if (!connection.ok()) return;  // The peer has gone already.
@@ -102,14 +102,14 @@ void AcceptLoop::TakeNext(const FileDescriptor& listening) {
     Warn("a connection is turned away: almost all files that this process may have are open");
     return;
   }
-  if (HasRoom()) return Take(*std::move(connection), listening);
+  if (HasPlace()) return Take(*std::move(connection), listening);
   Waiting next = {*std::move(connection), &listening};
   if (waiting_.size() < kWaitingMax) return waiting_.push_back(std::move(next));
   waiting_[lot_() % kWaitingMax] = std::move(next);
 }
 
 void AcceptLoop::TakeWaiting() {
-  while (!waiting_.empty() && HasRoom()) {
+  while (!waiting_.empty() && HasPlace()) {
     std::swap(waiting_[lot_() % waiting_.size()], waiting_.back());
     Waiting next = std::move(waiting_.back());
     waiting_.pop_back();
@@ -125,7 +125,7 @@ void AcceptLoop::Take(FileDescriptor connection, const FileDescriptor& listening
   take_(std::move(connection), listening);
 }
 
-void AcceptLoop::AwaitRoom() {
+void AcceptLoop::AwaitPlace() {
   pollfd stop = {.fd = stop_.get(), .events = POLLIN, .revents = 0};
   poll(&stop, 1, kFullPauseMs);
 }

@@ -59,11 +59,11 @@ class AcceptLoop {
              Taker take, Connections* connections);
 
   void Run();
-  bool HasRoom() const { return connections_ == nullptr || connections_->HasRoom(); }
+  bool HasPlace() const { return connections_ == nullptr || connections_->HasPlace(); }
   void TakeNext(const FileDescriptor& listening);
   void TakeWaiting();
   void Take(FileDescriptor connection, const FileDescriptor& listening);
-  void AwaitRoom();
+  void AwaitPlace();
 
   /// Logs a warning, but not again and again while its cause lasts.
   void Warn(std::string_view what);

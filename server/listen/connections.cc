@@ -45,17 +45,17 @@ Connections::Connections(Options options, FileDescriptor events, FileDescriptor 
 
 Connections::~Connections() { PS_CHECK(silent_.empty()); }
 
-bool Connections::HasRoom() {
+bool Connections::HasPlace() {
   MutexLock lock(mutex_);
   FreePlaces(options_.now());
-  return HasRoomLocked();
+  return HasPlaceLocked();
 }
 
 void Connections::FreePlaces(absl::Time now) {
   places_kept_.erase(places_kept_.begin(), places_kept_.upper_bound(now));
 }
 
-bool Connections::HasRoomLocked() const {
+bool Connections::HasPlaceLocked() const {
   return strangers_ + places_kept_.size() < options_.strangers_max;
 }
 
@@ -183,7 +183,7 @@ void Connections::ShutDown(Connection& connection, Reason reason) {
 }
 
 void Connections::ShutDownStrangers(absl::Time now) {
-  const absl::Duration time = HasRoomLocked() ? options_.introduction_time : options_.pressed_time;
+  const absl::Duration time = HasPlaceLocked() ? options_.introduction_time : options_.pressed_time;
   for (; !unknown_since_.empty(); unknown_since_.pop_front()) {
     const auto place = connections_.find(unknown_since_.front());
     if (place == connections_.end() || place->second.who != Who::kStranger) continue;
@@ -304,13 +304,13 @@ void Connections::Introduce(Caller& caller, Who who, uint64_t member) {
   const auto place = connections_.find(caller.connection_);
   if (place == connections_.end() || place->second.who >= who || !HasPlace(who, member)) return;
   Connection& connection = place->second;
-  const bool had_room = HasRoomLocked();
+  const bool had_place = HasPlaceLocked();
   Uncount(caller.connection_, connection);
   connection.who = who;
   connection.member = member;
   if (who == Who::kGuest) guests_.insert(caller.connection_);
   if (who == Who::kMember) ++of_members_[member];
-  if (had_room) return;
+  if (had_place) return;
   const uint64_t one = 1;
   (void)!write(wake_.get(), &one, sizeof(one));
 }

@@ -98,7 +98,7 @@ class Connections {
   // For the loop that accepts:
 
   /// Returns whether another connection may be accepted.
-  bool HasRoom();
+  bool HasPlace();
 
   /// Notes a connection that was accepted; to be called before gRPC gets it. Fails, and the
   /// connection is to be closed, if the system has no file for it (RESOURCE_EXHAUSTED), or if it
@@ -161,7 +161,7 @@ class Connections {
   void Introduce(Caller& caller, Who who, uint64_t member);
 
   bool HasPlace(Who who, uint64_t member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasRoomLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasPlaceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreePlaces(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Uncount(uint64_t number, const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Table::iterator place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -186,7 +186,7 @@ class Connections {
   // Constant after construction.
   const Options options_;
   const FileDescriptor events_;  // An epoll that tells which sockets are gone, and of `wake_`.
-  const FileDescriptor wake_;    // An eventfd, written when there is room again.
+  const FileDescriptor wake_;    // An eventfd, written when there is a place again.
 
   AuditLog audit_;
   Mutex mutex_;

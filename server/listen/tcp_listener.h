@@ -39,7 +39,7 @@ class TcpListener {
   void GiveTo(grpc::ServerBuilder& builder,
               const std::shared_ptr<grpc::ServerCredentials>& credentials);
 
-  /// Begins to accept, as far as `connections` has room; it may be null, and must outlive this
+  /// Begins to accept, as far as `connections` has places; it may be null, and must outlive this
   /// object. The server must be shut down only after this object is destroyed. REQUIRES: GiveTo was
   /// called, and the server was started.
   absl::Status Start(Connections* connections);

@@ -26,7 +26,7 @@ ExchangeCall* ExchangeCall::Start(const Place& place, grpc_call* call, bool is_l
 }
 
 ExchangeCall::ExchangeCall(const Place& place, grpc_call* call, bool is_local)
-    : ExchangePipe(place.room, place.sockets),
+    : ExchangePipe(place.memory_use, place.sockets),
       place_(place),
       is_local_(is_local),
       caller_(place.connections, call),
@@ -75,7 +75,7 @@ void ExchangeCall::OnRequest(const SharedMemoryRequest& request) {
     case SharedMemoryRequest::Step::kAttach:
       return Reply(ShareMemory());
     case SharedMemoryRequest::Step::kRelease:
-      place_.room.Release(this);
+      place_.memory_use.Release(this);
       return Read(wait_->awake_until());
   }
 }
@@ -96,8 +96,8 @@ std::optional<SharedWeights> ExchangeCall::Share(const Answer& answer) {
   std::optional<SharedWeights> shown = shared().Show(answer.weights->weights);
   if (shown.has_value()) {
     const size_t bytes = answer.weights->weights->values().size_bytes();
-    place_.room.Pin(this, answer.weights->weights,
-                    place_.engine.now() + std::max(place_.lease, TimeToCopy(bytes)));
+    place_.memory_use.Pin(this, answer.weights->weights,
+                          place_.engine.now() + std::max(place_.lease, TimeToCopy(bytes)));
   }
   return shown;
 }
@@ -136,7 +136,7 @@ void ExchangeCall::ReadNext(AwakeWait& wait) {
 
 void ExchangeCall::OnGone() {
   transfer_.Rest();
-  place_.room.Release(this);
+  place_.memory_use.Release(this);
 }
 
 }  // namespace slipstream

@@ -16,7 +16,7 @@
 #include "server/service/latest_calls.h"
 #include "server/service/push_receiver.h"
 #include "server/service/shard_engine.h"
-#include "server/service/shared_memory_room.h"
+#include "server/service/shared_memory_use.h"
 #include "server/service/transfer_watch.h"
 
 namespace slipstream {
@@ -32,7 +32,7 @@ class ExchangeCall final : public ExchangePipe, public WaitingCall {
     Connections* connections;  // May be null.
     TransferWatch& transfers;
     LatestCalls& exchanges;
-    SharedMemoryRoom& room;
+    SharedMemoryUse& memory_use;
     SocketWatch& sockets;
 
     /// The chunk size of weights if their reader leaves the choice to the shard.

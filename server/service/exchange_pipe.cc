@@ -49,7 +49,7 @@ void ExchangePipe::Read(std::chrono::steady_clock::time_point awake_until) {
 }
 
 void ExchangePipe::Write(grpc::ByteBuffer&& message, grpc::WriteOptions options, bool has_values) {
-  const bool is_for_grpc = has_values || message.Length() > SharedPath::kAnswerBytesMax;
+  const bool is_for_grpc = has_values || message.Length() > SharedMemoryChannel::kAnswerBytesMax;
   if (speaks_locally_ && !answers_on_grpc_) {
     const absl::Status sent = is_for_grpc ? shared_.SendOnStream() : shared_.Send(message);
     if (!sent.ok()) return End({grpc::StatusCode::CANCELLED, std::string(sent.message())});

@@ -12,8 +12,8 @@
 
 #include "common/local/socket_watch.h"
 #include "common/protocol/shard_messages.h"
-#include "server/service/shared_memory_room.h"
-#include "server/service/shared_path.h"
+#include "server/service/shared_memory_channel.h"
+#include "server/service/shared_memory_use.h"
 
 namespace slipstream {
 
@@ -39,7 +39,8 @@ class ExchangePipe : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
 
  protected:
   /// Both arguments must outlive this object.
-  ExchangePipe(SharedMemoryRoom& room, SocketWatch& sockets) : socket_(sockets), shared_(room) {}
+  ExchangePipe(SharedMemoryUse& memory_use, SocketWatch& sockets)
+      : socket_(sockets), shared_(memory_use) {}
 
   /// Reads the first message, or ends at once if the call is not `admitted`. To be called once.
   void Begin(const grpc::Status& admitted);
@@ -79,7 +80,7 @@ class ExchangePipe : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
   SharedMemoryReply Attach();
 
   /// To be called only by the owner of the members.
-  SharedPath& shared() { return shared_; }
+  SharedMemoryChannel& shared() { return shared_; }
 
  private:
   /// Why the stream is not to be read from any more.
@@ -97,7 +98,7 @@ class ExchangePipe : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
   std::atomic<Over> over_ = Over::kNo;
   SocketWatch::Socket socket_;  // The socket of `shared_`, to read from.
 
-  SharedPath shared_;
+  SharedMemoryChannel shared_;
   bool speaks_locally_ = false;                        // Set once messages go over the socket.
   bool answers_on_grpc_ = false;                       // Set if the present answer goes over gRPC.
   std::chrono::steady_clock::time_point awake_until_;  // From the last Read.

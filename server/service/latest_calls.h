@@ -15,7 +15,7 @@ namespace slipstream {
 
 /// Leaves each member one open call of each kind. When a newer call arrives, its sender has given
 /// up the older one (perhaps after a broken connection that this end has not noticed), so the older
-/// call is ended. What that call held (the room of half a push, a version that nobody reads, a
+/// call is ended. What that call held (the memory of half a push, a version that nobody reads, a
 /// buffer for weights) is free at once, and a member that opens ever new calls holds no more than
 /// one call does.
 ///

@@ -18,7 +18,7 @@ absl::StatusOr<PullRequest> DecodePull(const grpc::ByteBuffer& message) {
 }
 
 /// Returns how long a reader may take while others wait: one that takes weights no faster than a
-/// MiB a second makes room for them.
+/// MiB a second gives way to them.
 absl::Duration TimeOfSlowReader(size_t bytes) {
   constexpr double kBytesPerSecond = 1 << 20;
   return absl::Seconds(30) + absl::Seconds(static_cast<double>(bytes) / kBytesPerSecond);

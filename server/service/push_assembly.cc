@@ -63,9 +63,9 @@ absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values) {
   if (!place.ok() || values.count() == 0) return place;  // A header may come alone.
   Examine(offset, values.segments());
   if (values.is_scattered()) {
-    ReceivedValues::Room room = ReceivedValues::MakeRoom(values.count());
-    CopyValues(values.segments(), room.to);
-    values = std::move(room.values);
+    ReceivedValues::Buffer buffer = ReceivedValues::MakeBuffer(values.count());
+    CopyValues(values.segments(), buffer.to);
+    values = std::move(buffer.values);
   }
   Keep(offset, std::move(values));
   return absl::OkStatus();
@@ -73,9 +73,9 @@ absl::Status PushAssembly::Add(uint64_t offset, ReceivedValues values) {
 
 absl::Status PushAssembly::AddCopy(uint64_t offset, const UnreadValues& unread) {
   if (absl::Status place = TakePlace(offset, unread.count); !place.ok()) return place;
-  ReceivedValues::Room room = ReceivedValues::MakeRoom(unread.count);
-  CopyAndExamine(offset, unread, room.to);
-  Keep(offset, std::move(room.values));
+  ReceivedValues::Buffer buffer = ReceivedValues::MakeBuffer(unread.count);
+  CopyAndExamine(offset, unread, buffer.to);
+  Keep(offset, std::move(buffer.values));
   return absl::OkStatus();
 }
 

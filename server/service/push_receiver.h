@@ -13,7 +13,7 @@
 #include "server/service/latest_calls.h"
 #include "server/service/push_framing.h"
 #include "server/service/shard_engine.h"
-#include "server/service/shared_path.h"
+#include "server/service/shared_memory_channel.h"
 
 namespace slipstream {
 
@@ -31,7 +31,7 @@ class PushReceiver {
 
   /// `shared`: where values may be instead of in messages; may be null.
   explicit PushReceiver(ShardEngine& engine) : PushReceiver(engine, {}, nullptr) {}
-  PushReceiver(ShardEngine& engine, const Listeners& listeners, SharedPath* shared)
+  PushReceiver(ShardEngine& engine, const Listeners& listeners, SharedMemoryChannel* shared)
       : engine_(engine), listeners_(listeners), shared_(shared) {}
 
   ~PushReceiver() { Abandon(); }
@@ -53,7 +53,7 @@ class PushReceiver {
   /// the caller may not push for the worker that a header names.
   absl::StatusOr<Outcome> OnMessage(const grpc::ByteBuffer& message);
 
-  /// Ends the stream: gives back the room of an incomplete push, before anyone hears of the end.
+  /// Ends the stream: gives back the memory of an incomplete push, before anyone hears of the end.
   /// Returns for people what is missing.
   std::string Abandon();
 
@@ -66,7 +66,7 @@ class PushReceiver {
 
   ShardEngine& engine_;
   const Listeners listeners_;
-  SharedPath* const shared_;
+  SharedMemoryChannel* const shared_;
   PushFraming framing_;
 };
 

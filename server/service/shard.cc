@@ -64,10 +64,11 @@ std::string Shard::MakePath(const ModelOrders& model) {
   const uint64_t needed = ShardBytesNeeded(values, run);
   const uint64_t available = options_.memory_available();
   if (needed <= available) {
-    path_ = UpdatePath::TryMake(run.server_optimizer(), model.layout.TensorsWithin(range));
+    training_state_ =
+        TrainingState::TryMake(run.server_optimizer(), model.layout.TensorsWithin(range));
   }
   members_max_ = MembersWithin(available, values, run);
-  if (path_ != nullptr) return "";
+  if (training_state_ != nullptr) return "";
   return fmt::format(
       "the model is too large for this server: {} of weights, which with {} gradient{} under way "
       "can take {} ({} bytes) of memory, and {} are free; use more servers or a smaller model",
@@ -79,7 +80,7 @@ absl::StatusOr<std::shared_ptr<FloatBuffer>> Shard::BeginInitialize(
     const InitializeHeader& header) {
   if (!failure_.empty()) return absl::ResourceExhaustedError(failure_);
   if (absl::Status status = machine_.CheckInitializer(header); !status.ok()) return status;
-  return path_->NewWeights();
+  return training_state_->NewWeights();
 }
 
 absl::Status Shard::FinishInitialize(const InitializeHeader& header, Weights& weights) {
@@ -102,7 +103,8 @@ BegunPush Shard::BeginPush(const PushHeader& header) {
                      .push = admission.push};
   // While initial weights are put in place, there are none to make a draft from.
   const bool is_idle = !is_running_ && jobs_.empty();
-  if (admission.draft.has_value() && is_idle) begun.draft = path_->BeginDraft(*admission.draft);
+  if (admission.draft.has_value() && is_idle)
+    begun.draft = training_state_->BeginDraft(*admission.draft);
   if (begun.draft == nullptr) machine_.OnDraftEnded(begun.push);
   return begun;
 }
@@ -166,13 +168,16 @@ Delivery Shard::Deliver(ShardAnswer answer) {
 
 // Jobs.
 
-Shard::Job::Job(ShardJob job, UpdatePath& path)
-    : job_(std::move(job)), path_(&path), bytes_(job_.payload_bytes()), version_(job_.version()) {}
+Shard::Job::Job(ShardJob job, TrainingState& state)
+    : job_(std::move(job)),
+      training_state_(&state),
+      bytes_(job_.payload_bytes()),
+      version_(job_.version()) {}
 
 Shard::Job Shard::TakeJob() {
   PS_CHECK(has_job());
   is_running_ = true;
-  Job job(std::move(jobs_.front()), *path_);
+  Job job(std::move(jobs_.front()), *training_state_);
   jobs_.pop_front();
   return job;
 }

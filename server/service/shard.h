@@ -22,8 +22,8 @@
 #include "server/core/shard_machine.h"
 #include "server/service/push_assembly.h"
 #include "server/service/shard_job.h"
+#include "server/service/training_state.h"
 #include "server/service/update_draft.h"
-#include "server/service/update_path.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream {
@@ -140,14 +140,14 @@ class Shard {
     bool makes_weights() const { return version_.has_value() || job_.initial.has_value(); }
 
     /// Runs the job. To be called once.
-    void Run() { made_ = std::move(job_).Run(*path_); }
+    void Run() { made_ = std::move(job_).Run(*training_state_); }
 
    private:
     friend class Shard;
-    Job(ShardJob job, UpdatePath& path);
+    Job(ShardJob job, TrainingState& state);
 
     ShardJob job_;
-    UpdatePath* path_;
+    TrainingState* training_state_;
     uint64_t bytes_;                  // The size of its payloads.
     std::optional<Version> version_;  // The version that it makes; empty for initial weights.
     std::optional<Weights> made_;
@@ -173,11 +173,11 @@ class Shard {
   size_t payloads_held() const { return held_.size(); }
 
   /// Set once, when the model is known; null before. Others may use only its thread-safe functions.
-  UpdatePath* path() { return path_.get(); }
-  const UpdatePath* path() const { return path_.get(); }
+  TrainingState* training_state() { return training_state_.get(); }
+  const TrainingState* training_state() const { return training_state_.get(); }
 
  private:
-  /// Makes room for the model. Returns why there is none; empty if there is.
+  /// Allocates memory for the model. Returns why there is none; empty if there is.
   std::string MakePath(const ModelOrders& model);
 
   /// Queues the work that the output orders, and adds the weights to the answers.
@@ -203,7 +203,7 @@ class Shard {
   bool is_running_ = false;
 
   // Its values belong to the thread that runs a job or, while no job runs, to the owner.
-  std::unique_ptr<UpdatePath> path_;
+  std::unique_ptr<TrainingState> training_state_;
 };
 
 }  // namespace slipstream

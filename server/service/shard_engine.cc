@@ -119,8 +119,8 @@ v1::ShardStatus ShardEngine::Report() {
     status.set_begin(range.begin);
     status.set_end(range.end);
   }
-  const UpdatePath* path = shard_.path();
-  status.set_live_versions(path == nullptr ? 0 : static_cast<uint32_t>(path->live_versions()));
+  const TrainingState* state = shard_.training_state();
+  status.set_live_versions(state == nullptr ? 0 : static_cast<uint32_t>(state->live_versions()));
   if (push_log_ != nullptr) status.set_push_log_failure(push_log_->failure());
   return status;
 }
@@ -141,13 +141,13 @@ absl::Status ShardEngine::FinishInitialize(const InitializeHeader& header, Weigh
 }
 
 void ShardEngine::ShareVersions() {
-  UpdatePath* path = nullptr;
+  TrainingState* state = nullptr;
   {
     MutexLock lock(mutex_);
-    path = shard_.path();
+    state = shard_.training_state();
   }
   // This gives memory back, which takes a while, so the lock is released.
-  if (path != nullptr) path->ShareVersions();
+  if (state != nullptr) state->ShareVersions();
 }
 
 // Calls.

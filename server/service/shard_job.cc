@@ -27,12 +27,12 @@ std::optional<Version> ShardJob::version() const {
   return work.update->to;
 }
 
-std::optional<Weights> ShardJob::Run(UpdatePath& path) && {
+std::optional<Weights> ShardJob::Run(TrainingState& state) && {
   if (initial.has_value()) {
-    path.SetInitialWeights(*initial);
+    state.SetInitialWeights(*initial);
     return std::move(initial);
   }
-  return path.Run(std::move(work));
+  return state.Run(std::move(work));
 }
 
 }  // namespace slipstream

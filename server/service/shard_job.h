@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "common/base/ids.h"
-#include "server/service/update_path.h"
+#include "server/service/training_state.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream {
@@ -30,7 +30,7 @@ struct ShardJob {
   bool is_short() const;
 
   /// Runs the job and frees its payloads. Returns the new weights, if it makes any.
-  std::optional<Weights> Run(UpdatePath& path) &&;
+  std::optional<Weights> Run(TrainingState& state) &&;
 };
 
 }  // namespace slipstream

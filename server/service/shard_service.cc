@@ -95,7 +95,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ShardService::Excha
                                      .connections = connections_,
                                      .transfers = watch_,
                                      .exchanges = exchanges_,
-                                     .room = room_,
+                                     .memory_use = memory_use_,
                                      .sockets = sockets_,
                                      .default_chunk_bytes = chunk_bytes_,
                                      .lease = lease_};
@@ -104,7 +104,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ShardService::Excha
 
 v1::ShardStatus ShardService::ShardReport() {
   // This runs several times in a lease, even if nothing else happens.
-  room_.Expire(now_());
+  memory_use_.Expire(now_());
   v1::ShardStatus status = engine_.Report();
   MutexLock lock(rate_mutex_);
   status.set_updates_per_second(updates_.Add(now_(), status.version()));

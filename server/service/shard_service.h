@@ -17,7 +17,7 @@
 #include "server/service/latest_calls.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard_engine.h"
-#include "server/service/shared_memory_room.h"
+#include "server/service/shared_memory_use.h"
 #include "server/service/transfer_watch.h"
 #include "server/status/rate_window.h"
 #include "server/storage/push_log.h"
@@ -85,7 +85,7 @@ class ShardService final
   LatestCalls exchanges_;
   LatestCalls initializations_;
 
-  SharedMemoryRoom room_;
+  SharedMemoryUse memory_use_;
   Mutex rate_mutex_;
   RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);
   // Last: their threads call the calls' functions, which use everything above.

@@ -18,7 +18,7 @@
 namespace slipstream {
 
 /// Ends calls whose peer has begun to send or to read and has stalled: a push that trickles keeps
-/// the room that it was admitted with, and a reader that stops keeps a version. The connection's
+/// the memory that it was admitted with, and a reader that stops keeps a version. The connection's
 /// own probes find peers that are gone; this class finds peers that still answer probes.
 ///
 /// The ended call fails with UNAVAILABLE, because its peer may be honest behind a bad link.

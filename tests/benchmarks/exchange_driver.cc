@@ -29,7 +29,7 @@
 #include "common/wire/shard_wire.h"
 #include "tests/benchmarks/exchange_commands.h"
 #include "worker/client/coordinator_client.h"
-#include "worker/client/membership.h"
+#include "worker/client/joining.h"
 #include "worker/client/parameter_client.h"
 #include "worker/client/shard_options.h"
 #include "worker/compute/cpu/aligned_buffer.h"
@@ -73,15 +73,15 @@ class Driver {
   }
 
   absl::Status Join() {
-    absl::StatusOr<Membership> membership = JoinRun(coordinator_, WorkerId{options_.worker});
-    if (!membership.ok()) return membership.status();
-    membership_ = *std::move(membership);
+    absl::StatusOr<JoinedRun> joined = JoinRun(coordinator_, WorkerId{options_.worker});
+    if (!joined.ok()) return joined.status();
+    joined_ = *std::move(joined);
     absl::StatusOr<RunSpec> settings =
-        ToStatusOr(ParseRunConfig(membership_.settings, "the run's settings"));
+        ToStatusOr(ParseRunConfig(joined_.settings, "the run's settings"));
     if (!settings.ok()) return settings.status();
     settings_ = *std::move(settings);
-    const Identity& identity = membership_.identity;
-    const absl::Duration interval = HeartbeatInterval(membership_.lease, settings_.cluster.workers);
+    const Identity& identity = joined_.identity;
+    const absl::Duration interval = HeartbeatInterval(joined_.lease, settings_.cluster.workers);
     heartbeat_ =
         std::make_unique<Heartbeat>(coordinator_, identity, interval, figures_, interruption_);
     units_ = std::make_unique<UnitFetcher>(coordinator_, identity, figures_, interruption_);
@@ -108,9 +108,8 @@ class Driver {
     ModelProposal proposal{.layout = {}, .examples = kExamples, .data_fingerprint = 1};
     absl::Status status = proposal.layout.Append("weight", {weights_.size()});
     while (status.ok()) {
-      absl::StatusOr<PreparedModel> model =
-          AwaitModel(coordinator_, membership_.identity, proposal,
-                     [this] { return interruption_.interrupted(); });
+      absl::StatusOr<PreparedModel> model = AwaitModel(
+          coordinator_, joined_.identity, proposal, [this] { return interruption_.interrupted(); });
       if (!model.ok()) return model.status();
       if (!client_) {
         const absl::Status made = MakeGradient();
@@ -141,11 +140,11 @@ class Driver {
     const PolicyTraits policy = settings_.consistency.traits();
     ShardOptions shards = ShardOptions::For(settings_, map);
     if (arena_.has_value()) shards.arena = &*arena_;
-    shards.channel.identity = membership_.identity;
+    shards.channel.identity = joined_.identity;
     shards.channel.credentials = coordinator_.options().credentials;
     return std::make_unique<ParameterClient>(
-        ParameterClient::Options{.identity = membership_.identity,
-                                 .servers = membership_.servers,
+        ParameterClient::Options{.identity = joined_.identity,
+                                 .servers = joined_.servers,
                                  .map = std::move(map),
                                  .in_step = policy.in_step,
                                  .releases_unused = policy.waits_for_members,
@@ -158,7 +157,7 @@ class Driver {
     if (absl::Status status = client_->Initialize(grant, weights_.span()); !status.ok())
       return status;
     v1::FinishInitializationRequest request;
-    *request.mutable_identity() = ToWire(membership_.identity);
+    *request.mutable_identity() = ToWire(joined_.identity);
     request.set_grant(grant);
     return coordinator_.FinishInitialization(request);
   }
@@ -190,7 +189,7 @@ class Driver {
   std::span<float> values_;           // The gradient, in either of the two.
   Interruption interruption_;
   CoordinatorClient coordinator_;
-  Membership membership_;
+  JoinedRun joined_;
   RunSpec settings_;
   StepFigures figures_;
   std::unique_ptr<Heartbeat> heartbeat_;

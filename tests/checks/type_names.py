@@ -9,7 +9,7 @@ from checks import cpp_text
 
 # Names with two meanings that no program links together. Remove a name once one of its two classes
 # is renamed. Add none.
-KNOWN = {"slipstream::CoordinatorClient", "slipstream::Membership", "slipstream::RunFacts"}
+KNOWN = {"slipstream::CoordinatorClient"}
 
 # A class-head before its brace: attributes in capitals, then the name, then the base classes.
 CLASS = re.compile(r"\b(?:class|struct)(?:\s+[A-Z_]{4,}\b(?:\([^)]*\))?|\s+alignas\([^)]*\)"

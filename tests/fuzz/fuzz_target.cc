@@ -26,7 +26,7 @@ constexpr FuzzTarget kTargets[] = {
     {"reports", FuzzReports},
     {"run_config", FuzzRunConfig},
     {"server_address", FuzzServerAddress},
-    {"shared_path", FuzzSharedPath},
+    {"shared_memory_channel", FuzzSharedMemoryChannel},
     {"weights_arrival", FuzzWeightsArrival},
     {"weights_chunk", FuzzWeightsChunk},
     {"wire_text", FuzzWireText},

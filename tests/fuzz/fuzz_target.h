@@ -40,7 +40,7 @@ void FuzzWeightsArrival(std::string_view input);
 
 // local_fuzz.cc: notes of a local socket with files, and all actions of a worker on shared memory.
 void FuzzLocalNotes(std::string_view input);
-void FuzzSharedPath(std::string_view input);
+void FuzzSharedMemoryChannel(std::string_view input);
 
 // text_fuzz.cc: settings followed by overrides, and names of peers.
 void FuzzRunConfig(std::string_view input);

@@ -18,8 +18,8 @@
 #include "common/local/shared_arena.h"
 #include "common/wire/chunk_wire.h"
 #include "common/wire/message_notes.h"
-#include "server/service/shared_memory_room.h"
-#include "server/service/shared_path.h"
+#include "server/service/shared_memory_channel.h"
+#include "server/service/shared_memory_use.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -81,24 +81,24 @@ void ReadAll(const FileDescriptor& file) {
 }
 
 /// Treats a message as a shard does.
-void Follow(const grpc::ByteBuffer& message, SharedPath& path) {
+void Follow(const grpc::ByteBuffer& message, SharedMemoryChannel& channel) {
   const absl::StatusOr<PushChunk> chunk = DecodePushChunk(message);
   if (!chunk.ok() || !chunk->shared.has_value()) return;
-  const absl::StatusOr<UnreadValues> unread = path.Find(*chunk->shared);
+  const absl::StatusOr<UnreadValues> unread = channel.Find(*chunk->shared);
   if (!unread.ok()) return;
   std::vector<std::byte> bytes(unread->count * sizeof(float));
   unread->arena->Copy(unread->begin, bytes);
   unread->arena->Forget(unread->begin, bytes.size());
-  (void)path.TellTaken();
+  (void)channel.TellTaken();
 }
 
 /// Carries out one action of an attached worker.
 void Act(FuzzInput& input, const FileDescriptor& worker, const FileDescriptor& file,
-         SharedPath& path) {
+         SharedMemoryChannel& channel) {
   const auto action = input.Take<uint8_t>();
   if (action % 4 == 0) {
     const SharedValues values = {input.Take<uint64_t>(), input.Take<uint64_t>()};
-    return Follow(EncodePushChunk(std::nullopt, 0, values), path);
+    return Follow(EncodePushChunk(std::nullopt, 0, values), channel);
   }
   const std::string_view bytes = input.TakeBytes(input.Take<uint16_t>() % 2048);
   if (action % 4 == 1) {
@@ -106,15 +106,15 @@ void Act(FuzzInput& input, const FileDescriptor& worker, const FileDescriptor& f
   } else {
     (void)SendMessageNote(worker, bytes.substr(0, LocalNote::kTextBytesMax));
   }
-  const auto received = path.Receive();
-  if (received.ok() && received->has_value()) Follow(**received, path);
+  const auto received = channel.Receive();
+  if (received.ok() && received->has_value()) Follow(**received, channel);
 }
 
-void RunSharedPath(std::string_view input) {
+void RunSharedMemoryChannel(std::string_view input) {
   FuzzInput rest(input);
-  SharedMemoryRoom room;
-  SharedPath path(room);
-  const SharedMemoryReply opened = path.Open();
+  SharedMemoryUse use;
+  SharedMemoryChannel channel(use);
+  const SharedMemoryReply opened = channel.Open();
   PS_CHECK(opened.refusal.empty());
   const FileDescriptor worker = ConnectLocally(opened.socket, LocalSocketKind::kMessages).value();
   const FileDescriptor file = FileOf(rest);
@@ -122,11 +122,11 @@ void RunSharedPath(std::string_view input) {
   LocalNote note = {LocalNote::Kind{rest.Take<uint8_t>()}, 0};
   const std::string_view bytes(reinterpret_cast<const char*>(&note), sizeof(note));
   SendRaw(worker, bytes, file, rest.Take<uint8_t>() % 3);
-  const SharedMemoryReply attached = path.Attach();
-  PS_CHECK(path.is_attached() == attached.refusal.empty());
-  PS_CHECK(!path.Attach().refusal.empty());
-  if (!path.is_attached()) return;
-  while (!rest.is_at_end()) Act(rest, worker, file, path);
+  const SharedMemoryReply attached = channel.Attach();
+  PS_CHECK(channel.is_attached() == attached.refusal.empty());
+  PS_CHECK(!channel.Attach().refusal.empty());
+  if (!channel.is_attached()) return;
+  while (!rest.is_at_end()) Act(rest, worker, file, channel);
 }
 
 void RunLocalNotes(std::string_view input) {
@@ -157,9 +157,9 @@ void FuzzLocalNotes(std::string_view input) {
   PS_CHECK(NextDescriptor() == before);
 }
 
-void FuzzSharedPath(std::string_view input) {
+void FuzzSharedMemoryChannel(std::string_view input) {
   const int before = NextDescriptor();
-  RunSharedPath(input);
+  RunSharedMemoryChannel(input);
   PS_CHECK(NextDescriptor() == before);
 }
 

@@ -225,12 +225,12 @@ void AddLocal(const Corpus& corpus) {
   const auto attach = [](uint8_t kind, uint32_t size) {
     return Raw(kind) + Raw(size) + Raw(uint8_t{0x0f}) + Raw(uint8_t{7}) + Raw(uint8_t{1});
   };
-  corpus.Add("shared_path", "attached.bin",
+  corpus.Add("shared_memory_channel", "attached.bin",
              attach(2, 65'536) + Raw(uint8_t{0}) + Raw(uint64_t{4096}) + Raw(uint64_t{16}) +
                  Raw(uint8_t{2}) + Raw(static_cast<uint16_t>(push.size())) + push +
                  Raw(uint8_t{5}) + Raw(static_cast<uint16_t>(message.size())) + message);
-  corpus.Add("shared_path", "file_of_other_makers.bin", attach(4, 65'536));
-  corpus.Add("shared_path", "file_with_holes.bin", attach(5, 65'536));
+  corpus.Add("shared_memory_channel", "file_of_other_makers.bin", attach(4, 65'536));
+  corpus.Add("shared_memory_channel", "file_with_holes.bin", attach(5, 65'536));
 }
 
 std::string BigEndian(uint32_t number) {

@@ -51,7 +51,7 @@ PLANTED_BUGS = {
         "return waiting.call == call && false;",
     )]),
     # The draft made while a push arrives is used, even if its forecast was wrong.
-    "draft_kept_after_wrong_forecast": ("//server/service:update_path.cc", [
+    "draft_kept_after_wrong_forecast": ("//server/service:training_state.cc", [
         ("= draft_.lock();", "= job.folds.empty() ? nullptr : job.folds.front().payload.draft;"),
         ("job.update.has_value() && job.update->is_drafted", "job.update.has_value()"),
     ]),

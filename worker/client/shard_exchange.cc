@@ -44,7 +44,7 @@ absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
       is_answered_ = true;
       return *std::move(answer);
     }
-    const absl::Status over = is_busy ? AwaitRoom(answer->push) : AwaitNextTry(answer.status());
+    const absl::Status over = is_busy ? AwaitMemory(answer->push) : AwaitNextTry(answer.status());
     if (!over.ok()) return over;
   }
 }
@@ -56,7 +56,7 @@ absl::Status ShardExchange::AwaitNextTry(const absl::Status& failure) {
   return IsTransient(failure) ? retries_.Await(failure) : shard_.Final(failure);
 }
 
-absl::Status ShardExchange::AwaitRoom(const PushReply& reply) {
+absl::Status ShardExchange::AwaitMemory(const PushReply& reply) {
   NoteEnd();
   if (shard_.options().retry.now() > overload_end_) {
     return absl::UnavailableError(

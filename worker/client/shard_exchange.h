@@ -103,7 +103,7 @@ class ShardExchange {
 
   /// These wait for the next try; not OK if no try may follow.
   absl::Status AwaitNextTry(const absl::Status& failure);
-  absl::Status AwaitRoom(const PushReply& reply);
+  absl::Status AwaitMemory(const PushReply& reply);
 
   bool is_given_up() const { return push_.feed != nullptr && push_.feed->is_aborted(); }
 

@@ -82,13 +82,13 @@ absl::Status WorkerProgram::Run() {
   if (!status.ok()) return Cause(status, interruption_);
   status = ReadSettings();
   if (status.ok()) {
-    StartLogging({"worker", Value(membership_.identity.worker)},
+    StartLogging({"worker", Value(joined_.identity.worker)},
                  options_.log_level.value_or(settings_.log.level),
                  options_.log_format.value_or(settings_.log.format));
-    spdlog::info("joined run={:016x} incarnation={} name={}", membership_.identity.run,
-                 Value(membership_.identity.incarnation), settings_.name);
-    const absl::Duration interval = HeartbeatInterval(membership_.lease, settings_.cluster.workers);
-    Heartbeat heartbeat(coordinator_, membership_.identity, interval, figures_, interruption_);
+    spdlog::info("joined run={:016x} incarnation={} name={}", joined_.identity.run,
+                 Value(joined_.identity.incarnation), settings_.name);
+    const absl::Duration interval = HeartbeatInterval(joined_.lease, settings_.cluster.workers);
+    Heartbeat heartbeat(coordinator_, joined_.identity, interval, figures_, interruption_);
     status = Caught([&] { return TakePart(heartbeat); });
     // Ends the other threads too: they have no work without this one.
     if (!status.ok()) interruption_.Fail(status);
@@ -99,13 +99,13 @@ absl::Status WorkerProgram::Run() {
   Leave(status);
   // A worker without a fixed id gets another one when it is restarted.
   const bool may_be_replaced = options_.worker.has_value() && absl::IsFailedPrecondition(status);
-  return may_be_replaced ? WhyFenced(coordinator_, membership_.identity, status) : status;
+  return may_be_replaced ? WhyFenced(coordinator_, joined_.identity, status) : status;
 }
 
 absl::Status WorkerProgram::Join() {
-  absl::StatusOr<Membership> membership = JoinRun(coordinator_, options_.worker);
-  if (!membership.ok()) return membership.status();
-  membership_ = *std::move(membership);
+  absl::StatusOr<JoinedRun> joined = JoinRun(coordinator_, options_.worker);
+  if (!joined.ok()) return joined.status();
+  joined_ = *std::move(joined);
   return absl::OkStatus();
 }
 
@@ -117,7 +117,7 @@ absl::Status WorkerProgram::ReadSettings() {
   if (options_.init) overrides.set.push_back("model.init=" + *options_.init);
   if (options_.save_dir) overrides.set.push_back("model.save_dir=" + *options_.save_dir);
   absl::StatusOr<RunSpec> settings =
-      ToStatusOr(ParseRunConfig(membership_.settings, "the run's settings", overrides));
+      ToStatusOr(ParseRunConfig(joined_.settings, "the run's settings", overrides));
   if (!settings.ok()) return settings.status();
   settings_ = *std::move(settings);
   return absl::OkStatus();
@@ -125,10 +125,10 @@ absl::Status WorkerProgram::ReadSettings() {
 
 ShardOptions WorkerProgram::OptionsOfShards() const {
   ShardOptions options = ShardOptions::For(settings_, map_);
-  options.retry.give_up_after = MembersPatience(membership_.lease);
-  options.channel.identity = membership_.identity;
+  options.retry.give_up_after = MembersPatience(joined_.lease);
+  options.channel.identity = joined_.identity;
   options.channel.credentials = options_.credentials;
-  options.seed = settings_.seed + Value(membership_.identity.incarnation);
+  options.seed = settings_.seed + Value(joined_.identity.incarnation);
   return options;
 }
 
@@ -148,7 +148,7 @@ absl::Status WorkerProgram::PrepareCompute() {
 
 absl::Status WorkerProgram::PreparePlans() {
   absl::StatusOr<std::unique_ptr<Device>> device =
-      OpenDevice(settings_.compute.device, membership_.identity.worker, device_claim_);
+      OpenDevice(settings_.compute.device, joined_.identity.worker, device_claim_);
   if (!device.ok()) return device.status();
   device_ = *std::move(device);
   absl::StatusOr<TrainingPlans> plans =
@@ -188,8 +188,8 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
   shards.arena = plans_.shared_arena();
   const AlgorithmRow& algorithm = RowOf(settings_.worker.algorithm);
   return std::make_unique<ParameterClient>(
-      ParameterClient::Options{.identity = membership_.identity,
-                               .servers = membership_.servers,
+      ParameterClient::Options{.identity = joined_.identity,
+                               .servers = joined_.servers,
                                .map = map_,
                                .in_step = StepsInStep(),
                                .releases_unused = settings_.consistency.traits().waits_for_members,
@@ -207,9 +207,9 @@ absl::Status WorkerProgram::PrepareModel() {
   const ModelProposal proposal{net_.layout, data_.train.count(), *fingerprint};
   for (;;) {
     absl::StatusOr<PreparedModel> model =
-        AwaitModel(coordinator_, membership_.identity, proposal, stopped);
+        AwaitModel(coordinator_, joined_.identity, proposal, stopped);
     if (!model.ok()) return model.status();
-    if (model->map.shards() != membership_.servers.size()) {
+    if (model->map.shards() != joined_.servers.size()) {
       return absl::InternalError("the coordinator names other shards than servers");
     }
     map_ = std::move(model->map);
@@ -225,7 +225,7 @@ absl::Status WorkerProgram::Initialize(uint64_t grant) {
   if (absl::Status filled = FillFirstWeights(weights); !filled.ok()) return filled;
   if (absl::Status status = client_->Initialize(grant, weights); !status.ok()) return status;
   v1::FinishInitializationRequest request;
-  *request.mutable_identity() = ToWire(membership_.identity);
+  *request.mutable_identity() = ToWire(joined_.identity);
   request.set_grant(grant);
   return coordinator_.FinishInitialization(request);
 }
@@ -251,18 +251,18 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
     spdlog::warn(
         "model.save_every_epochs asks for weights to be saved, and model.save_dir is empty");
   }
-  Evaluator evaluator({membership_.identity, settings_.model, membership_.servers, map_,
-                       OptionsOfShards(), StepsInStep()},
-                      data_.test, *device_, keeper, coordinator_, heartbeat, interruption_);
+  Evaluator evaluator(
+      {joined_.identity, settings_.model, joined_.servers, map_, OptionsOfShards(), StepsInStep()},
+      data_.test, *device_, keeper, coordinator_, heartbeat, interruption_);
   // Ends the evaluator's wait for orders, also if the code below throws.
   const absl::Cleanup ends_orders = [&heartbeat] { heartbeat.Close(); };
-  UnitFetcher units(coordinator_, membership_.identity, figures_, interruption_);
+  UnitFetcher units(coordinator_, joined_.identity, figures_, interruption_);
   const std::unique_ptr<LocalSteps> local_steps =
       LocalSteps::Make(settings_, net_.layout, data_.train.count(), *plans_.plans().front());
   TrainingLoop loop({.batch_size = settings_.training.batch_size,
                      .local_steps = local_steps.get(),
                      .seed = settings_.seed,
-                     .worker = membership_.identity.worker,
+                     .worker = joined_.identity.worker,
                      .push_delay_max = settings_.testing.push_delay_max,
                      .nonfinite_max = settings_.training.nonfinite_max,
                      .push_codec = settings_.wire.push_codec},
@@ -292,7 +292,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
 void WorkerProgram::Leave(const absl::Status& status) {
   if (absl::IsFailedPrecondition(status)) return;  // Fenced: this incarnation has ended already.
   v1::LeaveRequest request;
-  *request.mutable_identity() = ToWire(membership_.identity);
+  *request.mutable_identity() = ToWire(joined_.identity);
   if (!status.ok()) request.set_failure(WireText(std::string(status.message()), kReasonBytesMax));
   const StepFigures::Figures figures = figures_.Read(absl::Now());
   // Pushes since the last heartbeat would otherwise be handed out again.

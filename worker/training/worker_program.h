@@ -13,7 +13,7 @@
 #include "common/model/net_shapes.h"
 #include "common/run/run_spec.h"
 #include "worker/client/coordinator_client.h"
-#include "worker/client/membership.h"
+#include "worker/client/joining.h"
 #include "worker/client/parameter_client.h"
 #include "worker/compute/device_claim.h"
 #include "worker/compute/plan.h"
@@ -83,7 +83,7 @@ class WorkerProgram {
 
   Interruption& interruption_;
   CoordinatorClient coordinator_;
-  Membership membership_;
+  JoinedRun joined_;
   RunSpec settings_;
   NetShapes net_;
   DataSplits data_;

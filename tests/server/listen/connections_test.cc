@@ -222,7 +222,7 @@ TEST_F(ConnectionsTest, WhoGoesAtOnceKeepsThePlaceForAWhile) {
     AwaitCounts(1, 0, 0);
   }
   AwaitCounts(0, 0, 0);
-  EXPECT_FALSE(connections_->HasRoom());
+  EXPECT_FALSE(connections_->HasPlace());
   const FileDescriptor next = Connect();
 
   milliseconds_ += 1'000;
@@ -340,9 +340,9 @@ TEST_F(ConnectionsTest, WhoIsNoMemberSendsOnlySoMuchAndKeepsItsPlaceForThat) {
 
   AwaitCounts(0, 0, 0);
   milliseconds_ += 1'999;
-  EXPECT_FALSE(connections_->HasRoom());
+  EXPECT_FALSE(connections_->HasPlace());
   milliseconds_ += 1;
-  EXPECT_TRUE(connections_->HasRoom());
+  EXPECT_TRUE(connections_->HasPlace());
 }
 
 TEST_F(ConnectionsTest, ConnectionsOverIpv6AreToldApartToo) {

@@ -56,7 +56,7 @@ class BrokenStreamTest : public ShardServiceTest {
   /// made.
   void ExpectNoEffect() {
     AwaitReport([](const v1::ShardStatus& status) { return status.bytes_queued() == 0; },
-                "the room of the push to come back");
+                "the memory of the push to come back");
     const Pulled pulled = Pull();
     EXPECT_EQ(pulled.version, 0u);
     EXPECT_EQ(pulled.values, std::vector<float>(kValues, 0.0f));

@@ -19,15 +19,16 @@ using ::testing::Pointwise;
 
 constexpr size_t kCount = 8;
 
-std::unique_ptr<UpdatePath> NewPath(RuleKind kind = RuleKind::kSgd,
-                                    const std::vector<ParameterRange>& tensors = {{0, kCount}}) {
+std::unique_ptr<TrainingState> NewState(RuleKind kind = RuleKind::kSgd,
+                                        const std::vector<ParameterRange>& tensors = {
+                                            {0, kCount}}) {
   OptimizerSpec optimizer;
   optimizer.kind = kind;
-  return UpdatePath::TryMake(optimizer, tensors);
+  return TrainingState::TryMake(optimizer, tensors);
 }
 
-ShardJob InitialJob(UpdatePath& path, float value) {
-  std::shared_ptr<FloatBuffer> weights = path.NewWeights();
+ShardJob InitialJob(TrainingState& state, float value) {
+  std::shared_ptr<FloatBuffer> weights = state.NewWeights();
   std::ranges::fill(weights->values(), value);
   return {.initial = std::move(weights)};
 }
@@ -46,20 +47,20 @@ FoldStep Gradient(const std::vector<float>& values) {
 }
 
 TEST(ShardJobTest, MakesInitialWeightsTheNewestWithoutAVersionOfItsOwn) {
-  const std::unique_ptr<UpdatePath> path = NewPath();
-  ShardJob job = InitialJob(*path, 3.0f);
+  const std::unique_ptr<TrainingState> state = NewState();
+  ShardJob job = InitialJob(*state, 3.0f);
 
   EXPECT_EQ(job.version(), std::nullopt);
   EXPECT_EQ(job.payload_bytes(), 0u);
-  const std::optional<Weights> made = std::move(job).Run(*path);
+  const std::optional<Weights> made = std::move(job).Run(*state);
 
   ASSERT_TRUE(made.has_value());
   EXPECT_EQ((*made)->values().front(), 3.0f);
 }
 
 TEST(ShardJobTest, SaysBeforeItRunsWhatAnUpdateMakesAndFrees) {
-  const std::unique_ptr<UpdatePath> path = NewPath();
-  ASSERT_TRUE(InitialJob(*path, 3.0f).Run(*path).has_value());
+  const std::unique_ptr<TrainingState> state = NewState();
+  ASSERT_TRUE(InitialJob(*state, 3.0f).Run(*state).has_value());
   const std::vector<float> gradient = {1, 2, 3, 4, 5, 6, 7, 8};
   ShardJob job;
   job.work.folds.push_back(Gradient(gradient));
@@ -67,7 +68,7 @@ TEST(ShardJobTest, SaysBeforeItRunsWhatAnUpdateMakesAndFrees) {
 
   EXPECT_EQ(job.version(), Version{5});
   EXPECT_EQ(job.payload_bytes(), kCount * sizeof(float));
-  const std::optional<Weights> made = std::move(job).Run(*path);
+  const std::optional<Weights> made = std::move(job).Run(*state);
 
   ASSERT_TRUE(made.has_value());
   EXPECT_THAT((*made)->values(), ElementsAre(2.5f, 2, 1.5f, 1, 0.5f, 0, -0.5f, -1));
@@ -75,16 +76,16 @@ TEST(ShardJobTest, SaysBeforeItRunsWhatAnUpdateMakesAndFrees) {
 
 /// The expected values follow by hand: LAMB's first step is 1 for each value before it is scaled.
 TEST(ShardJobTest, MeasuresTensorsWholeWhereverPayloadsAreCut) {
-  const std::unique_ptr<UpdatePath> path = NewPath(RuleKind::kLamb, {{0, 3}, {3, kCount}});
-  const std::shared_ptr<FloatBuffer> weights = path->NewWeights();
+  const std::unique_ptr<TrainingState> state = NewState(RuleKind::kLamb, {{0, 3}, {3, kCount}});
+  const std::shared_ptr<FloatBuffer> weights = state->NewWeights();
   std::ranges::copy(std::vector<float>{1, 1, 1, 10, 10, 10, 10, 10}, weights->values().begin());
-  path->SetInitialWeights(weights);
+  state->SetInitialWeights(weights);
   const std::vector<float> gradient = {1, 2, 3, 4, 5, 6, 7, 8};
   ShardJob job;
   job.work.folds.push_back(Gradient(gradient));
   job.work.update = {.from = Version{0}, .to = Version{1}, .learning_rate = 0.1f};
 
-  const std::optional<Weights> made = std::move(job).Run(*path);
+  const std::optional<Weights> made = std::move(job).Run(*state);
 
   ASSERT_TRUE(made.has_value());
   EXPECT_THAT((*made)->values(),
@@ -97,16 +98,16 @@ TEST(ShardJobTest, CompensatesAGradientByTheWeightsItWasComputedFrom) {
   optimizer.kind = RuleKind::kSgd;
   optimizer.staleness_scaling = StalenessScaling::kDelayCompensated;
   optimizer.scaling_parameters["delay_compensation"] = 2;
-  const std::unique_ptr<UpdatePath> path = UpdatePath::TryMake(optimizer, {{0, kCount}});
-  const std::optional<Weights> base = InitialJob(*path, 1.0f).Run(*path);
-  ASSERT_TRUE(InitialJob(*path, 0.8f).Run(*path).has_value());
+  const std::unique_ptr<TrainingState> state = TrainingState::TryMake(optimizer, {{0, kCount}});
+  const std::optional<Weights> base = InitialJob(*state, 1.0f).Run(*state);
+  ASSERT_TRUE(InitialJob(*state, 0.8f).Run(*state).has_value());
   const std::vector<float> gradient(kCount, 0.5f);
   const auto update = [&](Weights computed_from) {
     ShardJob job;
     job.work.folds.push_back(Gradient(gradient));
     job.work.folds.front().payload.base = std::move(computed_from);
     job.work.update = {.from = Version{4}, .to = Version{5}, .learning_rate = 0.1f};
-    return std::move(job).Run(*path);
+    return std::move(job).Run(*state);
   };
 
   EXPECT_THAT((*update(*base))->values(),
@@ -118,10 +119,10 @@ TEST(ShardJobTest, CompensatesAGradientByTheWeightsItWasComputedFrom) {
 }
 
 TEST(ShardJobTest, IsShortIfLittleIsToBeReadOrItWasReadAlready) {
-  const std::unique_ptr<UpdatePath> path = NewPath();
-  ShardJob job = InitialJob(*path, 3.0f);
+  const std::unique_ptr<TrainingState> state = NewState();
+  ShardJob job = InitialJob(*state, 3.0f);
   EXPECT_FALSE(job.is_short()) << "makes the first version, once";
-  ASSERT_TRUE(std::move(job).Run(*path).has_value());
+  ASSERT_TRUE(std::move(job).Run(*state).has_value());
   const std::vector<float> gradient(kCount, 1.0f);
 
   ShardJob little;
@@ -132,7 +133,7 @@ TEST(ShardJobTest, IsShortIfLittleIsToBeReadOrItWasReadAlready) {
   much.work.folds.front().payload.bytes = uint64_t{64} << 20;
   much.work.update = Update{.is_drafted = true};
   EXPECT_FALSE(much.is_short());
-  const std::shared_ptr<UpdateDraft> draft = path->BeginDraft({});
+  const std::shared_ptr<UpdateDraft> draft = state->BeginDraft({});
   much.work.folds.front().payload.draft = draft;
   EXPECT_FALSE(much.is_short()) << "values are missing";
   draft->Add(0, {{reinterpret_cast<const std::byte*>(gradient.data()), kCount * sizeof(float)}});
@@ -151,14 +152,14 @@ TEST(ShardJobTest, IsNotShortIfItUpdatesByWhatWasFoldedBefore) {
 }
 
 TEST(ShardJobTest, MakesNothingOfAFoldInAnOpenRound) {
-  const std::unique_ptr<UpdatePath> path = NewPath();
-  ASSERT_TRUE(InitialJob(*path, 3.0f).Run(*path).has_value());
+  const std::unique_ptr<TrainingState> state = NewState();
+  ASSERT_TRUE(InitialJob(*state, 3.0f).Run(*state).has_value());
   const std::vector<float> gradient(kCount, 1.0f);
   ShardJob job;
   job.work.folds.push_back(Gradient(gradient));
 
   EXPECT_EQ(job.version(), std::nullopt);
-  EXPECT_EQ(std::move(job).Run(*path), std::nullopt);
+  EXPECT_EQ(std::move(job).Run(*state), std::nullopt);
 }
 
 }  // namespace

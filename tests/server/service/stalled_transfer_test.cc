@@ -32,7 +32,7 @@ class StalledTransferTest : public ShardServiceTest {
 
   void LetTimePassUntilNothingIsQueued() {
     LetTimePassUntil([this] { return service_->ShardReport().bytes_queued() == 0; },
-                     "the room of the push to come back");
+                     "the memory of the push to come back");
   }
 };
 

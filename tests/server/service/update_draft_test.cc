@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/service/update_path.h"
+#include "server/service/training_state.h"
 
 // Compares an update that is made while its gradient arrives with the same update made at once.
 
@@ -39,17 +39,17 @@ Segments Part(const std::vector<float>& values, size_t begin) {
   return {{reinterpret_cast<const std::byte*>(values.data() + begin), count * sizeof(float)}};
 }
 
-/// Returns the update path of a shard whose version 0 is drawn from `kSeed`.
-std::unique_ptr<UpdatePath> NewPath(Kind kind) {
+/// Returns the update state of a shard whose version 0 is drawn from `kSeed`.
+std::unique_ptr<TrainingState> NewState(Kind kind) {
   OptimizerSpec optimizer;
   optimizer.kind = kind;
   optimizer.parameters["momentum"] = 0.9;
   optimizer.weight_decay = 0.001;
-  std::unique_ptr<UpdatePath> path = UpdatePath::TryMake(optimizer, {{0, kCount}});
-  const std::shared_ptr<FloatBuffer> weights = path->NewWeights();
+  std::unique_ptr<TrainingState> state = TrainingState::TryMake(optimizer, {{0, kCount}});
+  const std::shared_ptr<FloatBuffer> weights = state->NewWeights();
   std::ranges::copy(RandomValues(kSeed), weights->values().begin());
-  path->SetInitialWeights(weights);
-  return path;
+  state->SetInitialWeights(weights);
+  return state;
 }
 
 Forecast ForecastOf(uint64_t from) {
@@ -100,15 +100,15 @@ class UpdateDraftTest : public testing::TestWithParam<Kind> {
  protected:
   /// Runs the same steps without drafts. Returns the newest weights.
   Weights Plain(const std::vector<uint64_t>& seeds) {
-    const std::unique_ptr<UpdatePath> path = NewPath(GetParam());
+    const std::unique_ptr<TrainingState> state = NewState(GetParam());
     Weights newest;
     for (uint64_t version = 0; version < seeds.size(); ++version) {
-      newest = *path->Run(Job(RandomValues(seeds[version]), ForecastOf(version)));
+      newest = *state->Run(Job(RandomValues(seeds[version]), ForecastOf(version)));
     }
     return newest;
   }
 
-  const std::unique_ptr<UpdatePath> path_ = NewPath(GetParam());
+  const std::unique_ptr<TrainingState> training_state_ = NewState(GetParam());
 };
 
 /// Returns the rules whose updates can be drafted.
@@ -127,9 +127,9 @@ TEST_P(UpdateDraftTest, MakesTheSameBitsStepAfterStep) {
   Weights newest;
   for (uint64_t version = 0; version < 3; ++version) {
     const std::vector<float> gradient = RandomValues(version);
-    const auto draft = path_->BeginDraft(ForecastOf(version));
+    const auto draft = training_state_->BeginDraft(ForecastOf(version));
     AddAll(*draft, gradient);
-    newest = *path_->Run(Job(gradient, ForecastOf(version), draft));
+    newest = *training_state_->Run(Job(gradient, ForecastOf(version), draft));
   }
 
   ExpectSameBits(newest, Plain({0, 1, 2}));
@@ -137,71 +137,71 @@ TEST_P(UpdateDraftTest, MakesTheSameBitsStepAfterStep) {
 
 TEST_P(UpdateDraftTest, IsThrownAwayIfAnotherPushIsFirst) {
   const std::vector<float> slow = RandomValues(1);
-  auto draft = path_->BeginDraft(ForecastOf(0));
+  auto draft = training_state_->BeginDraft(ForecastOf(0));
   draft->Add(0, Part(slow, 0));
 
-  path_->Run(Job(RandomValues(0), ForecastOf(0)));
+  training_state_->Run(Job(RandomValues(0), ForecastOf(0)));
   draft->Add(kChunk, Part(slow, kChunk));
   for (size_t begin = 2 * kChunk; begin < kCount; begin += kChunk) {
     draft->Add(begin, Part(slow, begin));
   }
   const Weights newest =
-      *path_->Run(UndraftedJob(slow, ForecastOf(1), std::exchange(draft, nullptr)));
+      *training_state_->Run(UndraftedJob(slow, ForecastOf(1), std::exchange(draft, nullptr)));
 
   ExpectSameBits(newest, Plain({0, 1}));
-  EXPECT_EQ(path_->live_versions(), 1u);
+  EXPECT_EQ(training_state_->live_versions(), 1u);
 }
 
 TEST_P(UpdateDraftTest, IsThrownAwayIfTheOrderIsAnother) {
   const std::vector<float> gradient = RandomValues(0);
   Forecast wrong = ForecastOf(0);
   wrong.learning_rate *= 2;
-  const auto draft = path_->BeginDraft(wrong);
+  const auto draft = training_state_->BeginDraft(wrong);
   AddAll(*draft, gradient);
 
-  const Weights newest = *path_->Run(UndraftedJob(gradient, ForecastOf(0), draft));
+  const Weights newest = *training_state_->Run(UndraftedJob(gradient, ForecastOf(0), draft));
 
   ExpectSameBits(newest, Plain({0}));
 }
 
 TEST_P(UpdateDraftTest, AnEmptyUpdateLeavesWeightsAndStateAlone) {
-  path_->Run(Job(RandomValues(0), ForecastOf(0)));
+  training_state_->Run(Job(RandomValues(0), ForecastOf(0)));
   UpdateJob empty;
   empty.update = Update{.from = Version{1}, .to = Version{2}, .is_empty = true};
-  path_->Run(std::move(empty));
+  training_state_->Run(std::move(empty));
 
-  ExpectSameBits(*path_->Run(Job(RandomValues(1), ForecastOf(2))), Plain({0, 1}));
+  ExpectSameBits(*training_state_->Run(Job(RandomValues(1), ForecastOf(2))), Plain({0, 1}));
 }
 
 TEST_P(UpdateDraftTest, OneThatMissedValuesIsNotUsed) {
   const std::vector<float> gradient = RandomValues(0);
-  const auto draft = path_->BeginDraft(ForecastOf(0));
+  const auto draft = training_state_->BeginDraft(ForecastOf(0));
   draft->Add(0, Part(gradient, 0));
 
-  const Weights newest = *path_->Run(Job(gradient, ForecastOf(0), draft));
+  const Weights newest = *training_state_->Run(Job(gradient, ForecastOf(0), draft));
 
   ExpectSameBits(newest, Plain({0}));
 }
 
 TEST_P(UpdateDraftTest, OfAnAbandonedPushLetsGoOfItsBuffer) {
-  auto draft = path_->BeginDraft(ForecastOf(0));
-  EXPECT_EQ(path_->BeginDraft(ForecastOf(0)), nullptr) << "one at a time";
-  EXPECT_EQ(path_->live_versions(), 2u);
+  auto draft = training_state_->BeginDraft(ForecastOf(0));
+  EXPECT_EQ(training_state_->BeginDraft(ForecastOf(0)), nullptr) << "one at a time";
+  EXPECT_EQ(training_state_->live_versions(), 2u);
 
   draft.reset();
 
-  EXPECT_EQ(path_->live_versions(), 1u);
-  EXPECT_NE(path_->BeginDraft(ForecastOf(0)), nullptr);
+  EXPECT_EQ(training_state_->live_versions(), 1u);
+  EXPECT_NE(training_state_->BeginDraft(ForecastOf(0)), nullptr);
 }
 
 TEST_P(UpdateDraftTest, MayBeCancelledWhileItIsWritten) {
   for (uint64_t round = 0; round < 50; ++round) {
     const std::vector<float> slow = RandomValues(2 * round);
-    const auto draft = path_->BeginDraft(ForecastOf(2 * round));
+    const auto draft = training_state_->BeginDraft(ForecastOf(2 * round));
     std::thread arriving([&] { AddAll(*draft, slow); });
-    path_->Run(Job(RandomValues(2 * round + 1), ForecastOf(2 * round)));
+    training_state_->Run(Job(RandomValues(2 * round + 1), ForecastOf(2 * round)));
     arriving.join();
-    path_->Run(UndraftedJob(slow, ForecastOf(2 * round + 1), draft));
+    training_state_->Run(UndraftedJob(slow, ForecastOf(2 * round + 1), draft));
   }
 
   std::vector<uint64_t> seeds;
@@ -211,7 +211,7 @@ TEST_P(UpdateDraftTest, MayBeCancelledWhileItIsWritten) {
   }
   const std::vector<float> next = RandomValues(1000);
   seeds.push_back(1000);
-  ExpectSameBits(*path_->Run(Job(next, ForecastOf(100))), Plain(seeds));
+  ExpectSameBits(*training_state_->Run(Job(next, ForecastOf(100))), Plain(seeds));
 }
 
 }  // namespace

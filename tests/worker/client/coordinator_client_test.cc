@@ -8,7 +8,7 @@
 #include "proto/shard.grpc.pb.h"
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/loopback.h"
-#include "worker/client/membership.h"
+#include "worker/client/joining.h"
 
 namespace slipstream {
 namespace {
@@ -24,7 +24,7 @@ TEST(CoordinatorClientTest, RepeatsACallUntilTheCoordinatorIsThere) {
   coordinator.FailNext(3, {grpc::UNAVAILABLE, "not yet"});
   CoordinatorClient client(coordinator.address(), {}, DoNotWait);
 
-  const absl::StatusOr<Membership> membership = JoinRun(client, WorkerId{7});
+  const absl::StatusOr<JoinedRun> membership = JoinRun(client, WorkerId{7});
 
   ASSERT_TRUE(membership.ok()) << membership.status();
   EXPECT_EQ(membership->identity.worker, WorkerId{7});

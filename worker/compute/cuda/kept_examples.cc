@@ -34,7 +34,7 @@ bool AreSame(const ExampleTable& one, const ExampleTable& other) {
 }
 
 /// Fails unless `times` times `bytes` are free on the current device.
-absl::Status CheckRoom(size_t bytes, size_t times) {
+absl::Status CheckFree(size_t bytes, size_t times) {
   size_t free = 0;
   size_t total = 0;
   PS_RETURN_IF_CUDA_ERROR(cudaMemGetInfo(&free, &total));
@@ -51,11 +51,11 @@ absl::Status Allocate(DeviceArray<uint32_t>& array, size_t bytes) {
 /// Allocates both arrays, uninitialised.
 absl::Status Allocate(KeptExamples::Copy& copy, size_t examples, size_t answers) {
   const size_t bytes = examples + answers;
-  PS_RETURN_IF_ERROR(CheckRoom(bytes, KeptExamples::free_share));
+  PS_RETURN_IF_ERROR(CheckFree(bytes, KeptExamples::free_share));
   PS_RETURN_IF_ERROR(Allocate(copy.examples, examples));
   PS_RETURN_IF_ERROR(Allocate(copy.answers, answers));
   // Check again: other workers may have allocated in the meantime.
-  return CheckRoom(bytes, KeptExamples::free_share - 1);
+  return CheckFree(bytes, KeptExamples::free_share - 1);
 }
 
 /// Copies piece by piece through pinned memory. A copy from other memory may wait for the device

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_SERVICE_UPDATE_PATH_H_
-#define SLIPSTREAM_SERVER_SERVICE_UPDATE_PATH_H_
+#ifndef SLIPSTREAM_SERVER_SERVICE_TRAINING_STATE_H_
+#define SLIPSTREAM_SERVER_SERVICE_TRAINING_STATE_H_
 
 #include <array>
 #include <cstddef>
@@ -37,12 +37,13 @@ struct UpdateJob {
 /// the kernels that turn one version into the next. Weights and state are written out of place.
 ///
 /// Not thread-safe: one owner, which runs the jobs one after another in the order of decisions.
-class UpdatePath {
+class TrainingState {
  public:
-  /// Makes a path with memory for two versions and the optimizer's state. Returns null if there is
-  /// not enough. `tensors`: where the tensors, or their parts, lie in the shard, one after another.
-  static std::unique_ptr<UpdatePath> TryMake(const OptimizerSpec& optimizer,
-                                             std::vector<ParameterRange> tensors);
+  /// Makes the state with memory for two versions and the optimizer's state. Returns null if there
+  /// is not enough. `tensors`: where the tensors, or their parts, lie in the shard, one after
+  /// another.
+  static std::unique_ptr<TrainingState> TryMake(const OptimizerSpec& optimizer,
+                                                std::vector<ParameterRange> tensors);
 
   /// Returns a buffer for the initial weights.
   std::shared_ptr<FloatBuffer> NewWeights() { return pool_.Take(); }
@@ -64,7 +65,7 @@ class UpdatePath {
   size_t live_versions() const { return pool_.live(); }
 
  private:
-  UpdatePath(const OptimizerSpec& optimizer, std::vector<ParameterRange> tensors)
+  TrainingState(const OptimizerSpec& optimizer, std::vector<ParameterRange> tensors)
       : rule_(MakeUpdateRule(optimizer)),
         row_(RowOf(optimizer.kind)),
         compensation_(MakeCompensation(optimizer)),
@@ -113,4 +114,4 @@ class UpdatePath {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_SERVICE_UPDATE_PATH_H_
+#endif  // SLIPSTREAM_SERVER_SERVICE_TRAINING_STATE_H_

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_WORKER_CLIENT_MEMBERSHIP_H_
-#define SLIPSTREAM_WORKER_CLIENT_MEMBERSHIP_H_
+#ifndef SLIPSTREAM_WORKER_CLIENT_JOINING_H_
+#define SLIPSTREAM_WORKER_CLIENT_JOINING_H_
 
 #include <cstdint>
 #include <functional>
@@ -21,7 +21,7 @@ namespace slipstream {
 /// the initialisation, sends the initial weights.
 
 /// The answer to a registration.
-struct Membership {
+struct JoinedRun {
   Identity identity;
 
   /// The canonical run.yaml of the run.
@@ -35,7 +35,7 @@ struct Membership {
 /// Registers under `worker`, or under the lowest free id. From then on `coordinator` repeats calls
 /// for as long as a member should (MembersPatience). Fails with INTERNAL if the answer is
 /// incomplete.
-absl::StatusOr<Membership> JoinRun(CoordinatorClient& coordinator, std::optional<WorkerId> worker);
+absl::StatusOr<JoinedRun> JoinRun(CoordinatorClient& coordinator, std::optional<WorkerId> worker);
 
 /// Returns the failure to report for a worker that was fenced, as `fenced` says. If another process
 /// has registered under its id since, this is INVALID_ARGUMENT and names that process: to register
@@ -67,4 +67,4 @@ absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_WORKER_CLIENT_MEMBERSHIP_H_
+#endif  // SLIPSTREAM_WORKER_CLIENT_JOINING_H_

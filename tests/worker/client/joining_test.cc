@@ -1,4 +1,4 @@
-#include "worker/client/membership.h"
+#include "worker/client/joining.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_SERVICE_SHARED_PATH_H_
-#define SLIPSTREAM_SERVER_SERVICE_SHARED_PATH_H_
+#ifndef SLIPSTREAM_SERVER_SERVICE_SHARED_MEMORY_CHANNEL_H_
+#define SLIPSTREAM_SERVER_SERVICE_SHARED_MEMORY_CHANNEL_H_
 
 #include <grpcpp/support/byte_buffer.h>
 
@@ -15,7 +15,7 @@
 #include "common/local/local_notes.h"
 #include "common/local/shared_arena.h"
 #include "common/protocol/shard_messages.h"
-#include "server/service/shared_memory_room.h"
+#include "server/service/shared_memory_use.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream {
@@ -27,13 +27,13 @@ namespace slipstream {
 /// go over that socket, which takes a fraction of the time. Pushes may lie in the arena, and
 /// answers in buffers of weights, whose files go over the socket before they are named.
 ///
-/// Not thread-safe: one owner, the stream's call. The room must outlive it.
-class SharedPath {
+/// Not thread-safe: one owner, the stream's call. `memory_use` must outlive it.
+class SharedMemoryChannel {
  public:
-  explicit SharedPath(SharedMemoryRoom& room) : room_(room) {}
-  ~SharedPath();
-  SharedPath(const SharedPath&) = delete;
-  SharedPath& operator=(const SharedPath&) = delete;
+  explicit SharedMemoryChannel(SharedMemoryUse& memory_use) : memory_use_(memory_use) {}
+  ~SharedMemoryChannel();
+  SharedMemoryChannel(const SharedMemoryChannel&) = delete;
+  SharedMemoryChannel& operator=(const SharedMemoryChannel&) = delete;
 
   /// To be called once each, in this order. A refused attempt has no other effect.
   SharedMemoryReply Open();
@@ -41,8 +41,8 @@ class SharedPath {
   void Detach();
   bool is_attached() const { return socket_.is_open(); }
 
-  /// Returns where the values of the next chunk are, valid until the path is destroyed. Fails with
-  /// INVALID_ARGUMENT if there is no such place, or if they are more than a message may bring.
+  /// Returns where the values of the next chunk are, valid until the channel is destroyed. Fails
+  /// with INVALID_ARGUMENT if there is no such place, or if they are more than a message may bring.
   absl::StatusOr<UnreadValues> Find(const SharedValues& values);
 
   /// Tells the worker that the chunks found so far have been read. Fails if the worker does not
@@ -77,18 +77,18 @@ class SharedPath {
 
   /// Tells the worker to unmap buffers that are gone, and the one shown longest ago if the worker
   /// has as many as it may.
-  absl::Status MakeRoom();
+  absl::Status DropOldest();
 
-  SharedMemoryRoom& room_;
+  SharedMemoryUse& memory_use_;
   std::string name_;
   FileDescriptor listening_;  // Open between Open and Attach.
   FileDescriptor socket_;     // Open from Attach on.
   std::optional<ForeignArena> arena_;
-  uint64_t kept_bytes_ = 0;   // Taken from the room.
+  uint64_t kept_bytes_ = 0;   // Pages kept mapped, counted in memory_use_.
   uint64_t found_ = 0;        // The number of chunks.
   std::vector<Shown> shown_;  // The one shown last is at the end.
 };
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_SERVICE_SHARED_PATH_H_
+#endif  // SLIPSTREAM_SERVER_SERVICE_SHARED_MEMORY_CHANNEL_H_

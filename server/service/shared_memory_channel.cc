@@ -1,4 +1,4 @@
-#include "server/service/shared_path.h"
+#include "server/service/shared_memory_channel.h"
 
 #include <fmt/format.h>
 
@@ -20,9 +20,9 @@ SharedMemoryReply Refused(std::string why) { return {.socket = {}, .refusal = st
 
 }  // namespace
 
-SharedPath::~SharedPath() { Detach(); }
+SharedMemoryChannel::~SharedMemoryChannel() { Detach(); }
 
-SharedMemoryReply SharedPath::Open() {
+SharedMemoryReply SharedMemoryChannel::Open() {
   if (!name_.empty()) return Refused("shared memory was opened before");
   std::string name = NewLocalName();
   absl::StatusOr<FileDescriptor> listening = ListenLocally(name, LocalSocketKind::kMessages);
@@ -32,7 +32,7 @@ SharedMemoryReply SharedPath::Open() {
   return {.socket = name_, .refusal = {}};
 }
 
-SharedMemoryReply SharedPath::Attach() {
+SharedMemoryReply SharedMemoryChannel::Attach() {
   if (!listening_.is_open()) return Refused("shared memory was not opened, or attached to before");
   const FileDescriptor listening = std::move(listening_);
   // The worker connected before it asked for this, so there is nothing to wait for.
@@ -48,13 +48,13 @@ SharedMemoryReply SharedPath::Attach() {
   return {};
 }
 
-void SharedPath::Detach() {
+void SharedMemoryChannel::Detach() {
   socket_ = FileDescriptor();
   arena_.reset();
-  room_.GiveBack(std::exchange(kept_bytes_, 0));
+  memory_use_.GiveBack(std::exchange(kept_bytes_, 0));
 }
 
-absl::Status SharedPath::TakeArena(const FileDescriptor& socket) {
+absl::Status SharedMemoryChannel::TakeArena(const FileDescriptor& socket) {
   const auto note = ReceiveNote(socket, absl::ZeroDuration());
   if (!note.ok()) return note.status();
   if (!note->has_value() || (*note)->note.kind != LocalNote::Kind::kArena) {
@@ -63,7 +63,7 @@ absl::Status SharedPath::TakeArena(const FileDescriptor& socket) {
   absl::StatusOr<ForeignArena> arena = ForeignArena::Open((*note)->file);
   if (!arena.ok()) return arena.status();
   arena_ = *std::move(arena);
-  if (room_.Keep(arena_->size())) {
+  if (memory_use_.Keep(arena_->size())) {
     kept_bytes_ = arena_->size();
   } else {
     arena_->DropCopied();
@@ -71,11 +71,12 @@ absl::Status SharedPath::TakeArena(const FileDescriptor& socket) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<UnreadValues> SharedPath::Find(const SharedValues& values) {
+absl::StatusOr<UnreadValues> SharedMemoryChannel::Find(const SharedValues& values) {
   constexpr uint64_t kCountMax = kChunkBytesMax / sizeof(float);
-  const uint64_t room = arena_->size() / sizeof(float);
-  if (values.count == 0 || values.count > std::min(room, kCountMax) ||
-      values.begin % sizeof(float) != 0 || values.begin / sizeof(float) > room - values.count) {
+  const uint64_t values_max = arena_->size() / sizeof(float);
+  if (values.count == 0 || values.count > std::min(values_max, kCountMax) ||
+      values.begin % sizeof(float) != 0 ||
+      values.begin / sizeof(float) > values_max - values.count) {
     return absl::InvalidArgumentError(fmt::format(
         "shared: {} values from byte {} on are not in the arena of {} bytes, or too many",
         values.count, values.begin, arena_->size()));
@@ -84,15 +85,15 @@ absl::StatusOr<UnreadValues> SharedPath::Find(const SharedValues& values) {
   return UnreadValues{&*arena_, values.begin, values.count};
 }
 
-absl::Status SharedPath::TellTaken() {
+absl::Status SharedMemoryChannel::TellTaken() {
   return SendNote(socket_, {LocalNote::Kind::kTaken, found_});
 }
 
-std::optional<SharedWeights> SharedPath::Show(const Weights& weights) {
+std::optional<SharedWeights> SharedMemoryChannel::Show(const Weights& weights) {
   const std::shared_ptr<const SharedBuffer> buffer = weights->shared();
   if (!is_attached() || buffer == nullptr) return std::nullopt;
   if (!IsKnown(*buffer)) {
-    if (!MakeRoom().ok()) return std::nullopt;
+    if (!DropOldest().ok()) return std::nullopt;
     const LocalNote note = {LocalNote::Kind::kBuffer, buffer->number};
     if (!SendNote(socket_, note, &buffer->memory.file).ok()) return std::nullopt;
     shown_.push_back({buffer->number, buffer});
@@ -100,7 +101,7 @@ std::optional<SharedWeights> SharedPath::Show(const Weights& weights) {
   return SharedWeights{buffer->number, buffer->generation};
 }
 
-absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedPath::Receive() {
+absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedMemoryChannel::Receive() {
   const auto received = ReceiveNote(socket_, absl::ZeroDuration());
   if (absl::IsInternal(received.status())) {
     return absl::InvalidArgumentError(received.status().message());
@@ -114,15 +115,15 @@ absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedPath::Receive() {
   return MessageOf(note);
 }
 
-absl::Status SharedPath::Send(const grpc::ByteBuffer& answer) {
+absl::Status SharedMemoryChannel::Send(const grpc::ByteBuffer& answer) {
   return SendMessage(socket_, answer);
 }
 
-absl::Status SharedPath::SendOnStream() {
+absl::Status SharedMemoryChannel::SendOnStream() {
   return SendNote(socket_, {LocalNote::Kind::kOnStream, 0});
 }
 
-bool SharedPath::IsKnown(const SharedBuffer& buffer) {
+bool SharedMemoryChannel::IsKnown(const SharedBuffer& buffer) {
   const auto known = std::find_if(shown_.begin(), shown_.end(), [&](const Shown& shown) {
     return shown.number == buffer.number;
   });
@@ -131,7 +132,7 @@ bool SharedPath::IsKnown(const SharedBuffer& buffer) {
   return true;
 }
 
-absl::Status SharedPath::MakeRoom() {
+absl::Status SharedMemoryChannel::DropOldest() {
   for (auto shown = shown_.begin(); shown != shown_.end();) {
     const bool is_oldest_of_all = shown == shown_.begin() && shown_.size() >= kShownMax;
     if (!shown->buffer.expired() && !is_oldest_of_all) {

@@ -1,4 +1,4 @@
-#include "server/service/update_path.h"
+#include "server/service/training_state.h"
 
 #include <algorithm>
 #include <span>
@@ -24,22 +24,22 @@ void Consume(PushPayload& payload, Pass pass) {
 
 }  // namespace
 
-std::unique_ptr<UpdatePath> UpdatePath::TryMake(const OptimizerSpec& optimizer,
-                                                std::vector<ParameterRange> tensors) {
+std::unique_ptr<TrainingState> TrainingState::TryMake(const OptimizerSpec& optimizer,
+                                                      std::vector<ParameterRange> tensors) {
   const size_t values = tensors.back().end;
-  std::unique_ptr<UpdatePath> path(new UpdatePath(optimizer, std::move(tensors)));
-  if (!path->pool_.Reserve(2)) return nullptr;
-  const uint32_t states = path->row_.state_arrays;
+  std::unique_ptr<TrainingState> made(new TrainingState(optimizer, std::move(tensors)));
+  if (!made->pool_.Reserve(2)) return nullptr;
+  const uint32_t states = made->row_.state_arrays;
   PS_CHECK(states <= kStateArraysMax);
   for (uint32_t i = 0; i < states; ++i) {
-    path->state_[i] = FloatBuffer::TryMake(values);  // 0 at first, as a rule's state is.
-    path->state_next_[i] = FloatBuffer::TryMake(values);
-    if (path->state_[i] == nullptr || path->state_next_[i] == nullptr) return nullptr;
+    made->state_[i] = FloatBuffer::TryMake(values);  // 0 at first, as a rule's state is.
+    made->state_next_[i] = FloatBuffer::TryMake(values);
+    if (made->state_[i] == nullptr || made->state_next_[i] == nullptr) return nullptr;
   }
-  return path;
+  return made;
 }
 
-std::shared_ptr<UpdateDraft> UpdatePath::BeginDraft(const Forecast& forecast) {
+std::shared_ptr<UpdateDraft> TrainingState::BeginDraft(const Forecast& forecast) {
   if (!draft_.expired()) return nullptr;
   std::shared_ptr<FloatBuffer> to = pool_.TakeAtOnce();  // The engine's lock is held.
   if (to == nullptr) return nullptr;
@@ -48,7 +48,7 @@ std::shared_ptr<UpdateDraft> UpdatePath::BeginDraft(const Forecast& forecast) {
   return draft;
 }
 
-Weights UpdatePath::TakeDraft(UpdateJob& job) {
+Weights TrainingState::TakeDraft(UpdateJob& job) {
   const std::shared_ptr<UpdateDraft> draft = draft_.lock();
   draft_.reset();
   if (draft == nullptr) return nullptr;
@@ -64,7 +64,7 @@ Weights UpdatePath::TakeDraft(UpdateJob& job) {
   return std::move(made->to);
 }
 
-std::optional<Weights> UpdatePath::Run(UpdateJob&& job) {
+std::optional<Weights> TrainingState::Run(UpdateJob&& job) {
   if (Weights drafted = TakeDraft(job); drafted != nullptr) {
     job.folds.clear();
     newest_ = std::move(drafted);
@@ -80,7 +80,7 @@ std::optional<Weights> UpdatePath::Run(UpdateJob&& job) {
   return newest_;
 }
 
-void UpdatePath::FoldIn(FoldStep& step) {
+void TrainingState::FoldIn(FoldStep& step) {
   PS_CHECK(step.fold.first == (sum_ == nullptr));
   if (sum_ == nullptr) sum_ = pool_.Take();
   const Fold fold = step.fold;
@@ -94,7 +94,7 @@ void UpdatePath::FoldIn(FoldStep& step) {
   step.payload.base.reset();
 }
 
-Weights UpdatePath::Apply(const Update& update, FoldStep* last) {
+Weights TrainingState::Apply(const Update& update, FoldStep* last) {
   if (update.is_empty) return newest_;
   std::shared_ptr<FloatBuffer> next = std::exchange(sum_, nullptr);
   const bool has_sum = next != nullptr;
@@ -123,7 +123,7 @@ Weights UpdatePath::Apply(const Update& update, FoldStep* last) {
   return next;
 }
 
-UpdateBuffers UpdatePath::Buffers(std::shared_ptr<FloatBuffer> to) const {
+UpdateBuffers TrainingState::Buffers(std::shared_ptr<FloatBuffer> to) const {
   UpdateBuffers buffers = {.from = newest_,
                            .to = std::move(to),
                            .state_next = state_next_,
@@ -132,7 +132,7 @@ UpdateBuffers UpdatePath::Buffers(std::shared_ptr<FloatBuffer> to) const {
   return buffers;
 }
 
-void UpdatePath::AdvanceState() {
+void TrainingState::AdvanceState() {
   std::swap(state_, state_next_);
   scalars_ = rule_->Next(scalars_);
 }

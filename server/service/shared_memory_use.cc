@@ -1,4 +1,4 @@
-#include "server/service/shared_memory_room.h"
+#include "server/service/shared_memory_use.h"
 
 #include <utility>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace slipstream {
 
-bool SharedMemoryRoom::Keep(uint64_t bytes) {
+bool SharedMemoryUse::Keep(uint64_t bytes) {
   // Larger arenas lie on large pages wherever the system has some, and those are soon mapped again.
   if (bytes >= kLargePagesBytesMin) return false;
   MutexLock lock(mutex_);
@@ -17,25 +17,25 @@ bool SharedMemoryRoom::Keep(uint64_t bytes) {
   return true;
 }
 
-void SharedMemoryRoom::GiveBack(uint64_t bytes) {
+void SharedMemoryUse::GiveBack(uint64_t bytes) {
   MutexLock lock(mutex_);
   PS_CHECK(bytes <= kept_bytes_);
   kept_bytes_ -= bytes;
 }
 
-void SharedMemoryRoom::Pin(const void* reader, Weights weights, absl::Time until) {
+void SharedMemoryUse::Pin(const void* reader, Weights weights, absl::Time until) {
   Pinned pinned{std::move(weights), until};  // Frees the old weights after the lock.
   MutexLock lock(mutex_);
   std::swap(pins_[reader], pinned);
 }
 
-void SharedMemoryRoom::Release(const void* reader) {
+void SharedMemoryUse::Release(const void* reader) {
   std::map<const void*, Pinned>::node_type released;  // Freed after the lock.
   MutexLock lock(mutex_);
   released = pins_.extract(reader);
 }
 
-void SharedMemoryRoom::Expire(absl::Time now) {
+void SharedMemoryUse::Expire(absl::Time now) {
   std::vector<Pinned> expired;  // Freed after the lock.
   MutexLock lock(mutex_);
   for (auto pin = pins_.begin(); pin != pins_.end();) {
@@ -48,7 +48,7 @@ void SharedMemoryRoom::Expire(absl::Time now) {
   }
 }
 
-size_t SharedMemoryRoom::pinned() const {
+size_t SharedMemoryUse::pinned() const {
   MutexLock lock(mutex_);
   return pins_.size();
 }

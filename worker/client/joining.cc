@@ -1,4 +1,4 @@
-#include "worker/client/membership.h"
+#include "worker/client/joining.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -25,7 +25,7 @@ std::string HostName() {
 
 }  // namespace
 
-absl::StatusOr<Membership> JoinRun(CoordinatorClient& coordinator, std::optional<WorkerId> worker) {
+absl::StatusOr<JoinedRun> JoinRun(CoordinatorClient& coordinator, std::optional<WorkerId> worker) {
   v1::RegisterRequest request;
   if (worker) request.set_worker(Value(*worker));
   request.set_host(HostName());
@@ -39,10 +39,10 @@ absl::StatusOr<Membership> JoinRun(CoordinatorClient& coordinator, std::optional
   }
   const absl::Duration lease = absl::Milliseconds(reply->lease_ms());
   coordinator.PersistFor(MembersPatience(lease));
-  return Membership{FromWire(reply->identity()),
-                    reply->settings(),
-                    {reply->servers().begin(), reply->servers().end()},
-                    lease};
+  return JoinedRun{FromWire(reply->identity()),
+                   reply->settings(),
+                   {reply->servers().begin(), reply->servers().end()},
+                   lease};
 }
 
 absl::Status WhyFenced(const CoordinatorClient& coordinator, const Identity& identity,

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_SERVER_SERVICE_SHARED_MEMORY_ROOM_H_
-#define SLIPSTREAM_SERVER_SERVICE_SHARED_MEMORY_ROOM_H_
+#ifndef SLIPSTREAM_SERVER_SERVICE_SHARED_MEMORY_USE_H_
+#define SLIPSTREAM_SERVER_SERVICE_SHARED_MEMORY_USE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace slipstream {
 /// do: pages of their arenas that stay mapped, and versions that they are copying.
 ///
 /// Thread-safe: guarded by its own mutex.
-class SharedMemoryRoom {
+class SharedMemoryUse {
  public:
   /// The most bytes of such pages, all together.
   static constexpr uint64_t kKeptBytesMax = uint64_t{32} << 20;
@@ -50,4 +50,4 @@ class SharedMemoryRoom {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_SERVER_SERVICE_SHARED_MEMORY_ROOM_H_
+#endif  // SLIPSTREAM_SERVER_SERVICE_SHARED_MEMORY_USE_H_
