@@ -79,13 +79,13 @@ void AddParameters(Table& table, const std::string& path, const Rows& rows,
 
 void AddGeneral(Table& table) {
   table.push_back(Scalar(
-      "version", "Of this file's format.", CountType{1, 1},
+      "version", "The version of this file's format.", CountType{1, 1},
       [](auto& s) -> auto& { return s.version; }));
   table.push_back(Scalar(
-      "name", "Of the run, in logs and status.", TextType{TextType::Form::kName},
+      "name", "The run's name, in logs and status.", TextType{TextType::Form::kName},
       [](auto& s) -> auto& { return s.name; }));
   table.push_back(Scalar(
-      "seed", "Everything random in the run follows from it.", CountType{},
+      "seed", "Determines everything that is random in the run.", CountType{},
       [](auto& s) -> auto& { return s.seed; }));
 }
 
@@ -93,7 +93,7 @@ void AddModel(Table& table) {
   std::vector<std::string> presets;
   for (std::string_view name : PresetNames()) presets.emplace_back(name);
   Field preset = Scalar(
-      "model.preset", "A net that has a name.", ChoiceType{presets},
+      "model.preset", "The name of a predefined net.", ChoiceType{presets},
       [](auto& s) -> auto& { return s.model.preset; });
   preset.example = "lenet5";
   table.push_back(preset);
@@ -141,11 +141,11 @@ void AddData(Table& table) {
       "csv with numbers (train.csv, test.csv).",
       {"synthetic", "idx", "cifar10", "npy", "csv"},
       [](auto& s) -> auto& { return s.data.format; }));
-  table.push_back(
-      Only("data.format", {"idx", "cifar10", "npy", "csv"}, "data/fashion-mnist",
-           Local(Field::Locality::kWorker, Scalar(
-                                               "data.path", "Directory with the files.", TextType{},
-                                               [](auto& s) -> auto& { return s.data.path; }))));
+  table.push_back(Only(
+      "data.format", {"idx", "cifar10", "npy", "csv"}, "data/fashion-mnist",
+      Local(Field::Locality::kWorker, Scalar(
+                                          "data.path", "The directory with the files.", TextType{},
+                                          [](auto& s) -> auto& { return s.data.path; }))));
   table.push_back(Only(
       "data.format", {"csv"}, "[price]",
       List(
@@ -156,21 +156,21 @@ void AddData(Table& table) {
   table.push_back(
       Only("data.format", {"synthetic"}, "",
            Scalar(
-               "data.train_examples", "Generated for training.", CountType{100, 1'000'000},
-               [](auto& s) -> auto& { return s.data.train_examples; })));
+               "data.train_examples", "The number of examples generated for training.",
+               CountType{100, 1'000'000}, [](auto& s) -> auto& { return s.data.train_examples; })));
   table.push_back(
       Only("data.format", {"synthetic"}, "",
            Scalar(
-               "data.test_examples", "Generated for evaluation.", CountType{100, 1'000'000},
-               [](auto& s) -> auto& { return s.data.test_examples; })));
+               "data.test_examples", "The number of examples generated for evaluation.",
+               CountType{100, 1'000'000}, [](auto& s) -> auto& { return s.data.test_examples; })));
 }
 
 void AddTraining(Table& table) {
   table.push_back(Scalar(
-      "training.batch_size", "Examples of one mini-batch of one worker (μ).", CountType{1, 65'536},
-      [](auto& s) -> auto& { return s.training.batch_size; }));
+      "training.batch_size", "The number of examples in one mini-batch of one worker (μ).",
+      CountType{1, 65'536}, [](auto& s) -> auto& { return s.training.batch_size; }));
   table.push_back(Scalar(
-      "training.epochs", "Passes over the training data.", CountType{1, kEpochsMax},
+      "training.epochs", "The number of passes over the training data.", CountType{1, kEpochsMax},
       [](auto& s) -> auto& { return s.training.epochs; }));
   table.push_back(Scalar(
       "training.max_steps",
@@ -178,7 +178,7 @@ void AddTraining(Table& table) {
       "limit.",
       CountType{0, uint64_t{1} << 40}, [](auto& s) -> auto& { return s.training.max_steps; }));
   table.push_back(Scalar(
-      "training.max_seconds", "Ends the run after so much time of training; 0 for no limit.",
+      "training.max_seconds", "Ends the run after this time of training; 0 for no limit.",
       NumberType{.max = 1e9}, [](auto& s) -> auto& { return s.training.max_seconds; }));
   table.push_back(Scalar(
       "training.target_accuracy",
@@ -195,7 +195,7 @@ void AddTraining(Table& table) {
       "weights one step older. 1 with policies that have no stale gradients.",
       CountType{1, 2}, [](auto& s) -> auto& { return s.training.pipeline_depth; }));
   table.push_back(RowChoice(
-      "consistency.policy", "When gradients become an update.", kPolicyRows,
+      "consistency.policy", "Decides when gradients become an update.", kPolicyRows,
       [](auto& s) -> auto& { return s.consistency.policy; }));
   AddParameters(
       table, "consistency.policy", kPolicyRows, kPolicyParameters,
@@ -207,12 +207,12 @@ void AddTraining(Table& table) {
       "rounds wait so that there is none, scale multiplies it by bound/staleness, drop ignores it.",
       Names(ActionName, Action::kNone, Action::kDrop),
       [](auto& s) -> auto& { return s.consistency.max_staleness.action; }));
-  table.push_back(Only("consistency.max_staleness.action",
-                       Names(ActionName, Action::kReject, Action::kDrop), "16",
-                       Scalar(
-                           "consistency.max_staleness.bound",
-                           "The largest staleness a gradient may have.", CountType{0, 1'000'000},
-                           [](auto& s) -> auto& { return s.consistency.max_staleness.bound; })));
+  table.push_back(Only(
+      "consistency.max_staleness.action", Names(ActionName, Action::kReject, Action::kDrop), "16",
+      Scalar(
+          "consistency.max_staleness.bound", "The largest staleness that a gradient may have.",
+          CountType{0, 1'000'000},
+          [](auto& s) -> auto& { return s.consistency.max_staleness.bound; })));
 }
 
 /// Returns "0.001 for adam and adamw unless given", with the rates that differ from the first
@@ -240,11 +240,11 @@ std::string OtherDecays() {
 
 void AddOptimizer(Table& table) {
   table.push_back(RowChoice(
-      "optimizer.kind", "The update rule: what a step is made of.", kRuleRows,
+      "optimizer.kind", "The update rule, which makes a step of gradients.", kRuleRows,
       [](auto& s) -> auto& { return s.optimizer.kind; }));
   table.push_back(Scalar(
       "optimizer.learning_rate",
-      fmt::format("At the start, before scaling and schedule; {}.",
+      fmt::format("The rate at the start, before scaling and schedule; {}.",
                   OtherRates(&RuleRow::learning_rate)),
       NumberType{.min = 1e-30, .max = 1e30},
       [](auto& s) -> auto& { return s.optimizer.learning_rate; }));
@@ -254,10 +254,11 @@ void AddOptimizer(Table& table) {
       [](auto& s) -> auto& { return s.optimizer.parameters; });
   table.push_back(Scalar(
       "optimizer.weight_decay",
-      fmt::format("Share of the weights added to the gradient, once per update{}.", OtherDecays()),
+      fmt::format("The share of the weights that is added to the gradient, once per update{}.",
+                  OtherDecays()),
       NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.weight_decay; }));
   table.push_back(RowChoice(
-      "optimizer.staleness_scaling", "What a gradient's staleness does to its step.", kScalingRows,
+      "optimizer.staleness_scaling", "How a gradient's staleness changes its step.", kScalingRows,
       [](auto& s) -> auto& { return s.optimizer.staleness_scaling; }));
   AddParameters(
       table, "optimizer.staleness_scaling", kScalingRows, kScalingParameters,
@@ -275,7 +276,7 @@ std::vector<std::string> AlgorithmsWithOuter() {
 
 void AddWorker(Table& table) {
   table.push_back(RowChoice(
-      "worker.algorithm", "What a worker pushes, and when.", kAlgorithmRows,
+      "worker.algorithm", "Decides what a worker pushes, and when.", kAlgorithmRows,
       [](auto& s) -> auto& { return s.worker.algorithm; }));
   AddParameters(
       table, "worker.algorithm", kAlgorithmRows, kAlgorithmParameters,
@@ -287,13 +288,13 @@ void AddWorker(Table& table) {
                            "that of the workers' own steps.",
                            kRuleRows, [](auto& s) -> auto& { return s.worker.outer.kind; })));
   table.back().has_dependent_default = true;
-  table.push_back(
-      Only("worker.algorithm", AlgorithmsWithOuter(), "",
-           Scalar(
-               "worker.outer.learning_rate",
-               fmt::format("Of that rule; {}.", OtherRates(&RuleRow::outer_learning_rate)),
-               NumberType{.min = 1e-30, .max = 1e30},
-               [](auto& s) -> auto& { return s.worker.outer.learning_rate; })));
+  table.push_back(Only("worker.algorithm", AlgorithmsWithOuter(), "",
+                       Scalar(
+                           "worker.outer.learning_rate",
+                           fmt::format("The learning rate of the outer rule; {}.",
+                                       OtherRates(&RuleRow::outer_learning_rate)),
+                           NumberType{.min = 1e-30, .max = 1e30},
+                           [](auto& s) -> auto& { return s.worker.outer.learning_rate; })));
   table.back().has_dependent_default = true;
   AddParameters(
       table, "worker.outer.kind", kRuleRows, kRuleParameters,
@@ -308,17 +309,18 @@ void AddSchedule(Table& table) {
       "optimizer.schedule.warmup_epochs", "The rate rises from 0 over this many epochs first.",
       NumberType{.max = kEpochsMax},
       [](auto& s) -> auto& { return s.optimizer.schedule.warmup_epochs; }));
+  table.push_back(Only(
+      "optimizer.schedule.kind", {"step"}, "[30, 60]",
+      List(
+          "optimizer.schedule.at_epochs", "Epochs in rising order; the rate is multiplied at each.",
+          ListType{NumberType{.max = kEpochsMax, .is_min_excluded = true}, 1, 1000},
+          [](auto& s) -> auto& { return s.optimizer.schedule.at_epochs; })));
   table.push_back(
-      Only("optimizer.schedule.kind", {"step"}, "[30, 60]",
-           List(
-               "optimizer.schedule.at_epochs", "Rising; the rate is multiplied at each.",
-               ListType{NumberType{.max = kEpochsMax, .is_min_excluded = true}, 1, 1000},
-               [](auto& s) -> auto& { return s.optimizer.schedule.at_epochs; })));
-  table.push_back(Only("optimizer.schedule.kind", {"step"}, "",
-                       Scalar(
-                           "optimizer.schedule.factor", "What the rate is multiplied by.",
-                           NumberType{.max = 1, .is_min_excluded = true},
-                           [](auto& s) -> auto& { return s.optimizer.schedule.factor; })));
+      Only("optimizer.schedule.kind", {"step"}, "",
+           Scalar(
+               "optimizer.schedule.factor", "The number that the rate is multiplied by.",
+               NumberType{.max = 1, .is_min_excluded = true},
+               [](auto& s) -> auto& { return s.optimizer.schedule.factor; })));
   table.push_back(
       Only("optimizer.schedule.kind", {"cosine"}, "",
            Scalar(
@@ -334,16 +336,17 @@ void AddCluster(Table& table) {
       "coordinator.",
       ListType{TextType{}, 1, kServersMax}, [](auto& s) -> auto& { return s.cluster.servers; }));
   table.push_back(Scalar(
-      "cluster.workers", "At the start of the run (λ).", CountType{1, kWorkersMax},
-      [](auto& s) -> auto& { return s.cluster.workers; }));
+      "cluster.workers", "The number of workers at the start of the run (λ).",
+      CountType{1, kWorkersMax}, [](auto& s) -> auto& { return s.cluster.workers; }));
   table.push_back(Scalar(
       "cluster.lease",
-      "A worker unheard of for this long is dead. Shorter detects faster and "
+      "A worker that is silent for this long is dead. Shorter detects faster and "
       "evicts busy nodes.",
       DurationType{absl::Milliseconds(500), absl::Hours(1)},
       [](auto& s) -> auto& { return s.cluster.lease; }));
   table.push_back(Scalar(
-      "cluster.start_timeout", "The run fails if servers and workers are not all there by then.",
+      "cluster.start_timeout",
+      "The run fails if servers and workers have not all come within this time.",
       DurationType{absl::Seconds(1), absl::Hours(24)},
       [](auto& s) -> auto& { return s.cluster.start_timeout; }));
 }
@@ -392,7 +395,7 @@ void AddMachine(Table& table) {
           .min = kChunkBytesMin, .max = kChunkBytesMax, .multiple_of = 64, .takes_zero = true},
       [](auto& s) -> auto& { return s.wire.chunk_bytes; }));
   table.push_back(RowChoice(
-      "wire.push_codec", "How gradients travel.", kEncodingRows,
+      "wire.push_codec", "How gradients are encoded on their way.", kEncodingRows,
       [](auto& s) -> auto& { return s.wire.push_codec; }));
   std::vector<EncodingRow> of_weights;
   std::ranges::copy_if(kEncodingRows, std::back_inserter(of_weights),
@@ -409,19 +412,19 @@ void AddMachine(Table& table) {
       BytesType{0, uint64_t{1} << 40, 1}, [](auto& s) -> auto& { return s.wire.push_bytes_max; }));
   table.push_back(Scalar(
       "evaluation.every_epochs",
-      "Accuracy on the test set after so many epochs; 0 only at the end.", CountType{0, kEpochsMax},
-      [](auto& s) -> auto& { return s.evaluation.every_epochs; }));
-  table.push_back(Local(
-      server, Choice(
-                  "log.level", "The least that is logged.", {"debug", "info", "warning", "error"},
-                  [](auto& s) -> auto& { return s.log.level; })));
+      "Measures accuracy on the test set every so many epochs; 0: only at the end.",
+      CountType{0, kEpochsMax}, [](auto& s) -> auto& { return s.evaluation.every_epochs; }));
+  table.push_back(Local(server, Choice(
+                                    "log.level", "The lowest level that is logged.",
+                                    {"debug", "info", "warning", "error"},
+                                    [](auto& s) -> auto& { return s.log.level; })));
   table.push_back(
       Local(server, Choice(
                         "log.format", "Lines of text, or one JSON object per line.",
                         {"text", "json"}, [](auto& s) -> auto& { return s.log.format; })));
   table.push_back(
       Local(server, Scalar(
-                        "log.push_log", "Directory for one push log per shard; empty for none.",
+                        "log.push_log", "The directory for one push log per shard; empty for none.",
                         TextType{}, [](auto& s) -> auto& { return s.log.push_log; })));
 }
 
@@ -445,11 +448,12 @@ void AddSecurity(Table& table) {
       "certs/ca.crt", [](auto& s) -> auto& { return s.security.mtls.ca; });
   file(
       "security.mtls.certificate",
-      "A process's own certificate; by default {member}.crt beside the authority's.",
+      "The process's own certificate; by default {member}.crt beside the authority's.",
       "certs/{member}.crt", [](auto& s) -> auto& { return s.security.mtls.certificate; });
   file(
       "security.mtls.key",
-      "The private key of that; by default {member}.key beside the authority's certificate.",
+      "The private key of the certificate; by default {member}.key beside the authority's "
+      "certificate.",
       "certs/{member}.key", [](auto& s) -> auto& { return s.security.mtls.key; });
   file(
       "security.token",

@@ -18,12 +18,13 @@ namespace slipstream {
 enum class AlgorithmKind : uint8_t { kGradient, kLocalSgd };
 
 inline constexpr std::array kAlgorithmParameters = {
-    ParameterRow{.key = "steps",
-                 .doc = "Mini-batches that a worker takes steps by between two pushes.",
-                 .initial = 8,
-                 .min = 1,
-                 .max = 10'000,
-                 .is_whole = true},
+    ParameterRow{
+        .key = "steps",
+        .doc = "The number of steps that a worker takes between two pushes, one mini-batch each.",
+        .initial = 8,
+        .min = 1,
+        .max = 10'000,
+        .is_whole = true},
 };
 
 using AlgorithmParameters = ParameterValues<kAlgorithmParameters>;

@@ -16,15 +16,15 @@ enum class RuleKind : uint8_t { kSgd, kMomentum, kNesterov, kAdam, kAdamW, kLamb
 
 inline constexpr std::array kRuleParameters = {
     ParameterRow{.key = "momentum",
-                 .doc = "Share of the last step kept in the next.",
+                 .doc = "The share of the last step that is kept in the next.",
                  .initial = 0.9,
                  .max = kShareMax},
     ParameterRow{.key = "beta1",
-                 .doc = "Share of the gradients' running mean that stays.",
+                 .doc = "The share of the gradients' running mean that is kept.",
                  .initial = 0.9,
                  .max = kShareMax},
     ParameterRow{.key = "beta2",
-                 .doc = "Share of their squares' running mean that stays.",
+                 .doc = "The share of their squares' running mean that is kept.",
                  .initial = 0.999,
                  .max = kShareMax},
     ParameterRow{.key = "epsilon",
@@ -139,7 +139,7 @@ struct ScalingRow {
 
 inline constexpr std::array kScalingParameters = {
     ParameterRow{.key = "staleness_power",
-                 .doc = "Gradients of staleness σ count (1 + σ) to the minus this.",
+                 .doc = "A gradient of staleness σ counts (1 + σ) to the minus this.",
                  .initial = 0.5,
                  .max = 10},
     ParameterRow{

@@ -46,17 +46,19 @@ struct PolicyTraits {
 enum class PolicyKind : uint8_t { kHardsync, kSoftsync, kAsync, kSsp, kBackup };
 
 inline constexpr std::array kPolicyParameters = {
-    ParameterRow{.key = "backups",
-                 .doc = "Workers whose gradients an update does not wait for. Below workers.",
-                 .initial = 1,
-                 .max = kWorkersMax - 1,
-                 .is_whole = true,
-                 .limit = ParameterRow::Limit::kBelowWorkers},
-    ParameterRow{.key = "slack",
-                 .doc = "Pushes that a worker may be ahead of the slowest one at work.",
-                 .initial = 2,
-                 .max = 1'000'000,
-                 .is_whole = true},
+    ParameterRow{
+        .key = "backups",
+        .doc = "The number of workers whose gradients an update does not wait for. Below workers.",
+        .initial = 1,
+        .max = kWorkersMax - 1,
+        .is_whole = true,
+        .limit = ParameterRow::Limit::kBelowWorkers},
+    ParameterRow{
+        .key = "slack",
+        .doc = "The number of pushes that a worker may be ahead of the slowest one at work.",
+        .initial = 2,
+        .max = 1'000'000,
+        .is_whole = true},
     ParameterRow{.key = "n",
                  .doc = "An update combines max(1, workers / n) gradients. At most workers.",
                  .initial = 1,

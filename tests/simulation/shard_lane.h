@@ -53,7 +53,6 @@ class ShardLane {
  private:
   void Begin(StreamKind kind, std::span<const float> values, std::span<float> weights, Done done);
   void Try();
-  void Send();
   std::vector<grpc::ByteBuffer> Request() const;
 
   /// Returns all chunks of the push, from its begin on.

@@ -17,7 +17,7 @@ BYTES = 1 << 16
 
 
 def transports():
-    return [name for name in choices("cluster", "transport") or ["tcp"] if name != "auto"]
+    return [name for name in choices("wire", "transport") if name != "auto"]
 
 
 class ContendersTest(unittest.TestCase):
