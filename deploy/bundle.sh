@@ -105,7 +105,7 @@ for target in "${targets[@]}" "${tests[@]}"; do
   install -m 755 "bazel-bin/$path" "$bundle/bin/"
 done
 
-# What is not in every glibc: the libraries that the programs need, and those that these need.
+# Copies the libraries that the programs need and that glibc does not bring, and those that these need.
 needed_by() { objdump -p "$@" | awk '/NEEDED/ {print $2}' | sort -u; }
 copy_needed() {
   local library

@@ -95,7 +95,7 @@ apt_get() {
 }
 
 echo "setup: installing ${#missing[@]} packages needed $purpose: ${missing[*]}"
-# Of several sources one may be gone that nothing is needed from, and the lists may be fresh enough.
+# One of several sources may be gone although nothing is needed from it, and the lists may be fresh enough.
 apt_get update || echo "setup: going on with the lists of packages that there are" >&2
 apt_get install --no-install-recommends "${missing[@]}" || die "all that apt-get said: $log"
 rm -f "$log"

@@ -105,8 +105,8 @@ void AddModel(Table& table) {
   table.push_back(Layers());
   table.push_back(Choice(
       "model.loss",
-      "What training makes small: cross_entropy of a class for each example, or mse, the mean "
-      "squared difference of outputs and targets (of classes: 1 for the class, 0 for others).",
+      "The loss, which training makes small: cross_entropy for classes, or mse, the mean squared "
+      "difference of outputs and targets (for classes: 1 for the class, 0 for others).",
       {"cross_entropy", "mse"}, [](auto& s) -> auto& { return s.model.loss; }));
 }
 
@@ -121,23 +121,23 @@ void AddModelFiles(Table& table) {
   table.push_back(Local(
       worker, Scalar(
                   "model.save_dir",
-                  "Directory where the worker that measures the weights saves them as "
+                  "The directory where the worker that measures the weights saves them as "
                   "model.safetensors, replacing an older one; empty for none. psctl run has its "
                   "run directory for it.",
                   TextType{}, [](auto& s) -> auto& { return s.model_files.save_dir; })));
   table.push_back(Scalar(
       "model.save_every_epochs",
-      "Weights on the way are measured and saved, too, after so many epochs, each as "
-      "model-epoch-<epoch>.safetensors; 0 only the final ones.",
+      "Measures and saves weights every so many epochs, too, each as "
+      "model-epoch-<epoch>.safetensors; 0: only the final ones.",
       CountType{0, kEpochsMax}, [](auto& s) -> auto& { return s.model_files.save_every_epochs; }));
 }
 
 void AddData(Table& table) {
   table.push_back(Choice(
       "data.format",
-      "Generated examples, or files: idx as MNIST and Fashion-MNIST publish them, the binary "
-      "version "
-      "of CIFAR-10, npy as NumPy saves arrays (X_train.npy, y_train.npy, X_test.npy, y_test.npy), "
+      "Generated examples, or files: idx as MNIST and Fashion-MNIST publish them, CIFAR-10's "
+      "binary "
+      "version, npy as NumPy saves arrays (X_train.npy, y_train.npy, X_test.npy, y_test.npy), "
       "csv with numbers (train.csv, test.csv).",
       {"synthetic", "idx", "cifar10", "npy", "csv"},
       [](auto& s) -> auto& { return s.data.format; }));
@@ -174,8 +174,8 @@ void AddTraining(Table& table) {
       [](auto& s) -> auto& { return s.training.epochs; }));
   table.push_back(Scalar(
       "training.max_steps",
-      "Ends the run after so many worker steps (mini-batches pushed, over all workers); 0 for no "
-      "limit.",
+      "Ends the run after so many worker steps (mini-batches pushed by all workers together); 0 "
+      "for no limit.",
       CountType{0, uint64_t{1} << 40}, [](auto& s) -> auto& { return s.training.max_steps; }));
   table.push_back(Scalar(
       "training.max_seconds", "Ends the run after this time of training; 0 for no limit.",
@@ -186,13 +186,14 @@ void AddTraining(Table& table) {
       NumberType{.max = 1}, [](auto& s) -> auto& { return s.training.target_accuracy; }));
   table.push_back(Scalar(
       "training.nonfinite_max",
-      "Mini-batches of one worker in a row whose loss or gradient is not finite that end the run; "
-      "fewer are left out.",
+      "Ends the run after so many mini-batches in a row of one worker whose loss or gradient is "
+      "not "
+      "finite; fewer are left out.",
       CountType{1, 1'000'000'000}, [](auto& s) -> auto& { return s.training.nonfinite_max; }));
   table.push_back(Scalar(
       "training.pipeline_depth",
-      "Gradients of a worker under way at once: 2 computes the next while one is pushed, from "
-      "weights one step older. 1 with policies that have no stale gradients.",
+      "The number of gradients that a worker has under way: with 2 it computes the next one while "
+      "one is pushed, from weights one step older. 1 with policies without stale gradients.",
       CountType{1, 2}, [](auto& s) -> auto& { return s.training.pipeline_depth; }));
   table.push_back(RowChoice(
       "consistency.policy", "Decides when gradients become an update.", kPolicyRows,
@@ -202,7 +203,7 @@ void AddTraining(Table& table) {
       [](auto& s) -> auto& { return s.consistency.parameters; });
   table.push_back(Choice(
       "consistency.max_staleness.action",
-      "What becomes of a gradient beyond the bound: reject has its worker compute anew, block "
+      "The treatment of a gradient beyond the bound: reject has its worker compute anew, block "
       "makes "
       "rounds wait so that there is none, scale multiplies it by bound/staleness, drop ignores it.",
       Names(ActionName, Action::kNone, Action::kDrop),
@@ -357,8 +358,9 @@ void AddCompute(Table& table) {
       worker,
       Scalar(
           "compute.device",
-          "What computes gradients: auto is a GPU where there is one and ps_worker was built "
-          "for it, else the processor; with cuda the workers of a machine share out its GPUs.",
+          "The device that computes gradients: auto is a GPU where there is one and ps_worker "
+          "was built for it, else the processor; with cuda the workers of a machine share out its "
+          "GPUs.",
           TextType{TextType::Form::kDevice}, [](auto& s) -> auto& { return s.compute.device; })));
   table.push_back(Local(
       worker,
@@ -464,9 +466,7 @@ void AddSecurity(Table& table) {
 
 void AddOperation(Table& table) {
   table.push_back(Choice(
-      "run.after",
-      "What servers do when the run is over: exit, or stay and serve pulls and "
-      "status.",
+      "run.after", "Whether servers exit when the run is over, or stay to serve pulls and status.",
       {"exit", "stay"}, [](auto& s) -> auto& { return s.run.after; }));
   table.push_back(Scalar(
       "testing.push_delay_max",

@@ -144,7 +144,7 @@ inline constexpr std::array kScalingParameters = {
                  .max = 10},
     ParameterRow{
         .key = "delay_compensation",
-        .doc = "λ of g + λ g² (θ_now − θ_base), by which a gradient g is brought up to date.",
+        .doc = "The factor λ of g + λ g² (θ_now − θ_base), which brings a gradient g up to date.",
         .initial = 0.04,
         .max = 1e6},
 };

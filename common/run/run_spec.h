@@ -89,7 +89,7 @@ struct TrainingSpec {
 
 /// Bounds the staleness σ of every gradient.
 struct StalenessGuardSpec {
-  /// What becomes of a gradient beyond the bound: reject refuses it by name and its worker computes
+  /// The treatment of a gradient beyond the bound: reject refuses it by name and its worker computes
   /// anew, drop acknowledges it without effect, scale multiplies it by bound/σ. block holds rounds
   /// back, so that no gradient gets there.
   enum class Action { kNone, kReject, kBlock, kScale, kDrop };
@@ -273,7 +273,7 @@ struct LogSpec {
 struct RunControlSpec {
   enum class After { kExit, kStay };
 
-  /// What the servers do when the run is over: exit, or keep serving pulls and status.
+  /// Whether the servers exit when the run is over, or keep serving pulls and status.
   After after = After::kExit;
 
   friend bool operator==(const RunControlSpec&, const RunControlSpec&) = default;

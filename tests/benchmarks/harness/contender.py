@@ -51,7 +51,7 @@ class Contender:
 
     def __init__(self, setting, directory, build=OWN_BUILD):
         self.setting = setting
-        self.first_directory = self.directory = directory  # Of the first start; of the current one.
+        self.first_directory = self.directory = directory  # The directories of the first and of the current start.
         self.build = build  # The build whose programs are started.
         self.workers = []
         self.servers = []
