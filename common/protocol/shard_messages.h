@@ -244,6 +244,9 @@ struct WeightsHeader {
   /// clock that the member named if others went on while the member rested, or before it joined.
   WorkerClock clock{};
 
+  /// Examples whose gradients are part of the version, if a pull that does not train is answered.
+  uint64_t examples = 0;
+
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
 };
 

@@ -128,6 +128,7 @@ v1::WeightsHeader ToWire(const WeightsHeader& header) {
   if (header.work) *wire.mutable_work() = ToWire(*header.work);
   wire.set_unchanged(header.unchanged);
   wire.set_clock(Value(header.clock));
+  wire.set_examples(header.examples);
   return wire;
 }
 
@@ -272,7 +273,8 @@ absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {
                           .work = std::nullopt,
                           .unchanged = wire.unchanged(),
                           .life = Life{wire.life()},
-                          .clock = WorkerClock{wire.clock()}};
+                          .clock = WorkerClock{wire.clock()},
+                          .examples = wire.examples()};
   if (!wire.has_work()) return header;
   absl::StatusOr<RoundWork> work = FromWire(wire.work());
   if (!work.ok()) return work.status();

@@ -28,6 +28,9 @@ std::string Impossible(const Evaluation& result) {
   if (!(result.seconds >= 0 && std::isfinite(result.seconds))) {
     return fmt::format("the evaluation took {} seconds", result.seconds);
   }
+  if (!(result.epochs_measured >= 0 && std::isfinite(result.epochs_measured))) {
+    return fmt::format("epochs_measured is {}", result.epochs_measured);
+  }
   if (result.versions.size() > kServersMax) {
     return fmt::format("an evaluation has at most {} versions", kServersMax);
   }

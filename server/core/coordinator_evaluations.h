@@ -23,6 +23,9 @@ struct Evaluation {
   /// The number of epochs completed when it was ordered.
   uint32_t epoch = 0;
 
+  /// How many passes over the training data the weights have learnt from; 0 if that is not known.
+  double epochs_measured = 0;
+
   /// Absent if the loss has no classes.
   std::optional<double> test_accuracy;
   double test_loss = 0;

@@ -71,6 +71,7 @@ ShardOutput ShardMachine::OnWorkEnds() {
 ShardOutput ShardMachine::OnPublished(Version version) {
   PS_CHECK(version == Next(state_.published) && version <= state_.decided);
   state_.published = version;
+  state_.examples.erase(state_.examples.begin());
   ShardOutput output;
   ServeWaiting(output);
   return output;
@@ -105,7 +106,7 @@ uint32_t ShardMachine::round_size() const {
 }
 
 double ShardMachine::current_learning_rate() const {
-  return learning_rate_.has_value() ? learning_rate_->At(state_.examples_applied)
+  return learning_rate_.has_value() ? learning_rate_->At(examples_applied())
                                     : options_.optimizer.learning_rate;
 }
 
@@ -216,6 +217,7 @@ std::optional<Forecast> ShardMachine::AsForecast(const ShardOutput& output) {
 
 void ShardMachine::CloseRound(ShardOutput& output) {
   Update update = {.from = decided(), .to = Next(decided())};
+  state_.examples.push_back(examples_applied());
   if (round().contributions() == 0) {
     update.is_empty = true;
   } else {
@@ -227,7 +229,7 @@ void ShardMachine::CloseRound(ShardOutput& output) {
     update.learning_rate = static_cast<float>(current_learning_rate());
     // A rule that normalises steps cancels a factor that all gradients share.
     state_.lag.RecordScale(rule_.normalises ? scale : scale * round().mean_scale());
-    state_.examples_applied += round().examples();
+    state_.examples.back() += round().examples();
   }
   state_.decided = update.to;
   state_.round_was_held_back = false;
@@ -241,6 +243,7 @@ void ShardMachine::CloseRound(ShardOutput& output) {
 void ShardMachine::CheckInvariants() const {
   members().CheckInvariants(options_.gradients_in_flight);
   PS_CHECK(published() <= decided());
+  PS_CHECK(state_.examples.size() == Value(decided()) - Value(published()) + 1);
   PS_CHECK(state_.pulls_of_others <= options_.reader_pulls_max);
   if (state_.draft.has_value()) {
     PS_CHECK(state_.draft->forecast.from == decided() && published() == decided());

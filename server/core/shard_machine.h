@@ -203,7 +203,9 @@ class ShardMachine {
   const std::map<PushOutcome, uint64_t>& outcomes() const { return state_.outcomes; }
   const GuardCounts& guard_counts() const { return state_.guard_counts; }
   const StalenessGuardSpec& guard() const { return guard_.spec(); }
-  uint64_t examples_applied() const { return state_.examples_applied; }
+
+  /// Examples whose gradients are part of the version decided last.
+  uint64_t examples_applied() const { return state_.examples.back(); }
 
   /// The number of mini-batches done in closed rounds, on the shard that hands them out; else 0.
   uint64_t batches_of_rounds() const {

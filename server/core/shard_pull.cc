@@ -170,6 +170,7 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
                     .work = work,
                     .unchanged = call.held == published(),
                     .life = state_.life};
+  if (call.is_pull && !call.trainer.has_value()) answer.weights->examples = state_.examples.front();
   if (!call.trainer.has_value()) return answer;
   // A worker that has left meanwhile is still answered, but has no record any more.
   const auto [worker, incarnation] = *call.reader;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "common/base/ids.h"
 #include "common/policy/policy.h"
 #include "common/protocol/shard_messages.h"
@@ -97,7 +98,10 @@ struct ShardState {
   Round round;
   bool round_was_held_back = false;
   uint64_t next_push = 1;
-  uint64_t examples_applied = 0;
+
+  /// Examples whose gradients are part of each version from `published` to `decided`. Invariant:
+  /// its size is decided - published + 1.
+  absl::InlinedVector<uint64_t, 4> examples = {0};
 
   /// The update that is being made of a push while the push arrives. Invariant: it is based on
   /// version `decided`, which is published, and the open round is empty.

@@ -53,6 +53,7 @@ std::vector<Coordinator::Progress> FromWire(
 Evaluation FromWire(const v1::EvaluationStatus& wire) {
   Evaluation evaluation;
   if (wire.has_test_accuracy()) evaluation.test_accuracy = wire.test_accuracy();
+  evaluation.epochs_measured = wire.epochs_measured();
   evaluation.test_loss = wire.test_loss();
   evaluation.examples = wire.examples();
   for (uint64_t version : wire.versions()) evaluation.versions.push_back(Version{version});

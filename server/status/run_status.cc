@@ -139,6 +139,7 @@ v1::EvaluationStatus ToWire(const Evaluation& evaluation) {
   v1::EvaluationStatus wire;
   wire.set_number(evaluation.number);
   wire.set_epoch(evaluation.epoch);
+  wire.set_epochs_measured(evaluation.epochs_measured);
   if (evaluation.test_accuracy) wire.set_test_accuracy(*evaluation.test_accuracy);
   wire.set_test_loss(evaluation.test_loss);
   wire.set_examples(evaluation.examples);

@@ -42,7 +42,8 @@ PushDecision ShardMachineDriver::Push(const ShardMachine::PushFacts& push, doubl
     waiting_.insert(call);
     decision.answer = Park{call};
   } else if (answer->weights.has_value()) {
-    decision.answer = Serve{answer->weights->version, answer->weights->work};
+    decision.answer =
+        Serve{answer->weights->version, answer->weights->work, answer->weights->examples};
   }
   return decision;
 }
@@ -58,7 +59,7 @@ PullDecision ShardMachineDriver::Pull(const PullRequest& request) {
   }
   if (answer->refusal.has_value()) return *answer->refusal;
   Carry(core_.OnPullDone(reader));
-  return Serve{answer->weights->version, answer->weights->work};
+  return Serve{answer->weights->version, answer->weights->work, answer->weights->examples};
 }
 
 void ShardMachineDriver::Cancel(CallId call) {

@@ -23,6 +23,7 @@ namespace slipstream {
 struct Serve {
   Version version{};
   std::optional<RoundWork> work;
+  uint64_t examples = 0;
 };
 
 /// The call waits.

@@ -9,30 +9,33 @@ constexpr int kTriesMax = 5;
 
 }  // namespace
 
-absl::StatusOr<std::vector<Version>> WeightsReader::Read(bool one_version,
-                                                         std::span<float> weights) {
-  std::vector<Version> versions(group_.map().shards());
-  absl::Status status = Pull(group_.all(), Version{}, weights, versions);
+absl::StatusOr<WeightsReader::Reading> WeightsReader::Read(bool one_version,
+                                                           std::span<float> weights) {
+  std::vector<WeightsHeader> headers(group_.map().shards());
+  absl::Status status = Pull(group_.all(), Version{}, weights, headers);
   for (int i = 0; status.ok() && one_version && i < kTriesMax; ++i) {
-    const Version newest = *std::max_element(versions.begin(), versions.end());
+    const Version newest = std::ranges::max(headers, {}, &WeightsHeader::version).version;
     std::vector<ShardId> behind;
     for (const ShardId shard : group_.all()) {
-      if (versions[Value(shard)] < newest) behind.push_back(shard);
+      if (headers[Value(shard)].version < newest) behind.push_back(shard);
     }
     if (behind.empty()) break;
-    status = Pull(behind, newest, weights, versions);
+    status = Pull(behind, newest, weights, headers);
   }
   if (!status.ok()) return status;
-  return versions;
+  Reading reading;
+  for (const WeightsHeader& header : headers) reading.versions.push_back(header.version);
+  reading.examples = std::ranges::min(headers, {}, &WeightsHeader::examples).examples;
+  return reading;
 }
 
 absl::Status WeightsReader::Pull(const std::vector<ShardId>& shards, Version min_version,
-                                 std::span<float> weights, std::vector<Version>& versions) {
+                                 std::span<float> weights, std::vector<WeightsHeader>& headers) {
   const PullRequest request{identity_, group_.map().fingerprint(), min_version, false, 0};
   return group_.Run(shards, [&](ShardClient& shard) {
     const absl::StatusOr<WeightsHeader> header =
         shard.Pull(request, shard.ArrivalOf(weights, nullptr));
-    if (header.ok()) versions[Value(shard.shard())] = header->version;
+    if (header.ok()) headers[Value(shard.shard())] = *header;
     return header.status();
   });
 }

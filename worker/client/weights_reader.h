@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_CLIENT_WEIGHTS_READER_H_
 #define SLIPSTREAM_WORKER_CLIENT_WEIGHTS_READER_H_
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,21 +21,32 @@ namespace slipstream {
 /// Not thread-safe: one owner; other threads may throw its CancelSwitch.
 class WeightsReader {
  public:
-  /// `identity`: a member's, for which the shards reserve room. `cancel` must outlive the reader.
+  /// Describes the weights that were read.
+  struct Reading {
+    /// The version of each shard.
+    std::vector<Version> versions;
+
+    /// The number of examples whose gradients are part of the weights, at the shard that has seen
+    /// the fewest.
+    uint64_t examples = 0;
+  };
+
+  /// `identity`: a member's, for which the shards reserve memory. `cancel` must outlive the reader.
   WeightsReader(const Identity& identity, const std::vector<std::string>& servers,
                 const ShardMap& map, const ShardOptions& options, const Sleeper& sleeper,
                 CancelSwitch& cancel)
       : identity_(identity), group_(servers, map, options, sleeper, cancel) {}
 
-  /// Fills `weights` and returns the versions read, by shard. If `one_version` is set and the
-  /// shards' versions differ, it waits until the shards behind publish the newest version. They may
-  /// pass that version in the meantime, so it tries a few times. If the versions still differ, the
-  /// caller has to report it.
-  absl::StatusOr<std::vector<Version>> Read(bool one_version, std::span<float> weights);
+  /// Fills `weights` and returns what was read. If `one_version` is set and the shards' versions
+  /// differ, it waits until the shards behind publish the newest version. They may pass that
+  /// version in the meantime, so it tries a few times. If the versions still differ, the caller has
+  /// to report it.
+  absl::StatusOr<Reading> Read(bool one_version, std::span<float> weights);
 
  private:
+  /// Leaves the headers of the answers in `headers`, by shard.
   absl::Status Pull(const std::vector<ShardId>& shards, Version min_version,
-                    std::span<float> weights, std::vector<Version>& versions);
+                    std::span<float> weights, std::vector<WeightsHeader>& headers);
 
   const Identity identity_;
   ShardGroup group_;

@@ -69,9 +69,9 @@ absl::Status Evaluator::Prepare() {
 absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   const absl::Time begin = SteadyNow();
   if (absl::Status status = Prepare(); !status.ok()) return status;
-  const absl::StatusOr<std::vector<Version>> versions =
+  const absl::StatusOr<WeightsReader::Reading> reading =
       reader_->Read(options_.in_step, plan_->weights_host());
-  if (!versions.ok()) return versions.status();
+  if (!reading.ok()) return reading.status();
   plan_->WeightsArrived({0, options_.map.parameters()});
 
   v1::ReportRequest request;
@@ -80,7 +80,9 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   v1::EvaluationStatus& result = *request.mutable_result();
   result.set_epoch(order.epoch);
   result.set_final(order.is_final);
-  for (const Version version : *versions) result.add_versions(Value(version));
+  result.set_epochs_measured(static_cast<double>(reading->examples) /
+                             static_cast<double>(options_.examples_per_epoch));
+  for (const Version version : reading->versions) result.add_versions(Value(version));
   const absl::StatusOr<TestMeasures> measures = MeasureOnTest(*plan_, test_, [&](size_t measured) {
     heartbeat_.OnMeasured(order.number, measured);
     return !interruption_.interrupted();
@@ -92,8 +94,9 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   result.set_seconds(absl::ToDoubleSeconds(SteadyNow() - begin));
   const std::string accuracy =
       measures->accuracy ? fmt::format(" accuracy={:.4f}", *measures->accuracy) : "";
-  spdlog::info("evaluated epoch={} version={}{} loss={:.4f} seconds={:.2f}", order.epoch,
-               result.versions(0), accuracy, result.test_loss(), result.seconds());
+  spdlog::info("evaluated epoch={} epochs_measured={:.2f} version={}{} loss={:.4f} seconds={:.2f}",
+               order.epoch, result.epochs_measured(), result.versions(0), accuracy,
+               result.test_loss(), result.seconds());
   if (order.is_final || order.saves) {
     const std::string sha256 = WeightsSha256(plan_->weights_host());
     if (order.is_final) {
@@ -101,7 +104,8 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
       spdlog::info("final weights sha256={}", sha256);
     }
     if (order.saves) {
-      Keep({order.epoch, order.is_final, *versions, *measures, test_.count(), sha256}, result);
+      Keep({order.epoch, order.is_final, reading->versions, *measures, test_.count(), sha256},
+           result);
     }
   }
   const absl::Status reported = coordinator_.Report(request);

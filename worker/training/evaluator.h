@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_TRAINING_EVALUATOR_H_
 #define SLIPSTREAM_WORKER_TRAINING_EVALUATOR_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,9 @@ class Evaluator {
 
     /// Set if all shards are updated in step, so that weights of one version can be read.
     bool in_step = false;
+
+    /// Of the training set; not 0.
+    uint64_t examples_per_epoch = 1;
   };
 
   /// Starts at once. All arguments except `options` must outlive the evaluator.

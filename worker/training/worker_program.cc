@@ -251,9 +251,9 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
     spdlog::warn(
         "model.save_every_epochs asks for weights to be saved, and model.save_dir is empty");
   }
-  Evaluator evaluator(
-      {joined_.identity, settings_.model, joined_.servers, map_, OptionsOfShards(), StepsInStep()},
-      data_.test, *device_, keeper, coordinator_, heartbeat, interruption_);
+  Evaluator evaluator({joined_.identity, settings_.model, joined_.servers, map_, OptionsOfShards(),
+                       StepsInStep(), data_.train.count()},
+                      data_.test, *device_, keeper, coordinator_, heartbeat, interruption_);
   // Ends the evaluator's wait for orders, also if the code below throws.
   const absl::Cleanup ends_orders = [&heartbeat] { heartbeat.Close(); };
   UnitFetcher units(coordinator_, joined_.identity, figures_, interruption_);

@@ -52,7 +52,7 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   const PullRequest reader{std::nullopt, 1, Version{2}, false, 0};
   const RoundWork work{RoundWork::Kind::kCompute, {12, 3}};
   const WeightsHeader weights{Version{8}, 100, work};
-  const WeightsHeader plain{Version{8}, 100, std::nullopt, true, Life{3}, WorkerClock{80}};
+  const WeightsHeader plain{Version{8}, 100, std::nullopt, true, Life{3}, WorkerClock{80}, 640};
   const InitializeHeader initialize{kIdentity, 4, 5, 6};
 
   EXPECT_EQ(FromWire(ToWire(kIdentity)), kIdentity);

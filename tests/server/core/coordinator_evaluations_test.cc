@@ -155,7 +155,8 @@ TEST(EvaluationsTest, WhatNoMeasurementComesToIsRefused) {
   for (const Evaluation& impossible :
        {Evaluation{.test_accuracy = 2.0}, Evaluation{.test_accuracy = -0.1},
         Evaluation{.test_accuracy = kNan}, Evaluation{.test_loss = -1}, Evaluation{.seconds = -1},
-        Evaluation{.seconds = kNan}}) {
+        Evaluation{.seconds = kNan}, Evaluation{.epochs_measured = -1},
+        Evaluation{.epochs_measured = kNan}}) {
     EXPECT_FALSE(evaluations.Report(kAda, 1, impossible, "").ok());
   }
   EXPECT_TRUE(evaluations.results().empty());

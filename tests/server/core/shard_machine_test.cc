@@ -270,6 +270,21 @@ TEST(PullTest, IsServedAtOnceFromThePublishedVersion) {
   EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull(1))).version, Version{1});
 }
 
+TEST(PullTest, TellsReadersHowManyExamplesTheVersionHasLearntFrom) {
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
+  driver.Start(FoundingView(1));
+  driver.Push(PushOf(0, 1, 0));
+  driver.Push(PushOf(0, 2, 0));
+  const uint64_t of_one = driver.core().examples_applied() / 2;
+  ASSERT_GT(of_one, 0u);
+
+  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull())).examples, 0u);
+  driver.PublishNext();
+  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull(1))).examples, of_one);
+  driver.PublishNext();
+  EXPECT_EQ(std::get<Serve>(driver.Pull(ReaderPull(2))).examples, 2 * of_one);
+}
+
 TEST(PullTest, ParksUntilItsVersionIsPublished) {
   ShardMachineDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));

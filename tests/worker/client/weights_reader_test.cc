@@ -50,7 +50,8 @@ TEST_F(WeightsReaderTest, ReportsVersionsApartWhereOneIsNotAskedFor) {
   first_.SetVersion(5);
   second_.SetVersion(7);
 
-  EXPECT_EQ(reader_.Read(false, weights_).value(), (std::vector<Version>{Version{5}, Version{7}}));
+  EXPECT_EQ(reader_.Read(false, weights_).value().versions,
+            (std::vector<Version>{Version{5}, Version{7}}));
 }
 
 TEST_F(WeightsReaderTest, WaitsForTheShardBehindWhereOneVersionIsAskedFor) {
@@ -61,10 +62,10 @@ TEST_F(WeightsReaderTest, WaitsForTheShardBehindWhereOneVersionIsAskedFor) {
     first_.SetVersion(7);
   });
 
-  const absl::StatusOr<std::vector<Version>> versions = reader_.Read(true, weights_);
+  const absl::StatusOr<WeightsReader::Reading> reading = reader_.Read(true, weights_);
   publisher.join();
 
-  EXPECT_EQ(versions.value(), (std::vector<Version>{Version{7}, Version{7}}));
+  EXPECT_EQ(reading.value().versions, (std::vector<Version>{Version{7}, Version{7}}));
   EXPECT_EQ(second_.pulls().size(), 1u);
 }
 
