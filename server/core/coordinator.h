@@ -71,6 +71,20 @@ class Coordinator {
     WorkLedger::Unit unit;
   };
 
+  /// Servers and workers that the run cannot go on without.
+  struct MissingMembers {
+    std::vector<ShardId> shards;
+
+    /// Empty if no shard is missing and any worker would do.
+    std::vector<WorkerId> workers;
+
+    /// The run fails if they have not come by then.
+    absl::Duration fails_in;
+  };
+
+  /// A server that is silent for longer counts as missing; servers report several times a second.
+  static constexpr absl::Duration kServerSilenceMax = absl::Seconds(2);
+
   /// `run` is the id of this run. The start_timeout counts from `start`.
   Coordinator(uint64_t run, const RunSpec& spec, absl::Time start);
 
@@ -152,6 +166,9 @@ class Coordinator {
   /// every worker has some while any are left.
   bool HasWork(WorkerId worker) const;
 
+  /// Returns whom the run waits for; nothing while nobody is missing, and when the run is over.
+  std::optional<MissingMembers> Missing(absl::Time now) const;
+
   /// Returns the time from the beginning of training until all shards had drained or the run
   /// failed, or else until `now`.
   absl::Duration TrainingTime(absl::Time now) const;
@@ -181,6 +198,7 @@ class Coordinator {
   void NoteSkipped(uint32_t epoch);
   void MoveTo(Phase phase, absl::Time now);
   bool Fail(std::string reason, absl::Time now);
+  std::vector<WorkerId> FindMissingWorkers() const;
   std::string MissingWorkers() const;
   std::string LastWords() const;
   void PublishOrders();

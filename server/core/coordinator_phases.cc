@@ -205,10 +205,9 @@ bool Coordinator::Fail(std::string reason, absl::Time now) {
 std::string Coordinator::MissingWorkers() const {
   std::string missing;
   uint32_t named = 0;
-  for (uint32_t id = 0; id < workers_to_start_; ++id) {
-    if (membership_.IsLive(WorkerId{id})) continue;
+  for (const WorkerId id : FindMissingWorkers()) {
     if (named++ == kMissingNamedMax) return missing + ", ...";
-    missing += (missing.empty() ? "" : ", ") + std::to_string(id);
+    missing += (missing.empty() ? "" : ", ") + std::to_string(Value(id));
   }
   return missing.empty() ? "none of the first ids" : "workers " + missing;
 }

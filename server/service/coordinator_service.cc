@@ -224,6 +224,7 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
   facts.view = coordinator_.membership().view().number;
   facts.live_workers = coordinator_.membership().live();
   facts.version_skew = skew_.Skew();
+  facts.missing = coordinator_.Missing(now);
   for (const auto& [shard, status] : shards_) {
     facts.shards.push_back(status);
     const absl::Duration silence = now - coordinator_.servers().servers()[shard]->last_heard;

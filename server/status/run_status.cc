@@ -93,6 +93,7 @@ v1::WorkerStatus ToWire(WorkerId id, const StatusFacts::Worker& worker) {
   wire.set_split_pushes(figures.split_pushes());
   *wire.mutable_recent_steps() = figures.recent_steps();
   wire.set_lease_left_seconds(absl::ToDoubleSeconds(worker.lease_left));
+  wire.set_failure(worker.record.failure);
   return wire;
 }
 
@@ -133,6 +134,21 @@ void AddTrainingFigures(const StatusFacts& facts, v1::RunStatus& status) {
   if (examples == 0) return;
   status.set_train_loss(loss / examples);
   if (accuracy) status.set_train_accuracy(*accuracy / examples);
+}
+
+void AddMissing(const RunSpec& spec, const StatusFacts& facts, v1::RunStatus& status) {
+  if (!facts.missing.has_value()) return;
+  v1::MissingMembers& missing = *status.mutable_missing();
+  for (const ShardId shard : facts.missing->shards) {
+    v1::MissingMembers::Server& server = *missing.add_servers();
+    server.set_shard(Value(shard));
+    const auto reported = std::ranges::find(facts.shards, Value(shard),
+                                            [](const auto& report) { return report.shard(); });
+    server.set_address(reported != facts.shards.end() ? reported->address()
+                                                      : spec.cluster.servers.at(Value(shard)));
+  }
+  for (const WorkerId worker : facts.missing->workers) missing.add_workers(Value(worker));
+  missing.set_fails_in_seconds(absl::ToDoubleSeconds(facts.missing->fails_in));
 }
 
 v1::EvaluationStatus ToWire(const Evaluation& evaluation) {
@@ -197,7 +213,9 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
     parameter.set_key(std::string(key));
     parameter.set_value(value);
   }
-  status.set_round_size(spec.consistency.round_size(facts.live_workers));
+  status.set_round_size(spec.consistency.round_size(spec.cluster.workers));
+  status.set_epochs_total(spec.training.epochs);
+  status.set_seconds_max(spec.training.max_seconds);
   status.set_batches_total(facts.batches_total);
   status.set_batches_done(facts.batches_done);
   status.set_epochs(facts.epochs_done);
@@ -211,6 +229,7 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
   AddTrainingFigures(facts, status);
   AddStragglers(facts, lines, status);
   AddWaitingRounds(facts, status);
+  AddMissing(spec, facts, status);
   for (const Evaluation& evaluation : facts.evaluations) {
     *status.add_evaluations() = ToWire(evaluation);
   }

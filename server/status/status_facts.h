@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "common/protocol/view.h"
 #include "proto/coordinator.pb.h"
 #include "proto/status.pb.h"
+#include "server/core/coordinator.h"
 #include "server/core/coordinator_evaluations.h"
 #include "server/core/coordinator_membership.h"
 
@@ -33,6 +35,9 @@ struct StatusFacts {
   ViewNumber view{};
   uint32_t live_workers = 0;
   uint64_t version_skew = 0;
+
+  /// The servers and workers that the run waits for.
+  std::optional<Coordinator::MissingMembers> missing;
 
   /// The latest report of every shard that has reported, in order of shards.
   std::vector<v1::ShardStatus> shards;

@@ -63,6 +63,37 @@ class LiveStatusTest(unittest.TestCase):
                          f"closes with {waits['gradients_missing']} more gradient"
                          + ("" if waits["gradients_missing"] == 1 else "s"))
 
+    def test_a_server_that_stands_still_is_named_with_when_the_run_fails(self):
+        with cluster.scratch() as directory, \
+                cluster.Cluster(CONFIG, self.settings("async"), directory, workers=4) as live:
+            live.wait_for(lambda status: status["updates"] >= 10, "some updates")
+            live.servers[1].send_signal(signal.SIGSTOP)
+            status = live.wait_for(lambda status: status["missing"]["servers"], "server 1 to be missed")
+            live.servers[1].send_signal(signal.SIGCONT)
+            last = live.wait_finished()
+
+        self.assertEqual([server["shard"] for server in status["missing"]["servers"]], [1])
+        self.assertEqual(status["missing"]["servers"][0]["address"], status["shards"][1]["address"])
+        self.assertLess(status["missing"]["fails_in_seconds"], 118)
+        self.assertEqual(last["missing"]["servers"], [])
+
+    def test_a_lost_worker_and_its_cause_are_told_and_the_round_keeps_its_size(self):
+        settings = {**self.settings("hardsync"), "cluster.lease": "1s"}
+        with cluster.scratch() as directory, \
+                cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
+            live.wait_for(lambda status: status["updates"] >= 10, "some updates")
+            live.kill_worker(2)
+            status = live.wait_for(lambda status: worker_of(status, 2)["state"] == "dead",
+                                   "worker 2 to be dead")
+            last = live.wait_finished()
+
+        self.assertEqual(worker_of(status, 2)["failure"],
+                         "unheard of for more than its lease of 1s")
+        self.assertEqual((status["round_size"], last["round_size"]), (4, 4))
+        self.assertEqual(worker_of(last, 2)["state"], "dead")
+        # Every mini-batch became part of the weights, that of the lost worker by others.
+        self.assertEqual(last["evaluations"][-1]["epochs_measured"], last["epochs_total"])
+
     def test_watching_shows_the_run_to_its_end(self):
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, self.settings("async"), directory, workers=4) as live:

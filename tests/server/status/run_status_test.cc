@@ -371,5 +371,53 @@ TEST(MergeStatusTest, AnEmptyRoundWaitsOnlyIfNobodyComesForASecond) {
   EXPECT_EQ(MergeStatus(RunSpec{}, facts).waiting_rounds_size(), 0);
 }
 
+TEST(MergeStatusTest, TellsTheRoundSizeOfTheRunNotOfWhoIsLeft) {
+  RunSpec spec;
+  spec.consistency.policy = ConsistencySpec::Policy::kHardsync;
+  spec.cluster.workers = 4;
+  StatusFacts facts;
+  facts.live_workers = 3;
+
+  EXPECT_EQ(MergeStatus(spec, facts).round_size(), 4u);
+}
+
+TEST(MergeStatusTest, TellsWhyAWorkerIsDead) {
+  StatusFacts facts;
+  facts.workers[WorkerId{0}].record.state = Membership::State::kDead;
+  facts.workers[WorkerId{0}].record.failure = "unheard of";
+
+  EXPECT_EQ(MergeStatus(RunSpec{}, facts).workers(0).failure(), "unheard of");
+}
+
+TEST(MergeStatusTest, NamesMissingServersByTheAddressTheySaidOrElseTheConfigured) {
+  RunSpec spec;
+  spec.cluster.servers = {"a:1", "b:2", "c:3"};
+  StatusFacts facts;
+  facts.shards = {ShardOf(0, {}), ShardOf(1, {})};
+  facts.shards[1].set_address("10.0.0.2:7071");
+  EXPECT_FALSE(MergeStatus(spec, facts).has_missing());
+  facts.missing = Coordinator::MissingMembers{
+      .shards = {ShardId{1}, ShardId{2}}, .workers = {}, .fails_in = absl::Seconds(9)};
+
+  const v1::RunStatus status = MergeStatus(spec, facts);
+
+  ASSERT_EQ(status.missing().servers_size(), 2);
+  EXPECT_EQ(status.missing().servers(0).address(), "10.0.0.2:7071");
+  EXPECT_EQ(status.missing().servers(1).shard(), 2u);
+  EXPECT_EQ(status.missing().servers(1).address(), "c:3");
+  EXPECT_DOUBLE_EQ(status.missing().fails_in_seconds(), 9);
+}
+
+TEST(MergeStatusTest, TellsTheBoundsOfTheRun) {
+  RunSpec spec;
+  spec.training.epochs = 7;
+  spec.training.max_seconds = 12.5;
+
+  const v1::RunStatus status = MergeStatus(spec, {});
+
+  EXPECT_EQ(status.epochs_total(), 7u);
+  EXPECT_DOUBLE_EQ(status.seconds_max(), 12.5);
+}
+
 }  // namespace
 }  // namespace slipstream
