@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/duration_text.h"
 #include "common/base/printable.h"
 #include "deploy/psctl/progress_view.h"
 #include "deploy/psctl/root_cause.h"
@@ -19,10 +20,10 @@ std::string EndText(const ProcessEnd& end) {
 FailureReport DescribeWithoutProcess(const FailureEvidence& evidence) {
   switch (evidence.verdict) {
     case Verdict::kNotStarted:
-      return {.exit_code = ExitCode::kUnreachable,
-              .message = fmt::format("the run did not start within {}: {}",
-                                     FormatSeconds(absl::ToDoubleSeconds(evidence.start_timeout)),
-                                     PhaseText(evidence.phase))};
+      return {
+          .exit_code = ExitCode::kUnreachable,
+          .message = fmt::format("the run did not start within {}: {}",
+                                 DurationText(evidence.start_timeout), PhaseText(evidence.phase))};
     case Verdict::kWorkerMissing:
       return {.exit_code = ExitCode::kInternal,
               .message = "the run cannot start without all of its workers"};

@@ -14,7 +14,7 @@ namespace slipstream {
 namespace {
 
 constexpr absl::Duration kPlainLineInterval = absl::Seconds(2);
-constexpr size_t kColumnsIfUnknown = 100;
+constexpr size_t kColumnsIfUnknown = 80;
 
 size_t TerminalColumns() {
   winsize size = {};
@@ -24,9 +24,8 @@ size_t TerminalColumns() {
 
 }  // namespace
 
-ProgressPrinter::ProgressPrinter(uint32_t epochs_total, LogSpec::Format format)
-    : epochs_total_(epochs_total),
-      is_json_(format == LogSpec::Format::kJson),
+ProgressPrinter::ProgressPrinter(LogSpec::Format format)
+    : is_json_(format == LogSpec::Format::kJson),
       is_terminal_(!is_json_ && isatty(STDERR_FILENO) == 1) {}
 
 ProgressPrinter::~ProgressPrinter() { ClearBar(); }
@@ -35,7 +34,7 @@ void ProgressPrinter::Show(const v1::RunStatus& status, absl::Time now) {
   ShowEvaluations(status);
   if (!is_terminal_) return ShowPlain(status, now);
   // One column stays free: a full line would wrap on some terminals.
-  const std::string bar = FormatProgressBar(status, epochs_total_, TerminalColumns() - 1);
+  const std::string bar = FormatProgressBar(status, TerminalColumns() - 1);
   WriteToStderr("\r\x1b[K" + bar);
   has_bar_ = true;
 }
@@ -64,7 +63,7 @@ void ProgressPrinter::ShowPlain(const v1::RunStatus& status, absl::Time now) {
   if (status.phase() == phase_ && !is_due) return;
   phase_ = status.phase();
   last_line_ = now;
-  Note(FormatProgress(status, epochs_total_));
+  Note(FormatProgress(status));
 }
 
 }  // namespace slipstream

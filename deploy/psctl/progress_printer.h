@@ -17,9 +17,9 @@ namespace slipstream {
 /// Not thread-safe: one owner.
 class ProgressPrinter {
  public:
-  /// Looks whether stderr is a terminal. `epochs_total` is the run's. With JSON every line is
-  /// logged through spdlog, and nothing is redrawn.
-  explicit ProgressPrinter(uint32_t epochs_total, LogSpec::Format format = LogSpec::Format::kText);
+  /// Looks whether stderr is a terminal. With JSON every line is logged through spdlog, and nothing
+  /// is redrawn.
+  explicit ProgressPrinter(LogSpec::Format format = LogSpec::Format::kText);
 
   /// Takes the redrawn line away.
   ~ProgressPrinter();
@@ -37,7 +37,6 @@ class ProgressPrinter {
   void ShowEvaluations(const v1::RunStatus& status);
   void ShowPlain(const v1::RunStatus& status, absl::Time now);
 
-  const uint32_t epochs_total_;
   const bool is_json_;
   const bool is_terminal_;
   bool has_bar_ = false;

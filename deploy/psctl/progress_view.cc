@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/duration_text.h"
 #include "common/base/printable.h"
+#include "deploy/psctl/text_table.h"
 
 namespace slipstream {
 namespace {
@@ -16,6 +18,9 @@ namespace {
 constexpr size_t kBarWidth = 24;
 constexpr size_t kBarWidthMin = 8;  // A shorter one says nothing.
 constexpr std::string_view kGap = "  ";
+
+// Workers that push less often than this are slow, or wait for something.
+constexpr double kStillSecondsMax = 2;
 
 bool IsUnderWay(v1::Phase phase) {
   return phase == v1::TRAINING || phase == v1::DRAINING || phase == v1::EVALUATING;
@@ -27,23 +32,45 @@ struct Figure {
   int rank = 0;
 };
 
+double BatchesShare(const v1::RunStatus& status) {
+  if (status.batches_total() == 0) return 0;
+  const double share =
+      static_cast<double>(status.batches_done()) / static_cast<double>(status.batches_total());
+  return std::min(share, 1.0);
+}
+
+std::string PaceText(const v1::RunStatus& status) {
+  if (status.examples() == 0) return "no update yet";
+  return ThreeDigits(status.examples_per_second()) + " examples/s";
+}
+
+/// "no gradient for 12.4 s"; nothing while workers push.
+std::string StillText(const v1::RunStatus& status) {
+  double seconds = 0;
+  for (const v1::WaitingRound& round : status.waiting_rounds()) {
+    seconds = std::max(seconds, round.unchanged_seconds());
+  }
+  if (seconds < kStillSecondsMax) return "";
+  return "no gradient for " + DurationText(absl::Seconds(seconds));
+}
+
 /// In the order in which they are read.
-std::vector<Figure> Figures(const v1::RunStatus& status, uint32_t epochs_total) {
-  const std::string of_all = epochs_total > 0 ? fmt::format("/{}", epochs_total) : "";
+std::vector<Figure> Figures(const v1::RunStatus& status) {
+  const std::string of_all =
+      status.epochs_total() > 0 ? fmt::format("/{}", status.epochs_total()) : "";
   const bool has_reports = HasReports(status);
   std::vector<Figure> figures = {
       {fmt::format("epoch {}{}", CurrentEpoch(status), of_all), 3},
-      {has_reports ? fmt::format("loss {:.4f}", status.train_loss()) : "loss -", 2},
-      {fmt::format("{:.0f} examples/s", status.examples_per_second()), 5},
-      {fmt::format("staleness {:.2f}", status.staleness().window_mean()), 4}};
+      {has_reports ? fmt::format("train loss {:.4f}", status.train_loss()) : "train loss -", 2}};
   if (status.has_train_accuracy() || !has_reports) {
     const std::string share =
         has_reports ? fmt::format("{:.1f}%", 100 * status.train_accuracy()) : "-";
-    figures.insert(figures.begin() + 2, {"accuracy " + share, 1});
+    figures.push_back({"train accuracy " + share, 1});
   }
-  if (const auto left = SecondsLeft(status)) {
-    figures.push_back({FormatSeconds(*left) + " left", 6});
-  }
+  figures.push_back({PaceText(status), 5});
+  if (const std::string still = StillText(status); !still.empty()) figures.push_back({still, 6});
+  figures.push_back({fmt::format("staleness {:.2f}", status.staleness().window_mean()), 4});
+  if (const auto left = TimeLeft(status)) figures.push_back({DurationText(*left) + " left", 7});
   return figures;
 }
 
@@ -59,7 +86,7 @@ std::string Join(const std::vector<Figure>& figures) {
 /// The figures that `columns` characters have room for.
 std::string JoinWithin(std::vector<Figure> figures, size_t columns) {
   std::string text = Join(figures);
-  while (text.size() > columns && !figures.empty()) {
+  while (DisplayWidth(text) > columns && !figures.empty()) {
     figures.erase(std::ranges::min_element(figures, {}, &Figure::rank));
     text = Join(figures);
   }
@@ -73,6 +100,15 @@ std::string Bar(double done, size_t columns) {
   const size_t width = std::min(kBarWidth, columns - kFrame);
   const auto filled = static_cast<size_t>(done * static_cast<double>(width));
   return fmt::format("[{}{}] ", std::string(filled, '='), std::string(width - filled, ' '));
+}
+
+/// "3", "3.02".
+std::string EpochText(const v1::EvaluationStatus& evaluation) {
+  // Nothing comes after the final weights, whatever was dropped before.
+  if (evaluation.final() || evaluation.epochs_measured() <= 0) {
+    return fmt::format("{}", evaluation.epoch());
+  }
+  return fmt::format("{:.6g}", std::round(100 * evaluation.epochs_measured()) / 100);
 }
 
 /// " at version 1406"; nothing if the versions are not known.
@@ -109,28 +145,20 @@ std::string_view PhaseText(v1::Phase phase) {
 }
 
 double DoneShare(const v1::RunStatus& status) {
-  if (status.batches_total() == 0) return 0;
-  const double share =
-      static_cast<double>(status.batches_done()) / static_cast<double>(status.batches_total());
-  return std::min(share, 1.0);
+  const double share = BatchesShare(status);
+  if (status.seconds_max() <= 0) return share;
+  return std::min(std::max(share, status.seconds() / status.seconds_max()), 1.0);
 }
 
 uint32_t CurrentEpoch(const v1::RunStatus& status) {
-  const bool is_in_one = status.phase() == v1::TRAINING && DoneShare(status) < 1;
+  const bool is_in_one = status.phase() == v1::TRAINING && BatchesShare(status) < 1;
   return status.epochs() + (is_in_one ? 1 : 0);
 }
 
-std::optional<double> SecondsLeft(const v1::RunStatus& status) {
+std::optional<absl::Duration> TimeLeft(const v1::RunStatus& status) {
   const double done = DoneShare(status);
   if (status.phase() != v1::TRAINING || done <= 0 || status.seconds() <= 0) return std::nullopt;
-  return status.seconds() * (1 - done) / done;
-}
-
-std::string FormatSeconds(double seconds) {
-  const auto whole = static_cast<uint64_t>(std::ceil(std::max(seconds, 0.0)));
-  if (whole < 60) return fmt::format("{}s", whole);
-  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
-  return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
+  return absl::Seconds(status.seconds() * (1 - done) / done);
 }
 
 bool HasReports(const v1::RunStatus& status) {
@@ -138,24 +166,27 @@ bool HasReports(const v1::RunStatus& status) {
                              [](const v1::WorkerStatus& worker) { return worker.examples() > 0; });
 }
 
-std::string FormatProgress(const v1::RunStatus& status, uint32_t epochs_total) {
+std::string FormatProgress(const v1::RunStatus& status, size_t columns) {
   const std::string_view phase = PhaseText(status.phase());
   // The first status of a training may not know the data yet.
-  if (!IsUnderWay(status.phase()) || status.batches_total() == 0) return std::string(phase);
-  return fmt::format("{} {:.1f}%  {}", phase, 100 * DoneShare(status),
-                     Join(Figures(status, epochs_total)));
+  if (!IsUnderWay(status.phase()) || status.batches_total() == 0) {
+    return Ellipsize(phase, columns);
+  }
+  const std::string share =
+      fmt::format("{} {:.1f}%{}", std::string(phase), 100 * DoneShare(status), std::string(kGap));
+  const size_t room = columns - std::min(columns, share.size());
+  const std::string text = share + JoinWithin(Figures(status), room);
+  return Ellipsize(text.substr(0, text.find_last_not_of(' ') + 1), columns);
 }
 
-std::string FormatProgressBar(const v1::RunStatus& status, uint32_t epochs_total, size_t columns) {
+std::string FormatProgressBar(const v1::RunStatus& status, size_t columns) {
   const double done = DoneShare(status);
-  const std::string share = fmt::format("{:5.1f}%{}", 100 * done, kGap);
+  const std::string share = fmt::format("{:5.1f}%{}", 100 * done, std::string(kGap));
   const size_t room = columns - std::min(columns, share.size());
-  const std::string text = status.phase() == v1::TRAINING
-                               ? JoinWithin(Figures(status, epochs_total), room)
-                               : std::string(PhaseText(status.phase()));
-  std::string line = Bar(done, room - std::min(room, text.size())) + share + text;
-  if (line.size() > columns) line.resize(columns);
-  return line;
+  const std::string text = status.phase() == v1::TRAINING ? JoinWithin(Figures(status), room)
+                                                          : std::string(PhaseText(status.phase()));
+  const size_t width = DisplayWidth(text);
+  return Ellipsize(Bar(done, room - std::min(room, width)) + share + text, columns);
 }
 
 std::string FormatEvaluation(const v1::EvaluationStatus& evaluation) {
@@ -163,10 +194,10 @@ std::string FormatEvaluation(const v1::EvaluationStatus& evaluation) {
       evaluation.has_test_accuracy()
           ? fmt::format("test accuracy {:.2f}%, ", 100 * evaluation.test_accuracy())
           : "";
-  return fmt::format("{} {}: {}test loss {:.4f}{} ({} examples in {:.1f} s)",
-                     evaluation.final() ? "final weights, epoch" : "epoch", evaluation.epoch(),
-                     accuracy, evaluation.test_loss(), VersionText(evaluation),
-                     evaluation.examples(), evaluation.seconds()) +
+  return fmt::format("{}epoch {}: {}test loss {:.4f}{} ({} examples in {})",
+                     evaluation.final() ? "final weights, " : "", EpochText(evaluation), accuracy,
+                     evaluation.test_loss(), VersionText(evaluation), evaluation.examples(),
+                     DurationText(absl::Seconds(evaluation.seconds()))) +
          (evaluation.model_failure().empty()
               ? ""
               : "; NOT SAVED: " + Printable(evaluation.model_failure()));

@@ -123,7 +123,6 @@ class LocalRun {
            std::shared_ptr<grpc::ChannelCredentials> credentials, RunDirectory directory,
            const StopSignal& stop)
       : arguments_(arguments),
-        round_size_(spec.consistency.round_size(spec.cluster.workers)),
         is_json_(spec.log.format == LogSpec::Format::kJson),
         start_timeout_(spec.cluster.start_timeout),
         flags_(fmt::format("{}", fmt::join(SecurityFlags(spec.security), " "))),
@@ -131,7 +130,7 @@ class LocalRun {
         stop_(stop),
         directory_(std::move(directory)),
         metrics_(directory_.MetricsPath()),
-        progress_(spec.training.epochs, spec.log.format),
+        progress_(spec.log.format),
         cluster_({.programs = std::move(programs),
                   .servers = static_cast<uint32_t>(spec.cluster.servers.size()),
                   .workers = spec.cluster.workers,
@@ -154,19 +153,18 @@ class LocalRun {
     if (!started.ok() && !failed_to_start) result.verdict = Verdict::kProcessFailed;
     cluster_.Stop(absl::Seconds(arguments_.stop_timeout_seconds));
 
-    if (result.verdict == Verdict::kFinished) return Finish(std::move(result.status));
+    if (result.verdict == Verdict::kFinished) return Finish(result.status);
     if (stop_.stopped()) return TellOfStop();
     if (!failed_to_start) return Fail(result);
     return EndWithStatus(arguments_.format, started, directory_.path());
   }
 
  private:
-  int Finish(v1::RunStatus status);
+  int Finish(const v1::RunStatus& status);
   int TellOfStop();
   int Fail(const RunWatch::Result& result);
 
   const RunArguments& arguments_;
-  const uint32_t round_size_;
   const bool is_json_;
   const absl::Duration start_timeout_;
   const std::string flags_;  // By which psctl shows the run who it is.
@@ -178,9 +176,7 @@ class LocalRun {
   Cluster cluster_;
 };
 
-int LocalRun::Finish(v1::RunStatus status) {
-  // The status tells of the current view, and all workers have left; the run had this many.
-  status.set_round_size(round_size_);
+int LocalRun::Finish(const v1::RunStatus& status) {
   for (const ProcessEnd& end : cluster_.ends()) {
     if (MeaningOf(end) != EndMeaning::kFailure) continue;
     progress_.Note(fmt::format("psctl: warning: after the run, {} ended with {}; log: {}",

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "common/base/duration_text.h"
 #include "common/json/json_number.h"
 #include "deploy/psctl/message_json.h"
 #include "deploy/psctl/staleness_histogram.h"
@@ -23,6 +25,7 @@ Json WorkersJson(const v1::RunStatus& status) {
   for (const v1::WorkerStatus& worker : status.workers()) {
     workers.push_back({{"worker", worker.worker()},
                        {"state", worker.state()},
+                       {"failure", TextOrNull(worker.failure())},
                        {"pushes", worker.pushes()},
                        {"examples", worker.examples()},
                        {"nonfinite", worker.nonfinite().total()},
@@ -51,6 +54,27 @@ Json ServersJson(const v1::RunStatus& status) {
   return servers;
 }
 
+std::vector<uint32_t> LostWorkers(const v1::RunStatus& status) {
+  std::vector<uint32_t> lost;
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    if (worker.state() == "dead") lost.push_back(worker.worker());
+  }
+  return lost;
+}
+
+/// "1 of 4: worker 3 (signal 9 (Killed)), …"; nothing if none was lost.
+std::string LostWorkersText(const v1::RunStatus& status) {
+  std::string text;
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    if (worker.state() != "dead") continue;
+    text += text.empty() ? "" : ", ";
+    text += fmt::format("worker {}", worker.worker());
+    if (!worker.failure().empty()) text += fmt::format(" ({})", worker.failure());
+  }
+  if (text.empty()) return "";
+  return fmt::format("{} of {}: {}", LostWorkers(status).size(), status.workers_size(), text);
+}
+
 Json GuardJson(const v1::RunStatus& status) {
   if (!status.has_guard()) return nullptr;
   const v1::GuardStatus& guard = status.guard();
@@ -64,6 +88,9 @@ Json GuardJson(const v1::RunStatus& status) {
 Json EvaluationJson(const v1::EvaluationStatus& evaluation) {
   return {
       {"epoch", evaluation.epoch()},
+      {"epochs_measured", evaluation.epochs_measured() > 0
+                              ? NumberOrNull(evaluation.epochs_measured())
+                              : Json(nullptr)},
       {"test_accuracy",
        evaluation.has_test_accuracy() ? NumberOrNull(evaluation.test_accuracy()) : Json(nullptr)},
       {"test_loss", NumberOrNull(evaluation.test_loss())},
@@ -132,6 +159,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
       {"parameters", status.parameters()},
       {"run_dir", run_dir},
       {"evaluations", std::move(evaluations)},
+      {"workers_lost", LostWorkers(status)},
       {"workers", WorkersJson(status)},
       {"servers", ServersJson(status)},
   };
@@ -155,8 +183,10 @@ std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir)
     facts.emplace_back("test loss", fmt::format("{:.4f}", deciding->test_loss()));
   }
   facts.emplace_back("ended by", status.ended_by());
-  facts.emplace_back("seconds", fmt::format("{:.2f}", status.seconds()));
-  facts.emplace_back("examples/s", fmt::format("{:.0f}", status.examples_per_second()));
+  const std::string lost = LostWorkersText(status);
+  if (!lost.empty()) facts.emplace_back("workers lost", lost);
+  facts.emplace_back("time", DurationText(absl::Seconds(status.seconds())));
+  facts.emplace_back("examples/s", ThreeDigits(status.examples_per_second()));
   facts.emplace_back("updates", fmt::format("{}", status.updates()));
   facts.emplace_back("pushes", fmt::format("{}", status.pushes()));
   facts.emplace_back("staleness",

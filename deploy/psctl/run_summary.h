@@ -13,7 +13,7 @@ namespace slipstream {
 /// loss knows no classes) and test_loss of the final evaluation (null if there was none), seconds,
 /// examples_per_second, updates, pushes, staleness with the fields of its message, weights_sha256,
 /// model (the path of the file with these weights, null if they were not saved), run_dir,
-/// evaluations, workers, servers.
+/// evaluations, workers_lost (ids of those that were killed or given up), workers, servers.
 nlohmann::ordered_json SummaryJson(const v1::RunStatus& status, const std::string& run_dir);
 
 /// What stands for the summary of a run that has none: error, exit_code, run_dir (null if the run

@@ -44,6 +44,7 @@ RunWatch::Result RunWatch::Watch() {
   if (verdict == Verdict::kProcessFailed) WaitForCause();
   // Figures may have moved since the last question, and a failure been noticed.
   if (verdict != Verdict::kGoOn) AskForStatus(SteadyNow());
+  MarkLostWorkers();
   return {.verdict = verdict, .status = std::move(status_)};
 }
 
@@ -76,6 +77,17 @@ void RunWatch::TellOfLostWorkers() {
     const ProcessEnd& end = cluster_.ends()[ends_told_];
     if (MeaningOf(end) != EndMeaning::kLostWorker) continue;
     progress_.Note(DescribeLostWorker(end, cluster_.running(Role::kWorker)));
+  }
+}
+
+void RunWatch::MarkLostWorkers() {
+  for (const ProcessEnd& end : cluster_.ends()) {
+    if (MeaningOf(end) != EndMeaning::kLostWorker) continue;
+    for (v1::WorkerStatus& worker : *status_.mutable_workers()) {
+      if (worker.worker() != end.name.number || worker.state() == "left") continue;
+      worker.set_state("dead");
+      worker.set_failure(end.HowText() + (worker.failure().empty() ? "" : "; " + worker.failure()));
+    }
   }
 }
 

@@ -37,6 +37,8 @@ class RunWatch {
   void AskForStatus(absl::Time now);
   void Record(absl::Duration since_start);
   void TellOfLostWorkers();
+  /// Notes in the status which workers were lost and how, which the coordinator may not know yet.
+  void MarkLostWorkers();
   RunFacts FactsAt(absl::Time now) const;
 
   /// Gives the process behind a failure the time to end and so to say why.

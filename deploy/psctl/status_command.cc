@@ -9,6 +9,7 @@
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/coordinator_client.h"
 #include "deploy/psctl/message_json.h"
+#include "deploy/psctl/status_screen.h"
 #include "deploy/psctl/status_view.h"
 #include "deploy/psctl/status_watch.h"
 
@@ -36,8 +37,12 @@ int StatusCommand(const StatusArguments& arguments) {
         std::string(status.status().message()) + (is_away ? "; psctl doctor finds out why" : "");
     return static_cast<int>(Complain(ExitCodeFor(status.status()), message));
   }
-  const bool as_json = arguments.format == OutputFormat::kJson;
-  fmt::print("{}", as_json ? JsonText(MessageJson(*status)) : StatusText(*status));
+  if (arguments.format == OutputFormat::kJson) {
+    fmt::print("{}", JsonText(MessageJson(*status)));
+  } else {
+    StatusScreen screen;
+    screen.Show(StatusPage(*status, screen.size()));
+  }
   return static_cast<int>(ExitCode::kOk);
 }
 

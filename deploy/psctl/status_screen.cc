@@ -4,93 +4,88 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <vector>
+#include <cstdlib>
+#include <string>
 
 #include "common/process/output_text.h"
 
 namespace slipstream {
 namespace {
 
-struct Window {
-  size_t rows = 24;
-  size_t columns = 100;
-};
+/// The room of a terminal that does not tell its own.
+constexpr ScreenSize kUsualSize = {.rows = 24, .columns = 80};
 
-Window WindowOfStdout() {
+ScreenSize WindowOfStdout() {
   winsize size = {};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) {
-    return {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2 || size.ws_row < 2) {
+    return kUsualSize;
   }
   return {size.ws_row, size.ws_col};
 }
 
-std::vector<std::string_view> Lines(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
-  }
-  return lines;
+/// https://no-color.org: set, and not empty.
+bool WantsNoColours() {
+  const char* const no_color = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  return (no_color != nullptr && *no_color != '\0') ||
+         (terminal != nullptr && std::string_view(terminal) == "dumb");
 }
 
-/// The first `columns` characters; UTF-8's continuation bytes belong to the one before.
-std::string_view Cut(std::string_view line, size_t columns) {
-  size_t end = 0;
-  for (size_t width = 0; end < line.size(); ++end) {
-    const bool begins_a_character = (line[end] & 0xC0) != 0x80;
-    if (begins_a_character && width++ == columns) break;
+std::string_view Colour(LineStyle style) {
+  switch (style) {
+    case LineStyle::kPlain:
+      return "";
+    case LineStyle::kHeading:
+      return "\x1b[1m";  // Bold.
+    case LineStyle::kWarning:
+      return "\x1b[33m";  // Yellow.
+    case LineStyle::kAlarm:
+      return "\x1b[1;31m";  // Bold and red.
   }
-  return line.substr(0, end);
+  return "";
 }
 
 }  // namespace
 
-std::string FitText(std::string_view text, size_t rows, size_t columns) {
-  const std::vector<std::string_view> lines = Lines(text);
-  const bool fits = lines.size() <= rows;
-  const size_t whole = fits ? lines.size() : std::max<size_t>(rows, 1) - 1;
-  std::string fitted;
-  for (size_t i = 0; i < whole; ++i) fitted += fmt::format("{}\n", Cut(lines[i], columns));
-  if (!fits) {
-    const std::string rest = fmt::format("… {} more lines", lines.size() - whole);
-    fitted += fmt::format("{}\n", Cut(rest, columns));
-  }
-  return fitted;
-}
+StatusScreen::StatusScreen()
+    : is_terminal_(isatty(STDOUT_FILENO) == 1), has_colours_(is_terminal_ && !WantsNoColours()) {}
 
-StatusScreen::StatusScreen() : is_terminal_(isatty(STDOUT_FILENO) == 1) {}
-
-void StatusScreen::Show(std::string_view text) {
-  if (!is_terminal_) return Print(text);
+ScreenSize StatusScreen::size() const {
+  if (!is_terminal_) return {};
   // A line stays free for the cursor, and a column, as a full line wraps on some terminals.
-  const Window window = WindowOfStdout();
-  Print(FitText(text, window.rows - 1, window.columns - 1));
+  const ScreenSize window = WindowOfStdout();
+  return {window.rows - 1, window.columns - 1};
 }
 
-void StatusScreen::Keep(std::string_view text) {
-  if (is_terminal_) Print(text);
+void StatusScreen::Show(const std::vector<ScreenLine>& page) { Print(page); }
+
+void StatusScreen::Keep(const std::vector<ScreenLine>& page) {
+  if (is_terminal_) Print(page);
 }
 
-void StatusScreen::Print(std::string_view text) {
+void StatusScreen::Print(const std::vector<ScreenLine>& page) {
+  std::string text;
   if (!is_terminal_) {
-    fmt::print("{}{}", has_shown_ ? "\n" : "", text);
+    if (has_shown_) text += "\n";
+    for (const ScreenLine& line : page) text += line.text + "\n";
   } else {
-    // Up to where the last text began; every line replaces one, and what is left below goes.
-    if (lines_shown_ > 0) fmt::print("\x1b[{}A\r", lines_shown_);
-    const std::vector<std::string_view> lines = Lines(text);
-    for (const std::string_view line : lines) fmt::print("{}\x1b[K\n", line);
-    fmt::print("\x1b[J");
-    lines_shown_ = lines.size();
+    // Up to where the last page began; every line replaces one, and what is left below goes.
+    if (lines_shown_ > 0) text += fmt::format("\x1b[{}A\r", lines_shown_);
+    for (const ScreenLine& line : page) {
+      const std::string colour(has_colours_ ? Colour(line.style) : "");
+      text += colour + line.text + (colour.empty() ? "" : "\x1b[0m") + "\x1b[K\n";
+    }
+    text += "\x1b[J";
+    lines_shown_ = page.size();
   }
   has_shown_ = true;
+  fmt::print("{}", text);
   std::fflush(stdout);
 }
 
 void StatusScreen::Note(std::string_view text) {
-  WriteToStderr(fmt::format("{}\n", text));
+  WriteToStderr(fmt::format("{}\n", std::string(text)));
   lines_shown_ = 0;
 }
 

@@ -2,17 +2,15 @@
 #define SLIPSTREAM_DEPLOY_PSCTL_STATUS_SCREEN_H_
 
 #include <cstddef>
-#include <string>
 #include <string_view>
+#include <vector>
+
+#include "deploy/psctl/screen_line.h"
 
 namespace slipstream {
 
-/// What of a text of several lines fits on a screen: lines are cut at `columns` characters, and
-/// where there are more than `rows` lines the last one left says how many are missing.
-std::string FitText(std::string_view text, size_t rows, size_t columns);
-
-/// Shows one text after another on stdout: on a terminal each in the place of the one before, cut
-/// to the window; elsewhere one below the other, with an empty line between.
+/// Shows one page after another on stdout: on a terminal each in the place of the one before, in
+/// colours unless NO_COLOR is set; elsewhere one below the other, with an empty line between.
 ///
 /// Not thread-safe: one owner.
 class StatusScreen {
@@ -20,20 +18,28 @@ class StatusScreen {
   /// Looks whether stdout is a terminal.
   StatusScreen();
 
-  void Show(std::string_view text);
+  /// The room for a page now: that of the terminal's window, and elsewhere without bounds.
+  ScreenSize size() const;
 
-  /// No other comes: where the window has cut the text, it is shown in full.
-  void Keep(std::string_view text);
+  /// REQUIRES: on a terminal, the page fits into `size`.
+  void Show(const std::vector<ScreenLine>& page);
 
-  /// A line on stderr that stays; what is shown next begins below it.
+  /// Shows the last page, which may have more lines than the window. Elsewhere than on a terminal
+  /// it has been shown in full already, and nothing happens.
+  void Keep(const std::vector<ScreenLine>& page);
+
+  /// Writes a line to stderr that stays; the next page begins below it.
   void Note(std::string_view text);
 
  private:
-  void Print(std::string_view text);
+  void Print(const std::vector<ScreenLine>& page);
 
+  // Constant after construction.
   const bool is_terminal_;
+  const bool has_colours_;
+
   bool has_shown_ = false;
-  size_t lines_shown_ = 0;  // Of the text that the next one replaces.
+  size_t lines_shown_ = 0;  // Lines of the page that the next one replaces.
 };
 
 }  // namespace slipstream

@@ -2,26 +2,54 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+#include <limits>
 #include <map>
+#include <string_view>
 #include <utility>
-#include <vector>
 
-#include "common/base/printable.h"
+#include "absl/time/time.h"
+#include "common/base/duration_text.h"
 #include "deploy/psctl/progress_view.h"
 #include "deploy/psctl/run_summary.h"
 #include "deploy/psctl/staleness_histogram.h"
+#include "deploy/psctl/status_alarms.h"
+#include "deploy/psctl/status_tables.h"
 #include "deploy/psctl/text_table.h"
 
 namespace slipstream {
 namespace {
 
-// Servers report several times a second; one silent for so long is in trouble.
-constexpr double kSilenceSecondsMax = 2;
+constexpr size_t kUnbounded = std::numeric_limits<size_t>::max();
 
-std::string HeardText(double silent_seconds) {
-  const std::string text = fmt::format("{:.1f} s ago", silent_seconds);
-  return silent_seconds > kSilenceSecondsMax ? text + " <-- SILENT" : text;
-}
+// A page with fewer columns shows essential figures only, whose labels are short.
+constexpr size_t kNarrow = 60;
+constexpr int kEssentialRank = 4;
+
+/// A line of the run's figures. Those of a higher rank stay longer where there are few lines.
+struct Fact {
+  std::string label;
+  std::string value;
+  int rank = 0;
+
+  /// Its value is the progress, in as much room as there is.
+  bool is_progress = false;
+};
+
+/// A part of the page, with an empty line before it unless it is the first.
+struct Section {
+  /// How many lines it has in full, and how many it has at least where others want room, too.
+  size_t wanted = 0;
+  size_t least = 0;
+
+  /// Sections of a higher rank get what is left first.
+  int rank = 0;
+
+  /// Draws the section in so many lines, at least 2 unless `wanted` is 1.
+  std::function<std::vector<ScreenLine>(size_t rows)> draw;
+  size_t given = 0;
+};
 
 /// "NONFINITE 3, RETRY_LATER 12"; "none".
 std::string RefusalText(const v1::RunStatus& status) {
@@ -41,125 +69,16 @@ std::string RateText(const v1::RunStatus& status) {
   return fmt::format("{}, effective {:.6g}", rate, status.effective_learning_rate());
 }
 
-std::string RunSummary(const v1::RunStatus& status) {
-  std::vector<std::pair<std::string, std::string>> facts = {
-      {"run", status.name()}, {"policy", PolicyText(status)}, {"state", FormatProgress(status)}};
-  if (!status.failure().empty()) facts.emplace_back("failure", status.failure());
-  if (status.plaintext_accepted()) {
-    facts.emplace_back("security", "none: traffic is not encrypted, and the risk was accepted");
-  }
-  if (!status.ended_by().empty()) facts.emplace_back("ended by", status.ended_by());
-  facts.emplace_back("seconds", fmt::format("{:.1f}", status.seconds()));
-  facts.emplace_back("updates", fmt::format("{}", status.updates()));
-  facts.emplace_back("pushes", fmt::format("{}", status.pushes()));
-  facts.emplace_back("refused", RefusalText(status));
-  facts.emplace_back("learning rate", RateText(status));
-  facts.emplace_back("view", fmt::format("{}", status.view()));
-  if (status.has_guard()) facts.emplace_back("guard", GuardText(status));
-  facts.emplace_back("version skew", fmt::format("{}", status.version_skew()));
-  if (const v1::EvaluationStatus* evaluation = DecidingEvaluation(status)) {
-    facts.emplace_back("last evaluation", FormatEvaluation(*evaluation));
-  }
-  return FormatFacts(facts);
+/// The policy, and how many gradients make an update now where members have gone or joined.
+std::string PolicyNowText(const v1::RunStatus& status) {
+  const bool is_under_way = status.phase() == v1::TRAINING && !status.shards().empty();
+  const uint32_t now = is_under_way ? status.shards(0).round_size() : 0;
+  const std::string now_text =
+      now == 0 || now == status.round_size() ? "" : fmt::format("; {} now", now);
+  return PolicyText(status) + now_text;
 }
 
-/// "1.5/64.0 MiB"
-std::string BytesText(uint64_t bytes, uint64_t bytes_max) {
-  constexpr double kMebibyte = 1 << 20;
-  return fmt::format("{:.1f}/{:.1f} MiB", static_cast<double>(bytes) / kMebibyte,
-                     static_cast<double>(bytes_max) / kMebibyte);
-}
-
-std::string ShardTable(const v1::RunStatus& status) {
-  std::vector<TableRow> rows;
-  for (const v1::ShardStatus& shard : status.shards()) {
-    rows.push_back(
-        {fmt::format("{}", shard.shard()), shard.address(),
-         fmt::format("{}", shard.end() - shard.begin()), fmt::format("{}", shard.version()),
-         fmt::format("{:.1f}", shard.updates_per_second()),
-         fmt::format("{:.2f}", shard.staleness().window_mean()),
-         fmt::format("{}", shard.staleness().max()),
-         fmt::format("{}/{}", shard.round_contributions(), shard.round_size()),
-         fmt::format("{}", shard.parked_calls()), fmt::format("{}", shard.pulls_under_way()),
-         fmt::format("{}", shard.live_versions()),
-         BytesText(shard.bytes_queued(), shard.bytes_queued_max()),
-         HeardText(shard.silent_seconds())});
-  }
-  return FormatTable({"shard", "address", "parameters", "version", "updates/s", "staleness", "max",
-                      "round", "parked", "pulls", "versions", "queued", "heard"},
-                     rows);
-}
-
-std::string WorkerTable(const v1::RunStatus& status) {
-  std::vector<TableRow> rows;
-  for (const v1::WorkerStatus& worker : status.workers()) {
-    const bool has_reported = worker.examples() > 0;
-    rows.push_back(
-        {fmt::format("{}", worker.worker()), worker.state(), worker.host(),
-         fmt::format("{}", worker.pushes()), fmt::format("{:.0f}", worker.examples_per_second()),
-         fmt::format("{:.0f} ms", 1000 * worker.step_seconds()),
-         has_reported ? fmt::format("{:.4f}", worker.train_loss()) : "-",
-         worker.has_train_accuracy() ? fmt::format("{:.1f}%", 100 * worker.train_accuracy()) : "-",
-         fmt::format("{:.2f}", worker.mean_staleness()), fmt::format("{}", worker.last_staleness()),
-         fmt::format("{:.0f}%", 100 * worker.compute_share()),
-         fmt::format("{:.0f}%", 100 * worker.communication_share()),
-         fmt::format("{:.0f}%", 100 * worker.communication_hidden()),
-         fmt::format("{:.1f}s", worker.lease_left_seconds()),
-         worker.is_straggler() ? "<-- STRAGGLER" : ""});
-  }
-  return FormatTable(
-      {"worker", "state", "host", "pushes", "examples/s", "step", "loss", "accuracy", "staleness",
-       "last", "compute", "communication", "communication hidden", "lease", ""},
-      rows);
-}
-
-std::string StragglerLines(const v1::RunStatus& status) {
-  std::string text;
-  for (const v1::WorkerStatus& worker : status.workers()) {
-    if (!worker.is_straggler()) continue;
-    text += fmt::format("worker {} is a straggler: {}\n", worker.worker(),
-                        Printable(worker.straggler_reason()));
-  }
-  return text;
-}
-
-std::string WaitingLines(const v1::RunStatus& status) {
-  std::string text;
-  for (const v1::WaitingRound& round : status.waiting_rounds()) {
-    text += fmt::format(
-        "shard {} has {} of {} gradients of version {}, open for {:.1f} s, unchanged for {:.1f} s: "
-        "{}\n",
-        round.shard(), round.contributions(), round.round_size(), round.version(),
-        round.open_seconds(), round.unchanged_seconds(), Printable(round.outlook()));
-  }
-  return text;
-}
-
-std::string NonfiniteLines(const v1::RunStatus& status) {
-  std::string text;
-  for (const v1::WorkerStatus& worker : status.workers()) {
-    if (!worker.has_nonfinite()) continue;
-    const v1::NonfiniteStatus& nonfinite = worker.nonfinite();
-    text += fmt::format(
-        "worker {} left out {} mini-batch{} without finite numbers, {} in a row by now; the last, "
-        "mini-batch {}, gave {}\n",
-        worker.worker(), nonfinite.total(), nonfinite.total() == 1 ? "" : "es",
-        nonfinite.in_a_row(), nonfinite.batch(), Printable(nonfinite.what()));
-  }
-  return text;
-}
-
-std::string PushLogLines(const v1::RunStatus& status) {
-  std::string text;
-  for (const v1::ShardStatus& shard : status.shards()) {
-    if (shard.push_log_failure().empty()) continue;
-    text += fmt::format("the push log of shard {} ends early: {}\n", shard.shard(),
-                        Printable(shard.push_log_failure()));
-  }
-  return text;
-}
-
-std::string SplitLine(const v1::RunStatus& status) {
+std::string SplitText(const v1::RunStatus& status) {
   uint64_t split = 0;
   uint64_t pushes = 0;
   for (const v1::WorkerStatus& worker : status.workers()) {
@@ -167,28 +86,183 @@ std::string SplitLine(const v1::RunStatus& status) {
     pushes += worker.pushes();
   }
   if (split == 0) return "";
-  return fmt::format("{} of {} pushes counted at some shards and were dropped at others\n", split,
+  return fmt::format("{} of {} pushes counted at some shards and were dropped at others", split,
                      pushes);
+}
+
+std::vector<Fact> Facts(const v1::RunStatus& status) {
+  const v1::StalenessStatus& staleness = status.staleness();
+  std::vector<Fact> facts = {{"run", status.name(), 9},
+                             {"policy", PolicyNowText(status), 7},
+                             {"state", "", 10, /*is_progress=*/true}};
+  if (status.plaintext_accepted()) {
+    facts.push_back({"security", "none: traffic is not encrypted, and the risk was accepted", 6});
+  }
+  if (!status.ended_by().empty()) facts.push_back({"ended by", status.ended_by(), 6});
+  if (const v1::EvaluationStatus* evaluation = DecidingEvaluation(status)) {
+    facts.push_back({"evaluation", FormatEvaluation(*evaluation), 8});
+  }
+  facts.push_back({"progress",
+                   fmt::format("{} updates, {} pushes in {}", status.updates(), status.pushes(),
+                               DurationText(absl::Seconds(status.seconds()))),
+                   5});
+  facts.push_back({"staleness",
+                   fmt::format("mean {:.3f}, p50 {}, p99 {}, max {}", staleness.mean(),
+                               staleness.p50(), staleness.p99(), staleness.max()),
+                   4});
+  facts.push_back({"learning rate", RateText(status), 3});
+  facts.push_back({"refused", RefusalText(status), 2});
+  if (status.has_guard()) facts.push_back({"guard", GuardText(status), 4});
+  const std::string split = SplitText(status);
+  if (!split.empty()) facts.push_back({"split", split, 2});
+  facts.push_back(
+      {"version skew", fmt::format("{}, view {}", status.version_skew(), status.view()), 1});
+  return facts;
+}
+
+std::vector<ScreenLine> DrawFacts(const v1::RunStatus& status, std::vector<Fact> facts,
+                                  const ScreenSize& size) {
+  const size_t all = facts.size();
+  if (size.columns < kNarrow) {
+    std::erase_if(facts, [](const Fact& fact) { return fact.rank < kEssentialRank; });
+  }
+  const size_t kept =
+      all <= size.rows && facts.size() == all ? all : std::min(facts.size(), size.rows - 1);
+  while (facts.size() > kept) facts.erase(std::ranges::min_element(facts, {}, &Fact::rank));
+  size_t label_width = 0;
+  for (const Fact& fact : facts) label_width = std::max(label_width, DisplayWidth(fact.label));
+  const size_t room = size.columns - std::min(size.columns, label_width + kFactGap);
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const Fact& fact : facts) {
+    pairs.emplace_back(fact.label, fact.is_progress ? FormatProgress(status, room) : fact.value);
+  }
+  std::vector<ScreenLine> lines;
+  for (const std::string& line : SplitLines(FormatFacts(pairs))) {
+    lines.push_back({Ellipsize(line, size.columns)});
+  }
+  if (kept < all)
+    lines.push_back({Ellipsize(fmt::format("… {} more figures", all - kept), size.columns)});
+  return lines;
+}
+
+/// The first lines, cut to the size; the last one says how many are left out.
+std::vector<ScreenLine> DrawLines(std::vector<ScreenLine> lines, const ScreenSize& size,
+                                  std::string_view name) {
+  const size_t all = lines.size();
+  if (all > size.rows) {
+    lines.resize(size.rows - 1);
+    const std::string rest = fmt::format("… {} more {}", all - lines.size(), std::string(name));
+    lines.push_back({rest, lines.empty() ? LineStyle::kPlain : lines.front().style});
+  }
+  for (ScreenLine& line : lines) line.text = Ellipsize(line.text, size.columns);
+  return lines;
+}
+
+/// Rounds that wait, but not so long that they stand still.
+std::vector<ScreenLine> RoundLines(const v1::RunStatus& status) {
+  std::vector<ScreenLine> lines;
+  for (const v1::WaitingRound& round : status.waiting_rounds()) {
+    if (round.unchanged_seconds() < kRoundStillSecondsMax) lines.push_back({RoundText(round)});
+  }
+  return lines;
+}
+
+std::vector<ScreenLine> DrawHistogram(const v1::RunStatus& status, const ScreenSize& size) {
+  const v1::StalenessStatus& staleness = status.staleness();
+  const std::vector<uint64_t> counts(staleness.histogram().begin(), staleness.histogram().end());
+  HistogramStyle style;
+  if (size.rows != kUnbounded) style.lines_max = std::min(style.lines_max, size.rows - 1);
+  std::vector<ScreenLine> lines;
+  for (const std::string& line : SplitLines(FormatHistogram(counts, staleness.max(), style))) {
+    lines.push_back(
+        {Ellipsize(line, size.columns), lines.empty() ? LineStyle::kHeading : LineStyle::kPlain});
+  }
+  return lines;
+}
+
+/// Shares `rows` lines out among the sections, with the empty lines between them: first what each
+/// has at least, in their order, and then what is left.
+void ShareOut(size_t rows, std::vector<Section>& sections) {
+  size_t left = rows;
+  bool is_first = true;
+  for (Section& section : sections) {
+    const size_t gap = is_first ? 0 : 1;
+    const size_t least = std::min(section.wanted, section.least);
+    if (least == 0 || left < gap + least) continue;
+    section.given = least;
+    left -= gap + least;
+    is_first = false;
+  }
+  std::vector<Section*> by_rank;
+  for (Section& section : sections) by_rank.push_back(&section);
+  std::ranges::stable_sort(by_rank, std::ranges::greater(), &Section::rank);
+  for (Section* const section : by_rank) {
+    if (section->wanted <= section->given) continue;
+    if (section->given == 0) {
+      // It had no room so far, and would need an empty line before it.
+      const size_t gap = is_first ? 0 : 1;
+      if (left < gap + std::min<size_t>(section->wanted, 2)) continue;
+      left -= gap;
+      is_first = false;
+    }
+    const size_t more = std::min(left, section->wanted - section->given);
+    section->given += more;
+    left -= more;
+  }
+}
+
+std::vector<Section> Sections(const v1::RunStatus& status, size_t columns) {
+  std::vector<Section> sections;
+  const auto add = [&](size_t wanted, size_t least, int rank, auto draw) {
+    if (wanted == 0) return;
+    sections.push_back({.wanted = wanted, .least = least, .rank = rank, .draw = std::move(draw)});
+  };
+  const std::vector<ScreenLine> alarms = StatusAlarms(status);
+  add(alarms.size(), 5, 4, [alarms, columns](size_t rows) {
+    return DrawLines(alarms, {rows, columns}, "alarms");
+  });
+  const std::vector<Fact> facts = Facts(status);
+  add(facts.size(), 5, 3, [&status, facts, columns](size_t rows) {
+    return DrawFacts(status, facts, {rows, columns});
+  });
+  if (!status.shards().empty()) {
+    add(static_cast<size_t>(status.shards_size()) + 1, 4, 2, [&status, columns](size_t rows) {
+      return ShardTable(status, {rows, columns});
+    });
+  }
+  if (!status.workers().empty()) {
+    add(static_cast<size_t>(status.workers_size()) + 1, 5, 5, [&status, columns](size_t rows) {
+      return WorkerTable(status, {rows, columns});
+    });
+  }
+  const std::vector<ScreenLine> rounds = RoundLines(status);
+  add(rounds.size(), 0, 1, [rounds, columns](size_t rows) {
+    return DrawLines(rounds, {rows, columns}, "open rounds");
+  });
+  const size_t histogram = DrawHistogram(status, {kUnbounded, columns}).size();
+  add(histogram, 0, 0, [&status, columns](size_t rows) {
+    return DrawHistogram(status, {rows, columns});
+  });
+  return sections;
 }
 
 }  // namespace
 
-std::string StatusText(const v1::RunStatus& status) {
-  const v1::StalenessStatus& staleness = status.staleness();
-  const std::vector<uint64_t> counts(staleness.histogram().begin(), staleness.histogram().end());
-  std::vector<std::string> parts = {RunSummary(status)};
-  if (!status.shards().empty()) parts.push_back(ShardTable(status));
-  if (!status.workers().empty()) parts.push_back(WorkerTable(status));
-  parts.push_back(NonfiniteLines(status));
-  parts.push_back(SplitLine(status));
-  parts.push_back(PushLogLines(status));
-  parts.push_back(StragglerLines(status));
-  parts.push_back(WaitingLines(status));
-  parts.push_back(FormatHistogram(counts, staleness.max()));
-  std::string text;
-  for (const std::string& part : parts) {
-    if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
+std::vector<ScreenLine> StatusPage(const v1::RunStatus& status, const ScreenSize& size) {
+  std::vector<Section> sections = Sections(status, size.columns);
+  ShareOut(size.rows, sections);
+  std::vector<ScreenLine> page;
+  for (const Section& section : sections) {
+    if (section.given == 0) continue;
+    if (!page.empty()) page.emplace_back();
+    for (ScreenLine& line : section.draw(section.given)) page.push_back(std::move(line));
   }
+  return page;
+}
+
+std::string StatusText(const v1::RunStatus& status) {
+  std::string text;
+  for (const ScreenLine& line : StatusPage(status, ScreenSize())) text += line.text + "\n";
   return text;
 }
 

@@ -69,12 +69,14 @@ class StatusWatch {
       Show(*last);
       patience = arguments_.interval + kLatenessMax;
     }
-    if (last.has_value() && !is_json()) screen_.Keep(StatusText(*last));
+    if (last.has_value() && !is_json()) {
+      screen_.Keep(StatusPage(*last, {.columns = screen_.size().columns}));
+    }
     return absl::OkStatus();
   }
 
   void Show(const v1::RunStatus& status) {
-    if (!is_json()) return screen_.Show(StatusText(status));
+    if (!is_json()) return screen_.Show(StatusPage(status, screen_.size()));
     fmt::print("{}", JsonLine(MessageJson(status)));
     std::fflush(stdout);
   }

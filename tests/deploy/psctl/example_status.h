@@ -23,6 +23,7 @@ inline v1::RunStatus ExampleStatus() {
   status.set_batches_total(400);
   status.set_batches_done(100);
   status.set_epochs(1);
+  status.set_epochs_total(4);
   status.set_train_loss(0.5);
   status.set_train_accuracy(0.875);
   status.set_parameters(61706);
@@ -59,6 +60,7 @@ inline v1::EvaluationStatus ExampleEvaluation(uint32_t epoch, double accuracy, b
   v1::EvaluationStatus evaluation;
   evaluation.set_number(epoch);
   evaluation.set_epoch(epoch);
+  evaluation.set_epochs_measured(epoch + 0.024);
   evaluation.set_test_accuracy(accuracy);
   evaluation.set_test_loss(0.25);
   evaluation.set_examples(4000);

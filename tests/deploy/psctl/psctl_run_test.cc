@@ -151,6 +151,8 @@ TEST_F(PsctlRunTest, ToleratesAKilledWorkerAndSumsUp) {
   const auto summary = nlohmann::json::parse(Stdout());
   EXPECT_EQ(summary["test_accuracy"], 0.9);
   EXPECT_EQ(summary["run_dir"], (folder_ / "run").string());
+  EXPECT_EQ(summary["workers_lost"], nlohmann::json::array({1}));
+  EXPECT_EQ(summary["workers"][1]["failure"], "signal 9 (Killed)");
   EXPECT_EQ(ReadFile(folder_ / "run/summary.json"), Stdout());
   EXPECT_THAT(ReadFile(folder_ / "run/run.yaml"), HasSubstr("name: demo"));
   EXPECT_THAT(ReadFile(folder_ / "run/metrics.jsonl"), HasSubstr(R"("phase":"FINISHED")"));

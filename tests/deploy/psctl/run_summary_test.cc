@@ -103,8 +103,36 @@ TEST(RunSummaryTest, ShowsPeopleFiguresAndTheHistogram) {
 
   EXPECT_THAT(text, HasSubstr("policy          softsync (n = 2, 1 gradient per update)\n"));
   EXPECT_THAT(text, HasSubstr("test accuracy   90.00%\n"));
+  EXPECT_THAT(text, HasSubstr("time            30.0 s\n"));
   EXPECT_THAT(text, HasSubstr("staleness       mean 1.250, p50 1, p99 3, max 3\n"));
   EXPECT_THAT(text, HasSubstr("        1         90  45.0%   65.0%  ####"));
+}
+
+TEST(RunSummaryTest, SaysWhichWorkersWereLostAndWhy) {
+  v1::RunStatus status = ExampleStatus();
+  EXPECT_EQ(SummaryJson(status, "d")["workers_lost"].dump(), "[]");
+  EXPECT_TRUE(SummaryJson(status, "d")["workers"][1]["failure"].is_null());
+  EXPECT_THAT(SummaryText(status, "d"), testing::Not(HasSubstr("lost")));
+  status.mutable_workers(1)->set_state("dead");
+  status.mutable_workers(1)->set_failure("signal 9 (Killed)");
+
+  EXPECT_EQ(SummaryJson(status, "d")["workers_lost"].dump(), "[1]");
+  EXPECT_EQ(SummaryJson(status, "d")["workers"][1]["failure"], "signal 9 (Killed)");
+  EXPECT_THAT(SummaryText(status, "d"),
+              HasSubstr("workers lost    1 of 2: worker 1 (signal 9 (Killed))\n"));
+}
+
+TEST(RunSummaryTest, TellsTheEpochOfTheWeightsThatWereMeasured) {
+  v1::RunStatus status = ExampleStatus();
+  *status.add_evaluations() = ExampleEvaluation(4, 0.9, false);
+  *status.add_evaluations() = ExampleEvaluation(5, 0.9, false);
+  status.mutable_evaluations(1)->clear_epochs_measured();
+
+  const nlohmann::ordered_json summary = SummaryJson(status, "d");
+
+  EXPECT_EQ(summary["evaluations"][0]["epoch"], 4);
+  EXPECT_EQ(summary["evaluations"][0]["epochs_measured"], 4.024);
+  EXPECT_TRUE(summary["evaluations"][1]["epochs_measured"].is_null());
 }
 
 }  // namespace

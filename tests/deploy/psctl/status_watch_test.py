@@ -1,12 +1,15 @@
 """psctl status --watch: it redraws, survives an absence, and ends with the run or with Ctrl-C."""
+import fcntl
 import json
 import os
 import pathlib
 import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).absolute().parents[2] / "support"))
@@ -105,6 +108,53 @@ class StatusWatchTest(unittest.TestCase):
 
             self.assertEqual(watch.wait(timeout=DEADLINE_S), 128 + number)
             self.assertEqual(self.stderr.read_text(), "")
+
+    def show_on_a_terminal(self, rows, columns, **environment):
+        """What a plain status writes to a terminal of this size."""
+        terminal, end = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        known = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+        status = self.start([program("deploy/psctl/psctl"), "status", "--coordinator",
+                             self.address], stdout=end,
+                            env={**known, "TERM": "xterm", **environment})
+        os.close(end)
+        self.assertEqual(status.wait(timeout=DEADLINE_S), 0)
+        shown = b""
+        try:
+            while True:
+                shown += os.read(terminal, 65536)
+        except OSError:  # The other end is closed.
+            pass
+        return shown.decode()
+
+    def test_fits_the_terminal_and_shows_what_it_cuts(self):
+        for rows, columns in ((24, 80), (24, 40), (10, 60)):
+            with self.subTest(rows=rows, columns=columns):
+                shown = self.show_on_a_terminal(rows, columns, NO_COLOR="1")
+
+                lines = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", shown).split("\r\n")
+                self.assertLess(len(lines), rows + 1)
+                self.assertLess(max(map(len, lines)), columns)
+                self.assertRegex(shown, r"state +training 25\.0% .* left")
+                self.assertIn("…", shown)
+
+    def test_has_colours_on_a_terminal_unless_they_are_not_wanted(self):
+        bold = "\x1b[1mworker  state"
+        self.assertIn(bold, self.show_on_a_terminal(50, 100))
+        for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            with self.subTest(environment):
+                self.assertNotIn("\x1b[1m", self.show_on_a_terminal(50, 100, **environment))
+
+    def test_prints_everything_uncut_where_there_is_no_terminal(self):
+        done = subprocess.run([program("deploy/psctl/psctl"), "status", "--coordinator",
+                               self.address], stdout=subprocess.PIPE, text=True, check=True,
+                              timeout=DEADLINE_S, env={**os.environ, "TERM": "xterm"})
+
+        self.assertNotIn("\x1b", done.stdout)
+        self.assertNotIn("…", done.stdout)
+        self.assertIn("hidden of that", done.stdout)
+        self.assertIn("staleness  gradients  share", done.stdout)
 
     def test_redraws_on_a_terminal(self):
         terminal, end = pty.openpty()

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace slipstream {
 namespace {
 
@@ -29,6 +32,35 @@ TEST(TextTableTest, LetsNobodyWriteToTheTerminal) {
 
 TEST(TextTableTest, LinesUpFacts) {
   EXPECT_EQ(FormatFacts({{"run", "demo"}, {"seconds", "1.5"}}), "run      demo\nseconds  1.5\n");
+}
+
+TEST(FormatTableWithinTest, LeavesOutColumnsOfTheLowestRankUntilItFits) {
+  const std::vector<TableColumn> columns = {{"worker", 3}, {"host", 1}, {"state", 2}};
+  const std::vector<TableRow> rows = {{"0", "node-17", "live"}, {"10", "node-18", "dead"}};
+  using Lines = std::vector<std::string>;
+
+  EXPECT_EQ(FormatTableWithin(columns, rows, 22),
+            (Lines{"worker  host     state", "     0  node-17  live", "    10  node-18  dead"}));
+  EXPECT_EQ(FormatTableWithin(columns, rows, 21),
+            (Lines{"worker  state", "     0  live", "    10  dead"}));
+  EXPECT_EQ(FormatTableWithin(columns, rows, 12), (Lines{"worker", "     0", "    10"}));
+  EXPECT_EQ(FormatTableWithin(columns, rows, 4), (Lines{"wor…", "   …", "   …"}));
+}
+
+TEST(EllipsizeTest, CutsByCharactersNotBytesAndShowsIt) {
+  EXPECT_EQ(Ellipsize("abcd", 4), "abcd");
+  EXPECT_EQ(Ellipsize("abcdef", 4), "abc…");
+  EXPECT_EQ(Ellipsize("σμλαβ", 3), "σμ…");
+  EXPECT_EQ(Ellipsize("σμλ", 3), "σμλ");
+  EXPECT_EQ(Ellipsize("ab", 1), "…");
+  EXPECT_EQ(Ellipsize("ab", 0), "");
+}
+
+TEST(SplitLinesTest, TakesTheLastLineWithAndWithoutItsEnd) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(SplitLines("one\n\ntwo\n"), (Lines{"one", "", "two"}));
+  EXPECT_EQ(SplitLines("one\ntwo"), (Lines{"one", "two"}));
+  EXPECT_EQ(SplitLines(""), Lines{});
 }
 
 }  // namespace

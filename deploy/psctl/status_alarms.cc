@@ -1,0 +1,146 @@
+#include "deploy/psctl/status_alarms.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "absl/time/time.h"
+#include "common/base/duration_text.h"
+#include "common/base/printable.h"
+
+namespace slipstream {
+namespace {
+
+// More names than these are counted.
+constexpr size_t kNamesMax = 4;
+
+std::string SecondsText(double seconds) { return DurationText(absl::Seconds(seconds)); }
+
+/// "1, 2 and 3", "1, 2, 3, 4 and 8 more".
+std::string Enumerate(const std::vector<std::string>& names) {
+  std::string text;
+  const size_t named = std::min(names.size(), kNamesMax);
+  for (size_t i = 0; i < named; ++i) {
+    const bool is_last = i + 1 == names.size();
+    if (i > 0) text += is_last ? " and " : ", ";
+    text += names[i];
+  }
+  if (names.size() > named) text += fmt::format(" and {} more", names.size() - named);
+  return text;
+}
+
+std::string MissingServersText(const v1::RunStatus& status) {
+  std::vector<std::string> names;
+  double silent_seconds = 0;
+  for (const v1::MissingMembers::Server& server : status.missing().servers()) {
+    names.push_back(fmt::format("{} ({})", server.shard(), Printable(server.address())));
+    for (const v1::ShardStatus& shard : status.shards()) {
+      if (shard.shard() != server.shard()) continue;
+      silent_seconds = std::max(silent_seconds, shard.silent_seconds());
+    }
+  }
+  const std::string silence =
+      silent_seconds > 0 ? fmt::format(", silent for {}", SecondsText(silent_seconds)) : "";
+  return fmt::format("server{} {}{}", names.size() == 1 ? "" : "s", Enumerate(names), silence);
+}
+
+std::string MissingWorkersText(const v1::RunStatus& status) {
+  const auto& ids = status.missing().workers();
+  const std::vector<uint32_t> workers(ids.begin(), ids.end());
+  const bool is_beginning = status.phase() == v1::INITIALIZING;
+  if (is_beginning && workers.empty()) return "a worker that can send the initial weights";
+  if (is_beginning) return WorkersText(workers) + " to send the initial weights";
+  if (workers.empty()) return "a worker to come back: all are gone";
+  return WorkersText(workers);
+}
+
+void AddDeadWorkers(const v1::RunStatus& status, std::vector<ScreenLine>& lines) {
+  std::map<std::string, std::vector<uint32_t>> by_reason;
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    if (worker.state() == "dead") by_reason[worker.failure()].push_back(worker.worker());
+  }
+  for (const auto& [reason, workers] : by_reason) {
+    const std::string why = reason.empty() ? "" : ": " + Printable(reason);
+    lines.push_back(
+        {fmt::format("{} {} dead{}", WorkersText(workers), workers.size() == 1 ? "is" : "are", why),
+         LineStyle::kAlarm});
+  }
+}
+
+void AddStragglers(const v1::RunStatus& status, std::vector<ScreenLine>& lines) {
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    if (!worker.is_straggler()) continue;
+    lines.push_back({fmt::format("worker {} is a straggler: {}", worker.worker(),
+                                 Printable(worker.straggler_reason())),
+                     LineStyle::kWarning});
+  }
+}
+
+void AddNonfinite(const v1::RunStatus& status, std::vector<ScreenLine>& lines) {
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    if (!worker.has_nonfinite()) continue;
+    const v1::NonfiniteStatus& nonfinite = worker.nonfinite();
+    lines.push_back(
+        {fmt::format("worker {} left out {} mini-batch{} without finite numbers, {} in a row by "
+                     "now; the last, mini-batch {}, gave {}",
+                     worker.worker(), nonfinite.total(), nonfinite.total() == 1 ? "" : "es",
+                     nonfinite.in_a_row(), nonfinite.batch(), Printable(nonfinite.what())),
+         LineStyle::kWarning});
+  }
+}
+
+void AddPushLogs(const v1::RunStatus& status, std::vector<ScreenLine>& lines) {
+  for (const v1::ShardStatus& shard : status.shards()) {
+    if (shard.push_log_failure().empty()) continue;
+    lines.push_back({fmt::format("the push log of shard {} ends early: {}", shard.shard(),
+                                 Printable(shard.push_log_failure())),
+                     LineStyle::kWarning});
+  }
+}
+
+}  // namespace
+
+std::string WorkersText(const std::vector<uint32_t>& workers) {
+  std::vector<std::string> names;
+  for (const uint32_t worker : workers) names.push_back(fmt::format("{}", worker));
+  return fmt::format("worker{} {}", workers.size() == 1 ? "" : "s", Enumerate(names));
+}
+
+std::string MissingText(const v1::RunStatus& status) {
+  const bool has_servers = !status.missing().servers().empty();
+  const double seconds = status.missing().fails_in_seconds();
+  return fmt::format("waiting for {}, {}",
+                     has_servers ? MissingServersText(status) : MissingWorkersText(status),
+                     seconds > 0 ? "fails in " + SecondsText(seconds) : "fails now");
+}
+
+std::string RoundText(const v1::WaitingRound& round) {
+  return fmt::format(
+      "shard {} has {} of {} gradients, none new for {}: {} (version {}, open for {})",
+      round.shard(), round.contributions(), round.round_size(),
+      SecondsText(round.unchanged_seconds()), Printable(round.outlook()), round.version(),
+      SecondsText(round.open_seconds()));
+}
+
+std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status) {
+  std::vector<ScreenLine> lines;
+  if (!status.failure().empty()) {
+    lines.push_back({"the run failed: " + Printable(status.failure()), LineStyle::kAlarm});
+  }
+  if (status.has_missing()) {
+    const bool has_begun = status.phase() >= v1::TRAINING;
+    lines.push_back({MissingText(status), has_begun ? LineStyle::kAlarm : LineStyle::kWarning});
+  }
+  AddDeadWorkers(status, lines);
+  AddStragglers(status, lines);
+  for (const v1::WaitingRound& round : status.waiting_rounds()) {
+    if (round.unchanged_seconds() < kRoundStillSecondsMax) continue;
+    lines.push_back({RoundText(round), LineStyle::kWarning});
+  }
+  AddNonfinite(status, lines);
+  AddPushLogs(status, lines);
+  return lines;
+}
+
+}  // namespace slipstream

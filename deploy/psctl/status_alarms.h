@@ -1,0 +1,36 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_STATUS_ALARMS_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_STATUS_ALARMS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "deploy/psctl/screen_line.h"
+#include "proto/status.pb.h"
+
+namespace slipstream {
+
+/// Servers report several times a second; one that is silent for longer may be unreachable.
+inline constexpr double kServerSilenceSecondsMax = 2;
+
+/// A round that nobody has pushed to for longer stands still.
+inline constexpr double kRoundStillSecondsMax = 1;
+
+/// What needs somebody's attention, the worst first: a failure, servers and workers that the run
+/// waits for and when it fails, dead workers and why, stragglers, rounds that stand still,
+/// mini-batches that were left out, push logs that end early.
+std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status);
+
+/// "waiting for server 1 (localhost:7071), silent for 8.02 s, fails in 1m52s". REQUIRES: the status
+/// says who is missing.
+std::string MissingText(const v1::RunStatus& status);
+
+/// "shard 1 has 2 of 4 gradients, none new for 12.4 s: closes when worker 3 pushes; …".
+std::string RoundText(const v1::WaitingRound& round);
+
+/// "workers 1, 2 and 3"; many are counted.
+std::string WorkersText(const std::vector<uint32_t>& workers);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_STATUS_ALARMS_H_

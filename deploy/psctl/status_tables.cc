@@ -1,0 +1,141 @@
+#include "deploy/psctl/status_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "common/base/check.h"
+#include "common/base/duration_text.h"
+#include "deploy/psctl/status_alarms.h"
+#include "deploy/psctl/text_table.h"
+
+namespace slipstream {
+namespace {
+
+/// A line of a table before it is laid out.
+struct Entry {
+  TableRow row;
+  LineStyle style = LineStyle::kPlain;
+
+  /// Those of a higher rank stay longer where there are few lines.
+  int rank = 0;
+};
+
+std::string SecondsText(double seconds) { return DurationText(absl::Seconds(seconds)); }
+
+std::string ShareText(double share) { return fmt::format("{:.0f}%", 100 * share); }
+
+/// "1.5/64.0 MiB"
+std::string BytesText(uint64_t bytes, uint64_t bytes_max) {
+  constexpr double kMebibyte = 1 << 20;
+  return fmt::format("{:.1f}/{:.1f} MiB", static_cast<double>(bytes) / kMebibyte,
+                     static_cast<double>(bytes_max) / kMebibyte);
+}
+
+/// Lays the entries out. `name` is the plural of what a line is of.
+std::vector<ScreenLine> Draw(const std::vector<TableColumn>& columns, std::vector<Entry> entries,
+                             const ScreenSize& size, std::string_view name) {
+  PS_CHECK(size.rows > 1);
+  const size_t all = entries.size();
+  const bool fits = all < size.rows;
+  if (!fits) {
+    std::ranges::stable_sort(entries, std::ranges::greater(), &Entry::rank);
+    entries.resize(size.rows - 2);
+  }
+  std::vector<TableRow> rows;
+  for (const Entry& entry : entries) rows.push_back(entry.row);
+  const std::vector<std::string> texts = FormatTableWithin(columns, std::move(rows), size.columns);
+
+  std::vector<ScreenLine> lines = {{texts.front(), LineStyle::kHeading}};
+  for (size_t i = 0; i < entries.size(); ++i) lines.push_back({texts[i + 1], entries[i].style});
+  if (!fits) {
+    const std::string rest = fmt::format("… {} more {}", all - entries.size(), name);
+    lines.push_back({Ellipsize(rest, size.columns)});
+  }
+  return lines;
+}
+
+Entry EntryOf(const v1::ShardStatus& shard, bool is_over) {
+  const bool is_silent = !is_over && shard.silent_seconds() > kServerSilenceSecondsMax;
+  const std::string heard = SecondsText(shard.silent_seconds()) + " ago";
+  Entry entry;
+  entry.row = {fmt::format("{}", shard.shard()),
+               shard.address(),
+               fmt::format("{}", shard.end() - shard.begin()),
+               fmt::format("{}", shard.version()),
+               ThreeDigits(shard.updates_per_second()),
+               fmt::format("{:.2f}", shard.staleness().window_mean()),
+               fmt::format("{}", shard.staleness().max()),
+               fmt::format("{}/{}", shard.round_contributions(), shard.round_size()),
+               fmt::format("{}", shard.parked_calls()),
+               fmt::format("{}", shard.pulls_under_way()),
+               fmt::format("{}", shard.live_versions()),
+               BytesText(shard.bytes_queued(), shard.bytes_queued_max()),
+               is_silent ? heard + " <-- SILENT" : heard};
+  if (is_silent) {
+    entry.style = LineStyle::kAlarm;
+    entry.rank = 1;
+  }
+  return entry;
+}
+
+Entry EntryOf(const v1::WorkerStatus& worker) {
+  const bool has_reported = worker.examples() > 0;
+  const auto if_reported = [&](std::string text) { return has_reported ? std::move(text) : "-"; };
+  Entry entry;
+  entry.row = {
+      fmt::format("{}", worker.worker()),
+      worker.is_straggler() ? "STRAGGLER" : worker.state(),
+      worker.host(),
+      fmt::format("{}", worker.pushes()),
+      if_reported(ThreeDigits(worker.examples_per_second())),
+      worker.step_seconds() > 0 ? SecondsText(worker.step_seconds()) : "-",
+      if_reported(fmt::format("{:.4f}", worker.train_loss())),
+      worker.has_train_accuracy() ? fmt::format("{:.1f}%", 100 * worker.train_accuracy()) : "-",
+      fmt::format("{:.2f}", worker.mean_staleness()),
+      fmt::format("{}", worker.last_staleness()),
+      ShareText(worker.compute_share()),
+      ShareText(worker.communication_share()),
+      ShareText(worker.communication_hidden()),
+      worker.lease_left_seconds() > 0 ? SecondsText(worker.lease_left_seconds()) : "-"};
+  if (worker.state() == "dead") {
+    // There is nothing to see of the dead but that they are.
+    entry.style = LineStyle::kAlarm;
+    entry.rank = 1;
+  } else if (worker.is_straggler()) {
+    entry.style = LineStyle::kWarning;
+    entry.rank = 2;
+  }
+  return entry;
+}
+
+}  // namespace
+
+std::vector<ScreenLine> ShardTable(const v1::RunStatus& status, const ScreenSize& size) {
+  const std::vector<TableColumn> columns = {
+      {"shard", 13},    {"address", 8}, {"parameters", 4}, {"version", 12}, {"updates/s", 10},
+      {"staleness", 9}, {"max", 7},     {"round", 11},     {"parked", 3},   {"pulls", 2},
+      {"versions", 1},  {"queued", 5},  {"heard", 6}};
+  const bool is_over = status.phase() >= v1::FINISHED;
+  std::vector<Entry> entries;
+  for (const v1::ShardStatus& shard : status.shards()) entries.push_back(EntryOf(shard, is_over));
+  return Draw(columns, std::move(entries), size, "shards");
+}
+
+std::vector<ScreenLine> WorkerTable(const v1::RunStatus& status, const ScreenSize& size) {
+  const std::vector<TableColumn> columns = {
+      {"worker", 14},        {"state", 13}, {"host", 4},       {"pushes", 9},
+      {"examples/s", 12},    {"step", 10},  {"train loss", 8}, {"train accuracy", 5},
+      {"staleness", 11},     {"last", 3},   {"compute", 7},    {"communication", 2},
+      {"hidden of that", 1}, {"lease", 6}};
+  std::vector<Entry> entries;
+  for (const v1::WorkerStatus& worker : status.workers()) entries.push_back(EntryOf(worker));
+  return Draw(columns, std::move(entries), size, "workers");
+}
+
+}  // namespace slipstream

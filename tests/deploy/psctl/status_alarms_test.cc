@@ -1,0 +1,127 @@
+#include "deploy/psctl/status_alarms.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/deploy/psctl/example_status.h"
+
+namespace slipstream {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+void AddMissingServer(uint32_t shard, const std::string& address, v1::RunStatus& status) {
+  v1::MissingMembers::Server& server = *status.mutable_missing()->add_servers();
+  server.set_shard(shard);
+  server.set_address(address);
+  status.mutable_missing()->set_fails_in_seconds(112);
+}
+
+TEST(StatusAlarmsTest, SaysNothingWhereAllIsWell) {
+  v1::RunStatus status = ExampleStatus();
+  status.add_waiting_rounds()->set_unchanged_seconds(0.5);
+
+  EXPECT_THAT(StatusAlarms(status), IsEmpty());
+}
+
+TEST(StatusAlarmsTest, NamesTheServerThatIsWaitedForAndWhenTheRunFails) {
+  v1::RunStatus status;
+  status.set_phase(v1::WAITING_FOR_SERVERS);
+  AddMissingServer(1, "localhost:7071", status);
+
+  EXPECT_THAT(StatusAlarms(status),
+              ElementsAre(ScreenLine{"waiting for server 1 (localhost:7071), fails in 1m52s",
+                                     LineStyle::kWarning}));
+}
+
+TEST(StatusAlarmsTest, SaysHowLongAServerHasBeenSilent) {
+  v1::RunStatus status = ExampleStatus();
+  status.mutable_shards(1)->set_silent_seconds(8.02);
+  AddMissingServer(1, "127.0.0.1:7070", status);
+
+  EXPECT_THAT(StatusAlarms(status),
+              ElementsAre(ScreenLine{
+                  "waiting for server 1 (127.0.0.1:7070), silent for 8.02 s, fails in 1m52s",
+                  LineStyle::kAlarm}));
+}
+
+TEST(StatusAlarmsTest, NamesWorkersThatAreWaitedFor) {
+  v1::RunStatus status;
+  status.set_phase(v1::WAITING_FOR_WORKERS);
+  for (uint32_t worker = 1; worker <= 3; ++worker) status.mutable_missing()->add_workers(worker);
+  status.mutable_missing()->set_fails_in_seconds(59);
+  EXPECT_EQ(MissingText(status), "waiting for workers 1, 2 and 3, fails in 59.0 s");
+
+  for (uint32_t worker = 4; worker <= 64; ++worker) status.mutable_missing()->add_workers(worker);
+  EXPECT_EQ(MissingText(status), "waiting for workers 1, 2, 3, 4 and 60 more, fails in 59.0 s");
+
+  status.mutable_missing()->clear_workers();
+  status.mutable_missing()->add_workers(2);
+  status.set_phase(v1::INITIALIZING);
+  EXPECT_EQ(MissingText(status),
+            "waiting for worker 2 to send the initial weights, fails in 59.0 s");
+
+  status.mutable_missing()->clear_workers();
+  status.set_phase(v1::TRAINING);
+  status.mutable_missing()->set_fails_in_seconds(0);
+  EXPECT_EQ(MissingText(status), "waiting for a worker to come back: all are gone, fails now");
+}
+
+TEST(StatusAlarmsTest, SaysOnceWhyWorkersAreDead) {
+  v1::RunStatus status = ExampleStatus();
+  for (v1::WorkerStatus& worker : *status.mutable_workers()) {
+    worker.set_state("dead");
+    worker.set_failure("unheard of for more than its lease of 5s");
+  }
+  EXPECT_THAT(
+      StatusAlarms(status),
+      ElementsAre(ScreenLine{"workers 0 and 1 are dead: unheard of for more than its lease of 5s",
+                             LineStyle::kAlarm}));
+
+  status.mutable_workers(0)->set_state("live");
+  EXPECT_EQ(StatusAlarms(status).at(0).text,
+            "worker 1 is dead: unheard of for more than its lease of 5s");
+}
+
+TEST(StatusAlarmsTest, PutsTheWorstFirst) {
+  v1::RunStatus status = ExampleStatus();
+  status.mutable_workers(0)->set_is_straggler(true);
+  status.mutable_workers(0)->set_straggler_reason("its steps take 5 s");
+  status.mutable_workers(1)->set_state("dead");
+  v1::WaitingRound& round = *status.add_waiting_rounds();
+  round.set_shard(1);
+  round.set_version(101);
+  round.set_contributions(2);
+  round.set_round_size(4);
+  round.set_open_seconds(12.84);
+  round.set_unchanged_seconds(12.41);
+  round.set_outlook("closes when workers 1 and 3 push");
+  AddMissingServer(0, "a:1", status);
+  status.mutable_shards(0)->set_push_log_failure("No space left on device");
+
+  std::vector<std::string> texts;
+  for (const ScreenLine& line : StatusAlarms(status)) texts.push_back(line.text);
+
+  EXPECT_THAT(texts, ElementsAre("waiting for server 0 (a:1), silent for 200 ms, fails in 1m52s",
+                                 "worker 1 is dead", "worker 0 is a straggler: its steps take 5 s",
+                                 "shard 1 has 2 of 4 gradients, none new for 12.4 s: closes when "
+                                 "workers 1 and 3 push (version 101, open for 12.8 s)",
+                                 "the push log of shard 0 ends early: No space left on device"));
+}
+
+TEST(StatusAlarmsTest, NamesTheMiniBatchesThatWereLeftOut) {
+  v1::RunStatus status = ExampleStatus();
+  v1::NonfiniteStatus& nonfinite = *status.mutable_workers(1)->mutable_nonfinite();
+  nonfinite.set_total(3);
+  nonfinite.set_in_a_row(2);
+  nonfinite.set_batch(531);
+  nonfinite.set_what("a loss of nan");
+
+  EXPECT_EQ(StatusAlarms(status).at(0).text,
+            "worker 1 left out 3 mini-batches without finite numbers, 2 in a row by now; the last, "
+            "mini-batch 531, gave a loss of nan");
+}
+
+}  // namespace
+}  // namespace slipstream
