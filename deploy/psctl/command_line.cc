@@ -67,7 +67,7 @@ constexpr char kCompletionExamples[] =
 constexpr char kStatusExamples[] =
     "Examples:\n"
     "  psctl status --coordinator localhost:7070\n"
-    "  psctl status --coordinator localhost:7070 --watch --interval 500ms\n"
+    "  psctl status --coordinator localhost:7070 --watch --interval 500ms --wait 10m\n"
     "  psctl status --coordinator localhost:7070 --watch -o json | jq .updates";
 
 constexpr char kCertsInitExamples[] =
@@ -86,16 +86,23 @@ constexpr char kDoctorExamples[] =
 constexpr CountType kCertificateDays = {1, 3650};
 
 constexpr DurationType kWatchInterval = {absl::Milliseconds(100), absl::Hours(1)};
+constexpr DurationType kWatchWait = {absl::ZeroDuration(), absl::Hours(24)};
+constexpr DurationType kStopTimeout = {absl::ZeroDuration(), absl::Hours(1)};
 
-/// What is wrong with the text of an interval; nothing if it was taken.
-std::string ReadInterval(const std::string& text, absl::Duration& interval) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::kScalar;
-  node.text = text;
-  const auto value = ReadScalar(kWatchInterval, node);
-  if (const auto* error = std::get_if<ValueError>(&value)) return error->message;
-  interval = std::get<absl::Duration>(std::get<ScalarValue>(value));
-  return "";
+/// Adds an option whose value is a time with a unit.
+CLI::Option* AddDuration(CLI::App& command, const std::string& flag, const DurationType& type,
+                         absl::Duration& duration, const std::string& doc) {
+  const auto read = [flag, type, &duration](const std::string& text) {
+    YamlNode node;
+    node.kind = YamlNode::Kind::kScalar;
+    node.text = text;
+    const auto value = ReadScalar(type, node);
+    if (const auto* error = std::get_if<ValueError>(&value)) {
+      throw CLI::ValidationError(flag, error->message);
+    }
+    duration = std::get<absl::Duration>(std::get<ScalarValue>(value));
+  };
+  return command.add_option_function<std::string>(flag, read, doc)->type_name("TIME");
 }
 
 void AddConfig(CLI::App& command, ConfigArguments& arguments) {
@@ -213,11 +220,8 @@ void CommandLine::AddRun() {
       ->check(CLI::IsMember({"text", "json"}).description(""));
   run_command->add_option("--bin-dir", run.bin_dir, "Where ps_server and ps_worker lie")
       ->type_name("DIR");
-  run_command
-      ->add_option("--stop-timeout", run.stop_timeout_seconds,
-                   "Kills what has not stopped after so many seconds (10)")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, 3600.0).description(""));
+  AddDuration(*run_command, "--stop-timeout", kStopTimeout, run.stop_timeout,
+              "Kills what has not stopped after this time (10s)");
   run_command->footer(kRunExamples);
 }
 
@@ -295,15 +299,11 @@ void CommandLine::AddStatus() {
   AddFormat(*command, status.format, {OutputFormat::kTable, OutputFormat::kJson});
   CLI::Option* watch =
       command->add_flag("--watch", status.watch, "Shows it again and again until the run is over");
-  command
-      ->add_option_function<std::string>(
-          "--interval",
-          [this](const std::string& text) {
-            const std::string error = ReadInterval(text, status.interval);
-            if (!error.empty()) throw CLI::ValidationError("--interval", error);
-          },
-          "Between two statuses of --watch (1s)")
-      ->type_name("TIME")
+  AddDuration(*command, "--interval", kWatchInterval, status.interval,
+              "Between two statuses of --watch (1s)")
+      ->needs(watch);
+  AddDuration(*command, "--wait", kWatchWait, status.wait,
+              "How long --watch waits for a coordinator that is not there (1m)")
       ->needs(watch);
   command->footer(kStatusExamples);
 }
@@ -412,6 +412,7 @@ std::vector<CommandDescription> DescribeCommands() { return DescribeApp(CommandL
 
 std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* argv) {
   CommandLine line;
+  line.run.program = argv[0];
   try {
     line.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {  // CLI11 says help and version this way, too.

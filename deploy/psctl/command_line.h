@@ -23,6 +23,8 @@ struct ConfigArguments {
 };
 
 struct RunArguments {
+  /// By which psctl was started: a path, or a name that the shell found on its PATH.
+  std::string program;
   ConfigArguments config;
   OutputFormat format = OutputFormat::kTable;
 
@@ -33,8 +35,8 @@ struct RunArguments {
   /// Empty: psctl looks for the programs itself.
   std::string bin_dir;
 
-  /// Processes that do not stop when told are killed after so many seconds. In [0, 3600].
-  double stop_timeout_seconds = 10;
+  /// Processes that do not stop when told are killed after this time. In [0 s, 1 h].
+  absl::Duration stop_timeout = absl::Seconds(10);
 };
 
 struct ValidateArguments {
@@ -71,9 +73,11 @@ struct StatusArguments {
   SecuritySpec security;
   OutputFormat format = OutputFormat::kTable;
 
-  /// Again and again until the run is over, every `interval`, in [100 ms, 1 h].
+  /// Again and again until the run is over, every `interval`, in [100 ms, 1 h]. A coordinator that
+  /// is not there is waited for, before the first answer and later, for `wait`, in [0 s, 24 h].
   bool watch = false;
   absl::Duration interval = absl::Seconds(1);
+  absl::Duration wait = absl::Minutes(1);
 };
 
 struct CertsInitArguments {

@@ -24,7 +24,6 @@
 #include "common/process/logging.h"
 #include "common/process/output_text.h"
 #include "common/process/stop_signal.h"
-#include "common/security/security_flags.h"
 #include "deploy/psctl/cluster.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/coordinator_client.h"
@@ -36,6 +35,7 @@
 #include "deploy/psctl/run_directory.h"
 #include "deploy/psctl/run_summary.h"
 #include "deploy/psctl/run_watch.h"
+#include "deploy/psctl/watch_command.h"
 #include "deploy/psctl/yaml_json.h"
 
 namespace slipstream {
@@ -125,7 +125,7 @@ class LocalRun {
       : arguments_(arguments),
         is_json_(spec.log.format == LogSpec::Format::kJson),
         start_timeout_(spec.cluster.start_timeout),
-        flags_(fmt::format("{}", fmt::join(SecurityFlags(spec.security), " "))),
+        security_(spec.security),
         credentials_(std::move(credentials)),
         stop_(stop),
         directory_(std::move(directory)),
@@ -144,14 +144,15 @@ class LocalRun {
     const absl::Status started = cluster_.Start();
     RunWatch::Result result;
     if (started.ok()) {
-      Tell(is_json_, fmt::format("coordinator {0}: psctl status --coordinator {0}{1}{2}",
-                                 cluster_.coordinator(), flags_.empty() ? "" : " ", flags_));
+      Tell(is_json_,
+           fmt::format("coordinator {}: {}", cluster_.coordinator(),
+                       WatchCommand(arguments_.program, cluster_.coordinator(), security_)));
       result = RunWatch(cluster_, stop_, metrics_, progress_, start_timeout_, credentials_).Watch();
     }
     progress_.ClearBar();
     const bool failed_to_start = !started.ok() && cluster_.ends().empty();
     if (!started.ok() && !failed_to_start) result.verdict = Verdict::kProcessFailed;
-    cluster_.Stop(absl::Seconds(arguments_.stop_timeout_seconds));
+    cluster_.Stop(arguments_.stop_timeout);
 
     if (result.verdict == Verdict::kFinished) return Finish(result.status);
     if (stop_.stopped()) return TellOfStop();
@@ -167,7 +168,7 @@ class LocalRun {
   const RunArguments& arguments_;
   const bool is_json_;
   const absl::Duration start_timeout_;
-  const std::string flags_;  // By which psctl shows the run who it is.
+  const SecuritySpec security_;
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   const StopSignal& stop_;
   const RunDirectory directory_;

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "absl/time/clock.h"
+#include "common/base/duration_text.h"
 #include "common/json/json_text.h"
 #include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
@@ -21,13 +24,9 @@
 namespace slipstream {
 namespace {
 
-// A coordinator that was never there is given as long as by the plain status, one that goes away
-// as long as a restart of its machine's network may take.
-constexpr absl::Duration kFirstPatience = absl::Seconds(2);
-constexpr absl::Duration kAwayMax = absl::Minutes(1);
-
-// A connected coordinator may be busy, but not for longer.
+// A connected coordinator may be busy, and one that is not there silent, but not for longer.
 constexpr absl::Duration kLatenessMax = absl::Seconds(5);
+constexpr absl::Duration kFirstPatience = absl::Seconds(2);
 constexpr absl::Duration kRetryPause = absl::Milliseconds(200);
 
 bool IsAway(const absl::Status& status) {
@@ -50,8 +49,10 @@ class StatusWatch {
     } while (IsAway(end) && WaitToRetry(end));
     if (stop_.stopped()) return stop_.ExitStatus();
     if (end.ok()) return static_cast<int>(ExitCode::kOk);
-    const absl::Status explained = client_.Explain(end);
-    return static_cast<int>(Complain(ExitCodeFor(explained), std::string(explained.message())));
+    const absl::Status explained = client_.Explain(end, arguments_.wait);
+    const std::string advice = IsAway(end) ? "; psctl doctor finds out why" : "";
+    return static_cast<int>(
+        Complain(ExitCodeFor(explained), std::string(explained.message()) + advice));
   }
 
  private:
@@ -82,22 +83,29 @@ class StatusWatch {
   }
 
   void OnAnswer() {
-    if (is_away_) screen_.Note("psctl: the coordinator is there again");
+    if (is_away_) {
+      screen_.Note(was_there_ ? "psctl: the coordinator is there again"
+                              : "psctl: the coordinator is there");
+    }
     is_away_ = false;
     was_there_ = true;
     last_answer_ = SteadyNow();
   }
 
-  /// False if it is not worth another try.
+  /// Says, once for each absence, what is waited for and until when. False if it is not worth
+  /// another try.
   bool WaitToRetry(const absl::Status& reason) {
-    const absl::Duration patience = was_there_ ? kAwayMax : kFirstPatience;
-    if (SteadyNow() - last_answer_ > patience) return false;
-    if (was_there_ && !is_away_) {
-      screen_.Note(
-          fmt::format("psctl: {}; trying again", std::string(client_.Explain(reason).message())));
+    const absl::Duration left = last_answer_ + arguments_.wait - SteadyNow();
+    if (left <= absl::ZeroDuration()) return false;
+    if (!is_away_) {
+      const std::string until =
+          absl::FormatTime("%H:%M:%S", absl::Now() + left, absl::LocalTimeZone());
+      screen_.Note(fmt::format("psctl: {}; waiting for it until {} ({})",
+                               std::string(client_.Explain(reason).message()), until,
+                               DurationText(left)));
       is_away_ = true;
     }
-    return !stop_.WaitFor(kRetryPause);
+    return !stop_.WaitFor(std::min(kRetryPause, left));
   }
 
   bool is_json() const { return arguments_.format == OutputFormat::kJson; }

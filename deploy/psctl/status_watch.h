@@ -10,8 +10,8 @@
 namespace slipstream {
 
 /// Shows the status of a running cluster again and again until the run is over; a coordinator that
-/// is away for a moment is told of and waited for. Returns psctl's exit code: of a signal if one
-/// ends it.
+/// is not there, at the beginning or later, is told of and waited for. Returns psctl's exit code:
+/// of a signal if one ends it.
 int WatchStatus(const StatusArguments& arguments,
                 const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 

@@ -57,7 +57,23 @@ TEST(CommandLineTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(Refused({"run", "a", "b"}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"run", "a", "-o", "xml"}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"validate", "a", "-o", "yaml"}), ExitCode::kUsage);
+}
+
+TEST(CommandLineTest, TakesTimesWithTheirUnits) {
+  EXPECT_EQ(Parsed<RunArguments>({"run", "a"}).stop_timeout, absl::Seconds(10));
+  EXPECT_EQ(Parsed<RunArguments>({"run", "a", "--stop-timeout", "1.5s"}).stop_timeout,
+            absl::Milliseconds(1500));
   EXPECT_EQ(Refused({"run", "a", "--stop-timeout", "-1"}), ExitCode::kUsage);
+  for (const char* wrong : {"10", "2h", "soon"}) {
+    SCOPED_TRACE(wrong);
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(Refused({"run", "a", "--stop-timeout", wrong}), ExitCode::kUsage);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("a time in [0s, 1h]"));
+  }
+}
+
+TEST(CommandLineTest, KnowsByWhatItWasStarted) {
+  EXPECT_EQ(Parsed<RunArguments>({"run", "a"}).program, "psctl");
 }
 
 TEST(CommandLineTest, WatchesAtAnIntervalWithAUnit) {
@@ -74,6 +90,8 @@ TEST(CommandLineTest, WatchesAtAnIntervalWithAUnit) {
   EXPECT_EQ(chosen(watch({"--watch"})).interval, absl::Seconds(1));
   EXPECT_EQ(chosen(watch({"--watch", "--interval", "2.5s"})).interval, absl::Milliseconds(2500));
   EXPECT_EQ(chosen(watch({"--interval", "100ms", "--watch"})).interval, absl::Milliseconds(100));
+  EXPECT_EQ(chosen(watch({"--watch"})).wait, absl::Minutes(1));
+  EXPECT_EQ(chosen(watch({"--watch", "--wait", "10m"})).wait, absl::Minutes(10));
   for (const char* wrong : {"1", "0.01s", "2h", "soon", ""}) {
     SCOPED_TRACE(wrong);
     testing::internal::CaptureStderr();

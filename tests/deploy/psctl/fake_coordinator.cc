@@ -59,14 +59,15 @@ class FakeCoordinator final : public v1::Coordinator::Service {
 }  // namespace
 }  // namespace slipstream
 
-/// Usage: fake_coordinator PORT_FILE FINISHED_FILE. Serves until it is told to stop.
+/// Usage: fake_coordinator PORT_FILE FINISHED_FILE [ADDRESS]. Serves until it is told to stop.
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
+  const std::string address = argc == 4 ? argv[3] : "127.0.0.1:0";
   const slipstream::StopSignal stop;
   slipstream::FakeCoordinator service(argv[2]);
   int port = 0;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return 1;

@@ -247,13 +247,14 @@ TEST_F(PsctlRunTest, WarnsOnceOfMetricsThatCannotBeWritten) {
   EXPECT_EQ(Stderr().find(warning), Stderr().rfind(warning));
 }
 
-TEST_F(PsctlRunTest, TellsWhereItsCoordinatorIs) {
+TEST_F(PsctlRunTest, TellsHowToWatchItFromAnotherDirectory) {
   ASSERT_EQ(mkfifo((folder_ / "go").c_str(), 0600), 0);
   Say("FAKE_WORKER_0", R"(read -r < "$FAKE_DIR/go"; touch "$FAKE_DIR/finished")");
   Say("FAKE_WORKER_1", "exit 0");
   ChildProcess psctl = StartRun();
   const std::string before = "psctl: coordinator ";
-  const std::string between = ": psctl status --coordinator ";
+  const std::string between =
+      ": " + fs::absolute("deploy/psctl/psctl").string() + " status --watch --coordinator ";
   ASSERT_TRUE(WaitUntil([&] { return Stderr().find(between) != std::string::npos; })) << Stderr();
 
   std::string address = ReadFile(folder_ / "run/logs/server-0.port");
@@ -359,7 +360,7 @@ TEST_F(PsctlRunTest, LeavesNoProcessWhenItIsInterrupted) {
     }
     fs::remove_all(folder_ / "run");
     fs::remove(folder_ / "stdout");  // The second run would append to it.
-    ChildProcess psctl = StartRun({"--stop-timeout", "0.1"});
+    ChildProcess psctl = StartRun({"--stop-timeout", "100ms"});
     ASSERT_TRUE(WaitUntil([&] { return Pids().size() == 5; }));
 
     kill(psctl.pid(), signal);

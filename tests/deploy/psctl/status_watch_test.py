@@ -6,6 +6,7 @@ import pathlib
 import pty
 import re
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -80,7 +81,7 @@ class StatusWatchTest(unittest.TestCase):
 
         self.away.touch()
         self.wait_for_text(self.stderr, f"no coordinator answers at {self.address}: it is away; "
-                                        "trying again\n")
+                                        "waiting for it until ")
         told = self.stdout.read_text().count("\n")
         self.away.unlink()
         self.wait_for_text(self.stderr, "psctl: the coordinator is there again\n")
@@ -88,16 +89,34 @@ class StatusWatchTest(unittest.TestCase):
         self.finished.touch()
 
         self.assertEqual(watch.wait(timeout=DEADLINE_S), 0)
-        self.assertEqual(self.stderr.read_text().count("trying again"), 1)
+        self.assertEqual(self.stderr.read_text().count("waiting for it"), 1)
 
-    def test_gives_up_on_a_coordinator_that_was_never_there(self):
+    def test_waits_for_a_coordinator_that_starts_later(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            self.address = f"127.0.0.1:{taken.getsockname()[1]}"
+        watch = self.watch("-o", "json")
+        self.wait_for_text(self.stderr, f"psctl: no coordinator answers at {self.address}: ")
+        self.assertRegex(self.stderr.read_text(),
+                         r"; waiting for it until \d\d:\d\d:\d\d \((1m00s|59\.\d s)\)\n$")
+
+        self.start([program("tests/deploy/psctl/fake_coordinator"), str(self.folder / "later"),
+                    str(self.finished), self.address])
+        self.wait_for_text(self.stderr, "psctl: the coordinator is there\n")
+        self.finished.touch()
+
+        self.assertEqual(watch.wait(timeout=DEADLINE_S), 0, self.stderr.read_text())
+        self.assertEqual(self.stderr.read_text().count("waiting for it"), 1)
+
+    def test_gives_up_on_a_coordinator_that_does_not_come(self):
         self.away.touch()
 
-        watch = self.watch()
+        watch = self.watch("--wait", "300ms")
 
         self.assertEqual(watch.wait(timeout=DEADLINE_S), 69)
-        self.assertEqual(self.stderr.read_text(),
-                         f"psctl: error: no coordinator answers at {self.address}: it is away\n")
+        self.assertRegex(self.stderr.read_text(), r"it is away; waiting for it until .*\n")
+        self.assertTrue(self.stderr.read_text().endswith(
+            f"\npsctl: error: no coordinator answers at {self.address} within 300ms: it is away; "
+            "psctl doctor finds out why\n"), self.stderr.read_text())
 
     def test_ends_with_the_number_of_the_signal(self):
         for number in (signal.SIGINT, signal.SIGTERM):
