@@ -11,8 +11,8 @@
 
 namespace slipstream {
 
-/// A figure for people with three digits, or with all digits of its whole part where that has more:
-/// "0.422", "5.00", "59.0", "1234".
+/// Returns a figure for people with three digits, or with all digits of its whole part if that has
+/// more: "0.422", "5.00", "59.0", "1234".
 inline std::string ThreeDigits(double value) {
   const double size = value < 0 ? -value : value;
   if (size == 0) return "0";
@@ -20,8 +20,8 @@ inline std::string ThreeDigits(double value) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
-/// A duration for people, with its unit and three digits: "810 µs", "17.3 ms", "59.0 s", and from a
-/// minute on "1m52s", "2h05m", "3d04h". What is negative is "0 s".
+/// Returns a duration for people, with its unit and three digits: "810 µs", "17.3 ms", "59.0 s",
+/// and from a minute on "1m52s", "2h05m", "3d04h". A negative duration is "0 s".
 inline std::string DurationText(absl::Duration duration) {
   const double seconds = std::max(0.0, absl::ToDoubleSeconds(duration));
   if (seconds < 0.5e-6) return "0 s";

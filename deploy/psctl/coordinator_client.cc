@@ -39,7 +39,7 @@ absl::StatusOr<v1::RunStatus> CoordinatorClient::GetStatus(absl::Duration timeou
   if (absl::IsUnavailable(status)) {
     const absl::Status waited = Ask(deadline, /*waits=*/true, reply);
     if (waited.ok()) return reply;
-    // A call that waited for a connection does not know what was wrong with it, as the first does.
+    // A call that waited for a connection cannot say what was wrong with it; the first call can.
     if (!absl::IsDeadlineExceeded(waited)) status = waited;
   }
   return Explain(status, timeout);

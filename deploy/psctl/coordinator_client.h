@@ -21,7 +21,7 @@ namespace slipstream {
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PsctlCredentials(
     const SecuritySpec& security);
 
-/// What to do while a coordinator refuses connections.
+/// The reaction to a coordinator that refuses connections.
 enum class IfRefused { kFail, kWait };
 
 /// Asks one coordinator for the status of its run, or watches it.
@@ -41,13 +41,14 @@ class CoordinatorClient {
   /// the stream.
   std::unique_ptr<StatusStream> Watch(absl::Duration interval, const StopSignal& stop) const;
 
-  /// A call's failure for people: names the address and, of UNAVAILABLE and DEADLINE_EXCEEDED, how
-  /// long it was tried if that is not 0. INVALID_ARGUMENT where what answers is no coordinator.
+  /// Returns a call's failure in words for people, which name the address. UNAVAILABLE and
+  /// DEADLINE_EXCEEDED say how long the call was tried, if that is not 0. INVALID_ARGUMENT if the
+  /// peer is no coordinator.
   absl::Status Explain(const absl::Status& status,
                        absl::Duration tried = absl::ZeroDuration()) const;
 
  private:
-  /// One call; it waits for a connection until `deadline`, a steady time, if it `waits`.
+  /// Makes one call. If it `waits`, it waits for a connection until `deadline`, a steady time.
   absl::Status Ask(absl::Time deadline, bool waits, v1::RunStatus& reply) const;
 
   const std::string address_;

@@ -135,7 +135,7 @@ absl::Status MetricsLog::Append(const std::string& line) {
     }
   }
   if (error != 0) {
-    // The beginning of a line would be no line to whoever reads it, nor would the next behind it.
+    // A reader could not parse half a line, nor the next line behind it.
     [[maybe_unused]] const int cut = ftruncate(file_.get(), size_);
     return absl::DataLossError("cannot write " + path_ + ": " + strerror(error));
   }

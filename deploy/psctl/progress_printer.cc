@@ -33,7 +33,7 @@ ProgressPrinter::~ProgressPrinter() { ClearBar(); }
 void ProgressPrinter::Show(const v1::RunStatus& status, absl::Time now) {
   ShowEvaluations(status);
   if (!is_terminal_) return ShowPlain(status, now);
-  // One column stays free: a full line would wrap on some terminals.
+  // One column stays free, because a full line would wrap on some terminals.
   const std::string bar = FormatProgressBar(status, TerminalColumns() - 1);
   WriteToStderr("\r\x1b[K" + bar);
   has_bar_ = true;

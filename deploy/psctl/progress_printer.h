@@ -12,23 +12,23 @@ namespace slipstream {
 
 /// Shows on stderr how a run goes: on a terminal one line that is redrawn; elsewhere a plain line
 /// when the phase changes and every two seconds of training. Evaluations and notes stay in both.
-/// Nothing is thrown where stderr cannot be written: the run goes on.
+/// If stderr cannot be written, the run goes on.
 ///
 /// Not thread-safe: one owner.
 class ProgressPrinter {
  public:
-  /// Looks whether stderr is a terminal. With JSON every line is logged through spdlog, and nothing
-  /// is redrawn.
+  /// Finds out whether stderr is a terminal. With JSON every line is logged through spdlog, and no
+  /// line is redrawn.
   explicit ProgressPrinter(LogSpec::Format format = LogSpec::Format::kText);
 
-  /// Takes the redrawn line away.
+  /// Erases the redrawn line.
   ~ProgressPrinter();
   ProgressPrinter(const ProgressPrinter&) = delete;
   ProgressPrinter& operator=(const ProgressPrinter&) = delete;
 
   void Show(const v1::RunStatus& status, absl::Time now);
 
-  /// A line of its own that stays.
+  /// Prints a line that stays.
   void Note(std::string_view text);
 
   void ClearBar();

@@ -16,7 +16,7 @@ namespace slipstream {
 namespace {
 
 constexpr size_t kBarWidth = 24;
-constexpr size_t kBarWidthMin = 8;  // A shorter one says nothing.
+constexpr size_t kBarWidthMin = 8;  // A shorter bar shows nothing.
 constexpr std::string_view kGap = "  ";
 
 // Workers that push less often than this are slow, or wait for something.
@@ -26,7 +26,7 @@ bool IsUnderWay(v1::Phase phase) {
   return phase == v1::TRAINING || phase == v1::DRAINING || phase == v1::EVALUATING;
 }
 
-/// A part of the line; those with a higher rank stay longer where room is short.
+/// A part of the line. Parts of a higher rank stay longer where the line is short.
 struct Figure {
   std::string text;
   int rank = 0;
@@ -44,7 +44,7 @@ std::string PaceText(const v1::RunStatus& status) {
   return ThreeDigits(status.examples_per_second()) + " examples/s";
 }
 
-/// "no gradient for 12.4 s"; nothing while workers push.
+/// Returns "no gradient for 12.4 s", or nothing while workers push.
 std::string StillText(const v1::RunStatus& status) {
   double seconds = 0;
   for (const v1::WaitingRound& round : status.waiting_rounds()) {
@@ -54,7 +54,7 @@ std::string StillText(const v1::RunStatus& status) {
   return "no gradient for " + DurationText(absl::Seconds(seconds));
 }
 
-/// In the order in which they are read.
+/// Returns the figures in the order in which they are read.
 std::vector<Figure> Figures(const v1::RunStatus& status) {
   const std::string of_all =
       status.epochs_total() > 0 ? fmt::format("/{}", status.epochs_total()) : "";
@@ -83,7 +83,7 @@ std::string Join(const std::vector<Figure>& figures) {
   return text;
 }
 
-/// The figures that `columns` characters have room for.
+/// Returns the figures that fit into `columns` characters.
 std::string JoinWithin(std::vector<Figure> figures, size_t columns) {
   std::string text = Join(figures);
   while (DisplayWidth(text) > columns && !figures.empty()) {
@@ -93,7 +93,7 @@ std::string JoinWithin(std::vector<Figure> figures, size_t columns) {
   return text;
 }
 
-/// "[====    ] ", at most `columns` long; nothing if that is too short for one.
+/// Returns "[====    ] ", at most `columns` long, or nothing if that is too short for a bar.
 std::string Bar(double done, size_t columns) {
   constexpr size_t kFrame = std::string_view("[] ").size();
   if (columns < kBarWidthMin + kFrame) return "";
@@ -102,16 +102,16 @@ std::string Bar(double done, size_t columns) {
   return fmt::format("[{}{}] ", std::string(filled, '='), std::string(width - filled, ' '));
 }
 
-/// "3", "3.02".
+/// Returns "3" or "3.02".
 std::string EpochText(const v1::EvaluationStatus& evaluation) {
-  // Nothing comes after the final weights, whatever was dropped before.
+  // The final weights are those of the end, even if gradients were dropped before.
   if (evaluation.final() || evaluation.epochs_measured() <= 0) {
     return fmt::format("{}", evaluation.epoch());
   }
   return fmt::format("{:.6g}", std::round(100 * evaluation.epochs_measured()) / 100);
 }
 
-/// " at version 1406"; nothing if the versions are not known.
+/// Returns " at version 1406", or nothing if the versions are not known.
 std::string VersionText(const v1::EvaluationStatus& evaluation) {
   if (evaluation.versions().empty()) return "";
   const auto [least, most] = std::ranges::minmax(evaluation.versions());

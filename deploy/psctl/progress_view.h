@@ -13,39 +13,40 @@
 
 namespace slipstream {
 
-/// "training", "waiting for workers", ….
+/// Returns "training", "waiting for workers", and so on.
 std::string_view PhaseText(v1::Phase phase);
 
 /// Returns the share of the training that is done, in [0, 1]: of its mini-batches, or of
 /// training.max_seconds where that is more. 0 while neither is known.
 double DoneShare(const v1::RunStatus& status);
 
-/// The epoch being worked on, from 1 (status.epochs counts those that are done); 0 before training.
+/// Returns the current epoch, from 1 (status.epochs counts those that are done), or 0 before
+/// training.
 uint32_t CurrentEpoch(const v1::RunStatus& status);
 
 /// Returns the time until the last mini-batch at the pace so far, or until training.max_seconds are
 /// over if that is sooner; nothing while neither is known, and unless the run trains.
 std::optional<absl::Duration> TimeLeft(const v1::RunStatus& status);
 
-/// Whether a worker has reported a step: loss and training accuracy mean nothing before.
+/// Returns whether a worker has reported a step. Loss and training accuracy mean nothing before.
 bool HasReports(const v1::RunStatus& status);
 
-/// What is happening in one line of at most `columns` characters:
+/// Returns the progress in one line of at most `columns` characters:
 ///   "training 43.1%  epoch 3/5  train loss 0.4321  train accuracy 86.2%  12345 examples/s
 ///   staleness 1.02  3m07s left".
-/// Loss and accuracy are "-" before the first report; there is no accuracy where the loss knows no
-/// classes. Before the first update it says so instead of a pace; while nobody pushes it says for
-/// how long. Where there is no room, figures are left out: training accuracy first, then loss,
-/// epoch, staleness, pace, that nobody pushes, and the time left.
+/// Loss and accuracy are "-" before the first report. There is no accuracy if the loss has no
+/// classes. Before the first update the line says so instead of a pace; while nobody pushes, it
+/// says for how long. Figures that do not fit are left out in this order: training accuracy, loss,
+/// epoch, staleness, pace, that nobody pushes, time left.
 std::string FormatProgress(const v1::RunStatus& status,
                            size_t columns = std::numeric_limits<size_t>::max());
 
-/// The same behind a bar, which shrinks and goes first.
+/// Returns the same line behind a bar. Where the line is short, the bar shrinks and goes first.
 std::string FormatProgressBar(const v1::RunStatus& status, size_t columns);
 
-/// "epoch 3.02: test accuracy 87.35%, test loss 0.3551 at version 1406 (10000 examples in 812 ms)",
-/// or "at versions 1405 to 1407" where shards differ; without accuracy where there is none. The
-/// epoch is that of the weights measured.
+/// Returns "epoch 3.02: test accuracy 87.35%, test loss 0.3551 at version 1406 (10000 examples in
+/// 812 ms)", or "at versions 1405 to 1407" where shards differ. The accuracy is left out if there
+/// is none. The epoch is that of the measured weights.
 std::string FormatEvaluation(const v1::EvaluationStatus& evaluation);
 
 }  // namespace slipstream

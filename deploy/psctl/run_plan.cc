@@ -74,7 +74,7 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   const auto bound = static_cast<double>(guard.bound);
   plan.is_staleness_bounded = LetsNothingBeyond(guard.action) && bound < plan.expected_staleness;
   if (plan.is_staleness_bounded) plan.expected_staleness = bound;
-  // Who waits for the slowest has nothing on the way.
+  // A worker that waits for the slowest one has nothing on the way.
   plan.is_staleness_bounded |= spec.consistency.traits().keeps_pace;
   plan.batches_per_epoch = BatchesPerEpoch(spec);
   return plan;
@@ -82,7 +82,7 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
 
 namespace {
 
-/// "softsync (n = 4)"
+/// Returns "softsync (n = 4)".
 template <typename Row, typename Values>
 std::string RowText(const Row& row, const Values& values) {
   std::vector<std::string> facts;
@@ -93,7 +93,7 @@ std::string RowText(const Row& row, const Values& values) {
   return fmt::format("{} ({})", row.name, fmt::join(facts, ", "));
 }
 
-/// "local_sgd (steps = 8), which servers apply by sgd with a learning rate of 1"
+/// Returns "local_sgd (steps = 8), which servers apply by sgd with a learning rate of 1".
 std::string AlgorithmText(const WorkerSpec& worker) {
   const AlgorithmRow& row = RowOf(worker.algorithm);
   const std::string text = RowText(row, worker.parameters);
@@ -103,7 +103,8 @@ std::string AlgorithmText(const WorkerSpec& worker) {
                      worker.outer.learning_rate);
 }
 
-/// "81.2 MiB, of which 12.0 MiB for the weights that gradients under way were computed from"
+/// Returns "81.2 MiB, of which 12.0 MiB for the weights that gradients under way were computed
+/// from"
 std::string MemoryText(const RunPlan& plan) {
   const std::string all = BytesText(plan.server_bytes);
   if (plan.base_weights_bytes == 0) return all;

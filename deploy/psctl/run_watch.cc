@@ -52,7 +52,7 @@ void RunWatch::AskForStatus(absl::Time now) {
   next_question_ = now + kStatusInterval;
   const size_t ends_before = cluster_.ends().size();
   absl::StatusOr<v1::RunStatus> status = client_.GetStatus(kStatusTimeout);
-  // A server that is gone shows as an ended process; one that is slow, as nothing.
+  // psctl sees a server that is gone by its ended process. A slow one needs no answer.
   if (!status.ok()) return;
   if (status->phase() != status_.phase()) phase_since_ = now;
   status_ = *std::move(status);
@@ -70,7 +70,8 @@ void RunWatch::Record(absl::Duration since_start) {
 }
 
 void RunWatch::TellOfLostWorkers() {
-  // Only what ended before the run was last seen to train: a run that fails ends its workers, too.
+  // Only ends before the run was last seen to train count, because a run that fails ends its
+  // workers.
   const bool goes_on = status_.phase() >= v1::TRAINING && status_.phase() < v1::FINISHED;
   if (!goes_on) return;
   for (; ends_told_ < ends_before_status_; ++ends_told_) {

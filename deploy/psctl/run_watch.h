@@ -14,16 +14,16 @@
 
 namespace slipstream {
 
-/// Follows a started cluster until its run is over: asks for the status, shows and records it,
-/// tells of workers that were lost. It decides nothing; Judge does.
+/// Follows a started cluster until its run is over. It asks for the status, shows and records it,
+/// and reports workers that were lost. Judge decides.
 ///
 /// Not thread-safe: main's thread owns it.
 class RunWatch {
  public:
-  /// How a watch ended; kGoOn if somebody asked to stop.
+  /// The end of a watch. The verdict is kGoOn if somebody asked to stop.
   struct Result {
     Verdict verdict = Verdict::kGoOn;
-    v1::RunStatus status;  // The last one heard of.
+    v1::RunStatus status;  // The last status received.
   };
 
   /// The arguments must outlive the watch.
@@ -37,11 +37,11 @@ class RunWatch {
   void AskForStatus(absl::Time now);
   void Record(absl::Duration since_start);
   void TellOfLostWorkers();
-  /// Notes in the status which workers were lost and how, which the coordinator may not know yet.
+  /// Adds lost workers and the causes to the status, which the coordinator may not know yet.
   void MarkLostWorkers();
   RunFacts FactsAt(absl::Time now) const;
 
-  /// Gives the process behind a failure the time to end and so to say why.
+  /// Waits for the process behind a failure to end, so that its end says why.
   void WaitForCause();
 
   Cluster& cluster_;
@@ -53,7 +53,7 @@ class RunWatch {
   const CoordinatorClient client_;
 
   v1::RunStatus status_;
-  size_t ends_before_status_ = 0;  // Of the cluster's ends, those that were known before.
+  size_t ends_before_status_ = 0;  // The number of the cluster's ends known before the status.
   absl::Time phase_since_;
   absl::Time last_worker_seen_;
   absl::Time next_question_;

@@ -8,12 +8,12 @@
 
 namespace slipstream {
 
-/// How a line is shown where colours are.
+/// The style of a line on a terminal with colours.
 enum class LineStyle : uint8_t {
   kPlain,
   kHeading,
   kWarning,  // The run goes on, but not as well as it could.
-  kAlarm,    // Something is lost, or soon will be.
+  kAlarm,    // Something is lost, or will soon be.
 };
 
 /// A line of text without its end.
@@ -24,7 +24,7 @@ struct ScreenLine {
   friend bool operator==(const ScreenLine&, const ScreenLine&) = default;
 };
 
-/// The room that there is for lines, in characters. Where nothing has to fit, it has no bounds.
+/// The size that lines have to fit into, in characters. The default has no bounds.
 struct ScreenSize {
   size_t rows = std::numeric_limits<size_t>::max();
   size_t columns = std::numeric_limits<size_t>::max();

@@ -12,12 +12,12 @@
 namespace slipstream {
 namespace {
 
-// More names than these are counted.
+// Beyond this number, workers are counted and not named.
 constexpr size_t kNamesMax = 4;
 
 std::string SecondsText(double seconds) { return DurationText(absl::Seconds(seconds)); }
 
-/// "1, 2 and 3", "1, 2, 3, 4 and 8 more".
+/// Returns a list such as "1, 2 and 3" or "1, 2, 3, 4 and 8 more".
 std::string Enumerate(const std::vector<std::string>& names) {
   std::string text;
   const size_t named = std::min(names.size(), kNamesMax);

@@ -13,22 +13,22 @@ namespace slipstream {
 /// Servers report several times a second; one that is silent for longer may be unreachable.
 inline constexpr double kServerSilenceSecondsMax = 2;
 
-/// A round that nobody has pushed to for longer stands still.
+/// A round that nobody has pushed to for longer is stalled.
 inline constexpr double kRoundStillSecondsMax = 1;
 
-/// What needs somebody's attention, the worst first: a failure, servers and workers that the run
-/// waits for and when it fails, dead workers and why, stragglers, rounds that stand still,
-/// mini-batches that were left out, push logs that end early.
+/// Returns everything that needs somebody's attention, the worst first: a failure, servers and
+/// workers that the run waits for and when it fails, dead workers and the causes, stragglers,
+/// stalled rounds, mini-batches that were left out, and push logs that end early.
 std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status);
 
-/// "waiting for server 1 (localhost:7071), silent for 8.02 s, fails in 1m52s". REQUIRES: the status
-/// says who is missing.
+/// Returns "waiting for server 1 (localhost:7071), silent for 8.02 s, fails in 1m52s". REQUIRES:
+/// the status says who is missing.
 std::string MissingText(const v1::RunStatus& status);
 
-/// "shard 1 has 2 of 4 gradients, none new for 12.4 s: closes when worker 3 pushes; …".
+/// Returns "shard 1 has 2 of 4 gradients, none new for 12.4 s: closes when worker 3 pushes; …".
 std::string RoundText(const v1::WaitingRound& round);
 
-/// "workers 1, 2 and 3"; many are counted.
+/// Returns "workers 1, 2 and 3"; many workers are counted and not named.
 std::string WorkersText(const std::vector<uint32_t>& workers);
 
 }  // namespace slipstream

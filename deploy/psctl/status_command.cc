@@ -16,7 +16,7 @@
 namespace slipstream {
 namespace {
 
-// Long enough for a coordinator that is just starting.
+// This is long enough for a coordinator that is just starting.
 constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 
 }  // namespace

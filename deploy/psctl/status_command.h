@@ -5,7 +5,7 @@
 
 namespace slipstream {
 
-/// Prints what the coordinator of a running cluster knows. Returns psctl's exit code.
+/// Prints the status that the coordinator of a running cluster reports. Returns psctl's exit code.
 int StatusCommand(const StatusArguments& arguments);
 
 }  // namespace slipstream

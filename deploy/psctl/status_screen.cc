@@ -13,7 +13,7 @@
 namespace slipstream {
 namespace {
 
-/// The room of a terminal that does not tell its own.
+/// The assumed size of a terminal that does not tell its own.
 constexpr ScreenSize kUsualSize = {.rows = 24, .columns = 80};
 
 ScreenSize WindowOfStdout() {
@@ -24,7 +24,7 @@ ScreenSize WindowOfStdout() {
   return {size.ws_row, size.ws_col};
 }
 
-/// https://no-color.org: set, and not empty.
+/// Returns whether NO_COLOR is set and not empty (https://no-color.org).
 bool WantsNoColours() {
   const char* const no_color = std::getenv("NO_COLOR");
   const char* const terminal = std::getenv("TERM");
@@ -53,7 +53,8 @@ StatusScreen::StatusScreen()
 
 ScreenSize StatusScreen::size() const {
   if (!is_terminal_) return {};
-  // A line stays free for the cursor, and a column, as a full line wraps on some terminals.
+  // One line stays free for the cursor, and one column, because a full line wraps on some
+  // terminals.
   const ScreenSize window = WindowOfStdout();
   return {window.rows - 1, window.columns - 1};
 }
@@ -70,7 +71,7 @@ void StatusScreen::Print(const std::vector<ScreenLine>& page) {
     if (has_shown_) text += "\n";
     for (const ScreenLine& line : page) text += line.text + "\n";
   } else {
-    // Up to where the last page began; every line replaces one, and what is left below goes.
+    // Moves up to the first line of the last page. Every line replaces one, and the rest is erased.
     if (lines_shown_ > 0) text += fmt::format("\x1b[{}A\r", lines_shown_);
     for (const ScreenLine& line : page) {
       const std::string colour(has_colours_ ? Colour(line.style) : "");

@@ -9,23 +9,25 @@
 
 namespace slipstream {
 
-/// Shows one page after another on stdout: on a terminal each in the place of the one before, in
-/// colours unless NO_COLOR is set; elsewhere one below the other, with an empty line between.
+/// Shows one page after another on stdout. On a terminal each page replaces the one before, in
+/// colours unless NO_COLOR is set. Elsewhere pages follow each other, with an empty line between
+/// them.
 ///
 /// Not thread-safe: one owner.
 class StatusScreen {
  public:
-  /// Looks whether stdout is a terminal.
+  /// Finds out whether stdout is a terminal.
   StatusScreen();
 
-  /// The room for a page now: that of the terminal's window, and elsewhere without bounds.
+  /// Returns the size that a page may have now: that of the terminal's window, and no bounds
+  /// elsewhere.
   ScreenSize size() const;
 
   /// REQUIRES: on a terminal, the page fits into `size`.
   void Show(const std::vector<ScreenLine>& page);
 
-  /// Shows the last page, which may have more lines than the window. Elsewhere than on a terminal
-  /// it has been shown in full already, and nothing happens.
+  /// Shows the last page in full, which may be longer than the window. Does nothing if stdout is no
+  /// terminal, because the page has been shown in full already.
   void Keep(const std::vector<ScreenLine>& page);
 
   /// Writes a line to stderr that stays; the next page begins below it.

@@ -10,7 +10,7 @@
 namespace slipstream {
 namespace {
 
-// How soon a signal is noticed.
+// The time within which a signal is noticed.
 constexpr absl::Duration kStopInterval = absl::Milliseconds(50);
 
 v1::WatchStatusRequest RequestFor(absl::Duration interval) {
@@ -32,7 +32,7 @@ StatusStream::~StatusStream() {
   queue_.Shutdown();
   void* tag = nullptr;
   bool ok = false;
-  // What is under way writes into this object.
+  // The operation under way writes into this object.
   while (queue_.Next(&tag, &ok)) {
   }
 }

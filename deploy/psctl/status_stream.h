@@ -16,7 +16,7 @@
 
 namespace slipstream {
 
-/// One call of WatchStatus. Every wait ends with a signal to stop, too.
+/// One call of WatchStatus. A signal to stop ends every wait.
 ///
 /// Not thread-safe: one owner.
 class StatusStream {
@@ -24,18 +24,19 @@ class StatusStream {
   /// Starts the call. `stub` and `stop` must outlive it.
   StatusStream(v1::Coordinator::Stub& stub, absl::Duration interval, const StopSignal& stop);
 
-  /// Gives the call up if it is still under way.
+  /// Cancels the call if it is still under way.
   ~StatusStream();
   StatusStream(const StatusStream&) = delete;
   StatusStream& operator=(const StatusStream&) = delete;
 
-  /// The next status; nothing once the run is over and the last status was given. Fails with
-  /// CANCELLED if stopped, with DEADLINE_EXCEEDED if nothing comes within `patience`, else with
-  /// what ended the call. Nothing more may be asked after a failure or the end.
+  /// Returns the next status, or nothing once the run is over and the last status was returned.
+  /// Fails with CANCELLED if stopped, with DEADLINE_EXCEEDED if nothing comes within `patience`,
+  /// and else with the status that ended the call. Must not be called again after a failure or the
+  /// end.
   absl::StatusOr<std::optional<v1::RunStatus>> Next(absl::Duration patience);
 
  private:
-  /// Whether the operation under way went well.
+  /// Set if the operation under way went well.
   absl::StatusOr<bool> AwaitOperation(absl::Time deadline);
 
   const StopSignal& stop_;

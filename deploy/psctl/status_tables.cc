@@ -22,7 +22,7 @@ struct Entry {
   TableRow row;
   LineStyle style = LineStyle::kPlain;
 
-  /// Those of a higher rank stay longer where there are few lines.
+  /// Lines of a higher rank stay longer where there are few lines.
   int rank = 0;
 };
 
@@ -30,14 +30,14 @@ std::string SecondsText(double seconds) { return DurationText(absl::Seconds(seco
 
 std::string ShareText(double share) { return fmt::format("{:.0f}%", 100 * share); }
 
-/// "1.5/64.0 MiB"
+/// Returns "1.5/64.0 MiB".
 std::string BytesText(uint64_t bytes, uint64_t bytes_max) {
   constexpr double kMebibyte = 1 << 20;
   return fmt::format("{:.1f}/{:.1f} MiB", static_cast<double>(bytes) / kMebibyte,
                      static_cast<double>(bytes_max) / kMebibyte);
 }
 
-/// Lays the entries out. `name` is the plural of what a line is of.
+/// Lays the entries out. `name` is the plural of the thing that a line is about.
 std::vector<ScreenLine> Draw(const std::vector<TableColumn>& columns, std::vector<Entry> entries,
                              const ScreenSize& size, std::string_view name) {
   PS_CHECK(size.rows > 1);
@@ -104,7 +104,7 @@ Entry EntryOf(const v1::WorkerStatus& worker) {
       ShareText(worker.communication_hidden()),
       worker.lease_left_seconds() > 0 ? SecondsText(worker.lease_left_seconds()) : "-"};
   if (worker.state() == "dead") {
-    // There is nothing to see of the dead but that they are.
+    // A dead worker has no figures.
     entry.style = LineStyle::kAlarm;
     entry.rank = 1;
   } else if (worker.is_straggler()) {

@@ -8,12 +8,12 @@
 
 namespace slipstream {
 
-/// A heading and a line for each shard, in room of `size`: columns are left out where it is narrow,
-/// and lines where it is low, of those first that are well. Then the last line says how many are
-/// left out. REQUIRES: size.rows > 1.
+/// Returns a heading and a line for each shard that fit into `size`. If it is narrow, columns are
+/// left out. If it is low, lines are left out, first those of healthy shards, and the last line
+/// says how many. REQUIRES: size.rows > 1.
 std::vector<ScreenLine> ShardTable(const v1::RunStatus& status, const ScreenSize& size);
 
-/// The same for each worker.
+/// Returns the same for the workers.
 std::vector<ScreenLine> WorkerTable(const v1::RunStatus& status, const ScreenSize& size);
 
 }  // namespace slipstream

@@ -23,37 +23,37 @@ namespace {
 
 constexpr size_t kUnbounded = std::numeric_limits<size_t>::max();
 
-// A page with fewer columns shows essential figures only, whose labels are short.
+// A page with fewer columns shows only essential figures, with short labels.
 constexpr size_t kNarrow = 60;
 constexpr int kEssentialRank = 4;
 
-/// A line of the run's figures. Those of a higher rank stay longer where there are few lines.
+/// A line of the run's figures. Lines of a higher rank stay longer where there are few lines.
 struct Fact {
   std::string label;
   std::string value;
   int rank = 0;
 
-  /// Its value is the progress, in as much room as there is.
+  /// Set if the value is the progress, which takes the rest of the width.
   bool is_progress = false;
 };
 
 /// A part of the page, with an empty line before it unless it is the first.
 struct Section {
-  /// How many lines it has in full, and how many it has at least where others want room, too.
+  /// The number of its lines in full, and the least number where other sections need lines, too.
   size_t wanted = 0;
   size_t least = 0;
 
-  /// Sections of a higher rank get what is left first.
+  /// Sections of a higher rank get the remaining lines first.
   int rank = 0;
 
-  /// Draws the section in so many lines, at least 2 unless `wanted` is 1.
+  /// Draws the section in the given number of lines, at least 2 unless `wanted` is 1.
   std::function<std::vector<ScreenLine>(size_t rows)> draw;
   size_t given = 0;
 };
 
-/// "NONFINITE 3, RETRY_LATER 12"; "none".
+/// Returns "NONFINITE 3, RETRY_LATER 12", or "none".
 std::string RefusalText(const v1::RunStatus& status) {
-  // Sorted, so that lines do not jump while one watches.
+  // They are sorted, so that they keep their places while somebody watches.
   const std::map<std::string, uint64_t> refusals(status.refusals().begin(),
                                                  status.refusals().end());
   std::string text;
@@ -69,7 +69,8 @@ std::string RateText(const v1::RunStatus& status) {
   return fmt::format("{}, effective {:.6g}", rate, status.effective_learning_rate());
 }
 
-/// The policy, and how many gradients make an update now where members have gone or joined.
+/// Returns the policy, and where members have gone or joined, how many gradients make an update
+/// now.
 std::string PolicyNowText(const v1::RunStatus& status) {
   const bool is_under_way = status.phase() == v1::TRAINING && !status.shards().empty();
   const uint32_t now = is_under_way ? status.shards(0).round_size() : 0;
@@ -145,7 +146,7 @@ std::vector<ScreenLine> DrawFacts(const v1::RunStatus& status, std::vector<Fact>
   return lines;
 }
 
-/// The first lines, cut to the size; the last one says how many are left out.
+/// Returns the first lines, cut to the size. The last one says how many are left out.
 std::vector<ScreenLine> DrawLines(std::vector<ScreenLine> lines, const ScreenSize& size,
                                   std::string_view name) {
   const size_t all = lines.size();
@@ -158,7 +159,7 @@ std::vector<ScreenLine> DrawLines(std::vector<ScreenLine> lines, const ScreenSiz
   return lines;
 }
 
-/// Rounds that wait, but not so long that they stand still.
+/// Returns the rounds that wait, except those that wait so long that they are stalled.
 std::vector<ScreenLine> RoundLines(const v1::RunStatus& status) {
   std::vector<ScreenLine> lines;
   for (const v1::WaitingRound& round : status.waiting_rounds()) {
@@ -180,8 +181,8 @@ std::vector<ScreenLine> DrawHistogram(const v1::RunStatus& status, const ScreenS
   return lines;
 }
 
-/// Shares `rows` lines out among the sections, with the empty lines between them: first what each
-/// has at least, in their order, and then what is left.
+/// Divides `rows` lines among the sections, including the empty lines between them: first the least
+/// number of each, in their order, and then the remaining lines.
 void ShareOut(size_t rows, std::vector<Section>& sections) {
   size_t left = rows;
   bool is_first = true;
@@ -199,7 +200,7 @@ void ShareOut(size_t rows, std::vector<Section>& sections) {
   for (Section* const section : by_rank) {
     if (section->wanted <= section->given) continue;
     if (section->given == 0) {
-      // It had no room so far, and would need an empty line before it.
+      // It had no line so far, and would need an empty line before it.
       const size_t gap = is_first ? 0 : 1;
       if (left < gap + std::min<size_t>(section->wanted, 2)) continue;
       left -= gap;

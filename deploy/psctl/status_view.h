@@ -9,16 +9,16 @@
 
 namespace slipstream {
 
-/// A running cluster for people, from the top: what needs attention, the run's figures, a line per
-/// shard and per worker, the open rounds that wait, and the histogram of staleness.
+/// Returns a page about a running cluster. From the top it has alarms, the run's figures, a line
+/// per shard and per worker, the open rounds that wait, and the histogram of staleness.
 ///
-/// What has no room in `size` is left out and says so: a line that is too long ends with an
-/// ellipsis, and a part that is too high with how many lines are missing. Columns of the tables and
-/// figures of the progress are left out by their importance. In 80 by 24 characters all parts but
-/// the histogram have their room, whatever the size of the run.
+/// The page fits into `size`, and shows where it leaves something out: a line that is too long ends
+/// with an ellipsis, and a part that is too high ends with the number of lines left out. The least
+/// important columns of tables and figures of the progress go first. All parts except the histogram
+/// fit into 80 by 24 characters, whatever the size of the run.
 std::vector<ScreenLine> StatusPage(const v1::RunStatus& status, const ScreenSize& size);
 
-/// The same in full, each line with its end.
+/// Returns the page in full, each line with its end.
 std::string StatusText(const v1::RunStatus& status);
 
 }  // namespace slipstream

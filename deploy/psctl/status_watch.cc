@@ -24,7 +24,7 @@
 namespace slipstream {
 namespace {
 
-// A connected coordinator may be busy, and one that is not there silent, but not for longer.
+// The longest silence of a connected coordinator, which may be busy, or of one that is not there.
 constexpr absl::Duration kLatenessMax = absl::Seconds(5);
 constexpr absl::Duration kFirstPatience = absl::Seconds(2);
 constexpr absl::Duration kRetryPause = absl::Milliseconds(200);
@@ -33,7 +33,7 @@ bool IsAway(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-/// One `psctl status --watch`.
+/// One run of `psctl status --watch`.
 class StatusWatch {
  public:
   StatusWatch(const StatusArguments& arguments,
@@ -56,7 +56,7 @@ class StatusWatch {
   }
 
  private:
-  /// Shows what one call says; OK at the run's end.
+  /// Shows the statuses of one call. Returns OK at the end of the run.
   absl::Status Follow() {
     const std::unique_ptr<StatusStream> stream = client_.Watch(arguments_.interval, stop_);
     absl::Duration patience = was_there_ ? kLatenessMax : kFirstPatience;
@@ -92,8 +92,8 @@ class StatusWatch {
     last_answer_ = SteadyNow();
   }
 
-  /// Says, once for each absence, what is waited for and until when. False if it is not worth
-  /// another try.
+  /// Prints, once for each absence, what it waits for and until when. Returns false if another try
+  /// is of no use.
   bool WaitToRetry(const absl::Status& reason) {
     const absl::Duration left = last_answer_ + arguments_.wait - SteadyNow();
     if (left <= absl::ZeroDuration()) return false;

@@ -9,9 +9,9 @@
 
 namespace slipstream {
 
-/// Shows the status of a running cluster again and again until the run is over; a coordinator that
-/// is not there, at the beginning or later, is told of and waited for. Returns psctl's exit code:
-/// of a signal if one ends it.
+/// Shows the status of a running cluster again and again until the run is over. If the coordinator
+/// is not there, at the beginning or later, prints that and waits for it. Returns psctl's exit
+/// code, which is that of a signal if one ends it.
 int WatchStatus(const StatusArguments& arguments,
                 const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 

@@ -17,7 +17,7 @@ struct Column {
   bool numbers = true;
 };
 
-/// "12", "-0.5", "87.5%", "3/4", but no address.
+/// Returns whether a cell is like "12", "-0.5", "87.5%" or "3/4", and no address.
 bool LooksLikeANumber(std::string_view cell) {
   if (cell.empty() || cell == "-") return true;
   const size_t first = cell.front() == '-' ? 1 : 0;
@@ -61,7 +61,7 @@ void MakePrintable(std::vector<TableRow>& rows) {
 }  // namespace
 
 size_t DisplayWidth(std::string_view text) {
-  // Every byte but UTF-8's continuation bytes begins a character.
+  // Every byte begins a character, except continuation bytes of UTF-8.
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
@@ -95,7 +95,7 @@ std::vector<std::string> FormatTableWithin(std::vector<TableColumn> columns,
   std::vector<std::string> lines;
   for (const TableRow& row : rows) {
     std::string line = FormatRow(row, measured);
-    line.pop_back();  // The end of the line.
+    line.pop_back();  // Removes the end of the line.
     lines.push_back(Ellipsize(line, width_max));
   }
   return lines;

@@ -24,8 +24,8 @@ void MakeAbsolute(std::string& path) {
   if (!path.empty()) path = Absolute(path);
 }
 
-/// The first program of this name that a shell finds; empty if there is none. A directory that is
-/// relative means another one elsewhere, and is passed over.
+/// Returns the first program of this name that a shell finds, or an empty path if there is none.
+/// Relative directories are passed over, because they mean others elsewhere.
 fs::path FindOnPath(const fs::path& name, std::string_view search_path) {
   while (!search_path.empty()) {
     const size_t end = search_path.find(':');
@@ -57,7 +57,7 @@ std::string ProgramAnywhere(std::string_view program, std::string_view search_pa
   std::error_code error;
   if (!found.empty() && (is_a_name || fs::equivalent(found, program, error))) return name.string();
   if (!is_a_name) return Absolute(program);
-  // The shell found it in a directory that is relative.
+  // The shell found psctl in a relative directory.
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   return error ? std::string(program) : self.string();
 }

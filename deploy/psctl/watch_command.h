@@ -8,18 +8,18 @@
 
 namespace slipstream {
 
-/// The command by which another terminal watches the run of this coordinator (host:port). It can be
-/// pasted into a shell in any directory: files of `security` are named by absolute paths, and so is
-/// psctl, unless the shell finds it on PATH. `program` is by what psctl was started.
+/// Returns the command that watches the run of this coordinator (host:port) from another terminal.
+/// It can be pasted into a shell in any directory: files of `security` have absolute paths, and so
+/// does psctl, unless the shell finds it on PATH. `program` is the word that started psctl.
 std::string WatchCommand(std::string_view program, std::string_view coordinator,
                          const SecuritySpec& security);
 
-/// How a shell in any directory can start `program`, by which this process was started: "psctl" if
-/// that is what the directories of `search_path` (as in PATH) have under its name, else an absolute
-/// path.
+/// Returns how a shell in any directory can start this process's program, which was started as
+/// `program`: its name, if the directories of `search_path` (as in PATH) lead to it, and else an
+/// absolute path.
 std::string ProgramAnywhere(std::string_view program, std::string_view search_path);
 
-/// `text` as one word of a shell's command line, in quotes if it needs them.
+/// Returns `text` as one word of a shell's command line, in quotes if it needs them.
 std::string ShellWord(std::string_view text);
 
 }  // namespace slipstream
