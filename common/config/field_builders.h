@@ -134,6 +134,21 @@ Field List(std::string path, std::string doc, ListType type, Access access) {
   return field;
 }
 
+/// A key with a list of records, which the table holds as the spec does.
+template <typename Access>
+Field Records(std::string path, std::string doc, FieldType type, Access access) {
+  Field field;
+  field.path = std::move(path);
+  field.doc = std::move(doc);
+  field.type = std::move(type);
+  field.get = [access](const RunSpec& spec) -> FieldValue { return access(spec); };
+  field.set = [access](RunSpec& spec, const FieldValue& value) {
+    auto& records = access(spec);
+    records = std::get<std::remove_reference_t<decltype(records)>>(value);
+  };
+  return field;
+}
+
 /// A key whose value may differ from process to process.
 inline Field Local(Field::Locality locality, Field field) {
   field.locality = locality;

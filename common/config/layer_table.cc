@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <type_traits>
@@ -112,48 +111,10 @@ const LayerKind* FindKind(const std::string& name, const Source& source,
   return nullptr;
 }
 
-const LayerField* FindLayerField(const LayerKind& kind, const YamlNode::Entry& entry,
-                                 DiagnosticList& diagnostics) {
-  std::vector<std::string> names;
-  for (const LayerField& field : kind.fields) {
-    if (field.name == entry.key) return &field;
-    names.push_back(field.name);
-  }
-  const std::string known =
-      names.empty() ? "no settings" : fmt::format("{}", fmt::join(names, ", "));
-  diagnostics.Report(entry.key_source,
-                     fmt::format("unknown key \"{}\" of layer {}, which has {}{}", entry.key,
-                                 kind.name, known, DidYouMean(entry.key, names)));
-  return nullptr;
-}
-
 std::optional<LayerSpec> ReadSettings(const LayerKind& kind, const Source& kind_source,
                                       const YamlNode& settings, DiagnosticList& diagnostics) {
-  LayerSpec layer = kind.defaults;
-  bool is_good = true;
-  for (const YamlNode::Entry& entry : settings.entries) {
-    const LayerField* field = FindLayerField(kind, entry, diagnostics);
-    if (field == nullptr || entry.value.kind == YamlNode::Kind::kRefused) {
-      is_good = false;
-      continue;
-    }
-    const auto value = ReadScalar(field->type, entry.value);
-    if (const auto* error = std::get_if<ValueError>(&value)) {
-      diagnostics.Report(entry.value.source,
-                         fmt::format("{} of layer {} {}", field->name, kind.name, error->message));
-      is_good = false;
-      continue;
-    }
-    field->set(layer, std::get<ScalarValue>(value));
-  }
-  for (const LayerField& field : kind.fields) {
-    const auto is_it = [&](const YamlNode::Entry& entry) { return entry.key == field.name; };
-    if (!field.is_required || std::ranges::any_of(settings.entries, is_it)) continue;
-    diagnostics.Report(kind_source, fmt::format("layer {} needs \"{}\": {}", kind.name, field.name,
-                                                DescribeScalar(field.type)));
-    is_good = false;
-  }
-  return is_good ? std::optional(layer) : std::nullopt;
+  return ReadRecord(kind.fields, "layer " + kind.name, kind_source, settings, kind.defaults,
+                    diagnostics);
 }
 
 }  // namespace
@@ -190,11 +151,7 @@ std::optional<LayerSpec> ReadLayer(const YamlNode& node, DiagnosticList& diagnos
 std::string WriteLayer(const LayerSpec& layer) {
   const LayerKind& kind = KindOf(layer);
   if (kind.fields.empty()) return kind.name;
-  std::vector<std::string> settings;
-  for (const LayerField& field : kind.fields) {
-    settings.push_back(field.name + ": " + WriteScalar(field.type, field.get(layer)));
-  }
-  return fmt::format("{}: {{{}}}", kind.name, fmt::join(settings, ", "));
+  return kind.name + ": " + WriteRecord(kind.fields, layer);
 }
 
 }  // namespace slipstream

@@ -1,34 +1,26 @@
 #ifndef SLIPSTREAM_COMMON_CONFIG_LAYER_TABLE_H_
 #define SLIPSTREAM_COMMON_CONFIG_LAYER_TABLE_H_
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/config/diagnostic.h"
-#include "common/config/scalar_types.h"
+#include "common/config/record_fields.h"
 #include "common/config/yaml_tree.h"
 #include "common/model/model_spec.h"
 
 namespace slipstream {
 
 /// A setting of a kind of layer.
-struct LayerField {
-  std::string name;
-  std::string doc;
-  ScalarType type;
-  bool is_required = false;
-  std::function<ScalarValue(const LayerSpec&)> get;
-  std::function<void(LayerSpec&, const ScalarValue&)> set;
-};
+using LayerField = RecordField<LayerSpec>;
 
 /// A kind of layer as it is written: `- dense: {units: 10}`, or `- relu` if it needs no settings.
 struct LayerKind {
   std::string name;
   std::string doc;
   LayerSpec defaults;
-  std::vector<LayerField> fields;
+  RecordFields<LayerSpec> fields;
 };
 
 const std::vector<LayerKind>& LayerKinds();

@@ -34,21 +34,6 @@ std::vector<std::string> Names(std::string_view (*name)(Enum), Enum first, Enum 
   return names;
 }
 
-Field Layers() {
-  Field field;
-  field.path = "model.layers";
-  field.doc = "The layers in order; with input, instead of preset.";
-  field.type = LayersType{};
-  field.get = [](const RunSpec& spec) -> FieldValue { return spec.model.layers; };
-  field.set = [](RunSpec& spec, const FieldValue& value) {
-    spec.model.layers = std::get<std::vector<LayerSpec>>(value);
-  };
-  field.example =
-      "[conv2d: {channels: 6, kernel: 5, padding: 2}, relu, max_pool: {kernel: 2, stride: 2}, "
-      "flatten, dense: {units: 10}]";
-  return field;
-}
-
 using Table = std::vector<Field>;
 
 /// A key that names a row of an axis; its doc explains every row.
@@ -102,7 +87,12 @@ void AddModel(Table& table) {
       ListType{CountType{1, 65'536}, 3, 3}, [](auto& s) -> auto& { return s.model.input; });
   input.example = "[1, 28, 28]";
   table.push_back(input);
-  table.push_back(Layers());
+  table.push_back(Records(
+      "model.layers", "The layers in order; with input, instead of preset.", LayersType{},
+      [](auto& s) -> auto& { return s.model.layers; }));
+  table.back().example =
+      "[conv2d: {channels: 6, kernel: 5, padding: 2}, relu, max_pool: {kernel: 2, stride: 2}, "
+      "flatten, dense: {units: 10}]";
   table.push_back(Choice(
       "model.loss",
       "The loss, which training makes small: cross_entropy for classes, or mse, the mean squared "

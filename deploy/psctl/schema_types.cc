@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/config/layer_table.h"
+#include "common/config/record_fields.h"
 
 namespace slipstream {
 namespace {
@@ -70,17 +71,30 @@ struct SchemaOfScalar {
 
 Json ScalarSchema(const ScalarType& type) { return std::visit(SchemaOfScalar(), type); }
 
-/// `conv2d: {channels: 6}`, or its name alone where no setting is required.
-Json LayerSchema(const LayerKind& kind) {
+Json ScalarJson(const ScalarType& type, const ScalarValue& value) {
+  if (std::holds_alternative<CountType>(type)) return std::get<uint64_t>(value);
+  if (std::holds_alternative<NumberType>(type)) return std::get<double>(value);
+  if (std::holds_alternative<FlagType>(type)) return std::get<bool>(value);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  const std::string written = WriteScalar(type, value);
+  // Bytes without a unit are a number.
+  const bool is_plain = std::holds_alternative<BytesType>(type) &&
+                        written.find_first_not_of("0123456789") == std::string::npos;
+  return is_plain ? Json(std::get<uint64_t>(value)) : Json(written);
+}
+
+/// A map of these settings, which may be left out where none is required.
+template <typename Record>
+Json MapSchema(const RecordFields<Record>& fields, const Record& defaults) {
   Json settings = Json::object();
   Json required = Json::array();
-  for (const LayerField& field : kind.fields) {
+  for (const RecordField<Record>& field : fields) {
     Json schema = ScalarSchema(field.type);
     schema["description"] = field.doc;
     if (field.is_required) {
       required.push_back(field.name);
     } else {
-      schema["default"] = ValueJson(field.type, field.get(kind.defaults));
+      schema["default"] = ScalarJson(field.type, field.get(defaults));
     }
     settings[field.name] = std::move(schema);
   }
@@ -88,12 +102,19 @@ Json LayerSchema(const LayerKind& kind) {
               {"properties", std::move(settings)},
               {"additionalProperties", false}};
   if (!required.empty()) map["required"] = required;
+  return map;
+}
+
+/// `conv2d: {channels: 6}`, or its name alone where no setting is required.
+Json LayerSchema(const LayerKind& kind) {
+  Json map = MapSchema(kind.fields, kind.defaults);
+  const bool may_be_a_name = !map.contains("required");
   Json layer = {{"description", kind.doc},
                 {"type", "object"},
                 {"properties", {{kind.name, std::move(map)}}},
                 {"required", Json::array({kind.name})},
                 {"additionalProperties", false}};
-  if (!required.empty()) return layer;
+  if (!may_be_a_name) return layer;
   const Json name = {{"const", kind.name}, {"description", kind.doc}};
   return {{"anyOf", Json::array({name, std::move(layer)})}};
 }
@@ -114,18 +135,6 @@ struct SchemaOf {
     return {{"type", "array"}, {"items", {{"anyOf", std::move(kinds)}}}, {"minItems", 1}};
   }
 };
-
-Json ScalarJson(const ScalarType& type, const ScalarValue& value) {
-  if (std::holds_alternative<CountType>(type)) return std::get<uint64_t>(value);
-  if (std::holds_alternative<NumberType>(type)) return std::get<double>(value);
-  if (std::holds_alternative<FlagType>(type)) return std::get<bool>(value);
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  const std::string written = WriteScalar(type, value);
-  // Bytes without a unit are a number.
-  const bool is_plain = std::holds_alternative<BytesType>(type) &&
-                        written.find_first_not_of("0123456789") == std::string::npos;
-  return is_plain ? Json(std::get<uint64_t>(value)) : Json(written);
-}
 
 struct JsonOf {
   const FieldValue& value;
