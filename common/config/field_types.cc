@@ -4,7 +4,9 @@
 
 #include <utility>
 
+#include "common/base/limits.h"
 #include "common/config/layer_table.h"
+#include "common/config/slowdown_table.h"
 
 namespace slipstream {
 namespace {
@@ -66,6 +68,19 @@ struct ReadAs {
     return layers;
   }
 
+  std::optional<FieldValue> operator()(const SlowdownsType& type) const {
+    if (node.kind != YamlNode::Kind::kList || node.items.size() > kWorkersMax) {
+      return Refuse(node, fmt::format("must be {}", DescribeField(type)));
+    }
+    std::vector<WorkerSlowdown> slowdowns;
+    for (size_t worker = 0; worker < node.items.size(); ++worker) {
+      const auto slowdown = ReadSlowdown(worker, node.items[worker], diagnostics);
+      if (slowdown) slowdowns.push_back(*slowdown);
+    }
+    if (slowdowns.size() < node.items.size()) return std::nullopt;
+    return slowdowns;
+  }
+
   std::optional<FieldValue> Refuse(const YamlNode& at, const std::string& message) const {
     diagnostics.Report(at.source, path + " " + message);
     return std::nullopt;
@@ -94,6 +109,14 @@ struct WriteAs {
     }
     return fmt::format("[{}]", fmt::join(layers, ", "));
   }
+
+  std::string operator()(const SlowdownsType&) const {
+    std::vector<std::string> items;
+    for (const WorkerSlowdown& item : std::get<std::vector<WorkerSlowdown>>(value)) {
+      items.push_back(WriteRecord(SlowdownFields(), item));
+    }
+    return fmt::format("[{}]", fmt::join(items, ", "));
+  }
 };
 
 struct Describe {
@@ -103,6 +126,9 @@ struct Describe {
   }
   std::string operator()(const LayersType&) const {
     return fmt::format("a list of 1 to {} layers", kLayersMax);
+  }
+  std::string operator()(const SlowdownsType&) const {
+    return fmt::format("a list of at most {} maps {}", kWorkersMax, DescribeSlowdown());
   }
 };
 

@@ -11,6 +11,7 @@
 #include "common/config/scalar_types.h"
 #include "common/config/yaml_tree.h"
 #include "common/model/model_spec.h"
+#include "common/run/worker_slowdown.h"
 
 namespace slipstream {
 
@@ -24,9 +25,14 @@ struct ListType {
 /// The layers of a net; layer_table.h says what a layer may be.
 struct LayersType {};
 
+/// The type of the list of slowdowns, one for each worker; slowdown_table.h has the settings of an
+/// item.
+struct SlowdownsType {};
+
 /// The type of value that a key of a configuration may hold.
-using FieldType = std::variant<ScalarType, ListType, LayersType>;
-using FieldValue = std::variant<ScalarValue, std::vector<ScalarValue>, std::vector<LayerSpec>>;
+using FieldType = std::variant<ScalarType, ListType, LayersType, SlowdownsType>;
+using FieldValue = std::variant<ScalarValue, std::vector<ScalarValue>, std::vector<LayerSpec>,
+                                std::vector<WorkerSlowdown>>;
 
 /// Reads the value of the key at `path`. If anything is wrong with it, reports all of that and
 /// returns nothing.

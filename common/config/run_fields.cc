@@ -464,6 +464,12 @@ void AddOperation(Table& table) {
       "each push.",
       DurationType{absl::ZeroDuration(), absl::Seconds(10)},
       [](auto& s) -> auto& { return s.testing.push_delay_max; }));
+  table.push_back(Records(
+      "testing.workers",
+      "Slows workers, by id, for experiments with uneven machines: delay is added to each "
+      "mini-batch, and slower makes computing it take so many times as long. [{}, {delay: 20ms}, "
+      "{slower: 4}] leaves worker 0 as it is, and those from 3 on.",
+      SlowdownsType{}, [](auto& s) -> auto& { return s.testing.workers; }));
   AddSecurity(table);
 }
 

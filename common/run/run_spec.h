@@ -9,12 +9,14 @@
 
 #include "absl/time/time.h"
 #include "common/base/encoding.h"
+#include "common/base/ids.h"
 #include "common/base/precision.h"
 #include "common/model/model_spec.h"
 #include "common/run/algorithm_rows.h"
 #include "common/run/device_choice.h"
 #include "common/run/optimizer_rows.h"
 #include "common/run/policy_rows.h"
+#include "common/run/worker_slowdown.h"
 
 namespace slipstream {
 
@@ -89,9 +91,9 @@ struct TrainingSpec {
 
 /// Bounds the staleness σ of every gradient.
 struct StalenessGuardSpec {
-  /// The treatment of a gradient beyond the bound: reject refuses it by name and its worker computes
-  /// anew, drop acknowledges it without effect, scale multiplies it by bound/σ. block holds rounds
-  /// back, so that no gradient gets there.
+  /// The treatment of a gradient beyond the bound: reject refuses it by name and its worker
+  /// computes anew, drop acknowledges it without effect, scale multiplies it by bound/σ. block
+  /// holds rounds back, so that no gradient gets there.
   enum class Action { kNone, kReject, kBlock, kScale, kDrop };
   Action action = Action::kNone;
 
@@ -283,6 +285,14 @@ struct RunControlSpec {
 struct TestingSpec {
   /// Each worker waits a random time up to this before each push (seeded). In [0, 10 s].
   absl::Duration push_delay_max = absl::ZeroDuration();
+
+  /// What slows each worker, by id; those beyond the list are not slowed. At most kWorkersMax.
+  std::vector<WorkerSlowdown> workers;
+
+  WorkerSlowdown SlowdownOf(WorkerId worker) const {
+    const size_t id = Value(worker);
+    return id < workers.size() ? workers[id] : WorkerSlowdown();
+  }
 
   friend bool operator==(const TestingSpec&, const TestingSpec&) = default;
 };

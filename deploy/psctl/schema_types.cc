@@ -6,8 +6,10 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/limits.h"
 #include "common/config/layer_table.h"
 #include "common/config/record_fields.h"
+#include "common/config/slowdown_table.h"
 
 namespace slipstream {
 namespace {
@@ -134,6 +136,12 @@ struct SchemaOf {
     for (const LayerKind& kind : LayerKinds()) kinds.push_back(LayerSchema(kind));
     return {{"type", "array"}, {"items", {{"anyOf", std::move(kinds)}}}, {"minItems", 1}};
   }
+
+  Json operator()(const SlowdownsType&) const {
+    return {{"type", "array"},
+            {"items", MapSchema(SlowdownFields(), WorkerSlowdown())},
+            {"maxItems", kWorkersMax}};
+  }
 };
 
 struct JsonOf {
@@ -152,6 +160,7 @@ struct JsonOf {
   }
 
   Json operator()(const LayersType&) const { return Json::array(); }
+  Json operator()(const SlowdownsType&) const { return Json::array(); }
 };
 
 }  // namespace

@@ -99,6 +99,14 @@ void AddPushLogs(const v1::RunStatus& status, std::vector<ScreenLine>& lines) {
   }
 }
 
+void AddSlowdowns(const v1::RunStatus& status, std::vector<ScreenLine>& lines) {
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    if (worker.slowdown().empty()) continue;
+    lines.push_back({fmt::format("worker {} is slowed for a test (testing.workers): {}",
+                                 worker.worker(), Printable(worker.slowdown()))});
+  }
+}
+
 }  // namespace
 
 std::string WorkersText(const std::vector<uint32_t>& workers) {
@@ -140,6 +148,7 @@ std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status) {
   }
   AddNonfinite(status, lines);
   AddPushLogs(status, lines);
+  AddSlowdowns(status, lines);
   return lines;
 }
 

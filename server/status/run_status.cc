@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/run/policy_rows.h"
+#include "common/run/worker_slowdown.h"
 #include "common/wire/control_wire.h"
 #include "proto/types.pb.h"
 #include "server/core/histogram.h"
@@ -97,7 +98,8 @@ v1::WorkerStatus ToWire(WorkerId id, const StatusFacts::Worker& worker) {
   return wire;
 }
 
-void AddWorkers(const StatusFacts& facts, const ShardLines& lines, v1::RunStatus& status) {
+void AddWorkers(const RunSpec& spec, const StatusFacts& facts, const ShardLines& lines,
+                v1::RunStatus& status) {
   const bool has_shard_zero = !facts.shards.empty() && facts.shards.front().shard() == 0;
   for (const auto& [id, worker] : facts.workers) {
     v1::WorkerStatus& wire = *status.add_workers();
@@ -105,6 +107,8 @@ void AddWorkers(const StatusFacts& facts, const ShardLines& lines, v1::RunStatus
     // Counted as RunStatus.pushes is.
     if (has_shard_zero) wire.set_pushes(lines.Of(wire.worker()).front()->pushes());
     AddFiguresOfShards(lines, wire);
+    const WorkerSlowdown slowdown = spec.testing.SlowdownOf(id);
+    if (!slowdown.is_none()) wire.set_slowdown(slowdown.ToText());
   }
 }
 
@@ -225,7 +229,7 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
   AddShards(facts.shards, status);
   status.set_version_skew(facts.version_skew);
   const ShardLines lines(facts.shards);
-  AddWorkers(facts, lines, status);
+  AddWorkers(spec, facts, lines, status);
   AddTrainingFigures(facts, status);
   AddStragglers(facts, lines, status);
   AddWaitingRounds(facts, status);

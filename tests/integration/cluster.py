@@ -4,7 +4,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import threading
 
 sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / "support"))
 from programs import DEADLINE_S, OWN_BUILD, program, scratch, wait_until
@@ -207,33 +206,6 @@ def outlive_one(config, settings):
             raise AssertionError(f"the others ended with {codes}, and worker 3 is {states[3]}:\n"
                                  + live.log_texts())
     return status
-
-
-class Throttled:
-    """Lets a process run for only 1/`factor` of the time, until the block ends."""
-
-    SLICE_S = 0.01
-
-    def __init__(self, process, factor):
-        self.process = process
-        self.factor = factor
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self._toggle)
-
-    def _toggle(self):
-        while not self.over.is_set() and self.process.poll() is None:
-            self.process.send_signal(signal.SIGSTOP)
-            self.over.wait((self.factor - 1) * self.SLICE_S)
-            self.process.send_signal(signal.SIGCONT)
-            self.over.wait(self.SLICE_S)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
 
 
 def write_config(directory, text):

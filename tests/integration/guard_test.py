@@ -1,4 +1,4 @@
-"""The staleness guard on a live cluster in which one worker is four times slower."""
+"""The staleness guard on a live cluster in which one worker is about four times slower."""
 import pathlib
 import unittest
 
@@ -15,12 +15,11 @@ class GuardTest(unittest.TestCase):
         settings = {"consistency.policy": "async", "consistency.max_staleness.action": action,
                     "consistency.max_staleness.bound": BOUND, "cluster.servers": servers,
                     "training.pipeline_depth": depth, "data.train_examples": 12800,
-                    "testing.push_delay_max": "5ms"}
+                    "testing.push_delay_max": "5ms",
+                    "testing.workers": "[{}, {}, {}, {delay: 10ms}]"}
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
-            live.wait_for(lambda status: int(status["updates"]) >= 10, "some updates")
-            with cluster.Throttled(live.workers[3], factor=4):
-                status = live.wait_finished()
+            status = live.wait_finished()
         self.assertEqual(int(status["batches_done"]), int(status["batches_total"]))
         guard = {key: value if key == "action" else int(value)
                  for key, value in status["guard"].items() if key != "held_back_by"}

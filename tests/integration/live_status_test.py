@@ -44,6 +44,21 @@ class LiveStatusTest(unittest.TestCase):
         self.assertEqual(last["waiting_rounds"], [])
         self.assertEqual(last["version_skew"], 0)
 
+    def test_a_worker_that_a_test_slows_is_told_of(self):
+        settings = {**self.settings("async"), "training.epochs": 4,
+                    "testing.workers": "[{}, {delay: 60ms, slower: 2}]"}
+        told = "a mini-batch takes 2 times as long and 60ms longer"
+        with cluster.scratch() as directory, \
+                cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
+            status = live.wait_for(lambda status: worker_of(status, 1)["is_straggler"],
+                                   "worker 1 to be called a straggler")
+            log = live.log_text("worker-1")
+
+        self.assertEqual([worker_of(status, worker)["slowdown"] for worker in range(4)],
+                         ["", told, "", ""])
+        self.assertGreater(worker_of(status, 1)["step_seconds"], 0.06)
+        self.assertIn(f"slowed for a test by testing.workers: {told}", log)
+
     def test_a_softsync_round_says_how_many_gradients_it_lacks(self):
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, self.settings("softsync"), directory, workers=4) as live:

@@ -231,8 +231,15 @@ uint32_t TrainingLoop::ExamplesOf(const Batch& batch) const {
 
 absl::StatusOr<StepResult> TrainingLoop::Compute(Plan& plan, const Batch& batch,
                                                  GradientListener* listener) {
+  const absl::Time begin = SteadyNow();
   if (absl::Status status = plan.StartStep(batch, listener); !status.ok()) return status;
-  return plan.FinishStep();
+  absl::StatusOr<StepResult> result = plan.FinishStep();
+  if (!result.ok() || options_.slowdown.is_none()) return result;
+  // A slow machine does not wait for weights any longer than a fast one.
+  const absl::Duration computed = SteadyNow() - begin - result->waited;
+  const absl::Duration rest = options_.slowdown.ExtraTime(std::max(computed, absl::ZeroDuration()));
+  if (!interruption_.Sleep(rest)) return absl::CancelledError("stopped");
+  return result;
 }
 
 void TrainingLoop::OnStepDone(StepFigures::Step step, const StepResult& result) {

@@ -13,6 +13,7 @@
 #include "common/base/encoding.h"
 #include "common/base/philox.h"
 #include "common/protocol/batch_ranges.h"
+#include "common/run/worker_slowdown.h"
 #include "worker/client/parameter_client.h"
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
@@ -50,6 +51,9 @@ class TrainingLoop {
 
     /// For tests: each push is delayed by a random time up to this.
     absl::Duration push_delay_max = absl::ZeroDuration();
+
+    /// How each mini-batch is made to take longer, for experiments.
+    WorkerSlowdown slowdown;
 
     /// The number of non-finite steps in a row that is a failure; fewer are left out. ≥ 1.
     uint32_t nonfinite_max = 10;
@@ -92,7 +96,8 @@ class TrainingLoop {
   StepFigures::Step BeginStep(uint64_t index, absl::Time turn);
   uint32_t ExamplesOf(const Batch& batch) const;
 
-  /// Runs both parts of a step; `listener` may be null.
+  /// Runs both parts of a step, and waits as the slowdown says; `listener` may be null. CANCELLED
+  /// if the weights were replaced or there is an interruption.
   absl::StatusOr<StepResult> Compute(Plan& plan, const Batch& batch, GradientListener* listener);
 
   /// Notes that a push with only finite values was made.

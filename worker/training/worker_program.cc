@@ -259,11 +259,16 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   UnitFetcher units(coordinator_, joined_.identity, figures_, interruption_);
   const std::unique_ptr<LocalSteps> local_steps =
       LocalSteps::Make(settings_, net_.layout, data_.train.count(), *plans_.plans().front());
+  const WorkerSlowdown slowdown = settings_.testing.SlowdownOf(joined_.identity.worker);
+  if (!slowdown.is_none()) {
+    spdlog::warn("slowed for a test by testing.workers: {}", slowdown.ToText());
+  }
   TrainingLoop loop({.batch_size = settings_.training.batch_size,
                      .local_steps = local_steps.get(),
                      .seed = settings_.seed,
                      .worker = joined_.identity.worker,
                      .push_delay_max = settings_.testing.push_delay_max,
+                     .slowdown = slowdown,
                      .nonfinite_max = settings_.training.nonfinite_max,
                      .push_codec = settings_.wire.push_codec},
                     data_.train, plans_.plans(), *client_, units, heartbeat, figures_,

@@ -48,6 +48,9 @@ WRONG = {
     "a key of another rule": MINIMAL + "optimizer: {kind: sgd, momentum: 0.5}",
     "a key of another schedule by default": MINIMAL + "optimizer: {schedule: {factor: 0.5}}",
     "a path of generated data": MINIMAL + "data: {path: somewhere}",
+    "a worker made faster": MINIMAL + "testing: {workers: [{slower: 0.5}]}",
+    "a worker with an unknown setting": MINIMAL + "testing: {workers: [{slow: 2}]}",
+    "a worker that is a number": MINIMAL + "testing: {workers: [4]}",
 }
 RIGHT = {
     "the least": MINIMAL,
@@ -59,6 +62,7 @@ RIGHT = {
     "times and bytes": MINIMAL + "cluster: {lease: 1.5m}\nwire: {chunk_bytes: 64KiB, "
                                  "push_bytes_max: 0}",
     "a name of digits": MINIMAL + "name: 2024",
+    "uneven workers": MINIMAL + "testing: {workers: [{}, {delay: 20ms}, {slower: 4}, ]}",
 }
 
 

@@ -189,6 +189,15 @@ TEST(StatusViewTest, MarksAStragglerAndSaysWhy) {
   EXPECT_THAT(text, HasSubstr("worker 1 is a straggler: its steps take 5 s\n"));
 }
 
+TEST(StatusViewTest, NamesTheWorkersThatATestSlows) {
+  v1::RunStatus status = ExampleStatus();
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("slowed")));
+  status.mutable_workers(1)->set_slowdown("a mini-batch takes 4 times as long");
+
+  EXPECT_THAT(StatusText(status), HasSubstr("worker 1 is slowed for a test (testing.workers): a "
+                                            "mini-batch takes 4 times as long\n"));
+}
+
 TEST(StatusViewTest, LetsNoPeerWriteToTheTerminal) {
   const std::string hostile = "\x1b[2J\nhostile";
   v1::RunStatus status = ExampleStatus();
@@ -201,6 +210,7 @@ TEST(StatusViewTest, LetsNoPeerWriteToTheTerminal) {
   worker.set_host(hostile);
   worker.set_is_straggler(true);
   worker.set_straggler_reason(hostile);
+  worker.set_slowdown(hostile);
   worker.mutable_nonfinite()->set_what(hostile);
   status.add_waiting_rounds()->set_outlook(hostile);
   status.add_evaluations()->set_model_failure(hostile);
@@ -212,7 +222,7 @@ TEST(StatusViewTest, LetsNoPeerWriteToTheTerminal) {
   size_t count = 0;
   for (size_t at = text.find("[2J hostile"); at != text.npos; at = text.find("[2J", at + 1))
     ++count;
-  EXPECT_EQ(count, 9u);
+  EXPECT_EQ(count, 10u);
 }
 
 TEST(StatusViewTest, CountsRefusalsByReason) {

@@ -163,6 +163,20 @@ StatusFacts::Worker WorkerWith(Membership::State state, uint64_t examples, doubl
   return worker;
 }
 
+TEST(MergeStatusTest, TellsWhichWorkersATestSlows) {
+  RunSpec spec;
+  spec.testing.workers = {{}, {.delay = absl::Milliseconds(20), .slower = 1}};
+  StatusFacts facts;
+  for (uint32_t id = 0; id < 3; ++id) facts.workers.try_emplace(WorkerId{id});
+
+  const v1::RunStatus status = MergeStatus(spec, facts);
+
+  ASSERT_EQ(status.workers_size(), 3);
+  EXPECT_EQ(status.workers(0).slowdown(), "");
+  EXPECT_EQ(status.workers(1).slowdown(), "a mini-batch takes 20ms longer");
+  EXPECT_EQ(status.workers(2).slowdown(), "");
+}
+
 TEST(MergeStatusTest, WeighsLossAndAccuracyByTheExamplesTheyAreOf) {
   StatusFacts facts;
   facts.workers[WorkerId{0}] = WorkerWith(Membership::State::kLive, 100, 1);

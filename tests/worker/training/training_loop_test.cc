@@ -13,6 +13,7 @@
 
 #include "common/base/philox.h"
 #include "common/model/net_shapes.h"
+#include "common/process/steady_time.h"
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/fake_shard.h"
@@ -104,7 +105,10 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     client_->OnNoMoreUnits();
     const std::unique_ptr<LocalSteps> local_steps =
         LocalSteps::Make(run_, shapes_.layout, data_.count(), *plans_.front());
-    TrainingLoop loop({.batch_size = kBatchSize, .local_steps = local_steps.get(), .seed = kSeed},
+    TrainingLoop loop({.batch_size = kBatchSize,
+                       .local_steps = local_steps.get(),
+                       .seed = kSeed,
+                       .slowdown = slowdown_},
                       data_, plans_, *client_, units_, heartbeat_, figures_, interruption_);
     return loop.Run();
   }
@@ -188,6 +192,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
   std::unique_ptr<FakeShard> shards_[2];
   Dataset data_ = RandomData();
   RunSpec run_;
+  WorkerSlowdown slowdown_;
   const std::unique_ptr<Device> cpu_;
   const std::unique_ptr<Device> fake_;
   FakeCoordinator coordinator_;
@@ -237,6 +242,30 @@ TEST_P(TrainingLoopTest, AStepThatIsNotFiniteHasNoEffectAlthoughItsPushHasBegun)
   EXPECT_EQ(figures_.Read(absl::Now()).nonfinite.total, 3u);
 }
 
+TEST_P(TrainingLoopTest, ASlowedWorkerPushesTheSameGradientsLater) {
+  slowdown_.delay = absl::Milliseconds(5);
+  const absl::Time begin = SteadyNow();
+
+  ASSERT_TRUE(Run(8).ok());
+
+  EXPECT_GE(SteadyNow() - begin, 8 * slowdown_.delay);
+  ExpectEveryGradientIsThatOfItsVersions(8);
+}
+
+TEST_P(TrainingLoopTest, AStopEndsTheWaitOfASlowedWorker) {
+  slowdown_.delay = absl::Hours(1);
+  std::thread stopper([this] {
+    while (shards_[1]->values_received() == 0) std::this_thread::yield();
+    interruption_.Stop();
+  });
+
+  const absl::Status status = Run(8);
+  stopper.join();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+  for (const auto& shard : shards_) EXPECT_EQ(shard->taken().size(), 0u);
+}
+
 /// Tests of local steps, which use one slot.
 class LocalStepsTest : public TrainingLoopTest {
  protected:
@@ -282,6 +311,16 @@ TEST_P(LocalStepsTest, AStepThatIsNotFiniteIsLeftOutAndTheOthersCount) {
   uint64_t examples = 0;
   for (const FakeShard::Push& push : shards_[0]->taken()) examples += push.header.examples();
   EXPECT_EQ(examples, 9 * kBatchSize);
+}
+
+TEST_P(LocalStepsTest, ASlowedWorkerIsSlowedAtEveryStep) {
+  slowdown_.delay = absl::Milliseconds(5);
+  const absl::Time begin = SteadyNow();
+
+  ASSERT_TRUE(Run(8).ok());
+
+  EXPECT_GE(SteadyNow() - begin, 8 * slowdown_.delay);
+  ExpectEveryDeltaIsThatOfItsVersions(8);
 }
 
 TEST_P(LocalStepsTest, APushWithoutAnyFiniteStepIsLeftOut) {
