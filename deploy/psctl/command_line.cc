@@ -20,6 +20,7 @@ constexpr char kFooter[] =
     "  psctl validate run.yaml\n"
     "  psctl run run.yaml --set cluster.workers=4\n"
     "  psctl evaluate runs/demo-20260301T123005Z\n"
+    "  psctl compare runs/demo-*/\n"
     "  psctl status --coordinator localhost:7070\n"
     "\n"
     "Exit codes: 0 done, 1 internal error, 2 usage, 69 peer unreachable, 74 input or output,\n"
@@ -52,6 +53,18 @@ constexpr char kEvaluateExamples[] =
     "Examples:\n"
     "  psctl evaluate runs/demo-20260301T123005Z\n"
     "  psctl evaluate model.safetensors --set data.path=/data/fashion-mnist -o json";
+
+constexpr char kCompareExamples[] =
+    "Examples:\n"
+    "  psctl compare runs/async-*/ runs/hardsync-*/\n"
+    "  psctl compare runs/*/ -o json | jq '.groups[].seconds.mean'\n"
+    "Runs whose settings differ only in the seed are one line, each figure as mean ± its 95 %\n"
+    "confidence interval (Student's t).";
+
+constexpr char kPlotExamples[] =
+    "Examples:\n"
+    "  psctl plot runs/demo-20260301T123005Z\n"
+    "  psctl plot runs/async-*/ runs/hardsync-*/ --output policies.svg";
 
 constexpr char kSchemaExamples[] =
     "Examples:\n"
@@ -142,6 +155,8 @@ struct CommandLine {
   ConfigInitArguments init;
   ConfigShowArguments show;
   EvaluateArguments evaluate;
+  CompareArguments compare;
+  PlotArguments plot;
   StatusArguments status;
   CertsInitArguments certs_init;
   CertsShowArguments certs_show;
@@ -156,6 +171,8 @@ struct CommandLine {
   CLI::App* init_command = nullptr;
   CLI::App* show_command = nullptr;
   CLI::App* evaluate_command = nullptr;
+  CLI::App* compare_command = nullptr;
+  CLI::App* plot_command = nullptr;
   CLI::App* schema_command = nullptr;
   CLI::App* certs_commands = nullptr;
   CLI::App* certs_init_command = nullptr;
@@ -176,6 +193,7 @@ struct CommandLine {
   void AddValidate();
   void AddConfigCommands();
   void AddEvaluate();
+  void AddComparison();
   void AddStatus();
   void AddCerts();
   void AddDoctor();
@@ -193,6 +211,7 @@ CommandLine::CommandLine() {
   AddValidate();
   AddConfigCommands();
   AddEvaluate();
+  AddComparison();
   AddStatus();
   AddCerts();
   AddDoctor();
@@ -293,6 +312,27 @@ void CommandLine::AddEvaluate() {
   evaluate_command->footer(kEvaluateExamples);
 }
 
+void CommandLine::AddComparison() {
+  const auto add = [this](const char* name, const char* doc,
+                          std::vector<std::string>& directories) {
+    CLI::App* const command = app.add_subcommand(name, doc);
+    command->add_option("runs", directories, "The directories of finished runs")
+        ->type_name("DIR")
+        ->required();
+    return command;
+  };
+  compare_command =
+      add("compare", "Compares finished runs, and repetitions of them", compare.directories);
+  AddFormat(*compare_command, compare.format, {OutputFormat::kTable, OutputFormat::kJson});
+  compare_command->footer(kCompareExamples);
+
+  plot_command = add("plot", "Draws finished runs as one SVG picture", plot.directories);
+  plot_command
+      ->add_option("--output", plot.output, "The picture to write (the first directory's name.svg)")
+      ->type_name("FILE");
+  plot_command->footer(kPlotExamples);
+}
+
 void CommandLine::AddStatus() {
   CLI::App* command = app.add_subcommand("status", "Looks at a running cluster");
   AddPeer(*command, status.coordinator, status.security);
@@ -380,6 +420,8 @@ Arguments CommandLine::Chosen() const {
   if (init_command->parsed()) return init;
   if (show_command->parsed()) return show;
   if (evaluate_command->parsed()) return evaluate;
+  if (compare_command->parsed()) return compare;
+  if (plot_command->parsed()) return plot;
   if (schema_command->parsed()) return ConfigSchemaArguments();
   if (certs_init_command->parsed()) return certs_init;
   if (certs_show_command->parsed()) return certs_show;

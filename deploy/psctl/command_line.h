@@ -68,6 +68,20 @@ struct EvaluateArguments {
   std::string bin_dir;
 };
 
+struct CompareArguments {
+  /// Run directories, at least one.
+  std::vector<std::string> directories;
+  OutputFormat format = OutputFormat::kTable;
+};
+
+struct PlotArguments {
+  /// Run directories, at least one.
+  std::vector<std::string> directories;
+
+  /// The picture to write; empty: the first directory's name with .svg, beside it.
+  std::string output;
+};
+
 struct StatusArguments {
   std::string coordinator;
   SecuritySpec security;
@@ -130,9 +144,9 @@ struct CompleteArguments {
 
 using Arguments =
     std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
-                 ConfigSchemaArguments, EvaluateArguments, StatusArguments, CertsInitArguments,
-                 CertsShowArguments, CertsRenewArguments, DoctorArguments, CompletionArguments,
-                 CompleteArguments>;
+                 ConfigSchemaArguments, EvaluateArguments, CompareArguments, PlotArguments,
+                 StatusArguments, CertsInitArguments, CertsShowArguments, CertsRenewArguments,
+                 DoctorArguments, CompletionArguments, CompleteArguments>;
 
 /// What to do, or what to exit with at once: help and version are on stdout then, what is wrong
 /// with the arguments on stderr.

@@ -5,6 +5,7 @@
 #include "common/rpc/library_logs.h"
 #include "deploy/psctl/certs_commands.h"
 #include "deploy/psctl/command_line.h"
+#include "deploy/psctl/comparison_commands.h"
 #include "deploy/psctl/completion_command.h"
 #include "deploy/psctl/config_commands.h"
 #include "deploy/psctl/doctor_command.h"
@@ -27,6 +28,8 @@ struct Dispatch {
     return ConfigShowCommand(arguments);
   }
   int operator()(const EvaluateArguments& arguments) const { return EvaluateCommand(arguments); }
+  int operator()(const CompareArguments& arguments) const { return CompareCommand(arguments); }
+  int operator()(const PlotArguments& arguments) const { return PlotCommand(arguments); }
   int operator()(const ConfigSchemaArguments&) const { return ConfigSchemaCommand(); }
   int operator()(const StatusArguments& arguments) const { return StatusCommand(arguments); }
   int operator()(const CertsInitArguments& arguments) const { return CertsInitCommand(arguments); }

@@ -45,6 +45,9 @@ TEST(CommandLineTest, KnowsEveryCommand) {
   EXPECT_TRUE(Parsed<ConfigInitArguments>({"config", "init", "x", "--force"}).force);
   EXPECT_EQ(Parsed<ConfigShowArguments>({"config", "show", "a"}).format, OutputFormat::kYaml);
   EXPECT_EQ(Parsed<EvaluateArguments>({"evaluate", "runs/a", "-o", "json"}).model, "runs/a");
+  EXPECT_THAT(Parsed<CompareArguments>({"compare", "a", "b", "-o", "json"}).directories,
+              ElementsAre("a", "b"));
+  EXPECT_EQ(Parsed<PlotArguments>({"plot", "a", "--output", "b.svg"}).output, "b.svg");
   EXPECT_EQ(Parsed<StatusArguments>({"status", "--coordinator", "h:1"}).coordinator, "h:1");
 }
 
@@ -55,6 +58,8 @@ TEST(CommandLineTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(Refused({"run"}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"status"}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"run", "a", "b"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"compare"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"plot", "a", "-o", "json"}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"run", "a", "-o", "xml"}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"validate", "a", "-o", "yaml"}), ExitCode::kUsage);
 }

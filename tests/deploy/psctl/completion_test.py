@@ -48,7 +48,7 @@ class CompletionTest(unittest.TestCase):
 
     def test_completes_commands(self):
         self.assertEqual(set(self.complete("")),
-                         {"run", "validate", "config", "evaluate", "status", "certs", "doctor",
+                         {"run", "validate", "config", "evaluate", "compare", "plot", "status", "certs", "doctor",
                           "completion"})
         self.assertEqual(self.complete("sta"), ["status"])
         self.assertEqual(set(self.complete("config", "")), {"init", "show", "schema"})
@@ -65,6 +65,8 @@ class CompletionTest(unittest.TestCase):
     def test_completes_files_and_directories(self):
         self.assertEqual(set(self.complete("run", "")), {"run.yaml", "runs"})
         self.assertEqual(self.complete("run", "--run-dir", ""), ["runs"])
+        self.assertEqual(self.complete("compare", ""), ["runs"])
+        self.assertEqual(set(self.complete("plot", "runs", "--output", "")), {"run.yaml", "runs"})
         self.assertEqual(self.complete("validate", "run.y"), ["run.yaml"])
 
     def test_completes_choices_of_options(self):

@@ -1,0 +1,41 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_COMPARISON_RUN_CURVES_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_COMPARISON_RUN_CURVES_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace slipstream {
+
+struct CurvePoint {
+  double x = 0;
+  double y = 0;
+
+  friend bool operator==(const CurvePoint&, const CurvePoint&) = default;
+};
+
+/// A curve from left to right.
+using Curve = std::vector<CurvePoint>;
+
+/// How a run went, from its metrics.jsonl. Times are seconds since training began; accuracies are
+/// shares of the test set in [0, 1].
+struct RunCurves {
+  // A point for each evaluation. Its time is when the evaluation began.
+  Curve accuracy_by_time;
+  Curve accuracy_by_epoch;
+  Curve loss_by_time;
+  Curve loss_by_epoch;
+
+  /// Examples per second in parts of the training time, at the middle of each.
+  Curve rate_by_time;
+};
+
+/// `metrics` is the text of the file at `path`. DATA_LOSS, naming path and line, if a line is no
+/// JSON object with the time `t`.
+absl::StatusOr<RunCurves> ParseCurves(std::string_view metrics, const std::string& path);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_COMPARISON_RUN_CURVES_H_

@@ -1,0 +1,30 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_COMPARISON_RUN_PLOT_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_COMPARISON_RUN_PLOT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "deploy/psctl/comparison/run_curves.h"
+
+namespace slipstream {
+
+/// What a plot shows of one group of runs, in one colour.
+struct PlotGroup {
+  /// In the legend.
+  std::string label;
+  std::vector<RunCurves> runs;
+
+  /// Gradients by staleness, over all runs of the group.
+  std::vector<uint64_t> staleness;
+};
+
+/// Four charts in one SVG picture: test accuracy over time and over epochs (test loss if no run has
+/// an accuracy), the histogram of staleness with its distribution, and examples per second over
+/// time. Each run is a line of its own. The picture needs no other file, and follows the reader's
+/// choice of a light or a dark page. REQUIRES: there is at least one group.
+std::string PlotRuns(const std::vector<PlotGroup>& groups);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_COMPARISON_RUN_PLOT_H_
