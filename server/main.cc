@@ -108,11 +108,14 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
     }
     status = process.Serve(stop);
   }
+  // The log of this process has told of it.
+  const absl::Status push_log = process.Finish();
   if (stop.stopped()) {
     spdlog::info("stopped by signal {}", stop.signal());
-    return stop.ExitStatus();
+    return push_log.ok() ? stop.ExitStatus() : static_cast<int>(ExitCodeFor(push_log));
   }
   if (!status.ok()) spdlog::error("{}", std::string(status.message()));
+  status.Update(push_log);
   return static_cast<int>(ExitCodeFor(status));
 }
 

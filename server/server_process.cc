@@ -205,6 +205,12 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   return result;
 }
 
+absl::Status ServerProcess::Finish() {
+  Shutdown();
+  const std::string lost = shard_ == nullptr ? std::string() : shard_->FinishPushLog();
+  return lost.empty() ? absl::OkStatus() : absl::DataLossError(lost);
+}
+
 std::string ServerProcess::CoordinatorAddress() const {
   return coordinator_ != nullptr ? address() : options_.coordinator;
 }

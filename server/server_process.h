@@ -64,6 +64,9 @@ class ServerProcess {
   /// Returns CANCELLED if `stop` asks it to stop before. REQUIRES: Listen() was OK.
   absl::Status Serve(const StopSignal& stop);
 
+  /// Ends all calls, and waits until the push log is written. DATA_LOSS if it lacks pushes.
+  absl::Status Finish();
+
  private:
   absl::Status MakeServices(const std::string& local_socket);
   void ListenToThisMachine(const std::string& local_socket);

@@ -48,6 +48,10 @@ struct PushHeader {
   /// The mini-batches that the push stands for.
   BatchRanges batches;
 
+  /// The loss of the last of these mini-batches, if the sender tells it. It travels with the last
+  /// chunk, because it is not known earlier, and is only logged.
+  std::optional<float> loss;
+
   /// Exchange only: set if the answer carries weights, too, in messages of `chunk_bytes` of fp32
   /// values (0: the server chooses).
   bool pull = false;

@@ -11,14 +11,14 @@
 namespace slipstream {
 namespace {
 
-template <typename Message, typename Header>
-grpc::ByteBuffer EncodeChunk(const std::optional<Header>& header, uint64_t offset,
-                             LentBytes encoded, Encoding encoding) {
-  Message message;
+/// A push's chunk, but for its values.
+v1::PushChunk PushChunkWithoutValues(const std::optional<PushHeader>& header, uint64_t offset,
+                                     std::optional<float> loss) {
+  v1::PushChunk message;
   if (header) *message.mutable_header() = ToWire(*header);
   message.set_offset(offset);
-  message.set_encoding(ToWire(encoding));
-  return EncodeWithValues(message, std::move(encoded));
+  if (loss) message.set_loss(*loss);
+  return message;
 }
 
 template <typename Message>
@@ -56,20 +56,20 @@ absl::StatusOr<Chunk> DecodeChunk(const grpc::ByteBuffer& bytes, Message& messag
 }  // namespace
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 LentValues values, Encoding encoding) {
-  return EncodePushChunk(header, offset, EncodeValues(std::move(values), encoding), encoding);
+                                 LentValues values, Encoding encoding, std::optional<float> loss) {
+  return EncodePushChunk(header, offset, EncodeValues(std::move(values), encoding), encoding, loss);
 }
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 LentBytes encoded, Encoding encoding) {
-  return EncodeChunk<v1::PushChunk>(header, offset, std::move(encoded), encoding);
+                                 LentBytes encoded, Encoding encoding, std::optional<float> loss) {
+  v1::PushChunk message = PushChunkWithoutValues(header, offset, loss);
+  message.set_encoding(ToWire(encoding));
+  return EncodeWithValues(message, std::move(encoded));
 }
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 const SharedValues& values) {
-  v1::PushChunk message;
-  if (header) *message.mutable_header() = ToWire(*header);
-  message.set_offset(offset);
+                                 const SharedValues& values, std::optional<float> loss) {
+  v1::PushChunk message = PushChunkWithoutValues(header, offset, loss);
   *message.mutable_shared() = ToWire(values);
   return EncodeWithValues(message, {});
 }
@@ -82,8 +82,11 @@ grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request) {
 
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
                                     LentValues values, Encoding encoding) {
-  return EncodeChunk<v1::WeightsChunk>(header, offset, EncodeValues(std::move(values), encoding),
-                                       encoding);
+  v1::WeightsChunk message;
+  if (header) *message.mutable_header() = ToWire(*header);
+  message.set_offset(offset);
+  message.set_encoding(ToWire(encoding));
+  return EncodeWithValues(message, EncodeValues(std::move(values), encoding));
 }
 
 grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
@@ -124,6 +127,7 @@ absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message) {
   v1::PushChunk wire;
   absl::StatusOr<PushChunk> chunk = DecodeChunk<v1::PushChunk, PushChunk>(message, wire);
   if (!chunk.ok()) return chunk;
+  if (wire.has_loss()) chunk->loss = wire.loss();
   if (wire.has_shared()) chunk->shared = FromWire(wire.shared());
   if (chunk->shared.has_value() && chunk->values.count() > 0) {
     return absl::InvalidArgumentError("shared: values came as well");

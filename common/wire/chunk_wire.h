@@ -17,12 +17,14 @@ namespace slipstream {
 /// `offset` counts values from the begin of the shard's range. Values are fp32 here, whatever their
 /// encoding in the message.
 
-/// PushChunk: one piece of a push, whose values may lie elsewhere; or a request between pushes.
+/// PushChunk: one piece of a push, whose values may lie elsewhere; or a request between pushes. The
+/// chunk with the last values may bring PushHeader::loss.
 struct PushChunk {
   std::optional<PushHeader> header;
   uint64_t offset = 0;
   ReceivedValues values;
   std::optional<SharedValues> shared;
+  std::optional<float> loss;
   std::optional<SharedMemoryRequest> request;
 };
 
@@ -54,13 +56,16 @@ struct ExchangeChunk {
 /// Encodes a piece of a push. The payload is borrowed if it is fp32; otherwise the message owns a
 /// copy.
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 LentValues values, Encoding encoding = Encoding::kFp32);
+                                 LentValues values, Encoding encoding = Encoding::kFp32,
+                                 std::optional<float> loss = std::nullopt);
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 const SharedValues& values);
+                                 const SharedValues& values,
+                                 std::optional<float> loss = std::nullopt);
 
 /// Encodes values that were encoded before.
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 LentBytes encoded, Encoding encoding);
+                                 LentBytes encoded, Encoding encoding,
+                                 std::optional<float> loss = std::nullopt);
 grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request);
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
                                     LentValues values, Encoding encoding = Encoding::kFp32);

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_SERVER_SERVICE_PUSH_ASSEMBLY_H_
 #define SLIPSTREAM_SERVER_SERVICE_PUSH_ASSEMBLY_H_
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -54,6 +55,11 @@ class PushAssembly {
   /// Does the same for values that are not copied yet: each is loaded once, in the pass that looks
   /// at it and keeps a copy.
   absl::Status AddCopy(uint64_t offset, const UnreadValues& unread);
+
+  /// The sender tells the push's loss. One that is not finite tells nothing, and is left out.
+  void NoteLoss(float loss) {
+    if (std::isfinite(loss)) facts_.header.loss = loss;
+  }
 
   bool is_complete() const { return facts_.values_received == facts_.header.count; }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "server/service/coordinator_wire.h"
 #include "server/status/shard_report.h"
 
@@ -121,8 +122,15 @@ v1::ShardStatus ShardEngine::Report() {
   }
   const TrainingState* state = shard_.training_state();
   status.set_live_versions(state == nullptr ? 0 : static_cast<uint32_t>(state->live_versions()));
-  if (push_log_ != nullptr) status.set_push_log_failure(push_log_->failure());
+  if (push_log_ != nullptr) {
+    status.set_push_log_failure(push_log_->failure());
+    status.set_push_log_pushes(push_log_->pushes());
+  }
   return status;
+}
+
+std::string ShardEngine::FinishPushLog() {
+  return push_log_ == nullptr ? std::string() : push_log_->Finish();
 }
 
 // Initial weights.
@@ -232,7 +240,7 @@ void ShardEngine::NotePush(const PushRecord& record) {
   } else {
     step_times_.OnGradient(worker, header.base, options_.now());
   }
-  if (push_log_ != nullptr) push_log_->Add(header, record.reply);
+  if (push_log_ != nullptr) push_log_->Add(absl::Now(), header, record.reply);
 }
 
 std::optional<absl::StatusOr<Answer>> ShardEngine::Deliver(Deliveries deliveries,

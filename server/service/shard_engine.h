@@ -83,6 +83,11 @@ class ShardEngine {
   void OnCoordinatorAnswered();
   v1::ShardStatus Report();
   v1::ShardProgress Progress();
+
+  /// Waits until the push log has all pushes that were decided about, or has ended early. Returns
+  /// why it has ended; empty if it has all pushes, and if there is no log. REQUIRES: no push
+  /// follows.
+  std::string FinishPushLog();
   bool Initialized();
   bool Drained();
 

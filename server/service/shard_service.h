@@ -66,6 +66,9 @@ class ShardService final
   uint32_t MembersMax() override { return engine_.MembersMax(); }
   std::string Failure() override { return engine_.Failure(); }
 
+  /// As the engine has it. REQUIRES: the server is shut down.
+  std::string FinishPushLog() { return engine_.FinishPushLog(); }
+
  private:
   /// Notes which member the connection is for: a call that asks for transports says so. Returns
   /// PERMISSION_DENIED if the caller may not be that member.

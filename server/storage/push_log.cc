@@ -6,7 +6,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -46,16 +48,19 @@ absl::StatusOr<PushLog> PushLog::Create(const std::string& path) {
   // A pipe cannot be truncated, and need not be.
   if (ftruncate(opened.get(), 0) != 0 && errno != EINVAL) return CannotCreate(path);
   PushLog log(path, std::move(opened));
-  log.appended_ = "worker,incarnation,sequence,batch,examples,base,version,staleness,outcome\n";
+  log.appended_ =
+      "time,worker,incarnation,sequence,batch,examples,base,version,staleness,outcome,loss\n";
   if (absl::Status flushed = log.Flush(); !flushed.ok()) return flushed;
   return log;
 }
 
-void PushLog::Append(const PushHeader& header, const PushReply& reply) {
-  appended_ += fmt::format("{},{},{},{},{},{},{},{},{}\n", Value(header.identity.worker),
-                           Value(header.identity.incarnation), Value(header.sequence),
-                           Text(header.batches), header.examples, Value(header.base),
-                           Value(reply.version), reply.staleness, Name(reply.outcome));
+void PushLog::Append(absl::Time decided, const PushHeader& header, const PushReply& reply) {
+  const std::string loss = header.loss.has_value() ? fmt::format("{:.6g}", *header.loss) : "";
+  appended_ += fmt::format(
+      "{:.6f},{},{},{},{},{},{},{},{},{},{}\n", absl::ToDoubleSeconds(decided - absl::UnixEpoch()),
+      Value(header.identity.worker), Value(header.identity.incarnation), Value(header.sequence),
+      Text(header.batches), header.examples, Value(header.base), Value(reply.version),
+      reply.staleness, Name(reply.outcome), loss);
 }
 
 absl::Status PushLog::Flush() {
@@ -66,22 +71,38 @@ absl::Status PushLog::Flush() {
     if (count > 0) {
       written += static_cast<size_t>(count);
     } else if (errno != EINTR) {
-      failure_ = absl::DataLossError(
-          fmt::format("cannot write the push log {}: {}", path_, std::strerror(errno)));
-      CutBack(written);
+      const std::string reason = std::strerror(errno);
+      KeepWholeLines(written);
+      failure_ = absl::DataLossError(PushLogEnd(path_, pushes_, reason));
     }
   }
-  if (failure_.ok()) bytes_ += written;
+  if (failure_.ok()) CountLines(written);
   appended_.clear();
   return failure_;
 }
 
-void PushLog::CutBack(size_t written) {
+void PushLog::CountLines(size_t written) {
+  bytes_ += written;
+  const auto end = appended_.begin() + static_cast<std::ptrdiff_t>(written);
+  auto lines = static_cast<uint64_t>(std::count(appended_.begin(), end, '\n'));
+  if (!has_heading_ && lines > 0) {
+    has_heading_ = true;
+    --lines;
+  }
+  pushes_ += lines;
+}
+
+void PushLog::KeepWholeLines(size_t written) {
   const size_t end = std::string_view(appended_).substr(0, written).rfind('\n');
-  if (end != std::string_view::npos) bytes_ += end + 1;
+  CountLines(end == std::string_view::npos ? 0 : end + 1);
   if (ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0) {
     spdlog::warn("the last line of {} may be cut: {}", path_, std::strerror(errno));
   }
+}
+
+std::string PushLogEnd(const std::string& path, uint64_t pushes, std::string_view reason) {
+  return fmt::format("the push log {} ends after {} push{}: {}", path, pushes,
+                     pushes == 1 ? "" : "es", reason);
 }
 
 }  // namespace slipstream

@@ -4,20 +4,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/files/file_descriptor.h"
 #include "common/protocol/shard_messages.h"
 
 namespace slipstream {
 
 /// A text file with one line for each push that used up its sequence, in the order of decisions.
-/// Another program can recompute every staleness, vector clock and histogram from it. The fields
-/// are worker, incarnation, sequence, base version, examples, mini-batch, outcome, staleness and
-/// version. Excuses have 0 examples. `version` is the version that the push is part of; if it is
-/// part of none (DROPPED_LATE, or a slot given up), it is the shard's current version.
+/// Another program can recompute every staleness, vector clock and histogram from it. README.md of
+/// this folder explains the columns.
 ///
 /// The file is locked (flock) while it is written, so two processes never share one.
 ///
@@ -28,26 +28,39 @@ class PushLog {
   /// writes the file, fails with RESOURCE_EXHAUSTED and changes nothing in it.
   static absl::StatusOr<PushLog> Create(const std::string& path);
 
-  /// Adds a line for this push, which Flush will write.
-  void Append(const PushHeader& header, const PushReply& reply);
+  /// Adds a line, which Flush will write, for a push that was `decided` about at that time.
+  void Append(absl::Time decided, const PushHeader& header, const PushReply& reply);
 
-  /// Hands the appended lines to the operating system. Fails, naming the path and the cause, for
-  /// instance if the disk is full. Then the file ends with a whole line, and is not written to
-  /// again.
+  /// Hands the appended lines to the operating system. Fails, naming the path, the number of pushes
+  /// in the file and the cause, for instance if the disk is full. Then the file ends with a whole
+  /// line, and is not written to again.
   absl::Status Flush();
+
+  const std::string& path() const { return path_; }
+
+  /// Pushes whose lines the operating system has taken.
+  uint64_t pushes() const { return pushes_; }
 
  private:
   PushLog(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
 
-  /// Cuts the file back to its last whole line.
-  void CutBack(size_t written);
+  /// The first `written` bytes of what was appended, which are whole lines, are in the file.
+  void CountLines(size_t written);
+
+  /// The same where the last of these lines may be cut: the file loses that line.
+  void KeepWholeLines(size_t written);
 
   std::string path_;
   FileDescriptor file_;
   std::string appended_;
-  uint64_t bytes_ = 0;  // The size of the file's whole lines.
+  uint64_t bytes_ = 0;   // The size of the file's whole lines.
+  uint64_t pushes_ = 0;  // The number of lines without the heading.
+  bool has_heading_ = false;
   absl::Status failure_;
 };
+
+/// "the push log PATH ends after 7 pushes: REASON", the words in which everybody hears of it.
+std::string PushLogEnd(const std::string& path, uint64_t pushes, std::string_view reason);
 
 }  // namespace slipstream
 

@@ -32,22 +32,22 @@ PushLogWriter::~PushLogWriter() {
   if (has_stopped) {
     thread_.join();
   } else {
-    Fail(*state_, TooSlow());
+    GiveUp(*state_, TooSlow());
     thread_.detach();
   }
 }
 
-void PushLogWriter::Add(const PushHeader& header, const PushReply& reply) {
+void PushLogWriter::Add(absl::Time decided, const PushHeader& header, const PushReply& reply) {
   {
     MutexLock lock(state_->mutex);
     if (!state_->failure.empty()) return;
     if (state_->lines.size() < kLinesMax) {
-      state_->lines.push_back({header, reply});
+      state_->lines.push_back({decided, header, reply});
       state_->changed.NotifyAll();
       return;
     }
   }
-  Fail(*state_, fmt::format("its disk is {} lines behind", kLinesMax));
+  GiveUp(*state_, fmt::format("its disk is {} lines behind", kLinesMax));
 }
 
 std::string PushLogWriter::failure() {
@@ -58,9 +58,30 @@ std::string PushLogWriter::failure() {
                        std::chrono::steady_clock::now() - *state_->writes_since > end;
     if (!hangs) return state_->failure;
   }
-  Fail(*state_, TooSlow());
+  GiveUp(*state_, TooSlow());
   MutexLock lock(state_->mutex);
   return state_->failure;
+}
+
+std::string PushLogWriter::Finish() {
+  const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(kEndTime);
+  {
+    MutexLock lock(state_->mutex);
+    const auto waits = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) {
+      const bool is_behind = !state_->lines.empty() || state_->writes_since.has_value();
+      return is_behind && state_->failure.empty();
+    };
+    while (waits() && state_->changed.WaitUntil(state_->mutex, end)) {
+    }
+    if (!waits()) return state_->failure;
+  }
+  GiveUp(*state_, TooSlow());
+  return failure();
+}
+
+uint64_t PushLogWriter::pushes() {
+  MutexLock lock(state_->mutex);
+  return state_->pushes;
 }
 
 void PushLogWriter::Run(State& state) {
@@ -77,23 +98,33 @@ void PushLogWriter::Run(State& state) {
       }
       state.writes_since = std::chrono::steady_clock::now();
     }
-    for (const Line& line : lines) state.file.Append(line.header, line.reply);
-    if (const absl::Status status = state.file.Flush(); !status.ok()) {
-      Fail(state, std::string(status.message()));
-    }
+    for (const Line& line : lines) state.file.Append(line.decided, line.header, line.reply);
+    const absl::Status flushed = state.file.Flush();
+    if (!flushed.ok()) NoteEnd(state, std::string(flushed.message()));
     MutexLock lock(state.mutex);
+    state.pushes = state.file.pushes();
     state.writes_since.reset();
+    state.changed.NotifyAll();
   }
 }
 
-void PushLogWriter::Fail(State& state, const std::string& why) {
+void PushLogWriter::GiveUp(State& state, const std::string& reason) {
+  uint64_t pushes = 0;
+  {
+    MutexLock lock(state.mutex);
+    pushes = state.pushes;
+  }
+  NoteEnd(state, PushLogEnd(state.path, pushes, reason));
+}
+
+void PushLogWriter::NoteEnd(State& state, const std::string& failure) {
   {
     MutexLock lock(state.mutex);
     state.lines.clear();
     if (!state.failure.empty()) return;
-    state.failure = why;
+    state.failure = failure;
   }
-  spdlog::error("the push log ends here: {}", why);
+  spdlog::error("{}", failure);
 }
 
 }  // namespace slipstream

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,26 +39,37 @@ class PushLogWriter {
 
   static constexpr absl::Duration kEndTime = absl::Seconds(5);
 
-  void Add(const PushHeader& header, const PushReply& reply);
+  /// Adds the line of a push that was `decided` about then.
+  void Add(absl::Time decided, const PushHeader& header, const PushReply& reply);
 
-  /// Returns why the log has ended; empty while it goes on. A write that has not ended within
-  /// `kEndTime` ends it.
+  /// Returns where and why the log has ended, as PushLogEnd does; empty while it goes on. A write
+  /// that has not ended within `kEndTime` ends it.
   std::string failure();
+
+  /// Waits until all that was added is written, or the log has ended, and returns failure().
+  std::string Finish();
+
+  /// Pushes that the file is known to have.
+  uint64_t pushes();
 
  private:
   struct Line {
+    absl::Time decided;
     PushHeader header;
     PushReply reply;
   };
 
   /// Shared with the thread, which may outlive the writer.
   struct State {
-    explicit State(PushLog log) : file(std::move(log)) {}
+    explicit State(PushLog log) : path(log.path()), file(std::move(log)) {}
+
+    const std::string path;
 
     Mutex mutex;
     CondVar changed;
     std::vector<Line> lines ABSL_GUARDED_BY(mutex);
     std::string failure ABSL_GUARDED_BY(mutex);
+    uint64_t pushes ABSL_GUARDED_BY(mutex) = 0;
 
     /// Since when the thread has been writing; empty while it is not.
     std::optional<std::chrono::steady_clock::time_point> writes_since ABSL_GUARDED_BY(mutex);
@@ -68,7 +80,12 @@ class PushLogWriter {
   };
 
   static void Run(State& state);
-  static void Fail(State& state, const std::string& why);
+
+  /// The log ends for this reason, after the pushes that are known to be written.
+  static void GiveUp(State& state, const std::string& reason);
+
+  /// The log has ended in these words, unless it has before.
+  static void NoteEnd(State& state, const std::string& failure);
 
   const std::shared_ptr<State> state_;
   std::thread thread_;

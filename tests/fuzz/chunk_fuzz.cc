@@ -62,8 +62,11 @@ LentValues Copied(const ReceivedValues& received) {
 
 grpc::ByteBuffer Encoded(const PushChunk& chunk) {
   if (chunk.request.has_value()) return EncodeRequest(*chunk.request);
-  if (chunk.shared.has_value()) return EncodePushChunk(chunk.header, chunk.offset, *chunk.shared);
-  return EncodePushChunk(chunk.header, chunk.offset, Copied(chunk.values));
+  if (chunk.shared.has_value()) {
+    return EncodePushChunk(chunk.header, chunk.offset, *chunk.shared, chunk.loss);
+  }
+  return EncodePushChunk(chunk.header, chunk.offset, Copied(chunk.values), Encoding::kFp32,
+                         chunk.loss);
 }
 grpc::ByteBuffer Encoded(const WeightsChunk& chunk) {
   return EncodeWeightsChunk(chunk.header, chunk.offset, Copied(chunk.values));

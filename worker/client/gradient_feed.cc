@@ -11,9 +11,10 @@ void GradientFeed::OnReady(ParameterRange range) {
   changed_.NotifyAll();
 }
 
-void GradientFeed::Seal() {
+void GradientFeed::Seal(float loss) {
   MutexLock lock(mutex_);
   PS_CHECK(state_ == State::kComputing);
+  loss_ = loss;
   final_from_ = 0;
   state_ = State::kSealed;
   changed_.NotifyAll();
@@ -41,6 +42,11 @@ bool GradientFeed::AwaitSeal() {
   MutexLock lock(mutex_);
   while (state_ == State::kComputing) changed_.Wait(mutex_);
   return state_ == State::kSealed;
+}
+
+std::optional<float> GradientFeed::loss() const {
+  MutexLock lock(mutex_);
+  return loss_;
 }
 
 bool GradientFeed::is_over() const {

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_WORKER_CLIENT_GRADIENT_FEED_H_
 
 #include <cstddef>
+#include <optional>
 
 #include "common/base/mutex.h"
 #include "common/layout/tensor_layout.h"
@@ -26,8 +27,9 @@ class GradientFeed {
   /// Reports that `range` is final. It must end where the final part begins. Never blocks.
   void OnReady(ParameterRange range);
 
-  /// Reports that the step succeeded: the whole gradient is final, and its push may count.
-  void Seal();
+  /// Reports that the step succeeded with this loss: the whole gradient is final, and its push may
+  /// count.
+  void Seal(float loss);
 
   /// Reports that the push must not count. REQUIRES: the feed is not sealed.
   void Abort();
@@ -42,6 +44,9 @@ class GradientFeed {
   /// Waits until the step is over; returns true if it was sealed, false if it was aborted.
   bool AwaitSeal();
 
+  /// Returns the loss of a step that was sealed; nothing before.
+  std::optional<float> loss() const;
+
   /// True once the step was sealed or aborted.
   bool is_over() const;
   bool is_aborted() const;
@@ -53,6 +58,7 @@ class GradientFeed {
   CondVar changed_;
   size_t final_from_ ABSL_GUARDED_BY(mutex_);
   State state_ ABSL_GUARDED_BY(mutex_) = State::kComputing;
+  std::optional<float> loss_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace slipstream

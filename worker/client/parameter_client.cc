@@ -118,9 +118,9 @@ GradientFeed& ParameterClient::BeginPush(uint32_t slot, const Gradient& gradient
   return push->feed;
 }
 
-absl::Status ParameterClient::FinishPush(uint32_t slot) {
+absl::Status ParameterClient::FinishPush(uint32_t slot, float loss) {
   Push& push = *pushes_[slot];
-  push.feed.Seal();
+  push.feed.Seal(loss);
   if (overlaps_) return absl::OkStatus();
   const absl::Status status = group_.Run(
       group_.all(), [this, &push](ShardClient& shard) { return ServePush(shard, push); });

@@ -120,16 +120,20 @@ absl::Status ShardExchange::WritePush() {
 absl::StatusOr<grpc::ByteBuffer> ShardExchange::PushMessage(size_t begin, size_t end,
                                                             bool is_first) {
   const auto header = is_first ? std::optional(push_.header) : std::nullopt;
+  // Until its seal the step's loss is not known.
+  const bool tells_loss = begin == 0 && push_.feed != nullptr;
+  const std::optional<float> loss = tells_loss ? push_.feed->loss() : std::nullopt;
   const std::span<const float> values = push_.values.subspan(begin, end - begin);
   if (push_.encoder != nullptr && !values.empty()) {
     LentBytes encoded = push_.encoder->Encode(push_.values, begin, end);
     encoded.owner = shard_.loan().Lend(std::move(encoded.owner));
-    return EncodePushChunk(header, begin, std::move(encoded), push_.encoder->encoding());
+    return EncodePushChunk(header, begin, std::move(encoded), push_.encoder->encoding(), loss);
   }
   const absl::StatusOr<std::optional<SharedValues>> placed = shard_.stream().Place(values);
   if (!placed.ok()) return placed.status();
-  if (placed->has_value()) return EncodePushChunk(header, begin, **placed);
-  return EncodePushChunk(header, begin, LentValues{values, shard_.loan().Lend()});
+  if (placed->has_value()) return EncodePushChunk(header, begin, **placed, loss);
+  LentValues lent = {values, shard_.loan().Lend()};
+  return EncodePushChunk(header, begin, std::move(lent), Encoding::kFp32, loss);
 }
 
 RawCall::Next ShardExchange::AfterChunk(size_t begin) const {

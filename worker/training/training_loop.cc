@@ -146,7 +146,7 @@ absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Tim
   plan.ExpectWeights();
   const absl::Time pushing = absl::Now();
   last_over_ = step.number;
-  if (absl::Status pushed = client_.FinishPush(slot); !pushed.ok()) return pushed;
+  if (absl::Status pushed = client_.FinishPush(slot, result->loss); !pushed.ok()) return pushed;
   step.blocked += absl::Now() - pushing;
   OnStepDone(step, *result);
   NoteHealthy();
@@ -192,7 +192,7 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
   }
   plan.ExpectWeights();
   last_over_ = steps_;
-  if (absl::Status pushed = client_.FinishPush(0); !pushed.ok()) return pushed;
+  if (absl::Status pushed = client_.FinishPush(0, local_loss_); !pushed.ok()) return pushed;
   NoteHealthy();
   return absl::OkStatus();
 }

@@ -59,6 +59,16 @@ std::vector<float> Collected(const PushPayload& payload) {
   return values;
 }
 
+TEST(PushAssemblyTest, KeepsTheLossForTheLogUnlessItIsNoNumber) {
+  PushAssembly push = NewAssembly(4);
+
+  push.NoteLoss(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(push.header().loss, std::nullopt);
+  push.NoteLoss(0.5f);
+
+  EXPECT_EQ(push.header().loss, 0.5f);
+}
+
 TEST(PushAssemblyTest, PutsChunksInOrderInWhateverOrderTheyCome) {
   const std::vector<float> gradient = Ramp(1000);
   std::vector<size_t> chunks(10);

@@ -13,7 +13,7 @@ namespace slipstream {
 namespace {
 
 constexpr char kHeading[] =
-    "worker,incarnation,sequence,batch,examples,base,version,staleness,outcome\n";
+    "time,worker,incarnation,sequence,batch,examples,base,version,staleness,outcome,loss\n";
 
 class PushLogTest : public testing::Test {
  protected:
@@ -52,14 +52,15 @@ void AppendPush(PushLog& log) {
   header.batches = {{11, 3}, {20}};
   header.examples = 32;
   header.base = Version{8};
+  header.loss = 0.25f;
   PushReply reply;
   reply.outcome = PushOutcome::kApplied;
   reply.version = Version{10};
   reply.staleness = 1;
-  log.Append(header, reply);
+  log.Append(absl::FromUnixMicros(1'700'000'000'250'000), header, reply);
 }
 
-constexpr char kLine[] = "2,3,5,11-13;20,32,8,10,1,APPLIED\n";
+constexpr char kLine[] = "1700000000.250000,2,3,5,11-13;20,32,8,10,1,APPLIED,0.25\n";
 
 TEST_F(PushLogTest, HasALineForEachPush) {
   absl::StatusOr<PushLog> log = PushLog::Create(path_);
@@ -70,6 +71,16 @@ TEST_F(PushLogTest, HasALineForEachPush) {
   ASSERT_TRUE(log->Flush().ok());
 
   EXPECT_EQ(Contents(), std::string(kHeading) + kLine + kLine);
+}
+
+TEST_F(PushLogTest, LeavesOutALossThatNobodyTold) {
+  absl::StatusOr<PushLog> log = PushLog::Create(path_);
+  ASSERT_TRUE(log.ok()) << log.status();
+
+  log->Append(absl::FromUnixSeconds(1), {}, {});
+  ASSERT_TRUE(log->Flush().ok());
+
+  EXPECT_EQ(Contents(), std::string(kHeading) + "1.000000,0,0,0,,0,0,0,0,APPLIED,\n");
 }
 
 TEST_F(PushLogTest, EmptiesWhatAnEarlierRunLeft) {
@@ -108,7 +119,8 @@ TEST_F(PushLogTest, EndsWithAWholeLineWhereTheDiskIsFull) {
   const absl::Status full = log->Flush();
 
   EXPECT_EQ(full.code(), absl::StatusCode::kDataLoss);
-  EXPECT_NE(full.message().find(path_), std::string::npos) << full;
+  EXPECT_EQ(full.message(), "the push log " + path_ + " ends after 2 pushes: File too large");
+  EXPECT_EQ(log->pushes(), 2u);
   EXPECT_EQ(Contents(), whole + kLine);
   AppendPush(*log);
   EXPECT_FALSE(log->Flush().ok()) << "lines after a gap would deceive";

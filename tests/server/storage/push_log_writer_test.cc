@@ -1,6 +1,7 @@
 #include "server/storage/push_log_writer.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -14,6 +15,9 @@
 
 namespace slipstream {
 namespace {
+
+using testing::EndsWith;
+using testing::StartsWith;
 
 class PushLogWriterTest : public testing::Test {
  protected:
@@ -33,10 +37,22 @@ TEST_F(PushLogWriterTest, WritesAllThatWasAddedBeforeItGoes) {
   ASSERT_TRUE(file.ok()) << file.status();
   {
     PushLogWriter writer(*std::move(file));
-    for (int i = 0; i < 1000; ++i) writer.Add({}, {});
+    for (int i = 0; i < 1000; ++i) writer.Add({}, {}, {});
     EXPECT_EQ(writer.failure(), "");
   }
   EXPECT_EQ(Lines(), 1001u) << "with the heading";
+}
+
+TEST_F(PushLogWriterTest, FinishesWithAllThatWasAdded) {
+  absl::StatusOr<PushLog> file = PushLog::Create(path_);
+  ASSERT_TRUE(file.ok()) << file.status();
+  PushLogWriter writer(*std::move(file));
+  for (int i = 0; i < 1000; ++i) writer.Add({}, {}, {});
+
+  EXPECT_EQ(writer.Finish(), "");
+
+  EXPECT_EQ(writer.pushes(), 1000u);
+  EXPECT_EQ(Lines(), 1001u);
 }
 
 TEST_F(PushLogWriterTest, ADiskThatHangsKeepsNobodyWaitingAndEndsTheLog) {
@@ -48,10 +64,11 @@ TEST_F(PushLogWriterTest, ADiskThatHangsKeepsNobodyWaitingAndEndsTheLog) {
   {
     PushLogWriter writer(*std::move(file));
     for (size_t i = 0; i < 3 * PushLogWriter::kLinesMax && writer.failure().empty(); ++i) {
-      writer.Add({}, {});
+      writer.Add({}, {}, {});
     }
-    EXPECT_EQ(writer.failure(), "its disk is 65536 lines behind");
-    EXPECT_EQ(log_.Count("the push log ends here"), 1);
+    EXPECT_THAT(writer.failure(), StartsWith("the push log " + path_ + " ends after "));
+    EXPECT_THAT(writer.failure(), EndsWith(" pushes: its disk is 65536 lines behind"));
+    EXPECT_EQ(log_.Count("ends after"), 1);
   }  // The destructor waits for kEndTime, and not for ever.
 
   // Keep the reader open: the writer's thread blocks on it until the process ends. If it saw the

@@ -22,13 +22,15 @@ TEST(GradientFeedTest, ASealMakesAllOfItFinal) {
   GradientFeed feed(100);
   feed.OnReady({0, 100});
   EXPECT_FALSE(feed.is_over()) << "the step may still fail";
+  EXPECT_EQ(feed.loss(), std::nullopt);
   std::thread lane([&feed] { EXPECT_TRUE(feed.AwaitSeal()); });
 
-  feed.Seal();
+  feed.Seal(0.5f);
   lane.join();
 
   EXPECT_TRUE(feed.AwaitFinal(0));
   EXPECT_FALSE(feed.is_aborted());
+  EXPECT_EQ(feed.loss(), 0.5f);
 }
 
 TEST(GradientFeedTest, AnAbortEndsEveryWait) {
