@@ -1,5 +1,6 @@
 #include "deploy/psctl/message_json.h"
 
+#include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 
 #include <map>
@@ -21,6 +22,11 @@ Json EnumJson(const google::protobuf::EnumDescriptor& type, int number) {
   return value != nullptr ? Json(value->name()) : Json(number);
 }
 
+/// Returns the value of an unsigned field of 64 bits.
+Json UnsignedJson(const FieldDescriptor& field, uint64_t value) {
+  return field.type() == FieldDescriptor::TYPE_FIXED64 ? IdJson(value) : Json(value);
+}
+
 /// Returns the value of a field that is not repeated.
 Json SingleJson(const Message& message, const FieldDescriptor& field) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();
@@ -32,7 +38,7 @@ Json SingleJson(const Message& message, const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_UINT32:
       return reflection.GetUInt32(message, &field);
     case FieldDescriptor::CPPTYPE_UINT64:
-      return reflection.GetUInt64(message, &field);
+      return UnsignedJson(field, reflection.GetUInt64(message, &field));
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return NumberOrNull(reflection.GetDouble(message, &field));
     case FieldDescriptor::CPPTYPE_FLOAT:
@@ -60,7 +66,7 @@ Json ItemJson(const Message& message, const FieldDescriptor& field, int index) {
     case FieldDescriptor::CPPTYPE_UINT32:
       return reflection.GetRepeatedUInt32(message, &field, index);
     case FieldDescriptor::CPPTYPE_UINT64:
-      return reflection.GetRepeatedUInt64(message, &field, index);
+      return UnsignedJson(field, reflection.GetRepeatedUInt64(message, &field, index));
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return NumberOrNull(reflection.GetRepeatedDouble(message, &field, index));
     case FieldDescriptor::CPPTYPE_FLOAT:
@@ -111,6 +117,8 @@ Json FieldJson(const Message& message, const FieldDescriptor& field) {
 }
 
 }  // namespace
+
+Json IdJson(uint64_t id) { return fmt::format("{:016x}", id); }
 
 Json MessageJson(const Message& message) {
   Json object = Json::object();

@@ -21,16 +21,25 @@ TEST(MessageJsonTest, PrintsEveryFieldUnderItsProtoName) {
   EXPECT_EQ(json["staleness"]["mean"], 0);
 }
 
+TEST(MessageJsonTest, PrintsIdentifiersAsHexadecimalText) {
+  v1::RunStatus status;
+  status.set_run(0xab12);
+
+  EXPECT_EQ(MessageJson(status)["run"], "000000000000ab12");
+  status.set_run(std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(MessageJson(status)["run"], "ffffffffffffffff");
+}
+
 TEST(MessageJsonTest, PrintsLargeIntegersAsNumbersWithAllDigits) {
   v1::RunStatus status;
-  status.set_run(std::numeric_limits<uint64_t>::max() - 1);
+  status.set_updates(std::numeric_limits<uint64_t>::max() - 1);
   status.mutable_staleness()->add_histogram((uint64_t{1} << 53) + 1);
   v1::ShardStatus& shard = *status.add_shards();
   (*shard.mutable_outcomes())["APPLIED"] = (uint64_t{1} << 60) + 1;
 
   const std::string text = JsonLine(MessageJson(status));
 
-  EXPECT_NE(text.find(R"("run":18446744073709551614,)"), text.npos) << text;
+  EXPECT_NE(text.find(R"("updates":18446744073709551614,)"), text.npos) << text;
   EXPECT_NE(text.find(R"("histogram":[9007199254740993])"), text.npos) << text;
   EXPECT_NE(text.find(R"("outcomes":{"APPLIED":1152921504606846977})"), text.npos) << text;
 }
