@@ -83,6 +83,12 @@ constexpr char kStatusExamples[] =
     "  psctl status --coordinator localhost:7070 --watch --interval 500ms --wait 10m\n"
     "  psctl status --coordinator localhost:7070 --watch -o json | jq .updates";
 
+constexpr char kStopExamples[] =
+    "Examples:\n"
+    "  psctl stop --coordinator localhost:7070\n"
+    "Each worker pushes the mini-batch it is at; the final weights are measured and saved as at\n"
+    "any other end, and the run's ended_by is \"interrupted\".";
+
 constexpr char kCertsInitExamples[] =
     "Examples:\n"
     "  psctl certs init certs --config run.yaml\n"
@@ -158,6 +164,7 @@ struct CommandLine {
   CompareArguments compare;
   PlotArguments plot;
   StatusArguments status;
+  StopArguments stop;
   CertsInitArguments certs_init;
   CertsShowArguments certs_show;
   CertsRenewArguments certs_renew;
@@ -174,6 +181,7 @@ struct CommandLine {
   CLI::App* compare_command = nullptr;
   CLI::App* plot_command = nullptr;
   CLI::App* schema_command = nullptr;
+  CLI::App* stop_command = nullptr;
   CLI::App* certs_commands = nullptr;
   CLI::App* certs_init_command = nullptr;
   CLI::App* certs_show_command = nullptr;
@@ -195,6 +203,7 @@ struct CommandLine {
   void AddEvaluate();
   void AddComparison();
   void AddStatus();
+  void AddStop();
   void AddCerts();
   void AddDoctor();
   void AddCompletion();
@@ -213,6 +222,7 @@ CommandLine::CommandLine() {
   AddEvaluate();
   AddComparison();
   AddStatus();
+  AddStop();
   AddCerts();
   AddDoctor();
   AddCompletion();
@@ -348,6 +358,12 @@ void CommandLine::AddStatus() {
   command->footer(kStatusExamples);
 }
 
+void CommandLine::AddStop() {
+  stop_command = app.add_subcommand("stop", "Ends a run's training now, and has its weights saved");
+  AddPeer(*stop_command, stop.coordinator, stop.security);
+  stop_command->footer(kStopExamples);
+}
+
 void CommandLine::AddPeer(CLI::App& command, std::string& coordinator, SecuritySpec& security) {
   command.add_option("--coordinator", coordinator, "Server 0 of the run")
       ->type_name("HOST:PORT")
@@ -423,6 +439,7 @@ Arguments CommandLine::Chosen() const {
   if (compare_command->parsed()) return compare;
   if (plot_command->parsed()) return plot;
   if (schema_command->parsed()) return ConfigSchemaArguments();
+  if (stop_command->parsed()) return stop;
   if (certs_init_command->parsed()) return certs_init;
   if (certs_show_command->parsed()) return certs_show;
   if (certs_renew_command->parsed()) return certs_renew;

@@ -94,6 +94,11 @@ struct StatusArguments {
   absl::Duration wait = absl::Minutes(1);
 };
 
+struct StopArguments {
+  std::string coordinator;
+  SecuritySpec security;
+};
+
 struct CertsInitArguments {
   std::string directory;
 
@@ -145,8 +150,8 @@ struct CompleteArguments {
 using Arguments =
     std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
                  ConfigSchemaArguments, EvaluateArguments, CompareArguments, PlotArguments,
-                 StatusArguments, CertsInitArguments, CertsShowArguments, CertsRenewArguments,
-                 DoctorArguments, CompletionArguments, CompleteArguments>;
+                 StatusArguments, StopArguments, CertsInitArguments, CertsShowArguments,
+                 CertsRenewArguments, DoctorArguments, CompletionArguments, CompleteArguments>;
 
 /// What to do, or what to exit with at once: help and version are on stdout then, what is wrong
 /// with the arguments on stderr.

@@ -52,6 +52,15 @@ absl::Status CoordinatorClient::Ask(absl::Time deadline, bool waits, v1::RunStat
   return FromGrpc(stub_->GetStatus(&context, v1::GetStatusRequest(), &reply));
 }
 
+absl::Status CoordinatorClient::EndTraining(absl::Duration timeout) const {
+  grpc::ClientContext context;
+  context.set_deadline(SteadyDeadline(SteadyNow() + timeout));
+  v1::EndTrainingReply reply;
+  const absl::Status status =
+      FromGrpc(stub_->EndTraining(&context, v1::EndTrainingRequest(), &reply));
+  return status.ok() ? status : Explain(status, timeout);
+}
+
 std::unique_ptr<StatusStream> CoordinatorClient::Watch(absl::Duration interval,
                                                        const StopSignal& stop) const {
   return std::make_unique<StatusStream>(*stub_, interval, stop);

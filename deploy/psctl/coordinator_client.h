@@ -24,7 +24,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PsctlCredentials(
 /// The reaction to a coordinator that refuses connections.
 enum class IfRefused { kFail, kWait };
 
-/// Asks one coordinator for the status of its run, or watches it.
+/// Asks one coordinator for the status of its run, watches it, or has its training end.
 ///
 /// Thread-safe: const after construction.
 class CoordinatorClient {
@@ -36,6 +36,11 @@ class CoordinatorClient {
   /// Takes at most `timeout`. Failures are explained, as by Explain.
   absl::StatusOr<v1::RunStatus> GetStatus(absl::Duration timeout,
                                           IfRefused if_refused = IfRefused::kFail) const;
+
+  /// Has training end now, as if its time were over; the status tells how far that is. Takes at
+  /// most `timeout`. OUT_OF_RANGE if the run has finished, FAILED_PRECONDITION before training has
+  /// begun, ABORTED if the run has failed; all failures are explained, as by Explain.
+  absl::Status EndTraining(absl::Duration timeout) const;
 
   /// Begins to watch; does not wait. The client and `stop`, which ends every wait, must outlive
   /// the stream.

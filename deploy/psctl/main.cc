@@ -12,6 +12,7 @@
 #include "deploy/psctl/evaluate_command.h"
 #include "deploy/psctl/run_command.h"
 #include "deploy/psctl/status_command.h"
+#include "deploy/psctl/stop_command.h"
 #include "deploy/psctl/validate_command.h"
 
 namespace slipstream {
@@ -32,6 +33,7 @@ struct Dispatch {
   int operator()(const PlotArguments& arguments) const { return PlotCommand(arguments); }
   int operator()(const ConfigSchemaArguments&) const { return ConfigSchemaCommand(); }
   int operator()(const StatusArguments& arguments) const { return StatusCommand(arguments); }
+  int operator()(const StopArguments& arguments) const { return StopCommand(arguments); }
   int operator()(const CertsInitArguments& arguments) const { return CertsInitCommand(arguments); }
   int operator()(const CertsShowArguments& arguments) const { return CertsShowCommand(arguments); }
   int operator()(const CertsRenewArguments& arguments) const {

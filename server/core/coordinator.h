@@ -120,6 +120,11 @@ class Coordinator {
   absl::Status OnLeave(const Identity& worker, const std::string& failure, absl::Time now,
                        bool ends_run = false, std::span<const Progress> progress = {});
 
+  /// Ends training now, as if its time were over, because an operator wants it: the weights of that
+  /// moment become the final ones. FAILED_PRECONDITION before training has begun. Has no effect
+  /// once work has ended.
+  absl::Status OnEndTraining(absl::Time now);
+
   /// Carries out what depends on time alone: leases and timeouts end.
   void Tick(absl::Time now);
 
@@ -187,6 +192,7 @@ class Coordinator {
   bool AdvanceTraining(absl::Time now);
   bool WorkIsDone();
   void EndWorkIfDue(absl::Time now);
+  void EndWork(EndReason reason);
   bool AdvanceDeserted(absl::Time now);
   bool AwaitReturn(const char* purpose, absl::Time now);
   bool AdvanceEvaluation(absl::Time now);

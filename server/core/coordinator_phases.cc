@@ -157,12 +157,26 @@ void Coordinator::EndWorkIfDue(absl::Time now) {
   if (!evaluations_.results().empty()) {
     facts.accuracy = evaluations_.results().back().test_accuracy;
   }
-  end_reason_ = stop_conditions_.EndsEarly(facts);
-  if (!end_reason_.has_value()) return;
+  if (const auto reason = stop_conditions_.EndsEarly(facts)) EndWork(*reason);
+}
+
+void Coordinator::EndWork(EndReason reason) {
+  end_reason_ = reason;
   ends_early_ = true;
   if (ledger_.has_value()) ledger_->Close();
-  AddNote(false, fmt::format("work ends reason={} steps={}", Name(*end_reason_), batches_done()));
+  AddNote(false, fmt::format("work ends reason={} steps={}", Name(reason), batches_done()));
   ++changes_;
+}
+
+absl::Status Coordinator::OnEndTraining(absl::Time now) {
+  if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
+  if (phase_ < Phase::kTraining) {
+    return absl::FailedPreconditionError(
+        fmt::format("training has not begun: the run is {}", Name(phase_)));
+  }
+  if (phase_ == Phase::kTraining && !end_reason_.has_value()) EndWork(EndReason::kInterrupted);
+  Advance(now);
+  return absl::OkStatus();
 }
 
 bool Coordinator::AdvanceDeserted(absl::Time now) {

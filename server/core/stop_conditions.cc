@@ -16,6 +16,8 @@ std::string_view Name(EndReason reason) {
       return "max_seconds";
     case EndReason::kTargetAccuracy:
       return "target_accuracy";
+    case EndReason::kInterrupted:
+      return "interrupted";
   }
   return "unknown";
 }

@@ -16,6 +16,9 @@ enum class EndReason : uint8_t {
   kMaxSteps,
   kMaxSeconds,
   kTargetAccuracy,
+
+  /// Somebody asked for it.
+  kInterrupted,
 };
 
 /// Returns the name used in run.yaml, status and summary: "epochs", "max_steps", …

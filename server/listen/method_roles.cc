@@ -32,6 +32,7 @@ constexpr MethodRoles kMethods[] = {
     {"/slipstream.v1.Coordinator/GetWork", kWorker},
     {"/slipstream.v1.Coordinator/Report", kWorker},
     {"/slipstream.v1.Coordinator/Leave", kWorker},
+    {"/slipstream.v1.Coordinator/EndTraining", kOperator},
     {"/slipstream.v1.Coordinator/GetStatus", kEverybody},
     {"/slipstream.v1.Coordinator/WatchStatus", kEverybody},
     // Servers introduce themselves with it to the server of shard 0.

@@ -228,6 +228,18 @@ grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext*
   return Serve(context, worker.worker, event);
 }
 
+grpc::ServerUnaryReactor* CoordinatorService::EndTraining(grpc::CallbackServerContext* context,
+                                                          const v1::EndTrainingRequest*,
+                                                          v1::EndTrainingReply*) {
+  const auto event = [this](absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    caller.IsGuest();
+    const absl::Status ended = coordinator_.OnEndTraining(now);
+    if (ended.ok()) caller.Audit("ended training", "the weights that there are become the final");
+    return ended;
+  };
+  return Serve(context, {}, event);
+}
+
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
                                                         const v1::GetStatusRequest*,
                                                         v1::RunStatus* reply) {

@@ -113,6 +113,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
                                    v1::ReportReply* reply) override;
   grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context,
                                   const v1::LeaveRequest* request, v1::LeaveReply* reply) override;
+  grpc::ServerUnaryReactor* EndTraining(grpc::CallbackServerContext* context,
+                                        const v1::EndTrainingRequest* request,
+                                        v1::EndTrainingReply* reply) override;
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::RunStatus* reply) override;

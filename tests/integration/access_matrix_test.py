@@ -33,6 +33,7 @@ CALLS = {
     "GetWork": Call(COORDINATOR + "GetWork", WORKER_3, "wt"),
     "Report": Call(COORDINATOR + "Report", WORKER_3, "wt"),
     "Leave": Call(COORDINATOR + "Leave", WORKER_3, "wt"),
+    "EndTraining": Call(COORDINATOR + "EndTraining", b"", "ot"),
     "GetStatus": Call(COORDINATOR + "GetStatus", b"", "swovt"),
     "WatchStatus": Call(COORDINATOR + "WatchStatus", number(1, 100), "swovt"),
     "GetTransports": Call(SHARD + "GetTransports", WORKER_3, "wt"),

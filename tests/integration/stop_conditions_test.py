@@ -62,6 +62,26 @@ class StopConditionsTest(unittest.TestCase):
                 self.assertGreaterEqual(max(reached), 0.5)
                 self.assertTrue(summary["evaluations"][-1]["final"])
 
+    def test_an_operator_ends_training_and_the_weights_are_saved(self):
+        for policy in POLICIES:
+            with self.subTest(policy=policy), cluster.scratch() as directory:
+                settings = {"consistency.policy": policy, "training.epochs": 100000,
+                            "evaluation.every_epochs": 0, "model.save_dir": directory}
+                with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
+                    early = cluster.psctl("stop", "--coordinator", live.coordinator, check=False)
+                    live.wait_for(lambda status: int(status["updates"]) >= 10, "some updates")
+                    cluster.psctl("stop", "--coordinator", live.coordinator)
+                    status = live.wait_finished()
+                    codes = {worker.wait(timeout=cluster.DEADLINE_S)
+                             for worker in live.workers.values()}
+                    again = cluster.psctl("stop", "--coordinator", live.coordinator).stdout
+                    self.assertTrue((pathlib.Path(directory) / "model.safetensors").exists())
+                if early.returncode != 0:  # Or training had begun by then.
+                    self.assertIn("training has not begun", early.stderr)
+                self.assertEqual(status["ended_by"], "interrupted")
+                self.assertEqual(codes, {0})
+                self.assertEqual(again, "the run has finished already\n")
+
     def test_a_run_to_its_last_epoch_says_so(self):
         self.assertEqual(cluster.run(CONFIG)["ended_by"], "epochs")
 

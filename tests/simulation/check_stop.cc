@@ -52,6 +52,8 @@ class Stop {
         return TimeIsUp(end.time);
       case EndReason::kTargetAccuracy:
         return is_reached_;
+      case EndReason::kInterrupted:
+        return false;  // No operator takes part in a simulation.
     }
     return false;
   }

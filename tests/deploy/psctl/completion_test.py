@@ -48,7 +48,7 @@ class CompletionTest(unittest.TestCase):
 
     def test_completes_commands(self):
         self.assertEqual(set(self.complete("")),
-                         {"run", "validate", "config", "evaluate", "compare", "plot", "status", "certs", "doctor",
+                         {"run", "validate", "config", "evaluate", "compare", "plot", "status", "stop", "certs", "doctor",
                           "completion"})
         self.assertEqual(self.complete("sta"), ["status"])
         self.assertEqual(set(self.complete("config", "")), {"init", "show", "schema"})

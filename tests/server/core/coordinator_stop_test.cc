@@ -114,6 +114,43 @@ TEST_F(CoordinatorStopTest, WhenTimeIsOverWorkersFinishTheStepTheyAreAt) {
   EXPECT_EQ(coordinator().end_reason(), EndReason::kMaxSeconds);
 }
 
+TEST_F(CoordinatorStopTest, WhoeverAsksEndsTrainingAsIfTimeWereOver) {
+  for (const Policy policy : {Policy::kHardsync, Policy::kAsync}) {
+    initialized_ = drained_ = false;
+    Train(Spec(policy));
+
+    ASSERT_TRUE(coordinator().OnEndTraining(now_).ok());
+
+    EXPECT_TRUE(coordinator().WorkEnds());
+    EXPECT_EQ(coordinator().orders().ends_work, policy == Policy::kHardsync);
+    ASSERT_TRUE(coordinator().OnEndTraining(now_).ok()) << "asking twice changes nothing";
+    drained_ = true;
+    Sync();
+    ASSERT_NO_FATAL_FAILURE(Finish());
+    EXPECT_EQ(coordinator().end_reason(), EndReason::kInterrupted);
+    EXPECT_EQ(coordinator().OnEndTraining(now_).code(), absl::StatusCode::kOutOfRange);
+  }
+}
+
+TEST_F(CoordinatorStopTest, ARunThatWasOverByItselfKeepsItsReason) {
+  Train(Spec());
+  WorkAllAs(ada_);
+
+  ASSERT_TRUE(coordinator().OnEndTraining(now_).ok());
+
+  ASSERT_NO_FATAL_FAILURE(Finish());
+  EXPECT_EQ(coordinator().end_reason(), EndReason::kEpochs);
+}
+
+TEST_F(CoordinatorStopTest, ThereIsNothingToEndBeforeTraining) {
+  Use(Spec());
+
+  const absl::Status early = coordinator().OnEndTraining(now_);
+
+  EXPECT_EQ(early.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(early.message(), HasSubstr("training has not begun"));
+}
+
 TEST_F(CoordinatorStopTest, ADeadWorkerDoesNotHoldUpTheEnd) {
   RunSpec spec = Spec();
   spec.training.max_seconds = 2;

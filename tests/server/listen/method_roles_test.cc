@@ -32,6 +32,7 @@ TEST(MethodRolesTest, EveryMethodNamesItsRoles) {
       {"slipstream.v1.Coordinator.GetWork", "-w--t"},
       {"slipstream.v1.Coordinator.Report", "-w--t"},
       {"slipstream.v1.Coordinator.Leave", "-w--t"},
+      {"slipstream.v1.Coordinator.EndTraining", "--o-t"},
       {"slipstream.v1.Coordinator.GetStatus", "swovt"},
       {"slipstream.v1.Coordinator.WatchStatus", "swovt"},
       {"slipstream.v1.Shard.GetTransports", "sw--t"},

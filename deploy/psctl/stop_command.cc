@@ -1,0 +1,38 @@
+#include "deploy/psctl/stop_command.h"
+
+#include <string>
+
+#include "common/process/exit_code.h"
+#include "common/process/output_text.h"
+#include "deploy/psctl/config_loading.h"
+#include "deploy/psctl/coordinator_client.h"
+
+namespace slipstream {
+namespace {
+
+constexpr absl::Duration kEndTimeout = absl::Seconds(5);
+
+int EndWith(const absl::Status& failure) {
+  return static_cast<int>(Complain(ExitCodeFor(failure), std::string(failure.message())));
+}
+
+}  // namespace
+
+int StopCommand(const StopArguments& arguments) {
+  const auto credentials = PsctlCredentials(arguments.security);
+  if (!credentials.ok()) return EndWith(credentials.status());
+  const absl::Status ended =
+      CoordinatorClient(arguments.coordinator, *credentials).EndTraining(kEndTimeout);
+  if (absl::IsOutOfRange(ended)) {
+    WriteToStdout("the run has finished already\n");
+    return static_cast<int>(ExitCode::kOk);
+  }
+  if (!ended.ok()) return EndWith(ended);
+  WriteToStdout(
+      "training ends: each worker pushes the mini-batch it is at, and one measures the final "
+      "weights "
+      "and saves them where its --save-dir says; psctl status --watch shows how far that is\n");
+  return static_cast<int>(ExitCode::kOk);
+}
+
+}  // namespace slipstream
