@@ -137,7 +137,9 @@ void Cluster::SignalAll(int signal) {
   for (Member& member : members_) member.process.Signal(signal);
 }
 
-void Cluster::WaitForChange(absl::Duration timeout) const { WaitForEnd(timeout, /*or_stop=*/true); }
+void Cluster::WaitForChange(absl::Duration timeout) const {
+  WaitForEnd(timeout, /*or_stop=*/!stop_.stopped());
+}
 
 void Cluster::WaitForEnd(absl::Duration timeout, bool or_stop) const {
   std::vector<pollfd> waiting;

@@ -24,7 +24,9 @@ constexpr char kFooter[] =
     "  psctl status --coordinator localhost:7070\n"
     "\n"
     "Exit codes: 0 done, 1 internal error, 2 usage, 69 peer unreachable, 74 input or output,\n"
-    "75 temporary failure, 78 configuration, 130 and 143 after SIGINT and SIGTERM.";
+    "75 temporary failure, 78 configuration, 130 and 143 after SIGINT and SIGTERM (psctl run "
+    "saves\n"
+    "the weights before).";
 
 constexpr char kRunExamples[] =
     "Examples:\n"
@@ -249,6 +251,8 @@ void CommandLine::AddRun() {
       ->check(CLI::IsMember({"text", "json"}).description(""));
   run_command->add_option("--bin-dir", run.bin_dir, "Where ps_server and ps_worker lie")
       ->type_name("DIR");
+  AddDuration(*run_command, "--save-timeout", kStopTimeout, run.save_timeout,
+              "After Ctrl-C, waits this long for the weights to be saved (30s)");
   AddDuration(*run_command, "--stop-timeout", kStopTimeout, run.stop_timeout,
               "Kills what has not stopped after this time (10s)");
   run_command->footer(kRunExamples);

@@ -35,6 +35,9 @@ struct RunArguments {
   /// Empty: psctl looks for the programs itself.
   std::string bin_dir;
 
+  /// How long the weights may take to be measured and saved after a signal. In [0 s, 1 h].
+  absl::Duration save_timeout = absl::Seconds(30);
+
   /// Processes that do not stop when told are killed after this time. In [0 s, 1 h].
   absl::Duration stop_timeout = absl::Seconds(10);
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
+
 #include "common/base/duration_text.h"
 #include "common/base/printable.h"
 #include "deploy/psctl/progress_view.h"
@@ -11,26 +13,64 @@ namespace slipstream {
 namespace {
 
 std::string EndText(const ProcessEnd& end) {
-  if (end.signal != 0) return fmt::format("was ended by {}", end.HowText());
+  if (end.signal != 0) return fmt::format("was killed by {}", end.HowText());
   if (end.exit_code == 0) return "ended before the run was over";
   return fmt::format("failed with {}", end.HowText());
+}
+
+bool HadBegun(const v1::RunStatus& status) { return status.phase() >= v1::TRAINING; }
+
+/// What went with a process that ended, and what that means for the run; empty where nothing did.
+std::string LossText(const ProcessEnd& end, const v1::RunStatus& status) {
+  if (end.name.role != Role::kServer || !HadBegun(status)) return "";
+  const int shard = static_cast<int>(end.name.number);
+  std::string range;
+  if (shard < status.shards_size()) {
+    range = fmt::format(" (parameters {} to {} of {})", status.shards(shard).begin(),
+                        status.shards(shard).end() - 1, status.parameters());
+  }
+  return fmt::format("; the weights of shard {}{} are lost with it, so the run cannot go on", shard,
+                     range);
+}
+
+/// How far the run came, what is left of it and what to do; each in a line.
+std::string OutlookText(const ProcessEnd* cause, const FailureEvidence& evidence) {
+  const v1::RunStatus& status = evidence.status;
+  if (!HadBegun(status)) return "";
+  std::string text =
+      fmt::format("  reached: epoch {}, {} updates\n", CurrentEpoch(status), status.updates());
+  for (const std::string& model : evidence.models) text += "  saved: " + Printable(model) + "\n";
+  if (cause == nullptr || cause->name.role != Role::kServer) return text;
+  if (cause->signal == SIGKILL) {
+    text +=
+        "  why: signal 9 comes from a user, or from a system that is out of memory (see dmesg)\n";
+  }
+  if (evidence.models.empty()) {
+    return text +
+           "  next: run it again; no model was saved on the way, as "
+           "--set model.save_every_epochs=1 does\n";
+  }
+  return text + fmt::format(
+                    "  next: run it again, from the last saved model with "
+                    "--set model.init={}\n",
+                    Printable(evidence.models.back()));
 }
 
 /// Code and message alone.
 FailureReport DescribeWithoutProcess(const FailureEvidence& evidence) {
   switch (evidence.verdict) {
     case Verdict::kNotStarted:
-      return {
-          .exit_code = ExitCode::kUnreachable,
-          .message = fmt::format("the run did not start within {}: {}",
-                                 DurationText(evidence.start_timeout), PhaseText(evidence.phase))};
+      return {.exit_code = ExitCode::kUnreachable,
+              .message = fmt::format("the run did not start within {}: {}",
+                                     DurationText(evidence.start_timeout),
+                                     PhaseText(evidence.status.phase()))};
     case Verdict::kWorkerMissing:
       return {.exit_code = ExitCode::kInternal,
               .message = "the run cannot start without all of its workers"};
     case Verdict::kWorkersGone:
       return {.exit_code = ExitCode::kInternal,
               .message = fmt::format("all workers ended before the run was over: {}",
-                                     PhaseText(evidence.phase))};
+                                     PhaseText(evidence.status.phase()))};
     default:
       return {.exit_code = ExitCode::kInternal, .message = "the run failed"};
   }
@@ -40,17 +80,20 @@ FailureReport DescribeWithoutProcess(const FailureEvidence& evidence) {
 
 FailureReport DescribeFailure(std::span<const ProcessEnd> ends, const FailureEvidence& evidence) {
   FailureReport report = DescribeWithoutProcess(evidence);
-  if (const ProcessEnd* cause = FindRootCause(ends)) {
+  const ProcessEnd* cause = FindRootCause(ends);
+  if (cause != nullptr) {
     report.exit_code = ExitCodeFollowing(*cause);
     const bool was_lost = MeaningOf(*cause) == EndMeaning::kLostWorker;
-    report.message = fmt::format("{}{} {}", was_lost ? report.message + "; " : "",
-                                 cause->name.Text(), EndText(*cause));
+    report.message =
+        fmt::format("{}{} {}{}", was_lost ? report.message + "; " : "", cause->name.Text(),
+                    EndText(*cause), LossText(*cause, evidence.status));
   }
   report.text = "psctl: error: " + report.message + "\n";
-  if (!evidence.coordinator_says.empty()) {
-    report.text += "  the coordinator says: " + Printable(evidence.coordinator_says) + "\n";
-  }
+  const std::string& reason = evidence.status.failure();
+  if (!reason.empty()) report.text += "  the coordinator says: " + Printable(reason) + "\n";
+  report.text += OutlookText(cause, evidence);
   for (const std::string& line : evidence.log_lines) report.text += "  | " + Printable(line) + "\n";
+  report.log_lines = evidence.log_lines;
   if (!evidence.log_path.empty()) report.text += fmt::format("  log: {}\n", evidence.log_path);
   return report;
 }

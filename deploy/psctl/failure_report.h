@@ -18,16 +18,22 @@ struct FailureReport {
   ExitCode exit_code = ExitCode::kInternal;
   std::string text;     // Several lines, for stderr.
   std::string message;  // The first of them, without psctl's name.
+
+  /// Those that the evidence quotes from a log.
+  std::vector<std::string> log_lines;
 };
 
 /// What the report draws on besides the ends of the processes.
 struct FailureEvidence {
   Verdict verdict = Verdict::kProcessFailed;
 
-  /// What the coordinator gave as the reason, if it could be asked.
-  std::string coordinator_says;
-  v1::Phase phase = v1::PHASE_UNSPECIFIED;
+  /// The last one that the coordinator answered with: how far the run came, and the reason that it
+  /// gave, if it could still be asked.
+  v1::RunStatus status;
   absl::Duration start_timeout;
+
+  /// The models that the run has saved, by path, oldest first.
+  std::vector<std::string> models;
 
   /// Of the process that FindRootCause names, if any: its log and the last errors there.
   std::string log_path;

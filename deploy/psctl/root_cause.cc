@@ -31,6 +31,11 @@ bool IsCutOff(const ProcessEnd& end) {
   return end.signal == 0 && (code == ExitCode::kUnreachable || code == ExitCode::kTemporary);
 }
 
+bool LostItsPushLog(const ProcessEnd& end) {
+  return end.name.role == Role::kServer && end.was_told && end.signal == 0 &&
+         end.exit_code == static_cast<int>(ExitCode::kIo);
+}
+
 EndMeaning MeaningOf(const ProcessEnd& end) {
   if (end.was_told && (end.signal != 0 || IsStopCode(end.exit_code))) return EndMeaning::kHarmless;
   if (end.name.role == Role::kWorker) {
@@ -40,7 +45,7 @@ EndMeaning MeaningOf(const ProcessEnd& end) {
     return end.exit_code == 0 ? EndMeaning::kHarmless : EndMeaning::kFailure;
   }
   // Servers stay until they are told: even a clean end leaves the run without its weights.
-  const bool ended_well = end.was_told && end.exit_code == 0;
+  const bool ended_well = (end.was_told && end.exit_code == 0) || LostItsPushLog(end);
   return ended_well ? EndMeaning::kHarmless : EndMeaning::kFailure;
 }
 

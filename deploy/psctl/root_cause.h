@@ -21,6 +21,10 @@ enum class EndMeaning {
 
 EndMeaning MeaningOf(const ProcessEnd& end);
 
+/// A server that stopped when it was told, and says that its push log lacks pushes. The run is over
+/// by then, and its weights are not touched.
+bool LostItsPushLog(const ProcessEnd& end);
+
 /// It says itself that it lost the run or its peers, or, before it had begun to train, that this
 /// machine has no room for it.
 bool IsCutOff(const ProcessEnd& end);

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,6 +32,7 @@
 #include "deploy/psctl/metrics_log.h"
 #include "deploy/psctl/program_locations.h"
 #include "deploy/psctl/progress_printer.h"
+#include "deploy/psctl/progress_view.h"
 #include "deploy/psctl/root_cause.h"
 #include "deploy/psctl/run_directory.h"
 #include "deploy/psctl/run_summary.h"
@@ -110,10 +112,16 @@ absl::Status ModelSaved(const v1::RunStatus& status) {
 absl::Status PushLogsWhole(const v1::RunStatus& status) {
   for (const v1::ShardStatus& shard : status.shards()) {
     if (shard.push_log_failure().empty()) continue;
-    return absl::DataLossError(fmt::format("the push log of shard {} ends early: {}", shard.shard(),
+    return absl::DataLossError(fmt::format("{}; the weights and the figures of the run are whole",
                                            Printable(shard.push_log_failure())));
   }
   return absl::OkStatus();
+}
+
+/// Where the run trained when somebody asked to stop.
+std::string ReachedText(const v1::RunStatus& status) {
+  if (status.phase() < v1::TRAINING) return "before training had begun";
+  return fmt::format("in epoch {}, after {} updates", CurrentEpoch(status), status.updates());
 }
 
 /// One run of a cluster, from its start to its end.
@@ -126,6 +134,8 @@ class LocalRun {
         is_json_(spec.log.format == LogSpec::Format::kJson),
         start_timeout_(spec.cluster.start_timeout),
         security_(spec.security),
+        name_(spec.name),
+        has_push_logs_(!spec.log.push_log.empty()),
         credentials_(std::move(credentials)),
         stop_(stop),
         directory_(std::move(directory)),
@@ -147,28 +157,57 @@ class LocalRun {
       Tell(is_json_,
            fmt::format("coordinator {}: {}", cluster_.coordinator(),
                        WatchCommand(arguments_.program, cluster_.coordinator(), security_)));
-      result = RunWatch(cluster_, stop_, metrics_, progress_, start_timeout_, credentials_).Watch();
+      result = Watch();
     }
     progress_.ClearBar();
     const bool failed_to_start = !started.ok() && cluster_.ends().empty();
     if (!started.ok() && !failed_to_start) result.verdict = Verdict::kProcessFailed;
     cluster_.Stop(arguments_.stop_timeout);
+    NotePushLogs(result.status);
 
     if (result.verdict == Verdict::kFinished) return Finish(result.status);
-    if (stop_.stopped()) return TellOfStop();
+    if (stop_.stopped()) return TellOfStop(result);
     if (!failed_to_start) return Fail(result);
-    return EndWithStatus(arguments_.format, started, directory_.path());
+    const std::string message(started.message());
+    const ExitCode code = Complain(ExitCodeFor(started), message);
+    return EndWithSummary(result.status, EndOf("failed", message, static_cast<int>(code)));
   }
 
  private:
+  RunWatch::Result Watch();
+
+  /// Adds what servers said of their push logs by their exit codes, when they could not be asked
+  /// any more.
+  void NotePushLogs(v1::RunStatus& status) const;
+
   int Finish(const v1::RunStatus& status);
-  int TellOfStop();
+  int TellOfStop(const RunWatch::Result& result);
   int Fail(const RunWatch::Result& result);
+  FailureReport ReportOf(const RunWatch::Result& result) const;
+
+  RunEnd EndOf(std::string ended_by, std::string error, int exit_code) const {
+    return {.ended_by = std::move(ended_by),
+            .error = std::move(error),
+            .log_lines = {},
+            .exit_code = exit_code};
+  }
+
+  /// "stopped by signal 2 (Interrupt)".
+  std::string StopText() const;
+
+  /// The summary with what this machine knows: the models that are there, and the push logs.
+  nlohmann::ordered_json Summarise(v1::RunStatus status, RunEnd end) const;
+
+  /// Leaves a summary, in its file and on stdout, of a run without final weights. Returns the exit
+  /// code of the end.
+  int EndWithSummary(const v1::RunStatus& status, const RunEnd& end) const;
 
   const RunArguments& arguments_;
   const bool is_json_;
   const absl::Duration start_timeout_;
   const SecuritySpec security_;
+  const std::string name_;  // The run's name.
+  const bool has_push_logs_;
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   const StopSignal& stop_;
   const RunDirectory directory_;
@@ -177,18 +216,66 @@ class LocalRun {
   Cluster cluster_;
 };
 
+RunWatch::Result LocalRun::Watch() {
+  // A summary is there as soon as somebody asks to stop: a second signal ends this process at once.
+  const auto on_stop = [this](const v1::RunStatus& status) {
+    const RunEnd end =
+        EndOf("interrupted", StopText() + "; the weights were not saved", stop_.ExitStatus());
+    (void)WriteWholeFile(directory_.SummaryPath(), JsonText(Summarise(status, end)));
+  };
+  return RunWatch(cluster_, stop_, metrics_, progress_,
+                  {.start_timeout = start_timeout_,
+                   .save_timeout = arguments_.save_timeout,
+                   .on_stop = on_stop},
+                  credentials_)
+      .Watch();
+}
+
+void LocalRun::NotePushLogs(v1::RunStatus& status) const {
+  for (const ProcessEnd& end : cluster_.ends()) {
+    const int shard = static_cast<int>(end.name.number);
+    if (!LostItsPushLog(end) || shard >= status.shards_size()) continue;
+    std::string& failure = *status.mutable_shards(shard)->mutable_push_log_failure();
+    if (!failure.empty()) continue;
+    const auto lines = LastErrorLines(directory_.LogPath(end.name), 1, IfNoError::kQuoteNone);
+    failure = lines.empty() ? fmt::format("the push log of shard {} ends early", shard) : lines[0];
+  }
+}
+
+nlohmann::ordered_json LocalRun::Summarise(v1::RunStatus status, RunEnd end) const {
+  // A coordinator that was never heard has not said it.
+  status.set_name(name_);
+  end.models = ModelsOf(status, directory_.Models());
+  if (has_push_logs_) end.has_whole_push_logs = PushLogsWhole(status).ok();
+  return SummaryJson(status, directory_.path(), end);
+}
+
+int LocalRun::EndWithSummary(const v1::RunStatus& status, const RunEnd& end) const {
+  const nlohmann::ordered_json summary = Summarise(status, end);
+  const absl::Status written = WriteWholeFile(directory_.SummaryPath(), JsonText(summary));
+  if (!written.ok()) Warn(is_json_, std::string(written.message()));
+  if (arguments_.format == OutputFormat::kJson) WriteToStdout(JsonText(summary));
+  if (arguments_.format == OutputFormat::kYaml) WriteToStdout(JsonToYaml(summary));
+  return end.exit_code;
+}
+
 int LocalRun::Finish(const v1::RunStatus& status) {
   for (const ProcessEnd& end : cluster_.ends()) {
     if (MeaningOf(end) != EndMeaning::kFailure) continue;
     progress_.Note(fmt::format("psctl: warning: after the run, {} ended with {}; log: {}",
                                end.name.Text(), end.HowText(), directory_.LogPath(end.name)));
   }
-  const nlohmann::ordered_json summary = SummaryJson(status, directory_.path());
+  absl::Status saved = ModelSaved(status);
+  saved.Update(PushLogsWhole(status));
+  RunEnd end = EndOf("", std::string(saved.message()), static_cast<int>(ExitCodeFor(saved)));
+  if (stop_.stopped()) {
+    end.exit_code = stop_.ExitStatus();
+    if (end.error.empty()) end.error = StopText();
+  }
+  const nlohmann::ordered_json summary = Summarise(status, end);
   const std::string json = JsonText(summary);
   // First, as it lasts: whoever reads stdout may be gone.
-  absl::Status saved = WriteWholeFile(directory_.SummaryPath(), json);
-  saved.Update(ModelSaved(status));
-  saved.Update(PushLogsWhole(status));
+  saved.Update(WriteWholeFile(directory_.SummaryPath(), json));
   switch (arguments_.format) {
     case OutputFormat::kTable:
       WriteToStdout(SummaryText(status, directory_.path()));
@@ -200,37 +287,61 @@ int LocalRun::Finish(const v1::RunStatus& status) {
       WriteToStdout(JsonToYaml(summary));
       break;
   }
-  if (saved.ok()) return static_cast<int>(ExitCode::kOk);
   // Stdout has the summary, and one object is all that belongs there.
-  return static_cast<int>(Complain(ExitCodeFor(saved), std::string(saved.message())));
+  if (!saved.ok()) Complain(ExitCodeFor(saved), std::string(saved.message()));
+  if (stop_.stopped()) {
+    const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
+    const std::string model = deciding == nullptr ? "" : deciding->model_file();
+    progress_.Note(fmt::format("psctl: {}; {}the summary is in {}", StopText(),
+                               model.empty() ? "" : "the weights are in " + Printable(model) + ", ",
+                               directory_.path()));
+    return stop_.ExitStatus();
+  }
+  return static_cast<int>(ExitCodeFor(saved));
 }
 
-int LocalRun::TellOfStop() {
-  const std::string error =
-      fmt::format("stopped by signal {} ({})", stop_.signal(), strsignal(stop_.signal()));
+std::string LocalRun::StopText() const {
+  return fmt::format("stopped by signal {} ({})", stop_.signal(), strsignal(stop_.signal()));
+}
+
+int LocalRun::TellOfStop(const RunWatch::Result& result) {
+  std::string error = fmt::format("{} {}", StopText(), ReachedText(result.status));
+  if (result.verdict != Verdict::kGoOn) {
+    error += "; the weights were not saved: " + ReportOf(result).message;
+  } else if (result.status.phase() >= v1::TRAINING) {
+    error += "; the weights were not saved: " + result.not_saved;
+  }
   progress_.Note(fmt::format("psctl: {}; what there is lies in {}", error, directory_.path()));
-  return EndWithError(arguments_.format, error, stop_.ExitStatus(), directory_.path());
+  return EndWithSummary(result.status, EndOf("interrupted", error, stop_.ExitStatus()));
+}
+
+FailureReport LocalRun::ReportOf(const RunWatch::Result& result) const {
+  FailureEvidence evidence = {.verdict = result.verdict,
+                              .status = result.status,
+                              .start_timeout = start_timeout_,
+                              .models = ModelsOf(result.status, directory_.Models()),
+                              .log_path = directory_.LogPath({Role::kServer, 0}),
+                              .log_lines = {}};
+  IfNoError if_none = IfNoError::kQuoteLast;
+  if (const ProcessEnd* cause = FindRootCause(cluster_.ends())) {
+    evidence.log_path = directory_.LogPath(cause->name);
+    // Who is killed from outside has not said why.
+    if (cause->signal == SIGKILL || cause->signal == SIGTERM) if_none = IfNoError::kQuoteNone;
+  }
+  evidence.log_lines = LastErrorLines(evidence.log_path, kLogLinesMax, if_none);
+  return DescribeFailure(cluster_.ends(), evidence);
 }
 
 int LocalRun::Fail(const RunWatch::Result& result) {
-  FailureEvidence evidence = {.verdict = result.verdict,
-                              .coordinator_says = result.status.failure(),
-                              .phase = result.status.phase(),
-                              .start_timeout = start_timeout_,
-                              .log_path = directory_.LogPath({Role::kServer, 0}),
-                              .log_lines = {}};
-  if (const ProcessEnd* cause = FindRootCause(cluster_.ends())) {
-    evidence.log_path = directory_.LogPath(cause->name);
-  }
-  evidence.log_lines = LastErrorLines(evidence.log_path, kLogLinesMax);
-  const FailureReport report = DescribeFailure(cluster_.ends(), evidence);
+  const FailureReport report = ReportOf(result);
   if (is_json_) {
     spdlog::error("{}", report.text);
   } else {
     WriteToStderr(report.text);
   }
-  return EndWithError(arguments_.format, report.message, static_cast<int>(report.exit_code),
-                      directory_.path());
+  RunEnd end = EndOf("failed", report.message, static_cast<int>(report.exit_code));
+  end.log_lines = report.log_lines;
+  return EndWithSummary(result.status, end);
 }
 
 }  // namespace

@@ -119,11 +119,23 @@ std::string RunDirectory::PortFilePath(const ProcessName& server) const {
   return path_ + "/logs/" + server.Slug() + ".port";
 }
 
-std::vector<std::string> LastErrorLines(const std::string& log_path, size_t lines_max) {
+std::vector<std::string> RunDirectory::Models() const {
+  std::vector<std::string> models;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
+    if (entry.path().extension() == ".safetensors") models.push_back(entry.path().string());
+  }
+  std::ranges::sort(models);
+  // The final one, whose name is sorted behind those of epochs, is the newest.
+  return models;
+}
+
+std::vector<std::string> LastErrorLines(const std::string& log_path, size_t lines_max,
+                                        IfNoError if_none) {
   const std::vector<std::string> lines = ReadLastLines(log_path);
   std::vector<std::string> chosen;
   std::copy_if(lines.begin(), lines.end(), std::back_inserter(chosen), ReportsAnError);
-  if (chosen.empty()) chosen = lines;
+  if (chosen.empty() && if_none == IfNoError::kQuoteLast) chosen = lines;
   if (chosen.size() > lines_max) {
     chosen.erase(chosen.begin(), chosen.end() - static_cast<std::ptrdiff_t>(lines_max));
   }

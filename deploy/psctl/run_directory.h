@@ -37,6 +37,9 @@ class RunDirectory {
   std::string SummaryPath() const { return path_ + "/summary.json"; }
   std::string ModelPath() const { return path_ + "/model.safetensors"; }
   std::string LogPath(const ProcessName& process) const;
+
+  /// The model files that lie there, by path, those of epochs first and in their order.
+  std::vector<std::string> Models() const;
   std::string PortFilePath(const ProcessName& server) const;
 
  private:
@@ -45,9 +48,13 @@ class RunDirectory {
   std::string path_;
 };
 
-/// Returns the last `lines_max` lines that report an error, or simply the last lines if none does.
-/// Empty if there is no such file. Reads only the end of a long file.
-std::vector<std::string> LastErrorLines(const std::string& log_path, size_t lines_max);
+/// Which lines of a log to quote if none reports an error.
+enum class IfNoError { kQuoteLast, kQuoteNone };
+
+/// Returns the last `lines_max` lines that report an error, or if none does, those that `if_none`
+/// says. Empty if there is no such file. Reads only the end of a long file.
+std::vector<std::string> LastErrorLines(const std::string& log_path, size_t lines_max,
+                                        IfNoError if_none = IfNoError::kQuoteLast);
 
 }  // namespace slipstream
 

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/duration_text.h"
+#include "common/base/printable.h"
 #include "common/json/json_number.h"
 #include "deploy/psctl/message_json.h"
 #include "deploy/psctl/staleness_histogram.h"
@@ -40,6 +44,12 @@ Json WorkersJson(const v1::RunStatus& status) {
   return workers;
 }
 
+Json VectorClocksJson(const v1::ShardStatus& shard) {
+  Json clocks = Json::array();
+  for (const v1::VectorClock& clock : shard.vector_clocks()) clocks.push_back(MessageJson(clock));
+  return clocks;
+}
+
 Json ServersJson(const v1::RunStatus& status) {
   Json servers = Json::array();
   for (const v1::ShardStatus& shard : status.shards()) {
@@ -49,6 +59,9 @@ Json ServersJson(const v1::RunStatus& status) {
                        {"end", shard.end()},
                        {"version", shard.version()},
                        {"staleness_mean", NumberOrNull(shard.staleness().mean())},
+                       {"staleness", MessageJson(shard.staleness())},
+                       {"vector_clocks", VectorClocksJson(shard)},
+                       {"push_log_pushes", shard.push_log_pushes()},
                        {"push_log_failure", TextOrNull(shard.push_log_failure())}});
   }
   return servers;
@@ -127,7 +140,7 @@ std::string GuardText(const v1::RunStatus& status) {
       guard.scaled(), guard.rounds_held_back());
 }
 
-Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
+Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir, const RunEnd& end) {
   const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
   Json evaluations = Json::array();
   Json parameters = Json::object();
@@ -139,6 +152,12 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
   }
   return {
       {"name", status.name()},
+      {"run", status.run() == 0 ? Json(nullptr) : IdJson(status.run())},
+      {"ended_by", TextOrNull(end.ended_by.empty() ? status.ended_by() : end.ended_by)},
+      {"error", TextOrNull(end.error)},
+      {"log_lines", end.log_lines},
+      {"exit_code", end.exit_code},
+      {"phase", v1::Phase_Name(status.phase())},
       {"policy", status.policy()},
       {"policy_parameters", std::move(parameters)},
       {"round_size", status.round_size()},
@@ -146,16 +165,19 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
                             ? NumberOrNull(deciding->test_accuracy())
                             : Json(nullptr)},
       {"test_loss", deciding != nullptr ? NumberOrNull(deciding->test_loss()) : Json(nullptr)},
-      {"ended_by", status.ended_by()},
       {"seconds", NumberOrNull(status.seconds())},
       {"examples", status.examples()},
       {"examples_per_second", NumberOrNull(status.examples_per_second())},
+      {"epochs", status.epochs()},
       {"updates", status.updates()},
       {"pushes", status.pushes()},
       {"staleness", MessageJson(status.staleness())},
       {"guard", GuardJson(status)},
       {"weights_sha256", status.weights_sha256()},
       {"model", deciding != nullptr ? TextOrNull(deciding->model_file()) : Json(nullptr)},
+      {"models", end.models},
+      {"push_logs_complete",
+       end.has_whole_push_logs.has_value() ? Json(*end.has_whole_push_logs) : Json(nullptr)},
       {"parameters", status.parameters()},
       {"run_dir", run_dir},
       {"evaluations", std::move(evaluations)},
@@ -163,6 +185,23 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir) {
       {"workers", WorkersJson(status)},
       {"servers", ServersJson(status)},
   };
+}
+
+std::vector<std::string> ModelsOf(const v1::RunStatus& status, std::vector<std::string> found) {
+  std::vector<std::string> models;
+  for (const v1::EvaluationStatus& evaluation : status.evaluations()) {
+    if (!evaluation.model_file().empty()) models.push_back(evaluation.model_file());
+  }
+  const auto is_known = [&](const std::string& path) {
+    return std::ranges::any_of(models, [&](const std::string& model) {
+      std::error_code error;
+      return std::filesystem::equivalent(model, path, error);
+    });
+  };
+  for (std::string& path : found) {
+    if (!is_known(path)) models.push_back(std::move(path));
+  }
+  return models;
 }
 
 Json FailureJson(const std::string& error, int exit_code, const std::string& run_dir) {
@@ -196,6 +235,10 @@ std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir)
   facts.emplace_back("weights sha256", status.weights_sha256());
   if (deciding != nullptr && !deciding->model_file().empty()) {
     facts.emplace_back("model", deciding->model_file());
+  }
+  for (const v1::ShardStatus& shard : status.shards()) {
+    if (shard.push_log_failure().empty()) continue;
+    facts.emplace_back("push log", "cut off: " + Printable(shard.push_log_failure()));
   }
   facts.emplace_back("run directory", run_dir);
 

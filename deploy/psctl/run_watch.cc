@@ -17,13 +17,13 @@ constexpr absl::Duration kCausePatience = absl::Seconds(1);
 }  // namespace
 
 RunWatch::RunWatch(Cluster& cluster, const StopSignal& stop, MetricsLog& metrics,
-                   ProgressPrinter& progress, absl::Duration start_timeout,
+                   ProgressPrinter& progress, Options options,
                    const std::shared_ptr<grpc::ChannelCredentials>& credentials)
     : cluster_(cluster),
       stop_(stop),
       metrics_(metrics),
       progress_(progress),
-      start_timeout_(start_timeout),
+      options_(std::move(options)),
       start_(SteadyNow()),
       client_(cluster.coordinator(), credentials),
       phase_since_(start_),
@@ -32,7 +32,7 @@ RunWatch::RunWatch(Cluster& cluster, const StopSignal& stop, MetricsLog& metrics
 
 RunWatch::Result RunWatch::Watch() {
   Verdict verdict = Verdict::kGoOn;
-  while (verdict == Verdict::kGoOn && !stop_.stopped()) {
+  while (verdict == Verdict::kGoOn && HasTime(SteadyNow())) {
     cluster_.WaitForChange(next_question_ - SteadyNow());
     cluster_.Poll();
     const absl::Time now = SteadyNow();
@@ -45,7 +45,33 @@ RunWatch::Result RunWatch::Watch() {
   // Figures may have moved since the last question, and a failure been noticed.
   if (verdict != Verdict::kGoOn) AskForStatus(SteadyNow());
   MarkLostWorkers();
-  return {.verdict = verdict, .status = std::move(status_)};
+  return {.verdict = verdict, .status = std::move(status_), .not_saved = std::move(not_saved_)};
+}
+
+bool RunWatch::HasTime(absl::Time now) {
+  if (!stop_.stopped()) return true;
+  if (!ends_by_.has_value()) ends_by_ = now + BeginToEnd();
+  if (now < *ends_by_) return true;
+  if (not_saved_.empty()) {
+    not_saved_ =
+        "they were not measured and saved within " + absl::FormatDuration(options_.save_timeout);
+  }
+  return false;
+}
+
+absl::Duration RunWatch::BeginToEnd() {
+  options_.on_stop(status_);
+  if (options_.save_timeout <= absl::ZeroDuration()) {
+    not_saved_ = "--save-timeout is 0";
+  } else {
+    const absl::Status ended = client_.EndTraining(kStatusTimeout);
+    // Weights of a run that has finished are saved.
+    if (!ended.ok() && !absl::IsOutOfRange(ended)) not_saved_ = std::string(ended.message());
+  }
+  if (!not_saved_.empty()) return absl::ZeroDuration();
+  progress_.Note("psctl: training ends, and the weights are measured and saved, for at most " +
+                 absl::FormatDuration(options_.save_timeout) + "; a second signal does not wait");
+  return options_.save_timeout;
 }
 
 void RunWatch::AskForStatus(absl::Time now) {
@@ -99,7 +125,7 @@ RunFacts RunWatch::FactsAt(absl::Time now) const {
           .ends_before_phase = ends_before_status_,
           .workers_running = cluster_.running(Role::kWorker),
           .without_workers = now - last_worker_seen_,
-          .start_timeout = start_timeout_};
+          .start_timeout = options_.start_timeout};
 }
 
 void RunWatch::WaitForCause() {

@@ -2,6 +2,10 @@
 #define SLIPSTREAM_DEPLOY_PSCTL_RUN_WATCH_H_
 
 #include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/time/time.h"
 #include "common/process/stop_signal.h"
@@ -17,23 +21,47 @@ namespace slipstream {
 /// Follows a started cluster until its run is over. It asks for the status, shows and records it,
 /// and reports workers that were lost. Judge decides.
 ///
+/// Where somebody asks to stop, it has training end, and follows the run until the weights that
+/// there are by then are measured and saved, for a bounded time.
+///
 /// Not thread-safe: main's thread owns it.
 class RunWatch {
  public:
-  /// The end of a watch. The verdict is kGoOn if somebody asked to stop.
+  struct Options {
+    /// The run's cluster.start_timeout.
+    absl::Duration start_timeout;
+
+    /// How long the weights may take to be measured and saved after somebody asked to stop. If it
+    /// is zero, the watch ends at once.
+    absl::Duration save_timeout;
+
+    /// Called once when somebody asks to stop, with the status of that moment.
+    std::function<void(const v1::RunStatus&)> on_stop;
+  };
+
+  /// The end of a watch. The verdict is kGoOn if somebody asked to stop and the run was not over in
+  /// time.
   struct Result {
     Verdict verdict = Verdict::kGoOn;
     v1::RunStatus status;  // The last status received.
+
+    /// Why the weights were not saved when somebody asked to stop, in words for people.
+    std::string not_saved;
   };
 
-  /// The arguments must outlive the watch.
+  /// The arguments must outlive the watch but `options`.
   RunWatch(Cluster& cluster, const StopSignal& stop, MetricsLog& metrics, ProgressPrinter& progress,
-           absl::Duration start_timeout,
-           const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+           Options options, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
   Result Watch();
 
  private:
+  /// Whether there is time to follow the run: until somebody asks to stop, and while weights are
+  /// being saved because of that.
+  bool HasTime(absl::Time now);
+
+  /// Somebody has asked to stop: has training end. Returns how long the run may take to be over.
+  absl::Duration BeginToEnd();
   void AskForStatus(absl::Time now);
   void Record(absl::Duration since_start);
   void TellOfLostWorkers();
@@ -48,7 +76,7 @@ class RunWatch {
   const StopSignal& stop_;
   MetricsLog& metrics_;
   ProgressPrinter& progress_;
-  const absl::Duration start_timeout_;
+  const Options options_;
   const absl::Time start_;
   const CoordinatorClient client_;
 
@@ -59,6 +87,8 @@ class RunWatch {
   absl::Time next_question_;
   size_t ends_told_ = 0;
   bool was_told_of_metrics_ = false;
+  std::optional<absl::Time> ends_by_;  // Set when somebody has asked to stop.
+  std::string not_saved_;
 };
 
 }  // namespace slipstream

@@ -93,9 +93,9 @@ void AddNonfinite(const v1::RunStatus& status, std::vector<ScreenLine>& lines) {
 void AddPushLogs(const v1::RunStatus& status, std::vector<ScreenLine>& lines) {
   for (const v1::ShardStatus& shard : status.shards()) {
     if (shard.push_log_failure().empty()) continue;
-    lines.push_back({fmt::format("the push log of shard {} ends early: {}", shard.shard(),
-                                 Printable(shard.push_log_failure())),
-                     LineStyle::kWarning});
+    lines.push_back(
+        {fmt::format("shard {}: {}", shard.shard(), Printable(shard.push_log_failure())),
+         LineStyle::kWarning});
   }
 }
 

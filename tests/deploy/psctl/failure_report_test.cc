@@ -1,18 +1,32 @@
 #include "deploy/psctl/failure_report.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <vector>
 
+#include "tests/deploy/psctl/example_status.h"
+
 namespace slipstream {
 namespace {
+
+using testing::HasSubstr;
+
+v1::RunStatus InPhase(v1::Phase phase) {
+  v1::RunStatus status;
+  status.set_phase(phase);
+  return status;
+}
 
 TEST(FailureReportTest, NamesTheProcessItsLastWordsAndItsLog) {
   const std::vector<ProcessEnd> ends = {{.name = {Role::kWorker, 0}, .exit_code = 69},
                                         {.name = {Role::kWorker, 1}, .exit_code = 78}};
 
-  const FailureReport report = DescribeFailure(ends, {.coordinator_says = "worker 1 left",
+  v1::RunStatus status;
+  status.set_failure("worker 1 left");
+
+  const FailureReport report = DescribeFailure(ends, {.status = status,
                                                       .log_path = "runs/x/logs/worker-1.log",
                                                       .log_lines = {"error: no such data set"}});
 
@@ -31,19 +45,60 @@ TEST(FailureReportTest, NamesTheSignalOfACrashedServer) {
   const FailureReport report = DescribeFailure(ends, {});
 
   EXPECT_EQ(report.exit_code, ExitCode::kInternal);
-  EXPECT_EQ(report.text, "psctl: error: server 1 was ended by signal 11 (Segmentation fault)\n");
+  EXPECT_EQ(report.text, "psctl: error: server 1 was killed by signal 11 (Segmentation fault)\n");
+}
+
+TEST(FailureReportTest, SaysWhatWasLostWithAServerAndWhatToDo) {
+  const std::vector<ProcessEnd> ends = {{.name = {Role::kServer, 1}, .signal = SIGKILL}};
+
+  const FailureReport report =
+      DescribeFailure(ends, {.status = ExampleStatus(), .log_path = "d/logs/server-1.log"});
+
+  EXPECT_EQ(report.message,
+            "server 1 was killed by signal 9 (Killed); the weights of shard 1 (parameters 30000 to "
+            "61705 of 61706) are lost with it, so the run cannot go on");
+  EXPECT_EQ(report.text, "psctl: error: " + report.message +
+                             "\n"
+                             "  reached: epoch 2, 100 updates\n"
+                             "  why: signal 9 comes from a user, or from a system that is out of "
+                             "memory (see dmesg)\n"
+                             "  next: run it again; no model was saved on the way, as --set "
+                             "model.save_every_epochs=1 does\n"
+                             "  log: d/logs/server-1.log\n");
+}
+
+TEST(FailureReportTest, NamesTheModelsThatWereSavedBefore) {
+  const std::vector<ProcessEnd> ends = {{.name = {Role::kServer, 0}, .signal = SIGSEGV}};
+
+  const FailureReport report = DescribeFailure(
+      ends, {.status = ExampleStatus(), .models = {"d/one.safetensors", "d/two.safetensors"}});
+
+  EXPECT_THAT(report.text, HasSubstr("  saved: d/one.safetensors\n"
+                                     "  saved: d/two.safetensors\n"
+                                     "  next: run it again, from the last saved model with --set "
+                                     "model.init=d/two.safetensors\n"));
+}
+
+TEST(FailureReportTest, NothingIsLostWithAServerBeforeTraining) {
+  const std::vector<ProcessEnd> ends = {{.name = {Role::kServer, 1}, .signal = SIGKILL}};
+
+  const FailureReport report = DescribeFailure(ends, {.status = InPhase(v1::INITIALIZING)});
+
+  EXPECT_EQ(report.text, "psctl: error: server 1 was killed by signal 9 (Killed)\n");
 }
 
 TEST(FailureReportTest, SaysThatNobodyIsLeft) {
   const std::vector<ProcessEnd> ends = {{.name = {Role::kWorker, 0}, .signal = SIGKILL}};
 
   const FailureReport report =
-      DescribeFailure(ends, {.verdict = Verdict::kWorkersGone, .phase = v1::TRAINING});
+      DescribeFailure(ends, {.verdict = Verdict::kWorkersGone, .status = InPhase(v1::TRAINING)});
 
   EXPECT_EQ(report.exit_code, ExitCode::kInternal);
-  EXPECT_EQ(report.text,
-            "psctl: error: all workers ended before the run was over: training; worker 0 was ended "
-            "by signal 9 (Killed)\n");
+  EXPECT_EQ(
+      report.text,
+      "psctl: error: all workers ended before the run was over: training; worker 0 was killed "
+      "by signal 9 (Killed)\n"
+      "  reached: epoch 1, 0 updates\n");
 }
 
 TEST(FailureReportTest, NamesTheWorkerWithoutWhichTheRunCannotStart) {
@@ -60,8 +115,10 @@ TEST(FailureReportTest, NamesTheWorkerWithoutWhichTheRunCannotStart) {
 }
 
 TEST(FailureReportTest, LetsNobodyWriteToTheTerminal) {
-  const FailureReport report =
-      DescribeFailure({}, {.coordinator_says = "\x1b[2J\nfine", .log_lines = {"\x1b]0;x"}});
+  v1::RunStatus status;
+  status.set_failure("\x1b[2J\nfine");
+
+  const FailureReport report = DescribeFailure({}, {.status = status, .log_lines = {"\x1b]0;x"}});
 
   EXPECT_EQ(report.text,
             "psctl: error: the run failed\n"
@@ -71,7 +128,7 @@ TEST(FailureReportTest, LetsNobodyWriteToTheTerminal) {
 
 TEST(FailureReportTest, SaysWhatTheStartWaitedFor) {
   const FailureReport report = DescribeFailure({}, {.verdict = Verdict::kNotStarted,
-                                                    .phase = v1::WAITING_FOR_WORKERS,
+                                                    .status = InPhase(v1::WAITING_FOR_WORKERS),
                                                     .start_timeout = absl::Seconds(120)});
 
   EXPECT_EQ(report.exit_code, ExitCode::kUnreachable);

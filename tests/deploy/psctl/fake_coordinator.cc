@@ -19,7 +19,8 @@ namespace {
 
 /// A coordinator whose run trains until the file `finished_file` appears, and is then finished.
 /// While the file `finished_file`.away exists, the coordinator refuses to be watched. While
-/// `finished_file`.waiting exists, its run waits for workers.
+/// `finished_file`.waiting exists, its run waits for workers. Asked to end training, it finishes if
+/// `finished_file`.saves exists; if `finished_file`.hangs does, it says that it will, but does not.
 class FakeCoordinator final : public v1::Coordinator::Service {
  public:
   explicit FakeCoordinator(std::string finished_file) : finished_file_(std::move(finished_file)) {}
@@ -33,9 +34,21 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     if (std::filesystem::exists(finished_file_)) {
       reply->set_phase(v1::FINISHED);
       reply->set_weights_sha256("ab12");
+      reply->set_ended_by(std::filesystem::exists(finished_file_ + ".saves") ? "interrupted"
+                                                                             : "epochs");
       *reply->add_evaluations() = ExampleEvaluation(4, 0.9, true);
     }
     return grpc::Status::OK;
+  }
+
+  grpc::Status EndTraining(grpc::ServerContext*, const v1::EndTrainingRequest*,
+                           v1::EndTrainingReply*) override {
+    if (std::filesystem::exists(finished_file_ + ".saves")) {
+      std::ofstream(finished_file_) << "";
+      return grpc::Status::OK;
+    }
+    if (std::filesystem::exists(finished_file_ + ".hangs")) return grpc::Status::OK;
+    return {grpc::StatusCode::UNAVAILABLE, "it is away"};
   }
 
   grpc::Status WatchStatus(grpc::ServerContext* context, const v1::WatchStatusRequest* request,

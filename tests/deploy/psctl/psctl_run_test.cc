@@ -108,6 +108,14 @@ class PsctlRunTest : public testing::Test {
 
   std::string Stdout() const { return ReadFile(stdout_); }
   std::string Stderr() const { return ReadFile(stderr_); }
+  nlohmann::json Summary() const {
+    return nlohmann::json::parse(ReadFile(folder_ / "run/summary.json"));
+  }
+
+  bool WaitForText(const std::string& on_stderr) const {
+    return WaitUntil([&] { return Stderr().find(on_stderr) != std::string::npos; });
+  }
+
   std::string LogPath(const std::string& slug) const {
     return folder_ / "run/logs" / (slug + ".log");
   }
@@ -139,11 +147,10 @@ TEST_F(PsctlRunTest, ToleratesAKilledWorkerAndSumsUp) {
   Say("FAKE_WORKER_0", R"(read -r < "$FAKE_DIR/go"; touch "$FAKE_DIR/finished")");
   Say("FAKE_WORKER_1", "kill -KILL $$");
   ChildProcess psctl = StartRun();
-  ASSERT_TRUE(WaitUntil([&] {
-    return Stderr().find(
-               "psctl: warning: worker 1 was lost: signal 9 (Killed); the run goes on "
-               "with 1 worker\n") != std::string::npos;
-  })) << Stderr();
+  ASSERT_TRUE(
+      WaitForText("psctl: warning: worker 1 was lost: signal 9 (Killed); the run goes on "
+                  "with 1 worker\n"))
+      << Stderr();
 
   std::ofstream(folder_ / "go") << "go\n";
 
@@ -164,11 +171,10 @@ TEST_F(PsctlRunTest, GoesOnWhenAWorkerIsFenced) {
   Say("FAKE_WORKER_0", R"(read -r < "$FAKE_DIR/go"; touch "$FAKE_DIR/finished")");
   Say("FAKE_WORKER_1", "exit 75");
   ChildProcess psctl = StartRun();
-  ASSERT_TRUE(WaitUntil([&] {
-    return Stderr().find(
-               "psctl: warning: worker 1 was lost: exit code 75 (temporary failure); the run goes "
-               "on with 1 worker\n") != std::string::npos;
-  })) << Stderr();
+  ASSERT_TRUE(
+      WaitForText("psctl: warning: worker 1 was lost: exit code 75 (temporary failure); the "
+                  "run goes on with 1 worker\n"))
+      << Stderr();
 
   std::ofstream(folder_ / "go") << "go\n";
 
@@ -184,7 +190,7 @@ TEST_F(PsctlRunTest, EndsAtOnceWhenAWorkerIsLostBeforeAllHaveCome) {
   EXPECT_EQ(WaitForExit(psctl), 1);
   EXPECT_THAT(Stderr(), Not(HasSubstr("the run goes on")));
   EXPECT_THAT(Stderr(), EndsWith("psctl: error: the run cannot start without all of its workers; "
-                                 "worker 1 was ended by signal 9 (Killed)\n"
+                                 "worker 1 was killed by signal 9 (Killed)\n"
                                  "  | T worker-1 error   no memory\n"
                                  "  log: " +
                                  LogPath("worker-1") + "\n"));
@@ -210,7 +216,7 @@ TEST_F(PsctlRunTest, KeepsTheSummaryThatStdoutDoesNotTake) {
   ChildProcess psctl = StartRun();
 
   EXPECT_EQ(WaitForExit(psctl), 74);
-  EXPECT_EQ(nlohmann::json::parse(ReadFile(folder_ / "run/summary.json"))["test_accuracy"], 0.9);
+  EXPECT_EQ(Summary()["test_accuracy"], 0.9);
   EXPECT_THAT(Stderr(), EndsWith("psctl: error: the output could not be written\n"));
 }
 
@@ -228,7 +234,7 @@ TEST_F(PsctlRunTest, KeepsTheSummaryWhenItsReaderIsGone) {
 
   ASSERT_TRUE(shell.ok()) << shell.status();
   EXPECT_EQ(WaitForExit(*shell), 74) << Stderr();
-  EXPECT_EQ(nlohmann::json::parse(ReadFile(folder_ / "run/summary.json"))["test_accuracy"], 0.9);
+  EXPECT_EQ(Summary()["test_accuracy"], 0.9);
 }
 
 TEST_F(PsctlRunTest, WarnsOnceOfMetricsThatCannotBeWritten) {
@@ -255,16 +261,13 @@ TEST_F(PsctlRunTest, TellsHowToWatchItFromAnotherDirectory) {
   const std::string before = "psctl: coordinator ";
   const std::string between =
       ": " + fs::absolute("deploy/psctl/psctl").string() + " status --watch --coordinator ";
-  ASSERT_TRUE(WaitUntil([&] { return Stderr().find(between) != std::string::npos; })) << Stderr();
+  ASSERT_TRUE(WaitForText(between)) << Stderr();
 
   std::string address = ReadFile(folder_ / "run/logs/server-0.port");
   ASSERT_TRUE(address.ends_with('\n'));
   address.pop_back();
 
-  EXPECT_TRUE(WaitUntil([&] {
-    const std::string line = before + address + between + address + "\n";
-    return Stderr().find(line) != std::string::npos;
-  })) << Stderr();
+  EXPECT_TRUE(WaitForText(before + address + between + address + "\n")) << Stderr();
   std::ofstream(folder_ / "go") << "go\n";
   EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
   EXPECT_EQ(nlohmann::json::parse(Stdout())["test_accuracy"], 0.9);
@@ -308,14 +311,17 @@ TEST_F(PsctlRunTest, StopsTheOthersAndTellsTheCauseLastWhenAWorkerFails) {
   ChildProcess psctl = StartRun();
 
   EXPECT_EQ(WaitForExit(psctl), 78);
-  EXPECT_THAT(Stderr(), EndsWith("psctl: error: worker 1 failed with exit code 78 (configuration)\n"
-                                 "  | T worker-1 error   no such data set\n"
-                                 "  log: " +
-                                 LogPath("worker-1") + "\n"));
-  EXPECT_EQ(nlohmann::json::parse(Stdout()),
-            nlohmann::json({{"error", "worker 1 failed with exit code 78 (configuration)"},
-                            {"exit_code", 78},
-                            {"run_dir", (folder_ / "run").string()}}));
+  EXPECT_THAT(Stderr(),
+              HasSubstr("psctl: error: worker 1 failed with exit code 78 (configuration)\n"));
+  EXPECT_THAT(
+      Stderr(),
+      EndsWith("  | T worker-1 error   no such data set\n  log: " + LogPath("worker-1") + "\n"));
+  const auto summary = nlohmann::json::parse(Stdout());
+  EXPECT_EQ(summary["ended_by"], "failed");
+  EXPECT_EQ(summary["error"], "worker 1 failed with exit code 78 (configuration)");
+  EXPECT_EQ(summary["exit_code"], 78);
+  EXPECT_EQ(summary["log_lines"].dump(), R"(["T worker-1 error   no such data set"])");
+  EXPECT_EQ(ReadFile(folder_ / "run/summary.json"), Stdout());
   EXPECT_TRUE(NoneIsRunning());
 }
 
@@ -326,7 +332,8 @@ TEST_F(PsctlRunTest, BlamesTheServerThatCrashedNotTheWorkerThatLostIt) {
   ChildProcess psctl = StartRun();
 
   EXPECT_EQ(WaitForExit(psctl), 1);
-  EXPECT_THAT(Stderr(), HasSubstr("psctl: error: server 1 was ended by signal 11"));
+  EXPECT_THAT(Stderr(), HasSubstr("psctl: error: server 1 was killed by signal 11"));
+  EXPECT_EQ(nlohmann::json::parse(Stdout())["ended_by"], "failed");
   EXPECT_THAT(Stderr(), Not(HasSubstr("worker 0 failed")));
   EXPECT_TRUE(NoneIsRunning());
 }
@@ -348,6 +355,7 @@ TEST_F(PsctlRunTest, FailsWhenServer0DoesNotListenInTime) {
 
   EXPECT_EQ(WaitForExit(psctl), 69);
   EXPECT_THAT(Stderr(), EndsWith("psctl: error: server 0 did not listen within 1s\n"));
+  EXPECT_EQ(Summary()["error"], "server 0 did not listen within 1s");
   EXPECT_TRUE(NoneIsRunning());
 }
 
@@ -367,9 +375,61 @@ TEST_F(PsctlRunTest, LeavesNoProcessWhenItIsInterrupted) {
 
     EXPECT_EQ(WaitForExit(psctl), 128 + signal);
     EXPECT_THAT(Stderr(), HasSubstr("psctl: stopped by signal"));
-    EXPECT_EQ(nlohmann::json::parse(Stdout())["exit_code"], 128 + signal);
+    const auto summary = nlohmann::json::parse(Stdout());
+    EXPECT_EQ(summary["exit_code"], 128 + signal);
+    EXPECT_EQ(summary["ended_by"], "interrupted");
+    EXPECT_EQ(ReadFile(folder_ / "run/summary.json"), Stdout());
     EXPECT_TRUE(WaitUntil([&] { return NoneIsRunning(); }));
   }
+}
+
+TEST_F(PsctlRunTest, SavesTheWeightsWhenItIsInterrupted) {
+  std::ofstream(folder_ / "finished.saves") << "";
+  for (const char* worker : {"FAKE_WORKER_0", "FAKE_WORKER_1"}) {
+    Say(worker, R"(until [[ -e "$FAKE_DIR/finished" ]]; do read -rt 0.05 <> <(:); done; exit 0)");
+  }
+  ChildProcess psctl = StartRun();
+  ASSERT_TRUE(WaitForText("training 25")) << Stderr();
+
+  kill(psctl.pid(), SIGINT);
+
+  EXPECT_EQ(WaitForExit(psctl), 130);
+  EXPECT_THAT(Stderr(), HasSubstr("are measured and saved, for at most 30s; a second signal"));
+  EXPECT_THAT(Stderr(), EndsWith("psctl: stopped by signal 2 (Interrupt); the summary is in " +
+                                 (folder_ / "run").string() + "\n"));
+  const auto summary = Summary();
+  EXPECT_EQ(summary["ended_by"], "interrupted");
+  EXPECT_EQ(summary["weights_sha256"], "ab12");
+  EXPECT_TRUE(NoneIsRunning());
+}
+
+TEST_F(PsctlRunTest, EndsWithoutTheWeightsThatTakeTooLong) {
+  std::ofstream(folder_ / "finished.hangs") << "";
+  ChildProcess psctl = StartRun({"--save-timeout", "200ms"});
+  ASSERT_TRUE(WaitForText("training 25")) << Stderr();
+
+  kill(psctl.pid(), SIGTERM);
+
+  EXPECT_EQ(WaitForExit(psctl), 143);
+  EXPECT_EQ(Summary()["error"],
+            "stopped by signal 15 (Terminated) in epoch 2, after 100 updates; the weights were not "
+            "saved: they were not measured and saved within 200ms");
+}
+
+TEST_F(PsctlRunTest, DoesNotWaitAfterASecondSignalAndLeavesASummary) {
+  std::ofstream(folder_ / "finished.hangs") << "";
+  ChildProcess psctl = StartRun();
+  ASSERT_TRUE(WaitForText("training 25")) << Stderr();
+  kill(psctl.pid(), SIGINT);
+  ASSERT_TRUE(WaitForText("training ends")) << Stderr();
+
+  kill(psctl.pid(), SIGINT);
+
+  EXPECT_EQ(WaitForExit(psctl), 130);
+  const auto summary = Summary();
+  EXPECT_EQ(summary["ended_by"], "interrupted");
+  EXPECT_EQ(summary["updates"], 100);
+  EXPECT_TRUE(WaitUntil([&] { return NoneIsRunning(); }));
 }
 
 TEST_F(PsctlRunTest, LeavesNoServerOrWorkerWhenItIsKilled) {
@@ -397,9 +457,10 @@ TEST_F(PsctlRunTest, ReportsEveryWrongOverrideInOnePass) {
                               "--set", "training.epochs=0"});
 
   EXPECT_EQ(WaitForExit(psctl), 2);
-  EXPECT_THAT(Stderr(), HasSubstr("--set seed: error: must be key=value"));
-  EXPECT_THAT(Stderr(), HasSubstr("--set =1: error: must be key=value"));
-  EXPECT_THAT(Stderr(), HasSubstr("--set training.epochs=0: error: "));
+  for (const char* wrong : {"seed: error: must be key=value", "=1: error: must be key=value",
+                            "training.epochs=0: error: "}) {
+    EXPECT_THAT(Stderr(), HasSubstr(std::string("--set ") + wrong));
+  }
 }
 
 TEST_F(PsctlRunTest, AnswersInJsonWhereAnOverrideIsNotUtf8) {

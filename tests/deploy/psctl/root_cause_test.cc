@@ -21,6 +21,16 @@ ProcessEnd Told(ProcessEnd end) {
   return end;
 }
 
+TEST(RootCauseTest, AServerThatLostItsPushLogHasFailedNoRun) {
+  const std::vector<ProcessEnd> ends = {Told(Exit(Role::kServer, 0, 74)),
+                                        Told(Exit(Role::kServer, 1, 143))};
+
+  EXPECT_TRUE(LostItsPushLog(ends[0]));
+  EXPECT_FALSE(LostItsPushLog(ends[1]));
+  EXPECT_EQ(FindRootCause(ends), nullptr);
+  EXPECT_FALSE(LostItsPushLog(Exit(Role::kServer, 0, 74))) << "it ended by itself";
+}
+
 TEST(RootCauseTest, TakesAKilledWorkerForALossOnly) {
   EXPECT_EQ(MeaningOf(Killed(Role::kWorker, 1, SIGKILL)), EndMeaning::kLostWorker);
   EXPECT_EQ(MeaningOf(Exit(Role::kWorker, 1, 143)), EndMeaning::kLostWorker);

@@ -81,6 +81,19 @@ TEST_F(RunDirectoryTest, SaysWhyItCannotBeMade) {
   EXPECT_EQ(std::string(directory.status().message()), "cannot create file/below: Not a directory");
 }
 
+TEST_F(RunDirectoryTest, ListsItsModelsTheFinalOneLast) {
+  const auto directory = RunDirectory::Create("mine", "demo", now_);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  for (const auto* name : {"model.safetensors", "model-epoch-0002.safetensors",
+                           "model-epoch-0001.safetensors", "model.safetensors.unfinished"}) {
+    std::ofstream(std::string("mine/") + name) << "x";
+  }
+
+  EXPECT_THAT(directory->Models(),
+              ElementsAre("mine/model-epoch-0001.safetensors", "mine/model-epoch-0002.safetensors",
+                          "mine/model.safetensors"));
+}
+
 TEST_F(RunDirectoryTest, FindsTheLastErrorsOfALog) {
   std::ofstream("errors.log")
       << "T worker-0 info    a\nT worker-0 error   b\nT worker-0 info    c\n"
@@ -90,6 +103,7 @@ TEST_F(RunDirectoryTest, FindsTheLastErrorsOfALog) {
   EXPECT_THAT(LastErrorLines("errors.log", 2),
               ElementsAre("T worker-0 error   d", "ps_worker: error: e"));
   EXPECT_THAT(LastErrorLines("plain.log", 2), ElementsAre("2", "3"));
+  EXPECT_THAT(LastErrorLines("plain.log", 2, IfNoError::kQuoteNone), IsEmpty());
   EXPECT_THAT(LastErrorLines("none.log", 2), IsEmpty());
 }
 

@@ -10,6 +10,7 @@
 namespace slipstream {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(RunSummaryTest, HoldsWhatScriptsReadFromAStatus) {
@@ -19,7 +20,7 @@ TEST(RunSummaryTest, HoldsWhatScriptsReadFromAStatus) {
   *status.add_evaluations() = ExampleEvaluation(4, 0.5, false);
   *status.add_evaluations() = ExampleEvaluation(4, 0.9, true);
 
-  const nlohmann::ordered_json summary = SummaryJson(status, "runs/demo");
+  const nlohmann::ordered_json summary = SummaryJson(status, "runs/demo", {});
 
   EXPECT_EQ(summary["name"], "demo");
   EXPECT_EQ(summary["policy"], "softsync");
@@ -46,11 +47,11 @@ TEST(RunSummaryTest, NamesTheFileOfEachModelThatWasSaved) {
   v1::RunStatus status = ExampleStatus();
   *status.add_evaluations() = ExampleEvaluation(4, 0.5, false);
   *status.add_evaluations() = ExampleEvaluation(5, 0.9, true);
-  EXPECT_TRUE(SummaryJson(status, "d")["model"].is_null());
+  EXPECT_TRUE(SummaryJson(status, "d", {})["model"].is_null());
 
   status.mutable_evaluations(1)->set_model_file("/runs/d/model.safetensors");
 
-  const nlohmann::ordered_json summary = SummaryJson(status, "d");
+  const nlohmann::ordered_json summary = SummaryJson(status, "d", {});
   EXPECT_EQ(summary["model"], "/runs/d/model.safetensors");
   EXPECT_TRUE(summary["evaluations"][0]["model"].is_null());
   EXPECT_EQ(summary["evaluations"][1]["model"], "/runs/d/model.safetensors");
@@ -61,7 +62,7 @@ TEST(RunSummaryTest, WritesNullForWhatIsNoNumber) {
   v1::RunStatus status;
   status.set_seconds(std::numeric_limits<double>::infinity());
 
-  const nlohmann::ordered_json summary = SummaryJson(status, "d");
+  const nlohmann::ordered_json summary = SummaryJson(status, "d", {});
 
   EXPECT_TRUE(summary["seconds"].is_null());
   EXPECT_TRUE(summary["test_accuracy"].is_null());
@@ -73,7 +74,7 @@ TEST(RunSummaryTest, HasNoAccuracyWhereTheLossKnowsNoClasses) {
   *status.add_evaluations() = ExampleEvaluation(4, 0.9, true);
   status.mutable_evaluations(0)->clear_test_accuracy();
 
-  const nlohmann::ordered_json summary = SummaryJson(status, "d");
+  const nlohmann::ordered_json summary = SummaryJson(status, "d", {});
 
   EXPECT_TRUE(summary["test_accuracy"].is_null());
   EXPECT_TRUE(summary["evaluations"][0]["test_accuracy"].is_null());
@@ -86,7 +87,59 @@ TEST(RunSummaryTest, HasNoParametersOfAPolicyThatTakesNone) {
   status.set_policy("async");
   status.clear_policy_parameters();
 
-  EXPECT_EQ(SummaryJson(status, "d")["policy_parameters"].dump(), "{}");
+  EXPECT_EQ(SummaryJson(status, "d", {})["policy_parameters"].dump(), "{}");
+}
+
+TEST(RunSummaryTest, TellsHowARunEndedThatWasNotOver) {
+  v1::RunStatus status = ExampleStatus();
+  status.set_run(0xab12);
+
+  const nlohmann::ordered_json summary = SummaryJson(status, "d",
+                                                     {.ended_by = "interrupted",
+                                                      .error = "stopped by signal 2 (Interrupt)",
+                                                      .exit_code = 130,
+                                                      .models = {"d/model-epoch-0001.safetensors"},
+                                                      .has_whole_push_logs = false});
+
+  EXPECT_EQ(summary["run"], "000000000000ab12");
+  EXPECT_EQ(summary["ended_by"], "interrupted");
+  EXPECT_EQ(summary["error"], "stopped by signal 2 (Interrupt)");
+  EXPECT_EQ(summary["exit_code"], 130);
+  EXPECT_EQ(summary["phase"], "TRAINING");
+  EXPECT_EQ(summary["epochs"], 1);
+  EXPECT_EQ(summary["models"].dump(), R"(["d/model-epoch-0001.safetensors"])");
+  EXPECT_EQ(summary["push_logs_complete"], false);
+  EXPECT_TRUE(summary["model"].is_null());
+}
+
+TEST(RunSummaryTest, HasNullForWhatARunOfWhichNothingWasHeardLacks) {
+  const nlohmann::ordered_json summary = SummaryJson({}, "d", {});
+
+  for (const auto* key : {"run", "ended_by", "error", "push_logs_complete", "model"}) {
+    EXPECT_TRUE(summary[key].is_null()) << key;
+  }
+}
+
+TEST(RunSummaryTest, ListsEachModelOnce) {
+  v1::RunStatus status;
+  status.add_evaluations()->set_model_file("/elsewhere/model-epoch-0001.safetensors");
+  status.add_evaluations();
+
+  EXPECT_THAT(ModelsOf(status, {"d/model.safetensors"}),
+              ElementsAre("/elsewhere/model-epoch-0001.safetensors", "d/model.safetensors"));
+}
+
+TEST(RunSummaryTest, FlagsAPushLogThatWasCutOff) {
+  v1::RunStatus status = ExampleStatus();
+  status.mutable_shards(1)->set_push_log_pushes(7);
+  status.mutable_shards(1)->set_push_log_failure("the push log d/p.csv ends after 7 pushes: full");
+
+  const nlohmann::ordered_json server = SummaryJson(status, "d", {})["servers"][1];
+
+  EXPECT_EQ(server["push_log_pushes"], 7);
+  EXPECT_EQ(server["push_log_failure"], "the push log d/p.csv ends after 7 pushes: full");
+  EXPECT_THAT(SummaryText(status, "d"),
+              HasSubstr("push log        cut off: the push log d/p.csv ends after 7 pushes"));
 }
 
 TEST(RunSummaryTest, TellsScriptsOfAFailure) {
@@ -110,14 +163,14 @@ TEST(RunSummaryTest, ShowsPeopleFiguresAndTheHistogram) {
 
 TEST(RunSummaryTest, SaysWhichWorkersWereLostAndWhy) {
   v1::RunStatus status = ExampleStatus();
-  EXPECT_EQ(SummaryJson(status, "d")["workers_lost"].dump(), "[]");
-  EXPECT_TRUE(SummaryJson(status, "d")["workers"][1]["failure"].is_null());
+  EXPECT_EQ(SummaryJson(status, "d", {})["workers_lost"].dump(), "[]");
+  EXPECT_TRUE(SummaryJson(status, "d", {})["workers"][1]["failure"].is_null());
   EXPECT_THAT(SummaryText(status, "d"), testing::Not(HasSubstr("lost")));
   status.mutable_workers(1)->set_state("dead");
   status.mutable_workers(1)->set_failure("signal 9 (Killed)");
 
-  EXPECT_EQ(SummaryJson(status, "d")["workers_lost"].dump(), "[1]");
-  EXPECT_EQ(SummaryJson(status, "d")["workers"][1]["failure"], "signal 9 (Killed)");
+  EXPECT_EQ(SummaryJson(status, "d", {})["workers_lost"].dump(), "[1]");
+  EXPECT_EQ(SummaryJson(status, "d", {})["workers"][1]["failure"], "signal 9 (Killed)");
   EXPECT_THAT(SummaryText(status, "d"),
               HasSubstr("workers lost    1 of 2: worker 1 (signal 9 (Killed))\n"));
 }
@@ -128,7 +181,7 @@ TEST(RunSummaryTest, TellsTheEpochOfTheWeightsThatWereMeasured) {
   *status.add_evaluations() = ExampleEvaluation(5, 0.9, false);
   status.mutable_evaluations(1)->clear_epochs_measured();
 
-  const nlohmann::ordered_json summary = SummaryJson(status, "d");
+  const nlohmann::ordered_json summary = SummaryJson(status, "d", {});
 
   EXPECT_EQ(summary["evaluations"][0]["epoch"], 4);
   EXPECT_EQ(summary["evaluations"][0]["epochs_measured"], 4.024);

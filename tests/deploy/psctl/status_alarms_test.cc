@@ -107,7 +107,7 @@ TEST(StatusAlarmsTest, PutsTheWorstFirst) {
                                  "worker 1 is dead", "worker 0 is a straggler: its steps take 5 s",
                                  "shard 1 has 2 of 4 gradients, none new for 12.4 s: closes when "
                                  "workers 1 and 3 push (version 101, open for 12.8 s)",
-                                 "the push log of shard 0 ends early: No space left on device"));
+                                 "shard 0: No space left on device"));
 }
 
 TEST(StatusAlarmsTest, NamesTheMiniBatchesThatWereLeftOut) {
