@@ -1,29 +1,42 @@
 #!/usr/bin/env python3
 """Recomputes every staleness, vector clock and histogram of a run from its push logs alone, and
-compares them with the answer of GetStatus. It shares no code with the servers.
+compares them with the figures that the run reported. It shares no code with the servers.
+
+    psctl run run.yaml --run-dir RUN --push-log
+    recompute_staleness.py RUN
+
+compares them with the run's summary.json, and
 
     psctl status --coordinator HOST:PORT -o json > status.json
     recompute_staleness.py status.json push-log-0.csv push-log-1.csv
 
-Prints each difference and exits 1 if there is any.
+with a status, which also tells of each worker on each shard. Prints the figures and each difference,
+and exits 1 if there is any. A run that was not over when its summary was written has figures of
+some moment before its end, and a log that was cut off lacks pushes: both are compared with nothing.
 """
 import collections
 import csv
 import json
 import math
+import pathlib
 import sys
 
 BUCKETS_MAX = 1024
 CLOCKS_KEPT = 16
 
 
+def read_rows(path):
+    """All lines, in order of decisions."""
+    with open(path, encoding="utf-8") as lines:
+        yield from csv.DictReader(lines)
+
+
 def read_gradients(path):
     """Yields the pushes that joined an update, as (worker, base, version, row), in the order of
     decisions."""
-    with open(path, encoding="utf-8") as lines:
-        for row in csv.DictReader(lines):
-            if row["outcome"] in ("APPLIED", "BUFFERED") and int(row["examples"]) > 0:
-                yield int(row["worker"]), int(row["base"]), int(row["version"]), row
+    for row in read_rows(path):
+        if row["outcome"] in ("APPLIED", "BUFFERED") and int(row["examples"]) > 0:
+            yield int(row["worker"]), int(row["base"]), int(row["version"]), row
 
 
 def percentile(histogram, quantile):
@@ -97,7 +110,7 @@ def compare_shard(differences, where, shard, computed):
     for clock, (version, bases) in zip(shard["vector_clocks"], newest):
         check(differences, where, f"mean staleness of update {version}", clock["mean_staleness"],
               (version - 1) - sum(bases) / len(bases))
-    for worker in shard["workers"]:
+    for worker in shard.get("workers", ()):  # A summary does not have them.
         sigmas = computed.by_worker[int(worker["worker"])]
         name = f"worker {worker['worker']}"
         check(differences, where, f"{name} pushes", int(worker["pushes"]), len(sigmas))
@@ -122,15 +135,52 @@ def compare(log_paths, status):
     return differences
 
 
-def main():
-    if len(sys.argv) < 3:
+def describe(log_paths):
+    """The figures of all shards together, in a line."""
+    sigmas = sorted(sigma for path in log_paths for sigma in Recomputed(path).sigmas)
+    counts = histogram(sigmas)
+    return (f"{len(sigmas)} gradients over {len(log_paths)} shards: mean staleness "
+            f"{sum(sigmas) / max(1, len(sigmas)):.3f}, p50 {percentile(counts, 0.50)}, "
+            f"p99 {percentile(counts, 0.99)}, max {max(sigmas, default=0)}")
+
+
+def of_directory(directory):
+    """The push logs of a run directory, in the order of shards, what its summary says of them, and
+    why they cannot be compared with it; empty if they can."""
+    summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
+    logs = sorted(directory.glob("push-log-*.csv"),
+                  key=lambda path: int(path.stem.rsplit("-", 1)[1]))
+    status = {"staleness": summary["staleness"], "shards": summary["servers"]}
+    if summary["phase"] != "FINISHED":
+        return logs, status, f"the summary is that of a run in {summary['phase']}"
+    if not summary["push_logs_complete"]:
+        return logs, status, "not all push logs are complete"
+    return logs, status, ""
+
+
+def main(arguments):
+    directory = pathlib.Path(arguments[0]) if len(arguments) == 1 else None
+    if not arguments or (directory is not None and not directory.is_dir()):
         print(__doc__, file=sys.stderr)
         return 2
-    with open(sys.argv[1], encoding="utf-8") as text:
-        differences = compare(sys.argv[2:], json.load(text))
+    why_not = ""
+    if directory is not None:
+        logs, status, why_not = of_directory(directory)
+        if not logs:
+            print(f"{directory} has no push logs: psctl run writes them there with --push-log",
+                  file=sys.stderr)
+            return 2
+    else:
+        logs = arguments[1:]
+        status = json.loads(pathlib.Path(arguments[0]).read_text(encoding="utf-8"))
+    print(describe(logs))
+    if why_not:
+        print(f"compared with nothing: {why_not}")
+        return 0
+    differences = compare(logs, status)
     print("\n".join(differences) if differences else "every figure is the same")
     return 1 if differences else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
