@@ -66,11 +66,12 @@ std::string Text(const std::string& path, const ModelEvaluation& result) {
       "run             {}\n"
       "test accuracy   {}\n"
       "test loss       {:.4f}\n"
+      "data            {}\n"
       "examples        {}\n"
       "parameters      {}\n"
       "weights sha256  {}\n",
-      path, result.name, AccuracyText(result.measures), result.measures.loss, result.examples,
-      result.parameters, result.weights_sha256);
+      path, result.name, AccuracyText(result.measures), result.measures.loss, result.data,
+      result.examples, result.parameters, result.weights_sha256);
 }
 
 std::string ResultJson(const std::string& path, const ModelEvaluation& result) {
@@ -78,6 +79,7 @@ std::string ResultJson(const std::string& path, const ModelEvaluation& result) {
                                        {"name", result.name},
                                        {"test_accuracy", AccuracyJson(result.measures)},
                                        {"test_loss", result.measures.loss},
+                                       {"data", result.data},
                                        {"examples", result.examples},
                                        {"parameters", result.parameters},
                                        {"weights_sha256", result.weights_sha256}};

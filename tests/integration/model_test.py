@@ -48,8 +48,15 @@ class ModelTest(unittest.TestCase):
             evaluated = evaluate(f"{directory}/run")
             moved = pathlib.Path(directory) / "moved"
             data.rename(moved)
+            for training in moved.glob("train-*"):
+                training.unlink()  # A model is measured without them.
+            lost = cluster.psctl("evaluate", f"{directory}/run", check=False)
             alone = evaluate(f"{directory}/run/model.safetensors", "--set", f"data.path={moved}")
 
+        self.assertEqual(lost.returncode, 74)
+        self.assertIn(f"; data.path is {data}. Name another directory with --set data.path=DIR",
+                      lost.stderr)
+        self.assertEqual(alone["data"], str(moved))
         self.assertEqual(model.shapes, MLP)
         self.assertEqual(list(model.shapes), list(MLP))
         self.assertEqual(model.sha256, summary["weights_sha256"])

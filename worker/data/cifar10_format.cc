@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "worker/data/file_bytes.h"
 
@@ -45,16 +46,24 @@ absl::StatusOr<RawSplits> ReadCifar10(const std::string& directory, size_t recor
                                       const ReadProgress& progress) {
   RawSplits splits;
   splits.train.shape = kShape;
-  splits.test.shape = kShape;
   for (int file = 1; file <= kTrainFiles; ++file) {
     const std::string path = fmt::format("{}/data_batch_{}.bin", directory, file);
     absl::Status status = AppendFile(path, records_per_file, progress, splits.train);
     if (!status.ok()) return status;
   }
-  absl::Status status =
-      AppendFile(directory + "/test_batch.bin", records_per_file, progress, splits.test);
-  if (!status.ok()) return status;
+  absl::StatusOr<RawExamples> test = ReadCifar10Test(directory, records_per_file, progress);
+  if (!test.ok()) return test.status();
+  splits.test = *std::move(test);
   return splits;
+}
+
+absl::StatusOr<RawExamples> ReadCifar10Test(const std::string& directory, size_t records_per_file,
+                                            const ReadProgress& progress) {
+  RawExamples test;
+  test.shape = kShape;
+  absl::Status status = AppendFile(directory + "/test_batch.bin", records_per_file, progress, test);
+  if (!status.ok()) return status;
+  return test;
 }
 
 }  // namespace slipstream

@@ -23,6 +23,11 @@ absl::StatusOr<RawSplits> ReadCifar10(const std::string& directory,
                                       size_t records_per_file = kCifar10Records,
                                       const ReadProgress& progress = {});
 
+/// Reads test_batch.bin alone.
+absl::StatusOr<RawExamples> ReadCifar10Test(const std::string& directory,
+                                            size_t records_per_file = kCifar10Records,
+                                            const ReadProgress& progress = {});
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_WORKER_DATA_CIFAR10_FORMAT_H_

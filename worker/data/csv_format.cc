@@ -190,4 +190,13 @@ absl::StatusOr<DataSplits> ReadCsv(const std::string& directory,
   return DataSplits{std::move(train->data), std::move(test->data)};
 }
 
+absl::StatusOr<Dataset> ReadCsvTest(const std::string& directory,
+                                    const std::vector<std::string>& label_columns,
+                                    ModelSpec::Loss loss, const ReadProgress& progress) {
+  const std::string path = directory + "/test.csv";
+  absl::StatusOr<Table> test = TableReader(path, label_columns, loss, progress).Read();
+  if (!test.ok()) return test.status();
+  return std::move(test->data);
+}
+
 }  // namespace slipstream

@@ -22,6 +22,11 @@ absl::StatusOr<DataSplits> ReadCsv(const std::string& directory,
                                    const std::vector<std::string>& label_columns,
                                    ModelSpec::Loss loss, const ReadProgress& progress);
 
+/// Reads test.csv alone. `outputs` tells of the classes that occur there.
+absl::StatusOr<Dataset> ReadCsvTest(const std::string& directory,
+                                    const std::vector<std::string>& label_columns,
+                                    ModelSpec::Loss loss, const ReadProgress& progress);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_WORKER_DATA_CSV_FORMAT_H_

@@ -129,7 +129,7 @@ absl::StatusOr<RawExamples> ReadSplit(const std::string& directory, std::string_
 absl::StatusOr<RawSplits> ReadIdx(const std::string& directory, const ReadProgress& progress) {
   absl::StatusOr<RawExamples> train = ReadSplit(directory, "train", progress);
   if (!train.ok()) return train.status();
-  absl::StatusOr<RawExamples> test = ReadSplit(directory, "t10k", progress);
+  absl::StatusOr<RawExamples> test = ReadIdxTest(directory, progress);
   if (!test.ok()) return test.status();
   if (test->shape != train->shape) {
     return absl::DataLossError(fmt::format(
@@ -137,6 +137,11 @@ absl::StatusOr<RawSplits> ReadIdx(const std::string& directory, const ReadProgre
         directory, test->shape.height, test->shape.width, train->shape.height, train->shape.width));
   }
   return RawSplits{std::move(*train), std::move(*test)};
+}
+
+absl::StatusOr<RawExamples> ReadIdxTest(const std::string& directory,
+                                        const ReadProgress& progress) {
+  return ReadSplit(directory, "t10k", progress);
 }
 
 }  // namespace slipstream

@@ -17,6 +17,10 @@ namespace slipstream {
 /// what was expected. Fails with CANCELLED or RESOURCE_EXHAUSTED like ReadFileBytes.
 absl::StatusOr<RawSplits> ReadIdx(const std::string& directory, const ReadProgress& progress = {});
 
+/// Reads the two files of the test set alone.
+absl::StatusOr<RawExamples> ReadIdxTest(const std::string& directory,
+                                        const ReadProgress& progress = {});
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_WORKER_DATA_IDX_FORMAT_H_

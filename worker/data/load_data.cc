@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 #include <new>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -74,6 +76,18 @@ absl::StatusOr<RawSplits> LoadRaw(const DataSpec& spec, uint64_t seed,
   return absl::InternalError("unreachable");
 }
 
+absl::StatusOr<RawExamples> LoadRawTest(const DataSpec& spec, uint64_t seed,
+                                        const ReadProgress& progress) {
+  if (spec.format == DataSpec::Format::kIdx) return ReadIdxTest(spec.path, progress);
+  if (spec.format == DataSpec::Format::kCifar10) {
+    return ReadCifar10Test(spec.path, kCifar10Records, progress);
+  }
+  PS_CHECK(spec.format == DataSpec::Format::kSynthetic);
+  absl::StatusOr<RawSplits> raw = GenerateSynthetic(seed, 0, spec.test_examples, progress);
+  if (!raw.ok()) return raw.status();
+  return std::move(raw->test);
+}
+
 /// Converts raw pixels to normalised examples. `name` is for messages and `progress`.
 absl::StatusOr<Dataset> Normalise(RawExamples raw, std::span<const ChannelScale> scale,
                                   const std::string& name, const ReadProgress& progress) {
@@ -114,44 +128,84 @@ void MakeTargets(Dataset& dataset) {
   dataset.labels.clear();
 }
 
-/// Loads a set of images in ten classes.
-absl::StatusOr<DataSplits> LoadImages(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
+/// Makes a set of images in ten classes, with the targets that the loss needs.
+absl::StatusOr<Dataset> MakeImages(RawExamples raw, const DataSpec& spec, ModelSpec::Loss loss,
+                                   const ReadProgress& progress) {
+  absl::StatusOr<Dataset> images =
+      Normalise(std::move(raw), Scale(spec.format), NameOf(spec), progress);
+  if (images.ok() && loss == ModelSpec::Loss::kMse) MakeTargets(*images);
+  return images;
+}
+
+absl::StatusOr<DataSplits> LoadSplits(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
                                       const ReadProgress& progress) {
+  if (spec.format == DataSpec::Format::kNpy) return ReadNpy(spec.path, loss, progress);
+  if (spec.format == DataSpec::Format::kCsv) {
+    return ReadCsv(spec.path, spec.label_columns, loss, progress);
+  }
   absl::StatusOr<RawSplits> raw = LoadRaw(spec, seed, progress);
   if (!raw.ok()) return raw.status();
-  const std::span<const ChannelScale> scale = Scale(spec.format);
-  const std::string name = NameOf(spec);
-  absl::StatusOr<Dataset> train = Normalise(std::move(raw->train), scale, name, progress);
+  absl::StatusOr<Dataset> train = MakeImages(std::move(raw->train), spec, loss, progress);
   if (!train.ok()) return train.status();
-  absl::StatusOr<Dataset> test = Normalise(std::move(raw->test), scale, name, progress);
+  absl::StatusOr<Dataset> test = MakeImages(std::move(raw->test), spec, loss, progress);
   if (!test.ok()) return test.status();
-  DataSplits splits = {*std::move(train), *std::move(test)};
-  if (loss == ModelSpec::Loss::kMse) {
-    MakeTargets(splits.train);
-    MakeTargets(splits.test);
+  return DataSplits{*std::move(train), *std::move(test)};
+}
+
+absl::StatusOr<Dataset> LoadTest(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
+                                 const ReadProgress& progress) {
+  if (spec.format == DataSpec::Format::kNpy) return ReadNpyTest(spec.path, loss, progress);
+  if (spec.format == DataSpec::Format::kCsv) {
+    return ReadCsvTest(spec.path, spec.label_columns, loss, progress);
   }
-  return splits;
+  absl::StatusOr<RawExamples> raw = LoadRawTest(spec, seed, progress);
+  if (!raw.ok()) return raw.status();
+  return MakeImages(*std::move(raw), spec, loss, progress);
+}
+
+/// Says of a file that is not there where it was looked for.
+absl::Status WithRemedy(const absl::Status& status, const DataSpec& spec) {
+  if (!absl::IsNotFound(status)) return status;
+  std::string where = "data.path is " + spec.path;
+  if (const std::string source = DataSource(spec); source != spec.path) {
+    where += fmt::format(", which means {}, as paths are relative to where a program is started",
+                         source);
+  }
+  return absl::NotFoundError(
+      fmt::format("{}; {}. Name another directory with --set data.path=DIR, or for one worker with "
+                  "ps_worker --data-path DIR",
+                  std::string(status.message()), where));
+}
+
+/// What `load` returns, with all that can go wrong as a status.
+template <typename Load>
+auto Guarded(const DataSpec& spec, Load load) -> decltype(load()) {
+  try {
+    auto loaded = load();
+    if (!loaded.ok()) return WithRemedy(loaded.status(), spec);
+    return loaded;
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(fmt::format("{}: no memory for the data", NameOf(spec)));
+  }
 }
 
 }  // namespace
 
+std::string DataSource(const DataSpec& spec) {
+  if (spec.format == DataSpec::Format::kSynthetic) return kSyntheticName;
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(spec.path, error);
+  return error ? spec.path : absolute.lexically_normal().string();
+}
+
 absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
                                     const ReadProgress& progress) {
-  try {
-    switch (spec.format) {
-      case DataSpec::Format::kNpy:
-        return ReadNpy(spec.path, loss, progress);
-      case DataSpec::Format::kCsv:
-        return ReadCsv(spec.path, spec.label_columns, loss, progress);
-      case DataSpec::Format::kSynthetic:
-      case DataSpec::Format::kIdx:
-      case DataSpec::Format::kCifar10:
-        break;
-    }
-    return LoadImages(spec, loss, seed, progress);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(fmt::format("{}: no memory for the data", NameOf(spec)));
-  }
+  return Guarded(spec, [&] { return LoadSplits(spec, loss, seed, progress); });
+}
+
+absl::StatusOr<Dataset> LoadTestData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
+                                     const ReadProgress& progress) {
+  return Guarded(spec, [&] { return LoadTest(spec, loss, seed, progress); });
 }
 
 }  // namespace slipstream

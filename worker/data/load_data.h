@@ -2,6 +2,7 @@
 #define SLIPSTREAM_WORKER_DATA_LOAD_DATA_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "common/model/model_spec.h"
@@ -17,10 +18,18 @@ namespace slipstream {
 ///
 /// Fails with NOT_FOUND or DATA_LOSS; the message names the path and what is wrong with the file:
 /// missing, truncated, of another format, different counts of examples and labels, values that are
-/// no labels, or empty. Fails with CANCELLED if `progress` asked to stop, and with
+/// no labels, or empty. If a file is missing, the message also names the directory that `data.path`
+/// means, and how to name another. Fails with CANCELLED if `progress` asked to stop, and with
 /// RESOURCE_EXHAUSTED if memory is short; that message says how many bytes are needed and free.
 absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
                                     const ReadProgress& progress = {});
+
+/// Does the same for the test set alone: no other file is looked at.
+absl::StatusOr<Dataset> LoadTestData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
+                                     const ReadProgress& progress = {});
+
+/// Where the data come from, for people: the directory as an absolute path, or "synthetic data".
+std::string DataSource(const DataSpec& spec);
 
 }  // namespace slipstream
 

@@ -35,11 +35,13 @@ absl::Status FitOutputs(const NetShapes& net, const Dataset& dataset) {
 }  // namespace
 
 absl::Status FitToModel(const NetShapes& net, DataSplits& data) {
-  for (Dataset* dataset : {&data.train, &data.test}) {
-    if (absl::Status status = FitShape(net.input(), *dataset); !status.ok()) return status;
-    if (absl::Status status = FitOutputs(net, *dataset); !status.ok()) return status;
-  }
-  return absl::OkStatus();
+  const absl::Status train = FitToModel(net, data.train);
+  return train.ok() ? FitToModel(net, data.test) : train;
+}
+
+absl::Status FitToModel(const NetShapes& net, Dataset& data) {
+  const absl::Status shape = FitShape(net.input(), data);
+  return shape.ok() ? FitOutputs(net, data) : shape;
 }
 
 }  // namespace slipstream

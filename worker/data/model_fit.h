@@ -14,6 +14,9 @@ namespace slipstream {
 /// Fails with INVALID_ARGUMENT; the message says what the data and the net have.
 absl::Status FitToModel(const NetShapes& net, DataSplits& data);
 
+/// Does the same for one of the two sets.
+absl::Status FitToModel(const NetShapes& net, Dataset& data);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_WORKER_DATA_MODEL_FIT_H_

@@ -134,7 +134,7 @@ absl::StatusOr<DataSplits> ReadNpy(const std::string& directory, ModelSpec::Loss
                                    const ReadProgress& progress) {
   absl::StatusOr<Dataset> train = ReadSplit(directory, "train", loss, progress);
   if (!train.ok()) return train.status();
-  absl::StatusOr<Dataset> test = ReadSplit(directory, "test", loss, progress);
+  absl::StatusOr<Dataset> test = ReadNpyTest(directory, loss, progress);
   if (!test.ok()) return test.status();
   if (test->shape != train->shape) {
     return absl::DataLossError(
@@ -150,6 +150,11 @@ absl::StatusOr<DataSplits> ReadNpy(const std::string& directory, ModelSpec::Loss
   // A class may occur in only one of the two splits.
   train->outputs = test->outputs = std::max(train->outputs, test->outputs);
   return DataSplits{*std::move(train), *std::move(test)};
+}
+
+absl::StatusOr<Dataset> ReadNpyTest(const std::string& directory, ModelSpec::Loss loss,
+                                    const ReadProgress& progress) {
+  return ReadSplit(directory, "test", loss, progress);
 }
 
 }  // namespace slipstream

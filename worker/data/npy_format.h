@@ -19,6 +19,10 @@ namespace slipstream {
 absl::StatusOr<DataSplits> ReadNpy(const std::string& directory, ModelSpec::Loss loss,
                                    const ReadProgress& progress);
 
+/// Reads X_test.npy and y_test.npy alone. `outputs` tells of the classes that occur there.
+absl::StatusOr<Dataset> ReadNpyTest(const std::string& directory, ModelSpec::Loss loss,
+                                    const ReadProgress& progress);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_WORKER_DATA_NPY_FORMAT_H_

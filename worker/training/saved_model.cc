@@ -45,15 +45,16 @@ absl::StatusOr<ModelEvaluation> EvaluateModel(const ModelFile& file, const RunSp
   if (absl::Status read = file.Read(net->layout, weights); !read.ok()) return read;
   (*plan)->WeightsArrived({0, weights.size()});
 
-  absl::StatusOr<DataSplits> data = LoadData(settings.data, settings.model.loss, settings.seed);
-  if (!data.ok()) return data.status();
-  if (absl::Status fit = FitToModel(*net, *data); !fit.ok()) return fit;
+  absl::StatusOr<Dataset> test = LoadTestData(settings.data, settings.model.loss, settings.seed);
+  if (!test.ok()) return test.status();
+  if (absl::Status fit = FitToModel(*net, *test); !fit.ok()) return fit;
   const absl::StatusOr<TestMeasures> measures =
-      MeasureOnTest(**plan, data->test, [](size_t) { return true; });
+      MeasureOnTest(**plan, *test, [](size_t) { return true; });
   if (!measures.ok()) return measures.status();
   return ModelEvaluation{.name = settings.name,
                          .measures = *measures,
-                         .examples = data->test.count(),
+                         .data = DataSource(settings.data),
+                         .examples = test->count(),
                          .parameters = weights.size(),
                          .weights_sha256 = WeightsSha256(weights)};
 }

@@ -18,6 +18,9 @@ struct ModelEvaluation {
   /// The name of the run.
   std::string name;
   TestMeasures measures;
+
+  /// As DataSource says.
+  std::string data;
   uint64_t examples = 0;
   uint64_t parameters = 0;
   std::string weights_sha256;
@@ -31,7 +34,8 @@ absl::StatusOr<RunSpec> SettingsOf(const ModelFile& file, const std::string& pat
                                    const Overrides& overrides);
 
 /// Measures the file's weights on the test set of `settings`, like a worker of the run: equal
-/// weights and data give equal figures. Fails like ModelFile and LoadData, and with
+/// weights and data give equal figures. Reads no training data. Fails like ModelFile and
+/// LoadTestData, and with
 /// INVALID_ARGUMENT if the settings' net and data do not fit.
 absl::StatusOr<ModelEvaluation> EvaluateModel(const ModelFile& file, const RunSpec& settings);
 

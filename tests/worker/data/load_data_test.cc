@@ -10,7 +10,10 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "tests/worker/data/temp_directory.h"
 
 namespace slipstream {
 namespace {
@@ -119,13 +122,20 @@ TEST(LoadDataTest, GivesUpOnTheLastStretchToo) {
 }
 
 TEST(LoadDataTest, SaysWhichFileIsMissing) {
-  const absl::Status idx = StatusOf(Files(DataSpec::Format::kIdx, "/none"));
-  const absl::Status cifar10 = StatusOf(Files(DataSpec::Format::kCifar10, "/none"));
+  const std::pair<DataSpec::Format, std::string> cases[] = {
+      {DataSpec::Format::kIdx, "train-images-idx3-ubyte: no such file, neither plain nor as .gz"},
+      {DataSpec::Format::kCifar10, "data_batch_1.bin: cannot be opened: No such file or directory"},
+      {DataSpec::Format::kNpy, "X_train.npy: cannot be opened: No such file or directory"},
+      {DataSpec::Format::kCsv, "train.csv: cannot be opened: No such file or directory"}};
+  for (const auto& [format, what] : cases) {
+    const absl::Status missing = StatusOf(Files(format, "/none"));
 
-  EXPECT_EQ(idx.code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(std::string(idx.message()),
-            "/none/train-images-idx3-ubyte: no such file, neither plain nor as .gz");
-  EXPECT_EQ(cifar10.code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(std::string(missing.message()),
+              "/none/" + what +
+                  "; data.path is /none. Name another directory with --set "
+                  "data.path=DIR, or for one worker with ps_worker --data-path DIR");
+  }
 }
 
 TEST(LoadDataTest, ReadsFashionMnistAsPublished) {
@@ -160,13 +170,6 @@ TEST(LoadDataTest, ReadsCifar10AsPublished) {
   EXPECT_NEAR(Deviation(splits.train.examples), 1, 0.02);
 }
 
-TEST(LoadDataTest, SaysWhichOwnFileIsMissing) {
-  EXPECT_EQ(std::string(StatusOf(Files(DataSpec::Format::kNpy, "/none")).message()),
-            "/none/X_train.npy: cannot be opened: No such file or directory");
-  EXPECT_EQ(std::string(StatusOf(Files(DataSpec::Format::kCsv, "/none")).message()),
-            "/none/train.csv: cannot be opened: No such file or directory");
-}
-
 TEST(FingerprintTest, IsGivenUpWhenTold) {
   const Dataset data = Load(Generated(100, 100)).train;
 
@@ -197,6 +200,42 @@ TEST(FingerprintTest, IsEqualForEqualContentsOnly) {
   EXPECT_NE(other_shape.Fingerprint(), original.Fingerprint());
   EXPECT_NE(Load(spec, 2).train.Fingerprint(), original.Fingerprint());
   EXPECT_NE(Load(spec).test.Fingerprint(), original.Fingerprint());
+}
+
+TEST(LoadDataTest, TheTestSetAloneIsTheSameWithoutTrainingFiles) {
+  const DataSpec generated = Generated(200, 100);
+  const auto both = LoadData(generated, ModelSpec::Loss::kMse, 1);
+  const auto alone = LoadTestData(generated, ModelSpec::Loss::kMse, 1);
+  ASSERT_TRUE(both.ok() && alone.ok()) << both.status() << alone.status();
+  EXPECT_EQ(alone->Fingerprint(), both->test.Fingerprint());
+
+  const TempDirectory directory;
+  directory.Write("test.csv", "1,2,0\n3,4,1\n");
+  const auto table = LoadTestData(Files(DataSpec::Format::kCsv, directory.path()),
+                                  ModelSpec::Loss::kCrossEntropy, 1);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->count(), 2u);
+}
+
+TEST(LoadDataTest, SaysOfAMissingFileWhichDirectoryWasMeantAndHowToNameAnother) {
+  const std::string here = std::filesystem::current_path();
+  for (const auto format : {DataSpec::Format::kIdx, DataSpec::Format::kCifar10,
+                            DataSpec::Format::kNpy, DataSpec::Format::kCsv}) {
+    const absl::Status missing = StatusOf(Files(format, "no/where"));
+
+    EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+    const std::string message(missing.message());
+    EXPECT_TRUE(message.starts_with("no/where/")) << message;
+    EXPECT_TRUE(message.ends_with(
+        "; data.path is no/where, which means " + here +
+        "/no/where, as paths are relative to where a program is started. Name another directory "
+        "with --set data.path=DIR, or for one worker with "
+        "ps_worker --data-path DIR"))
+        << message;
+    EXPECT_EQ(
+        LoadTestData(Files(format, "no/where"), ModelSpec::Loss::kCrossEntropy, 1).status().code(),
+        absl::StatusCode::kNotFound);
+  }
 }
 
 }  // namespace
