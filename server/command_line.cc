@@ -6,6 +6,7 @@
 #include "common/config/field_table.h"
 #include "common/config/scalar_types.h"
 #include "common/config/server_address.h"
+#include "common/config/unexpected_arguments.h"
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
 
@@ -86,6 +87,11 @@ std::variant<CommandLine, int> ParseCommandLine(int argc, const char* const* arg
   AddFlags(app, line);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    const std::vector<std::string> all(argv + 1, argv + argc);
+    app.exit(
+        CLI::ValidationError(ExplainUnexpected(app.remaining(), all, TakesSettings::kThisProgram)));
+    return static_cast<int>(ExitCode::kUsage);
   } catch (const CLI::ParseError& error) {
     const bool is_answer = error.get_exit_code() == 0;
     app.exit(error);

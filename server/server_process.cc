@@ -1,5 +1,6 @@
 #include "server/server_process.h"
 
+#include <fmt/format.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -93,7 +94,7 @@ absl::Status ServerProcess::Listen() {
   const std::string local_socket = NewLocalName();
   if (absl::Status made = MakeServices(local_socket); !made.ok()) return made;
   auto tcp = TcpListener::Listen(options_.listen.host, options_.listen.port);
-  if (!tcp.ok()) return tcp.status();
+  if (!tcp.ok()) return WithRemedy(tcp.status());
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -130,6 +131,19 @@ void ServerProcess::LookAtCredentials(absl::Time now) {
   if (!own.ok() || now < next_warning_) return;
   next_warning_ = now + kWarningInterval;
   WarnAbout(*own, options_.credentials, now);
+}
+
+absl::Status ServerProcess::WithRemedy(const absl::Status& cannot_listen) const {
+  const char* const remedy = absl::IsInvalidArgument(cannot_listen)
+                                 ? "correct it, or listen elsewhere with --listen HOST:PORT"
+                                 : "end the process that has the port, or listen elsewhere with "
+                                   "--listen HOST:PORT, where port 0 is any that is free";
+  const uint32_t shard = Value(options_.shard);
+  return absl::Status(
+      cannot_listen.code(),
+      fmt::format("{}; cluster.servers[{}] is {}, unless --listen says otherwise: {}",
+                  std::string(cannot_listen.message()), shard, options_.run.cluster.servers[shard],
+                  remedy));
 }
 
 void ServerProcess::ListenToThisMachine(const std::string& local_socket) {

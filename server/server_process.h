@@ -69,6 +69,9 @@ class ServerProcess {
 
  private:
   absl::Status MakeServices(const std::string& local_socket);
+
+  /// Adds where the address came from, and what to do.
+  absl::Status WithRemedy(const absl::Status& cannot_listen) const;
   void ListenToThisMachine(const std::string& local_socket);
   std::shared_ptr<grpc::ServerCredentials> Credentials();
   std::string CoordinatorAddress() const;

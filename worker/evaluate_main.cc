@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/config/run_config.h"
+#include "common/config/unexpected_arguments.h"
 #include "common/json/json_text.h"
 #include "common/model_file/model_file.h"
 #include "common/process/environment.h"
@@ -101,6 +102,11 @@ int Main(int argc, char** argv) {
   AddFlags(app, line);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    const std::vector<std::string> all(argv + 1, argv + argc);
+    app.exit(
+        CLI::ValidationError(ExplainUnexpected(app.remaining(), all, TakesSettings::kThisProgram)));
+    return static_cast<int>(ExitCode::kUsage);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }

@@ -17,6 +17,7 @@
 #include "common/config/run_config.h"
 #include "common/config/scalar_types.h"
 #include "common/config/server_address.h"
+#include "common/config/unexpected_arguments.h"
 #include "common/process/environment.h"
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
@@ -68,10 +69,12 @@ void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint
                  "auto, cpu, cuda, cuda:N, or several GPUs as cuda:0,1: what this worker computes "
                  "on")
       ->type_name("NAME")
+      ->check([](const std::string& text) { return FlagError("compute.device", text); })
       ->envname("PS_COMPUTE_DEVICE");
   app.add_option("--precision", options.precision,
                  "fp32, bf16 or tf32: what this worker computes in")
       ->type_name("NAME")
+      ->check([](const std::string& text) { return FlagError("compute.precision", text); })
       ->envname("PS_COMPUTE_PRECISION");
   const std::map<std::string, LogSpec::Level> levels = {{"debug", LogSpec::Level::kDebug},
                                                         {"info", LogSpec::Level::kInfo},
@@ -149,6 +152,10 @@ int Main(int argc, char** argv) {
   AddFlags(app, options, worker, security);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    const std::vector<std::string> all(argv + 1, argv + argc);
+    app.exit(CLI::ValidationError(ExplainUnexpected(app.remaining(), all, TakesSettings::kOthers)));
+    return static_cast<int>(ExitCode::kUsage);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }

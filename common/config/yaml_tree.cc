@@ -48,6 +48,49 @@ bool ReportNotUtf8(std::string_view text, const std::string& file, DiagnosticLis
   return true;
 }
 
+/// Replaces the library's words for an error by plainer ones, if there are any.
+std::string_view PlainWords(std::string_view message) {
+  const std::pair<std::string_view, std::string_view> plain[] = {
+      {YAML::ErrorMsg::END_OF_MAP, "a line that is no \"key: value\""},
+      {YAML::ErrorMsg::END_OF_MAP_FLOW, "a { that no } closes"},
+      {YAML::ErrorMsg::END_OF_SEQ, "a line that is no \"- item\""},
+      {YAML::ErrorMsg::END_OF_SEQ_FLOW, "a [ that no ] closes"},
+  };
+  const auto* const found =
+      std::ranges::find(plain, message, [](const auto& row) { return row.first; });
+  return found == std::end(plain) ? message : found->second;
+}
+
+std::string_view Trimmed(std::string_view line) {
+  line = line.substr(0, line.find('#'));
+  const size_t begin = line.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return "";
+  return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
+}
+
+/// Returns whether a line ought to have a colon and has none.
+bool LacksColon(std::string_view line) {
+  constexpr std::string_view kNoKeyBegins = "-{}[],\"'";
+  return !line.empty() && kNoKeyBegins.find(line.front()) == std::string_view::npos &&
+         line.find(": ") == std::string_view::npos && !line.ends_with(':');
+}
+
+/// Returns a hint at the line without a colon that may have caused an error in `line`: the line
+/// itself, or the last one before it that is not empty.
+std::string ColonHint(std::string_view text, int line) {
+  std::pair<int, std::string_view> last;  // Its number and contents.
+  for (int i = 1; i <= line && !text.empty(); ++i) {
+    const size_t end = text.find('\n');
+    const std::string_view contents = Trimmed(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const bool is_candidate = i < line ? !contents.empty() : LacksColon(contents);
+    if (is_candidate) last = {i, contents};
+  }
+  if (!LacksColon(last.second)) return "";
+  return fmt::format("; line {}, \"{}\", has no colon behind its key", last.first,
+                     CutUtf8(last.second, 40));
+}
+
 /// Points at a tab in a line's indentation: it is easily taken for the spaces that YAML wants.
 std::string TabHint(std::string_view text, int line) {
   for (int i = 1; i < line && !text.empty(); ++i) {
@@ -223,7 +266,9 @@ std::optional<YamlNode> ParseYaml(std::string_view text, const std::string& file
     }
   } catch (const YAML::Exception& error) {
     const Source source = builder.SourceOf(error.mark);
-    diagnostics.Report(source, "not valid YAML: " + error.msg + TabHint(text, source.line));
+    diagnostics.Report(source,
+                       fmt::format("not valid YAML: {}{}{}", PlainWords(error.msg),
+                                   ColonHint(text, source.line), TabHint(text, source.line)));
     return std::nullopt;
   }
   YamlNode root = builder.TakeRoot();

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "common/base/check.h"
@@ -45,6 +46,19 @@ absl::Status ReadAt(int file, uint64_t offset, std::span<std::byte> bytes,
   return absl::OkStatus();
 }
 
+/// Returns the first bytes of a file in words for people, as text if they are text, and else as
+/// numbers.
+std::string BeginText(const HeaderLength& begin) {
+  const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
+  const auto is_text = [](char c) { return (c >= ' ' && c <= '~') || c == '\n'; };
+  if (!std::ranges::all_of(text, is_text)) {
+    std::string bytes = "the bytes";
+    for (const std::byte byte : begin) bytes += fmt::format(" {:02x}", static_cast<int>(byte));
+    return bytes;
+  }
+  return fmt::format("the text \"{}\"", text.substr(0, text.find('\n')));
+}
+
 /// Returns the header's length, which must lie within the file and the format's limit.
 absl::StatusOr<uint64_t> ReadHeaderLength(int file, uint64_t file_bytes, const std::string& path) {
   HeaderLength length_bytes{};
@@ -55,8 +69,9 @@ absl::StatusOr<uint64_t> ReadHeaderLength(int file, uint64_t file_bytes, const s
   if (absl::Status read = ReadAt(file, 0, length_bytes, path); !read.ok()) return read;
   const auto length = std::bit_cast<uint64_t>(length_bytes);
   if (length > kModelHeaderBytesMax) {
-    return Damaged(path, fmt::format("no model file: a header of {} bytes, at most {} are allowed",
-                                     length, kModelHeaderBytesMax));
+    return Damaged(path, fmt::format("is no model file: those of safetensors begin with the length "
+                                     "of their header, and this one begins with {}",
+                                     BeginText(length_bytes)));
   }
   if (length > file_bytes - length_bytes.size()) {
     return Damaged(path, fmt::format("truncated: a header of {} bytes, and the file has {} for it",

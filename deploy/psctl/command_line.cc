@@ -7,6 +7,7 @@
 #include "common/config/scalar_types.h"
 #include "common/config/server_address.h"
 #include "common/config/suggestion.h"
+#include "common/config/unexpected_arguments.h"
 #include "common/process/version.h"
 #include "common/security/security_flags.h"
 #include "deploy/psctl/completion/describe_app.h"
@@ -194,6 +195,9 @@ struct CommandLine {
 
   CommandLine();
   Arguments Chosen() const;
+
+  /// Whether the command that was named takes --set.
+  TakesSettings takes_settings() const;
 
   /// Names the word that stands where a command should; nothing if there is none.
   std::string UnknownCommand() const;
@@ -453,6 +457,13 @@ Arguments CommandLine::Chosen() const {
   return status;
 }
 
+TakesSettings CommandLine::takes_settings() const {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  return command->get_option_no_throw("--set") == nullptr ? TakesSettings::kOthers
+                                                          : TakesSettings::kThisProgram;
+}
+
 std::string CommandLine::UnknownCommand() const {
   const CLI::App& group = config_commands->parsed()  ? *config_commands
                           : certs_commands->parsed() ? *certs_commands
@@ -481,10 +492,15 @@ std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* 
   } catch (const CLI::ParseError& error) {  // CLI11 says help and version this way, too.
     const bool is_help = error.get_exit_code() == 0;
     const std::string unknown = line.UnknownCommand();
-    if (is_help || unknown.empty()) {
-      line.app.exit(error);
-    } else {
+    const bool is_unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    if (!is_help && !unknown.empty()) {
       line.app.exit(CLI::ValidationError(unknown));
+    } else if (is_unexpected) {
+      const std::vector<std::string> all(argv + 1, argv + argc);
+      line.app.exit(CLI::ValidationError(
+          ExplainUnexpected(line.app.remaining(/*recurse=*/true), all, line.takes_settings())));
+    } else {
+      line.app.exit(error);
     }
     return is_help ? ExitCode::kOk : ExitCode::kUsage;
   }

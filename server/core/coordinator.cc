@@ -27,6 +27,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       lease_(spec.cluster.lease),
       start_timeout_(spec.cluster.start_timeout),
       exits_after_(spec.run.after == RunControlSpec::After::kExit),
+      addresses_(spec.cluster.servers),
       membership_(run, spec.cluster.lease),
       servers_(static_cast<uint32_t>(spec.cluster.servers.size()), spec.cluster.lease),
       initialization_(static_cast<uint32_t>(spec.cluster.servers.size()), CutOptionsOf(spec)),
@@ -87,7 +88,7 @@ absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, abs
   if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
   if (!servers_.AllSynced()) {
     // The answer names the servers' actual addresses, so the worker has to wait for the servers.
-    return absl::UnavailableError("waiting for the servers of shards " + servers_.Missing());
+    return absl::UnavailableError("waiting for the servers of " + servers_.Missing(addresses_));
   }
   const absl::StatusOr<Membership::Registration> made =
       membership_.Register(applicant, now, servers_.MembersMax());

@@ -220,6 +220,7 @@ class Coordinator {
   const absl::Duration lease_;
   const absl::Duration start_timeout_;
   const bool exits_after_;
+  const std::vector<std::string> addresses_;  // Of the servers, as the settings name them.
 
   Membership membership_;
   Servers servers_;

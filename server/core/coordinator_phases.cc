@@ -86,8 +86,8 @@ bool Coordinator::AdvanceServers(absl::Time now) {
     return true;
   }
   if (now - start_ <= start_timeout_) return false;
-  return Fail(fmt::format("no server came for shards {} within {}", servers_.Missing(),
-                          Text(start_timeout_)),
+  return Fail(fmt::format("no server came within {} for {}", Text(start_timeout_),
+                          servers_.Missing(addresses_)),
               now);
 }
 

@@ -87,11 +87,11 @@ uint32_t Servers::MembersMax() const {
   return most;
 }
 
-std::string Servers::Missing() const {
+std::string Servers::Missing(std::span<const std::string> addresses) const {
   std::string missing;
   for (size_t shard = 0; shard < servers_.size(); ++shard) {
     if (servers_[shard].has_value()) continue;
-    missing += (missing.empty() ? "" : ", ") + std::to_string(shard);
+    missing += fmt::format("{}shard {} ({})", missing.empty() ? "" : ", ", shard, addresses[shard]);
   }
   return missing;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -94,8 +95,9 @@ class Servers {
   /// Returns for how many members' gradients every server has memory.
   uint32_t MembersMax() const;
 
-  /// Lists the shards never heard of, such as "1, 3".
-  std::string Missing() const;
+  /// Lists the shards never heard of, such as "shard 1 (node1:7070), shard 3 (node3:7070)".
+  /// `addresses` are those of all shards in the settings.
+  std::string Missing(std::span<const std::string> addresses) const;
 
   /// Returns a shard that has reported before and has been silent for longer than `silence`.
   std::optional<ShardId> FindSilent(absl::Duration silence, absl::Time now) const;

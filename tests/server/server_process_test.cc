@@ -106,7 +106,13 @@ TEST(ServerProcessTest, SaysThatItsAddressIsInUse) {
   options.listen = *ParseListenAddress(first.address(), "localhost:7070", false);
   ServerProcess second(options);
 
-  EXPECT_EQ(second.Listen().code(), absl::StatusCode::kResourceExhausted);
+  const absl::Status refused = second.Listen();
+
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  const std::string message(refused.message());
+  EXPECT_NE(message.find("Address already in use; cluster.servers[0] is "), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("listen elsewhere with --listen HOST:PORT"), std::string::npos) << message;
 }
 
 TEST(ServerProcessTest, ASecondServerLeavesTheFirstOnesPushLogAlone) {

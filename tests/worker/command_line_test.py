@@ -31,6 +31,12 @@ class CommandLineTest(unittest.TestCase):
         self.assertIn(level, self.refused(environment={"PS_LOG_LEVEL": "warn"}))
         self.assertIn('--log-format: must be text or json, not "xml"\n',
                       self.refused("--log-format", "xml"))
+        self.assertIn('not "gpu"', self.refused("--device", "gpu"))
+        self.assertIn('not "fp8"', self.refused("--precision", "fp8"))
+
+    def test_says_where_a_setting_of_the_run_is_set(self):
+        self.assertIn("unexpected arguments: --epochs 3; it is a setting of the run: --set "
+                      "training.epochs=3 of ps_server or psctl run\n", self.refused("--epochs", "3"))
 
     def test_a_variable_that_names_nothing_is_refused_with_what_was_meant(self):
         for name, meant in (("PS_DEVICE", "PS_COMPUTE_DEVICE"), ("PS_WORKR", "PS_WORKER"),

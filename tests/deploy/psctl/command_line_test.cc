@@ -66,6 +66,7 @@ TEST(CommandLineTest, RefusesWhatItDoesNotUnderstand) {
 
 TEST(CommandLineTest, TakesTimesWithTheirUnits) {
   EXPECT_EQ(Parsed<RunArguments>({"run", "a"}).stop_timeout, absl::Seconds(10));
+  EXPECT_EQ(Parsed<RunArguments>({"run", "a"}).save_timeout, absl::Seconds(30));
   EXPECT_EQ(Parsed<RunArguments>({"run", "a", "--stop-timeout", "1.5s"}).stop_timeout,
             absl::Milliseconds(1500));
   EXPECT_EQ(Refused({"run", "a", "--stop-timeout", "-1"}), ExitCode::kUsage);
@@ -79,6 +80,22 @@ TEST(CommandLineTest, TakesTimesWithTheirUnits) {
 
 TEST(CommandLineTest, KnowsByWhatItWasStarted) {
   EXPECT_EQ(Parsed<RunArguments>({"run", "a"}).program, "psctl");
+}
+
+TEST(CommandLineTest, SaysWhatWasMeantByASettingWithoutSet) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Refused({"run", "a", "--epochs", "3"}), ExitCode::kUsage);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("unexpected arguments: --epochs 3; did you mean --set training.epochs=3?"));
+
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Refused({"status", "--coordinator", "h:1", "--epochs", "3"}), ExitCode::kUsage);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("it is a setting of the run"));
+}
+
+TEST(CommandLineTest, EndsTheTrainingOfTheCoordinatorThatIsNamed) {
+  EXPECT_EQ(Parsed<StopArguments>({"stop", "--coordinator", "h:1"}).coordinator, "h:1");
+  EXPECT_EQ(Refused({"stop"}), ExitCode::kUsage);
 }
 
 TEST(CommandLineTest, WatchesAtAnIntervalWithAUnit) {

@@ -21,7 +21,7 @@ TEST_F(CoordinatorTest, WaitsForAllServersBeforeAnyWorkerRegisters) {
 
   const auto early = coordinator().OnRegister({}, now_);
   EXPECT_EQ(early.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(early.status().message(), "waiting for the servers of shards 1");
+  EXPECT_EQ(early.status().message(), "waiting for the servers of shard 1 (b:2)");
 
   SyncOne(1);
   EXPECT_EQ(coordinator().phase(), Phase::kWaitingForWorkers);
@@ -233,7 +233,7 @@ TEST_F(CoordinatorTest, FailsNamingTheServersThatDidNotCome) {
   coordinator().Tick(now_);
 
   EXPECT_EQ(coordinator().phase(), Phase::kFailed);
-  EXPECT_EQ(coordinator().failure(), "no server came for shards 1 within 1m");
+  EXPECT_EQ(coordinator().failure(), "no server came within 1m for shard 1 (b:2)");
 }
 
 TEST_F(CoordinatorTest, FailsNamingTheWorkersThatDidNotCome) {
