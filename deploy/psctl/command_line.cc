@@ -10,100 +10,11 @@
 #include "common/config/unexpected_arguments.h"
 #include "common/process/version.h"
 #include "common/security/security_flags.h"
+#include "deploy/psctl/command_examples.h"
 #include "deploy/psctl/completion/describe_app.h"
 
 namespace slipstream {
 namespace {
-
-constexpr char kFooter[] =
-    "Examples:\n"
-    "  psctl config init run.yaml\n"
-    "  psctl validate run.yaml\n"
-    "  psctl run run.yaml --set cluster.workers=4\n"
-    "  psctl evaluate runs/demo-20260301T123005Z\n"
-    "  psctl compare runs/demo-*/\n"
-    "  psctl status --coordinator localhost:7070\n"
-    "\n"
-    "Exit codes: 0 done, 1 internal error, 2 usage, 69 peer unreachable, 74 input or output,\n"
-    "75 temporary failure, 78 configuration, 130 and 143 after SIGINT and SIGTERM (psctl run "
-    "saves\n"
-    "the weights before).";
-
-constexpr char kRunExamples[] =
-    "Examples:\n"
-    "  psctl run run.yaml\n"
-    "  psctl run run.yaml --set training.epochs=3 --set cluster.workers=8\n"
-    "  psctl run run.yaml -o json >result.json\n"
-    "  psctl run run.yaml --run-dir runs/first --push-log";
-
-constexpr char kValidateExamples[] =
-    "Examples:\n"
-    "  psctl validate run.yaml\n"
-    "  psctl validate run.yaml --set consistency.n=2 -o json";
-
-constexpr char kInitExamples[] =
-    "Examples:\n"
-    "  psctl config init\n"
-    "  psctl config init big.yaml --force\n"
-    "  psctl config init - | less";
-
-constexpr char kShowExamples[] =
-    "Examples:\n"
-    "  psctl config show run.yaml\n"
-    "  psctl config show run.yaml --set seed=3 -o json";
-
-constexpr char kEvaluateExamples[] =
-    "Examples:\n"
-    "  psctl evaluate runs/demo-20260301T123005Z\n"
-    "  psctl evaluate model.safetensors --set data.path=/data/fashion-mnist -o json";
-
-constexpr char kCompareExamples[] =
-    "Examples:\n"
-    "  psctl compare runs/async-*/ runs/hardsync-*/\n"
-    "  psctl compare runs/*/ -o json | jq '.groups[].seconds.mean'\n"
-    "Runs whose settings differ only in the seed are one line, each figure as mean ± its 95 %\n"
-    "confidence interval (Student's t).";
-
-constexpr char kPlotExamples[] =
-    "Examples:\n"
-    "  psctl plot runs/demo-20260301T123005Z\n"
-    "  psctl plot runs/async-*/ runs/hardsync-*/ --output policies.svg";
-
-constexpr char kSchemaExamples[] =
-    "Examples:\n"
-    "  psctl config schema >run.schema.json\n"
-    "An editor that knows the YAML language server checks a file that begins with\n"
-    "  # yaml-language-server: $schema=run.schema.json";
-
-constexpr char kCompletionExamples[] =
-    "Examples:\n"
-    "  source <(psctl completion bash)\n"
-    "  psctl completion fish | source";
-
-constexpr char kStatusExamples[] =
-    "Examples:\n"
-    "  psctl status --coordinator localhost:7070\n"
-    "  psctl status --coordinator localhost:7070 --watch --interval 500ms --wait 10m\n"
-    "  psctl status --coordinator localhost:7070 --watch -o json | jq .updates";
-
-constexpr char kStopExamples[] =
-    "Examples:\n"
-    "  psctl stop --coordinator localhost:7070\n"
-    "Each worker pushes the mini-batch it is at; the final weights are measured and saved as at\n"
-    "any other end, and the run's ended_by is \"interrupted\".";
-
-constexpr char kCertsInitExamples[] =
-    "Examples:\n"
-    "  psctl certs init certs --config run.yaml\n"
-    "  psctl certs init certs --run mnist --hosts ps-0+10.0.0.5,ps-1 --workers 8\n"
-    "Each machine gets ca.crt and the files of its own member; ca.key stays where it is made.";
-
-constexpr char kDoctorExamples[] =
-    "Examples:\n"
-    "  psctl doctor --coordinator localhost:7070\n"
-    "  psctl doctor --coordinator ps-0:7070 --ca certs/ca.crt\n"
-    "  psctl doctor --coordinator ps-0:7070 --ca certs/ca.crt --certificate certs/worker-3.crt "
-    "--key certs/worker-3.key";
 
 constexpr CountType kCertificateDays = {1, 3650};
 

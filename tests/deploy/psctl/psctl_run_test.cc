@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "deploy/psctl/child_environment.h"
 #include "deploy/psctl/child_process.h"
 #include "tests/support/silent_port.h"
@@ -65,14 +64,12 @@ class PsctlRunTest : public testing::Test {
     fs::create_directories(folder_ / "bin");
     fs::copy_file("tests/deploy/psctl/fake_ps_server.sh", folder_ / "bin/ps_server");
     fs::copy_file("tests/deploy/psctl/fake_ps_worker.sh", folder_ / "bin/ps_worker");
-    std::ofstream(folder_ / "run.yaml") << "version: 1\n"
-                                           "name: demo\n"
+    std::ofstream(folder_ / "run.yaml") << "name: demo\n"
                                            "model: {preset: mlp}\n"
                                            "data: {format: synthetic}\n"
                                            "consistency: {policy: async}\n"
-                                           "cluster:\n"
-                                           "  servers: [localhost:7070, localhost:7071]\n"
-                                           "  workers: 2\n";
+                                           "cluster: {servers: [localhost:7070, localhost:7071], "
+                                           "workers: 2}\n";
     environment_ = ChildEnvironment(environ);
     Say("FAKE_DIR", folder_);
     Say("FAKE_COORDINATOR", fs::absolute("tests/deploy/psctl/fake_coordinator"));

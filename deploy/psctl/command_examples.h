@@ -1,0 +1,100 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_COMMAND_EXAMPLES_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_COMMAND_EXAMPLES_H_
+
+namespace slipstream {
+
+// The ends of the help of psctl and of its commands.
+
+inline constexpr char kFooter[] =
+    "Examples:\n"
+    "  psctl config init run.yaml\n"
+    "  psctl validate run.yaml\n"
+    "  psctl run run.yaml --set cluster.workers=4\n"
+    "  psctl evaluate runs/demo-20260301T123005Z\n"
+    "  psctl compare runs/demo-*/\n"
+    "  psctl status --coordinator localhost:7070\n"
+    "\n"
+    "Exit codes: 0 done, 1 internal error, 2 usage, 69 peer unreachable, 74 input or output,\n"
+    "75 temporary failure, 78 configuration, 130 and 143 after SIGINT and SIGTERM (psctl run "
+    "saves\n"
+    "the weights before).";
+
+inline constexpr char kRunExamples[] =
+    "Examples:\n"
+    "  psctl run run.yaml\n"
+    "  psctl run run.yaml --set training.epochs=3 --set cluster.workers=8\n"
+    "  psctl run run.yaml -o json >result.json\n"
+    "  psctl run run.yaml --run-dir runs/first --push-log";
+
+inline constexpr char kValidateExamples[] =
+    "Examples:\n"
+    "  psctl validate run.yaml\n"
+    "  psctl validate run.yaml --set consistency.n=2 -o json";
+
+inline constexpr char kInitExamples[] =
+    "Examples:\n"
+    "  psctl config init\n"
+    "  psctl config init big.yaml --force\n"
+    "  psctl config init - | less";
+
+inline constexpr char kShowExamples[] =
+    "Examples:\n"
+    "  psctl config show run.yaml\n"
+    "  psctl config show run.yaml --set seed=3 -o json";
+
+inline constexpr char kEvaluateExamples[] =
+    "Examples:\n"
+    "  psctl evaluate runs/demo-20260301T123005Z\n"
+    "  psctl evaluate model.safetensors --set data.path=/data/fashion-mnist -o json";
+
+inline constexpr char kCompareExamples[] =
+    "Examples:\n"
+    "  psctl compare runs/async-*/ runs/hardsync-*/\n"
+    "  psctl compare runs/*/ -o json | jq '.groups[].seconds.mean'\n"
+    "Runs whose settings differ only in the seed are one line, each figure as mean ± its 95 %\n"
+    "confidence interval (Student's t).";
+
+inline constexpr char kPlotExamples[] =
+    "Examples:\n"
+    "  psctl plot runs/demo-20260301T123005Z\n"
+    "  psctl plot runs/async-*/ runs/hardsync-*/ --output policies.svg";
+
+inline constexpr char kSchemaExamples[] =
+    "Examples:\n"
+    "  psctl config schema >run.schema.json\n"
+    "An editor that knows the YAML language server checks a file that begins with\n"
+    "  # yaml-language-server: $schema=run.schema.json";
+
+inline constexpr char kCompletionExamples[] =
+    "Examples:\n"
+    "  source <(psctl completion bash)\n"
+    "  psctl completion fish | source";
+
+inline constexpr char kStatusExamples[] =
+    "Examples:\n"
+    "  psctl status --coordinator localhost:7070\n"
+    "  psctl status --coordinator localhost:7070 --watch --interval 500ms --wait 10m\n"
+    "  psctl status --coordinator localhost:7070 --watch -o json | jq .updates";
+
+inline constexpr char kStopExamples[] =
+    "Examples:\n"
+    "  psctl stop --coordinator localhost:7070\n"
+    "Each worker pushes the mini-batch it is at; the final weights are measured and saved as at\n"
+    "any other end, and the run's ended_by is \"interrupted\".";
+
+inline constexpr char kCertsInitExamples[] =
+    "Examples:\n"
+    "  psctl certs init certs --config run.yaml\n"
+    "  psctl certs init certs --run mnist --hosts ps-0+10.0.0.5,ps-1 --workers 8\n"
+    "Each machine gets ca.crt and the files of its own member; ca.key stays where it is made.";
+
+inline constexpr char kDoctorExamples[] =
+    "Examples:\n"
+    "  psctl doctor --coordinator localhost:7070\n"
+    "  psctl doctor --coordinator ps-0:7070 --ca certs/ca.crt\n"
+    "  psctl doctor --coordinator ps-0:7070 --ca certs/ca.crt --certificate certs/worker-3.crt "
+    "--key certs/worker-3.key";
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_COMMAND_EXAMPLES_H_
