@@ -108,7 +108,9 @@ void RunWatch::TellOfLostWorkers() {
 }
 
 void RunWatch::MarkLostWorkers() {
-  for (const ProcessEnd& end : cluster_.ends()) {
+  // Workers that ended later may have ended because the run had failed.
+  for (size_t i = 0; i < ends_before_status_; ++i) {
+    const ProcessEnd& end = cluster_.ends()[i];
     if (MeaningOf(end) != EndMeaning::kLostWorker) continue;
     for (v1::WorkerStatus& worker : *status_.mutable_workers()) {
       if (worker.worker() != end.name.number || worker.state() == "left") continue;

@@ -93,7 +93,7 @@ Entry EntryOf(const v1::WorkerStatus& worker) {
       worker.is_straggler() ? "STRAGGLER" : worker.state(),
       worker.host(),
       fmt::format("{}", worker.pushes()),
-      if_reported(ThreeDigits(worker.examples_per_second())),
+      worker.examples_per_second() > 0 ? ThreeDigits(worker.examples_per_second()) : "-",
       worker.step_seconds() > 0 ? SecondsText(worker.step_seconds()) : "-",
       if_reported(fmt::format("{:.4f}", worker.train_loss())),
       worker.has_train_accuracy() ? fmt::format("{:.1f}%", 100 * worker.train_accuracy()) : "-",

@@ -70,12 +70,12 @@ TEST(CommandLineTest, TakesTimesWithTheirUnits) {
   EXPECT_EQ(Parsed<RunArguments>({"run", "a", "--stop-timeout", "1.5s"}).stop_timeout,
             absl::Milliseconds(1500));
   EXPECT_EQ(Refused({"run", "a", "--stop-timeout", "-1"}), ExitCode::kUsage);
-  for (const char* wrong : {"10", "2h", "soon"}) {
-    SCOPED_TRACE(wrong);
-    testing::internal::CaptureStderr();
-    EXPECT_EQ(Refused({"run", "a", "--stop-timeout", wrong}), ExitCode::kUsage);
-    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("a time in [0s, 1h]"));
-  }
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Refused({"run", "a", "--stop-timeout", "2h"}), ExitCode::kUsage);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("a time in [0s, 1h]"));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Refused({"run", "a", "--stop-timeout", "10"}), ExitCode::kUsage);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("has no unit; write 10ms, 10s"));
 }
 
 TEST(CommandLineTest, KnowsByWhatItWasStarted) {
