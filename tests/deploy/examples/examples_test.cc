@@ -7,8 +7,8 @@
 namespace slipstream {
 namespace {
 
-RunSpec Example(const std::string& name) {
-  const ConfigResult result = LoadRunConfig("deploy/examples/" + name + ".yaml");
+RunSpec Example(const std::string& name, const Overrides& overrides = {}) {
+  const ConfigResult result = LoadRunConfig("deploy/examples/" + name + ".yaml", overrides);
   if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result)) {
     ADD_FAILURE() << ToString(*diagnostics);
     return {};
@@ -29,6 +29,17 @@ TEST(ExamplesTest, TheRegressionReadsATable) {
 
   EXPECT_EQ(spec.data.format, DataSpec::Format::kCsv);
   EXPECT_EQ(spec.model.loss, ModelSpec::Loss::kMse);
+}
+
+TEST(ExamplesTest, OneOfTheUnevenMachinesIsSlowUnderEveryPolicy) {
+  for (const char* policy : {"async", "softsync", "hardsync"}) {
+    const RunSpec spec = Example(
+        "uneven", {.set = {std::string("consistency.policy=") + policy}, .environment = {}});
+    const absl::Duration slow = spec.testing.SlowdownOf(WorkerId{3}).delay;
+
+    EXPECT_GT(slow, 5 * spec.testing.SlowdownOf(WorkerId{0}).delay) << policy;
+    EXPECT_EQ(spec.testing.SlowdownOf(WorkerId{0}), spec.testing.SlowdownOf(WorkerId{2}));
+  }
 }
 
 TEST(ExamplesTest, ThePoliciesAreComparedOnTheSameWork) {
