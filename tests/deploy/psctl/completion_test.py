@@ -58,7 +58,7 @@ class CompletionTest(unittest.TestCase):
     def test_completes_the_options_of_the_command(self):
         self.assertEqual(set(self.complete("status", "--")),
                          {"--help", "--coordinator", "--ca", "--certificate", "--key", "--token",
-                          "--output", "--watch", "--interval"})
+                          "--output", "--watch", "--interval", "--wait"})
         self.assertIn("--push-log", self.complete("run", "run.yaml", "--set", "seed", "=", "3", "--p"))
         self.assertEqual(self.complete("config", "init", "--f"), ["--force"])
 
@@ -104,7 +104,8 @@ class CompletionTest(unittest.TestCase):
         self.assertIn("status", complete("psctl "))
         self.assertEqual(complete("psctl config "), {"init", "show", "schema"})
         self.assertIn("--watch", complete("psctl status --"))
-        self.assertIn("consistency.policy=async", complete("psctl run --set consistency.p"))
+        self.assertIn("consistency.policy=", complete("psctl run --set consistency.p"))
+        self.assertIn("consistency.policy=async", complete("psctl run --set consistency.policy=as"))
 
 
 if __name__ == "__main__":
