@@ -58,8 +58,8 @@ class Cluster {
   /// Notes which processes have ended. Never blocks.
   void Poll();
 
-  /// Waits until a process that ran at the last Poll ends, somebody asks to stop who has not
-  /// before, or `timeout` (an hour at most) is over.
+  /// Waits until a process that ran at the last Poll ends, somebody asks to stop for the first
+  /// time, or `timeout` (an hour at most) is over.
   void WaitForChange(absl::Duration timeout) const;
 
   /// Asks all running processes to stop, and kills those that still run after `patience`. No

@@ -3,7 +3,7 @@
 
 namespace slipstream {
 
-// The ends of the help of psctl and of its commands.
+// The last part of the help of psctl and of each of its commands.
 
 inline constexpr char kFooter[] =
     "Examples:\n"

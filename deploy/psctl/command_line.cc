@@ -44,7 +44,7 @@ void AddConfig(CLI::App& command, ConfigArguments& arguments) {
       ->required();
   command.add_option("--set", arguments.overrides, "Overrides one setting; may be repeated")
       ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);  // LoadConfig checks them all, with everything else.
+      ->allow_extra_args(false);  // LoadConfig checks all settings, with everything else.
 }
 
 void AddFormat(CLI::App& command, OutputFormat& format, const std::vector<OutputFormat>& choices) {
@@ -67,7 +67,7 @@ void AddFormat(CLI::App& command, OutputFormat& format, const std::vector<Output
       });
 }
 
-/// The parser and what it fills in.
+/// The parser, and the arguments that it fills in.
 struct CommandLine {
   CLI::App app{"Runs Slipstream clusters on this machine and looks at running ones.", "psctl"};
   RunArguments run;
@@ -107,10 +107,11 @@ struct CommandLine {
   CommandLine();
   Arguments Chosen() const;
 
-  /// Whether the command that was named takes --set.
+  /// Returns whether the named command takes --set.
   TakesSettings takes_settings() const;
 
-  /// Names the word that stands where a command should; nothing if there is none.
+  /// Returns a message about a word that is no command, where a command should be; empty if there
+  /// is none.
   std::string UnknownCommand() const;
 
  private:
@@ -125,7 +126,7 @@ struct CommandLine {
   void AddDoctor();
   void AddCompletion();
 
-  /// Adds --coordinator, and the flags by which psctl shows the run who it is.
+  /// Adds --coordinator, and the flags with psctl's credentials.
   static void AddPeer(CLI::App& command, std::string& coordinator, SecuritySpec& security);
 };
 
@@ -216,7 +217,7 @@ void CommandLine::AddCompletion() {
       });
   completion_command->footer(kCompletionExamples);
 
-  // The scripts call it. Help does not show what is in no group.
+  // Completion scripts call this command. Help does not show commands without a group.
   complete_command = app.add_subcommand("complete", "Prints candidates for the last word");
   complete_command->group("");
   complete_command->add_option("words", complete.words, "Behind --: the words behind psctl");
@@ -400,7 +401,7 @@ std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* 
   line.run.program = argv[0];
   try {
     line.app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {  // CLI11 says help and version this way, too.
+  } catch (const CLI::ParseError& error) {  // CLI11 also throws for help and version.
     const bool is_help = error.get_exit_code() == 0;
     const std::string unknown = line.UnknownCommand();
     const bool is_unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;

@@ -23,22 +23,22 @@ struct ConfigArguments {
 };
 
 struct RunArguments {
-  /// By which psctl was started: a path, or a name that the shell found on its PATH.
+  /// The word that started psctl: a path, or a name that the shell found on its PATH.
   std::string program;
   ConfigArguments config;
   OutputFormat format = OutputFormat::kTable;
 
-  /// Empty: a fresh directory under runs/.
+  /// The run directory. If empty, psctl makes a fresh one under runs/.
   std::string run_dir;
   bool push_log = false;
 
-  /// Empty: psctl looks for the programs itself.
+  /// The directory of ps_server and ps_worker. If empty, psctl looks for them itself.
   std::string bin_dir;
 
   /// How long the weights may take to be measured and saved after a signal. In [0 s, 1 h].
   absl::Duration save_timeout = absl::Seconds(30);
 
-  /// Processes that do not stop when told are killed after this time. In [0 s, 1 h].
+  /// How long processes that were told to stop may take before they are killed. In [0 s, 1 h].
   absl::Duration stop_timeout = absl::Seconds(10);
 };
 
@@ -48,7 +48,7 @@ struct ValidateArguments {
 };
 
 struct ConfigInitArguments {
-  /// "-": stdout.
+  /// The file to write; "-" is stdout.
   std::string path = "run.yaml";
   bool force = false;
 };
@@ -62,12 +62,12 @@ struct EvaluateArguments {
   /// A run directory, or a model file.
   std::string model;
 
-  /// Empty: the run directory's, or what the file holds.
+  /// The run.yaml to use. If empty, the run directory's, or the settings that the file holds.
   std::string config;
   std::vector<std::string> overrides;
   OutputFormat format = OutputFormat::kTable;
 
-  /// Empty: psctl looks for the program itself.
+  /// The directory of ps_evaluate. If empty, psctl looks for it itself.
   std::string bin_dir;
 };
 
@@ -81,7 +81,8 @@ struct PlotArguments {
   /// Run directories, at least one.
   std::vector<std::string> directories;
 
-  /// The picture to write; empty: the first directory's name with .svg, beside it.
+  /// The path of the picture. If empty, it lies beside the first directory, under the directory's
+  /// name with .svg.
   std::string output;
 };
 
@@ -90,8 +91,8 @@ struct StatusArguments {
   SecuritySpec security;
   OutputFormat format = OutputFormat::kTable;
 
-  /// Again and again until the run is over, every `interval`, in [100 ms, 1 h]. A coordinator that
-  /// is not there is waited for, before the first answer and later, for `wait`, in [0 s, 24 h].
+  /// Set if the status is shown every `interval`, in [100 ms, 1 h], until the run is over. If the
+  /// coordinator is not there, at first or later, psctl waits for it for `wait`, in [0 s, 24 h].
   bool watch = false;
   absl::Duration interval = absl::Seconds(1);
   absl::Duration wait = absl::Minutes(1);
@@ -105,18 +106,19 @@ struct StopArguments {
 struct CertsInitArguments {
   std::string directory;
 
-  /// The run.yaml that says what the others leave open; empty: none.
+  /// The path of a run.yaml, whose settings apply where `run`, `hosts` and `workers` are not given.
+  /// Empty if there is none.
   std::string config;
   std::optional<std::string> run;
 
-  /// By shard: the names and addresses of its server, joined by '+'.
+  /// The names and addresses of each shard's server, joined by '+'; one item per shard.
   std::vector<std::string> hosts;
   std::optional<uint32_t> workers;
 
-  /// Makes a certificate for workers whose id the coordinator chooses.
+  /// Set to make a certificate for workers whose id the coordinator chooses.
   bool any_worker = false;
 
-  /// How long the certificates last. In [1, 3650].
+  /// How many days the certificates are valid. In [1, 3650].
   uint32_t days = 365;
 };
 
@@ -145,7 +147,7 @@ struct CompletionArguments {
   Shell shell = Shell::kBash;
 };
 
-/// Prints candidates for the last of the words behind `psctl`.
+/// Prints candidates for the last of `words`, which are the words after `psctl`.
 struct CompleteArguments {
   std::vector<std::string> words;
 };
@@ -156,11 +158,11 @@ using Arguments =
                  StatusArguments, StopArguments, CertsInitArguments, CertsShowArguments,
                  CertsRenewArguments, DoctorArguments, CompletionArguments, CompleteArguments>;
 
-/// What to do, or what to exit with at once: help and version are on stdout then, what is wrong
-/// with the arguments on stderr.
+/// Returns the chosen command with its arguments, or the code to exit with at once. In the latter
+/// case it has printed help or version to stdout, or the errors in the arguments to stderr.
 std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* argv);
 
-/// Returns every command that help shows; the first is psctl itself.
+/// Returns all commands that help shows; the first is psctl itself.
 std::vector<CommandDescription> DescribeCommands();
 
 }  // namespace slipstream

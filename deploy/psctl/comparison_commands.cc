@@ -33,13 +33,14 @@ ExitCode ComplainOf(const absl::Status& status) {
   return Complain(ExitCodeFor(status), std::string(status.message()));
 }
 
-/// "runs/a" for "runs/a/".
+/// Returns "runs/a" for "runs/a/".
 std::string WithoutSlash(std::string directory) {
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
   return directory;
 }
 
-/// The groups of all the runs, or the exit code once everything that is wrong is on stderr.
+/// Returns the groups of all runs. If any directory is wrong, prints all errors to stderr and
+/// returns the exit code.
 std::variant<std::vector<RunGroup>, ExitCode> ReadGroups(
     const std::vector<std::string>& directories) {
   std::vector<RunRecord> runs;

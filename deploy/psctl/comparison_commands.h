@@ -5,11 +5,12 @@
 
 namespace slipstream {
 
-/// `psctl compare`: the figures of finished runs side by side on stdout. Returns the exit code;
-/// what is wrong with any directory is on stderr then.
+/// Runs `psctl compare`: prints the figures of finished runs side by side to stdout. Returns the
+/// exit code. If any directory cannot be read, prints only the reasons, to stderr.
 int CompareCommand(const CompareArguments& arguments);
 
-/// `psctl plot`: a picture of finished runs, whose path is on stdout. Returns the exit code.
+/// Runs `psctl plot`: writes a picture of finished runs and prints its path to stdout. Returns the
+/// exit code.
 int PlotCommand(const PlotArguments& arguments);
 
 }  // namespace slipstream

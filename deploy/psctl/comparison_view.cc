@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 // Values of settings such as lists of layers would make lines too long.
 constexpr size_t kValueBytesMax = 40;
 
-/// "softsync n=2".
+/// Returns a text such as "softsync n=2".
 std::string PolicyOf(const RunGroup& group) {
   const ConsistencySpec& consistency = group.settings().consistency;
   const PolicyRow& row = RowOf(consistency.policy);
@@ -31,7 +31,7 @@ std::string PolicyOf(const RunGroup& group) {
   return text;
 }
 
-/// "3", or "3 (2 different)".
+/// Returns the number of runs, such as "3", or "3 (2 different)" if seeds repeat.
 std::string SeedsOf(const RunGroup& group) {
   const size_t different = group.seeds().size();
   if (different == group.runs.size()) return fmt::format("{}", different);
@@ -53,7 +53,7 @@ std::string FigureText(const RunGroup& group, size_t index) {
   return text;
 }
 
-/// The settings that no column shows, as "optimizer.learning_rate=0.02".
+/// Returns the settings that no column shows, such as "optimizer.learning_rate=0.02".
 std::string SettingsText(const RunGroup& group) {
   std::string text;
   for (const auto& [path, value] : group.differences) {

@@ -5,11 +5,11 @@
 
 namespace slipstream {
 
-/// Prints the script that makes a shell complete psctl's command line. Returns psctl's exit code.
+/// Prints a script that lets a shell complete psctl's command lines. Returns psctl's exit code.
 int CompletionCommand(const CompletionArguments& arguments);
 
-/// Prints the candidates for the last word, one per line, for these scripts. Returns psctl's exit
-/// code.
+/// Prints the candidates for the last word, one per line. The scripts of CompletionCommand call it.
+/// Returns psctl's exit code.
 int CompleteCommand(const CompleteArguments& arguments);
 
 }  // namespace slipstream

@@ -24,7 +24,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PsctlCredentials(
 /// The reaction to a coordinator that refuses connections.
 enum class IfRefused { kFail, kWait };
 
-/// Asks one coordinator for the status of its run, watches it, or has its training end.
+/// Asks one coordinator for the status of its run, watches the run, or ends its training.
 ///
 /// Thread-safe: const after construction.
 class CoordinatorClient {
@@ -37,9 +37,10 @@ class CoordinatorClient {
   absl::StatusOr<v1::RunStatus> GetStatus(absl::Duration timeout,
                                           IfRefused if_refused = IfRefused::kFail) const;
 
-  /// Has training end now, as if its time were over; the status tells how far that is. Takes at
-  /// most `timeout`. OUT_OF_RANGE if the run has finished, FAILED_PRECONDITION before training has
-  /// begun, ABORTED if the run has failed; all failures are explained, as by Explain.
+  /// Ends training now, as if its time were over. Does not wait until the final weights are saved;
+  /// the status tells. Takes at most `timeout`. OUT_OF_RANGE if the run has finished,
+  /// FAILED_PRECONDITION before training has begun, ABORTED if the run has failed; all failures are
+  /// explained, as by Explain.
   absl::Status EndTraining(absl::Duration timeout) const;
 
   /// Begins to watch; does not wait. The client and `stop`, which ends every wait, must outlive

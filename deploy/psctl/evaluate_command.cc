@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 int Become(const std::string& program, const std::vector<std::string>& arguments) {
-  std::vector<char*> words = {const_cast<char*>(program.c_str())};  // execv's type is older.
+  std::vector<char*> words = {const_cast<char*>(program.c_str())};  // execv takes no const.
   for (const std::string& argument : arguments)
     words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);

@@ -9,12 +9,14 @@
 
 namespace slipstream {
 
-/// What ps_evaluate is told to measure: of a run directory its final model under its run.yaml, else
-/// the file under the settings that it holds. NOT_FOUND if a directory keeps no model.
+/// Returns the command-line arguments for ps_evaluate. For a run directory it measures the final
+/// model, under the directory's run.yaml; for a model file, the file under the settings that it
+/// holds. `arguments.config` replaces these settings if it is not empty. Fails with NOT_FOUND if a
+/// directory has no model.
 absl::StatusOr<std::vector<std::string>> EvaluatorArguments(const EvaluateArguments& arguments);
 
-/// Measures a saved model: becomes ps_evaluate, which knows nets and data, and so returns only if
-/// that cannot be started, with psctl's exit code.
+/// Measures a saved model. Replaces this process by ps_evaluate, which knows nets and data. Returns
+/// only if the arguments are wrong or ps_evaluate cannot be started, with psctl's exit code.
 int EvaluateCommand(const EvaluateArguments& arguments);
 
 }  // namespace slipstream

@@ -20,7 +20,7 @@ std::string EndText(const ProcessEnd& end) {
 
 bool HadBegun(const v1::RunStatus& status) { return status.phase() >= v1::TRAINING; }
 
-/// What went with a process that ended, and what that means for the run; empty where nothing did.
+/// Returns which weights were lost with a server; empty if the process held no trained weights.
 std::string LossText(const ProcessEnd& end, const v1::RunStatus& status) {
   if (end.name.role != Role::kServer || !HadBegun(status)) return "";
   const int shard = static_cast<int>(end.name.number);
@@ -33,7 +33,8 @@ std::string LossText(const ProcessEnd& end, const v1::RunStatus& status) {
                      range);
 }
 
-/// How far the run came, what is left of it and what to do; each in a line.
+/// Returns lines on how far the run came, which models are saved, why it failed and what to do
+/// next; empty if training had not begun.
 std::string OutlookText(const ProcessEnd* cause, const FailureEvidence& evidence) {
   const v1::RunStatus& status = evidence.status;
   if (!HadBegun(status)) return "";
@@ -56,7 +57,7 @@ std::string OutlookText(const ProcessEnd* cause, const FailureEvidence& evidence
                     Printable(evidence.models.back()));
 }
 
-/// Code and message alone.
+/// Returns a report that has only the exit code and the message for the verdict.
 FailureReport DescribeWithoutProcess(const FailureEvidence& evidence) {
   switch (evidence.verdict) {
     case Verdict::kNotStarted:

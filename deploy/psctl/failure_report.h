@@ -13,36 +13,38 @@
 
 namespace slipstream {
 
-/// Why a run failed, for the end of stderr, and what psctl exits with.
+/// The reason why a run failed, for the end of stderr, and psctl's exit code.
 struct FailureReport {
   ExitCode exit_code = ExitCode::kInternal;
   std::string text;     // Several lines, for stderr.
-  std::string message;  // The first of them, without psctl's name.
+  std::string message;  // The first line, without psctl's name.
 
-  /// Those that the evidence quotes from a log.
+  /// The lines that the evidence quotes from a log.
   std::vector<std::string> log_lines;
 };
 
-/// What the report draws on besides the ends of the processes.
+/// The facts that the report is made from, besides the ends of the processes.
 struct FailureEvidence {
   Verdict verdict = Verdict::kProcessFailed;
 
-  /// The last one that the coordinator answered with: how far the run came, and the reason that it
-  /// gave, if it could still be asked.
+  /// The last status that the coordinator answered with. It tells how far the run came, and the
+  /// coordinator's reason for the failure if it could still be asked.
   v1::RunStatus status;
   absl::Duration start_timeout;
 
-  /// The models that the run has saved, by path, oldest first.
+  /// The paths of the models that the run has saved, the oldest first.
   std::vector<std::string> models;
 
-  /// Of the process that FindRootCause names, if any: its log and the last errors there.
+  /// The log of the process that FindRootCause names (if none, of server 0), and the last errors in
+  /// it.
   std::string log_path;
   std::vector<std::string> log_lines;
 };
 
+/// Returns the report. `ends` is in the order in which the processes ended.
 FailureReport DescribeFailure(std::span<const ProcessEnd> ends, const FailureEvidence& evidence);
 
-/// The line that tells of a worker that was lost while the run goes on.
+/// Returns a warning, one line, about a worker that was lost while the run goes on.
 std::string DescribeLostWorker(const ProcessEnd& end, uint32_t workers_running);
 
 }  // namespace slipstream

@@ -104,7 +104,7 @@ std::string Bar(double done, size_t columns) {
 
 /// Returns "3" or "3.02".
 std::string EpochText(const v1::EvaluationStatus& evaluation) {
-  // The final weights are those of the end, even if gradients were dropped before.
+  // The final evaluation is named by the last epoch, even if gradients were dropped.
   if (evaluation.final() || evaluation.epochs_measured() <= 0) {
     return fmt::format("{}", evaluation.epoch());
   }

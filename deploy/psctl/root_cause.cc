@@ -8,7 +8,7 @@ namespace {
 
 bool IsStopCode(int exit_code) { return exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM; }
 
-/// The lower, the likelier a cause; nothing for an end that explains nothing.
+/// Returns the rank of an end as a cause, where 0 is the likeliest; nothing for a harmless end.
 std::optional<int> RankOf(const ProcessEnd& end) {
   const EndMeaning meaning = MeaningOf(end);
   if (meaning == EndMeaning::kHarmless) return std::nullopt;
@@ -39,12 +39,12 @@ bool LostItsPushLog(const ProcessEnd& end) {
 EndMeaning MeaningOf(const ProcessEnd& end) {
   if (end.was_told && (end.signal != 0 || IsStopCode(end.exit_code))) return EndMeaning::kHarmless;
   if (end.name.role == Role::kWorker) {
-    // A worker that obeyed somebody's SIGTERM was taken away, as one killed by SIGKILL was.
+    // A worker that obeyed a SIGINT or SIGTERM from outside is lost like one killed by SIGKILL.
     const bool was_taken = end.signal != 0 || IsStopCode(end.exit_code);
     if (was_taken || IsCutOff(end)) return EndMeaning::kLostWorker;
     return end.exit_code == 0 ? EndMeaning::kHarmless : EndMeaning::kFailure;
   }
-  // Servers stay until they are told: even a clean end leaves the run without its weights.
+  // Servers stay until psctl stops them, so even a clean end leaves the run without its weights.
   const bool ended_well = (end.was_told && end.exit_code == 0) || LostItsPushLog(end);
   return ended_well ? EndMeaning::kHarmless : EndMeaning::kFailure;
 }

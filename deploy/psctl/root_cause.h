@@ -8,41 +8,43 @@
 
 namespace slipstream {
 
-/// What an ended process means for a run that is not over.
+/// The consequence of a process's end for a run that is not over.
 enum class EndMeaning {
-  /// It did its part, or stopped because it was told to.
+  /// The process did its part, or stopped because psctl told it to.
   kHarmless,
-  /// A worker was killed from outside, or lost its place in the run (fenced after it stood still
-  /// for longer than its lease) or its servers; the others take over its work.
+  /// A worker was killed from outside, lost its place in the run (it was fenced because it stood
+  /// still for longer than its lease), or lost its servers. The other workers take over its work.
   kLostWorker,
   /// The run cannot be trusted or cannot go on.
   kFailure,
 };
 
+/// Returns the consequence of this end.
 EndMeaning MeaningOf(const ProcessEnd& end);
 
-/// A server that stopped when it was told, and says that its push log lacks pushes. The run is over
-/// by then, and its weights are not touched.
+/// Returns whether a server stopped when psctl told it to, and reports by its exit code that its
+/// push log lacks pushes. The run is over by then, and its weights are not affected.
 bool LostItsPushLog(const ProcessEnd& end);
 
-/// It says itself that it lost the run or its peers, or, before it had begun to train, that this
-/// machine has no room for it.
+/// Returns whether the process reports by its exit code that it lost the run or its peers, or that
+/// this machine had no room for it before it began to train.
 bool IsCutOff(const ProcessEnd& end);
 
-/// The end that explains why the run failed, nullptr if none does. `ends` is in the order in which
-/// the processes ended.
+/// Returns the end that explains why the run failed, or nullptr if none does. `ends` is in the
+/// order in which the processes ended.
 ///
 /// A process often fails only because another one did: its peer went away, or it was refused. So
-/// causes are looked for in this order, the earliest first within each: what no other process can
-/// bring about (configuration, files, usage); crashes and internal errors; unreachable peers and
-/// temporary failures of servers, then of workers; workers killed from outside.
+/// causes are ranked, and within a rank the earliest end counts: (1) errors that no other process
+/// can bring about (configuration, files, usage); (2) crashes and internal errors; (3) unreachable
+/// peers and temporary failures of servers; (4) those of workers; (5) workers killed from outside.
 const ProcessEnd* FindRootCause(std::span<const ProcessEnd> ends);
 
-/// Nothing another process did can be behind this end: there is no other cause to wait for.
+/// Returns whether no other process can have caused this end, so that no other cause needs to be
+/// waited for.
 bool ExplainsItself(const ProcessEnd& end);
 
-/// The exit code of psctl itself: a code that tells the user what to do is passed on, everything
-/// else is kInternal.
+/// Returns psctl's own exit code for this cause. Codes that tell the user what to do are passed on;
+/// all others become kInternal.
 ExitCode ExitCodeFollowing(const ProcessEnd& cause);
 
 }  // namespace slipstream

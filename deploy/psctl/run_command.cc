@@ -45,7 +45,7 @@ namespace {
 
 constexpr size_t kLogLinesMax = 5;
 
-/// A line on stderr, where progress goes, too.
+/// Prints a line to stderr, where progress is shown, too; with `as_json`, logs it.
 void Tell(bool as_json, const std::string& line) {
   if (as_json) return spdlog::info("{}", line);
   WriteToStderr("psctl: " + line + "\n");
@@ -56,13 +56,14 @@ void Warn(bool as_json, const std::string& line) {
   WriteToStderr("psctl: warning: " + line + "\n");
 }
 
-/// Whether `server`, host:port, may be on another machine.
+/// Returns whether `server`, host:port, may be on another machine.
 bool IsElsewhere(const std::string& server) {
   const std::optional<ServerAddress> address = ParseServerAddress(server);
   return address.has_value() && !address->IsLoopback();
 }
 
-/// Says what is about to start, and where whoever wrote the configuration may expect it not to.
+/// Reports which processes are about to start. Warns if cluster.servers names another machine,
+/// because all of them start on this one.
 void TellOfStart(const RunSpec& spec, const std::string& run_dir) {
   const bool as_json = spec.log.format == LogSpec::Format::kJson;
   const std::vector<std::string>& servers = spec.cluster.servers;
@@ -76,7 +77,8 @@ void TellOfStart(const RunSpec& spec, const std::string& run_dir) {
                             *elsewhere));
 }
 
-/// Tells scripts on stdout of a run without a summary; stderr tells people. Returns `exit_code`.
+/// Reports to scripts, on stdout, a run without a summary. Stderr has told people. Returns
+/// `exit_code`.
 int EndWithError(OutputFormat format, const std::string& error, int exit_code,
                  const std::string& run_dir) {
   const nlohmann::ordered_json failure = FailureJson(error, exit_code, run_dir);
@@ -101,14 +103,15 @@ int EndWithDiagnostics(const RunArguments& arguments, const std::vector<Diagnost
   return EndWithError(arguments.format, error, static_cast<int>(code), "");
 }
 
-/// What became of the final weights' file; the weights themselves are gone with the servers.
+/// Returns OK if the final weights were saved or did not need to be, and else DATA_LOSS: the
+/// servers, which held the weights, have ended.
 absl::Status ModelSaved(const v1::RunStatus& status) {
   const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
   if (deciding == nullptr || deciding->model_failure().empty()) return absl::OkStatus();
   return absl::DataLossError("the trained weights were not saved: " + deciding->model_failure());
 }
 
-/// Whether the push logs, where some were asked for, have all pushes.
+/// Returns DATA_LOSS if a push log lacks pushes.
 absl::Status PushLogsWhole(const v1::RunStatus& status) {
   for (const v1::ShardStatus& shard : status.shards()) {
     if (shard.push_log_failure().empty()) continue;
@@ -118,7 +121,7 @@ absl::Status PushLogsWhole(const v1::RunStatus& status) {
   return absl::OkStatus();
 }
 
-/// Where the run trained when somebody asked to stop.
+/// Returns how far the run had come when somebody asked to stop.
 std::string ReachedText(const v1::RunStatus& status) {
   if (status.phase() < v1::TRAINING) return "before training had begun";
   return fmt::format("in epoch {}, after {} updates", CurrentEpoch(status), status.updates());
@@ -176,8 +179,8 @@ class LocalRun {
  private:
   RunWatch::Result Watch();
 
-  /// Adds what servers said of their push logs by their exit codes, when they could not be asked
-  /// any more.
+  /// Adds to the status the push logs that lack pushes as servers reported by their exit codes,
+  /// when they could no longer be asked.
   void NotePushLogs(v1::RunStatus& status) const;
 
   int Finish(const v1::RunStatus& status);
@@ -192,14 +195,15 @@ class LocalRun {
             .exit_code = exit_code};
   }
 
-  /// "stopped by signal 2 (Interrupt)".
+  /// Returns a text such as "stopped by signal 2 (Interrupt)".
   std::string StopText() const;
 
-  /// The summary with what this machine knows: the models that are there, and the push logs.
+  /// Returns the summary, after adding the run's name, its saved models, and whether the push logs
+  /// are complete.
   nlohmann::ordered_json Summarise(v1::RunStatus status, RunEnd end) const;
 
-  /// Leaves a summary, in its file and on stdout, of a run without final weights. Returns the exit
-  /// code of the end.
+  /// Writes the summary of a run without final weights to its file, and to stdout unless the format
+  /// is a table. Returns the exit code of the end.
   int EndWithSummary(const v1::RunStatus& status, const RunEnd& end) const;
 
   const RunArguments& arguments_;
@@ -217,7 +221,8 @@ class LocalRun {
 };
 
 RunWatch::Result LocalRun::Watch() {
-  // A summary is there as soon as somebody asks to stop: a second signal ends this process at once.
+  // The summary is written as soon as somebody asks to stop, because a second signal ends this
+  // process at once.
   const auto on_stop = [this](const v1::RunStatus& status) {
     const RunEnd end =
         EndOf("interrupted", StopText() + "; the weights were not saved", stop_.ExitStatus());
@@ -243,7 +248,7 @@ void LocalRun::NotePushLogs(v1::RunStatus& status) const {
 }
 
 nlohmann::ordered_json LocalRun::Summarise(v1::RunStatus status, RunEnd end) const {
-  // A coordinator that was never heard has not said it.
+  // The status has no name if the coordinator has never answered.
   status.set_name(name_);
   end.models = ModelsOf(status, directory_.Models());
   if (has_push_logs_) end.has_whole_push_logs = PushLogsWhole(status).ok();
@@ -274,7 +279,7 @@ int LocalRun::Finish(const v1::RunStatus& status) {
   }
   const nlohmann::ordered_json summary = Summarise(status, end);
   const std::string json = JsonText(summary);
-  // First, as it lasts: whoever reads stdout may be gone.
+  // The file is written before stdout, whose reader may be gone.
   saved.Update(WriteWholeFile(directory_.SummaryPath(), json));
   switch (arguments_.format) {
     case OutputFormat::kTable:
@@ -287,7 +292,7 @@ int LocalRun::Finish(const v1::RunStatus& status) {
       WriteToStdout(JsonToYaml(summary));
       break;
   }
-  // Stdout has the summary, and one object is all that belongs there.
+  // The error goes to stderr, because stdout must hold only one object, the summary.
   if (!saved.ok()) Complain(ExitCodeFor(saved), std::string(saved.message()));
   if (stop_.stopped()) {
     const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
@@ -325,7 +330,7 @@ FailureReport LocalRun::ReportOf(const RunWatch::Result& result) const {
   IfNoError if_none = IfNoError::kQuoteLast;
   if (const ProcessEnd* cause = FindRootCause(cluster_.ends())) {
     evidence.log_path = directory_.LogPath(cause->name);
-    // Who is killed from outside has not said why.
+    // The log of a process that was killed from outside does not say why.
     if (cause->signal == SIGKILL || cause->signal == SIGTERM) if_none = IfNoError::kQuoteNone;
   }
   evidence.log_lines = LastErrorLines(evidence.log_path, kLogLinesMax, if_none);
@@ -358,7 +363,7 @@ int RunCommand(const RunArguments& arguments) {
   auto credentials = PsctlCredentials(spec.security);
   if (!credentials.ok()) return EndWithStatus(arguments.format, credentials.status(), "");
 
-  // A reader of the output who goes away ends no run.
+  // If the reader of the output goes away, the run goes on.
   std::signal(SIGPIPE, SIG_IGN);
   const StopSignal stop;
   absl::StatusOr<RunDirectory> directory =

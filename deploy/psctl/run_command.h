@@ -6,8 +6,8 @@
 namespace slipstream {
 
 /// Runs a whole cluster on this machine: checks the configuration, starts servers and workers,
-/// shows progress on stderr, and prints and saves a summary. Whatever happens, no process is left.
-/// Returns psctl's exit code; 128 + the signal if it was asked to stop.
+/// shows progress on stderr, and prints and saves a summary. No process of the cluster runs when it
+/// returns. Returns psctl's exit code, which is 128 + the signal if a signal asked it to stop.
 int RunCommand(const RunArguments& arguments);
 
 }  // namespace slipstream

@@ -126,7 +126,7 @@ std::vector<std::string> RunDirectory::Models() const {
     if (entry.path().extension() == ".safetensors") models.push_back(entry.path().string());
   }
   std::ranges::sort(models);
-  // The final one, whose name is sorted behind those of epochs, is the newest.
+  // The final model, which is the newest, has a name that is sorted after those of epochs.
   return models;
 }
 

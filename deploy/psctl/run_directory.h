@@ -38,7 +38,8 @@ class RunDirectory {
   std::string ModelPath() const { return path_ + "/model.safetensors"; }
   std::string LogPath(const ProcessName& process) const;
 
-  /// The model files that lie there, by path, those of epochs first and in their order.
+  /// Returns the paths of the model files in the directory: those of epochs in their order, then
+  /// the final one.
   std::vector<std::string> Models() const;
   std::string PortFilePath(const ProcessName& server) const;
 
@@ -48,11 +49,11 @@ class RunDirectory {
   std::string path_;
 };
 
-/// Which lines of a log to quote if none reports an error.
+/// The lines of a log to quote if none reports an error.
 enum class IfNoError { kQuoteLast, kQuoteNone };
 
 /// Returns the last `lines_max` lines that report an error, or if none does, those that `if_none`
-/// says. Empty if there is no such file. Reads only the end of a long file.
+/// selects. Empty if there is no such file. Reads only the end of a long file.
 std::vector<std::string> LastErrorLines(const std::string& log_path, size_t lines_max,
                                         IfNoError if_none = IfNoError::kQuoteLast);
 

@@ -75,7 +75,7 @@ std::vector<uint32_t> LostWorkers(const v1::RunStatus& status) {
   return lost;
 }
 
-/// "1 of 4: worker 3 (signal 9 (Killed)), …"; nothing if none was lost.
+/// Returns "1 of 4: worker 3 (signal 9 (Killed)), …", or an empty text if no worker was lost.
 std::string LostWorkersText(const v1::RunStatus& status) {
   std::string text;
   for (const v1::WorkerStatus& worker : status.workers()) {

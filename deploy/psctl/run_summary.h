@@ -10,61 +10,62 @@
 
 namespace slipstream {
 
-/// The end of a run, as far as psctl knows what the coordinator does not.
+/// The facts about the end of a run that psctl knows and the coordinator does not.
 struct RunEnd {
-  /// "interrupted" or "failed"; empty where the coordinator says what ended the run.
+  /// "interrupted" or "failed". If empty, the status says what ended the run.
   std::string ended_by;
 
-  /// What went wrong, for people; empty if nothing did.
+  /// The error in words for people; empty if there was none.
   std::string error;
 
   /// The last errors in the log of the process that made the run fail.
   std::vector<std::string> log_lines;
   int exit_code = 0;
 
-  /// The models that were saved, by path, oldest first.
+  /// The paths of the saved models, the oldest first.
   std::vector<std::string> models;
 
-  /// Whether the push logs have all pushes; nothing where none were asked for.
+  /// Whether the push logs have all pushes. Absent if the run writes no push logs.
   std::optional<bool> has_whole_push_logs;
 };
 
-/// What a run is remembered by, as one object, however it ended: name, run (its id, hexadecimal),
-/// ended_by, error (null for none), log_lines (the last errors that explain it), exit_code, phase
-/// (the last that was heard of), policy, policy_parameters (those that it takes, as n of softsync),
-/// test_accuracy (0 to 1; null where the loss knows no classes) and test_loss of the final
-/// evaluation (null if there was none), seconds, examples_per_second, epochs (that are complete),
-/// updates, pushes, staleness with the fields of its message, weights_sha256, model (the path of
-/// the file with these weights, null if they were not saved), models (all that were saved),
-/// push_logs_complete (null without push logs), run_dir, evaluations, workers_lost (ids of those
-/// that were killed or given up), workers, servers. Of a run that failed or was interrupted,
-/// figures are those that psctl heard last.
+/// Returns the summary of a run that began, whether it finished, failed or was interrupted. Keys:
+/// name, run (its id, hexadecimal), ended_by, error (null for none), log_lines (the last errors
+/// that explain it), exit_code, phase (the last one reported), policy, policy_parameters (those
+/// that the policy takes, such as n of softsync), round_size, test_accuracy (0 to 1; null if the
+/// loss has no classes) and test_loss of the final evaluation, else of the last one (null if there
+/// was none), seconds, examples, examples_per_second, epochs (complete ones), updates, pushes,
+/// staleness (with the fields of its message), guard (null for none), weights_sha256, model (the
+/// path of the file with these weights; null if they were not saved), models (all saved ones),
+/// push_logs_complete (null without push logs), parameters, run_dir, evaluations, workers_lost (ids
+/// of dead workers), workers, servers. The figures of a run that failed or was interrupted are
+/// those that psctl received last.
 nlohmann::ordered_json SummaryJson(const v1::RunStatus& status, const std::string& run_dir,
                                    const RunEnd& end);
 
-/// Stands for the summary of a run that did not come to begin: error, exit_code, run_dir (null if
-/// it has none).
+/// Returns the object that replaces the summary if a run could not begin: error, exit_code, run_dir
+/// (null if it has none).
 nlohmann::ordered_json FailureJson(const std::string& error, int exit_code,
                                    const std::string& run_dir);
 
-/// The paths of all models that the status tells of or that are among `found`, in this order: those
-/// that the run's workers have saved elsewhere are known from the status alone.
+/// Returns the paths of all models that the status names, and then those in `found` that it does
+/// not name. Only the status names models that workers have saved outside the run directory.
 std::vector<std::string> ModelsOf(const v1::RunStatus& status, std::vector<std::string> found);
 
-/// The summary for people, with the histogram of staleness drawn.
+/// Returns the summary for people, with a drawing of the histogram of staleness.
 std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir);
 
-/// One evaluation, with the versions of the weights measured by shard, as it appears in the summary
-/// and in metrics.jsonl.
+/// Returns one evaluation as it appears in the summary and in metrics.jsonl. Its `versions` are
+/// those of the measured weights, by shard.
 nlohmann::ordered_json EvaluationJson(const v1::EvaluationStatus& evaluation);
 
-/// "softsync (n = 2, 2 gradients per update)".
+/// Returns a text such as "softsync (n = 2, 2 gradients per update)".
 std::string PolicyText(const v1::RunStatus& status);
 
-/// "reject beyond 4 (largest 4): 12 rejected, …". REQUIRES: the status has a guard.
+/// Returns "reject beyond 4 (largest 4): 12 rejected, …". REQUIRES: the status has a guard.
 std::string GuardText(const v1::RunStatus& status);
 
-/// The final evaluation, else the last one, else nullptr.
+/// Returns the final evaluation; if there is none, the last one; nullptr if there is no evaluation.
 const v1::EvaluationStatus* DecidingEvaluation(const v1::RunStatus& status);
 
 }  // namespace slipstream

@@ -36,7 +36,8 @@ Verdict Judge(const RunFacts& facts, const VerdictLimits& limits) {
   if (IsStillGathering(facts.phase) && Has(EndMeaning::kLostWorker, known)) {
     return Verdict::kWorkerMissing;
   }
-  // It had no work yet that others could take over: it is no part of the run that was asked for.
+  // No worker had work yet that others could take over, so the run would go on without a worker
+  // that it was configured with.
   if (facts.phase == v1::INITIALIZING && std::ranges::any_of(known, IsCutOff)) {
     return Verdict::kProcessFailed;
   }

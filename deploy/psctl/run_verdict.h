@@ -11,59 +11,61 @@
 
 namespace slipstream {
 
-/// What psctl knows of a run that it watches.
+/// The facts that psctl has about a run that it watches.
 struct RunFacts {
-  /// As the coordinator said last.
+  /// The phase that the coordinator reported last, and how long the run has been in it.
   v1::Phase phase = v1::PHASE_UNSPECIFIED;
   absl::Duration in_phase;
 
-  /// In the order in which they ended.
+  /// The ends of processes, in the order in which they ended.
   std::span<const ProcessEnd> ends;
 
-  /// How many of them psctl knew of before it asked for `phase`.
+  /// The number of `ends` that psctl knew of before it asked for `phase`.
   size_t ends_before_phase = 0;
 
   uint32_t workers_running = 0;
 
-  /// For how long there has been no worker.
+  /// How long no worker has been running.
   absl::Duration without_workers;
 
-  /// cluster.start_timeout; counted from the start of the phase that waits.
+  /// cluster.start_timeout, counted from the begin of the phase that waits.
   absl::Duration start_timeout;
 };
 
+/// The state of a run as psctl judges it.
 enum class Verdict {
   kGoOn,
   kFinished,
-  /// A process failed; which one, FindRootCause says.
+  /// A process failed; FindRootCause finds out which one.
   kProcessFailed,
-  /// The coordinator says so, and no process has ended to explain it.
+  /// The coordinator reports that the run failed, and the end of no process explains why.
   kRunFailed,
   kWorkersGone,
   kNotStarted,
-  /// A worker was lost before all had come. Nobody starts it again, so they never will.
+  /// A worker was lost before all had come. Nobody starts it again, so the run cannot start.
   kWorkerMissing,
 };
 
-/// Bounds on waiting for what should follow at once.
+/// How long psctl waits for events that should follow at once.
 struct VerdictLimits {
-  /// The coordinator notices in time that its last worker ended well.
+  /// How long the coordinator may take to notice that the last worker has ended.
   absl::Duration without_workers_max = absl::Seconds(3);
 
-  /// A process that made the run fail says so itself by ending.
+  /// How long the process that made the run fail may take to end, which explains the failure.
   absl::Duration failed_phase_max = absl::Seconds(3);
 
-  /// Workers leave a finished run.
+  /// How long workers may take to leave a finished run.
   absl::Duration finished_phase_max = absl::Seconds(10);
 
-  /// Over start_timeout: the coordinator keeps that deadline itself and knows better what is
-  /// missing.
+  /// How long psctl waits after start_timeout. The coordinator keeps that deadline itself, and can
+  /// say who is missing.
   absl::Duration start_slack = absl::Seconds(5);
 };
 
-/// Not all have come yet: a worker that is lost now is missing.
+/// Returns whether servers or workers have still to come. A worker that is lost now is missing.
 bool IsWaitingToStart(v1::Phase phase);
 
+/// Returns the state of the run.
 Verdict Judge(const RunFacts& facts, const VerdictLimits& limits = {});
 
 }  // namespace slipstream

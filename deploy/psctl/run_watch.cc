@@ -65,7 +65,7 @@ absl::Duration RunWatch::BeginToEnd() {
     not_saved_ = "--save-timeout is 0";
   } else {
     const absl::Status ended = client_.EndTraining(kStatusTimeout);
-    // Weights of a run that has finished are saved.
+    // OUT_OF_RANGE means that the run has finished, so its weights are saved.
     if (!ended.ok() && !absl::IsOutOfRange(ended)) not_saved_ = std::string(ended.message());
   }
   if (!not_saved_.empty()) return absl::ZeroDuration();

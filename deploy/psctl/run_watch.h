@@ -21,8 +21,8 @@ namespace slipstream {
 /// Follows a started cluster until its run is over. It asks for the status, shows and records it,
 /// and reports workers that were lost. Judge decides.
 ///
-/// Where somebody asks to stop, it has training end, and follows the run until the weights that
-/// there are by then are measured and saved, for a bounded time.
+/// If somebody asks to stop, it ends training, and follows the run for a bounded time until the
+/// current weights are measured and saved.
 ///
 /// Not thread-safe: main's thread owns it.
 class RunWatch {
@@ -49,23 +49,25 @@ class RunWatch {
     std::string not_saved;
   };
 
-  /// The arguments must outlive the watch but `options`.
+  /// All arguments except `options` must outlive the watch.
   RunWatch(Cluster& cluster, const StopSignal& stop, MetricsLog& metrics, ProgressPrinter& progress,
            Options options, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
   Result Watch();
 
  private:
-  /// Whether there is time to follow the run: until somebody asks to stop, and while weights are
-  /// being saved because of that.
+  /// Returns whether there is time to follow the run: always until somebody asks to stop, and then
+  /// for the time in which the weights may be saved. The first call after that ends training.
   bool HasTime(absl::Time now);
 
-  /// Somebody has asked to stop: has training end. Returns how long the run may take to be over.
+  /// Ends training, because somebody has asked to stop. Returns how long the run may take to be
+  /// over.
   absl::Duration BeginToEnd();
   void AskForStatus(absl::Time now);
   void Record(absl::Duration since_start);
   void TellOfLostWorkers();
-  /// Adds lost workers and the causes to the status, which the coordinator may not know yet.
+  /// Marks lost workers in the status as dead, with the cause, which the coordinator may not know
+  /// yet.
   void MarkLostWorkers();
   RunFacts FactsAt(absl::Time now) const;
 

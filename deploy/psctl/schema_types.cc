@@ -79,13 +79,13 @@ Json ScalarJson(const ScalarType& type, const ScalarValue& value) {
   if (std::holds_alternative<FlagType>(type)) return std::get<bool>(value);
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   const std::string written = WriteScalar(type, value);
-  // Bytes without a unit are a number.
+  // A number of bytes without a unit is a JSON number.
   const bool is_plain = std::holds_alternative<BytesType>(type) &&
                         written.find_first_not_of("0123456789") == std::string::npos;
   return is_plain ? Json(std::get<uint64_t>(value)) : Json(written);
 }
 
-/// A map of these settings, which may be left out where none is required.
+/// Returns the schema of a map of these settings. If none is required, the map may be null.
 template <typename Record>
 Json MapSchema(const RecordFields<Record>& fields, const Record& defaults) {
   Json settings = Json::object();
@@ -107,7 +107,8 @@ Json MapSchema(const RecordFields<Record>& fields, const Record& defaults) {
   return map;
 }
 
-/// `conv2d: {channels: 6}`, or its name alone where no setting is required.
+/// Returns the schema of a layer such as `conv2d: {channels: 6}`, or its name alone if no setting
+/// is required.
 Json LayerSchema(const LayerKind& kind) {
   Json map = MapSchema(kind.fields, kind.defaults);
   const bool may_be_a_name = !map.contains("required");

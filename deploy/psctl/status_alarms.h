@@ -10,15 +10,17 @@
 
 namespace slipstream {
 
-/// Servers report several times a second; one that is silent for longer may be unreachable.
+/// The longest usual silence of a server. Servers report several times a second; one that is silent
+/// for longer may be unreachable.
 inline constexpr double kServerSilenceSecondsMax = 2;
 
-/// A round that nobody has pushed to for longer is stalled.
+/// A round to which nobody has pushed for longer than this is stalled.
 inline constexpr double kRoundStillSecondsMax = 1;
 
 /// Returns everything that needs somebody's attention, the worst first: a failure, servers and
 /// workers that the run waits for and when it fails, dead workers and the causes, stragglers,
-/// stalled rounds, mini-batches that were left out, and push logs that end early.
+/// stalled rounds, mini-batches that were left out, push logs that end early, and workers that are
+/// slowed for a test.
 std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status);
 
 /// Returns "waiting for server 1 (localhost:7071), silent for 8.02 s, fails in 1m52s". REQUIRES:

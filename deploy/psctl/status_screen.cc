@@ -24,7 +24,7 @@ ScreenSize WindowOfStdout() {
   return {size.ws_row, size.ws_col};
 }
 
-/// Returns whether NO_COLOR is set and not empty (https://no-color.org).
+/// Returns whether NO_COLOR is set and not empty (https://no-color.org), or the terminal is dumb.
 bool WantsNoColours() {
   const char* const no_color = std::getenv("NO_COLOR");
   const char* const terminal = std::getenv("TERM");

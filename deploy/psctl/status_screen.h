@@ -10,8 +10,8 @@
 namespace slipstream {
 
 /// Shows one page after another on stdout. On a terminal each page replaces the one before, in
-/// colours unless NO_COLOR is set. Elsewhere pages follow each other, with an empty line between
-/// them.
+/// colours unless NO_COLOR is set or TERM is "dumb". Elsewhere pages follow each other, with an
+/// empty line between them.
 ///
 /// Not thread-safe: one owner.
 class StatusScreen {

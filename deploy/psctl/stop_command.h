@@ -5,8 +5,9 @@
 
 namespace slipstream {
 
-/// Has the training of a running cluster end now: the weights that there are become the final ones,
-/// which a worker measures and saves as ever. Does not wait for that. Returns psctl's exit code.
+/// Ends the training of a running cluster now. Its current weights become the final ones, which a
+/// worker measures and saves as at any other end. Does not wait for that. Returns psctl's exit
+/// code.
 int StopCommand(const StopArguments& arguments);
 
 }  // namespace slipstream

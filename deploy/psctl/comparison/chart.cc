@@ -7,7 +7,7 @@
 namespace slipstream {
 namespace {
 
-// Room for the labels around the area of the data, in pixels.
+// The space for labels on each side of the area of the data, in pixels.
 constexpr double kLeft = 64;
 constexpr double kRight = 16;
 constexpr double kTop = 32;

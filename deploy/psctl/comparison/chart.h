@@ -10,15 +10,15 @@
 
 namespace slipstream {
 
-/// A chart's place in a picture, in pixels.
+/// The place of a chart in a picture, in pixels.
 struct ChartBox {
   CurvePoint corner;  // Upper left.
   double width = 0;
   double height = 0;
 };
 
-/// One chart with axes, grid, title and labels, and the data drawn into it. Data beyond a scale are
-/// drawn at its end.
+/// A chart with axes, grid, title and labels, into which data are drawn. Data beyond the end of a
+/// scale are drawn at that end.
 ///
 /// Not thread-safe: one owner. The document must outlive it.
 class Chart {
@@ -26,30 +26,31 @@ class Chart {
   struct Labels {
     std::string_view title;
     std::string_view x;
-    std::string_view y_unit;  // Behind each number of the y axis.
+    std::string_view y_unit;  // Follows each number of the y axis.
   };
 
-  /// Draws everything but the data.
+  /// Draws everything except the data.
   Chart(SvgDocument& document, const ChartBox& box, const Labels& labels, const ChartScale& x,
         const ChartScale& y);
 
-  /// A line through the points.
+  /// Draws a line through the points.
   void DrawLine(const Curve& curve, const std::string& color);
 
-  /// A dot on each point.
+  /// Draws a dot on each point.
   void DrawDots(const Curve& curve, const std::string& color);
 
-  /// A column from the x axis up to `y`.
+  /// Draws a column from the x axis up to `y`.
   void DrawColumn(double x_begin, double x_end, double y, const std::string& color);
 
-  /// Words in the middle of a chart without data.
+  /// Writes a note into the middle of a chart without data.
   void DrawNote(std::string_view note);
 
  private:
+  /// Returns the place of a point of the data in the picture.
   CurvePoint At(double x, double y) const;
 
   SvgDocument& document_;
-  const ChartBox area_;  // Between the axes.
+  const ChartBox area_;  // The area of the data.
   const ChartScale x_;
   const ChartScale y_;
 };

@@ -10,7 +10,7 @@
 namespace slipstream {
 namespace {
 
-/// The least of 1, 2 and 5 times a power of ten that is not below `step`.
+/// Returns the smallest number that is not below `step` and is 1, 2 or 5 times a power of ten.
 double RoundStep(double step) {
   const double power = std::pow(10, std::floor(std::log10(step)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -39,7 +39,7 @@ ChartScale ChartScale::Around(double low, double high, int ticks, double step_mi
 }
 
 std::string ChartScale::Label(double tick) const {
-  // A rounding error must not make it -0.
+  // A rounding error must not turn the label 0 into -0.
   const double shown = std::abs(tick) < (high - low) * 1e-9 ? 0 : tick;
   return fmt::format("{:.{}f}", shown, decimals);
 }

@@ -6,23 +6,24 @@
 
 namespace slipstream {
 
-/// The range of values along an axis of a chart, with the values that get a label.
+/// The range of values along an axis of a chart, and the ticks: the values that get a label.
 struct ChartScale {
   double low = 0;
   double high = 1;
   std::vector<double> ticks;
 
-  /// Digits behind the point that tell the ticks apart.
+  /// The number of decimals with which labels of different ticks differ.
   int decimals = 0;
 
-  /// A range that holds `low` to `high` and begins and ends with a tick; ticks lie 1, 2 or 5 times
-  /// a power of ten apart, at least `step_min`, and there are about `ticks` of them. Equal bounds
-  /// are moved apart. REQUIRES: both are finite, low ≤ high, ticks > 0.
+  /// Returns a range that contains `low` to `high` and begins and ends with a tick. It has about
+  /// `ticks` ticks, whose distance is 1, 2 or 5 times a power of ten and at least `step_min`. If
+  /// `low` and `high` are equal, the range is widened. REQUIRES: both are finite, low ≤ high,
+  /// ticks > 0.
   static ChartScale Around(double low, double high, int ticks, double step_min = 0);
 
   std::string Label(double tick) const;
 
-  /// Where `value` lies between `low` (0) and `high` (1).
+  /// Returns the position of `value` between `low` (0) and `high` (1).
   double ShareOf(double value) const { return (value - low) / (high - low); }
 };
 

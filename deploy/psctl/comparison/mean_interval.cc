@@ -9,7 +9,7 @@
 namespace slipstream {
 namespace {
 
-/// The quantiles for 1, 2, … degrees of freedom.
+/// The quantiles for 1 to 30 degrees of freedom.
 constexpr std::array kQuantiles = {
     12.70620, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814,
     2.20099,  2.17881, 2.16037, 2.14479, 2.13145, 2.11991, 2.10982, 2.10092, 2.09302, 2.08596,
@@ -20,8 +20,8 @@ constexpr std::array kQuantiles = {
 double StudentQuantile95(size_t degrees) {
   PS_CHECK(degrees > 0);
   if (degrees <= kQuantiles.size()) return kQuantiles[degrees - 1];
-  // The expansion around the normal distribution (Abramowitz and Stegun, 26.7.5); its next term is
-  // below 1e-5 here, as the degrees are more than 30.
+  // This is the expansion around the normal distribution (Abramowitz and Stegun, 26.7.5). Its next
+  // term is below 1e-5, because there are more than 30 degrees.
   constexpr double z = 1.959964;
   const auto n = static_cast<double>(degrees);
   const double z3 = z * z * z;

@@ -7,21 +7,23 @@
 
 namespace slipstream {
 
-/// The mean of a few measurements, and how well they tell that of all that could be made.
+/// The mean of a few measurements, with its 95 % confidence interval.
 struct MeanInterval {
   double mean = 0;
 
-  /// The mean of all lies within `mean` ± this with a probability of 95 %, if measurements follow
-  /// a normal distribution. Absent for one measurement, which says nothing of their spread.
+  /// Half the width of the confidence interval, which is `mean` ± this, for measurements that
+  /// follow a normal distribution. Absent for one measurement, which tells nothing about their
+  /// spread.
   std::optional<double> half_width;
   size_t count = 0;
 };
 
-/// REQUIRES: there is at least one value.
+/// Returns the mean of the values and its interval. REQUIRES: there is at least one value.
 MeanInterval MeanOf(std::span<const double> values);
 
-/// The value that a variable of Student's t distribution with so many degrees of freedom exceeds in
-/// either direction with a probability of 5 %; to 1e-4. REQUIRES: degrees > 0.
+/// Returns the two-sided 95 % quantile of Student's t distribution with `degrees` degrees of
+/// freedom: the absolute value is above it with a probability of 5 %. The error is below 1e-4.
+/// REQUIRES: degrees > 0.
 double StudentQuantile95(size_t degrees);
 
 }  // namespace slipstream

@@ -13,7 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The training time is cut into parts of at least so many seconds, and at most so many parts.
+// The training time is divided into at most kPartsMax parts of at least kPartSecondsMin seconds, or
+// into one if it is shorter.
 constexpr double kPartSecondsMin = 0.5;
 constexpr double kPartsMax = 60;
 
@@ -43,7 +44,7 @@ absl::StatusOr<std::vector<Json>> ParseRows(std::string_view metrics, const std:
   return rows;
 }
 
-/// The height of a curve at `x`, on straight lines between its points.
+/// Returns the height of a curve at `x`, interpolated linearly between its points.
 double HeightAt(const Curve& curve, double x) {
   const auto right = std::ranges::lower_bound(curve, x, {}, &CurvePoint::x);
   if (right == curve.begin()) return right->y;

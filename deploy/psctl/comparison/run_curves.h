@@ -16,24 +16,25 @@ struct CurvePoint {
   friend bool operator==(const CurvePoint&, const CurvePoint&) = default;
 };
 
-/// A curve from left to right.
+/// The points of a curve, from left to right.
 using Curve = std::vector<CurvePoint>;
 
-/// How a run went, from its metrics.jsonl. Times are seconds since training began; accuracies are
-/// shares of the test set in [0, 1].
+/// The course of a run, from its metrics.jsonl. Times are seconds since training began; accuracies
+/// are shares of the test set in [0, 1].
 struct RunCurves {
-  // A point for each evaluation. Its time is when the evaluation began.
+  // These have a point for each evaluation. Its time is the begin of the evaluation.
   Curve accuracy_by_time;
   Curve accuracy_by_epoch;
   Curve loss_by_time;
   Curve loss_by_epoch;
 
-  /// Examples per second in parts of the training time, at the middle of each.
+  /// The rate, in examples per second, in parts of the training time. Each point is at the middle
+  /// of a part.
   Curve rate_by_time;
 };
 
-/// `metrics` is the text of the file at `path`. DATA_LOSS, naming path and line, if a line is no
-/// JSON object with the time `t`.
+/// Computes the curves from `metrics`, the text of the file at `path`. Fails with DATA_LOSS, naming
+/// path and line, if a line is no JSON object with the time `t`.
 absl::StatusOr<RunCurves> ParseCurves(std::string_view metrics, const std::string& path);
 
 }  // namespace slipstream

@@ -9,16 +9,16 @@ namespace slipstream {
 
 /// A figure by which runs are compared.
 struct RunFigure {
-  /// In `psctl compare -o json`.
+  /// The key in `psctl compare -o json`.
   std::string_view key;
 
-  /// Over the column of the table.
+  /// The heading of the table's column.
   std::string_view heading;
 
-  /// In summary.json, as a JSON pointer.
+  /// The place in summary.json, as a JSON pointer.
   const char* place;
 
-  // In the table: the value is multiplied by `factor` and printed with `decimals` and `unit`.
+  // The table shows the value times `factor`, with this number of decimals, and then `unit`.
   double factor = 1;
   int decimals = 0;
   std::string_view unit = "";
@@ -34,8 +34,8 @@ inline constexpr std::array kRunFigures = {
     RunFigure{"updates", "updates", "/updates"},
 };
 
-/// The values of kRunFigures in their order; absent where a run has none, as there is no accuracy
-/// with the loss mse.
+/// The values of kRunFigures, in their order. A value is absent if the run has none; for instance,
+/// the loss mse gives no accuracy.
 using RunFigureValues = std::array<std::optional<double>, kRunFigures.size()>;
 
 }  // namespace slipstream

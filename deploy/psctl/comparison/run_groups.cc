@@ -11,7 +11,7 @@
 namespace slipstream {
 namespace {
 
-/// The settings that tell experiments apart.
+/// Returns the settings with defaults in place of the seed and the settings that do not count.
 RunSpec Comparable(RunSpec spec) {
   const RunSpec defaults;
   spec.seed = defaults.seed;
@@ -22,7 +22,7 @@ RunSpec Comparable(RunSpec spec) {
   return spec;
 }
 
-/// The value of a key in run.yaml; empty where the key means nothing.
+/// Returns the value of a key in run.yaml, or an empty text if the key does not apply.
 std::string ValueIn(const RunSpec& spec, const Field& field) {
   return field.Applies(spec) ? WriteField(field.type, field.get(spec)) : "";
 }
@@ -38,7 +38,7 @@ std::vector<const Field*> DifferingFields(const std::vector<RunSpec>& specs) {
   return differing;
 }
 
-/// "fashion async learning_rate=0.02".
+/// Returns a label such as "fashion async learning_rate=0.02".
 std::string LongLabel(const RunGroup& group) {
   std::string label = group.settings().name;
   for (const auto& [path, value] : group.differences) {
@@ -82,7 +82,7 @@ std::string RunGroup::EndedBy() const {
 
 std::vector<RunGroup> GroupRuns(const std::vector<RunRecord>& runs) {
   std::vector<RunGroup> groups;
-  std::vector<RunSpec> specs;  // Of each group.
+  std::vector<RunSpec> specs;  // The settings of each group.
   for (const RunRecord& run : runs) {
     const RunSpec spec = Comparable(run.settings);
     const auto found = std::ranges::find(specs, spec);

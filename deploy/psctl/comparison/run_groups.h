@@ -14,34 +14,36 @@
 
 namespace slipstream {
 
-/// Runs whose settings differ in nothing but the seed: repetitions of one experiment.
+/// Repetitions of one experiment: runs that differ only in the seed, and in settings that GroupRuns
+/// ignores.
 struct RunGroup {
-  /// The run's name; where other groups have the same, with the settings that tell them apart.
+  /// The run's name. If other groups have the same name, the settings in which they differ follow.
   std::string label;
 
-  /// At least one, in the order in which they were named.
+  /// The runs, at least one, in the order in which they were named.
   std::vector<RunRecord> runs;
 
-  /// The keys of run.yaml in which the groups differ, with the values of this one. The run's name
-  /// is not among them.
+  /// The keys of run.yaml in which the groups differ, except the run's name, with this group's
+  /// values.
   std::vector<std::pair<std::string, std::string>> differences;
 
+  /// Returns the settings of the first run.
   const RunSpec& settings() const { return runs.front().settings; }
   std::set<uint64_t> seeds() const;
 
-  /// How many have not failed.
+  /// Returns the number of runs that have not failed.
   size_t finished() const;
 
-  /// The mean of figure `figure` over the runs that have it and have not failed; absent if there
-  /// are none.
+  /// Returns the mean of kRunFigures[figure] over the runs that have it and have not failed; absent
+  /// if there are none.
   std::optional<MeanInterval> Mean(size_t figure) const;
 
-  /// "epochs", or "2 target_accuracy, 1 epochs" where the runs differ.
+  /// Returns how the runs ended: "epochs", or "2 target_accuracy, 1 epochs" if they differ.
   std::string EndedBy() const;
 };
 
-/// Groups runs in the order of each group's first. Settings that say only where files go, what is
-/// logged, who may connect and what happens after the run do not count.
+/// Groups the runs; groups are in the order of their first runs. Ignores settings that decide only
+/// where models are saved, what is logged, who may connect and what happens after the run.
 std::vector<RunGroup> GroupRuns(const std::vector<RunRecord>& runs);
 
 }  // namespace slipstream

@@ -26,17 +26,17 @@ constexpr double kMargin = 16;
 constexpr double kLegendLine = 22;
 constexpr int kTicks = 5;
 
-// A longer label would leave the page.
+// A longer label would not fit on the page.
 constexpr size_t kLabelBytesMax = 120;
 
-// Neighbouring values of staleness share a column where there are more of them.
+// If there are more values of staleness, neighbouring ones share a column.
 constexpr size_t kColumnsMax = 40;
 
-// More dots would hide the line that they lie on.
+// A curve with more points has no dots, because they would hide its line.
 constexpr size_t kDotsMax = 30;
 
-/// Colours that are told apart with any colour vision, on a light page and on a dark one. Groups
-/// beyond them begin anew, with dashed lines.
+/// The colour of a group on a light page and on a dark one. People with any colour vision can tell
+/// the colours apart. If there are more groups than colours, colours repeat, with dashed lines.
 struct GroupColor {
   std::string_view light;
   std::string_view dark;
@@ -77,7 +77,7 @@ std::string StyleSheet() {
 
 using CurveOf = Curve RunCurves::*;
 
-/// Applies `use` to every point of a curve of all runs.
+/// Calls `use` for every point of this curve of all runs.
 template <typename Use>
 void ForEachPoint(const std::vector<PlotGroup>& groups, CurveOf curve, Use use) {
   for (const PlotGroup& group : groups) {
@@ -85,8 +85,8 @@ void ForEachPoint(const std::vector<PlotGroup>& groups, CurveOf curve, Use use) 
   }
 }
 
-/// A chart of one curve of every run, whose values are multiplied by `factor`. The y axis begins at
-/// 0, or where the values begin.
+/// Draws a chart of one curve of every run, with values multiplied by `factor`. The y axis begins
+/// at 0 if `begins_at_zero` is set, and else near the least value.
 void DrawCurves(SvgDocument& document, const ChartBox& box, const Chart::Labels& labels,
                 const std::vector<PlotGroup>& groups, CurveOf curve, double factor,
                 bool begins_at_zero) {
@@ -115,7 +115,8 @@ void DrawCurves(SvgDocument& document, const ChartBox& box, const Chart::Labels&
   }
 }
 
-/// The counts in columns of `width` neighbouring values, in percent of all.
+/// Returns the sums of `width` neighbouring counts, for `columns` columns, in percent of all
+/// counts.
 std::vector<double> Columns(const std::vector<uint64_t>& counts, size_t width, size_t columns) {
   const double total = static_cast<double>(std::reduce(counts.begin(), counts.end()));
   std::vector<double> percent(columns);
@@ -125,7 +126,7 @@ std::vector<double> Columns(const std::vector<uint64_t>& counts, size_t width, s
   return percent;
 }
 
-/// One more than the largest staleness that was counted.
+/// Returns one more than the largest staleness that was counted; 0 if none was.
 size_t StalenessEnd(const std::vector<PlotGroup>& groups) {
   size_t end = 0;
   for (const PlotGroup& group : groups) {
@@ -141,7 +142,8 @@ void DrawStaleness(SvgDocument& document, const ChartBox& box,
   const size_t end = StalenessEnd(groups);
   const size_t width = std::max<size_t>(1, (end + kColumnsMax - 1) / kColumnsMax);
   const size_t columns = std::max<size_t>(1, (end + width - 1) / width);
-  // Whole numbers lie in the middle of their columns.
+  // The scale begins at -0.5, so that with a width of 1 each staleness is in the middle of its
+  // column.
   ChartScale x = ChartScale::Around(0, static_cast<double>(columns * width), kTicks, 1);
   x.low = -0.5;
   x.high = static_cast<double>(columns * width) - 0.5;

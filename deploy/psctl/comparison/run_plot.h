@@ -9,20 +9,21 @@
 
 namespace slipstream {
 
-/// What a plot shows of one group of runs, in one colour.
+/// The data of one group of runs, which a plot shows in one colour.
 struct PlotGroup {
-  /// In the legend.
+  /// The label in the legend.
   std::string label;
   std::vector<RunCurves> runs;
 
-  /// Gradients by staleness, over all runs of the group.
+  /// The number of gradients by staleness, over all runs of the group.
   std::vector<uint64_t> staleness;
 };
 
-/// Four charts in one SVG picture: test accuracy over time and over epochs (test loss if no run has
-/// an accuracy), the histogram of staleness with its distribution, and examples per second over
-/// time. Each run is a line of its own. The picture needs no other file, and follows the reader's
-/// choice of a light or a dark page. REQUIRES: there is at least one group.
+/// Returns an SVG picture with four charts: test accuracy over time and over epochs (test loss if
+/// no run has an accuracy), the histogram of staleness with its cumulative distribution, and
+/// examples per second over time. Each run has its own line; staleness is shown per group. The
+/// picture needs no other file, and follows the reader's choice of a light or a dark page.
+/// REQUIRES: there is at least one group.
 std::string PlotRuns(const std::vector<PlotGroup>& groups);
 
 }  // namespace slipstream

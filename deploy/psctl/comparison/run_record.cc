@@ -36,7 +36,7 @@ std::string TextAt(const Json& summary, const char* key) {
   return found != summary.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-/// Why what is at `directory` cannot be a run directory; OK if it may be one.
+/// Returns OK if `directory` may be a run directory, and else NOT_FOUND with the reason.
 absl::Status CheckDirectory(const std::string& directory) {
   std::error_code error;
   const fs::file_status status = fs::status(directory, error);
@@ -60,7 +60,7 @@ absl::Status CheckDirectory(const std::string& directory) {
   return absl::OkStatus();
 }
 
-/// The phase in which the run was when it last told of itself; empty if it never did.
+/// Returns the phase in the last line of metrics.jsonl; empty if there is none.
 std::string LastPhase(const std::string& directory) {
   const absl::StatusOr<std::string> metrics = ReadMetrics(directory);
   if (!metrics.ok()) return "";
@@ -70,7 +70,7 @@ std::string LastPhase(const std::string& directory) {
   return TextAt(ParseObject(std::string_view(*metrics).substr(begin, end + 1 - begin)), "phase");
 }
 
-/// What is known of a run that has left no summary.
+/// Returns the failure for a run without a summary, with the facts that its directory has.
 absl::Status NoSummary(const std::string& directory) {
   const std::string phase = LastPhase(directory);
   std::string known = "it has told no figures";

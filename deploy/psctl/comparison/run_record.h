@@ -13,33 +13,36 @@
 
 namespace slipstream {
 
-/// What a run has left of itself: its settings, and its results in figures.
+/// The settings of a run and its results in figures, as its directory has them.
 struct RunRecord {
-  /// As it was named.
+  /// The directory, as the caller named it.
   std::string directory;
   RunSpec settings;
 
-  /// As in summary.json: epochs, max_steps, …; "failed" where the summary tells of a failure.
+  /// ended_by of summary.json, such as "epochs" or "max_steps". If it has none and reports an
+  /// error, "failed".
   std::string ended_by;
   RunFigureValues figures;
 
-  /// staleness[σ] gradients had staleness σ; the last place holds everything above it, too.
+  /// The number of gradients by staleness: staleness[σ] had staleness σ. The last item also counts
+  /// all larger ones.
   std::vector<uint64_t> staleness;
 
   bool failed() const { return ended_by == "failed"; }
 };
 
-/// The record of a run with these settings; `summary` is the text of its summary.json. DATA_LOSS,
-/// naming `directory`, if that is no JSON object.
+/// Returns the record of a run with these settings. `summary` is the text of its summary.json.
+/// Fails with DATA_LOSS, naming `directory`, if that is no JSON object.
 absl::StatusOr<RunRecord> ParseRunRecord(const std::string& directory, const RunSpec& settings,
                                          std::string_view summary);
 
-/// Reads run.yaml and summary.json of a run directory. Failures name the path and what to do:
-/// NOT_FOUND if there is no run directory at `directory`, FAILED_PRECONDITION if the run has left
-/// no summary, INVALID_ARGUMENT if run.yaml is none, DATA_LOSS as above.
+/// Reads run.yaml and summary.json of a run directory. Failures name the path: NOT_FOUND if
+/// `directory` is no run directory, FAILED_PRECONDITION if the run has left no summary,
+/// INVALID_ARGUMENT if run.yaml has errors, DATA_LOSS like ParseRunRecord.
 absl::StatusOr<RunRecord> ReadRunRecord(const std::string& directory);
 
-/// The text of the run directory's metrics.jsonl. NOT_FOUND if it cannot be read.
+/// Returns the text of the run directory's metrics.jsonl. Fails with NOT_FOUND if it cannot be
+/// read.
 absl::StatusOr<std::string> ReadMetrics(const std::string& directory);
 
 }  // namespace slipstream

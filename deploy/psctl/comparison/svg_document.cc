@@ -10,7 +10,8 @@
 namespace slipstream {
 namespace {
 
-/// Hundredths of a pixel are enough, and no picture is as wide as a million.
+/// Returns a number with six digits. That gives at least hundredths of a pixel for pictures up to
+/// 9999 pixels wide.
 std::string Pixels(double value) { return fmt::format("{:.6g}", value); }
 
 }  // namespace
@@ -35,7 +36,7 @@ std::string XmlText(std::string_view text) {
         escaped += c;
     }
   }
-  // U+FFFE and U+FFFF are characters of UTF-8 and none of XML.
+  // UTF-8 can encode U+FFFE and U+FFFF, but XML does not allow them.
   for (const char* outlaw : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"}) {
     for (size_t at = escaped.find(outlaw); at != escaped.npos; at = escaped.find(outlaw)) {
       escaped.replace(at, 3, "\xEF\xBF\xBD");

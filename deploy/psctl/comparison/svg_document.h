@@ -9,17 +9,17 @@
 
 namespace slipstream {
 
-/// Any text as character data and attribute values of XML: markup is escaped, and what XML cannot
-/// hold becomes U+FFFD or a blank.
+/// Returns `text` for use as character data or in an attribute value of XML: markup is escaped, and
+/// characters that XML does not allow become U+FFFD or a blank.
 std::string XmlText(std::string_view text);
 
-/// An SVG picture as it is drawn, from the back to the front. Coordinates are pixels from the upper
-/// left corner. Looks come from a style sheet: each shape has classes of it, separated by blanks.
+/// An SVG picture. Later shapes cover earlier ones. Coordinates are pixels from the upper left
+/// corner. A style sheet gives shapes their looks: each shape has classes, separated by blanks.
 ///
 /// Not thread-safe: one owner.
 class SvgDocument {
  public:
-  /// `title` is what readers hear who do not see the picture; `style` is CSS without markup.
+  /// `title` is the text for readers who do not see the picture; `style` is CSS without markup.
   SvgDocument(double width, double height, std::string_view title, std::string_view style);
 
   void Rectangle(CurvePoint corner, double width, double height, std::string_view classes);
@@ -28,7 +28,7 @@ class SvgDocument {
   void Dot(CurvePoint center, double radius, std::string_view classes);
   void Text(CurvePoint place, std::string_view text, std::string_view classes);
 
-  /// The whole file. Call once, last.
+  /// Returns the text of the whole file. No other method may be called afterwards.
   std::string Finish() &&;
 
  private:
