@@ -134,7 +134,8 @@ Field List(std::string path, std::string doc, ListType type, Access access) {
   return field;
 }
 
-/// A key with a list of records, which the table holds as the spec does.
+/// Returns the field of a key with a list of records. FieldValue and RunSpec hold the list as the
+/// same type.
 template <typename Access>
 Field Records(std::string path, std::string doc, FieldType type, Access access) {
   Field field;

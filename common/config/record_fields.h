@@ -33,7 +33,7 @@ struct RecordField {
 template <typename Record>
 using RecordFields = std::vector<RecordField<Record>>;
 
-/// The field that `entry` names; null, with a report, if there is none.
+/// Returns the field that `entry` names. If there is none, reports that and returns null.
 template <typename Record>
 const RecordField<Record>* FindRecordField(const RecordFields<Record>& fields,
                                            const std::string& what, const YamlNode::Entry& entry,
@@ -51,8 +51,8 @@ const RecordField<Record>* FindRecordField(const RecordFields<Record>& fields,
   return nullptr;
 }
 
-/// Reads the map `settings` over the defaults in `record`; nothing if something was reported.
-/// `what` names the item in reports, and `source` is the place of one that lacks a setting.
+/// Reads the map `settings` over the defaults in `record`. Returns nothing if it reported an error.
+/// `what` names the item in reports; `source` is the place of the item, for a missing setting.
 template <typename Record>
 std::optional<Record> ReadRecord(const RecordFields<Record>& fields, const std::string& what,
                                  const Source& source, const YamlNode& settings, Record record,
@@ -83,7 +83,7 @@ std::optional<Record> ReadRecord(const RecordFields<Record>& fields, const std::
   return is_good ? std::optional(std::move(record)) : std::nullopt;
 }
 
-/// The map in one line, with every setting: `{units: 10}`.
+/// Returns the map in one line, with every setting: `{units: 10}`.
 template <typename Record>
 std::string WriteRecord(const RecordFields<Record>& fields, const Record& record) {
   std::vector<std::string> settings;

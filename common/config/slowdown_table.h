@@ -12,15 +12,15 @@
 
 namespace slipstream {
 
-/// What one item of `testing.workers` may say.
+/// Returns the settings that one item of `testing.workers` may have.
 const RecordFields<WorkerSlowdown>& SlowdownFields();
 
-/// Reads the item of worker `worker`; an item without a value slows nobody. Nothing if something
-/// was reported.
+/// Reads the item of worker `worker`. An item without a value means no slowdown. Returns nothing if
+/// it reported an error.
 std::optional<WorkerSlowdown> ReadSlowdown(size_t worker, const YamlNode& node,
                                            DiagnosticList& diagnostics);
 
-/// What an item is, in words: `{delay: a time in …, slower: a number in …}`.
+/// Returns a description of an item: `{delay: a time in …, slower: a number in …}`.
 std::string DescribeSlowdown();
 
 }  // namespace slipstream

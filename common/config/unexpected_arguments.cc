@@ -11,13 +11,13 @@
 namespace slipstream {
 namespace {
 
-/// A word as `--batch-size=32`, taken apart.
+/// The parts of a flag such as `--batch-size=32`.
 struct Flag {
-  std::string key;  // batch_size
+  std::string key;  // For instance batch_size.
   std::string value;
 };
 
-/// `next` is the word behind it.
+/// Returns the parts of `word`. `next` is the word after it, which is the value if there is no '='.
 Flag FlagOf(std::string_view word, std::string_view next) {
   word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
   const size_t equals = word.find('=');
@@ -27,7 +27,7 @@ Flag FlagOf(std::string_view word, std::string_view next) {
   return flag;
 }
 
-/// The keys that are called so, with their section or without.
+/// Returns the paths of the keys with this name, which may include the section.
 std::vector<std::string> KeysCalled(const std::string& name) {
   std::vector<std::string> keys;
   for (const Field& field : Fields()) {

@@ -6,12 +6,13 @@
 
 namespace slipstream {
 
-/// Who takes `--set KEY=VALUE`.
+/// The programs that take `--set KEY=VALUE`.
 enum class TakesSettings { kThisProgram, kOthers };
 
-/// Says which words of a command line a program does not take, in their order, and what was meant
-/// where the first is the name of a setting: `--epochs 3` is `--set training.epochs=3`.
-/// `unexpected` are among `all`, the words behind the program's name.
+/// Returns a message that lists the unexpected words of a command line, in their order. If the
+/// first flag among them has the name of a setting, suggests the right form: `--set
+/// training.epochs=3` for
+/// `--epochs 3`. `unexpected` is a part of `all`, the words after the program's name.
 std::string ExplainUnexpected(std::span<const std::string> unexpected,
                               std::span<const std::string> all, TakesSettings takes);
 

@@ -48,7 +48,7 @@ bool ReportNotUtf8(std::string_view text, const std::string& file, DiagnosticLis
   return true;
 }
 
-/// Replaces the library's words for an error by plainer ones, if there are any.
+/// Returns plainer words for an error message of the library, or the message itself.
 std::string_view PlainWords(std::string_view message) {
   const std::pair<std::string_view, std::string_view> plain[] = {
       {YAML::ErrorMsg::END_OF_MAP, "a line that is no \"key: value\""},
@@ -78,7 +78,7 @@ bool LacksColon(std::string_view line) {
 /// Returns a hint at the line without a colon that may have caused an error in `line`: the line
 /// itself, or the last one before it that is not empty.
 std::string ColonHint(std::string_view text, int line) {
-  std::pair<int, std::string_view> last;  // Its number and contents.
+  std::pair<int, std::string_view> last;  // The line's number and contents.
   for (int i = 1; i <= line && !text.empty(); ++i) {
     const size_t end = text.find('\n');
     const std::string_view contents = Trimmed(text.substr(0, end));

@@ -48,8 +48,8 @@ struct PushHeader {
   /// The mini-batches that the push stands for.
   BatchRanges batches;
 
-  /// The loss of the last of these mini-batches, if the sender tells it. It travels with the last
-  /// chunk, because it is not known earlier, and is only logged.
+  /// The loss of the last of these mini-batches. Absent if the sender does not report it. It
+  /// travels with the last chunk, because it is not known earlier, and is only logged.
   std::optional<float> loss;
 
   /// Exchange only: set if the answer carries weights, too, in messages of `chunk_bytes` of fp32
@@ -248,7 +248,8 @@ struct WeightsHeader {
   /// clock that the member named if others went on while the member rested, or before it joined.
   WorkerClock clock{};
 
-  /// Examples whose gradients are part of the version, if a pull that does not train is answered.
+  /// The number of examples whose gradients are part of the version. Set only in the answer to a
+  /// pull that does not train.
   uint64_t examples = 0;
 
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;

@@ -286,7 +286,8 @@ struct TestingSpec {
   /// Each worker waits a random time up to this before each push (seeded). In [0, 10 s].
   absl::Duration push_delay_max = absl::ZeroDuration();
 
-  /// What slows each worker, by id; those beyond the list are not slowed. At most kWorkersMax.
+  /// The slowdown of each worker, by id. Workers beyond the list are not slowed. At most
+  /// kWorkersMax items.
   std::vector<WorkerSlowdown> workers;
 
   WorkerSlowdown SlowdownOf(WorkerId worker) const {

@@ -7,23 +7,23 @@
 
 namespace slipstream {
 
-/// How one worker is made slower than its machine is, for experiments with uneven machines. The
-/// worker waits after it has computed a mini-batch, and before the gradient may count.
+/// The slowdown of one worker, for experiments with uneven machines. The worker waits after it has
+/// computed a mini-batch and before its gradient may count.
 struct WorkerSlowdown {
-  /// Each mini-batch takes this much longer. In [0, 10 s].
+  /// How much longer each mini-batch takes. In [0, 10 s].
   absl::Duration delay = absl::ZeroDuration();
 
-  /// Computing a mini-batch takes this many times as long as it did. In [1, 1000].
+  /// The factor by which the time to compute a mini-batch grows. In [1, 1000].
   double slower = 1;
 
   bool is_none() const { return *this == WorkerSlowdown(); }
 
-  /// How long the worker waits after a mini-batch that took `computed`.
+  /// Returns how long the worker waits after a mini-batch that took `computed`.
   absl::Duration ExtraTime(absl::Duration computed) const {
     return delay + (slower - 1) * computed;
   }
 
-  /// "a mini-batch takes 4 times as long and 20ms longer". REQUIRES: !is_none().
+  /// Returns "a mini-batch takes 4 times as long and 20ms longer". REQUIRES: !is_none().
   std::string ToText() const;
 
   friend bool operator==(const WorkerSlowdown&, const WorkerSlowdown&) = default;

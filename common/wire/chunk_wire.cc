@@ -11,7 +11,7 @@
 namespace slipstream {
 namespace {
 
-/// A push's chunk, but for its values.
+/// Returns the message of a push's chunk without its values.
 v1::PushChunk PushChunkWithoutValues(const std::optional<PushHeader>& header, uint64_t offset,
                                      std::optional<float> loss) {
   v1::PushChunk message;
