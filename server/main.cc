@@ -108,7 +108,7 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
     }
     status = process.Serve(stop);
   }
-  // The log of this process has told of it.
+  // If the push log lacks pushes, this process has already logged that.
   const absl::Status push_log = process.Finish();
   if (stop.stopped()) {
     spdlog::info("stopped by signal {}", stop.signal());

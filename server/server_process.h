@@ -70,7 +70,7 @@ class ServerProcess {
  private:
   absl::Status MakeServices(const std::string& local_socket);
 
-  /// Adds where the address came from, and what to do.
+  /// Adds to the message where the address came from, and what the user can do.
   absl::Status WithRemedy(const absl::Status& cannot_listen) const;
   void ListenToThisMachine(const std::string& local_socket);
   std::shared_ptr<grpc::ServerCredentials> Credentials();

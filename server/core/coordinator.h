@@ -71,18 +71,19 @@ class Coordinator {
     WorkLedger::Unit unit;
   };
 
-  /// Servers and workers that the run cannot go on without.
+  /// The servers and workers that the run cannot go on without.
   struct MissingMembers {
     std::vector<ShardId> shards;
 
-    /// Empty if no shard is missing and any worker would do.
+    /// Empty if a shard is missing, or if any worker would do.
     std::vector<WorkerId> workers;
 
-    /// The run fails if they have not come by then.
+    /// How long it takes until the run fails if they do not come.
     absl::Duration fails_in;
   };
 
-  /// A server that is silent for longer counts as missing; servers report several times a second.
+  /// The longest silence of a server that does not count as missing. Servers report several times a
+  /// second.
   static constexpr absl::Duration kServerSilenceMax = absl::Seconds(2);
 
   /// `run` is the id of this run. The start_timeout counts from `start`.
@@ -120,9 +121,9 @@ class Coordinator {
   absl::Status OnLeave(const Identity& worker, const std::string& failure, absl::Time now,
                        bool ends_run = false, std::span<const Progress> progress = {});
 
-  /// Ends training now, as if its time were over, because an operator wants it: the weights of that
-  /// moment become the final ones. FAILED_PRECONDITION before training has begun. Has no effect
-  /// once work has ended.
+  /// Ends training now, as if its time were over, because an operator wants it. The weights of that
+  /// moment become the final ones. FAILED_PRECONDITION before training has begun; no effect once
+  /// work has ended; OUT_OF_RANGE once the run has finished, ABORTED if it has failed.
   absl::Status OnEndTraining(absl::Time now);
 
   /// Carries out what depends on time alone: leases and timeouts end.
@@ -171,7 +172,7 @@ class Coordinator {
   /// every worker has some while any are left.
   bool HasWork(WorkerId worker) const;
 
-  /// Returns whom the run waits for; nothing while nobody is missing, and when the run is over.
+  /// Returns the members that the run waits for; nothing if none is missing or the run is over.
   std::optional<MissingMembers> Missing(absl::Time now) const;
 
   /// Returns the time from the beginning of training until all shards had drained or the run
@@ -220,7 +221,7 @@ class Coordinator {
   const absl::Duration lease_;
   const absl::Duration start_timeout_;
   const bool exits_after_;
-  const std::vector<std::string> addresses_;  // Of the servers, as the settings name them.
+  const std::vector<std::string> addresses_;  // The servers' addresses in the settings.
 
   Membership membership_;
   Servers servers_;

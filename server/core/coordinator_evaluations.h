@@ -23,7 +23,7 @@ struct Evaluation {
   /// The number of epochs completed when it was ordered.
   uint32_t epoch = 0;
 
-  /// How many passes over the training data the weights have learnt from; 0 if that is not known.
+  /// The number of passes over the training data that are part of the weights; 0 if it is unknown.
   double epochs_measured = 0;
 
   /// Absent if the loss has no classes.

@@ -1,4 +1,4 @@
-// The part of Coordinator that says whom the run waits for.
+// The part of Coordinator that finds out which members the run waits for.
 
 #include <algorithm>
 

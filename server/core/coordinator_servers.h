@@ -95,8 +95,8 @@ class Servers {
   /// Returns for how many members' gradients every server has memory.
   uint32_t MembersMax() const;
 
-  /// Lists the shards never heard of, such as "shard 1 (node1:7070), shard 3 (node3:7070)".
-  /// `addresses` are those of all shards in the settings.
+  /// Lists the shards that have never reported, such as "shard 1 (node1:7070), shard 3
+  /// (node3:7070)". `addresses` has the addresses of all shards in the settings.
   std::string Missing(std::span<const std::string> addresses) const;
 
   /// Returns a shard that has reported before and has been silent for longer than `silence`.

@@ -204,7 +204,7 @@ class ShardMachine {
   const GuardCounts& guard_counts() const { return state_.guard_counts; }
   const StalenessGuardSpec& guard() const { return guard_.spec(); }
 
-  /// Examples whose gradients are part of the version decided last.
+  /// Returns the number of examples whose gradients are part of the version decided last.
   uint64_t examples_applied() const { return state_.examples.back(); }
 
   /// The number of mini-batches done in closed rounds, on the shard that hands them out; else 0.

@@ -99,8 +99,8 @@ struct ShardState {
   bool round_was_held_back = false;
   uint64_t next_push = 1;
 
-  /// Examples whose gradients are part of each version from `published` to `decided`. Invariant:
-  /// its size is decided - published + 1.
+  /// The number of examples whose gradients are part of each version from `published` to `decided`.
+  /// Invariant: its size is decided - published + 1.
   absl::InlinedVector<uint64_t, 4> examples = {0};
 
   /// The update that is being made of a push while the push arrives. Invariant: it is based on

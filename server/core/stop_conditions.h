@@ -17,7 +17,7 @@ enum class EndReason : uint8_t {
   kMaxSeconds,
   kTargetAccuracy,
 
-  /// Somebody asked for it.
+  /// An operator ended training.
   kInterrupted,
 };
 

@@ -56,7 +56,7 @@ class PushAssembly {
   /// at it and keeps a copy.
   absl::Status AddCopy(uint64_t offset, const UnreadValues& unread);
 
-  /// The sender tells the push's loss. One that is not finite tells nothing, and is left out.
+  /// Notes the loss that the sender reports. Ignores a loss that is not finite.
   void NoteLoss(float loss) {
     if (std::isfinite(loss)) facts_.header.loss = loss;
   }

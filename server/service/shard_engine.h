@@ -85,8 +85,8 @@ class ShardEngine {
   v1::ShardProgress Progress();
 
   /// Waits until the push log has all pushes that were decided about, or has ended early. Returns
-  /// why it has ended; empty if it has all pushes, and if there is no log. REQUIRES: no push
-  /// follows.
+  /// the reason if it has ended early; empty if it has all pushes or there is no push log.
+  /// REQUIRES: no push follows.
   std::string FinishPushLog();
   bool Initialized();
   bool Drained();

@@ -66,7 +66,7 @@ class ShardService final
   uint32_t MembersMax() override { return engine_.MembersMax(); }
   std::string Failure() override { return engine_.Failure(); }
 
-  /// As the engine has it. REQUIRES: the server is shut down.
+  /// Does the same as ShardEngine::FinishPushLog. REQUIRES: the server is shut down.
   std::string FinishPushLog() { return engine_.FinishPushLog(); }
 
  private:

@@ -16,7 +16,7 @@
 namespace slipstream {
 
 /// A text file with one line for each push that used up its sequence, in the order of decisions.
-/// Another program can recompute every staleness, vector clock and histogram from it. README.md of
+/// Another program can recompute every staleness, vector clock and histogram from it. README.md in
 /// this folder explains the columns.
 ///
 /// The file is locked (flock) while it is written, so two processes never share one.
@@ -28,26 +28,28 @@ class PushLog {
   /// writes the file, fails with RESOURCE_EXHAUSTED and changes nothing in it.
   static absl::StatusOr<PushLog> Create(const std::string& path);
 
-  /// Adds a line, which Flush will write, for a push that was `decided` about at that time.
+  /// Adds a line, which Flush will write, for a push. `decided` is the time of the shard's
+  /// decision.
   void Append(absl::Time decided, const PushHeader& header, const PushReply& reply);
 
-  /// Hands the appended lines to the operating system. Fails, naming the path, the number of pushes
-  /// in the file and the cause, for instance if the disk is full. Then the file ends with a whole
-  /// line, and is not written to again.
+  /// Hands the appended lines to the operating system. Fails, for instance if the disk is full, and
+  /// names the path, the number of pushes in the file and the cause. After a failure the file ends
+  /// with a whole line and is not written to again.
   absl::Status Flush();
 
   const std::string& path() const { return path_; }
 
-  /// Pushes whose lines the operating system has taken.
+  /// Returns the number of pushes whose lines the operating system has taken.
   uint64_t pushes() const { return pushes_; }
 
  private:
   PushLog(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
 
-  /// The first `written` bytes of what was appended, which are whole lines, are in the file.
+  /// Notes that the first `written` bytes of `appended_`, which are whole lines, are in the file.
   void CountLines(size_t written);
 
-  /// The same where the last of these lines may be cut: the file loses that line.
+  /// Does the same if the last of these lines may be incomplete, and removes such a line from the
+  /// file.
   void KeepWholeLines(size_t written);
 
   std::string path_;
@@ -59,7 +61,7 @@ class PushLog {
   absl::Status failure_;
 };
 
-/// "the push log PATH ends after 7 pushes: REASON", the words in which everybody hears of it.
+/// Returns "the push log PATH ends after 7 pushes: REASON", the message about every early end.
 std::string PushLogEnd(const std::string& path, uint64_t pushes, std::string_view reason);
 
 }  // namespace slipstream

@@ -20,7 +20,7 @@ namespace slipstream {
 
 /// Writes a push log on a thread of its own, so that no update waits for a disk, not even for one
 /// that hangs. A log that cannot be written ends, with a whole line, and training goes on without
-/// it: lines after a gap would deceive its reader.
+/// it: lines after a gap would mislead the reader.
 ///
 /// Thread-safe: guarded by its own mutex, which is never held while a file is written.
 class PushLogWriter {
@@ -39,17 +39,18 @@ class PushLogWriter {
 
   static constexpr absl::Duration kEndTime = absl::Seconds(5);
 
-  /// Adds the line of a push that was `decided` about then.
+  /// Adds the line of a push. `decided` is the time of the shard's decision.
   void Add(absl::Time decided, const PushHeader& header, const PushReply& reply);
 
-  /// Returns where and why the log has ended, as PushLogEnd does; empty while it goes on. A write
-  /// that has not ended within `kEndTime` ends it.
+  /// Returns where and why the log has ended early, as PushLogEnd does; empty if it has not. Ends
+  /// the log if a write has taken longer than `kEndTime`.
   std::string failure();
 
-  /// Waits until all that was added is written, or the log has ended, and returns failure().
+  /// Waits until all added lines are written or the log has ended, at most for `kEndTime`, after
+  /// which it ends the log. Returns failure().
   std::string Finish();
 
-  /// Pushes that the file is known to have.
+  /// Returns the number of pushes that are known to be in the file.
   uint64_t pushes();
 
  private:
@@ -71,7 +72,7 @@ class PushLogWriter {
     std::string failure ABSL_GUARDED_BY(mutex);
     uint64_t pushes ABSL_GUARDED_BY(mutex) = 0;
 
-    /// Since when the thread has been writing; empty while it is not.
+    /// When the thread began its current write; empty while it does not write.
     std::optional<std::chrono::steady_clock::time_point> writes_since ABSL_GUARDED_BY(mutex);
     bool is_stopping ABSL_GUARDED_BY(mutex) = false;
     bool has_stopped ABSL_GUARDED_BY(mutex) = false;
@@ -81,10 +82,10 @@ class PushLogWriter {
 
   static void Run(State& state);
 
-  /// The log ends for this reason, after the pushes that are known to be written.
+  /// Ends the log for this reason, after the pushes that are known to be written.
   static void GiveUp(State& state, const std::string& reason);
 
-  /// The log has ended in these words, unless it has before.
+  /// Notes and logs the message about the end of the log, unless it has ended before.
   static void NoteEnd(State& state, const std::string& failure);
 
   const std::shared_ptr<State> state_;
