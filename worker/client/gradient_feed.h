@@ -44,7 +44,7 @@ class GradientFeed {
   /// Waits until the step is over; returns true if it was sealed, false if it was aborted.
   bool AwaitSeal();
 
-  /// Returns the loss of a step that was sealed; nothing before.
+  /// Returns the loss of the step; nothing before it is sealed.
   std::optional<float> loss() const;
 
   /// True once the step was sealed or aborted.

@@ -138,8 +138,8 @@ class ParameterClient {
   /// which must follow.
   GradientFeed& BeginPush(uint32_t slot, const Gradient& gradient);
 
-  /// Completes the push: the whole gradient is final, and it counts. The shards are told `loss`,
-  /// that of the push's last mini-batch, for their logs.
+  /// Completes the push: the whole gradient is final, and it counts. `loss` is that of the push's
+  /// last mini-batch; the shards write it to their push logs.
   absl::Status FinishPush(uint32_t slot, float loss);
 
   /// Aborts the push: the gradient must not count. Advance names batches again, unless they are

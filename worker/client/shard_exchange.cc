@@ -120,7 +120,7 @@ absl::Status ShardExchange::WritePush() {
 absl::StatusOr<grpc::ByteBuffer> ShardExchange::PushMessage(size_t begin, size_t end,
                                                             bool is_first) {
   const auto header = is_first ? std::optional(push_.header) : std::nullopt;
-  // Until its seal the step's loss is not known.
+  // The last values of a push begin at 0. The loss of a step is not known before it is sealed.
   const bool tells_loss = begin == 0 && push_.feed != nullptr;
   const std::optional<float> loss = tells_loss ? push_.feed->loss() : std::nullopt;
   const std::span<const float> values = push_.values.subspan(begin, end - begin);

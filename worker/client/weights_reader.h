@@ -31,7 +31,8 @@ class WeightsReader {
     uint64_t examples = 0;
   };
 
-  /// `identity`: a member's, for which the shards reserve memory. `cancel` must outlive the reader.
+  /// `identity` is that of a member, because shards reserve memory for members. `cancel` must
+  /// outlive the reader.
   WeightsReader(const Identity& identity, const std::vector<std::string>& servers,
                 const ShardMap& map, const ShardOptions& options, const Sleeper& sleeper,
                 CancelSwitch& cancel)
@@ -44,7 +45,7 @@ class WeightsReader {
   absl::StatusOr<Reading> Read(bool one_version, std::span<float> weights);
 
  private:
-  /// Leaves the headers of the answers in `headers`, by shard.
+  /// Pulls from these shards, and puts the headers of the answers into `headers`, by shard.
   absl::Status Pull(const std::vector<ShardId>& shards, Version min_version,
                     std::span<float> weights, std::vector<WeightsHeader>& headers);
 

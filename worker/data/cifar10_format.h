@@ -23,7 +23,7 @@ absl::StatusOr<RawSplits> ReadCifar10(const std::string& directory,
                                       size_t records_per_file = kCifar10Records,
                                       const ReadProgress& progress = {});
 
-/// Reads test_batch.bin alone.
+/// Reads only test_batch.bin.
 absl::StatusOr<RawExamples> ReadCifar10Test(const std::string& directory,
                                             size_t records_per_file = kCifar10Records,
                                             const ReadProgress& progress = {});

@@ -22,7 +22,7 @@ absl::StatusOr<DataSplits> ReadCsv(const std::string& directory,
                                    const std::vector<std::string>& label_columns,
                                    ModelSpec::Loss loss, const ReadProgress& progress);
 
-/// Reads test.csv alone. `outputs` tells of the classes that occur there.
+/// Reads only test.csv. For cross-entropy, `outputs` covers only the classes in that file.
 absl::StatusOr<Dataset> ReadCsvTest(const std::string& directory,
                                     const std::vector<std::string>& label_columns,
                                     ModelSpec::Loss loss, const ReadProgress& progress);

@@ -17,7 +17,7 @@ namespace slipstream {
 /// what was expected. Fails with CANCELLED or RESOURCE_EXHAUSTED like ReadFileBytes.
 absl::StatusOr<RawSplits> ReadIdx(const std::string& directory, const ReadProgress& progress = {});
 
-/// Reads the two files of the test set alone.
+/// Reads only the two files of the test set.
 absl::StatusOr<RawExamples> ReadIdxTest(const std::string& directory,
                                         const ReadProgress& progress = {});
 

@@ -128,7 +128,7 @@ void MakeTargets(Dataset& dataset) {
   dataset.labels.clear();
 }
 
-/// Makes a set of images in ten classes, with the targets that the loss needs.
+/// Returns a set of images in ten classes, with targets if the loss needs them.
 absl::StatusOr<Dataset> MakeImages(RawExamples raw, const DataSpec& spec, ModelSpec::Loss loss,
                                    const ReadProgress& progress) {
   absl::StatusOr<Dataset> images =
@@ -163,7 +163,8 @@ absl::StatusOr<Dataset> LoadTest(const DataSpec& spec, ModelSpec::Loss loss, uin
   return MakeImages(*std::move(raw), spec, loss, progress);
 }
 
-/// Says of a file that is not there where it was looked for.
+/// If a file was not found, adds to the message where it was looked for and how to choose another
+/// directory.
 absl::Status WithRemedy(const absl::Status& status, const DataSpec& spec) {
   if (!absl::IsNotFound(status)) return status;
   std::string where = "data.path is " + spec.path;
@@ -177,7 +178,8 @@ absl::Status WithRemedy(const absl::Status& status, const DataSpec& spec) {
                   std::string(status.message()), where));
 }
 
-/// What `load` returns, with all that can go wrong as a status.
+/// Returns the result of `load`. Turns a lack of memory into a status, and adds a remedy to
+/// NOT_FOUND.
 template <typename Load>
 auto Guarded(const DataSpec& spec, Load load) -> decltype(load()) {
   try {

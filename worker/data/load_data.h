@@ -19,16 +19,17 @@ namespace slipstream {
 /// Fails with NOT_FOUND or DATA_LOSS; the message names the path and what is wrong with the file:
 /// missing, truncated, of another format, different counts of examples and labels, values that are
 /// no labels, or empty. If a file is missing, the message also names the directory that `data.path`
-/// means, and how to name another. Fails with CANCELLED if `progress` asked to stop, and with
+/// means and how to choose another. Fails with CANCELLED if `progress` asked to stop, and with
 /// RESOURCE_EXHAUSTED if memory is short; that message says how many bytes are needed and free.
 absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
                                     const ReadProgress& progress = {});
 
-/// Does the same for the test set alone: no other file is looked at.
+/// Does the same for the test set only. Reads no other files.
 absl::StatusOr<Dataset> LoadTestData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
                                      const ReadProgress& progress = {});
 
-/// Where the data come from, for people: the directory as an absolute path, or "synthetic data".
+/// Returns the source of the data for people: the directory as an absolute path, or "synthetic
+/// data".
 std::string DataSource(const DataSpec& spec);
 
 }  // namespace slipstream

@@ -19,7 +19,8 @@ namespace slipstream {
 absl::StatusOr<DataSplits> ReadNpy(const std::string& directory, ModelSpec::Loss loss,
                                    const ReadProgress& progress);
 
-/// Reads X_test.npy and y_test.npy alone. `outputs` tells of the classes that occur there.
+/// Reads only X_test.npy and y_test.npy. For cross-entropy, `outputs` covers only the classes in
+/// y_test.npy.
 absl::StatusOr<Dataset> ReadNpyTest(const std::string& directory, ModelSpec::Loss loss,
                                     const ReadProgress& progress);
 

@@ -39,7 +39,7 @@ class Evaluator {
     /// Set if all shards are updated in step, so that weights of one version can be read.
     bool in_step = false;
 
-    /// Of the training set; not 0.
+    /// The number of examples in the training set; not 0.
     uint64_t examples_per_epoch = 1;
   };
 

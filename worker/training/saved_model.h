@@ -19,7 +19,7 @@ struct ModelEvaluation {
   std::string name;
   TestMeasures measures;
 
-  /// As DataSource says.
+  /// The source of the data, as DataSource returns it.
   std::string data;
   uint64_t examples = 0;
   uint64_t parameters = 0;
@@ -35,8 +35,7 @@ absl::StatusOr<RunSpec> SettingsOf(const ModelFile& file, const std::string& pat
 
 /// Measures the file's weights on the test set of `settings`, like a worker of the run: equal
 /// weights and data give equal figures. Reads no training data. Fails like ModelFile and
-/// LoadTestData, and with
-/// INVALID_ARGUMENT if the settings' net and data do not fit.
+/// LoadTestData, and with INVALID_ARGUMENT if the settings' net and data do not fit.
 absl::StatusOr<ModelEvaluation> EvaluateModel(const ModelFile& file, const RunSpec& settings);
 
 }  // namespace slipstream

@@ -235,7 +235,7 @@ absl::StatusOr<StepResult> TrainingLoop::Compute(Plan& plan, const Batch& batch,
   if (absl::Status status = plan.StartStep(batch, listener); !status.ok()) return status;
   absl::StatusOr<StepResult> result = plan.FinishStep();
   if (!result.ok() || options_.slowdown.is_none()) return result;
-  // A slow machine does not wait for weights any longer than a fast one.
+  // The time spent waiting for weights is left out, because a slow machine would not wait longer.
   const absl::Duration computed = SteadyNow() - begin - result->waited;
   const absl::Duration rest = options_.slowdown.ExtraTime(std::max(computed, absl::ZeroDuration()));
   if (!interruption_.Sleep(rest)) return absl::CancelledError("stopped");

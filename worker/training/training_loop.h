@@ -52,7 +52,7 @@ class TrainingLoop {
     /// For tests: each push is delayed by a random time up to this.
     absl::Duration push_delay_max = absl::ZeroDuration();
 
-    /// How each mini-batch is made to take longer, for experiments.
+    /// The slowdown of each mini-batch, for experiments.
     WorkerSlowdown slowdown;
 
     /// The number of non-finite steps in a row that is a failure; fewer are left out. ≥ 1.
@@ -96,8 +96,8 @@ class TrainingLoop {
   StepFigures::Step BeginStep(uint64_t index, absl::Time turn);
   uint32_t ExamplesOf(const Batch& batch) const;
 
-  /// Runs both parts of a step, and waits as the slowdown says; `listener` may be null. CANCELLED
-  /// if the weights were replaced or there is an interruption.
+  /// Runs both parts of a step, and then waits for the time of the slowdown. `listener` may be
+  /// null. CANCELLED if the weights were replaced or there is an interruption.
   absl::StatusOr<StepResult> Compute(Plan& plan, const Batch& batch, GradientListener* listener);
 
   /// Notes that a push with only finite values was made.
