@@ -11,7 +11,7 @@ FENCE = re.compile(r"\s*```")
 
 
 def outside_code(text):
-    """The lines outside code blocks, as (number, line)."""
+    """Yields the lines outside code blocks, as (number, line)."""
     is_code = False
     for number, line in enumerate(text.splitlines(), start=1):
         if FENCE.match(line):
@@ -21,7 +21,7 @@ def outside_code(text):
 
 
 def anchor(heading):
-    """The name by which a link reaches a heading, as GitHub makes it."""
+    """Returns the name by which a link reaches a heading, as GitHub makes it."""
     plain = re.sub(r"[^\w\- ]", "", heading.strip().lower())
     return plain.replace(" ", "-")
 
@@ -40,7 +40,7 @@ def offences(root, page):
     for number, line in outside_code(text):
         for target in LINK.findall(line):
             if re.match(r"\w+:", target):
-                continue  # Elsewhere on the web.
+                continue  # The link leads elsewhere on the web.
             path, _, fragment = target.partition("#")
             there = (page.parent / path).resolve() if path else page
             if not there.exists() or not there.is_relative_to(root.resolve()):

@@ -1,4 +1,4 @@
-"""The staleness guard on a live cluster in which one worker is about four times slower."""
+"""Tests of the staleness guard on a cluster in which one worker is about four times slower."""
 import pathlib
 import unittest
 

@@ -106,7 +106,7 @@ class LiveStatusTest(unittest.TestCase):
                          "unheard of for more than its lease of 1s")
         self.assertEqual((status["round_size"], last["round_size"]), (4, 4))
         self.assertEqual(worker_of(last, 2)["state"], "dead")
-        # Every mini-batch became part of the weights, that of the lost worker by others.
+        # Every mini-batch became part of the weights; other workers computed the lost worker's one.
         self.assertEqual(last["evaluations"][-1]["epochs_measured"], last["epochs_total"])
 
     def test_watching_shows_the_run_to_its_end(self):

@@ -49,7 +49,7 @@ class ModelTest(unittest.TestCase):
             moved = pathlib.Path(directory) / "moved"
             data.rename(moved)
             for training in moved.glob("train-*"):
-                training.unlink()  # A model is measured without them.
+                training.unlink()  # A model is measured without training data.
             lost = cluster.psctl("evaluate", f"{directory}/run", check=False)
             alone = evaluate(f"{directory}/run/model.safetensors", "--set", f"data.path={moved}")
 

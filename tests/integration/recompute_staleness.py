@@ -11,8 +11,9 @@ compares them with the run's summary.json, and
     recompute_staleness.py status.json push-log-0.csv push-log-1.csv
 
 with a status, which also tells of each worker on each shard. Prints the figures and each difference,
-and exits 1 if there is any. A run that was not over when its summary was written has figures of
-some moment before its end, and a log that was cut off lacks pushes: both are compared with nothing.
+and exits 1 if there is any. Two kinds of logs are not compared: those of a run that was not over
+when its summary was written, whose figures are of a moment before its end, and a log that was cut
+off, which lacks pushes.
 """
 import collections
 import csv
@@ -26,7 +27,7 @@ CLOCKS_KEPT = 16
 
 
 def read_rows(path):
-    """All lines, in order of decisions."""
+    """Yields all lines, in the order of decisions."""
     with open(path, encoding="utf-8") as lines:
         yield from csv.DictReader(lines)
 
@@ -110,7 +111,7 @@ def compare_shard(differences, where, shard, computed):
     for clock, (version, bases) in zip(shard["vector_clocks"], newest):
         check(differences, where, f"mean staleness of update {version}", clock["mean_staleness"],
               (version - 1) - sum(bases) / len(bases))
-    for worker in shard.get("workers", ()):  # A summary does not have them.
+    for worker in shard.get("workers", ()):  # A summary has no workers per shard.
         sigmas = computed.by_worker[int(worker["worker"])]
         name = f"worker {worker['worker']}"
         check(differences, where, f"{name} pushes", int(worker["pushes"]), len(sigmas))
@@ -136,7 +137,7 @@ def compare(log_paths, status):
 
 
 def describe(log_paths):
-    """The figures of all shards together, in a line."""
+    """Returns the figures of all shards together, in one line."""
     sigmas = sorted(sigma for path in log_paths for sigma in Recomputed(path).sigmas)
     counts = histogram(sigmas)
     return (f"{len(sigmas)} gradients over {len(log_paths)} shards: mean staleness "
@@ -145,8 +146,8 @@ def describe(log_paths):
 
 
 def of_directory(directory):
-    """The push logs of a run directory, in the order of shards, what its summary says of them, and
-    why they cannot be compared with it; empty if they can."""
+    """Returns the push logs of a run directory, in the order of shards; the figures of its summary as
+    a status; and the reason why the logs cannot be compared with them, or "" if they can."""
     summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
     logs = sorted(directory.glob("push-log-*.csv"),
                   key=lambda path: int(path.stem.rsplit("-", 1)[1]))

@@ -1,4 +1,4 @@
-"""What `psctl run` leaves of a run, however it ends: no result is lost or hidden."""
+"""Tests that `psctl run` loses and hides no result, however a run ends."""
 import json
 import pathlib
 import signal
@@ -13,7 +13,7 @@ LONG = {"training.epochs": 100000, "evaluation.every_epochs": 0}
 
 
 def programs_behind(directory, prelude):
-    """A --bin-dir whose ps_server runs a line of bash first; $shard is the number of its shard."""
+    """Makes a --bin-dir whose ps_server first runs `prelude`, bash code that may use $shard."""
     folder = pathlib.Path(directory) / "bin"
     folder.mkdir()
     (folder / "ps_worker").symlink_to(cluster.program("worker/ps_worker"))
@@ -29,7 +29,7 @@ def programs_behind(directory, prelude):
 
 
 class Run:
-    """`psctl run` in the background; killed with all it started if the test ends before it."""
+    """`psctl run` in the background. If the test ends first, it is killed with its processes."""
 
     def __init__(self, directory, settings, *arguments):
         self.path = pathlib.Path(directory) / "run"
@@ -57,7 +57,7 @@ class Run:
             or self.psctl.poll() is not None, f"{updates} updates")
 
     def end(self):
-        """Its exit code and what stood on stderr."""
+        """Waits for the end. Returns the exit code and the text on stderr."""
         _, stderr = self.psctl.communicate(timeout=cluster.DEADLINE_S)
         return self.psctl.returncode, stderr
 
@@ -123,7 +123,7 @@ class RunEndTest(unittest.TestCase):
 
     def test_a_push_log_that_its_disk_cuts_off_ends_the_run_with_74(self):
         with cluster.scratch() as directory:
-            # No file of a server may have more than 16 KiB, as if the disk were full then.
+            # A server can write at most 16 KiB to a file, as if the disk were full then.
             programs = programs_behind(directory, "trap '' XFSZ; ulimit -f 16")
             with Run(directory, {"training.epochs": 4}, "--push-log", "--bin-dir",
                      str(programs)) as run:

@@ -76,7 +76,7 @@ class StopConditionsTest(unittest.TestCase):
                              for worker in live.workers.values()}
                     again = cluster.psctl("stop", "--coordinator", live.coordinator).stdout
                     self.assertTrue((pathlib.Path(directory) / "model.safetensors").exists())
-                if early.returncode != 0:  # Or training had begun by then.
+                if early.returncode != 0:  # If it is 0, training had already begun.
                     self.assertIn("training has not begun", early.stderr)
                 self.assertEqual(status["ended_by"], "interrupted")
                 self.assertEqual(codes, {0})

@@ -1,4 +1,4 @@
-"""Workers that run.yaml makes slow, and the comparison of such runs."""
+"""Tests of workers that run.yaml makes slow, and of comparisons of their runs."""
 import json
 import pathlib
 import unittest
@@ -9,7 +9,7 @@ import cluster
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 SLOW_S = 0.04
 UNEVEN = "[{delay: 2ms}, {delay: 2ms}, {delay: 2ms}, {delay: 40ms}]"
-STEPS_OF_ONE = 50  # Of the 200 of an epoch, where all four workers do as many.
+STEPS_OF_ONE = 50  # A quarter of an epoch's 200 steps, as one of four workers.
 
 
 class UnevenTest(unittest.TestCase):

@@ -1,4 +1,4 @@
-"""psctl compare and psctl plot on run directories, as a user calls them."""
+"""Tests of psctl compare and psctl plot on run directories, as a user calls them."""
 import json
 import pathlib
 import subprocess

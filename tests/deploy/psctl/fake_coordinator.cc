@@ -19,8 +19,9 @@ namespace {
 
 /// A coordinator whose run trains until the file `finished_file` appears, and is then finished.
 /// While the file `finished_file`.away exists, the coordinator refuses to be watched. While
-/// `finished_file`.waiting exists, its run waits for workers. Asked to end training, it finishes if
-/// `finished_file`.saves exists; if `finished_file`.hangs does, it says that it will, but does not.
+/// `finished_file`.waiting exists, its run waits for workers. When it is asked to end
+/// training, it finishes if `finished_file`.saves exists; if `finished_file`.hangs exists, it
+/// agrees to end but does not finish.
 class FakeCoordinator final : public v1::Coordinator::Service {
  public:
   explicit FakeCoordinator(std::string finished_file) : finished_file_(std::move(finished_file)) {}

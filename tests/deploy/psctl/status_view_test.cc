@@ -19,7 +19,8 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-/// A run in which much is wrong: `workers` of them, some dead, one slow, and rounds that wait.
+/// Returns the status of a run with many problems: it has `workers` workers, of which some are dead
+/// and one is slow, and rounds that wait.
 v1::RunStatus LargeStatus(uint32_t workers) {
   v1::RunStatus status = ExampleStatus();
   *status.add_evaluations() = ExampleEvaluation(1, 0.8735, false);

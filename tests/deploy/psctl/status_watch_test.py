@@ -129,7 +129,7 @@ class StatusWatchTest(unittest.TestCase):
             self.assertEqual(self.stderr.read_text(), "")
 
     def show_on_a_terminal(self, rows, columns, **environment):
-        """What a plain status writes to a terminal of this size."""
+        """Returns the output of a plain status on a terminal of this size."""
         terminal, end = pty.openpty()
         self.addCleanup(os.close, terminal)
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Two directories with a psctl each.
+/// Makes two directories, each with a psctl.
 class WatchCommandTest : public testing::Test {
  protected:
   WatchCommandTest()

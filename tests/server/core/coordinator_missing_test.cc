@@ -4,7 +4,7 @@
 
 #include "tests/server/core/coordinator_fixture.h"
 
-// Whom a run waits for, and when it fails.
+// Tests of the members that a run waits for, and of the time when it fails.
 
 namespace slipstream {
 namespace {

@@ -32,7 +32,7 @@ TEST(RunCurvesTest, TimeBeginsWithTrainingAndEvaluationsAreThoseOfTheirBeginning
   EXPECT_THAT(curves->accuracy_by_time, ElementsAre(CurvePoint{1.5, 0.5}, CurvePoint{3, 0.75}));
   EXPECT_THAT(curves->accuracy_by_epoch, ElementsAre(CurvePoint{1, 0.5}, CurvePoint{2, 0.75}));
   EXPECT_THAT(curves->loss_by_epoch, ElementsAre(CurvePoint{1, 2}, CurvePoint{2, 1}));
-  // Three seconds in six parts: 100 examples per second in the first four, then 300.
+  // The three seconds are six parts: 100 examples per second in the first four, then 300.
   ASSERT_EQ(curves->rate_by_time.size(), 6u);
   EXPECT_EQ(curves->rate_by_time.front(), (CurvePoint{0.25, 100}));
   EXPECT_EQ(curves->rate_by_time.back(), (CurvePoint{2.75, 300}));

@@ -36,7 +36,7 @@ PlotGroup Group(const std::string& label) {
 TEST(RunPlotTest, EachRunIsALineInTheColorOfItsGroup) {
   const std::string svg = PlotRuns({Group("async"), Group("hardsync")});
 
-  // Three curves of each of two runs, and the distribution of staleness.
+  // There are three curves for each of two runs, and the distribution of staleness.
   EXPECT_EQ(CountOf(svg, "class=\"line stroke-0\""), 7u);
   EXPECT_EQ(CountOf(svg, "class=\"line stroke-1\""), 7u);
   EXPECT_EQ(CountOf(svg, "class=\"column fill-0\""), 3u) << "a column for each staleness seen";

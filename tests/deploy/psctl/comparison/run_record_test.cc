@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
-/// A run directory with a run.yaml, and nothing else.
+/// Makes a run directory that has only a run.yaml, and returns its path.
 std::string RunFolder() {
   const fs::path folder =
       fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
