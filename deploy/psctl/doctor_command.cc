@@ -18,7 +18,7 @@
 #include "common/process/version.h"
 #include "common/rpc/secure_credentials.h"
 #include "common/security/credential_files.h"
-#include "deploy/psctl/coordinator_client.h"
+#include "deploy/psctl/operator_client.h"
 #include "deploy/psctl/server_probe.h"
 #include "deploy/psctl/text_table.h"
 
@@ -250,7 +250,7 @@ class Doctor {
   }
 
   Finding Ask() {
-    const CoordinatorClient client(server_.ToString(), MakeChannelCredentials(files_));
+    const OperatorClient client(server_.ToString(), MakeChannelCredentials(files_));
     absl::StatusOr<v1::RunStatus> status = client.GetStatus(kStepTime, IfRefused::kWait);
     if (status.ok()) {
       status_ = *std::move(status);

@@ -10,8 +10,8 @@
 #include "absl/time/time.h"
 #include "common/process/stop_signal.h"
 #include "deploy/psctl/cluster.h"
-#include "deploy/psctl/coordinator_client.h"
 #include "deploy/psctl/metrics_log.h"
+#include "deploy/psctl/operator_client.h"
 #include "deploy/psctl/progress_printer.h"
 #include "deploy/psctl/run_verdict.h"
 #include "proto/status.pb.h"
@@ -80,7 +80,7 @@ class RunWatch {
   ProgressPrinter& progress_;
   const Options options_;
   const absl::Time start_;
-  const CoordinatorClient client_;
+  const OperatorClient client_;
 
   v1::RunStatus status_;
   size_t ends_before_status_ = 0;  // The number of the cluster's ends known before the status.

@@ -7,8 +7,8 @@
 #include "common/json/json_text.h"
 #include "common/process/exit_code.h"
 #include "deploy/psctl/config_loading.h"
-#include "deploy/psctl/coordinator_client.h"
 #include "deploy/psctl/message_json.h"
+#include "deploy/psctl/operator_client.h"
 #include "deploy/psctl/status_screen.h"
 #include "deploy/psctl/status_view.h"
 #include "deploy/psctl/status_watch.h"
@@ -28,7 +28,7 @@ int StatusCommand(const StatusArguments& arguments) {
     return static_cast<int>(Complain(ExitCodeFor(credentials.status()), message));
   }
   if (arguments.watch) return WatchStatus(arguments, *credentials);
-  const CoordinatorClient client(arguments.coordinator, *credentials);
+  const OperatorClient client(arguments.coordinator, *credentials);
   const absl::StatusOr<v1::RunStatus> status = client.GetStatus(kStatusTimeout, IfRefused::kWait);
   if (!status.ok()) {
     const bool is_away =

@@ -15,8 +15,8 @@
 #include "common/process/steady_time.h"
 #include "common/process/stop_signal.h"
 #include "deploy/psctl/config_loading.h"
-#include "deploy/psctl/coordinator_client.h"
 #include "deploy/psctl/message_json.h"
+#include "deploy/psctl/operator_client.h"
 #include "deploy/psctl/status_screen.h"
 #include "deploy/psctl/status_stream.h"
 #include "deploy/psctl/status_view.h"
@@ -112,7 +112,7 @@ class StatusWatch {
 
   const StopSignal stop_;
   const StatusArguments& arguments_;
-  const CoordinatorClient client_;
+  const OperatorClient client_;
   StatusScreen screen_;
   bool was_there_ = false;
   bool is_away_ = false;

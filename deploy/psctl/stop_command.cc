@@ -5,7 +5,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/output_text.h"
 #include "deploy/psctl/config_loading.h"
-#include "deploy/psctl/coordinator_client.h"
+#include "deploy/psctl/operator_client.h"
 
 namespace slipstream {
 namespace {
@@ -22,7 +22,7 @@ int StopCommand(const StopArguments& arguments) {
   const auto credentials = PsctlCredentials(arguments.security);
   if (!credentials.ok()) return EndWith(credentials.status());
   const absl::Status ended =
-      CoordinatorClient(arguments.coordinator, *credentials).EndTraining(kEndTimeout);
+      OperatorClient(arguments.coordinator, *credentials).EndTraining(kEndTimeout);
   if (absl::IsOutOfRange(ended)) {
     WriteToStdout("the run has finished already\n");
     return static_cast<int>(ExitCode::kOk);

@@ -7,10 +7,6 @@ import re
 
 from checks import cpp_text
 
-# Names with two meanings that no program links together. Remove a name once one of its two classes
-# is renamed. Add none.
-KNOWN = {"slipstream::CoordinatorClient"}
-
 # A class-head before its brace: attributes in capitals, then the name, then the base classes.
 CLASS = re.compile(r"\b(?:class|struct)(?:\s+[A-Z_]{4,}\b(?:\([^)]*\))?|\s+alignas\([^)]*\)"
                    r"|\s*\[\[[^\]]*\]\])*"
@@ -41,6 +37,6 @@ def offences(headers):
     first = {}
     for path, text in headers:
         for line, name in types_of(text):
-            if name in first and name not in KNOWN:
+            if name in first:
                 yield path, line, f"{first[name]} defines another {name}"
             first.setdefault(name, path)

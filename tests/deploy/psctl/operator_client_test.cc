@@ -1,4 +1,4 @@
-#include "deploy/psctl/coordinator_client.h"
+#include "deploy/psctl/operator_client.h"
 
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
@@ -17,7 +17,7 @@ namespace {
 // The patience is generous: only a broken client takes that long.
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
-TEST(CoordinatorClientTest, SaysWhatToDoWhereAServerIsNoCoordinator) {
+TEST(OperatorClientTest, SaysWhatToDoWhereAServerIsNoCoordinator) {
   v1::Shard::Service shard;
   int port = 0;
   grpc::ServerBuilder builder;
@@ -27,7 +27,7 @@ TEST(CoordinatorClientTest, SaysWhatToDoWhereAServerIsNoCoordinator) {
   ASSERT_NE(server, nullptr);
   const std::string address = "127.0.0.1:" + std::to_string(port);
 
-  const auto status = CoordinatorClient(address, grpc::InsecureChannelCredentials())
+  const auto status = OperatorClient(address, grpc::InsecureChannelCredentials())
                           .GetStatus(kPatience, IfRefused::kWait);
 
   EXPECT_EQ(ExitCodeFor(status.status()), ExitCode::kConfiguration);
@@ -36,8 +36,8 @@ TEST(CoordinatorClientTest, SaysWhatToDoWhereAServerIsNoCoordinator) {
                 ": it is with the first of cluster.servers, which --coordinator names");
 }
 
-TEST(CoordinatorClientTest, LetsNoPeerWriteToTheTerminal) {
-  const CoordinatorClient client("n:1", grpc::InsecureChannelCredentials());
+TEST(OperatorClientTest, LetsNoPeerWriteToTheTerminal) {
+  const OperatorClient client("n:1", grpc::InsecureChannelCredentials());
 
   EXPECT_EQ(std::string(client.Explain(absl::InternalError("\x1b[2J\nok")).message()),
             "the coordinator at n:1 answered: \uFFFD[2J ok");

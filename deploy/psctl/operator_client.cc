@@ -1,4 +1,4 @@
-#include "deploy/psctl/coordinator_client.h"
+#include "deploy/psctl/operator_client.h"
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
@@ -23,14 +23,14 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PsctlCredentials(
   return MakeChannelCredentials(files);
 }
 
-CoordinatorClient::CoordinatorClient(const std::string& address,
-                                     const std::shared_ptr<grpc::ChannelCredentials>& credentials)
+OperatorClient::OperatorClient(const std::string& address,
+                               const std::shared_ptr<grpc::ChannelCredentials>& credentials)
     : address_(address),
       stub_(v1::Coordinator::NewStub(
           grpc::CreateCustomChannel(address, credentials, ClientArguments()))) {}
 
-absl::StatusOr<v1::RunStatus> CoordinatorClient::GetStatus(absl::Duration timeout,
-                                                           IfRefused if_refused) const {
+absl::StatusOr<v1::RunStatus> OperatorClient::GetStatus(absl::Duration timeout,
+                                                        IfRefused if_refused) const {
   const absl::Time deadline = SteadyNow() + timeout;
   v1::RunStatus reply;
   absl::Status status = Ask(deadline, /*waits=*/false, reply);
@@ -45,14 +45,14 @@ absl::StatusOr<v1::RunStatus> CoordinatorClient::GetStatus(absl::Duration timeou
   return Explain(status, timeout);
 }
 
-absl::Status CoordinatorClient::Ask(absl::Time deadline, bool waits, v1::RunStatus& reply) const {
+absl::Status OperatorClient::Ask(absl::Time deadline, bool waits, v1::RunStatus& reply) const {
   grpc::ClientContext context;
   context.set_deadline(SteadyDeadline(deadline));
   context.set_wait_for_ready(waits);
   return FromGrpc(stub_->GetStatus(&context, v1::GetStatusRequest(), &reply));
 }
 
-absl::Status CoordinatorClient::EndTraining(absl::Duration timeout) const {
+absl::Status OperatorClient::EndTraining(absl::Duration timeout) const {
   grpc::ClientContext context;
   context.set_deadline(SteadyDeadline(SteadyNow() + timeout));
   v1::EndTrainingReply reply;
@@ -61,12 +61,12 @@ absl::Status CoordinatorClient::EndTraining(absl::Duration timeout) const {
   return status.ok() ? status : Explain(status, timeout);
 }
 
-std::unique_ptr<StatusStream> CoordinatorClient::Watch(absl::Duration interval,
-                                                       const StopSignal& stop) const {
+std::unique_ptr<StatusStream> OperatorClient::Watch(absl::Duration interval,
+                                                    const StopSignal& stop) const {
   return std::make_unique<StatusStream>(*stub_, interval, stop);
 }
 
-absl::Status CoordinatorClient::Explain(const absl::Status& status, absl::Duration tried) const {
+absl::Status OperatorClient::Explain(const absl::Status& status, absl::Duration tried) const {
   const std::string reason = Printable(std::string(status.message()));
   if (absl::IsUnimplemented(status)) {
     return NoCoordinatorAt(address_);

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_COORDINATOR_CLIENT_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_COORDINATOR_CLIENT_H_
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_OPERATOR_CLIENT_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_OPERATOR_CLIENT_H_
 
 #include <grpcpp/security/credentials.h>
 
@@ -27,11 +27,11 @@ enum class IfRefused { kFail, kWait };
 /// Asks one coordinator for the status of its run, watches the run, or ends its training.
 ///
 /// Thread-safe: const after construction.
-class CoordinatorClient {
+class OperatorClient {
  public:
   /// `address` is host:port. Connects at the first question.
-  CoordinatorClient(const std::string& address,
-                    const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+  OperatorClient(const std::string& address,
+                 const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
   /// Takes at most `timeout`. Failures are explained, as by Explain.
   absl::StatusOr<v1::RunStatus> GetStatus(absl::Duration timeout,
@@ -63,4 +63,4 @@ class CoordinatorClient {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_COORDINATOR_CLIENT_H_
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_OPERATOR_CLIENT_H_
