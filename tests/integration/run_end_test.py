@@ -114,7 +114,7 @@ class RunEndTest(unittest.TestCase):
         self.assertIn("psctl: error: server 1 was killed by signal 9 (Killed); the weights of shard 1 "
                       "(parameters ", stderr)
         self.assertIn("are lost with it, so the run cannot go on\n", stderr)
-        self.assertIn(f"  next: run it again, from the last saved model with --set model.init=",
+        self.assertIn("  next: run it again, from the last saved model with --set model.init=",
                       stderr)
         self.assertNotIn("  | ", stderr, "what the killed server said before is no cause")
         self.assertEqual((summary["ended_by"], summary["exit_code"]), ("failed", 1))
