@@ -88,7 +88,7 @@ class RunEndTest(unittest.TestCase):
 
     def test_an_interrupted_run_that_shall_not_wait_says_what_is_missing(self):
         with cluster.scratch() as directory, \
-                Run(directory, LONG, "--save-timeout", "0") as run:
+                Run(directory, LONG, "--save-timeout", "0s") as run:
             run.wait_for_updates(20)
             run.psctl.send_signal(signal.SIGINT)
             code, stderr = run.end()
