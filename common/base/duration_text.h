@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 
@@ -37,7 +38,7 @@ inline std::string DurationText(absl::Duration duration) {
     return fmt::format("{}{}{:02}{}", units / ratio, std::string(large_unit), units % ratio,
                        std::string(small_unit));
   };
-  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
   if (whole < 3600) return two(whole, 60, "m", 1, "s");
   if (whole < 86400 - 30) return two(whole, 3600, "h", 60, "m");
   return two(whole, 86400, "d", 3600, "h");

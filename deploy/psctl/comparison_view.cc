@@ -58,7 +58,7 @@ std::string SettingsText(const RunGroup& group) {
   std::string text;
   for (const auto& [path, value] : group.differences) {
     const PolicyRow& policy = RowOf(group.settings().consistency.policy);
-    const auto is_shown = [&](const auto& parameter) {
+    const auto is_shown = [&path = path](const auto& parameter) {
       return path == fmt::format("consistency.{}", parameter.first);
     };
     const auto parameters = ParametersOf(policy, group.settings().consistency.parameters);

@@ -22,7 +22,7 @@ double StudentQuantile95(size_t degrees) {
   if (degrees <= kQuantiles.size()) return kQuantiles[degrees - 1];
   // This is the expansion around the normal distribution (Abramowitz and Stegun, 26.7.5). Its next
   // term is below 1e-5, because there are more than 30 degrees.
-  constexpr double z = 1.959964;
+  const double z = 1.959964;
   const auto n = static_cast<double>(degrees);
   const double z3 = z * z * z;
   const double z5 = z3 * z * z;

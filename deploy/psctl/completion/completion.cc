@@ -88,11 +88,11 @@ std::vector<std::string> AllCandidates(const std::vector<CommandDescription>& co
   if (option != nullptr) return ValuesOf(option->value, typed);
   std::vector<std::string> candidates;
   if (const size_t sign = typed.find('='); typed.starts_with("-") && sign != typed.npos) {
-    const std::string name = typed.substr(0, sign);
-    option = FindOption(command, name);
+    const std::string begin = typed.substr(0, sign + 1);
+    option = FindOption(command, typed.substr(0, sign));
     if (option == nullptr) return {};
     for (const std::string& value : ValuesOf(option->value, typed.substr(sign + 1))) {
-      candidates.push_back(value.starts_with(":") ? value : name + "=" + value);
+      candidates.push_back(value.starts_with(":") ? value : begin + value);
     }
   } else if (typed.starts_with("-")) {
     for (const OptionDescription& one : command.options) {
@@ -125,9 +125,9 @@ std::vector<std::string> CompletionCandidates(const std::vector<CommandDescripti
     const bool is_value = option != nullptr;
     option = is_value ? nullptr : FindOption(*command, word);
     if (is_value || option != nullptr) continue;
-    const std::string path = command->Path();
-    const CommandDescription* below =
-        FindCommand(commands, path.empty() ? word : path + " " + word);
+    std::string path = command->Path();
+    if (!path.empty()) path += ' ';
+    const CommandDescription* below = FindCommand(commands, path.append(word));
     if (below != nullptr) command = below;
   }
 
