@@ -52,13 +52,19 @@ Member Uncarry(const ScalarValue& value) {
   }
 }
 
-/// A scalar key.
-template <typename Access>
-Field Scalar(std::string path, std::string doc, ScalarType type, Access access) {
+/// Returns a field that cannot be read or set yet.
+inline Field FieldOf(std::string path, std::string doc, FieldType type) {
   Field field;
   field.path = std::move(path);
   field.doc = std::move(doc);
   field.type = std::move(type);
+  return field;
+}
+
+/// A scalar key.
+template <typename Access>
+Field Scalar(std::string path, std::string doc, ScalarType type, Access access) {
+  Field field = FieldOf(std::move(path), std::move(doc), std::move(type));
   field.get = [access](const RunSpec& spec) -> FieldValue { return Carry(access(spec)); };
   field.set = [access](RunSpec& spec, const FieldValue& value) {
     using Member = std::remove_reference_t<decltype(access(spec))>;
@@ -71,10 +77,7 @@ Field Scalar(std::string path, std::string doc, ScalarType type, Access access) 
 template <typename Access>
 Field Choice(std::string path, std::string doc, const std::vector<std::string>& names,
              Access access) {
-  Field field;
-  field.path = std::move(path);
-  field.doc = std::move(doc);
-  field.type = ScalarType(ChoiceType{names});
+  Field field = FieldOf(std::move(path), std::move(doc), ScalarType(ChoiceType{names}));
   field.get = [access, names](const RunSpec& spec) -> FieldValue {
     return ScalarValue(names.at(static_cast<size_t>(access(spec))));
   };
@@ -114,10 +117,7 @@ Field Parameter(const std::string& section, const ParameterRow& row, Access acce
 
 template <typename Access>
 Field List(std::string path, std::string doc, ListType type, Access access) {
-  Field field;
-  field.path = std::move(path);
-  field.doc = std::move(doc);
-  field.type = std::move(type);
+  Field field = FieldOf(std::move(path), std::move(doc), std::move(type));
   field.get = [access](const RunSpec& spec) -> FieldValue {
     std::vector<ScalarValue> values;
     for (const auto& member : access(spec)) values.push_back(Carry(member));
@@ -138,10 +138,7 @@ Field List(std::string path, std::string doc, ListType type, Access access) {
 /// same type.
 template <typename Access>
 Field Records(std::string path, std::string doc, FieldType type, Access access) {
-  Field field;
-  field.path = std::move(path);
-  field.doc = std::move(doc);
-  field.type = std::move(type);
+  Field field = FieldOf(std::move(path), std::move(doc), std::move(type));
   field.get = [access](const RunSpec& spec) -> FieldValue { return access(spec); };
   field.set = [access](RunSpec& spec, const FieldValue& value) {
     auto& records = access(spec);
