@@ -1,7 +1,6 @@
 // ps_server: one shard of the model of a run.
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,10 +11,11 @@
 
 #include "common/config/run_config.h"
 #include "common/files/whole_file.h"
+#include "common/log/log.h"
+#include "common/log/logging.h"
 #include "common/process/environment.h"
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
-#include "common/process/logging.h"
 #include "common/process/open_files.h"
 #include "common/process/privileges.h"
 #include "common/process/stop_signal.h"
@@ -51,10 +51,10 @@ void PrepareForConnections(const RunSpec& run) {
   const uint64_t needed = 256 + 6 * uint64_t{run.cluster.workers};
   const uint64_t limit = RaiseOpenFilesLimit();
   if (limit >= needed) return;
-  spdlog::warn(
-      "{} workers may need {} open files, and the limit is {}: raise it (ulimit -Hn, "
-      "LimitNOFILE of systemd), or connections will be turned away",
-      run.cluster.workers, needed, limit);
+  LogWarning(
+      "the workers may need more open files than the limit: raise it (ulimit -Hn, LimitNOFILE of "
+      "systemd), or connections will be turned away",
+      {{"workers", run.cluster.workers}, {"needed", needed}, {"limit", limit}});
 }
 
 /// Returns the credential files of this server, after checking them.
@@ -92,7 +92,7 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
   const absl::StatusOr<CredentialFiles> credentials =
       CredentialsOf(run, line.shard, listen.public_host);
   if (!credentials.ok()) {
-    spdlog::error("{}", std::string(credentials.status().message()));
+    LogError(std::string(credentials.status().message()));
     return static_cast<int>(ExitCodeFor(credentials.status()));
   }
   ServerProcess process({run, ShardId{line.shard}, listen, coordinator, *credentials});
@@ -101,20 +101,20 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
     status = WriteWholeFile(line.port_file, process.address() + "\n");
   }
   if (status.ok()) {
-    spdlog::info("server listens address={} shard={} version={}", process.address(), line.shard,
-                 kVersion);
+    LogInfo("server listens",
+            {{"address", process.address()}, {"shard", line.shard}, {"version", kVersion}});
     if (!credentials->is_encrypted() && run.security.accept_plaintext_risk) {
-      spdlog::warn("nothing is encrypted: whoever reaches the servers can read and change the run");
+      LogWarning("nothing is encrypted: whoever reaches the servers can read and change the run");
     }
     status = process.Serve(stop);
   }
   // If the push log lacks pushes, this process has already logged that.
   const absl::Status push_log = process.Finish();
   if (stop.stopped()) {
-    spdlog::info("stopped by signal {}", stop.signal());
+    LogInfo("stopped by a signal", {{"signal", stop.signal()}});
     return push_log.ok() ? stop.ExitStatus() : static_cast<int>(ExitCodeFor(push_log));
   }
-  if (!status.ok()) spdlog::error("{}", std::string(status.message()));
+  if (!status.ok()) LogError(std::string(status.message()));
   status.Update(push_log);
   return static_cast<int>(ExitCodeFor(status));
 }

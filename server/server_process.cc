@@ -7,7 +7,6 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "common/config/run_config.h"
 #include "common/config/run_text.h"
 #include "common/local/local_socket.h"
+#include "common/log/log.h"
 #include "common/memory/heap_trim.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/secure_credentials.h"
@@ -124,8 +124,8 @@ void ServerProcess::LookAtCredentials(absl::Time now) {
   const absl::StatusOr<OwnCredentials> own = CheckCredentials(options_.credentials, holder, now);
   const std::string wrong(own.status().message());
   if (wrong != wrong_with_credentials_) {
-    if (!wrong.empty()) spdlog::error("new connections fail reason=\"{}\"", wrong);
-    if (wrong.empty()) spdlog::info("the credentials are right again");
+    if (!wrong.empty()) LogError("new connections fail", {{"reason", wrong}});
+    if (wrong.empty()) LogInfo("the credentials are right again");
     wrong_with_credentials_ = wrong;
   }
   if (!own.ok() || now < next_warning_) return;
@@ -150,7 +150,7 @@ void ServerProcess::ListenToThisMachine(const std::string& local_socket) {
   absl::StatusOr<std::unique_ptr<LocalListener>> local =
       LocalListener::Start(local_socket, *server_);
   // Without the local socket, workers use TCP.
-  if (!local.ok()) spdlog::warn("no local socket: {}", std::string(local.status().message()));
+  if (!local.ok()) LogWarning("no local socket", {{"reason", local.status().message()}});
   if (local.ok()) local_ = *std::move(local);
 }
 
@@ -208,7 +208,7 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
       LookAtCredentials(absl::Now());
     }
     if (const size_t idle = heap.Look(); idle > 0) {
-      spdlog::info("gave back to the system bytes={}", idle);
+      LogInfo("gave back to the system", {{"bytes", idle}});
     }
   }
   absl::Status result = *sync_->result();

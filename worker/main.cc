@@ -1,4 +1,3 @@
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -18,10 +17,11 @@
 #include "common/config/scalar_types.h"
 #include "common/config/server_address.h"
 #include "common/config/unexpected_arguments.h"
+#include "common/log/log.h"
+#include "common/log/logging.h"
 #include "common/process/environment.h"
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
-#include "common/process/logging.h"
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
 #include "common/rpc/library_logs.h"
@@ -125,16 +125,17 @@ int Run(const WorkerProgram::Options& options, const StopSignal& stop) {
   const std::jthread watch([&](const std::stop_token& is_over) {
     while (!is_over.stop_requested()) {
       if (!stop.WaitFor(absl::Milliseconds(50))) continue;
-      spdlog::info("stopping signal={}", stop.signal());
+      LogInfo("stopping", {{"signal", stop.signal()}});
       return interruption.Stop();
     }
   });
   const absl::Status status = WorkerProgram(options, interruption).Run();
   if (!status.ok()) {
-    spdlog::error("{}", std::string(status.message()));
+    LogError(std::string(status.message()));
     if (absl::IsUnavailable(status)) {
-      spdlog::error("psctl doctor --coordinator {} finds out what keeps this machine from it",
-                    options.coordinator);
+      LogError(
+          fmt::format("psctl doctor --coordinator {} finds out what keeps this machine from it",
+                      options.coordinator));
     }
     return static_cast<int>(ExitCodeFor(status));
   }
@@ -168,7 +169,7 @@ int Main(int argc, char** argv) {
   StartLogging({"worker", std::nullopt}, options.log_level.value_or(LogSpec::Level::kInfo),
                options.log_format.value_or(LogSpec::Format::kText));
   if (const absl::Status prepared = Prepare(security, options); !prepared.ok()) {
-    spdlog::error("{}", std::string(prepared.message()));
+    LogError(std::string(prepared.message()));
     return static_cast<int>(ExitCodeFor(prepared));
   }
   return Run(options, stop);

@@ -1,6 +1,8 @@
 #ifndef SLIPSTREAM_COMMON_PROTOCOL_VIEW_H_
 #define SLIPSTREAM_COMMON_PROTOCOL_VIEW_H_
 
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -21,6 +23,29 @@ enum class Phase : uint8_t {
   kFinished = 7,
   kFailed = 8,
 };
+
+/// Returns the name that it has in the messages, in status and in the log.
+constexpr std::string_view Name(Phase phase) {
+  switch (phase) {
+    case Phase::kWaitingForServers:
+      return "WAITING_FOR_SERVERS";
+    case Phase::kWaitingForWorkers:
+      return "WAITING_FOR_WORKERS";
+    case Phase::kInitializing:
+      return "INITIALIZING";
+    case Phase::kTraining:
+      return "TRAINING";
+    case Phase::kDraining:
+      return "DRAINING";
+    case Phase::kEvaluating:
+      return "EVALUATING";
+    case Phase::kFinished:
+      return "FINISHED";
+    case Phase::kFailed:
+      return "FAILED";
+  }
+  return "UNKNOWN";
+}
 
 struct Member {
   WorkerId worker{};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/duration_text.h"
 
 namespace slipstream {
 
@@ -12,7 +13,7 @@ std::string WorkerSlowdown::ToText() const {
   PS_CHECK(!is_none());
   std::vector<std::string> parts;
   if (slower != 1) parts.push_back(fmt::format("{} times as long", slower));
-  if (delay > absl::ZeroDuration()) parts.push_back(absl::FormatDuration(delay) + " longer");
+  if (delay > absl::ZeroDuration()) parts.push_back(DurationText(delay) + " longer");
   return fmt::format("a mini-batch takes {}", fmt::join(parts, " and "));
 }
 

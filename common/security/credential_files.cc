@@ -1,13 +1,13 @@
 #include "common/security/credential_files.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <string_view>
 
 #include "absl/strings/str_replace.h"
+#include "common/log/log.h"
 #include "common/security/token_file.h"
 
 namespace slipstream {
@@ -132,11 +132,12 @@ bool EndsSoon(absl::Time begins, absl::Time ends, absl::Time now) {
 
 void WarnAbout(const OwnCredentials& own, const CredentialFiles& files, absl::Time now) {
   if (EndsSoon(own.begins, own.ends, now)) {
-    spdlog::warn("the certificate, or its authority's, ends soon file={} at={}: psctl certs renew",
-                 files.certificate, absl::FormatTime(own.ends, absl::UTCTimeZone()));
+    LogWarning(
+        "the certificate, or its authority's, ends soon: psctl certs renew",
+        {{"file", files.certificate}, {"at", absl::FormatTime(own.ends, absl::UTCTimeZone())}});
   }
   for (const std::string& file : own.open_files) {
-    spdlog::warn("every user of this machine can read file={}: chmod o-rwx", file);
+    LogWarning("every user of this machine can read a private file: chmod o-rwx", {{"file", file}});
   }
 }
 

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "absl/strings/str_split.h"
+#include "common/log/log.h"
 #include "common/security/certificate.h"
 
 namespace slipstream {
@@ -102,8 +102,7 @@ void TokenFile::Refresh(absl::Time now) {
 void TokenFile::Read() {
   absl::StatusOr<std::vector<std::string>> tokens = ReadTokens(path_);
   if (!tokens.ok()) {
-    spdlog::warn("the run's tokens stay as they were reason=\"{}\"",
-                 std::string(tokens.status().message()));
+    LogWarning("the run's tokens stay as they were", {{"reason", tokens.status().message()}});
     return;
   }
   MutexLock lock(mutex_);

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "common/base/duration_text.h"
 #include "common/process/steady_time.h"
 #include "common/security/security_flags.h"
 #include "deploy/psctl/child_environment.h"
@@ -101,7 +102,7 @@ absl::Status Cluster::WaitForCoordinator() {
     WaitForChange(kLookInterval);
   } while (SteadyNow() < deadline);
   return absl::DeadlineExceededError("server 0 did not listen within " +
-                                     absl::FormatDuration(options_.start_timeout));
+                                     DurationText(options_.start_timeout));
 }
 
 void Cluster::Poll() {

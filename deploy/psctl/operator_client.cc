@@ -4,6 +4,7 @@
 #include <grpcpp/create_channel.h>
 
 #include "absl/time/clock.h"
+#include "common/base/duration_text.h"
 #include "common/base/printable.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/secure_credentials.h"
@@ -73,8 +74,7 @@ absl::Status OperatorClient::Explain(const absl::Status& status, absl::Duration 
   }
   if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
     const bool says_how_long = tried > absl::ZeroDuration();
-    const std::string how_long =
-        says_how_long ? " within " + absl::FormatDuration(tried) : std::string();
+    const std::string how_long = says_how_long ? " within " + DurationText(tried) : std::string();
     return {status.code(), "no coordinator answers at " + address_ + how_long + ": " + reason};
   }
   return {status.code(), "the coordinator at " + address_ + " answered: " + reason};

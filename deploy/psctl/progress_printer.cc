@@ -1,12 +1,12 @@
 #include "deploy/psctl/progress_printer.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <string>
 
+#include "common/log/log.h"
 #include "common/process/output_text.h"
 #include "deploy/psctl/progress_view.h"
 
@@ -40,7 +40,7 @@ void ProgressPrinter::Show(const v1::RunStatus& status, absl::Time now) {
 }
 
 void ProgressPrinter::Note(std::string_view text) {
-  if (is_json_) return spdlog::info("{}", text);
+  if (is_json_) return LogInfo(std::string(text));
   ClearBar();
   WriteToStderr(fmt::format("{}\n", text));
 }

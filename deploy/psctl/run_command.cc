@@ -1,7 +1,6 @@
 #include "deploy/psctl/run_command.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <csignal>
@@ -21,8 +20,9 @@
 #include "common/config/server_address.h"
 #include "common/files/whole_file.h"
 #include "common/json/json_text.h"
+#include "common/log/log.h"
+#include "common/log/logging.h"
 #include "common/process/exit_code.h"
-#include "common/process/logging.h"
 #include "common/process/output_text.h"
 #include "common/process/stop_signal.h"
 #include "deploy/psctl/cluster.h"
@@ -47,12 +47,12 @@ constexpr size_t kLogLinesMax = 5;
 
 /// Prints a line to stderr, where progress is shown, too; with `as_json`, logs it.
 void Tell(bool as_json, const std::string& line) {
-  if (as_json) return spdlog::info("{}", line);
+  if (as_json) return LogInfo(line);
   WriteToStderr("psctl: " + line + "\n");
 }
 
 void Warn(bool as_json, const std::string& line) {
-  if (as_json) return spdlog::warn("{}", line);
+  if (as_json) return LogWarning(line);
   WriteToStderr("psctl: warning: " + line + "\n");
 }
 
@@ -340,7 +340,7 @@ FailureReport LocalRun::ReportOf(const RunWatch::Result& result) const {
 int LocalRun::Fail(const RunWatch::Result& result) {
   const FailureReport report = ReportOf(result);
   if (is_json_) {
-    spdlog::error("{}", report.text);
+    LogError(report.text);
   } else {
     WriteToStderr(report.text);
   }

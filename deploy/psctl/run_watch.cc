@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/duration_text.h"
 #include "common/process/steady_time.h"
 #include "deploy/psctl/failure_report.h"
 #include "deploy/psctl/root_cause.h"
@@ -53,8 +54,7 @@ bool RunWatch::HasTime(absl::Time now) {
   if (!ends_by_.has_value()) ends_by_ = now + BeginToEnd();
   if (now < *ends_by_) return true;
   if (not_saved_.empty()) {
-    not_saved_ =
-        "they were not measured and saved within " + absl::FormatDuration(options_.save_timeout);
+    not_saved_ = "they were not measured and saved within " + DurationText(options_.save_timeout);
   }
   return false;
 }
@@ -70,7 +70,7 @@ absl::Duration RunWatch::BeginToEnd() {
   }
   if (!not_saved_.empty()) return absl::ZeroDuration();
   progress_.Note("psctl: training ends, and the weights are measured and saved, for at most " +
-                 absl::FormatDuration(options_.save_timeout) + "; a second signal does not wait");
+                 DurationText(options_.save_timeout) + "; a second signal does not wait");
   return options_.save_timeout;
 }
 

@@ -58,10 +58,10 @@ absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
     case Servers::Arrival::kKnown:
       break;
     case Servers::Arrival::kFirst:
-      AddNote(false, fmt::format("server synced shard={} address={}", shard, report.address));
+      AddNote(false, "server synced", {{"shard", shard}, {"address", report.address}});
       break;
     case Servers::Arrival::kReplaced:
-      AddNote(true, fmt::format("server replaced shard={} address={}", shard, report.address));
+      AddNote(true, "server replaced", {{"shard", shard}, {"address", report.address}});
       if (phase_ == Phase::kInitializing) {
         initialization_.Restart();
       } else if (phase_ > Phase::kInitializing && !IsOver()) {
@@ -80,8 +80,10 @@ void Coordinator::NoteRefusal(const ServerReport& report, const absl::Status& re
   if (refusals_.size() >= kRefusalsMax) return;
   const std::string message(reason.message());
   if (!refusals_.emplace(report.instance, message).second) return;
-  AddNote(true, fmt::format("server refused shard={} address={}: {}", Value(report.shard),
-                            report.address.substr(0, Servers::kAddressBytesMax), message));
+  AddNote(true, "server refused",
+          {{"shard", Value(report.shard)},
+           {"address", report.address.substr(0, Servers::kAddressBytesMax)},
+           {"reason", message}});
 }
 
 absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, absl::Time now) {
@@ -95,11 +97,13 @@ absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, abs
   if (!made.ok()) return made.status();
   if (made->is_repeated) return Identity{run_, made->worker, made->incarnation};
   if (made->fenced_older) OnGone(made->worker, made->older);
-  AddNote(
-      made->fenced_older,
-      fmt::format("worker registered worker={} incarnation={} host={} process={}{}",
-                  Value(made->worker), Value(made->incarnation), applicant.host, applicant.process,
-                  made->fenced_older ? "; its older incarnation is fenced" : ""));
+  AddNote(made->fenced_older,
+          made->fenced_older ? "worker registered again, its older incarnation is fenced"
+                             : "worker registered",
+          {{"worker", Value(made->worker)},
+           {"incarnation", Value(made->incarnation)},
+           {"host", applicant.host},
+           {"process", applicant.process}});
   Advance(now);
   return Identity{run_, made->worker, made->incarnation};
 }
@@ -153,7 +157,7 @@ absl::Status Coordinator::OnReport(const Identity& worker, uint64_t evaluation, 
       evaluations_.Report(worker.worker, evaluation, std::move(result), weights_sha256);
   if (!reported.ok()) return reported;
   if (!failure.empty()) {
-    AddNote(true, fmt::format("weights not saved worker={}: {}", Value(worker.worker), failure));
+    AddNote(true, "weights not saved", {{"worker", Value(worker.worker)}, {"reason", failure}});
   }
   Advance(now);
   return absl::OkStatus();
@@ -165,9 +169,11 @@ absl::Status Coordinator::OnLeave(const Identity& worker, const std::string& fai
   if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
   if (absl::Status taken = TakeProgress(worker, progress); !taken.ok()) return taken;
   membership_.Leave(worker, failure);
-  AddNote(!failure.empty(), fmt::format("worker left worker={}{}{}", Value(worker.worker),
-                                        failure.empty() ? "" : " failure=",
-                                        membership_.workers().at(worker.worker).failure));
+  std::vector<LogField> fields = {{"worker", Value(worker.worker)}};
+  if (!failure.empty()) {
+    fields.emplace_back("failure", membership_.workers().at(worker.worker).failure);
+  }
+  AddNote(!failure.empty(), "worker left", std::move(fields));
   OnGone(worker.worker, worker.incarnation);
   if (ends_run && !IsOver()) {
     Fail(fmt::format("worker {}: {}", Value(worker.worker),
@@ -181,8 +187,8 @@ absl::Status Coordinator::OnLeave(const Identity& worker, const std::string& fai
 void Coordinator::Observe(absl::Time now) {
   const absl::Duration gap = now - std::exchange(last_observed_, std::max(last_observed_, now));
   if (gap <= lease_ / 2) return;
-  AddNote(true, fmt::format("this process stood still for {}: leases and timeouts are extended",
-                            absl::FormatDuration(gap)));
+  AddNote(true, "this process stood still: leases and timeouts are extended",
+          {{"seconds", absl::ToDoubleSeconds(gap)}});
   membership_.Forgive(gap, now);
   servers_.Forgive(gap, now);
   start_ += gap;
@@ -194,8 +200,8 @@ void Coordinator::Observe(absl::Time now) {
 void Coordinator::Tick(absl::Time now) {
   Observe(now);
   for (WorkerId worker : membership_.Expire(now)) {
-    AddNote(true, fmt::format("worker died worker={}: {}", Value(worker),
-                              membership_.workers().at(worker).failure));
+    AddNote(true, "worker died",
+            {{"worker", Value(worker)}, {"reason", membership_.workers().at(worker).failure}});
     OnGone(worker, membership_.workers().at(worker).incarnation);
   }
   Advance(now);

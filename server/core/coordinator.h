@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/base/log_line.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
 #include "common/run/run_spec.h"
@@ -47,7 +48,7 @@ class Coordinator {
   /// Something that happened, for the log.
   struct Note {
     bool is_warning = false;
-    std::string text;
+    LogLine line;
   };
 
   struct Preparation {
@@ -209,7 +210,7 @@ class Coordinator {
   std::string MissingWorkers() const;
   std::string LastWords() const;
   void PublishOrders();
-  void AddNote(bool is_warning, std::string text);
+  void AddNote(bool is_warning, std::string text, std::vector<LogField> fields = {});
 
   // Constant after construction.
   const uint64_t run_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/base/duration_text.h"
 #include "server/core/coordinator.h"
 
 namespace slipstream {
@@ -30,7 +31,7 @@ bool Coordinator::AdvanceEvaluation(absl::Time now) {
   const std::optional<WorkerId> evaluator = FindEvaluator();
   if (!evaluator.has_value()) {
     return Fail(fmt::format("no worker measured the final weights within {}, though {} live",
-                            absl::FormatDuration(start_timeout_), membership_.live()),
+                            DurationText(start_timeout_), membership_.live()),
                 now);
   }
   AssignEvaluation(*evaluator, now);
@@ -42,9 +43,9 @@ void Coordinator::GiveUpLateEvaluator(absl::Time now) {
   // Nothing waits for a result during training, so the limit counts from the start of this phase.
   const absl::Time waiting_since = std::max(evaluation_heard_, phase_since_);
   if (now - waiting_since <= start_timeout_) return;
-  AddNote(true,
-          fmt::format("evaluation given up worker={}: it did not get on for {}",
-                      Value(evaluations_.open()->worker), absl::FormatDuration(start_timeout_)));
+  AddNote(true, "evaluation given up, as it did not get on",
+          {{"worker", Value(evaluations_.open()->worker)},
+           {"for_seconds", absl::ToDoubleSeconds(start_timeout_)}});
   evaluations_.GiveUpHolder();
   ++changes_;
 }
@@ -70,16 +71,16 @@ void Coordinator::AssignEvaluation(WorkerId worker, absl::Time now) {
   evaluation_heard_ = now;
   measured_ = 0;
   const Evaluations::Order& order = *evaluations_.open();
-  AddNote(false, fmt::format("evaluation ordered worker={} epoch={} final={}", Value(order.worker),
-                             order.epoch, order.is_final));
+  AddNote(false, "evaluation ordered",
+          {{"worker", Value(order.worker)}, {"epoch", order.epoch}, {"final", order.is_final}});
 }
 
 void Coordinator::NoteSkipped(uint32_t epoch) {
   const std::optional<Evaluations::Order>& open = evaluations_.open();
-  AddNote(false,
-          fmt::format("evaluation skipped epoch={}: {}", epoch,
-                      open.has_value() ? fmt::format("the one of epoch {} still runs", open->epoch)
-                                       : std::string("the final one takes its place")));
+  AddNote(false, "evaluation skipped",
+          {{"epoch", epoch},
+           {"reason", open.has_value() ? fmt::format("the one of epoch {} still runs", open->epoch)
+                                       : std::string("the final one takes its place")}});
 }
 
 }  // namespace slipstream

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/base/duration_text.h"
 #include "common/base/limits.h"
 #include "common/base/utf8.h"
 
@@ -112,8 +113,7 @@ std::vector<WorkerId> Membership::Expire(absl::Time now) {
       none_ends_before_ = std::min(none_ends_before_, worker.last_heard + lease_);
       continue;
     }
-    End(worker, State::kDead,
-        "unheard of for more than its lease of " + absl::FormatDuration(lease_));
+    End(worker, State::kDead, "unheard of for more than its lease of " + DurationText(lease_));
     died.push_back(id);
   }
   if (!died.empty()) RemakeView();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/duration_text.h"
 #include "server/core/coordinator.h"
 
 namespace slipstream {
@@ -16,30 +17,6 @@ constexpr size_t kNotesMax = 10'000;
 
 // How many ids of missing workers a message lists.
 constexpr uint32_t kMissingNamedMax = 16;
-
-std::string_view Name(Phase phase) {
-  switch (phase) {
-    case Phase::kWaitingForServers:
-      return "WAITING_FOR_SERVERS";
-    case Phase::kWaitingForWorkers:
-      return "WAITING_FOR_WORKERS";
-    case Phase::kInitializing:
-      return "INITIALIZING";
-    case Phase::kTraining:
-      return "TRAINING";
-    case Phase::kDraining:
-      return "DRAINING";
-    case Phase::kEvaluating:
-      return "EVALUATING";
-    case Phase::kFinished:
-      return "FINISHED";
-    case Phase::kFailed:
-      return "FAILED";
-  }
-  return "UNKNOWN";
-}
-
-std::string Text(absl::Duration duration) { return absl::FormatDuration(duration); }
 
 }  // namespace
 
@@ -54,7 +31,7 @@ bool Coordinator::AdvanceOnce(absl::Time now) {
   const std::optional<ShardId> silent = servers_.FindSilent(start_timeout_, now);
   if (silent.has_value()) {
     return Fail(fmt::format("the server of shard {} has not been heard for {}", Value(*silent),
-                            Text(start_timeout_)),
+                            DurationText(start_timeout_)),
                 now);
   }
   switch (phase_) {
@@ -86,7 +63,7 @@ bool Coordinator::AdvanceServers(absl::Time now) {
     return true;
   }
   if (now - start_ <= start_timeout_) return false;
-  return Fail(fmt::format("no server came within {} for {}", Text(start_timeout_),
+  return Fail(fmt::format("no server came within {} for {}", DurationText(start_timeout_),
                           servers_.Missing(addresses_)),
               now);
 }
@@ -98,16 +75,17 @@ bool Coordinator::AdvanceWorkers(absl::Time now) {
     return true;
   }
   if (now - start_ <= start_timeout_) return false;
-  return Fail(fmt::format("{} of {} workers came within {}; missing: {}{}", membership_.live(),
-                          workers_to_start_, Text(start_timeout_), MissingWorkers(), LastWords()),
-              now);
+  return Fail(
+      fmt::format("{} of {} workers came within {}; missing: {}{}", membership_.live(),
+                  workers_to_start_, DurationText(start_timeout_), MissingWorkers(), LastWords()),
+      now);
 }
 
 bool Coordinator::AdvanceInitialization(absl::Time now) {
   if (initialization_.GrantNext()) {
     const Initialization::Grant& grant = *initialization_.grant();
-    AddNote(false, fmt::format("initialization granted worker={} grant={}",
-                               Value(grant.holder.worker), grant.number));
+    AddNote(false, "initialization granted",
+            {{"worker", Value(grant.holder.worker)}, {"grant", grant.number}});
     PublishOrders();
     grant_orders_ = orders_.number;
     return true;
@@ -126,7 +104,7 @@ bool Coordinator::AdvanceInitialization(absl::Time now) {
           ? fmt::format("worker {}", Value(initialization_.grant()->holder.worker))
           : std::string("no worker");
   return Fail(fmt::format("the weights were not initialised within {}; {} holds the grant{}",
-                          Text(start_timeout_), who, LastWords()),
+                          DurationText(start_timeout_), who, LastWords()),
               now);
 }
 
@@ -164,7 +142,7 @@ void Coordinator::EndWork(EndReason reason) {
   end_reason_ = reason;
   ends_early_ = true;
   if (ledger_.has_value()) ledger_->Close();
-  AddNote(false, fmt::format("work ends reason={} steps={}", Name(reason), batches_done()));
+  AddNote(false, "work ends", {{"reason", Name(reason)}, {"steps", batches_done()}});
   ++changes_;
 }
 
@@ -190,12 +168,12 @@ bool Coordinator::AdvanceDeserted(absl::Time now) {
 bool Coordinator::AwaitReturn(const char* purpose, absl::Time now) {
   if (!deserted_since_.has_value()) {
     deserted_since_ = now;
-    AddNote(true, fmt::format("all workers are gone; waiting {} for one to come back {}",
-                              Text(start_timeout_), purpose));
+    AddNote(true, fmt::format("all workers are gone; waiting for one to come back {}", purpose),
+            {{"at_most_seconds", absl::ToDoubleSeconds(start_timeout_)}});
   }
   if (now - *deserted_since_ <= start_timeout_) return false;
   return Fail(fmt::format("all workers are gone, and none came back within {} {}{}",
-                          Text(start_timeout_), purpose, LastWords()),
+                          DurationText(start_timeout_), purpose, LastWords()),
               now);
 }
 
@@ -204,8 +182,9 @@ void Coordinator::MoveTo(Phase phase, absl::Time now) {
   phase_ = phase;
   phase_since_ = now;
   if (phase >= Phase::kEvaluating) trained_until_ = std::min(trained_until_, now);
-  AddNote(phase == Phase::kFailed,
-          fmt::format("phase {}", Name(phase)) + (failure_.empty() ? "" : ": " + failure_));
+  std::vector<LogField> fields = {{"phase", Name(phase)}};
+  if (!failure_.empty()) fields.emplace_back("reason", failure_);
+  AddNote(phase == Phase::kFailed, "the run's phase changes", std::move(fields));
   PublishOrders();
   phase_orders_ = orders_.number;
 }
@@ -267,8 +246,9 @@ void Coordinator::PublishOrders() {
   ++changes_;
 }
 
-void Coordinator::AddNote(bool is_warning, std::string text) {
-  if (notes_.size() < kNotesMax) notes_.push_back({is_warning, std::move(text)});
+void Coordinator::AddNote(bool is_warning, std::string text, std::vector<LogField> fields) {
+  if (notes_.size() >= kNotesMax) return;
+  notes_.push_back({is_warning, LogLine(std::move(text), std::move(fields))});
 }
 
 }  // namespace slipstream

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/log/log.h"
 
 namespace slipstream {
 namespace {
@@ -93,13 +94,14 @@ void AcceptLoop::Run() {
 void AcceptLoop::TakeNext(const FileDescriptor& listening) {
   absl::StatusOr<FileDescriptor> connection = accept_(listening);
   if (absl::IsResourceExhausted(connection.status())) {
-    Warn("connections have to wait reason=\"" + std::string(connection.status().message()) + "\"");
+    Warn(LogLine("connections have to wait", {{"reason", connection.status().message()}}));
     AwaitPlace();
     return;
   }
   if (!connection.ok()) return;  // The peer has gone already.
   if (IsAmongTheLast(*connection)) {
-    Warn("a connection is turned away: almost all files that this process may have are open");
+    Warn(LogLine("a connection is turned away",
+                 {{"reason", "almost all files that this process may have are open"}}));
     return;
   }
   if (HasPlace()) return Take(*std::move(connection), listening);
@@ -121,7 +123,9 @@ void AcceptLoop::Take(FileDescriptor connection, const FileDescriptor& listening
   const absl::Status noted =
       connections_ != nullptr ? connections_->Add(connection) : absl::OkStatus();
   if (absl::IsPermissionDenied(noted)) return;
-  if (!noted.ok()) return Warn("a connection is turned away: " + std::string(noted.message()));
+  if (!noted.ok()) {
+    return Warn(LogLine("a connection is turned away", {{"reason", noted.message()}}));
+  }
   take_(std::move(connection), listening);
 }
 
@@ -130,11 +134,11 @@ void AcceptLoop::AwaitPlace() {
   poll(&stop, 1, kFullPauseMs);
 }
 
-void AcceptLoop::Warn(std::string_view what) {
+void AcceptLoop::Warn(const LogLine& line) {
   const auto now = std::chrono::steady_clock::now();
   if (warned_.has_value() && now - *warned_ < kWarnInterval) return;
   warned_ = now;
-  spdlog::warn("{}", what);
+  Log(spdlog::level::warn, line);
 }
 
 }  // namespace slipstream

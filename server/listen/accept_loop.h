@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/log_line.h"
 #include "common/files/file_descriptor.h"
 #include "server/listen/connections.h"
 
@@ -66,7 +67,7 @@ class AcceptLoop {
   void AwaitPlace();
 
   /// Logs a warning, but not again and again while its cause lasts.
-  void Warn(std::string_view what);
+  void Warn(const LogLine& line);
 
   // Constant after construction.
   const std::vector<FileDescriptor> listening_;

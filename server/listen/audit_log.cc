@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/log_line.h"
 #include "common/base/printable.h"
 #include "common/base/utf8.h"
+#include "common/log/log.h"
 
 namespace slipstream {
 
@@ -14,11 +16,7 @@ namespace {
 
 constexpr size_t kFieldBytesMax = 256;
 
-std::string Field(const std::string& text) {
-  std::string field = Printable(CutUtf8(text, kFieldBytesMax));
-  std::ranges::replace(field, '"', '\'');
-  return field;
-}
+std::string Cut(const std::string& text) { return Printable(CutUtf8(text, kFieldBytesMax)); }
 
 }  // namespace
 
@@ -38,10 +36,13 @@ void AuditLog::Note(const Event& event) {
     allowance.left -= 1;
     left_out = std::exchange(allowance.left_out, 0);
   }
-  if (left_out > 0) spdlog::warn("audit event=left_out lines={}", left_out);
+  if (left_out > 0) LogWarning("audit", {{"event", "left_out"}, {"lines", left_out}});
   const auto level = is_refusal ? spdlog::level::warn : spdlog::level::info;
-  spdlog::log(level, "audit event={} identity={} peer={} method={} reason=\"{}\"", event.event,
-              Field(event.identity), event.peer, Field(event.method), Field(event.reason));
+  Log(level, LogLine("audit", {{"event", event.event},
+                               {"identity", Cut(event.identity)},
+                               {"peer", event.peer},
+                               {"method", Cut(event.method)},
+                               {"reason", Cut(event.reason)}}));
 }
 
 }  // namespace slipstream

@@ -16,6 +16,9 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/duration_text.h"
+#include "common/base/log_line.h"
+#include "common/log/log.h"
 #include "server/listen/caller.h"
 #include "server/listen/end_call.h"
 
@@ -84,7 +87,7 @@ absl::Status Connections::Add(const FileDescriptor& connection) {
 
 absl::Duration Connections::Tend() {
   const absl::Time now = options_.now();
-  std::vector<std::string> lines;
+  std::vector<LogLine> lines;
   bool has_others = false;
   {
     MutexLock lock(mutex_);
@@ -96,22 +99,23 @@ absl::Duration Connections::Tend() {
     lines = TakeLines(now);
     has_others = strangers_ > 0 || !guests_.empty();
   }
-  for (const std::string& line : lines) spdlog::warn("{}", line);
+  for (const LogLine& line : lines) Log(spdlog::level::warn, line);
   EndSilentCalls(now);
   // In so short a time, peers that are not members cannot do much.
   return absl::Milliseconds(has_others ? 5 : 50);
 }
 
-std::vector<std::string> Connections::TakeLines(absl::Time now) {
+std::vector<LogLine> Connections::TakeLines(absl::Time now) {
   static constexpr std::array<const char*, kReasons> kReasonTexts = {
       "nobody has said in time who they are for", "no member makes so many calls",
       "no member sends so much"};
-  std::vector<std::string> lines;
+  std::vector<LogLine> lines;
   for (size_t i = 0; i < kReasons; ++i) {
     Closed& closed = closed_[i];
     if (closed.count == 0 || now - closed.told < kTellInterval) continue;
-    lines.push_back(fmt::format("closed connections count={} one_of={} reason=\"{}\"", closed.count,
-                                closed.one_of, kReasonTexts[i]));
+    lines.emplace_back("closed connections", std::vector<LogField>{{"count", closed.count},
+                                                                   {"one_of", closed.one_of},
+                                                                   {"reason", kReasonTexts[i]}});
     closed = {.count = 0, .one_of = "", .told = now};
   }
   return lines;
@@ -258,7 +262,7 @@ void Connections::EndSilentCalls(absl::Time now) {
     }
   }
   const std::string reason = "SILENT: the call has not said within " +
-                             absl::FormatDuration(options_.introduction_time) + " who it is for";
+                             DurationText(options_.introduction_time) + " who it is for";
   for (grpc_call* const call : overdue) {
     EndCall(call, reason, spdlog::level::debug);
     grpc_call_unref(call);

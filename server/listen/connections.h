@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/log_line.h"
 #include "common/base/mutex.h"
 #include "common/files/file_descriptor.h"
 #include "server/listen/audit_log.h"
@@ -180,7 +181,7 @@ class Connections {
   void CountCall(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Returns log lines about the connections closed lately, one for each reason.
-  std::vector<std::string> TakeLines(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<LogLine> TakeLines(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndSilentCalls(absl::Time now);
 
   // Constant after construction.

@@ -1,13 +1,13 @@
 #include "server/listen/local_listener.h"
 
 #include <grpcpp/server_posix.h>
-#include <spdlog/spdlog.h>
 
 #include <vector>
 
 #include "absl/status/status.h"
 #include "common/files/file_descriptor.h"
 #include "common/local/local_socket.h"
+#include "common/log/log.h"
 
 namespace slipstream {
 
@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Start(const std::s
   sockets.push_back(*std::move(listening));
   const auto take = [&server](FileDescriptor connection, const FileDescriptor& /*listening*/) {
     if (const absl::Status user = CheckSameUser(connection); !user.ok()) {
-      spdlog::warn("turned a local connection away reason=\"{}\"", std::string(user.message()));
+      LogWarning("turned a local connection away", {{"reason", user.message()}});
       return;
     }
     grpc::AddInsecureChannelFromFd(&server, connection.Release());

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "absl/time/clock.h"
+#include "common/log/log.h"
 #include "common/process/version.h"
 #include "common/rpc/status_conversion.h"
 
@@ -202,7 +203,7 @@ void CoordinatorService::Finish(const Aftermath& aftermath) const {
     options_.connections->audit().Note(*aftermath.audit);
   }
   for (const Coordinator::Note& note : aftermath.notes) {
-    spdlog::log(note.is_warning ? spdlog::level::warn : spdlog::level::info, "{}", note.text);
+    Log(note.is_warning ? spdlog::level::warn : spdlog::level::info, note.line);
   }
   for (const auto& [call, status] : aftermath.answers) call->OnAnswer(status);
 }

@@ -1,10 +1,9 @@
 #include "server/service/server_sync.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "common/log/log.h"
 #include "common/rpc/status_conversion.h"
 #include "server/service/orders_wire.h"
 
@@ -94,14 +93,14 @@ void ServerSync::OnFailedCall(const absl::Status& status) {
   if (is_lost_) return;
   is_lost_ = true;
   if (was_answered_) {
-    spdlog::warn("coordinator lost: {}", lost_because_);
+    LogWarning("coordinator lost", {{"reason", lost_because_}});
   } else {
-    spdlog::info("waiting for the coordinator at {}", options_.coordinator);
+    LogInfo("waiting for the coordinator", {{"at", options_.coordinator}});
   }
 }
 
 void ServerSync::OnAnswer() {
-  if (is_lost_) spdlog::info("coordinator found{}", was_answered_ ? " again" : "");
+  if (is_lost_) LogInfo(was_answered_ ? "coordinator found again" : "coordinator found");
   is_lost_ = false;
   was_answered_ = true;
   last_answer_ = Clock::now();

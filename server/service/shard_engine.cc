@@ -1,11 +1,10 @@
 #include "server/service/shard_engine.h"
 
-#include <spdlog/spdlog.h>
-
 #include <string>
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/log/log.h"
 #include "server/service/coordinator_wire.h"
 #include "server/status/shard_report.h"
 
@@ -49,10 +48,11 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
   }
   // Log without the lock, as writing the log may be slow.
   if (is_news) {
-    spdlog::info("orders phase={} view={} members={}", static_cast<int>(orders.phase),
-                 Value(orders.view.number), orders.view.members.size());
+    LogInfo("orders", {{"phase", Name(orders.phase)},
+                       {"view", Value(orders.view.number)},
+                       {"members", orders.view.members.size()}});
   }
-  if (!failure.empty()) spdlog::error("{}", failure);
+  if (!failure.empty()) LogError(failure);
   Deliver(std::move(deliveries));
 }
 

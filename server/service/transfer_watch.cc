@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/duration_text.h"
 #include "server/listen/end_call.h"
 
 namespace slipstream {
@@ -74,7 +75,7 @@ void TransferWatch::EndStalled() {
 std::string TransferWatch::WhyEnded(Transfer& transfer, absl::Time now, bool others_wait) {
   if (IsStalled(transfer, now)) {
     return fmt::format("STALLED: the {} moved less than {} bytes in {}", transfer.name_,
-                       options_.bytes_min, absl::FormatDuration(options_.window));
+                       options_.bytes_min, DurationText(options_.window));
   }
   if (!others_wait || !transfer.ends_.has_value() || now < *transfer.ends_) return "";
   return fmt::format("OVERTAKEN: others wait for a place, and the {} is slow", transfer.name_);

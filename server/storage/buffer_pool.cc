@@ -1,6 +1,5 @@
 #include "server/storage/buffer_pool.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -10,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/mutex.h"
 #include "common/local/shared_values.h"
+#include "common/log/log.h"
 #include "common/memory/large_pages.h"
 
 namespace slipstream {
@@ -122,8 +122,7 @@ bool BufferPool::shares() const {
 }
 
 void BufferPool::StopSharing() {
-  spdlog::warn(
-      "new versions cannot be put in shared memory: workers of this machine are sent them");
+  LogWarning("new versions cannot be put in shared memory: workers of this machine are sent them");
   MutexLock lock(state_->mutex);
   state_->shares = false;
 }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 #include <cstring>
 #include <string_view>
 #include <utility>
+
+#include "common/log/log.h"
 
 namespace slipstream {
 namespace {
@@ -96,7 +97,8 @@ void PushLog::KeepWholeLines(size_t written) {
   const size_t end = std::string_view(appended_).substr(0, written).rfind('\n');
   CountLines(end == std::string_view::npos ? 0 : end + 1);
   if (ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0) {
-    spdlog::warn("the last line of {} may be cut: {}", path_, std::strerror(errno));
+    LogWarning("the last line of the push log may be cut",
+               {{"path", path_}, {"reason", std::strerror(errno)}});
   }
 }
 

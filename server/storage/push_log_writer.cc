@@ -1,16 +1,18 @@
 #include "server/storage/push_log_writer.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <utility>
+
+#include "common/base/duration_text.h"
+#include "common/log/log.h"
 
 namespace slipstream {
 namespace {
 
 std::string TooSlow() {
-  return "its disk has not taken it within " + absl::FormatDuration(PushLogWriter::kEndTime);
+  return "its disk has not taken it within " + DurationText(PushLogWriter::kEndTime);
 }
 
 }  // namespace
@@ -124,7 +126,7 @@ void PushLogWriter::NoteEnd(State& state, const std::string& failure) {
     if (!state.failure.empty()) return;
     state.failure = failure;
   }
-  spdlog::error("{}", failure);
+  LogError(failure);
 }
 
 }  // namespace slipstream

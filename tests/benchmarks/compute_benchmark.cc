@@ -28,9 +28,9 @@
 #include <variant>
 #include <vector>
 
+#include "common/log/logging.h"
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
-#include "common/process/logging.h"
 #include "tests/worker/compute/random_batch.h"
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/compute/cuda/cuda_device.h"

@@ -21,7 +21,7 @@ import cluster
 
 CONFIG = pathlib.Path(__file__).parent.parent / "integration" / "small_run.yaml"
 EPOCHS = 3
-EVALUATED = re.compile(r"^(\S+Z) .* evaluated epoch=(\d+) .* seconds=([0-9.]+)$")
+EVALUATED = re.compile(r"^(\S+Z) .* evaluated epoch=(\d+) .* seconds=([0-9.]+)")
 
 
 def evaluations(directory):

@@ -20,8 +20,8 @@
 
 #include "common/config/run_config.h"
 #include "common/local/shared_arena.h"
+#include "common/log/logging.h"
 #include "common/process/guarded_main.h"
-#include "common/process/logging.h"
 #include "common/rpc/secure_credentials.h"
 #include "common/rpc/transfer_tuning.h"
 #include "common/security/credential_files.h"

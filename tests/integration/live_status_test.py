@@ -47,7 +47,7 @@ class LiveStatusTest(unittest.TestCase):
     def test_a_worker_that_a_test_slows_is_told_of(self):
         settings = {**self.settings("async"), "training.epochs": 4,
                     "testing.workers": "[{}, {delay: 60ms, slower: 2}]"}
-        told = "a mini-batch takes 2 times as long and 60ms longer"
+        told = "a mini-batch takes 2 times as long and 60.0 ms longer"
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
             status = live.wait_for(lambda status: worker_of(status, 1)["is_straggler"],

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/log_line.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "proto/coordinator.pb.h"
@@ -65,7 +66,9 @@ void SimCoordinator::Tick() {
 }
 
 void SimCoordinator::Settle() {
-  for (const Coordinator::Note& note : coordinator_.TakeNotes()) trace_.Line("{}", note.text);
+  for (const Coordinator::Note& note : coordinator_.TakeNotes()) {
+    trace_.Line("{}", TextOf(note.line));
+  }
   const View& view = coordinator_.orders().view;
   if (view.number != view_noted_) history_.Add(ViewMade{view, queue_.now()});
   view_noted_ = view.number;

@@ -1,10 +1,12 @@
 #ifndef SLIPSTREAM_TESTS_SUPPORT_CAPTURED_LOG_H_
 #define SLIPSTREAM_TESTS_SUPPORT_CAPTURED_LOG_H_
 
+#include <gtest/gtest.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -32,7 +34,7 @@ class CapturedLog {
   /// Returns the number of lines that contain `text`.
   int Count(const std::string& text) { return sink_->Count(text); }
 
-  /// Blocks until a line contains `text`.
+  /// Blocks until a line contains `text`; fails the test if none does within a minute.
   void WaitFor(const std::string& text) { sink_->WaitFor(text); }
 
  private:
@@ -44,7 +46,12 @@ class CapturedLog {
     }
     void WaitFor(const std::string& text) {
       MutexLock lock(lines_mutex_);
-      while (CountLocked(text) == 0) arrived_.Wait(lines_mutex_);
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+      while (CountLocked(text) == 0) {
+        if (arrived_.WaitUntil(lines_mutex_, deadline)) continue;
+        ADD_FAILURE() << "no line of the log has: " << text;
+        return;
+      }
     }
 
    private:

@@ -1,10 +1,12 @@
 #include "worker/client/exchange_stream.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "common/base/log_line.h"
+#include "common/log/log.h"
 
 namespace slipstream {
 namespace {
@@ -49,9 +51,10 @@ absl::Status ExchangeStream::ShareMemory() {
         "wire.transport is shm, and no memory can be shared: {}; use auto or unix", reason));
   }
   if (!link.ok() && !is_refused) return SharingFailure(link.status());
-  std::string told = is_refused ? fmt::format("no reason=\"{}\"", reason) : "yes";
-  if (told != told_) spdlog::info("sharing memory with shard at={} shared={}", address_, told);
-  told_ = std::move(told);
+  LogLine line("sharing memory with shard", {{"at", address_}, {"shared", !is_refused}});
+  if (is_refused) line.fields.emplace_back("reason", reason);
+  std::string told = TextOf(line);
+  if (told != std::exchange(told_, told)) Log(spdlog::level::info, line);
   if (link.ok()) link_ = *std::move(link);
   return absl::OkStatus();
 }
@@ -63,8 +66,7 @@ absl::Status ExchangeStream::SharingFailure(const absl::Status& why) {
       absl::IsInternal(why) || absl::IsResourceExhausted(why) || absl::IsFailedPrecondition(why);
   if (!may_do_without || !is_of_memory) return why;
   has_given_up_sharing_ = true;
-  spdlog::warn("sharing no more memory with shard at={} reason=\"{}\"", address_,
-               std::string(why.message()));
+  LogWarning("sharing no more memory with shard", {{"at", address_}, {"reason", why.message()}});
   return absl::UnavailableError(why.message());
 }
 

@@ -1,12 +1,12 @@
 #include "worker/client/joining.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <array>
 #include <random>
 
+#include "common/log/log.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "worker/client/retry_schedule.h"
@@ -75,7 +75,7 @@ absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
     const absl::StatusOr<v1::PrepareModelReply> reply = coordinator.PrepareModel(request);
     if (!reply.ok()) return reply.status();
     if (reply->state() == v1::PrepareModelReply::WAIT) {
-      if (reply->message() != waiting_for) spdlog::info("waiting: {}", reply->message());
+      if (reply->message() != waiting_for) LogInfo("waiting", {{"for", reply->message()}});
       waiting_for = reply->message();
       continue;
     }

@@ -1,11 +1,11 @@
 #include "worker/client/retries.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <string>
 
+#include "common/log/log.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/steady_deadline.h"
 
@@ -67,8 +67,10 @@ absl::Status Retries::Await(const absl::Status& failure) {
   const std::optional<absl::Duration> wait = schedule_->Next(failure);
   if (!wait) return schedule_->GivenUp(failure, fmt::format("{} {}: {}", peer_, what, reason));
   if (is_first) {
-    spdlog::warn("{} {}, trying again for {} reason=\"{}\"", peer_, what,
-                 absl::FormatDuration(options_.give_up_after), reason);
+    LogWarning(fmt::format("{}, trying again", what),
+               {{"peer", peer_},
+                {"for_seconds", absl::ToDoubleSeconds(options_.give_up_after)},
+                {"reason", reason}});
   }
   return Pause(*wait);
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "common/base/duration_text.h"
+
 namespace slipstream {
 namespace {
 
@@ -28,7 +30,7 @@ std::optional<absl::Duration> RetrySchedule::Next(const absl::Status& failure) {
 absl::Status RetrySchedule::GivenUp(const absl::Status& failure, absl::string_view message) const {
   const absl::Duration tried = absl::Trunc(options_.now() - start_, absl::Milliseconds(100));
   const std::string text =
-      fmt::format("{} (tried for {})", std::string(message), absl::FormatDuration(tried));
+      fmt::format("{} (tried for {})", std::string(message), DurationText(tried));
   return absl::IsResourceExhausted(failure) ? absl::ResourceExhaustedError(text)
                                             : absl::UnavailableError(text);
 }

@@ -7,7 +7,9 @@
 
 #include <utility>
 
+#include "common/base/log_line.h"
 #include "common/local/local_socket.h"
+#include "common/log/log.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/message_bytes.h"
 #include "common/wire/shard_wire.h"
@@ -55,7 +57,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
   if (options_.transport == Transport::kTcp) return tcp_;
   absl::StatusOr<std::shared_ptr<grpc::Channel>> local =
       name.ok() ? ConnectToSocket(*name) : absl::NotFoundError("the shard offers no local socket");
-  std::string told = "transport=unix";
+  LogLine line("reaching shard", {{"at", address_}, {"transport", local.ok() ? "unix" : "tcp"}});
   if (!local.ok()) {
     const std::string reason(local.status().message());
     if (options_.transport != Transport::kAuto) {
@@ -66,9 +68,10 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
           "wire.transport is {}, and the shard at {} cannot be reached so: {}; use auto or tcp",
           options_.transport == Transport::kUnix ? "unix" : "shm", address_, reason));
     }
-    told = fmt::format("transport=tcp reason=\"{}\"", reason);
+    line.fields.emplace_back("reason", reason);
   }
-  if (told != std::exchange(told_, told)) spdlog::info("reaching shard at={} {}", address_, told);
+  std::string told = TextOf(line);
+  if (told != std::exchange(told_, told)) Log(spdlog::level::info, line);
   return local.ok() ? local : tcp_;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/base/duration_text.h"
 #include "worker/core/push_verdict.h"
 
 namespace slipstream {
@@ -59,9 +60,9 @@ absl::Status ShardExchange::AwaitNextTry(const absl::Status& failure) {
 absl::Status ShardExchange::AwaitMemory(const PushReply& reply) {
   NoteEnd();
   if (shard_.options().retry.now() > overload_end_) {
-    return absl::UnavailableError(
-        fmt::format("shard at {} has been overloaded for {}", shard_.address(),
-                    absl::FormatDuration(shard_.options().overload_timeout)));
+    return absl::UnavailableError(fmt::format("shard at {} has been overloaded for {}",
+                                              shard_.address(),
+                                              DurationText(shard_.options().overload_timeout)));
   }
   return retries_.AwaitFor(absl::Milliseconds(std::max(1u, reply.retry_after_ms)));
 }

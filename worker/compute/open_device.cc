@@ -1,10 +1,9 @@
 #include "worker/compute/open_device.h"
 
-#include <spdlog/spdlog.h>
-
 #include <string>
 #include <vector>
 
+#include "common/log/log.h"
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/compute/cuda/cuda_device.h"
 
@@ -34,8 +33,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const DeviceChoice& choice, W
       if (!HasCuda()) break;
       absl::StatusOr<std::unique_ptr<Device>> device = OpenAnyCuda(worker, claim);
       if (device.ok()) return device;
-      spdlog::info("computing on the processor reason=\"{}\"",
-                   std::string(device.status().message()));
+      LogInfo("computing on the processor", {{"reason", device.status().message()}});
       break;
     }
   }

@@ -9,6 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/log_line.h"
+#include "common/log/log.h"
 #include "common/model_file/weights_digest.h"
 #include "common/process/steady_time.h"
 #include "common/wire/shard_wire.h"
@@ -92,16 +94,18 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   if (measures->accuracy) result.set_test_accuracy(*measures->accuracy);
   result.set_examples(test_.count());
   result.set_seconds(absl::ToDoubleSeconds(SteadyNow() - begin));
-  const std::string accuracy =
-      measures->accuracy ? fmt::format(" accuracy={:.4f}", *measures->accuracy) : "";
-  spdlog::info("evaluated epoch={} epochs_measured={:.2f} version={}{} loss={:.4f} seconds={:.2f}",
-               order.epoch, result.epochs_measured(), result.versions(0), accuracy,
-               result.test_loss(), result.seconds());
+  LogLine line("evaluated", {{"epoch", order.epoch},
+                             {"epochs_measured", result.epochs_measured()},
+                             {"version", result.versions(0)},
+                             {"loss", result.test_loss()},
+                             {"seconds", result.seconds()}});
+  if (measures->accuracy) line.fields.emplace_back("accuracy", *measures->accuracy);
+  Log(spdlog::level::info, line);
   if (order.is_final || order.saves) {
     const std::string sha256 = WeightsSha256(plan_->weights_host());
     if (order.is_final) {
       request.set_weights_sha256(sha256);
-      spdlog::info("final weights sha256={}", sha256);
+      LogInfo("final weights", {{"sha256", sha256}});
     }
     if (order.saves) {
       Keep({order.epoch, order.is_final, reading->versions, *measures, test_.count(), sha256},
@@ -117,20 +121,20 @@ absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
 void Evaluator::Keep(const ModelFacts& facts, v1::EvaluationStatus& result) const {
   if (!keeper_.keeps()) {
     if (facts.is_final) {
-      spdlog::warn(
+      LogWarning(
           "the trained weights are not kept: model.save_dir is empty and --save-dir is not given");
     }
     return;
   }
   const absl::StatusOr<std::string> path = keeper_.Keep(facts, plan_->weights_host());
   if (path.ok()) {
-    spdlog::info("weights saved path={} epoch={}", *path, facts.epoch);
+    LogInfo("weights saved", {{"path", *path}, {"epoch", facts.epoch}});
     result.set_model_file(WireText(*path, PATH_MAX));
     return;
   }
   // A failed save does not end the run; the report tells its observers.
   const std::string reason(path.status().message());
-  spdlog::error("weights not saved epoch={} reason=\"{}\"", facts.epoch, reason);
+  LogError("weights not saved", {{"epoch", facts.epoch}, {"reason", reason}});
   result.set_model_failure(WireText(reason, kReasonBytesMax));
 }
 

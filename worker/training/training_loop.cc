@@ -1,13 +1,12 @@
 #include "worker/training/training_loop.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/log/log.h"
 #include "common/process/steady_time.h"
 #include "worker/training/plan_links.h"
 
@@ -268,9 +267,9 @@ absl::Status TrainingLoop::NoteNonfinite(uint64_t index, const std::string& what
   figures_.OnNonfinite(count);
   if (SteadyNow() - warned_ >= kWarningInterval) {
     warned_ = SteadyNow();
-    spdlog::warn(
-        "left out a mini-batch without finite numbers batch={} gave=\"{}\" in_a_row={} total={}",
-        index, what, count.in_a_row, count.total);
+    LogWarning(
+        "left out a mini-batch without finite numbers",
+        {{"batch", index}, {"gave", what}, {"in_a_row", count.in_a_row}, {"total", count.total}});
   }
   return status;
 }

@@ -1,11 +1,11 @@
 #include "worker/training/training_plans.h"
 
-#include <spdlog/spdlog.h>
-
 #include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
+
+#include "common/log/log.h"
 
 namespace slipstream {
 namespace {
@@ -18,7 +18,7 @@ absl::Status DoWithoutSharing(const RunSpec& settings, absl::string_view why) {
         "wire.transport is shm, and gradients cannot lie in shared memory: " + reason +
         "; use auto or unix");
   }
-  spdlog::info("gradients do not lie in shared memory reason=\"{}\"", reason);
+  LogInfo("gradients do not lie in shared memory", {{"reason", reason}});
   return absl::OkStatus();
 }
 

@@ -1,7 +1,6 @@
 #include "worker/training/worker_program.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <exception>
@@ -13,10 +12,11 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/time/clock.h"
 #include "common/config/run_config.h"
+#include "common/log/log.h"
+#include "common/log/logging.h"
 #include "common/model_file/model_file.h"
 #include "common/model_file/weights_digest.h"
 #include "common/policy/staleness_guard.h"
-#include "common/process/logging.h"
 #include "common/process/steady_time.h"
 #include "common/wire/shard_wire.h"
 #include "common/wire/wire_text.h"
@@ -50,7 +50,7 @@ absl::Status Caught(Work work) {
 /// Logs why there is nothing to do: a worker that joins a finished run has no part left, and
 /// succeeds.
 absl::Status NothingToDo(const absl::Status& finished) {
-  spdlog::info("{}", std::string(finished.message()));
+  LogInfo(std::string(finished.message()));
   return absl::OkStatus();
 }
 
@@ -85,8 +85,9 @@ absl::Status WorkerProgram::Run() {
     StartLogging({"worker", Value(joined_.identity.worker)},
                  options_.log_level.value_or(settings_.log.level),
                  options_.log_format.value_or(settings_.log.format));
-    spdlog::info("joined run={:016x} incarnation={} name={}", joined_.identity.run,
-                 Value(joined_.identity.incarnation), settings_.name);
+    LogInfo("joined", {{"run", fmt::format("{:016x}", joined_.identity.run)},
+                       {"incarnation", Value(joined_.identity.incarnation)},
+                       {"name", settings_.name}});
     const absl::Duration interval = HeartbeatInterval(joined_.lease, settings_.cluster.workers);
     Heartbeat heartbeat(coordinator_, joined_.identity, interval, figures_, interruption_);
     status = Caught([&] { return TakePart(heartbeat); });
@@ -158,7 +159,8 @@ absl::Status WorkerProgram::PreparePlans() {
   for (const std::unique_ptr<Plan>& plan : plans_.plans()) {
     plan_weights_.push_back(std::make_unique<PlanWeights>(*plan));
   }
-  spdlog::info("prepared parameters={} examples={}", net_.layout.parameters(), data_.train.count());
+  LogInfo("prepared",
+          {{"parameters", net_.layout.parameters()}, {"examples", data_.train.count()}});
   return absl::OkStatus();
 }
 
@@ -167,7 +169,7 @@ absl::Status WorkerProgram::PrepareData() {
   const auto tell = [&](const std::string& path, double share) {
     if (SteadyNow() - told >= kReadingTold) {
       told = SteadyNow();
-      spdlog::info("reading data path={} done={:.0f}%", path, 100 * share);
+      LogInfo("reading data", {{"path", path}, {"done", share}});
     }
     return !interruption_.interrupted();
   };
@@ -220,7 +222,7 @@ absl::Status WorkerProgram::PrepareModel() {
 }
 
 absl::Status WorkerProgram::Initialize(uint64_t grant) {
-  spdlog::info("initialising the model grant={}", grant);
+  LogInfo("initialising the model", {{"grant", grant}});
   const std::span<float> weights = plans_.plans().front()->weights_host();
   if (absl::Status filled = FillFirstWeights(weights); !filled.ok()) return filled;
   if (absl::Status status = client_->Initialize(grant, weights); !status.ok()) return status;
@@ -241,15 +243,14 @@ absl::Status WorkerProgram::FillFirstWeights(std::span<float> weights) {
   if (!read.ok()) {
     return absl::Status(read.code(), "model.init: " + std::string(read.message()));
   }
-  spdlog::info("starting from saved weights path={} sha256={}", path, WeightsSha256(weights));
+  LogInfo("starting from saved weights", {{"path", path}, {"sha256", WeightsSha256(weights)}});
   return absl::OkStatus();
 }
 
 absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   const ModelKeeper keeper(settings_.model_files.save_dir, settings_, net_.layout);
   if (settings_.model_files.save_every_epochs > 0 && !keeper.keeps()) {
-    spdlog::warn(
-        "model.save_every_epochs asks for weights to be saved, and model.save_dir is empty");
+    LogWarning("model.save_every_epochs asks for weights to be saved, and model.save_dir is empty");
   }
   Evaluator evaluator({joined_.identity, settings_.model, joined_.servers, map_, OptionsOfShards(),
                        StepsInStep(), data_.train.count()},
@@ -261,7 +262,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
       LocalSteps::Make(settings_, net_.layout, data_.train.count(), *plans_.plans().front());
   const WorkerSlowdown slowdown = settings_.testing.SlowdownOf(joined_.identity.worker);
   if (!slowdown.is_none()) {
-    spdlog::warn("slowed for a test by testing.workers: {}", slowdown.ToText());
+    LogWarning("slowed for a test by testing.workers", {{"by", slowdown.ToText()}});
   }
   TrainingLoop loop({.batch_size = settings_.training.batch_size,
                      .local_steps = local_steps.get(),
@@ -283,11 +284,11 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   }
   if (status.ok()) {
     const StepFigures::Figures figures = figures_.Read(absl::Now());
-    spdlog::info(
-        "no work is left steps={} examples_per_second={:.0f} compute={:.0f}% talk={:.0f}% "
-        "hidden={:.0f}%",
-        figures.steps, figures.examples_per_second, 100 * figures.compute_share,
-        100 * figures.communication_share, 100 * figures.communication_hidden);
+    LogInfo("no work is left", {{"steps", figures.steps},
+                                {"examples_per_second", std::round(figures.examples_per_second)},
+                                {"compute_share", figures.compute_share},
+                                {"communication_share", figures.communication_share},
+                                {"communication_hidden", figures.communication_hidden}});
     status = heartbeat.AwaitEnd();
   }
   if (!status.ok()) interruption_.Fail(status);
@@ -307,9 +308,9 @@ void WorkerProgram::Leave(const absl::Status& status) {
                        figures.nonfinite.in_a_row >= settings_.training.nonfinite_max);
   const absl::Status left = coordinator_.Leave(request);
   if (left.ok()) {
-    spdlog::info("left the run{}", interruption_.interrupted() ? " early" : "");
+    LogInfo(interruption_.interrupted() ? "left the run early" : "left the run");
   } else {
-    spdlog::warn("leaving was not heard reason=\"{}\"", std::string(left.message()));
+    LogWarning("leaving was not heard", {{"reason", left.message()}});
   }
 }
 

@@ -18,11 +18,11 @@ TEST(WorkerSlowdownTest, SaysWhatItDoes) {
   const absl::Duration delay = absl::Milliseconds(20);
 
   EXPECT_EQ((WorkerSlowdown{.delay = delay, .slower = 1}.ToText()),
-            "a mini-batch takes 20ms longer");
+            "a mini-batch takes 20.0 ms longer");
   EXPECT_EQ((WorkerSlowdown{.delay = {}, .slower = 2.5}.ToText()),
             "a mini-batch takes 2.5 times as long");
   EXPECT_EQ((WorkerSlowdown{.delay = delay, .slower = 4}.ToText()),
-            "a mini-batch takes 4 times as long and 20ms longer");
+            "a mini-batch takes 4 times as long and 20.0 ms longer");
 }
 
 TEST(WorkerSlowdownTest, WorkersBeyondTheListAreNotSlowed) {

@@ -351,8 +351,8 @@ TEST_F(PsctlRunTest, FailsWhenServer0DoesNotListenInTime) {
   ChildProcess psctl = StartRun({"--set", "cluster.start_timeout=1s"});
 
   EXPECT_EQ(WaitForExit(psctl), 69);
-  EXPECT_THAT(Stderr(), EndsWith("psctl: error: server 0 did not listen within 1s\n"));
-  EXPECT_EQ(Summary()["error"], "server 0 did not listen within 1s");
+  EXPECT_THAT(Stderr(), EndsWith("psctl: error: server 0 did not listen within 1.00 s\n"));
+  EXPECT_EQ(Summary()["error"], "server 0 did not listen within 1.00 s");
   EXPECT_TRUE(NoneIsRunning());
 }
 
@@ -391,7 +391,7 @@ TEST_F(PsctlRunTest, SavesTheWeightsWhenItIsInterrupted) {
   kill(psctl.pid(), SIGINT);
 
   EXPECT_EQ(WaitForExit(psctl), 130);
-  EXPECT_THAT(Stderr(), HasSubstr("are measured and saved, for at most 30s; a second signal"));
+  EXPECT_THAT(Stderr(), HasSubstr("are measured and saved, for at most 30.0 s; a second signal"));
   EXPECT_THAT(Stderr(), EndsWith("psctl: stopped by signal 2 (Interrupt); the summary is in " +
                                  (folder_ / "run").string() + "\n"));
   const auto summary = Summary();
@@ -410,7 +410,7 @@ TEST_F(PsctlRunTest, EndsWithoutTheWeightsThatTakeTooLong) {
   EXPECT_EQ(WaitForExit(psctl), 143);
   EXPECT_EQ(Summary()["error"],
             "stopped by signal 15 (Terminated) in epoch 2, after 100 updates; the weights were not "
-            "saved: they were not measured and saved within 200ms");
+            "saved: they were not measured and saved within 200 ms");
 }
 
 TEST_F(PsctlRunTest, DoesNotWaitAfterASecondSignalAndLeavesASummary) {
@@ -492,7 +492,7 @@ TEST_F(PsctlRunTest, SaysThatNoCoordinatorAnswers) {
 
   EXPECT_EQ(WaitForExit(psctl), 69);
   EXPECT_THAT(Stderr(), HasSubstr("psctl: error: no coordinator answers at " + port.address() +
-                                  " within 2s: "));
+                                  " within 2.00 s: "));
   EXPECT_THAT(Stderr(), Not(HasSubstr("Deadline")));
 }
 

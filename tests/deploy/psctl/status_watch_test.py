@@ -115,7 +115,7 @@ class StatusWatchTest(unittest.TestCase):
         self.assertEqual(watch.wait(timeout=DEADLINE_S), 69)
         self.assertRegex(self.stderr.read_text(), r"it is away; waiting for it until .*\n")
         self.assertTrue(self.stderr.read_text().endswith(
-            f"\npsctl: error: no coordinator answers at {self.address} within 300ms: it is away; "
+            f"\npsctl: error: no coordinator answers at {self.address} within 300 ms: it is away; "
             "psctl doctor finds out why\n"), self.stderr.read_text())
 
     def test_ends_with_the_number_of_the_signal(self):

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/log_line.h"
 #include "server/core/coordinator.h"
 
 namespace slipstream {
@@ -119,7 +120,7 @@ class CoordinatorTest : public testing::Test {
   int CountNotes(const std::string& text) {
     int count = 0;
     for (const Coordinator::Note& note : coordinator().TakeNotes()) {
-      if (note.text.find(text) != std::string::npos) ++count;
+      if (TextOf(note.line).find(text) != std::string::npos) ++count;
     }
     return count;
   }

@@ -83,7 +83,7 @@ TEST_F(CoordinatorTest, SaysThatAnEvaluationWasSkippedAndWhy) {
     Sync();
   }
 
-  EXPECT_EQ(CountNotes("evaluation skipped epoch=2: the one of epoch 1 still runs"), 1);
+  EXPECT_EQ(CountNotes("evaluation skipped epoch=2 reason=\"the one of epoch 1 still runs\""), 1);
 }
 
 TEST_F(CoordinatorTest, FailsWhenTheFinalWeightsGiveALossThatIsNotFinite) {
@@ -115,7 +115,7 @@ TEST_F(CoordinatorTest, AWorkerThatLivesButDoesNotMeasureIsFollowedByTheNextUnti
   EXPECT_EQ(coordinator().phase(), Phase::kEvaluating);
   Pass(absl::Seconds(1), {ada_, bob_});
   EXPECT_EQ(coordinator().failure(),
-            "no worker measured the final weights within 1m, though 2 live");
+            "no worker measured the final weights within 1m00s, though 2 live");
 }
 
 TEST_F(CoordinatorTest, AnEvaluationOrderedWhileTrainingDoesNotHoldUpTheFinalOneForEver) {

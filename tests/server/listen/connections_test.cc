@@ -274,7 +274,7 @@ TEST_F(ConnectionsTest, ACallHasToSayForWhomItIsEvenOnAMembersConnection) {
   EXPECT_FALSE(stream->Read(&reply));
   const grpc::Status status = stream->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_THAT(status.error_message(), HasSubstr("SILENT: the call has not said within 5s"));
+  EXPECT_THAT(status.error_message(), HasSubstr("SILENT: the call has not said within 5.00 s"));
   ComeAsMember(*client, 3);
   AwaitCounts(0, 0, 1);
 }

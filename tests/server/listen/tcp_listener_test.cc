@@ -98,7 +98,7 @@ TEST_F(TcpListenerTest, ConnectionsLeaveSomeFilesToOthers) {
   ASSERT_EQ(poll(&closed, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())), 1);
   char byte = 0;
   EXPECT_LE(recv(client.get(), &byte, 1, 0), 0) << "it is turned away";
-  EXPECT_EQ(log_.Count("a connection is turned away: almost all files"), 1);
+  EXPECT_EQ(log_.Count("a connection is turned away reason=\"almost all files"), 1);
 
   others.clear();
   EXPECT_TRUE(IsReached());

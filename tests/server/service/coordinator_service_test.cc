@@ -53,9 +53,10 @@ TEST_F(CoordinatorServiceTest, LogsOnceThatAServerWithOtherSettingsWasRefused) {
 
   for (int attempt = 0; attempt < 2; ++attempt) ASSERT_FALSE(Sync(request, reply).ok());
 
-  EXPECT_EQ(log_.Count("server refused shard=0 address=localhost:1: the settings of shard 0's "
-                       "server differ from the coordinator's: key is other"),
-            1);
+  EXPECT_EQ(
+      log_.Count("server refused shard=0 address=localhost:1 reason=\"the settings of shard 0's "
+                 "server differ from the coordinator's: key is other"),
+      1);
 }
 
 // The text is kept, logged, and sent back in a header of gRPC's, whose size is bounded.

@@ -199,7 +199,7 @@ TEST_F(ServerSyncTest, GivesUpOnACoordinatorThatNeverAnswers) {
 TEST_F(ServerSyncTest, WaitsForACoordinatorThatComesLater) {
   const SilentPort port;
   StartAgainst(port.address(), absl::Minutes(1));
-  log_.WaitFor("waiting for the coordinator at " + port.address());
+  log_.WaitFor("waiting for the coordinator at=" + port.address());
 
   coordinator_ = std::make_unique<ScriptedCoordinator>(
       std::vector<ScriptedCoordinator::Answer>{{grpc::Status::OK, Orders(1, Phase::kTraining)}});

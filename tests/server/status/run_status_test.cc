@@ -173,7 +173,7 @@ TEST(MergeStatusTest, TellsWhichWorkersATestSlows) {
 
   ASSERT_EQ(status.workers_size(), 3);
   EXPECT_EQ(status.workers(0).slowdown(), "");
-  EXPECT_EQ(status.workers(1).slowdown(), "a mini-batch takes 20ms longer");
+  EXPECT_EQ(status.workers(1).slowdown(), "a mini-batch takes 20.0 ms longer");
   EXPECT_EQ(status.workers(2).slowdown(), "");
 }
 

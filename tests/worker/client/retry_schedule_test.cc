@@ -67,8 +67,8 @@ TEST_F(RetryScheduleTest, WhatIsGivenUpSaysForHowLongItWasTriedAndWhetherThePeer
   const RetrySchedule schedule(options_, 1);
   now_ += absl::Seconds(12);
 
-  EXPECT_EQ(schedule.GivenUp(kAway, "refused"), absl::UnavailableError("refused (tried for 12s)"));
-  EXPECT_EQ(schedule.GivenUp(kBusy, "busy"), absl::ResourceExhaustedError("busy (tried for 12s)"));
+  EXPECT_EQ(schedule.GivenUp(kAway, "refused"), absl::UnavailableError("refused (tried for 12.0 s)"));
+  EXPECT_EQ(schedule.GivenUp(kBusy, "busy"), absl::ResourceExhaustedError("busy (tried for 12.0 s)"));
 }
 
 TEST_F(RetryScheduleTest, AMemberIsAsPatientAsItsLeaseIsLong) {

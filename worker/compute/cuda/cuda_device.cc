@@ -1,7 +1,6 @@
 #include "worker/compute/cuda/cuda_device.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <span>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/log/log.h"
 #include "common/model/net_shapes.h"
 #include "worker/compute/batch_check.h"
 #include "worker/compute/cuda/cuda_libraries.h"
@@ -54,8 +54,11 @@ absl::Status Try(int index) {
   if (!opened.ok()) return opened.status();
   cudaDeviceProp properties = {};
   PS_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, index));
-  spdlog::info("computing on a GPU index={} name=\"{}\" memory_bytes={} capability={}.{}", index,
-               properties.name, properties.totalGlobalMem, properties.major, properties.minor);
+  LogInfo("computing on a GPU",
+          {{"index", index},
+           {"name", properties.name},
+           {"memory_bytes", properties.totalGlobalMem},
+           {"capability", fmt::format("{}.{}", properties.major, properties.minor)}});
   return absl::OkStatus();
 }
 

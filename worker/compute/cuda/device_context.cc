@@ -3,6 +3,7 @@
 #include <string>
 #include <thread>
 
+#include "common/base/duration_text.h"
 #include "worker/compute/cuda/cuda_status.h"
 
 namespace slipstream::cuda {
@@ -85,8 +86,7 @@ absl::Status DeviceContext::Await(cudaStream_t stream) {
 
 absl::Status DeviceContext::Hung() {
   has_hung_ = true;
-  return absl::AbortedError("the GPU has not done what it was given for " +
-                            absl::FormatDuration(wait_max));
+  return absl::AbortedError("the GPU has not done what it was given for " + DurationText(wait_max));
 }
 
 absl::StatusOr<cudaStream_t> DeviceContext::NewUrgentStream() {

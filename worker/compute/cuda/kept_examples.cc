@@ -1,7 +1,6 @@
 #include "worker/compute/cuda/kept_examples.h"
 
 #include <cuda_runtime.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -13,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/log/log.h"
 #include "worker/compute/cuda/cuda_status.h"
 
 namespace slipstream::cuda {
@@ -106,7 +106,7 @@ absl::Status CopyToAll(KeptExamples::Copies& copies, const Copier& copier,
 }
 
 void TellWhyNot(std::string_view reason) {
-  spdlog::info("examples go up with every batch reason=\"{}\"", reason);
+  LogInfo("examples go up with every batch", {{"reason", reason}});
 }
 
 }  // namespace
@@ -128,8 +128,8 @@ std::shared_ptr<const KeptExamples::Copies> KeptExamples::MakeCopies(
   const absl::Status copied =
       copier.ok() ? CopyToAll(*made, *copier, table, members) : copier.status();
   if (copied.ok()) {
-    spdlog::info("examples lie on the GPU bytes={}",
-                 table.examples.size_bytes() + AnswersOf(table).size());
+    LogInfo("examples lie on the GPU",
+            {{"bytes", table.examples.size_bytes() + AnswersOf(table).size()}});
     table_ = table;
     copies_ = made;
     return made;

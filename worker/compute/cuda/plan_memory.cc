@@ -1,12 +1,11 @@
 #include "worker/compute/cuda/plan_memory.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/log/log.h"
 #include "worker/compute/cuda/cuda_status.h"
 
 namespace slipstream::cuda {
@@ -59,8 +58,8 @@ absl::StatusOr<HostMemory> HostMemory::Allocate(const NetSizes& net, const PlanO
     const absl::Status pinned =
         Keep(memory.caller_gradients, PinnedPages::Pin(std::as_writable_bytes(memory.gradients)));
     if (pinned.ok()) return memory;
-    spdlog::info("taking memory for gradients, as the caller's cannot be pinned reason=\"{}\"",
-                 std::string(pinned.message()));
+    LogInfo("taking memory for gradients, as the caller's cannot be pinned",
+            {{"reason", pinned.message()}});
   }
   PS_RETURN_IF_ERROR(Take(memory.own_gradients, net.parameters, "gradients"));
   memory.gradients = memory.own_gradients.span();

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_COMMON_PROCESS_LOGGING_H_
-#define SLIPSTREAM_COMMON_PROCESS_LOGGING_H_
+#ifndef SLIPSTREAM_COMMON_LOG_LOGGING_H_
+#define SLIPSTREAM_COMMON_LOG_LOGGING_H_
 
 #include <cstdint>
 #include <optional>
@@ -24,10 +24,10 @@ struct LogSource {
 ///   2026-03-01T12:00:00.123456Z server-0 info    worker registered worker=3 incarnation=1
 ///
 /// In JSON format, each line is one object, with `shard` for servers and `worker` for workers that
-/// have an id:
+/// have an id, and with `fields` if the line has any (log.h):
 ///
 ///   {"time":"2026-03-01T12:00:00.123456Z","level":"info","role":"server","shard":0,
-///    "message":"worker registered worker=3 incarnation=1"}
+///    "message":"worker registered","fields":{"worker":3,"incarnation":1}}
 ///
 /// Bytes of a message that are not UTF-8 are written as U+FFFD. In text format so are control
 /// characters, except for white space, which is written as a blank. Every line is flushed, so
@@ -37,4 +37,4 @@ void StartLogging(const LogSource& source, LogSpec::Level level, LogSpec::Format
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_COMMON_PROCESS_LOGGING_H_
+#endif  // SLIPSTREAM_COMMON_LOG_LOGGING_H_

@@ -1,4 +1,4 @@
-#include "common/process/json_log_formatter.h"
+#include "common/log/log_formatters.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -6,8 +6,13 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <variant>
 
+#include "common/base/log_line.h"
+#include "common/base/printable.h"
 #include "common/json/json_text.h"
+#include "common/log/log.h"
 
 namespace slipstream {
 namespace {
@@ -24,6 +29,24 @@ std::string TimeText(spdlog::log_clock::time_point time) {
 
 }  // namespace
 
+TextLogFormatter::TextLogFormatter()
+    : pattern_("%Y-%m-%dT%H:%M:%S.%fZ %n %^%-7l%$ %v", spdlog::pattern_time_type::utc) {}
+
+void TextLogFormatter::format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& line) {
+  const std::string text =
+      Printable(std::string_view(message.payload.data(), message.payload.size()));
+  spdlog::details::log_msg printable = message;
+  printable.payload = text;
+  pattern_.format(printable, line);
+  // The sink reads here which part of the line to colour.
+  message.color_range_start = printable.color_range_start;
+  message.color_range_end = printable.color_range_end;
+}
+
+std::unique_ptr<spdlog::formatter> TextLogFormatter::clone() const {
+  return std::make_unique<TextLogFormatter>();
+}
+
 void JsonLogFormatter::format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& line) {
   const spdlog::string_view_t level = spdlog::level::to_string_view(message.level);
   nlohmann::ordered_json object = {{"time", TimeText(message.time)},
@@ -32,7 +55,16 @@ void JsonLogFormatter::format(const spdlog::details::log_msg& message, spdlog::m
   if (source_.number.has_value()) {
     object[source_.role == "server" ? "shard" : source_.role] = *source_.number;
   }
-  object["message"] = std::string(message.payload.data(), message.payload.size());
+  const LogLine* const logged = LineBeingLogged();
+  object["message"] = logged != nullptr
+                          ? logged->text
+                          : std::string(message.payload.data(), message.payload.size());
+  if (logged != nullptr && !logged->fields.empty()) {
+    nlohmann::ordered_json& fields = object["fields"];
+    for (const LogField& field : logged->fields) {
+      std::visit([&](const auto& value) { fields[field.name] = value; }, field.value);
+    }
+  }
   const std::string text = JsonLine(object);
   line.append(text.data(), text.data() + text.size());
 }

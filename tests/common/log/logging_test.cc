@@ -1,4 +1,4 @@
-#include "common/process/logging.h"
+#include "common/log/logging.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/log/log.h"
 #include "common/run/run_spec.h"
 
 namespace slipstream {
@@ -23,7 +24,7 @@ TEST(LoggingTest, WritesTimeRoleAndLevelToStderr) {
   testing::internal::CaptureStderr();
   StartLogging({"worker", 3}, LogSpec::Level::kInfo, LogSpec::Format::kText);
 
-  spdlog::info("joined worker={}", 3);
+  LogInfo("joined", {{"worker", 3}});
 
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               MatchesRegex("[-0-9]+T[:.0-9]+Z worker-3 info    joined worker=3\n"));
@@ -75,6 +76,31 @@ TEST(LoggingTest, WritesJsonWithTimeLevelAndTheProcess) {
   EXPECT_EQ(lines[0]["shard"], 2);
   EXPECT_EQ(lines[0]["message"], "hello key=1");
   EXPECT_THAT(lines[0]["time"].get<std::string>(), MatchesRegex("20..-..-..T..:..:..[.]......Z"));
+}
+
+TEST(LoggingTest, JsonKeepsFieldsAndTheirTypes) {
+  testing::internal::CaptureStderr();
+  StartLogging({"server", 0}, LogSpec::Level::kInfo, LogSpec::Format::kJson);
+
+  LogInfo("worker left",
+          {{"worker", 3}, {"share", 0.5}, {"failure", "a \" b=\n"}, {"live", false}});
+  LogInfo("nothing more");
+
+  std::istringstream output(testing::internal::GetCapturedStderr());
+  std::string line;
+  ASSERT_TRUE(std::getline(output, line));
+  const nlohmann::json first = nlohmann::json::parse(line);
+  EXPECT_EQ(first["message"], "worker left");
+  EXPECT_EQ(
+      first["fields"],
+      nlohmann::json({{"worker", 3}, {"share", 0.5}, {"failure", "a \" b=\n"}, {"live", false}}));
+  ASSERT_TRUE(std::getline(output, line));
+  EXPECT_FALSE(nlohmann::json::parse(line).contains("fields"));
+}
+
+TEST(LoggingTest, NoTextOfAMessageBecomesAField) {
+  const auto line = JsonLines({"server", 0}, {R"(x worker=3","fields":{"worker":3})"})[0];
+  EXPECT_FALSE(line.contains("fields")) << line;
 }
 
 TEST(LoggingTest, AWorkerWithoutIdHasNone) {

@@ -1,4 +1,4 @@
-#include "common/process/logging.h"
+#include "common/log/logging.h"
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -7,8 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "common/process/json_log_formatter.h"
-#include "common/process/text_log_formatter.h"
+#include "common/log/log_formatters.h"
 
 namespace slipstream {
 namespace {
