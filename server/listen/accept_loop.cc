@@ -104,7 +104,7 @@ void AcceptLoop::TakeNext(const FileDescriptor& listening) {
                  {{"reason", "almost all files that this process may have are open"}}));
     return;
   }
-  if (HasPlace()) return Take(*std::move(connection), listening);
+  if (HasPlace()) return Take(*std::move(connection), listening, /*has_waited=*/false);
   Waiting next = {*std::move(connection), &listening};
   if (waiting_.size() < kWaitingMax) return waiting_.push_back(std::move(next));
   waiting_[lot_() % kWaitingMax] = std::move(next);
@@ -115,13 +115,13 @@ void AcceptLoop::TakeWaiting() {
     std::swap(waiting_[lot_() % waiting_.size()], waiting_.back());
     Waiting next = std::move(waiting_.back());
     waiting_.pop_back();
-    if (!HasGone(next.connection)) Take(std::move(next.connection), *next.listening);
+    if (!HasGone(next.connection)) Take(std::move(next.connection), *next.listening, true);
   }
 }
 
-void AcceptLoop::Take(FileDescriptor connection, const FileDescriptor& listening) {
+void AcceptLoop::Take(FileDescriptor connection, const FileDescriptor& listening, bool has_waited) {
   const absl::Status noted =
-      connections_ != nullptr ? connections_->Add(connection) : absl::OkStatus();
+      connections_ != nullptr ? connections_->Add(connection, has_waited) : absl::OkStatus();
   if (absl::IsPermissionDenied(noted)) return;
   if (!noted.ok()) {
     return Warn(LogLine("a connection is turned away", {{"reason", noted.message()}}));

@@ -63,7 +63,7 @@ class AcceptLoop {
   bool HasPlace() const { return connections_ == nullptr || connections_->HasPlace(); }
   void TakeNext(const FileDescriptor& listening);
   void TakeWaiting();
-  void Take(FileDescriptor connection, const FileDescriptor& listening);
+  void Take(FileDescriptor connection, const FileDescriptor& listening, bool has_waited);
   void AwaitPlace();
 
   /// Logs a warning, but not again and again while its cause lasts.

@@ -29,6 +29,23 @@ constexpr uint64_t kWake = 0;  // No connection has this number.
 
 constexpr absl::Duration kTellInterval = absl::Seconds(10);
 
+struct Traffic {
+  uint64_t received = 0;
+  uint64_t sent = 0;  // And acknowledged.
+};
+
+/// Returns the bytes that came and went over a connection, as the kernel counts them; none if it
+/// does not tell.
+Traffic TrafficOf(const FileDescriptor& connection) {
+  tcp_info info = {};
+  socklen_t length = sizeof(info);
+  const bool is_told =
+      getsockopt(connection.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+      length >= offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received);
+  if (!is_told) return {};
+  return {.received = info.tcpi_bytes_received, .sent = info.tcpi_bytes_acked};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Connections>> Connections::Make(Options options) {
@@ -62,8 +79,12 @@ bool Connections::HasPlaceLocked() const {
   return strangers_ + places_kept_.size() < options_.strangers_max;
 }
 
-absl::Status Connections::Add(const FileDescriptor& connection) {
+absl::Status Connections::Add(const FileDescriptor& connection, bool has_waited) {
   MutexLock lock(mutex_);
+  if (has_waited && TrafficOf(connection).received > options_.bytes_while_waiting) {
+    NoteClosed(PeerNameOf(connection), Reason::kBytes);
+    return absl::PermissionDeniedError("it has sent too much");
+  }
   const uint64_t number = next_number_++;
   Connection added = {.socket = FileDescriptor(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0)),
                       .name = PeerNameOf(connection),
@@ -78,11 +99,7 @@ absl::Status Connections::Add(const FileDescriptor& connection) {
   by_name_[place->second.name] = number;
   ++strangers_;
   unknown_since_.push_back(number);
-  const absl::Time now = place->second.accepted;
-  if (!HasSentTooMuch(place->second, now, options_.bytes_grace)) return absl::OkStatus();
-  ShutDown(place->second, Reason::kBytes);
-  Remove(place);
-  return absl::PermissionDeniedError("it has sent too much");
+  return absl::OkStatus();
 }
 
 absl::Duration Connections::Tend() {
@@ -151,15 +168,22 @@ void Connections::Remove(Table::iterator place) {
   const absl::Time now = options_.now();
   // gRPC may have closed the connection first, because of what it sent.
   const bool has_overdone_it = connection.has_overdone_it || HasSentTooMuch(connection, now, 0);
-  const absl::Time kept_until =
-      connection.accepted + (has_overdone_it ? options_.pressed_time : options_.place_time);
-  if (connection.who == Who::kStranger && kept_until > now) places_kept_.insert(kept_until);
+  const absl::Time kept_until = connection.accepted + PlaceTime(connection);
+  const bool keeps =
+      connection.who == Who::kStranger || (connection.who == Who::kGuest && has_overdone_it);
+  if (keeps && kept_until > now) places_kept_.insert(kept_until);
   Uncount(number, connection);
   const auto named = by_name_.find(connection.name);
   if (named != by_name_.end() && named->second == number) by_name_.erase(named);
   // Closing this descriptor does not take the socket out: gRPC may still have it open.
   epoll_ctl(events_.get(), EPOLL_CTL_DEL, connection.socket.get(), nullptr);
   connections_.erase(place);
+}
+
+absl::Duration Connections::PlaceTime(const Connection& connection) const {
+  const absl::Duration for_bytes =
+      options_.place_time_of_byte * TrafficOf(connection.socket).received;
+  return std::min(options_.place_time + for_bytes, options_.place_time_max);
 }
 
 void Connections::Uncount(uint64_t number, const Connection& connection) {
@@ -181,9 +205,13 @@ void Connections::ShutDown(Connection& connection, Reason reason) {
   if (std::exchange(connection.is_shut_down, true)) return;
   connection.has_overdone_it = reason != Reason::kSilent;
   shutdown(connection.socket.get(), SHUT_RDWR);
+  NoteClosed(connection.name, reason);
+}
+
+void Connections::NoteClosed(const PeerName& name, Reason reason) {
   Closed& closed = closed_[static_cast<size_t>(reason)];
   ++closed.count;
-  closed.one_of = TextOf(connection.name);
+  closed.one_of = TextOf(name);
 }
 
 void Connections::ShutDownStrangers(absl::Time now) {
@@ -228,23 +256,21 @@ void Connections::LookForFlood(Connection& connection, absl::Time now) {
 
 bool Connections::HasSentTooMuch(const Connection& connection, absl::Time now,
                                  uint64_t grace) const {
-  tcp_info info = {};
-  socklen_t length = sizeof(info);
-  const bool is_told =
-      getsockopt(connection.socket.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
-      length >= offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received);
+  const Traffic traffic = TrafficOf(connection.socket);
   const double seconds = absl::ToDoubleSeconds(now - connection.accepted);
   const double allowed = static_cast<double>(options_.bytes_at_once + grace) +
                          static_cast<double>(options_.bytes_per_second) * seconds +
-                         options_.bytes_for_each_sent * static_cast<double>(info.tcpi_bytes_acked);
-  return is_told && static_cast<double>(info.tcpi_bytes_received) > allowed;
+                         options_.bytes_for_each_sent * static_cast<double>(traffic.sent);
+  return static_cast<double>(traffic.received) > allowed;
 }
 
 void Connections::CountCall(Connection& connection, absl::Time now) {
   if (connection.who == Who::kMember) return;
   ++connection.calls_made;
   const double seconds = absl::ToDoubleSeconds(now - connection.accepted);
-  if (connection.calls_made > options_.calls_at_once + options_.calls_per_second * seconds) {
+  const double at_once = connection.who == Who::kStranger ? options_.calls_at_once_of_stranger
+                                                          : options_.calls_at_once;
+  if (connection.calls_made > at_once + options_.calls_per_second * seconds) {
     ShutDown(connection, Reason::kCalls);
   }
 }

@@ -57,9 +57,13 @@ class Connections {
     absl::Duration pressed_time = absl::Seconds(2);
 
     /// How long a stranger's place is taken at least, unless it says who it is: so no more than 64
-    /// a second fail in their handshakes. A stranger that was closed because it sent or asked for
-    /// too much keeps its place for `pressed_time`.
+    /// a second fail in their handshakes. For each byte that came over the connection, the place is
+    /// taken for `place_time_of_byte` more, up to `place_time_max`. So the number of bytes that all
+    /// strangers send in a second is bounded, and by it the number of frames and calls. A guest
+    /// that was closed because it sent or asked for too much takes a place in the same way.
     absl::Duration place_time = absl::Seconds(1);
+    absl::Duration place_time_of_byte = absl::Microseconds(2500);
+    absl::Duration place_time_max = absl::Seconds(5);
 
     size_t guests_max = 96;
 
@@ -71,9 +75,16 @@ class Connections {
     /// The most calls that a connection may have open if it is not a member's.
     size_t calls_of_others_max = 32;
 
-    /// The calls that such a connection may make at once, and for each second since.
+    /// The calls that such a connection may make at once, and for each second since. A stranger
+    /// has made one of its first calls as a member or a guest, or it may make few.
     double calls_at_once = 100;
+    double calls_at_once_of_stranger = 16;
     double calls_per_second = 20;
+
+    /// The most bytes that may have come over a connection when its turn comes, if it had to wait:
+    /// a client that has not heard from the server yet has little to say. A connection over which
+    /// more has come is closed and takes no place.
+    uint64_t bytes_while_waiting = uint64_t{4} << 10;
 
     /// The bytes that such a connection may send at once, for each second since, and for each byte
     /// that it was sent, because a reader has to acknowledge what it reads.
@@ -104,7 +115,7 @@ class Connections {
   /// Notes a connection that was accepted; to be called before gRPC gets it. Fails, and the
   /// connection is to be closed, if the system has no file for it (RESOURCE_EXHAUSTED), or if it
   /// has sent too much while it waited (PERMISSION_DENIED, which Tend logs).
-  absl::Status Add(const FileDescriptor& connection);
+  absl::Status Add(const FileDescriptor& connection, bool has_waited);
 
   /// Notes which connections have gone, and ends those that are overdue or send too much. To be
   /// called whenever `events` is readable, and again after the time that it returns. One thread
@@ -166,11 +177,13 @@ class Connections {
   void FreePlaces(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Uncount(uint64_t number, const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Table::iterator place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration PlaceTime(const Connection& connection) const;
   void RemoveGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Ends both directions: gRPC sees the end of what it reads and of what it writes, and epoll the
   /// end of both.
   void ShutDown(Connection& connection, Reason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteClosed(const PeerName& name, Reason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShutDownStrangers(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShutDownIdleGuests(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

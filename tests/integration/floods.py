@@ -62,19 +62,33 @@ def calls(method, count, first=1, message=None):
     return b"".join(out)
 
 
+def indexed_calls(method, count):
+    """Encodes calls that begin and do not end, each in 15 bytes: the first one puts its fields into
+    the table of headers."""
+    fields = ((b":method", b"POST"), (b":scheme", b"http"), (b":path", method.encode()),
+              (b":authority", b"localhost"), (b"te", b"trailers"),
+              (b"content-type", b"application/grpc"))
+    literal = b"".join(b"\x40" + text(*field)[1:] for field in fields)
+    table = bytes(0x80 | 61 + place for place in range(len(fields), 0, -1))  # The newest is 62.
+    return b"".join(frame(HEADERS, END_HEADERS, stream, literal if stream == 1 else table)
+                    for stream in range(1, 2 * count, 2))
+
+
 class Flood:
-    """A flood of `count` connections. `more(connection number, time since it opened)` returns the
-    bytes to send next, or b"", and is called `interval_s` after the last call. Not thread-safe,
-    except for entering and leaving."""
+    """A flood of `count` connections. On each it sends `words`, and `reply` once the server has sent
+    something. `more(connection number, time since it opened)` returns the bytes to send next, or
+    b"", and is called `interval_s` after the last call. Not thread-safe, except for entering and
+    leaving."""
 
     tls = None
 
     def __init__(self, address, count, words, more=None, interval_s=0.2, reads=True,
-                 reopen_per_s=500):
+                 reopen_per_s=500, reply=b""):
         host, port = address.rsplit(":", 1)
         self.address = (host, int(port))
         self.count = count
         self.words = words
+        self.reply = reply
         self.more = more
         self.interval_s = interval_s
         self.reads = reads
@@ -100,7 +114,7 @@ class Flood:
             pass
         self.opened += 1
         selector.register(one, selectors.EVENT_READ | selectors.EVENT_WRITE,
-                          [self.opened, time.monotonic(), self.words, time.monotonic()])
+                          [self.opened, time.monotonic(), self.words, time.monotonic(), self.reply])
 
     def _close(self, selector, one):
         selector.unregister(one)
@@ -126,7 +140,7 @@ class Flood:
 
     def _send_more(self, selector, now):
         for key in list(selector.get_map().values()):
-            number, opened, rest, next_time = key.data
+            number, opened, rest, next_time, _ = key.data
             if rest or now < next_time:
                 continue
             key.data[2] = self.more(number, now - opened)
@@ -157,6 +171,10 @@ class Flood:
                 data = one.recv(65536)
                 if not data:
                     return self._close(selector, one)
+                if key.data[4]:
+                    key.data[2] += key.data[4]
+                    key.data[4] = b""
+                    selector.modify(one, selectors.EVENT_READ | selectors.EVENT_WRITE, key.data)
                 self._answer_probes(selector, key, data)
         except (BlockingIOError, ssl.SSLWantWriteError):
             pass
@@ -269,6 +287,10 @@ def kinds():
     }
     found = {name: lambda address, method=method: silent_streams(address, method)
              for name, method in silent.items()}
+    found["silent Exchange streams, once it was greeted"] = lambda address: Flood(
+        address, 1000, greeting(), reply=calls(exchange, 128))
+    found["a thousand calls in 15 KiB, once it was greeted"] = lambda address: Flood(
+        address, 1000, greeting(), reply=indexed_calls(exchange, 1000))
     found["health Watch streams"] = lambda address: Flood(
         address, 1000, greeting() + calls("/grpc.health.v1.Health/Watch", 128, message=b""))
     found["connections that say nothing"] = lambda address: Flood(address, 1000, b"")

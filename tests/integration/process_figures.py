@@ -1,4 +1,5 @@
 """Figures about processes from /proc, and how they change over a run."""
+import os
 import pathlib
 import threading
 import time
@@ -13,6 +14,12 @@ def status(pid):
         return {}
     return {name: value.split()[0] for name, value in
             (line.split(":", 1) for line in lines) if value.split()}
+
+
+def cpu_seconds(pid):
+    """Returns the processor time that a process has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Sampler:

@@ -11,9 +11,9 @@ S seconds with it, then S seconds (60) of rest follow.
 
 A line tells for each attack the workers' rate of pushes as a share of the rate without it; in brackets the
 same as a share of what the attacker's own computing, which an attacker elsewhere would not take, leaves of
-this machine's cores; the server's resident memory in MiB before, at its peak and after the rest; connections
-opened, and closed by the server; workers that lost their lease; the attacker's own share of a core; and the
-server's last warning. Exits 1 where a promise is broken: the rate in brackets is below 90 %, memory is not
+this machine's cores; the server's cores that went into the attack and not into pushes; its resident memory
+in MiB before, at its peak and after the rest; connections opened, and closed by the server; workers that lost
+their lease; the attacker's own share of a core; and the server's last warning. Exits 1 where a promise is broken: the rate in brackets is below 90 %, memory is not
 back within 10 % and 16 MiB, a lease was lost, or the server has ended.
 """
 import argparse
@@ -121,11 +121,15 @@ class Watch:
         self.peak_mib = 0.0
 
     def rate(self, seconds):
-        begin, begun = self.pushes(), time.monotonic()
+        """Returns the pushes' rate over some seconds, and the cores that the server used."""
+        pid = self.live.servers[0].pid
+        begin, cpu_begin, begun = self.pushes(), process_figures.cpu_seconds(pid), time.monotonic()
         while time.monotonic() - begun < seconds:
             self.peak_mib = max(self.peak_mib, rss_mib(self.live.servers[0]))
             time.sleep(0.1)
-        return (self.pushes() - begin) / (time.monotonic() - begun)
+        took = time.monotonic() - begun
+        return ((self.pushes() - begin) / took,
+                (process_figures.cpu_seconds(pid) - cpu_begin) / took)
 
     def pushes(self):
         """Returns the size of the push log in bytes, as a measure of pushes: each push adds a line,
@@ -141,12 +145,14 @@ def run_one(live, name, flood_of, arguments):
     server = live.servers[0]
     before = watch.peak_mib = rss_mib(server)
     log_size = (live.directory / "server-0.log").stat().st_size
-    ratios, attacks = [], []
+    ratios, attacks, server_cores = [], [], []
     for _ in range(arguments.rounds):
-        alone = watch.rate(arguments.seconds)
+        alone, cores_alone = watch.rate(arguments.seconds)
         with Attack(flood_of, live.coordinator) as under_way:
             time.sleep(0.5)
-            ratios.append(watch.rate(arguments.seconds) / max(alone, 1e-9))
+            rate, cores = watch.rate(arguments.seconds)
+        ratios.append(rate / max(alone, 1e-9))
+        server_cores.append(cores - ratios[-1] * cores_alone)
         attacks.append(under_way.counts)
     peak = watch.peak_mib
     time.sleep(arguments.recovery)
@@ -158,6 +164,7 @@ def run_one(live, name, flood_of, arguments):
     cores = statistics.mean(counts[2] for counts in attacks)
     row = {"attack": name, "rate": round(statistics.mean(ratios), 3),
            "rate_of_rest": round(statistics.mean(ratios) / (1 - cores / os.cpu_count()), 3),
+           "server_cores": round(statistics.mean(server_cores), 2),
            "before_mib": round(before, 1), "peak_mib": round(peak, 1),
            "after_mib": round(rss_mib(server), 1),
            "opened": int(sum(counts[0] for counts in attacks)),
@@ -198,7 +205,8 @@ def main():
                 if arguments.output == "json":
                     print(json.dumps(row), flush=True)
                 else:
-                    print("{attack:48} rate {rate:5.2f} ({rate_of_rest:5.2f})  MiB {before_mib:7.1f} {peak_mib:8.1f} {after_mib:8.1f}"
+                    print("{attack:48} rate {rate:5.2f} ({rate_of_rest:5.2f})"
+                          "  server's cores {server_cores:5.2f}  MiB {before_mib:7.1f} {peak_mib:8.1f} {after_mib:8.1f}"
                           "  opened {opened:6} closed {closed_by_server:6}  lost {leases_lost}"
                           "  attacker's cores {attacker_cores:4.2f}"
                           "  {broken}  {log}".format(**row), flush=True)

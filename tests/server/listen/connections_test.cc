@@ -322,6 +322,7 @@ TEST_F(ConnectionsTest, WhoIsNoMemberMakesOnlySoManyCalls) {
 
   AwaitCounts(0, 0, 0);
   log_.WaitFor("reason=\"no member makes so many calls\"");
+  milliseconds_ += 10'000;
   const auto member = NewClient();
   for (int i = 0; i < 20; ++i) ComeAsMember(*member, 3);
   AwaitCounts(0, 0, 1);
@@ -340,8 +341,61 @@ TEST_F(ConnectionsTest, WhoIsNoMemberSendsOnlySoMuchAndKeepsItsPlaceForThat) {
 
   AwaitCounts(0, 0, 0);
   milliseconds_ += 1'999;
+  EXPECT_FALSE(connections_->HasPlace()) << "bytes prolong the time";
+  milliseconds_ += 8'001;
+  EXPECT_TRUE(connections_->HasPlace());
+}
+
+TEST_F(ConnectionsTest, WhoSendsMuchWhileItWaitsTakesNoPlace) {
+  Start({.strangers_max = 1});
+  const FileDescriptor first = Connect();
+  AwaitCounts(1, 0, 0);
+  const FileDescriptor flood = Connect();
+  const std::string bytes(5'000, 'x');
+  EXPECT_EQ(send(flood.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 5'000);
+
+  milliseconds_ += 2'000;
+
+  EXPECT_TRUE(IsClosed(first));
+  log_.WaitFor("reason=\"no member sends so much\"");
+  AwaitCounts(0, 0, 0);
+  EXPECT_TRUE(connections_->HasPlace());
+}
+
+TEST_F(ConnectionsTest, AStrangerMakesFewCallsBeforeItSaysWhoItIs) {
+  Start({.strangers_max = 1, .calls_at_once_of_stranger = 2, .calls_per_second = 0});
+  const auto client = NewClient();
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReaderWriter<v1::HeartbeatRequest, v1::HeartbeatReply>>>
+      streams;
+  for (int i = 0; i < 3; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    SetDeadline(*contexts.back());
+    streams.push_back(client->Heartbeat(contexts.back().get()));
+    if (i < 2) streams.back()->WaitForInitialMetadata();
+  }
+
+  log_.WaitFor("reason=\"no member makes so many calls\"");
+
+  for (auto& stream : streams) {
+    EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  }
+}
+
+TEST_F(ConnectionsTest, AGuestThatCallsTooOftenKeepsItsPlace) {
+  Start({.strangers_max = 1, .calls_at_once = 1, .calls_per_second = 1});
+  const auto guest = NewClient();
+  ComeAsGuest(*guest);
+  AwaitCounts(0, 1, 0);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::RunStatus reply;
+
+  (void)guest->GetStatus(&context, {}, &reply);  // The answer may still arrive.
+
+  AwaitCounts(0, 0, 0);
   EXPECT_FALSE(connections_->HasPlace());
-  milliseconds_ += 1;
+  milliseconds_ += 10'000;
   EXPECT_TRUE(connections_->HasPlace());
 }
 
