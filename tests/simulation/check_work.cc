@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "tests/simulation/checkers.h"
 #include "tests/simulation/gradients.h"
 
 namespace slipstream {
+
 namespace {
 
 using Doers = std::map<uint64_t, std::vector<Incarnation>>;  // By mini-batch.
@@ -95,6 +97,141 @@ void CheckWork(const Scenario& scenario, const Evidence& evidence, Findings& fin
       findings.Add("shard {}: more mini-batches than there are", shard);
     }
   }
+}
+
+namespace {
+
+/// Recomputes the stop conditions from the events that the coordinator was told of.
+class Stop {
+ public:
+  Stop(const Scenario& scenario, Findings& findings) : scenario_(scenario), findings_(findings) {}
+
+  void OnPhase(const PhaseMade& made) {
+    if (made.phase == Phase::kTraining) began_ = made.time;
+  }
+  void OnAccuracy(double accuracy) {
+    // A measurement after the end of the work ends nothing.
+    if (!ended_) is_reached_ = IsTarget(accuracy);
+  }
+  void OnEnd(const WorkEnded& end) {
+    ended_ = true;
+    if (!IsTrue(end)) findings_.Add("work ends for a reason that is none");
+    if (TimeIsUp(end.time - kTick) && end.reason != EndReason::kMaxSeconds) {
+      findings_.Add("work does not end when its time is up");
+    }
+    if (is_reached_ && end.reason != EndReason::kTargetAccuracy) {
+      findings_.Add("work does not end when its target is reached");
+    }
+  }
+
+ private:
+  // The coordinator checks the time every 20 ms.
+  static constexpr absl::Duration kTick = absl::Milliseconds(21);
+
+  bool IsTarget(double accuracy) const {
+    const double target = scenario_.run.training.target_accuracy;
+    return target > 0 && accuracy >= target;
+  }
+  bool TimeIsUp(absl::Time now) const {
+    const double seconds = scenario_.run.training.max_seconds;
+    return seconds > 0 && began_.has_value() && now - *began_ >= absl::Seconds(seconds);
+  }
+
+  bool IsTrue(const WorkEnded& end) const {
+    const uint32_t steps = scenario_.batches_per_epoch() * scenario_.run.training.epochs;
+    switch (end.reason) {
+      case EndReason::kEpochs:
+        return scenario_.batches_total() == steps;
+      case EndReason::kMaxSteps:
+        return scenario_.batches_total() < steps;
+      case EndReason::kMaxSeconds:
+        return TimeIsUp(end.time);
+      case EndReason::kTargetAccuracy:
+        return is_reached_;
+      case EndReason::kInterrupted:
+        return false;  // No operator takes part in a simulation.
+    }
+    return false;
+  }
+
+  const Scenario& scenario_;
+  Findings& findings_;
+  std::optional<absl::Time> began_;
+  bool is_reached_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+void CheckStop(const Scenario& scenario, const History& history, Findings& findings) {
+  Stop stop(scenario, findings);
+  for (const Event& event : history.events) {
+    if (const auto* phase = std::get_if<PhaseMade>(&event)) {
+      stop.OnPhase(*phase);
+    } else if (const auto* taken = std::get_if<AccuracyTaken>(&event)) {
+      stop.OnAccuracy(taken->accuracy);
+    } else if (const auto* end = std::get_if<WorkEnded>(&event)) {
+      stop.OnEnd(*end);
+    }
+  }
+}
+
+namespace {
+
+/// Returns whether a worker may end by itself: the run is over, or the worker is no longer a
+/// member.
+bool IsExcused(const WorkerEnded& ended, const View& view, Phase phase) {
+  if (ended.status.ok()) return true;
+  if (absl::IsOutOfRange(ended.status)) return phase == Phase::kFinished;
+  const Member* member = view.Find(ended.worker.worker);
+  const bool is_member = member != nullptr && member->incarnation == ended.worker.incarnation;
+  return absl::IsFailedPrecondition(ended.status) && !is_member;
+}
+
+}  // namespace
+
+void CheckEnd(const History& history, const Evidence& evidence, Findings& findings) {
+  if (!history.is_finished) findings.Add("the run does not come to its end: {}", history.stuck);
+  for (const std::string& rule : history.broken_rules) findings.Add("{}", rule);
+  View view;
+  Phase phase = Phase::kWaitingForServers;
+  for (const Event& event : history.events) {
+    if (const auto* made = std::get_if<ViewMade>(&event)) view = made->view;
+    if (const auto* made = std::get_if<PhaseMade>(&event)) phase = made->phase;
+    const auto* ended = std::get_if<WorkerEnded>(&event);
+    if (ended == nullptr || IsExcused(*ended, view, phase)) continue;
+    findings.Add("worker {}#{} gave up: {}", Value(ended->worker.worker),
+                 Value(ended->worker.incarnation), ended->status.ToString());
+  }
+  if (!history.is_finished) return;
+  for (size_t i = 0; i < history.ends.size(); ++i) {
+    const ShardEnd& end = history.ends[i];
+    if (end.calls_waiting + end.payloads_held + end.bytes_queued > 0) {
+      findings.Add("shard {}: left behind {} calls, {} payloads, {} bytes", i, end.calls_waiting,
+                   end.payloads_held, end.bytes_queued);
+    }
+    if (evidence.weights[i].rbegin()->first != end.published) {
+      findings.Add("shard {}: another last version", i);
+    }
+  }
+}
+
+std::vector<std::string> CheckAll(const Scenario& scenario, const History& history) {
+  const Evidence evidence(history);
+  Findings findings;
+  CheckEnd(history, evidence, findings);
+  CheckVersions(history, evidence, findings);
+  CheckMembers(scenario, history, findings);
+  CheckRounds(scenario, history, evidence, findings);
+  CheckPace(scenario, history, findings);
+  if (!history.is_finished) return findings.lines();
+  CheckPushes(evidence, findings);
+  CheckStaleness(scenario, history, evidence, findings);
+  CheckNumbers(scenario, history, evidence, findings);
+  CheckCodec(scenario, history, evidence, findings);
+  CheckWork(scenario, evidence, findings);
+  CheckStop(scenario, history, findings);
+  return findings.lines();
 }
 
 }  // namespace slipstream

@@ -1,15 +1,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "tests/server/service/shard_service_fixture.h"
 
 // Tests of streams of chunks that do not make a push: each is refused by name, or ended, and leaves
-// nothing behind.
+// nothing behind. Peers may also begin a transfer and then stop, without leaving: the server frees
+// what they hold.
 
 namespace slipstream {
+
 namespace {
 
 using testing::HasSubstr;
@@ -125,4 +131,190 @@ TEST_F(BrokenStreamTest, AStreamThatIsResetBetweenChunks) {
 }
 
 }  // namespace
+
+namespace {
+
+using testing::HasSubstr;
+
+class StalledTransferTest : public ShardServiceTest {
+ protected:
+  /// Advances the service's clock until `condition` holds.
+  void LetTimePassUntil(const std::function<bool()>& condition, const std::string& what) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (!condition()) {
+      ASSERT_LT(absl::Now(), deadline) << "in vain: " << what;
+      milliseconds_ += 1000;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+
+  void LetTimePassUntilNothingIsQueued() {
+    LetTimePassUntil([this] { return service_->ShardReport().bytes_queued() == 0; },
+                     "the memory of the push to come back");
+  }
+};
+
+TEST_F(StalledTransferTest, APushThatStopsIsEndedByNameAndItsRoomIsFree) {
+  Start(kAsync, 1);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::PushReply reply;
+  auto writer = stub_->Push(&context, &reply);
+  ASSERT_TRUE(writer->Write(Begin(0, 1, kValues / 2)));
+  AwaitQueued();
+
+  LetTimePassUntilNothingIsQueued();
+
+  const grpc::Status status = writer->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("STALLED: the push moved less than"));
+  EXPECT_EQ(Pull().values, std::vector<float>(kValues, 0.0f));
+  EXPECT_EQ(Push(Header(0, 1, 0), std::vector<float>(kValues, 1.0f)).outcome(), v1::APPLIED)
+      << "its sequence was used up";
+}
+
+TEST_F(StalledTransferTest, AnExchangeMayRestBetweenPushesAndNotWithin) {
+  Start(kAsync, 2);
+  grpc::ClientContext resting_context;
+  SetDeadline(resting_context);
+  auto resting = stub_->Exchange(&resting_context);
+  v1::PushChunk whole = Begin(1, 1, kValues);
+  whole.mutable_header()->set_pull(false);
+  v1::ExchangeReply reply;
+  ASSERT_TRUE(resting->Write(whole) && resting->Read(&reply));
+  ASSERT_EQ(reply.push().outcome(), v1::APPLIED);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  auto stalled = stub_->Exchange(&context);
+  ASSERT_TRUE(stalled->Write(Begin(0, 1, kValues / 2)));
+  AwaitQueued();
+
+  LetTimePassUntilNothingIsQueued();
+
+  EXPECT_FALSE(stalled->Read(&reply));
+  const grpc::Status status = stalled->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("STALLED: the exchange moved less than"));
+  whole.mutable_header()->set_sequence(2);
+  ASSERT_TRUE(resting->Write(whole) && resting->Read(&reply)) << "it was ended, too";
+  EXPECT_EQ(reply.push().outcome(), v1::APPLIED);
+  resting->WritesDone();
+  EXPECT_TRUE(resting->Finish().ok());
+}
+
+TEST_F(StalledTransferTest, AWorkerMayTakeItsTimeBeforeTheChunkThatSealsItsPush) {
+  Start(kAsync, 2);
+  grpc::ClientContext sealing_context;
+  SetDeadline(sealing_context);
+  auto sealing = stub_->Exchange(&sealing_context);
+  v1::PushChunk most = Begin(1, 1, kValues / 2);
+  most.set_offset(kValues / 2);
+  ASSERT_TRUE(sealing->Write(most));
+  AwaitQueued();
+  grpc::ClientContext context;
+  SetDeadline(context);
+  auto stalled = stub_->Exchange(&context);
+  ASSERT_TRUE(stalled->Write(Begin(0, 1, kValues / 2)));
+
+  const uint64_t one_push = kValues * sizeof(float);
+  LetTimePassUntil([&] { return service_->ShardReport().bytes_queued() == one_push; },
+                   "the push that stalls to be ended");
+
+  v1::PushChunk seal;
+  seal.set_values(Bytes(std::vector<float>(kValues / 2, 1.0f)));
+  v1::ExchangeReply reply;
+  ASSERT_TRUE(sealing->Write(seal) && sealing->Read(&reply)) << "it was ended, too";
+  EXPECT_EQ(reply.push().outcome(), v1::APPLIED);
+}
+
+TEST_F(StalledTransferTest, AReaderThatStopsIsEndedByNameAndItsVersionLetGo) {
+  Start(kAsync, 1);
+  const auto stub = StubThatTakesLittle();
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::PullRequest request;
+  request.set_shard_map(map());
+  auto reader = stub->Pull(&context, request);
+  reader->WaitForInitialMetadata();
+  ASSERT_EQ(Push(Header(0, 1, 0), std::vector<float>(kValues, 1.0f)).outcome(), v1::APPLIED);
+  ASSERT_EQ(service_->ShardReport().pulls_under_way(), 1u);
+  ASSERT_EQ(service_->ShardReport().live_versions(), 2u);
+
+  // The order is not fixed: gRPC may release the version's last message later than it ends the
+  // pull.
+  LetTimePassUntil(
+      [this] {
+        const v1::ShardStatus status = service_->ShardReport();
+        return status.pulls_under_way() == 0 && status.live_versions() == 1;
+      },
+      "the pull to be ended and its version to be let go");
+
+  v1::WeightsChunk chunk;
+  while (reader->Read(&chunk)) EXPECT_EQ(chunk.has_header() ? chunk.header().version() : 0, 0u);
+  const grpc::Status status = reader->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("STALLED: the pull moved less than"));
+}
+
+TEST_F(StalledTransferTest, ASlowReaderMakesRoomForOnesThatWait) {
+  Start(kAsync, 1);
+  v1::PullRequest request;
+  request.set_shard_map(map());
+  struct Reader {
+    grpc::ClientContext context;
+    std::unique_ptr<v1::Shard::Stub> stub;
+    std::unique_ptr<grpc::ClientReader<v1::WeightsChunk>> stream;
+  };
+  std::vector<std::unique_ptr<Reader>> slow;
+  for (int i = 0; i < 2; ++i) {
+    slow.push_back(std::make_unique<Reader>());
+    SetDeadline(slow.back()->context);
+    slow.back()->stub = StubThatTakesLittle();
+    slow.back()->stream = slow.back()->stub->Pull(&slow.back()->context, request);
+    slow.back()->stream->WaitForInitialMetadata();
+  }
+  milliseconds_ += 29'000;  // Too short to count as stalled.
+  ASSERT_EQ(service_->ShardReport().pulls_under_way(), 2u);
+
+  std::thread clock([this] {
+    LetTimePassUntil([this] { return service_->ShardReport().pulls_under_way() < 2; },
+                     "a slow reader to be ended");
+  });
+  EXPECT_TRUE(Pull().status.ok());
+  clock.join();
+
+  v1::WeightsChunk chunk;
+  std::vector<std::string> ends;
+  for (const auto& reader : slow) {
+    while (reader->stream->Read(&chunk)) {
+    }
+    ends.emplace_back(reader->stream->Finish().error_message());
+  }
+  EXPECT_THAT(ends, testing::Contains(HasSubstr("OVERTAKEN: others wait for a place")));
+}
+
+TEST_F(StalledTransferTest, AnExchangeWhoseAnswerIsNotReadIsEnded) {
+  Start(kAsync, 2);
+  const auto stub = StubThatTakesLittle();
+  grpc::ClientContext context;
+  SetDeadline(context);
+  auto stream = stub->Exchange(&context);
+  ASSERT_TRUE(stream->Write(Begin(0, 1, kValues)));
+  AwaitReport([](const v1::ShardStatus& status) { return status.version() == 1; }, "version 1");
+  ASSERT_EQ(Push(Header(1, 1, 0), std::vector<float>(kValues, 1.0f)).outcome(), v1::APPLIED);
+  ASSERT_EQ(service_->ShardReport().live_versions(), 2u);
+
+  LetTimePassUntil([this] { return service_->ShardReport().live_versions() == 1; },
+                   "the version to be let go");
+
+  v1::ExchangeReply reply;
+  while (stream->Read(&reply)) {
+  }
+  EXPECT_THAT(stream->Finish().error_message(), HasSubstr("STALLED: the exchange"));
+  // The push itself had arrived completely.
+  EXPECT_EQ(Pull().values, std::vector<float>(kValues, -2.0f));
+}
+
+}  // namespace
+
 }  // namespace slipstream

@@ -1,16 +1,20 @@
 #include "worker/client/coordinator_client.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
 
 #include "proto/shard.grpc.pb.h"
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/loopback.h"
+#include "worker/client/coordinator_stream.h"
 #include "worker/client/joining.h"
 
 namespace slipstream {
+
 namespace {
 
 const RetryOptions kQuick{.first_wait = absl::Milliseconds(1),
@@ -135,4 +139,156 @@ TEST(CoordinatorClientTest, StopsWhenTheProgramStops) {
 }
 
 }  // namespace
+
+namespace {
+
+class CoordinatorStreamTest : public testing::Test {
+ protected:
+  static constexpr absl::Duration kPatience = absl::Seconds(20);
+
+  CoordinatorStreamTest() { Answer(1); }
+
+  void Answer(uint64_t evaluation) {
+    v1::HeartbeatReply reply;
+    reply.set_evaluation(evaluation);
+    coordinator_.SetHeartbeatReply(reply);
+  }
+
+  /// Returns the number in the answer, or 0 after a failure. Stores the status in `status_`.
+  uint64_t Ask(HeartbeatStream& stream) {
+    v1::HeartbeatRequest request;
+    request.set_wants_answer(true);
+    const absl::StatusOr<v1::HeartbeatReply> reply = stream.Ask(request, absl::ZeroDuration());
+    status_ = reply.status();
+    return reply.ok() ? reply->evaluation() : 0;
+  }
+
+  FakeCoordinator coordinator_;
+  CoordinatorClient client_{coordinator_.address(), {}, [](absl::Duration) { return true; }};
+  HeartbeatStream stream_{client_};
+  absl::Status status_;
+};
+
+TEST_F(CoordinatorStreamTest, AsksAgainAndAgainOverOneStream) {
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Ask(stream_), 1u) << status_;
+
+  EXPECT_EQ(coordinator_.calls(), 3);
+  EXPECT_EQ(coordinator_.streams(), 1);
+}
+
+TEST_F(CoordinatorStreamTest, WhatIsToldNeedsNoAnswerUntilThereIsNews) {
+  ASSERT_EQ(Ask(stream_), 1u) << status_;
+  for (int i = 0; i < 3; ++i) {
+    const auto nothing = stream_.Tell({}, absl::ZeroDuration());
+    ASSERT_TRUE(nothing.ok()) << nothing.status();
+    EXPECT_FALSE(nothing->has_value());
+  }
+
+  Answer(2);
+
+  const auto news = stream_.Tell({}, kPatience);
+  ASSERT_TRUE(news.ok()) << news.status();
+  ASSERT_TRUE(news->has_value());
+  EXPECT_EQ((*news)->evaluation(), 2u);
+}
+
+TEST_F(CoordinatorStreamTest, OpensAgainAfterAFailureThatMayPass) {
+  ASSERT_EQ(Ask(stream_), 1u);
+  coordinator_.FailNext(2, {grpc::UNAVAILABLE, "not now"});
+
+  EXPECT_EQ(Ask(stream_), 1u) << status_;
+  EXPECT_EQ(coordinator_.streams(), 3);
+}
+
+TEST_F(CoordinatorStreamTest, PassesOnARefusalAndCanBeUsedAgain) {
+  ASSERT_EQ(Ask(stream_), 1u);
+  coordinator_.FailNext(1, {grpc::FAILED_PRECONDITION, "fenced"});
+
+  EXPECT_EQ(Ask(stream_), 0u);
+  EXPECT_EQ(status_, absl::FailedPreconditionError("fenced"));
+  EXPECT_EQ(Ask(stream_), 1u) << status_;
+}
+
+TEST_F(CoordinatorStreamTest, GivesUpByNameACoordinatorOutOfReach) {
+  // Port 1 of this machine is reserved, and no process listens there.
+  CoordinatorClient::Options quick;
+  quick.retry = {.first_wait = absl::Milliseconds(1),
+                 .wait_max = absl::Milliseconds(2),
+                 .give_up_after = absl::Milliseconds(100)};
+  const CoordinatorClient nobody("127.0.0.1:1", quick, [](absl::Duration) { return true; });
+  HeartbeatStream stream(nobody);
+
+  EXPECT_EQ(Ask(stream), 0u);
+  EXPECT_EQ(status_.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(status_.message().find("127.0.0.1:1"), absl::string_view::npos) << status_;
+}
+
+TEST_F(CoordinatorStreamTest, AnAnswerThatDoesNotComeInTimeIsAskedForAgain) {
+  CoordinatorClient::Options quick;
+  quick.call_timeout = absl::Milliseconds(50);
+  quick.retry.give_up_after = absl::Milliseconds(200);
+  const CoordinatorClient hasty(coordinator_.address(), quick, [](absl::Duration) { return true; });
+  HeartbeatStream stream(hasty);
+  coordinator_.SetSilent(true);
+
+  EXPECT_EQ(Ask(stream), 0u);
+  EXPECT_EQ(status_.code(), absl::StatusCode::kUnavailable) << status_;
+  EXPECT_GT(coordinator_.streams(), 1);
+
+  coordinator_.SetSilent(false);
+  EXPECT_EQ(Ask(stream), 1u) << status_;
+}
+
+}  // namespace
+
+namespace {
+
+using testing::HasSubstr;
+
+/// Worker 3 of run 5, whose incarnation 2 was told that it is fenced.
+class WhyFencedTest : public testing::Test {
+ protected:
+  /// Returns the explanation if run `run` has worker `worker` with this incarnation, on a machine
+  /// called node7.
+  absl::Status WhyFencedBy(uint64_t run, uint32_t worker, uint64_t incarnation) {
+    v1::RunStatus status;
+    status.set_run(run);
+    v1::WorkerStatus& line = *status.add_workers();
+    line.set_worker(worker);
+    line.set_incarnation(incarnation);
+    line.set_host("node7");
+    coordinator_.SetStatus(status);
+    return WhyFenced(client_, identity_, fenced_);
+  }
+
+  const Identity identity_{.run = 5, .worker = WorkerId{3}, .incarnation = Incarnation{2}};
+  const absl::Status fenced_ = absl::FailedPreconditionError("shard 1 says FENCED");
+  FakeCoordinator coordinator_;
+  CoordinatorClient client_{coordinator_.address(), {}, [](absl::Duration) { return true; }};
+};
+
+TEST_F(WhyFencedTest, NamesTheProcessThatHasTheIdNow) {
+  const absl::Status why = WhyFencedBy(5, 3, 4);
+
+  EXPECT_EQ(why.code(), absl::StatusCode::kInvalidArgument);
+  const std::string message(why.message());
+  EXPECT_THAT(message, HasSubstr("registered as worker 3, on node7 (incarnation 4)"));
+  EXPECT_THAT(message, HasSubstr("FENCED"));
+}
+
+TEST_F(WhyFencedTest, AWorkerThatWasOnlyGivenUpMayComeBack) {
+  EXPECT_EQ(WhyFencedBy(5, 3, 2), fenced_);
+  EXPECT_EQ(WhyFencedBy(5, 4, 7), fenced_) << "a newer one has another id";
+  EXPECT_EQ(WhyFencedBy(6, 3, 4), fenced_) << "another run counts anew";
+}
+
+TEST_F(WhyFencedTest, ACoordinatorThatDoesNotSayIsNotWaitedFor) {
+  coordinator_.FailNext(1, {grpc::UNAVAILABLE, "busy"});
+
+  EXPECT_EQ(WhyFencedBy(5, 3, 4), fenced_);
+  EXPECT_EQ(coordinator_.calls(), 1);
+}
+
+}  // namespace
+
 }  // namespace slipstream

@@ -2,14 +2,25 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "common/base/mutex.h"
 #include "common/layout/tensor_layout.h"
+#include "common/local/local_socket.h"
+#include "proto/shard.grpc.pb.h"
+#include "server/listen/local_listener.h"
 #include "tests/support/fake_shard.h"
+#include "tests/support/loopback.h"
+#include "worker/client/shard_channel.h"
 
 namespace slipstream {
+
 namespace {
 
 constexpr size_t kValues = 100;
@@ -98,4 +109,150 @@ TEST_F(ShardExchangeTest, AShardThatStaysOverloadedIsGivenUp) {
 }
 
 }  // namespace
+
+namespace {
+
+using Transport = WireSpec::Transport;
+
+/// A shard that answers one question, and records the path over which it was asked.
+class Shard final : public v1::Shard::Service {
+ public:
+  /// `name` is the local socket that it offers. A Server may or may not listen on it.
+  explicit Shard(std::string name) : name_(std::move(name)) {}
+
+  grpc::Status GetTransports(grpc::ServerContext* context, const v1::GetTransportsRequest*,
+                             v1::GetTransportsReply* reply) override {
+    MutexLock lock(mutex_);
+    peer_ = context->peer();
+    reply->set_local_socket(name_);
+    return grpc::Status::OK;
+  }
+
+  std::string peer() const {
+    MutexLock lock(mutex_);
+    return peer_;
+  }
+
+ private:
+  const std::string name_;
+  mutable Mutex mutex_;
+  std::string peer_ ABSL_GUARDED_BY(mutex_);
+};
+
+/// A server with a shard, and a local socket if `listens`.
+struct Server {
+  explicit Server(const std::string& name, bool listens = true) : shard(name) {
+    loopback = ServeOnLoopback(shard);
+    if (listens) local = LocalListener::Start(name, *loopback.server).value();
+  }
+  ~Server() {
+    local.reset();
+    loopback.server->Shutdown(std::chrono::system_clock::now());
+  }
+
+  Shard shard;
+  Loopback loopback;
+  std::unique_ptr<LocalListener> local;
+};
+
+class ShardChannelTest : public testing::Test {
+ protected:
+  ShardChannel Channel(const Server& server, Transport transport) {
+    return ShardChannel(server.loopback.address(), {.transport = transport}, cancel_);
+  }
+
+  /// Calls the shard through `channel`. Returns the path that the call took: "ipv4", or "fd", which
+  /// is gRPC's name for a socket that it was given.
+  static std::string PathOf(ShardChannel& channel, const Server& server) {
+    const absl::StatusOr<std::shared_ptr<grpc::Channel>> path = channel.Get();
+    if (!path.ok()) return path.status().ToString();
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    v1::GetTransportsReply reply;
+    const grpc::Status status =
+        v1::Shard::NewStub(*path)->GetTransports(&context, v1::GetTransportsRequest(), &reply);
+    if (!status.ok()) return status.error_message();
+    const std::string peer = server.shard.peer();
+    return peer.substr(0, peer.find(':'));
+  }
+
+  CancelSwitch cancel_;
+};
+
+TEST_F(ShardChannelTest, OnOneMachineBothUseALocalSocket) {
+  const Server server(NewLocalName());
+  for (const Transport transport : {Transport::kAuto, Transport::kUnix}) {
+    ShardChannel channel = Channel(server, transport);
+    EXPECT_EQ(PathOf(channel, server), "fd");
+    EXPECT_EQ(channel.Get().value(), channel.Get().value()) << "one connection for all calls";
+  }
+}
+
+TEST_F(ShardChannelTest, TcpIsUsedWhereItIsChosen) {
+  const Server server(NewLocalName());
+  ShardChannel channel = Channel(server, Transport::kTcp);
+  EXPECT_EQ(PathOf(channel, server), "ipv4");
+}
+
+TEST_F(ShardChannelTest, TcpIsUsedWhereTheSocketIsNotOnThisMachine) {
+  // To a worker on another machine, the name looks like one on which nobody listens.
+  const Server server(NewLocalName(), /*listens=*/false);
+  ShardChannel channel = Channel(server, Transport::kAuto);
+  EXPECT_EQ(PathOf(channel, server), "ipv4");
+}
+
+TEST_F(ShardChannelTest, TcpIsUsedWhereTheShardOffersNothing) {
+  const Server server("", /*listens=*/false);
+  ShardChannel channel = Channel(server, Transport::kAuto);
+  EXPECT_EQ(PathOf(channel, server), "ipv4");
+}
+
+TEST_F(ShardChannelTest, ASocketThatWasDemandedAndIsNotThereIsAnErrorWithItsRemedy) {
+  const Server server(NewLocalName(), /*listens=*/false);
+  const absl::Status status = Channel(server, Transport::kUnix).Get().status();
+
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  for (const char* part : {"wire.transport is unix", "another machine", "use auto or tcp"}) {
+    EXPECT_TRUE(absl::StrContains(status.message(), part)) << status;
+  }
+}
+
+TEST_F(ShardChannelTest, AgreesAnewWithAServerThatWasReplaced) {
+  auto server = std::make_unique<Server>(NewLocalName());
+  ShardChannel channel = Channel(*server, Transport::kAuto);
+  ASSERT_EQ(PathOf(channel, *server), "fd");
+  const int port = server->loopback.port;
+  server.reset();
+  grpc::ServerBuilder builder;
+  int bound = 0;
+  builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
+                           &bound);
+  Server next(NewLocalName(), /*listens=*/false);
+  builder.RegisterService(&next.shard);
+  const std::unique_ptr<grpc::Server> again = builder.BuildAndStart();
+  ASSERT_EQ(bound, port) << "the port was taken by somebody else";
+
+  EXPECT_NE(PathOf(channel, next), "ipv4") << "the old connection is broken";
+  // Retry like a caller. More calls may fail until the broken TCP connection is noticed, too.
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(20);
+  std::string path;
+  while (path != "ipv4" && std::chrono::system_clock::now() < deadline) {
+    channel.OnFailure();
+    channel.tcp().WaitForConnected(deadline);
+    path = PathOf(channel, next);
+  }
+  EXPECT_EQ(path, "ipv4");
+  again->Shutdown(std::chrono::system_clock::now());
+}
+
+TEST_F(ShardChannelTest, AShardThatCannotBeAskedIsATransientFailure) {
+  auto server = std::make_unique<Server>(NewLocalName());
+  ShardChannel channel = Channel(*server, Transport::kAuto);
+  server.reset();
+
+  EXPECT_TRUE(absl::IsUnavailable(channel.Get().status())) << channel.Get().status();
+}
+
+}  // namespace
+
 }  // namespace slipstream
