@@ -262,7 +262,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
       LocalSteps::Make(settings_, net_.layout, data_.train.count(), *plans_.plans().front());
   const WorkerSlowdown slowdown = settings_.testing.SlowdownOf(joined_.identity.worker);
   if (!slowdown.is_none()) {
-    LogWarning("slowed for a test by testing.workers", {{"by", slowdown.ToText()}});
+    LogWarning("slowed for a test (testing.workers)", {{"by", slowdown.ToText()}});
   }
   TrainingLoop loop({.batch_size = settings_.training.batch_size,
                      .local_steps = local_steps.get(),
