@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "common/process/memory_bytes.h"
+#include "common/process/process_limits.h"
 #include "common/process/stop_signal.h"
 #include "common/run/run_spec.h"
 #include "common/security/credential_files.h"

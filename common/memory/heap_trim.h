@@ -8,7 +8,7 @@
 namespace slipstream {
 
 /// Gives memory back to the system that malloc keeps after a peak, in programs that make malloc
-/// keep everything that was freed (common/rpc/transfer_tuning.h). A trim leaves as much at the
+/// keep everything that was freed (common/rpc/library_settings.h). A trim leaves as much at the
 /// heap's end as was in use lately. Free memory within the heap is given back, too, and costs its
 /// next user a fault for each page: so trims are rare, and happen only where they gain much.
 ///

@@ -10,11 +10,21 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "common/base/check.h"
 
 namespace slipstream {
+
+std::vector<std::string> ChildEnvironment(const char* const* block) {
+  std::vector<std::string> inherited;
+  for (; *block != nullptr; ++block) {
+    if (!std::string_view(*block).starts_with("PS_")) inherited.emplace_back(*block);
+  }
+  return inherited;
+}
+
 namespace {
 
 /// A descriptor that is closed at the end of its scope.

@@ -11,6 +11,11 @@
 
 namespace slipstream {
 
+/// Returns the variables of `block` (like environ: NAME=value strings, then nullptr) that servers
+/// and workers inherit: all but PS_… variables. The resolved run.yaml has those already, overridden
+/// by flags. A server that saw them again would let them override the flags.
+std::vector<std::string> ChildEnvironment(const char* const* block);
+
 /// A program that was started and will not outlive this process.
 ///
 /// The program leads its own process group, so that a Ctrl-C on the terminal reaches it only

@@ -12,7 +12,7 @@
 #include "common/base/duration_text.h"
 #include "common/process/steady_time.h"
 #include "common/security/security_flags.h"
-#include "deploy/psctl/child_environment.h"
+#include "deploy/psctl/child_process.h"
 
 namespace slipstream {
 namespace {

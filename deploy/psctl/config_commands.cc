@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
 #include <variant>
+#include <vector>
 
 #include "common/config/run_text.h"
 #include "common/files/whole_file.h"
@@ -14,6 +16,7 @@
 #include "common/process/output_text.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/config_schema.h"
+#include "deploy/psctl/run_plan.h"
 #include "deploy/psctl/yaml_json.h"
 
 namespace slipstream {
@@ -47,6 +50,39 @@ int ConfigShowCommand(const ConfigShowArguments& arguments) {
 
 int ConfigSchemaCommand() {
   fmt::print("{}", JsonText(ConfigSchema()));
+  return static_cast<int>(ExitCode::kOk);
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ErrorsJson(const std::vector<Diagnostic>& diagnostics) {
+  Json errors = Json::array();
+  for (const Diagnostic& diagnostic : diagnostics) {
+    errors.push_back({{"file", diagnostic.source.file},
+                      {"line", diagnostic.source.line},
+                      {"column", diagnostic.source.column},
+                      {"message", diagnostic.message}});
+  }
+  return errors;
+}
+
+}  // namespace
+
+int ValidateCommand(const ValidateArguments& arguments) {
+  const bool as_json = arguments.format == OutputFormat::kJson;
+  const auto loaded = LoadConfig(arguments.config);
+  if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&loaded)) {
+    PrintDiagnostics(*diagnostics);
+    const Json answer = {{"valid", false}, {"errors", ErrorsJson(*diagnostics)}};
+    if (as_json) fmt::print("{}", JsonText(answer));
+    return static_cast<int>(ConfigFailureCode(arguments.config.path, arguments.config.overrides));
+  }
+  const RunSpec& spec = std::get<RunSpec>(loaded);
+  const RunPlan plan = *PlanRun(spec);  // LoadConfig made sure that there is one.
+  const Json answer = {{"valid", true}, {"errors", Json::array()}, {"plan", PlanJson(spec, plan)}};
+  fmt::print("{}", as_json ? JsonText(answer) : PlanText(spec, plan));
   return static_cast<int>(ExitCode::kOk);
 }
 

@@ -14,6 +14,10 @@ int ConfigShowCommand(const ConfigShowArguments& arguments);
 /// Prints the JSON Schema of run.yaml.
 int ConfigSchemaCommand();
 
+/// Prints what a configuration would run, or everything that is wrong with it. Returns psctl's exit
+/// code.
+int ValidateCommand(const ValidateArguments& arguments);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_DEPLOY_PSCTL_CONFIG_COMMANDS_H_

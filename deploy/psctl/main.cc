@@ -2,7 +2,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
-#include "common/rpc/library_logs.h"
+#include "common/rpc/library_settings.h"
 #include "deploy/psctl/certs_commands.h"
 #include "deploy/psctl/command_line.h"
 #include "deploy/psctl/comparison_commands.h"
@@ -13,7 +13,6 @@
 #include "deploy/psctl/run_command.h"
 #include "deploy/psctl/status_command.h"
 #include "deploy/psctl/stop_command.h"
-#include "deploy/psctl/validate_command.h"
 
 namespace slipstream {
 namespace {

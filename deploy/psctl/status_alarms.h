@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/psctl/screen_line.h"
+#include "deploy/psctl/text_table.h"
 #include "proto/status.pb.h"
 
 namespace slipstream {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "deploy/psctl/screen_line.h"
+#include "deploy/psctl/text_table.h"
 
 namespace slipstream {
 

@@ -8,6 +8,7 @@
 #include "common/base/printable.h"
 
 namespace slipstream {
+
 namespace {
 
 constexpr std::string_view kGap = "  ";

@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
-#include "common/process/memory_bytes.h"
+#include "common/process/process_limits.h"
 #include "common/protocol/shard_messages.h"
 #include "common/run/run_spec.h"
 #include "server/core/coordinator_orders.h"

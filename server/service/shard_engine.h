@@ -17,7 +17,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
-#include "common/process/memory_bytes.h"
+#include "common/process/process_limits.h"
 #include "common/protocol/shard_messages.h"
 #include "common/run/run_spec.h"
 #include "proto/status.pb.h"

@@ -25,7 +25,7 @@
 
 #include "absl/time/clock.h"
 #include "common/layout/tensor_layout.h"
-#include "common/rpc/transfer_tuning.h"
+#include "common/rpc/library_settings.h"
 #include "common/rpc/transport_options.h"
 #include "common/wire/control_wire.h"
 #include "server/service/coordinator_service.h"

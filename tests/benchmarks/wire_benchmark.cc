@@ -20,7 +20,7 @@
 
 #include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
-#include "common/rpc/transfer_tuning.h"
+#include "common/rpc/library_settings.h"
 #include "common/rpc/transport_options.h"
 #include "common/wire/chunk_bytes.h"
 #include "server/service/shard_service.h"

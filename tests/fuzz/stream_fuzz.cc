@@ -21,7 +21,6 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "worker/client/weights_arrival.h"
-#include "worker/client/weights_listener.h"
 
 namespace slipstream {
 namespace {

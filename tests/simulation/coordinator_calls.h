@@ -12,7 +12,7 @@
 #include "common/base/check.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/sim_world.h"
-#include "worker/client/retry_schedule.h"
+#include "worker/client/retries.h"
 
 namespace slipstream {
 

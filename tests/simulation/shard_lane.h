@@ -15,7 +15,7 @@
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/network.h"
 #include "worker/client/push_encoder.h"
-#include "worker/client/retry_schedule.h"
+#include "worker/client/retries.h"
 #include "worker/client/weights_arrival.h"
 
 namespace slipstream {

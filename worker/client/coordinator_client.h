@@ -14,7 +14,6 @@
 #include "absl/time/time.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "worker/client/retries.h"
-#include "worker/client/retry_schedule.h"
 
 namespace slipstream {
 

@@ -9,7 +9,7 @@
 #include "common/log/log.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
-#include "worker/client/retry_schedule.h"
+#include "worker/client/retries.h"
 
 namespace slipstream {
 namespace {

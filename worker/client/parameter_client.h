@@ -23,7 +23,6 @@
 #include "worker/client/shard_group.h"
 #include "worker/client/shard_options.h"
 #include "worker/client/weights_arrival.h"
-#include "worker/client/weights_listener.h"
 #include "worker/core/worker_core.h"
 
 namespace slipstream {

@@ -10,7 +10,7 @@
 #include "common/local/shared_arena.h"
 #include "common/process/steady_time.h"
 #include "common/run/run_spec.h"
-#include "worker/client/retry_schedule.h"
+#include "worker/client/retries.h"
 #include "worker/client/shard_channel.h"
 
 namespace slipstream {

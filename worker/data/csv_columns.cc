@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "absl/status/status.h"
-#include "worker/data/csv_row.h"
+#include "worker/data/csv_lines.h"
 
 namespace slipstream {
 namespace {

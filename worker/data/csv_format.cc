@@ -12,8 +12,7 @@
 #include "worker/data/answers.h"
 #include "worker/data/csv_columns.h"
 #include "worker/data/csv_lines.h"
-#include "worker/data/csv_row.h"
-#include "worker/data/memory_check.h"
+#include "worker/data/file_bytes.h"
 
 namespace slipstream {
 namespace {

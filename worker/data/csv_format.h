@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "common/model/model_spec.h"
 #include "worker/data/dataset.h"
-#include "worker/data/read_progress.h"
+#include "worker/data/file_bytes.h"
 
 namespace slipstream {
 

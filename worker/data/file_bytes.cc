@@ -15,9 +15,26 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "worker/data/memory_check.h"
+#include "common/process/process_limits.h"
 
 namespace slipstream {
+
+namespace {
+
+constexpr uint64_t kSmallBytes = uint64_t{64} << 20;
+
+}  // namespace
+
+absl::Status CheckMemory(const std::string& name, uint64_t bytes) {
+  if (bytes < kSmallBytes) return absl::OkStatus();
+  const uint64_t available = ReadMemoryBytes().available;
+  if (bytes <= available) return absl::OkStatus();
+  return absl::ResourceExhaustedError(fmt::format(
+      "{}: no memory for the data: {} bytes are needed, {} are free; use a machine with "
+      "more, fewer workers on this one, or less data",
+      name, bytes, available));
+}
+
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 20;

@@ -4,15 +4,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/data/read_progress.h"
 
 namespace slipstream {
+
+/// Called now and then with the share, in [0, 1], of a file that has been read or of a set that has
+/// been made. Returns false to stop; reading then fails with CANCELLED. May be empty.
+using ReadProgress = std::function<bool(const std::string& path, double share)>;
+
+/// Checks whether this process can still allocate `bytes` bytes for the data called `name`. Call it
+/// before allocating: a system that promises more memory than it has later kills a process without
+/// a message. Fails with RESOURCE_EXHAUSTED, naming both numbers. Sizes below 64 MiB always pass.
+absl::Status CheckMemory(const std::string& name, uint64_t bytes);
 
 using Bytes = std::vector<uint8_t>;
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "worker/data/file_bytes.h"
 #include "worker/data/raw_examples.h"
-#include "worker/data/read_progress.h"
 
 namespace slipstream {
 

@@ -8,7 +8,7 @@
 #include "common/model/model_spec.h"
 #include "common/run/run_spec.h"
 #include "worker/data/dataset.h"
-#include "worker/data/read_progress.h"
+#include "worker/data/file_bytes.h"
 
 namespace slipstream {
 

@@ -7,16 +7,55 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/data/file_bytes.h"
-#include "worker/data/npy_header.h"
-#include "worker/data/read_progress.h"
 
 namespace slipstream {
+
+/// The dictionary at the front of a .npy file, which describes the array behind it.
+struct NpyHeader {
+  /// The type of an element: a little-endian number; a truth value is a byte of 0 or 1.
+  enum class Element { kF4, kF8, kI1, kI2, kI4, kI8, kU1, kU2, kU4, kU8 };
+  Element element = Element::kF4;
+
+  /// The sizes, outermost first; the values are in C order. No product of sizes overflows.
+  std::vector<uint64_t> shape;
+
+  size_t element_bytes() const;
+
+  /// The number of values; 1 for an array without dimensions.
+  uint64_t values() const;
+
+  friend bool operator==(const NpyHeader&, const NpyHeader&) = default;
+};
+
+/// The bytes before the dictionary: magic number, version, and the dictionary's length.
+struct NpyPreamble {
+  /// The size of the shorter of the two forms. The first bytes say which form it is.
+  static constexpr size_t kBytesMin = 10;
+  static constexpr size_t kBytesMax = 12;
+
+  /// A longer dictionary is taken as damaged: ours need about a hundred bytes.
+  static constexpr size_t kDictionaryBytesMax = 65'535;
+
+  size_t bytes = 0;
+  size_t dictionary_bytes = 0;
+};
+
+/// Reads the preamble of format 1.0, 2.0 or 3.0 from the first bytes of a file (kBytesMax of them,
+/// if the file has as many). Fails with DATA_LOSS, saying what was found; its text is to follow the
+/// path in a message.
+absl::StatusOr<NpyPreamble> ParseNpyPreamble(std::string_view bytes);
+
+/// Reads the dictionary: a Python literal with exactly the keys descr, fortran_order and shape.
+/// Fails with DATA_LOSS, also for arrays that are not supported (Fortran order, big-endian,
+/// objects, text, complex and structured values), and says how to save those instead.
+absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text);
 
 /// An open .npy file whose header is valid and whose size matches its header.
 ///

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "worker/data/answers.h"
-#include "worker/data/memory_check.h"
+#include "worker/data/file_bytes.h"
 #include "worker/data/npy_file.h"
 
 namespace slipstream {

@@ -9,8 +9,8 @@
 
 #include "common/base/philox.h"
 #include "worker/data/canvas.h"
+#include "worker/data/file_bytes.h"
 #include "worker/data/glyphs.h"
-#include "worker/data/memory_check.h"
 
 namespace slipstream {
 namespace {

@@ -2,7 +2,7 @@
 #define SLIPSTREAM_WORKER_TRAINING_PLAN_LINKS_H_
 
 #include "worker/client/gradient_feed.h"
-#include "worker/client/weights_listener.h"
+#include "worker/client/weights_arrival.h"
 #include "worker/compute/plan.h"
 
 namespace slipstream {

@@ -1,11 +1,11 @@
-#include "common/process/memory_bytes.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <string>
+
+#include "common/process/process_limits.h"
 
 namespace slipstream {
 namespace {

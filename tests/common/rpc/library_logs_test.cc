@@ -1,8 +1,7 @@
-#include "common/rpc/library_logs.h"
-
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include "common/rpc/library_settings.h"
 #include "proto/coordinator.pb.h"
 #include "tests/support/captured_log.h"
 

@@ -1,7 +1,7 @@
-#include "deploy/psctl/child_environment.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "deploy/psctl/child_process.h"
 
 namespace slipstream {
 namespace {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "deploy/psctl/child_environment.h"
 #include "deploy/psctl/child_process.h"
 #include "tests/support/silent_port.h"
 

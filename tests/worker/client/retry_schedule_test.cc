@@ -1,9 +1,9 @@
-#include "worker/client/retry_schedule.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <optional>
+
+#include "worker/client/retries.h"
 
 namespace slipstream {
 namespace {
@@ -67,8 +67,10 @@ TEST_F(RetryScheduleTest, WhatIsGivenUpSaysForHowLongItWasTriedAndWhetherThePeer
   const RetrySchedule schedule(options_, 1);
   now_ += absl::Seconds(12);
 
-  EXPECT_EQ(schedule.GivenUp(kAway, "refused"), absl::UnavailableError("refused (tried for 12.0 s)"));
-  EXPECT_EQ(schedule.GivenUp(kBusy, "busy"), absl::ResourceExhaustedError("busy (tried for 12.0 s)"));
+  EXPECT_EQ(schedule.GivenUp(kAway, "refused"),
+            absl::UnavailableError("refused (tried for 12.0 s)"));
+  EXPECT_EQ(schedule.GivenUp(kBusy, "busy"),
+            absl::ResourceExhaustedError("busy (tried for 12.0 s)"));
 }
 
 TEST_F(RetryScheduleTest, AMemberIsAsPatientAsItsLeaseIsLong) {

@@ -1,9 +1,9 @@
-#include "worker/data/npy_header.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "worker/data/npy_file.h"
 
 namespace slipstream {
 namespace {

@@ -8,9 +8,8 @@
 
 #include "absl/time/clock.h"
 #include "common/base/check.h"
-#include "worker/compute/cpu/mean_squared_error.h"
+#include "worker/compute/cpu/losses.h"
 #include "worker/compute/cpu/one_thread.h"
-#include "worker/compute/cpu/softmax.h"
 
 namespace slipstream {
 namespace {

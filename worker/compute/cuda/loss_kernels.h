@@ -11,7 +11,7 @@
 
 namespace slipstream::cuda {
 
-/// Losses and their gradients; twins of softmax.h and mean_squared_error.h. First each example's
+/// Losses and their gradients; twins of cpu/losses.h. First each example's
 /// loss is computed, then their sum, in a fixed order that differs from the CPU's.
 ///
 /// Pointers are to device memory, except `totals`. Each call enqueues on `stream` and returns.

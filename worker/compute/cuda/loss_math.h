@@ -8,7 +8,7 @@
 
 namespace slipstream::cuda {
 
-/// The computation of loss_kernels.h for one example; twins of softmax.h and mean_squared_error.h.
+/// The computation of loss_kernels.h for one example; twins of cpu/losses.h.
 ///
 /// The lanes that work on an example (on a GPU, the threads of one warp) share its outputs: lane l
 /// of n takes l, l + n, … A Lanes type has: uint32_t index(), count(); Largest Max(Largest); T

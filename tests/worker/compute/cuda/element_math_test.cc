@@ -14,10 +14,9 @@
 #include <vector>
 
 #include "common/base/philox.h"
-#include "worker/compute/cpu/mean_squared_error.h"
+#include "worker/compute/cpu/losses.h"
 #include "worker/compute/cpu/plain_image.h"
 #include "worker/compute/cpu/plain_vector.h"
-#include "worker/compute/cpu/softmax.h"
 #include "worker/compute/cuda/gather_math.h"
 #include "worker/compute/cuda/loss_math.h"
 #include "worker/compute/cuda/pool_math.h"

@@ -1,14 +1,18 @@
-#include "common/rpc/library_logs.h"
+#include "common/rpc/library_settings.h"
 
 #include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
+#include <malloc.h>
 
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/synchronization/mutex.h"
 #include "common/log/log.h"
+#include "common/memory/heap_trim.h"
 
 namespace slipstream {
+
 namespace {
 
 void LogOfGrpc(gpr_log_func_args* entry) {
@@ -34,6 +38,19 @@ void LogOfProtobuf(google::protobuf::LogLevel, const char* file, int line,
 void TakeLibraryLogs() {
   gpr_set_log_function(LogOfGrpc);
   google::protobuf::SetLogHandler(LogOfProtobuf);
+}
+
+void TuneForTransfers() {
+#ifdef __GLIBC__
+  // A refused setting only costs speed, so results are ignored.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, -1);
+  mallopt(M_TOP_PAD, static_cast<int>(HeapTrim::kTopPad));
+  // Memory that one thread frees is then reused by all others. A payload is read, folded and freed
+  // by different threads: with an arena for each, the process would keep every arena's peak.
+  mallopt(M_ARENA_MAX, 1);
+#endif
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
 
 }  // namespace slipstream

@@ -1,4 +1,6 @@
-#include "common/process/memory_bytes.h"
+#include "common/process/process_limits.h"
+
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
@@ -8,6 +10,7 @@
 #include <string_view>
 
 namespace slipstream {
+
 namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
@@ -110,6 +113,14 @@ MemoryBytes ReadMemoryBytes(const std::string& root) {
     if (NamesMemory(controllers)) tightest = Tighter(tightest, OfGroups(root, path, kVersion1));
   }
   return tightest;
+}
+
+uint64_t RaiseOpenFilesLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlim_t soft = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : soft;
 }
 
 }  // namespace slipstream

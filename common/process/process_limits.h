@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_COMMON_PROCESS_MEMORY_BYTES_H_
-#define SLIPSTREAM_COMMON_PROCESS_MEMORY_BYTES_H_
+#ifndef SLIPSTREAM_COMMON_PROCESS_PROCESS_LIMITS_H_
+#define SLIPSTREAM_COMMON_PROCESS_PROCESS_LIMITS_H_
 
 #include <cstdint>
 #include <string>
@@ -23,6 +23,10 @@ MemoryBytes ReadMemoryBytes(const std::string& root = "");
 /// Returns the bytes that this process can still take now.
 inline uint64_t AvailableMemoryBytes() { return ReadMemoryBytes().available; }
 
+/// Raises this process's limit on open files, which include connections, as far as is allowed. The
+/// soft limit, often 1024, is for programs that call select(). Returns the new limit.
+uint64_t RaiseOpenFilesLimit();
+
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_COMMON_PROCESS_MEMORY_BYTES_H_
+#endif  // SLIPSTREAM_COMMON_PROCESS_PROCESS_LIMITS_H_

@@ -1,7 +1,12 @@
-#ifndef SLIPSTREAM_COMMON_RPC_TRANSFER_TUNING_H_
-#define SLIPSTREAM_COMMON_RPC_TRANSFER_TUNING_H_
+#ifndef SLIPSTREAM_COMMON_RPC_LIBRARY_SETTINGS_H_
+#define SLIPSTREAM_COMMON_RPC_LIBRARY_SETTINGS_H_
 
 namespace slipstream {
+
+/// Sends the messages of gRPC and protobuf to the log, at level debug and in the log's format:
+/// peers can make protobuf write a line for each malformed text that they send. Call it in main,
+/// before either library is used.
+void TakeLibraryLogs();
 
 /// Changes settings that libraries keep for the whole process, so that transfers cost less.
 ///
@@ -17,4 +22,4 @@ void TuneForTransfers();
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_COMMON_RPC_TRANSFER_TUNING_H_
+#endif  // SLIPSTREAM_COMMON_RPC_LIBRARY_SETTINGS_H_
