@@ -264,7 +264,6 @@ void Widen(std::span<const char> bytes, std::span<double> values) {
 }
 
 void Widen(NpyHeader::Element element, std::span<const char> bytes, std::span<double> values) {
-  using Element = NpyHeader::Element;
   switch (element) {
     case Element::kF4:
       return Widen<float>(bytes, values);
