@@ -30,7 +30,7 @@ TEST(HangingDeviceTest, TheStepEndsAndSoDoesThePlan) {
   const absl::Status ended = training->FinishStep().status();
 
   EXPECT_EQ(ended.code(), absl::StatusCode::kAborted) << ended;
-  EXPECT_NE(ended.ToString().find("has not done what it was given for 50ms"), std::string::npos);
+  EXPECT_NE(ended.ToString().find("has not done what it was given for 50.0 ms"), std::string::npos);
   EXPECT_TRUE(cuda::DeviceContext::HasHung());
   const std::vector<float> examples(8 * shapes.input().elements());
   const std::vector<uint32_t> labels(8);
