@@ -10,7 +10,6 @@
 #include <string_view>
 
 namespace slipstream {
-
 namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();

@@ -12,7 +12,6 @@
 #include "common/memory/heap_trim.h"
 
 namespace slipstream {
-
 namespace {
 
 void LogOfGrpc(gpr_log_func_args* entry) {

@@ -8,7 +8,6 @@
 #include "common/base/printable.h"
 
 namespace slipstream {
-
 namespace {
 
 constexpr std::string_view kGap = "  ";

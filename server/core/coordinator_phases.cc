@@ -11,7 +11,6 @@
 // the run waits for.
 
 namespace slipstream {
-
 namespace {
 
 // One event causes fewer notes than this. A caller that does not take them loses the later ones.

@@ -11,7 +11,6 @@
 #include "common/log/log.h"
 
 namespace slipstream {
-
 namespace {
 
 constexpr size_t kFieldBytesMax = 256;

@@ -75,8 +75,8 @@ class Connections {
     /// The most calls that a connection may have open if it is not a member's.
     size_t calls_of_others_max = 32;
 
-    /// The calls that such a connection may make at once, and for each second since. A stranger
-    /// has made one of its first calls as a member or a guest, or it may make few.
+    /// The calls that such a connection may make at once, and for each second since. A stranger's
+    /// may make fewer, as one of its first calls says who it is.
     double calls_at_once = 100;
     double calls_at_once_of_stranger = 16;
     double calls_per_second = 20;

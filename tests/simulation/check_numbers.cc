@@ -10,7 +10,6 @@
 #include "tests/simulation/gradients.h"
 
 namespace slipstream {
-
 namespace {
 
 // The error of a float's sum of a few terms of size one, with some room.

@@ -4,7 +4,6 @@
 #include "tests/simulation/checkers.h"
 
 namespace slipstream {
-
 namespace {
 
 bool IsAcknowledged(const PushReply& reply) {

@@ -9,7 +9,6 @@
 #include "tests/simulation/checkers.h"
 
 namespace slipstream {
-
 namespace {
 
 constexpr size_t kWindowUpdates = 100;

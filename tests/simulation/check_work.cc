@@ -7,7 +7,6 @@
 #include "tests/simulation/gradients.h"
 
 namespace slipstream {
-
 namespace {
 
 using Doers = std::map<uint64_t, std::vector<Incarnation>>;  // By mini-batch.

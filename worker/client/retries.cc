@@ -11,7 +11,6 @@
 #include "common/rpc/steady_deadline.h"
 
 namespace slipstream {
-
 namespace {
 
 constexpr int kPatienceLeases = 3;

@@ -8,7 +8,6 @@
 #include "worker/compute/cuda/cuda_device.h"
 
 namespace slipstream {
-
 namespace {
 
 absl::StatusOr<std::unique_ptr<Device>> OpenAnyCuda(WorkerId worker, DeviceClaim& claim) {

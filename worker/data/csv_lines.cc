@@ -12,7 +12,6 @@
 #include "common/base/utf8.h"
 
 namespace slipstream {
-
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 20;

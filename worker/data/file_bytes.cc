@@ -18,7 +18,6 @@
 #include "common/process/process_limits.h"
 
 namespace slipstream {
-
 namespace {
 
 constexpr uint64_t kSmallBytes = uint64_t{64} << 20;

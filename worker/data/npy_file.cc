@@ -18,7 +18,6 @@
 #include "common/base/check.h"
 
 namespace slipstream {
-
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";

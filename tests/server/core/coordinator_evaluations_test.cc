@@ -15,7 +15,6 @@
 // of the members that a run waits for before it fails.
 
 namespace slipstream {
-
 namespace {
 
 constexpr WorkerId kAda{0};

@@ -12,7 +12,6 @@
 // does then.
 
 namespace slipstream {
-
 namespace {
 
 using testing::HasSubstr;

@@ -12,7 +12,6 @@
 #include "server/core/unknown_members.h"
 
 namespace slipstream {
-
 namespace {
 
 using Verdict = MemberTable::Verdict;

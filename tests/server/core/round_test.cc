@@ -13,7 +13,6 @@
 #include "server/core/round_work.h"
 
 namespace slipstream {
-
 namespace {
 
 constexpr bool kSynchronous = true;

@@ -10,7 +10,6 @@
 // forecast.
 
 namespace slipstream {
-
 namespace {
 
 using ::testing::ElementsAre;

@@ -24,7 +24,6 @@
 // as soon as it is decided.
 
 namespace slipstream {
-
 namespace {
 
 using Policy = ConsistencySpec::Policy;

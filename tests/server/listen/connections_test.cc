@@ -149,6 +149,27 @@ class ConnectionsTest : public testing::Test {
     EXPECT_TRUE(client.GetStatus(&context, {}, &reply).ok());
   }
 
+  /// Heartbeats that say nothing.
+  class SilentCalls {
+   public:
+    using Call = grpc::ClientReaderWriter<v1::HeartbeatRequest, v1::HeartbeatReply>;
+
+    explicit SilentCalls(v1::Coordinator::Stub& client) : client_(client) {}
+
+    Call& Open() {
+      contexts_.push_back(std::make_unique<grpc::ClientContext>());
+      SetDeadline(*contexts_.back());
+      calls_.push_back(client_.Heartbeat(contexts_.back().get()));
+      return *calls_.back();
+    }
+    Call& at(size_t call) { return *calls_.at(call); }
+
+   private:
+    v1::Coordinator::Stub& client_;
+    std::vector<std::unique_ptr<grpc::ClientContext>> contexts_;
+    std::vector<std::unique_ptr<Call>> calls_;
+  };
+
   void AwaitCounts(size_t strangers, size_t guests, size_t of_members) {
     const absl::Time deadline = absl::Now() + absl::FromChrono(kPatience);
     for (;;) {
@@ -282,27 +303,16 @@ TEST_F(ConnectionsTest, ACallHasToSayForWhomItIsEvenOnAMembersConnection) {
 TEST_F(ConnectionsTest, AConnectionOfNoMemberHasFewCalls) {
   Start({.calls_of_others_max = 2});
   const auto client = NewClient();
-  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
-  std::vector<std::unique_ptr<grpc::ClientReaderWriter<v1::HeartbeatRequest, v1::HeartbeatReply>>>
-      streams;
-  const auto open = [&] {
-    contexts.push_back(std::make_unique<grpc::ClientContext>());
-    SetDeadline(*contexts.back());
-    streams.push_back(client->Heartbeat(contexts.back().get()));
-    streams.back()->WaitForInitialMetadata();
-  };
-  open();
-  open();
-  open();
-  EXPECT_EQ(streams.back()->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  SilentCalls calls(*client);
+  for (int i = 0; i < 3; ++i) calls.Open().WaitForInitialMetadata();
+  EXPECT_EQ(calls.at(2).Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 
   ComeAsMember(*client, 3);
-  open();
-  open();
+  for (int i = 0; i < 2; ++i) calls.Open().WaitForInitialMetadata();
 
   for (size_t i : {0, 1, 3, 4}) {
-    streams[i]->WritesDone();
-    EXPECT_TRUE(streams[i]->Finish().ok()) << i;
+    calls.at(i).WritesDone();
+    EXPECT_TRUE(calls.at(i).Finish().ok()) << i;
   }
 }
 
@@ -365,20 +375,14 @@ TEST_F(ConnectionsTest, WhoSendsMuchWhileItWaitsTakesNoPlace) {
 TEST_F(ConnectionsTest, AStrangerMakesFewCallsBeforeItSaysWhoItIs) {
   Start({.strangers_max = 1, .calls_at_once_of_stranger = 2, .calls_per_second = 0});
   const auto client = NewClient();
-  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
-  std::vector<std::unique_ptr<grpc::ClientReaderWriter<v1::HeartbeatRequest, v1::HeartbeatReply>>>
-      streams;
-  for (int i = 0; i < 3; ++i) {
-    contexts.push_back(std::make_unique<grpc::ClientContext>());
-    SetDeadline(*contexts.back());
-    streams.push_back(client->Heartbeat(contexts.back().get()));
-    if (i < 2) streams.back()->WaitForInitialMetadata();
-  }
+  SilentCalls calls(*client);
+  for (int i = 0; i < 2; ++i) calls.Open().WaitForInitialMetadata();
+  calls.Open();
 
   log_.WaitFor("reason=\"no member makes so many calls\"");
 
-  for (auto& stream : streams) {
-    EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(calls.at(i).Finish().error_code(), grpc::StatusCode::UNAVAILABLE) << i;
   }
 }
 

@@ -15,7 +15,6 @@
 // what they hold.
 
 namespace slipstream {
-
 namespace {
 
 using testing::HasSubstr;

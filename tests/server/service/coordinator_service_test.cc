@@ -12,7 +12,6 @@
 #include "tests/support/shard_machine_driver.h"
 
 namespace slipstream {
-
 namespace {
 
 using grpc::StatusCode;

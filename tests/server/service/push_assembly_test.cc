@@ -20,7 +20,6 @@
 #include "server/service/push_receiver.h"
 
 namespace slipstream {
-
 namespace {
 
 /// Returns 1, 2, 3, …

@@ -14,7 +14,6 @@
 // steps of 1/128, and fp16 has steps of 1/1024.
 
 namespace slipstream {
-
 namespace {
 
 TEST_F(ShardServiceTest, HardsyncExchangeWaitsForTheRoundAndCarriesTheNextWork) {

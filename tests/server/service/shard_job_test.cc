@@ -15,7 +15,6 @@
 #include "server/service/shard_engine.h"
 
 namespace slipstream {
-
 namespace {
 
 using ::testing::ElementsAre;

@@ -19,7 +19,6 @@
 // client.
 
 namespace slipstream {
-
 namespace {
 
 TEST_F(SharedExchangeTest, UpdatesAsMessagesDoAndAnswersWithABuffer) {

@@ -14,7 +14,6 @@
 #include "worker/client/joining.h"
 
 namespace slipstream {
-
 namespace {
 
 const RetryOptions kQuick{.first_wait = absl::Milliseconds(1),

@@ -14,7 +14,6 @@
 // leave and weights that arrive while the caller computes.
 
 namespace slipstream {
-
 namespace {
 
 TEST_F(ParameterClientTest, InitialWeightsArriveOnEveryShardAndComeBack) {

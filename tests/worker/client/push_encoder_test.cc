@@ -14,7 +14,6 @@
 #include "worker/client/gradient_feed.h"
 
 namespace slipstream {
-
 namespace {
 
 constexpr size_t kValues = 3000;

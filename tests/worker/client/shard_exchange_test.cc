@@ -20,7 +20,6 @@
 #include "worker/client/shard_channel.h"
 
 namespace slipstream {
-
 namespace {
 
 constexpr size_t kValues = 100;

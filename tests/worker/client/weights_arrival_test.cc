@@ -14,7 +14,6 @@
 #include "worker/client/weights_reader.h"
 
 namespace slipstream {
-
 namespace {
 
 const std::vector<float> kValues = {1, 2, 3, 4, 5, 6};
