@@ -217,6 +217,33 @@ TEST_F(ColumnSumsTest, OfBatches) {
 
 TEST_F(ColumnSumsTest, OfMoreColumnsThanAGridTakesAtOnce) { ExpectSums(33, 135'000); }
 
+TEST_F(KernelTest, SumsOfChannels) {
+  // Sums of small integers are exact in any order.
+  const auto expect_sums = [this](size_t rows, uint32_t channels, uint32_t plane) {
+    SCOPED_TRACE(testing::Message() << rows << " x " << channels << " x " << plane);
+    std::vector<float> values = Values(rows * channels * plane, 5);
+    std::vector<float> expected(channels);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = std::round(values[i]);
+      expected[i / plane % channels] += values[i];
+    }
+    const DeviceArray<float> array = OnDevice(values);
+    const DeviceArray<float> partial =
+        NewArray<float>(std::max<size_t>(channels, kChannelSumsBlocks));
+    const DeviceArray<float> sums = NewArray<float>(channels);
+    EXPECT_TRUE(
+        ChannelSums(stream(), rows, channels, plane, array.data(), partial.data(), sums.data())
+            .ok());
+    EXPECT_EQ(OnHost(sums), expected);
+  };
+  for (const size_t rows : {0, 1, 7, 8, 9, 300}) {
+    for (const uint32_t plane : {1u, 31u, 100u}) {
+      for (const uint32_t channels : {1u, 6u, 64u}) expect_sums(rows, channels, plane);
+    }
+  }
+  expect_sums(9, 1500, 31);  // More channels than blocks.
+}
+
 TEST_F(KernelTest, Dropout) {
   constexpr float kRate = 0.4f;
   const std::vector<PassInputs> inputs = {{.batch_index = 9, .pass = 1}};

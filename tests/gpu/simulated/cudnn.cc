@@ -266,25 +266,6 @@ cudnnStatus_t BackwardFilter(cudnnHandle_t handle, const void* alpha, cudnnTenso
       [c](const float* one, const float* other, float* to) { c.FilterGradient(one, other, to); });
 }
 
-cudnnStatus_t BackwardBias(cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t out,
-                           const void* gradient, const void* beta, cudnnTensorDescriptor_t bias,
-                           void* bias_gradient) {
-  const Images images = Of<Images>(out);
-  const Images biases = Of<Images>(bias);
-  const bool is_usable =
-      Array{gradient, images.size()}.IsUsable() && Array{bias_gradient, biases.size()}.IsUsable();
-  if (!IsPlain(alpha, beta) || !is_usable || biases.size() != images.channels) {
-    return CUDNN_STATUS_BAD_PARAM;
-  }
-  const cudaError_t error = Enqueue(Of<LibraryHandle>(handle).stream, [=] {
-    const auto* from = static_cast<const float*>(gradient);
-    auto* to = static_cast<float*>(bias_gradient);
-    std::fill_n(to, images.channels, 0.0f);
-    for (int i = 0; i < images.size(); ++i) to[i / images.plane() % images.channels] += from[i];
-  });
-  return error == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
-}
-
 constexpr cuda::Cudnn kTable = {
     .Create = New<LibraryHandle, cudnnHandle_t>,
     .Destroy = Delete<LibraryHandle, cudnnHandle_t>,
@@ -312,7 +293,6 @@ constexpr cuda::Cudnn kTable = {
     .ConvolutionForward = Forward,
     .ConvolutionBackwardData = BackwardData,
     .ConvolutionBackwardFilter = BackwardFilter,
-    .ConvolutionBackwardBias = BackwardBias,
 };
 
 }  // namespace

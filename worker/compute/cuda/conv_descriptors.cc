@@ -27,11 +27,9 @@ absl::StatusOr<ConvDescriptors> ConvDescriptors::New(const Cudnn& dnn, const Con
   ConvDescriptors made(dnn);
   PS_RETURN_IF_ERROR(cuda::New(made.input_, dnn.CreateTensorDescriptor));
   PS_RETURN_IF_ERROR(cuda::New(made.output_, dnn.CreateTensorDescriptor));
-  PS_RETURN_IF_ERROR(cuda::New(made.bias_, dnn.CreateTensorDescriptor));
   PS_RETURN_IF_ERROR(cuda::New(made.filter_, dnn.CreateFilterDescriptor));
   PS_RETURN_IF_ERROR(cuda::New(made.geometry_, dnn.CreateConvolutionDescriptor));
   PS_RETURN_IF_ERROR(made.SetCount(dnn, shape, 1));
-  PS_RETURN_IF_ERROR(SetTensor(dnn, made.bias(), 1, {.channels = shape.output.channels}));
   const auto kernel = static_cast<int>(shape.kernel);
   PS_RETURN_IF_CUDA_ERROR(dnn.SetFilter4dDescriptor(
       made.filter(), CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, static_cast<int>(shape.output.channels),

@@ -13,7 +13,7 @@
 
 namespace slipstream::cuda {
 
-/// cuDNN's descriptors of a convolution: its fp32 tensors in NCHW, its filter, bias and geometry.
+/// cuDNN's descriptors of a convolution: its fp32 tensors in NCHW, its filter and geometry.
 ///
 /// Not thread-safe: owned by one node.
 class ConvDescriptors {
@@ -26,7 +26,6 @@ class ConvDescriptors {
 
   cudnnTensorDescriptor_t input() const { return input_.get(); }
   cudnnTensorDescriptor_t output() const { return output_.get(); }
-  cudnnTensorDescriptor_t bias() const { return bias_.get(); }
   cudnnFilterDescriptor_t filter() const { return filter_.get(); }
   cudnnConvolutionDescriptor_t geometry() const { return geometry_.get(); }
 
@@ -37,13 +36,11 @@ class ConvDescriptors {
   explicit ConvDescriptors(const Cudnn& dnn)
       : input_(nullptr, dnn.DestroyTensorDescriptor),
         output_(nullptr, dnn.DestroyTensorDescriptor),
-        bias_(nullptr, dnn.DestroyTensorDescriptor),
         filter_(nullptr, dnn.DestroyFilterDescriptor),
         geometry_(nullptr, dnn.DestroyConvolutionDescriptor) {}
 
   Owned<cudnnTensorDescriptor_t> input_;
   Owned<cudnnTensorDescriptor_t> output_;
-  Owned<cudnnTensorDescriptor_t> bias_;
   Owned<cudnnFilterDescriptor_t> filter_;
   Owned<cudnnConvolutionDescriptor_t> geometry_;
 };

@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<CudaNode>> CudaConvNode::New(const DeviceContext&
 }
 
 // Algorithms for math units with other layouts copy the operands and results of whole batches, and
-// may add up parts of a result.
+// may add up parts of a result. ChannelSums needs less.
 size_t CudaConvNode::workspace_bytes() const {
   const Conv2dShape& shape = options_.shape;
   const size_t images =
@@ -185,9 +185,10 @@ absl::Status CudaConvNode::Backward(const CudaPass& pass, const float* input, co
                                                pass.count * options_.shape.output.elements(),
                                                output, output_gradient, output_gradient));
   }
-  PS_RETURN_IF_CUDA_ERROR(dnn.ConvolutionBackwardBias(handle, &one, d.output(), output_gradient,
-                                                      &zero, d.bias(),
-                                                      pass.gradients + options_.parameters.bias));
+  const ExampleShape& out = options_.shape.output;
+  PS_RETURN_IF_ERROR(ChannelSums(
+      context_.compute(), pass.count, out.channels, out.height * out.width, output_gradient,
+      static_cast<float*>(pass.workspace), pass.gradients + options_.parameters.bias));
   PS_RETURN_IF_ERROR(Use(filter_gradient_.math));
   PS_RETURN_IF_CUDA_ERROR(dnn.ConvolutionBackwardFilter(
       handle, &one, d.input(), input, d.output(), output_gradient, d.geometry(),

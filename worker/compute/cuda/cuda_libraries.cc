@@ -143,8 +143,7 @@ absl::StatusOr<Cudnn> BindCudnn() {
             table.GetConvolutionBackwardFilterWorkspaceSize)
       .Bind("cudnnConvolutionForward", table.ConvolutionForward)
       .Bind("cudnnConvolutionBackwardData", table.ConvolutionBackwardData)
-      .Bind("cudnnConvolutionBackwardFilter", table.ConvolutionBackwardFilter)
-      .Bind("cudnnConvolutionBackwardBias", table.ConvolutionBackwardBias);
+      .Bind("cudnnConvolutionBackwardFilter", table.ConvolutionBackwardFilter);
   if (!library.status().ok()) return library.status();
   return table;
 }

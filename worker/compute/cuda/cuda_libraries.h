@@ -67,7 +67,6 @@ struct Cudnn {
   decltype(&::cudnnConvolutionForward) ConvolutionForward;
   decltype(&::cudnnConvolutionBackwardData) ConvolutionBackwardData;
   decltype(&::cudnnConvolutionBackwardFilter) ConvolutionBackwardFilter;
-  decltype(&::cudnnConvolutionBackwardBias) ConvolutionBackwardBias;
 };
 
 /// Used only by plans on grouped devices.

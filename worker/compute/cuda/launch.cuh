@@ -50,6 +50,22 @@ __device__ void ForEach(size_t size, Work work) {
   for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < size; i += step) work(i);
 }
 
+/// Returns, to each thread, the sum of the values of all threads of the block, which has kThreads.
+/// The order of additions is fixed.
+template <typename T>
+__device__ T BlockSum(T value) {
+  __shared__ T sums[kThreads];
+  sums[threadIdx.x] = value;
+  __syncthreads();
+  for (unsigned distance = kThreads / 2; distance > 0; distance /= 2) {
+    if (threadIdx.x < distance) sums[threadIdx.x] += sums[threadIdx.x + distance];
+    __syncthreads();
+  }
+  const T sum = sums[0];
+  __syncthreads();  // The next call writes the same array.
+  return sum;
+}
+
 }  // namespace slipstream::cuda
 
 #endif  // SLIPSTREAM_WORKER_COMPUTE_CUDA_LAUNCH_CUH_

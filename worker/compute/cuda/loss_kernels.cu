@@ -63,25 +63,16 @@ __global__ void SquaredErrorKernel(uint32_t count, uint32_t outputs, const float
 
 // Runs in one block, because a batch has few examples.
 __global__ void SumKernel(uint32_t count, const RowLoss* losses, PassOutputs* totals) {
-  __shared__ double loss[kThreads];
-  __shared__ uint32_t correct[kThreads];
   RowLoss sum;
   for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
     sum.loss += losses[i].loss;
     sum.correct += losses[i].correct;
   }
-  loss[threadIdx.x] = sum.loss;
-  correct[threadIdx.x] = sum.correct;
-  for (unsigned distance = kThreads / 2; distance > 0; distance /= 2) {
-    __syncthreads();
-    if (threadIdx.x < distance) {
-      loss[threadIdx.x] += loss[threadIdx.x + distance];
-      correct[threadIdx.x] += correct[threadIdx.x + distance];
-    }
-  }
+  const double loss = BlockSum(sum.loss);
+  const uint32_t correct = BlockSum(sum.correct);
   if (threadIdx.x != 0) return;
-  totals->loss_sum = loss[0];
-  totals->correct = correct[0];
+  totals->loss_sum = loss;
+  totals->correct = correct;
 }
 
 unsigned BlocksForRows(uint32_t count) { return BlocksFor(size_t{count} * kWarp); }

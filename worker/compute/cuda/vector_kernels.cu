@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "worker/compute/cuda/divisor.h"
 #include "worker/compute/cuda/launch.cuh"
 #include "worker/compute/cuda/vector_kernels.h"
@@ -78,6 +80,24 @@ __global__ void ColumnSumsKernel(size_t rows, uint32_t columns, const float* val
   }
 }
 
+// Each block sums some rows of one channel: its warps take rows in turn, and their lanes take the
+// values of a plane, so that a warp reads whole cache lines.
+constexpr unsigned kWarps = kThreads / kWarp;
+
+__global__ void ChannelSumsKernel(size_t rows, uint32_t plane, const float* values,
+                                  float* partial) {
+  const unsigned channel = blockIdx.x, channels = gridDim.x;
+  const unsigned part = blockIdx.y, parts = gridDim.y;
+  float sum = 0;
+  for (size_t row = size_t{part} * kWarps + threadIdx.x / kWarp; row < rows;
+       row += size_t{parts} * kWarps) {
+    const float* const here = values + (row * channels + channel) * plane;
+    for (uint32_t i = threadIdx.x % kWarp; i < plane; i += kWarp) sum += here[i];
+  }
+  sum = BlockSum(sum);
+  if (threadIdx.x == 0) partial[size_t{part} * channels + channel] = sum;
+}
+
 __global__ void ToBf16Kernel(size_t size, const float* values, __nv_bfloat16* rounded) {
   ForEach(size, [=](size_t i) { rounded[i] = __float2bfloat16_rn(values[i]); });
 }
@@ -122,6 +142,18 @@ absl::Status ColumnSums(cudaStream_t stream, size_t rows, uint32_t columns, cons
                         float* sums) {
   return Launch("ColumnSums", stream, BlocksFor(columns, kWarp), dim3(kWarp, kRows),
                 ColumnSumsKernel, rows, columns, values, sums);
+}
+
+absl::Status ChannelSums(cudaStream_t stream, size_t rows, uint32_t channels, uint32_t plane,
+                         const float* values, float* partial, float* sums) {
+  // Few channels alone would leave most of a GPU idle.
+  const size_t parts_of_rows = (rows + kWarps - 1) / kWarps;
+  const auto parts = static_cast<unsigned>(
+      std::clamp<size_t>(kChannelSumsBlocks / channels, 1, std::max<size_t>(parts_of_rows, 1)));
+  const absl::Status launched = Launch("ChannelSums", stream, dim3(channels, parts), kThreads,
+                                       ChannelSumsKernel, rows, plane, values, partial);
+  if (!launched.ok()) return launched;
+  return ColumnSums(stream, parts, channels, partial, sums);
 }
 
 absl::Status ToBf16(cudaStream_t stream, size_t size, const float* values, __nv_bfloat16* rounded) {

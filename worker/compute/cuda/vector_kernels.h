@@ -14,8 +14,9 @@
 
 namespace slipstream::cuda {
 
-/// Element-wise kernels and sums of columns; twins of plain_vector.h and dropout.h. Pointers are to
-/// device memory; each call enqueues on `stream` and returns. An error is that of the launch.
+/// Element-wise kernels and sums of columns and channels; twins of plain_vector.h and dropout.h.
+/// Pointers are to device memory; each call enqueues on `stream` and returns. An error is that of
+/// the launch.
 ///
 /// Results do not depend on the device, because every sum has a fixed order.
 
@@ -41,6 +42,14 @@ absl::Status Dropout(cudaStream_t stream, const DropoutDraws& draws, const PassI
 /// Computes sums[c] = Σ values[r][c] for [rows, columns].
 absl::Status ColumnSums(cudaStream_t stream, size_t rows, uint32_t columns, const float* values,
                         float* sums);
+
+/// The blocks that sum channels, unless there are more channels.
+constexpr size_t kChannelSumsBlocks = 1024;
+
+/// Computes sums[c] = Σ values[r][c][p] for [rows, channels, plane]. `partial` has room for
+/// max(channels, kChannelSumsBlocks) values, which the call overwrites.
+absl::Status ChannelSums(cudaStream_t stream, size_t rows, uint32_t channels, uint32_t plane,
+                         const float* values, float* partial, float* sums);
 
 /// Rounds values to bf16, to nearest, ties to even.
 absl::Status ToBf16(cudaStream_t stream, size_t size, const float* values, __nv_bfloat16* rounded);
