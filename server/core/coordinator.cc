@@ -22,7 +22,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       works_in_rounds_(spec.consistency.traits().work == PolicyTraits::Work::kRounds),
       workers_to_start_(spec.cluster.workers),
       batch_size_(spec.training.batch_size),
-      quantum_(spec.worker.quantum()),
+      pushes_{.batches = spec.worker.quantum(), .in_flight = spec.training.pipeline_depth},
       stop_conditions_(spec.training),
       lease_(spec.cluster.lease),
       start_timeout_(spec.cluster.start_timeout),

@@ -217,7 +217,7 @@ class Coordinator {
   const bool works_in_rounds_;
   const uint32_t workers_to_start_;
   const uint32_t batch_size_;
-  const uint64_t quantum_;  // The number of mini-batches in one push.
+  const WorkLedger::Pushes pushes_;
   const StopConditions stop_conditions_;
   const absl::Duration lease_;
   const absl::Duration start_timeout_;

@@ -93,7 +93,7 @@ bool Coordinator::AdvanceInitialization(absl::Time now) {
   }
   if (initialization_.finished() && servers_.AllInitialized(grant_orders_)) {
     if (!works_in_rounds_) {
-      ledger_.emplace(orders_.model->batches_total, orders_.model->batches_per_epoch, quantum_);
+      ledger_.emplace(orders_.model->batches_total, orders_.model->batches_per_epoch, pushes_);
     }
     training_began_ = now;
     MoveTo(Phase::kTraining, now);

@@ -10,15 +10,15 @@
 
 namespace slipstream {
 
-WorkLedger::WorkLedger(uint64_t total, uint64_t per_epoch, uint64_t quantum)
-    : total_(total), per_epoch_(per_epoch), quantum_(quantum) {
-  PS_CHECK(per_epoch > 0 && quantum > 0);
+WorkLedger::WorkLedger(uint64_t total, uint64_t per_epoch, Pushes pushes)
+    : total_(total), per_epoch_(per_epoch), pushes_(pushes) {
+  PS_CHECK(per_epoch > 0 && pushes.batches > 0);
 }
 
 std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t workers) {
   if (is_closed_) return std::nullopt;
   const auto holds = held_.find(worker);
-  if (holds != held_.end() && holds->second.size() >= kUnitsPerWorkerMax) return std::nullopt;
+  if (holds != held_.end() && holds->second.size() >= units_max()) return std::nullopt;
 
   Unit unit;
   if (!returned_.empty()) {
@@ -29,8 +29,9 @@ std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t wo
     const uint64_t remaining = std::min(per_epoch_ - next_ % per_epoch_, total_ - next_);
     const uint64_t share = 2 * uint64_t{std::max(1u, workers)};
     unit.first = next_;
-    const uint64_t pushes = (std::max(uint64_t{1}, remaining / share) + quantum_ - 1) / quantum_;
-    unit.batches = std::min(remaining, pushes * quantum_);
+    const uint64_t quantum = pushes_.batches;
+    const uint64_t pushes = (std::max(uint64_t{1}, remaining / share) + quantum - 1) / quantum;
+    unit.batches = std::min(remaining, pushes * quantum);
     next_ += unit.batches;
   } else {
     return std::nullopt;

@@ -23,13 +23,18 @@ namespace slipstream {
 ///  - every mini-batch is either not handed out, in exactly one unit, or done;
 ///  - once closed, nothing is handed out;
 ///  - a mini-batch that is done stays done;
-///  - no unit crosses the end of an epoch, and no worker holds more than kUnitsPerWorkerMax.
+///  - no unit crosses the end of an epoch, and no worker holds more than units_max().
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class WorkLedger {
  public:
-  /// One unit runs, and one is prefetched.
-  static constexpr size_t kUnitsPerWorkerMax = 2;
+  /// The pushes of a worker.
+  struct Pushes {
+    /// The mini-batches of one push; the last push of an epoch may have fewer. REQUIRES: not 0.
+    uint64_t batches = 1;
+    /// The pushes that may be under way at once.
+    uint32_t in_flight = 1;
+  };
 
   /// Mini-batches [first, first + batches) of the run-long sequence.
   struct Unit {
@@ -41,10 +46,15 @@ class WorkLedger {
   };
 
   /// `total`, `per_epoch`: the mini-batches of the whole run and of one epoch. The last epoch may
-  /// be cut short. `quantum`: the mini-batches of one push; the last push of an epoch may have
-  /// fewer.
-  /// REQUIRES: per_epoch > 0, quantum > 0.
-  WorkLedger(uint64_t total, uint64_t per_epoch, uint64_t quantum = 1);
+  /// be cut short. REQUIRES: per_epoch > 0.
+  WorkLedger(uint64_t total, uint64_t per_epoch, Pushes pushes);
+
+  /// For workers whose pushes have one mini-batch, one after another.
+  WorkLedger(uint64_t total, uint64_t per_epoch) : WorkLedger(total, per_epoch, Pushes()) {}
+
+  /// The most units that a worker holds: one for each push under way, which may be as small as the
+  /// push, and one that is prefetched. With fewer, a worker would wait until its next report.
+  size_t units_max() const { return size_t{pushes_.in_flight} + 1; }
 
   /// Hands out the next unit. Returns nothing if the worker holds enough, all are handed out, or
   /// the ledger is closed. Numbers rise from 1. `workers` is λ, the number of live workers.
@@ -92,7 +102,7 @@ class WorkLedger {
   // Constant after construction.
   const uint64_t total_;
   const uint64_t per_epoch_;
-  const uint64_t quantum_;
+  const Pushes pushes_;
 
   // Mini-batches from here on were never handed out.
   uint64_t next_ = 0;

@@ -54,6 +54,17 @@ TEST(WorkLedgerTest, AWorkerHoldsAtMostOneUnitThatRunsAndOnePrefetched) {
   EXPECT_NE(prefetched.first, running.first);
 }
 
+TEST(WorkLedgerTest, AWorkerHoldsAUnitForEachPushUnderWayAndOnePrefetched) {
+  WorkLedger ledger(100, 100, {.in_flight = 2});
+  const Unit oldest = *ledger.HandOut(kAda, 2);
+
+  EXPECT_TRUE(ledger.HandOut(kAda, 2).has_value());
+  EXPECT_TRUE(ledger.HandOut(kAda, 2).has_value());
+  EXPECT_FALSE(ledger.HandOut(kAda, 2).has_value());
+  ASSERT_TRUE(ledger.Report(kAda, oldest.number, oldest.batches).ok());
+  EXPECT_TRUE(ledger.HandOut(kAda, 2).has_value());
+}
+
 TEST(WorkLedgerTest, TheUnfinishedPartOfADeadWorkersUnitsIsHandedOutFirst) {
   WorkLedger ledger(40, 40);
   const Unit unit = *ledger.HandOut(kAda, 2);
@@ -142,7 +153,7 @@ TEST(WorkLedgerTest, EveryMiniBatchIsDoneExactlyOnceUnderRandomDeaths) {
     const uint64_t per_epoch = 1 + random.Below(60);
     const uint64_t total = per_epoch * (1 + random.Below(4));
     const uint32_t workers = 1 + random.Below(6);
-    WorkLedger ledger(total, per_epoch);
+    WorkLedger ledger(total, per_epoch, {.in_flight = 1 + random.Below(2)});
     Batches batches(total);
     std::map<uint32_t, std::vector<Holding>> held;
 
@@ -165,7 +176,7 @@ TEST(WorkLedgerTest, EveryMiniBatchIsDoneExactlyOnceUnderRandomDeaths) {
           ASSERT_EQ(unit->first / per_epoch, (unit->first + unit->batches - 1) / per_epoch);
           ASSERT_NO_FATAL_FAILURE(batches.Take(static_cast<int>(id), *unit));
           mine.push_back({*unit});
-          ASSERT_LE(mine.size(), WorkLedger::kUnitsPerWorkerMax);
+          ASSERT_LE(mine.size(), ledger.units_max());
         }
       } else if (!mine.empty()) {
         Holding& holding = mine.front();
@@ -243,7 +254,7 @@ TEST(WorkLedgerTest, WhatWasDoneWithoutAReportIsFoundByItsLastMiniBatch) {
 }
 
 TEST(WorkLedgerTest, UnitsAreMultiplesOfWhatAPushStandsFor) {
-  WorkLedger ledger(42, 42, 8);
+  WorkLedger ledger(42, 42, {.batches = 8});
   uint64_t handed_out = 0;
   for (const WorkerId worker : {kAda, kBob, kAda, kBob}) {
     const Unit unit = *ledger.HandOut(worker, 2);
