@@ -67,16 +67,19 @@ Connections::~Connections() { PS_CHECK(silent_.empty()); }
 
 bool Connections::HasPlace() {
   MutexLock lock(mutex_);
-  FreePlaces(options_.now());
-  return HasPlaceLocked();
+  const absl::Time now = options_.now();
+  FreePlaces(now);
+  return HasPlaceLocked(now);
 }
 
 void Connections::FreePlaces(absl::Time now) {
   places_kept_.erase(places_kept_.begin(), places_kept_.upper_bound(now));
 }
 
-bool Connections::HasPlaceLocked() const {
-  return strangers_ + places_kept_.size() < options_.strangers_max;
+bool Connections::HasPlaceLocked(absl::Time now) const {
+  const size_t in_alarm = std::min(options_.strangers_max_in_alarm, options_.strangers_max);
+  const size_t places = now < alarm_ends_ ? in_alarm : options_.strangers_max;
+  return strangers_ + places_kept_.size() < places;
 }
 
 absl::Status Connections::Add(const FileDescriptor& connection, bool has_waited) {
@@ -167,11 +170,12 @@ void Connections::Remove(Table::iterator place) {
   const auto& [number, connection] = *place;
   const absl::Time now = options_.now();
   // gRPC may have closed the connection first, because of what it sent.
-  const bool has_overdone_it = connection.has_overdone_it || HasSentTooMuch(connection, now, 0);
+  const bool has_overdone_it = connection.who != Who::kMember &&
+                               (connection.has_overdone_it || HasSentTooMuch(connection, now, 0));
   const absl::Time kept_until = connection.accepted + PlaceTime(connection);
-  const bool keeps =
-      connection.who == Who::kStranger || (connection.who == Who::kGuest && has_overdone_it);
+  const bool keeps = connection.who == Who::kStranger || has_overdone_it;
   if (keeps && kept_until > now) places_kept_.insert(kept_until);
+  if (has_overdone_it) alarm_ends_ = now + options_.alarm_time;
   Uncount(number, connection);
   const auto named = by_name_.find(connection.name);
   if (named != by_name_.end() && named->second == number) by_name_.erase(named);
@@ -215,7 +219,8 @@ void Connections::NoteClosed(const PeerName& name, Reason reason) {
 }
 
 void Connections::ShutDownStrangers(absl::Time now) {
-  const absl::Duration time = HasPlaceLocked() ? options_.introduction_time : options_.pressed_time;
+  const absl::Duration time =
+      HasPlaceLocked(now) ? options_.introduction_time : options_.pressed_time;
   for (; !unknown_since_.empty(); unknown_since_.pop_front()) {
     const auto place = connections_.find(unknown_since_.front());
     if (place == connections_.end() || place->second.who != Who::kStranger) continue;
@@ -334,7 +339,7 @@ void Connections::Introduce(Caller& caller, Who who, uint64_t member) {
   const auto place = connections_.find(caller.connection_);
   if (place == connections_.end() || place->second.who >= who || !HasPlace(who, member)) return;
   Connection& connection = place->second;
-  const bool had_place = HasPlaceLocked();
+  const bool had_place = HasPlaceLocked(options_.now());
   Uncount(caller.connection_, connection);
   connection.who = who;
   connection.member = member;

@@ -50,6 +50,11 @@ class Connections {
     /// have open.
     size_t strangers_max = 64;
 
+    /// The same for `alarm_time` after a connection was closed because it sent or asked for too
+    /// much: by then gRPC has done what it asked for, so few may do that at a time.
+    size_t strangers_max_in_alarm = 8;
+    absl::Duration alarm_time = absl::Minutes(1);
+
     /// How long a connection or a call may take to say who it is for before it is ended.
     absl::Duration introduction_time = absl::Seconds(5);
 
@@ -173,7 +178,7 @@ class Connections {
   void Introduce(Caller& caller, Who who, uint64_t member);
 
   bool HasPlace(Who who, uint64_t member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasPlaceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasPlaceLocked(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreePlaces(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Uncount(uint64_t number, const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Table::iterator place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -213,6 +218,7 @@ class Connections {
   std::deque<uint64_t> unknown_since_ ABSL_GUARDED_BY(mutex_);  // Strangers, oldest first.
   // When the places that gone strangers still keep become free.
   std::multiset<absl::Time> places_kept_ ABSL_GUARDED_BY(mutex_);
+  absl::Time alarm_ends_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   // Callers still unknown, oldest first.
   std::list<Caller*> silent_ ABSL_GUARDED_BY(mutex_);
   std::array<Closed, kReasons> closed_ ABSL_GUARDED_BY(mutex_);

@@ -356,6 +356,29 @@ TEST_F(ConnectionsTest, WhoIsNoMemberSendsOnlySoMuchAndKeepsItsPlaceForThat) {
   EXPECT_TRUE(connections_->HasPlace());
 }
 
+TEST_F(ConnectionsTest, AfterAFloodStrangersHaveFewPlacesForAMinute) {
+  Start({.strangers_max = 4,
+         .strangers_max_in_alarm = 1,
+         .introduction_time = absl::Hours(1),
+         .pressed_time = absl::Hours(1),
+         .bytes_at_once = 10'000,
+         .bytes_grace = 5'000});
+  const FileDescriptor flood = Connect();
+  AwaitCounts(1, 0, 0);
+  const std::string bytes(20'000, 'x');
+  EXPECT_GT(send(flood.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 10'000);
+  AwaitCounts(0, 0, 0);
+  milliseconds_ += 10'000;
+  EXPECT_TRUE(connections_->HasPlace()) << "it does not keep its place any more";
+
+  const FileDescriptor one = Connect();
+  AwaitCounts(1, 0, 0);
+  EXPECT_FALSE(connections_->HasPlace());
+
+  milliseconds_ += 50'000;
+  EXPECT_TRUE(connections_->HasPlace());
+}
+
 TEST_F(ConnectionsTest, WhoSendsMuchWhileItWaitsTakesNoPlace) {
   Start({.strangers_max = 1});
   const FileDescriptor first = Connect();
