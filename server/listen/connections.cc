@@ -69,7 +69,16 @@ bool Connections::HasPlace() {
   MutexLock lock(mutex_);
   const absl::Time now = options_.now();
   FreePlaces(now);
-  return HasPlaceLocked(now);
+  return HasPlaceLocked(now) && Newcomers(now) < options_.newcomers_max;
+}
+
+size_t Connections::Newcomers(absl::Time now) const {
+  size_t count = 0;
+  for (auto number = strangers_.rbegin(); number != strangers_.rend(); ++number) {
+    if (now - connections_.at(*number).accepted >= options_.newcomer_time) break;
+    ++count;
+  }
+  return count;
 }
 
 void Connections::FreePlaces(absl::Time now) {
@@ -79,7 +88,7 @@ void Connections::FreePlaces(absl::Time now) {
 bool Connections::HasPlaceLocked(absl::Time now) const {
   const size_t in_alarm = std::min(options_.strangers_max_in_alarm, options_.strangers_max);
   const size_t places = now < alarm_ends_ ? in_alarm : options_.strangers_max;
-  return strangers_ + places_kept_.size() < places;
+  return strangers_.size() + places_kept_.size() < places;
 }
 
 absl::Status Connections::Add(const FileDescriptor& connection, bool has_waited) {
@@ -100,8 +109,7 @@ absl::Status Connections::Add(const FileDescriptor& connection, bool has_waited)
   }
   const auto place = connections_.emplace(number, std::move(added)).first;
   by_name_[place->second.name] = number;
-  ++strangers_;
-  unknown_since_.push_back(number);
+  strangers_.insert(number);
   return absl::OkStatus();
 }
 
@@ -117,7 +125,7 @@ absl::Duration Connections::Tend() {
     ShutDownFloods(now);
     ShutDownIdleGuests(now);
     lines = TakeLines(now);
-    has_others = strangers_ > 0 || !guests_.empty();
+    has_others = !strangers_.empty() || !guests_.empty();
   }
   for (const LogLine& line : lines) Log(spdlog::level::warn, line);
   EndSilentCalls(now);
@@ -143,9 +151,9 @@ std::vector<LogLine> Connections::TakeLines(absl::Time now) {
 
 Connections::Counts Connections::counts() {
   MutexLock lock(mutex_);
-  return {.strangers = strangers_,
+  return {.strangers = strangers_.size(),
           .guests = guests_.size(),
-          .of_members = connections_.size() - strangers_ - guests_.size()};
+          .of_members = connections_.size() - strangers_.size() - guests_.size()};
 }
 
 void Connections::RemoveGone() {
@@ -193,7 +201,7 @@ absl::Duration Connections::PlaceTime(const Connection& connection) const {
 void Connections::Uncount(uint64_t number, const Connection& connection) {
   switch (connection.who) {
     case Who::kStranger:
-      --strangers_;
+      strangers_.erase(number);
       return;
     case Who::kGuest:
       guests_.erase(number);
@@ -221,11 +229,10 @@ void Connections::NoteClosed(const PeerName& name, Reason reason) {
 void Connections::ShutDownStrangers(absl::Time now) {
   const absl::Duration time =
       HasPlaceLocked(now) ? options_.introduction_time : options_.pressed_time;
-  for (; !unknown_since_.empty(); unknown_since_.pop_front()) {
-    const auto place = connections_.find(unknown_since_.front());
-    if (place == connections_.end() || place->second.who != Who::kStranger) continue;
-    if (now - place->second.accepted < time) return;
-    ShutDown(place->second, Reason::kSilent);
+  for (const uint64_t number : strangers_) {
+    Connection& stranger = connections_.at(number);
+    if (now - stranger.accepted < time) return;
+    ShutDown(stranger, Reason::kSilent);
   }
 }
 
@@ -239,11 +246,7 @@ void Connections::ShutDownIdleGuests(absl::Time now) {
 }
 
 void Connections::ShutDownFloods(absl::Time now) {
-  for (const uint64_t number : unknown_since_) {
-    const auto place = connections_.find(number);
-    const bool is_stranger = place != connections_.end() && place->second.who == Who::kStranger;
-    if (is_stranger) LookForFlood(place->second, now);
-  }
+  for (const uint64_t number : strangers_) LookForFlood(connections_.at(number), now);
   for (const uint64_t number : guests_) LookForFlood(connections_.at(number), now);
 }
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -50,8 +49,13 @@ class Connections {
     /// have open.
     size_t strangers_max = 64;
 
-    /// The same for `alarm_time` after a connection was closed because it sent or asked for too
-    /// much: by then gRPC has done what it asked for, so few may do that at a time.
+    /// The most strangers that have had their places for less than `newcomer_time`. Whoever is here
+    /// to join says so sooner; of others, not all can do their worst before it is noticed.
+    size_t newcomers_max = 16;
+    absl::Duration newcomer_time = absl::Milliseconds(500);
+
+    /// The most strangers for `alarm_time` after a connection was closed because it sent or asked
+    /// for too much: by then gRPC has done what it asked for, so few may do that at a time.
     size_t strangers_max_in_alarm = 8;
     absl::Duration alarm_time = absl::Minutes(1);
 
@@ -179,6 +183,7 @@ class Connections {
 
   bool HasPlace(Who who, uint64_t member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasPlaceLocked(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t Newcomers(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreePlaces(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Uncount(uint64_t number, const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Table::iterator place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -212,10 +217,9 @@ class Connections {
   Table connections_ ABSL_GUARDED_BY(mutex_);
   std::map<PeerName, uint64_t> by_name_ ABSL_GUARDED_BY(mutex_);  // The newest of each name.
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
-  size_t strangers_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::set<uint64_t> strangers_ ABSL_GUARDED_BY(mutex_);  // The oldest first.
   std::set<uint64_t> guests_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, size_t> of_members_ ABSL_GUARDED_BY(mutex_);
-  std::deque<uint64_t> unknown_since_ ABSL_GUARDED_BY(mutex_);  // Strangers, oldest first.
   // When the places that gone strangers still keep become free.
   std::multiset<absl::Time> places_kept_ ABSL_GUARDED_BY(mutex_);
   absl::Time alarm_ends_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();

@@ -4,7 +4,7 @@
     python3 tests/security/gauntlet.py [--mtls nobody|stranger|viewer] [--attack WORDS]... [--rounds N]
                                        [--seconds S] [--recovery S] [-o json]
 
-Starts a server and two workers, which train over TCP. With --mtls they do so over TLS with certificates on
+Starts a server and two workers for each attack, which train over TCP. With --mtls they do so over TLS with certificates on
 both sides, and the attackers have none (nobody), one of another authority (stranger) or a viewer's. Each
 attack runs against the server's port from this machine: N times (3) S seconds (8) without it take turns with
 S seconds with it, then S seconds (60) of rest follow.
@@ -17,6 +17,7 @@ their lease; the attacker's own share of a core; and the server's last warning. 
 back within 10 % and 16 MiB, a lease was lost, or the server has ended.
 """
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
@@ -176,6 +177,31 @@ def run_one(live, name, flood_of, arguments):
     return row
 
 
+@contextlib.contextmanager
+def training(certificates):
+    """Returns a cluster that trains. Each attack has its own, since a server remembers for a minute
+    that it was attacked."""
+    with cluster.scratch() as directory:
+        config = cluster.write_config(directory, RUN_YAML)
+        settings = {"cluster.servers": "localhost:7070", "log.push_log": directory}
+        if certificates is not None:
+            settings["security.mtls.ca"] = str(certificates / "ca.crt")
+        with cluster.Cluster(config, settings, directory, workers=2) as live:
+            live.wait_for(lambda status: int(status["pushes"]) > 200, "training to begin")
+            yield live
+
+
+def show(row, output):
+    if output == "json":
+        print(json.dumps(row), flush=True)
+        return
+    print("{attack:48} rate {rate:5.2f} ({rate_of_rest:5.2f})"
+          "  server's cores {server_cores:5.2f}  MiB {before_mib:7.1f} {peak_mib:8.1f} {after_mib:8.1f}"
+          "  opened {opened:6} closed {closed_by_server:6}  lost {leases_lost}"
+          "  attacker's cores {attacker_cores:4.2f}"
+          "  {broken}  {log}".format(**row), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -190,26 +216,13 @@ def main():
     broken = 0
     with cluster.scratch() as directory:
         certificates = make_certificates(pathlib.Path(directory)) if arguments.mtls else None
-        attacks = kinds(certificates, arguments.mtls)
-        names = [name for name in attacks
-                 if not arguments.attack or any(words in name for words in arguments.attack)]
-        config = cluster.write_config(directory, RUN_YAML)
-        settings = {"cluster.servers": "localhost:7070", "log.push_log": directory}
-        if certificates is not None:
-            settings["security.mtls.ca"] = str(certificates / "ca.crt")
-        with cluster.Cluster(config, settings, directory, workers=2) as live:
-            live.wait_for(lambda status: int(status["pushes"]) > 200, "training to begin")
-            for name in names:
-                row = run_one(live, name, attacks[name], arguments)
-                broken += bool(row["broken"])
-                if arguments.output == "json":
-                    print(json.dumps(row), flush=True)
-                else:
-                    print("{attack:48} rate {rate:5.2f} ({rate_of_rest:5.2f})"
-                          "  server's cores {server_cores:5.2f}  MiB {before_mib:7.1f} {peak_mib:8.1f} {after_mib:8.1f}"
-                          "  opened {opened:6} closed {closed_by_server:6}  lost {leases_lost}"
-                          "  attacker's cores {attacker_cores:4.2f}"
-                          "  {broken}  {log}".format(**row), flush=True)
+        for name, flood_of in kinds(certificates, arguments.mtls).items():
+            if arguments.attack and not any(words in name for words in arguments.attack):
+                continue
+            with training(certificates) as live:
+                row = run_one(live, name, flood_of, arguments)
+            broken += bool(row["broken"])
+            show(row, arguments.output)
     return 1 if broken else 0
 
 

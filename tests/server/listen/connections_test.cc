@@ -220,6 +220,17 @@ TEST_F(ConnectionsTest, StrangersHaveFewPlacesAndLessTimeWhileOthersWait) {
   EXPECT_GT(Receive(third), 0) << "its turn has come";
 }
 
+TEST_F(ConnectionsTest, OnlySoManyStrangersComeAtATime) {
+  Start({.newcomers_max = 1});
+  const FileDescriptor newcomer = Connect();
+  AwaitCounts(1, 0, 0);
+  EXPECT_FALSE(connections_->HasPlace());
+
+  milliseconds_ += 500;
+
+  EXPECT_TRUE(connections_->HasPlace());
+}
+
 TEST_F(ConnectionsTest, AMembersConnectionStaysAndLeavesItsPlaceToTheNext) {
   Start({.strangers_max = 1});
   const auto client = NewClient();
