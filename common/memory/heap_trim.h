@@ -1,7 +1,6 @@
 #ifndef SLIPSTREAM_COMMON_MEMORY_HEAP_TRIM_H_
 #define SLIPSTREAM_COMMON_MEMORY_HEAP_TRIM_H_
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -16,8 +15,9 @@ namespace slipstream {
 class HeapTrim {
  public:
   /// Idle memory is given back if it is more than this, in bytes, and more than half of what was in
-  /// use lately.
-  static constexpr size_t kIdleBytesMin = size_t{8} << 20;
+  /// use lately. Memory counts as idle if it is this process's own and resident, but malloc's users
+  /// had less lately: some of it may be stacks and the like.
+  static constexpr size_t kIdleBytesMin = size_t{16} << 20;
 
   /// How many bytes more than needed a heap grows by.
   static constexpr size_t kTopPad = size_t{64} << 20;
@@ -37,8 +37,8 @@ class HeapTrim {
   size_t next_ = 0;
   size_t looks_ = 0;  // Since the last trim, or since the first look.
   bool has_trimmed_ = false;
-  size_t heap_ = 0;  // The heap's size at the last look.
-  size_t peak_ = 0;  // The most that was in use since the last trim.
+  // What the last trim left resident beyond what was in use. Another trim would not gain it.
+  size_t overhead_ = 0;
 };
 
 }  // namespace slipstream

@@ -187,7 +187,7 @@ def training(certificates):
         if certificates is not None:
             settings["security.mtls.ca"] = str(certificates / "ca.crt")
         with cluster.Cluster(config, settings, directory, workers=2) as live:
-            live.wait_for(lambda status: int(status["pushes"]) > 200, "training to begin")
+            live.wait_for(lambda status: int(status["pushes"]) > 2000, "training to run evenly")
             yield live
 
 
