@@ -1,23 +1,37 @@
 #include "common/memory/heap_trim.h"
 
 #include <malloc.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
 #include <fstream>
+#include <string>
+#include <vector>
 
 namespace slipstream {
 namespace {
 
 #ifdef __GLIBC__
-/// Returns the bytes in memory that belong to this process alone, and to no file. 0 if the system
-/// does not tell.
-size_t ResidentBytes() {
-  std::ifstream pages("/proc/self/statm");
-  size_t mapped = 0, resident = 0, of_files_or_shared = 0;
-  pages >> mapped >> resident >> of_files_or_shared;
-  return (resident - std::min(resident, of_files_or_shared)) *
-         static_cast<size_t>(sysconf(_SC_PAGESIZE));
+/// Returns the bytes of the heap that are in memory. 0 if the system does not tell.
+size_t ResidentHeapBytes() {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::ifstream areas("/proc/self/maps");
+  std::vector<unsigned char> is_resident;
+  size_t pages = 0;
+  for (std::string area; std::getline(areas, area);) {
+    uintptr_t begin = 0, end = 0;
+    if (!area.ends_with("[heap]")) continue;
+    if (std::sscanf(area.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end) != 2) continue;
+    is_resident.resize((end - begin) / page);
+    if (mincore(reinterpret_cast<void*>(begin), end - begin, is_resident.data()) != 0) continue;
+    pages += static_cast<size_t>(
+        std::ranges::count_if(is_resident, [](unsigned char flags) { return flags % 2 == 1; }));
+  }
+  return pages * page;
 }
 #endif
 
@@ -26,19 +40,16 @@ size_t ResidentBytes() {
 size_t HeapTrim::Look() {
 #ifdef __GLIBC__
   const struct mallinfo2 heap = mallinfo2();
-  const size_t used = heap.uordblks + heap.hblkhd;
-  used_[next_] = used;
+  used_[next_] = heap.uordblks;
   next_ = (next_ + 1) % kLooks;
   if (++looks_ < (has_trimmed_ ? kPause : kLooks)) return 0;
   const size_t lately = *std::ranges::max_element(used_);
-  const size_t resident = ResidentBytes();
-  if (resident < lately + overhead_ + std::max(kIdleBytesMin, lately / 2)) return 0;
-  malloc_trim(lately - used);
-  const size_t left = ResidentBytes();
-  overhead_ = left - std::min(left, used);
+  const size_t resident = ResidentHeapBytes();
+  if (resident < lately + std::max(kIdleBytesMin, lately / 2)) return 0;
+  malloc_trim(lately - heap.uordblks);
   looks_ = 0;
   has_trimmed_ = true;
-  return resident - std::min(resident, left);
+  return resident - std::min(resident, ResidentHeapBytes());
 #else
   return 0;
 #endif

@@ -14,10 +14,9 @@ namespace slipstream {
 /// Not thread-safe: one owner. A thread that allocates during a trim may have to wait a while.
 class HeapTrim {
  public:
-  /// Idle memory is given back if it is more than this, in bytes, and more than half of what was in
-  /// use lately. Memory counts as idle if it is this process's own and resident, but malloc's users
-  /// had less lately: some of it may be stacks and the like.
-  static constexpr size_t kIdleBytesMin = size_t{16} << 20;
+  /// The heap's memory is given back if more of it is resident than was in use lately: by more than
+  /// this, in bytes, and by more than half.
+  static constexpr size_t kIdleBytesMin = size_t{8} << 20;
 
   /// How many bytes more than needed a heap grows by.
   static constexpr size_t kTopPad = size_t{64} << 20;
@@ -37,8 +36,6 @@ class HeapTrim {
   size_t next_ = 0;
   size_t looks_ = 0;  // Since the last trim, or since the first look.
   bool has_trimmed_ = false;
-  // What the last trim left resident beyond what was in use. Another trim would not gain it.
-  size_t overhead_ = 0;
 };
 
 }  // namespace slipstream

@@ -29,22 +29,7 @@ constexpr uint64_t kWake = 0;  // No connection has this number.
 
 constexpr absl::Duration kTellInterval = absl::Seconds(10);
 
-struct Traffic {
-  uint64_t received = 0;
-  uint64_t sent = 0;  // And acknowledged.
-};
-
-/// Returns the bytes that came and went over a connection, as the kernel counts them; none if it
-/// does not tell.
-Traffic TrafficOf(const FileDescriptor& connection) {
-  tcp_info info = {};
-  socklen_t length = sizeof(info);
-  const bool is_told =
-      getsockopt(connection.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
-      length >= offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received);
-  if (!is_told) return {};
-  return {.received = info.tcpi_bytes_received, .sent = info.tcpi_bytes_acked};
-}
+constexpr size_t kDiscarded = size_t{1} << 20;  // Bytes at once; TCP needs no room for them.
 
 }  // namespace
 
@@ -69,24 +54,18 @@ bool Connections::HasPlace() {
   MutexLock lock(mutex_);
   const absl::Time now = options_.now();
   FreePlaces(now);
-  return HasPlaceLocked(now) && Newcomers(now) < options_.newcomers_max;
-}
-
-size_t Connections::Newcomers(absl::Time now) const {
-  size_t count = 0;
-  for (auto number = strangers_.rbegin(); number != strangers_.rend(); ++number) {
-    if (now - connections_.at(*number).accepted >= options_.newcomer_time) break;
-    ++count;
-  }
-  return count;
+  return HasPlaceLocked(now) && newcomers_.size() < options_.newcomers_max;
 }
 
 void Connections::FreePlaces(absl::Time now) {
   places_kept_.erase(places_kept_.begin(), places_kept_.upper_bound(now));
+  while (!newcomers_.empty() && now - newcomers_.begin()->second >= options_.newcomer_time) {
+    newcomers_.erase(newcomers_.begin());
+  }
 }
 
 bool Connections::HasPlaceLocked(absl::Time now) const {
-  const size_t in_alarm = std::min(options_.strangers_max_in_alarm, options_.strangers_max);
+  const size_t in_alarm = std::min(options_.others_max_in_alarm, options_.strangers_max);
   const size_t places = now < alarm_ends_ ? in_alarm : options_.strangers_max;
   return strangers_.size() + places_kept_.size() < places;
 }
@@ -101,12 +80,14 @@ absl::Status Connections::Add(const FileDescriptor& connection, bool has_waited)
   Connection added = {.socket = FileDescriptor(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0)),
                       .name = PeerNameOf(connection),
                       .accepted = options_.now()};
+  added.calls_made.since = added.bytes_sent.since = added.accepted;
   // Even without any event asked for, epoll tells that both directions have ended.
   epoll_event event = {.events = 0, .data = {.u64 = number}};
   if (!added.socket.is_open() ||
       epoll_ctl(events_.get(), EPOLL_CTL_ADD, added.socket.get(), &event) != 0) {
     return absl::ResourceExhaustedError("no connection more can be watched");
   }
+  newcomers_.emplace(number, added.accepted);
   const auto place = connections_.emplace(number, std::move(added)).first;
   by_name_[place->second.name] = number;
   strangers_.insert(number);
@@ -175,15 +156,20 @@ void Connections::RemoveGone() {
 }
 
 void Connections::Remove(Table::iterator place) {
-  const auto& [number, connection] = *place;
+  auto& [number, connection] = *place;
   const absl::Time now = options_.now();
-  // gRPC may have closed the connection first, because of what it sent.
-  const bool has_overdone_it = connection.who != Who::kMember &&
-                               (connection.has_overdone_it || HasSentTooMuch(connection, now, 0));
-  const absl::Time kept_until = connection.accepted + PlaceTime(connection);
-  const bool keeps = connection.who == Who::kStranger || has_overdone_it;
-  if (keeps && kept_until > now) places_kept_.insert(kept_until);
-  if (has_overdone_it) alarm_ends_ = now + options_.alarm_time;
+  if (connection.who != Who::kMember) {
+    // gRPC may have closed the connection first, because of what it sent.
+    CountBytes(connection, now);
+    const bool has_overdone_it = connection.has_overdone_it || HasSentTooMuch(connection, 0) ||
+                                 (connection.who == Who::kStranger &&
+                                  connection.traffic.received > options_.bytes_of_stranger);
+    if (has_overdone_it) RaiseAlarm(now);
+    const absl::Time since = has_overdone_it ? now : connection.accepted;
+    const absl::Time kept_until = since + PlaceTime(connection);
+    const bool keeps = connection.who == Who::kStranger || has_overdone_it;
+    if (keeps && kept_until > now) places_kept_.insert(kept_until);
+  }
   Uncount(number, connection);
   const auto named = by_name_.find(connection.name);
   if (named != by_name_.end() && named->second == number) by_name_.erase(named);
@@ -192,9 +178,14 @@ void Connections::Remove(Table::iterator place) {
   connections_.erase(place);
 }
 
+void Connections::RaiseAlarm(absl::Time now) {
+  // The few places that are left now are not to be those that others kept before.
+  if (now >= alarm_ends_) places_kept_.clear();
+  alarm_ends_ = now + options_.alarm_time;
+}
+
 absl::Duration Connections::PlaceTime(const Connection& connection) const {
-  const absl::Duration for_bytes =
-      options_.place_time_of_byte * TrafficOf(connection.socket).received;
+  const absl::Duration for_bytes = options_.place_time_of_byte * connection.traffic.received;
   return std::min(options_.place_time + for_bytes, options_.place_time_max);
 }
 
@@ -214,9 +205,12 @@ void Connections::Uncount(uint64_t number, const Connection& connection) {
 }
 
 void Connections::ShutDown(Connection& connection, Reason reason) {
+  connection.has_overdone_it |= reason != Reason::kSilent;
   if (std::exchange(connection.is_shut_down, true)) return;
-  connection.has_overdone_it = reason != Reason::kSilent;
   shutdown(connection.socket.get(), SHUT_RDWR);
+  // Only so much can have come that this ends.
+  while (recv(connection.socket.get(), nullptr, kDiscarded, MSG_TRUNC | MSG_DONTWAIT) > 0) {
+  }
   NoteClosed(connection.name, reason);
 }
 
@@ -251,36 +245,57 @@ void Connections::ShutDownFloods(absl::Time now) {
 }
 
 void Connections::LookForFlood(Connection& connection, absl::Time now) {
-  if (!HasSentTooMuch(connection, now, 0)) {
+  CountBytes(connection, now);
+  if (!HasSentTooMuch(connection, 0)) {
     connection.sends_too_much_since = absl::InfiniteFuture();
     return;
   }
   connection.sends_too_much_since = std::min(connection.sends_too_much_since, now);
-  const bool is_grace_over = now - connection.sends_too_much_since >= options_.bytes_grace_time;
-  if (is_grace_over || HasSentTooMuch(connection, now, options_.bytes_grace)) {
+  const bool is_grace_over = connection.who == Who::kGuest ||
+                             now - connection.sends_too_much_since >= options_.bytes_grace_time;
+  if (is_grace_over || HasSentTooMuch(connection, options_.bytes_grace)) {
     ShutDown(connection, Reason::kBytes);
   }
 }
 
-bool Connections::HasSentTooMuch(const Connection& connection, absl::Time now,
-                                 uint64_t grace) const {
-  const Traffic traffic = TrafficOf(connection.socket);
-  const double seconds = absl::ToDoubleSeconds(now - connection.accepted);
-  const double allowed = static_cast<double>(options_.bytes_at_once + grace) +
-                         static_cast<double>(options_.bytes_per_second) * seconds +
-                         options_.bytes_for_each_sent * static_cast<double>(traffic.sent);
-  return static_cast<double>(traffic.received) > allowed;
+/// Returns nothing if the kernel does not tell.
+Connections::Traffic Connections::TrafficOf(const FileDescriptor& connection) {
+  tcp_info info = {};
+  socklen_t length = sizeof(info);
+  const bool is_told =
+      getsockopt(connection.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+      length >= offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received);
+  if (!is_told) return {};
+  return {.received = info.tcpi_bytes_received, .sent = info.tcpi_bytes_acked};
+}
+
+void Connections::CountBytes(Connection& connection, absl::Time now) const {
+  const Traffic before = connection.traffic;
+  const Traffic so_far = TrafficOf(connection.socket);
+  connection.traffic = {.received = std::max(before.received, so_far.received),
+                        .sent = std::max(before.sent, so_far.sent)};
+  const auto received = static_cast<double>(connection.traffic.received - before.received);
+  const auto sent = static_cast<double>(connection.traffic.sent - before.sent);
+  const double seconds = absl::ToDoubleSeconds(now - connection.bytes_sent.since);
+  connection.bytes_sent.Add(received,
+                            static_cast<double>(options_.bytes_per_second) * seconds +
+                                options_.bytes_for_each_sent * sent,
+                            now);
+}
+
+bool Connections::HasSentTooMuch(const Connection& connection, uint64_t grace) const {
+  const uint64_t at_once =
+      connection.who == Who::kGuest ? options_.bytes_at_once_of_guest : options_.bytes_at_once;
+  return connection.bytes_sent.amount > static_cast<double>(at_once + grace);
 }
 
 void Connections::CountCall(Connection& connection, absl::Time now) {
   if (connection.who == Who::kMember) return;
-  ++connection.calls_made;
-  const double seconds = absl::ToDoubleSeconds(now - connection.accepted);
+  const double seconds = absl::ToDoubleSeconds(now - connection.calls_made.since);
+  connection.calls_made.Add(1, options_.calls_per_second * seconds, now);
   const double at_once = connection.who == Who::kStranger ? options_.calls_at_once_of_stranger
                                                           : options_.calls_at_once;
-  if (connection.calls_made > at_once + options_.calls_per_second * seconds) {
-    ShutDown(connection, Reason::kCalls);
-  }
+  if (connection.calls_made.amount > at_once) ShutDown(connection, Reason::kCalls);
 }
 
 void Connections::EndSilentCalls(absl::Time now) {
@@ -344,9 +359,14 @@ void Connections::Introduce(Caller& caller, Who who, uint64_t member) {
   Connection& connection = place->second;
   const bool had_place = HasPlaceLocked(options_.now());
   Uncount(caller.connection_, connection);
+  newcomers_.erase(caller.connection_);
   connection.who = who;
   connection.member = member;
-  if (who == Who::kGuest) guests_.insert(caller.connection_);
+  if (who == Who::kGuest) {
+    guests_.insert(caller.connection_);
+    CountBytes(connection, options_.now());
+    connection.bytes_sent.amount = 0;  // Its handshake does not count any more.
+  }
   if (who == Who::kMember) ++of_members_[member];
   if (had_place) return;
   const uint64_t one = 1;
@@ -354,7 +374,11 @@ void Connections::Introduce(Caller& caller, Who who, uint64_t member) {
 }
 
 bool Connections::HasPlace(Who who, uint64_t member) const {
-  if (who == Who::kGuest) return guests_.size() < options_.guests_max;
+  if (who == Who::kGuest) {
+    const bool is_alarm = options_.now() < alarm_ends_;
+    return guests_.size() < (is_alarm ? std::min(options_.others_max_in_alarm, options_.guests_max)
+                                      : options_.guests_max);
+  }
   const auto of_member = of_members_.find(member);
   return of_member == of_members_.end() || of_member->second < options_.connections_of_member_max;
 }

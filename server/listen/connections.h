@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_SERVER_LISTEN_CONNECTIONS_H_
 #define SLIPSTREAM_SERVER_LISTEN_CONNECTIONS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -49,15 +50,20 @@ class Connections {
     /// have open.
     size_t strangers_max = 64;
 
-    /// The most strangers that have had their places for less than `newcomer_time`. Whoever is here
-    /// to join says so sooner; of others, not all can do their worst before it is noticed.
+    /// The most connections that get a place within `newcomer_time`, not counting those that have
+    /// said who they are. A worker says so within milliseconds. The limit bounds how many attackers
+    /// can flood before the first flood is noticed.
     size_t newcomers_max = 16;
     absl::Duration newcomer_time = absl::Milliseconds(500);
 
-    /// The most strangers for `alarm_time` after a connection was closed because it sent or asked
-    /// for too much: by then gRPC has done what it asked for, so few may do that at a time.
-    size_t strangers_max_in_alarm = 8;
+    /// The most strangers, and the most guests, while there is an alarm: for `alarm_time` after a
+    /// connection that was not a member's has overdone it. Either it was closed because it sent too
+    /// much or made too many calls, or it went as a stranger after it had sent more than
+    /// `bytes_of_stranger`. Guests that are there already stay. An alarm comes too late for the
+    /// flood that raised it, and limits those that follow.
+    size_t others_max_in_alarm = 8;
     absl::Duration alarm_time = absl::Minutes(1);
+    uint64_t bytes_of_stranger = uint64_t{4} << 10;
 
     /// How long a connection or a call may take to say who it is for before it is ended.
     absl::Duration introduction_time = absl::Seconds(5);
@@ -84,8 +90,8 @@ class Connections {
     /// The most calls that a connection may have open if it is not a member's.
     size_t calls_of_others_max = 32;
 
-    /// The calls that such a connection may make at once, and for each second since. A stranger's
-    /// may make fewer, as one of its first calls says who it is.
+    /// The calls that such a connection may make at once, and in each second. A stranger's may make
+    /// fewer, as one of its first calls says who it is.
     double calls_at_once = 100;
     double calls_at_once_of_stranger = 16;
     double calls_per_second = 20;
@@ -95,14 +101,16 @@ class Connections {
     /// more has come is closed and takes no place.
     uint64_t bytes_while_waiting = uint64_t{4} << 10;
 
-    /// The bytes that such a connection may send at once, for each second since, and for each byte
-    /// that it was sent, because a reader has to acknowledge what it reads.
+    /// The bytes that such a connection may send at once, in each second, and for each byte that it
+    /// is sent, because a reader has to acknowledge what it reads. A guest, who asks for little and
+    /// has made its handshake, may send fewer at once.
     uint64_t bytes_at_once = uint64_t{16} << 10;
+    uint64_t bytes_at_once_of_guest = uint64_t{4} << 10;
     uint64_t bytes_per_second = uint64_t{4} << 10;
     double bytes_for_each_sent = 1.0 / 16;
 
-    /// How long, and by how much, it may exceed that: bytes are counted as the kernel takes them,
-    /// and an introduction among them is understood only once gRPC has read it.
+    /// How long, and by how much, a stranger may exceed that: bytes are counted as the kernel takes
+    /// them, and an introduction among them is understood only once gRPC has read it.
     absl::Duration bytes_grace_time = absl::Milliseconds(50);
     uint64_t bytes_grace = uint64_t{48} << 10;
 
@@ -151,6 +159,23 @@ class Connections {
   enum class Reason : uint8_t { kSilent, kCalls, kBytes };
   static constexpr size_t kReasons = 3;
 
+  /// The bytes that came and went over a connection, as the kernel counts them.
+  struct Traffic {
+    uint64_t received = 0;
+    uint64_t sent = 0;  // And acknowledged.
+  };
+
+  /// What a connection has used of an allowance that fills up again at some rate.
+  struct Used {
+    double amount = 0;
+    absl::Time since;
+
+    void Add(double more, double refilled, absl::Time now) {
+      amount = std::max(amount - refilled, 0.0) + more;
+      since = now;
+    }
+  };
+
   struct Connection {
     FileDescriptor socket;  // A duplicate of gRPC's, to shut it down from here.
     PeerName name;
@@ -159,7 +184,9 @@ class Connections {
     uint64_t member = 0;  // The member's number, if it is a member's.
     size_t calls = 0;
     absl::Time last_call;  // When a call last began or ended.
-    double calls_made = 0;
+    Used calls_made;
+    Used bytes_sent;  // By the peer, as of `traffic`.
+    Traffic traffic;
     absl::Time sends_too_much_since = absl::InfiniteFuture();
     bool has_overdone_it = false;
     bool is_shut_down = false;
@@ -183,7 +210,6 @@ class Connections {
 
   bool HasPlace(Who who, uint64_t member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasPlaceLocked(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  size_t Newcomers(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreePlaces(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Uncount(uint64_t number, const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Table::iterator place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -191,7 +217,7 @@ class Connections {
   void RemoveGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Ends both directions: gRPC sees the end of what it reads and of what it writes, and epoll the
-  /// end of both.
+  /// end of both. Throws away what has come and was not read yet.
   void ShutDown(Connection& connection, Reason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteClosed(const PeerName& name, Reason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShutDownStrangers(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -200,7 +226,10 @@ class Connections {
   /// Closes connections that are not members' and have sent too much.
   void ShutDownFloods(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookForFlood(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasSentTooMuch(const Connection& connection, absl::Time now, uint64_t grace) const;
+  static Traffic TrafficOf(const FileDescriptor& connection);
+  void CountBytes(Connection& connection, absl::Time now) const;
+  bool HasSentTooMuch(const Connection& connection, uint64_t grace) const;
+  void RaiseAlarm(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountCall(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Returns log lines about the connections closed lately, one for each reason.
@@ -220,6 +249,8 @@ class Connections {
   std::set<uint64_t> strangers_ ABSL_GUARDED_BY(mutex_);  // The oldest first.
   std::set<uint64_t> guests_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, size_t> of_members_ ABSL_GUARDED_BY(mutex_);
+  // When those that came lately came, by number, unless they have said who they are.
+  std::map<uint64_t, absl::Time> newcomers_ ABSL_GUARDED_BY(mutex_);
   // When the places that gone strangers still keep become free.
   std::multiset<absl::Time> places_kept_ ABSL_GUARDED_BY(mutex_);
   absl::Time alarm_ends_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();

@@ -62,7 +62,7 @@ def calls(method, count, first=1, message=None):
     return b"".join(out)
 
 
-def indexed_calls(method, count):
+def indexed_calls(method, count, first=1):
     """Encodes calls that begin and do not end, each in 15 bytes: the first one puts its fields into
     the table of headers."""
     fields = ((b":method", b"POST"), (b":scheme", b"http"), (b":path", method.encode()),
@@ -70,8 +70,8 @@ def indexed_calls(method, count):
               (b"content-type", b"application/grpc"))
     literal = b"".join(b"\x40" + text(*field)[1:] for field in fields)
     table = bytes(0x80 | 61 + place for place in range(len(fields), 0, -1))  # The newest is 62.
-    return b"".join(frame(HEADERS, END_HEADERS, stream, literal if stream == 1 else table)
-                    for stream in range(1, 2 * count, 2))
+    return b"".join(frame(HEADERS, END_HEADERS, stream, literal if stream == first else table)
+                    for stream in range(first, first + 2 * count, 2))
 
 
 class Flood:
@@ -291,6 +291,12 @@ def kinds():
         address, 1000, greeting(), reply=calls(exchange, 128))
     found["a thousand calls in 15 KiB, once it was greeted"] = lambda address: Flood(
         address, 1000, greeting(), reply=indexed_calls(exchange, 1000))
+    found["a thousand calls, after a second of patience"] = lambda address: Flood(
+        address, 64, greeting(), interval_s=1,
+        more=lambda _, age: indexed_calls(exchange, 1000) if age < 1.5 else b"")
+    found["guests: GetStatus, later a thousand calls"] = lambda address: Flood(
+        address, 96, greeting() + calls(coordinator + "GetStatus", 1, message=b""), interval_s=2,
+        more=lambda _, age: indexed_calls(exchange, 1000, first=3) if age < 2.5 else b"")
     found["health Watch streams"] = lambda address: Flood(
         address, 1000, greeting() + calls("/grpc.health.v1.Health/Watch", 128, message=b""))
     found["connections that say nothing"] = lambda address: Flood(address, 1000, b"")

@@ -44,7 +44,7 @@ class HeapTrimTest : public testing::Test {
 
   size_t LookForAWhile() {
     size_t given_back = 0;
-    for (size_t i = 0; i < HeapTrim::kLooks; ++i) given_back += trim_.Look();
+    for (size_t i = 0; i < HeapTrim::kPause + HeapTrim::kLooks; ++i) given_back += trim_.Look();
     return given_back;
   }
 
@@ -59,6 +59,14 @@ TEST_F(HeapTrimTest, APeakThatHasPassedIsGivenBackOnce) {
 
   EXPECT_LT(ResidentBytes(), before - kMany / 2);
   EXPECT_EQ(LookForAWhile(), 0u) << "there is nothing more";
+}
+
+TEST_F(HeapTrimTest, ASecondPeakIsGivenBackToo) {
+  const auto used = Fill(kMany / 2);
+  { const auto blocks = Fill(kMany); }
+  EXPECT_GT(LookForAWhile(), kMany / 2);
+  { const auto blocks = Fill(kMany); }
+  EXPECT_GT(LookForAWhile(), kMany / 2);
 }
 
 TEST_F(HeapTrimTest, WhatIsUsedAgainAndAgainStays) {

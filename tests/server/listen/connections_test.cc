@@ -274,7 +274,8 @@ TEST_F(ConnectionsTest, GuestsHavePlacesOfTheirOwnUntilTheyRest) {
   milliseconds_ += 60'000;
 
   AwaitCounts(0, 0, 0);
-  ComeAsGuest(*one_too_many);
+  const auto later = NewClient();  // The others may not have noticed yet that they are closed.
+  ComeAsGuest(*later);
   AwaitCounts(0, 1, 0);
 }
 
@@ -369,7 +370,7 @@ TEST_F(ConnectionsTest, WhoIsNoMemberSendsOnlySoMuchAndKeepsItsPlaceForThat) {
 
 TEST_F(ConnectionsTest, AfterAFloodStrangersHaveFewPlacesForAMinute) {
   Start({.strangers_max = 4,
-         .strangers_max_in_alarm = 1,
+         .others_max_in_alarm = 1,
          .introduction_time = absl::Hours(1),
          .pressed_time = absl::Hours(1),
          .bytes_at_once = 10'000,
@@ -388,6 +389,56 @@ TEST_F(ConnectionsTest, AfterAFloodStrangersHaveFewPlacesForAMinute) {
 
   milliseconds_ += 50'000;
   EXPECT_TRUE(connections_->HasPlace());
+}
+
+TEST_F(ConnectionsTest, AStrangerThatSendsMuchAndGoesRaisesTheAlarmToo) {
+  Start({.strangers_max = 4, .others_max_in_alarm = 1, .bytes_of_stranger = 1'000});
+  {
+    const FileDescriptor brief = Connect();
+    AwaitCounts(1, 0, 0);
+    const std::string bytes(2'000, 'x');
+    EXPECT_EQ(send(brief.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 2'000);
+  }
+  AwaitCounts(0, 0, 0);
+  milliseconds_ += 5'000;
+  EXPECT_TRUE(connections_->HasPlace()) << "it does not keep its place any more";
+
+  const FileDescriptor one = Connect();
+  AwaitCounts(1, 0, 0);
+
+  EXPECT_FALSE(connections_->HasPlace());
+}
+
+TEST_F(ConnectionsTest, AGuestSendsLessAtOnceThanAStranger) {
+  Start({.bytes_at_once_of_guest = 2'000, .bytes_per_second = 0, .bytes_for_each_sent = 0});
+  const auto guest = NewClient();
+  ComeAsGuest(*guest);
+  AwaitCounts(0, 1, 0);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  context.AddMetadata("long", std::string(3'000, 'x'));
+  v1::RunStatus reply;
+
+  (void)guest->GetStatus(&context, {}, &reply);  // The answer may still arrive.
+
+  AwaitCounts(0, 0, 0);
+  log_.WaitFor("reason=\"no member sends so much\"");
+}
+
+TEST_F(ConnectionsTest, WhatAGuestDidNotUseDoesNotPileUp) {
+  Start({.calls_at_once = 5, .calls_per_second = 1});
+  const auto guest = NewClient();
+  ComeAsGuest(*guest);
+  milliseconds_ += 50'000;
+  for (int i = 0; i < 5; ++i) ComeAsGuest(*guest);
+  AwaitCounts(0, 1, 0);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::RunStatus reply;
+
+  (void)guest->GetStatus(&context, {}, &reply);  // The answer may still arrive.
+
+  AwaitCounts(0, 0, 0);
 }
 
 TEST_F(ConnectionsTest, WhoSendsMuchWhileItWaitsTakesNoPlace) {
