@@ -149,6 +149,13 @@ class ConnectionsTest : public testing::Test {
     EXPECT_TRUE(client.GetStatus(&context, {}, &reply).ok());
   }
 
+  static void AskOnceTooOften(v1::Coordinator::Stub& client) {
+    grpc::ClientContext context;
+    SetDeadline(context);
+    v1::RunStatus reply;
+    (void)client.GetStatus(&context, {}, &reply);  // The answer may still arrive.
+  }
+
   /// Heartbeats that say nothing.
   class SilentCalls {
    public:
@@ -336,11 +343,7 @@ TEST_F(ConnectionsTest, WhoIsNoMemberMakesOnlySoManyCalls) {
   ComeAsGuest(*guest);
   ComeAsGuest(*guest);
   AwaitCounts(0, 1, 0);
-  grpc::ClientContext context;
-  SetDeadline(context);
-  v1::RunStatus reply;
-
-  (void)guest->GetStatus(&context, {}, &reply);  // The answer may still arrive.
+  AskOnceTooOften(*guest);
 
   AwaitCounts(0, 0, 0);
   log_.WaitFor("reason=\"no member makes so many calls\"");
@@ -432,11 +435,7 @@ TEST_F(ConnectionsTest, WhatAGuestDidNotUseDoesNotPileUp) {
   milliseconds_ += 50'000;
   for (int i = 0; i < 5; ++i) ComeAsGuest(*guest);
   AwaitCounts(0, 1, 0);
-  grpc::ClientContext context;
-  SetDeadline(context);
-  v1::RunStatus reply;
-
-  (void)guest->GetStatus(&context, {}, &reply);  // The answer may still arrive.
+  AskOnceTooOften(*guest);
 
   AwaitCounts(0, 0, 0);
 }
@@ -476,11 +475,7 @@ TEST_F(ConnectionsTest, AGuestThatCallsTooOftenKeepsItsPlace) {
   const auto guest = NewClient();
   ComeAsGuest(*guest);
   AwaitCounts(0, 1, 0);
-  grpc::ClientContext context;
-  SetDeadline(context);
-  v1::RunStatus reply;
-
-  (void)guest->GetStatus(&context, {}, &reply);  // The answer may still arrive.
+  AskOnceTooOften(*guest);
 
   AwaitCounts(0, 0, 0);
   EXPECT_FALSE(connections_->HasPlace());
