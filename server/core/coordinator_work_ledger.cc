@@ -12,7 +12,7 @@ namespace slipstream {
 
 WorkLedger::WorkLedger(uint64_t total, uint64_t per_epoch, Pushes pushes)
     : total_(total), per_epoch_(per_epoch), pushes_(pushes) {
-  PS_CHECK(per_epoch > 0 && pushes.batches > 0);
+  PS_CHECK(per_epoch > 0 && pushes.batches > 0 && pushes.in_flight > 0);
 }
 
 std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t workers) {

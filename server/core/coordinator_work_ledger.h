@@ -32,7 +32,7 @@ class WorkLedger {
   struct Pushes {
     /// The mini-batches of one push; the last push of an epoch may have fewer. REQUIRES: not 0.
     uint64_t batches = 1;
-    /// The pushes that may be under way at once.
+    /// The pushes that may be under way at once. REQUIRES: not 0.
     uint32_t in_flight = 1;
   };
 
@@ -52,8 +52,9 @@ class WorkLedger {
   /// For workers whose pushes have one mini-batch, one after another.
   WorkLedger(uint64_t total, uint64_t per_epoch) : WorkLedger(total, per_epoch, Pushes()) {}
 
-  /// The most units that a worker holds: one for each push under way, which may be as small as the
-  /// push, and one that is prefetched. With fewer, a worker would wait until its next report.
+  /// The most units that a worker holds. A unit may be as small as one push, so a worker holds a
+  /// unit for each push under way, and one more that is prefetched. With fewer, it would wait until
+  /// its next report.
   size_t units_max() const { return size_t{pushes_.in_flight} + 1; }
 
   /// Hands out the next unit. Returns nothing if the worker holds enough, all are handed out, or

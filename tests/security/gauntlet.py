@@ -4,8 +4,9 @@
     python3 tests/security/gauntlet.py [--mtls nobody|stranger|viewer] [--attack WORDS]... [--rounds N]
                                        [--seconds S] [--recovery S] [-o json]
 
-Starts a server and two workers for each attack, which train over TCP. With --mtls they do so over TLS with certificates on
-both sides, and the attackers have none (nobody), one of another authority (stranger) or a viewer's. Each
+For each attack it starts a server and two workers, and these train over TCP. With --mtls they do so over TLS
+with certificates on both sides, and the attackers have none (nobody), one of another authority (stranger) or a
+viewer's. Each
 attack runs against the server's port from this machine: N times (3) S seconds (8) without it take turns with
 S seconds with it, then S seconds (60) of rest follow.
 
