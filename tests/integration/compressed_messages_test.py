@@ -14,9 +14,9 @@ CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 UNIMPLEMENTED = 12
 
 # The messages unpack to this many zeros. Packed, they are a thousandth of it, which is less than a
-# stranger may send.
-UNPACKED_BYTES = 12 << 20
-GROWTH_MIB_MAX = 6
+# stranger may send without raising an alarm.
+UNPACKED_BYTES = 3 << 20
+GROWTH_MIB_MAX = 2
 
 
 def methods():
