@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -23,11 +21,13 @@ size_t ResidentHeapBytes() {
   std::vector<unsigned char> is_resident;
   size_t pages = 0;
   for (std::string area; std::getline(areas, area);) {
-    uintptr_t begin = 0, end = 0;
+    void* begin = nullptr;
+    void* end = nullptr;
     if (!area.ends_with("[heap]")) continue;
-    if (std::sscanf(area.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end) != 2) continue;
-    is_resident.resize((end - begin) / page);
-    if (mincore(reinterpret_cast<void*>(begin), end - begin, is_resident.data()) != 0) continue;
+    if (std::sscanf(area.c_str(), "%p-%p", &begin, &end) != 2) continue;
+    const auto bytes = static_cast<size_t>(static_cast<char*>(end) - static_cast<char*>(begin));
+    is_resident.resize(bytes / page);
+    if (mincore(begin, bytes, is_resident.data()) != 0) continue;
     pages += static_cast<size_t>(
         std::ranges::count_if(is_resident, [](unsigned char flags) { return flags % 2 == 1; }));
   }
