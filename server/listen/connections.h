@@ -165,7 +165,7 @@ class Connections {
     uint64_t sent = 0;  // And acknowledged.
   };
 
-  /// What a connection has used of an allowance that fills up again at some rate.
+  /// The used part of an allowance of a connection, which fills up again at some rate.
   struct Used {
     double amount = 0;
     absl::Time since;
