@@ -16,19 +16,12 @@ namespace {
 using namespace update_stretches;
 
 template <bool kHasSum>
-SLIPSTREAM_INLINE void AdamLoop(const Stretch s, const AdamFactors f) {
-  SLIPSTREAM_INDEPENDENT_PASSES
-  for (size_t i = 0; i < s.count; ++i) {
-    const float step = AdamStepAt<kHasSum>(s, i, f);
-    s.weights_out[i] = f.kept * s.weights_in[i] - step;
-  }
+SLIPSTREAM_INLINE void StepAt(const Stretch& s, size_t i, const AdamFactors& f) {
+  const float step = AdamStepAt<kHasSum>(s, i, f);
+  s.weights_out[i] = f.kept * s.weights_in[i] - step;
 }
 
-SLIPSTREAM_CPU_DISPATCH
-void AdamSingle(Stretch s, AdamFactors f) { AdamLoop<false>(s, f); }
-
-SLIPSTREAM_CPU_DISPATCH
-void AdamSum(Stretch s, AdamFactors f) { AdamLoop<true>(s, f); }
+SLIPSTREAM_UPDATE_LOOPS(StepAt, AdamFactors)
 
 class Adam final : public UpdateRule {
  public:
@@ -42,10 +35,7 @@ class Adam final : public UpdateRule {
 
   void Update(const UpdateArrays& arrays, const CombinedGradient& gradient, const StepSize& step,
               const RuleScalars& powers, Stores stores) const override {
-    const AdamFactors factors = FactorsOfAdam(optimizer_, powers, step);
-    ForEachStretch(arrays, 2, gradient, stores, [factors](const Stretch& s) {
-      s.sum == nullptr ? AdamSingle(s, factors) : AdamSum(s, factors);
-    });
+    Run(arrays, 2, gradient, stores, FactorsOfAdam(optimizer_, powers, step));
   }
 
  private:

@@ -1,11 +1,8 @@
 #ifndef SLIPSTREAM_COMMON_KERNELS_RULES_ADAM_H_
 #define SLIPSTREAM_COMMON_KERNELS_RULES_ADAM_H_
 
-#include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 
 #include "common/kernels/rules/update_rule.h"
 #include "common/kernels/rules/update_stretches.h"
@@ -38,20 +35,12 @@ inline constexpr RuleScalars kFirstPowersOfAdam = {1, 1};
 /// library's power may depend on the processor.
 RuleScalars NextPowersOfAdam(const OptimizerSpec& optimizer, const RuleScalars& powers);
 
-/// Returns the number nearest to `value` from −10¹⁹ to 10¹⁹, whose squares are finite in fp32. It
-/// compares bits: comparisons of floats must keep their order with a NaN, and would need three
-/// selections instead of one.
-SLIPSTREAM_INLINE float WithFiniteSquare(float value) {
-  constexpr auto kMax = std::bit_cast<int32_t>(1e19f);
-  const auto bits = std::bit_cast<int32_t>(value);
-  return std::bit_cast<float>(std::min(bits & 0x7fffffff, kMax) | (bits & ~0x7fffffff));
-}
-
 /// Writes both running means at position i, in states 0 and 1, and returns the step that they make.
 template <bool kHasSum>
 SLIPSTREAM_INLINE float AdamStepAt(const update_stretches::Stretch& s, size_t i,
                                    const AdamFactors& f) {
-  const float g = WithFiniteSquare(update_stretches::GradientAt<kHasSum>(s, i, f.decay));
+  const float g =
+      update_stretches::WithFiniteSquare(update_stretches::GradientAt<kHasSum>(s, i, f.decay));
   const float mean = f.beta1 * s.states[0].in[i] + f.one_minus_beta1 * g;
   const float square = f.beta2 * s.states[1].in[i] + f.one_minus_beta2 * (g * g);
   s.states[0].out[i] = mean;

@@ -22,21 +22,19 @@ using namespace update_stretches;
 
 constexpr double kRatioMax = 1e30;
 
+struct Factors {
+  AdamFactors adam;
+  float decay;
+};
+
 /// Writes r in the place of the weights.
 template <bool kHasSum>
-SLIPSTREAM_INLINE void LambLoop(const Stretch s, const AdamFactors f, float decay) {
-  SLIPSTREAM_INDEPENDENT_PASSES
-  for (size_t i = 0; i < s.count; ++i) {
-    const float step = AdamStepAt<kHasSum>(s, i, f);
-    s.weights_out[i] = step + decay * s.weights_in[i];
-  }
+SLIPSTREAM_INLINE void StepAt(const Stretch& s, size_t i, const Factors& f) {
+  const float step = AdamStepAt<kHasSum>(s, i, f.adam);
+  s.weights_out[i] = step + f.decay * s.weights_in[i];
 }
 
-SLIPSTREAM_CPU_DISPATCH
-void LambSingle(Stretch s, AdamFactors f, float decay) { LambLoop<false>(s, f, decay); }
-
-SLIPSTREAM_CPU_DISPATCH
-void LambSum(Stretch s, AdamFactors f, float decay) { LambLoop<true>(s, f, decay); }
+SLIPSTREAM_UPDATE_LOOPS(StepAt, Factors)
 
 SLIPSTREAM_CPU_DISPATCH
 void SubtractScaled(const float* __restrict from, float* __restrict step, size_t count,
@@ -57,10 +55,8 @@ class Lamb final : public UpdateRule {
 
   void Update(const UpdateArrays& arrays, const CombinedGradient& gradient, const StepSize&,
               const RuleScalars& powers, Stores stores) const override {
-    const AdamFactors factors = FactorsOfAdam(optimizer_, powers, {.rate = 1});
-    ForEachStretch(arrays, 2, gradient, stores, [factors, decay = decay_](const Stretch& s) {
-      s.sum == nullptr ? LambSingle(s, factors, decay) : LambSum(s, factors, decay);
-    });
+    const AdamFactors adam = FactorsOfAdam(optimizer_, powers, {.rate = 1});
+    Run(arrays, 2, gradient, stores, Factors{adam, decay_});
   }
 
   void FinishTensor(std::span<const float> weights_in, std::span<float> weights_out,

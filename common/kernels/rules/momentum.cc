@@ -8,26 +8,20 @@ namespace {
 
 using namespace update_stretches;
 
+struct Factors {
+  float rate;
+  float momentum;
+  float decay;
+};
+
 template <bool kHasSum>
-SLIPSTREAM_INLINE void MomentumLoop(const Stretch s, float rate, float momentum, float decay) {
-  const State state = s.states[0];
-  SLIPSTREAM_INDEPENDENT_PASSES
-  for (size_t i = 0; i < s.count; ++i) {
-    const float velocity = momentum * state.in[i] + GradientAt<kHasSum>(s, i, decay);
-    state.out[i] = velocity;
-    s.weights_out[i] = s.weights_in[i] - rate * velocity;
-  }
+SLIPSTREAM_INLINE void StepAt(const Stretch& s, size_t i, const Factors& f) {
+  const float velocity = f.momentum * s.states[0].in[i] + GradientAt<kHasSum>(s, i, f.decay);
+  s.states[0].out[i] = velocity;
+  s.weights_out[i] = s.weights_in[i] - f.rate * velocity;
 }
 
-SLIPSTREAM_CPU_DISPATCH
-void MomentumSingle(Stretch s, float rate, float momentum, float decay) {
-  MomentumLoop<false>(s, rate, momentum, decay);
-}
-
-SLIPSTREAM_CPU_DISPATCH
-void MomentumSum(Stretch s, float rate, float momentum, float decay) {
-  MomentumLoop<true>(s, rate, momentum, decay);
-}
+SLIPSTREAM_UPDATE_LOOPS(StepAt, Factors)
 
 class Momentum final : public UpdateRule {
  public:
@@ -37,11 +31,7 @@ class Momentum final : public UpdateRule {
 
   void Update(const UpdateArrays& arrays, const CombinedGradient& gradient, const StepSize& step,
               const RuleScalars&, Stores stores) const override {
-    ForEachStretch(arrays, 1, gradient, stores,
-                   [rate = step.rate, momentum = momentum_, decay = decay_](const Stretch& s) {
-                     s.sum == nullptr ? MomentumSingle(s, rate, momentum, decay)
-                                      : MomentumSum(s, rate, momentum, decay);
-                   });
+    Run(arrays, 1, gradient, stores, Factors{step.rate, momentum_, decay_});
   }
 
  private:

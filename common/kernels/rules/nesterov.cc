@@ -8,27 +8,21 @@ namespace {
 
 using namespace update_stretches;
 
+struct Factors {
+  float rate;
+  float momentum;
+  float decay;
+};
+
 template <bool kHasSum>
-SLIPSTREAM_INLINE void NesterovLoop(const Stretch s, float rate, float momentum, float decay) {
-  const State state = s.states[0];
-  SLIPSTREAM_INDEPENDENT_PASSES
-  for (size_t i = 0; i < s.count; ++i) {
-    const float g = GradientAt<kHasSum>(s, i, decay);
-    const float velocity = momentum * state.in[i] + g;
-    state.out[i] = velocity;
-    s.weights_out[i] = s.weights_in[i] - rate * (g + momentum * velocity);
-  }
+SLIPSTREAM_INLINE void StepAt(const Stretch& s, size_t i, const Factors& f) {
+  const float g = GradientAt<kHasSum>(s, i, f.decay);
+  const float velocity = f.momentum * s.states[0].in[i] + g;
+  s.states[0].out[i] = velocity;
+  s.weights_out[i] = s.weights_in[i] - f.rate * (g + f.momentum * velocity);
 }
 
-SLIPSTREAM_CPU_DISPATCH
-void NesterovSingle(Stretch s, float rate, float momentum, float decay) {
-  NesterovLoop<false>(s, rate, momentum, decay);
-}
-
-SLIPSTREAM_CPU_DISPATCH
-void NesterovSum(Stretch s, float rate, float momentum, float decay) {
-  NesterovLoop<true>(s, rate, momentum, decay);
-}
+SLIPSTREAM_UPDATE_LOOPS(StepAt, Factors)
 
 class Nesterov final : public UpdateRule {
  public:
@@ -38,11 +32,7 @@ class Nesterov final : public UpdateRule {
 
   void Update(const UpdateArrays& arrays, const CombinedGradient& gradient, const StepSize& step,
               const RuleScalars&, Stores stores) const override {
-    ForEachStretch(arrays, 1, gradient, stores,
-                   [rate = step.rate, momentum = momentum_, decay = decay_](const Stretch& s) {
-                     s.sum == nullptr ? NesterovSingle(s, rate, momentum, decay)
-                                      : NesterovSum(s, rate, momentum, decay);
-                   });
+    Run(arrays, 1, gradient, stores, Factors{step.rate, momentum_, decay_});
   }
 
  private:

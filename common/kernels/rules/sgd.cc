@@ -8,19 +8,17 @@ namespace {
 
 using namespace update_stretches;
 
+struct Factors {
+  float rate;
+  float decay;
+};
+
 template <bool kHasSum>
-SLIPSTREAM_INLINE void SgdLoop(const Stretch s, float rate, float decay) {
-  SLIPSTREAM_INDEPENDENT_PASSES
-  for (size_t i = 0; i < s.count; ++i) {
-    s.weights_out[i] = s.weights_in[i] - rate * GradientAt<kHasSum>(s, i, decay);
-  }
+SLIPSTREAM_INLINE void StepAt(const Stretch& s, size_t i, const Factors& f) {
+  s.weights_out[i] = s.weights_in[i] - f.rate * GradientAt<kHasSum>(s, i, f.decay);
 }
 
-SLIPSTREAM_CPU_DISPATCH
-void SgdSingle(Stretch s, float rate, float decay) { SgdLoop<false>(s, rate, decay); }
-
-SLIPSTREAM_CPU_DISPATCH
-void SgdSum(Stretch s, float rate, float decay) { SgdLoop<true>(s, rate, decay); }
+SLIPSTREAM_UPDATE_LOOPS(StepAt, Factors)
 
 class Sgd final : public UpdateRule {
  public:
@@ -29,10 +27,7 @@ class Sgd final : public UpdateRule {
 
   void Update(const UpdateArrays& arrays, const CombinedGradient& gradient, const StepSize& step,
               const RuleScalars&, Stores stores) const override {
-    ForEachStretch(arrays, 0, gradient, stores,
-                   [rate = step.rate, decay = decay_](const Stretch& s) {
-                     s.sum == nullptr ? SgdSingle(s, rate, decay) : SgdSum(s, rate, decay);
-                   });
+    Run(arrays, 0, gradient, stores, Factors{step.rate, decay_});
   }
 
  private:

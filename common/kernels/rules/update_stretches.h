@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -48,6 +49,15 @@ SLIPSTREAM_INLINE float GradientAt(const Stretch& s, size_t i, float decay) {
   const float last = s.weight * s.gradient[i];
   const float g = kHasSum ? s.sum[i] + last : last;
   return g * s.inverse_divisor + decay * s.weights_in[i];
+}
+
+/// Returns the number nearest to `value` from −10¹⁹ to 10¹⁹, whose squares are finite in fp32. It
+/// compares bits: comparisons of floats must keep their order with a NaN, and would need three
+/// selections instead of one.
+SLIPSTREAM_INLINE float WithFiniteSquare(float value) {
+  constexpr auto kMax = std::bit_cast<int32_t>(1e19f);
+  const auto bits = std::bit_cast<int32_t>(value);
+  return std::bit_cast<float>(std::min(bits & 0x7fffffff, kMax) | (bits & ~0x7fffffff));
 }
 
 /// Returns `count` positions of `whole` from `position` on.
@@ -160,6 +170,25 @@ void ForEachStretch(const UpdateArrays& arrays, size_t states, const CombinedGra
   }
   if (stores == Stores::kStreamed) FinishStreaming();
 }
+
+/// Defines Run(arrays, states, gradient, stores, factors): it calls
+/// StepAt<whether there is a sum>(stretch, position, factors) for all positions of an update, in
+/// loops that are compiled for several instruction sets. Use it once in a rule's file, in an
+/// unnamed namespace.
+#define SLIPSTREAM_UPDATE_LOOPS(StepAt, Factors)                                        \
+  template <bool kHasSum>                                                               \
+  SLIPSTREAM_INLINE void Loop(const Stretch s, const Factors f) {                       \
+    SLIPSTREAM_INDEPENDENT_PASSES                                                       \
+    for (size_t i = 0; i < s.count; ++i) StepAt<kHasSum>(s, i, f);                      \
+  }                                                                                     \
+  SLIPSTREAM_CPU_DISPATCH void LoopOfLast(Stretch s, Factors f) { Loop<false>(s, f); }  \
+  SLIPSTREAM_CPU_DISPATCH void LoopOfSum(Stretch s, Factors f) { Loop<true>(s, f); }    \
+  void Run(const UpdateArrays& arrays, size_t states, const CombinedGradient& gradient, \
+           Stores stores, const Factors& factors) {                                     \
+    ForEachStretch(arrays, states, gradient, stores, [&factors](const Stretch& s) {     \
+      s.sum == nullptr ? LoopOfLast(s, factors) : LoopOfSum(s, factors);                \
+    });                                                                                 \
+  }
 
 }  // namespace slipstream::update_stretches
 
