@@ -80,7 +80,8 @@ void FuzzReports(std::string_view input) {
   if (kind == 0) {
     v1::SyncServerRequest wire;
     if (Parse(rest.rest(), wire)) {
-      PS_CHECK(FromWire(wire).pushed.size() <= static_cast<size_t>(wire.status().workers_size()));
+      PS_CHECK(FromWire(wire).pushed.size() ==
+               static_cast<size_t>(wire.progress().newest_pushes_size()));
     }
   } else if (kind == 1) {
     v1::HeartbeatRequest wire;
