@@ -33,9 +33,9 @@ build_packages=(
 dev_packages=(
   clang lld clang-tidy clang-format libclang-rt-dev libbenchmark-dev shellcheck pyflakes3
   iproute2 zsh fish openssl
-  python3-numpy python3-protobuf python3-grpcio python3-jsonschema python3-yaml
+  python3-numpy python3-protobuf python3-grpcio python3-jsonschema python3-yaml python3-torch
 )
-benchmark_packages=(python3-torch libopenblas0-pthread libopenmpi-dev openmpi-bin)
+benchmark_packages=(libopenblas0-pthread libopenmpi-dev openmpi-bin)
 
 packages=("${build_packages[@]}")
 purpose="to build and run Slipstream"

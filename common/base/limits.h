@@ -16,6 +16,9 @@ inline constexpr uint32_t kServersMax = 256;
 /// smaller than this.
 inline constexpr uint32_t kWorkersMax = 4096;
 
+/// The most epochs of a run.
+inline constexpr uint32_t kEpochsMax = 100'000;
+
 /// Bounds of wire.chunk_bytes where a run sets it: the bytes of the values of one message, counted
 /// as fp32.
 inline constexpr uint32_t kChunkBytesMin = uint32_t{4} << 10;

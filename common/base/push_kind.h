@@ -9,7 +9,9 @@ namespace slipstream {
 /// The meaning of a push's values. All pushes of a run are of one kind. The numbers are those of
 /// proto/shard.proto.
 enum class PushKind : uint8_t {
-  /// The mean gradient of the push's mini-batches, at the base weights.
+  /// The gradient of the push's mini-batch at the base weights, or the sum of those of several
+  /// steps
+  /// that a worker took from there.
   kGradient = 0,
 
   /// The base weights minus the weights that local steps have led to. Like a gradient, it points to

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -112,6 +113,7 @@ Field Parameter(const std::string& section, const ParameterRow& row, Access acce
     access(spec)[row.key] =
         row.is_whole ? static_cast<double>(std::get<uint64_t>(scalar)) : std::get<double>(scalar);
   };
+  field.is_on = [=](const RunSpec& spec) { return access(spec).IsOn(row.key); };
   return field;
 }
 
@@ -159,6 +161,32 @@ inline Field Only(std::string path, std::vector<std::string> choices, std::strin
   field.condition = Condition{std::move(path), std::move(choices)};
   field.example = std::move(example);
   return field;
+}
+
+/// A key that names a row of an axis; its doc explains every row.
+template <typename Rows, typename Access>
+Field RowChoice(std::string path, std::string_view doc, const Rows& rows, Access access) {
+  std::vector<std::string> names;
+  std::vector<std::string> docs;
+  for (const auto& row : rows) {
+    names.emplace_back(row.name);
+    docs.push_back(fmt::format("{}: {}", row.name, row.doc));
+  }
+  return Choice(std::move(path), fmt::format("{} {}.", doc, fmt::join(docs, "; ")), names, access);
+}
+
+/// Adds the keys of an axis' parameters to the section of the key at `path`, which names the row.
+template <typename Rows, typename Parameters, typename Access>
+void AddParameters(std::vector<Field>& table, const std::string& path, const Rows& rows,
+                   const Parameters& parameters, Access access) {
+  const std::string section = path.substr(0, path.rfind('.') + 1);
+  for (const ParameterRow& parameter : parameters) {
+    std::vector<std::string> takers;
+    for (const auto& row : rows) {
+      if (std::ranges::count(row.parameters, parameter.key) > 0) takers.emplace_back(row.name);
+    }
+    table.push_back(Only(path, takers, "", Parameter(section, parameter, access)));
+  }
 }
 
 }  // namespace slipstream

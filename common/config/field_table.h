@@ -46,6 +46,9 @@ struct Field {
   /// For example batch_size.
   std::string name() const;
 
+  /// Returns whether a key that applies has a part in the run; null if it always has.
+  std::function<bool(const RunSpec&)> is_on = nullptr;
+
   /// Returns whether the key has a meaning in this run.
   bool Applies(const RunSpec& spec) const;
 

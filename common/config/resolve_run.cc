@@ -62,6 +62,23 @@ void ResolveModel(RunDraft& draft, DiagnosticList& diagnostics) {
   }
 }
 
+/// The size of a softsync round follows from n, or is c. If both are given, the one of the stronger
+/// source counts.
+void ResolveRoundSize(RunDraft& draft, DiagnosticList& diagnostics) {
+  constexpr std::string_view kFixed = "consistency.c";
+  constexpr std::string_view kShare = "consistency.n";
+  const bool has_both = draft.IsGiven(kFixed) && draft.IsGiven(kShare);
+  if (!has_both || draft.spec.consistency.parameters["c"] == 0) return;
+  const bool is_from_one_source = draft.OriginOf(kFixed) == draft.OriginOf(kShare);
+  if (is_from_one_source && draft.Changes(kShare)) {
+    diagnostics.Report(draft.KeySource(kFixed),
+                       "\"c\" and \"n\" exclude each other: both set how many gradients an update "
+                       "combines");
+  }
+  const bool is_fixed = draft.OriginOf(kFixed) > draft.OriginOf(kShare);
+  if (!is_from_one_source) ResetField(*FindField(is_fixed ? kShare : kFixed), draft);
+}
+
 /// A learning rate that fits SGD is far too large for Adam. So the default follows from the rule,
 /// and a rate from a weaker source is dropped if a stronger source changes the rule.
 void ResolveLearningRate(RunDraft& draft, const std::string& section, double initial,
@@ -80,15 +97,48 @@ void ResolveRates(RunDraft& draft) {
   ResolveLearningRate(draft, "optimizer", RowOf(optimizer.kind).learning_rate,
                       optimizer.learning_rate);
   WorkerSpec::Outer& outer = draft.spec.worker.outer;
-  if (!draft.IsGiven("worker.outer.kind")) outer.kind = RowOf(draft.spec.worker.algorithm).outer;
-  ResolveLearningRate(draft, "worker.outer", RowOf(outer.kind).outer_learning_rate,
+  const AlgorithmRow& algorithm = RowOf(draft.spec.worker.algorithm);
+  const double of_rule = RowOf(outer.kind).outer_learning_rate;
+  const bool is_as_published = outer.kind == algorithm.outer;
+  ResolveLearningRate(draft, "worker.outer",
+                      is_as_published ? algorithm.outer_learning_rate.value_or(of_rule) : of_rule,
                       outer.learning_rate);
+}
+
+/// Sets the key at `path` to a value that the worker's algorithm brings, unless the key was given.
+template <typename Value>
+void Bring(RunDraft& draft, const std::string& path, Value brought, Value& value) {
+  const auto before = draft.given.find(path);
+  if (before != draft.given.end() && !before->second.is_brought) return;
+  constexpr const char* kAlgorithm = "worker.algorithm";
+  // What an algorithm would bring whose name is wrong is not known.
+  const bool is_valid = draft.IsUsable(kAlgorithm);
+  if (value == brought && is_valid) return;
+  const FieldValue weaker = FindField(path)->get(draft.spec);
+  draft.given[path] = {.origin = draft.OriginOf(kAlgorithm),
+                       .key = draft.KeySource(kAlgorithm),
+                       .value = draft.KeySource(kAlgorithm),
+                       .items = {},
+                       .is_valid = is_valid,
+                       .weaker = weaker,
+                       .changes = value != brought,
+                       .is_brought = true};
+  value = brought;
 }
 
 }  // namespace
 
+void BringDefaults(RunDraft& draft) {
+  RunSpec& spec = draft.spec;
+  const AlgorithmRow& algorithm = RowOf(spec.worker.algorithm);
+  Bring(draft, "optimizer.kind", algorithm.inner, spec.optimizer.kind);
+  Bring(draft, "worker.outer.kind", algorithm.outer, spec.worker.outer.kind);
+  Bring(draft, "optimizer.staleness_scaling", algorithm.scaling, spec.optimizer.staleness_scaling);
+}
+
 void ResolveRun(RunDraft& draft, DiagnosticList& diagnostics) {
   ResolveConditions(draft, diagnostics);
+  ResolveRoundSize(draft, diagnostics);
   ResolveModel(draft, diagnostics);
   ResolveRates(draft);
 }

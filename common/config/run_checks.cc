@@ -108,15 +108,22 @@ void CheckAlgorithm(Draft draft, Diagnostics diagnostics) {
                                    "is answered with",
                                    depth, algorithm.name));
   }
+  constexpr const char* kPolicy = "consistency.policy";
+  const PolicyKind policy = draft.spec.consistency.policy;
+  if (draft.IsUsable(kPolicy) && algorithm.policy.value_or(policy) != policy) {
+    diagnostics.Report(
+        draft.KeySource(kPolicy),
+        fmt::format("worker.algorithm {} needs consistency.policy {}, whose rounds "
+                    "are its buffers, and not {}",
+                    algorithm.name, RowOf(*algorithm.policy).name, RowOf(policy).name));
+  }
   constexpr const char* kScaling = "optimizer.staleness_scaling";
   const ScalingRow& scaling = RowOf(draft.spec.optimizer.staleness_scaling);
-  const bool takes_gradients_alone = scaling.uses_base_weights;
-  if (takes_gradients_alone && draft.IsUsable(kScaling) &&
-      algorithm.pushes != PushKind::kGradient) {
+  if (scaling.uses_base_weights && draft.IsUsable(kScaling) && algorithm.has_local_weights) {
     diagnostics.Report(draft.KeySource(kScaling),
                        fmt::format("staleness_scaling {} is for gradients of pulled weights, and "
-                                   "with worker.algorithm {} workers push {}",
-                                   scaling.name, algorithm.name, Name(algorithm.pushes)));
+                                   "with worker.algorithm {} workers push what local steps gave",
+                                   scaling.name, algorithm.name));
   }
 }
 

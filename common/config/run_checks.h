@@ -6,6 +6,11 @@
 
 namespace slipstream {
 
+/// Sets the keys that nobody has given to what the worker's algorithm brings along. Call it
+/// whenever a source has been read: a stronger source then overrides what the algorithm of a weaker
+/// one brought.
+void BringDefaults(RunDraft& draft);
+
 /// Fills in settings that follow from other keys (the net of a preset), and drops those that an
 /// override made meaningless: `--set consistency.policy=async` silences the file's `n`, while `n`
 /// beside `policy: async` in the same place is reported.

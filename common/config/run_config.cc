@@ -20,8 +20,11 @@ ConfigResult ParseRunConfig(std::string_view text, const std::string& file_name,
   draft.start = {file_name, 1, 1};
   const std::optional<YamlNode> root = ParseYaml(text, file_name, diagnostics);
   if (root) ReadFileTree(*root, draft, diagnostics);
+  BringDefaults(draft);
   ReadEnvironment(overrides.environment, draft, diagnostics);
+  BringDefaults(draft);
   ReadFlags(overrides.set, draft, diagnostics);
+  BringDefaults(draft);
   // Without the file nearly every key would seem to be missing.
   if (root && root->kind == YamlNode::Kind::kMap) {
     ResolveRun(draft, diagnostics);

@@ -28,6 +28,9 @@ struct Given {
   /// The value of the weaker sources, or else the default; and whether this value differs from it.
   FieldValue weaker;
   bool changes = false;
+
+  /// Set if not the key was given, but one that brings this value along.
+  bool is_brought = false;
 };
 
 /// A run while it is being read: the settings so far and where each was written, so that checks

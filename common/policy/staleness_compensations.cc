@@ -44,6 +44,14 @@ class Polynomial final : public StalenessCompensation {
   const double power_;
 };
 
+/// Multiplies each gradient by 1/(1 + √σ), the weight of NVFlare's FedBuff.
+class InverseSqrt final : public StalenessCompensation {
+ public:
+  double GradientFactor(uint64_t staleness) const override {
+    return 1 / (1 + std::sqrt(static_cast<double>(staleness)));
+  }
+};
+
 /// Replaces each gradient g by g + λ g⊙g⊙(θ_now − θ_base) (Zheng et al.: Asynchronous stochastic
 /// gradient descent with delay compensation, DC-ASGD with constant λ, ICML 2017).
 class DelayCompensated final : public StalenessCompensation {
@@ -76,6 +84,10 @@ constexpr Maker kMakers[] = {
      [](const OptimizerSpec& optimizer) -> Made {
        return std::make_unique<Polynomial>(optimizer);
      }},
+    {StalenessScaling::kInverseSqrt,
+     [](const OptimizerSpec&) -> Made { return std::make_unique<InverseSqrt>(); }},
+    {StalenessScaling::kRudra,  // The row's factor is all there is.
+     [](const OptimizerSpec&) -> Made { return std::make_unique<StalenessCompensation>(); }},
     {StalenessScaling::kDelayCompensated,
      [](const OptimizerSpec& optimizer) -> Made {
        return std::make_unique<DelayCompensated>(optimizer);

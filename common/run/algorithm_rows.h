@@ -4,18 +4,20 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "common/base/push_kind.h"
 #include "common/run/optimizer_rows.h"
 #include "common/run/parameters.h"
+#include "common/run/policy_rows.h"
 
 namespace slipstream {
 
 /// The axis of worker algorithms: what a worker pushes, and when. A row holds the properties that
 /// other code depends on; worker/algorithm has what the algorithm does with the model. The values
 /// are the places in kAlgorithmRows.
-enum class AlgorithmKind : uint8_t { kGradient, kLocalSgd };
+enum class AlgorithmKind : uint8_t { kGradient, kLocalSgd, kDiloco, kFedbuff, kDownpour };
 
 inline constexpr std::array kAlgorithmParameters = {
     ParameterRow{
@@ -25,6 +27,13 @@ inline constexpr std::array kAlgorithmParameters = {
         .min = 1,
         .max = 10'000,
         .is_whole = true},
+    ParameterRow{.key = "push_every",
+                 .doc = "The number of mini-batches whose gradients a worker accrues between two "
+                        "pushes, while it applies each to its own weights.",
+                 .initial = 4,
+                 .min = 1,
+                 .max = 10'000,
+                 .is_whole = true},
 };
 
 using AlgorithmParameters = ParameterValues<kAlgorithmParameters>;
@@ -41,12 +50,31 @@ struct AlgorithmRow {
   /// the results since its last push are lost if its process ends.
   bool has_local_weights = false;
 
-  /// The default of worker.outer.kind, for an algorithm with local weights.
+  // The defaults of other keys, which the algorithm is published with or needs.
+
+  /// That of worker.outer.kind, for an algorithm with local weights.
   RuleKind outer = RuleKind::kSgd;
+
+  /// That of worker.outer.learning_rate with this outer kind; null for the rule's own.
+  std::optional<double> outer_learning_rate = {};
+
+  /// That of optimizer.kind.
+  RuleKind inner = RuleKind::kSgd;
+
+  /// That of optimizer.staleness_scaling.
+  StalenessScaling scaling = StalenessScaling::kNone;
+
+  /// The only policy that it goes together with; null if it goes with any.
+  std::optional<PolicyKind> policy = {};
 
   /// Returns the number of mini-batches of one push; null if that is one.
   uint64_t (*quantum)(const AlgorithmParameters& parameters) = nullptr;
 };
+
+/// The quantum of an algorithm that pushes after worker.steps.
+constexpr uint64_t StepsOf(const AlgorithmParameters& parameters) {
+  return static_cast<uint64_t>(parameters["steps"]);
+}
 
 inline constexpr std::array kAlgorithmRows = {
     AlgorithmRow{.kind = AlgorithmKind::kGradient,
@@ -59,9 +87,41 @@ inline constexpr std::array kAlgorithmRows = {
                  .parameters = {"steps"},
                  .pushes = PushKind::kDelta,
                  .has_local_weights = true,
+                 .quantum = StepsOf},
+    // Douillard et al., arXiv 2311.08105; the outer rate and momentum are theirs.
+    AlgorithmRow{.kind = AlgorithmKind::kDiloco,
+                 .name = "diloco",
+                 .doc = "local steps of adamw, and nesterov over how far they have led",
+                 .parameters = {"steps"},
+                 .pushes = PushKind::kDelta,
+                 .has_local_weights = true,
+                 .outer = RuleKind::kNesterov,
+                 .outer_learning_rate = 0.7,
+                 .inner = RuleKind::kAdamW,
+                 .quantum = StepsOf},
+    // Nguyen et al., AISTATS 2022, arXiv 2106.06639: servers apply buffers of consistency.c deltas,
+    // each weighed by 1/√(1 + σ).
+    AlgorithmRow{.kind = AlgorithmKind::kFedbuff,
+                 .name = "fedbuff",
+                 .doc = "local steps into a buffer of updates, where stale ones count less",
+                 .parameters = {"steps"},
+                 .pushes = PushKind::kDelta,
+                 .has_local_weights = true,
+                 .scaling = StalenessScaling::kPolynomial,
+                 .policy = PolicyKind::kSoftsync,
+                 .quantum = StepsOf},
+    // Dean et al., NIPS 2012; Adagrad on the servers is theirs, too.
+    AlgorithmRow{.kind = AlgorithmKind::kDownpour,
+                 .name = "downpour",
+                 .doc =
+                     "the sum of several steps' gradients, which the worker has applied to its own "
+                     "weights meanwhile",
+                 .parameters = {"push_every"},
+                 .has_local_weights = true,
+                 .outer = RuleKind::kAdagrad,
                  .quantum =
                      [](const AlgorithmParameters& parameters) {
-                       return static_cast<uint64_t>(parameters["steps"]);
+                       return static_cast<uint64_t>(parameters["push_every"]);
                      }},
 };
 static_assert(AreInOrder(kAlgorithmRows));

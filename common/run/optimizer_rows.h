@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -12,7 +13,17 @@ namespace slipstream {
 
 /// The axis of update rules. A row holds the properties that other code depends on; the kernels are
 /// in common/kernels/rules. The values are the places in kRuleRows.
-enum class RuleKind : uint8_t { kSgd, kMomentum, kNesterov, kAdam, kAdamW, kLamb };
+enum class RuleKind : uint8_t {
+  kSgd,
+  kMomentum,
+  kNesterov,
+  kAdam,
+  kAdamW,
+  kLamb,
+  kAdagrad,
+  kRmsProp,
+  kDelayedNesterov
+};
 
 inline constexpr std::array kRuleParameters = {
     ParameterRow{.key = "momentum",
@@ -27,12 +38,23 @@ inline constexpr std::array kRuleParameters = {
                  .doc = "The share of their squares' running mean that is kept.",
                  .initial = 0.999,
                  .max = kShareMax},
-    ParameterRow{.key = "epsilon",
-                 .doc = "Added to the root of the squares' running mean, which a step is divided "
-                        "by.",
-                 .initial = 1e-8,
-                 .min = 1e-20,
-                 .max = 1},
+    ParameterRow{
+        .key = "epsilon",
+        .doc = "Added to the root of the squares' mean or sum, which a step is divided by.",
+        .initial = 1e-8,
+        .min = 1e-20,
+        .max = 1},
+    ParameterRow{.key = "rho",
+                 .doc = "The share of the gradients' squares' running mean that is kept.",
+                 .initial = 0.99,
+                 .max = kShareMax},
+    ParameterRow{.key = "momentum_every",
+                 .doc = "The momentum advances once in so many updates; the number of workers is a "
+                        "good choice.",
+                 .initial = 4,
+                 .min = 1,
+                 .max = 1'000'000,
+                 .is_whole = true},
 };
 
 struct RuleRow {
@@ -105,6 +127,28 @@ inline constexpr std::array kRuleRows = {
             .state_arrays = 2,
             .measures_tensors = true,
             .normalises = true},
+    RuleRow{.kind = RuleKind::kAdagrad,
+            .name = "adagrad",
+            .doc = "the gradient, over the root of the sum of all squares so far",
+            .parameters = {"epsilon"},
+            .learning_rate = 0.01,
+            .outer_learning_rate = 0.01,
+            .state_arrays = 1,
+            .normalises = true},
+    RuleRow{.kind = RuleKind::kRmsProp,
+            .name = "rmsprop",
+            .doc = "the gradient, over the root of its squares' running mean",
+            .parameters = {"rho", "epsilon"},
+            .learning_rate = 0.001,
+            .outer_learning_rate = 0.001,
+            .state_arrays = 1,
+            .normalises = true},
+    RuleRow{.kind = RuleKind::kDelayedNesterov,
+            .name = "delayed_nesterov",
+            .doc = "nesterov whose momentum advances once in several updates",
+            .parameters = {"momentum", "momentum_every"},
+            .outer_learning_rate = 0.4,
+            .state_arrays = 2},
 };
 static_assert(AreInOrder(kRuleRows));
 
@@ -119,7 +163,39 @@ enum class StalenessScaling : uint8_t {
   kPerGradient,
   kMean,
   kPolynomial,
-  kDelayCompensated
+  kDelayCompensated,
+  kInverseSqrt,
+  kRudra
+};
+
+inline constexpr std::array kScalingParameters = {
+    ParameterRow{.key = "staleness_power",
+                 .doc = "A gradient of staleness σ counts (1 + σ) to the minus this.",
+                 .initial = 0.5,
+                 .max = 10},
+    ParameterRow{
+        .key = "delay_compensation",
+        .doc = "The factor λ of g + λ g² (θ_now − θ_base), which brings a gradient g up to date.",
+        .initial = 0.04,
+        .max = 1e6},
+    ParameterRow{.key = "reference_batch",
+                 .doc = "B, the number of examples per update for which learning_rate is right.",
+                 .initial = 128,
+                 .min = 1,
+                 .max = 1e9,
+                 .is_whole = true},
+};
+
+using ScalingParameters = ParameterValues<kScalingParameters>;
+
+/// The sizes of a run on which its learning rate may depend.
+struct RunScale {
+  double workers = 1;     // λ
+  double batch_size = 1;  // μ
+  double round_size = 1;  // c, the number of gradients in an update.
+
+  /// Set if an update has one gradient of each worker, all of the same weights.
+  bool one_per_member = false;
 };
 
 struct ScalingRow {
@@ -135,18 +211,10 @@ struct ScalingRow {
   /// Set if the compensation compares the weights that a gradient was computed from with those that
   /// it is applied to. Shards then keep the former while the gradient is on its way.
   bool uses_base_weights = false;
-};
 
-inline constexpr std::array kScalingParameters = {
-    ParameterRow{.key = "staleness_power",
-                 .doc = "A gradient of staleness σ counts (1 + σ) to the minus this.",
-                 .initial = 0.5,
-                 .max = 10},
-    ParameterRow{
-        .key = "delay_compensation",
-        .doc = "The factor λ of g + λ g² (θ_now − θ_base), which brings a gradient g up to date.",
-        .initial = 0.04,
-        .max = 1e6},
+  /// Returns the factor of the learning rate, the same from the run's begin to its end; null if
+  /// that is 1.
+  double (*rate_factor)(const ScalingParameters& parameters, const RunScale& run) = nullptr;
 };
 
 inline constexpr std::array kScalingRows = {
@@ -167,6 +235,22 @@ inline constexpr std::array kScalingRows = {
                .doc = "gradients are brought up to date by how far the weights have moved",
                .parameters = {"delay_compensation"},
                .uses_base_weights = true},
+    ScalingRow{.kind = StalenessScaling::kInverseSqrt,
+               .name = "inverse_sqrt",
+               .doc = "gradients count less by the root of their staleness, 1/(1 + √σ)"},
+    // α₀ √(λμ/B) for hardsync and α₀/n for n-softsync (Gupta, Zhang, Wang, arXiv 1509.04210).
+    ScalingRow{.kind = StalenessScaling::kRudra,
+               .name = "rudra",
+               .doc =
+                   "the rate follows the size of the run: it is multiplied by the root of "
+                   "λμ/reference_batch under hardsync and backup, and by c/λ, at most 1, elsewhere",
+               .parameters = {"reference_batch"},
+               .rate_factor =
+                   [](const ScalingParameters& parameters, const RunScale& run) {
+                     if (!run.one_per_member)
+                       return std::min(1.0, run.round_size / std::max(1.0, run.workers));
+                     return std::sqrt(run.workers * run.batch_size / parameters["reference_batch"]);
+                   }},
 };
 static_assert(AreInOrder(kScalingRows));
 

@@ -25,9 +25,15 @@ struct ParameterRow {
   double max = 0;
   bool is_whole = false;
 
+  /// Set if 0 means that the parameter has no part in the run. It is then not shown.
+  bool is_off_at_zero = false;
+
   /// How cluster.workers bounds the value, in addition.
   enum class Limit : uint8_t { kNone, kWorkers, kBelowWorkers };
   Limit limit = Limit::kNone;
+
+  /// Another parameter of the row, which takes the place of this one unless it is 0.
+  std::string_view replaced_by = "";
 };
 
 /// The keys that one row takes; unused places are empty.
@@ -43,6 +49,13 @@ class ParameterValues {
   /// REQUIRES: one of kRows has this key.
   constexpr double operator[](std::string_view key) const { return values_.at(IndexOf(key)); }
   constexpr double& operator[](std::string_view key) { return values_.at(IndexOf(key)); }
+
+  /// Returns whether the parameter has a part in the run.
+  constexpr bool IsOn(std::string_view key) const {
+    const ParameterRow& row = kRows.at(IndexOf(key));
+    const bool is_replaced = !row.replaced_by.empty() && (*this)[row.replaced_by] != 0;
+    return !is_replaced && ((*this)[key] != 0 || !row.is_off_at_zero);
+  }
 
   friend bool operator==(const ParameterValues&, const ParameterValues&) = default;
 
@@ -65,13 +78,14 @@ constexpr bool AreInOrder(const Rows& rows) {
   return true;
 }
 
-/// Returns the parameters that a row takes, as pairs of key and value, in the row's order.
+/// Returns the parameters that a row takes and that have a part in the run, as pairs of key and
+/// value, in the row's order.
 template <typename Row, typename Values>
 std::vector<std::pair<std::string_view, double>> ParametersOf(const Row& row,
                                                               const Values& values) {
   std::vector<std::pair<std::string_view, double>> pairs;
   for (const std::string_view key : row.parameters) {
-    if (!key.empty()) pairs.emplace_back(key, values[key]);
+    if (!key.empty() && values.IsOn(key)) pairs.emplace_back(key, values[key]);
   }
   return pairs;
 }

@@ -65,7 +65,15 @@ inline constexpr std::array kPolicyParameters = {
                  .min = 1,
                  .max = kWorkersMax,
                  .is_whole = true,
-                 .limit = ParameterRow::Limit::kWorkers},
+                 .limit = ParameterRow::Limit::kWorkers,
+                 .replaced_by = "c"},
+    ParameterRow{.key = "c",
+                 .doc = "An update combines exactly so many gradients, however many workers there "
+                        "are, instead of workers / n; 0 leaves it to n.",
+                 .initial = 0,
+                 .max = kWorkersMax,
+                 .is_whole = true,
+                 .is_off_at_zero = true},
 };
 
 using PolicyParameters = ParameterValues<kPolicyParameters>;
@@ -93,14 +101,16 @@ inline constexpr std::array kPolicyRows = {
                          .weighing = PolicyTraits::Weighing::kExamples,
                          .work = PolicyTraits::Work::kRounds}},
     // n-softsync (Gupta, Zhang, Wang: Model accuracy and runtime tradeoff in distributed deep
-    // learning, ICDM 2016, arXiv 1509.04210): c = ⌊λ/n⌋.
+    // learning, ICDM 2016, arXiv 1509.04210): c = ⌊λ/n⌋. With a fixed c it is the buffer of FedBuff
+    // (Nguyen et al., AISTATS 2022, arXiv 2106.06639), who call c K.
     PolicyRow{.kind = PolicyKind::kSoftsync,
               .name = "softsync",
               .doc = "an update waits for as many gradients as a share of the workers",
-              .parameters = {"n"},
+              .parameters = {"n", "c"},
               .round_size =
                   [](const PolicyParameters& parameters, uint32_t members) {
-                    return members / static_cast<uint32_t>(parameters["n"]);
+                    const auto fixed = static_cast<uint32_t>(parameters["c"]);
+                    return fixed > 0 ? fixed : members / static_cast<uint32_t>(parameters["n"]);
                   }},
     PolicyRow{.kind = PolicyKind::kAsync,
               .name = "async",

@@ -158,7 +158,7 @@ struct OptimizerSpec {
 
   using StalenessScaling = slipstream::StalenessScaling;
   StalenessScaling staleness_scaling = StalenessScaling::kNone;
-  ParameterValues<kScalingParameters> scaling_parameters;
+  ScalingParameters scaling_parameters;
   ScheduleSpec schedule;
 
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
@@ -169,12 +169,12 @@ struct WorkerSpec {
   AlgorithmKind algorithm = AlgorithmKind::kGradient;
   AlgorithmParameters parameters;
 
-  /// The rule by which servers apply deltas.
+  /// The rule by which servers apply what workers with local steps push.
   struct Outer {
     RuleKind kind = RowOf(AlgorithmKind::kGradient).outer;
     ParameterValues<kRuleParameters> parameters;
 
-    /// By default RuleRow::outer_learning_rate. > 0.
+    /// By default AlgorithmRow::outer_learning_rate, or RuleRow's. > 0.
     double learning_rate = RowOf(RowOf(AlgorithmKind::kGradient).outer).outer_learning_rate;
 
     friend bool operator==(const Outer&, const Outer&) = default;
@@ -351,14 +351,32 @@ struct RunSpec {
   SecuritySpec security;
 
   /// Returns the rule that servers follow: `optimizer`, unless that makes the workers' local steps.
-  /// Then it is worker.outer, with the compensation of staleness.
+  /// Then it is worker.outer, with the compensation of staleness. Its learning rate has the factor
+  /// that follows from the size of the run.
   OptimizerSpec server_optimizer() const {
-    if (!RowOf(worker.algorithm).has_local_weights) return optimizer;
-    return {.kind = worker.outer.kind,
-            .parameters = worker.outer.parameters,
-            .learning_rate = worker.outer.learning_rate,
-            .staleness_scaling = optimizer.staleness_scaling,
-            .scaling_parameters = optimizer.scaling_parameters};
+    OptimizerSpec servers = optimizer;
+    if (RowOf(worker.algorithm).has_local_weights) {
+      servers = {.kind = worker.outer.kind,
+                 .parameters = worker.outer.parameters,
+                 .learning_rate = worker.outer.learning_rate,
+                 .staleness_scaling = optimizer.staleness_scaling,
+                 .scaling_parameters = optimizer.scaling_parameters};
+      // A delta has the decay and the schedule of the steps that it sums up; a gradient does not.
+      if (RowOf(worker.algorithm).pushes == PushKind::kGradient) {
+        servers.weight_decay = optimizer.weight_decay;
+        servers.schedule = optimizer.schedule;
+      }
+    }
+    const ScalingRow& scaling = RowOf(servers.staleness_scaling);
+    if (scaling.rate_factor != nullptr) {
+      servers.learning_rate *= scaling.rate_factor(
+          servers.scaling_parameters,
+          {.workers = static_cast<double>(cluster.workers),
+           .batch_size = static_cast<double>(training.batch_size),
+           .round_size = static_cast<double>(consistency.round_size(cluster.workers)),
+           .one_per_member = consistency.traits().one_per_member});
+    }
+    return servers;
   }
 
   friend bool operator==(const RunSpec&, const RunSpec&) = default;

@@ -58,11 +58,10 @@ std::string SettingsText(const RunGroup& group) {
   std::string text;
   for (const auto& [path, value] : group.differences) {
     const PolicyRow& policy = RowOf(group.settings().consistency.policy);
-    const auto is_shown = [&path = path](const auto& parameter) {
-      return path == fmt::format("consistency.{}", parameter.first);
+    const auto is_shown = [&path = path](std::string_view key) {
+      return !key.empty() && path == fmt::format("consistency.{}", key);
     };
-    const auto parameters = ParametersOf(policy, group.settings().consistency.parameters);
-    if (path == "consistency.policy" || std::ranges::any_of(parameters, is_shown)) continue;
+    if (path == "consistency.policy" || std::ranges::any_of(policy.parameters, is_shown)) continue;
     const std::string_view shown = CutUtf8(value, kValueBytesMax);
     text += fmt::format("{}{}={}{}", text.empty() ? "" : " ", path, shown,
                         shown.size() < value.size() ? "…" : "");

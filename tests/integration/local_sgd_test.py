@@ -60,10 +60,21 @@ class LocalSgdTest(unittest.TestCase):
 
     def test_it_trains_by_its_name_alone_with_any_outer_rule(self):
         settings = {**SETTINGS, "data.train_examples": 12800, "training.epochs": 6}
-        for kind in ("sgd", "momentum", "nesterov", "adam", "adamw", "lamb"):
+        for kind in ("sgd", "momentum", "nesterov", "adam", "adamw", "lamb", "adagrad", "rmsprop",
+                     "delayed_nesterov"):
             with self.subTest(outer=kind):
                 done = cluster.run(CONFIG, {**settings, "worker.outer.kind": kind})
                 print(f"outer {kind}: accuracy {done['test_accuracy']}")
+                self.assertGreater(done["test_accuracy"], 0.5)
+
+    def test_algorithms_on_local_steps_train_by_their_names_alone(self):
+        settings = {**SETTINGS, "data.train_examples": 12800, "training.epochs": 6}
+        for name, inner in (("diloco", "adamw"), ("fedbuff", "sgd"), ("downpour", "sgd")):
+            with self.subTest(algorithm=name):
+                # The file names a rule, and what a flag names is stronger.
+                done = cluster.run(CONFIG, {**settings, "worker.algorithm": name,
+                                            "optimizer.kind": inner})
+                print(f"{name}: accuracy {done['test_accuracy']}")
                 self.assertGreater(done["test_accuracy"], 0.5)
 
     def test_the_death_of_a_worker_ends_nothing(self):

@@ -49,9 +49,7 @@ class CountedRounds {
     if (was_due_) return true;
     const PolicyKind policy = scenario_.run.consistency.policy;
     if (is_draining_ || policy == PolicyKind::kAsync || policy == PolicyKind::kSsp) return true;
-    return gradients_ >=
-           std::max<size_t>(
-               1, members_ / static_cast<size_t>(scenario_.run.consistency.parameters["n"]));
+    return gradients_ >= scenario_.run.consistency.round_size(static_cast<uint32_t>(members_));
   }
 
   const Scenario& scenario_;

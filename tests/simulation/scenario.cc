@@ -21,6 +21,7 @@ constexpr uint64_t kPolicyStream = 4;
 constexpr uint64_t kCompensationStream = 5;
 constexpr uint64_t kCodecStream = 6;
 constexpr uint64_t kAlgorithmStream = 7;
+constexpr uint64_t kFixedRoundStream = 8;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -47,6 +48,16 @@ void DrawNewerPolicy(Scenario& scenario) {
   if (workers > 1) consistency.parameters["backups"] = chance.Between(0, workers / 2);
   // The policy and the guard would each wait for what the other holds back.
   if (scenario.blocks()) consistency.max_staleness = {};
+}
+
+/// Draws a softsync whose rounds have a fixed size, which may be more than one gradient of each
+/// worker.
+void DrawFixedRound(Scenario& scenario) {
+  Chance chance(scenario.seed, kFixedRoundStream);
+  ConsistencySpec& consistency = scenario.run.consistency;
+  if (consistency.policy != Policy::kSoftsync || !chance.Happens(300)) return;
+  consistency.parameters["n"] = 1;
+  consistency.parameters["c"] = chance.Between(1, 2 * scenario.run.cluster.workers);
 }
 
 void DrawTraining(Chance& chance, Scenario& scenario) {
@@ -241,6 +252,7 @@ Scenario DrawScenario(uint64_t seed) {
   run.cluster.start_timeout = absl::Minutes(10);
   DrawConsistency(chance, run);
   DrawNewerPolicy(scenario);
+  DrawFixedRound(scenario);
   DrawTraining(chance, scenario);
   DrawNewerCompensation(scenario);
   DrawCodec(scenario);
@@ -283,6 +295,9 @@ std::string Describe(const Scenario& scenario) {
       absl::ToInt64Milliseconds(scenario.faults.end));
   for (const WorkerFault& fault : scenario.faults.workers) text += Describe(fault);
   if (run.training.pipeline_depth > 1) text += " pipeline_depth=2";
+  if (run.consistency.parameters["c"] > 0) {
+    text += fmt::format(" c={}", run.consistency.parameters["c"]);
+  }
   if (run.worker.quantum() > 1) text += fmt::format(" steps={}", run.worker.quantum());
   if (run.wire.push_codec == Encoding::kInt8) text += " push_codec=int8";
   return text + DescribeStop(run.training);

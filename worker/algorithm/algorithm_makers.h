@@ -11,6 +11,7 @@ namespace slipstream {
 
 std::unique_ptr<const WorkerAlgorithm> MakeGradient();
 std::unique_ptr<const WorkerAlgorithm> MakeLocalSgd();
+std::unique_ptr<const WorkerAlgorithm> MakeDownpour();
 
 }  // namespace slipstream
 

@@ -14,8 +14,9 @@ struct Maker {
 };
 
 constexpr Maker kMakers[] = {
-    {AlgorithmKind::kGradient, MakeGradient},
-    {AlgorithmKind::kLocalSgd, MakeLocalSgd},
+    {AlgorithmKind::kGradient, MakeGradient}, {AlgorithmKind::kLocalSgd, MakeLocalSgd},
+    {AlgorithmKind::kDiloco, MakeLocalSgd},   {AlgorithmKind::kFedbuff, MakeLocalSgd},
+    {AlgorithmKind::kDownpour, MakeDownpour},
 };
 
 static_assert(std::ranges::all_of(kAlgorithmRows, [](const AlgorithmRow& row) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/kernels/finite.h"
 #include "common/log/log.h"
 #include "common/process/steady_time.h"
 #include "worker/training/plan_links.h"
@@ -205,6 +206,10 @@ absl::Status TrainingLoop::StepLocally(uint64_t index, absl::Time turn) {
   step.backward_end = absl::Now();
   if (!result.ok()) return result.status();
   if (const auto nonfinite = NonfinitePart(result->loss, plan.gradients_host())) {
+    // Weights that are no numbers come from the state of the rule, which would spoil later ones,
+    // too.
+    const std::span<const float> weights = plan.weights_host();
+    if (!AllFinite({std::as_bytes(weights)})) options_.local_steps->ForgetState();
     return NoteNonfinite(index, *nonfinite);  // Later steps continue from the weights before it.
   }
   local_loss_ = result->loss;

@@ -13,6 +13,9 @@ std::unique_ptr<const UpdateRule> MakeSgd(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeMomentum(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeNesterov(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeLamb(const OptimizerSpec& optimizer);
+std::unique_ptr<const UpdateRule> MakeAdagrad(const OptimizerSpec& optimizer);
+std::unique_ptr<const UpdateRule> MakeRmsProp(const OptimizerSpec& optimizer);
+std::unique_ptr<const UpdateRule> MakeDelayedNesterov(const OptimizerSpec& optimizer);
 
 /// Makes the rule of both Adam and AdamW.
 std::unique_ptr<const UpdateRule> MakeAdam(const OptimizerSpec& optimizer);

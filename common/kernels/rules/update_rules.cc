@@ -15,9 +15,15 @@ struct Maker {
 };
 
 constexpr Maker kMakers[] = {
-    {RuleKind::kSgd, MakeSgd},           {RuleKind::kMomentum, MakeMomentum},
-    {RuleKind::kNesterov, MakeNesterov}, {RuleKind::kAdam, MakeAdam},
-    {RuleKind::kAdamW, MakeAdam},        {RuleKind::kLamb, MakeLamb},
+    {RuleKind::kSgd, MakeSgd},
+    {RuleKind::kMomentum, MakeMomentum},
+    {RuleKind::kNesterov, MakeNesterov},
+    {RuleKind::kAdam, MakeAdam},
+    {RuleKind::kAdamW, MakeAdam},
+    {RuleKind::kLamb, MakeLamb},
+    {RuleKind::kAdagrad, MakeAdagrad},
+    {RuleKind::kRmsProp, MakeRmsProp},
+    {RuleKind::kDelayedNesterov, MakeDelayedNesterov},
 };
 
 static_assert(std::ranges::all_of(kRuleRows, [](const RuleRow& row) {

@@ -22,9 +22,10 @@ RunSpec Comparable(RunSpec spec) {
   return spec;
 }
 
-/// Returns the value of a key in run.yaml, or an empty text if the key does not apply.
+/// Returns the value of a key in run.yaml, or an empty text if the key has no part in the run.
 std::string ValueIn(const RunSpec& spec, const Field& field) {
-  return field.Applies(spec) ? WriteField(field.type, field.get(spec)) : "";
+  const bool has_part = field.Applies(spec) && (field.is_on == nullptr || field.is_on(spec));
+  return has_part ? WriteField(field.type, field.get(spec)) : "";
 }
 
 std::vector<const Field*> DifferingFields(const std::vector<RunSpec>& specs) {

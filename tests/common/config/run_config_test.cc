@@ -197,6 +197,118 @@ TEST(RunConfigTest, AStrongerAlgorithmSilencesTheOuterRuleAndWhatThatTakes) {
   EXPECT_EQ(spec.server_optimizer().learning_rate, 1) << "not the rate of the file's rule";
 }
 
+TEST(RunConfigTest, AnAlgorithmBringsTheRulesThatItIsPublishedWith) {
+  const RunSpec diloco = SpecOf("model: {preset: mlp}\nworker: {algorithm: diloco}");
+  EXPECT_EQ(diloco.optimizer.kind, RuleKind::kAdamW);
+  EXPECT_EQ(diloco.optimizer.learning_rate, 0.001);
+  EXPECT_EQ(diloco.worker.outer.kind, RuleKind::kNesterov);
+  EXPECT_EQ(diloco.worker.outer.learning_rate, 0.7);
+  EXPECT_EQ(diloco.server_optimizer().parameters["momentum"], 0.9);
+
+  const RunSpec fedbuff = SpecOf("model: {preset: mlp}\nworker: {algorithm: fedbuff}");
+  EXPECT_EQ(fedbuff.optimizer.kind, RuleKind::kSgd);
+  EXPECT_EQ(fedbuff.server_optimizer().staleness_scaling, StalenessScaling::kPolynomial);
+  EXPECT_EQ(fedbuff.server_optimizer().scaling_parameters["staleness_power"], 0.5);
+}
+
+TEST(RunConfigTest, GivenRulesStayWhateverTheAlgorithmBrings) {
+  const RunSpec spec = SpecOf(R"(
+model: {preset: mlp}
+optimizer: {kind: sgd, staleness_scaling: none}
+worker: {algorithm: diloco, outer: {kind: momentum}}
+)");
+  EXPECT_EQ(spec.optimizer.kind, RuleKind::kSgd);
+  EXPECT_EQ(spec.worker.outer.kind, RuleKind::kMomentum);
+  EXPECT_EQ(spec.worker.outer.learning_rate, 0.1);
+
+  const RunSpec keys = SpecOf(R"(
+model: {preset: mlp}
+optimizer: {beta1: 0.8}
+worker: {algorithm: diloco, outer: {momentum: 0.5}}
+)");
+  EXPECT_EQ(keys.optimizer.parameters["beta1"], 0.8);
+  EXPECT_EQ(keys.server_optimizer().parameters["momentum"], 0.5);
+}
+
+TEST(RunConfigTest, AStrongerAlgorithmSilencesWhatAnotherBrought) {
+  const std::string file = R"(
+model: {preset: mlp}
+optimizer: {beta1: 0.8, learning_rate: 0.0005}
+worker: {algorithm: diloco, outer: {momentum: 0.5, learning_rate: 0.3}}
+)";
+  const RunSpec local = SpecOf(file, Set({"worker.algorithm=local_sgd"}));
+  EXPECT_EQ(local.optimizer.kind, RuleKind::kSgd);
+  EXPECT_EQ(local.optimizer.learning_rate, RowOf(RuleKind::kSgd).learning_rate);
+  EXPECT_EQ(local.worker.outer.kind, RuleKind::kSgd);
+  EXPECT_EQ(local.worker.outer.learning_rate, 1);
+
+  const RunSpec fedbuff =
+      SpecOf("model: {preset: mlp}\nworker: {algorithm: fedbuff}\noptimizer: {staleness_power: 1}",
+             Set({"worker.algorithm=local_sgd"}));
+  EXPECT_EQ(fedbuff.optimizer.staleness_scaling, StalenessScaling::kNone);
+}
+
+TEST(RunConfigTest, ARateIsForTheRuleThatAnAlgorithmBroughtToo) {
+  const std::string file =
+      "model: {preset: mlp}\nworker: {algorithm: diloco}\noptimizer: {learning_rate: 0.0005}";
+  const auto rate = [&](const std::string& flag) {
+    return SpecOf(file, Set({flag})).optimizer.learning_rate;
+  };
+  EXPECT_EQ(rate("optimizer.kind=adamw"), 0.0005);  // The rule is the same.
+  EXPECT_EQ(rate("optimizer.kind=sgd"), RowOf(RuleKind::kSgd).learning_rate);
+
+  const RunSpec diloco = SpecOf("model: {preset: mlp}\noptimizer: {learning_rate: 0.05}",
+                                Set({"worker.algorithm=diloco"}));
+  EXPECT_EQ(diloco.optimizer.learning_rate, RowOf(RuleKind::kAdamW).learning_rate);
+}
+
+TEST(RunConfigTest, OfTwoSizesOfARoundTheStrongerCounts) {
+  const auto size = [](const std::string& keys, std::vector<std::string> flags) {
+    return SpecOf("model: {preset: mlp}\ncluster: {workers: 8}\nconsistency: {" + keys + "}",
+                  Set(std::move(flags)))
+        .consistency.round_size(8);
+  };
+  EXPECT_EQ(size("c: 3", {"consistency.n=1"}), 8u);
+  EXPECT_EQ(size("n: 2", {"consistency.c=3"}), 3u);
+  EXPECT_EQ(size("c: 3", {"consistency.c=0", "consistency.n=2"}), 4u);
+  EXPECT_EQ(size("n: 2", {"consistency.c=0"}), 4u);
+}
+
+TEST(RunConfigTest, DownpoursServersFollowScheduleAndDecay) {
+  const RunSpec spec = SpecOf(R"(
+model: {preset: mlp}
+optimizer: {weight_decay: 0.01, schedule: {kind: cosine}}
+worker: {algorithm: downpour}
+)");
+  EXPECT_EQ(spec.server_optimizer().kind, RuleKind::kAdagrad);
+  EXPECT_EQ(spec.server_optimizer().weight_decay, 0.01);
+  EXPECT_EQ(spec.server_optimizer().schedule.kind, ScheduleSpec::Kind::kCosine);
+}
+
+TEST(RunConfigTest, AFixedRoundSizeDoesNotFollowTheWorkers) {
+  const RunSpec spec =
+      SpecOf("model: {preset: mlp}\nconsistency: {policy: softsync, c: 10}\ncluster: {workers: 4}");
+  EXPECT_EQ(spec.consistency.round_size(4), 10u);
+  EXPECT_EQ(spec.consistency.round_size(1), 10u);
+}
+
+/// The factors are Rudra's: √(λμ/B) = √(4 · 128 / 128) under hardsync, 1/n under n-softsync. Async
+/// is λ-softsync.
+TEST(RunConfigTest, RudrasRateFollowsTheSizeOfTheRun) {
+  const auto rate = [](const std::string& consistency) {
+    return SpecOf(
+               "model: {preset: mlp}\ntraining: {batch_size: 128}\ncluster: {workers: 4}\n"
+               "optimizer: {learning_rate: 0.5, staleness_scaling: rudra}\nconsistency: {" +
+               consistency + "}")
+        .server_optimizer()
+        .learning_rate;
+  };
+  EXPECT_DOUBLE_EQ(rate("policy: hardsync"), 1);
+  EXPECT_DOUBLE_EQ(rate("policy: softsync, n: 2"), 0.25);
+  EXPECT_DOUBLE_EQ(rate("policy: async"), 0.125);
+  EXPECT_DOUBLE_EQ(rate("policy: softsync, c: 8"), 0.5);
+}
+
 TEST(RunConfigTest, OfPresetAndLayersTheStrongerCounts) {
   const std::string layers = "model: {input: [1, 28, 28], layers: [flatten, dense: {units: 10}]}";
 

@@ -14,38 +14,13 @@
 #include "common/kernels/rules/update_rule.h"
 #include "common/kernels/squares.h"
 #include "tests/common/kernels/cut_payload.h"
+#include "tests/common/kernels/rule_version.h"
 
 namespace slipstream {
 namespace {
 
 using ::testing::FloatNear;
 using ::testing::Pointwise;
-
-OptimizerSpec RuleSpec(RuleKind kind, double decay = 0) {
-  OptimizerSpec spec;
-  spec.kind = kind;
-  spec.weight_decay = decay;
-  return spec;
-}
-
-/// The weights and states of one version, from which a rule makes the next version.
-struct RuleVersion {
-  std::vector<float> weights;
-  std::vector<float> states[kStateArraysMax];
-};
-
-/// Returns the next version, after one update at `rate`.
-RuleVersion Updated(const OptimizerSpec& spec, const RuleVersion& from,
-                    const CombinedGradient& gradient, float rate, const RuleScalars& scalars = {},
-                    Stores stores = Stores::kCached) {
-  RuleVersion to = from;
-  UpdateArrays arrays = {.weights_in = from.weights, .weights_out = to.weights};
-  for (size_t i = 0; i < RowOf(spec.kind).state_arrays; ++i) {
-    arrays.states[i] = {from.states[i], to.states[i]};
-  }
-  MakeUpdateRule(spec)->Update(arrays, gradient, {.rate = rate}, scalars, stores);
-  return to;
-}
 
 TEST(UpdateRules, SgdEqualsThePlainLoopToTheBit) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
@@ -351,7 +326,8 @@ TEST(UpdateRules, ASumInTheWeightsToBeWrittenAndStreamedStoresGiveTheSameBits) {
     RandomStream random(seed, 3);
     // The size is up to a few of the pieces that are streamed.
     const auto weights = RandomValues(1 + random.Below(5000), random);
-    const auto velocity = RandomValues(weights.size(), random);
+    auto other_square = RandomValues(weights.size(), random);
+    for (float& value : other_square) value *= value;
     const auto gradient = RandomValues(weights.size(), random);
     const auto sum = RandomValues(weights.size(), random);
     const CutPayload payload(gradient, random);
@@ -364,7 +340,8 @@ TEST(UpdateRules, ASumInTheWeightsToBeWrittenAndStreamedStoresGiveTheSameBits) {
       std::vector<float> state(weights.size());
       std::vector<float> second(weights.size());
       UpdateArrays arrays = {.weights_in = weights, .weights_out = out};
-      if (row.state_arrays > 0) arrays.states[0] = {velocity, state};
+      // Some rules take the root of their first array, and some that of their second.
+      if (row.state_arrays > 0) arrays.states[0] = {other_square, state};
       if (row.state_arrays > 1) arrays.states[1] = {square, second};
       MakeUpdateRule(RuleSpec(row.kind, 0.01))
           ->Update(arrays, combined, {.rate = 0.1f}, {0.7, 0.9}, stores);

@@ -278,6 +278,16 @@ TEST(StalenessScalingTest, PolynomialTakesAPowerOfTheStaleness) {
   EXPECT_NEAR(path[2], -2.2845, 5e-5);
 }
 
+/// The weights of FedBuff as NVFlare has them: 1/(1 + √σ).
+TEST(StalenessScalingTest, InverseSqrtTakesTheRootOfTheStaleness) {
+  const auto factor = [](uint64_t staleness) {
+    return Compensation(Scaling::kInverseSqrt)->GradientFactor(staleness);
+  };
+  EXPECT_EQ(factor(0), 1);
+  EXPECT_EQ(factor(1), 0.5);
+  EXPECT_EQ(factor(9), 0.25);
+}
+
 TEST(LearningRateTest, IsConstantByDefault) {
   const LearningRate rate(0.5, {}, {.examples_per_epoch = 100, .epochs = 3});
 

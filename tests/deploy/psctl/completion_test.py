@@ -77,7 +77,7 @@ class CompletionTest(unittest.TestCase):
     def test_completes_settings_and_their_choices(self):
         self.assertIn("training.epochs=", self.complete("run", "run.yaml", "--set", "training."))
         self.assertEqual(self.complete("validate", "--set", "optimizer.moment"),
-                         ["optimizer.momentum="])
+                         ["optimizer.momentum=", "optimizer.momentum_every="])
         self.assertIn("softsync", self.complete("run", "--set", "consistency.policy", "="))
         self.assertEqual(self.complete("run", "--set", "consistency.policy", "=", "hards"),
                          ["hardsync"])

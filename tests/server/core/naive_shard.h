@@ -106,9 +106,9 @@ class NaiveShard {
     if (is_hardsync()) return round.size() + excused.size() > 0 && Awaited().empty();
     if (round.empty()) return false;
     if (is_draining || consistency_.policy == ConsistencySpec::Policy::kAsync) return true;
-    return round.size() >=
-           std::max<size_t>(
-               1, view.members.size() / static_cast<size_t>(consistency_.parameters["n"]));
+    const auto fixed = static_cast<size_t>(consistency_.parameters["c"]);
+    const auto n = static_cast<size_t>(consistency_.parameters["n"]);
+    return round.size() >= (fixed > 0 ? fixed : std::max<size_t>(1, view.members.size() / n));
   }
 
   void CloseIfDue() {

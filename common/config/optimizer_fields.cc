@@ -1,0 +1,160 @@
+#include "common/config/optimizer_fields.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "common/base/limits.h"
+#include "common/config/field_builders.h"
+#include "common/run/algorithm_rows.h"
+#include "common/run/optimizer_rows.h"
+#include "common/run/run_spec.h"
+
+namespace slipstream {
+namespace {
+
+using Table = std::vector<Field>;
+
+/// Returns "0.001 for adam and adamw unless given", with the rates that differ from the first
+/// row's, which is the field's own default.
+std::string OtherRates(double RuleRow::*rate_of) {
+  std::map<double, std::vector<std::string_view>> names;
+  for (const RuleRow& row : kRuleRows) {
+    if (row.*rate_of != kRuleRows.front().*rate_of) names[row.*rate_of].push_back(row.name);
+  }
+  std::vector<std::string> texts;
+  for (const auto& [rate, rules] : names) {
+    texts.push_back(fmt::format("{} for {}", rate, fmt::join(rules, " and ")));
+  }
+  return fmt::format("{} unless given", fmt::join(texts, ", "));
+}
+
+/// Returns "; 0.7 with diloco", for the algorithms with a rate of their own for the outer rule that
+/// they bring.
+std::string OuterRatesOfAlgorithms() {
+  std::string text;
+  for (const AlgorithmRow& row : kAlgorithmRows) {
+    if (row.outer_learning_rate)
+      text += fmt::format("; {} with {}", *row.outer_learning_rate, row.name);
+  }
+  return text;
+}
+
+/// Returns "; adamw takes it …".
+std::string OtherDecays() {
+  std::string text;
+  for (const RuleRow& row : kRuleRows) {
+    if (!row.decay_doc.empty()) text += fmt::format("; {} {}", row.name, row.decay_doc);
+  }
+  return text;
+}
+
+void AddOptimizer(Table& table) {
+  table.push_back(RowChoice(
+      "optimizer.kind",
+      "The update rule, which makes a step of gradients; worker.algorithm may bring another "
+      "default.",
+      kRuleRows, [](auto& s) -> auto& { return s.optimizer.kind; }));
+  table.back().has_dependent_default = true;
+  table.push_back(Scalar(
+      "optimizer.learning_rate",
+      fmt::format("The rate at the start, before scaling and schedule; {}.",
+                  OtherRates(&RuleRow::learning_rate)),
+      NumberType{.min = 1e-30, .max = 1e30},
+      [](auto& s) -> auto& { return s.optimizer.learning_rate; }));
+  table.back().has_dependent_default = true;
+  AddParameters(
+      table, "optimizer.kind", kRuleRows, kRuleParameters,
+      [](auto& s) -> auto& { return s.optimizer.parameters; });
+  table.push_back(Scalar(
+      "optimizer.weight_decay",
+      fmt::format("The share of the weights that is added to the gradient, once per update{}.",
+                  OtherDecays()),
+      NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.weight_decay; }));
+  table.push_back(RowChoice(
+      "optimizer.staleness_scaling",
+      "How a gradient's staleness changes its step; worker.algorithm may bring another default.",
+      kScalingRows, [](auto& s) -> auto& { return s.optimizer.staleness_scaling; }));
+  table.back().has_dependent_default = true;
+  AddParameters(
+      table, "optimizer.staleness_scaling", kScalingRows, kScalingParameters,
+      [](auto& s) -> auto& { return s.optimizer.scaling_parameters; });
+}
+
+/// Returns the algorithms whose workers take steps of their own.
+std::vector<std::string> AlgorithmsWithOuter() {
+  std::vector<std::string> names;
+  for (const AlgorithmRow& row : kAlgorithmRows) {
+    if (row.has_local_weights) names.emplace_back(row.name);
+  }
+  return names;
+}
+
+void AddWorker(Table& table) {
+  table.push_back(RowChoice(
+      "worker.algorithm", "Decides what a worker pushes, and when.", kAlgorithmRows,
+      [](auto& s) -> auto& { return s.worker.algorithm; }));
+  AddParameters(
+      table, "worker.algorithm", kAlgorithmRows, kAlgorithmParameters,
+      [](auto& s) -> auto& { return s.worker.parameters; });
+  table.push_back(
+      Only("worker.algorithm", AlgorithmsWithOuter(), "",
+           RowChoice(
+               "worker.outer.kind",
+               "The rule by which servers apply what workers push, where optimizer is "
+               "that of the workers' own steps; its default follows from worker.algorithm.",
+               kRuleRows, [](auto& s) -> auto& { return s.worker.outer.kind; })));
+  table.back().has_dependent_default = true;
+  table.push_back(
+      Only("worker.algorithm", AlgorithmsWithOuter(), "",
+           Scalar(
+               "worker.outer.learning_rate",
+               fmt::format("The learning rate of the outer rule; {}{}.",
+                           OtherRates(&RuleRow::outer_learning_rate), OuterRatesOfAlgorithms()),
+               NumberType{.min = 1e-30, .max = 1e30},
+               [](auto& s) -> auto& { return s.worker.outer.learning_rate; })));
+  table.back().has_dependent_default = true;
+  AddParameters(
+      table, "worker.outer.kind", kRuleRows, kRuleParameters,
+      [](auto& s) -> auto& { return s.worker.outer.parameters; });
+}
+
+void AddSchedule(Table& table) {
+  table.push_back(Choice(
+      "optimizer.schedule.kind", "How the learning rate falls.", {"constant", "step", "cosine"},
+      [](auto& s) -> auto& { return s.optimizer.schedule.kind; }));
+  table.push_back(Scalar(
+      "optimizer.schedule.warmup_epochs", "The rate rises from 0 over this many epochs first.",
+      NumberType{.max = kEpochsMax},
+      [](auto& s) -> auto& { return s.optimizer.schedule.warmup_epochs; }));
+  table.push_back(Only(
+      "optimizer.schedule.kind", {"step"}, "[30, 60]",
+      List(
+          "optimizer.schedule.at_epochs", "Epochs in rising order; the rate is multiplied at each.",
+          ListType{NumberType{.max = kEpochsMax, .is_min_excluded = true}, 1, 1000},
+          [](auto& s) -> auto& { return s.optimizer.schedule.at_epochs; })));
+  table.push_back(
+      Only("optimizer.schedule.kind", {"step"}, "",
+           Scalar(
+               "optimizer.schedule.factor", "The number that the rate is multiplied by.",
+               NumberType{.max = 1, .is_min_excluded = true},
+               [](auto& s) -> auto& { return s.optimizer.schedule.factor; })));
+  table.push_back(
+      Only("optimizer.schedule.kind", {"cosine"}, "",
+           Scalar(
+               "optimizer.schedule.final_share",
+               "The rate at the end, as a share of learning_rate.", NumberType{.max = 1},
+               [](auto& s) -> auto& { return s.optimizer.schedule.final_share; })));
+}
+
+}  // namespace
+
+void AddOptimizerFields(std::vector<Field>& table) {
+  AddOptimizer(table);
+  AddSchedule(table);
+  AddWorker(table);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,79 @@
+// Makes updates by the rules of the optimizer, for a test that compares them with another
+// implementation.
+//
+//   rule_steps KIND COUNT RATE DECAY [PARAMETER=VALUE]...
+//
+// It reads records from the standard input until that ends, and answers each. A record has the
+// version's two scalars (float64) before the update, then COUNT weights, each state array and the
+// gradient (float32); the answer has the next version's scalars, weights and state arrays. All
+// numbers are little-endian.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/kernels/fold.h"
+#include "common/kernels/rules/update_rule.h"
+#include "common/kernels/streamed_stores.h"
+#include "common/run/run_spec.h"
+
+namespace slipstream {
+namespace {
+
+template <typename T>
+bool Read(std::span<T> values) {
+  return std::fread(values.data(), sizeof(T), values.size(), stdin) == values.size();
+}
+
+template <typename T>
+void Write(std::span<const T> values) {
+  std::fwrite(values.data(), sizeof(T), values.size(), stdout);
+}
+
+int Run(const OptimizerSpec& spec, size_t count, float rate) {
+  const std::unique_ptr<const UpdateRule> rule = MakeUpdateRule(spec);
+  const uint32_t states = RowOf(spec.kind).state_arrays;
+  RuleScalars scalars = {};
+  std::vector<std::vector<float>> in(states + 1, std::vector<float>(count));
+  std::vector<std::vector<float>> out = in;
+  std::vector<float> gradient(count);
+  UpdateArrays arrays = {.weights_in = in[0], .weights_out = out[0]};
+  for (uint32_t i = 0; i < states; ++i) arrays.states[i] = {in[i + 1], out[i + 1]};
+  while (Read(std::span<double>(scalars))) {
+    for (std::vector<float>& values : in) {
+      if (!Read(std::span(values))) return 1;
+    }
+    if (!Read(std::span(gradient))) return 1;
+    scalars = rule->Next(scalars);
+    rule->Update(arrays, {.sum = gradient}, {.rate = rate}, scalars, Stores::kCached);
+    Write(std::span<const double>(scalars));
+    for (const std::vector<float>& values : out) Write(std::span<const float>(values));
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace slipstream
+
+int main(int argc, char** argv) {
+  using namespace slipstream;
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const auto row = std::ranges::find(kRuleRows, argc > 1 ? arguments[0] : "", &RuleRow::name);
+  if (argc < 5 || row == kRuleRows.end()) {
+    std::fputs("usage: rule_steps KIND COUNT RATE DECAY [PARAMETER=VALUE]...\n", stderr);
+    return 2;
+  }
+  OptimizerSpec spec = {.kind = row->kind, .weight_decay = std::stod(arguments[3])};
+  for (const std::string& argument : std::span(arguments).subspan(4)) {
+    const size_t equals = argument.find('=');
+    spec.parameters[argument.substr(0, equals)] = std::stod(argument.substr(equals + 1));
+  }
+  return Run(spec, std::stoul(arguments[1]), std::stof(arguments[2]));
+}
