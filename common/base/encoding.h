@@ -15,7 +15,14 @@ namespace slipstream {
 
 /// The format in which values travel. Computation always uses fp32. The numbers are those of
 /// proto/shard.proto.
-enum class Encoding : uint8_t { kFp32 = 0, kBf16 = 1, kFp16 = 2, kInt8 = 3 };
+enum class Encoding : uint8_t {
+  kFp32 = 0,
+  kBf16 = 1,
+  kFp16 = 2,
+  kInt8 = 3,
+  kOneBit = 4,
+  kTwoBit = 5
+};
 
 /// The facts about an encoding that code outside its codec needs. The codecs are in
 /// common/wire/value_encoding.cc.
@@ -24,8 +31,8 @@ struct EncodingRow {
   std::string_view name;  // The name in run.yaml.
   std::string_view doc;
 
-  /// Bytes that one value takes.
-  size_t value_bytes;
+  /// Bits that one value takes. A block's values end with a whole byte.
+  size_t value_bits;
 
   /// The number of values that are encoded together as a block, counted from the begin of a shard,
   /// and the bytes that a block takes beside its values. Chunks begin where a block begins; the
@@ -45,26 +52,45 @@ struct EncodingRow {
 };
 
 inline constexpr std::array kEncodingRows = {
-    EncodingRow{.kind = Encoding::kFp32, .name = "fp32", .doc = "as they are", .value_bytes = 4},
+    EncodingRow{.kind = Encoding::kFp32, .name = "fp32", .doc = "as they are", .value_bits = 32},
     EncodingRow{.kind = Encoding::kBf16,
                 .name = "bf16",
                 .doc = "in half the bytes, with fp32's range",
-                .value_bytes = 2,
+                .value_bits = 16,
                 .overflow_min = 0x1.ffp127f},
     EncodingRow{.kind = Encoding::kFp16,
                 .name = "fp16",
                 .doc = "in half the bytes, finer than bf16 and up to 65504",
-                .value_bytes = 2,
+                .value_bits = 16,
                 .overflow_min = 65520},
     EncodingRow{.kind = Encoding::kInt8,
                 .name = "int8",
                 .doc =
                     "in a quarter of the bytes, with a scale for 1,024 values; what rounding loses "
                     "goes out with the next gradient",
-                .value_bytes = 1,
+                .value_bits = 8,
                 .block_values = 1024,
                 .block_bytes = 4,
                 .overflow_min = 0x1p127f,
+                .feeds_error_back = true,
+                .carries_weights = false},
+    EncodingRow{
+        .kind = Encoding::kOneBit,
+        .name = "onebit",
+        .doc = "as their signs, with the means of the positive and of the negative values of 256; "
+               "what is lost goes out with the next gradient",
+        .value_bits = 1,
+        .block_values = 256,
+        .block_bytes = 9,
+        .feeds_error_back = true,
+        .carries_weights = false},
+    EncodingRow{.kind = Encoding::kTwoBit,
+                .name = "twobit",
+                .doc = "as positive, negative or 0, with the means of the values of 256 that are "
+                       "beyond their mean magnitude; what is lost goes out with the next gradient",
+                .value_bits = 2,
+                .block_values = 256,
+                .block_bytes = 9,
                 .feeds_error_back = true,
                 .carries_weights = false},
 };
@@ -76,9 +102,10 @@ static_assert([] {
   return true;
 }());
 
-// Every chunk has room for whole blocks.
+// Every chunk has room for whole blocks, and these are whole bytes.
 static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {
-  return kChunkBytesMin % (row.block_values * sizeof(float)) == 0;
+  return kChunkBytesMin % (row.block_values * sizeof(float)) == 0 &&
+         row.block_values * row.value_bits % 8 == 0;
 }));
 
 constexpr const EncodingRow& RowOf(Encoding encoding) {
@@ -88,17 +115,23 @@ constexpr const EncodingRow& RowOf(Encoding encoding) {
 /// Returns the bytes that `values` values take, of which the first begins a block.
 constexpr size_t EncodedBytes(Encoding encoding, size_t values) {
   const EncodingRow& row = RowOf(encoding);
-  const size_t blocks = (values + row.block_values - 1) / row.block_values;
-  return values * row.value_bytes + blocks * row.block_bytes;
+  const auto bytes_of = [&row](size_t count) {
+    return count == 0 ? 0 : row.block_bytes + (count * row.value_bits + 7) / 8;
+  };
+  return values / row.block_values * bytes_of(row.block_values) +
+         bytes_of(values % row.block_values);
 }
 
-/// Returns how many values take `bytes` bytes; nothing if no whole number does.
+/// Returns the largest number of values that take `bytes` bytes; nothing if no whole number does.
+/// For encodings of less than a byte a value, several numbers do; their last block says which it
+/// is.
 constexpr std::optional<size_t> EncodedValues(Encoding encoding, size_t bytes) {
   const EncodingRow& row = RowOf(encoding);
-  const size_t of_block = row.block_values * row.value_bytes + row.block_bytes;
-  const size_t blocks = (bytes + of_block - 1) / of_block;
-  if (bytes < blocks * row.block_bytes) return std::nullopt;
-  const size_t values = (bytes - blocks * row.block_bytes) / row.value_bytes;
+  const size_t of_block = EncodedBytes(encoding, row.block_values);
+  const size_t rest = bytes % of_block;
+  if (rest > 0 && rest <= row.block_bytes) return std::nullopt;
+  const size_t in_rest = rest == 0 ? 0 : (rest - row.block_bytes) * 8 / row.value_bits;
+  const size_t values = bytes / of_block * row.block_values + in_rest;
   return EncodedBytes(encoding, values) == bytes ? std::optional(values) : std::nullopt;
 }
 

@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/encoding.h"
 #include "common/kernels/float_runs.h"
+#include "common/kernels/whole_blocks.h"
 
 namespace slipstream {
 namespace {
@@ -86,18 +87,7 @@ void EncodeInt8(std::span<const float> values, std::span<std::byte> bytes) {
 
 void DecodeInt8(const Segments& bytes, std::span<float> out) {
   PS_CHECK(TotalBytes(bytes) == EncodedBytes(Encoding::kInt8, out.size()));
-  std::byte room[kScaleBytes + kBlockValues];
-  ForEachBlock(bytes, sizeof(room), [&](size_t, const Segments& block) {
-    const std::byte* whole = block.front().data();
-    if (block.size() > 1) {  // The message was cut within the block.
-      std::byte* end = room;
-      for (const ByteSegment& segment : block) end = std::ranges::copy(segment, end).out;
-      whole = room;
-    }
-    const size_t count = TotalBytes(block) - kScaleBytes;
-    DecodeBlock(whole, out.first(count));
-    out = out.subspan(count);
-  });
+  ForEachWholeBlock<Encoding::kInt8>(bytes, out, DecodeBlock);
 }
 
 }  // namespace slipstream

@@ -11,6 +11,7 @@
 
 #include "common/base/check.h"
 #include "common/base/limits.h"
+#include "common/kernels/bit_blocks.h"
 #include "common/kernels/half_decode.h"
 #include "common/kernels/half_encode.h"
 #include "common/kernels/int8_blocks.h"
@@ -26,6 +27,10 @@ struct Codec {
   Encoding encoding;
   void (*encode)(std::span<const float> values, std::span<std::byte> bytes);
   void (*decode)(const Segments& bytes, std::span<float> values);
+
+  /// Returns how many values the bytes hold, as EncodedValues does; null where their number alone
+  /// says it.
+  std::optional<size_t> (*count)(const Segments& bytes) = nullptr;
 };
 
 constexpr Codec kCodecs[] = {
@@ -40,6 +45,10 @@ constexpr Codec kCodecs[] = {
      },
      DecodeFp16},
     {Encoding::kInt8, EncodeInt8, DecodeInt8},
+    {Encoding::kOneBit, EncodeOneBit, DecodeOneBit,
+     [](const Segments& bytes) { return CountBitValues(Encoding::kOneBit, bytes); }},
+    {Encoding::kTwoBit, EncodeTwoBit, DecodeTwoBit,
+     [](const Segments& bytes) { return CountBitValues(Encoding::kTwoBit, bytes); }},
 };
 
 static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {
@@ -49,6 +58,13 @@ static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {
 
 const Codec& CodecOf(Encoding encoding) {
   return *std::ranges::find(kCodecs, encoding, &Codec::encoding);
+}
+
+std::optional<size_t> CountOf(Encoding encoding, const Segments& segments) {
+  if (encoding != Encoding::kFp32 && CodecOf(encoding).count != nullptr) {
+    return CodecOf(encoding).count(segments);
+  }
+  return EncodedValues(encoding, TotalBytes(segments));
 }
 
 }  // namespace
@@ -74,7 +90,7 @@ LentBytes EncodeValues(LentValues lent, Encoding encoding) {
 
 absl::StatusOr<ReceivedValues> DecodeValues(ReceivedValues received, Encoding encoding) {
   const size_t bytes = TotalBytes(received.segments());
-  const std::optional<size_t> count = EncodedValues(encoding, bytes);
+  const std::optional<size_t> count = CountOf(encoding, received.segments());
   if (!count.has_value()) {
     return absl::InvalidArgumentError("values: " + std::to_string(bytes) + " bytes are not whole " +
                                       std::string(RowOf(encoding).name) + " values");

@@ -24,7 +24,8 @@ class CodecTest(unittest.TestCase):
         self.assertEqual(cluster.run(CONFIG, both("fp32"))["weights_sha256"],
                          exact["weights_sha256"])
         rounded = {"bf16": both("bf16"), "fp16": both("fp16"),
-                   "int8": {**SETTINGS, "wire.push_codec": "int8"}}
+                   **{codec: {**SETTINGS, "wire.push_codec": codec}
+                      for codec in ("int8", "onebit", "twobit")}}
         for codec, settings in rounded.items():
             with self.subTest(codec=codec):
                 first, second = [cluster.run(CONFIG, {**settings, "wire.transport": transport})

@@ -94,6 +94,18 @@ TEST(ChunkWireTest, AChunkOfBlocksBeginsWhereABlockDoes) {
   EXPECT_EQ(between.status().message(), "offset: 512 is not where a block of 1024 values begins");
 }
 
+TEST(ChunkWireTest, EncodingsOfBitsTellHowManyValuesCame) {
+  for (const Encoding encoding : {Encoding::kOneBit, Encoding::kTwoBit}) {
+    const std::vector<float> values(kChunkBytesMin / sizeof(float) + 3, -2.0f);
+
+    const auto push =
+        DecodePushChunk(EncodePushChunk(std::nullopt, 0, {values, nullptr}, encoding));
+
+    ASSERT_TRUE(push.ok()) << push.status();
+    EXPECT_EQ(Copied(push->values), values);
+  }
+}
+
 TEST(ChunkWireTest, TheLenderHasItsValuesBackOnceTheyAreEncoded) {
   const auto owner = std::make_shared<int>(0);
 

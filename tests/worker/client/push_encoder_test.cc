@@ -94,9 +94,10 @@ TEST(PushEncoderTest, ForgetsWhatAGradientThatDoesNotCountWouldHaveLost) {
 }
 
 TEST(PushEncoderTest, ARepetitionHasTheSameBytesWhateverBecomesOfTheGradient) {
-  for (const Encoding encoding : {Encoding::kBf16, Encoding::kFp16, Encoding::kInt8}) {
-    SCOPED_TRACE(RowOf(encoding).name);
-    PushEncoder encoder(encoding, kValues);
+  for (const EncodingRow& row : kEncodingRows) {
+    if (row.kind == Encoding::kFp32) continue;
+    SCOPED_TRACE(row.name);
+    PushEncoder encoder(row.kind, kValues);
     std::vector<float> gradient = RandomGradient(1);
     encoder.Begin();
     const std::vector<float> sent = Sent(encoder, gradient);
@@ -143,6 +144,26 @@ TEST(PushEncoderTest, ErrorsDoNotAddUp) {
   }
   EXPECT_LE(std::ranges::max(lacking), 1.01 * kHalfStep);
   EXPECT_GE(std::ranges::min(lacking), -1.01 * kHalfStep);
+}
+
+/// What is lost in one gradient goes out with later ones, however coarse the encoding is: of a sum
+/// of equal gradients, whose values lie up to 1, a bounded part is lacking.
+TEST(PushEncoderTest, WhatACoarseEncodingLosesComesLater) {
+  for (const Encoding encoding : {Encoding::kOneBit, Encoding::kTwoBit}) {
+    SCOPED_TRACE(RowOf(encoding).name);
+    PushEncoder encoder(encoding, kValues);
+    const std::vector<float> gradient = RandomGradient(3);
+    std::vector<double> lacking(kValues);
+    constexpr int kPushes = 1600;
+    for (int push = 0; push < kPushes; ++push) {
+      encoder.Begin();
+      const std::vector<float> sent = Sent(encoder, gradient);
+      encoder.OnOutcome(Reply(PushOutcome::kApplied));
+      for (size_t i = 0; i < kValues; ++i) lacking[i] += double{gradient[i]} - double{sent[i]};
+    }
+    EXPECT_LT(std::ranges::max(lacking), 0.05 * kPushes);
+    EXPECT_GT(std::ranges::min(lacking), -0.05 * kPushes);
+  }
 }
 
 }  // namespace
