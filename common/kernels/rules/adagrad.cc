@@ -30,7 +30,7 @@ SLIPSTREAM_INLINE void StepAt(const Stretch& s, size_t i, const Factors& f) {
   s.weights_out[i] = s.weights_in[i] - f.rate * g / (std::sqrt(squares) + f.epsilon);
 }
 
-SLIPSTREAM_UPDATE_LOOPS(StepAt, Factors)
+SLIPSTREAM_UPDATE_LOOPS(Factors)
 
 class Adagrad final : public UpdateRule {
  public:

@@ -21,7 +21,7 @@ SLIPSTREAM_INLINE void StepAt(const Stretch& s, size_t i, const AdamFactors& f) 
   s.weights_out[i] = f.kept * s.weights_in[i] - step;
 }
 
-SLIPSTREAM_UPDATE_LOOPS(StepAt, AdamFactors)
+SLIPSTREAM_UPDATE_LOOPS(AdamFactors)
 
 class Adam final : public UpdateRule {
  public:

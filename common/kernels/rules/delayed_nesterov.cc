@@ -31,7 +31,7 @@ SLIPSTREAM_INLINE void StepAt(const Stretch& s, size_t i, const Factors& f) {
   s.weights_out[i] = s.weights_in[i] - f.rate * g - f.jump * momentum;
 }
 
-SLIPSTREAM_UPDATE_LOOPS(StepAt, Factors)
+SLIPSTREAM_UPDATE_LOOPS(Factors)
 
 class DelayedNesterov final : public UpdateRule {
  public:

@@ -34,7 +34,7 @@ SLIPSTREAM_INLINE void StepAt(const Stretch& s, size_t i, const Factors& f) {
   s.weights_out[i] = step + f.decay * s.weights_in[i];
 }
 
-SLIPSTREAM_UPDATE_LOOPS(StepAt, Factors)
+SLIPSTREAM_UPDATE_LOOPS(Factors)
 
 SLIPSTREAM_CPU_DISPATCH
 void SubtractScaled(const float* __restrict from, float* __restrict step, size_t count,

@@ -21,7 +21,7 @@ SLIPSTREAM_INLINE void StepAt(const Stretch& s, size_t i, const Factors& f) {
   s.weights_out[i] = s.weights_in[i] - f.rate * velocity;
 }
 
-SLIPSTREAM_UPDATE_LOOPS(StepAt, Factors)
+SLIPSTREAM_UPDATE_LOOPS(Factors)
 
 class Momentum final : public UpdateRule {
  public:

@@ -28,7 +28,7 @@ SLIPSTREAM_INLINE void StepAt(const Stretch& s, size_t i, const Factors& f) {
   s.weights_out[i] = s.weights_in[i] - f.rate * g / (std::sqrt(square) + f.epsilon);
 }
 
-SLIPSTREAM_UPDATE_LOOPS(StepAt, Factors)
+SLIPSTREAM_UPDATE_LOOPS(Factors)
 
 class RmsProp final : public UpdateRule {
  public:

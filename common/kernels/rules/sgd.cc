@@ -18,7 +18,7 @@ SLIPSTREAM_INLINE void StepAt(const Stretch& s, size_t i, const Factors& f) {
   s.weights_out[i] = s.weights_in[i] - f.rate * GradientAt<kHasSum>(s, i, f.decay);
 }
 
-SLIPSTREAM_UPDATE_LOOPS(StepAt, Factors)
+SLIPSTREAM_UPDATE_LOOPS(Factors)
 
 class Sgd final : public UpdateRule {
  public:

@@ -171,11 +171,11 @@ void ForEachStretch(const UpdateArrays& arrays, size_t states, const CombinedGra
   if (stores == Stores::kStreamed) FinishStreaming();
 }
 
-/// Defines Run(arrays, states, gradient, stores, factors): it calls
+/// Defines Run(arrays, states, gradient, stores, factors): it calls the file's own
 /// StepAt<whether there is a sum>(stretch, position, factors) for all positions of an update, in
 /// loops that are compiled for several instruction sets. Use it once in a rule's file, in an
 /// unnamed namespace.
-#define SLIPSTREAM_UPDATE_LOOPS(StepAt, Factors)                                        \
+#define SLIPSTREAM_UPDATE_LOOPS(Factors)                                                \
   template <bool kHasSum>                                                               \
   SLIPSTREAM_INLINE void Loop(const Stretch s, const Factors f) {                       \
     SLIPSTREAM_INDEPENDENT_PASSES                                                       \
