@@ -111,7 +111,7 @@ void Bring(RunDraft& draft, const std::string& path, Value brought, Value& value
   const auto before = draft.given.find(path);
   if (before != draft.given.end() && !before->second.is_brought) return;
   constexpr const char* kAlgorithm = "worker.algorithm";
-  // What an algorithm would bring whose name is wrong is not known.
+  // Nobody knows what an algorithm would bring whose name is wrong.
   const bool is_valid = draft.IsUsable(kAlgorithm);
   if (value == brought && is_valid) return;
   const FieldValue weaker = FindField(path)->get(draft.spec);

@@ -50,18 +50,18 @@ struct AlgorithmRow {
   /// the results since its last push are lost if its process ends.
   bool has_local_weights = false;
 
-  // The defaults of other keys, which the algorithm is published with or needs.
+  // The algorithm is published with these defaults of other keys, or needs them.
 
-  /// That of worker.outer.kind, for an algorithm with local weights.
+  /// The default of worker.outer.kind, for an algorithm with local weights.
   RuleKind outer = RuleKind::kSgd;
 
-  /// That of worker.outer.learning_rate with this outer kind; null for the rule's own.
+  /// The default of worker.outer.learning_rate with this outer kind; null for the rule's own.
   std::optional<double> outer_learning_rate = {};
 
-  /// That of optimizer.kind.
+  /// The default of optimizer.kind.
   RuleKind inner = RuleKind::kSgd;
 
-  /// That of optimizer.staleness_scaling.
+  /// The default of optimizer.staleness_scaling.
   StalenessScaling scaling = StalenessScaling::kNone;
 
   /// The only policy that it goes together with; null if it goes with any.

@@ -146,8 +146,8 @@ TEST(PushEncoderTest, ErrorsDoNotAddUp) {
   EXPECT_GE(std::ranges::min(lacking), -1.01 * kHalfStep);
 }
 
-/// What is lost in one gradient goes out with later ones, however coarse the encoding is: of a sum
-/// of equal gradients, whose values lie up to 1, a bounded part is lacking.
+/// Later gradients bring what one has lost, however coarse the encoding is: of a sum of equal
+/// gradients, whose values lie up to 1, a bounded part is lacking.
 TEST(PushEncoderTest, WhatACoarseEncodingLosesComesLater) {
   for (const Encoding encoding : {Encoding::kOneBit, Encoding::kTwoBit}) {
     SCOPED_TRACE(RowOf(encoding).name);
