@@ -32,11 +32,11 @@ class UnevenTest(unittest.TestCase):
                                   worker__algorithm="local_sgd")
             self.assertGreater(hardsync["seconds"], STEPS_OF_ONE * SLOW_S)
             self.assertGreater(local["seconds"], STEPS_OF_ONE * SLOW_S)
-            # Times would depend on the machine: who did how much does not.
+            # Times and ratios would depend on the machine: who does less than a fair share does not.
             self.assertEqual(pushes_of(hardsync), [STEPS_OF_ONE] * 4)
             for run in fast:
                 *others, slow = pushes_of(run)
-                self.assertLess(slow, min(others) / 2)
+                self.assertLess(slow, min(STEPS_OF_ONE, *others))
 
             runs = [str(path) for path in sorted(pathlib.Path(directory).iterdir())]
             groups = json.loads(cluster.psctl("compare", *runs, "-o", "json").stdout)["groups"]
