@@ -131,6 +131,7 @@ void Bring(RunDraft& draft, const std::string& path, Value brought, Value& value
 void BringDefaults(RunDraft& draft) {
   RunSpec& spec = draft.spec;
   const AlgorithmRow& algorithm = RowOf(spec.worker.algorithm);
+  Bring(draft, "consistency.policy", algorithm.policy, spec.consistency.policy);
   Bring(draft, "optimizer.kind", algorithm.inner, spec.optimizer.kind);
   Bring(draft, "worker.outer.kind", algorithm.outer, spec.worker.outer.kind);
   Bring(draft, "optimizer.staleness_scaling", algorithm.scaling, spec.optimizer.staleness_scaling);

@@ -104,18 +104,17 @@ void CheckAlgorithm(Draft draft, Diagnostics diagnostics) {
   if (algorithm.has_local_weights && draft.IsUsable(kDepth) && depth > 1) {
     diagnostics.Report(draft.KeySource(kDepth),
                        fmt::format("training.pipeline_depth must be 1, not {}, with "
-                                   "worker.algorithm {}, whose next steps start from what its push "
-                                   "is answered with",
+                                   "worker.algorithm {}, whose workers compute one push at a time",
                                    depth, algorithm.name));
   }
   constexpr const char* kPolicy = "consistency.policy";
   const PolicyKind policy = draft.spec.consistency.policy;
-  if (draft.IsUsable(kPolicy) && algorithm.policy.value_or(policy) != policy) {
+  if (draft.IsUsable(kPolicy) && algorithm.needs_policy && algorithm.policy != policy) {
     diagnostics.Report(
         draft.KeySource(kPolicy),
         fmt::format("worker.algorithm {} needs consistency.policy {}, whose rounds "
                     "are its buffers, and not {}",
-                    algorithm.name, RowOf(*algorithm.policy).name, RowOf(policy).name));
+                    algorithm.name, RowOf(algorithm.policy).name, RowOf(policy).name));
   }
   constexpr const char* kScaling = "optimizer.staleness_scaling";
   const ScalingRow& scaling = RowOf(draft.spec.optimizer.staleness_scaling);

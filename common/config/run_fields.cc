@@ -157,8 +157,10 @@ void AddTraining(Table& table) {
       "one is pushed, from weights one step older. 1 with policies without stale gradients.",
       CountType{1, 2}, [](auto& s) -> auto& { return s.training.pipeline_depth; }));
   table.push_back(RowChoice(
-      "consistency.policy", "Decides when gradients become an update.", kPolicyRows,
-      [](auto& s) -> auto& { return s.consistency.policy; }));
+      "consistency.policy",
+      "Decides when gradients become an update; worker.algorithm may bring another default.",
+      kPolicyRows, [](auto& s) -> auto& { return s.consistency.policy; }));
+  table.back().has_dependent_default = true;
   AddParameters(
       table, "consistency.policy", kPolicyRows, kPolicyParameters,
       [](auto& s) -> auto& { return s.consistency.parameters; });

@@ -17,7 +17,15 @@ namespace slipstream {
 /// The axis of worker algorithms: what a worker pushes, and when. A row holds the properties that
 /// other code depends on; worker/algorithm has what the algorithm does with the model. The values
 /// are the places in kAlgorithmRows.
-enum class AlgorithmKind : uint8_t { kGradient, kLocalSgd, kDiloco, kFedbuff, kDownpour };
+enum class AlgorithmKind : uint8_t {
+  kGradient,
+  kLocalSgd,
+  kDiloco,
+  kFedbuff,
+  kDownpour,
+  kEasgd,
+  kEamsgd
+};
 
 inline constexpr std::array kAlgorithmParameters = {
     ParameterRow{
@@ -28,12 +36,18 @@ inline constexpr std::array kAlgorithmParameters = {
         .max = 10'000,
         .is_whole = true},
     ParameterRow{.key = "push_every",
-                 .doc = "The number of mini-batches whose gradients a worker accrues between two "
-                        "pushes, while it applies each to its own weights.",
+                 .doc = "The number of mini-batches between two pushes of a worker, which applies "
+                        "the gradient of each to its own weights.",
                  .initial = 4,
                  .min = 1,
                  .max = 10'000,
                  .is_whole = true},
+    ParameterRow{.key = "elasticity",
+                 .doc = "β, the share of their distance by which the workers together draw the "
+                        "servers' weights to their own; each draws by β/workers.",
+                 .initial = 0.9,
+                 .min = 0.001,
+                 .max = 1},
 };
 
 using AlgorithmParameters = ParameterValues<kAlgorithmParameters>;
@@ -50,6 +64,13 @@ struct AlgorithmRow {
   /// the results since its last push are lost if its process ends.
   bool has_local_weights = false;
 
+  /// Set if a worker keeps its weights from push to push. It fetches those of the servers just
+  /// before a push, as what the push is relative to.
+  bool keeps_weights = false;
+
+  /// Set if servers add up what workers push, instead of taking the mean.
+  bool sums_pushes = false;
+
   // The algorithm is published with these defaults of other keys, or needs them.
 
   /// The default of worker.outer.kind, for an algorithm with local weights.
@@ -64,16 +85,23 @@ struct AlgorithmRow {
   /// The default of optimizer.staleness_scaling.
   StalenessScaling scaling = StalenessScaling::kNone;
 
-  /// The only policy that it goes together with; null if it goes with any.
-  std::optional<PolicyKind> policy = {};
+  /// The default of consistency.policy.
+  PolicyKind policy = PolicyKind::kSoftsync;
+
+  /// Set if it goes together with no other policy.
+  bool needs_policy = false;
 
   /// Returns the number of mini-batches of one push; null if that is one.
   uint64_t (*quantum)(const AlgorithmParameters& parameters) = nullptr;
 };
 
-/// The quantum of an algorithm that pushes after worker.steps.
+// The quanta of algorithms that push after worker.steps or worker.push_every mini-batches.
+
 constexpr uint64_t StepsOf(const AlgorithmParameters& parameters) {
   return static_cast<uint64_t>(parameters["steps"]);
+}
+constexpr uint64_t PushEveryOf(const AlgorithmParameters& parameters) {
+  return static_cast<uint64_t>(parameters["push_every"]);
 }
 
 inline constexpr std::array kAlgorithmRows = {
@@ -88,7 +116,8 @@ inline constexpr std::array kAlgorithmRows = {
                  .pushes = PushKind::kDelta,
                  .has_local_weights = true,
                  .quantum = StepsOf},
-    // Douillard et al., arXiv 2311.08105; the outer rate and momentum are theirs.
+    // Douillard et al., arXiv 2311.08105; the outer rate and momentum are theirs, and so is
+    // hardsync: the momentum would build up stale deltas.
     AlgorithmRow{.kind = AlgorithmKind::kDiloco,
                  .name = "diloco",
                  .doc = "local steps of adamw, and nesterov over how far they have led",
@@ -98,6 +127,7 @@ inline constexpr std::array kAlgorithmRows = {
                  .outer = RuleKind::kNesterov,
                  .outer_learning_rate = 0.7,
                  .inner = RuleKind::kAdamW,
+                 .policy = PolicyKind::kHardsync,
                  .quantum = StepsOf},
     // Nguyen et al., AISTATS 2022, arXiv 2106.06639: servers apply buffers of consistency.c deltas,
     // each weighed by 1/√(1 + σ).
@@ -108,7 +138,7 @@ inline constexpr std::array kAlgorithmRows = {
                  .pushes = PushKind::kDelta,
                  .has_local_weights = true,
                  .scaling = StalenessScaling::kPolynomial,
-                 .policy = PolicyKind::kSoftsync,
+                 .needs_policy = true,
                  .quantum = StepsOf},
     // Dean et al., NIPS 2012; Adagrad on the servers is theirs, too.
     AlgorithmRow{.kind = AlgorithmKind::kDownpour,
@@ -119,10 +149,30 @@ inline constexpr std::array kAlgorithmRows = {
                  .parameters = {"push_every"},
                  .has_local_weights = true,
                  .outer = RuleKind::kAdagrad,
-                 .quantum =
-                     [](const AlgorithmParameters& parameters) {
-                       return static_cast<uint64_t>(parameters["push_every"]);
-                     }},
+                 .quantum = PushEveryOf},
+    // Zhang, Choromanska, LeCun, NIPS 2015, arXiv 1412.6651; β = 0.9 is theirs.
+    AlgorithmRow{.kind = AlgorithmKind::kEasgd,
+                 .name = "easgd",
+                 .doc = "elastic averaging: workers and servers keep weights of their own, and "
+                        "each push draws both towards each other",
+                 .parameters = {"push_every", "elasticity"},
+                 .pushes = PushKind::kDelta,
+                 .has_local_weights = true,
+                 .keeps_weights = true,
+                 .sums_pushes = true,
+                 .policy = PolicyKind::kAsync,
+                 .quantum = PushEveryOf},
+    AlgorithmRow{.kind = AlgorithmKind::kEamsgd,
+                 .name = "eamsgd",
+                 .doc = "elastic averaging with nesterov momentum on the workers",
+                 .parameters = {"push_every", "elasticity"},
+                 .pushes = PushKind::kDelta,
+                 .has_local_weights = true,
+                 .keeps_weights = true,
+                 .sums_pushes = true,
+                 .inner = RuleKind::kNesterov,
+                 .policy = PolicyKind::kAsync,
+                 .quantum = PushEveryOf},
 };
 static_assert(AreInOrder(kAlgorithmRows));
 

@@ -53,7 +53,7 @@ MAY_INCLUDE = {
                        "common/protocol"),
     "worker": ("common/config", "common/json", "common/log", "common/model_file", "common/process",
                "common/rpc", "common/run", "common/security", "worker/training"),
-    "worker/algorithm": ("common/run",),
+    "worker/algorithm": ("common/layout", "common/run"),
     "worker/client": ("common/files", "common/kernels", "common/layout", "common/local",
                       "common/log", "common/process", "common/protocol", "common/rpc",
                       "common/run", "common/wire", "proto", "worker/core"),

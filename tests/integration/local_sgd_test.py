@@ -1,6 +1,7 @@
 """Workers that take local steps: every mini-batch counts once, and under hardsync timing changes
 nothing."""
 import csv
+import itertools
 import pathlib
 import unittest
 
@@ -8,6 +9,8 @@ import cluster
 import recompute_staleness
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
+ALGORITHMS = ({"worker.algorithm": "local_sgd"},
+              {"worker.algorithm": "easgd", "worker.push_every": 8})  # Keeps its weights.
 # 100 mini-batches an epoch are not a multiple of the local steps.
 SETTINGS = {"worker.algorithm": "local_sgd", "data.train_examples": 3200}
 
@@ -20,9 +23,11 @@ def batches_of(text):
 
 class LocalSgdTest(unittest.TestCase):
     def test_every_mini_batch_counts_once_and_status_says_what_the_log_says(self):
-        for policy in ("hardsync", "async", "ssp"):
-            with self.subTest(policy=policy), cluster.scratch() as directory:
-                settings = {**SETTINGS, "consistency.policy": policy, "log.push_log": directory}
+        for algorithm, policy in itertools.product(ALGORITHMS, ("hardsync", "async", "ssp")):
+            with (self.subTest(algorithm=algorithm["worker.algorithm"], policy=policy),
+                  cluster.scratch() as directory):
+                settings = {**SETTINGS, **algorithm, "consistency.policy": policy,
+                            "log.push_log": directory}
                 with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
                     status = live.wait_finished()
                 logs = sorted(pathlib.Path(directory).glob("push-log-*.csv"))
@@ -51,12 +56,14 @@ class LocalSgdTest(unittest.TestCase):
             self.assertEqual(sorted(done), list(range(400)))
 
     def test_hardsync_gives_the_same_weights_whatever_the_timing_and_the_transport(self):
-        settings = {**SETTINGS, "consistency.policy": "hardsync", "worker.outer.kind": "nesterov"}
-        expected = cluster.run(CONFIG, settings)["weights_sha256"]
-        for changed in ({"testing.push_delay_max": "20ms"}, {"wire.transport": "tcp"}):
-            with self.subTest(changed=changed):
-                again = cluster.run(CONFIG, {**settings, **changed})["weights_sha256"]
-                self.assertEqual(again, expected)
+        for algorithm in ALGORITHMS:
+            settings = {**SETTINGS, **algorithm, "consistency.policy": "hardsync",
+                        "worker.outer.kind": "nesterov"}
+            expected = cluster.run(CONFIG, settings)["weights_sha256"]
+            for changed in ({"testing.push_delay_max": "20ms"}, {"wire.transport": "tcp"}):
+                with self.subTest(algorithm=algorithm["worker.algorithm"], changed=changed):
+                    again = cluster.run(CONFIG, {**settings, **changed})["weights_sha256"]
+                    self.assertEqual(again, expected)
 
     def test_it_trains_by_its_name_alone_with_any_outer_rule(self):
         settings = {**SETTINGS, "data.train_examples": 12800, "training.epochs": 6}
@@ -71,7 +78,8 @@ class LocalSgdTest(unittest.TestCase):
         settings = {**SETTINGS, "data.train_examples": 12800, "training.epochs": 6}
         # DiLoCo's momentum builds up stale deltas: it is published for workers that wait.
         for name, inner, policy in (("diloco", "adamw", "hardsync"), ("fedbuff", "sgd", "softsync"),
-                                    ("downpour", "sgd", "softsync")):
+                                    ("downpour", "sgd", "softsync"), ("easgd", "sgd", "async"),
+                                    ("eamsgd", "nesterov", "async")):
             with self.subTest(algorithm=name):
                 # The file names a rule, and what a flag names is stronger.
                 done = cluster.run(CONFIG, {**settings, "worker.algorithm": name,
@@ -81,9 +89,9 @@ class LocalSgdTest(unittest.TestCase):
                 self.assertGreater(done["test_accuracy"], 0.5)
 
     def test_the_death_of_a_worker_ends_nothing(self):
-        status = cluster.outlive_one(CONFIG, {"worker.algorithm": "local_sgd",
-                                              "consistency.policy": "async"})
-        self.assertEqual(int(status["batches_done"]), int(status["batches_total"]))
+        for algorithm in ALGORITHMS:
+            status = cluster.outlive_one(CONFIG, {**algorithm, "consistency.policy": "async"})
+            self.assertEqual(int(status["batches_done"]), int(status["batches_total"]))
 
 
 if __name__ == "__main__":

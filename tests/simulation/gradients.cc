@@ -30,7 +30,8 @@ class ShardModel final : public LocalModel {
  public:
   explicit ShardModel(std::span<const float> weights)
       : arenas_{std::vector<float>(weights.begin(), weights.end()),
-                std::vector<float>(weights.size()), std::vector<float>(weights.size())} {}
+                std::vector<float>(weights.size()), std::vector<float>(weights.size()),
+                std::vector<float>(weights.size())} {}
 
   std::vector<float>& values(Arena arena) { return arenas_.at(static_cast<size_t>(arena)); }
 
@@ -41,15 +42,45 @@ class ShardModel final : public LocalModel {
     }
   }
 
-  void Combine(Arena out, float a, Arena x, float b, Arena y) override {
-    for (size_t i = 0; i < values(out).size(); ++i) {
+  void CombineWithin(ParameterRange range, Arena out, float a, Arena x, float b, Arena y) override {
+    for (size_t i = range.begin; i < range.end; ++i) {
       values(out)[i] = a * values(x)[i] + b * values(y)[i];
     }
   }
+  size_t parameters() const override { return arenas_.front().size(); }
 
  private:
-  std::array<std::vector<float>, 3> arenas_;  // Indexed by Arena.
+  std::array<std::vector<float>, 4> arenas_;  // Indexed by Arena.
 };
+
+/// Returns the weights that a worker which keeps its own has when it pushes. They follow from the
+/// push's mini-batches alone, so that a push can be computed again without the worker's past.
+std::vector<float> KeptWeights(uint64_t seed, const BatchRanges& batches, uint32_t shard) {
+  const std::vector<float> none(Gradients::kShardValues);
+  std::vector<float> weights(Gradients::kShardValues);
+  ComputeGradient(seed, batches.front().first, shard, none, weights);
+  return weights;
+}
+
+float ElasticityOf(const RunSpec& run) {
+  return static_cast<float>(run.worker.parameters["elasticity"] / run.cluster.workers);
+}
+
+/// Computes what an algorithm that keeps its weights pushes to one shard.
+void ComputeKept(const Scenario& scenario, const BatchRanges& batches, uint32_t shard,
+                 std::span<const float> landing, std::span<float> pushed) {
+  using Arena = LocalModel::Arena;
+  const RunSpec& run = scenario.run;
+  ShardModel model(KeptWeights(scenario.seed, batches, shard));
+  std::ranges::copy(landing, model.values(Arena::kLanding).begin());
+  const auto algorithm = MakeWorkerAlgorithm(
+      run.worker.algorithm, {.parameters = run.worker.parameters, .workers = run.cluster.workers});
+  algorithm->OnLanding(model);
+  algorithm->OnGradient(model, {.learning_rate = run.optimizer.learning_rate});
+  algorithm->BeforePush(model);
+  std::ranges::copy(model.values(Arena::kGradient), pushed.begin());
+  std::ranges::fill(pushed.first(Gradients::kSlots), 0.0f);
+}
 
 /// Computes what an algorithm with local weights pushes to one shard.
 void ComputeLocally(const Scenario& scenario, const BatchRanges& batches, uint32_t shard,
@@ -106,7 +137,10 @@ Gradients::Gradient Gradients::Compute(const BatchRanges& batches, std::span<con
     const size_t begin = size_t{shard} * kShardValues;
     const std::span<const float> base = weights.subspan(begin, kShardValues);
     const std::span<float> pushed = values.subspan(begin, kShardValues);
-    if (RowOf(scenario_.run.worker.algorithm).has_local_weights) {
+    const AlgorithmRow& algorithm = RowOf(scenario_.run.worker.algorithm);
+    if (algorithm.keeps_weights) {
+      ComputeKept(scenario_, batches, shard, base, pushed);
+    } else if (algorithm.has_local_weights) {
       ComputeLocally(scenario_, batches, shard, base, pushed);
     } else {
       ComputeGradient(scenario_.seed, batches.front().first, shard, base, pushed);
@@ -120,6 +154,14 @@ void Gradients::ComputeDense(const Scenario& scenario, const BatchRanges& batche
                              std::span<const float> weights, std::span<float> gradient) {
   if (!RowOf(scenario.run.worker.algorithm).has_local_weights) {
     return ComputeGradient(scenario.seed, batches.front().first, shard, weights, gradient);
+  }
+  if (RowOf(scenario.run.worker.algorithm).keeps_weights) {
+    const std::vector<float> kept = KeptWeights(scenario.seed, batches, shard);
+    const float alpha = ElasticityOf(scenario.run);
+    for (size_t i = kSlots; i < kShardValues; ++i) {
+      gradient[i] = -alpha * kept[i] + alpha * weights[i];
+    }
+    return;
   }
   const auto rate = static_cast<float>(scenario.run.optimizer.learning_rate);
   std::vector<float> local(weights.begin(), weights.end());

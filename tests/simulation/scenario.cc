@@ -22,6 +22,7 @@ constexpr uint64_t kCompensationStream = 5;
 constexpr uint64_t kCodecStream = 6;
 constexpr uint64_t kAlgorithmStream = 7;
 constexpr uint64_t kFixedRoundStream = 8;
+constexpr uint64_t kElasticStream = 9;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -104,6 +105,16 @@ void DrawAlgorithm(Scenario& scenario) {
   if (RowOf(run.optimizer.staleness_scaling).uses_base_weights) {
     run.optimizer.staleness_scaling = StalenessScaling::kNone;
   }
+}
+
+/// Draws workers that keep weights of their own, among those with local steps.
+void DrawElastic(Scenario& scenario) {
+  Chance chance(scenario.seed, kElasticStream);
+  WorkerSpec& worker = scenario.run.worker;
+  if (worker.algorithm != AlgorithmKind::kLocalSgd || !chance.Happens(400)) return;
+  worker.algorithm = AlgorithmKind::kEasgd;
+  worker.parameters["push_every"] = worker.parameters["steps"];
+  worker.parameters["elasticity"] = 0.3;
 }
 
 void DrawTimes(Chance& chance, Scenario& scenario) {
@@ -263,6 +274,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawStop(scenario);
   DrawPipeline(scenario);
   DrawAlgorithm(scenario);
+  DrawElastic(scenario);
   LetRoundsClose(scenario.run);
   return scenario;
 }
@@ -299,6 +311,7 @@ std::string Describe(const Scenario& scenario) {
     text += fmt::format(" c={}", run.consistency.parameters["c"]);
   }
   if (run.worker.quantum() > 1) text += fmt::format(" steps={}", run.worker.quantum());
+  if (RowOf(run.worker.algorithm).keeps_weights) text += " keeps";
   if (run.wire.push_codec == Encoding::kInt8) text += " push_codec=int8";
   return text + DescribeStop(run.training);
 }

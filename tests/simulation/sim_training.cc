@@ -31,6 +31,7 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
              .in_step = world.scenario.run.consistency.traits().in_step,
              .depth = world.scenario.run.training.pipeline_depth,
              .quantum = world.scenario.run.worker.quantum(),
+             .keeps_weights = RowOf(world.scenario.run.worker.algorithm).keeps_weights,
              .releases_unused = world.scenario.run.consistency.traits().waits_for_members}),
       slots_(world.scenario.run.training.pipeline_depth),
       lanes_(shards.MakeLanes()) {
@@ -134,18 +135,35 @@ void SimTraining::Compute(const BatchRanges& batches) {
   Slot& slot = slots_[turn_];
   // A worker with local steps begins the push once it has taken them.
   if (!takes_local_steps()) core_.OnBatchesBegun(batches, turn_);
-  slot.gradient = world_.gradients.Compute(batches, slot.weights);
+  slot.batches = batches;
+  if (!keeps_weights()) slot.gradient = world_.gradients.Compute(batches, slot.weights);
   const auto& times = world_.scenario.compute_time;
   const size_t worker = Value(shards_.identity().worker);
   const auto steps = static_cast<int64_t>(CountOf(batches));
   const absl::Duration time = steps * times[std::min(worker, times.size() - 1)];
   world_.network.AtProcess(process_, world_.queue.now() + chance_.Time(time / 2, time * 3 / 2),
-                           [this] { Push(); });
+                           [this] { return keeps_weights() ? Land([this] { Push(); }) : Push(); });
+}
+
+void SimTraining::Land(const std::function<void()>& then) {
+  if (is_closed_) return;
+  const auto on_landed = [this, then] {
+    Slot& slot = slots_[turn_];
+    const WorkerCore::Action action = core_.Next(turn_);
+    const auto* compute = std::get_if<WorkerCore::ComputeBatches>(&action);
+    if (compute == nullptr || compute->batches != slot.batches) return TakeTurn();
+    slot.gradient = world_.gradients.Compute(slot.batches, slot.weights);
+    then();
+  };
+  const std::vector<WorkerCore::ShardPull> pulls = core_.PullsOfPush(turn_).pulls;
+  if (pulls.empty()) return on_landed();
+  PullFrom(turn_, pulls);
+  slots_[turn_].then = on_landed;
 }
 
 void SimTraining::Push() {
   if (is_closed_) return;
-  if (takes_local_steps()) core_.OnBatchesBegun(slots_[turn_].gradient.batches, turn_);
+  if (takes_local_steps()) core_.OnBatchesBegun(slots_[turn_].batches, turn_);
   if (core_.wants_unit()) units_.Ask();
   TakeUnit();
   PushGradient(turn_);

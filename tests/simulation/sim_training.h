@@ -56,6 +56,7 @@ class SimTraining {
  private:
   struct Slot {
     std::vector<float> weights;
+    BatchRanges batches;                // Those that are computed or pushed.
     Gradients::Gradient gradient;       // The gradient of its last step.
     std::vector<PushEncoder> encoders;  // By shard; empty if gradients are not encoded.
     bool is_pushing = false;
@@ -71,6 +72,8 @@ class SimTraining {
     return RowOf(world_.scenario.run.worker.algorithm).has_local_weights;
   }
 
+  bool keeps_weights() const { return RowOf(world_.scenario.run.worker.algorithm).keeps_weights; }
+
   using Take = std::function<absl::Status(const ShardLane::Answer&)>;
 
   // The loop.
@@ -82,6 +85,10 @@ class SimTraining {
   void TakeUnit();
   void Compute(const BatchRanges& batches);
   void Push();
+
+  /// For a worker that keeps its weights: pulls those that its push is relative to, and computes
+  /// what it pushes.
+  void Land(const std::function<void()>& then);
   void Finish();
 
   // Requests to the lanes.

@@ -9,9 +9,10 @@ namespace slipstream {
 
 // The file of each algorithm defines one of these makers for the registry, worker_algorithms.cc.
 
-std::unique_ptr<const WorkerAlgorithm> MakeGradient();
-std::unique_ptr<const WorkerAlgorithm> MakeLocalSgd();
-std::unique_ptr<const WorkerAlgorithm> MakeDownpour();
+std::unique_ptr<const WorkerAlgorithm> MakeGradient(const AlgorithmOptions& options);
+std::unique_ptr<const WorkerAlgorithm> MakeLocalSgd(const AlgorithmOptions& options);
+std::unique_ptr<const WorkerAlgorithm> MakeDownpour(const AlgorithmOptions& options);
+std::unique_ptr<const WorkerAlgorithm> MakeElasticAveraging(const AlgorithmOptions& options);
 
 }  // namespace slipstream
 

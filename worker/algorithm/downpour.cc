@@ -25,6 +25,8 @@ class Downpour final : public WorkerAlgorithm {
 
 }  // namespace
 
-std::unique_ptr<const WorkerAlgorithm> MakeDownpour() { return std::make_unique<Downpour>(); }
+std::unique_ptr<const WorkerAlgorithm> MakeDownpour(const AlgorithmOptions&) {
+  return std::make_unique<Downpour>();
+}
 
 }  // namespace slipstream

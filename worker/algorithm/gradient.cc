@@ -5,7 +5,7 @@
 
 namespace slipstream {
 
-std::unique_ptr<const WorkerAlgorithm> MakeGradient() {
+std::unique_ptr<const WorkerAlgorithm> MakeGradient(const AlgorithmOptions&) {
   return std::make_unique<WorkerAlgorithm>();
 }
 

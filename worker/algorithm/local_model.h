@@ -1,7 +1,10 @@
 #ifndef SLIPSTREAM_WORKER_ALGORITHM_LOCAL_MODEL_H_
 #define SLIPSTREAM_WORKER_ALGORITHM_LOCAL_MODEL_H_
 
+#include <cstddef>
 #include <cstdint>
+
+#include "common/layout/tensor_layout.h"
 
 namespace slipstream {
 
@@ -14,7 +17,7 @@ class LocalModel {
  public:
   enum class Arena : uint8_t {
     /// The weights from which the next mini-batch's gradient is computed. The answer to a pull or
-    /// push is written here.
+    /// push is written here, unless the algorithm keeps its weights (AlgorithmRow::keeps_weights).
     kWeights,
 
     /// The mean gradient of the last mini-batch, until something else is written here. When a push
@@ -23,6 +26,9 @@ class LocalModel {
 
     /// Free for the algorithm's use.
     kAnchor,
+
+    /// The servers' weights, for an algorithm that keeps its own; else it may not be used.
+    kLanding,
   };
 
   virtual ~LocalModel() = default;
@@ -31,8 +37,17 @@ class LocalModel {
   /// state, which lasts from push to push.
   virtual void Step(double learning_rate) = 0;
 
-  /// Computes out ← a x + b y, element by element. `out` may be `x` or `y`.
-  virtual void Combine(Arena out, float a, Arena x, float b, Arena y) = 0;
+  /// Computes out ← a x + b y within the range, element by element. `out` may be `x` or `y`.
+  virtual void CombineWithin(ParameterRange range, Arena out, float a, Arena x, float b,
+                             Arena y) = 0;
+
+  /// The same for the whole model.
+  void Combine(Arena out, float a, Arena x, float b, Arena y) {
+    CombineWithin({0, parameters()}, out, a, x, b, y);
+  }
+
+  /// The number of values in each arena.
+  virtual size_t parameters() const = 0;
 };
 
 }  // namespace slipstream

@@ -25,6 +25,8 @@ class LocalSgd final : public WorkerAlgorithm {
 
 }  // namespace
 
-std::unique_ptr<const WorkerAlgorithm> MakeLocalSgd() { return std::make_unique<LocalSgd>(); }
+std::unique_ptr<const WorkerAlgorithm> MakeLocalSgd(const AlgorithmOptions&) {
+  return std::make_unique<LocalSgd>();
+}
 
 }  // namespace slipstream

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "common/layout/tensor_layout.h"
 #include "common/run/algorithm_rows.h"
 #include "worker/algorithm/local_model.h"
 
@@ -30,15 +31,33 @@ class WorkerAlgorithm {
 
   virtual ~WorkerAlgorithm() = default;
 
+  /// Called once before a push, by an algorithm's row with keeps_weights: kLanding holds the
+  /// servers' weights of now, and kGradient the last mini-batch's gradient, of which OnGradient is
+  /// told next.
+  virtual void OnLanding(LocalModel& /*model*/) const {}
+
   /// Called when the gradient of a mini-batch, computed from the model's weights, is complete.
   virtual void OnGradient(LocalModel& /*model*/, const Step& /*step*/) const {}
 
   /// Called after the push's last gradient: writes the values to be pushed to kGradient.
   virtual void BeforePush(LocalModel& /*model*/) const {}
+
+  /// Called, by a row with keeps_weights, when the last push had no effect on these weights of the
+  /// servers.
+  virtual void OnRefused(LocalModel& /*model*/, ParameterRange /*range*/) const {}
+};
+
+/// The settings of an algorithm.
+struct AlgorithmOptions {
+  AlgorithmParameters parameters;
+
+  /// λ, the number of workers that the run is planned for.
+  uint32_t workers = 1;
 };
 
 /// Returns the algorithm that a run asks for.
-std::unique_ptr<const WorkerAlgorithm> MakeWorkerAlgorithm(AlgorithmKind kind);
+std::unique_ptr<const WorkerAlgorithm> MakeWorkerAlgorithm(AlgorithmKind kind,
+                                                           const AlgorithmOptions& options = {});
 
 }  // namespace slipstream
 

@@ -10,13 +10,14 @@ namespace {
 
 struct Maker {
   AlgorithmKind kind;
-  std::unique_ptr<const WorkerAlgorithm> (*make)();
+  std::unique_ptr<const WorkerAlgorithm> (*make)(const AlgorithmOptions& options);
 };
 
 constexpr Maker kMakers[] = {
-    {AlgorithmKind::kGradient, MakeGradient}, {AlgorithmKind::kLocalSgd, MakeLocalSgd},
-    {AlgorithmKind::kDiloco, MakeLocalSgd},   {AlgorithmKind::kFedbuff, MakeLocalSgd},
-    {AlgorithmKind::kDownpour, MakeDownpour},
+    {AlgorithmKind::kGradient, MakeGradient},       {AlgorithmKind::kLocalSgd, MakeLocalSgd},
+    {AlgorithmKind::kDiloco, MakeLocalSgd},         {AlgorithmKind::kFedbuff, MakeLocalSgd},
+    {AlgorithmKind::kDownpour, MakeDownpour},       {AlgorithmKind::kEasgd, MakeElasticAveraging},
+    {AlgorithmKind::kEamsgd, MakeElasticAveraging},
 };
 
 static_assert(std::ranges::all_of(kAlgorithmRows, [](const AlgorithmRow& row) {
@@ -25,8 +26,9 @@ static_assert(std::ranges::all_of(kAlgorithmRows, [](const AlgorithmRow& row) {
 
 }  // namespace
 
-std::unique_ptr<const WorkerAlgorithm> MakeWorkerAlgorithm(AlgorithmKind kind) {
-  return std::ranges::find(kMakers, kind, &Maker::kind)->make();
+std::unique_ptr<const WorkerAlgorithm> MakeWorkerAlgorithm(AlgorithmKind kind,
+                                                           const AlgorithmOptions& options) {
+  return std::ranges::find(kMakers, kind, &Maker::kind)->make(options);
 }
 
 }  // namespace slipstream

@@ -32,13 +32,18 @@ std::vector<std::vector<PushEncoder>> EncodersFor(const ParameterClient::Options
   return {slots, of_slot};
 }
 
+bool HasEffect(const PushReply& reply) {
+  return Judge(reply.outcome) == PushVerdict::kTaken &&
+         FirstOutcome(reply) != PushOutcome::kDroppedLate;
+}
+
 }  // namespace
 
 ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots, Sleeper sleeper,
                                  CancelSwitch& cancel)
     : identity_(options.identity),
       kind_(options.pushes),
-      has_local_weights_(options.has_local_weights),
+      changes_weights_(options.has_local_weights && !options.keeps_weights),
       slots_(std::move(slots)),
       overlaps_(Overlaps(options, slots_.size())),
       encoders_(EncodersFor(options, slots_.size())),
@@ -47,6 +52,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
              .in_step = options.in_step,
              .depth = static_cast<uint32_t>(slots_.size()),
              .quantum = options.quantum,
+             .keeps_weights = options.keeps_weights,
              .releases_unused = options.releases_unused}),
       group_(options.servers, options.map, options.shards, sleeper, cancel) {
   for (const Slot& slot : slots_) {
@@ -95,6 +101,24 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
     }
     if (!status.ok()) return Fail(status);
   }
+}
+
+absl::StatusOr<ParameterClient::Step> ParameterClient::FetchForPush(uint32_t slot) {
+  if (absl::Status status = Drain(); !status.ok()) return status;
+  WorkerCore::PullShards pulls;
+  {
+    MutexLock lock(mutex_);
+    pulls = core_.PullsOfPush(slot);
+  }
+  if (!pulls.pulls.empty()) {
+    if (absl::Status status = Pull(slot, pulls); !status.ok()) return Fail(status);
+  }
+  return Advance(slot);
+}
+
+std::vector<ParameterRange> ParameterClient::TakeRangesWithoutEffect() {
+  MutexLock lock(mutex_);
+  return std::exchange(without_effect_, {});
 }
 
 // Pushes: these run on the caller's thread.
@@ -253,7 +277,7 @@ absl::Status ParameterClient::ExchangePush(ShardClient& shard, Push& push) {
                             .encoder = EncoderOf(shard.shard(), push.slot),
                             .feed = &push.feed};
   WeightsArrival weights = ArrivalOf(shard, push.slot);
-  if (!has_local_weights_) weights.StartFrom(pushed.header.life, pushed.header.base);
+  if (!changes_weights_) weights.StartFrom(pushed.header.life, pushed.header.base);
   if (pushed.encoder != nullptr) pushed.encoder->Begin();
   ShardExchange exchange(shard, pushed, std::move(weights));
   const absl::Status status = Follow(shard, push.slot, &push, exchange);
@@ -282,7 +306,10 @@ absl::Status ParameterClient::Heed(ShardId shard, uint32_t slot, Push* push,
       is_first ? core_.OnReply(shard, answer.push, slot) : CheckRepeated(shard, answer.push);
   if (status.ok() && answer.weights) status = core_.OnWeights(shard, *answer.weights, slot);
   if (!status.ok()) return status;
-  if (push != nullptr && is_first && --push->unanswered == 0) core_.OnBatchesDone(slot);
+  if (push != nullptr && is_first) {
+    if (!HasEffect(answer.push)) without_effect_.push_back(group_.map().range(shard));
+    if (--push->unanswered == 0) core_.OnBatchesDone(slot);
+  }
   changed_.NotifyAll();
   return absl::OkStatus();
 }

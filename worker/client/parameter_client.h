@@ -70,11 +70,15 @@ class ParameterClient {
     bool releases_unused = false;
     uint64_t quantum = 1;
 
+    /// The same as in WorkerCore::Options. A slot's weights are then those of the servers alone,
+    /// and may have no listener.
+    bool keeps_weights = false;
+
     /// The kind of values that the caller pushes.
     PushKind pushes = PushKind::kGradient;
 
-    /// Set if the caller changes the weights of a slot between their arrival and the push that
-    /// follows.
+    /// Set if the caller changes weights between their arrival and the push that follows: those of
+    /// the slot, unless it keeps weights of its own.
     bool has_local_weights = false;
     ShardOptions shards;
   };
@@ -131,6 +135,15 @@ class ParameterClient {
   /// excuses the worker from rounds and releases weights as needed. Fails with the first failure of
   /// any call, see push_verdict.h.
   absl::StatusOr<Step> Advance(uint32_t slot = 0);
+
+  /// For a caller that keeps its weights: waits for the newest weights that the slot's next push
+  /// can be relative to, and returns the slot's next action, which is Advance's unless the weights
+  /// show that its batches are not wanted any more. To be called just before BeginPush.
+  absl::StatusOr<Step> FetchForPush(uint32_t slot);
+
+  /// Returns the ranges of the shards at which pushes had no effect since the last call: they
+  /// dropped one, or refused it as too old. Complete after Advance.
+  std::vector<ParameterRange> TakeRangesWithoutEffect();
 
   /// Announces the gradient of the batches that Advance named; lanes begin to send the parts that
   /// the feed reports as final. The feed may be used until the push is finished or aborted, one of
@@ -228,7 +241,7 @@ class ParameterClient {
   // Constant after construction.
   const Identity identity_;
   const PushKind kind_;
-  const bool has_local_weights_;
+  const bool changes_weights_;  // The caller, between their arrival and the push.
   const std::vector<Slot> slots_;
 
   /// Whether pushes are sent and weights arrive while the caller computes.
@@ -246,6 +259,7 @@ class ParameterClient {
   uint32_t lanes_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   FirstFailure failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<Transfer> transfers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ParameterRange> without_effect_ ABSL_GUARDED_BY(mutex_);
 
   ShardGroup group_;  // Last, so that its lanes end before the members that they use.
 };

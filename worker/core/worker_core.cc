@@ -82,6 +82,13 @@ std::optional<WorkerCore::Action> WorkerCore::ReleaseAndRest(const Slot& slot) c
   return told;
 }
 
+WorkerCore::PullShards WorkerCore::PullsOfPush(uint32_t slot) const {
+  PullShards all;
+  if (options_.in_step) return all;
+  for (uint32_t i = 0; i < slots_.at(slot).size(); ++i) all.pulls.push_back({ShardId{i}, {}});
+  return all;
+}
+
 WorkerCore::Action WorkerCore::NextOfRounds() const {
   const Slot& held = slots_.front();
   if (std::optional<Action> pull = PullWhatIsMissing(held)) return *std::move(pull);
@@ -129,7 +136,11 @@ WorkerCore::Action WorkerCore::NextOfUnits(uint32_t slot) const {
     if (!units_.has_more(BatchesThrough(Ahead(slot)))) return Finished{};
     return AwaitUnit{};
   }
-  if (std::optional<Action> pull = PullWhatIsMissing(slots_[slot])) return *std::move(pull);
+  const bool has_weights =
+      options_.keeps_weights && std::ranges::all_of(slots_[slot], &Held::has_come);
+  if (!has_weights) {
+    if (std::optional<Action> pull = PullWhatIsMissing(slots_[slot])) return *std::move(pull);
+  }
   return ComputeBatches{std::move(batches), wants_weights(slot)};
 }
 
@@ -138,7 +149,8 @@ bool WorkerCore::wants_weights(uint32_t slot) const {
   const size_t ahead = Ahead(slot);
   const uint64_t own = ahead < begun_.size() ? CountOf(begun_[ahead].batches) : options_.quantum;
   const uint64_t of_others = (options_.depth - 1) * options_.quantum;
-  return options_.in_step || units_.has_more(BatchesThrough(ahead) + own + of_others);
+  if (options_.in_step || options_.keeps_weights) return options_.in_step;
+  return units_.has_more(BatchesThrough(ahead) + own + of_others);
 }
 
 WorkerCore::PushTerms WorkerCore::TermsOfPush(ShardId shard, uint32_t slot,
@@ -208,10 +220,11 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
     work_ = header.work;
     is_left_out_ = false;
   }
-  held = {.life = header.life,
-          .version = header.version,
-          .is_held = true,
-          .goes_no_further = held.was_dropped && header.version == held.version};
+  held.goes_no_further = held.was_dropped && header.version == held.version;
+  held.life = header.life;
+  held.version = header.version;
+  held.is_held = true;
+  held.has_come = true;
   is_spent_[slot] = false;
   if (Value(shard) == 0 && header.clock > clock_begun()) {
     completed_ += Value(header.clock) - Value(clock_begun());

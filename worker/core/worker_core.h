@@ -51,6 +51,10 @@ class WorkerCore {
     /// The number of mini-batches of one push, where units have that many.
     uint64_t quantum = 1;
 
+    /// Set if the worker computes on weights of its own, and needs those of the shards only at the
+    /// start and for each push (PullsOfPush).
+    bool keeps_weights = false;
+
     /// Set if shards may wait for a worker (for its gradients in flight, or for its clock) and so
     /// have to be told when no gradient will come.
     bool releases_unused = false;
@@ -111,6 +115,11 @@ class WorkerCore {
   /// Returns the slot's next action. Finished means that nothing is left for this slot; the batches
   /// of other slots may still be in flight.
   Action Next(uint32_t slot = 0) const;
+
+  /// Returns the pulls to make just before the slot's push, by a worker that keeps its weights:
+  /// what it pushes is relative to the newest weights. With rounds these are held already, so the
+  /// list is empty.
+  PullShards PullsOfPush(uint32_t slot = 0) const;
 
   /// Notes that the slot's push stands for these batches, which Next() named; other slots take
   /// later ones. Units that have arrived since then are not part of the push.
@@ -194,6 +203,7 @@ class WorkerCore {
     Life life{};
     Version version{};
     bool is_held = false;      // The weights of `version` have arrived, and no push has used them.
+    bool has_come = false;     // Some version of the weights has arrived.
     bool was_dropped = false;  // The last push came too late for its round.
 
     /// Set if a late push was answered with the same version again: the shard has reached its last

@@ -26,12 +26,14 @@ std::vector<ParameterRange> PiecesOf(const TensorLayout& layout, const RuleRow& 
 
 }  // namespace
 
-HostModel::HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout, Plan& plan)
+HostModel::HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout, bool keeps_weights,
+                     Plan& plan)
     : rule_(MakeUpdateRule(optimizer)),
       row_(RowOf(optimizer.kind)),
       plan_(plan),
       pieces_(PiecesOf(layout, row_)),
       anchor_(layout.parameters()),
+      landing_(keeps_weights ? layout.parameters() : 0),
       scalars_(rule_->InitialScalars()) {
   PS_CHECK(plan.weights_host().size() == anchor_.size());
   size_t largest = 0;
@@ -74,12 +76,12 @@ void HostModel::UpdatePiece(ParameterRange piece, const StepSize& step) {
   }
 }
 
-void HostModel::Combine(Arena out, float a, Arena x, float b, Arena y) {
-  const std::span<float> to = ValuesOf(out);
-  const std::span<const float> of_x = ValuesOf(x);
-  const std::span<const float> of_y = ValuesOf(y);
+void HostModel::CombineWithin(ParameterRange range, Arena out, float a, Arena x, float b, Arena y) {
+  const std::span<float> to = ValuesOf(out).subspan(range.begin, range.size());
+  const std::span<const float> of_x = ValuesOf(x).subspan(range.begin, range.size());
+  const std::span<const float> of_y = ValuesOf(y).subspan(range.begin, range.size());
   for (size_t i = 0; i < to.size(); ++i) to[i] = a * of_x[i] + b * of_y[i];
-  if (out == Arena::kWeights) plan_.WeightsArrived({0, to.size()});
+  if (out == Arena::kWeights) plan_.WeightsArrived(range);
 }
 
 std::span<float> HostModel::ValuesOf(Arena arena) {
@@ -90,6 +92,8 @@ std::span<float> HostModel::ValuesOf(Arena arena) {
       return plan_.gradients_host();
     case Arena::kAnchor:
       return anchor_;
+    case Arena::kLanding:
+      return landing_;
   }
   return {};
 }

@@ -19,20 +19,26 @@ namespace slipstream {
 /// the plan's own arenas; on other devices it uses the arenas through which weights and gradients
 /// are copied, so a step of a GPU costs two copies between it and the host.
 ///
-/// Allocates memory for the anchor and for each state array of the optimizer, each as large as the
-/// model.
+/// Allocates memory for the anchor, for each state array of the optimizer, and for the landing of
+/// an algorithm that keeps its weights, each as large as the model.
 ///
 /// Not thread-safe: one owner, the plan's. No step of the plan may run during a call.
 class HostModel final : public LocalModel {
  public:
   /// `plan` computes a net of this layout, and must outlive the model.
-  HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout, Plan& plan);
+  HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout, bool keeps_weights,
+            Plan& plan);
+
+  /// The memory into which the servers' weights are written, for an algorithm that keeps its own;
+  /// else empty.
+  std::span<float> landing() { return landing_; }
 
   /// Resets the optimizer's state to that before the first step.
   void ForgetState();
 
   void Step(double learning_rate) override;
-  void Combine(Arena out, float a, Arena x, float b, Arena y) override;
+  void CombineWithin(ParameterRange range, Arena out, float a, Arena x, float b, Arena y) override;
+  size_t parameters() const override { return anchor_.size(); }
 
  private:
   void UpdatePiece(ParameterRange piece, const StepSize& step);
@@ -47,6 +53,7 @@ class HostModel final : public LocalModel {
   std::vector<ParameterRange> pieces_;
 
   std::vector<float> anchor_;
+  std::vector<float> landing_;
   std::array<std::vector<float>, kStateArraysMax> states_;
   RuleScalars scalars_;
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "common/layout/tensor_layout.h"
 #include "common/policy/learning_rate.h"
@@ -26,8 +27,36 @@ class LocalSteps {
   static std::unique_ptr<LocalSteps> Make(const RunSpec& run, const TensorLayout& layout,
                                           uint64_t examples, Plan& plan);
 
-  /// Notes that the weights for the next push have arrived.
-  void Begin() { steps_ = 0; }
+  /// Whether the worker keeps its weights from push to push (AlgorithmRow::keeps_weights).
+  bool keeps_weights() const { return !landing().empty(); }
+
+  /// The memory into which the client writes the servers' weights, if the worker keeps its own;
+  /// else empty.
+  std::span<float> landing() const { return landing_; }
+
+  /// Begins the steps of a push: the weights for it are there, or are arriving.
+  void Begin() {
+    steps_ = 0;
+    has_landed_ = false;
+  }
+
+  /// Takes the servers' weights, which are in landing(), as the worker's own. For a worker that
+  /// keeps its weights this comes before all steps, and after ForgetState.
+  void StartFromLanding();
+  bool is_started() const { return is_started_; }
+
+  /// The newest weights of the servers are in landing(), and the next call is the push's last
+  /// OnGradient, or, if there is no gradient, BeforePush.
+  void OnLanding() {
+    algorithm_->OnLanding(model_);
+    has_landed_ = true;
+  }
+
+  /// Whether OnLanding was called since Begin.
+  bool has_landed() const { return has_landed_; }
+
+  /// Notes that the last push had no effect on these weights of the servers.
+  void OnRefused(ParameterRange range) { algorithm_->OnRefused(model_, range); }
 
   /// Takes a step with the gradient of mini-batch `batch`, which the plan holds.
   void OnGradient(uint64_t batch);
@@ -35,8 +64,9 @@ class LocalSteps {
   /// Writes the values to be pushed over the plan's gradients. REQUIRES: steps() > 0.
   void BeforePush() { algorithm_->BeforePush(model_); }
 
-  /// Resets the optimizer's state to that before the first step.
-  void ForgetState() { model_.ForgetState(); }
+  /// Resets the optimizer's state to that before the first step. A worker that keeps its weights
+  /// starts anew from those of the servers.
+  void ForgetState();
 
   /// The number of steps since Begin.
   uint64_t steps() const { return steps_; }
@@ -49,6 +79,9 @@ class LocalSteps {
   const uint64_t batch_size_;
   const LearningRate learning_rate_;
   HostModel model_;
+  const std::span<float> landing_;
+  bool is_started_ = false;
+  bool has_landed_ = false;
   uint64_t steps_ = 0;
 };
 

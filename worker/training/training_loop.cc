@@ -143,7 +143,7 @@ absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Tim
   // CANCELLED: weights were replaced or will not come. The client knows which, and what to do.
   if (absl::IsCancelled(result.status())) return absl::OkStatus();
   if (!status.ok()) return status;
-  plan.ExpectWeights();
+  ExpectWeights(slot);
   const absl::Time pushing = absl::Now();
   last_over_ = step.number;
   if (absl::Status pushed = client_.FinishPush(slot, result->loss); !pushed.ok()) return pushed;
@@ -156,17 +156,25 @@ absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Tim
 absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time turn) {
   LocalSteps& local = *options_.local_steps;
   Plan& plan = *plans_.front();
+  if (local.keeps_weights()) {
+    if (absl::Status status = SettleWeights(); !status.ok()) return status;
+  }
   local.Begin();
   local_examples_ = 0;
   for (const BatchRange& range : batches) {
     for (uint64_t i = 0; i < range.count; ++i) {
       if (interruption_.interrupted()) return absl::CancelledError("stopped");
-      const absl::Status status = StepLocally(range.first + i, turn);
+      const absl::Status status = StepLocally(range.first + i, batches, turn);
       // The client knows what to do, as in PushGradient.
       if (absl::IsCancelled(status)) return absl::OkStatus();
       if (!status.ok()) return status;
       turn = absl::Now();
     }
+  }
+  if (local.keeps_weights() && local.steps() > 0 && !local.has_landed()) {
+    const absl::Status status = Land(batches);
+    if (absl::IsCancelled(status)) return absl::OkStatus();
+    if (!status.ok()) return status;
   }
   if (local.steps() > 0) local.BeforePush();
   std::optional<std::string> nonfinite;
@@ -181,7 +189,8 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
   client_.BeginPush(
       0, {.batches = batches, .examples = static_cast<uint32_t>(local_examples_), .step = steps_});
   if (!counts) {
-    if (nonfinite) local.ForgetState();  // The state may be non-finite like the weights.
+    // The state may be non-finite like the weights, and kept weights give nothing finite again.
+    if (nonfinite || local.keeps_weights()) local.ForgetState();
     client_.AbortPush(0);
     LeaveOut(0);
     return absl::OkStatus();
@@ -190,14 +199,37 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
     client_.AbortPush(0);
     return status;
   }
-  plan.ExpectWeights();
+  ExpectWeights(0);
   last_over_ = steps_;
   if (absl::Status pushed = client_.FinishPush(0, local_loss_); !pushed.ok()) return pushed;
   NoteHealthy();
   return absl::OkStatus();
 }
 
-absl::Status TrainingLoop::StepLocally(uint64_t index, absl::Time turn) {
+absl::Status TrainingLoop::SettleWeights() {
+  LocalSteps& local = *options_.local_steps;
+  const std::vector<ParameterRange> without_effect = client_.TakeRangesWithoutEffect();
+  if (local.is_started()) {
+    for (const ParameterRange& range : without_effect) local.OnRefused(range);
+    return absl::OkStatus();
+  }
+  if (absl::Status status = client_.Drain(); !status.ok()) return status;
+  local.StartFromLanding();
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::Land(const BatchRanges& batches) {
+  const absl::StatusOr<ParameterClient::Step> step = client_.FetchForPush(0);
+  if (!step.ok()) return step.status();
+  const auto* compute = std::get_if<ParameterClient::Compute>(&*step);
+  const bool is_wanted = compute != nullptr && compute->batches == batches;
+  if (!is_wanted) return absl::CancelledError("the shards have gone on without this push");
+  options_.local_steps->OnLanding();
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::StepLocally(uint64_t index, const BatchRanges& batches,
+                                       absl::Time turn) {
   Plan& plan = *plans_.front();
   StepFigures::Step step = BeginStep(index, turn);
   const Batch batch = feeds_.front()->Take(index);
@@ -211,6 +243,11 @@ absl::Status TrainingLoop::StepLocally(uint64_t index, absl::Time turn) {
     const std::span<const float> weights = plan.weights_host();
     if (!AllFinite({std::as_bytes(weights)})) options_.local_steps->ForgetState();
     return NoteNonfinite(index, *nonfinite);  // Later steps continue from the weights before it.
+  }
+  const bool is_last = index == EndOf(batches) - 1;
+  if (options_.local_steps->keeps_weights() && is_last) {
+    if (absl::Status status = Land(batches); !status.ok()) return status;
+    step.blocked += absl::Now() - step.backward_end;
   }
   local_loss_ = result->loss;
   options_.local_steps->OnGradient(index);
@@ -280,10 +317,15 @@ absl::Status TrainingLoop::NoteNonfinite(uint64_t index, const std::string& what
 }
 
 void TrainingLoop::LeaveOut(uint32_t slot) {
-  plans_[slot]->ExpectWeights();
+  ExpectWeights(slot);
   last_over_ = steps_;
   client_.Skip(slot);
   figures_.OnProgress(client_.progress());
+}
+
+void TrainingLoop::ExpectWeights(uint32_t slot) {
+  const LocalSteps* local = options_.local_steps;
+  if (local == nullptr || !local->keeps_weights()) plans_[slot]->ExpectWeights();
 }
 
 absl::Status TrainingLoop::Delay() {

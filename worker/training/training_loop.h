@@ -90,8 +90,17 @@ class TrainingLoop {
   /// Takes local steps on these mini-batches and pushes their result.
   absl::Status PushLocalSteps(const BatchRanges& batches, absl::Time turn);
 
-  /// Takes one local step. CANCELLED if the weights were replaced.
-  absl::Status StepLocally(uint64_t index, absl::Time turn);
+  /// For a worker that keeps its weights: undoes what the last push did, where that had no effect,
+  /// and takes the servers' weights as its own, where it has none.
+  absl::Status SettleWeights();
+
+  /// For a worker that keeps its weights: waits for the newest weights of the servers. CANCELLED if
+  /// they show that the push of `batches` is not wanted any more.
+  absl::Status Land(const BatchRanges& batches);
+
+  /// Takes one local step, of those for the push of `batches`. CANCELLED if the weights were
+  /// replaced, or if the push is not wanted any more.
+  absl::Status StepLocally(uint64_t index, const BatchRanges& batches, absl::Time turn);
 
   StepFigures::Step BeginStep(uint64_t index, absl::Time turn);
   uint32_t ExamplesOf(const Batch& batch) const;
@@ -114,6 +123,10 @@ class TrainingLoop {
 
   /// Leaves out the batches of the slot's aborted push.
   void LeaveOut(uint32_t slot);
+
+  /// Makes the slot's next step wait for the weights of an answer, if these are what it computes
+  /// from.
+  void ExpectWeights(uint32_t slot);
   absl::Status Drain();
 
   /// Passes the lanes' results on to the figures.

@@ -159,6 +159,8 @@ absl::Status WorkerProgram::PreparePlans() {
   for (const std::unique_ptr<Plan>& plan : plans_.plans()) {
     plan_weights_.push_back(std::make_unique<PlanWeights>(*plan));
   }
+  local_steps_ =
+      LocalSteps::Make(settings_, net_.layout, data_.train.count(), *plans_.plans().front());
   LogInfo("prepared",
           {{"parameters", net_.layout.parameters()}, {"examples", data_.train.count()}});
   return absl::OkStatus();
@@ -186,9 +188,13 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
     Plan& plan = *plans_.plans()[i];
     slots.push_back({plan.weights_host(), plan.gradients_host(), plan_weights_[i].get()});
   }
+  const AlgorithmRow& algorithm = RowOf(settings_.worker.algorithm);
+  if (algorithm.keeps_weights) {
+    slots.front().weights = local_steps_->landing();
+    slots.front().listener = nullptr;
+  }
   ShardOptions shards = OptionsOfShards();
   shards.arena = plans_.shared_arena();
-  const AlgorithmRow& algorithm = RowOf(settings_.worker.algorithm);
   return std::make_unique<ParameterClient>(
       ParameterClient::Options{.identity = joined_.identity,
                                .servers = joined_.servers,
@@ -196,6 +202,7 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
                                .in_step = StepsInStep(),
                                .releases_unused = settings_.consistency.traits().waits_for_members,
                                .quantum = settings_.worker.quantum(),
+                               .keeps_weights = algorithm.keeps_weights,
                                .pushes = algorithm.pushes,
                                .has_local_weights = algorithm.has_local_weights,
                                .shards = shards},
@@ -258,14 +265,12 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   // Ends the evaluator's wait for orders, also if the code below throws.
   const absl::Cleanup ends_orders = [&heartbeat] { heartbeat.Close(); };
   UnitFetcher units(coordinator_, joined_.identity, figures_, interruption_);
-  const std::unique_ptr<LocalSteps> local_steps =
-      LocalSteps::Make(settings_, net_.layout, data_.train.count(), *plans_.plans().front());
   const WorkerSlowdown slowdown = settings_.testing.SlowdownOf(joined_.identity.worker);
   if (!slowdown.is_none()) {
     LogWarning("slowed for a test (testing.workers)", {{"by", slowdown.ToText()}});
   }
   TrainingLoop loop({.batch_size = settings_.training.batch_size,
-                     .local_steps = local_steps.get(),
+                     .local_steps = local_steps_.get(),
                      .seed = settings_.seed,
                      .worker = joined_.identity.worker,
                      .push_delay_max = settings_.testing.push_delay_max,

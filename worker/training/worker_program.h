@@ -20,6 +20,7 @@
 #include "worker/data/dataset.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
+#include "worker/training/local_steps.h"
 #include "worker/training/plan_links.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/training_plans.h"
@@ -93,6 +94,7 @@ class WorkerProgram {
   // One for each gradient that may be in flight. They outlive the client, whose lanes use them.
   TrainingPlans plans_;
   std::vector<std::unique_ptr<PlanWeights>> plan_weights_;
+  std::unique_ptr<LocalSteps> local_steps_;  // Null unless the algorithm has local weights.
   std::unique_ptr<ParameterClient> client_;
   ShardMap map_;
   StepFigures figures_;

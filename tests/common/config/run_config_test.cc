@@ -201,6 +201,7 @@ TEST(RunConfigTest, AnAlgorithmBringsTheRulesThatItIsPublishedWith) {
   const RunSpec diloco = SpecOf("model: {preset: mlp}\nworker: {algorithm: diloco}");
   EXPECT_EQ(diloco.optimizer.kind, RuleKind::kAdamW);
   EXPECT_EQ(diloco.optimizer.learning_rate, 0.001);
+  EXPECT_EQ(diloco.consistency.policy, PolicyKind::kHardsync);
   EXPECT_EQ(diloco.worker.outer.kind, RuleKind::kNesterov);
   EXPECT_EQ(diloco.worker.outer.learning_rate, 0.7);
   EXPECT_EQ(diloco.server_optimizer().parameters["momentum"], 0.9);
@@ -209,6 +210,14 @@ TEST(RunConfigTest, AnAlgorithmBringsTheRulesThatItIsPublishedWith) {
   EXPECT_EQ(fedbuff.optimizer.kind, RuleKind::kSgd);
   EXPECT_EQ(fedbuff.server_optimizer().staleness_scaling, StalenessScaling::kPolynomial);
   EXPECT_EQ(fedbuff.server_optimizer().scaling_parameters["staleness_power"], 0.5);
+
+  const std::string easgd =
+      "model: {preset: mlp}\ncluster: {workers: 4}\nworker: {algorithm: easgd}";
+  EXPECT_EQ(SpecOf(easgd).consistency.policy, PolicyKind::kAsync);
+  EXPECT_EQ(SpecOf(easgd).server_optimizer().learning_rate, 1);
+  // Servers add up what the workers push: the mean of four, times four.
+  const RunSpec in_step = SpecOf(easgd, Set({"consistency.policy=hardsync"}));
+  EXPECT_EQ(in_step.server_optimizer().learning_rate, 4);
 }
 
 TEST(RunConfigTest, GivenRulesStayWhateverTheAlgorithmBrings) {

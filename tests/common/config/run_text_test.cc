@@ -91,8 +91,8 @@ RunSpec RandomSpec(RandomStream& random) {
   if (spec.consistency.traits().keeps_pace && guard.action == StalenessGuardSpec::Action::kBlock) {
     guard.action = StalenessGuardSpec::Action::kReject;
   }
-  if (RowOf(spec.worker.algorithm).policy.value_or(spec.consistency.policy) !=
-      spec.consistency.policy) {
+  if (const AlgorithmRow& row = RowOf(spec.worker.algorithm);
+      row.needs_policy && row.policy != spec.consistency.policy) {
     spec.worker = {};
   }
   if (spec.consistency.parameters["c"] > 0) spec.consistency.parameters["n"] = 1;

@@ -17,12 +17,14 @@ class ScalarModel final : public LocalModel {
     (*this)[Arena::kWeights] -= static_cast<float>(learning_rate) * (*this)[Arena::kGradient];
   }
 
-  void Combine(Arena out, float a, Arena x, float b, Arena y) override {
+  void CombineWithin(ParameterRange /*range*/, Arena out, float a, Arena x, float b,
+                     Arena y) override {
     (*this)[out] = a * (*this)[x] + b * (*this)[y];
   }
+  size_t parameters() const override { return 1; }
 
  private:
-  std::array<float, 3> values_ = {};
+  std::array<float, 4> values_ = {};
 };
 
 }  // namespace slipstream

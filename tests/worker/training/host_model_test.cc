@@ -98,7 +98,7 @@ TEST_F(HostModelTest, StepsAsTheRuleOfAServerDoes) {
     OptimizerSpec optimizer;
     optimizer.kind = row.kind;
     optimizer.weight_decay = 0.01;
-    HostModel model(optimizer, layout_, *plan_);
+    HostModel model(optimizer, layout_, false, *plan_);
     Reference reference(optimizer, layout_);
     for (int step = 0; step < 3; ++step) {
       Compute();
@@ -112,7 +112,7 @@ TEST_F(HostModelTest, StepsAsTheRuleOfAServerDoes) {
 }
 
 TEST_F(HostModelTest, TheNextGradientIsOfTheWeightsThatAStepHasMade) {
-  HostModel model(OptimizerSpec(), layout_, *plan_);
+  HostModel model(OptimizerSpec(), layout_, false, *plan_);
   Compute();
   model.Step(0.5);
   const std::unique_ptr<Plan> other = *cpu_->Prepare(kModel, {.batch_size_max = 2, .seed = 1});
@@ -129,7 +129,7 @@ TEST_F(HostModelTest, TheNextGradientIsOfTheWeightsThatAStepHasMade) {
 }
 
 TEST_F(HostModelTest, CombinesArenasElementByElement) {
-  HostModel model(OptimizerSpec(), layout_, *plan_);
+  HostModel model(OptimizerSpec(), layout_, false, *plan_);
   Compute();
   const std::vector<float> first = weights();
   const std::vector<float> gradient = Copy(plan_->gradients_host());

@@ -83,13 +83,20 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     options.servers = {shards_[0]->address(), shards_[1]->address()};
     options.map = map_;
     options.quantum = run_.worker.quantum();
-    options.pushes = RowOf(run_.worker.algorithm).pushes;
-    options.has_local_weights = RowOf(run_.worker.algorithm).has_local_weights;
+    const AlgorithmRow& algorithm = RowOf(run_.worker.algorithm);
+    options.pushes = algorithm.pushes;
+    options.has_local_weights = algorithm.has_local_weights;
+    options.keeps_weights = algorithm.keeps_weights;
     options.shards.chunk_bytes = 256;
     options.shards.retry = {.first_wait = absl::Milliseconds(1), .wait_max = absl::Milliseconds(2)};
     std::vector<ParameterClient::Slot> slots;
     for (size_t i = 0; i < plans_.size(); ++i) {
       slots.push_back({plans_[i]->weights_host(), plans_[i]->gradients_host(), links_[i].get()});
+    }
+    local_steps_ = LocalSteps::Make(run_, shapes_.layout, data_.count(), *plans_.front());
+    if (algorithm.keeps_weights) {
+      slots.front().weights = local_steps_->landing();
+      slots.front().listener = nullptr;
     }
     client_ = std::make_unique<ParameterClient>(
         options, slots, [](absl::Duration) { return true; }, interruption_.cancel_switch());
@@ -103,10 +110,8 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     MakeClient();
     client_->OnUnit({.id = 1, .first = 0, .batches = batches});
     client_->OnNoMoreUnits();
-    const std::unique_ptr<LocalSteps> local_steps =
-        LocalSteps::Make(run_, shapes_.layout, data_.count(), *plans_.front());
     TrainingLoop loop({.batch_size = kBatchSize,
-                       .local_steps = local_steps.get(),
+                       .local_steps = local_steps_.get(),
                        .seed = kSeed,
                        .slowdown = slowdown_},
                       data_, plans_, *client_, units_, heartbeat_, figures_, interruption_);
@@ -203,6 +208,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
   UnitFetcher units_;
   std::vector<std::unique_ptr<Plan>> plans_;
   std::vector<std::unique_ptr<PlanWeights>> links_;
+  std::unique_ptr<LocalSteps> local_steps_;
   std::unique_ptr<ParameterClient> client_;
 };
 
@@ -334,6 +340,100 @@ TEST_P(LocalStepsTest, APushWithoutAnyFiniteStepIsLeftOut) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, LocalStepsTest,
+                         testing::Values(Case{"OfTheProcessor", 1, false},
+                                         Case{"OfADeviceWithItsOwnMemory", 1, true}),
+                         [](const auto& tested) { return tested.param.name; });
+
+/// Tests of a worker that keeps its weights.
+class KeptWeightsTest : public TrainingLoopTest {
+ protected:
+  KeptWeightsTest() {
+    run_.worker.algorithm = AlgorithmKind::kEasgd;
+    run_.worker.parameters["push_every"] = 3;
+    run_.cluster.workers = 4;
+    run_.training.batch_size = kBatchSize;
+  }
+
+  /// Takes the worker's steps again, and compares the force of each with what was pushed.
+  /// `is_first_refused`: the first shard has not taken the first push.
+  void ExpectEveryPushIsTheForceOnKeptWeights(uint64_t batches, bool is_first_refused = false) {
+    std::vector<FakeShard::Push> first = shards_[0]->taken();
+    const std::vector<FakeShard::Push> second = shards_[1]->taken();
+    if (is_first_refused) first.insert(first.begin(), FakeShard::Push{});
+    const uint64_t quantum = run_.worker.quantum();
+    ASSERT_EQ(second.size(), (batches + quantum - 1) / quantum);
+    ASSERT_EQ(first.size(), second.size());
+    std::vector<float> x = WeightsAt(0, 0);
+    const auto rate = static_cast<float>(run_.optimizer.learning_rate);
+    for (uint64_t push = 0; push < second.size(); ++push) {
+      SCOPED_TRACE(testing::Message() << "push " << push);
+      const uint64_t end = std::min(batches, (push + 1) * quantum);
+      std::vector<float> force(x.size());
+      for (uint64_t batch = push * quantum; batch < end; ++batch) {
+        const std::vector<float> gradient = GradientOf(x, batch);
+        if (batch + 1 == end) {
+          const std::vector<float> center =
+              WeightsAt(first[push].header.base_version(), second[push].header.base_version());
+          for (size_t i = 0; i < x.size(); ++i) force[i] = 0.9f / 4 * (x[i] - center[i]);
+        }
+        for (size_t i = 0; i < x.size(); ++i) x[i] -= force[i] + rate * gradient[i];
+      }
+      std::vector<float> pushed = first[push].values;
+      if (pushed.empty()) {
+        pushed.resize(map_.range(ShardId{0}).size());
+        for (size_t i = 0; i < pushed.size(); ++i) {
+          x[i] += force[i];
+          pushed[i] = -force[i];
+        }
+      }
+      pushed.insert(pushed.end(), second[push].values.begin(), second[push].values.end());
+      for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(pushed[i], -force[i], 1e-6) << i;
+    }
+  }
+};
+
+TEST_P(KeptWeightsTest, EveryPushIsTheForceOnTheWeightsOfAllEarlierSteps) {
+  ASSERT_TRUE(Run(20).ok());
+
+  ExpectEveryPushIsTheForceOnKeptWeights(20);
+  EXPECT_EQ(figures_.Read(absl::Now()).progress.back().batches_done, 20u);
+}
+
+TEST_P(KeptWeightsTest, WhatBreaksOnTheWayChangesNoStep) {
+  constexpr Fault kFaults[] = {Fault::kNone, Fault::kBreakBeforeTaking, Fault::kBreakAfterTaking,
+                               Fault::kRetryLater};
+  RandomStream random(9, 0);
+  for (const auto& shard : shards_) {
+    for (int i = 0; i < 20; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
+  }
+
+  ASSERT_TRUE(Run(30).ok());
+
+  ExpectEveryPushIsTheForceOnKeptWeights(30);
+}
+
+TEST_P(KeptWeightsTest, WhatAShardRefusesIsUndoneThereAlone) {
+  shards_[0]->RefuseNext(v1::TOO_STALE);
+
+  ASSERT_TRUE(Run(20).ok());
+
+  ExpectEveryPushIsTheForceOnKeptWeights(20, true);
+}
+
+TEST_P(KeptWeightsTest, WeightsThatAreNotFiniteAreReplacedByThoseOfTheServers) {
+  run_.worker.parameters["push_every"] = 1;
+  run_.optimizer.kind = RuleKind::kMomentum;
+  run_.optimizer.learning_rate = 3e38;  // The first step leads out of all bounds.
+
+  ASSERT_TRUE(Run(12).ok());
+
+  EXPECT_GT(figures_.Read(absl::Now()).nonfinite.total, 0u);
+  for (const auto& shard : shards_) {
+    for (const float weight : shard->weights()) ASSERT_TRUE(std::isfinite(weight));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, KeptWeightsTest,
                          testing::Values(Case{"OfTheProcessor", 1, false},
                                          Case{"OfADeviceWithItsOwnMemory", 1, true}),
                          [](const auto& tested) { return tested.param.name; });
