@@ -62,7 +62,8 @@ if [[ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]]; then
   options+=(--config=cuda)
   if [[ $with_tests == yes ]]; then
     tests=(//tests/gpu:kernel_parity_test //tests/gpu:plan_parity_test
-      //tests/gpu:group_parity_test //tests/benchmarks:compute_benchmark)
+      //tests/gpu:large_parity_test //tests/gpu:group_parity_test
+      //tests/benchmarks:compute_benchmark)
   fi
 else
   echo "bundle: no CUDA toolkit here: ps_worker will compute on processors only" >&2

@@ -265,13 +265,20 @@ void CheckExamplesFit(Draft draft, const NetShapes& net, Diagnostics diagnostics
   const std::optional<KnownExamples> known = FindKnownExamples(draft.spec.data.format);
   if (!known) return;  // Files say it themselves; workers compare them.
   const bool is_preset = !draft.spec.model.preset.empty();
-  if (net.input() != known->shape) {
+  const ExampleShape input = net.input();
+  if (!known->shape && std::min(input.height, input.width) < kGeneratedSideMin) {
+    diagnostics.Report(
+        draft.KeySource(is_preset ? "model.preset" : "model.input"),
+        fmt::format("the model takes {} examples, and generated images are at least {} high and "
+                    "wide; name a data.format with files",
+                    ToText(input), kGeneratedSideMin));
+  }
+  if (known->shape && input != *known->shape) {
     const FieldValue format = FindField("data.format")->get(draft.spec);
     diagnostics.Report(
         draft.KeySource(is_preset ? "model.preset" : "model.input"),
-        fmt::format("the model takes {} examples, and data of format {} are {}",
-                    ToText(net.input()), WriteField(FindField("data.format")->type, format),
-                    ToText(known->shape)));
+        fmt::format("the model takes {} examples, and data of format {} are {}", ToText(input),
+                    WriteField(FindField("data.format")->type, format), ToText(*known->shape)));
   }
   if (net.outputs() != known->classes) {
     diagnostics.Report(draft.ItemSource("model.layers", draft.spec.model.layers.size() - 1),

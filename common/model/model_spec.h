@@ -66,7 +66,7 @@ struct ModelSpec {
     kMse,           // Squared difference of outputs and targets, mean over all of a batch's values.
   };
 
-  /// `mlp`, `lenet5`, `cifar_quick`, or empty if `input` and `layers` were given by hand.
+  /// A name of common/model/presets.h; empty if `input` and `layers` were given by hand.
   std::string preset;
 
   /// Channels, height, width of one example.

@@ -40,15 +40,65 @@ ModelSpec CifarQuick() {
                      average, FlattenLayer{}, DenseLayer{kClasses}}};
 }
 
+/// Simonyan and Zisserman (arXiv 1409.1556): 3 × 3 convolutions in blocks that halve the image and
+/// double the channels.
+ModelSpec VggSmall() {
+  ModelSpec model = {.preset = "vgg_small", .input = {3, 32, 32}, .layers = {}};
+  for (const uint32_t channels : {64u, 128u, 256u}) {
+    for (int i = 0; i < 2; ++i) {
+      model.layers.emplace_back(Conv2dLayer{.channels = channels, .kernel = 3, .padding = 1});
+      model.layers.emplace_back(ReluLayer{});
+    }
+    model.layers.emplace_back(Halve(PoolLayer::Kind::kMax, 2, false));
+  }
+  model.layers.insert(model.layers.end(), {FlattenLayer{}, DropoutLayer{}, DenseLayer{512},
+                                           ReluLayer{}, DropoutLayer{}, DenseLayer{kClasses}});
+  return model;
+}
+
+/// Krizhevsky, Sutskever, Hinton (NIPS 2012), without groups and response normalisation. The last
+/// pool leaves 7 × 7, with which the net has the 72 million parameters (289 MB) that Rudra was
+/// measured with (Gupta, Zhang, Wang, arXiv 1509.04210).
+ModelSpec AlexNet() {
+  const PoolLayer pool = Halve(PoolLayer::Kind::kMax, 3, false);
+  return {.preset = "alexnet",
+          .input = {3, 224, 224},
+          .layers = {Conv2dLayer{.channels = 96, .kernel = 11, .stride = 4, .padding = 2},
+                     ReluLayer{},
+                     pool,
+                     Conv2dLayer{.channels = 256, .kernel = 5, .padding = 2},
+                     ReluLayer{},
+                     pool,
+                     Conv2dLayer{.channels = 384, .kernel = 3, .padding = 1},
+                     ReluLayer{},
+                     Conv2dLayer{.channels = 384, .kernel = 3, .padding = 1},
+                     ReluLayer{},
+                     Conv2dLayer{.channels = 256, .kernel = 3, .padding = 1},
+                     ReluLayer{},
+                     Halve(PoolLayer::Kind::kMax, 2, true),
+                     FlattenLayer{},
+                     DropoutLayer{},
+                     DenseLayer{4096},
+                     ReluLayer{},
+                     DropoutLayer{},
+                     DenseLayer{4096},
+                     ReluLayer{},
+                     DenseLayer{kClasses}}};
+}
+
 }  // namespace
 
 std::optional<ModelSpec> FindPreset(std::string_view name) {
   if (name == "mlp") return Mlp();
   if (name == "lenet5") return Lenet5();
   if (name == "cifar_quick") return CifarQuick();
+  if (name == "vgg_small") return VggSmall();
+  if (name == "alexnet") return AlexNet();
   return std::nullopt;
 }
 
-std::vector<std::string_view> PresetNames() { return {"mlp", "lenet5", "cifar_quick"}; }
+std::vector<std::string_view> PresetNames() {
+  return {"mlp", "lenet5", "cifar_quick", "vgg_small", "alexnet"};
+}
 
 }  // namespace slipstream

@@ -4,7 +4,7 @@
 // batch is gathered from the examples that the GPU keeps, all weights go up, and all gradients come
 // down.
 //
-//   compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS
+//   compute_benchmark PRESET BATCH SECONDS
 //       [fastest|bf16|onednn|plain|cuda|cuda-tf32|cuda-bf16|cuda-any|cuda-tf32-any|cuda-bf16-any]
 //
 // Choices that end with "any" may add in any order.
@@ -265,7 +265,7 @@ int Main(const std::vector<std::string>& arguments) {
     return benchmark.Answer(*request) ? 0 : 1;
   }
   std::fprintf(stderr,
-               "usage: compute_benchmark mlp|lenet5|cifar_quick BATCH SECONDS "
+               "usage: compute_benchmark PRESET BATCH SECONDS "
                "[fastest|bf16|onednn|plain|cuda[-tf32|-bf16][-any]], or - for such lines of its "
                "input\n");
   return 2;

@@ -67,7 +67,8 @@ void Load(const DataSpec& spec) {
   for (const ModelSpec::Loss loss : {ModelSpec::Loss::kMse, ModelSpec::Loss::kCrossEntropy}) {
     // Classification refuses settings with several label columns.
     if (loss == ModelSpec::Loss::kCrossEntropy && spec.label_columns.size() > 1) return;
-    const absl::StatusOr<DataSplits> data = LoadData(spec, loss, /*seed=*/1);
+    const absl::StatusOr<DataSplits> data =
+        LoadData(spec, {.input = {}, .layers = {}, .loss = loss}, /*seed=*/1);
     if (!data.ok()) {
       PS_CHECK(BeginsWith(data.status(), spec.path));
       return;

@@ -182,7 +182,7 @@ TEST_P(PresetTest, AStepDoesNotWaitForWeightsThatWillNotCome) {
   ExpectAbandonedStepEnds(*gpu_.device, model_);
 }
 
-INSTANTIATE_TEST_SUITE_P(Presets, PresetTest, testing::ValuesIn(PresetNames()),
+INSTANTIATE_TEST_SUITE_P(Presets, PresetTest, testing::ValuesIn(QuickPresets()),
                          [](const auto& preset) { return std::string(preset.param); });
 
 class CudaPlanTest : public testing::Test {

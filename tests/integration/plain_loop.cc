@@ -217,7 +217,7 @@ int Main(int argc, char** argv) {
   }
   const auto& run = std::get<RunSpec>(config);
   const auto shapes = std::get<NetShapes>(InferShapes(run.model));
-  auto data = LoadData(run.data, run.model.loss, run.seed);
+  auto data = LoadData(run.data, run.model, run.seed);
   if (const auto fit = data.ok() ? FitToModel(shapes, *data) : data.status(); !fit.ok()) {
     std::cerr << "plain_loop: " << fit.ToString() << "\n";
     return 74;

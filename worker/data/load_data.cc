@@ -30,8 +30,9 @@ struct ChannelScale {
   float deviation = 1;
 };
 
-// Measured once over each training set. They are constants, so that the values that a net sees do
-// not depend on which part of a set is loaded.
+// Measured once over each training set; the generated one's is of each channel, in the shape that
+// it is drawn in. They are constants, so that the values that a net sees do not depend on which
+// part of a set is loaded.
 constexpr ChannelScale kSyntheticScale[] = {{0.2054f, 0.2084f}};
 constexpr ChannelScale kFashionMnistScale[] = {{0.2860f, 0.3530f}};
 constexpr ChannelScale kCifar10Scale[] = {
@@ -59,11 +60,17 @@ std::string NameOf(const DataSpec& spec) {
   return spec.format == DataSpec::Format::kSynthetic ? kSyntheticName : spec.path;
 }
 
-absl::StatusOr<RawSplits> LoadRaw(const DataSpec& spec, uint64_t seed,
+ExampleShape ShapeOf(const std::vector<uint32_t>& input) {
+  PS_CHECK(input.size() == 3);
+  return {.channels = input[0], .height = input[1], .width = input[2]};
+}
+
+absl::StatusOr<RawSplits> LoadRaw(const DataSpec& spec, const ModelSpec& model, uint64_t seed,
                                   const ReadProgress& progress) {
   switch (spec.format) {
     case DataSpec::Format::kSynthetic:
-      return GenerateSynthetic(seed, spec.train_examples, spec.test_examples, progress);
+      return GenerateSynthetic(ShapeOf(model.input), seed, spec.train_examples, spec.test_examples,
+                               progress);
     case DataSpec::Format::kIdx:
       return ReadIdx(spec.path, progress);
     case DataSpec::Format::kCifar10:
@@ -76,14 +83,15 @@ absl::StatusOr<RawSplits> LoadRaw(const DataSpec& spec, uint64_t seed,
   return absl::InternalError("unreachable");
 }
 
-absl::StatusOr<RawExamples> LoadRawTest(const DataSpec& spec, uint64_t seed,
+absl::StatusOr<RawExamples> LoadRawTest(const DataSpec& spec, const ModelSpec& model, uint64_t seed,
                                         const ReadProgress& progress) {
   if (spec.format == DataSpec::Format::kIdx) return ReadIdxTest(spec.path, progress);
   if (spec.format == DataSpec::Format::kCifar10) {
     return ReadCifar10Test(spec.path, kCifar10Records, progress);
   }
   PS_CHECK(spec.format == DataSpec::Format::kSynthetic);
-  absl::StatusOr<RawSplits> raw = GenerateSynthetic(seed, 0, spec.test_examples, progress);
+  absl::StatusOr<RawSplits> raw =
+      GenerateSynthetic(ShapeOf(model.input), seed, 0, spec.test_examples, progress);
   if (!raw.ok()) return raw.status();
   return std::move(raw->test);
 }
@@ -91,7 +99,7 @@ absl::StatusOr<RawExamples> LoadRawTest(const DataSpec& spec, uint64_t seed,
 /// Converts raw pixels to normalised examples. `name` is for messages and `progress`.
 absl::StatusOr<Dataset> Normalise(RawExamples raw, std::span<const ChannelScale> scale,
                                   const std::string& name, const ReadProgress& progress) {
-  PS_CHECK(raw.shape.channels == scale.size());
+  PS_CHECK(scale.size() == 1 || raw.shape.channels == scale.size());
   std::vector<std::array<float, 256>> value_of_pixel(scale.size());
   for (size_t channel = 0; channel < scale.size(); ++channel) {
     for (size_t pixel = 0; pixel < 256; ++pixel) {
@@ -137,30 +145,30 @@ absl::StatusOr<Dataset> MakeImages(RawExamples raw, const DataSpec& spec, ModelS
   return images;
 }
 
-absl::StatusOr<DataSplits> LoadSplits(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
+absl::StatusOr<DataSplits> LoadSplits(const DataSpec& spec, const ModelSpec& model, uint64_t seed,
                                       const ReadProgress& progress) {
-  if (spec.format == DataSpec::Format::kNpy) return ReadNpy(spec.path, loss, progress);
+  if (spec.format == DataSpec::Format::kNpy) return ReadNpy(spec.path, model.loss, progress);
   if (spec.format == DataSpec::Format::kCsv) {
-    return ReadCsv(spec.path, spec.label_columns, loss, progress);
+    return ReadCsv(spec.path, spec.label_columns, model.loss, progress);
   }
-  absl::StatusOr<RawSplits> raw = LoadRaw(spec, seed, progress);
+  absl::StatusOr<RawSplits> raw = LoadRaw(spec, model, seed, progress);
   if (!raw.ok()) return raw.status();
-  absl::StatusOr<Dataset> train = MakeImages(std::move(raw->train), spec, loss, progress);
+  absl::StatusOr<Dataset> train = MakeImages(std::move(raw->train), spec, model.loss, progress);
   if (!train.ok()) return train.status();
-  absl::StatusOr<Dataset> test = MakeImages(std::move(raw->test), spec, loss, progress);
+  absl::StatusOr<Dataset> test = MakeImages(std::move(raw->test), spec, model.loss, progress);
   if (!test.ok()) return test.status();
   return DataSplits{*std::move(train), *std::move(test)};
 }
 
-absl::StatusOr<Dataset> LoadTest(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
+absl::StatusOr<Dataset> LoadTest(const DataSpec& spec, const ModelSpec& model, uint64_t seed,
                                  const ReadProgress& progress) {
-  if (spec.format == DataSpec::Format::kNpy) return ReadNpyTest(spec.path, loss, progress);
+  if (spec.format == DataSpec::Format::kNpy) return ReadNpyTest(spec.path, model.loss, progress);
   if (spec.format == DataSpec::Format::kCsv) {
-    return ReadCsvTest(spec.path, spec.label_columns, loss, progress);
+    return ReadCsvTest(spec.path, spec.label_columns, model.loss, progress);
   }
-  absl::StatusOr<RawExamples> raw = LoadRawTest(spec, seed, progress);
+  absl::StatusOr<RawExamples> raw = LoadRawTest(spec, model, seed, progress);
   if (!raw.ok()) return raw.status();
-  return MakeImages(*std::move(raw), spec, loss, progress);
+  return MakeImages(*std::move(raw), spec, model.loss, progress);
 }
 
 /// If a file was not found, adds to the message where it was looked for and how to choose another
@@ -200,14 +208,14 @@ std::string DataSource(const DataSpec& spec) {
   return error ? spec.path : absolute.lexically_normal().string();
 }
 
-absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
+absl::StatusOr<DataSplits> LoadData(const DataSpec& spec, const ModelSpec& model, uint64_t seed,
                                     const ReadProgress& progress) {
-  return Guarded(spec, [&] { return LoadSplits(spec, loss, seed, progress); });
+  return Guarded(spec, [&] { return LoadSplits(spec, model, seed, progress); });
 }
 
-absl::StatusOr<Dataset> LoadTestData(const DataSpec& spec, ModelSpec::Loss loss, uint64_t seed,
+absl::StatusOr<Dataset> LoadTestData(const DataSpec& spec, const ModelSpec& model, uint64_t seed,
                                      const ReadProgress& progress) {
-  return Guarded(spec, [&] { return LoadTest(spec, loss, seed, progress); });
+  return Guarded(spec, [&] { return LoadTest(spec, model, seed, progress); });
 }
 
 }  // namespace slipstream

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "common/base/philox.h"
 #include "worker/data/canvas.h"
@@ -20,7 +21,6 @@ namespace {
 constexpr uint64_t kExampleStreams = uint64_t{'G'} << 56;
 enum class Split : uint64_t { kTrain = 0, kTest = 1 };
 
-constexpr size_t kPixels = size_t{Canvas::kSide} * Canvas::kSide;
 constexpr float kMiddle = (Canvas::kSide - 1) / 2.0f;
 constexpr int kLinesPerCurve = 5;
 constexpr uint32_t kExamplesPerReport = 256;  // These take some milliseconds.
@@ -123,20 +123,60 @@ void DrawStrayLines(RandomStream& random, Canvas& canvas) {
   }
 }
 
+/// A position between two pixels of the canvas, as the first of them and the share of the second.
+struct Between {
+  size_t first = 0;
+  float share = 0;
+};
+
+/// Returns where on the canvas each of `count` pixels lies that are spread over one of its sides.
+std::vector<Between> Spread(uint32_t count) {
+  std::vector<Between> places(count);
+  const float step = static_cast<float>(Canvas::kSide) / static_cast<float>(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    const float middle = (static_cast<float>(i) + 0.5f) * step - 0.5f;
+    const float place = std::clamp(middle, 0.0f, Canvas::kSide - 1.0f);
+    const size_t first = std::min(static_cast<size_t>(place), size_t{Canvas::kSide} - 2);
+    places[i] = {first, place - static_cast<float>(first)};
+  }
+  return places;
+}
+
+/// Returns the canvas's ink, stretched to this size by bilinear interpolation. At the canvas's own
+/// size it is unchanged.
+std::vector<float> Stretch(const Canvas& canvas, uint32_t height, uint32_t width) {
+  const std::vector<Between> rows = Spread(height);
+  const std::vector<Between> columns = Spread(width);
+  const auto mix = [](float a, float b, float share) { return (1 - share) * a + share * b; };
+  std::vector<float> ink;
+  ink.reserve(size_t{height} * width);
+  for (const Between& row : rows) {
+    const float* upper = &canvas.pixels()[row.first * Canvas::kSide];
+    const float* lower = upper + Canvas::kSide;
+    for (const Between& column : columns) {
+      const size_t x = column.first;
+      ink.push_back(mix(mix(upper[x], upper[x + 1], column.share),
+                        mix(lower[x], lower[x + 1], column.share), row.share));
+    }
+  }
+  return ink;
+}
+
 /// Puts the ink on paper of an even grey, and adds noise: the sum of the two uniform numbers that
 /// one random word holds.
-void Expose(const Canvas& canvas, RandomStream& random, std::span<uint8_t> pixels) {
+void Expose(std::span<const float> ink, RandomStream& random, std::span<uint8_t> pixels) {
   const float paper = random.Uniform(0, kPaperMax);
   const float noise = random.Uniform(0, kNoiseMax);
   for (size_t i = 0; i < pixels.size(); ++i) {
     const uint32_t word = random.NextWord();
     const float unit = static_cast<float>((word & 0xffff) + (word >> 16)) * 0x1p-16f - 1;
-    const float grey = paper + (1 - paper) * canvas.pixels()[i] + noise * unit;
+    const float grey = paper + (1 - paper) * ink[i] + noise * unit;
     pixels[i] = static_cast<uint8_t>(std::lround(std::clamp(grey, 0.0f, 1.0f) * 255));
   }
 }
 
-void DrawExample(uint64_t seed, Split split, uint32_t index, std::span<uint8_t> pixels) {
+void DrawExample(const ExampleShape& shape, uint64_t seed, Split split, uint32_t index,
+                 std::span<uint8_t> pixels) {
   RandomStream random(seed, kExampleStreams | static_cast<uint64_t>(split) << 48 | index);
   const Distortion distortion(random);
   const float radius = random.Uniform(kRadiusMin, kRadiusMax);
@@ -147,21 +187,25 @@ void DrawExample(uint64_t seed, Split split, uint32_t index, std::span<uint8_t> 
     DrawStroke(stroke, distortion, radius, ink, canvas);
   }
   DrawStrayLines(random, canvas);
-  Expose(canvas, random, pixels);
+  const std::vector<float> stretched = Stretch(canvas, shape.height, shape.width);
+  for (size_t channel = 0; channel < shape.channels; ++channel) {
+    Expose(stretched, random, pixels.subspan(channel * stretched.size(), stretched.size()));
+  }
 }
 
-absl::StatusOr<RawExamples> DrawSplit(uint64_t seed, Split split, uint32_t count,
-                                      const ReadProgress& progress) {
+absl::StatusOr<RawExamples> DrawSplit(const ExampleShape& shape, uint64_t seed, Split split,
+                                      uint32_t count, const ReadProgress& progress) {
   RawExamples examples;
-  examples.shape = {.channels = 1, .height = Canvas::kSide, .width = Canvas::kSide};
-  examples.pixels.resize(count * kPixels);
+  examples.shape = shape;
+  examples.pixels.resize(count * shape.elements());
   examples.labels.resize(count);
   for (uint32_t i = 0; i < count; ++i) {
     const double share = static_cast<double>(i) / count;
     if (progress && i % kExamplesPerReport == 0 && !progress(kSyntheticName, share)) {
       return absl::CancelledError("stopped");
     }
-    DrawExample(seed, split, i, std::span(examples.pixels).subspan(i * kPixels, kPixels));
+    DrawExample(shape, seed, split, i,
+                std::span(examples.pixels).subspan(i * shape.elements(), shape.elements()));
     examples.labels[i] = static_cast<uint8_t>(i % kClasses);
   }
   return examples;
@@ -169,15 +213,17 @@ absl::StatusOr<RawExamples> DrawSplit(uint64_t seed, Split split, uint32_t count
 
 }  // namespace
 
-absl::StatusOr<RawSplits> GenerateSynthetic(uint64_t seed, uint32_t train_examples,
-                                            uint32_t test_examples, const ReadProgress& progress) {
+absl::StatusOr<RawSplits> GenerateSynthetic(const ExampleShape& shape, uint64_t seed,
+                                            uint32_t train_examples, uint32_t test_examples,
+                                            const ReadProgress& progress) {
   // The bytes of the pixels, and then of the numbers made of them for a model.
-  const uint64_t bytes =
-      (uint64_t{train_examples} + test_examples) * kPixels * (sizeof(uint8_t) + sizeof(float));
+  const uint64_t bytes = (uint64_t{train_examples} + test_examples) * shape.elements() *
+                         (sizeof(uint8_t) + sizeof(float));
   if (absl::Status memory = CheckMemory(kSyntheticName, bytes); !memory.ok()) return memory;
-  absl::StatusOr<RawExamples> train = DrawSplit(seed, Split::kTrain, train_examples, progress);
+  absl::StatusOr<RawExamples> train =
+      DrawSplit(shape, seed, Split::kTrain, train_examples, progress);
   if (!train.ok()) return train.status();
-  absl::StatusOr<RawExamples> test = DrawSplit(seed, Split::kTest, test_examples, progress);
+  absl::StatusOr<RawExamples> test = DrawSplit(shape, seed, Split::kTest, test_examples, progress);
   if (!test.ok()) return test.status();
   return RawSplits{*std::move(train), *std::move(test)};
 }

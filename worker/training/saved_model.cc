@@ -45,7 +45,7 @@ absl::StatusOr<ModelEvaluation> EvaluateModel(const ModelFile& file, const RunSp
   if (absl::Status read = file.Read(net->layout, weights); !read.ok()) return read;
   (*plan)->WeightsArrived({0, weights.size()});
 
-  absl::StatusOr<Dataset> test = LoadTestData(settings.data, settings.model.loss, settings.seed);
+  absl::StatusOr<Dataset> test = LoadTestData(settings.data, settings.model, settings.seed);
   if (!test.ok()) return test.status();
   if (absl::Status fit = FitToModel(*net, *test); !fit.ok()) return fit;
   const absl::StatusOr<TestMeasures> measures =

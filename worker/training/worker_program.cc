@@ -175,8 +175,7 @@ absl::Status WorkerProgram::PrepareData() {
     }
     return !interruption_.interrupted();
   };
-  absl::StatusOr<DataSplits> data =
-      LoadData(settings_.data, settings_.model.loss, settings_.seed, tell);
+  absl::StatusOr<DataSplits> data = LoadData(settings_.data, settings_.model, settings_.seed, tell);
   if (!data.ok()) return data.status();
   data_ = *std::move(data);
   return FitToModel(net_, data_);

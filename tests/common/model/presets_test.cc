@@ -17,6 +17,8 @@ TEST(PresetsTest, EveryPresetHasTheParametersItsDocumentationSays) {
   EXPECT_EQ(ShapesOf("mlp").layout.parameters(), 235'146u);
   EXPECT_EQ(ShapesOf("lenet5").layout.parameters(), 61'706u);
   EXPECT_EQ(ShapesOf("cifar_quick").layout.parameters(), 89'578u);
+  EXPECT_EQ(ShapesOf("vgg_small").layout.parameters(), 3'248'202u);
+  EXPECT_EQ(ShapesOf("alexnet").layout.parameters(), 71'953'802u);
 }
 
 TEST(PresetsTest, EveryNameIsFoundAndCarriesItsName) {

@@ -2,7 +2,7 @@
 import json
 import shutil
 
-TESTS = ("kernel_parity_test", "plan_parity_test", "group_parity_test")
+TESTS = ("kernel_parity_test", "plan_parity_test", "large_parity_test", "group_parity_test")
 
 # Some cases of these programs need more GPUs than the machine may have.
 MAY_SKIP = ("group_parity_test",)

@@ -1,10 +1,8 @@
 """Runs psctl, and reads the results of runs."""
 import json
-import os
 import statistics
 
 TIMEOUT = 120
-PICTURES = 10000  # In each of CIFAR-10's files.
 
 
 def run(programs, policy, settings):
@@ -22,18 +20,6 @@ def run(programs, policy, settings):
     print(said[-4000:], flush=True)
     programs.keep_logs(programs.scratch / (summary.get("run_dir") or "."))
     return None
-
-
-def make_pictures(folder):
-    """Makes files of noise in CIFAR-10's format."""
-    folder.mkdir(exist_ok=True)
-    for name in [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]:
-        path = folder / f"{name}.bin"
-        if path.exists():
-            continue
-        with path.open("wb") as file:
-            for i in range(PICTURES):
-                file.write(bytes([i % 10]) + os.urandom(3 * 32 * 32))
 
 
 def share(summary, name):

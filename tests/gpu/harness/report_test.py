@@ -14,7 +14,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import bundle
 import checks
-import cluster
 import main
 import report
 import steps
@@ -63,7 +62,7 @@ class ReportTest(unittest.TestCase):
         (self.root / "bin").mkdir(parents=True)
         (self.root / "COMMIT").write_text("abc123\n", encoding="utf-8")
         self.out = self.folder / "report"
-        for name in ("kernel_parity_test", "plan_parity_test"):
+        for name in ("kernel_parity_test", "plan_parity_test", "large_parity_test"):
             self.write(name, CASES.format(cases("passed", "passed"), 0))
         self.write("group_parity_test", CASES.format(cases("passed", "skipped"), 0))
         (self.root / "metrics.jsonl").write_text(json.dumps({"lanes": [
@@ -89,7 +88,6 @@ class ReportTest(unittest.TestCase):
             argv += ["--only", part]
         with mock.patch.object(bundle, "gpu_facts", lambda: gpu), \
                 mock.patch.object(steps, "TORCH", [str(self.torch)]), \
-                mock.patch.object(cluster, "PICTURES", 1), \
                 mock.patch.object(checks, "checker", lambda: str(self.checker)), \
                 contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             status = main.main(argv)

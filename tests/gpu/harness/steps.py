@@ -5,15 +5,17 @@ import sys
 
 from served import Served
 
-NETS = ("mlp", "lenet5", "cifar_quick")
+NETS = ("mlp", "lenet5", "cifar_quick", "vgg_small", "alexnet")
 BATCHES = (4, 64, 1024)
+BATCH_MAX = {"alexnet": 64}  # Larger ones' examples would take gigabytes on either side.
 OURS = {"fp32": "cuda", "tf32": "cuda-tf32", "bf16": "cuda-bf16"}
 PEERS = ("eager", "graphs")
 KEPT = "kept"  # PyTorch with its examples on the GPU: no parameter server sends less.
-CONVOLUTIONS = ("lenet5", "cifar_quick")  # Nets whose results may depend on the order of additions.
+CONVOLUTIONS = tuple(net for net in NETS if net != "mlp")  # Nets whose results may depend on the order of additions.
 # The ratios to PyTorch's rate that are to be reached, by batch size.
 REACH = {64: {"eager": 1.5}, 1024: {"eager": 1.0, "graphs": 1.0}}
-PARAMETERS = {"mlp": 235146, "lenet5": 61706, "cifar_quick": 89578}
+PARAMETERS = {"mlp": 235146, "lenet5": 61706, "cifar_quick": 89578, "vgg_small": 3248202,
+              "alexnet": 71953802}
 TORCH = [sys.executable, str(pathlib.Path(__file__).resolve().parent / "torch_step.py")]
 HEAD = ("net", "precision", "batch", "steps/s", "in any order, steps/s", "examples/s", "PyTorch eager, steps/s",
         "PyTorch graphs, steps/s", "PyTorch graphs, examples on the GPU, steps/s", "x eager", "x graphs",
@@ -47,6 +49,11 @@ class Contenders:
     def close(self):
         self.ours.close()
         self.torch.close()
+
+
+def batches_of(net, options):
+    """Returns the batch sizes that a net is measured with."""
+    return [batch for batch in options.batch or BATCHES if batch <= BATCH_MAX.get(net, batch)]
 
 
 def megabytes_over_pcie(net, batch):
@@ -97,7 +104,7 @@ def measure(programs, options, section):
         section.note(contenders.torch.ask("versions") or "PyTorch does not run here.")
         for net in options.net or NETS:
             for precision in options.precision or OURS:
-                for batch in options.batch or BATCHES:
+                for batch in batches_of(net, options):
                     row_of(section, contenders, options, (net, precision, batch))
     finally:
         contenders.close()

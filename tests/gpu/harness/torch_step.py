@@ -8,7 +8,7 @@ Answers each line of its input with one line:
 
     versions
     PyTorch 2.11.0, CUDA 13.0, cuDNN 91900
-    mlp|lenet5|cifar_quick BATCH SECONDS fp32|tf32|bf16 eager|graphs|kept
+    NET BATCH SECONDS fp32|tf32|bf16 eager|graphs|kept
     images_per_s=N
 """
 import contextlib
@@ -20,13 +20,35 @@ import time
 import torch
 from torch import nn
 
-SHAPES = {"mlp": (1, 28, 28), "lenet5": (1, 28, 28), "cifar_quick": (3, 32, 32)}
+SHAPES = {"mlp": (1, 28, 28), "lenet5": (1, 28, 28), "cifar_quick": (3, 32, 32),
+          "vgg_small": (3, 32, 32), "alexnet": (3, 224, 224)}
 LAYOUTS = {"mlp": [torch.contiguous_format]}
 BOTH_LAYOUTS = [torch.contiguous_format, torch.channels_last]
 TRY_SECONDS = 0.1
 WARM_SECONDS = 0.2
 BATCHES = 20
 STEPS_BETWEEN = 20  # Timed together, so that the host may run ahead.
+
+
+def vgg_small():
+    layers = []
+    inputs = 3
+    for channels in (64, 128, 256):
+        for _ in range(2):
+            layers += [nn.Conv2d(inputs, channels, 3, padding=1), nn.ReLU()]
+            inputs = channels
+        layers.append(nn.MaxPool2d(2))
+    return [*layers, nn.Flatten(), nn.Dropout(), nn.Linear(4096, 512), nn.ReLU(), nn.Dropout(),
+            nn.Linear(512, 10)]
+
+
+def alexnet():
+    return [nn.Conv2d(3, 96, 11, stride=4, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2),
+            nn.Conv2d(96, 256, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2),
+            nn.Conv2d(256, 384, 3, padding=1), nn.ReLU(), nn.Conv2d(384, 384, 3, padding=1), nn.ReLU(),
+            nn.Conv2d(384, 256, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2, ceil_mode=True),
+            nn.Flatten(), nn.Dropout(), nn.Linear(12544, 4096), nn.ReLU(), nn.Dropout(),
+            nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 10)]
 
 
 def net_named(name):
@@ -38,6 +60,10 @@ def net_named(name):
         layers = [nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5),
                   nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(),
                   nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)]
+    elif name == "vgg_small":
+        layers = vgg_small()
+    elif name == "alexnet":
+        layers = alexnet()
     else:
         layers = [nn.Conv2d(3, 32, 5, padding=2), nn.MaxPool2d(3, 2, ceil_mode=True), nn.ReLU(),
                   nn.Conv2d(32, 32, 5, padding=2), nn.ReLU(), nn.AvgPool2d(3, 2, ceil_mode=True),

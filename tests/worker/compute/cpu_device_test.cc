@@ -11,6 +11,7 @@
 #include "common/model/model_spec.h"
 #include "common/model/presets.h"
 #include "tests/worker/compute/random_batch.h"
+#include "tests/worker/compute/small_nets.h"
 #include "tests/worker/compute/training.h"
 
 namespace slipstream {
@@ -92,7 +93,7 @@ TEST_P(PresetTest, AgreesWithThePlainKernels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Presets, PresetTest, testing::ValuesIn(PresetNames()),
+INSTANTIATE_TEST_SUITE_P(Presets, PresetTest, testing::ValuesIn(QuickPresets()),
                          [](const auto& preset) { return std::string(preset.param); });
 
 class RepeatabilityTest : public testing::TestWithParam<std::string> {
@@ -162,7 +163,7 @@ size_t ThreadsOfThisProcess() {
 TEST(CpuDeviceTest, StartsNoThreads) {
   const size_t threads_before = ThreadsOfThisProcess();
 
-  for (const std::string_view preset : PresetNames()) {
+  for (const std::string_view preset : QuickPresets()) {
     const ModelSpec model = *FindPreset(preset);
     const RandomBatch random = BatchFor(model, 64, 1);
     for (const CpuKernels kernels : {CpuKernels::kFastest, CpuKernels::kOneDnn}) {

@@ -67,7 +67,7 @@ TEST(FakeDeviceTest, ABatchOfKeptExamplesIsLikeAnyOther) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Presets, DeviceInterfaceTest, testing::ValuesIn(PresetNames()),
+INSTANTIATE_TEST_SUITE_P(Presets, DeviceInterfaceTest, testing::ValuesIn(QuickPresets()),
                          [](const auto& preset) { return std::string(preset.param); });
 
 /// Blocks the step until GoOn.

@@ -35,6 +35,11 @@ ModelSpec SmallNet::Model() const {
   return model;
 }
 
+const std::vector<std::string_view>& QuickPresets() {
+  static const auto* names = new std::vector<std::string_view>{"mlp", "lenet5", "cifar_quick"};
+  return *names;
+}
+
 const std::vector<SmallNet>& SmallNets() {
   static const auto* nets = new std::vector<SmallNet>{
       {"Dense", {7, 1, 1}, {DenseLayer{5}}},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/model/model_spec.h"
@@ -22,6 +23,9 @@ struct SmallNet {
 };
 
 const std::vector<SmallNet>& SmallNets();
+
+/// The presets that one processor computes in milliseconds.
+const std::vector<std::string_view>& QuickPresets();
 
 /// Expects the losses and gradients of the device's plans to equal those of the net's definition in
 /// double precision.

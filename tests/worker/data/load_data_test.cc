@@ -18,8 +18,14 @@
 namespace slipstream {
 namespace {
 
+/// Returns a model for grey images of 28 × 28.
+ModelSpec ModelWith(ModelSpec::Loss loss) {
+  return {.preset = "", .input = {1, 28, 28}, .layers = {}, .loss = loss};
+}
+
 DataSplits Load(const DataSpec& spec, uint64_t seed = 1) {
-  absl::StatusOr<DataSplits> splits = LoadData(spec, ModelSpec::Loss::kCrossEntropy, seed);
+  absl::StatusOr<DataSplits> splits =
+      LoadData(spec, ModelWith(ModelSpec::Loss::kCrossEntropy), seed);
   EXPECT_TRUE(splits.ok()) << splits.status();
   return splits.ok() ? *std::move(splits) : DataSplits{};
 }
@@ -39,7 +45,7 @@ DataSpec Files(DataSpec::Format format, const std::string& path) {
 }
 
 absl::Status StatusOf(const DataSpec& spec) {
-  return LoadData(spec, ModelSpec::Loss::kCrossEntropy, 1).status();
+  return LoadData(spec, ModelWith(ModelSpec::Loss::kCrossEntropy), 1).status();
 }
 
 double Mean(const std::vector<float>& values) {
@@ -72,10 +78,23 @@ TEST(LoadDataTest, GeneratesTheBuiltInSetNormalised) {
   EXPECT_NEAR(Deviation(splits.train.examples), 1, 0.05);
 }
 
+TEST(LoadDataTest, GeneratesTheBuiltInSetInTheShapeOfTheModel) {
+  ModelSpec model = ModelWith(ModelSpec::Loss::kCrossEntropy);
+  model.input = {3, 40, 64};
+
+  const absl::StatusOr<DataSplits> splits = LoadData(Generated(1000, 100), model, 1);
+
+  ASSERT_TRUE(splits.ok()) << splits.status();
+  EXPECT_EQ(splits->train.shape, (ExampleShape{3, 40, 64}));
+  EXPECT_EQ(splits->train.examples.size(), 1000u * 3 * 40 * 64);
+  EXPECT_NEAR(Mean(splits->train.examples), 0, 0.1);
+  EXPECT_NEAR(Deviation(splits->train.examples), 1, 0.1);
+}
+
 TEST(LoadDataTest, GivesTargetsOfOneForTheClassWhereTheLossWantsTargets) {
   const Dataset labelled = Load(Generated(200, 100)).train;
 
-  const Dataset targets = LoadData(Generated(200, 100), ModelSpec::Loss::kMse, 1)->train;
+  const Dataset targets = LoadData(Generated(200, 100), ModelWith(ModelSpec::Loss::kMse), 1)->train;
 
   EXPECT_FALSE(targets.is_labelled());
   ASSERT_EQ(targets.count(), 200u);
@@ -100,10 +119,11 @@ TEST(LoadDataTest, GivesUpTheBuiltInSetWhenTold) {
   int told = 0;
   const auto gives_up = [&told](const std::string&, double) { return ++told < 3; };
 
-  EXPECT_EQ(LoadData(Generated(100'000, 100), ModelSpec::Loss::kCrossEntropy, 1, gives_up)
-                .status()
-                .code(),
-            absl::StatusCode::kCancelled);
+  EXPECT_EQ(
+      LoadData(Generated(100'000, 100), ModelWith(ModelSpec::Loss::kCrossEntropy), 1, gives_up)
+          .status()
+          .code(),
+      absl::StatusCode::kCancelled);
   EXPECT_EQ(told, 3);
 }
 
@@ -111,7 +131,8 @@ TEST(LoadDataTest, GivesUpOnTheLastStretchToo) {
   int looks = 0;
   const auto count = [&looks](const std::string&, double) { return ++looks > 0; };
   const auto load = [](const ReadProgress& progress) {
-    return LoadData(Generated(100, 100), ModelSpec::Loss::kCrossEntropy, 1, progress).status();
+    return LoadData(Generated(100, 100), ModelWith(ModelSpec::Loss::kCrossEntropy), 1, progress)
+        .status();
   };
   ASSERT_TRUE(load(count).ok());
   const int all = looks;
@@ -204,15 +225,15 @@ TEST(FingerprintTest, IsEqualForEqualContentsOnly) {
 
 TEST(LoadDataTest, TheTestSetAloneIsTheSameWithoutTrainingFiles) {
   const DataSpec generated = Generated(200, 100);
-  const auto both = LoadData(generated, ModelSpec::Loss::kMse, 1);
-  const auto alone = LoadTestData(generated, ModelSpec::Loss::kMse, 1);
+  const auto both = LoadData(generated, ModelWith(ModelSpec::Loss::kMse), 1);
+  const auto alone = LoadTestData(generated, ModelWith(ModelSpec::Loss::kMse), 1);
   ASSERT_TRUE(both.ok() && alone.ok()) << both.status() << alone.status();
   EXPECT_EQ(alone->Fingerprint(), both->test.Fingerprint());
 
   const TempDirectory directory;
   directory.Write("test.csv", "1,2,0\n3,4,1\n");
   const auto table = LoadTestData(Files(DataSpec::Format::kCsv, directory.path()),
-                                  ModelSpec::Loss::kCrossEntropy, 1);
+                                  ModelWith(ModelSpec::Loss::kCrossEntropy), 1);
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->count(), 2u);
 }
@@ -232,9 +253,10 @@ TEST(LoadDataTest, SaysOfAMissingFileWhichDirectoryWasMeantAndHowToNameAnother) 
         "with --set data.path=DIR, or for one worker with "
         "ps_worker --data-path DIR"))
         << message;
-    EXPECT_EQ(
-        LoadTestData(Files(format, "no/where"), ModelSpec::Loss::kCrossEntropy, 1).status().code(),
-        absl::StatusCode::kNotFound);
+    EXPECT_EQ(LoadTestData(Files(format, "no/where"), ModelWith(ModelSpec::Loss::kCrossEntropy), 1)
+                  .status()
+                  .code(),
+              absl::StatusCode::kNotFound);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -11,24 +12,51 @@
 namespace slipstream {
 namespace {
 
+constexpr ExampleShape kGrey = {.channels = 1, .height = 28, .width = 28};
+
 std::vector<uint8_t> Image(const RawExamples& examples, size_t index) {
   const auto begin = examples.pixels.begin() + static_cast<ptrdiff_t>(index * 784);
   return {begin, begin + 784};
 }
 
 TEST(SyntheticTest, HasTheShapeAndCountsAskedFor) {
-  const RawSplits splits = GenerateSynthetic(1, 130, 100).value();
+  const RawSplits splits = GenerateSynthetic(kGrey, 1, 130, 100).value();
 
-  const ExampleShape shape = {.channels = 1, .height = 28, .width = 28};
-  EXPECT_EQ(splits.train.shape, shape);
-  EXPECT_EQ(splits.test.shape, shape);
+  EXPECT_EQ(splits.train.shape, kGrey);
+  EXPECT_EQ(splits.test.shape, kGrey);
   EXPECT_EQ(splits.train.labels.size(), 130u);
   EXPECT_EQ(splits.train.pixels.size(), 130u * 784);
   EXPECT_EQ(splits.test.labels.size(), 100u);
 }
 
+// A net's first layers see strokes alike at any size.
+TEST(SyntheticTest, OtherShapesShowTheSameDigitsStretched) {
+  const ExampleShape wide = {.channels = 3, .height = 56, .width = 84};
+  const RawSplits small = GenerateSynthetic(kGrey, 1, 20, 1).value();
+
+  const RawSplits large = GenerateSynthetic(wide, 1, 20, 1).value();
+
+  ASSERT_EQ(large.train.pixels.size(), 20 * wide.elements());
+  EXPECT_EQ(large.train.labels, small.train.labels);
+  for (size_t i = 0; i < 20; ++i) {
+    for (size_t channel = 0; channel < 3; ++channel) {
+      double error = 0;
+      for (size_t y = 0; y < 28; ++y) {
+        for (size_t x = 0; x < 28; ++x) {
+          const size_t at = i * wide.elements() + (channel * 56 + 2 * y) * 84 + 3 * x + 1;
+          const double there = large.train.pixels[at];
+          const double here = small.train.pixels[(i * 28 + y) * 28 + x];
+          error += std::abs(there - here);
+        }
+      }
+      // Noise and paper differ by some 30 of 255 on average, and strokes by more at their edges.
+      EXPECT_LT(error / 784, 60) << "example " << i << " channel " << channel;
+    }
+  }
+}
+
 TEST(SyntheticTest, LabelsAreBalanced) {
-  const RawSplits splits = GenerateSynthetic(1, 1000, 100).value();
+  const RawSplits splits = GenerateSynthetic(kGrey, 1, 1000, 100).value();
 
   for (uint8_t digit = 0; digit < 10; ++digit) {
     EXPECT_EQ(std::count(splits.train.labels.begin(), splits.train.labels.end(), digit), 100);
@@ -37,8 +65,8 @@ TEST(SyntheticTest, LabelsAreBalanced) {
 }
 
 TEST(SyntheticTest, AnExampleDependsOnSeedSplitAndIndexAlone) {
-  const RawSplits few = GenerateSynthetic(7, 100, 100).value();
-  const RawSplits more = GenerateSynthetic(7, 200, 150).value();
+  const RawSplits few = GenerateSynthetic(kGrey, 7, 100, 100).value();
+  const RawSplits more = GenerateSynthetic(kGrey, 7, 200, 150).value();
 
   EXPECT_TRUE(
       std::equal(few.train.pixels.begin(), few.train.pixels.end(), more.train.pixels.begin()));
@@ -48,7 +76,7 @@ TEST(SyntheticTest, AnExampleDependsOnSeedSplitAndIndexAlone) {
 TEST(SyntheticTest, NoTwoExamplesAreEqualAcrossSplitsAndSeeds) {
   std::set<std::vector<uint8_t>> images;
   for (const uint64_t seed : {1, 2}) {
-    const RawSplits splits = GenerateSynthetic(seed, 500, 500).value();
+    const RawSplits splits = GenerateSynthetic(kGrey, seed, 500, 500).value();
     for (size_t i = 0; i < 500; ++i) {
       images.insert(Image(splits.train, i));
       images.insert(Image(splits.test, i));
@@ -59,7 +87,7 @@ TEST(SyntheticTest, NoTwoExamplesAreEqualAcrossSplitsAndSeeds) {
 }
 
 TEST(SyntheticTest, IsTheSameBytesOnEveryMachine) {
-  const RawSplits splits = GenerateSynthetic(1, 2000, 500).value();
+  const RawSplits splits = GenerateSynthetic(kGrey, 1, 2000, 500).value();
 
   EXPECT_EQ(XXH64(splits.train.pixels.data(), splits.train.pixels.size(), 0), 0x904afcdad145d550u);
   EXPECT_EQ(XXH64(splits.test.pixels.data(), splits.test.pixels.size(), 0), 0xd327a39a0e75582cu);
@@ -90,7 +118,7 @@ double NearestMeanAccuracy(const RawSplits& splits) {
 }
 
 TEST(SyntheticTest, DigitsCarryTheirClassButAreNotToldApartByTheirMeans) {
-  const double accuracy = NearestMeanAccuracy(GenerateSynthetic(1, 4000, 1000).value());
+  const double accuracy = NearestMeanAccuracy(GenerateSynthetic(kGrey, 1, 4000, 1000).value());
 
   EXPECT_GT(accuracy, 0.25);
   EXPECT_LT(accuracy, 0.75);

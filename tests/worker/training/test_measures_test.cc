@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/model/presets.h"
+#include "tests/worker/compute/small_nets.h"
 #include "tests/worker/compute/training.h"
 #include "worker/compute/cpu/cpu_device.h"
 
@@ -56,7 +57,7 @@ TEST_P(TestMeasuresTest, SaysHowFarItIsAndEndsWhenItIsTold) {
   EXPECT_EQ(measured, (std::vector<size_t>{0, kTestBatchSize}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Presets, TestMeasuresTest, testing::ValuesIn(PresetNames()),
+INSTANTIATE_TEST_SUITE_P(Presets, TestMeasuresTest, testing::ValuesIn(QuickPresets()),
                          [](const auto& preset) { return std::string(preset.param); });
 
 }  // namespace
