@@ -73,6 +73,16 @@ void AddOptimizer(Table& table) {
       fmt::format("The share of the weights that is added to the gradient, once per update{}.",
                   OtherDecays()),
       NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.weight_decay; }));
+  table.push_back(Scalar(
+      "optimizer.clip_value",
+      "A worker clips each value of a mini-batch's gradient to at most this magnitude; 0 leaves "
+      "them as they are.",
+      NumberType{.max = 1e15}, [](auto& s) -> auto& { return s.optimizer.clip_value; }));
+  table.push_back(Scalar(
+      "optimizer.clip_norm",
+      "A worker clips a mini-batch's gradient to at most this L2 norm, after clip_value; 0 leaves "
+      "it as it is.",
+      NumberType{.max = 1e30}, [](auto& s) -> auto& { return s.optimizer.clip_norm; }));
   table.push_back(RowChoice(
       "optimizer.staleness_scaling",
       "How a gradient's staleness changes its step; worker.algorithm may bring another default.",

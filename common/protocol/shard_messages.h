@@ -25,6 +25,18 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
+/// What the sender of a push knows only when it has computed the whole of it.
+struct PushSeal {
+  /// The loss of the push's last mini-batch. Absent if the sender does not report it. It is only
+  /// logged.
+  std::optional<float> loss;
+
+  /// The factor that clips the values to a norm: the shard multiplies them by it. In (0, 1].
+  float clip = 1;
+
+  friend bool operator==(const PushSeal&, const PushSeal&) = default;
+};
+
 struct PushHeader {
   Identity identity;
   Sequence sequence{};
@@ -48,9 +60,8 @@ struct PushHeader {
   /// The mini-batches that the push stands for.
   BatchRanges batches;
 
-  /// The loss of the last of these mini-batches. Absent if the sender does not report it. It
-  /// travels with the last chunk, because it is not known earlier, and is only logged.
-  std::optional<float> loss;
+  /// Travels with the last chunk, because it is not known earlier.
+  PushSeal seal;
 
   /// Exchange only: set if the answer carries weights, too, in messages of `chunk_bytes` of fp32
   /// values (0: the server chooses).

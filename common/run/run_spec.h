@@ -156,6 +156,11 @@ struct OptimizerSpec {
   /// In [0, 1).
   double weight_decay = 0;
 
+  /// A worker clips each value of a mini-batch's gradient to [−clip_value, clip_value], and then
+  /// the gradient to an L2 norm of clip_norm. ≥ 0; 0 for no clipping.
+  double clip_value = 0;
+  double clip_norm = 0;
+
   using StalenessScaling = slipstream::StalenessScaling;
   StalenessScaling staleness_scaling = StalenessScaling::kNone;
   ScalingParameters scaling_parameters;

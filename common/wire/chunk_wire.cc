@@ -13,11 +13,12 @@ namespace {
 
 /// Returns the message of a push's chunk without its values.
 v1::PushChunk PushChunkWithoutValues(const std::optional<PushHeader>& header, uint64_t offset,
-                                     std::optional<float> loss) {
+                                     const PushSeal& seal) {
   v1::PushChunk message;
   if (header) *message.mutable_header() = ToWire(*header);
   message.set_offset(offset);
-  if (loss) message.set_loss(*loss);
+  if (seal.loss) message.set_loss(*seal.loss);
+  if (seal.clip != 1) message.set_clip(seal.clip);
   return message;
 }
 
@@ -56,20 +57,20 @@ absl::StatusOr<Chunk> DecodeChunk(const grpc::ByteBuffer& bytes, Message& messag
 }  // namespace
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 LentValues values, Encoding encoding, std::optional<float> loss) {
-  return EncodePushChunk(header, offset, EncodeValues(std::move(values), encoding), encoding, loss);
+                                 LentValues values, Encoding encoding, const PushSeal& seal) {
+  return EncodePushChunk(header, offset, EncodeValues(std::move(values), encoding), encoding, seal);
 }
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 LentBytes encoded, Encoding encoding, std::optional<float> loss) {
-  v1::PushChunk message = PushChunkWithoutValues(header, offset, loss);
+                                 LentBytes encoded, Encoding encoding, const PushSeal& seal) {
+  v1::PushChunk message = PushChunkWithoutValues(header, offset, seal);
   message.set_encoding(ToWire(encoding));
   return EncodeWithValues(message, std::move(encoded));
 }
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 const SharedValues& values, std::optional<float> loss) {
-  v1::PushChunk message = PushChunkWithoutValues(header, offset, loss);
+                                 const SharedValues& values, const PushSeal& seal) {
+  v1::PushChunk message = PushChunkWithoutValues(header, offset, seal);
   *message.mutable_shared() = ToWire(values);
   return EncodeWithValues(message, {});
 }
@@ -127,7 +128,11 @@ absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message) {
   v1::PushChunk wire;
   absl::StatusOr<PushChunk> chunk = DecodeChunk<v1::PushChunk, PushChunk>(message, wire);
   if (!chunk.ok()) return chunk;
-  if (wire.has_loss()) chunk->loss = wire.loss();
+  if (wire.has_loss()) chunk->seal.loss = wire.loss();
+  if (wire.has_clip()) chunk->seal.clip = wire.clip();
+  if (!(chunk->seal.clip > 0 && chunk->seal.clip <= 1)) {
+    return absl::InvalidArgumentError("clip: not in (0, 1]");
+  }
   if (wire.has_shared()) chunk->shared = FromWire(wire.shared());
   if (chunk->shared.has_value() && chunk->values.count() > 0) {
     return absl::InvalidArgumentError("shared: values came as well");

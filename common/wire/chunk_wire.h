@@ -18,13 +18,13 @@ namespace slipstream {
 /// encoding in the message.
 
 /// PushChunk: one piece of a push, whose values may lie elsewhere; or a request between pushes. The
-/// chunk with the last values may carry PushHeader::loss.
+/// chunk with the last values may carry PushHeader::seal.
 struct PushChunk {
   std::optional<PushHeader> header;
   uint64_t offset = 0;
   ReceivedValues values;
   std::optional<SharedValues> shared;
-  std::optional<float> loss;
+  PushSeal seal;
   std::optional<SharedMemoryRequest> request;
 };
 
@@ -57,15 +57,13 @@ struct ExchangeChunk {
 /// copy.
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
                                  LentValues values, Encoding encoding = Encoding::kFp32,
-                                 std::optional<float> loss = std::nullopt);
+                                 const PushSeal& seal = {});
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 const SharedValues& values,
-                                 std::optional<float> loss = std::nullopt);
+                                 const SharedValues& values, const PushSeal& seal = {});
 
 /// Encodes values that were encoded before.
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 LentBytes encoded, Encoding encoding,
-                                 std::optional<float> loss = std::nullopt);
+                                 LentBytes encoded, Encoding encoding, const PushSeal& seal = {});
 grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request);
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
                                     LentValues values, Encoding encoding = Encoding::kFp32);

@@ -69,7 +69,7 @@ double Round::mean_scale() const {
 }
 
 double Round::Weight(const Contribution& contribution) const {
-  return contribution.scale * Share(contribution);
+  return contribution.scale * contribution.clip * Share(contribution);
 }
 
 double Round::Share(const Contribution& contribution) const {

@@ -32,7 +32,8 @@ struct Fold {
 /// sums in order of completion. Weighed by examples, a gradient's weight is its number of examples
 /// relative to that of the first in the order. So the sum divided by the sum of weights is the mean
 /// over all examples, and a gradient that is alone in its round is applied as it is, without a
-/// rounding. Otherwise all weights are equal. Each weight is multiplied by the gradient's scale.
+/// rounding. Otherwise all weights are equal. Each weight is multiplied by the gradient's scale and
+/// clip.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Round {
@@ -45,6 +46,9 @@ class Round {
 
     /// The factor by which staleness compensation and guard multiply the gradient.
     double scale = 1.0;
+
+    /// The factor by which its sender clips it (PushSeal::clip).
+    double clip = 1.0;
   };
 
   Round(PolicyTraits::Order order, PolicyTraits::Weighing weighing)

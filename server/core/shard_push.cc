@@ -155,7 +155,8 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
                       .worker = worker,
                       .base = header.base,
                       .examples = header.examples,
-                      .scale = ScaleOf(header)});
+                      .scale = ScaleOf(header),
+                      .clip = header.seal.clip});
     if (guard_.Scale(decision.reply.staleness) < 1.0) ++state_.guard_counts.scaled;
     state_.lag.RecordGradient(worker, decision.reply.staleness);
   }

@@ -56,9 +56,11 @@ class PushAssembly {
   /// at it and keeps a copy.
   absl::Status AddCopy(uint64_t offset, const UnreadValues& unread);
 
-  /// Notes the loss that the sender reports. Ignores a loss that is not finite.
-  void NoteLoss(float loss) {
-    if (std::isfinite(loss)) facts_.header.loss = loss;
+  /// Notes what came with a chunk; that of the last values counts. Ignores a loss that is not
+  /// finite.
+  void NoteSeal(const PushSeal& seal) {
+    facts_.header.seal = seal;
+    if (seal.loss && !std::isfinite(*seal.loss)) facts_.header.seal.loss.reset();
   }
 
   bool is_complete() const { return facts_.values_received == facts_.header.count; }

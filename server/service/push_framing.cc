@@ -34,7 +34,7 @@ PushFraming::Outcome PushFraming::Begin(const PushHeader& header, BegunPush begu
 
 PushFraming::Outcome PushFraming::Take(PushChunk chunk, const std::optional<UnreadValues>& unread) {
   const uint64_t values = unread.has_value() ? unread->count : chunk.values.count();
-  if (chunk.loss.has_value()) assembly_->NoteLoss(*chunk.loss);
+  assembly_->NoteSeal(chunk.seal);
   const absl::Status added = unread.has_value()
                                  ? assembly_->AddCopy(chunk.offset, *unread)
                                  : assembly_->Add(chunk.offset, std::move(chunk.values));

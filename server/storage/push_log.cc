@@ -56,7 +56,7 @@ absl::StatusOr<PushLog> PushLog::Create(const std::string& path) {
 }
 
 void PushLog::Append(absl::Time decided, const PushHeader& header, const PushReply& reply) {
-  const std::string loss = header.loss.has_value() ? fmt::format("{:.6g}", *header.loss) : "";
+  const std::string loss = header.seal.loss ? fmt::format("{:.6g}", *header.seal.loss) : "";
   appended_ += fmt::format(
       "{:.6f},{},{},{},{},{},{},{},{},{},{}\n", absl::ToDoubleSeconds(decided - absl::UnixEpoch()),
       Value(header.identity.worker), Value(header.identity.incarnation), Value(header.sequence),

@@ -92,7 +92,7 @@ class Driver {
     absl::StatusOr<BatchRanges> batches = NextBatches();
     if (!batches.ok()) return batches.status();
     client_->BeginPush(0, {.batches = *batches, .examples = 1, .step = ++steps_});
-    if (absl::Status status = client_->FinishPush(0, 0.5f); !status.ok()) return status;
+    if (absl::Status status = client_->FinishPush(0, {.loss = 0.5f}); !status.ok()) return status;
     // Advance would return when every shard has answered, while the weights are still arriving.
     absl::Status status = client_->Drain();
     client_->TakeTransfers();

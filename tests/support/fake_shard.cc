@@ -229,6 +229,7 @@ grpc::Status FakeShard::Receive(const v1::PushChunk& chunk, Push& push, size_t& 
   if (chunk.offset() + count > push.values.size()) return {grpc::INVALID_ARGUMENT, "offset"};
   std::ranges::copy(values, push.values.begin() + static_cast<std::ptrdiff_t>(chunk.offset()));
   push.offsets.push_back(chunk.offset());
+  if (chunk.has_clip()) push.clip = chunk.clip();
   left -= count;
   MutexLock lock(mutex_);
   values_received_ += count;

@@ -43,6 +43,7 @@ class FakeShard final : public v1::Shard::Service {
     v1::PushHeader header;
     std::vector<float> values;
     std::vector<uint64_t> offsets = {};  // Offsets of its chunks, in order of arrival.
+    float clip = 1;                      // Recorded, and otherwise ignored.
   };
 
   FakeShard(size_t count, uint64_t shard_map);

@@ -11,10 +11,10 @@ void GradientFeed::OnReady(ParameterRange range) {
   changed_.NotifyAll();
 }
 
-void GradientFeed::Seal(float loss) {
+void GradientFeed::Seal(const PushSeal& seal) {
   MutexLock lock(mutex_);
   PS_CHECK(state_ == State::kComputing);
-  loss_ = loss;
+  seal_ = seal;
   final_from_ = 0;
   state_ = State::kSealed;
   changed_.NotifyAll();
@@ -44,9 +44,9 @@ bool GradientFeed::AwaitSeal() {
   return state_ == State::kSealed;
 }
 
-std::optional<float> GradientFeed::loss() const {
+PushSeal GradientFeed::seal() const {
   MutexLock lock(mutex_);
-  return loss_;
+  return seal_;
 }
 
 bool GradientFeed::is_over() const {

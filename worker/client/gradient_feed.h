@@ -2,10 +2,10 @@
 #define SLIPSTREAM_WORKER_CLIENT_GRADIENT_FEED_H_
 
 #include <cstddef>
-#include <optional>
 
 #include "common/base/mutex.h"
 #include "common/layout/tensor_layout.h"
+#include "common/protocol/shard_messages.h"
 
 namespace slipstream {
 
@@ -27,9 +27,8 @@ class GradientFeed {
   /// Reports that `range` is final. It must end where the final part begins. Never blocks.
   void OnReady(ParameterRange range);
 
-  /// Reports that the step succeeded with this loss: the whole gradient is final, and its push may
-  /// count.
-  void Seal(float loss);
+  /// Reports that the step succeeded: the whole gradient is final, and its push may count.
+  void Seal(const PushSeal& seal);
 
   /// Reports that the push must not count. REQUIRES: the feed is not sealed.
   void Abort();
@@ -44,8 +43,8 @@ class GradientFeed {
   /// Waits until the step is over; returns true if it was sealed, false if it was aborted.
   bool AwaitSeal();
 
-  /// Returns the loss of the step; nothing before it is sealed.
-  std::optional<float> loss() const;
+  /// Returns what the step was sealed with; before that, a seal that says nothing.
+  PushSeal seal() const;
 
   /// True once the step was sealed or aborted.
   bool is_over() const;
@@ -58,7 +57,7 @@ class GradientFeed {
   CondVar changed_;
   size_t final_from_ ABSL_GUARDED_BY(mutex_);
   State state_ ABSL_GUARDED_BY(mutex_) = State::kComputing;
-  std::optional<float> loss_ ABSL_GUARDED_BY(mutex_);
+  PushSeal seal_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace slipstream

@@ -142,9 +142,9 @@ GradientFeed& ParameterClient::BeginPush(uint32_t slot, const Gradient& gradient
   return push->feed;
 }
 
-absl::Status ParameterClient::FinishPush(uint32_t slot, float loss) {
+absl::Status ParameterClient::FinishPush(uint32_t slot, const PushSeal& seal) {
   Push& push = *pushes_[slot];
-  push.feed.Seal(loss);
+  push.feed.Seal(seal);
   if (overlaps_) return absl::OkStatus();
   const absl::Status status = group_.Run(
       group_.all(), [this, &push](ShardClient& shard) { return ServePush(shard, push); });

@@ -34,7 +34,7 @@ namespace slipstream {
 ///     … the batches that *step names, or a unit of work for it, or the end …
 ///     GradientFeed& feed = client.BeginPush(0, {.batches = …, .examples = …});
 ///     … compute, and report final ranges to the feed …
-///     client.FinishPush(0, loss);               // Or AbortPush, if it must not count.
+///     client.FinishPush(0, seal);               // Or AbortPush, if it must not count.
 ///   }
 ///
 /// The client carries out the decisions of WorkerCore: which shards to pull from, which shards to
@@ -150,9 +150,9 @@ class ParameterClient {
   /// which must follow.
   GradientFeed& BeginPush(uint32_t slot, const Gradient& gradient);
 
-  /// Completes the push: the whole gradient is final, and it counts. `loss` is that of the push's
-  /// last mini-batch; the shards write it to their push logs.
-  absl::Status FinishPush(uint32_t slot, float loss);
+  /// Completes the push: the whole gradient is final, and it counts. The shards write the seal's
+  /// loss to their push logs.
+  absl::Status FinishPush(uint32_t slot, const PushSeal& seal);
 
   /// Aborts the push: the gradient must not count. Advance names batches again, unless they are
   /// skipped.

@@ -121,20 +121,20 @@ absl::Status ShardExchange::WritePush() {
 absl::StatusOr<grpc::ByteBuffer> ShardExchange::PushMessage(size_t begin, size_t end,
                                                             bool is_first) {
   const auto header = is_first ? std::optional(push_.header) : std::nullopt;
-  // The last values of a push begin at 0. The loss of a step is not known before it is sealed.
-  const bool tells_loss = begin == 0 && push_.feed != nullptr;
-  const std::optional<float> loss = tells_loss ? push_.feed->loss() : std::nullopt;
+  // The last values of a push begin at 0, and are sent once the step is sealed.
+  const bool is_last = begin == 0 && push_.feed != nullptr;
+  const PushSeal seal = is_last ? push_.feed->seal() : PushSeal();
   const std::span<const float> values = push_.values.subspan(begin, end - begin);
   if (push_.encoder != nullptr && !values.empty()) {
     LentBytes encoded = push_.encoder->Encode(push_.values, begin, end);
     encoded.owner = shard_.loan().Lend(std::move(encoded.owner));
-    return EncodePushChunk(header, begin, std::move(encoded), push_.encoder->encoding(), loss);
+    return EncodePushChunk(header, begin, std::move(encoded), push_.encoder->encoding(), seal);
   }
   const absl::StatusOr<std::optional<SharedValues>> placed = shard_.stream().Place(values);
   if (!placed.ok()) return placed.status();
-  if (placed->has_value()) return EncodePushChunk(header, begin, **placed, loss);
+  if (placed->has_value()) return EncodePushChunk(header, begin, **placed, seal);
   LentValues lent = {values, shard_.loan().Lend()};
-  return EncodePushChunk(header, begin, std::move(lent), Encoding::kFp32, loss);
+  return EncodePushChunk(header, begin, std::move(lent), Encoding::kFp32, seal);
 }
 
 RawCall::Next ShardExchange::AfterChunk(size_t begin) const {

@@ -4,6 +4,7 @@
 #include "worker/client/gradient_feed.h"
 #include "worker/client/weights_arrival.h"
 #include "worker/compute/plan.h"
+#include "worker/training/gradient_clip.h"
 
 namespace slipstream {
 
@@ -23,15 +24,21 @@ class PlanWeights final : public WeightsListener {
   Plan& plan_;
 };
 
-/// Tells lanes, through their feed, which part of a gradient the plan has finished. The feed must
-/// outlive this object.
+/// Tells lanes, through their feed, which part of a gradient the plan has finished, once its values
+/// are clipped. All arguments must outlive this object.
 class PlanGradient final : public GradientListener {
  public:
-  explicit PlanGradient(GradientFeed& feed) : feed_(feed) {}
+  PlanGradient(Plan& plan, const GradientClip& clip, GradientFeed& feed)
+      : plan_(plan), clip_(clip), feed_(feed) {}
 
-  void OnGradientReady(ParameterRange range) override { feed_.OnReady(range); }
+  void OnGradientReady(ParameterRange range) override {
+    clip_.ClipValues(plan_.gradients_host().subspan(range.begin, range.size()));
+    feed_.OnReady(range);
+  }
 
  private:
+  Plan& plan_;
+  const GradientClip& clip_;
   GradientFeed& feed_;
 };
 

@@ -125,8 +125,10 @@ absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Tim
   StepFigures::Step step = BeginStep(index, turn);
   const Batch batch = feeds_[slot]->Take(index);
   step.examples = ExamplesOf(batch);
-  PlanGradient feed(client_.BeginPush(
-      slot, {.batches = {{index}}, .examples = step.examples, .step = step.number}));
+  PlanGradient feed(
+      plan, options_.clip,
+      client_.BeginPush(slot,
+                        {.batches = {{index}}, .examples = step.examples, .step = step.number}));
   const absl::StatusOr<StepResult> result = Compute(plan, batch, &feed);
   step.backward_end = absl::Now();
   std::optional<std::string> nonfinite;
@@ -146,7 +148,9 @@ absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Tim
   ExpectWeights(slot);
   const absl::Time pushing = absl::Now();
   last_over_ = step.number;
-  if (absl::Status pushed = client_.FinishPush(slot, result->loss); !pushed.ok()) return pushed;
+  const PushSeal seal = {.loss = result->loss,
+                         .clip = options_.clip.FactorOf(plan.gradients_host())};
+  if (absl::Status pushed = client_.FinishPush(slot, seal); !pushed.ok()) return pushed;
   step.blocked += absl::Now() - pushing;
   OnStepDone(step, *result);
   NoteHealthy();
@@ -201,7 +205,8 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
   }
   ExpectWeights(0);
   last_over_ = steps_;
-  if (absl::Status pushed = client_.FinishPush(0, local_loss_); !pushed.ok()) return pushed;
+  const PushSeal seal = {.loss = local_loss_};
+  if (absl::Status pushed = client_.FinishPush(0, seal); !pushed.ok()) return pushed;
   NoteHealthy();
   return absl::OkStatus();
 }
@@ -249,6 +254,7 @@ absl::Status TrainingLoop::StepLocally(uint64_t index, const BatchRanges& batche
     if (absl::Status status = Land(batches); !status.ok()) return status;
     step.blocked += absl::Now() - step.backward_end;
   }
+  options_.clip.Clip(plan.gradients_host());
   local_loss_ = result->loss;
   options_.local_steps->OnGradient(index);
   local_examples_ += step.examples;

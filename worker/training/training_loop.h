@@ -18,6 +18,7 @@
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
 #include "worker/training/batch_feed.h"
+#include "worker/training/gradient_clip.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
 #include "worker/training/local_steps.h"
@@ -48,6 +49,9 @@ class TrainingLoop {
 
     /// Gives each worker its own random delays.
     WorkerId worker{};
+
+    /// How gradients are clipped before they are pushed, or before a local step.
+    GradientClip clip{OptimizerSpec()};
 
     /// For tests: each push is delayed by a random time up to this.
     absl::Duration push_delay_max = absl::ZeroDuration();

@@ -272,6 +272,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                      .local_steps = local_steps_.get(),
                      .seed = settings_.seed,
                      .worker = joined_.identity.worker,
+                     .clip = GradientClip(settings_.optimizer),
                      .push_delay_max = settings_.testing.push_delay_max,
                      .slowdown = slowdown,
                      .nonfinite_max = settings_.training.nonfinite_max,

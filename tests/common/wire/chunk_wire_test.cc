@@ -34,14 +34,15 @@ TEST(ChunkWireTest, EveryMessageSurvivesTheWayThere) {
   reply.outcome = PushOutcome::kBuffered;
   reply.version = Version{2};
 
-  const auto push_chunk = DecodePushChunk(EncodePushChunk(push, 12, Lent(), Encoding::kFp32, 2.5f));
+  const PushSeal seal = {.loss = 2.5f, .clip = 0.25f};
+  const auto push_chunk = DecodePushChunk(EncodePushChunk(push, 12, Lent(), Encoding::kFp32, seal));
   const auto weights_chunk = DecodeWeightsChunk(EncodeWeightsChunk(weights, 13, Lent()));
   const auto init_chunk = DecodeInitializeChunk(EncodeInitializeChunk(initialize, 14, Lent()));
   const auto exchange = DecodeExchangeChunk(EncodeExchangeChunk(reply, weights, 15, Lent()));
 
   EXPECT_EQ(push_chunk.value().header, push);
   EXPECT_EQ(push_chunk->offset, 12u);
-  EXPECT_EQ(push_chunk->loss, 2.5f);
+  EXPECT_EQ(push_chunk->seal, seal);
   EXPECT_EQ(Copied(push_chunk->values), kValues);
   EXPECT_EQ(weights_chunk.value().header, weights);
   EXPECT_EQ(weights_chunk->offset, 13u);

@@ -192,7 +192,7 @@ double MeanOverExamples(const std::vector<Gradient>& gradients) {
 
 double MeanOfScaled(const std::vector<Gradient>& gradients) {
   double sum = 0;
-  for (const Gradient& gradient : gradients) sum += gradient.value * gradient.contribution.scale;
+  for (const Gradient& gradient : gradients) sum += gradient.value * gradient.contribution.scale * gradient.contribution.clip;
   return sum / static_cast<double>(gradients.size());
 }
 
@@ -256,6 +256,7 @@ TEST(RoundPropertyTest, OtherwiseIsTheMeanOfTheScaledInOrderOfCompletion) {
       Round::Contribution contribution = From(random.Below(3), 1 + random.Below(32));
       contribution.push = PushId{1000 - i};  // The order depends neither on names nor on workers.
       contribution.scale = 1.0 / (1 + random.Below(5));
+      contribution.clip = 1.0 / (1 + random.Below(3));
       gradients.push_back({contribution, 1.0 + random.Unit()});
       completed.push_back(1000 - i);
       round.Add(contribution);

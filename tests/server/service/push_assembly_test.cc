@@ -67,11 +67,11 @@ std::vector<float> Collected(const PushPayload& payload) {
 TEST(PushAssemblyTest, KeepsTheLossForTheLogUnlessItIsNoNumber) {
   PushAssembly push = NewAssembly(4);
 
-  push.NoteLoss(std::numeric_limits<float>::quiet_NaN());
-  EXPECT_EQ(push.header().loss, std::nullopt);
-  push.NoteLoss(0.5f);
+  push.NoteSeal({.loss = std::numeric_limits<float>::quiet_NaN()});
+  EXPECT_EQ(push.header().seal.loss, std::nullopt);
+  push.NoteSeal({.loss = 0.5f});
 
-  EXPECT_EQ(push.header().loss, 0.5f);
+  EXPECT_EQ(push.header().seal.loss, 0.5f);
 }
 
 TEST(PushAssemblyTest, PutsChunksInOrderInWhateverOrderTheyCome) {

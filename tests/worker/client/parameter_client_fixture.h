@@ -102,7 +102,7 @@ class ParameterClientTest : public testing::Test {
   /// Pushes a whole gradient and waits until both shards have answered.
   static absl::Status Push(ParameterClient& client, uint64_t batch) {
     client.BeginPush(0, {.batches = {{batch}}, .examples = 32});
-    if (absl::Status status = client.FinishPush(0, 0.5f); !status.ok()) return status;
+    if (absl::Status status = client.FinishPush(0, {.loss = 0.5f}); !status.ok()) return status;
     return client.Drain();
   }
 

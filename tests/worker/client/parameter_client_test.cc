@@ -251,7 +251,7 @@ TEST_F(ParameterClientOverlapTest, ChunksLeaveAsTheyBecomeFinalAndTheLastOnlyOnc
   while (second_.values_received() < map_.range(kShard1).size() - 1024) std::this_thread::yield();
   while (first_.values_received() < map_.range(kShard0).size() - 1024) std::this_thread::yield();
   EXPECT_EQ(first_.received() + second_.received(), 0) << "a push counted before it was finished";
-  ASSERT_TRUE(client->FinishPush(0, 0.5f).ok());
+  ASSERT_TRUE(client->FinishPush(0, {.loss = 0.5f}).ok());
   ASSERT_TRUE(client->Drain().ok());
 
   EXPECT_EQ(first_.taken().at(0).values,
@@ -337,7 +337,7 @@ TEST_F(ParameterClientOverlapTest, AdvanceNamesTheNextBatchWhileWeightsStillArri
   auto client = NewReadyClient();
   second_.AddFault(FakeShard::Fault::kPauseWithinWeights);
   client->BeginPush(0, {.batches = {{7}}, .examples = 32, .step = 3});
-  ASSERT_TRUE(client->FinishPush(0, 0.5f).ok());
+  ASSERT_TRUE(client->FinishPush(0, {.loss = 0.5f}).ok());
 
   EXPECT_EQ(std::get<ParameterClient::Compute>(client->Advance().value()).batches,
             (BatchRanges{{8u}}));
@@ -377,7 +377,7 @@ TEST_F(ParameterClientOverlapTest, TwoSlotsPushInTurnEachAsTheVersionItHolds) {
     ASSERT_TRUE(step.ok()) << step.status();
     ASSERT_EQ(std::get<ParameterClient::Compute>(*step).batches, (BatchRanges{{batch}}));
     client.BeginPush(slot, {.batches = {{batch}}, .examples = 32});
-    ASSERT_TRUE(client.FinishPush(slot, 0.5f).ok());
+    ASSERT_TRUE(client.FinishPush(slot, {.loss = 0.5f}).ok());
   }
   ASSERT_TRUE(std::holds_alternative<ParameterClient::Finished>(client.Advance(0).value()));
   ASSERT_TRUE(client.Drain().ok());

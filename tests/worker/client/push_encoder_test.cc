@@ -185,15 +185,15 @@ TEST(GradientFeedTest, ASealMakesAllOfItFinal) {
   GradientFeed feed(100);
   feed.OnReady({0, 100});
   EXPECT_FALSE(feed.is_over()) << "the step may still fail";
-  EXPECT_EQ(feed.loss(), std::nullopt);
+  EXPECT_EQ(feed.seal(), PushSeal());
   std::thread lane([&feed] { EXPECT_TRUE(feed.AwaitSeal()); });
 
-  feed.Seal(0.5f);
+  feed.Seal({.loss = 0.5f, .clip = 0.25f});
   lane.join();
 
   EXPECT_TRUE(feed.AwaitFinal(0));
   EXPECT_FALSE(feed.is_aborted());
-  EXPECT_EQ(feed.loss(), 0.5f);
+  EXPECT_EQ(feed.seal().clip, 0.25f);
 }
 
 TEST(GradientFeedTest, AnAbortEndsEveryWait) {

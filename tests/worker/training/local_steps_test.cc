@@ -1,0 +1,182 @@
+#include "worker/training/local_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "tests/worker/training/training_loop_fixture.h"
+
+namespace slipstream {
+namespace {
+
+/// Tests of local steps, which use one slot.
+class LocalStepsTest : public TrainingLoopTest {
+ protected:
+  LocalStepsTest() {
+    run_.worker.algorithm = AlgorithmKind::kLocalSgd;
+    run_.worker.parameters["steps"] = 3;
+    run_.training.batch_size = kBatchSize;
+  }
+};
+
+TEST_P(LocalStepsTest, EveryDeltaIsThatOfItsStepsFromTheVersionsItIsPushedAs) {
+  ASSERT_TRUE(Run(20).ok());
+
+  ExpectEveryDeltaIsThatOfItsVersions(20);
+  EXPECT_EQ(figures_.Read(absl::Now()).steps, 20u);
+  EXPECT_EQ(figures_.Read(absl::Now()).progress.back().batches_done, 20u);
+}
+
+TEST_P(LocalStepsTest, NoDeltaComesFromTwoVersionsOfAShardWhateverBreaks) {
+  constexpr Fault kFaults[] = {Fault::kNone,
+                               Fault::kBreakBeforeTaking,
+                               Fault::kBreakAfterTaking,
+                               Fault::kBreakWithinWeights,
+                               Fault::kMoveOnWithinWeights,
+                               Fault::kRetryLater};
+  RandomStream random(8, 0);
+  for (const auto& shard : shards_) {
+    for (int i = 0; i < 20; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
+  }
+
+  ASSERT_TRUE(Run(30).ok());
+
+  ExpectEveryDeltaIsThatOfItsVersions(30);
+}
+
+TEST_P(LocalStepsTest, AStepThatIsNotFiniteIsLeftOutAndTheOthersCount) {
+  data_.examples[0] = std::numeric_limits<float>::infinity();  // Spoils one of four mini-batches.
+
+  ASSERT_TRUE(Run(12).ok());
+
+  ExpectEveryDeltaIsThatOfItsVersions(12);
+  EXPECT_EQ(figures_.Read(absl::Now()).nonfinite.total, 3u);
+  uint64_t examples = 0;
+  for (const FakeShard::Push& push : shards_[0]->taken()) examples += push.header.examples();
+  EXPECT_EQ(examples, 9 * kBatchSize);
+}
+
+TEST_P(LocalStepsTest, ASlowedWorkerIsSlowedAtEveryStep) {
+  slowdown_.delay = absl::Milliseconds(5);
+  const absl::Time begin = SteadyNow();
+
+  ASSERT_TRUE(Run(8).ok());
+
+  EXPECT_GE(SteadyNow() - begin, 8 * slowdown_.delay);
+  ExpectEveryDeltaIsThatOfItsVersions(8);
+}
+
+TEST_P(LocalStepsTest, APushWithoutAnyFiniteStepIsLeftOut) {
+  run_.worker.parameters["steps"] = 1;
+  data_.examples[0] = std::numeric_limits<float>::infinity();
+
+  ASSERT_TRUE(Run(12).ok());
+
+  for (const auto& shard : shards_) EXPECT_EQ(shard->taken().size(), 9u);
+  EXPECT_EQ(figures_.Read(absl::Now()).progress.back().batches_done, 12u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, LocalStepsTest,
+                         testing::Values(Case{"OfTheProcessor", 1, false},
+                                         Case{"OfADeviceWithItsOwnMemory", 1, true}),
+                         [](const auto& tested) { return tested.param.name; });
+
+/// Tests of a worker that keeps its weights.
+class KeptWeightsTest : public TrainingLoopTest {
+ protected:
+  KeptWeightsTest() {
+    run_.worker.algorithm = AlgorithmKind::kEasgd;
+    run_.worker.parameters["push_every"] = 3;
+    run_.cluster.workers = 4;
+    run_.training.batch_size = kBatchSize;
+  }
+
+  /// Takes the worker's steps again, and compares the force of each with what was pushed.
+  /// `is_first_refused`: the first shard has not taken the first push.
+  void ExpectEveryPushIsTheForceOnKeptWeights(uint64_t batches, bool is_first_refused = false) {
+    std::vector<FakeShard::Push> first = shards_[0]->taken();
+    const std::vector<FakeShard::Push> second = shards_[1]->taken();
+    if (is_first_refused) first.insert(first.begin(), FakeShard::Push{});
+    const uint64_t quantum = run_.worker.quantum();
+    ASSERT_EQ(second.size(), (batches + quantum - 1) / quantum);
+    ASSERT_EQ(first.size(), second.size());
+    std::vector<float> x = WeightsAt(0, 0);
+    const auto rate = static_cast<float>(run_.optimizer.learning_rate);
+    for (uint64_t push = 0; push < second.size(); ++push) {
+      SCOPED_TRACE(testing::Message() << "push " << push);
+      const uint64_t end = std::min(batches, (push + 1) * quantum);
+      std::vector<float> force(x.size());
+      for (uint64_t batch = push * quantum; batch < end; ++batch) {
+        const std::vector<float> gradient = GradientOf(x, batch);
+        if (batch + 1 == end) {
+          const std::vector<float> center =
+              WeightsAt(first[push].header.base_version(), second[push].header.base_version());
+          for (size_t i = 0; i < x.size(); ++i) force[i] = 0.9f / 4 * (x[i] - center[i]);
+        }
+        for (size_t i = 0; i < x.size(); ++i) x[i] -= force[i] + rate * gradient[i];
+      }
+      std::vector<float> pushed = first[push].values;
+      if (pushed.empty()) {
+        pushed.resize(map_.range(ShardId{0}).size());
+        for (size_t i = 0; i < pushed.size(); ++i) {
+          x[i] += force[i];
+          pushed[i] = -force[i];
+        }
+      }
+      pushed.insert(pushed.end(), second[push].values.begin(), second[push].values.end());
+      for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(pushed[i], -force[i], 1e-6) << i;
+    }
+  }
+};
+
+TEST_P(KeptWeightsTest, EveryPushIsTheForceOnTheWeightsOfAllEarlierSteps) {
+  ASSERT_TRUE(Run(20).ok());
+
+  ExpectEveryPushIsTheForceOnKeptWeights(20);
+  EXPECT_EQ(figures_.Read(absl::Now()).progress.back().batches_done, 20u);
+}
+
+TEST_P(KeptWeightsTest, WhatBreaksOnTheWayChangesNoStep) {
+  constexpr Fault kFaults[] = {Fault::kNone, Fault::kBreakBeforeTaking, Fault::kBreakAfterTaking,
+                               Fault::kRetryLater};
+  RandomStream random(9, 0);
+  for (const auto& shard : shards_) {
+    for (int i = 0; i < 20; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
+  }
+
+  ASSERT_TRUE(Run(30).ok());
+
+  ExpectEveryPushIsTheForceOnKeptWeights(30);
+}
+
+TEST_P(KeptWeightsTest, WhatAShardRefusesIsUndoneThereAlone) {
+  shards_[0]->RefuseNext(v1::TOO_STALE);
+
+  ASSERT_TRUE(Run(20).ok());
+
+  ExpectEveryPushIsTheForceOnKeptWeights(20, true);
+}
+
+TEST_P(KeptWeightsTest, WeightsThatAreNotFiniteAreReplacedByThoseOfTheServers) {
+  run_.worker.parameters["push_every"] = 1;
+  run_.optimizer.kind = RuleKind::kMomentum;
+  run_.optimizer.learning_rate = 3e38;  // The first step leads out of all bounds.
+
+  ASSERT_TRUE(Run(12).ok());
+
+  EXPECT_GT(figures_.Read(absl::Now()).nonfinite.total, 0u);
+  for (const auto& shard : shards_) {
+    for (const float weight : shard->weights()) ASSERT_TRUE(std::isfinite(weight));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, KeptWeightsTest,
+                         testing::Values(Case{"OfTheProcessor", 1, false},
+                                         Case{"OfADeviceWithItsOwnMemory", 1, true}),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace slipstream
