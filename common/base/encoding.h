@@ -21,7 +21,8 @@ enum class Encoding : uint8_t {
   kFp16 = 2,
   kInt8 = 3,
   kOneBit = 4,
-  kTwoBit = 5
+  kTwoBit = 5,
+  kTopK = 6
 };
 
 /// The facts about an encoding that code outside its codec needs. The codecs are in
@@ -31,7 +32,8 @@ struct EncodingRow {
   std::string_view name;  // The name in run.yaml.
   std::string_view doc;
 
-  /// Bits that one value takes. A block's values end with a whole byte.
+  /// Bits that one value takes, 0 if blocks are equally long whatever their number of values. A
+  /// block's values end with a whole byte.
   size_t value_bits;
 
   /// The number of values that are encoded together as a block, counted from the begin of a shard,
@@ -93,6 +95,14 @@ inline constexpr std::array kEncodingRows = {
                 .block_bytes = 9,
                 .feeds_error_back = true,
                 .carries_weights = false},
+    EncodingRow{.kind = Encoding::kTopK,
+                .name = "topk",
+                .doc = "as the 16 largest of 1,024; the others go out with later gradients",
+                .value_bits = 0,
+                .block_values = 1024,
+                .block_bytes = 98,
+                .feeds_error_back = true,
+                .carries_weights = false},
 };
 
 static_assert([] {
@@ -130,6 +140,7 @@ constexpr std::optional<size_t> EncodedValues(Encoding encoding, size_t bytes) {
   const size_t of_block = EncodedBytes(encoding, row.block_values);
   const size_t rest = bytes % of_block;
   if (rest > 0 && rest <= row.block_bytes) return std::nullopt;
+  if (rest > 0 && row.value_bits == 0) return std::nullopt;
   const size_t in_rest = rest == 0 ? 0 : (rest - row.block_bytes) * 8 / row.value_bits;
   const size_t values = bytes / of_block * row.block_values + in_rest;
   return EncodedBytes(encoding, values) == bytes ? std::optional(values) : std::nullopt;

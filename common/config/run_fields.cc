@@ -241,7 +241,8 @@ void AddMachine(Table& table) {
   table.push_back(Scalar(
       "wire.chunk_bytes",
       "Payload of one message, were it fp32; 0 leaves it to the size of shards, from 512 KiB to 2 "
-      "MiB. With push_codec int8, onebit or twobit it is rounded down to a multiple of 4 KiB.",
+      "MiB. With push_codec int8, onebit, twobit or topk it is rounded down to a multiple of 4 "
+      "KiB.",
       BytesType{
           .min = kChunkBytesMin, .max = kChunkBytesMax, .multiple_of = 64, .takes_zero = true},
       [](auto& s) -> auto& { return s.wire.chunk_bytes; }));

@@ -15,6 +15,7 @@
 #include "common/kernels/half_decode.h"
 #include "common/kernels/half_encode.h"
 #include "common/kernels/int8_blocks.h"
+#include "common/kernels/top_blocks.h"
 
 namespace slipstream {
 namespace {
@@ -49,6 +50,7 @@ constexpr Codec kCodecs[] = {
      [](const Segments& bytes) { return CountBitValues(Encoding::kOneBit, bytes); }},
     {Encoding::kTwoBit, EncodeTwoBit, DecodeTwoBit,
      [](const Segments& bytes) { return CountBitValues(Encoding::kTwoBit, bytes); }},
+    {Encoding::kTopK, EncodeTop, DecodeTop, CountTopValues},
 };
 
 static_assert(std::ranges::all_of(kEncodingRows, [](const EncodingRow& row) {

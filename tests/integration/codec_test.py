@@ -12,6 +12,8 @@ SETTINGS = {"consistency.policy": "hardsync", "cluster.workers": 2, "training.ep
 # The difference in accuracy between two equally good runs, measured on 1,000 test examples: 0.015
 # is more than two standard deviations where nine in ten answers are right.
 ACCURACY_APART_MAX = 0.015
+# Most values of topk come some sixty pushes late, a tenth of this run.
+ACCURACY_APART_TOPK = 0.15
 
 
 def both(codec):
@@ -25,7 +27,7 @@ class CodecTest(unittest.TestCase):
                          exact["weights_sha256"])
         rounded = {"bf16": both("bf16"), "fp16": both("fp16"),
                    **{codec: {**SETTINGS, "wire.push_codec": codec}
-                      for codec in ("int8", "onebit", "twobit")}}
+                      for codec in ("int8", "onebit", "twobit", "topk")}}
         for codec, settings in rounded.items():
             with self.subTest(codec=codec):
                 first, second = [cluster.run(CONFIG, {**settings, "wire.transport": transport})
@@ -34,7 +36,8 @@ class CodecTest(unittest.TestCase):
                 self.assertEqual(first["weights_sha256"], second["weights_sha256"])
                 self.assertNotEqual(first["weights_sha256"], exact["weights_sha256"])
                 self.assertAlmostEqual(first["test_accuracy"], exact["test_accuracy"],
-                                       delta=ACCURACY_APART_MAX)
+                                       delta=ACCURACY_APART_TOPK if codec == "topk" else
+                                       ACCURACY_APART_MAX)
 
     def test_each_codec_alone_has_an_effect(self):
         settings = {**SETTINGS, "data.train_examples": 1000, "training.epochs": 1}

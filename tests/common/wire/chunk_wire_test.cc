@@ -95,9 +95,11 @@ TEST(ChunkWireTest, AChunkOfBlocksBeginsWhereABlockDoes) {
   EXPECT_EQ(between.status().message(), "offset: 512 is not where a block of 1024 values begins");
 }
 
-TEST(ChunkWireTest, EncodingsOfBitsTellHowManyValuesCame) {
-  for (const Encoding encoding : {Encoding::kOneBit, Encoding::kTwoBit}) {
-    const std::vector<float> values(kChunkBytesMin / sizeof(float) + 3, -2.0f);
+TEST(ChunkWireTest, EncodingsOfLessThanAByteTellHowManyValuesCame) {
+  for (const Encoding encoding : {Encoding::kOneBit, Encoding::kTwoBit, Encoding::kTopK}) {
+    std::vector<float> values(kChunkBytesMin / sizeof(float) + 3, -2.0f);
+    // Of a whole block, topk sends 16 values.
+    if (encoding == Encoding::kTopK) std::fill(values.begin() + 16, values.end() - 3, 0.0f);
 
     const auto push =
         DecodePushChunk(EncodePushChunk(std::nullopt, 0, {values, nullptr}, encoding));

@@ -149,7 +149,7 @@ TEST(PushEncoderTest, ErrorsDoNotAddUp) {
 /// Later gradients bring what one has lost, however coarse the encoding is: of a sum of equal
 /// gradients, whose values lie up to 1, a bounded part is lacking.
 TEST(PushEncoderTest, WhatACoarseEncodingLosesComesLater) {
-  for (const Encoding encoding : {Encoding::kOneBit, Encoding::kTwoBit}) {
+  for (const Encoding encoding : {Encoding::kOneBit, Encoding::kTwoBit, Encoding::kTopK}) {
     SCOPED_TRACE(RowOf(encoding).name);
     PushEncoder encoder(encoding, kValues);
     const std::vector<float> gradient = RandomGradient(3);
