@@ -1,5 +1,6 @@
 #include "common/kernels/delay_compensated.h"
 
+#include <cmath>
 #include <cstddef>
 
 #include "common/base/check.h"
@@ -36,7 +37,38 @@ void AddRun(float* __restrict sum, const Run run) {
   for (size_t i = 0; i < run.count; ++i) sum[i] += run.weight * CompensatedAt(run, i);
 }
 
+/// Takes the value into its mean square first.
+SLIPSTREAM_INLINE float AdaptedAt(const Run& run, float* mean_square, size_t i) {
+  const float g = run.gradient[i];
+  mean_square[i] = 0.95f * mean_square[i] + 0.05f * (g * g);
+  const float strength = run.strength / std::sqrt(mean_square[i] + 1e-7f);
+  return g + (strength * g) * (g * (run.now[i] - run.base[i]));
+}
+
+SLIPSTREAM_CPU_DISPATCH
+void AssignAdapted(float* __restrict sum, float* __restrict mean_square, const Run run) {
+  for (size_t i = 0; i < run.count; ++i) sum[i] = run.weight * AdaptedAt(run, mean_square, i);
+}
+
+SLIPSTREAM_CPU_DISPATCH
+void AddAdapted(float* __restrict sum, float* __restrict mean_square, const Run run) {
+  for (size_t i = 0; i < run.count; ++i) sum[i] += run.weight * AdaptedAt(run, mean_square, i);
+}
+
 }  // namespace
+
+void FoldDelayAdapted(std::span<float> sum, const Segments& gradient, std::span<const float> base,
+                      std::span<const float> now, std::span<float> mean_square, float strength,
+                      float weight, bool first) {
+  PS_CHECK(TotalBytes(gradient) == sum.size_bytes() && mean_square.size() == sum.size());
+  PS_CHECK(base.size() == sum.size() && now.size() == sum.size());
+  const FlushedSubnormals flushed;
+  ForEachFloatRun(gradient, [&](size_t position, const UnalignedFloat* values, size_t count) {
+    const Run run = {values, &base[position], &now[position], count, strength, weight};
+    first ? AssignAdapted(&sum[position], &mean_square[position], run)
+          : AddAdapted(&sum[position], &mean_square[position], run);
+  });
+}
 
 void FoldDelayCompensated(std::span<float> sum, const Segments& gradient,
                           std::span<const float> base, std::span<const float> now, float strength,

@@ -16,6 +16,12 @@ void FoldDelayCompensated(std::span<float> sum, const Segments& gradient,
                           std::span<const float> base, std::span<const float> now, float strength,
                           float weight, bool first);
 
+/// The same with λ = `strength`/√(m + 1e-7) for each value, where m ← 0.95 m + 0.05 g² is the
+/// running mean of the squares of the values, this one included (DC-ASGD-a of the same paper).
+void FoldDelayAdapted(std::span<float> sum, const Segments& gradient, std::span<const float> base,
+                      std::span<const float> now, std::span<float> mean_square, float strength,
+                      float weight, bool first);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_COMMON_KERNELS_DELAY_COMPENSATED_H_

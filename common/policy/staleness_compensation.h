@@ -19,7 +19,9 @@ struct MovedWeights {
 /// How a run compensates the staleness of its gradients: by smaller steps, or by how far the
 /// weights have moved since.
 ///
-/// Stateless: equal facts give equal factors. Thread-safe: const after construction.
+/// Stateless: equal facts give equal factors. What a compensation remembers of earlier gradients
+/// and updates (ScalingRow::keeps_history) its caller keeps in an array, `history`, of 0 at first;
+/// it is empty for the others. Thread-safe: const after construction.
 class StalenessCompensation {
  public:
   virtual ~StalenessCompensation() = default;
@@ -34,7 +36,12 @@ class StalenessCompensation {
   /// Folds a compensated gradient into a round's sum, as FoldGradient (common/kernels/fold.h) folds
   /// an uncompensated one. REQUIRES: the row uses base weights; all spans are equally long.
   virtual void Fold(std::span<float> sum, const Segments& gradient, const MovedWeights& weights,
-                    float weight, bool first) const;
+                    std::span<float> history, float weight, bool first) const;
+
+  /// Notes that an update has led from `before` to `after`; `updates` counts them, this one
+  /// included.
+  virtual void OnUpdate(std::span<const float> /*before*/, std::span<const float> /*after*/,
+                        uint64_t /*updates*/, std::span<float> /*history*/) const {}
 };
 
 /// Makes the compensation that a run asks for.

@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/kernels/delay_compensated.h"
+#include "common/kernels/gap_aware.h"
 #include "common/policy/staleness_compensation.h"
 
 namespace slipstream {
@@ -60,12 +61,43 @@ class DelayCompensated final : public StalenessCompensation {
       : strength_(static_cast<float>(optimizer.scaling_parameters["delay_compensation"])) {}
 
   void Fold(std::span<float> sum, const Segments& gradient, const MovedWeights& weights,
-            float weight, bool first) const override {
+            std::span<float> /*history*/, float weight, bool first) const override {
     FoldDelayCompensated(sum, gradient, weights.base, weights.now, strength_, weight, first);
   }
 
  private:
   const float strength_;
+};
+
+/// The same with λ = λ₀/√m, where m is the running mean of a value's squares (DC-ASGD-a). The
+/// history is m.
+class DelayAdaptive final : public StalenessCompensation {
+ public:
+  explicit DelayAdaptive(const OptimizerSpec& optimizer)
+      : strength_(static_cast<float>(optimizer.scaling_parameters["delay_strength"])) {}
+
+  void Fold(std::span<float> sum, const Segments& gradient, const MovedWeights& weights,
+            std::span<float> history, float weight, bool first) const override {
+    FoldDelayAdapted(sum, gradient, weights.base, weights.now, history, strength_, weight, first);
+  }
+
+ private:
+  const float strength_;
+};
+
+/// Divides each value by its gap (Barkai, Hakimi, Schuster, ICLR 2020). The history is the mean
+/// size of a weight's steps.
+class GapAware final : public StalenessCompensation {
+ public:
+  void Fold(std::span<float> sum, const Segments& gradient, const MovedWeights& weights,
+            std::span<float> history, float weight, bool first) const override {
+    FoldGapAware(sum, gradient, weights.base, weights.now, history, weight, first);
+  }
+
+  void OnUpdate(std::span<const float> before, std::span<const float> after, uint64_t updates,
+                std::span<float> history) const override {
+    NoteStep(before, after, updates, history);
+  }
 };
 
 struct Maker {
@@ -92,6 +124,12 @@ constexpr Maker kMakers[] = {
      [](const OptimizerSpec& optimizer) -> Made {
        return std::make_unique<DelayCompensated>(optimizer);
      }},
+    {StalenessScaling::kDelayAdaptive,
+     [](const OptimizerSpec& optimizer) -> Made {
+       return std::make_unique<DelayAdaptive>(optimizer);
+     }},
+    {StalenessScaling::kGapAware,
+     [](const OptimizerSpec&) -> Made { return std::make_unique<GapAware>(); }},
 };
 
 static_assert(std::ranges::all_of(kScalingRows, [](const ScalingRow& row) {
@@ -100,8 +138,8 @@ static_assert(std::ranges::all_of(kScalingRows, [](const ScalingRow& row) {
 
 }  // namespace
 
-void StalenessCompensation::Fold(std::span<float>, const Segments&, const MovedWeights&, float,
-                                 bool) const {
+void StalenessCompensation::Fold(std::span<float>, const Segments&, const MovedWeights&,
+                                 std::span<float>, float, bool) const {
   PS_CHECK(false);  // The row says that this compensation needs no base weights.
 }
 

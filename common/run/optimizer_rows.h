@@ -165,7 +165,9 @@ enum class StalenessScaling : uint8_t {
   kPolynomial,
   kDelayCompensated,
   kInverseSqrt,
-  kRudra
+  kRudra,
+  kDelayAdaptive,
+  kGapAware
 };
 
 inline constexpr std::array kScalingParameters = {
@@ -177,6 +179,11 @@ inline constexpr std::array kScalingParameters = {
         .key = "delay_compensation",
         .doc = "The factor λ of g + λ g² (θ_now − θ_base), which brings a gradient g up to date.",
         .initial = 0.04,
+        .max = 1e6},
+    ParameterRow{
+        .key = "delay_strength",
+        .doc = "λ₀ of g + λ g² (θ_now − θ_base), where λ = λ₀/√m and m is the running mean of g².",
+        .initial = 2,
         .max = 1e6},
     ParameterRow{.key = "reference_batch",
                  .doc = "B, the number of examples per update for which learning_rate is right.",
@@ -211,6 +218,12 @@ struct ScalingRow {
   /// Set if the compensation compares the weights that a gradient was computed from with those that
   /// it is applied to. Shards then keep the former while the gradient is on its way.
   bool uses_base_weights = false;
+
+  /// Set if the compensation keeps an array of the weights' size, a number for each weight.
+  bool keeps_history = false;
+
+  /// Set if gradients of the newest weights change that array, too.
+  bool folds_fresh_gradients = false;
 
   /// Returns the factor of the learning rate, the same from the run's begin to its end; null if
   /// that is 1.
@@ -251,6 +264,18 @@ inline constexpr std::array kScalingRows = {
                        return std::min(1.0, run.round_size / std::max(1.0, run.workers));
                      return std::sqrt(run.workers * run.batch_size / parameters["reference_batch"]);
                    }},
+    ScalingRow{.kind = StalenessScaling::kDelayAdaptive,
+               .name = "delay_adaptive",
+               .doc = "as delay_compensated, by less where gradients are large",
+               .parameters = {"delay_strength"},
+               .uses_base_weights = true,
+               .keeps_history = true,
+               .folds_fresh_gradients = true},
+    ScalingRow{.kind = StalenessScaling::kGapAware,
+               .name = "gap_aware",
+               .doc = "each value counts less the further its weight has moved, in usual steps",
+               .uses_base_weights = true,
+               .keeps_history = true},
 };
 static_assert(AreInOrder(kScalingRows));
 

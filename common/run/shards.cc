@@ -28,8 +28,9 @@ uint64_t GradientsUnderWay(const RunSpec& run) {
 
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run) {
   const uint64_t states = RowOf(run.server_optimizer().kind).state_arrays;
+  const uint64_t history = RowOf(run.optimizer.staleness_scaling).keeps_history ? 1 : 0;
   const uint64_t bytes_each =
-      (2 + ArraysOfWorker(run) * run.cluster.workers + 2 * states) * sizeof(float);
+      (2 + ArraysOfWorker(run) * run.cluster.workers + 2 * states + history) * sizeof(float);
   if (values > (kUnlimited - kFixedBytes) / bytes_each) return kUnlimited;
   return values * bytes_each + kFixedBytes;
 }

@@ -36,6 +36,10 @@ std::unique_ptr<TrainingState> TrainingState::TryMake(const OptimizerSpec& optim
     made->state_next_[i] = FloatBuffer::TryMake(values);
     if (made->state_[i] == nullptr || made->state_next_[i] == nullptr) return nullptr;
   }
+  if (made->scaling_.keeps_history) {
+    made->history_ = FloatBuffer::TryMake(values);
+    if (made->history_ == nullptr) return nullptr;
+  }
   return made;
 }
 
@@ -87,9 +91,11 @@ void TrainingState::FoldIn(FoldStep& step) {
   Consume(step.payload, [&](size_t begin, const ReceivedValues& piece) {
     const std::span<float> sum = sum_->values().subspan(begin, piece.count());
     if (!IsCompensated(step)) return FoldGradient(sum, piece.segments(), fold.weight, fold.first);
-    const MovedWeights weights = {step.payload.base->values().subspan(begin, piece.count()),
+    const Weights& base = step.payload.base == nullptr ? newest_ : step.payload.base;
+    const MovedWeights weights = {base->values().subspan(begin, piece.count()),
                                   newest_->values().subspan(begin, piece.count())};
-    compensation_->Fold(sum, piece.segments(), weights, fold.weight, fold.first);
+    compensation_->Fold(sum, piece.segments(), weights, HistoryOf(begin, piece.count()),
+                        fold.weight, fold.first);
   });
   step.payload.base.reset();
 }
@@ -119,6 +125,10 @@ Weights TrainingState::Apply(const Update& update, FoldStep* last) {
     last->payload.base.reset();
   }
   if (row_.measures_tensors) FinishTensors(*rule_, buffers, tensors_, step);
+  ++updates_;
+  if (history_ != nullptr) {
+    compensation_->OnUpdate(newest_->values(), next->values(), updates_, history_->values());
+  }
   AdvanceState();
   return next;
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -68,14 +69,22 @@ class TrainingState {
   TrainingState(const OptimizerSpec& optimizer, std::vector<ParameterRange> tensors)
       : rule_(MakeUpdateRule(optimizer)),
         row_(RowOf(optimizer.kind)),
+        scaling_(RowOf(optimizer.staleness_scaling)),
         compensation_(MakeCompensation(optimizer)),
         tensors_(std::move(tensors)),
         pool_(tensors_.back().end),
         scalars_(rule_->InitialScalars()) {}
 
-  /// Returns whether the gradient brings its base weights and these are not the newest.
+  /// Returns whether the compensation folds the gradient: it brings its base weights, and these are
+  /// not the newest, or the compensation wants to see all gradients.
   bool IsCompensated(const FoldStep& step) const {
-    return step.payload.base != nullptr && step.payload.base != newest_;
+    const bool is_stale = step.payload.base != nullptr && step.payload.base != newest_;
+    return is_stale || scaling_.folds_fresh_gradients;
+  }
+
+  /// Returns this part of the compensation's history; nothing if it keeps none.
+  std::span<float> HistoryOf(size_t begin, size_t count) const {
+    return history_ == nullptr ? std::span<float>() : history_->values().subspan(begin, count);
   }
 
   void FoldIn(FoldStep& step);
@@ -94,6 +103,7 @@ class TrainingState {
 
   const std::shared_ptr<const UpdateRule> rule_;
   const RuleRow& row_;
+  const ScalingRow& scaling_;
   const std::unique_ptr<const StalenessCompensation> compensation_;
   const std::vector<ParameterRange> tensors_;
   BufferPool pool_;
@@ -107,6 +117,10 @@ class TrainingState {
   std::array<std::shared_ptr<FloatBuffer>, kStateArraysMax> state_;
   std::array<std::shared_ptr<FloatBuffer>, kStateArraysMax> state_next_;
   RuleScalars scalars_;  // The scalars of the newest version.
+
+  // What the compensation remembers; null if it keeps no history.
+  std::shared_ptr<FloatBuffer> history_;
+  uint64_t updates_ = 0;  // The number of updates made, without empty ones.
 
   // The draft begun last; owned by the payload it is made of.
   std::weak_ptr<UpdateDraft> draft_;

@@ -25,24 +25,41 @@ double Strength(const Scenario& scenario) {
   return applies ? optimizer.scaling_parameters["delay_compensation"] : 0;
 }
 
+/// The mean size of each position's steps in one shard, as gap_aware knows it.
+struct MeanSteps {
+  std::vector<double> sizes = std::vector<double>(Gradients::kShardValues);
+  uint64_t updates = 0;
+
+  void Note(const std::vector<float>& before, const std::vector<float>& after) {
+    const double share = 1.0 / static_cast<double>(std::min<uint64_t>(++updates, 100));
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      sizes[i] += share * (std::abs(double{after[i]} - double{before[i]}) - sizes[i]);
+    }
+  }
+};
+
 /// Adds to `change` the effect of a gradient in a version on the dense positions. Each has the same
 /// factor as the gradient's counting position.
 void AddGradient(const Scenario& scenario, uint32_t shard, const Entry& entry,
                  const std::vector<float>& base, const std::vector<float>& now,
-                 std::vector<double>& change) {
+                 const MeanSteps& mean_steps, std::vector<double>& change) {
   std::vector<float> gradient(Gradients::kShardValues);
   Gradients::ComputeDense(scenario, entry.push->made.batches, shard, base, gradient);
   const double strength = Strength(scenario);
+  const bool is_gap_aware = scenario.run.optimizer.staleness_scaling == StalenessScaling::kGapAware;
   for (size_t i = Gradients::kSlots; i < gradient.size(); ++i) {
     const double g = gradient[i];
     const double moved = double{now[i]} - double{base[i]};
-    change[i] += entry.change * (g + strength * g * g * moved);
+    const double step = mean_steps.sizes[i] + 1e-20;
+    const double share = is_gap_aware ? step / (step + std::abs(moved)) : 1;
+    change[i] += entry.change * share * (g + strength * g * g * moved);
   }
 }
 
 void CheckVersion(const Scenario& scenario, uint32_t shard, const Evidence& evidence,
                   Version version, const std::vector<float>& before,
-                  const std::vector<float>& after, Findings& findings) {
+                  const std::vector<float>& after, const MeanSteps& mean_steps,
+                  Findings& findings) {
   std::vector<double> change(Gradients::kShardValues);
   const bool is_rounded = scenario.run.wire.push_codec != Encoding::kFp32;
   double tolerance = kTolerance;
@@ -52,7 +69,7 @@ void CheckVersion(const Scenario& scenario, uint32_t shard, const Evidence& evid
     if (entry.push == nullptr) return;  // CheckPushes reports it.
     const auto base = evidence.weights[shard].find(entry.push->made.base);
     if (base == evidence.weights[shard].end()) return;
-    AddGradient(scenario, shard, entry, *base->second, before, change);
+    AddGradient(scenario, shard, entry, *base->second, before, mean_steps, change);
   }
   for (size_t i = Gradients::kSlots; i < change.size(); ++i) {
     const double found = double{after[i]} - double{before[i]};
@@ -94,9 +111,11 @@ void CheckNumbers(const Scenario& scenario, const History& history, const Eviden
                   Findings& findings) {
   for (uint32_t shard = 0; shard < evidence.weights.size(); ++shard) {
     Values before;
+    MeanSteps mean_steps;
     for (const auto& [version, after] : evidence.weights[shard]) {
       if (before != nullptr) {
-        CheckVersion(scenario, shard, evidence, version, *before, *after, findings);
+        CheckVersion(scenario, shard, evidence, version, *before, *after, mean_steps, findings);
+        if (!evidence.entries[shard].at(version).empty()) mean_steps.Note(*before, *after);
       }
       before = after;
     }

@@ -23,6 +23,7 @@ constexpr uint64_t kCodecStream = 6;
 constexpr uint64_t kAlgorithmStream = 7;
 constexpr uint64_t kFixedRoundStream = 8;
 constexpr uint64_t kElasticStream = 9;
+constexpr uint64_t kGapStream = 10;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -85,6 +86,9 @@ void DrawNewerCompensation(Scenario& scenario) {
   if (!chance.Happens(250)) return;
   optimizer.staleness_scaling = StalenessScaling::kDelayCompensated;
   optimizer.scaling_parameters["delay_compensation"] = chance.Between(1, 100) / 100.0;
+  if (Chance(scenario.seed, kGapStream).Happens(400)) {
+    optimizer.staleness_scaling = StalenessScaling::kGapAware;
+  }
 }
 
 void DrawCodec(Scenario& scenario) {

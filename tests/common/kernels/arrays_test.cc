@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "common/base/philox.h"
-#include "common/kernels/delay_compensated.h"
 #include "common/kernels/finite.h"
 #include "common/kernels/fold.h"
 #include "common/kernels/segments.h"
@@ -36,53 +35,6 @@ TEST(FoldTest, AddsWhereverThePayloadIsCut) {
       ASSERT_EQ(sum[i], expected) << "at " << i;
     }
   }
-}
-
-TEST(DelayCompensatedTest, GivesThePublishedFigure) {
-  RandomStream random(0, 17);
-  const CutPayload gradient({0.5f}, random);
-  const std::vector<float> base = {1.0f};
-  const std::vector<float> now = {0.8f};
-  std::vector<float> sum(1);
-
-  FoldDelayCompensated(sum, gradient.segments(), base, now, 2.0f, 1.0f, true);
-
-  EXPECT_FLOAT_EQ(now[0] - 0.1f * sum[0], 0.76f);
-}
-
-TEST(DelayCompensatedTest, EqualsThePlainLoopToTheBitWhereverThePayloadIsCut) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    RandomStream random(seed, 18);
-    const auto gradient = RandomValues(random.Below(300), random);
-    const auto base = RandomValues(gradient.size(), random);
-    const auto now = RandomValues(gradient.size(), random);
-    const auto before = RandomValues(gradient.size(), random);
-    std::vector<float> sum = before;
-    std::vector<float> first = before;
-
-    const CutPayload payload(gradient, random);
-    FoldDelayCompensated(sum, payload.segments(), base, now, 0.5f, 3.0f, false);
-    FoldDelayCompensated(first, payload.segments(), base, now, 0.5f, 3.0f, true);
-
-    for (size_t i = 0; i < sum.size(); ++i) {
-      const float g = gradient[i];
-      const float compensated = g + (0.5f * g) * (g * (now[i] - base[i]));
-      ASSERT_EQ(sum[i], before[i] + 3.0f * compensated) << "at " << i;
-      ASSERT_EQ(first[i], 3.0f * compensated) << "at " << i;
-    }
-  }
-}
-
-TEST(DelayCompensatedTest, LeavesAHugeGradientAsItIsWhereNothingHasMoved) {
-  RandomStream random(0, 19);
-  const CutPayload gradient({3e38f}, random);
-  const std::vector<float> weights = {1.0f};
-  std::vector<float> sum(1);
-
-  FoldDelayCompensated(sum, gradient.segments(), weights, weights, 0.04f, 1.0f, true);
-
-  EXPECT_EQ(sum[0], 3e38f);
 }
 
 TEST(SumOfSquaresTest, AddsBlocksInOrderWhereverTheValuesLie) {

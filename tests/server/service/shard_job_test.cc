@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -120,6 +121,49 @@ TEST(ShardJobTest, CompensatesAGradientByTheWeightsItWasComputedFrom) {
               Pointwise(FloatNear(1e-6f), std::vector<float>(kCount, 0.71f)))
       << "not compensated: its base is the newest version";
   EXPECT_EQ(base->use_count(), 1) << "let go of with the gradient";
+}
+
+/// θ = 1, −0.1 · 1 = 0.9, whose step of 0.1 is the mean. A second gradient of θ = 1 has the gap 1 +
+/// 0.1/0.1.
+TEST(ShardJobTest, GapAwareDividesByHowManyUsualStepsTheWeightsHaveMoved) {
+  OptimizerSpec optimizer;
+  optimizer.staleness_scaling = StalenessScaling::kGapAware;
+  const std::unique_ptr<TrainingState> state = TrainingState::TryMake(optimizer, {{0, kCount}});
+  const std::optional<Weights> base = InitialJob(*state, 1.0f).Run(*state);
+  const std::vector<float> gradient(kCount, 1.0f);
+  const auto update = [&] {
+    ShardJob job;
+    job.work.folds.push_back(Gradient(gradient));
+    job.work.folds.front().payload.base = *base;
+    job.work.update = {.from = Version{0}, .to = Version{1}, .learning_rate = 0.1f};
+    return std::move(job).Run(*state).value()->values().front();
+  };
+
+  EXPECT_FLOAT_EQ(update(), 0.9f) << "its base is the newest version";
+  EXPECT_FLOAT_EQ(update(), 0.85f);
+}
+
+/// m = 0.05 · 0.25 after a gradient of the newest weights, and 0.05 · 0.25 · 1.95 after another;
+/// λ = 0.1/√m, and the weights have moved by −0.05.
+TEST(ShardJobTest, AdaptiveDelayCompensationRemembersFreshGradients) {
+  OptimizerSpec optimizer;
+  optimizer.staleness_scaling = StalenessScaling::kDelayAdaptive;
+  optimizer.scaling_parameters["delay_strength"] = 0.1;
+  const std::unique_ptr<TrainingState> state = TrainingState::TryMake(optimizer, {{0, kCount}});
+  const std::optional<Weights> base = InitialJob(*state, 1.0f).Run(*state);
+  const std::vector<float> gradient(kCount, 0.5f);
+  const auto update = [&](Weights computed_from) {
+    ShardJob job;
+    job.work.folds.push_back(Gradient(gradient));
+    job.work.folds.front().payload.base = std::move(computed_from);
+    job.work.update = {.from = Version{0}, .to = Version{1}, .learning_rate = 0.1f};
+    return std::move(job).Run(*state).value()->values().front();
+  };
+
+  EXPECT_FLOAT_EQ(update(nullptr), 0.95f);
+  const double strength = 0.1 / std::sqrt(0.05 * 0.25 * 1.95 + 1e-7);
+  const double compensated = 0.5 + strength * 0.25 * -0.05;
+  EXPECT_NEAR(update(*base), 0.95 - 0.1 * compensated, 1e-6);
 }
 
 TEST(ShardJobTest, IsShortIfLittleIsToBeReadOrItWasReadAlready) {
