@@ -69,13 +69,12 @@ inline constexpr std::array kEncodingRows = {
                 .name = "int8",
                 .doc =
                     "in a quarter of the bytes, with a scale for 1,024 values; what rounding loses "
-                    "goes out with the next gradient",
+                    "of a gradient goes out with the next one",
                 .value_bits = 8,
                 .block_values = 1024,
                 .block_bytes = 4,
                 .overflow_min = 0x1p127f,
-                .feeds_error_back = true,
-                .carries_weights = false},
+                .feeds_error_back = true},
     EncodingRow{
         .kind = Encoding::kOneBit,
         .name = "onebit",

@@ -13,6 +13,7 @@
 #include "common/base/duration_text.h"
 #include "common/base/printable.h"
 #include "common/json/json_number.h"
+#include "common/run/shards.h"
 #include "deploy/psctl/message_json.h"
 #include "deploy/psctl/staleness_histogram.h"
 #include "deploy/psctl/text_table.h"
@@ -61,6 +62,10 @@ Json ServersJson(const v1::RunStatus& status) {
                        {"staleness_mean", NumberOrNull(shard.staleness().mean())},
                        {"staleness", MessageJson(shard.staleness())},
                        {"vector_clocks", VectorClocksJson(shard)},
+                       {"pushed_bytes", shard.pushed_bytes()},
+                       {"pushed_fp32_bytes", shard.pushed_fp32_bytes()},
+                       {"pulled_bytes", shard.pulled_bytes()},
+                       {"pulled_fp32_bytes", shard.pulled_fp32_bytes()},
                        {"push_log_pushes", shard.push_log_pushes()},
                        {"push_log_failure", TextOrNull(shard.push_log_failure())}});
   }
@@ -138,6 +143,25 @@ std::string GuardText(const v1::RunStatus& status) {
       "{} beyond {} (largest {}): {} rejected, {} dropped, {} scaled, {} rounds held back",
       guard.action(), guard.bound(), status.staleness().max(), guard.rejected(), guard.dropped(),
       guard.scaled(), guard.rounds_held_back());
+}
+
+std::string ValuesText(const v1::RunStatus& status) {
+  uint64_t bytes[2] = {};
+  uint64_t fp32_bytes[2] = {};
+  for (const v1::ShardStatus& shard : status.shards()) {
+    bytes[0] += shard.pushed_bytes();
+    bytes[1] += shard.pulled_bytes();
+    fp32_bytes[0] += shard.pushed_fp32_bytes();
+    fp32_bytes[1] += shard.pulled_fp32_bytes();
+  }
+  std::string texts[2];
+  for (int i = 0; i < 2; ++i) {
+    texts[i] = BytesText(bytes[i]);
+    if (bytes[i] == fp32_bytes[i]) continue;
+    const double share = static_cast<double>(bytes[i]) / static_cast<double>(fp32_bytes[i]);
+    texts[i] += fmt::format(" ({:.1f}% of fp32)", 100 * share);
+  }
+  return fmt::format("pushed {}, pulled {}", texts[0], texts[1]);
 }
 
 Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir, const RunEnd& end) {
@@ -231,6 +255,7 @@ std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir)
   facts.emplace_back("staleness",
                      fmt::format("mean {:.3f}, p50 {}, p99 {}, max {}", staleness.mean(),
                                  staleness.p50(), staleness.p99(), staleness.max()));
+  facts.emplace_back("values", ValuesText(status));
   if (status.has_guard()) facts.emplace_back("guard", GuardText(status));
   facts.emplace_back("weights sha256", status.weights_sha256());
   if (deciding != nullptr && !deciding->model_file().empty()) {

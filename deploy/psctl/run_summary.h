@@ -65,6 +65,10 @@ std::string PolicyText(const v1::RunStatus& status);
 /// Returns "reject beyond 4 (largest 4): 12 rejected, …". REQUIRES: the status has a guard.
 std::string GuardText(const v1::RunStatus& status);
 
+/// Returns "pushed 12.4 MiB (25.1% of fp32), pulled 49.2 MiB", of all shards; the share is left out
+/// where it is all.
+std::string ValuesText(const v1::RunStatus& status);
+
 /// Returns the final evaluation; if there is none, the last one; nullptr if there is no evaluation.
 const v1::EvaluationStatus* DecidingEvaluation(const v1::RunStatus& status);
 

@@ -111,6 +111,7 @@ std::vector<Fact> Facts(const v1::RunStatus& status) {
                    fmt::format("mean {:.3f}, p50 {}, p99 {}, max {}", staleness.mean(),
                                staleness.p50(), staleness.p99(), staleness.max()),
                    4});
+  facts.push_back({"values", ValuesText(status), 2});
   facts.push_back({"learning rate", RateText(status), 3});
   facts.push_back({"refused", RefusalText(status), 2});
   if (status.has_guard()) facts.push_back({"guard", GuardText(status), 4});

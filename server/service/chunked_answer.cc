@@ -13,13 +13,19 @@ namespace {
 /// Holding back smaller values gains little, and a slow link is then allowed a longer wait.
 constexpr size_t kHeldBackBytesMin = size_t{1} << 20;
 
+/// Returns the number of values in a message, which are whole blocks of the encoding.
+size_t ChunkValues(size_t chunk_bytes, Encoding encoding) {
+  const size_t block = RowOf(encoding).block_values;
+  return std::max(chunk_bytes / sizeof(float) / block, size_t{1}) * block;
+}
+
 }  // namespace
 
 ChunkedAnswer::ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes, Encoding encoding,
                              std::optional<SharedWeights> shared)
     : form_(form),
       answer_(std::move(answer)),
-      chunk_values_(chunk_bytes / sizeof(float)),
+      chunk_values_(ChunkValues(chunk_bytes, encoding)),
       encoding_(encoding),
       shared_(shared) {}
 

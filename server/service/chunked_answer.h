@@ -22,7 +22,8 @@ class ChunkedAnswer {
   /// The type of the messages: WeightsChunk for a pull, ExchangeReply for an exchange.
   enum class Form { kWeights, kExchange };
 
-  /// `chunk_bytes`: the payload of one message if it were fp32; a positive multiple of 4. `shared`:
+  /// `chunk_bytes`: the payload of one message if it were fp32; a positive multiple of 4, rounded
+  /// down to whole blocks of the encoding. `shared`:
   /// where the reader finds the weights, so that they are not sent; for an exchange only.
   ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes, Encoding encoding,
                 std::optional<SharedWeights> shared = std::nullopt);

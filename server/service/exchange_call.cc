@@ -105,6 +105,7 @@ std::optional<SharedWeights> ExchangeCall::Share(const Answer& answer) {
 void ExchangeCall::OnAnswer(Answer answer) {
   const auto self = shared_from_this();  // The engine does not keep the call alive.
   const std::optional<SharedWeights> shared = Share(answer);
+  place_.engine.CountPulled(answer, shared.has_value() ? Encoding::kFp32 : encoding_);
   answer_.emplace(ChunkedAnswer::Form::kExchange, std::move(answer), chunk_bytes_, encoding_,
                   shared);
   OnWritten(0);

@@ -66,6 +66,7 @@ void PullCall::OnAnswer(Answer answer) {
   if (!reader_.has_value() && answer.weights.has_value() && answer.weights->weights != nullptr) {
     transfer_.EndAfter(TimeOfSlowReader(answer.weights->weights->values().size_bytes()));
   }
+  engine_.CountPulled(answer, encoding_);
   answer_.emplace(ChunkedAnswer::Form::kWeights, std::move(answer), chunk_bytes_, encoding_);
   WriteNext();
 }

@@ -24,6 +24,7 @@ absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBu
   }
   if (chunk->request.has_value()) return OnRequest(*chunk->request);
   if (chunk->shared.has_value()) return OnSharedChunk(*std::move(chunk));
+  engine_.CountPushed(chunk->values.count(), chunk->values.message_bytes());
   return OnChunk(*std::move(chunk), std::nullopt);
 }
 
@@ -33,6 +34,7 @@ PushReceiver::Outcome PushReceiver::OnSharedChunk(PushChunk chunk) {
   }
   const absl::StatusOr<UnreadValues> unread = shared_->Find(*chunk.shared);
   if (!unread.ok()) return BrokenFraming(std::string(unread.status().message()));
+  engine_.CountPushed(unread->count, unread->count * sizeof(float));
   Outcome outcome = OnChunk(std::move(chunk), *unread);
   if (!std::holds_alternative<NeedMore>(outcome)) return outcome;  // The answer tells the worker.
   const absl::Status told = shared_->TellTaken();

@@ -120,6 +120,7 @@ v1::ShardStatus ShardEngine::Report() {
     status.set_begin(range.begin);
     status.set_end(range.end);
   }
+  value_counts_.Describe(status);
   const TrainingState* state = shard_.training_state();
   status.set_live_versions(state == nullptr ? 0 : static_cast<uint32_t>(state->live_versions()));
   if (push_log_ != nullptr) {
@@ -127,6 +128,12 @@ v1::ShardStatus ShardEngine::Report() {
     status.set_push_log_pushes(push_log_->pushes());
   }
   return status;
+}
+
+void ShardEngine::CountPulled(const Answer& answer, Encoding encoding) {
+  if (!answer.weights.has_value() || answer.weights->weights == nullptr) return;
+  const uint64_t values = answer.weights->weights->values().size();
+  value_counts_.OnPulled(values, EncodedBytes(encoding, values));
 }
 
 std::string ShardEngine::FinishPushLog() {

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/encoding.h"
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
 #include "common/process/process_limits.h"
@@ -24,6 +25,7 @@
 #include "server/service/push_assembly.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard.h"
+#include "server/service/value_counts.h"
 #include "server/status/round_clock.h"
 #include "server/status/step_times.h"
 #include "server/storage/buffer_pool.h"
@@ -122,6 +124,10 @@ class ShardEngine {
   /// Makes new versions, from now on, where processes of this machine can read them.
   void ShareVersions();
 
+  /// Counts the values of a push, or of an answer that is sent in this encoding.
+  void CountPushed(uint64_t values, uint64_t bytes) { value_counts_.OnPushed(values, bytes); }
+  void CountPulled(const Answer& answer, Encoding encoding);
+
   absl::Time now() const { return options_.now(); }
 
   /// Returns true if the call was waiting. Then it waits no more and gets no answer.
@@ -152,6 +158,7 @@ class ShardEngine {
 
   Mutex mutex_;
   CondVar work_came_;
+  ValueCounts value_counts_;
   Shard shard_ ABSL_GUARDED_BY(mutex_);
   RoundClock round_clock_ ABSL_GUARDED_BY(mutex_);
   StepTimes step_times_ ABSL_GUARDED_BY(mutex_);

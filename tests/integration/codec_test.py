@@ -16,6 +16,18 @@ ACCURACY_APART_MAX = 0.015
 ACCURACY_APART_TOPK = 0.15
 
 
+# The share of fp32's bytes that whole blocks of values take.
+SHARES = {"bf16": 0.5, "fp16": 0.5, "int8": 1028 / 4096, "onebit": 41 / 1024, "twobit": 73 / 1024,
+          "topk": 98 / 4096}
+OF_WEIGHTS = ("bf16", "fp16", "int8")
+
+
+def share(summary, direction):
+    """Returns the bytes of values in a direction, as a share of those that fp32 would take."""
+    return (sum(server[f"{direction}_bytes"] for server in summary["servers"]) /
+            sum(server[f"{direction}_fp32_bytes"] for server in summary["servers"]))
+
+
 def both(codec):
     return {**SETTINGS, "wire.push_codec": codec, "wire.pull_codec": codec}
 
@@ -25,9 +37,8 @@ class CodecTest(unittest.TestCase):
         exact = cluster.run(CONFIG, SETTINGS)
         self.assertEqual(cluster.run(CONFIG, both("fp32"))["weights_sha256"],
                          exact["weights_sha256"])
-        rounded = {"bf16": both("bf16"), "fp16": both("fp16"),
-                   **{codec: {**SETTINGS, "wire.push_codec": codec}
-                      for codec in ("int8", "onebit", "twobit", "topk")}}
+        rounded = {codec: both(codec) if codec in OF_WEIGHTS else
+                   {**SETTINGS, "wire.push_codec": codec} for codec in SHARES}
         for codec, settings in rounded.items():
             with self.subTest(codec=codec):
                 first, second = [cluster.run(CONFIG, {**settings, "wire.transport": transport})
@@ -35,6 +46,10 @@ class CodecTest(unittest.TestCase):
                 print(f"{codec}: accuracy {first['test_accuracy']}, fp32 {exact['test_accuracy']}")
                 self.assertEqual(first["weights_sha256"], second["weights_sha256"])
                 self.assertNotEqual(first["weights_sha256"], exact["weights_sha256"])
+                self.assertAlmostEqual(share(first, "pushed"), SHARES[codec], delta=0.002)
+                # Those who measure the weights pull them as fp32.
+                pulled = SHARES[codec] if codec in OF_WEIGHTS else 1
+                self.assertAlmostEqual(share(first, "pulled"), pulled, delta=0.05)
                 self.assertAlmostEqual(first["test_accuracy"], exact["test_accuracy"],
                                        delta=ACCURACY_APART_TOPK if codec == "topk" else
                                        ACCURACY_APART_MAX)

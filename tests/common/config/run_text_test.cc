@@ -107,7 +107,7 @@ RunSpec RandomSpec(RandomStream& random) {
   spec.cluster.workers = workers_min + random.Below(kWorkersMax + 1 - workers_min);
   const bool is_encoded = spec.wire.transport != WireSpec::Transport::kShm;
   spec.wire.push_codec = static_cast<Encoding>(random.Below(is_encoded ? kEncodingRows.size() : 1));
-  spec.wire.pull_codec = static_cast<Encoding>(random.Below(is_encoded ? 3 : 1));
+  spec.wire.pull_codec = static_cast<Encoding>(random.Below(is_encoded ? 4 : 1));
   spec.wire.push_bytes_max = random.Below(2) == 0 ? 0 : 1'000'000 + random.Below(1'000'000);
   return spec;
 }

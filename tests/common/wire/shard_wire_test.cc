@@ -132,10 +132,10 @@ TEST(ShardWireTest, RefusesNumbersThatNameNothing) {
   v1::PullRequest pull = ToWire(PullRequest{});
   pull.set_weights_encoding(static_cast<v1::Encoding>(-1));
   ExpectRefused(pull, "weights_encoding: -1");
-  push.set_weights_encoding(v1::INT8);
-  ExpectRefused(push, "header.weights_encoding: weights do not travel as int8");
-  pull.set_weights_encoding(v1::INT8);
-  ExpectRefused(pull, "weights_encoding: weights do not travel as int8");
+  push.set_weights_encoding(v1::ONEBIT);
+  ExpectRefused(push, "header.weights_encoding: weights do not travel as onebit");
+  pull.set_weights_encoding(v1::ONEBIT);
+  ExpectRefused(pull, "weights_encoding: weights do not travel as onebit");
 
   v1::PushReply reply = ToWire(PushReply{});
   for (const int number : {0, 5, 15, 29, -1}) {

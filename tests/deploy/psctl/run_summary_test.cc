@@ -161,6 +161,23 @@ TEST(RunSummaryTest, ShowsPeopleFiguresAndTheHistogram) {
   EXPECT_THAT(text, HasSubstr("        1         90  45.0%   65.0%  ####"));
 }
 
+TEST(RunSummaryTest, SaysHowManyBytesTheValuesTookAndWhatShareOfFp32ThatIs) {
+  v1::RunStatus status = ExampleStatus();
+  for (v1::ShardStatus& shard : *status.mutable_shards()) {
+    shard.set_pushed_bytes(512);
+    shard.set_pushed_fp32_bytes(2048);
+    shard.set_pulled_bytes(1 << 20);
+    shard.set_pulled_fp32_bytes(1 << 20);
+  }
+  ASSERT_EQ(status.shards_size(), 2);
+
+  EXPECT_THAT(SummaryText(status, "d"),
+              HasSubstr("values          pushed 1.0 KiB (25.0% of fp32), pulled 2.0 MiB\n"));
+  const nlohmann::ordered_json server = SummaryJson(status, "d", {})["servers"][0];
+  EXPECT_EQ(server["pushed_bytes"], 512);
+  EXPECT_EQ(server["pushed_fp32_bytes"], 2048);
+}
+
 TEST(RunSummaryTest, SaysWhichWorkersWereLostAndWhy) {
   v1::RunStatus status = ExampleStatus();
   EXPECT_EQ(SummaryJson(status, "d", {})["workers_lost"].dump(), "[]");

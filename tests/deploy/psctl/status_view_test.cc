@@ -81,7 +81,7 @@ TEST(StatusPageTest, ShowsAlarmsFiguresShardsAndWorkersInEightyByTwentyFour) {
                   "", "run         demo", "policy      softsync (n = 2, 1 gradient per update)",
                   "state       training 25.0%  1234 examples/s  no gradient for 3.00 s  1m30s left",
                   "evaluation  epoch 1.02: test accuracy 87.35%, test loss 0.2500 at version 1406…",
-                  "… 5 more figures", "", StartsWith("shard  address"),
+                  "… 6 more figures", "", StartsWith("shard  address"),
                   StartsWith("    0  127.0.0.1:7070"), StartsWith("    1  127.0.0.1:7070"), "",
                   StartsWith("worker  state"), StartsWith("     7  STRAGGLER"),
                   StartsWith("     3  dead"), StartsWith("    13  dead"),
