@@ -10,12 +10,11 @@ namespace slipstream {
 /// proto/shard.proto.
 enum class PushKind : uint8_t {
   /// The gradient of the push's mini-batch at the base weights, or the sum of those of several
-  /// steps
-  /// that a worker took from there.
+  /// steps that a worker took from there.
   kGradient = 0,
 
-  /// The base weights minus the weights that local steps have led to. Like a gradient, it points to
-  /// where the loss rises, so update rules take it as one.
+  /// The base weights minus the weights that local steps have led to, or a share of that. Like a
+  /// gradient, it points to where the loss rises, so update rules take it as one.
   kDelta = 1,
 };
 

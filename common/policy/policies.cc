@@ -1,4 +1,4 @@
-// The rows of the axis of consistency policies, and their registry.
+// The decisions of the consistency policies, and their registry.
 
 #include <algorithm>
 

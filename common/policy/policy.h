@@ -54,7 +54,8 @@ struct ShardFacts {
   bool is_draining = false;
   uint32_t member_count = 0;
 
-  /// All members, where a round or a pull may wait for a member; otherwise empty.
+  /// All members, for Lacks and PullWaitsFor under policies that take one gradient from each member
+  /// and under a guard that blocks; otherwise empty.
   std::span<const MemberFacts> members;
 };
 

@@ -140,6 +140,14 @@ inline constexpr std::array kPolicyRows = {
                   }},
 };
 static_assert(AreInOrder(kPolicyRows));
+// Rounds that take one gradient from each member wait for members, hand out the mini-batches, and
+// keep workers in step; nothing else does the last two.
+static_assert(std::ranges::all_of(kPolicyRows, [](const PolicyRow& row) {
+  const PolicyTraits& traits = row.traits;
+  const bool has_rounds = traits.work == PolicyTraits::Work::kRounds;
+  return traits.one_per_member == traits.in_step && traits.one_per_member == has_rounds &&
+         (traits.waits_for_members || (!traits.one_per_member && !traits.keeps_pace));
+}));
 
 constexpr const PolicyRow& RowOf(PolicyKind kind) {
   return *std::ranges::find(kPolicyRows, kind, &PolicyRow::kind);

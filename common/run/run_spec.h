@@ -83,7 +83,7 @@ struct TrainingSpec {
 
   /// The number of gradients of one worker that may be under way at once. With 2, a step computes
   /// while the previous push is answered, from weights that are one step older. In [1, 2]; 1 with
-  /// hardsync.
+  /// policies that take one gradient from each member, and with local weights.
   uint32_t pipeline_depth = 1;
 
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;

@@ -22,6 +22,21 @@ class StalenessTest(unittest.TestCase):
                 print(f"n={n}: mean staleness {measured:.3f}, expected {expected:.3f}")
                 self.assertLess(abs(measured - expected), 0.1 * expected)
 
+    def test_the_staleness_of_each_worker_follows_its_share_of_the_pushes(self):
+        # A worker with the share r/R of an asynchronous run's pushes has the mean R/r − 1.
+        summary = cluster.run(CONFIG, {
+            "consistency.policy": "async", "data.train_examples": 19200, "training.epochs": 4,
+            "evaluation.every_epochs": 0,
+            "testing.workers": "[{delay: 4ms}, {delay: 4ms}, {delay: 4ms}, {delay: 16ms}]"})
+        pushes = [worker["pushes"] for worker in summary["workers"]]
+        for worker, own in zip(summary["workers"], pushes):
+            expected = sum(pushes) / own - 1
+            measured = worker["staleness_mean"]
+            print(f"{own} of {sum(pushes)} pushes: mean staleness {measured:.3f}, "
+                  f"expected {expected:.3f}")
+            self.assertLess(abs(measured - expected), 0.1 * expected)
+        self.assertLess(min(pushes), 0.75 * max(pushes), "the delay has had no effect")
+
     def test_hardsync_has_no_staleness(self):
         summary = cluster.run(CONFIG, {"consistency.policy": "hardsync",
                                        "data.train_examples": 1600})

@@ -36,7 +36,8 @@ class WorkerAlgorithm {
   /// told next.
   virtual void OnLanding(LocalModel& /*model*/) const {}
 
-  /// Called when the gradient of a mini-batch, computed from the model's weights, is complete.
+  /// Called when the gradient of a mini-batch, computed from the model's weights, is complete. At
+  /// step 0 all weights have arrived, and those of each shard are of one version.
   virtual void OnGradient(LocalModel& /*model*/, const Step& /*step*/) const {}
 
   /// Called after the push's last gradient: writes the values to be pushed to kGradient.

@@ -38,7 +38,8 @@ struct StepSize {
   /// The learning rate, after its schedule.
   float rate = 0;
 
-  /// The factor of a rule that normalises for its step, but not for its decay.
+  /// The factor by which a rule that normalises (RuleRow::normalises) multiplies its step, but not
+  /// its decay; 1 for the others.
   float scale = 1;
 };
 

@@ -70,7 +70,8 @@ TEST_P(GoldenTest, ReportsEveryErrorAtItsPlaceInOnePass) {
   }
 
   EXPECT_NE(errors, "no errors\n");
-  EXPECT_EQ(errors, ReadFile(expected)) << "of " << GetParam();
+  EXPECT_EQ(errors, ReadFile(expected))
+      << "of " << GetParam() << "; to record all: RECORD_GOLDEN=1 bazel run //tests/common/config";
 }
 
 INSTANTIATE_TEST_SUITE_P(Folder, GoldenTest, testing::ValuesIn(Cases()),
