@@ -17,13 +17,14 @@ struct Run {
   const float* now;
   size_t count;
   float strength;
+  float clip;
   float weight;
 };
 
 /// Returns the compensated value at position i. Where the weights have not moved, it is the
 /// gradient's own value, however large: g² computed alone might overflow, and give NaN.
 SLIPSTREAM_INLINE float CompensatedAt(const Run& run, size_t i) {
-  const float g = run.gradient[i];
+  const float g = run.clip * run.gradient[i];
   return g + (run.strength * g) * (g * (run.now[i] - run.base[i]));
 }
 
@@ -39,7 +40,7 @@ void AddRun(float* __restrict sum, const Run run) {
 
 /// Takes the value into its mean square first.
 SLIPSTREAM_INLINE float AdaptedAt(const Run& run, float* mean_square, size_t i) {
-  const float g = run.gradient[i];
+  const float g = run.clip * run.gradient[i];
   mean_square[i] = 0.95f * mean_square[i] + 0.05f * (g * g);
   const float strength = run.strength / std::sqrt(mean_square[i] + 1e-7f);
   return g + (strength * g) * (g * (run.now[i] - run.base[i]));
@@ -59,26 +60,28 @@ void AddAdapted(float* __restrict sum, float* __restrict mean_square, const Run 
 
 void FoldDelayAdapted(std::span<float> sum, const Segments& gradient, std::span<const float> base,
                       std::span<const float> now, std::span<float> mean_square, float strength,
-                      float weight, bool first) {
+                      const FoldTerms& terms) {
   PS_CHECK(TotalBytes(gradient) == sum.size_bytes() && mean_square.size() == sum.size());
   PS_CHECK(base.size() == sum.size() && now.size() == sum.size());
   const FlushedSubnormals flushed;
   ForEachFloatRun(gradient, [&](size_t position, const UnalignedFloat* values, size_t count) {
-    const Run run = {values, &base[position], &now[position], count, strength, weight};
-    first ? AssignAdapted(&sum[position], &mean_square[position], run)
-          : AddAdapted(&sum[position], &mean_square[position], run);
+    const Run run = {values,   &base[position], &now[position], count,
+                     strength, terms.clip,      terms.weight};
+    terms.first ? AssignAdapted(&sum[position], &mean_square[position], run)
+                : AddAdapted(&sum[position], &mean_square[position], run);
   });
 }
 
 void FoldDelayCompensated(std::span<float> sum, const Segments& gradient,
                           std::span<const float> base, std::span<const float> now, float strength,
-                          float weight, bool first) {
+                          const FoldTerms& terms) {
   PS_CHECK(TotalBytes(gradient) == sum.size_bytes());
   PS_CHECK(base.size() == sum.size() && now.size() == sum.size());
   const FlushedSubnormals flushed;
   ForEachFloatRun(gradient, [&](size_t position, const UnalignedFloat* values, size_t count) {
-    const Run run = {values, &base[position], &now[position], count, strength, weight};
-    first ? AssignRun(&sum[position], run) : AddRun(&sum[position], run);
+    const Run run = {values,   &base[position], &now[position], count,
+                     strength, terms.clip,      terms.weight};
+    terms.first ? AssignRun(&sum[position], run) : AddRun(&sum[position], run);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "common/kernels/fold.h"
 #include "common/kernels/segments.h"
 
 namespace slipstream {
@@ -14,13 +15,13 @@ namespace slipstream {
 /// REQUIRES: all spans are equally long, and the segments hold exactly as many values.
 void FoldDelayCompensated(std::span<float> sum, const Segments& gradient,
                           std::span<const float> base, std::span<const float> now, float strength,
-                          float weight, bool first);
+                          const FoldTerms& terms);
 
 /// The same with λ = `strength`/√(m + 1e-7) for each value, where m ← 0.95 m + 0.05 g² is the
 /// running mean of the squares of the values, this one included (DC-ASGD-a of the same paper).
 void FoldDelayAdapted(std::span<float> sum, const Segments& gradient, std::span<const float> base,
                       std::span<const float> now, std::span<float> mean_square, float strength,
-                      float weight, bool first);
+                      const FoldTerms& terms);
 
 }  // namespace slipstream
 

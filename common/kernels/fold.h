@@ -7,6 +7,14 @@
 
 namespace slipstream {
 
+/// How a compensated gradient is added to a sum: sum = weight · C(clip · g) if `first`, else sum +=
+/// weight · C(clip · g), where C compensates.
+struct FoldTerms {
+  float clip = 1;
+  float weight = 1;
+  bool first = false;
+};
+
 /// The update path's arithmetic before the rule (rules/update_rule.h): free functions over spans,
 /// whose results are equal to the bit on every instruction set. Each output element depends only on
 /// the inputs at its position. Numbers below 2⁻¹²⁶ count as 0, both as inputs and as results; see

@@ -23,12 +23,13 @@ struct Run {
   const float* now;
   const float* mean_step;
   size_t count;
+  float clip;
   float weight;
 };
 
 SLIPSTREAM_INLINE float CompensatedAt(const Run& run, size_t i) {
   const float step = run.mean_step[i] + kLeastStep;
-  return run.gradient[i] * (step / (step + std::fabs(run.now[i] - run.base[i])));
+  return run.clip * run.gradient[i] * (step / (step + std::fabs(run.now[i] - run.base[i])));
 }
 
 SLIPSTREAM_CPU_DISPATCH
@@ -52,14 +53,15 @@ void NoteSteps(const float* before, const float* after, float share, float* __re
 }  // namespace
 
 void FoldGapAware(std::span<float> sum, const Segments& gradient, std::span<const float> base,
-                  std::span<const float> now, std::span<const float> mean_step, float weight,
-                  bool first) {
+                  std::span<const float> now, std::span<const float> mean_step,
+                  const FoldTerms& terms) {
   PS_CHECK(TotalBytes(gradient) == sum.size_bytes() && mean_step.size() == sum.size());
   PS_CHECK(base.size() == sum.size() && now.size() == sum.size());
   const FlushedSubnormals flushed;
   ForEachFloatRun(gradient, [&](size_t position, const UnalignedFloat* values, size_t count) {
-    const Run run = {values, &base[position], &now[position], &mean_step[position], count, weight};
-    first ? AssignRun(&sum[position], run) : AddRun(&sum[position], run);
+    const Run run = {values, &base[position], &now[position], &mean_step[position],
+                     count,  terms.clip,      terms.weight};
+    terms.first ? AssignRun(&sum[position], run) : AddRun(&sum[position], run);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/kernels/fold.h"
 #include "common/kernels/segments.h"
 
 namespace slipstream {
@@ -15,8 +16,8 @@ namespace slipstream {
 /// instruction set. REQUIRES: all spans are equally long, and the segments hold exactly as many
 /// values.
 void FoldGapAware(std::span<float> sum, const Segments& gradient, std::span<const float> base,
-                  std::span<const float> now, std::span<const float> mean_step, float weight,
-                  bool first);
+                  std::span<const float> now, std::span<const float> mean_step,
+                  const FoldTerms& terms);
 
 /// Takes the step from `before` to `after` into the mean sizes of steps: C ← C + (|step| − C) /
 /// `updates`, where `updates` counts them, this one included, and more than 100 count as 100.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "common/kernels/fold.h"
 #include "common/kernels/segments.h"
 #include "common/run/run_spec.h"
 
@@ -36,7 +37,7 @@ class StalenessCompensation {
   /// Folds a compensated gradient into a round's sum, as FoldGradient (common/kernels/fold.h) folds
   /// an uncompensated one. REQUIRES: the row uses base weights; all spans are equally long.
   virtual void Fold(std::span<float> sum, const Segments& gradient, const MovedWeights& weights,
-                    std::span<float> history, float weight, bool first) const;
+                    std::span<float> history, const FoldTerms& terms) const;
 
   /// Notes that an update has led from `before` to `after`; `updates` counts them, this one
   /// included.

@@ -61,8 +61,8 @@ class DelayCompensated final : public StalenessCompensation {
       : strength_(static_cast<float>(optimizer.scaling_parameters["delay_compensation"])) {}
 
   void Fold(std::span<float> sum, const Segments& gradient, const MovedWeights& weights,
-            std::span<float> /*history*/, float weight, bool first) const override {
-    FoldDelayCompensated(sum, gradient, weights.base, weights.now, strength_, weight, first);
+            std::span<float> /*history*/, const FoldTerms& terms) const override {
+    FoldDelayCompensated(sum, gradient, weights.base, weights.now, strength_, terms);
   }
 
  private:
@@ -77,8 +77,8 @@ class DelayAdaptive final : public StalenessCompensation {
       : strength_(static_cast<float>(optimizer.scaling_parameters["delay_strength"])) {}
 
   void Fold(std::span<float> sum, const Segments& gradient, const MovedWeights& weights,
-            std::span<float> history, float weight, bool first) const override {
-    FoldDelayAdapted(sum, gradient, weights.base, weights.now, history, strength_, weight, first);
+            std::span<float> history, const FoldTerms& terms) const override {
+    FoldDelayAdapted(sum, gradient, weights.base, weights.now, history, strength_, terms);
   }
 
  private:
@@ -90,8 +90,8 @@ class DelayAdaptive final : public StalenessCompensation {
 class GapAware final : public StalenessCompensation {
  public:
   void Fold(std::span<float> sum, const Segments& gradient, const MovedWeights& weights,
-            std::span<float> history, float weight, bool first) const override {
-    FoldGapAware(sum, gradient, weights.base, weights.now, history, weight, first);
+            std::span<float> history, const FoldTerms& terms) const override {
+    FoldGapAware(sum, gradient, weights.base, weights.now, history, terms);
   }
 
   void OnUpdate(std::span<const float> before, std::span<const float> after, uint64_t updates,
@@ -139,7 +139,7 @@ static_assert(std::ranges::all_of(kScalingRows, [](const ScalingRow& row) {
 }  // namespace
 
 void StalenessCompensation::Fold(std::span<float>, const Segments&, const MovedWeights&,
-                                 std::span<float>, float, bool) const {
+                                 std::span<float>, const FoldTerms&) const {
   PS_CHECK(false);  // The row says that this compensation needs no base weights.
 }
 

@@ -32,8 +32,9 @@ struct PolicyTraits {
   enum class Order : uint8_t { kArrival, kRank };
   Order order = Order::kArrival;
 
-  /// Whether gradients of a round count all alike, or by their examples.
-  enum class Weighing : uint8_t { kEqual, kExamples };
+  /// What a round makes of its gradients: their mean, where all count alike or by their examples,
+  /// or, for algorithms whose servers add up what workers push, their sum.
+  enum class Weighing : uint8_t { kEqual, kExamples, kSum };
   Weighing weighing = Weighing::kEqual;
 
   /// The process that hands out mini-batches: the coordinator, in units, or the first shard, with

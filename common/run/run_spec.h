@@ -372,10 +372,6 @@ struct RunSpec {
         servers.schedule = optimizer.schedule;
       }
     }
-    // The mean times the number of pushes is their sum.
-    if (RowOf(worker.algorithm).sums_pushes) {
-      servers.learning_rate *= consistency.round_size(cluster.workers);
-    }
     const ScalingRow& scaling = RowOf(servers.staleness_scaling);
     if (scaling.rate_factor != nullptr) {
       servers.learning_rate *= scaling.rate_factor(

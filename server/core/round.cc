@@ -34,7 +34,10 @@ std::vector<Fold> Round::TakeFolds(std::span<const WorkerId> awaited, bool close
   while (folded_ < contributions_.size()) {
     const Contribution& next = contributions_[folded_];
     if (by_rank && !closes && !awaited.empty() && awaited.front() < next.worker) break;
-    folds.push_back({next.push, static_cast<float>(Weight(next)), folded_ == 0});
+    folds.push_back({.push = next.push,
+                     .weight = static_cast<float>(Weight(next)),
+                     .clip = static_cast<float>(next.clip),
+                     .first = folded_ == 0});
     ++folded_;
   }
   return folds;
@@ -42,6 +45,7 @@ std::vector<Fold> Round::TakeFolds(std::span<const WorkerId> awaited, bool close
 
 double Round::InverseDivisor() const {
   PS_CHECK(folded_ == contributions_.size() && folded_ > 0);
+  if (weighing_ == PolicyTraits::Weighing::kSum) return 1.0;
   double divisor = 0;
   for (const Contribution& contribution : contributions_) {
     divisor += Share(contribution);
@@ -69,11 +73,11 @@ double Round::mean_scale() const {
 }
 
 double Round::Weight(const Contribution& contribution) const {
-  return contribution.scale * contribution.clip * Share(contribution);
+  return contribution.scale * Share(contribution);
 }
 
 double Round::Share(const Contribution& contribution) const {
-  if (weighing_ == PolicyTraits::Weighing::kEqual) return 1.0;
+  if (weighing_ != PolicyTraits::Weighing::kExamples) return 1.0;
   return static_cast<double>(contribution.examples) / contributions_.front().examples;
 }
 

@@ -15,11 +15,12 @@ namespace slipstream {
 /// Names an admitted push, whose payload the shell holds until it has been folded.
 enum class PushId : uint64_t {};
 
-/// An instruction to the shell: sum = weight · gradient if `first`, else sum += weight · gradient.
-/// The payload can be freed afterwards.
+/// An instruction to the shell: sum = weight · g if `first`, else sum += weight · g, where g is the
+/// gradient multiplied by `clip` before it is compensated. The payload can be freed afterwards.
 struct Fold {
   PushId push{};
   float weight = 1.0f;
+  float clip = 1.0f;
   bool first = false;
 
   friend bool operator==(const Fold&, const Fold&) = default;
@@ -32,8 +33,8 @@ struct Fold {
 /// sums in order of completion. Weighed by examples, a gradient's weight is its number of examples
 /// relative to that of the first in the order. So the sum divided by the sum of weights is the mean
 /// over all examples, and a gradient that is alone in its round is applied as it is, without a
-/// rounding. Otherwise all weights are equal. Each weight is multiplied by the gradient's scale and
-/// clip.
+/// rounding. Otherwise all weights are equal. Weighed as a sum, the divisor is 1. Each weight is
+/// multiplied by the gradient's scale.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Round {

@@ -209,6 +209,7 @@ void ShardMachine::Advance(ShardOutput& output) {
 std::optional<Forecast> ShardMachine::AsForecast(const ShardOutput& output) {
   const Update& update = *output.update;
   if (output.folds.size() != 1 || !output.folds.front().first) return std::nullopt;
+  if (output.folds.front().clip != 1.0f) return std::nullopt;
   if (update.inverse_divisor != 1.0f || update.step_scale != 1.0f) return std::nullopt;
   return Forecast{.from = update.from,
                   .weight = output.folds.front().weight,

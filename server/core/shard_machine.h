@@ -59,6 +59,9 @@ class ShardMachine {
 
     /// The kind of values that workers push, and how many mini-batches one push stands for.
     PushKind pushes = PushKind::kGradient;
+
+    /// Set if a round's gradients are added up, instead of their mean being taken.
+    bool sums_pushes = false;
     uint64_t quantum = 1;
 
     /// The most examples of one mini-batch.
@@ -368,7 +371,9 @@ class ShardMachine {
   bool tracks_bases() const { return guard_.blocks() && !traits_.one_per_member; }
   bool uses_base_weights() const { return scaling_.uses_base_weights; }
   bool works_in_rounds() const { return traits_.work == PolicyTraits::Work::kRounds; }
-  Round NewRound() const { return Round(traits_.order, traits_.weighing); }
+  Round NewRound() const {
+    return {traits_.order, options_.sums_pushes ? PolicyTraits::Weighing::kSum : traits_.weighing};
+  }
   bool is_first() const { return options_.shard == ShardId{0}; }
 
   // Constant after construction.

@@ -7,6 +7,7 @@ ShardMachine::Options ShardOptionsOf(const RunSpec& run, ShardId shard) {
           .consistency = run.consistency,
           .optimizer = run.server_optimizer(),
           .pushes = RowOf(run.worker.algorithm).pushes,
+          .sums_pushes = RowOf(run.worker.algorithm).sums_pushes,
           .quantum = run.worker.quantum(),
           .batch_size = run.training.batch_size,
           .epochs = run.training.epochs,

@@ -90,12 +90,14 @@ void TrainingState::FoldIn(FoldStep& step) {
   const Fold fold = step.fold;
   Consume(step.payload, [&](size_t begin, const ReceivedValues& piece) {
     const std::span<float> sum = sum_->values().subspan(begin, piece.count());
-    if (!IsCompensated(step)) return FoldGradient(sum, piece.segments(), fold.weight, fold.first);
+    if (!IsCompensated(step)) {
+      return FoldGradient(sum, piece.segments(), fold.clip * fold.weight, fold.first);
+    }
     const Weights& base = step.payload.base == nullptr ? newest_ : step.payload.base;
     const MovedWeights weights = {base->values().subspan(begin, piece.count()),
                                   newest_->values().subspan(begin, piece.count())};
     compensation_->Fold(sum, piece.segments(), weights, HistoryOf(begin, piece.count()),
-                        fold.weight, fold.first);
+                        {.clip = fold.clip, .weight = fold.weight, .first = fold.first});
   });
   step.payload.base.reset();
 }
@@ -112,7 +114,7 @@ Weights TrainingState::Apply(const Update& update, FoldStep* last) {
     UpdateRange(*rule_, buffers, begin, count,
                 {.sum = has_sum ? sum.subspan(begin, count) : std::span<const float>(),
                  .last = gradient,
-                 .last_weight = last == nullptr ? 1.0f : last->fold.weight,
+                 .last_weight = last == nullptr ? 1.0f : last->fold.clip * last->fold.weight,
                  .inverse_divisor = update.inverse_divisor},
                 step);
   };

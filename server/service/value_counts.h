@@ -8,8 +8,8 @@
 
 namespace slipstream {
 
-/// Counts the values of pushes that came to a shard and of weights that went out, and the bytes
-/// that they took on the way, encoded or in shared memory; whether the push counted or not.
+/// Counts the values of pushes that came to a shard, whether they counted or not, and of weights
+/// that it began to give out, and the bytes that they take on the way, encoded or in shared memory.
 ///
 /// Thread-safe.
 class ValueCounts {

@@ -108,8 +108,9 @@ class ShardLag {
     double examples = 0;
     for (const Entry& entry : entries) examples += entry.push->made.examples;
     for (size_t i = 0; i < entries.size(); ++i) {
-      const double share = scenario_.has_rounds() ? entries[i].push->made.examples / examples
-                                                  : 1.0 / static_cast<double>(entries.size());
+      double share = scenario_.has_rounds() ? entries[i].push->made.examples / examples
+                                            : 1.0 / static_cast<double>(entries.size());
+      if (RowOf(scenario_.run.worker.algorithm).sums_pushes) share = 1;
       double expected = -rate * share * GuardShare(lags[i]);
       if (scaling == Scaling::kPerGradient) expected /= std::max(1.0, lags[i]);
       if (IsNear(entries[i].change, expected)) continue;

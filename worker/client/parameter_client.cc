@@ -43,6 +43,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
                                  CancelSwitch& cancel)
     : identity_(options.identity),
       kind_(options.pushes),
+      keeps_weights_(options.keeps_weights),
       changes_weights_(options.has_local_weights && !options.keeps_weights),
       slots_(std::move(slots)),
       overlaps_(Overlaps(options, slots_.size())),
@@ -307,7 +308,8 @@ absl::Status ParameterClient::Heed(ShardId shard, uint32_t slot, Push* push,
   if (status.ok() && answer.weights) status = core_.OnWeights(shard, *answer.weights, slot);
   if (!status.ok()) return status;
   if (push != nullptr && is_first) {
-    if (!HasEffect(answer.push)) without_effect_.push_back(group_.map().range(shard));
+    if (keeps_weights_ && !HasEffect(answer.push))
+      without_effect_.push_back(group_.map().range(shard));
     if (--push->unanswered == 0) core_.OnBatchesDone(slot);
   }
   changed_.NotifyAll();

@@ -141,8 +141,9 @@ class ParameterClient {
   /// show that its batches are not wanted any more. To be called just before BeginPush.
   absl::StatusOr<Step> FetchForPush(uint32_t slot);
 
-  /// Returns the ranges of the shards at which pushes had no effect since the last call: they
-  /// dropped one, or refused it as too old. Complete after Advance.
+  /// For a caller that keeps its weights: returns the ranges of the shards at which pushes had no
+  /// effect since the last call, because they dropped one, or refused it as too old. Complete after
+  /// Advance.
   std::vector<ParameterRange> TakeRangesWithoutEffect();
 
   /// Announces the gradient of the batches that Advance named; lanes begin to send the parts that
@@ -241,6 +242,7 @@ class ParameterClient {
   // Constant after construction.
   const Identity identity_;
   const PushKind kind_;
+  const bool keeps_weights_;
   const bool changes_weights_;  // The caller, between their arrival and the push.
   const std::vector<Slot> slots_;
 

@@ -78,9 +78,12 @@ void PushEncoder::EncodeWithError(std::span<const float> gradient, size_t begin,
   for (size_t i = 0; i < count; ++i) next_error_[begin + i] = wanted[i] - sent[i];
 }
 
-void PushEncoder::OnOutcome(const PushReply& reply) {
+void PushEncoder::OnOutcome(const PushReply& reply, float clip) {
   if (error_.empty() || !Counts(reply) || encoded_from_ > 0) return;
-  if (!std::exchange(is_settled_, true)) error_.swap(next_error_);
+  if (std::exchange(is_settled_, true)) return;
+  error_.swap(next_error_);
+  if (clip == 1) return;
+  for (float& error : error_) error *= clip;
 }
 
 }  // namespace slipstream

@@ -18,7 +18,8 @@ namespace slipstream {
 /// Some encodings feed their error back. A gradient g is then sent as q = C(g + e), where C is the
 /// encoding and e the error so far. The remaining error, g + e − q, becomes the new e once the push
 /// counts (APPLIED or BUFFERED, or a DUPLICATE of one that did). A push that does not count leaves
-/// e unchanged.
+/// e unchanged. Of a gradient that is clipped by the factor f, shards take f q, and f (g + e − q)
+/// is what remains.
 ///
 /// Not thread-safe: one owner, the shard's lane.
 class PushEncoder {
@@ -37,8 +38,9 @@ class PushEncoder {
   /// at an encoding block, and a repeated chunk has the same bounds as before.
   LentBytes Encode(std::span<const float> gradient, size_t begin, size_t end);
 
-  /// Notes the answer to the push; the same answer again changes nothing.
-  void OnOutcome(const PushReply& reply);
+  /// Notes the answer to the push, whose gradient was clipped by this factor; the same answer again
+  /// changes nothing.
+  void OnOutcome(const PushReply& reply, float clip = 1);
 
  private:
   void EncodeChunk(std::span<const float> gradient, size_t begin, size_t end);

@@ -75,7 +75,9 @@ absl::StatusOr<ExchangeAnswer> ShardExchange::Try() {
   weights_.StartTry();
   if (absl::Status written = WritePush(); !written.ok()) return written;
   absl::StatusOr<ExchangeAnswer> answer = ReadAnswer();
-  if (answer.ok() && push_.encoder != nullptr) push_.encoder->OnOutcome(answer->push);
+  if (answer.ok() && push_.encoder != nullptr) {
+    push_.encoder->OnOutcome(answer->push, push_.feed == nullptr ? 1 : push_.feed->seal().clip);
+  }
   return answer;
 }
 

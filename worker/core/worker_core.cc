@@ -243,6 +243,10 @@ void WorkerCore::OnBatchesSkipped(uint32_t slot) {
   }
   units_.Done(batches);
   ++completed_;  // So that nobody waits for the skipped push.
+  // A worker that keeps its weights starts anew from those of the shards.
+  if (options_.keeps_weights) {
+    for (Held& shard : slots_[slot]) shard.has_come = false;
+  }
   // Others may have published newer weights in the meantime: with the old ones the next batch would
   // probably not be finite either.
   if (options_.releases_unused) {

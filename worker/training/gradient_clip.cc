@@ -8,6 +8,12 @@
 
 namespace slipstream {
 
+GradientClip::GradientClip(const OptimizerSpec& optimizer)
+    : value_(optimizer.clip_value > 0 ? std::max(static_cast<float>(optimizer.clip_value),
+                                                 std::numeric_limits<float>::min())
+                                      : 0),
+      norm_(optimizer.clip_norm) {}
+
 void GradientClip::ClipValues(std::span<float> gradient) const {
   if (value_ == 0) return;
   for (float& g : gradient) {

@@ -15,8 +15,7 @@ namespace slipstream {
 /// Thread-safe: const after construction.
 class GradientClip {
  public:
-  explicit GradientClip(const OptimizerSpec& optimizer)
-      : value_(static_cast<float>(optimizer.clip_value)), norm_(optimizer.clip_norm) {}
+  explicit GradientClip(const OptimizerSpec& optimizer);
 
   /// Clips each value.
   void ClipValues(std::span<float> gradient) const;

@@ -161,7 +161,9 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
   LocalSteps& local = *options_.local_steps;
   Plan& plan = *plans_.front();
   if (local.keeps_weights()) {
-    if (absl::Status status = SettleWeights(); !status.ok()) return status;
+    const absl::Status status = SettleWeights(batches);
+    if (absl::IsCancelled(status)) return absl::OkStatus();  // The client knows what to do.
+    if (!status.ok()) return status;
   }
   local.Begin();
   local_examples_ = 0;
@@ -211,26 +213,33 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
   return absl::OkStatus();
 }
 
-absl::Status TrainingLoop::SettleWeights() {
+absl::Status TrainingLoop::SettleWeights(const BatchRanges& batches) {
   LocalSteps& local = *options_.local_steps;
+  if (absl::Status status = client_.Drain(); !status.ok()) return status;
+  // Weights that came meanwhile may have ended the round.
+  if (absl::Status status = CheckWanted(client_.Advance(0), batches); !status.ok()) return status;
   const std::vector<ParameterRange> without_effect = client_.TakeRangesWithoutEffect();
   if (local.is_started()) {
     for (const ParameterRange& range : without_effect) local.OnRefused(range);
     return absl::OkStatus();
   }
-  if (absl::Status status = client_.Drain(); !status.ok()) return status;
   local.StartFromLanding();
   return absl::OkStatus();
 }
 
 absl::Status TrainingLoop::Land(const BatchRanges& batches) {
-  const absl::StatusOr<ParameterClient::Step> step = client_.FetchForPush(0);
+  const absl::Status wanted = CheckWanted(client_.FetchForPush(0), batches);
+  if (wanted.ok()) options_.local_steps->OnLanding();
+  return wanted;
+}
+
+absl::Status TrainingLoop::CheckWanted(const absl::StatusOr<ParameterClient::Step>& step,
+                                       const BatchRanges& batches) {
   if (!step.ok()) return step.status();
   const auto* compute = std::get_if<ParameterClient::Compute>(&*step);
   const bool is_wanted = compute != nullptr && compute->batches == batches;
-  if (!is_wanted) return absl::CancelledError("the shards have gone on without this push");
-  options_.local_steps->OnLanding();
-  return absl::OkStatus();
+  return is_wanted ? absl::OkStatus()
+                   : absl::CancelledError("the shards have gone on without this push");
 }
 
 absl::Status TrainingLoop::StepLocally(uint64_t index, const BatchRanges& batches,

@@ -94,13 +94,19 @@ class TrainingLoop {
   /// Takes local steps on these mini-batches and pushes their result.
   absl::Status PushLocalSteps(const BatchRanges& batches, absl::Time turn);
 
-  /// For a worker that keeps its weights: undoes what the last push did, where that had no effect,
-  /// and takes the servers' weights as its own, where it has none.
-  absl::Status SettleWeights();
+  /// For a worker that keeps its weights: waits for all of the last push's answers, whose lanes may
+  /// still read its gradient. Then undoes what that push did, where it had no effect, and takes the
+  /// servers' weights as its own, where it has none. CANCELLED if `batches` are not wanted any
+  /// more.
+  absl::Status SettleWeights(const BatchRanges& batches);
 
   /// For a worker that keeps its weights: waits for the newest weights of the servers. CANCELLED if
   /// they show that the push of `batches` is not wanted any more.
   absl::Status Land(const BatchRanges& batches);
+
+  /// CANCELLED if the client's next action is not to compute `batches`.
+  static absl::Status CheckWanted(const absl::StatusOr<ParameterClient::Step>& step,
+                                  const BatchRanges& batches);
 
   /// Takes one local step, of those for the push of `batches`. CANCELLED if the weights were
   /// replaced, or if the push is not wanted any more.

@@ -215,9 +215,6 @@ TEST(RunConfigTest, AnAlgorithmBringsTheRulesThatItIsPublishedWith) {
       "model: {preset: mlp}\ncluster: {workers: 4}\nworker: {algorithm: easgd}";
   EXPECT_EQ(SpecOf(easgd).consistency.policy, PolicyKind::kAsync);
   EXPECT_EQ(SpecOf(easgd).server_optimizer().learning_rate, 1);
-  // Servers add up what the workers push: the mean of four, times four.
-  const RunSpec in_step = SpecOf(easgd, Set({"consistency.policy=hardsync"}));
-  EXPECT_EQ(in_step.server_optimizer().learning_rate, 4);
 }
 
 TEST(RunConfigTest, GivenRulesStayWhateverTheAlgorithmBrings) {

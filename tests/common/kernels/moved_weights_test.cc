@@ -21,7 +21,7 @@ TEST(DelayCompensatedTest, GivesThePublishedFigure) {
   const std::vector<float> now = {0.8f};
   std::vector<float> sum(1);
 
-  FoldDelayCompensated(sum, gradient.segments(), base, now, 2.0f, 1.0f, true);
+  FoldDelayCompensated(sum, gradient.segments(), base, now, 2.0f, {.first = true});
 
   EXPECT_FLOAT_EQ(now[0] - 0.1f * sum[0], 0.76f);
 }
@@ -38,8 +38,8 @@ TEST(DelayCompensatedTest, EqualsThePlainLoopToTheBitWhereverThePayloadIsCut) {
     std::vector<float> first = before;
 
     const CutPayload payload(gradient, random);
-    FoldDelayCompensated(sum, payload.segments(), base, now, 0.5f, 3.0f, false);
-    FoldDelayCompensated(first, payload.segments(), base, now, 0.5f, 3.0f, true);
+    FoldDelayCompensated(sum, payload.segments(), base, now, 0.5f, {.weight = 3});
+    FoldDelayCompensated(first, payload.segments(), base, now, 0.5f, {.weight = 3, .first = true});
 
     for (size_t i = 0; i < sum.size(); ++i) {
       const float g = gradient[i];
@@ -50,13 +50,29 @@ TEST(DelayCompensatedTest, EqualsThePlainLoopToTheBitWhereverThePayloadIsCut) {
   }
 }
 
+TEST(DelayCompensatedTest, CompensatesTheClippedGradient) {
+  RandomStream random(0, 17);
+  const CutPayload gradient({1e6f}, random);
+  const std::vector<float> base = {0};
+  const std::vector<float> now = {0.01f};
+  std::vector<float> sum(1);
+  std::vector<float> mean_square(1);
+
+  FoldDelayCompensated(sum, gradient.segments(), base, now, 0.04f, {.clip = 1e-6f, .first = true});
+  EXPECT_FLOAT_EQ(sum[0], 1 + 0.04f * 0.01f);
+
+  FoldDelayAdapted(sum, gradient.segments(), base, now, mean_square, 2,
+                   {.clip = 1e-6f, .first = true});
+  EXPECT_FLOAT_EQ(mean_square[0], 0.05f);
+}
+
 TEST(DelayCompensatedTest, LeavesAHugeGradientAsItIsWhereNothingHasMoved) {
   RandomStream random(0, 19);
   const CutPayload gradient({3e38f}, random);
   const std::vector<float> weights = {1.0f};
   std::vector<float> sum(1);
 
-  FoldDelayCompensated(sum, gradient.segments(), weights, weights, 0.04f, 1.0f, true);
+  FoldDelayCompensated(sum, gradient.segments(), weights, weights, 0.04f, {.first = true});
 
   EXPECT_EQ(sum[0], 3e38f);
 }
@@ -72,7 +88,8 @@ TEST(DelayAdaptedTest, EqualsThePlainLoopToTheBitWhereverThePayloadIsCut) {
     std::vector<float> sum(gradient.size(), 2.0f);
 
     const CutPayload payload(gradient, random);
-    FoldDelayAdapted(sum, payload.segments(), base, now, mean_square, 2.0f, 3.0f, seed % 2 == 0);
+    FoldDelayAdapted(sum, payload.segments(), base, now, mean_square, 2.0f,
+                     {.weight = 3, .first = seed % 2 == 0});
 
     for (size_t i = 0; i < sum.size(); ++i) {
       const float g = gradient[i];
@@ -93,7 +110,7 @@ TEST(GapAwareTest, AWeightThatHasMovedByOneUsualStepHalvesItsGradient) {
   const std::vector<float> mean_step = {0.1f, 0.1f, 0.1f, 0};
   std::vector<float> sum(4);
 
-  FoldGapAware(sum, gradient.segments(), base, now, mean_step, 1.0f, true);
+  FoldGapAware(sum, gradient.segments(), base, now, mean_step, {.first = true});
 
   EXPECT_FLOAT_EQ(sum[0], 1);
   EXPECT_FLOAT_EQ(sum[1], 0.5f);
@@ -113,7 +130,7 @@ TEST(GapAwareTest, EqualsThePlainLoopToTheBitWhereverThePayloadIsCut) {
     std::vector<float> sum(gradient.size(), 2.0f);
 
     const CutPayload payload(gradient, random);
-    FoldGapAware(sum, payload.segments(), base, now, mean_step, 3.0f, false);
+    FoldGapAware(sum, payload.segments(), base, now, mean_step, {.weight = 3});
 
     for (size_t i = 0; i < sum.size(); ++i) {
       const float step = mean_step[i] + 1e-20f;

@@ -116,6 +116,19 @@ TEST(RoundTest, OtherRoundsDivideByTheCountWhateverTheScales) {
   EXPECT_DOUBLE_EQ(round.InverseDivisor(), 0.5);
 }
 
+TEST(RoundTest, ASumIsDividedByNothingWhoeverContributes) {
+  Round round(PolicyTraits::Order::kRank, PolicyTraits::Weighing::kSum);
+  round.Add(From(0, 32));
+  round.Add(From(1, 16));
+  round.Excuse(WorkerId{2});
+
+  const std::vector<Fold> folds = round.TakeFolds({}, kCloses);
+
+  EXPECT_FLOAT_EQ(folds[0].weight, 1.0f);
+  EXPECT_FLOAT_EQ(folds[1].weight, 1.0f);
+  EXPECT_DOUBLE_EQ(round.InverseDivisor(), 1.0);
+}
+
 TEST(RoundTest, OneGradientAloneIsAppliedAsItIs) {
   for (const bool synchronous : {kSynchronous, kAnyOrder}) {
     Round round = NewRound(synchronous);
@@ -174,7 +187,7 @@ void Carry(const std::vector<Fold>& folds, const std::vector<Gradient>& gradient
       return g.contribution.push == fold.push;
     });
     ASSERT_NE(found, gradients.end());
-    const double term = static_cast<double>(fold.weight) * found->value;
+    const double term = static_cast<double>(fold.clip) * fold.weight * found->value;
     folded.sum = fold.first ? term : folded.sum + term;
     folded.order.push_back(id);
   }
@@ -192,7 +205,8 @@ double MeanOverExamples(const std::vector<Gradient>& gradients) {
 
 double MeanOfScaled(const std::vector<Gradient>& gradients) {
   double sum = 0;
-  for (const Gradient& gradient : gradients) sum += gradient.value * gradient.contribution.scale * gradient.contribution.clip;
+  for (const Gradient& gradient : gradients)
+    sum += gradient.value * gradient.contribution.scale * gradient.contribution.clip;
   return sum / static_cast<double>(gradients.size());
 }
 

@@ -131,6 +131,21 @@ TEST(PushEncoderTest, WhatIsStillBeingSentStaysAsItIs) {
   EXPECT_TRUE(std::ranges::equal(held.bytes, before));
 }
 
+TEST(PushEncoderTest, OfAClippedGradientAsMuchRemainsAsItIsClippedBy) {
+  PushEncoder encoder(Encoding::kTopK, kValues);
+  std::vector<float> exploded = RandomGradient(1);
+  for (float& value : exploded) value *= 1e6f;
+  encoder.Begin();
+  Sent(encoder, exploded);
+  encoder.OnOutcome(Reply(PushOutcome::kApplied), 1e-6f);
+
+  encoder.Begin();
+  const std::vector<float> later = Sent(encoder, std::vector<float>(kValues));
+
+  EXPECT_GT(std::ranges::max(later), 0);
+  EXPECT_LE(std::ranges::max(later), 1);
+}
+
 /// Error feedback: the sum of many gradients arrives with an error of at most half a step.
 TEST(PushEncoderTest, ErrorsDoNotAddUp) {
   PushEncoder encoder(Encoding::kInt8, kValues);

@@ -169,6 +169,24 @@ TEST(WorkerCoreTest, ABatchLeftOutCountsAsDoneAndIsFollowedByNewerWeights) {
   EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
 }
 
+TEST(WorkerCoreTest, AWorkerThatKeepsItsWeightsPullsAtTheStartForEachPushAndAfterALeftOutBatch) {
+  WorkerCore core({.shards = 1, .keeps_weights = true});
+  core.OnUnit({.id = 1, .first = 0, .batches = 3});
+  EXPECT_EQ(core.Next(), Action(PullShards{{{kShard0, Version{0}}}}));
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(5)).ok());
+  Begin(core);
+  EXPECT_FALSE(core.wants_weights()) << "with the answer";
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
+  core.OnBatchesDone();
+
+  EXPECT_EQ(core.Next(), Action(ComputeBatches{{{1}}, false}));
+  EXPECT_EQ(core.PullsOfPush(), (PullShards{{{kShard0, Version{0}}}}));
+  Begin(core);
+  core.OnBatchesSkipped();
+
+  EXPECT_EQ(core.Next(), Action(PullShards{{{kShard0, Version{0}}}}));
+}
+
 TEST(WorkerCoreTest, ABatchLeftOutIsReleasedWhereShardsWaitForIt) {
   WorkerCore core({.shards = 2, .releases_unused = true});
   core.OnUnit({.id = 1, .first = 0, .batches = 2});

@@ -152,6 +152,28 @@ TEST_P(KeptWeightsTest, WhatBreaksOnTheWayChangesNoStep) {
   ExpectEveryPushIsTheForceOnKeptWeights(30);
 }
 
+// A step must not overwrite the gradient of the push before while that may have to be sent again.
+TEST_P(KeptWeightsTest, InRoundsAnAnswerThatBreaksOffChangesNoStep) {
+  run_.consistency.policy = PolicyKind::kHardsync;
+  shards_[0]->NameWork([](uint64_t version) {
+    v1::RoundWork work;
+    work.set_kind(version < 10 ? v1::RoundWork::COMPUTE : v1::RoundWork::FINISHED);
+    if (version >= 10) return work;
+    work.mutable_batches()->set_first(3 * version);
+    work.mutable_batches()->set_count(3);
+    return work;
+  });
+  constexpr Fault kFaults[] = {Fault::kNone, Fault::kBreakWithinWeights, Fault::kBreakAfterTaking};
+  RandomStream random(10, 0);
+  for (const auto& shard : shards_) {
+    for (int i = 0; i < 20; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
+  }
+
+  ASSERT_TRUE(Run(30).ok());
+
+  ExpectEveryPushIsTheForceOnKeptWeights(30);
+}
+
 TEST_P(KeptWeightsTest, WhatAShardRefusesIsUndoneThereAlone) {
   shards_[0]->RefuseNext(v1::TOO_STALE);
 

@@ -83,6 +83,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     options.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
     options.servers = {shards_[0]->address(), shards_[1]->address()};
     options.map = map_;
+    options.in_step = run_.consistency.traits().in_step;
     options.quantum = run_.worker.quantum();
     const AlgorithmRow& algorithm = RowOf(run_.worker.algorithm);
     options.pushes = algorithm.pushes;
