@@ -59,10 +59,10 @@ class ShardMachine {
 
     /// The kind of values that workers push, and how many mini-batches one push stands for.
     PushKind pushes = PushKind::kGradient;
+    uint64_t quantum = 1;
 
     /// Set if a round's gradients are added up, instead of their mean being taken.
     bool sums_pushes = false;
-    uint64_t quantum = 1;
 
     /// The most examples of one mini-batch.
     uint32_t batch_size = 65'536;

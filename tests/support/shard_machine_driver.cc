@@ -137,7 +137,7 @@ void ShardMachineDriver::CarryFold(const Fold& fold) {
     return;
   }
   EXPECT_EQ(fold.first, folded_.empty()) << "only the first fold of a round starts the sum";
-  const double term = static_cast<double>(fold.weight) * found->second.gradient;
+  const double term = static_cast<double>(fold.clip) * fold.weight * found->second.gradient;
   sum_ = fold.first ? term : sum_ + term;
   folded_.push_back(found->second.worker);
   core_.ReleaseBytes(found->second.bytes);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/kernels/flushed_subnormals.h"
 #include "common/kernels/segments.h"
 #include "common/wire/value_encoding.h"
 
@@ -83,7 +84,10 @@ void PushEncoder::OnOutcome(const PushReply& reply, float clip) {
   if (std::exchange(is_settled_, true)) return;
   error_.swap(next_error_);
   if (clip == 1) return;
-  for (float& error : error_) error *= clip;
+  const FlushedSubnormals flushed;
+  for (size_t i = 0; i < error_.size(); ++i) {
+    error_[i] = clip * error_[i] + (1 - clip) * next_error_[i];
+  }
 }
 
 }  // namespace slipstream

@@ -18,7 +18,7 @@ namespace slipstream {
 /// Some encodings feed their error back. A gradient g is then sent as q = C(g + e), where C is the
 /// encoding and e the error so far. The remaining error, g + e − q, becomes the new e once the push
 /// counts (APPLIED or BUFFERED, or a DUPLICATE of one that did). A push that does not count leaves
-/// e unchanged. Of a gradient that is clipped by the factor f, shards take f q, and f (g + e − q)
+/// e unchanged. Of a gradient that is clipped by the factor f, shards take f q, and f g + e − f q
 /// is what remains.
 ///
 /// Not thread-safe: one owner, the shard's lane.

@@ -146,6 +146,27 @@ TEST(PushEncoderTest, OfAClippedGradientAsMuchRemainsAsItIsClippedBy) {
   EXPECT_LE(std::ranges::max(later), 1);
 }
 
+TEST(PushEncoderTest, WhatClippedGradientsLoseComesLaterToo) {
+  for (const Encoding encoding : {Encoding::kInt8, Encoding::kTwoBit, Encoding::kTopK}) {
+    SCOPED_TRACE(RowOf(encoding).name);
+    PushEncoder encoder(encoding, kValues);
+    const std::vector<float> gradient = RandomGradient(3);
+    std::vector<double> lacking(kValues);
+    constexpr int kPushes = 1600;
+    for (int push = 0; push < kPushes; ++push) {
+      const float clip = push % 3 == 0 ? 1.0f : 0.1f;
+      encoder.Begin();
+      const std::vector<float> sent = Sent(encoder, gradient);
+      encoder.OnOutcome(Reply(PushOutcome::kApplied), clip);
+      for (size_t i = 0; i < kValues; ++i) {
+        lacking[i] += double{clip} * (double{gradient[i]} - double{sent[i]});
+      }
+    }
+    EXPECT_LT(std::ranges::max(lacking), 0.1 * kPushes);
+    EXPECT_GT(std::ranges::min(lacking), -0.1 * kPushes);
+  }
+}
+
 /// Error feedback: the sum of many gradients arrives with an error of at most half a step.
 TEST(PushEncoderTest, ErrorsDoNotAddUp) {
   PushEncoder encoder(Encoding::kInt8, kValues);
