@@ -27,8 +27,11 @@ PushDecision ShardMachineDriver::Push(const ShardMachine::PushFacts& push, doubl
   facts.push = admission.push;
   const CallId call = NewCall();
   const ShardOutput output = core_.OnPush(call, facts);
-  // A broken push or a repetition has no effect, so its draft is not used.
-  if (admission.draft.has_value() && output.record->took_effect) CheckDraft(output);
+  // A broken push or a repetition has no effect, so its draft is not used. Nor is that of a push
+  // which turns out to be clipped.
+  const bool is_clipped = push.header.seal.clip != 1;
+  EXPECT_FALSE(is_clipped && output.update.has_value() && output.update->is_drafted);
+  if (admission.draft.has_value() && output.record->took_effect && !is_clipped) CheckDraft(output);
   if (output.keeps_payload) {
     const Payload payload = {push.header.identity.worker, gradient,
                              push.header.count * sizeof(float)};

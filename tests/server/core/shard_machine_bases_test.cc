@@ -131,6 +131,19 @@ TEST(ShardMachineForecastTest, EachAsyncGradientMakesAVersionAlone) {
   EXPECT_EQ(driver.drafts(), 4u);
 }
 
+TEST(ShardMachineForecastTest, DoesNotKnowWhetherAGradientWillBeClipped) {
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
+  driver.Start(FoundingView(1));
+  ShardMachine::PushFacts clipped = PushOf(0, 1, 0);
+  clipped.header.seal.clip = 0.5f;
+
+  driver.Push(clipped, 1);
+
+  const double rate = driver.updates().back().update.learning_rate;
+  EXPECT_DOUBLE_EQ(driver.weights().back(), -0.5 * rate);
+  EXPECT_EQ(driver.drafts(), 0u);
+}
+
 TEST(ShardMachineForecastTest, KnowsHowAStaleGradientIsScaled) {
   ShardMachine::Options options = TestOptions({Policy::kAsync});
   options.optimizer.staleness_scaling = Scaling::kPerGradient;
