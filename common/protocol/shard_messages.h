@@ -25,7 +25,7 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-/// What the sender of a push knows only when it has computed the whole of it.
+/// The facts about a push that its sender knows only when it has computed the whole of it.
 struct PushSeal {
   /// The loss of the push's last mini-batch. Absent if the sender does not report it. It is only
   /// logged.

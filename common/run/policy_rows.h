@@ -32,8 +32,8 @@ struct PolicyTraits {
   enum class Order : uint8_t { kArrival, kRank };
   Order order = Order::kArrival;
 
-  /// What a round makes of its gradients: their mean, where all count alike or by their examples,
-  /// or, for algorithms whose servers add up what workers push, their sum.
+  /// Says how a round combines its gradients: their mean, where all count alike or by their
+  /// examples, or, for algorithms whose servers add up what workers push, their sum.
   enum class Weighing : uint8_t { kEqual, kExamples, kSum };
   Weighing weighing = Weighing::kEqual;
 

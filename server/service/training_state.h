@@ -118,7 +118,7 @@ class TrainingState {
   std::array<std::shared_ptr<FloatBuffer>, kStateArraysMax> state_next_;
   RuleScalars scalars_;  // The scalars of the newest version.
 
-  // What the compensation remembers; null if it keeps no history.
+  // The array in which the compensation remembers; null if it keeps no history.
   std::shared_ptr<FloatBuffer> history_;
   uint64_t updates_ = 0;  // The number of updates made, without empty ones.
 

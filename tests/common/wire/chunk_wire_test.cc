@@ -98,7 +98,7 @@ TEST(ChunkWireTest, AChunkOfBlocksBeginsWhereABlockDoes) {
 TEST(ChunkWireTest, EncodingsOfLessThanAByteTellHowManyValuesCame) {
   for (const Encoding encoding : {Encoding::kOneBit, Encoding::kTwoBit, Encoding::kTopK}) {
     std::vector<float> values(kChunkBytesMin / sizeof(float) + 3, -2.0f);
-    // Of a whole block, topk sends 16 values.
+    // A whole block arrives with 16 values by topk; the others are 0.
     if (encoding == Encoding::kTopK) std::fill(values.begin() + 16, values.end() - 3, 0.0f);
 
     const auto push =
