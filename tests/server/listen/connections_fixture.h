@@ -114,7 +114,7 @@ class ConnectionsTest : public testing::Test {
     EXPECT_EQ(poll(&readable, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())),
               1);
     char bytes[1024];
-    return recv(socket.get(), bytes, sizeof(bytes), 0);
+    return recv(socket.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
   }
   static bool IsClosed(const FileDescriptor& socket) {
     ssize_t received = 1;
