@@ -7,6 +7,7 @@
 #include "common/base/limits.h"
 #include "common/config/layer_table.h"
 #include "common/config/slowdown_table.h"
+#include "common/config/stage_table.h"
 
 namespace slipstream {
 namespace {
@@ -69,16 +70,30 @@ struct ReadAs {
   }
 
   std::optional<FieldValue> operator()(const SlowdownsType& type) const {
-    if (node.kind != YamlNode::Kind::kList || node.items.size() > kWorkersMax) {
+    return ReadRecords(type, kWorkersMax, ReadSlowdown);
+  }
+
+  std::optional<FieldValue> operator()(const StagesType& type) const {
+    return ReadRecords(type, kPolicyStagesMax - 1, ReadStage);
+  }
+
+  /// Reads a list of at most `items_max` maps. `read_item` takes the place of an item, its node and
+  /// the diagnostics.
+  template <typename Type, typename Record>
+  std::optional<FieldValue> ReadRecords(const Type& type, size_t items_max,
+                                        std::optional<Record> read_item(size_t, const YamlNode&,
+                                                                        DiagnosticList&)) const {
+    if (node.kind != YamlNode::Kind::kList || node.items.size() > items_max) {
       return Refuse(node, fmt::format("must be {}", DescribeField(type)));
     }
-    std::vector<WorkerSlowdown> slowdowns;
-    for (size_t worker = 0; worker < node.items.size(); ++worker) {
-      const auto slowdown = ReadSlowdown(worker, node.items[worker], diagnostics);
-      if (slowdown) slowdowns.push_back(*slowdown);
+    std::vector<Record> records;
+    for (size_t place = 0; place < node.items.size(); ++place) {
+      if (auto record = read_item(place, node.items[place], diagnostics)) {
+        records.push_back(*std::move(record));
+      }
     }
-    if (slowdowns.size() < node.items.size()) return std::nullopt;
-    return slowdowns;
+    if (records.size() < node.items.size()) return std::nullopt;
+    return records;
   }
 
   std::optional<FieldValue> Refuse(const YamlNode& at, const std::string& message) const {
@@ -110,10 +125,14 @@ struct WriteAs {
     return fmt::format("[{}]", fmt::join(layers, ", "));
   }
 
-  std::string operator()(const SlowdownsType&) const {
+  std::string operator()(const SlowdownsType&) const { return WriteRecords(SlowdownFields()); }
+  std::string operator()(const StagesType&) const { return WriteRecords(StageFields()); }
+
+  template <typename Record>
+  std::string WriteRecords(const RecordFields<Record>& fields) const {
     std::vector<std::string> items;
-    for (const WorkerSlowdown& item : std::get<std::vector<WorkerSlowdown>>(value)) {
-      items.push_back(WriteRecord(SlowdownFields(), item));
+    for (const Record& item : std::get<std::vector<Record>>(value)) {
+      items.push_back(WriteRecord(fields, item));
     }
     return fmt::format("[{}]", fmt::join(items, ", "));
   }
@@ -128,7 +147,12 @@ struct Describe {
     return fmt::format("a list of 1 to {} layers", kLayersMax);
   }
   std::string operator()(const SlowdownsType&) const {
-    return fmt::format("a list of at most {} maps {}", kWorkersMax, DescribeSlowdown());
+    return fmt::format("a list of at most {} maps {}", kWorkersMax,
+                       DescribeRecord(SlowdownFields()));
+  }
+  std::string operator()(const StagesType&) const {
+    return fmt::format("a list of at most {} maps {}", kPolicyStagesMax - 1,
+                       DescribeRecord(StageFields()));
   }
 };
 

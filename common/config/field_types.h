@@ -11,6 +11,7 @@
 #include "common/config/scalar_types.h"
 #include "common/config/yaml_tree.h"
 #include "common/model/model_spec.h"
+#include "common/run/consistency_spec.h"
 #include "common/run/worker_slowdown.h"
 
 namespace slipstream {
@@ -29,10 +30,14 @@ struct LayersType {};
 /// item.
 struct SlowdownsType {};
 
+/// The type of the list of policies that come before another; stage_table.h has the settings of an
+/// item.
+struct StagesType {};
+
 /// The type of value that a key of a configuration may hold.
-using FieldType = std::variant<ScalarType, ListType, LayersType, SlowdownsType>;
+using FieldType = std::variant<ScalarType, ListType, LayersType, SlowdownsType, StagesType>;
 using FieldValue = std::variant<ScalarValue, std::vector<ScalarValue>, std::vector<LayerSpec>,
-                                std::vector<WorkerSlowdown>>;
+                                std::vector<WorkerSlowdown>, std::vector<PolicyStage>>;
 
 /// Reads the value of the key at `path`. If anything is wrong with it, reports all of that and
 /// returns nothing.

@@ -28,6 +28,11 @@ struct RecordField {
   bool is_required = false;
   std::function<ScalarValue(const Record&)> get;
   std::function<void(Record&, const ScalarValue&)> set;
+
+  /// Tells whether the setting has a meaning beside the others of the item; empty if always.
+  std::function<bool(const Record&)> applies;
+
+  bool AppliesTo(const Record& record) const { return applies == nullptr || applies(record); }
 };
 
 template <typename Record>
@@ -73,6 +78,15 @@ std::optional<Record> ReadRecord(const RecordFields<Record>& fields, const std::
     }
     field->set(record, std::get<ScalarValue>(value));
   }
+  const bool is_read = is_good;
+  for (const YamlNode::Entry& entry : settings.entries) {
+    const auto field = std::ranges::find(fields, entry.key, &RecordField<Record>::name);
+    if (!is_read || field->AppliesTo(record)) continue;
+    diagnostics.Report(
+        entry.key_source,
+        fmt::format("{} of {} has no meaning beside the other settings there", field->name, what));
+    is_good = false;
+  }
   for (const RecordField<Record>& field : fields) {
     const auto is_it = [&](const YamlNode::Entry& entry) { return entry.key == field.name; };
     if (!field.is_required || std::ranges::any_of(settings.entries, is_it)) continue;
@@ -83,11 +97,22 @@ std::optional<Record> ReadRecord(const RecordFields<Record>& fields, const std::
   return is_good ? std::optional(std::move(record)) : std::nullopt;
 }
 
-/// Returns the map in one line, with every setting: `{units: 10}`.
+/// Returns a description of an item: `{delay: a time in …, slower: a number in …}`.
+template <typename Record>
+std::string DescribeRecord(const RecordFields<Record>& fields) {
+  std::vector<std::string> settings;
+  for (const RecordField<Record>& field : fields) {
+    settings.push_back(field.name + ": " + DescribeScalar(field.type));
+  }
+  return fmt::format("{{{}}}", fmt::join(settings, ", "));
+}
+
+/// Returns the map in one line, with every setting that applies: `{units: 10}`.
 template <typename Record>
 std::string WriteRecord(const RecordFields<Record>& fields, const Record& record) {
   std::vector<std::string> settings;
   for (const RecordField<Record>& field : fields) {
+    if (!field.AppliesTo(record)) continue;
     settings.push_back(field.name + ": " + WriteScalar(field.type, field.get(record)));
   }
   return fmt::format("{{{}}}", fmt::join(settings, ", "));

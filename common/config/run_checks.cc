@@ -11,6 +11,7 @@
 
 #include "common/config/field_table.h"
 #include "common/config/server_address.h"
+#include "common/config/stage_checks.h"
 #include "common/layout/shard_map.h"
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
@@ -31,14 +32,11 @@ void CheckPolicy(Draft draft, Diagnostics diagnostics) {
   for (const ParameterRow& row : kPolicyParameters) {
     const std::string path = fmt::format("consistency.{}", row.key);
     const bool is_taken = FindField(path)->Applies(draft.spec);
-    if (!is_taken || !draft.IsUsable(path) || row.limit == ParameterRow::Limit::kNone) continue;
-    const bool is_below = row.limit == ParameterRow::Limit::kBelowWorkers;
+    if (!is_taken || !draft.IsUsable(path)) continue;
     const double value = consistency.parameters[row.key];
     const double workers = draft.spec.cluster.workers;
-    if (is_below ? value < workers : value <= workers) continue;
-    diagnostics.Report(draft.KeySource(path),
-                       fmt::format("{} must be {} the number of workers, {}, not {}", row.key,
-                                   is_below ? "below" : "at most", workers, value));
+    if (row.Fits(value, workers)) continue;
+    diagnostics.Report(draft.KeySource(path), DescribeMisfit(row, value, workers));
   }
 }
 
@@ -352,6 +350,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckDataPath(draft, diagnostics);
   CheckLabelColumns(draft, diagnostics);
   CheckPolicy(draft, diagnostics);
+  CheckStages(draft, diagnostics);
   CheckGuard(draft, diagnostics);
   CheckPipeline(draft, diagnostics);
   CheckAlgorithm(draft, diagnostics);

@@ -164,6 +164,13 @@ void AddTraining(Table& table) {
   AddParameters(
       table, "consistency.policy", kPolicyRows, kPolicyParameters,
       [](auto& s) -> auto& { return s.consistency.parameters; });
+  table.push_back(Records(
+      "consistency.before",
+      "The policies of the first epochs, each until the end of an epoch; the policy of this "
+      "section "
+      "follows them. The same as a list of policies in place of the section. Those whose rounds "
+      "wait for all members come first, and max_staleness holds for all.",
+      StagesType{}, [](auto& s) -> auto& { return s.policies_before; }));
   table.push_back(Choice(
       "consistency.max_staleness.action",
       "The treatment of a gradient beyond the bound: reject has its worker compute anew, block "

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/utf8.h"
 #include "common/config/field_table.h"
 #include "common/config/suggestion.h"
@@ -24,6 +25,9 @@ constexpr std::string_view kOfPrograms[] = {
 // Keys that have no meaning any more. They are accepted, because saved models hold files that have
 // them.
 constexpr std::string_view kRetired[] = {"compute.threads"};
+
+// The section that may be a list of such sections.
+constexpr std::string_view kPolicies = "consistency";
 
 std::string Join(std::string_view section, const std::string& key) {
   return section.empty() ? key : fmt::format("{}.{}", section, key);
@@ -131,10 +135,46 @@ void ReadSection(std::string_view section, const YamlNode& map, RunDraft& draft,
   }
 }
 
+/// Reads a list of policies: the last item is the section of policies, and those before it are the
+/// section's key "before".
+void ReadPolicies(const YamlNode::Entry& entry, RunDraft& draft, DiagnosticList& diagnostics) {
+  const std::string path(kPolicies);
+  YamlNode before = entry.value;
+  if (before.items.empty() || before.items.back().kind != YamlNode::Kind::kMap) {
+    draft.unreadable_sections.insert(path);
+    diagnostics.Report(entry.key_source,
+                       "a list of policies must end with a map, as [{policy: hardsync, "
+                       "until_epoch: 2}, {policy: async}]");
+    return;
+  }
+  const YamlNode last = std::move(before.items.back());
+  before.items.pop_back();
+  const auto end = std::ranges::find(last.entries, "until_epoch", &YamlNode::Entry::key);
+  if (end != last.entries.end()) {
+    draft.unreadable_sections.insert(path);
+    diagnostics.Report(end->key_source,
+                       "the last policy has no until_epoch: it goes on until training ends");
+    return;
+  }
+  const Field* field = FindField(path + ".before");
+  PS_CHECK(field != nullptr);
+  Take(*field, Origin::kFile, entry.key_source, before, draft, diagnostics);
+  const auto again = std::ranges::find(last.entries, "before", &YamlNode::Entry::key);
+  if (again != last.entries.end()) {
+    diagnostics.Report(again->key_source, "the items before this one are its \"before\"");
+    return;
+  }
+  ReadSection(path, last, draft, diagnostics);
+}
+
 void ReadSubsection(const std::string& path, const YamlNode::Entry& entry, RunDraft& draft,
                     DiagnosticList& diagnostics) {
   if (entry.value.kind == YamlNode::Kind::kMap) {
     ReadSection(path, entry.value, draft, diagnostics);
+    return;
+  }
+  if (entry.value.kind == YamlNode::Kind::kList && path == kPolicies) {
+    ReadPolicies(entry, draft, diagnostics);
     return;
   }
   draft.unreadable_sections.insert(path);

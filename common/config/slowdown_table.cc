@@ -45,12 +45,4 @@ std::optional<WorkerSlowdown> ReadSlowdown(size_t worker, const YamlNode& node,
   return ReadRecord(SlowdownFields(), what, node.source, node, WorkerSlowdown(), diagnostics);
 }
 
-std::string DescribeSlowdown() {
-  std::vector<std::string> settings;
-  for (const auto& field : SlowdownFields()) {
-    settings.push_back(field.name + ": " + DescribeScalar(field.type));
-  }
-  return fmt::format("{{{}}}", fmt::join(settings, ", "));
-}
-
 }  // namespace slipstream

@@ -20,9 +20,6 @@ const RecordFields<WorkerSlowdown>& SlowdownFields();
 std::optional<WorkerSlowdown> ReadSlowdown(size_t worker, const YamlNode& node,
                                            DiagnosticList& diagnostics);
 
-/// Returns a description of an item: `{delay: a time in …, slower: a number in …}`.
-std::string DescribeSlowdown();
-
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_COMMON_CONFIG_SLOWDOWN_TABLE_H_

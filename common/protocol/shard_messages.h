@@ -263,6 +263,9 @@ struct WeightsHeader {
   /// pull that does not train.
   uint64_t examples = 0;
 
+  /// The place of the policy in force in the run's sequence of policies.
+  uint32_t stage = 0;
+
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
 };
 

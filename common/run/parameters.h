@@ -34,6 +34,12 @@ struct ParameterRow {
 
   /// Another parameter of the row, which takes the place of this one unless it is 0.
   std::string_view replaced_by = "";
+
+  /// Returns whether the value is within the bound that follows from the number of workers.
+  constexpr bool Fits(double value, double workers) const {
+    return limit == Limit::kNone ||
+           (limit == Limit::kBelowWorkers ? value < workers : value <= workers);
+  }
 };
 
 /// The keys that one row takes; unused places are empty.

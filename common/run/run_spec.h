@@ -13,9 +13,9 @@
 #include "common/base/precision.h"
 #include "common/model/model_spec.h"
 #include "common/run/algorithm_rows.h"
+#include "common/run/consistency_spec.h"
 #include "common/run/device_choice.h"
 #include "common/run/optimizer_rows.h"
-#include "common/run/policy_rows.h"
 #include "common/run/worker_slowdown.h"
 
 namespace slipstream {
@@ -87,43 +87,6 @@ struct TrainingSpec {
   uint32_t pipeline_depth = 1;
 
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
-};
-
-/// Bounds the staleness σ of every gradient.
-struct StalenessGuardSpec {
-  /// The treatment of a gradient beyond the bound: reject refuses it by name and its worker
-  /// computes anew, drop acknowledges it without effect, scale multiplies it by bound/σ. block
-  /// holds rounds back, so that no gradient gets there.
-  enum class Action { kNone, kReject, kBlock, kScale, kDrop };
-  Action action = Action::kNone;
-
-  /// The largest σ. At least 1 for scale.
-  uint64_t bound = 0;
-
-  friend bool operator==(const StalenessGuardSpec&, const StalenessGuardSpec&) = default;
-};
-
-struct ConsistencySpec {
-  using Policy = PolicyKind;
-  Policy policy = Policy::kSoftsync;
-  PolicyParameters parameters;
-  StalenessGuardSpec max_staleness;
-
-  /// The traits of the policy with the staleness guard around it.
-  constexpr PolicyTraits traits() const {
-    PolicyTraits traits = RowOf(policy).traits;
-    traits.waits_for_members |= max_staleness.action == StalenessGuardSpec::Action::kBlock;
-    return traits;
-  }
-
-  /// Returns c, the number of gradients that one update combines for `members` members. At least 1.
-  constexpr uint32_t round_size(uint32_t members) const {
-    const PolicyRow& row = RowOf(policy);
-    const uint32_t size = row.round_size == nullptr ? members : row.round_size(parameters, members);
-    return size > 0 ? size : 1;
-  }
-
-  friend bool operator==(const ConsistencySpec&, const ConsistencySpec&) = default;
 };
 
 struct ScheduleSpec {
@@ -344,6 +307,11 @@ struct RunSpec {
   DataSpec data;
   TrainingSpec training;
   ConsistencySpec consistency;
+
+  /// The policies of the run's first epochs, in order; `consistency` follows them. At most
+  /// kPolicyStagesMax; their epochs rise, and end before training.epochs.
+  std::vector<PolicyStage> policies_before;
+
   OptimizerSpec optimizer;
   WorkerSpec worker;
   ClusterSpec cluster;
@@ -355,10 +323,25 @@ struct RunSpec {
   TestingSpec testing;
   SecuritySpec security;
 
-  /// Returns the rule that servers follow: `optimizer`, unless that makes the workers' local steps.
-  /// Then it is worker.outer, with the compensation of staleness. Its learning rate has the factor
-  /// that follows from the size of the run.
-  OptimizerSpec server_optimizer() const {
+  /// Returns a stage of the run: it has one for each policy, in order, and the last one ends with
+  /// the run. REQUIRES: number ≤ policies_before.size().
+  PolicyStage StageOf(size_t number) const {
+    if (number == policies_before.size()) return {consistency, training.epochs};
+    PolicyStage stage = policies_before.at(number);
+    stage.consistency.max_staleness = consistency.max_staleness;
+    return stage;
+  }
+
+  std::vector<PolicyStage> stages() const {
+    std::vector<PolicyStage> all;
+    for (size_t i = 0; i <= policies_before.size(); ++i) all.push_back(StageOf(i));
+    return all;
+  }
+
+  /// Returns the rule that servers follow under `policy`, one of the run's: `optimizer`, unless
+  /// that makes the workers' local steps. Then it is worker.outer, with the compensation of
+  /// staleness. Its learning rate has the factor that follows from the size of the run.
+  OptimizerSpec server_optimizer(const ConsistencySpec& policy) const {
     OptimizerSpec servers = optimizer;
     if (RowOf(worker.algorithm).has_local_weights) {
       servers = {.kind = worker.outer.kind,
@@ -378,31 +361,15 @@ struct RunSpec {
           servers.scaling_parameters,
           {.workers = static_cast<double>(cluster.workers),
            .batch_size = static_cast<double>(training.batch_size),
-           .round_size = static_cast<double>(consistency.round_size(cluster.workers)),
-           .one_per_member = consistency.traits().one_per_member});
+           .round_size = static_cast<double>(policy.round_size(cluster.workers)),
+           .one_per_member = policy.traits().one_per_member});
     }
     return servers;
   }
+  OptimizerSpec server_optimizer() const { return server_optimizer(consistency); }
 
   friend bool operator==(const RunSpec&, const RunSpec&) = default;
 };
-
-/// Returns the action's name in run.yaml.
-constexpr std::string_view ActionName(StalenessGuardSpec::Action action) {
-  switch (action) {
-    case StalenessGuardSpec::Action::kNone:
-      return "none";
-    case StalenessGuardSpec::Action::kReject:
-      return "reject";
-    case StalenessGuardSpec::Action::kBlock:
-      return "block";
-    case StalenessGuardSpec::Action::kScale:
-      return "scale";
-    case StalenessGuardSpec::Action::kDrop:
-      return "drop";
-  }
-  return "unknown";
-}
 
 }  // namespace slipstream
 

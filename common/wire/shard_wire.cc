@@ -129,6 +129,7 @@ v1::WeightsHeader ToWire(const WeightsHeader& header) {
   wire.set_unchanged(header.unchanged);
   wire.set_clock(Value(header.clock));
   wire.set_examples(header.examples);
+  wire.set_stage(header.stage);
   return wire;
 }
 
@@ -274,7 +275,8 @@ absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {
                           .unchanged = wire.unchanged(),
                           .life = Life{wire.life()},
                           .clock = WorkerClock{wire.clock()},
-                          .examples = wire.examples()};
+                          .examples = wire.examples(),
+                          .stage = wire.stage()};
   if (!wire.has_work()) return header;
   absl::StatusOr<RoundWork> work = FromWire(wire.work());
   if (!work.ok()) return work.status();

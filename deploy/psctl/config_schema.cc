@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/config/field_table.h"
+#include "common/run/consistency_spec.h"
 #include "deploy/psctl/schema_types.h"
 
 namespace slipstream {
@@ -98,6 +99,16 @@ Json ModelChoice() {
   return Json::array({preset, layers});
 }
 
+/// A section that may be written as a list, whose last item is the section and whose others are its
+/// key "before".
+Json ListOrSection(Json section) {
+  Json list = {{"type", "array"},
+               {"items", {{"type", "object"}}},
+               {"minItems", 1},
+               {"maxItems", kPolicyStagesMax}};
+  return {{"anyOf", Json::array({std::move(section), std::move(list)})}};
+}
+
 }  // namespace
 
 Json ConfigSchema() {
@@ -111,6 +122,8 @@ Json ConfigSchema() {
     if (field.condition.has_value()) conditions.push_back(ConditionSchema(field));
   }
   schema["properties"]["model"]["oneOf"] = ModelChoice();
+  Json& consistency = schema["properties"]["consistency"];
+  consistency = ListOrSection(std::move(consistency));
   schema["required"] = Json::array({"model"});
   schema["allOf"] = std::move(conditions);
   return schema;

@@ -93,6 +93,18 @@ std::string RowText(const Row& row, const Values& values) {
   return fmt::format("{} ({})", row.name, fmt::join(facts, ", "));
 }
 
+/// Returns "softsync (n = 4)", or "hardsync until epoch 2, then softsync (n = 4)".
+std::string PolicyText(const RunSpec& spec) {
+  std::string text;
+  for (const PolicyStage& stage : spec.policies_before) {
+    const ConsistencySpec& consistency = stage.consistency;
+    text +=
+        fmt::format("{} until epoch {}, then ",
+                    RowText(RowOf(consistency.policy), consistency.parameters), stage.until_epoch);
+  }
+  return text + RowText(RowOf(spec.consistency.policy), spec.consistency.parameters);
+}
+
 /// Returns "local_sgd (steps = 8), which servers apply by sgd with a learning rate of 1".
 std::string AlgorithmText(const WorkerSpec& worker) {
   const AlgorithmRow& row = RowOf(worker.algorithm);
@@ -119,7 +131,7 @@ std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
       {"run", spec.name},
       {"parameters", fmt::format("{}", plan.parameters)},
       {"workers", fmt::format("{}", spec.cluster.workers)},
-      {"policy", RowText(RowOf(spec.consistency.policy), spec.consistency.parameters)},
+      {"policy", PolicyText(spec)},
       {"workers push", AlgorithmText(spec.worker)},
       {"gradients per update (c)", fmt::format("{}", plan.round_size)},
       {"effective n (workers/c)", fmt::format("{:.3g}", plan.effective_n)},

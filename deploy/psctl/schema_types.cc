@@ -10,6 +10,7 @@
 #include "common/config/layer_table.h"
 #include "common/config/record_fields.h"
 #include "common/config/slowdown_table.h"
+#include "common/config/stage_table.h"
 
 namespace slipstream {
 namespace {
@@ -143,6 +144,12 @@ struct SchemaOf {
             {"items", MapSchema(SlowdownFields(), WorkerSlowdown())},
             {"maxItems", kWorkersMax}};
   }
+
+  Json operator()(const StagesType&) const {
+    return {{"type", "array"},
+            {"items", MapSchema(StageFields(), PolicyStage())},
+            {"maxItems", kPolicyStagesMax - 1}};
+  }
 };
 
 struct JsonOf {
@@ -162,6 +169,7 @@ struct JsonOf {
 
   Json operator()(const LayersType&) const { return Json::array(); }
   Json operator()(const SlowdownsType&) const { return Json::array(); }
+  Json operator()(const StagesType&) const { return Json::array(); }
 };
 
 }  // namespace

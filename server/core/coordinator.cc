@@ -19,7 +19,7 @@ constexpr size_t kRefusalsMax = 1000;
 
 Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
     : run_(run),
-      works_in_rounds_(spec.consistency.traits().work == PolicyTraits::Work::kRounds),
+      stages_(spec.stages()),
       workers_to_start_(spec.cluster.workers),
       batch_size_(spec.training.batch_size),
       pushes_{.batches = spec.worker.quantum(), .in_flight = spec.training.pipeline_depth},
@@ -236,19 +236,27 @@ absl::StatusOr<Coordinator::Preparation> Coordinator::AskModel(const Identity& w
   return answer;
 }
 
-absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker,
+absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker, uint32_t stage,
                                                        std::optional<uint64_t> newest_unit) {
   if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
-  if (works_in_rounds_) {
+  if (works_in_rounds() && stages_.size() == 1) {
     return absl::InvalidArgumentError("under this policy shard 0 names the mini-batches");
   }
   if (phase_ == Phase::kFailed) return RefuseIfOver();
-  Work answer;
-  if (phase_ > Phase::kTraining || WorkEnds()) {
+  Work answer = {.stage = stage_};
+  // Shards may wait for a worker that has yet to learn of their stage, even when work ends. It
+  // brings its gradient, or says that it rests, once it is in that stage.
+  const bool is_behind = stage < stage_ && phase_ <= Phase::kDraining;
+  if (WorkEnds() && !is_behind) {
     answer.state = Work::State::kFinished;
     return answer;
   }
-  if (phase_ < Phase::kTraining) return answer;
+  if (phase_ < Phase::kTraining || !stage_is_open_) return answer;
+  if (is_behind) {
+    answer.state = Work::State::kStage;
+    return answer;
+  }
+  if (phase_ > Phase::kTraining || works_in_rounds()) return answer;
 
   std::optional<WorkLedger::Unit> unit;
   if (newest_unit.has_value()) unit = ledger_->FindNewer(worker.worker, *newest_unit);
@@ -281,7 +289,7 @@ bool Coordinator::HasWork(WorkerId worker) const {
 
 uint64_t Coordinator::batches_done() const {
   if (ledger_.has_value()) return ledger_->done();
-  if (rounds_done_ && !ends_early_) return batches_total();
+  if (rounds_done_ && !ends_early_) return StageEnd(stage_);
   if (!orders_.model.has_value() || !servers_.servers()[0].has_value()) return 0;
   return std::min(batches_total(), servers_.servers()[0]->report.batches_of_rounds);
 }

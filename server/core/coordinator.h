@@ -38,7 +38,8 @@ namespace slipstream {
 /// fit the run.
 ///
 /// Invariants:
-///  - phases only advance, and kFinished and kFailed are final;
+///  - phases only advance, but for a new stage of the run, which begins with kTraining again;
+///    kFinished and kFailed are final;
 ///  - the number of the orders rises with every change of them;
 ///  - a message from a fenced, dead or departed worker has no effect.
 ///
@@ -67,9 +68,11 @@ class Coordinator {
   };
 
   struct Work {
-    enum class State : uint8_t { kWait, kUnit, kFinished };
+    /// kStage: the run is in `stage`, a later one than the worker's.
+    enum class State : uint8_t { kWait, kUnit, kFinished, kStage };
     State state = State::kWait;
     WorkLedger::Unit unit;
+    uint32_t stage = 0;
   };
 
   /// The servers and workers that the run cannot go on without.
@@ -135,10 +138,12 @@ class Coordinator {
   /// stopped and could not hear the others. Leases and timeouts are extended by the gap.
   void Observe(absl::Time now);
 
-  /// Return the answers to a waiting PrepareModel and GetWork. They renew no lease. `newest_unit`
-  /// is the newest unit that this worker knows of; a newer one that it never got is given again.
+  /// Return the answers to a waiting PrepareModel and GetWork. They renew no lease. `stage` is the
+  /// stage that the worker is in, and `newest_unit` the newest unit that it knows of; a newer one
+  /// that it never got is given again.
   absl::StatusOr<Preparation> AskModel(const Identity& worker) const;
-  absl::StatusOr<Work> AskWork(const Identity& worker, std::optional<uint64_t> newest_unit);
+  absl::StatusOr<Work> AskWork(const Identity& worker, uint32_t stage,
+                               std::optional<uint64_t> newest_unit);
 
   /// A number that rises whenever a waiting call may have an answer.
   uint64_t changes() const { return changes_; }
@@ -158,6 +163,9 @@ class Coordinator {
 
   // For status.
   Phase phase() const { return phase_; }
+
+  /// The place of the policy in force in RunSpec::stages().
+  uint32_t stage() const { return stage_; }
   const std::string& failure() const { return failure_; }
 
   /// Why training ended. Empty while it goes on, and if the run failed before its end.
@@ -192,6 +200,16 @@ class Coordinator {
   bool AdvanceWorkers(absl::Time now);
   bool AdvanceInitialization(absl::Time now);
   bool AdvanceTraining(absl::Time now);
+  bool AdvanceDraining(absl::Time now);
+
+  /// Returns the first mini-batch beyond this stage.
+  uint64_t StageEnd(uint32_t stage) const;
+  bool IsLastStage() const { return StageEnd(stage_) == batches_total(); }
+  bool works_in_rounds() const {
+    return stages_[stage_].consistency.traits().work == PolicyTraits::Work::kRounds;
+  }
+  void EnterStage(uint32_t stage, absl::Time now);
+  void MakeLedger();
   bool WorkIsDone();
   void EndWorkIfDue(absl::Time now);
   void EndWork(EndReason reason);
@@ -214,7 +232,7 @@ class Coordinator {
 
   // Constant after construction.
   const uint64_t run_;
-  const bool works_in_rounds_;
+  const std::vector<PolicyStage> stages_;
   const uint32_t workers_to_start_;
   const uint32_t batch_size_;
   const WorkLedger::Pushes pushes_;
@@ -229,8 +247,13 @@ class Coordinator {
   Initialization initialization_;
   Evaluations evaluations_;
 
-  // Set from the beginning of training on, unless work comes in rounds (hardsync).
+  // Set from the beginning of the first stage on whose work does not come in rounds.
   std::optional<WorkLedger> ledger_;
+
+  uint32_t stage_ = 0;
+
+  // Set once every server knows that the stage has begun; workers may work in it from then on.
+  bool stage_is_open_ = true;
 
   Phase phase_ = Phase::kWaitingForServers;
   std::string failure_;
@@ -250,7 +273,7 @@ class Coordinator {
   // Since when the run has had no worker. Empty while it has one.
   std::optional<absl::Time> deserted_since_;
 
-  // Set once the last mini-batch is part of the weights, where work comes in rounds (hardsync).
+  // Set once the stage's last mini-batch is part of the weights, where work comes in rounds.
   bool rounds_done_ = false;
 
   // Set when work ends, early or not. The orders announce only an early end.
@@ -259,9 +282,10 @@ class Coordinator {
 
   ServerOrders orders_;
 
-  // The numbers of the orders that announced the newest grant and the phase.
+  // The numbers of the orders that announced the newest grant, the phase and the stage.
   uint64_t grant_orders_ = 0;
   uint64_t phase_orders_ = 0;
+  uint64_t stage_orders_ = 0;
   uint64_t changes_ = 0;
   std::vector<Note> notes_;
 };

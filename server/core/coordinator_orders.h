@@ -32,6 +32,10 @@ struct ServerOrders {
   /// Rises with every change; 0 if there have been no orders yet.
   uint64_t number = 0;
   uint64_t run = 0;
+
+  /// The place, from 0, in the sequence of policies that the run goes through. Phases begin anew
+  /// with kTraining when it rises.
+  uint32_t stage = 0;
   Phase phase = Phase::kWaitingForServers;
 
   /// Has number 0 and no members until the first view is made.
@@ -41,9 +45,9 @@ struct ServerOrders {
   /// Set in kTraining, where work comes in rounds, if the open round is the last one with work.
   bool ends_work = false;
 
-  /// The version of shard 0 that holds the last mini-batch. Set in kDraining, where work comes in
-  /// rounds. Rounds close in step on all shards, so each has drained once it has published that
-  /// version.
+  /// The version of shard 0 that holds the last mini-batch of the stage. Set in kDraining, where
+  /// work comes in rounds. Rounds close in step on all shards, so each has drained once it has
+  /// published that version.
   Version drain_version{};
 
   /// The only grant under which Initialize is accepted, and the client that holds it; 0 if there is

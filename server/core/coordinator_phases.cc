@@ -35,6 +35,10 @@ bool Coordinator::AdvanceOnce(absl::Time now) {
                             DurationText(start_timeout_)),
                 now);
   }
+  if (!stage_is_open_ && servers_.AllSeen(stage_orders_)) {
+    stage_is_open_ = true;
+    ++changes_;
+  }
   switch (phase_) {
     case Phase::kWaitingForServers:
       return AdvanceServers(now);
@@ -45,10 +49,7 @@ bool Coordinator::AdvanceOnce(absl::Time now) {
     case Phase::kTraining:
       return AdvanceTraining(now);
     case Phase::kDraining:
-      if (!servers_.AllDrained(phase_orders_)) return false;
-      if (const auto replaced = evaluations_.OnLastUpdate(epochs_done())) NoteSkipped(*replaced);
-      MoveTo(Phase::kEvaluating, now);
-      return true;
+      return AdvanceDraining(now);
     case Phase::kEvaluating:
       return AdvanceEvaluation(now);
     case Phase::kFinished:
@@ -92,9 +93,7 @@ bool Coordinator::AdvanceInitialization(absl::Time now) {
     return true;
   }
   if (initialization_.finished() && servers_.AllInitialized(grant_orders_)) {
-    if (!works_in_rounds_) {
-      ledger_.emplace(orders_.model->batches_total, orders_.model->batches_per_epoch, pushes_);
-    }
+    MakeLedger();
     training_began_ = now;
     MoveTo(Phase::kTraining, now);
     return true;
@@ -113,7 +112,7 @@ bool Coordinator::AdvanceTraining(absl::Time now) {
   for (uint32_t epoch : evaluations_.OnEpochs(epochs_done())) NoteSkipped(epoch);
   if (!WorkIsDone()) EndWorkIfDue(now);
   if (WorkIsDone()) {
-    if (!end_reason_.has_value()) {
+    if (!end_reason_.has_value() && IsLastStage()) {
       end_reason_ = stop_conditions_.ReasonOfLastStep(orders_.model->batches_per_epoch);
     }
     MoveTo(Phase::kDraining, now);
@@ -125,9 +124,50 @@ bool Coordinator::AdvanceTraining(absl::Time now) {
   return false;
 }
 
+bool Coordinator::AdvanceDraining(absl::Time now) {
+  if (!servers_.AllDrained(phase_orders_)) return false;
+  if (!end_reason_.has_value()) {
+    EnterStage(stage_ + 1, now);
+    return true;
+  }
+  if (const auto replaced = evaluations_.OnLastUpdate(epochs_done())) NoteSkipped(*replaced);
+  MoveTo(Phase::kEvaluating, now);
+  return true;
+}
+
+uint64_t Coordinator::StageEnd(uint32_t stage) const {
+  return stages_[stage].BatchesEnd(orders_.model->batches_per_epoch, batches_total());
+}
+
+void Coordinator::EnterStage(uint32_t stage, absl::Time now) {
+  PS_CHECK(stage < stages_.size());
+  stage_ = stage;
+  stage_is_open_ = false;
+  rounds_done_ = false;
+  MakeLedger();
+  AddNote(false, "another policy takes over",
+          {{"policy", RowOf(stages_[stage].consistency.policy).name}, {"steps", batches_done()}});
+  phase_ = Phase::kTraining;
+  phase_since_ = now;
+  PublishOrders();
+  phase_orders_ = stage_orders_ = orders_.number;
+}
+
+void Coordinator::MakeLedger() {
+  if (works_in_rounds()) return;
+  if (ledger_.has_value()) {
+    ledger_->ExtendTo(StageEnd(stage_));
+    return;
+  }
+  ledger_.emplace(StageEnd(stage_), orders_.model->batches_per_epoch, pushes_);
+  if (stage_ > 0) ledger_->BeginAt(StageEnd(stage_ - 1));
+}
+
 bool Coordinator::WorkIsDone() {
-  rounds_done_ = works_in_rounds_ && servers_.servers()[0]->report.drained;
-  return rounds_done_ || (ledger_.has_value() && ledger_->AllDone());
+  // A report from before the stage tells that the shard had drained for the last one.
+  const ServerReport& first = servers_.servers()[0]->report;
+  rounds_done_ = works_in_rounds() && first.drained && first.orders_seen >= phase_orders_;
+  return rounds_done_ || (!works_in_rounds() && ledger_->AllDone());
 }
 
 void Coordinator::EndWorkIfDue(absl::Time now) {
@@ -153,7 +193,7 @@ absl::Status Coordinator::OnEndTraining(absl::Time now) {
     return absl::FailedPreconditionError(
         fmt::format("training has not begun: the run is {}", Name(phase_)));
   }
-  if (phase_ == Phase::kTraining && !end_reason_.has_value()) EndWork(EndReason::kInterrupted);
+  if (!end_reason_.has_value()) EndWork(EndReason::kInterrupted);
   Advance(now);
   return absl::OkStatus();
 }
@@ -220,12 +260,14 @@ void Coordinator::PublishOrders() {
   const bool may_exit = exits_after_ && is_over && membership_.live() == 0;
   const std::optional<Initialization::Grant>& grant = initialization_.grant();
   const uint64_t number = grant.has_value() ? grant->number : 0;
-  const bool ends_work = works_in_rounds_ && ends_early_;
-  if (orders.phase == phase_ && orders.view.number == membership_.view().number &&
-      orders.grant == number && orders.may_exit == may_exit && orders.ends_work == ends_work) {
+  const bool ends_work = works_in_rounds() && ends_early_;
+  if (orders.stage == stage_ && orders.phase == phase_ &&
+      orders.view.number == membership_.view().number && orders.grant == number &&
+      orders.may_exit == may_exit && orders.ends_work == ends_work) {
     return;
   }
 
+  orders.stage = stage_;
   orders.phase = phase_;
   orders.failure = failure_;
   orders.view = membership_.view();
@@ -233,7 +275,7 @@ void Coordinator::PublishOrders() {
   orders.initializer = grant.has_value() ? grant->holder : Identity{};
   orders.may_exit = may_exit;
   orders.ends_work = ends_work;
-  if (rounds_done_) orders.drain_version = servers_.servers()[0]->report.version;
+  orders.drain_version = rounds_done_ ? servers_.servers()[0]->report.version : Version{};
   if (!orders.model.has_value() && grant.has_value()) {
     const Initialization::Model& model = *initialization_.model();
     const uint64_t per_epoch = (model.data.examples + batch_size_ - 1) / batch_size_;

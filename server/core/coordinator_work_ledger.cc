@@ -10,9 +10,21 @@
 
 namespace slipstream {
 
-WorkLedger::WorkLedger(uint64_t total, uint64_t per_epoch, Pushes pushes)
-    : total_(total), per_epoch_(per_epoch), pushes_(pushes) {
+WorkLedger::WorkLedger(uint64_t end, uint64_t per_epoch, Pushes pushes)
+    : per_epoch_(per_epoch), pushes_(pushes), end_(end) {
   PS_CHECK(per_epoch > 0 && pushes.batches > 0 && pushes.in_flight > 0);
+}
+
+void WorkLedger::BeginAt(uint64_t begin) {
+  PS_CHECK(last_unit_ == 0 && begin % per_epoch_ == 0 && begin <= end_);
+  next_ = begin;
+  done_ = begin;
+  epochs_done_ = static_cast<uint32_t>(begin / per_epoch_);
+}
+
+void WorkLedger::ExtendTo(uint64_t end) {
+  PS_CHECK(done_ == end_ && end >= end_);
+  end_ = end;
 }
 
 std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t workers) {
@@ -25,8 +37,8 @@ std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t wo
     unit.first = returned_.begin()->first;
     unit.batches = returned_.begin()->second;
     returned_.erase(returned_.begin());
-  } else if (next_ < total_) {
-    const uint64_t remaining = std::min(per_epoch_ - next_ % per_epoch_, total_ - next_);
+  } else if (next_ < end_) {
+    const uint64_t remaining = std::min(per_epoch_ - next_ % per_epoch_, end_ - next_);
     const uint64_t share = 2 * uint64_t{std::max(1u, workers)};
     unit.first = next_;
     const uint64_t quantum = pushes_.batches;

@@ -45,12 +45,20 @@ class WorkLedger {
     friend bool operator==(const Unit&, const Unit&) = default;
   };
 
-  /// `total`, `per_epoch`: the mini-batches of the whole run and of one epoch. The last epoch may
-  /// be cut short. REQUIRES: per_epoch > 0.
-  WorkLedger(uint64_t total, uint64_t per_epoch, Pushes pushes);
+  /// Hands out the mini-batches up to `end`. `per_epoch`: those of one epoch; the last epoch may be
+  /// cut short. REQUIRES: per_epoch > 0.
+  WorkLedger(uint64_t end, uint64_t per_epoch, Pushes pushes);
 
   /// For workers whose pushes have one mini-batch, one after another.
-  WorkLedger(uint64_t total, uint64_t per_epoch) : WorkLedger(total, per_epoch, Pushes()) {}
+  WorkLedger(uint64_t end, uint64_t per_epoch) : WorkLedger(end, per_epoch, Pushes()) {}
+
+  /// Counts all mini-batches before `begin` as done. REQUIRES: nothing was handed out; `begin` is
+  /// where an epoch begins.
+  void BeginAt(uint64_t begin);
+
+  /// Goes on to hand out mini-batches, up to `end`. REQUIRES: all before were done, and `end` is
+  /// not below the end so far.
+  void ExtendTo(uint64_t end);
 
   /// The most units that a worker holds. A unit may be as small as one push, so a worker holds a
   /// unit for each push under way, and one more that is prefetched. With fewer, it would wait until
@@ -85,7 +93,7 @@ class WorkLedger {
   uint64_t done() const { return done_; }
 
   /// Returns true once no further mini-batch will be done.
-  bool AllDone() const { return done_ == total_ || (is_closed_ && held_.empty()); }
+  bool AllDone() const { return done_ == end_ || (is_closed_ && held_.empty()); }
 
   /// The number of epochs, counted from the first without a gap, whose mini-batches are all done.
   uint32_t epochs_done() const { return epochs_done_; }
@@ -101,9 +109,10 @@ class WorkLedger {
   void Count(uint64_t first, uint64_t batches);
 
   // Constant after construction.
-  const uint64_t total_;
   const uint64_t per_epoch_;
   const Pushes pushes_;
+
+  uint64_t end_;
 
   // Mini-batches from here on were never handed out.
   uint64_t next_ = 0;

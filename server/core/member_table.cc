@@ -97,6 +97,10 @@ std::optional<WorkerClock> MemberTable::SlowestClock() const {
   return slowest;
 }
 
+void MemberTable::RestAll() {
+  for (auto& [worker, record] : records_) record.is_in_pace = false;
+}
+
 std::vector<Version> MemberTable::VersionsGiven() const {
   std::vector<Version> all;
   for (const auto& [worker, record] : records_) {

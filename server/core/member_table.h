@@ -179,6 +179,9 @@ class MemberTable {
     return found;
   }
 
+  /// Takes all members out of the pace.
+  void RestAll();
+
   /// Returns the least clock of the members that are in the pace; nothing if there are none.
   std::optional<WorkerClock> SlowestClock() const;
 

@@ -21,8 +21,8 @@ void RoundWorkPlan::NameBatches(const std::vector<WorkerId>& members) {
   for (const WorkerId worker : order) {
     if (!again_.empty()) {
       named_[worker] = again_.extract(again_.begin()).mapped();
-    } else if (next_batch_ < batches_total_) {
-      const BatchRange next = {next_batch_, std::min(quantum_, batches_total_ - next_batch_)};
+    } else if (next_batch_ < end_) {
+      const BatchRange next = {next_batch_, std::min(quantum_, end_ - next_batch_)};
       named_[worker] = next;
       next_batch_ += next.count;
     }
@@ -45,7 +45,7 @@ void RoundWorkPlan::NextRound(const std::function<bool(WorkerId)>& has_done) {
 void RoundWorkPlan::Close() {
   is_closed_ = true;
   again_.clear();
-  batches_total_ = std::min(batches_total_, next_batch_);
+  end_ = std::min(end_, next_batch_);
 }
 
 }  // namespace slipstream

@@ -27,10 +27,10 @@ namespace slipstream {
 /// Not thread-safe: one owner, which serialises calls.
 class RoundWorkPlan {
  public:
-  /// `quantum`: the mini-batches of one push; the last push of the run may have fewer.
-  /// REQUIRES: quantum > 0.
-  explicit RoundWorkPlan(uint64_t batches_total, uint64_t quantum = 1)
-      : batches_total_(batches_total), quantum_(quantum) {}
+  /// Hands out the mini-batches [begin, end). `quantum`: those of one push; the last push may have
+  /// fewer. REQUIRES: quantum > 0; begin ≤ end.
+  explicit RoundWorkPlan(uint64_t end, uint64_t quantum = 1, uint64_t begin = 0)
+      : end_(end), quantum_(quantum), next_batch_(begin), batches_done_(begin) {}
 
   /// Returns what `worker` does in the open round. The first call fixes `members`, in order of ids,
   /// for the round.
@@ -43,21 +43,20 @@ class RoundWorkPlan {
   /// Makes the open round the last one with work if its members are fixed; else no work is left.
   void Close();
 
-  /// The number of mini-batches done in the rounds before the open one.
+  /// The number of mini-batches done in the rounds before the open one, and of those before
+  /// `begin`.
   uint64_t batches_done() const { return batches_done_; }
 
   /// Returns true if the open round has no work for anybody.
-  bool finished() const {
-    return named_.empty() && again_.empty() && next_batch_ >= batches_total_;
-  }
+  bool finished() const { return named_.empty() && again_.empty() && next_batch_ >= end_; }
 
  private:
   void NameBatches(const std::vector<WorkerId>& members);
 
-  uint64_t batches_total_;
+  uint64_t end_;
   uint64_t quantum_;
-  uint64_t next_batch_ = 0;  // Mini-batches from this one on were never named.
-  uint64_t batches_done_ = 0;
+  uint64_t next_batch_;  // Mini-batches from this one on were never named.
+  uint64_t batches_done_;
   bool is_closed_ = false;
 
   /// Mini-batches that were named and not done, by their first. They are named again.

@@ -89,7 +89,7 @@ uint64_t ShardMachine::ExamplesMax(const PushHeader& header) const {
 }
 
 bool ShardMachine::IsExcuse(const PushHeader& header) const {
-  return header.count == 0 && header.examples == 0 && traits_.waits_for_members;
+  return header.count == 0 && header.examples == 0 && takes_excuses_;
 }
 
 uint64_t ShardMachine::StalenessOf(const PushHeader& header) const {

@@ -9,32 +9,82 @@
 
 namespace slipstream {
 
+namespace {
+
+bool SomePolicyWaitsForMembers(const ShardMachine::Options& options) {
+  bool waits = options.consistency.traits().waits_for_members;
+  for (const ShardMachine::Options::Stage& stage : options.later) {
+    waits = waits || stage.consistency.traits().waits_for_members;
+  }
+  return waits;
+}
+
+}  // namespace
+
 ShardMachine::ShardMachine(const Options& options)
     : options_(options),
-      policy_(MakePolicy(options.consistency)),
-      traits_(options.consistency.traits()),
       guard_(options.consistency.max_staleness),
-      compensation_(MakeCompensation(options.optimizer)),
       rule_(RowOf(options.optimizer.kind)),
       scaling_(RowOf(options.optimizer.staleness_scaling)),
-      state_{.round = NewRound()} {}
+      takes_excuses_(SomePolicyWaitsForMembers(options)),
+      stage_(options.StageOf(0)),
+      traits_(options.consistency.traits()),
+      state_{.round = NewRound()} {
+  AdoptStage();
+}
 
 void ShardMachine::Restore(ShardState state) {
   state_ = std::move(state);
-  learning_rate_.reset();
-  if (has_plan()) MakeLearningRate();
+  AdoptStage();
 }
 
 void ShardMachine::SetPlan(const ShardPlan& plan) {
   PS_CHECK(!has_plan());
   state_.plan = plan;
-  MakeLearningRate();
-  if (works_in_rounds() && is_first()) state_.work.emplace(plan.batches_total, options_.quantum);
+  AdoptStage();
+  MakeWork();
 }
 
-void ShardMachine::MakeLearningRate() {
-  learning_rate_.emplace(options_.optimizer.learning_rate, options_.optimizer.schedule,
+void ShardMachine::AdoptStage() {
+  stage_ = options_.StageOf(state_.stage);
+  traits_ = stage_.consistency.traits();
+  policy_ = MakePolicy(stage_.consistency);
+  compensation_ = MakeCompensation(stage_.optimizer);
+  learning_rate_.reset();
+  if (!has_plan()) return;
+  learning_rate_.emplace(stage_.optimizer.learning_rate, stage_.optimizer.schedule,
                          LearningRate::Extent{state_.plan->examples_per_epoch, options_.epochs});
+}
+
+void ShardMachine::MakeWork() {
+  state_.work.reset();
+  if (!works_in_rounds() || !is_first()) return;
+  const auto end_of = [this](uint32_t number) {
+    const Options::Stage stage = options_.StageOf(number);
+    return PolicyStage{stage.consistency, stage.until_epoch}.BatchesEnd(
+        state_.plan->batches_per_epoch, state_.plan->batches_total);
+  };
+  const uint64_t begin = state_.stage == 0 ? 0 : end_of(state_.stage - 1);
+  state_.work.emplace(end_of(state_.stage), options_.quantum, begin);
+}
+
+ShardOutput ShardMachine::OnStage(uint32_t stage) {
+  ShardOutput output;
+  if (stage <= state_.stage) return output;
+  // The coordinator moves on when every shard has drained, so no gradient waits in a round.
+  PS_CHECK(has_plan() && round().contributions() == 0);
+  state_.stage = stage;
+  state_.stage_begin = decided();
+  state_.phase = Phase::kTraining;
+  AdoptStage();
+  MakeWork();
+  state_.round = NewRound();
+  state_.round_was_held_back = false;
+  state_.draft.reset();
+  // Nobody is at work between two stages; whoever has work in this one says so.
+  state_.members.RestAll();
+  state_.slowest.reset();
+  return output;
 }
 
 ShardOutput ShardMachine::OnView(const View& view) {
@@ -102,12 +152,12 @@ uint64_t ShardMachine::bytes_queued_max() const {
 }
 
 uint32_t ShardMachine::round_size() const {
-  return options_.consistency.round_size(static_cast<uint32_t>(view().members.size()));
+  return stage_.consistency.round_size(static_cast<uint32_t>(view().members.size()));
 }
 
 double ShardMachine::current_learning_rate() const {
   return learning_rate_.has_value() ? learning_rate_->At(examples_applied())
-                                    : options_.optimizer.learning_rate;
+                                    : stage_.optimizer.learning_rate;
 }
 
 bool ShardMachine::is_drained() const {
@@ -165,6 +215,9 @@ ShardFacts ShardMachine::FactsWith(const Members& members) const {
 Lack ShardMachine::Lacks() const { return policy_->Lacks(FactsWith(MembersNow())); }
 
 Admission ShardMachine::Admit(const PushHeader& header) const {
+  if (IsOfEarlierStage(header)) {
+    return {Admission::Kind::kLate, "its policy's epochs ended without it"};
+  }
   const WorkerId worker = header.identity.worker;
   const MemberFacts member = FactsOf(worker, members().At(worker));
   Admission admission = policy_->Admit(FactsWith({}), {.member = member, .base = header.base});

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
+#include "common/base/limits.h"
 #include "common/policy/learning_rate.h"
 #include "common/policy/policy.h"
 #include "common/policy/staleness_compensation.h"
@@ -54,8 +55,24 @@ class ShardMachine {
     /// coordinator. Under a guard that blocks, only shard 0 lets workers wait: two workers that
     /// waited at two shards, each for the other's gradient, would wait for ever.
     ShardId shard{};
+
+    /// The policy, and the optimizer as it is under that policy, up to the end of `until_epoch`;
+    /// then those of `later`, one after another. The orders say which of these stages the run is
+    /// in.
     ConsistencySpec consistency;
     OptimizerSpec optimizer;
+    uint32_t until_epoch = kEpochsMax;
+    struct Stage {
+      ConsistencySpec consistency;
+      OptimizerSpec optimizer;
+      uint32_t until_epoch = kEpochsMax;
+    };
+    std::vector<Stage> later;
+
+    /// REQUIRES: number ≤ later.size().
+    Stage StageOf(uint32_t number) const {
+      return number == 0 ? Stage{consistency, optimizer, until_epoch} : later.at(number - 1);
+    }
 
     /// The kind of values that workers push, and how many mini-batches one push stands for.
     PushKind pushes = PushKind::kGradient;
@@ -124,6 +141,10 @@ class ShardMachine {
   /// REQUIRES: no plan was set before.
   void SetPlan(const ShardPlan& plan);
   ShardOutput OnView(const View& view);
+
+  /// Goes on to a later stage of the run: to its policy, and its part of the mini-batches. Has no
+  /// effect if the stage has been reached. REQUIRES: a plan, and no gradient in the open round.
+  ShardOutput OnStage(uint32_t stage);
 
   /// `drain_version`: the version that ends the run, in kDraining where work comes in rounds.
   ShardOutput OnPhase(Phase phase, Version drain_version);
@@ -307,7 +328,11 @@ class ShardMachine {
   void NoteBatch(const PushHeader& header);
   void NotePace(const PushHeader& header);
 
-  void MakeLearningRate();
+  /// Makes what depends on the stage and, if there is one, on the plan.
+  void AdoptStage();
+
+  /// Makes the plan of the mini-batches that this shard names in the stage, if it names any.
+  void MakeWork();
 
   /// Returns whether no further gradient can count.
   bool WorkIsDone() const;
@@ -316,6 +341,7 @@ class ShardMachine {
   void Advance(ShardOutput& output);
   void CloseRound(ShardOutput& output);
   bool IsExcuse(const PushHeader& header) const;
+  bool IsOfEarlierStage(const PushHeader& header) const { return header.base < state_.stage_begin; }
 
   /// Returns whether the identity is newer than any member known here and the coordinator does not
   /// know it either.
@@ -378,16 +404,22 @@ class ShardMachine {
 
   // Constant after construction.
   const Options options_;
-  const std::unique_ptr<const Policy> policy_;
-  const PolicyTraits traits_;
   const StalenessGuard guard_;
-  const std::unique_ptr<const StalenessCompensation> compensation_;
   const RuleRow& rule_;
   const ScalingRow& scaling_;
 
-  ShardState state_;
-  // Derived from the options and the plan.
+  // Set if some policy of the run waits for members. An excuse, or its repetition, may come when
+  // the stage that it was made in has ended.
+  const bool takes_excuses_;
+
+  // Derived from the options and the stage; the learning rate, also from the plan.
+  Options::Stage stage_;
+  PolicyTraits traits_;
+  std::unique_ptr<const Policy> policy_;
+  std::unique_ptr<const StalenessCompensation> compensation_;
   std::optional<LearningRate> learning_rate_;
+
+  ShardState state_;
 };
 
 }  // namespace slipstream

@@ -35,11 +35,13 @@ ShardOutput ShardMachine::OnOrders(const ServerOrders& orders) {
              .shard_map = orders.model->shard_map.fingerprint(),
              .count = *values,
              .batches_total = orders.model->batches_total,
+             .batches_per_epoch = orders.model->batches_per_epoch,
              .examples_per_epoch = orders.model->examples_per_epoch});
   }
   state_.orders = orders.number;
   state_.grant = orders.grant;
   state_.initializer = orders.initializer;
+  Append(OnStage(orders.stage), output);
   Append(OnView(orders.view), output);
   Append(OnPhase(orders.phase, orders.drain_version), output);
   if (orders.ends_work) Append(OnWorkEnds(), output);

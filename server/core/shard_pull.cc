@@ -169,7 +169,8 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
                     .count = state_.plan->count,
                     .work = work,
                     .unchanged = call.held == published(),
-                    .life = state_.life};
+                    .life = state_.life,
+                    .stage = state_.stage};
   if (call.is_pull && !call.trainer.has_value()) answer.weights->examples = state_.examples.front();
   if (!call.trainer.has_value()) return answer;
   // A worker that has left meanwhile is still answered, but has no record any more.

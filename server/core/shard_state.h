@@ -32,6 +32,7 @@ struct ShardPlan {
   uint64_t shard_map = 0;
   uint64_t count = 0;  // The number of values of this shard.
   uint64_t batches_total = 0;
+  uint64_t batches_per_epoch = 1;
   uint64_t examples_per_epoch = 0;
 };
 
@@ -68,6 +69,11 @@ struct GuardCounts {
 struct ShardState {
   // From the coordinator's orders.
   uint64_t orders = 0;  // The number of the newest orders.
+
+  /// The place in the run's sequence of policies, and the version that the stage began with. A
+  /// gradient of an older version is of an earlier stage, which ended without it.
+  uint32_t stage = 0;
+  Version stage_begin{};
   Phase phase = Phase::kWaitingForServers;
   Version drain_version{};
   std::optional<ShardPlan> plan;

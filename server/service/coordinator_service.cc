@@ -212,6 +212,7 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
   StatusFacts facts;
   facts.run = options_.run;
   facts.phase = coordinator_.phase();
+  facts.stage = coordinator_.stage();
   facts.failure = coordinator_.failure();
   if (const std::optional<EndReason> reason = coordinator_.end_reason()) {
     facts.ended_by = Name(*reason);

@@ -94,7 +94,11 @@ v1::GetWorkReply ToWire(const Coordinator::Work& work) {
     case Coordinator::Work::State::kFinished:
       wire.set_state(v1::GetWorkReply::FINISHED);
       break;
+    case Coordinator::Work::State::kStage:
+      wire.set_state(v1::GetWorkReply::STAGE);
+      break;
   }
+  wire.set_stage(work.stage);
   wire.set_unit(work.unit.number);
   wire.set_first_batch(work.unit.first);
   wire.set_batches(work.unit.batches);

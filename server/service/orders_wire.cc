@@ -26,6 +26,7 @@ v1::SyncServerReply ToWire(const ServerOrders& orders) {
   wire.set_failure(orders.failure);
   wire.set_drain_version(Value(orders.drain_version));
   wire.set_ends_work(orders.ends_work);
+  wire.set_stage(orders.stage);
   return wire;
 }
 
@@ -57,6 +58,7 @@ absl::StatusOr<ServerOrders> FromWire(const v1::SyncServerReply& wire) {
   orders.failure = wire.failure();
   orders.drain_version = Version{wire.drain_version()};
   orders.ends_work = wire.ends_work();
+  orders.stage = wire.stage();
   return orders;
 }
 

@@ -210,14 +210,15 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
   status.set_phase(ToWire(facts.phase));
   status.set_failure(facts.failure);
   status.set_ended_by(facts.ended_by);
-  const PolicyRow& policy = RowOf(spec.consistency.policy);
+  const ConsistencySpec consistency = spec.StageOf(facts.stage).consistency;
+  const PolicyRow& policy = RowOf(consistency.policy);
   status.set_policy(std::string(policy.name));
-  for (const auto& [key, value] : ParametersOf(policy, spec.consistency.parameters)) {
+  for (const auto& [key, value] : ParametersOf(policy, consistency.parameters)) {
     v1::PolicyParameter& parameter = *status.add_policy_parameters();
     parameter.set_key(std::string(key));
     parameter.set_value(value);
   }
-  status.set_round_size(spec.consistency.round_size(spec.cluster.workers));
+  status.set_round_size(consistency.round_size(spec.cluster.workers));
   status.set_epochs_total(spec.training.epochs);
   status.set_seconds_max(spec.training.max_seconds);
   status.set_batches_total(facts.batches_total);

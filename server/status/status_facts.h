@@ -22,6 +22,7 @@ namespace slipstream {
 /// The facts of one moment from which GetStatus is made.
 struct StatusFacts {
   uint64_t run = 0;
+  uint32_t stage = 0;  // The place of the policy in force in RunSpec::stages().
   Phase phase = Phase::kWaitingForServers;
   std::string failure;
 

@@ -175,8 +175,9 @@ class Driver {
       units_->Ask();
       const UnitFetcher::Result unit = units_->Await();
       if (!unit.ok()) return unit.status();
-      if (!unit->has_value()) return absl::OutOfRangeError("no work is left");
-      client_->OnUnit(**unit);
+      const auto* work = std::get_if<WorkUnit>(&*unit);
+      if (work == nullptr) return absl::OutOfRangeError("no work is left");
+      client_->OnUnit(*work);
     }
   }
 

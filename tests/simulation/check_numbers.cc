@@ -84,7 +84,8 @@ void CheckVersion(const Scenario& scenario, uint32_t shard, const Evidence& evid
 /// the latest for it.
 void CheckBases(const Scenario& scenario, const History& history, Findings& findings) {
   const bool rejects = scenario.guard().action == StalenessGuardSpec::Action::kReject;
-  if (rejects || scenario.has_rounds() || scenario.run.training.pipeline_depth > 1) return;
+  if (rejects || scenario.stages_in_rounds() > 0 || scenario.run.training.pipeline_depth > 1)
+    return;
   std::map<PushKey, Version> bases;
   std::map<std::pair<ShardId, Incarnation>, Version> given;
   for (const Event& event : history.events) {

@@ -1,11 +1,17 @@
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "tests/simulation/checkers.h"
 
 namespace slipstream {
 namespace {
+
+bool HasJoined(const PushDecided& decided) {
+  return decided.reply.outcome == PushOutcome::kApplied ||
+         decided.reply.outcome == PushOutcome::kBuffered;
+}
 
 /// The rounds of one shard, under a policy that counts gradients.
 class CountedRounds {
@@ -18,6 +24,7 @@ class CountedRounds {
     NoteDue();
   }
   void OnOrders(const OrdersTaken& orders) {
+    policy_ = scenario_.PolicyOf(orders.stage);
     members_ = orders.view.members.size();
     is_draining_ = orders.phase >= Phase::kDraining;
     NoteDue();
@@ -47,14 +54,15 @@ class CountedRounds {
   bool IsDue() const {
     if (gradients_ == 0) return false;
     if (was_due_) return true;
-    const PolicyKind policy = scenario_.run.consistency.policy;
+    const PolicyKind policy = policy_.policy;
     if (is_draining_ || policy == PolicyKind::kAsync || policy == PolicyKind::kSsp) return true;
-    return gradients_ >= scenario_.run.consistency.round_size(static_cast<uint32_t>(members_));
+    return gradients_ >= policy_.round_size(static_cast<uint32_t>(members_));
   }
 
   const Scenario& scenario_;
   const size_t shard_;
   Findings& findings_;
+  ConsistencySpec policy_;
   size_t gradients_ = 0;
   size_t members_ = 0;
   bool was_due_ = false;
@@ -76,7 +84,13 @@ class MemberRounds {
       findings_.Add("{}: the second of its worker in one round", Text(made.push));
     }
   }
-  void OnView(const View& view) { view_ = view; }
+  void OnOrders(const OrdersTaken& orders) {
+    view_ = orders.view;
+    spare_ = scenario_.SpareOf(orders.stage);
+    if (std::exchange(stage_, orders.stage) == orders.stage) return;
+    heard_.clear();
+    excused_.clear();
+  }
 
   /// A worker that is further on other shards has no gradient for this shard's earlier rounds.
   void OnAsked(const WeightsAsked& asked) {
@@ -96,7 +110,7 @@ class MemberRounds {
     for (const Member& member : view_.members) {
       const bool owes = member.founding || at_work_.contains(member.incarnation);
       if (!owes || heard_.contains(member.worker) || excused_.contains(member.worker)) continue;
-      if (++missing <= scenario_.spare()) continue;
+      if (++missing <= spare_) continue;
       findings_.Add("shard {}: version {} was made without worker {}, who was at work for it",
                     shard_, Value(to), Value(member.worker));
     }
@@ -109,6 +123,8 @@ class MemberRounds {
   const Scenario& scenario_;
   const size_t shard_;
   Findings& findings_;
+  uint32_t stage_ = 0;
+  uint32_t spare_ = 0;
   Version decided_{};
   std::set<WorkerId> heard_;
   std::set<WorkerId> excused_;
@@ -116,59 +132,77 @@ class MemberRounds {
   std::set<Incarnation> at_work_;
 };
 
-bool HasJoined(const PushDecided& decided) {
-  return decided.reply.outcome == PushOutcome::kApplied ||
-         decided.reply.outcome == PushOutcome::kBuffered;
-}
+/// The rounds of one shard, stage by stage.
+class ShardRounds {
+ public:
+  ShardRounds(const Scenario& scenario, size_t shard, Findings& findings)
+      : scenario_(scenario),
+        counted_(scenario, shard, findings),
+        of_members_(scenario, shard, findings) {}
 
-void CheckCounted(const Scenario& scenario, const History& history, const Evidence& evidence,
-                  Findings& findings) {
-  std::vector<CountedRounds> shards;
-  for (size_t i = 0; i < history.ends.size(); ++i) shards.emplace_back(scenario, i, findings);
-  for (const Event& event : history.events) {
-    if (const auto* update = std::get_if<UpdateOrdered>(&event)) {
-      shards[Value(update->shard)].OnUpdate(update->to);
-    } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
-      shards[Value(decided->push.shard)].ExpectNotDue();
-      const bool has_values = evidence.pushes.at(decided->push).made.slot.has_value();
-      if (has_values && HasJoined(*decided)) shards[Value(decided->push.shard)].OnJoined();
-    } else if (const auto* orders = std::get_if<OrdersTaken>(&event)) {
-      shards[Value(orders->shard)].ExpectNotDue();
-      shards[Value(orders->shard)].OnOrders(*orders);
+  void OnUpdate(Version to) {
+    if (has_rounds_) {
+      of_members_.OnUpdate(to);
+    } else {
+      counted_.OnUpdate(to);
     }
   }
-  for (CountedRounds& shard : shards) shard.ExpectNotDue();
-}
 
-void CheckMembersRounds(const Scenario& scenario, const History& history, const Evidence& evidence,
-                        Findings& findings) {
-  std::vector<MemberRounds> shards;
+  void OnDecided(const PushDecided& decided, const PushMade& made) {
+    if (!has_rounds_) counted_.ExpectNotDue();
+    if (!HasJoined(decided)) return;
+    if (has_rounds_) {
+      of_members_.OnJoined(made);
+    } else if (made.slot.has_value()) {
+      counted_.OnJoined();
+    }
+  }
+
+  void OnOrders(const OrdersTaken& orders) {
+    if (!has_rounds_) counted_.ExpectNotDue();
+    has_rounds_ = scenario_.HasRounds(orders.stage);
+    if (has_rounds_) {
+      of_members_.OnOrders(orders);
+    } else {
+      counted_.OnOrders(orders);
+    }
+  }
+
+  void OnAsked(const WeightsAsked& asked) { of_members_.OnAsked(asked); }
+  void OnServed(const WeightsServed& served) { of_members_.OnServed(served); }
+
+  void OnEnd() {
+    if (!has_rounds_) counted_.ExpectNotDue();
+  }
+
+ private:
+  const Scenario& scenario_;
+  bool has_rounds_ = false;
+  CountedRounds counted_;
+  MemberRounds of_members_;
+};
+
+}  // namespace
+
+void CheckRounds(const Scenario& scenario, const History& history, const Evidence& evidence,
+                 Findings& findings) {
+  std::vector<ShardRounds> shards;
   for (size_t i = 0; i < history.ends.size(); ++i) shards.emplace_back(scenario, i, findings);
   for (const Event& event : history.events) {
     if (const auto* update = std::get_if<UpdateOrdered>(&event)) {
       shards[Value(update->shard)].OnUpdate(update->to);
     } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
-      if (!HasJoined(*decided)) continue;
-      shards[Value(decided->push.shard)].OnJoined(evidence.pushes.at(decided->push).made);
+      shards[Value(decided->push.shard)].OnDecided(*decided,
+                                                   evidence.pushes.at(decided->push).made);
     } else if (const auto* orders = std::get_if<OrdersTaken>(&event)) {
-      shards[Value(orders->shard)].OnView(orders->view);
+      shards[Value(orders->shard)].OnOrders(*orders);
     } else if (const auto* asked = std::get_if<WeightsAsked>(&event)) {
       shards[Value(asked->shard)].OnAsked(*asked);
     } else if (const auto* served = std::get_if<WeightsServed>(&event)) {
       shards[Value(served->shard)].OnServed(*served);
     }
   }
-}
-
-}  // namespace
-
-void CheckRounds(const Scenario& scenario, const History& history, const Evidence& evidence,
-                 Findings& findings) {
-  if (scenario.has_rounds()) {
-    CheckMembersRounds(scenario, history, evidence, findings);
-  } else {
-    CheckCounted(scenario, history, evidence, findings);
-  }
+  for (ShardRounds& shard : shards) shard.OnEnd();
 }
 
 }  // namespace slipstream

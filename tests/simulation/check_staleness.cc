@@ -28,11 +28,12 @@ bool IsNear(double a, double b) { return std::abs(a - b) <= kTolerance; }
 /// report.
 class ShardLag {
  public:
-  ShardLag(const Scenario& scenario, size_t shard, Findings& findings)
-      : scenario_(scenario), shard_(shard), findings_(findings) {}
+  ShardLag(const Scenario& scenario, const Evidence& evidence, size_t shard, Findings& findings)
+      : scenario_(scenario), evidence_(evidence), shard_(shard), findings_(findings) {}
 
   void Take(Version version, const std::vector<Entry>& entries) {
     if (entries.empty()) return;
+    has_rounds_ = scenario_.HasRounds(evidence_.StageOf(shard_, version));
     std::vector<double> lags;
     std::vector<Version> bases;
     for (const Entry& entry : entries) {
@@ -86,8 +87,8 @@ class ShardLag {
     using Action = StalenessGuardSpec::Action;
     const StalenessGuardSpec& guard = scenario_.guard();
     const bool is_bounded = guard.action != Action::kNone && guard.action != Action::kScale;
-    const uint64_t lag_max = scenario_.has_rounds() ? 0 : guard.bound;
-    if ((is_bounded || scenario_.has_rounds()) && lag > lag_max) {
+    const uint64_t lag_max = has_rounds_ ? 0 : guard.bound;
+    if ((is_bounded || has_rounds_) && lag > lag_max) {
       findings_.Add("{}: staleness {} in the weights, beyond {}", Text(made.push), lag, lag_max);
     }
   }
@@ -108,8 +109,8 @@ class ShardLag {
     double examples = 0;
     for (const Entry& entry : entries) examples += entry.push->made.examples;
     for (size_t i = 0; i < entries.size(); ++i) {
-      double share = scenario_.has_rounds() ? entries[i].push->made.examples / examples
-                                            : 1.0 / static_cast<double>(entries.size());
+      double share = has_rounds_ ? entries[i].push->made.examples / examples
+                                 : 1.0 / static_cast<double>(entries.size());
       if (RowOf(scenario_.run.worker.algorithm).sums_pushes) share = 1;
       double expected = -rate * share * GuardShare(lags[i]);
       if (scaling == Scaling::kPerGradient) expected /= std::max(1.0, lags[i]);
@@ -135,8 +136,10 @@ class ShardLag {
   }
 
   const Scenario& scenario_;
+  const Evidence& evidence_;
   const size_t shard_;
   Findings& findings_;
+  bool has_rounds_ = false;  // In the stage of the version at hand.
   std::vector<uint64_t> histogram_;
   std::vector<double> all_;
   std::vector<std::vector<Version>> clocks_;
@@ -148,7 +151,7 @@ class ShardLag {
 void CheckStaleness(const Scenario& scenario, const History& history, const Evidence& evidence,
                     Findings& findings) {
   for (size_t shard = 0; shard < evidence.entries.size(); ++shard) {
-    ShardLag lag(scenario, shard, findings);
+    ShardLag lag(scenario, evidence, shard, findings);
     for (const auto& [version, entries] : evidence.entries[shard]) lag.Take(version, entries);
     lag.Compare(history.ends[shard]);
   }
@@ -159,17 +162,20 @@ namespace {
 /// The clocks that one shard has been told of.
 class Pace {
  public:
-  Pace(uint64_t slack, size_t shard, Findings& findings)
-      : slack_(slack), shard_(shard), findings_(findings) {}
+  Pace(const Scenario& scenario, size_t shard, Findings& findings)
+      : scenario_(scenario), shard_(shard), findings_(findings) {
+    EnterStage(0);
+  }
 
   void OnOrders(const OrdersTaken& orders) {
+    if (orders.stage > stage_) EnterStage(orders.stage);
     is_over_ = is_over_ || orders.phase >= Phase::kDraining;
     std::map<Incarnation, Worker> members;
     for (const Member& member : orders.view.members) {
       members[member.incarnation] = workers_[member.incarnation];
     }
     workers_ = std::move(members);
-    pace_ = std::max(pace_, Slowest().value_or(0));
+    NotePace();
     LetGoOn();
   }
 
@@ -195,7 +201,7 @@ class Pace {
     }
     if (is_taken && decided.rests) {
       worker.clock_in_pace.reset();
-      pace_ = std::max(pace_, Slowest().value_or(0));
+      NotePace();
     } else if (decided.has_values || decided.wants_weights || worker.clock_in_pace.has_value()) {
       Enter(worker, decided.clock);
     }
@@ -204,7 +210,7 @@ class Pace {
   }
 
   void OnServed(const WeightsServed& served) {
-    if (is_over_ || !served.trainer.has_value()) return;
+    if (is_over_ || !keeps_pace_ || !served.trainer.has_value()) return;
     const auto found = workers_.find(served.trainer->incarnation);
     if (found == workers_.end() || served.sequence != Next(found->second.answered)) return;
     const Worker& worker = found->second;
@@ -232,6 +238,24 @@ class Pace {
     bool may_go_on = false;
     Version has_to_see{};
   };
+
+  /// Nobody is at work when a stage begins, and no call waits.
+  void EnterStage(uint32_t stage) {
+    const ConsistencySpec policy = scenario_.PolicyOf(stage);
+    stage_ = stage;
+    keeps_pace_ = policy.traits().keeps_pace;
+    slack_ = static_cast<uint64_t>(policy.parameters["slack"]);
+    is_over_ = false;
+    for (auto& [incarnation, worker] : workers_) {
+      worker.clock_in_pace.reset();
+      worker.waits_for.reset();
+    }
+  }
+
+  /// Shards note the pace only under policies that keep one.
+  void NotePace() {
+    if (keeps_pace_) pace_ = std::max(pace_, Slowest().value_or(0));
+  }
 
   std::optional<uint64_t> Slowest() const {
     std::optional<uint64_t> slowest;
@@ -268,12 +292,15 @@ class Pace {
     if (!worker.clock_in_pace.has_value()) clock = std::max(clock, pace_);
     worker.clock = clock;
     worker.clock_in_pace = clock;
-    pace_ = std::max(pace_, *Slowest());
+    NotePace();
   }
 
-  const uint64_t slack_;
+  const Scenario& scenario_;
   const size_t shard_;
   Findings& findings_;
+  uint32_t stage_ = 0;
+  bool keeps_pace_ = false;
+  uint64_t slack_ = 0;
   std::map<Incarnation, Worker> workers_;
   uint64_t pace_ = 0;  // The highest clock of the slowest worker at work so far.
   bool is_over_ = false;
@@ -282,12 +309,8 @@ class Pace {
 }  // namespace
 
 void CheckPace(const Scenario& scenario, const History& history, Findings& findings) {
-  const ConsistencySpec& consistency = scenario.run.consistency;
-  if (consistency.policy != PolicyKind::kSsp) return;
   std::vector<Pace> shards;
-  for (uint32_t i = 0; i < scenario.shards; ++i) {
-    shards.emplace_back(static_cast<uint64_t>(consistency.parameters["slack"]), i, findings);
-  }
+  for (uint32_t i = 0; i < scenario.shards; ++i) shards.emplace_back(scenario, i, findings);
   for (const Event& event : history.events) {
     if (const auto* orders = std::get_if<OrdersTaken>(&event)) {
       shards[Value(orders->shard)].OnOrders(*orders);

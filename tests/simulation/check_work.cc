@@ -45,9 +45,9 @@ bool NobodyDidIt(const std::vector<Doers>& shards, uint64_t batch) {
 /// mini-batch of a worker that died in the round, except on the first shard, which names it again.
 /// Under a guard, it is one that the shard dropped, or refused while another shard took it. A guard
 /// that blocks refuses nothing that it knew to be in flight.
-bool MayLack(const Scenario& scenario, const Evidence& evidence, size_t shard) {
+bool MayLack(const Scenario& scenario, const Evidence& evidence, size_t shard, uint64_t batch) {
   using Action = StalenessGuardSpec::Action;
-  if (scenario.has_rounds()) return shard > 0 && !evidence.died.empty();
+  if (scenario.HasRounds(scenario.StageOfBatch(batch))) return shard > 0 && !evidence.died.empty();
   const Action action = scenario.guard().action;
   const bool refuses = action == Action::kReject;
   // A mini-batch that all shards refuse is computed again, unless the next one is in flight.
@@ -62,18 +62,19 @@ void CheckWork(const Scenario& scenario, const Evidence& evidence, Findings& fin
   for (size_t shard = 0; shard < evidence.entries.size(); ++shard) {
     shards.push_back(DoersAt(evidence, shard));
   }
-  // If rounds may close without some members, each shard does so on its own. The first shard
-  // determines which mini-batches are done.
-  const size_t checked = scenario.spare() > 0 ? 1 : shards.size();
-  for (size_t shard = 0; shard < checked; ++shard) {
+  for (size_t shard = 0; shard < shards.size(); ++shard) {
     Doers& done = shards[shard];
     for (uint64_t batch = 0; batch < scenario.batches_total(); ++batch) {
+      // If rounds may close without some members, each shard does so on its own. The first shard
+      // determines which mini-batches are done.
+      const uint32_t spare = scenario.SpareOf(scenario.StageOfBatch(batch));
+      if (spare > 0 && shard > 0) continue;
       const std::vector<Incarnation> by =
           done.contains(batch) ? done[batch] : std::vector<Incarnation>();
       // In the round in which work ended, a push that came late to the first shard is not named
       // again.
-      const bool ends_with_late = evidence.ended_early && scenario.spare() > 0;
-      const bool is_excused = ends_with_late || MayLack(scenario, evidence, shard) ||
+      const bool ends_with_late = evidence.ended_early && spare > 0;
+      const bool is_excused = ends_with_late || MayLack(scenario, evidence, shard, batch) ||
                               DeadDidIt(shards, evidence, batch) ||
                               (evidence.ended_early && NobodyDidIt(shards, batch));
       // If several answers were given, it is not always known which one was used, and then a base
@@ -106,7 +107,7 @@ class Stop {
   Stop(const Scenario& scenario, Findings& findings) : scenario_(scenario), findings_(findings) {}
 
   void OnPhase(const PhaseMade& made) {
-    if (made.phase == Phase::kTraining) began_ = made.time;
+    if (made.phase == Phase::kTraining && !began_.has_value()) began_ = made.time;
   }
   void OnAccuracy(double accuracy) {
     // A measurement after the end of the work ends nothing.

@@ -1,11 +1,16 @@
 #include "tests/simulation/evidence.h"
 
+#include <algorithm>
+
 #include "tests/simulation/gradients.h"
 
 namespace slipstream {
 
 Evidence::Evidence(const History& history)
-    : weights(history.ends.size()), entries(history.ends.size()) {
+    : weights(history.ends.size()),
+      entries(history.ends.size()),
+      stage_begins(history.ends.size()) {
+  std::vector<Version> newest(history.ends.size());
   for (const Event& event : history.events) {
     if (const auto* made = std::get_if<PushMade>(&event)) {
       pushes[made->push].made = *made;
@@ -19,6 +24,11 @@ Evidence::Evidence(const History& history)
       if (!push.taken.has_value() && !IsRefusal(decided->reply.outcome)) {
         push.taken = decided->reply;
       }
+    } else if (const auto* update = std::get_if<UpdateOrdered>(&event)) {
+      newest[Value(update->shard)] = update->to;
+    } else if (const auto* orders = std::get_if<OrdersTaken>(&event)) {
+      std::vector<Version>& begins = stage_begins[Value(orders->shard)];
+      begins.resize(std::max<size_t>(begins.size(), orders->stage), newest[Value(orders->shard)]);
     } else if (const auto* published = std::get_if<VersionPublished>(&event)) {
       weights[Value(published->shard)][published->version] = published->weights;
     } else if (const auto* end = std::get_if<WorkEnded>(&event)) {

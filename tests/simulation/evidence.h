@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -63,6 +64,15 @@ struct Evidence {
 
   /// By shard and version, in order of slots. A version may have no entries.
   std::vector<std::map<Version, std::vector<Entry>>> entries;
+
+  /// By shard: the versions that the stages after the first began with.
+  std::vector<std::vector<Version>> stage_begins;
+
+  /// Returns the stage of the round that made this version.
+  uint32_t StageOf(size_t shard, Version version) const {
+    return static_cast<uint32_t>(std::ranges::count_if(
+        stage_begins[shard], [version](Version begin) { return begin < version; }));
+  }
 
   /// Mini-batches of which a shard has refused a gradient as too stale.
   std::set<std::pair<ShardId, uint64_t>> too_stale;

@@ -112,6 +112,7 @@ struct OrdersTaken {
   ShardId shard{};
   View view;
   Phase phase{};
+  uint32_t stage = 0;
 };
 
 /// The coordinator has accepted a call of a worker.

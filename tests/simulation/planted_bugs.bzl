@@ -76,6 +76,21 @@ PLANTED_BUGS = {
             "records_.erase(member.worker); record.incarnation = member.incarnation;",
         ),
     ]),
+    # Gradients that an open round has taken are lost when a worker joins or leaves.
+    "accrued_gradients_lost_at_a_view_change": ("//server/core:shard_machine.cc", [(
+        "state_.members.InstallView(view);",
+        "state_.members.InstallView(view); state_.round = NewRound();",
+    )]),
+    # Two gradients under way at once make up for each other's errors of encoding.
+    "residual_shared_by_two_slots": ("//worker/client:push_encoders.cc", [(
+        "&encoders_[slot][Value(shard)]",
+        "&encoders_[slot * 0][Value(shard)]",
+    )]),
+    # Another policy takes over on the first shard alone.
+    "schedule_applied_on_one_shard_only": ("//server/core:shard_machine.cc", [(
+        "stage_ = options_.StageOf(state_.stage);",
+        "stage_ = options_.StageOf(is_first() ? state_.stage : 0);",
+    )]),
 }
 
 def planted_bugs(name):

@@ -24,6 +24,7 @@ constexpr uint64_t kAlgorithmStream = 7;
 constexpr uint64_t kFixedRoundStream = 8;
 constexpr uint64_t kElasticStream = 9;
 constexpr uint64_t kGapStream = 10;
+constexpr uint64_t kStageStream = 11;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -207,8 +208,39 @@ void DrawStop(Scenario& scenario) {
 /// Draws the pipeline's depth. With rounds there is nothing to compute while a push is in flight.
 void DrawPipeline(Scenario& scenario) {
   Chance chance(scenario.seed, kPipelineStream);
-  if (scenario.has_rounds() || !chance.Happens(300)) return;
+  if (scenario.stages_in_rounds() > 0 || !chance.Happens(300)) return;
   scenario.run.training.pipeline_depth = 2;
+}
+
+ConsistencySpec DrawEarlierPolicy(Chance& chance, const Scenario& scenario, bool has_rounds) {
+  const uint32_t workers = scenario.run.cluster.workers;
+  ConsistencySpec policy;
+  policy.parameters["backups"] = chance.Between(0, workers / 2);
+  policy.parameters["n"] = chance.Between(1, workers);
+  policy.parameters["slack"] = chance.Between(0, 4);
+  if (has_rounds) {
+    policy.policy = workers > 1 && chance.Happens(500) ? Policy::kBackup : Policy::kHardsync;
+  } else if (!scenario.blocks() && chance.Happens(300)) {
+    policy.policy = Policy::kSsp;
+  } else {
+    policy.policy = chance.Happens(500) ? Policy::kSoftsync : Policy::kAsync;
+  }
+  return policy;
+}
+
+/// Draws policies for the first epochs: those with rounds come first, and need a pipeline of one.
+void DrawStages(Scenario& scenario) {
+  Chance chance(scenario.seed, kStageStream);
+  RunSpec& run = scenario.run;
+  if (run.training.epochs < 2 || !chance.Happens(250)) return;
+  const uint32_t count = chance.Between(1, std::min(run.training.epochs - 1, 2u));
+  const bool all_have_rounds = scenario.HasRounds(0);
+  const bool may_have_rounds = run.training.pipeline_depth == 1;
+  bool has_rounds = all_have_rounds || (may_have_rounds && chance.Happens(600));
+  for (uint32_t i = 0; i < count; ++i) {
+    run.policies_before.push_back({DrawEarlierPolicy(chance, scenario, has_rounds), i + 1});
+    has_rounds = all_have_rounds || (has_rounds && chance.Happens(500));
+  }
 }
 
 /// Corrects settings that a run.yaml may not have either, under which rounds would not close.
@@ -250,6 +282,20 @@ uint32_t Scenario::ExamplesOf(uint64_t batch) const {
       std::min<uint64_t>(run.training.batch_size, examples_per_epoch - first));
 }
 
+uint32_t Scenario::StageOfBatch(uint64_t batch) const {
+  uint32_t stage = 0;
+  for (const PolicyStage& one : run.policies_before) {
+    if (batch >= one.BatchesEnd(batches_per_epoch(), batches_total())) ++stage;
+  }
+  return stage;
+}
+
+uint32_t Scenario::stages_in_rounds() const {
+  uint32_t stages = 0;
+  for (uint32_t i = 0; i <= run.policies_before.size(); ++i) stages += HasRounds(i) ? 1 : 0;
+  return stages;
+}
+
 Scenario DrawScenario(uint64_t seed) {
   Chance chance(seed, kMainStream);
   Scenario scenario;
@@ -279,6 +325,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawPipeline(scenario);
   DrawAlgorithm(scenario);
   DrawElastic(scenario);
+  DrawStages(scenario);
   LetRoundsClose(scenario.run);
   return scenario;
 }
@@ -313,6 +360,13 @@ std::string Describe(const Scenario& scenario) {
   if (run.training.pipeline_depth > 1) text += " pipeline_depth=2";
   if (run.consistency.parameters["c"] > 0) {
     text += fmt::format(" c={}", run.consistency.parameters["c"]);
+  }
+  for (const PolicyStage& stage : run.policies_before) {
+    text += fmt::format(" before={}", RowOf(stage.consistency.policy).name);
+    for (const auto& [key, value] :
+         ParametersOf(RowOf(stage.consistency.policy), stage.consistency.parameters)) {
+      text += fmt::format(":{}={}", key, value);
+    }
   }
   if (run.worker.quantum() > 1) text += fmt::format(" steps={}", run.worker.quantum());
   if (RowOf(run.worker.algorithm).keeps_weights) text += " keeps";

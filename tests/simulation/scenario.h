@@ -79,13 +79,21 @@ struct Scenario {
     return run.training.max_seconds > 0 || run.training.target_accuracy > 0;
   }
 
-  /// Returns whether rounds take one gradient from each member, and name the work.
-  bool has_rounds() const { return run.consistency.traits().work == PolicyTraits::Work::kRounds; }
+  /// The policy of one stage of the run.
+  ConsistencySpec PolicyOf(uint32_t stage) const { return run.StageOf(stage).consistency; }
+  uint32_t StageOfBatch(uint64_t batch) const;
 
-  /// Returns the number of members at work without which a round may close.
-  uint32_t spare() const {
-    const bool has_backups = run.consistency.policy == PolicyKind::kBackup;
-    return has_backups ? static_cast<uint32_t>(run.consistency.parameters["backups"]) : 0;
+  /// Returns whether rounds of the stage take one gradient from each member, and name the work.
+  bool HasRounds(uint32_t stage) const {
+    return PolicyOf(stage).traits().work == PolicyTraits::Work::kRounds;
+  }
+  uint32_t stages_in_rounds() const;  // They come first.
+
+  /// Returns the number of members at work without which a round of the stage may close.
+  uint32_t SpareOf(uint32_t stage) const {
+    const ConsistencySpec policy = PolicyOf(stage);
+    const bool has_backups = policy.policy == PolicyKind::kBackup;
+    return has_backups ? static_cast<uint32_t>(policy.parameters["backups"]) : 0;
   }
 };
 

@@ -201,9 +201,9 @@ void SimCoordinator::GetWork(const std::string& bytes, const Respond& respond) {
   const absl::Status event =
       coordinator_.OnHeartbeat(worker, FromWire(request.progress()), queue_.now());
   Note(event, worker, WorkerHeard::What::kCalled);
-  const auto question = [this, worker,
-                         newest](bool is_last) -> std::optional<absl::StatusOr<std::string>> {
-    const absl::StatusOr<Coordinator::Work> answer = coordinator_.AskWork(worker, newest);
+  const auto question = [this, worker, newest, stage = request.stage()](
+                            bool is_last) -> std::optional<absl::StatusOr<std::string>> {
+    const absl::StatusOr<Coordinator::Work> answer = coordinator_.AskWork(worker, stage, newest);
     if (!answer.ok()) return answer.status();
     if (answer->state == Coordinator::Work::State::kWait && !is_last) return std::nullopt;
     return ToWire(*answer).SerializeAsString();

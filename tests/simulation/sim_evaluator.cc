@@ -56,6 +56,7 @@ void SimEvaluator::OnRead(ShardId shard, const absl::StatusOr<ShardLane::Answer>
   if (!answer.ok()) return on_failure_(answer.status());
   shards_.NoteReceived(shard, *answer->weights, reading_->weights);
   reading_->versions[Value(shard)] = answer->weights->version;
+  reading_->stage = std::max(reading_->stage, answer->weights->stage);
   if (--reading_->lanes_busy == 0) ReadOn();
 }
 
@@ -65,7 +66,8 @@ void SimEvaluator::ReadOn() {
   for (const ShardId shard : shards_.all()) {
     if (reading_->versions[Value(shard)] < newest) behind.push_back(shard);
   }
-  const bool reads_on = world_.scenario.has_rounds() && !behind.empty() && reading_->tries_left > 0;
+  const bool is_in_step = reading_->stage < world_.scenario.stages_in_rounds();
+  const bool reads_on = is_in_step && !behind.empty() && reading_->tries_left > 0;
   if (!reads_on) return Report();
   --reading_->tries_left;
   // This runs inside a lane's callback, and that lane may be needed again, so read in a later

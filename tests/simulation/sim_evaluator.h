@@ -44,6 +44,7 @@ class SimEvaluator {
     bool is_final = false;
     std::vector<float> weights;
     std::vector<Version> versions;
+    uint32_t stage = 0;  // The latest of the shards'.
     size_t lanes_busy = 0;
     int tries_left = 0;
   };

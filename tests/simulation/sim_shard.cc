@@ -49,7 +49,7 @@ void SimShard::OnOrders(const ServerOrders& orders) {
   trace_.Line("shard {} takes orders {} phase {} view {} of {}", Value(id_), orders.number,
               static_cast<int>(orders.phase), Value(orders.view.number),
               orders.view.members.size());
-  history_.Add(OrdersTaken{id_, orders.view, orders.phase});
+  history_.Add(OrdersTaken{id_, orders.view, orders.phase, orders.stage});
   Absorb(shard_.OnOrders(orders));
   PS_CHECK(shard_.failure().empty());
 }

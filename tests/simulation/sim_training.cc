@@ -28,21 +28,16 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
       units_(calls, shards.identity(), progress,
              [this](const absl::Status& status) { OnUnitResult(status); }),
       core_({.shards = shards.map().shards(),
-             .in_step = world.scenario.run.consistency.traits().in_step,
+             .in_step = world.scenario.PolicyOf(0).traits().in_step,
              .depth = world.scenario.run.training.pipeline_depth,
              .quantum = world.scenario.run.worker.quantum(),
              .keeps_weights = RowOf(world.scenario.run.worker.algorithm).keeps_weights,
-             .releases_unused = world.scenario.run.consistency.traits().waits_for_members}),
+             .releases_unused = world.scenario.PolicyOf(0).traits().waits_for_members}),
       slots_(world.scenario.run.training.pipeline_depth),
+      encoders_(world.scenario.run.wire.push_codec, shards.map(),
+                world.scenario.run.training.pipeline_depth),
       lanes_(shards.MakeLanes()) {
-  for (Slot& slot : slots_) {
-    slot.weights.resize(shards.map().parameters());
-    if (world.scenario.run.wire.push_codec == Encoding::kFp32) continue;
-    for (const ShardId shard : shards.all()) {
-      slot.encoders.emplace_back(world.scenario.run.wire.push_codec,
-                                 shards.map().range(shard).size());
-    }
-  }
+  for (Slot& slot : slots_) slot.weights.resize(shards.map().parameters());
 }
 
 void SimTraining::Close() {
@@ -78,7 +73,7 @@ void SimTraining::OnTurn(const WorkerCore::Action& action) {
   if (std::holds_alternative<WorkerCore::AwaitUnit>(action)) return AwaitUnit(0);
   slots_[turn_].is_finished = true;
   if (std::ranges::all_of(slots_, [](const Slot& slot) { return slot.is_finished; })) {
-    return Finish();
+    return MayGoOn() ? AwaitUnit(0) : Finish();
   }
   turn_ = (turn_ + 1) % slots_.size();
   TakeTurn();
@@ -122,13 +117,23 @@ void SimTraining::OnUnitResult(const absl::Status& status) {
 void SimTraining::TakeUnit() {
   const std::optional<SimUnits::Result> result = units_.Take();
   if (!result.has_value()) return;
-  if (result->has_value()) {
-    core_.OnUnit(**result);
+  if (const auto* unit = std::get_if<WorkUnit>(&*result)) {
+    core_.OnUnit(*unit);
+  } else if (const auto* stage = std::get_if<uint32_t>(&*result)) {
+    EnterStage(*stage);
   } else {
+    has_no_more_units_ = true;
     core_.OnNoMoreUnits();
   }
   progress_ = core_.progress();
   if (std::exchange(is_awaiting_unit_, false)) TakeTurn();
+}
+
+void SimTraining::EnterStage(uint32_t stage) {
+  const PolicyTraits traits = world_.scenario.PolicyOf(stage).traits();
+  core_.EnterStage({stage, traits.in_step, traits.waits_for_members});
+  stage_ = stage;
+  for (Slot& slot : slots_) slot.is_finished = false;
 }
 
 void SimTraining::Compute(const BatchRanges& batches) {
@@ -206,9 +211,7 @@ void SimTraining::PushGradient(uint32_t slot) {
       const Gradients::Gradient& gradient = slots_[slot].gradient;
       const PushHeader header = Header(shard, slot, gradient);
       NotePush(shard, header, gradient.slot);
-      std::vector<PushEncoder>& encoders = slots_[slot].encoders;
-      lane.Exchange(header, shards_.Part(gradient.values, shard),
-                    encoders.empty() ? nullptr : &encoders[Value(shard)],
+      lane.Exchange(header, shards_.Part(gradient.values, shard), encoders_.Of(shard, slot),
                     shards_.Part(slots_[slot].weights, shard), std::move(done));
     };
     const auto take = [this, slot, shard](const ShardLane::Answer& answer) {

@@ -21,7 +21,7 @@
 #include "tests/simulation/sim_units.h"
 #include "tests/simulation/sim_world.h"
 #include "tests/simulation/worker_shards.h"
-#include "worker/client/push_encoder.h"
+#include "worker/client/push_encoders.h"
 #include "worker/core/unit_queue.h"
 #include "worker/core/worker_core.h"
 
@@ -56,9 +56,8 @@ class SimTraining {
  private:
   struct Slot {
     std::vector<float> weights;
-    BatchRanges batches;                // Those that are computed or pushed.
-    Gradients::Gradient gradient;       // The gradient of its last step.
-    std::vector<PushEncoder> encoders;  // By shard; empty if gradients are not encoded.
+    BatchRanges batches;           // Those that are computed or pushed.
+    Gradients::Gradient gradient;  // The gradient of its last step.
     bool is_pushing = false;
     bool is_refused = false;  // By every shard that has answered its push.
     bool is_finished = false;
@@ -83,6 +82,12 @@ class SimTraining {
   void AwaitUnit(uint32_t settled);
   void OnUnitResult(const absl::Status& status);
   void TakeUnit();
+  void EnterStage(uint32_t stage);
+
+  /// True if the run may go on with another stage.
+  bool MayGoOn() const {
+    return !has_no_more_units_ && stage_ < world_.scenario.run.policies_before.size();
+  }
   void Compute(const BatchRanges& batches);
   void Push();
 
@@ -115,7 +120,10 @@ class SimTraining {
   SimUnits units_;
   WorkerCore core_;
   std::vector<Slot> slots_;
+  PushEncoders encoders_;
   SimLanes lanes_;
+  uint32_t stage_ = 0;
+  bool has_no_more_units_ = false;
   uint32_t turn_ = 0;  // The slot whose turn it is.
   bool is_awaiting_unit_ = false;
   bool is_closed_ = false;

@@ -32,6 +32,7 @@ void SimUnits::Fetch() {
   *request.mutable_identity() = ToWire(identity_);
   *request.mutable_progress() = ToWire(progress_);
   request.set_newest_unit(newest_);
+  request.set_stage(stage_);
   request.set_wait_ms(kWaitMs);
   calls_.Call<v1::GetWorkReply>(
       Method::kGetWork, request, [this](const absl::StatusOr<v1::GetWorkReply>& reply) {
@@ -41,7 +42,10 @@ void SimUnits::Fetch() {
         result_.emplace();
         if (reply->state() == v1::GetWorkReply::UNIT) {
           newest_ = reply->unit();
-          result_->emplace(WorkUnit{reply->unit(), reply->first_batch(), reply->batches()});
+          result_ = WorkUnit{reply->unit(), reply->first_batch(), reply->batches()};
+        } else if (reply->state() == v1::GetWorkReply::STAGE) {
+          stage_ = reply->stage();
+          result_ = stage_;
         }
         on_result_(absl::OkStatus());
       });

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,8 +19,9 @@ namespace slipstream {
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimUnits {
  public:
-  /// The coordinator's answer: a unit, or null if there are no more.
-  using Result = std::optional<WorkUnit>;
+  /// The coordinator's answer: a unit, the number of the stage that the run is in, or nothing if
+  /// there are no more units.
+  using Result = std::variant<std::monostate, WorkUnit, uint32_t>;
 
   /// `progress` is the progress that a request reports. `on_result` is called when a result has
   /// come, or with the reason why none will. All arguments must outlive it.
@@ -45,6 +47,7 @@ class SimUnits {
   bool is_asking_ = false;
   std::optional<Result> result_;
   uint64_t newest_ = 0;
+  uint32_t stage_ = 0;
 };
 
 }  // namespace slipstream

@@ -32,7 +32,10 @@ bool NobodyDied(const History& history) { return Evidence(history).died.empty();
 
 void CompareWithQuietRun(const Scenario& scenario, const History& history, Simulated& simulated) {
   // In these runs, the bits do not depend on timing.
-  const bool is_repeatable = scenario.run.consistency.traits().order == PolicyTraits::Order::kRank;
+  const std::vector<PolicyStage> stages = scenario.run.stages();
+  const bool is_repeatable = std::ranges::all_of(stages, [](const PolicyStage& stage) {
+    return stage.consistency.traits().order == PolicyTraits::Order::kRank;
+  });
   const bool applies = is_repeatable && scenario.joins.empty() && !scenario.may_end_early() &&
                        simulated.findings.empty() && NobodyDied(history);
   if (!applies) return;

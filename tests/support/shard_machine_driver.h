@@ -82,6 +82,7 @@ class ShardMachineDriver {
     Carry(core_.OnPhase(phase, Version{drain_version}));
   }
 
+  void OnStage(uint32_t stage) { Carry(core_.OnStage(stage)); }
   void OnWorkEnds() { Carry(core_.OnWorkEnds()); }
 
   /// Publishes the oldest unpublished update. Returns false if there is none.

@@ -22,16 +22,6 @@ bool Overlaps(const ParameterClient::Options& options, size_t slots) {
   return slots > 1 || is_worth_it;
 }
 
-std::vector<std::vector<PushEncoder>> EncodersFor(const ParameterClient::Options& options,
-                                                  size_t slots) {
-  std::vector<PushEncoder> of_slot;
-  if (options.shards.push_encoding == Encoding::kFp32) return {};
-  for (uint32_t i = 0; i < options.map.shards(); ++i) {
-    of_slot.emplace_back(options.shards.push_encoding, options.map.range(ShardId{i}).size());
-  }
-  return {slots, of_slot};
-}
-
 bool HasEffect(const PushReply& reply) {
   return Judge(reply.outcome) == PushVerdict::kTaken &&
          FirstOutcome(reply) != PushOutcome::kDroppedLate;
@@ -47,7 +37,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
       changes_weights_(options.has_local_weights && !options.keeps_weights),
       slots_(std::move(slots)),
       overlaps_(Overlaps(options, slots_.size())),
-      encoders_(EncodersFor(options, slots_.size())),
+      encoders_(options.shards.push_encoding, options.map, static_cast<uint32_t>(slots_.size())),
       pushes_(slots_.size()),
       core_({.shards = options.map.shards(),
              .in_step = options.in_step,
@@ -169,6 +159,13 @@ void ParameterClient::Skip(uint32_t slot) {
   if (failure_.status().ok()) core_.OnBatchesSkipped(slot);  // Otherwise training ends anyway.
 }
 
+absl::Status ParameterClient::EnterStage(const WorkerCore::Stage& stage) {
+  MutexLock lock(mutex_);
+  AwaitLanes();
+  if (failure_.status().ok()) core_.EnterStage(stage);
+  return failure_.status();
+}
+
 absl::Status ParameterClient::Drain() {
   MutexLock lock(mutex_);
   AwaitLanes();
@@ -275,7 +272,7 @@ absl::Status ParameterClient::ExchangePush(ShardClient& shard, Push& push) {
   if (!push.feed.AwaitFinal(range.end - 1)) return absl::OkStatus();
   const ShardPush pushed = {.header = Header(shard.shard(), push.slot, push.gradient),
                             .values = slots_[push.slot].gradient.subspan(range.begin, range.size()),
-                            .encoder = EncoderOf(shard.shard(), push.slot),
+                            .encoder = encoders_.Of(shard.shard(), push.slot),
                             .feed = &push.feed};
   WeightsArrival weights = ArrivalOf(shard, push.slot);
   if (!changes_weights_) weights.StartFrom(pushed.header.life, pushed.header.base);

@@ -17,7 +17,7 @@
 #include "worker/client/cancel_switch.h"
 #include "worker/client/first_failure.h"
 #include "worker/client/gradient_feed.h"
-#include "worker/client/push_encoder.h"
+#include "worker/client/push_encoders.h"
 #include "worker/client/shard_client.h"
 #include "worker/client/shard_exchange.h"
 #include "worker/client/shard_group.h"
@@ -167,6 +167,9 @@ class ParameterClient {
   /// are unusable (not finite). Waits for the answers to older pushes.
   void Skip(uint32_t slot);
 
+  /// Goes on with a later stage of the run, see WorkerCore. Waits for everything that was begun.
+  absl::Status EnterStage(const WorkerCore::Stage& stage);
+
   // Units of work, for policies without rounds.
   void OnUnit(const WorkUnit& unit);
   void OnNoMoreUnits();
@@ -231,11 +234,6 @@ class ParameterClient {
     return shard.ArrivalOf(slots_[slot].weights, slots_[slot].listener);
   }
 
-  /// The encoder of the slot's gradients to the shard; null if gradients are sent unencoded.
-  PushEncoder* EncoderOf(ShardId shard, uint32_t slot) {
-    return encoders_.empty() ? nullptr : &encoders_[slot][Value(shard)];
-  }
-
   void AwaitLanes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Fail(const absl::Status& status);
 
@@ -249,8 +247,7 @@ class ParameterClient {
   /// Whether pushes are sent and weights arrive while the caller computes.
   const bool overlaps_;
 
-  // Encoders by slot and shard, each used by its lane. Empty where gradients are sent unencoded.
-  std::vector<std::vector<PushEncoder>> encoders_;
+  PushEncoders encoders_;  // Each is used by its shard's lane.
 
   std::vector<std::shared_ptr<Push>>
       pushes_;  // The newest of each slot; its pointer is the owner's.

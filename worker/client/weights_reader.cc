@@ -9,11 +9,14 @@ constexpr int kTriesMax = 5;
 
 }  // namespace
 
-absl::StatusOr<WeightsReader::Reading> WeightsReader::Read(bool one_version,
+absl::StatusOr<WeightsReader::Reading> WeightsReader::Read(uint32_t stages_in_step,
                                                            std::span<float> weights) {
   std::vector<WeightsHeader> headers(group_.map().shards());
   absl::Status status = Pull(group_.all(), Version{}, weights, headers);
-  for (int i = 0; status.ok() && one_version && i < kTriesMax; ++i) {
+  const auto is_in_step = [&] {
+    return std::ranges::max(headers, {}, &WeightsHeader::stage).stage < stages_in_step;
+  };
+  for (int i = 0; status.ok() && i < kTriesMax && is_in_step(); ++i) {
     const Version newest = std::ranges::max(headers, {}, &WeightsHeader::version).version;
     std::vector<ShardId> behind;
     for (const ShardId shard : group_.all()) {

@@ -11,6 +11,7 @@ namespace slipstream {
 
 WorkerCore::WorkerCore(const Options& options)
     : options_(options),
+      stage_{.in_step = options.in_step, .releases_unused = options.releases_unused},
       sequences_(options.shards, Sequence{1}),
       slots_(options.depth, Slot(options.shards)),
       is_at_work_(options.shards, false),
@@ -22,9 +23,20 @@ WorkerCore::WorkerCore(const Options& options)
   PS_CHECK(options.quantum > 0);
 }
 
+void WorkerCore::EnterStage(const Stage& stage) {
+  PS_CHECK(stage.number > stage_.number && begun_.empty());
+  PS_CHECK(options_.depth == 1 || !stage.in_step);
+  stage_ = stage;
+  is_stage_over_ = false;
+  is_left_out_ = false;
+  for (Slot& slot : slots_) {
+    for (Held& shard : slot) shard.is_held = shard.is_held && shard.stage >= stage.number;
+  }
+}
+
 WorkerCore::Action WorkerCore::Next(uint32_t slot) const {
   PS_CHECK(slot < options_.depth);
-  return options_.in_step ? NextOfRounds() : NextOfUnits(slot);
+  return stage_.in_step ? NextOfRounds() : NextOfUnits(slot);
 }
 
 size_t WorkerCore::Ahead(uint32_t slot) const {
@@ -50,12 +62,12 @@ std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot
   PullShards missing;
   for (uint32_t i = 0; i < slot.size(); ++i) {
     if (slot[i].is_held) continue;
-    missing.pulls.push_back({ShardId{i}, options_.in_step ? newest : Version{}});
+    missing.pulls.push_back({ShardId{i}, stage_.in_step ? newest : Version{}});
   }
   // Shard 0 names a mini-batch of its open round to each puller. It is asked last, so that it names
   // one of the newest round. If it named one of an older round, the worker would excuse itself from
   // that round to bring shard 0 level with the others, and the mini-batch would never be done.
-  if (options_.in_step && missing.pulls.size() > 1) {
+  if (stage_.in_step && missing.pulls.size() > 1) {
     std::erase_if(missing.pulls, [](const ShardPull& pull) { return pull.shard == ShardId{0}; });
   }
   if (missing.pulls.empty()) return std::nullopt;
@@ -67,7 +79,7 @@ std::optional<WorkerCore::Action> WorkerCore::ReleaseWhatIsHeld(const Slot& slot
   for (uint32_t i = 0; i < slot.size(); ++i) {
     if (slot[i].is_held) held.shards.push_back(ShardId{i});
   }
-  if (!options_.releases_unused || held.shards.empty()) return std::nullopt;
+  if (!stage_.releases_unused || held.shards.empty()) return std::nullopt;
   return held;
 }
 
@@ -78,18 +90,19 @@ std::optional<WorkerCore::Action> WorkerCore::ReleaseAndRest(const Slot& slot) c
     const bool has_to_rest = begun_.empty() && is_at_work_[i];
     if (slot[i].is_held || has_to_rest) told.shards.push_back(ShardId{i});
   }
-  if (!options_.releases_unused || told.shards.empty()) return std::nullopt;
+  if (!stage_.releases_unused || told.shards.empty()) return std::nullopt;
   return told;
 }
 
 WorkerCore::PullShards WorkerCore::PullsOfPush(uint32_t slot) const {
   PullShards all;
-  if (options_.in_step) return all;
+  if (stage_.in_step) return all;
   for (uint32_t i = 0; i < slots_.at(slot).size(); ++i) all.pulls.push_back({ShardId{i}, {}});
   return all;
 }
 
 WorkerCore::Action WorkerCore::NextOfRounds() const {
+  if (is_stage_over_) return Finished{};
   const Slot& held = slots_.front();
   if (std::optional<Action> pull = PullWhatIsMissing(held)) return *std::move(pull);
   const auto older = [](const Held& a, const Held& b) { return a.version < b.version; };
@@ -149,7 +162,7 @@ bool WorkerCore::wants_weights(uint32_t slot) const {
   const size_t ahead = Ahead(slot);
   const uint64_t own = ahead < begun_.size() ? CountOf(begun_[ahead].batches) : options_.quantum;
   const uint64_t of_others = (options_.depth - 1) * options_.quantum;
-  if (options_.in_step || options_.keeps_weights) return options_.in_step;
+  if (stage_.in_step || options_.keeps_weights) return stage_.in_step;
   return units_.has_more(BatchesThrough(ahead) + own + of_others);
 }
 
@@ -158,7 +171,7 @@ WorkerCore::PushTerms WorkerCore::TermsOfPush(ShardId shard, uint32_t slot,
   PushTerms terms = {.pull = pull.value_or(wants_weights(slot)), .clock = WorkerClock{completed_}};
   if (!pull.has_value()) terms.clock = WorkerClock{completed_ + Ahead(slot) + 1};
   const bool is_newest = begun_.empty() || begun_.back().slot == slot;
-  terms.rests = !terms.pull && !options_.in_step && is_newest &&
+  terms.rests = !terms.pull && !stage_.in_step && is_newest &&
                 units_.batches(BatchesThrough(begun_.size())).empty();
   terms.leaves_out = is_left_out_;
   if (terms.rests) is_at_work_[Value(shard)] = false;
@@ -172,7 +185,7 @@ WorkerClock WorkerCore::ClockOfPull(ShardId shard) {
 
 void WorkerCore::OnBatchesBegun(const BatchRanges& batches, uint32_t slot) {
   PS_CHECK(std::holds_alternative<ComputeBatches>(Next(slot)));
-  PS_CHECK(options_.in_step || BatchesOfUnits(slot).front().first == batches.front().first);
+  PS_CHECK(stage_.in_step || BatchesOfUnits(slot).front().first == batches.front().first);
   if (const size_t ahead = Ahead(slot); ahead < begun_.size()) {
     begun_[ahead].batches = batches;  // Begun again, after its push was aborted.
     return;
@@ -215,14 +228,17 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
                               std::to_string(Value(held.version)) + " to " +
                               std::to_string(Value(header.version)));
   }
-  if (options_.in_step && Value(shard) == 0) {
-    if (!header.work) return absl::InternalError(name + " sent weights without work");
+  is_stage_over_ |= stage_.in_step && header.stage > stage_.number;
+  if (stage_.in_step && Value(shard) == 0) {
+    if (!header.work && !is_stage_over_)
+      return absl::InternalError(name + " sent weights without work");
     work_ = header.work;
     is_left_out_ = false;
   }
   held.goes_no_further = held.was_dropped && header.version == held.version;
   held.life = header.life;
   held.version = header.version;
+  held.stage = header.stage;
   held.is_held = true;
   held.has_come = true;
   is_spent_[slot] = false;
@@ -236,7 +252,7 @@ void WorkerCore::OnBatchesSkipped(uint32_t slot) {
   PS_CHECK(Ahead(slot) == 0 && !begun_.empty());
   const uint64_t batches = CountOf(begun_.front().batches);
   begun_.erase(begun_.begin());
-  if (options_.in_step) {
+  if (stage_.in_step) {
     work_->kind = RoundWork::Kind::kExcused;
     is_left_out_ = true;
     return;
@@ -249,7 +265,7 @@ void WorkerCore::OnBatchesSkipped(uint32_t slot) {
   }
   // Others may have published newer weights in the meantime: with the old ones the next batch would
   // probably not be finite either.
-  if (options_.releases_unused) {
+  if (stage_.releases_unused) {
     is_spent_[slot] = true;
   } else {
     for (Held& shard : slots_[slot]) shard.is_held = false;
@@ -262,7 +278,7 @@ void WorkerCore::OnBatchesDone(uint32_t slot) {
   begun_.erase(begun_.begin());
   // Pushes begun after these cannot take their place in the order any more.
   const bool is_done = std::exchange(push_counts_, false) || options_.depth > 1;
-  if (!options_.in_step && is_done) units_.Done(batches);
+  if (!stage_.in_step && is_done) units_.Done(batches);
   if (is_done) ++completed_;
   if (answers_[slot].counts && answers_[slot].is_dropped) ++split_pushes_;
 }

@@ -45,7 +45,8 @@ class WorkerCore {
     /// work, round by round.
     bool in_step = false;
 
-    /// The number of gradients that may be in flight at once; 1 with rounds.
+    /// The number of gradients that may be in flight at once; 1 with rounds, also if these end with
+    /// a stage of the run.
     uint32_t depth = 1;
 
     /// The number of mini-batches of one push, where units have that many.
@@ -109,11 +110,26 @@ class WorkerCore {
   using Action =
       std::variant<PullShards, ExcuseShards, ReleaseShards, ComputeBatches, AwaitUnit, Finished>;
 
+  /// What depends on the policy in force.
+  struct Stage {
+    /// The place of the policy in the run's sequence of policies.
+    uint32_t number = 0;
+
+    // The same as in Options.
+    bool in_step = false;
+    bool releases_unused = false;
+  };
+
   /// REQUIRES: options.shards > 0; options.depth > 0, and 1 with rounds; options.quantum > 0.
   explicit WorkerCore(const Options& options);
 
-  /// Returns the slot's next action. Finished means that nothing is left for this slot; the batches
-  /// of other slots may still be in flight.
+  /// Goes on with a later stage of the run, once the coordinator has said that all shards have
+  /// reached it. Weights of earlier stages are not used any more: shards do not await their
+  /// gradients. REQUIRES: a number above that of the stage; no batches in flight.
+  void EnterStage(const Stage& stage);
+
+  /// Returns the slot's next action. Finished means that nothing is left for this slot in this
+  /// stage of the run; the batches of other slots may still be in flight.
   Action Next(uint32_t slot = 0) const;
 
   /// Returns the pulls to make just before the slot's push, by a worker that keeps its weights:
@@ -153,7 +169,7 @@ class WorkerCore {
   void OnWorkEnds() { units_.DropAllBut(BatchesThrough(begun_.size())); }
 
   /// True if a unit should be asked for now, so that it arrives before it is needed.
-  bool wants_unit() const { return !options_.in_step && units_.wants_unit(); }
+  bool wants_unit() const { return !stage_.in_step && units_.wants_unit(); }
   std::vector<UnitProgress> progress() const { return units_.progress(); }
 
   /// The number of pushes that counted at some shards and were dropped at others.
@@ -202,6 +218,7 @@ class WorkerCore {
   struct Held {
     Life life{};
     Version version{};
+    uint32_t stage = 0;        // The shard's when it sent the weights.
     bool is_held = false;      // The weights of `version` have arrived, and no push has used them.
     bool has_come = false;     // Some version of the weights has arrived.
     bool was_dropped = false;  // The last push came too late for its round.
@@ -245,6 +262,11 @@ class WorkerCore {
 
   // Constant after construction.
   const Options options_;
+
+  Stage stage_;
+
+  /// Set once a shard has answered from a later stage: this one has no more rounds.
+  bool is_stage_over_ = false;
 
   std::vector<Sequence> sequences_;  // By shard.
   std::vector<Slot> slots_;

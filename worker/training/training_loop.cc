@@ -1,5 +1,7 @@
 #include "worker/training/training_loop.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -52,11 +54,12 @@ absl::Status TrainingLoop::Run() {
     if (!step.ok()) return step.status();
     TellFigures();
     const bool is_finished = std::holds_alternative<ParameterClient::Finished>(*step);
-    if (is_finished && IsOver(slot)) return Drain();
+    const bool is_over = is_finished && IsOver(slot);
+    if (is_over && !MayGoOn()) return Drain();
     absl::Status status;
     if (const auto* compute = std::get_if<ParameterClient::Compute>(&*step)) {
       status = Push(slot, compute->batches, turn);
-    } else if (!is_finished) {
+    } else if (!is_finished || is_over) {
       status = AwaitUnit();
     }
     if (!status.ok()) return status;
@@ -100,13 +103,30 @@ absl::Status TrainingLoop::AwaitUnit() {
 
 absl::Status TrainingLoop::TakeUnit(const UnitFetcher::Result& result) {
   if (!result.ok()) return result.status();
-  if (*result) {
-    client_.OnUnit(**result);
+  absl::Status status;
+  if (const auto* unit = std::get_if<WorkUnit>(&*result)) {
+    client_.OnUnit(*unit);
+  } else if (const auto* next = std::get_if<UnitFetcher::NextStage>(&*result)) {
+    status = EnterStage(next->number);
   } else {
+    has_no_more_units_ = true;
     client_.OnNoMoreUnits();
   }
   figures_.OnProgress(client_.progress());
-  return absl::OkStatus();
+  return status;
+}
+
+absl::Status TrainingLoop::EnterStage(uint32_t number) {
+  if (number >= options_.stages.size()) {
+    return absl::InternalError(
+        fmt::format("the coordinator names policy {} of {}", number + 1, options_.stages.size()));
+  }
+  const PolicyTraits& traits = options_.stages[number];
+  LogInfo("another policy takes over", {{"place", number + 1}});
+  stage_ = number;
+  finished_.assign(finished_.size(), false);
+  return client_.EnterStage(
+      {.number = number, .in_step = traits.in_step, .releases_unused = traits.waits_for_members});
 }
 
 absl::Status TrainingLoop::Prefetch() {

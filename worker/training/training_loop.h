@@ -13,6 +13,7 @@
 #include "common/base/encoding.h"
 #include "common/base/philox.h"
 #include "common/protocol/batch_ranges.h"
+#include "common/run/policy_rows.h"
 #include "common/run/worker_slowdown.h"
 #include "worker/client/parameter_client.h"
 #include "worker/compute/plan.h"
@@ -62,6 +63,9 @@ class TrainingLoop {
     /// The number of non-finite steps in a row that is a failure; fewer are left out. ≥ 1.
     uint32_t nonfinite_max = 10;
 
+    /// The traits of the run's policies, one after another.
+    std::vector<PolicyTraits> stages = {PolicyTraits()};
+
     /// The encoding of the client's pushes: steps with values too large for it are left out, too.
     Encoding push_codec = Encoding::kFp32;
   };
@@ -78,10 +82,14 @@ class TrainingLoop {
   absl::Status Run();
 
  private:
-  /// True once nothing is left for any slot.
+  /// True once nothing is left for any slot in this stage of the run.
   bool IsOver(uint32_t finished_slot);
+
+  /// True if the run may go on with another stage.
+  bool MayGoOn() const { return !has_no_more_units_ && stage_ + 1 < options_.stages.size(); }
   absl::Status AwaitUnit();
   absl::Status TakeUnit(const UnitFetcher::Result& result);
+  absl::Status EnterStage(uint32_t number);
   absl::Status Prefetch();
 
   /// Pushes the values computed from these mini-batches, unless their weights were replaced in the
@@ -162,7 +170,9 @@ class TrainingLoop {
   uint64_t local_examples_ = 0;  // Examples of the local steps since the last push.
   float local_loss_ = 0;         // The loss of the last local step.
   uint64_t last_over_ = 0;       // The last step that was pushed or left out.
-  std::vector<bool> finished_;
+  std::vector<bool> finished_;   // By slot: in this stage.
+  uint32_t stage_ = 0;
+  bool has_no_more_units_ = false;
 };
 
 }  // namespace slipstream

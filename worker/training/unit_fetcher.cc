@@ -77,10 +77,15 @@ UnitFetcher::Result UnitFetcher::Fetch() {
     *request.mutable_identity() = ToWire(identity_);
     *request.mutable_progress() = ToWire(figures_.Read(absl::Now()).progress);
     request.set_newest_unit(newest_unit_);
+    request.set_stage(stage_);
     request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kWait)));
     const absl::StatusOr<v1::GetWorkReply> reply = stream_.Ask(request, kWait);
     if (!reply.ok()) return reply.status();
-    if (reply->state() == v1::GetWorkReply::FINISHED) return std::optional<WorkUnit>();
+    if (reply->state() == v1::GetWorkReply::FINISHED) return NoMoreUnits{};
+    if (reply->state() == v1::GetWorkReply::STAGE && reply->stage() > stage_) {
+      stage_ = reply->stage();
+      return NextStage{stage_};
+    }
     if (reply->state() != v1::GetWorkReply::UNIT) continue;
     if (reply->batches() == 0) return absl::InternalError("the coordinator sent an empty unit");
     newest_unit_ = reply->unit();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <thread>
+#include <variant>
 
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
@@ -22,8 +23,14 @@ namespace slipstream {
 /// Thread-safe: guarded by its own mutex. One thread calls Ask, Take and Await.
 class UnitFetcher {
  public:
-  /// A unit, or nothing if no more will come.
-  using Result = absl::StatusOr<std::optional<WorkUnit>>;
+  /// The run has reached this stage, and units of work are of it.
+  struct NextStage {
+    uint32_t number = 0;
+  };
+
+  /// No more units will come.
+  struct NoMoreUnits {};
+  using Result = absl::StatusOr<std::variant<WorkUnit, NextStage, NoMoreUnits>>;
 
   /// All arguments must outlive the fetcher.
   UnitFetcher(const CoordinatorClient& coordinator, const Identity& identity,
@@ -32,7 +39,8 @@ class UnitFetcher {
   UnitFetcher(const UnitFetcher&) = delete;
   UnitFetcher& operator=(const UnitFetcher&) = delete;
 
-  /// Asks for one unit, unless one was asked for already or is waiting to be taken.
+  /// Asks for one unit, or for the next stage of the run, unless one was asked for already or is
+  /// waiting to be taken.
   void Ask();
 
   /// Returns a result that has arrived, once; nothing if none has arrived or none was asked for.
@@ -61,6 +69,7 @@ class UnitFetcher {
   WorkStream stream_;
   // Sent with each request, so that a unit whose answer was lost is sent again.
   uint64_t newest_unit_ = 0;
+  uint32_t stage_ = 0;  // The stage that results were given for.
 
   std::thread thread_;
 };

@@ -60,6 +60,12 @@ constexpr size_t kReasonBytesMax = 1000;
 /// How often reading a long file is logged.
 constexpr absl::Duration kReadingTold = absl::Seconds(5);
 
+std::vector<PolicyTraits> TraitsOf(const std::vector<PolicyStage>& stages) {
+  std::vector<PolicyTraits> traits;
+  for (const PolicyStage& stage : stages) traits.push_back(stage.consistency.traits());
+  return traits;
+}
+
 /// Returns the failure behind `status` if an interruption caused it; else `status`.
 absl::Status Cause(const absl::Status& status, const Interruption& interruption) {
   return absl::IsCancelled(status) ? interruption.failure() : status;
@@ -181,12 +187,18 @@ absl::Status WorkerProgram::PrepareData() {
   return FitToModel(net_, data_);
 }
 
+uint32_t WorkerProgram::StagesInStep() const {
+  const std::vector<PolicyTraits> traits = TraitsOf(settings_.stages());
+  return static_cast<uint32_t>(std::ranges::count_if(traits, &PolicyTraits::in_step));
+}
+
 std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
   std::vector<ParameterClient::Slot> slots;
   for (size_t i = 0; i < plan_weights_.size(); ++i) {
     Plan& plan = *plans_.plans()[i];
     slots.push_back({plan.weights_host(), plan.gradients_host(), plan_weights_[i].get()});
   }
+  const PolicyTraits first = settings_.StageOf(0).consistency.traits();
   const AlgorithmRow& algorithm = RowOf(settings_.worker.algorithm);
   if (algorithm.keeps_weights) {
     slots.front().weights = local_steps_->landing();
@@ -198,8 +210,8 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
       ParameterClient::Options{.identity = joined_.identity,
                                .servers = joined_.servers,
                                .map = map_,
-                               .in_step = StepsInStep(),
-                               .releases_unused = settings_.consistency.traits().waits_for_members,
+                               .in_step = first.in_step,
+                               .releases_unused = first.waits_for_members,
                                .quantum = settings_.worker.quantum(),
                                .keeps_weights = algorithm.keeps_weights,
                                .pushes = algorithm.pushes,
@@ -259,7 +271,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
     LogWarning("model.save_every_epochs asks for weights to be saved, and model.save_dir is empty");
   }
   Evaluator evaluator({joined_.identity, settings_.model, joined_.servers, map_, OptionsOfShards(),
-                       StepsInStep(), data_.train.count()},
+                       StagesInStep(), data_.train.count()},
                       data_.test, *device_, keeper, coordinator_, heartbeat, interruption_);
   // Ends the evaluator's wait for orders, also if the code below throws.
   const absl::Cleanup ends_orders = [&heartbeat] { heartbeat.Close(); };
@@ -276,6 +288,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                      .push_delay_max = settings_.testing.push_delay_max,
                      .slowdown = slowdown,
                      .nonfinite_max = settings_.training.nonfinite_max,
+                     .stages = TraitsOf(settings_.stages()),
                      .push_codec = settings_.wire.push_codec},
                     data_.train, plans_.plans(), *client_, units, heartbeat, figures_,
                     interruption_);

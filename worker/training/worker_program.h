@@ -74,7 +74,8 @@ class WorkerProgram {
   absl::Status Train(Heartbeat& heartbeat);
   void Leave(const absl::Status& status);
 
-  bool StepsInStep() const { return settings_.consistency.traits().in_step; }
+  /// The number of the run's policies under which all shards are at one version; they come first.
+  uint32_t StagesInStep() const;
   ShardOptions OptionsOfShards() const;
   std::unique_ptr<ParameterClient> NewClient();
   Sleeper MakeSleeper();

@@ -156,7 +156,7 @@ TEST_F(CoordinatorTest, HardsyncEndsWhenShardZeroHasAppliedEveryMiniBatch) {
   EXPECT_EQ(coordinator().epochs_done(), 1u);
   EXPECT_EQ(coordinator().batches_done(), 5u);
   EXPECT_TRUE(coordinator().EvaluationFor(ada_.worker).has_value());
-  EXPECT_EQ(coordinator().AskWork(ada_, std::nullopt).status().code(),
+  EXPECT_EQ(coordinator().AskWork(ada_, 0, std::nullopt).status().code(),
             absl::StatusCode::kInvalidArgument);
 
   batches_ = 8;
@@ -181,7 +181,7 @@ TEST_F(CoordinatorTest, AnotherTakesOverTheWorkOfADeadWorker) {
   ASSERT_EQ(Ask(bob_), WorkState::kUnit);
   EXPECT_EQ(last_unit_.first, of_ada.first);
   EXPECT_EQ(coordinator().orders().view.members.size(), 1u);
-  EXPECT_FALSE(coordinator().AskWork(ada_, std::nullopt).ok());
+  EXPECT_FALSE(coordinator().AskWork(ada_, 0, std::nullopt).ok());
 }
 
 TEST_F(CoordinatorTest, ARestartedWorkerRejoinsWhileTraining) {

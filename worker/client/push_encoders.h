@@ -1,0 +1,33 @@
+#ifndef SLIPSTREAM_WORKER_CLIENT_PUSH_ENCODERS_H_
+#define SLIPSTREAM_WORKER_CLIENT_PUSH_ENCODERS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "common/base/encoding.h"
+#include "common/base/ids.h"
+#include "common/layout/shard_map.h"
+#include "worker/client/push_encoder.h"
+
+namespace slipstream {
+
+/// The encoders of a worker's gradients. Each slot has one for each shard, whose error is that of
+/// the slot's gradients alone: the pushes of two slots are under way at once.
+///
+/// Thread-safe as far as each encoder is used by one thread.
+class PushEncoders {
+ public:
+  /// `slots`: the number of gradients that may be in flight.
+  PushEncoders(Encoding encoding, const ShardMap& map, uint32_t slots);
+
+  /// Returns the encoder of the slot's gradients to the shard; null if gradients are sent
+  /// unencoded. The owner is this object.
+  PushEncoder* Of(ShardId shard, uint32_t slot);
+
+ private:
+  std::vector<std::vector<PushEncoder>> encoders_;  // By slot and shard; empty for fp32.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_CLIENT_PUSH_ENCODERS_H_
