@@ -16,6 +16,7 @@
 #include "common/run/consistency_spec.h"
 #include "common/run/device_choice.h"
 #include "common/run/optimizer_rows.h"
+#include "common/run/tensor_options.h"
 #include "common/run/worker_slowdown.h"
 
 namespace slipstream {
@@ -118,6 +119,9 @@ struct OptimizerSpec {
   /// g ← g + d θ once per update. AdamW makes θ ← θ − α d θ instead, and LAMB adds d θ to its step.
   /// In [0, 1).
   double weight_decay = 0;
+
+  /// Exceptions for tensors, by their names. At most TensorOptions::kItemsMax.
+  std::vector<TensorOptions> per_tensor;
 
   /// A worker clips each value of a mini-batch's gradient to [−clip_value, clip_value], and then
   /// the gradient to an L2 norm of clip_norm. ≥ 0; 0 for no clipping.
@@ -340,18 +344,23 @@ struct RunSpec {
 
   /// Returns the rule that servers follow under `policy`, one of the run's: `optimizer`, unless
   /// that makes the workers' local steps. Then it is worker.outer, with the compensation of
-  /// staleness. Its learning rate has the factor that follows from the size of the run.
+  /// staleness. Its learning rate has the factor that follows from the size of the run. Tensors
+  /// that `optimizer` freezes stay frozen in any case: what an encoding leaves of a difference of 0
+  /// need not be 0.
   OptimizerSpec server_optimizer(const ConsistencySpec& policy) const {
     OptimizerSpec servers = optimizer;
     if (RowOf(worker.algorithm).has_local_weights) {
       servers = {.kind = worker.outer.kind,
                  .parameters = worker.outer.parameters,
                  .learning_rate = worker.outer.learning_rate,
+                 .per_tensor = WithFreezingAlone(optimizer.per_tensor),
                  .staleness_scaling = optimizer.staleness_scaling,
                  .scaling_parameters = optimizer.scaling_parameters};
-      // A delta has the decay and the schedule of the steps that it sums up; a gradient does not.
+      // A delta has the decays, the rates and the schedule of the steps that it sums up; a gradient
+      // does not.
       if (RowOf(worker.algorithm).pushes == PushKind::kGradient) {
         servers.weight_decay = optimizer.weight_decay;
+        servers.per_tensor = optimizer.per_tensor;
         servers.schedule = optimizer.schedule;
       }
     }
