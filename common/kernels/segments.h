@@ -21,6 +21,34 @@ inline size_t TotalBytes(const Segments& segments) {
   return bytes;
 }
 
+/// Hands out a payload in parts, one after another.
+class SegmentParts {
+ public:
+  /// `segments` must outlive the parts.
+  explicit SegmentParts(const Segments& segments) : segments_(segments) {}
+
+  /// Returns the next `bytes` bytes. REQUIRES: so many are left.
+  Segments Next(size_t bytes) {
+    Segments part;
+    while (bytes > 0) {
+      const ByteSegment rest = segments_[segment_].subspan(taken_);
+      const size_t count = std::min(bytes, rest.size());
+      if (count > 0) part.push_back(rest.first(count));
+      bytes -= count;
+      taken_ += count;
+      if (taken_ < segments_[segment_].size()) continue;
+      ++segment_;
+      taken_ = 0;
+    }
+    return part;
+  }
+
+ private:
+  const Segments& segments_;
+  size_t segment_ = 0;  // The segment that the next part begins in,
+  size_t taken_ = 0;    // and the bytes of it that were handed out.
+};
+
 /// Calls pass(position of the block's first byte, block) for blocks of `block_bytes`; the last may
 /// be shorter. It serves to make several passes over a payload that is larger than the cache.
 template <typename Pass>

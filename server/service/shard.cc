@@ -64,8 +64,7 @@ std::string Shard::MakePath(const ModelOrders& model) {
   const uint64_t needed = ShardBytesNeeded(values, run);
   const uint64_t available = options_.memory_available();
   if (needed <= available) {
-    training_state_ =
-        TrainingState::TryMake(run.server_optimizer(), model.layout.TensorsWithin(range));
+    training_state_ = TrainingState::TryMake(run.server_optimizer(), model.layout, range);
   }
   members_max_ = MembersWithin(available, values, run);
   if (training_state_ != nullptr) return "";

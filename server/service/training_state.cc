@@ -25,9 +25,10 @@ void Consume(PushPayload& payload, Pass pass) {
 }  // namespace
 
 std::unique_ptr<TrainingState> TrainingState::TryMake(const OptimizerSpec& optimizer,
-                                                      std::vector<ParameterRange> tensors) {
-  const size_t values = tensors.back().end;
-  std::unique_ptr<TrainingState> made(new TrainingState(optimizer, std::move(tensors)));
+                                                      const TensorLayout& layout,
+                                                      const ParameterRange& range) {
+  const size_t values = range.size();
+  std::unique_ptr<TrainingState> made(new TrainingState(optimizer, layout, range));
   if (!made->pool_.Reserve(2)) return nullptr;
   const uint32_t states = made->row_.state_arrays;
   PS_CHECK(states <= kStateArraysMax);
@@ -47,7 +48,7 @@ std::shared_ptr<UpdateDraft> TrainingState::BeginDraft(const Forecast& forecast)
   if (!draft_.expired()) return nullptr;
   std::shared_ptr<FloatBuffer> to = pool_.TakeAtOnce();  // The engine's lock is held.
   if (to == nullptr) return nullptr;
-  auto draft = std::make_shared<UpdateDraft>(rule_, forecast, Buffers(std::move(to)));
+  auto draft = std::make_shared<UpdateDraft>(rules_, forecast, Buffers(std::move(to)));
   draft_ = draft;
   return draft;
 }
@@ -111,7 +112,7 @@ Weights TrainingState::Apply(const Update& update, FoldStep* last) {
   const std::span<const float> sum = next->values();
   const StepSize step = {.rate = update.learning_rate, .scale = update.step_scale};
   const auto apply = [&](size_t begin, size_t count, const Segments* gradient) {
-    UpdateRange(*rule_, buffers, begin, count,
+    UpdateRange(*rules_, buffers, begin, count,
                 {.sum = has_sum ? sum.subspan(begin, count) : std::span<const float>(),
                  .last = gradient,
                  .last_weight = last == nullptr ? 1.0f : last->fold.clip * last->fold.weight,
@@ -126,7 +127,7 @@ Weights TrainingState::Apply(const Update& update, FoldStep* last) {
     });
     last->payload.base.reset();
   }
-  if (row_.measures_tensors) FinishTensors(*rule_, buffers, tensors_, step);
+  if (row_.measures_tensors) FinishTensors(*rules_, buffers, tensors_, step);
   ++updates_;
   if (history_ != nullptr) {
     compensation_->OnUpdate(newest_->values(), next->values(), updates_, history_->values());
@@ -139,14 +140,14 @@ UpdateBuffers TrainingState::Buffers(std::shared_ptr<FloatBuffer> to) const {
   UpdateBuffers buffers = {.from = newest_,
                            .to = std::move(to),
                            .state_next = state_next_,
-                           .scalars = rule_->Next(scalars_)};
+                           .scalars = rules_->Next(scalars_)};
   std::ranges::copy(state_, buffers.state.begin());
   return buffers;
 }
 
 void TrainingState::AdvanceState() {
   std::swap(state_, state_next_);
-  scalars_ = rule_->Next(scalars_);
+  scalars_ = rules_->Next(scalars_);
 }
 
 }  // namespace slipstream

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/kernels/fold.h"
+#include "common/kernels/rules/tensor_rules.h"
 #include "common/kernels/rules/update_rule.h"
 #include "common/layout/tensor_layout.h"
 #include "common/policy/staleness_compensation.h"
@@ -41,10 +42,10 @@ struct UpdateJob {
 class TrainingState {
  public:
   /// Makes the state with memory for two versions and the optimizer's state. Returns null if there
-  /// is not enough. `tensors`: where the tensors, or their parts, lie in the shard, one after
-  /// another.
+  /// is not enough. `range` is the shard's part of the layout.
   static std::unique_ptr<TrainingState> TryMake(const OptimizerSpec& optimizer,
-                                                std::vector<ParameterRange> tensors);
+                                                const TensorLayout& layout,
+                                                const ParameterRange& range);
 
   /// Returns a buffer for the initial weights.
   std::shared_ptr<FloatBuffer> NewWeights() { return pool_.Take(); }
@@ -66,14 +67,15 @@ class TrainingState {
   size_t live_versions() const { return pool_.live(); }
 
  private:
-  TrainingState(const OptimizerSpec& optimizer, std::vector<ParameterRange> tensors)
-      : rule_(MakeUpdateRule(optimizer)),
+  TrainingState(const OptimizerSpec& optimizer, const TensorLayout& layout,
+                const ParameterRange& range)
+      : rules_(std::make_shared<const TensorRules>(optimizer, layout, range)),
         row_(RowOf(optimizer.kind)),
         scaling_(RowOf(optimizer.staleness_scaling)),
         compensation_(MakeCompensation(optimizer)),
-        tensors_(std::move(tensors)),
-        pool_(tensors_.back().end),
-        scalars_(rule_->InitialScalars()) {}
+        tensors_(layout.TensorsWithin(range)),
+        pool_(range.size()),
+        scalars_(rules_->InitialScalars()) {}
 
   /// Returns whether the compensation folds the gradient: it brings its base weights, and these are
   /// not the newest, or the compensation wants to see all gradients.
@@ -101,11 +103,11 @@ class TrainingState {
   /// Returns the buffers for the next version, which is written to `to`.
   UpdateBuffers Buffers(std::shared_ptr<FloatBuffer> to) const;
 
-  const std::shared_ptr<const UpdateRule> rule_;
+  const std::shared_ptr<const TensorRules> rules_;
   const RuleRow& row_;
   const ScalingRow& scaling_;
   const std::unique_ptr<const StalenessCompensation> compensation_;
-  const std::vector<ParameterRange> tensors_;
+  const std::vector<ParameterRange> tensors_;  // The tensors, or their parts, within the shard.
   BufferPool pool_;
   Weights newest_;
 

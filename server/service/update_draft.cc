@@ -8,7 +8,7 @@ void UpdateDraft::Add(size_t begin, const Segments& values) {
   const size_t count = TotalBytes(values) / sizeof(float);
   MutexLock lock(mutex_);
   if (!buffers_.has_value()) return;
-  UpdateRange(*rule_, *buffers_, begin, count,
+  UpdateRange(*rules_, *buffers_, begin, count,
               {.sum = {}, .last = &values, .last_weight = forecast_.weight},
               {.rate = forecast_.learning_rate});
   values_made_ += count;

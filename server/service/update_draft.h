@@ -24,9 +24,9 @@ namespace slipstream {
 /// Thread-safe: guarded by its own mutex, which is held for one chunk's pass.
 class UpdateDraft {
  public:
-  UpdateDraft(std::shared_ptr<const UpdateRule> rule, const Forecast& forecast,
+  UpdateDraft(std::shared_ptr<const TensorRules> rules, const Forecast& forecast,
               UpdateBuffers buffers)
-      : rule_(std::move(rule)), forecast_(forecast), buffers_(std::move(buffers)) {}
+      : rules_(std::move(rules)), forecast_(forecast), buffers_(std::move(buffers)) {}
 
   /// Takes the gradient's values from position `begin` on. REQUIRES: none of them came before, and
   /// all are within the shard. Has no effect on a draft that was cancelled.
@@ -45,7 +45,7 @@ class UpdateDraft {
  private:
   bool HasAll() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::shared_ptr<const UpdateRule> rule_;
+  const std::shared_ptr<const TensorRules> rules_;
   const Forecast forecast_;
 
   Mutex mutex_;

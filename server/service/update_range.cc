@@ -4,7 +4,7 @@
 
 namespace slipstream {
 
-void UpdateRange(const UpdateRule& rule, const UpdateBuffers& buffers, size_t begin, size_t count,
+void UpdateRange(const TensorRules& rules, const UpdateBuffers& buffers, size_t begin, size_t count,
                  const CombinedGradient& gradient, const StepSize& step) {
   UpdateArrays arrays = {.weights_in = buffers.from->values().subspan(begin, count),
                          .weights_out = buffers.to->values().subspan(begin, count)};
@@ -13,15 +13,15 @@ void UpdateRange(const UpdateRule& rule, const UpdateBuffers& buffers, size_t be
     arrays.states[i] = {buffers.state[i]->values().subspan(begin, count),
                         buffers.state_next[i]->values().subspan(begin, count)};
   }
-  rule.Update(arrays, gradient, step, buffers.scalars,
-              StoresFor(buffers.to->values().size_bytes()));
+  rules.Update(begin, arrays, gradient, step, buffers.scalars,
+               StoresFor(buffers.to->values().size_bytes()));
 }
 
-void FinishTensors(const UpdateRule& rule, const UpdateBuffers& buffers,
+void FinishTensors(const TensorRules& rules, const UpdateBuffers& buffers,
                    std::span<const ParameterRange> tensors, const StepSize& step) {
   for (const ParameterRange& tensor : tensors) {
-    rule.FinishTensor(buffers.from->values().subspan(tensor.begin, tensor.size()),
-                      buffers.to->values().subspan(tensor.begin, tensor.size()), step);
+    rules.FinishTensor(tensor.begin, buffers.from->values().subspan(tensor.begin, tensor.size()),
+                       buffers.to->values().subspan(tensor.begin, tensor.size()), step);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "common/kernels/fold.h"
+#include "common/kernels/rules/tensor_rules.h"
 #include "common/kernels/rules/update_rule.h"
 #include "common/layout/tensor_layout.h"
 #include "server/storage/buffer_pool.h"
@@ -29,12 +30,12 @@ struct UpdateBuffers {
 
 /// Makes `count` values of the next version, from position `begin` on. The gradient's sum and last
 /// part are those of this range alone. Ranges that do not overlap may be made by several threads.
-void UpdateRange(const UpdateRule& rule, const UpdateBuffers& buffers, size_t begin, size_t count,
+void UpdateRange(const TensorRules& rules, const UpdateBuffers& buffers, size_t begin, size_t count,
                  const CombinedGradient& gradient, const StepSize& step);
 
 /// Makes the weights out of what UpdateRange has left, for a rule that measures tensors. `tensors`
 /// are the tensors' ranges. REQUIRES: all of the version was made.
-void FinishTensors(const UpdateRule& rule, const UpdateBuffers& buffers,
+void FinishTensors(const TensorRules& rules, const UpdateBuffers& buffers,
                    std::span<const ParameterRange> tensors, const StepSize& step);
 
 }  // namespace slipstream

@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "common/files": (),
     "common/json": (),
     "common/kernels": (),
-    "common/kernels/rules": ("common/kernels", "common/run"),
+    "common/kernels/rules": ("common/kernels", "common/layout", "common/run"),
     "common/layout": (),
     "common/log": ("common/json", "common/run"),
     "common/local": ("common/files", "common/memory"),

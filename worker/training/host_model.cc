@@ -14,27 +14,36 @@ namespace {
 /// and writes for them fits the second-level cache.
 constexpr size_t kPieceValues = 8192;
 
-std::vector<ParameterRange> PiecesOf(const TensorLayout& layout, const RuleRow& rule) {
-  const ParameterRange all = {0, layout.parameters()};
-  if (rule.measures_tensors) return layout.TensorsWithin(all);
+std::vector<ParameterRange> PiecesOf(const TensorRules& rules) {
   std::vector<ParameterRange> pieces;
-  for (size_t begin = 0; begin < all.end; begin += kPieceValues) {
-    pieces.push_back({begin, std::min(begin + kPieceValues, all.end)});
+  for (const TensorRules::Span& span : rules.spans()) {
+    if (span.is_frozen()) continue;
+    for (size_t begin = span.range.begin; begin < span.range.end; begin += kPieceValues) {
+      pieces.push_back({begin, std::min(begin + kPieceValues, span.range.end)});
+    }
   }
   return pieces;
+}
+
+std::vector<ParameterRange> MovingTensors(const TensorRules& rules, const TensorLayout& layout) {
+  std::vector<ParameterRange> tensors = layout.TensorsWithin({0, layout.parameters()});
+  std::erase_if(tensors, [&rules](const ParameterRange& tensor) {
+    return rules.SpanAt(tensor.begin).is_frozen();
+  });
+  return tensors;
 }
 
 }  // namespace
 
 HostModel::HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout, bool keeps_weights,
                      Plan& plan)
-    : rule_(MakeUpdateRule(optimizer)),
+    : rules_(optimizer, layout, {0, layout.parameters()}),
       row_(RowOf(optimizer.kind)),
       plan_(plan),
-      pieces_(PiecesOf(layout, row_)),
+      pieces_(row_.measures_tensors ? MovingTensors(rules_, layout) : PiecesOf(rules_)),
       anchor_(layout.parameters()),
       landing_(keeps_weights ? layout.parameters() : 0),
-      scalars_(rule_->InitialScalars()) {
+      scalars_(rules_.InitialScalars()) {
   PS_CHECK(plan.weights_host().size() == anchor_.size());
   size_t largest = 0;
   for (const ParameterRange& piece : pieces_) largest = std::max(largest, piece.size());
@@ -47,11 +56,11 @@ HostModel::HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout,
 
 void HostModel::ForgetState() {
   for (std::vector<float>& state : states_) std::ranges::fill(state, 0.0f);
-  scalars_ = rule_->InitialScalars();
+  scalars_ = rules_.InitialScalars();
 }
 
 void HostModel::Step(double learning_rate) {
-  scalars_ = rule_->Next(scalars_);
+  scalars_ = rules_.Next(scalars_);
   const StepSize step = {.rate = static_cast<float>(learning_rate)};
   for (const ParameterRange& piece : pieces_) UpdatePiece(piece, step);
   plan_.WeightsArrived({0, anchor_.size()});
@@ -67,8 +76,8 @@ void HostModel::UpdatePiece(ParameterRange piece, const StepSize& step) {
   }
   const CombinedGradient gradient = {.sum =
                                          plan_.gradients_host().subspan(piece.begin, piece.size())};
-  rule_->Update(arrays, gradient, step, scalars_, Stores::kCached);
-  if (row_.measures_tensors) rule_->FinishTensor(weights, weights_out, step);
+  rules_.Update(piece.begin, arrays, gradient, step, scalars_, Stores::kCached);
+  if (row_.measures_tensors) rules_.FinishTensor(piece.begin, weights, weights_out, step);
   std::ranges::copy(weights_out, weights.begin());
   for (uint32_t i = 0; i < row_.state_arrays; ++i) {
     std::ranges::copy(arrays.states[i].out,

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "common/kernels/rules/tensor_rules.h"
 #include "common/kernels/rules/update_rule.h"
 #include "common/layout/tensor_layout.h"
 #include "common/run/run_spec.h"
@@ -45,11 +46,12 @@ class HostModel final : public LocalModel {
   std::span<float> ValuesOf(Arena arena);
 
   // Constant after construction.
-  const std::unique_ptr<const UpdateRule> rule_;
+  const TensorRules rules_;
   const RuleRow& row_;
   Plan& plan_;
 
-  /// The parts that the rule updates one at a time: whole tensors, or pieces that fit the cache.
+  /// The parts that are updated one at a time: whole tensors, or pieces that fit the cache. Frozen
+  /// tensors are in none.
   std::vector<ParameterRange> pieces_;
 
   std::vector<float> anchor_;

@@ -1,7 +1,11 @@
 // Makes updates by the rules of the optimizer, for a test that compares them with another
 // implementation.
 //
-//   rule_steps KIND COUNT RATE DECAY [PARAMETER=VALUE]...
+//   rule_steps KIND COUNT RATE DECAY [PARAMETER=VALUE]... [tensor:NAME=SIZE]...
+//       [match:PATTERN=D,F]...
+//
+// The tensors lie one after another; without any, there is one. Those that match a pattern have its
+// decay D and the factor F of the rate.
 //
 // It reads records from the standard input until that ends, and answers each. A record has the
 // version's two scalars (float64) before the update, then COUNT weights, each state array and the
@@ -12,15 +16,15 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/kernels/fold.h"
-#include "common/kernels/rules/update_rule.h"
+#include "common/kernels/rules/tensor_rules.h"
 #include "common/kernels/streamed_stores.h"
+#include "common/layout/tensor_layout.h"
 #include "common/run/run_spec.h"
 
 namespace slipstream {
@@ -36,8 +40,29 @@ void Write(std::span<const T> values) {
   std::fwrite(values.data(), sizeof(T), values.size(), stdout);
 }
 
-int Run(const OptimizerSpec& spec, size_t count, float rate) {
-  const std::unique_ptr<const UpdateRule> rule = MakeUpdateRule(spec);
+/// Takes one argument after the decay. Returns false if nothing is known of that form.
+bool Take(std::string argument, OptimizerSpec& spec, TensorLayout& layout) {
+  const size_t equals = argument.rfind('=');
+  if (equals == std::string::npos) return false;
+  const std::string value = argument.substr(equals + 1);
+  argument.resize(equals);
+  if (argument.starts_with("tensor:")) {
+    return layout.Append(argument.substr(7), {std::stoul(value)}).ok();
+  }
+  if (argument.starts_with("match:")) {
+    spec.per_tensor.push_back(
+        {.match = argument.substr(6),
+         .weight_decay = std::stod(value),
+         .learning_rate_factor = std::stod(value.substr(value.find(',') + 1))});
+    return true;
+  }
+  spec.parameters[argument] = std::stod(value);
+  return true;
+}
+
+int Run(const OptimizerSpec& spec, const TensorLayout& layout, float rate) {
+  const size_t count = layout.parameters();
+  const TensorRules rules(spec, layout, {0, count});
   const uint32_t states = RowOf(spec.kind).state_arrays;
   RuleScalars scalars = {};
   std::vector<std::vector<float>> in(states + 1, std::vector<float>(count));
@@ -50,8 +75,8 @@ int Run(const OptimizerSpec& spec, size_t count, float rate) {
       if (!Read(std::span(values))) return 1;
     }
     if (!Read(std::span(gradient))) return 1;
-    scalars = rule->Next(scalars);
-    rule->Update(arrays, {.sum = gradient}, {.rate = rate}, scalars, Stores::kCached);
+    scalars = rules.Next(scalars);
+    rules.Update(0, arrays, {.sum = gradient}, {.rate = rate}, scalars, Stores::kCached);
     Write(std::span<const double>(scalars));
     for (const std::vector<float>& values : out) Write(std::span<const float>(values));
     std::fflush(stdout);
@@ -67,13 +92,18 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const auto row = std::ranges::find(kRuleRows, argc > 1 ? arguments[0] : "", &RuleRow::name);
   if (argc < 5 || row == kRuleRows.end()) {
-    std::fputs("usage: rule_steps KIND COUNT RATE DECAY [PARAMETER=VALUE]...\n", stderr);
+    std::fputs("usage: rule_steps KIND COUNT RATE DECAY [ARGUMENT]...\n", stderr);
     return 2;
   }
   OptimizerSpec spec = {.kind = row->kind, .weight_decay = std::stod(arguments[3])};
+  TensorLayout layout;
   for (const std::string& argument : std::span(arguments).subspan(4)) {
-    const size_t equals = argument.find('=');
-    spec.parameters[argument.substr(0, equals)] = std::stod(argument.substr(equals + 1));
+    if (Take(argument, spec, layout)) continue;
+    std::fprintf(stderr, "rule_steps: cannot read %s\n", argument.c_str());
+    return 2;
   }
-  return Run(spec, std::stoul(arguments[1]), std::stof(arguments[2]));
+  const size_t count = std::stoul(arguments[1]);
+  if (layout.tensors().empty() && !layout.Append("all", {count}).ok()) return 2;
+  if (layout.parameters() != count) return 2;
+  return Run(spec, layout, std::stof(arguments[2]));
 }

@@ -1,5 +1,6 @@
 """Each update rule that PyTorch has, too, takes the steps of torch.optim."""
 import copy
+import fnmatch
 import pathlib
 import subprocess
 import sys
@@ -16,6 +17,12 @@ RATE = 0.01
 SEED = 4
 
 
+# The tensors that the COUNT values are cut into where they have options of their own, and the
+# options: a pattern with its decay and its factor of the rate, which count as in run.yaml.
+TENSORS = {"0.weight": 420, "0.bias": 30, "1.weight": 333, "1.bias": 17, "2.weight": 200}
+OPTIONS = [("*.bias", 0, 1), ("1.*", 0.02, 0.1), ("2.weight", 0.1, 0)]
+
+
 class Rule:
     """A rule and its optimizer in PyTorch, which `make` makes of weights and options. `scalars` gives
     those of the version after so many steps, and `states` the names of the arrays in PyTorch's state,
@@ -26,10 +33,18 @@ class Rule:
         self.kind, self.make_with, self.options = kind, make, options or {}
         self.states, self.scalars, self.parameters = states, scalars, parameters
         self.decay = 0
+        self.per_tensor = []
 
     def with_decay(self, decay):
         changed = copy.copy(self)
         changed.decay = decay
+        return changed
+
+    def with_tensors(self):
+        changed = self.with_decay(0.1)
+        changed.per_tensor = [f"tensor:{name}={size}" for name, size in TENSORS.items()]
+        changed.per_tensor += [f"match:{pattern}={decay},{factor}"
+                               for pattern, decay, factor in OPTIONS]
         return changed
 
     def __str__(self):
@@ -38,11 +53,20 @@ class Rule:
     def make(self, weights):
         return self.make_with([weights], lr=RATE, weight_decay=self.decay, **self.options)
 
+    def make_groups(self, tensors):
+        """Returns PyTorch's optimizer with a group for each of the named tensors."""
+        groups = []
+        for name, tensor in tensors.items():
+            decay, factor = next((options for pattern, *options in OPTIONS
+                                  if fnmatch.fnmatchcase(name, pattern)), (self.decay, 1))
+            groups.append({"params": [tensor], "lr": RATE * factor, "weight_decay": decay})
+        return self.make_with(groups, lr=RATE, **self.options)
+
     def program(self):
         parameters = [f"{key}={value}" for key, value in self.parameters.items()]
         return subprocess.Popen(
             [program("tests/common/kernels/rule_steps"), self.kind, str(COUNT), str(RATE),
-             str(self.decay), *parameters], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+             str(self.decay), *parameters, *self.per_tensor], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def arrays_of(self, optimizer, weights):
         """Returns copies of the weights and states in PyTorch. States are 0 before the first step,
@@ -129,6 +153,33 @@ class TorchOptimTest(unittest.TestCase):
         for rule in [rule.with_decay(0.1) for rule in RULES]:
             with self.subTest(rule=str(rule), seed=SEED):
                 self.assertLessEqual(self.compare(rule, 1000)[1], 1e-5)
+
+    def test_tensors_with_options_of_their_own_step_as_groups_of_parameters(self):
+        for rule in [rule.with_tensors() for rule in RULES]:
+            with self.subTest(rule=str(rule), seed=SEED):
+                self.compare_groups(rule, 300)
+
+    def compare_groups(self, rule, steps):
+        random = numpy.random.default_rng(SEED)
+        first = random.standard_normal(COUNT, numpy.float32)
+        ends = numpy.cumsum(list(TENSORS.values()))[:-1]
+        tensors = {name: torch.tensor(part, requires_grad=True)
+                   for name, part in zip(TENSORS, numpy.split(first, ends))}
+        optimizer = rule.make_groups(tensors)
+        scalars, arrays = rule.scalars(0), [first] + [numpy.zeros(COUNT)] * len(rule.states)
+        with rule.program() as rule_program:
+            for _ in range(steps):
+                gradient = random.standard_normal(COUNT, numpy.float32)
+                for tensor, part in zip(tensors.values(), numpy.split(gradient, ends)):
+                    tensor.grad = torch.tensor(part)
+                optimizer.step()
+                scalars, arrays = next_version(rule_program, scalars, arrays, gradient)
+        for (name, theirs), ours in zip(tensors.items(), numpy.split(arrays[0], ends)):
+            theirs = theirs.detach().numpy()
+            apart = numpy.linalg.norm(ours - theirs) / numpy.linalg.norm(theirs)
+            self.assertLessEqual(apart, 1e-5, f"{rule}: {name}")
+        frozen = arrays[0][ends[-1]:]
+        self.assertEqual(frozen.tobytes(), first[ends[-1]:].tobytes(), "2.weight is frozen")
 
 
 if __name__ == "__main__":

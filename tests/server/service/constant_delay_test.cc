@@ -13,6 +13,7 @@
 
 #include "server/service/shard_job.h"
 #include "server/service/training_state.h"
+#include "tests/support/specs.h"
 
 namespace slipstream {
 namespace {
@@ -20,7 +21,8 @@ namespace {
 /// Returns |θ| after `updates` steps on the quadratic θ²/2, of which each gradient was computed
 /// from the weights of `delay` updates before. θ begins at 1.
 double After(uint64_t updates, size_t delay, double learning_rate) {
-  const std::unique_ptr<TrainingState> state = TrainingState::TryMake(OptimizerSpec(), {{0, 1}});
+  const std::unique_ptr<TrainingState> state =
+      TrainingState::TryMake(OptimizerSpec(), LayoutOf({1}), {0, 1});
   std::shared_ptr<FloatBuffer> first = state->NewWeights();
   first->values().front() = 1;
   state->SetInitialWeights(std::move(first));

@@ -14,6 +14,7 @@
 #include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
 #include "server/service/shard_engine.h"
+#include "tests/support/specs.h"
 
 namespace slipstream {
 namespace {
@@ -24,12 +25,9 @@ using ::testing::Pointwise;
 
 constexpr size_t kCount = 8;
 
-std::unique_ptr<TrainingState> NewState(RuleKind kind = RuleKind::kSgd,
-                                        const std::vector<ParameterRange>& tensors = {
-                                            {0, kCount}}) {
-  OptimizerSpec optimizer;
-  optimizer.kind = kind;
-  return TrainingState::TryMake(optimizer, tensors);
+std::unique_ptr<TrainingState> NewState(const OptimizerSpec& optimizer = {},
+                                        const TensorLayout& layout = LayoutOf({kCount})) {
+  return TrainingState::TryMake(optimizer, layout, {0, kCount});
 }
 
 ShardJob InitialJob(TrainingState& state, float value) {
@@ -81,7 +79,8 @@ TEST(ShardJobTest, SaysBeforeItRunsWhatAnUpdateMakesAndFrees) {
 
 /// The expected values follow by hand: LAMB's first step is 1 for each value before it is scaled.
 TEST(ShardJobTest, MeasuresTensorsWholeWhereverPayloadsAreCut) {
-  const std::unique_ptr<TrainingState> state = NewState(RuleKind::kLamb, {{0, 3}, {3, kCount}});
+  const std::unique_ptr<TrainingState> state =
+      NewState({.kind = RuleKind::kLamb}, LayoutOf({3, kCount - 3}));
   const std::shared_ptr<FloatBuffer> weights = state->NewWeights();
   std::ranges::copy(std::vector<float>{1, 1, 1, 10, 10, 10, 10, 10}, weights->values().begin());
   state->SetInitialWeights(weights);
@@ -97,13 +96,61 @@ TEST(ShardJobTest, MeasuresTensorsWholeWhereverPayloadsAreCut) {
               Pointwise(FloatNear(1e-5f), {0.9f, 0.9f, 0.9f, 9.0f, 9.0f, 9.0f, 9.0f, 9.0f}));
 }
 
+/// As above; the second tensor has half the rate and the decay 1, and so a step of 1 + 10 before it
+/// is scaled. The third is frozen.
+TEST(ShardJobTest, MeasuredTensorsFollowOptionsOfTheirOwn) {
+  const OptimizerSpec optimizer = {
+      .kind = RuleKind::kLamb,
+      .per_tensor = {{.match = "1.*", .weight_decay = 1, .learning_rate_factor = 0.5},
+                     {.match = "2.*", .learning_rate_factor = 0}}};
+  const std::unique_ptr<TrainingState> state = NewState(optimizer, LayoutOf({3, 3, 2}));
+  const std::shared_ptr<FloatBuffer> weights = state->NewWeights();
+  std::ranges::copy(std::vector<float>{1, 1, 1, 10, 10, 10, 10, 10}, weights->values().begin());
+  state->SetInitialWeights(weights);
+  const std::vector<float> gradient = {1, 2, 3, 4, 5, 6, 7, 8};
+  ShardJob job;
+  job.work.folds.push_back(Gradient(gradient));
+  job.work.update = {.from = Version{0}, .to = Version{1}, .learning_rate = 0.1f};
+
+  const std::optional<Weights> made = std::move(job).Run(*state);
+
+  ASSERT_TRUE(made.has_value());
+  EXPECT_THAT((*made)->values(),
+              Pointwise(FloatNear(1e-5f), {0.9f, 0.9f, 0.9f, 9.5f, 9.5f, 9.5f, 10.0f, 10.0f}));
+}
+
+/// The second tensor has a tenth of the rate and no decay, and the third is frozen.
+TEST(ShardJobTest, TensorsFollowOptionsOfTheirOwn) {
+  const OptimizerSpec optimizer = {
+      .weight_decay = 0.5,
+      .per_tensor = {{.match = "1.weight", .weight_decay = 0, .learning_rate_factor = 0.1},
+                     {.match = "2.weight", .learning_rate_factor = 0}}};
+  const std::unique_ptr<TrainingState> state = NewState(optimizer, LayoutOf({3, 3, 2}));
+  ASSERT_TRUE(InitialJob(*state, 4.0f).Run(*state).has_value());
+  const std::vector<float> gradient = {1, 1, 1, 10, 10, 10, 1, 1};
+  ShardJob fold;
+  fold.work.folds.push_back(Gradient(gradient));
+  ASSERT_FALSE(std::move(fold).Run(*state).has_value());
+  ShardJob job;
+  job.work.folds.push_back(Gradient(gradient));
+  job.work.folds.front().fold.first = false;
+  job.work.update = {
+      .from = Version{0}, .to = Version{1}, .inverse_divisor = 0.5f, .learning_rate = 0.5f};
+
+  const std::optional<Weights> made = std::move(job).Run(*state);
+
+  ASSERT_TRUE(made.has_value());
+  EXPECT_THAT((*made)->values(),
+              Pointwise(FloatNear(1e-6f), {2.5f, 2.5f, 2.5f, 3.5f, 3.5f, 3.5f, 4.0f, 4.0f}));
+}
+
 /// The figure published for DC-ASGD: θ = 0.8, base 1, g = 0.5, η = 0.1, λ = 2 give 0.76.
 TEST(ShardJobTest, CompensatesAGradientByTheWeightsItWasComputedFrom) {
   OptimizerSpec optimizer;
   optimizer.kind = RuleKind::kSgd;
   optimizer.staleness_scaling = StalenessScaling::kDelayCompensated;
   optimizer.scaling_parameters["delay_compensation"] = 2;
-  const std::unique_ptr<TrainingState> state = TrainingState::TryMake(optimizer, {{0, kCount}});
+  const std::unique_ptr<TrainingState> state = NewState(optimizer);
   const std::optional<Weights> base = InitialJob(*state, 1.0f).Run(*state);
   ASSERT_TRUE(InitialJob(*state, 0.8f).Run(*state).has_value());
   const std::vector<float> gradient(kCount, 0.5f);
@@ -128,7 +175,7 @@ TEST(ShardJobTest, CompensatesAGradientByTheWeightsItWasComputedFrom) {
 TEST(ShardJobTest, GapAwareDividesByHowManyUsualStepsTheWeightsHaveMoved) {
   OptimizerSpec optimizer;
   optimizer.staleness_scaling = StalenessScaling::kGapAware;
-  const std::unique_ptr<TrainingState> state = TrainingState::TryMake(optimizer, {{0, kCount}});
+  const std::unique_ptr<TrainingState> state = NewState(optimizer);
   const std::optional<Weights> base = InitialJob(*state, 1.0f).Run(*state);
   const std::vector<float> gradient(kCount, 1.0f);
   const auto update = [&] {
@@ -149,7 +196,7 @@ TEST(ShardJobTest, AdaptiveDelayCompensationRemembersFreshGradients) {
   OptimizerSpec optimizer;
   optimizer.staleness_scaling = StalenessScaling::kDelayAdaptive;
   optimizer.scaling_parameters["delay_strength"] = 0.1;
-  const std::unique_ptr<TrainingState> state = TrainingState::TryMake(optimizer, {{0, kCount}});
+  const std::unique_ptr<TrainingState> state = NewState(optimizer);
   const std::optional<Weights> base = InitialJob(*state, 1.0f).Run(*state);
   const std::vector<float> gradient(kCount, 0.5f);
   const auto update = [&](Weights computed_from) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "server/service/training_state.h"
+#include "tests/support/specs.h"
 
 // Compares an update that is made while its gradient arrives with the same update made at once.
 
@@ -24,7 +25,11 @@ constexpr size_t kCount = 1000;
 constexpr size_t kChunk = 192;
 constexpr uint64_t kSeed = 4711;
 
-using Kind = OptimizerSpec::Kind;
+/// A rule, and whether tensors have options of their own.
+struct Case {
+  RuleKind kind;
+  bool has_options;
+};
 
 std::vector<float> RandomValues(uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -39,13 +44,19 @@ Segments Part(const std::vector<float>& values, size_t begin) {
   return {{reinterpret_cast<const std::byte*>(values.data() + begin), count * sizeof(float)}};
 }
 
-/// Returns the update state of a shard whose version 0 is drawn from `kSeed`.
-std::unique_ptr<TrainingState> NewState(Kind kind) {
+/// Returns the update state of a shard whose version 0 is drawn from `kSeed`. Its tensors end
+/// within chunks.
+std::unique_ptr<TrainingState> NewState(const Case& tested) {
   OptimizerSpec optimizer;
-  optimizer.kind = kind;
+  optimizer.kind = tested.kind;
   optimizer.parameters["momentum"] = 0.9;
   optimizer.weight_decay = 0.001;
-  std::unique_ptr<TrainingState> state = TrainingState::TryMake(optimizer, {{0, kCount}});
+  if (tested.has_options) {
+    optimizer.per_tensor = {{.match = "1.weight", .weight_decay = 0, .learning_rate_factor = 0.3},
+                            {.match = "2.weight", .learning_rate_factor = 0}};
+  }
+  std::unique_ptr<TrainingState> state =
+      TrainingState::TryMake(optimizer, LayoutOf({500, 11, 480, 9}), {0, kCount});
   const std::shared_ptr<FloatBuffer> weights = state->NewWeights();
   std::ranges::copy(RandomValues(kSeed), weights->values().begin());
   state->SetInitialWeights(weights);
@@ -96,7 +107,7 @@ void ExpectSameBits(const Weights& actual, const Weights& expected) {
             0);
 }
 
-class UpdateDraftTest : public testing::TestWithParam<Kind> {
+class UpdateDraftTest : public testing::TestWithParam<Case> {
  protected:
   /// Runs the same steps without drafts. Returns the newest weights.
   Weights Plain(const std::vector<uint64_t>& seeds) {
@@ -112,16 +123,20 @@ class UpdateDraftTest : public testing::TestWithParam<Kind> {
 };
 
 /// Returns the rules whose updates can be drafted.
-std::vector<Kind> DraftedRules() {
-  std::vector<Kind> kinds;
+std::vector<Case> DraftedRules() {
+  std::vector<Case> cases;
   for (const RuleRow& row : kRuleRows) {
-    if (!row.measures_tensors) kinds.push_back(row.kind);
+    if (row.measures_tensors) continue;
+    for (const bool has_options : {false, true}) cases.push_back({row.kind, has_options});
   }
-  return kinds;
+  return cases;
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, UpdateDraftTest, testing::ValuesIn(DraftedRules()),
-                         [](const auto& rule) { return std::string(RowOf(rule.param).name); });
+                         [](const auto& tested) {
+                           return std::string(RowOf(tested.param.kind).name) +
+                                  (tested.param.has_options ? "_per_tensor" : "");
+                         });
 
 TEST_P(UpdateDraftTest, MakesTheSameBitsStepAfterStep) {
   Weights newest;
@@ -133,6 +148,10 @@ TEST_P(UpdateDraftTest, MakesTheSameBitsStepAfterStep) {
   }
 
   ExpectSameBits(newest, Plain({0, 1, 2}));
+  const std::vector<float> first = RandomValues(kSeed);
+  EXPECT_EQ(std::equal(first.begin() + 511, first.begin() + 991, newest->values().begin() + 511),
+            GetParam().has_options)
+      << "the third tensor is frozen";
 }
 
 TEST_P(UpdateDraftTest, IsThrownAwayIfAnotherPushIsFirst) {

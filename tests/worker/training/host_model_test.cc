@@ -111,6 +111,37 @@ TEST_F(HostModelTest, StepsAsTheRuleOfAServerDoes) {
   }
 }
 
+/// Every reference steps all tensors, and the model each tensor as one of them does.
+TEST_F(HostModelTest, StepsTensorsByOptionsOfTheirOwn) {
+  for (const RuleRow& row : kRuleRows) {
+    SCOPED_TRACE(row.name);
+    OptimizerSpec optimizer;
+    optimizer.kind = row.kind;
+    optimizer.weight_decay = 0.01;
+    Reference with_decay(optimizer, layout_);
+    optimizer.weight_decay = 0;
+    Reference without_decay(optimizer, layout_);
+    optimizer.weight_decay = 0.01;
+    optimizer.per_tensor = {{.match = "*.bias", .weight_decay = 0, .learning_rate_factor = 0.5},
+                            {.match = "2.*", .learning_rate_factor = 0}};
+    HostModel model(optimizer, layout_, false, *plan_);
+    for (int step = 0; step < 3; ++step) {
+      Compute();
+      std::vector<float> wanted = with_decay.Step(weights(), plan_->gradients_host(), 0.01f);
+      const auto biases = without_decay.Step(weights(), plan_->gradients_host(), 0.005f);
+      for (const Tensor& tensor : layout_.tensors()) {
+        if (tensor.name == "0.weight") continue;
+        const std::vector<float> from = tensor.name.ends_with(".bias") ? biases : weights();
+        std::copy_n(from.begin() + tensor.offset, tensor.size(), wanted.begin() + tensor.offset);
+      }
+
+      model.Step(0.01);
+
+      ASSERT_EQ(weights(), wanted) << "step " << step;
+    }
+  }
+}
+
 TEST_F(HostModelTest, TheNextGradientIsOfTheWeightsThatAStepHasMade) {
   HostModel model(OptimizerSpec(), layout_, false, *plan_);
   Compute();

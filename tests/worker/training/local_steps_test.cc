@@ -30,6 +30,24 @@ TEST_P(LocalStepsTest, EveryDeltaIsThatOfItsStepsFromTheVersionsItIsPushedAs) {
   EXPECT_EQ(figures_.Read(absl::Now()).progress.back().batches_done, 20u);
 }
 
+TEST_P(LocalStepsTest, StepsFollowTheOptionsOfTensors) {
+  run_.optimizer.per_tensor = {{.match = "*.bias", .learning_rate_factor = 0.25},
+                               {.match = "2.*", .learning_rate_factor = 0}};
+
+  ASSERT_TRUE(Run(20).ok());
+
+  ExpectEveryDeltaIsThatOfItsVersions(20);
+  const Tensor& frozen = *shapes_.layout.Find("2.weight");
+  for (size_t push = 0; push < shards_[0]->taken().size(); ++push) {
+    std::vector<float> delta = shards_[0]->taken()[push].values;
+    const std::vector<float> rest = shards_[1]->taken()[push].values;
+    delta.insert(delta.end(), rest.begin(), rest.end());
+    const auto first = delta.begin() + static_cast<ptrdiff_t>(frozen.offset);
+    EXPECT_EQ(std::count(first, first + static_cast<ptrdiff_t>(frozen.size()), 0.0f),
+              static_cast<ptrdiff_t>(frozen.size()));
+  }
+}
+
 TEST_P(LocalStepsTest, NoDeltaComesFromTwoVersionsOfAShardWhateverBreaks) {
   constexpr Fault kFaults[] = {Fault::kNone,
                                Fault::kBreakBeforeTaking,

@@ -144,14 +144,25 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     return {plan->gradients_host().begin(), plan->gradients_host().end()};
   }
 
+  /// Returns the learning rate of each value.
+  std::vector<float> Rates() const {
+    std::vector<float> rates;
+    for (const OptionSpan& span : OptionSpansWithin({0, shapes_.layout.parameters()},
+                                                    shapes_.layout, 0, run_.optimizer.per_tensor)) {
+      const double rate = run_.optimizer.learning_rate * span.learning_rate_factor;
+      rates.insert(rates.end(), span.range.size(), static_cast<float>(rate));
+    }
+    return rates;
+  }
+
   /// Returns the sum of the local steps on these batches, without those that are not finite.
   std::vector<float> DeltaOf(const std::vector<float>& weights, uint64_t first, uint64_t count) {
     std::vector<float> local = weights;
     for (uint64_t batch = first; batch < first + count; ++batch) {
       const std::vector<float> gradient = GradientOf(local, batch);
       if (!std::isfinite(gradient.front())) continue;
-      const auto rate = static_cast<float>(run_.optimizer.learning_rate);
-      for (size_t i = 0; i < local.size(); ++i) local[i] -= rate * gradient[i];
+      const std::vector<float> rates = Rates();
+      for (size_t i = 0; i < local.size(); ++i) local[i] -= rates[i] * gradient[i];
     }
     for (size_t i = 0; i < local.size(); ++i) local[i] = weights[i] - local[i];
     return local;
