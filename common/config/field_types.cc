@@ -8,6 +8,7 @@
 #include "common/config/layer_table.h"
 #include "common/config/slowdown_table.h"
 #include "common/config/stage_table.h"
+#include "common/config/tensor_options_table.h"
 
 namespace slipstream {
 namespace {
@@ -77,6 +78,10 @@ struct ReadAs {
     return ReadRecords(type, kPolicyStagesMax - 1, ReadStage);
   }
 
+  std::optional<FieldValue> operator()(const TensorOptionsType& type) const {
+    return ReadRecords(type, TensorOptions::kItemsMax, ReadTensorOptions);
+  }
+
   /// Reads a list of at most `items_max` maps. `read_item` takes the place of an item, its node and
   /// the diagnostics.
   template <typename Type, typename Record>
@@ -127,6 +132,9 @@ struct WriteAs {
 
   std::string operator()(const SlowdownsType&) const { return WriteRecords(SlowdownFields()); }
   std::string operator()(const StagesType&) const { return WriteRecords(StageFields()); }
+  std::string operator()(const TensorOptionsType&) const {
+    return WriteRecords(TensorOptionsFields());
+  }
 
   template <typename Record>
   std::string WriteRecords(const RecordFields<Record>& fields) const {
@@ -153,6 +161,10 @@ struct Describe {
   std::string operator()(const StagesType&) const {
     return fmt::format("a list of at most {} maps {}", kPolicyStagesMax - 1,
                        DescribeRecord(StageFields()));
+  }
+  std::string operator()(const TensorOptionsType&) const {
+    return fmt::format("a list of at most {} maps {}", TensorOptions::kItemsMax,
+                       DescribeRecord(TensorOptionsFields()));
   }
 };
 

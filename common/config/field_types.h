@@ -12,6 +12,7 @@
 #include "common/config/yaml_tree.h"
 #include "common/model/model_spec.h"
 #include "common/run/consistency_spec.h"
+#include "common/run/tensor_options.h"
 #include "common/run/worker_slowdown.h"
 
 namespace slipstream {
@@ -34,10 +35,15 @@ struct SlowdownsType {};
 /// item.
 struct StagesType {};
 
+/// The type of the list of options for tensors; tensor_options_table.h has the settings of an item.
+struct TensorOptionsType {};
+
 /// The type of value that a key of a configuration may hold.
-using FieldType = std::variant<ScalarType, ListType, LayersType, SlowdownsType, StagesType>;
-using FieldValue = std::variant<ScalarValue, std::vector<ScalarValue>, std::vector<LayerSpec>,
-                                std::vector<WorkerSlowdown>, std::vector<PolicyStage>>;
+using FieldType =
+    std::variant<ScalarType, ListType, LayersType, SlowdownsType, StagesType, TensorOptionsType>;
+using FieldValue =
+    std::variant<ScalarValue, std::vector<ScalarValue>, std::vector<LayerSpec>,
+                 std::vector<WorkerSlowdown>, std::vector<PolicyStage>, std::vector<TensorOptions>>;
 
 /// Reads the value of the key at `path`. If anything is wrong with it, reports all of that and
 /// returns nothing.

@@ -73,6 +73,12 @@ void AddOptimizer(Table& table) {
       fmt::format("The share of the weights that is added to the gradient, once per update{}.",
                   OtherDecays()),
       NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.weight_decay; }));
+  table.push_back(Records(
+      "optimizer.per_tensor",
+      "Options of their own for the tensors whose names match, as in {match: \"*.bias\", "
+      "weight_decay: 0}. The first item that matches a tensor counts for it; others follow the "
+      "section.",
+      TensorOptionsType{}, [](auto& s) -> auto& { return s.optimizer.per_tensor; }));
   table.push_back(Scalar(
       "optimizer.clip_value",
       "A worker clips each value of a mini-batch's gradient to at most this magnitude; 0 leaves "

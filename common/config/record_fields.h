@@ -26,13 +26,11 @@ struct RecordField {
   std::string doc;
   ScalarType type;
   bool is_required = false;
-  std::function<ScalarValue(const Record&)> get;
+
+  /// Returns nothing if the item leaves the setting out, or if the setting has no meaning beside
+  /// the others of the item.
+  std::function<std::optional<ScalarValue>(const Record&)> get;
   std::function<void(Record&, const ScalarValue&)> set;
-
-  /// Tells whether the setting has a meaning beside the others of the item; empty if always.
-  std::function<bool(const Record&)> applies;
-
-  bool AppliesTo(const Record& record) const { return applies == nullptr || applies(record); }
 };
 
 template <typename Record>
@@ -81,7 +79,7 @@ std::optional<Record> ReadRecord(const RecordFields<Record>& fields, const std::
   const bool is_read = is_good;
   for (const YamlNode::Entry& entry : settings.entries) {
     const auto field = std::ranges::find(fields, entry.key, &RecordField<Record>::name);
-    if (!is_read || field->AppliesTo(record)) continue;
+    if (!is_read || field->get(record).has_value()) continue;
     diagnostics.Report(
         entry.key_source,
         fmt::format("{} of {} has no meaning beside the other settings there", field->name, what));
@@ -97,23 +95,23 @@ std::optional<Record> ReadRecord(const RecordFields<Record>& fields, const std::
   return is_good ? std::optional(std::move(record)) : std::nullopt;
 }
 
-/// Returns a description of an item: `{delay: a time in …, slower: a number in …}`.
+/// Returns the map in one line, with every setting that it has: `{units: 10}`.
+template <typename Record>
+std::string WriteRecord(const RecordFields<Record>& fields, const Record& record) {
+  std::vector<std::string> settings;
+  for (const RecordField<Record>& field : fields) {
+    const std::optional<ScalarValue> value = field.get(record);
+    if (value) settings.push_back(field.name + ": " + WriteScalar(field.type, *value));
+  }
+  return fmt::format("{{{}}}", fmt::join(settings, ", "));
+}
+
+/// Returns a description of the map: `{delay: a time in …, slower: a number in …}`.
 template <typename Record>
 std::string DescribeRecord(const RecordFields<Record>& fields) {
   std::vector<std::string> settings;
   for (const RecordField<Record>& field : fields) {
     settings.push_back(field.name + ": " + DescribeScalar(field.type));
-  }
-  return fmt::format("{{{}}}", fmt::join(settings, ", "));
-}
-
-/// Returns the map in one line, with every setting that applies: `{units: 10}`.
-template <typename Record>
-std::string WriteRecord(const RecordFields<Record>& fields, const Record& record) {
-  std::vector<std::string> settings;
-  for (const RecordField<Record>& field : fields) {
-    if (!field.AppliesTo(record)) continue;
-    settings.push_back(field.name + ": " + WriteScalar(field.type, field.get(record)));
   }
   return fmt::format("{{{}}}", fmt::join(settings, ", "));
 }

@@ -12,6 +12,7 @@
 #include "common/config/field_table.h"
 #include "common/config/server_address.h"
 #include "common/config/stage_checks.h"
+#include "common/config/tensor_options_table.h"
 #include "common/layout/shard_map.h"
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
@@ -329,6 +330,7 @@ void CheckModel(Draft draft, Diagnostics diagnostics) {
   const NetShapes& net = std::get<NetShapes>(shapes);
   CheckExamplesFit(draft, net, diagnostics);
   CheckShards(draft, net, diagnostics);
+  CheckTensorOptions(draft, net.layout, diagnostics);
 }
 
 void CheckTransport(Draft draft, Diagnostics diagnostics) {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <string>
 
 #include "absl/time/time.h"
 

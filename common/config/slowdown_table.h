@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
 
 #include "common/config/diagnostic.h"
 #include "common/config/record_fields.h"

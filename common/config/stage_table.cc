@@ -51,16 +51,15 @@ RecordField<PolicyStage> FieldOf(const ParameterRow& row) {
       .name = std::string(row.key),
       .doc = std::string(row.doc),
       .type = CountType{static_cast<uint64_t>(row.min), static_cast<uint64_t>(row.max)}};
-  field.get = [row](const PolicyStage& stage) -> ScalarValue {
-    return static_cast<uint64_t>(stage.consistency.parameters[row.key]);
+  field.get = [row](const PolicyStage& stage) -> std::optional<ScalarValue> {
+    const PolicyRow& policy = RowOf(stage.consistency.policy);
+    const PolicyParameters& parameters = stage.consistency.parameters;
+    const bool is_taken = std::ranges::count(policy.parameters, row.key) > 0;
+    if (!is_taken || !parameters.IsOn(row.key)) return std::nullopt;
+    return static_cast<uint64_t>(parameters[row.key]);
   };
   field.set = [row](PolicyStage& stage, const ScalarValue& value) {
     stage.consistency.parameters[row.key] = static_cast<double>(std::get<uint64_t>(value));
-  };
-  field.applies = [row](const PolicyStage& stage) {
-    const PolicyRow& policy = RowOf(stage.consistency.policy);
-    return std::ranges::count(policy.parameters, row.key) > 0 &&
-           stage.consistency.parameters.IsOn(row.key);
   };
   return field;
 }

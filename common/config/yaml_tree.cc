@@ -55,6 +55,8 @@ std::string_view PlainWords(std::string_view message) {
       {YAML::ErrorMsg::END_OF_MAP_FLOW, "a { that no } closes"},
       {YAML::ErrorMsg::END_OF_SEQ, "a line that is no \"- item\""},
       {YAML::ErrorMsg::END_OF_SEQ_FLOW, "a [ that no ] closes"},
+      {YAML::ErrorMsg::UNKNOWN_ANCHOR,
+       "an alias without an anchor; text that begins with * needs quotes"},
   };
   const auto* const found =
       std::ranges::find(plain, message, [](const auto& row) { return row.first; });

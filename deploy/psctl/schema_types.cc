@@ -11,6 +11,7 @@
 #include "common/config/record_fields.h"
 #include "common/config/slowdown_table.h"
 #include "common/config/stage_table.h"
+#include "common/config/tensor_options_table.h"
 
 namespace slipstream {
 namespace {
@@ -96,8 +97,8 @@ Json MapSchema(const RecordFields<Record>& fields, const Record& defaults) {
     schema["description"] = field.doc;
     if (field.is_required) {
       required.push_back(field.name);
-    } else {
-      schema["default"] = ScalarJson(field.type, field.get(defaults));
+    } else if (const auto value = field.get(defaults)) {
+      schema["default"] = ScalarJson(field.type, *value);
     }
     settings[field.name] = std::move(schema);
   }
@@ -150,6 +151,16 @@ struct SchemaOf {
             {"items", MapSchema(StageFields(), PolicyStage())},
             {"maxItems", kPolicyStagesMax - 1}};
   }
+
+  Json operator()(const TensorOptionsType&) const {
+    Json item = MapSchema(TensorOptionsFields(), TensorOptions());
+    Json forms = Json::array();  // An item has an option at least.
+    for (const RecordField<TensorOptions>& field : TensorOptionsFields()) {
+      if (!field.is_required) forms.push_back({{"required", Json::array({field.name})}});
+    }
+    item["anyOf"] = std::move(forms);
+    return {{"type", "array"}, {"items", std::move(item)}, {"maxItems", TensorOptions::kItemsMax}};
+  }
 };
 
 struct JsonOf {
@@ -170,6 +181,7 @@ struct JsonOf {
   Json operator()(const LayersType&) const { return Json::array(); }
   Json operator()(const SlowdownsType&) const { return Json::array(); }
   Json operator()(const StagesType&) const { return Json::array(); }
+  Json operator()(const TensorOptionsType&) const { return Json::array(); }
 };
 
 }  // namespace

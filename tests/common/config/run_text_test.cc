@@ -86,6 +86,11 @@ RunSpec RandomSpec(RandomStream& random) {
     spec.testing.workers.push_back(
         {.delay = absl::Milliseconds(random.Below(10'001)), .slower = 1 + 999 * random.Unit()});
   }
+  if (random.Below(2) == 0) {
+    spec.optimizer.per_tensor = {{.match = "*.bias", .weight_decay = random.Unit() / 2},
+                                 {.match = "*", .learning_rate_factor = 9 * random.Unit()}};
+    spec.optimizer.per_tensor[random.Below(2)].learning_rate_factor = 0;
+  }
   spec.cluster.servers = {"localhost:" + std::to_string(1 + random.Below(65535)), "[::1]:7070"};
   StalenessGuardSpec& guard = spec.consistency.max_staleness;
   if (spec.consistency.traits().keeps_pace && guard.action == StalenessGuardSpec::Action::kBlock) {
@@ -178,6 +183,7 @@ optimizer:
   kind: sgd
   learning_rate: 0.05
   weight_decay: 0
+  per_tensor: []
   clip_value: 0
   clip_norm: 0
   staleness_scaling: none
@@ -227,6 +233,22 @@ TEST(RunTextTest, CanonicalYamlOfTheDefaults) {
   spec.model.layers = {FlattenLayer{}, DropoutLayer{0.1f}, DenseLayer{10}};
 
   EXPECT_EQ(ToYaml(spec), kDefaultsWithLayers);
+}
+
+TEST(RunTextTest, AnItemOfAListHasTheSettingsThatWereGiven) {
+  const ConfigResult result = ParseRunConfig(
+      "model: {preset: mlp}\n"
+      "optimizer:\n"
+      "  per_tensor:\n"
+      "    - {weight_decay: 0, match: \"*.bias\"}\n"
+      "    - {match: 1.*, weight_decay: 0.5, learning_rate_factor: 0.1}\n",
+      "run.yaml");
+
+  ASSERT_TRUE(std::holds_alternative<RunSpec>(result));
+  EXPECT_NE(ToYaml(std::get<RunSpec>(result))
+                .find("\n  per_tensor: [{match: \"*.bias\", weight_decay: 0}, {match: \"1.*\", "
+                      "weight_decay: 0.5, learning_rate_factor: 0.1}]\n"),
+            std::string::npos);
 }
 
 TEST(RunTextTest, TheTemplateIsARunWithTheDefaults) {

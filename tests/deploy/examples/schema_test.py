@@ -50,6 +50,10 @@ WRONG = {
     "a path of generated data": MINIMAL + "data: {path: somewhere}",
     "a worker made faster": MINIMAL + "testing: {workers: [{slower: 0.5}]}",
     "a worker with an unknown setting": MINIMAL + "testing: {workers: [{slow: 2}]}",
+    "tensors without an option": MINIMAL + "optimizer: {per_tensor: [{match: 0.bias}]}",
+    "options of no tensors": MINIMAL + "optimizer: {per_tensor: [{weight_decay: 0}]}",
+    "tensors with an unknown option": MINIMAL + "optimizer: {per_tensor: [{match: 0.bias, "
+                                                "weight_decay: 0, momentum: 0}]}",
     "a worker that is a number": MINIMAL + "testing: {workers: [4]}",
 }
 RIGHT = {
@@ -62,6 +66,8 @@ RIGHT = {
     "times and bytes": MINIMAL + "cluster: {lease: 1.5m}\nwire: {chunk_bytes: 64KiB, "
                                  "push_bytes_max: 0}",
     "a name of digits": MINIMAL + "name: 2024",
+    "options of tensors": MINIMAL + "optimizer: {per_tensor: [{match: '*.bias', weight_decay: 0}, "
+                                    "{match: 0.weight, learning_rate_factor: 0}]}",
     "uneven workers": MINIMAL + "testing: {workers: [{}, {delay: 20ms}, {slower: 4}, ]}",
 }
 
