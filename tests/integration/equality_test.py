@@ -41,6 +41,21 @@ class EqualityTest(unittest.TestCase):
                     self.assertAlmostEqual(trained["test_accuracy"], plain["test_accuracy"],
                                            places=5)
 
+    def test_one_worker_equals_a_plain_loop_whose_tensors_have_options_of_their_own(self):
+        options = ("[{match: \"*.bias\", weight_decay: 0}, {match: 3.*, learning_rate_factor: 0.1}, "
+                   "{match: 5.weight, weight_decay: 0.1, learning_rate_factor: 0}]")
+        for policy in ("hardsync", "async"):
+            for kind in ("momentum", "adamw"):
+                settings = {"consistency.policy": policy, "cluster.workers": 1,
+                            "model.preset": "mlp", "optimizer.kind": kind,
+                            "optimizer.learning_rate": 0.002 if "adam" in kind else 0.02,
+                            "optimizer.weight_decay": 0.001, "optimizer.per_tensor": options,
+                            "data.train_examples": 1000}
+                with self.subTest(policy=policy, kind=kind):
+                    trained = cluster.run(CONFIG, settings)
+                    plain = cluster.plain_loop(CONFIG, settings)
+                    self.assertEqual(trained["weights_sha256"], plain["weights_sha256"])
+
     def test_four_hardsync_workers_equal_one_learner_with_four_times_the_batch(self):
         # 6,400 examples are 50 steps of 4 × 32.
         settings = {"consistency.policy": "hardsync"}

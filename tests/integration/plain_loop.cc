@@ -65,8 +65,9 @@ struct Gathered {
 
 class PlainLoop {
  public:
-  PlainLoop(const RunSpec& run, std::unique_ptr<Plan> plan)
+  PlainLoop(const RunSpec& run, const TensorLayout& layout, std::unique_ptr<Plan> plan)
       : run_(run),
+        layout_(layout),
         plan_(std::move(plan)),
         velocity_(plan_->weights_host().size(), 0.0f),
         square_(velocity_) {}
@@ -85,11 +86,9 @@ class PlainLoop {
       Check(result.status());
       rate_ = static_cast<float>(schedule.At(examples));
       examples += order.Examples(step).size();
-      if (RowOf(run_.optimizer.kind).normalises) {
-        UpdateByAdam();
-      } else {
-        Update();
-      }
+      power1_ *= run_.optimizer.parameters["beta1"];
+      power2_ *= run_.optimizer.parameters["beta2"];
+      for (const Tensor& tensor : layout_.tensors()) Step(tensor);
       plan_->WeightsArrived({0, plan_->weights_host().size()});
     }
   }
@@ -124,34 +123,46 @@ class PlainLoop {
     std::exit(1);
   }
 
-  /// Computes v ← m v + (g + d θ); θ ← θ − α v, in fp32 and in this order of operations.
-  void Update() {
-    const auto decay = static_cast<float>(run_.optimizer.weight_decay);
+  void Step(const Tensor& tensor) {
+    const OptimizerSpec& rule = run_.optimizer;
+    double decay = rule.weight_decay;
+    double factor = 1;
+    if (const auto item = FindTensorOptions(rule.per_tensor, tensor.name)) {
+      decay = rule.per_tensor[*item].weight_decay.value_or(decay);
+      factor = rule.per_tensor[*item].learning_rate_factor.value_or(1);
+    }
+    if (factor == 0) return;
+    const auto rate = static_cast<float>(rate_ * factor);
     const FlushedSubnormals flushed;
+    if (RowOf(rule.kind).normalises) {
+      UpdateByAdam(tensor, rate, decay);
+    } else {
+      Update(tensor, rate, static_cast<float>(decay));
+    }
+  }
+
+  /// Computes v ← m v + (g + d θ); θ ← θ − α v, in fp32 and in this order of operations.
+  void Update(const Tensor& tensor, float rate, float decay) {
     const bool has_momentum = run_.optimizer.kind == OptimizerSpec::Kind::kMomentum;
     const auto momentum =
         has_momentum ? static_cast<float>(run_.optimizer.parameters["momentum"]) : 0.0f;
     const std::span<float> weights = plan_->weights_host();
     const std::span<const float> gradient = plan_->gradients_host();
-    for (size_t i = 0; i < weights.size(); ++i) {
+    for (size_t i = tensor.offset; i < tensor.offset + tensor.size(); ++i) {
       const float g = gradient[i] + decay * weights[i];
       velocity_[i] = momentum * velocity_[i] + g;
-      weights[i] = weights[i] - rate_ * velocity_[i];
+      weights[i] = weights[i] - rate * velocity_[i];
     }
   }
 
   /// Computes Adam as in algorithm 1 of Kingma and Ba, with the bias corrections of both means
   /// folded into factors. AdamW applies its weight decay apart from the gradient.
-  void UpdateByAdam() {
-    const FlushedSubnormals flushed;
+  void UpdateByAdam(const Tensor& tensor, double rate, double weight_decay) {
     const OptimizerSpec& rule = run_.optimizer;
-    const double rate = rate_;
     const double beta1 = rule.parameters["beta1"], beta2 = rule.parameters["beta2"];
     const bool is_adamw = rule.kind == OptimizerSpec::Kind::kAdamW;
-    const auto decay = static_cast<float>(is_adamw ? 0 : rule.weight_decay);
-    const auto kept = static_cast<float>(is_adamw ? 1 - rate * rule.weight_decay : 1);
-    power1_ *= beta1;
-    power2_ *= beta2;
+    const auto decay = static_cast<float>(is_adamw ? 0 : weight_decay);
+    const auto kept = static_cast<float>(is_adamw ? 1 - rate * weight_decay : 1);
     const auto step = static_cast<float>(rate / (1 - power1_));
     const auto scale = static_cast<float>(1 / std::sqrt(1 - power2_));
     const auto b1 = static_cast<float>(beta1), c1 = static_cast<float>(1 - beta1);
@@ -159,7 +170,7 @@ class PlainLoop {
     const auto epsilon = static_cast<float>(rule.parameters["epsilon"]);
     const std::span<float> weights = plan_->weights_host();
     const std::span<const float> gradient = plan_->gradients_host();
-    for (size_t i = 0; i < weights.size(); ++i) {
+    for (size_t i = tensor.offset; i < tensor.offset + tensor.size(); ++i) {
       const float g = gradient[i] + decay * weights[i];
       velocity_[i] = b1 * velocity_[i] + c1 * g;
       square_[i] = b2 * square_[i] + c2 * (g * g);
@@ -169,6 +180,7 @@ class PlainLoop {
   }
 
   const RunSpec& run_;
+  const TensorLayout& layout_;
   std::unique_ptr<Plan> plan_;
   std::vector<float> velocity_;  // Adam's first moment, if the rule is Adam.
   std::vector<float> square_;
@@ -231,7 +243,7 @@ int Main(int argc, char** argv) {
   FillInitialValues(shapes.layout, run.seed, (*plan)->weights_host());
   (*plan)->WeightsArrived({0, shapes.layout.parameters()});
 
-  PlainLoop loop(run, *std::move(plan));
+  PlainLoop loop(run, shapes.layout, *std::move(plan));
   loop.Train(data->train, arguments.steps);
 
   const auto weights = loop.weights();
