@@ -61,7 +61,7 @@ std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot
   }
   PullShards missing;
   for (uint32_t i = 0; i < slot.size(); ++i) {
-    if (slot[i].is_held) continue;
+    if (slot[i].is_held || slot[i].is_kept) continue;
     missing.pulls.push_back({ShardId{i}, stage_.in_step ? newest : Version{}});
   }
   // Shard 0 names a mini-batch of its open round to each puller. It is asked last, so that it names
@@ -149,11 +149,7 @@ WorkerCore::Action WorkerCore::NextOfUnits(uint32_t slot) const {
     if (!units_.has_more(BatchesThrough(Ahead(slot)))) return Finished{};
     return AwaitUnit{};
   }
-  const bool has_weights =
-      options_.keeps_weights && std::ranges::all_of(slots_[slot], &Held::has_come);
-  if (!has_weights) {
-    if (std::optional<Action> pull = PullWhatIsMissing(slots_[slot])) return *std::move(pull);
-  }
+  if (std::optional<Action> pull = PullWhatIsMissing(slots_[slot])) return *std::move(pull);
   return ComputeBatches{std::move(batches), wants_weights(slot)};
 }
 
@@ -240,7 +236,7 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
   held.version = header.version;
   held.stage = header.stage;
   held.is_held = true;
-  held.has_come = true;
+  held.is_kept = options_.keeps_weights && !stage_.in_step;
   is_spent_[slot] = false;
   if (Value(shard) == 0 && header.clock > clock_begun()) {
     completed_ += Value(header.clock) - Value(clock_begun());
@@ -260,9 +256,7 @@ void WorkerCore::OnBatchesSkipped(uint32_t slot) {
   units_.Done(batches);
   ++completed_;  // So that nobody waits for the skipped push.
   // A worker that keeps its weights starts anew from those of the shards.
-  if (options_.keeps_weights) {
-    for (Held& shard : slots_[slot]) shard.has_come = false;
-  }
+  for (Held& shard : slots_[slot]) shard.is_kept = false;
   // Others may have published newer weights in the meantime: with the old ones the next batch would
   // probably not be finite either.
   if (stage_.releases_unused) {

@@ -220,7 +220,7 @@ class WorkerCore {
     Version version{};
     uint32_t stage = 0;        // The shard's when it sent the weights.
     bool is_held = false;      // The weights of `version` have arrived, and no push has used them.
-    bool has_come = false;     // Some version of the weights has arrived.
+    bool is_kept = false;      // The worker goes on from weights of its own that began with these.
     bool was_dropped = false;  // The last push came too late for its round.
 
     /// Set if a late push was answered with the same version again: the shard has reached its last
