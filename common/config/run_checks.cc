@@ -125,6 +125,39 @@ void CheckAlgorithm(Draft draft, Diagnostics diagnostics) {
   }
 }
 
+/// Checks that workers can fetch weights less often than they push.
+void CheckFetches(Draft draft, Diagnostics diagnostics) {
+  constexpr const char* kPath = "worker.fetch_every";
+  for (const char* key : {"worker.algorithm", "worker.push_every", kPath}) {
+    if (!draft.IsUsable(key)) return;
+  }
+  const WorkerSpec& worker = draft.spec.worker;
+  const AlgorithmRow& algorithm = RowOf(worker.algorithm);
+  const auto fetch_every = static_cast<uint64_t>(worker.parameters["fetch_every"]);
+  if (algorithm.pushes_per_fetch == nullptr || fetch_every == 0) return;
+  if (fetch_every % worker.quantum() != 0) {
+    diagnostics.Report(draft.KeySource(kPath),
+                       fmt::format("fetch_every must be a multiple of push_every, {}, not {}: "
+                                   "weights come with the answer to a push, and all gradients of "
+                                   "a push start from the weights of one fetch",
+                                   worker.quantum(), fetch_every));
+    return;
+  }
+  if (worker.pushes_per_fetch() == 1) return;
+  const ConsistencySpec& consistency = draft.spec.consistency;
+  for (const char* key : {"consistency.policy", "consistency.max_staleness.action"}) {
+    if (!draft.IsUsable(key)) return;
+  }
+  if (!consistency.traits().waits_for_members) return;
+  const bool is_of_policy = RowOf(consistency.policy).traits.waits_for_members;
+  diagnostics.Report(
+      draft.KeySource(kPath),
+      fmt::format("fetch_every above push_every lets workers go on without the servers' weights, "
+                  "and under {} servers hold members back by what they fetch; use async, or "
+                  "softsync without block",
+                  is_of_policy ? RowOf(consistency.policy).name : "block"));
+}
+
 void CheckSchedule(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "optimizer.schedule.at_epochs";
   const ScheduleSpec& schedule = draft.spec.optimizer.schedule;
@@ -356,6 +389,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckGuard(draft, diagnostics);
   CheckPipeline(draft, diagnostics);
   CheckAlgorithm(draft, diagnostics);
+  CheckFetches(draft, diagnostics);
   CheckSchedule(draft, diagnostics);
   CheckTarget(draft, diagnostics);
   CheckServers(draft, diagnostics);

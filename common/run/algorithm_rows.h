@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_COMMON_RUN_ALGORITHM_ROWS_H_
 #define SLIPSTREAM_COMMON_RUN_ALGORITHM_ROWS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,14 @@ inline constexpr std::array kAlgorithmParameters = {
                  .min = 1,
                  .max = 10'000,
                  .is_whole = true},
+    ParameterRow{.key = "fetch_every",
+                 .doc = "The number of mini-batches between two fetches of weights, a multiple of "
+                        "push_every; in between, a worker goes on from its own weights. 0 fetches "
+                        "with each push.",
+                 .initial = 0,
+                 .max = 1'000'000,
+                 .is_whole = true,
+                 .is_off_at_zero = true},
     ParameterRow{.key = "elasticity",
                  .doc = "β, the share of their distance by which the workers together draw the "
                         "servers' weights to their own; each draws by β/workers.",
@@ -93,6 +102,9 @@ struct AlgorithmRow {
 
   /// Returns the number of mini-batches of one push; null if that is one.
   uint64_t (*quantum)(const AlgorithmParameters& parameters) = nullptr;
+
+  /// Returns the number of pushes from one fetch of weights to the next; null if each push fetches.
+  uint64_t (*pushes_per_fetch)(const AlgorithmParameters& parameters) = nullptr;
 };
 
 // The quanta of algorithms that push after worker.steps or worker.push_every mini-batches.
@@ -102,6 +114,11 @@ constexpr uint64_t StepsOf(const AlgorithmParameters& parameters) {
 }
 constexpr uint64_t PushEveryOf(const AlgorithmParameters& parameters) {
   return static_cast<uint64_t>(parameters["push_every"]);
+}
+
+constexpr uint64_t PushesPerFetchOf(const AlgorithmParameters& parameters) {
+  const auto fetch_every = static_cast<uint64_t>(parameters["fetch_every"]);
+  return std::max<uint64_t>(1, fetch_every / PushEveryOf(parameters));
 }
 
 inline constexpr std::array kAlgorithmRows = {
@@ -146,10 +163,11 @@ inline constexpr std::array kAlgorithmRows = {
                  .doc =
                      "the sum of several steps' gradients, which the worker has applied to its own "
                      "weights meanwhile",
-                 .parameters = {"push_every"},
+                 .parameters = {"push_every", "fetch_every"},
                  .has_local_weights = true,
                  .outer = RuleKind::kAdagrad,
-                 .quantum = PushEveryOf},
+                 .quantum = PushEveryOf,
+                 .pushes_per_fetch = PushesPerFetchOf},
     // Zhang, Choromanska, LeCun, NIPS 2015, arXiv 1412.6651; β = 0.9 is theirs.
     AlgorithmRow{.kind = AlgorithmKind::kEasgd,
                  .name = "easgd",

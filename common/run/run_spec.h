@@ -159,6 +159,13 @@ struct WorkerSpec {
     return row.quantum == nullptr ? 1 : row.quantum(parameters);
   }
 
+  /// Returns the number of pushes from one fetch of weights to the next. At least 1, and 1 where
+  /// shards wait for members.
+  constexpr uint64_t pushes_per_fetch() const {
+    const AlgorithmRow& row = RowOf(algorithm);
+    return row.pushes_per_fetch == nullptr ? 1 : row.pushes_per_fetch(parameters);
+  }
+
   friend bool operator==(const WorkerSpec&, const WorkerSpec&) = default;
 };
 

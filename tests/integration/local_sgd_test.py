@@ -11,6 +11,7 @@ import recompute_staleness
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 ALGORITHMS = ({"worker.algorithm": "local_sgd"},
               {"worker.algorithm": "easgd", "worker.push_every": 8})  # Keeps its weights.
+SELDOM_FETCHING = {"worker.algorithm": "downpour", "worker.push_every": 8, "worker.fetch_every": 16}
 # 100 mini-batches an epoch are not a multiple of the local steps.
 SETTINGS = {"worker.algorithm": "local_sgd", "data.train_examples": 3200}
 
@@ -23,7 +24,8 @@ def batches_of(text):
 
 class LocalSgdTest(unittest.TestCase):
     def test_every_mini_batch_counts_once_and_status_says_what_the_log_says(self):
-        for algorithm, policy in itertools.product(ALGORITHMS, ("hardsync", "async", "ssp")):
+        runs = itertools.product(ALGORITHMS, ("hardsync", "async", "ssp"))
+        for algorithm, policy in itertools.chain(runs, [(SELDOM_FETCHING, "async")]):
             with (self.subTest(algorithm=algorithm["worker.algorithm"], policy=policy),
                   cluster.scratch() as directory):
                 settings = {**SETTINGS, **algorithm, "consistency.policy": policy,
@@ -41,19 +43,21 @@ class LocalSgdTest(unittest.TestCase):
                     self.assertLess(len(pushes), 25, "a push stands for eight, but at the end")
 
     def test_what_is_refused_and_computed_again_loses_no_mini_batch(self):
-        with cluster.scratch() as directory:
-            settings = {**SETTINGS, "consistency.policy": "async", "training.epochs": 4,
-                        "consistency.max_staleness.action": "reject",
-                        "consistency.max_staleness.bound": 2, "log.push_log": directory}
-            with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
-                status = live.wait_finished()
-            self.assertGreater(int(status["guard"]["rejected"]), 0)
-            done = set()
-            for log in pathlib.Path(directory).glob("push-log-*.csv"):
-                with open(log, encoding="utf-8") as lines:
-                    for row in csv.DictReader(lines):
-                        done.update(batches_of(row["batch"]) if int(row["examples"]) > 0 else [])
-            self.assertEqual(sorted(done), list(range(400)))
+        for algorithm in (ALGORITHMS[0], SELDOM_FETCHING):
+            with self.subTest(algorithm=algorithm), cluster.scratch() as directory:
+                settings = {**SETTINGS, **algorithm, "consistency.policy": "async",
+                            "training.epochs": 4, "consistency.max_staleness.action": "reject",
+                            "consistency.max_staleness.bound": 2, "log.push_log": directory}
+                with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
+                    status = live.wait_finished()
+                self.assertGreater(int(status["guard"]["rejected"]), 0)
+                done = set()
+                for log in pathlib.Path(directory).glob("push-log-*.csv"):
+                    with open(log, encoding="utf-8") as lines:
+                        for row in csv.DictReader(lines):
+                            if int(row["examples"]) > 0:
+                                done.update(batches_of(row["batch"]))
+                self.assertEqual(sorted(done), list(range(400)))
 
     def test_hardsync_gives_the_same_weights_whatever_the_timing_and_the_transport(self):
         for algorithm in ALGORITHMS:

@@ -1,6 +1,7 @@
-// Downpour SGD (Dean et al., NIPS 2012), with n_fetch = n_push: between two pushes, a worker takes
-// steps of its own with the gradient of each mini-batch, and accrues these gradients. It pushes
-// their sum, and its next steps start from the weights of the answer.
+// Downpour SGD (Dean et al., NIPS 2012): between two pushes, a worker takes steps of its own with
+// the gradient of each mini-batch, and accrues these gradients. It pushes their sum. Its next steps
+// start from the weights of the answer, or, where it fetches weights less often than it pushes,
+// from those that it has reached.
 
 #include "worker/algorithm/algorithm_makers.h"
 

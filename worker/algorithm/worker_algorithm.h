@@ -37,7 +37,8 @@ class WorkerAlgorithm {
   virtual void OnLanding(LocalModel& /*model*/) const {}
 
   /// Called when the gradient of a mini-batch, computed from the model's weights, is complete. At
-  /// step 0 all weights have arrived, and those of each shard are of one version.
+  /// step 0 all weights have arrived, and those of each shard are of one version, or else they are
+  /// still those that the steps of the last push led to (AlgorithmRow::pushes_per_fetch).
   virtual void OnGradient(LocalModel& /*model*/, const Step& /*step*/) const {}
 
   /// Called after the push's last gradient: writes the values to be pushed to kGradient.

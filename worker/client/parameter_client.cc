@@ -44,6 +44,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
              .depth = static_cast<uint32_t>(slots_.size()),
              .quantum = options.quantum,
              .keeps_weights = options.keeps_weights,
+             .pushes_per_fetch = options.pushes_per_fetch,
              .releases_unused = options.releases_unused}),
       group_(options.servers, options.map, options.shards, sleeper, cancel) {
   for (const Slot& slot : slots_) {
@@ -343,6 +344,11 @@ std::vector<UnitProgress> ParameterClient::progress() const {
 uint64_t ParameterClient::split_pushes() const {
   MutexLock lock(mutex_);
   return core_.split_pushes();
+}
+
+bool ParameterClient::goes_on() const {
+  MutexLock lock(mutex_);
+  return core_.goes_on();
 }
 
 Version ParameterClient::version(ShardId shard, uint32_t slot) const {

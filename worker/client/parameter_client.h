@@ -74,6 +74,9 @@ class ParameterClient {
     /// and may have no listener.
     bool keeps_weights = false;
 
+    /// The same as in WorkerCore::Options.
+    uint64_t pushes_per_fetch = 1;
+
     /// The kind of values that the caller pushes.
     PushKind pushes = PushKind::kGradient;
 
@@ -179,6 +182,9 @@ class ParameterClient {
 
   /// See WorkerCore.
   uint64_t split_pushes() const;
+
+  /// See WorkerCore. No answer to such a push brings weights to compute from.
+  bool goes_on() const;
 
   Version version(ShardId shard, uint32_t slot = 0) const;
 

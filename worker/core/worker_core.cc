@@ -20,7 +20,9 @@ WorkerCore::WorkerCore(const Options& options)
       units_(options.depth, options.quantum) {
   PS_CHECK(options.shards > 0);
   PS_CHECK(options.depth > 0 && (options.depth == 1 || !options.in_step));
-  PS_CHECK(options.quantum > 0);
+  PS_CHECK(options.quantum > 0 && options.pushes_per_fetch > 0);
+  const bool may_go_on = options.depth == 1 && !options.in_step && !options.releases_unused;
+  PS_CHECK(options.pushes_per_fetch == 1 || may_go_on);
 }
 
 void WorkerCore::EnterStage(const Stage& stage) {
@@ -52,6 +54,11 @@ uint64_t WorkerCore::BatchesThrough(size_t pushes) const {
 BatchRanges WorkerCore::BatchesOfUnits(uint32_t slot) const {
   const size_t ahead = Ahead(slot);
   return ahead < begun_.size() ? begun_[ahead].batches : units_.batches(BatchesThrough(ahead));
+}
+
+uint64_t WorkerCore::PushesOfFetch(uint32_t slot) const {
+  if (Ahead(slot) < begun_.size()) return pushes_of_fetch_;
+  return std::ranges::all_of(slots_[slot], &Held::is_held) ? 1 : pushes_of_fetch_ + 1;
 }
 
 std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot) const {
@@ -159,6 +166,7 @@ bool WorkerCore::wants_weights(uint32_t slot) const {
   const uint64_t own = ahead < begun_.size() ? CountOf(begun_[ahead].batches) : options_.quantum;
   const uint64_t of_others = (options_.depth - 1) * options_.quantum;
   if (stage_.in_step || options_.keeps_weights) return stage_.in_step;
+  if (PushesOfFetch(slot) < options_.pushes_per_fetch) return false;
   return units_.has_more(BatchesThrough(ahead) + own + of_others);
 }
 
@@ -186,6 +194,7 @@ void WorkerCore::OnBatchesBegun(const BatchRanges& batches, uint32_t slot) {
     begun_[ahead].batches = batches;  // Begun again, after its push was aborted.
     return;
   }
+  pushes_of_fetch_ = PushesOfFetch(slot);
   begun_.push_back({slot, batches});
   push_counts_ = false;  // The answers to a release belong to no batch.
   answers_[slot] = {};
@@ -193,7 +202,8 @@ void WorkerCore::OnBatchesBegun(const BatchRanges& batches, uint32_t slot) {
 
 absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t slot) {
   Sequence& sequence = sequences_.at(Value(shard));
-  switch (Judge(reply.outcome)) {
+  const PushVerdict verdict = Judge(reply.outcome);
+  switch (verdict) {
     case PushVerdict::kTaken:
       sequence = slipstream::Next(sequence);
       push_counts_ = !begun_.empty();
@@ -209,9 +219,10 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
   }
   Held& held = slots_.at(slot)[Value(shard)];
   held.is_held = false;
+  if (!options_.keeps_weights) held.is_kept = goes_on() && verdict == PushVerdict::kTaken;
   held.was_dropped = FirstOutcome(reply) == PushOutcome::kDroppedLate;
   Answers& answers = answers_[slot];
-  answers.counts |= !held.was_dropped && Judge(reply.outcome) == PushVerdict::kTaken;
+  answers.counts |= !held.was_dropped && verdict == PushVerdict::kTaken;
   answers.is_dropped |= held.was_dropped;
   return absl::OkStatus();
 }
@@ -255,7 +266,7 @@ void WorkerCore::OnBatchesSkipped(uint32_t slot) {
   }
   units_.Done(batches);
   ++completed_;  // So that nobody waits for the skipped push.
-  // A worker that keeps its weights starts anew from those of the shards.
+  // A worker that goes on from its own weights starts anew from those of the shards.
   for (Held& shard : slots_[slot]) shard.is_kept = false;
   // Others may have published newer weights in the meantime: with the old ones the next batch would
   // probably not be finite either.

@@ -56,6 +56,11 @@ class WorkerCore {
     /// start and for each push (PullsOfPush).
     bool keeps_weights = false;
 
+    /// The number of pushes from one fetch of weights to the next. After a push that fetches none,
+    /// the worker goes on from its own weights. 1 with rounds, with several pushes in flight, and
+    /// where shards wait for members: they would have to know that the base stays in use.
+    uint64_t pushes_per_fetch = 1;
+
     /// Set if shards may wait for a worker (for its gradients in flight, or for its clock) and so
     /// have to be told when no gradient will come.
     bool releases_unused = false;
@@ -120,7 +125,8 @@ class WorkerCore {
     bool releases_unused = false;
   };
 
-  /// REQUIRES: options.shards > 0; options.depth > 0, and 1 with rounds; options.quantum > 0.
+  /// REQUIRES: options.shards > 0; options.depth > 0, and 1 with rounds; options.quantum > 0;
+  /// options.pushes_per_fetch > 0, and 1 as described there.
   explicit WorkerCore(const Options& options);
 
   /// Goes on with a later stage of the run, once the coordinator has said that all shards have
@@ -190,6 +196,14 @@ class WorkerCore {
   /// from them.
   bool wants_weights(uint32_t slot = 0) const;
 
+  /// Whether the worker goes on from weights of its own after the push that it began last, instead
+  /// of taking those of the answer.
+  bool goes_on() const {
+    const bool is_between_fetches =
+        pushes_of_fetch_ > 0 && pushes_of_fetch_ < options_.pushes_per_fetch;
+    return options_.keeps_weights || is_between_fetches;
+  }
+
   /// The fields of a slot's push to `shard` other than its gradient.
   struct PushTerms {
     /// Set if the answer should bring weights.
@@ -250,6 +264,9 @@ class WorkerCore {
   /// Returns the batches that the slot has begun, else the next ones at hand; empty if there are
   /// none.
   BatchRanges BatchesOfUnits(uint32_t slot) const;
+
+  /// The number of pushes begun since the last fetch of weights, including the slot's next one.
+  uint64_t PushesOfFetch(uint32_t slot) const;
   std::optional<Action> PullWhatIsMissing(const Slot& slot) const;
   std::optional<Action> ReleaseWhatIsHeld(const Slot& slot) const;
 
@@ -280,6 +297,10 @@ class WorkerCore {
   std::vector<Answers> answers_;  // By slot.
   uint64_t split_pushes_ = 0;
   std::vector<Begun> begun_;  // The pushes in flight, oldest first.
+
+  /// The number of pushes begun since the weights of all shards were fetched.
+  uint64_t pushes_of_fetch_ = 0;
+
   // The work that shard 0 named with the weights held of it. Empty without rounds.
   std::optional<RoundWork> work_;
   bool is_left_out_ = false;  // Set if the batches of `work_` were skipped.

@@ -180,7 +180,7 @@ absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Tim
 absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time turn) {
   LocalSteps& local = *options_.local_steps;
   Plan& plan = *plans_.front();
-  if (local.keeps_weights()) {
+  if (client_.goes_on()) {
     const absl::Status status = SettleWeights(batches);
     if (absl::IsCancelled(status)) return absl::OkStatus();  // The client knows what to do.
     if (!status.ok()) return status;
@@ -238,6 +238,7 @@ absl::Status TrainingLoop::SettleWeights(const BatchRanges& batches) {
   if (absl::Status status = client_.Drain(); !status.ok()) return status;
   // Weights that came meanwhile may have ended the round.
   if (absl::Status status = CheckWanted(client_.Advance(0), batches); !status.ok()) return status;
+  if (!local.keeps_weights()) return absl::OkStatus();
   const std::vector<ParameterRange> without_effect = client_.TakeRangesWithoutEffect();
   if (local.is_started()) {
     for (const ParameterRange& range : without_effect) local.OnRefused(range);
@@ -359,8 +360,7 @@ void TrainingLoop::LeaveOut(uint32_t slot) {
 }
 
 void TrainingLoop::ExpectWeights(uint32_t slot) {
-  const LocalSteps* local = options_.local_steps;
-  if (local == nullptr || !local->keeps_weights()) plans_[slot]->ExpectWeights();
+  if (!client_.goes_on()) plans_[slot]->ExpectWeights();
 }
 
 absl::Status TrainingLoop::Delay() {

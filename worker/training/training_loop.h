@@ -102,10 +102,10 @@ class TrainingLoop {
   /// Takes local steps on these mini-batches and pushes their result.
   absl::Status PushLocalSteps(const BatchRanges& batches, absl::Time turn);
 
-  /// For a worker that keeps its weights: waits for all of the last push's answers, whose lanes may
-  /// still read its gradient. Then undoes what that push did, where it had no effect, and takes the
-  /// servers' weights as its own, where it has none. CANCELLED if `batches` are not wanted any
-  /// more.
+  /// For a worker that goes on from its own weights: waits for all of the last push's answers,
+  /// whose lanes may still read its gradient. If it keeps its weights for good, this then undoes
+  /// what that push did, where it had no effect, and takes the servers' weights as its own, where
+  /// it has none. CANCELLED if `batches` are not wanted any more.
   absl::Status SettleWeights(const BatchRanges& batches);
 
   /// For a worker that keeps its weights: waits for the newest weights of the servers. CANCELLED if

@@ -214,6 +214,7 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
                                .releases_unused = first.waits_for_members,
                                .quantum = settings_.worker.quantum(),
                                .keeps_weights = algorithm.keeps_weights,
+                               .pushes_per_fetch = settings_.worker.pushes_per_fetch(),
                                .pushes = algorithm.pushes,
                                .has_local_weights = algorithm.has_local_weights,
                                .shards = shards},

@@ -291,6 +291,16 @@ worker: {algorithm: downpour}
   EXPECT_EQ(spec.server_optimizer().schedule.kind, ScheduleSpec::Kind::kCosine);
 }
 
+TEST(RunConfigTest, DownpourFetchesWithEachPushUnlessToldOtherwise) {
+  const auto pushes_per_fetch = [](const std::string& keys) {
+    return SpecOf("model: {preset: mlp}\nworker: {algorithm: downpour, push_every: 4" + keys + "}")
+        .worker.pushes_per_fetch();
+  };
+  EXPECT_EQ(pushes_per_fetch(""), 1u);
+  EXPECT_EQ(pushes_per_fetch(", fetch_every: 4"), 1u);
+  EXPECT_EQ(pushes_per_fetch(", fetch_every: 12"), 3u);
+}
+
 TEST(RunConfigTest, AFixedRoundSizeDoesNotFollowTheWorkers) {
   const RunSpec spec =
       SpecOf("model: {preset: mlp}\nconsistency: {policy: softsync, c: 10}\ncluster: {workers: 4}");

@@ -100,6 +100,10 @@ RunSpec RandomSpec(RandomStream& random) {
       row.needs_policy && row.policy != spec.consistency.policy) {
     spec.worker = {};
   }
+  if (RowOf(spec.worker.algorithm).pushes_per_fetch != nullptr) {
+    const uint32_t pushes = spec.consistency.traits().waits_for_members ? 1 : random.Below(90);
+    spec.worker.parameters["fetch_every"] = pushes * spec.worker.parameters["push_every"];
+  }
   if (spec.consistency.parameters["c"] > 0) spec.consistency.parameters["n"] = 1;
   if (spec.training.epochs > 2 && !RowOf(spec.worker.algorithm).needs_policy &&
       spec.training.pipeline_depth == 1) {

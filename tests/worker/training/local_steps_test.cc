@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "tests/worker/training/training_loop_fixture.h"
@@ -214,6 +215,105 @@ TEST_P(KeptWeightsTest, WeightsThatAreNotFiniteAreReplacedByThoseOfTheServers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, KeptWeightsTest,
+                         testing::Values(Case{"OfTheProcessor", 1, false},
+                                         Case{"OfADeviceWithItsOwnMemory", 1, true}),
+                         [](const auto& tested) { return tested.param.name; });
+
+/// Tests of a worker that fetches weights with every second push.
+class SeldomFetchingTest : public TrainingLoopTest {
+ protected:
+  SeldomFetchingTest() {
+    run_.worker.algorithm = AlgorithmKind::kDownpour;
+    run_.worker.parameters["push_every"] = 3;
+    run_.worker.parameters["fetch_every"] = 6;
+    run_.training.batch_size = kBatchSize;
+  }
+
+  /// Takes the worker's steps again. `refused`: the push, if any, that the first shard has not
+  /// taken, after which the worker has fetched that shard's weights.
+  void ExpectEveryPushIsTheSumOfItsStepsGradients(uint64_t batches,
+                                                  std::optional<size_t> refused = {}) {
+    std::vector<FakeShard::Push> first = shards_[0]->taken();
+    const std::vector<FakeShard::Push> second = shards_[1]->taken();
+    if (refused) first.insert(first.begin() + static_cast<ptrdiff_t>(*refused), FakeShard::Push{});
+    ASSERT_EQ(first.size(), batches / 3);
+    ASSERT_EQ(second.size(), first.size());
+    const size_t of_first = map_.range(ShardId{0}).size();
+    const auto rate = static_cast<float>(run_.optimizer.learning_rate);
+    std::vector<float> x;
+    for (size_t push = 0; push < second.size(); ++push) {
+      SCOPED_TRACE(testing::Message() << "push " << push);
+      const uint64_t base = second[push].header.base_version();
+      const std::vector<float> fetched = WeightsAt(first[push].header.base_version(), base);
+      if (push % 2 == 0) {
+        x = fetched;
+      } else {
+        EXPECT_EQ(base, second[push - 1].header.base_version());
+      }
+      if (push > 0 && refused == push - 1) {
+        std::copy_n(fetched.begin(), of_first, x.begin());
+      }
+      std::vector<float> sum(x.size());
+      for (uint64_t batch = 3 * push; batch < 3 * push + 3; ++batch) {
+        const std::vector<float> gradient = GradientOf(x, batch);
+        for (size_t i = 0; i < x.size(); ++i) {
+          sum[i] += gradient[i];
+          x[i] -= rate * gradient[i];
+        }
+      }
+      for (size_t i = 0; i < first[push].values.size(); ++i) {
+        ASSERT_NEAR(first[push].values[i], sum[i], 1e-5) << i;
+      }
+      for (size_t i = 0; i < second[push].values.size(); ++i) {
+        ASSERT_NEAR(second[push].values[i], sum[of_first + i], 1e-5) << i;
+      }
+    }
+  }
+};
+
+TEST_P(SeldomFetchingTest, BetweenFetchesTheStepsGoOn) {
+  ASSERT_TRUE(Run(24).ok());
+
+  ExpectEveryPushIsTheSumOfItsStepsGradients(24);
+  EXPECT_EQ(figures_.Read(absl::Now()).progress.back().batches_done, 24u);
+}
+
+TEST_P(SeldomFetchingTest, WhatBreaksOnTheWayChangesNoStep) {
+  constexpr Fault kFaults[] = {Fault::kNone, Fault::kBreakBeforeTaking, Fault::kBreakAfterTaking,
+                               Fault::kBreakWithinWeights, Fault::kRetryLater};
+  RandomStream random(11, 0);
+  for (const auto& shard : shards_) {
+    for (int i = 0; i < 20; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
+  }
+
+  ASSERT_TRUE(Run(30).ok());
+
+  ExpectEveryPushIsTheSumOfItsStepsGradients(30);
+}
+
+TEST_P(SeldomFetchingTest, WhereAShardRefusesAPushTheWorkerTakesItsWeights) {
+  shards_[0]->RefuseNext(v1::TOO_STALE);
+
+  ASSERT_TRUE(Run(24).ok());
+
+  ExpectEveryPushIsTheSumOfItsStepsGradients(24, 0);
+}
+
+TEST_P(SeldomFetchingTest, WeightsThatAreNotFiniteAreReplacedByThoseOfTheServers) {
+  run_.worker.parameters["push_every"] = 1;
+  run_.worker.parameters["fetch_every"] = 4;
+  run_.optimizer.learning_rate = 3e38;  // The first step leads out of all bounds.
+
+  ASSERT_TRUE(Run(12).ok());
+
+  EXPECT_GT(figures_.Read(absl::Now()).nonfinite.total, 0u);
+  for (const auto& shard : shards_) {
+    EXPECT_GT(shard->taken().size(), 3u);
+    for (const float weight : shard->weights()) ASSERT_TRUE(std::isfinite(weight));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, SeldomFetchingTest,
                          testing::Values(Case{"OfTheProcessor", 1, false},
                                          Case{"OfADeviceWithItsOwnMemory", 1, true}),
                          [](const auto& tested) { return tested.param.name; });

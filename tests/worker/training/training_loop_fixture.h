@@ -89,6 +89,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     options.pushes = algorithm.pushes;
     options.has_local_weights = algorithm.has_local_weights;
     options.keeps_weights = algorithm.keeps_weights;
+    options.pushes_per_fetch = run_.worker.pushes_per_fetch();
     options.shards.chunk_bytes = 256;
     options.shards.retry = {.first_wait = absl::Milliseconds(1), .wait_max = absl::Milliseconds(2)};
     std::vector<ParameterClient::Slot> slots;
