@@ -82,7 +82,9 @@ void ComputeKept(const Scenario& scenario, const BatchRanges& batches, uint32_t 
   std::ranges::fill(pushed.first(Gradients::kSlots), 0.0f);
 }
 
-/// Computes what an algorithm with local weights pushes to one shard.
+/// Computes what an algorithm with local weights pushes to one shard. All of its pushes between two
+/// fetches start from the weights fetched, and not from where its last steps led, so that a push
+/// can be computed again without the worker's past.
 void ComputeLocally(const Scenario& scenario, const BatchRanges& batches, uint32_t shard,
                     std::span<const float> weights, std::span<float> pushed) {
   using Arena = LocalModel::Arena;
@@ -166,10 +168,18 @@ void Gradients::ComputeDense(const Scenario& scenario, const BatchRanges& batche
   const auto rate = static_cast<float>(scenario.run.optimizer.learning_rate);
   std::vector<float> local(weights.begin(), weights.end());
   std::vector<float> of_batch(weights.size());
+  std::vector<float> sum(weights.size());
   ForEachBatch(batches, [&](uint64_t batch) {
     ComputeGradient(scenario.seed, batch, shard, local, of_batch);
-    for (size_t i = kSlots; i < kShardValues; ++i) local[i] -= rate * of_batch[i];
+    for (size_t i = kSlots; i < kShardValues; ++i) {
+      local[i] -= rate * of_batch[i];
+      sum[i] += of_batch[i];
+    }
   });
+  if (RowOf(scenario.run.worker.algorithm).pushes == PushKind::kGradient) {
+    std::copy(sum.begin() + kSlots, sum.end(), gradient.begin() + kSlots);
+    return;
+  }
   for (size_t i = kSlots; i < kShardValues; ++i) gradient[i] = weights[i] - local[i];
 }
 

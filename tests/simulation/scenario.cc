@@ -25,6 +25,7 @@ constexpr uint64_t kFixedRoundStream = 8;
 constexpr uint64_t kElasticStream = 9;
 constexpr uint64_t kGapStream = 10;
 constexpr uint64_t kStageStream = 11;
+constexpr uint64_t kFetchStream = 12;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -120,6 +121,18 @@ void DrawElastic(Scenario& scenario) {
   worker.algorithm = AlgorithmKind::kEasgd;
   worker.parameters["push_every"] = worker.parameters["steps"];
   worker.parameters["elasticity"] = 0.3;
+}
+
+/// Draws workers that fetch weights less often than they push, among those with local steps.
+void DrawSeldomFetching(Scenario& scenario) {
+  Chance chance(scenario.seed, kFetchStream);
+  RunSpec& run = scenario.run;
+  const bool may_draw = run.worker.algorithm == AlgorithmKind::kLocalSgd &&
+                        !run.consistency.traits().waits_for_members;
+  if (!may_draw || !chance.Happens(400)) return;
+  run.worker.algorithm = AlgorithmKind::kDownpour;
+  run.worker.parameters["push_every"] = 1;  // Keeps the values of a sum below 1.
+  run.worker.parameters["fetch_every"] = chance.Between(2, 4);
 }
 
 void DrawTimes(Chance& chance, Scenario& scenario) {
@@ -233,6 +246,7 @@ void DrawStages(Scenario& scenario) {
   Chance chance(scenario.seed, kStageStream);
   RunSpec& run = scenario.run;
   if (run.training.epochs < 2 || !chance.Happens(250)) return;
+  if (run.worker.pushes_per_fetch() > 1) return;  // Needs a policy that waits for nobody.
   const uint32_t count = chance.Between(1, std::min(run.training.epochs - 1, 2u));
   const bool all_have_rounds = scenario.HasRounds(0);
   const bool may_have_rounds = run.training.pipeline_depth == 1;
@@ -325,6 +339,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawPipeline(scenario);
   DrawAlgorithm(scenario);
   DrawElastic(scenario);
+  DrawSeldomFetching(scenario);
   DrawStages(scenario);
   LetRoundsClose(scenario.run);
   return scenario;
@@ -370,6 +385,9 @@ std::string Describe(const Scenario& scenario) {
   }
   if (run.worker.quantum() > 1) text += fmt::format(" steps={}", run.worker.quantum());
   if (RowOf(run.worker.algorithm).keeps_weights) text += " keeps";
+  if (run.worker.pushes_per_fetch() > 1) {
+    text += fmt::format(" fetches every {}", run.worker.pushes_per_fetch());
+  }
   if (run.wire.push_codec == Encoding::kInt8) text += " push_codec=int8";
   return text + DescribeStop(run.training);
 }
