@@ -331,6 +331,11 @@ void ParameterClient::OnWorkEnds() {
   core_.OnWorkEnds();
 }
 
+void ParameterClient::OnSteps(uint64_t steps) {
+  MutexLock lock(mutex_);
+  core_.OnSteps(steps);
+}
+
 bool ParameterClient::wants_unit() const {
   MutexLock lock(mutex_);
   return core_.wants_unit();

@@ -177,6 +177,7 @@ class ParameterClient {
   void OnUnit(const WorkUnit& unit);
   void OnNoMoreUnits();
   void OnWorkEnds();
+  void OnSteps(uint64_t steps);
   bool wants_unit() const;
   std::vector<UnitProgress> progress() const;
 

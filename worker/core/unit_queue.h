@@ -41,6 +41,10 @@ class UnitQueue {
   /// because a request for work reports it too.
   static constexpr size_t kFinishedUnitsTold = 8;
 
+  /// Sets the number of mini-batches of the next pushes. REQUIRES: quantum > 0.
+  void SetQuantum(uint64_t quantum) { quantum_ = quantum; }
+  uint64_t quantum() const { return quantum_; }
+
   /// Adds a unit. Has no effect after Close or DropAllBut: the unit was on its way then. REQUIRES:
   /// when the unit was asked for, wants_unit() was true or the queue was empty; `unit` is not
   /// empty.
@@ -78,8 +82,8 @@ class UnitQueue {
 
   // Constant after construction.
   const uint32_t depth_;
-  const uint64_t quantum_;
 
+  uint64_t quantum_;
   std::deque<WorkUnit> units_;
   uint64_t done_ = 0;  // The number of done mini-batches of the first unit.
   bool is_closed_ = false;

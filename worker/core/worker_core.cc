@@ -163,8 +163,9 @@ WorkerCore::Action WorkerCore::NextOfUnits(uint32_t slot) const {
 bool WorkerCore::wants_weights(uint32_t slot) const {
   // The slot's next batches come after those of all other slots.
   const size_t ahead = Ahead(slot);
-  const uint64_t own = ahead < begun_.size() ? CountOf(begun_[ahead].batches) : options_.quantum;
-  const uint64_t of_others = (options_.depth - 1) * options_.quantum;
+  const uint64_t quantum = units_.quantum();
+  const uint64_t own = ahead < begun_.size() ? CountOf(begun_[ahead].batches) : quantum;
+  const uint64_t of_others = (options_.depth - 1) * quantum;
   if (stage_.in_step || options_.keeps_weights) return stage_.in_step;
   if (PushesOfFetch(slot) < options_.pushes_per_fetch) return false;
   return units_.has_more(BatchesThrough(ahead) + own + of_others);

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_CORE_WORKER_CORE_H_
 #define SLIPSTREAM_WORKER_CORE_WORKER_CORE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -49,7 +50,8 @@ class WorkerCore {
     /// a stage of the run.
     uint32_t depth = 1;
 
-    /// The number of mini-batches of one push, where units have that many.
+    /// The number of mini-batches of one push, where units have that many, unless OnSteps names
+    /// another.
     uint64_t quantum = 1;
 
     /// Set if the worker computes on weights of its own, and needs those of the shards only at the
@@ -169,6 +171,13 @@ class WorkerCore {
 
   void OnUnit(const WorkUnit& unit) { units_.Add(unit); }
   void OnNoMoreUnits() { units_.Close(); }
+
+  /// Notes that the next pushes without rounds stand for this many mini-batches; below 1 and above
+  /// options.quantum the bound counts. REQUIRES: no slot is between a Next() that named batches and
+  /// OnBatchesBegun.
+  void OnSteps(uint64_t steps) {
+    units_.SetQuantum(std::clamp<uint64_t>(steps, 1, options_.quantum));
+  }
 
   /// Notes that only the mini-batches in flight are to be done. Has no effect with rounds, where
   /// shard 0 announces the end.

@@ -150,6 +150,21 @@ TEST(UnitQueueTest, APushTakesAsManyBatchesAsItStandsForAcrossUnits) {
   EXPECT_EQ(queue.batches(), (BatchRanges{{42, 1}}));
 }
 
+TEST(UnitQueueTest, ThePushesAfterAChangeStandForSoManyBatches) {
+  UnitQueue queue(1, 4);
+  queue.Add({.id = 1, .first = 0, .batches = 8});
+  queue.Done(4);
+  EXPECT_TRUE(queue.wants_unit());
+
+  queue.SetQuantum(1);
+
+  EXPECT_EQ(queue.batches(), (BatchRanges{{4, 1}}));
+  EXPECT_FALSE(queue.wants_unit()) << "four pushes are at hand";
+  queue.Done();
+  queue.SetQuantum(2);
+  EXPECT_EQ(queue.batches(), (BatchRanges{{5, 2}}));
+}
+
 TEST(UnitQueueTest, APushHasABoundedNumberOfRanges) {
   UnitQueue queue(100, 1000);
   for (uint64_t id = 1; id <= 80; ++id) queue.Add({.id = id, .first = 2 * id, .batches = 1});

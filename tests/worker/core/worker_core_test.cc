@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/base/philox.h"
@@ -452,6 +453,16 @@ TEST(WorkerCoreTest, AUnitThatComesBeforeAPushIsBegunIsNotPartOfIt) {
   core.OnBatchesDone();
 
   EXPECT_EQ(core.progress(), (std::vector<UnitProgress>{{1, 4}, {2, 0}}));
+}
+
+TEST(WorkerCoreTest, TheCoordinatorMayNameFewerBatchesForTheNextPushes) {
+  WorkerCore core({.shards = 1, .quantum = 8});
+  core.OnUnit({.id = 1, .first = 0, .batches = 16});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(0)).ok());
+  for (const auto& [named, taken] : {std::pair(3, 3), {0, 1}, {99, 8}}) {
+    core.OnSteps(named);
+    EXPECT_EQ(core.Next(), Action(ComputeBatches{{{0, static_cast<uint64_t>(taken)}}, true}));
+  }
 }
 
 TEST(WorkerCoreTest, APushStandsForTheBatchesThatWereAtHandWhenItBegan) {
