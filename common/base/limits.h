@@ -19,6 +19,9 @@ inline constexpr uint32_t kWorkersMax = 4096;
 /// The most epochs of a run.
 inline constexpr uint32_t kEpochsMax = 100'000;
 
+/// The largest speed of a worker that is believed, in mini-batches per second.
+inline constexpr double kStepsPerSecondMax = 1e9;
+
 /// Bounds of wire.chunk_bytes where a run sets it: the bytes of the values of one message, counted
 /// as fp32.
 inline constexpr uint32_t kChunkBytesMin = uint32_t{4} << 10;

@@ -117,6 +117,14 @@ void AddWorker(Table& table) {
       [](auto& s) -> auto& { return s.worker.parameters; });
   table.push_back(
       Only("worker.algorithm", AlgorithmsWithOuter(), "",
+           Scalar(
+               "worker.steps_by_speed",
+               "A slower worker takes fewer steps between two pushes, as its measured speed is to "
+               "that of the fastest, which takes as many as are set; so all push about equally "
+               "often. Not with policies whose work comes in rounds.",
+               FlagType{}, [](auto& s) -> auto& { return s.worker.steps_by_speed; })));
+  table.push_back(
+      Only("worker.algorithm", AlgorithmsWithOuter(), "",
            RowChoice(
                "worker.outer.kind",
                "The rule by which servers apply what workers push, where optimizer is "

@@ -158,6 +158,20 @@ void CheckFetches(Draft draft, Diagnostics diagnostics) {
                   is_of_policy ? RowOf(consistency.policy).name : "block"));
 }
 
+/// Checks that steps can follow speeds.
+void CheckStepsBySpeed(Draft draft, Diagnostics diagnostics) {
+  constexpr const char* kPath = "worker.steps_by_speed";
+  const ConsistencySpec& consistency = draft.spec.consistency;
+  if (!draft.spec.worker.steps_by_speed || !draft.IsUsable(kPath)) return;
+  if (!draft.IsUsable("consistency.policy")) return;
+  if (consistency.traits().work != PolicyTraits::Work::kRounds) return;
+  diagnostics.Report(draft.KeySource(kPath),
+                     fmt::format("steps_by_speed needs a policy whose workers push when they are "
+                                 "ready: under {} a round names the same number of mini-batches "
+                                 "to each; use softsync, async or ssp",
+                                 RowOf(consistency.policy).name));
+}
+
 void CheckSchedule(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "optimizer.schedule.at_epochs";
   const ScheduleSpec& schedule = draft.spec.optimizer.schedule;
@@ -390,6 +404,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckPipeline(draft, diagnostics);
   CheckAlgorithm(draft, diagnostics);
   CheckFetches(draft, diagnostics);
+  CheckStepsBySpeed(draft, diagnostics);
   CheckSchedule(draft, diagnostics);
   CheckTarget(draft, diagnostics);
   CheckServers(draft, diagnostics);

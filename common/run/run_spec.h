@@ -141,6 +141,11 @@ struct WorkerSpec {
   AlgorithmKind algorithm = AlgorithmKind::kGradient;
   AlgorithmParameters parameters;
 
+  /// Set if a worker's pushes stand for as many mini-batches as its speed is of the fastest
+  /// worker's: quantum() is then that of the fastest. Only with local weights, and where work comes
+  /// in units.
+  bool steps_by_speed = false;
+
   /// The rule by which servers apply what workers with local steps push.
   struct Outer {
     RuleKind kind = RowOf(AlgorithmKind::kGradient).outer;
@@ -153,7 +158,7 @@ struct WorkerSpec {
   };
   Outer outer;
 
-  /// Returns the number of mini-batches of one push. At least 1.
+  /// Returns the number of mini-batches of one push, or the most. At least 1.
   constexpr uint64_t quantum() const {
     const AlgorithmRow& row = RowOf(algorithm);
     return row.quantum == nullptr ? 1 : row.quantum(parameters);

@@ -39,6 +39,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
   orders_.run = run;
   orders_.number = 1;
   phase_orders_ = 1;
+  if (spec.worker.steps_by_speed) speeds_.emplace(spec.worker.quantum());
 }
 
 absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
@@ -144,6 +145,11 @@ absl::Status Coordinator::OnDonePushing(const Identity& worker, absl::Time now) 
   ++changes_;
   Advance(now);
   return absl::OkStatus();
+}
+
+absl::Status Coordinator::OnSpeed(const Identity& worker, double steps_per_second) {
+  if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
+  return speeds_.has_value() ? speeds_->Report(worker.worker, steps_per_second) : absl::OkStatus();
 }
 
 absl::Status Coordinator::OnReport(const Identity& worker, uint64_t evaluation, Evaluation result,
@@ -273,6 +279,10 @@ std::optional<Evaluations::Order> Coordinator::EvaluationFor(WorkerId worker) co
   return open.has_value() && open->worker == worker ? open : std::nullopt;
 }
 
+std::optional<uint64_t> Coordinator::StepsFor(WorkerId worker) const {
+  return speeds_.has_value() ? speeds_->StepsOf(worker) : std::nullopt;
+}
+
 bool Coordinator::ServersMayStop(absl::Time now) const {
   return orders_.may_exit && servers_.AllSeenOrSilent(orders_.number, lease_, now);
 }
@@ -328,6 +338,7 @@ absl::Status Coordinator::TakeProgress(const Identity& worker, std::span<const P
 void Coordinator::OnGone(WorkerId worker, Incarnation gone) {
   initialization_.Forget(worker);
   evaluations_.Forget(worker);
+  if (speeds_.has_value()) speeds_->Forget(worker);
   if (ledger_.has_value()) {
     // Mini-batches whose gradients the shards have reported are not done again, even if the worker
     // had not reported them. Gradients that shards took since their last report are computed again,

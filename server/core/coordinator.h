@@ -22,6 +22,7 @@
 #include "server/core/coordinator_membership.h"
 #include "server/core/coordinator_orders.h"
 #include "server/core/coordinator_servers.h"
+#include "server/core/coordinator_speeds.h"
 #include "server/core/coordinator_work_ledger.h"
 #include "server/core/stop_conditions.h"
 
@@ -117,6 +118,10 @@ class Coordinator {
   /// ordered from this worker and the number has grown, its time limit starts again.
   void OnMeasured(const Identity& worker, uint64_t evaluation, uint64_t examples, absl::Time now);
 
+  /// Notes the speed that a live worker reports, in steps per second, if the run's steps follow
+  /// speeds. INVALID_ARGUMENT if it is none.
+  absl::Status OnSpeed(const Identity& worker, double steps_per_second);
+
   absl::Status OnReport(const Identity& worker, uint64_t evaluation, Evaluation result,
                         const std::string& weights_sha256, absl::Time now);
 
@@ -151,6 +156,10 @@ class Coordinator {
 
   /// Returns the order of the open evaluation if it was given to this worker, else nothing.
   std::optional<Evaluations::Order> EvaluationFor(WorkerId worker) const;
+
+  /// Returns the number of mini-batches of the worker's next pushes, if the run's steps follow
+  /// speeds and the worker's is known; else nothing.
+  std::optional<uint64_t> StepsFor(WorkerId worker) const;
 
   /// Returns true once every server that is not silent knows that it may exit.
   bool ServersMayStop(absl::Time now) const;
@@ -249,6 +258,9 @@ class Coordinator {
 
   // Set from the beginning of the first stage on whose work does not come in rounds.
   std::optional<WorkLedger> ledger_;
+
+  // Set if workers take local steps by their speed.
+  std::optional<WorkerSpeeds> speeds_;
 
   uint32_t stage_ = 0;
 

@@ -142,6 +142,7 @@ absl::Status CoordinatorService::TakeHeartbeat(const v1::HeartbeatRequest& reque
       FiguresOf(request, options_.spec.cluster.servers.size());
   if (!figures.ok()) return figures.status();
   absl::Status taken = coordinator_.OnHeartbeat(worker, FromWire(request.progress()), now);
+  if (taken.ok()) taken = coordinator_.OnSpeed(worker, request.steps_per_second());
   if (taken.ok() && request.done_pushing()) taken = coordinator_.OnDonePushing(worker, now);
   if (!taken.ok()) return taken;
   coordinator_.OnMeasured(worker, request.evaluation(), request.measured_examples(), now);

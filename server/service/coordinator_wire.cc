@@ -110,6 +110,7 @@ v1::HeartbeatReply NewsFor(const Coordinator& coordinator, WorkerId worker) {
   news.set_phase(ToWire(coordinator.phase()));
   news.set_failure(coordinator.failure());
   news.set_work_ends(coordinator.WorkEnds());
+  if (const auto steps = coordinator.StepsFor(worker)) news.set_steps(*steps);
   const std::optional<Evaluations::Order> order = coordinator.EvaluationFor(worker);
   if (order.has_value()) {
     news.set_evaluation(order->number);

@@ -3,6 +3,7 @@ nothing."""
 import csv
 import itertools
 import pathlib
+import statistics
 import unittest
 
 import cluster
@@ -91,6 +92,26 @@ class LocalSgdTest(unittest.TestCase):
                                             "consistency.policy": policy})
                 print(f"{name}: accuracy {done['test_accuracy']}")
                 self.assertGreater(done["test_accuracy"], 0.5)
+
+    def test_a_slow_worker_takes_fewer_steps_between_pushes_where_they_follow_speeds(self):
+        settings = {**SETTINGS, "consistency.policy": "async", "worker.steps": 16,
+                    "worker.steps_by_speed": "true", "training.epochs": 30,
+                    "evaluation.every_epochs": 0,
+                    "testing.workers": "[{delay: 4ms}, {delay: 4ms}, {delay: 4ms}, {delay: 20ms}]"}
+        with cluster.scratch() as directory:
+            with cluster.Cluster(CONFIG, {**settings, "log.push_log": directory}, directory,
+                                 workers=4) as live:
+                live.wait_finished()
+            with open(pathlib.Path(directory) / "push-log-0.csv", encoding="utf-8") as lines:
+                pushes = [(int(row["worker"]), batches_of(row["batch"]))
+                          for row in csv.DictReader(lines) if int(row["examples"]) > 0]
+        self.assertEqual(sorted(sum((batches for _, batches in pushes), [])), list(range(3000)))
+        self.assertLessEqual(max(len(batches) for _, batches in pushes), 16)
+        means = [statistics.mean(len(batches) for worker, batches in pushes if worker == one)
+                 for one in range(4)]
+        print(f"mini-batches of a push, by worker: {means}")
+        *others, slow = means
+        self.assertLess(slow, min(others))
 
     def test_the_death_of_a_worker_ends_nothing(self):
         for algorithm in ALGORITHMS:

@@ -47,11 +47,12 @@ v1::StepTimes ToWire(const StepFigures::StepLanes& of) {
 
 Heartbeat::Heartbeat(const CoordinatorClient& coordinator, const Identity& identity,
                      absl::Duration interval, const StepFigures& figures,
-                     Interruption& interruption)
+                     Interruption& interruption, bool tells_speed)
     : identity_(identity),
       interval_(interval),
       figures_(figures),
       interruption_(interruption),
+      tells_speed_(tells_speed),
       stream_(coordinator),
       thread_([this] { Run(); }) {}
 
@@ -116,6 +117,7 @@ absl::Status Heartbeat::Beat() {
   *request.mutable_progress() = ToWire(figures.progress);
   request.set_done_pushing(figures.is_done);
   request.set_split_pushes(figures.split_pushes);
+  if (tells_speed_) request.set_steps_per_second(figures.steps_per_second);
   {
     MutexLock lock(mutex_);
     request.set_evaluation(evaluation_);
@@ -147,6 +149,7 @@ void Heartbeat::Note(const v1::HeartbeatReply& reply) {
   if (phase.ok()) phase_ = *phase;
   failure_ = reply.failure();
   work_ends_ = work_ends_ || reply.work_ends();
+  steps_ = reply.steps();
   if (reply.evaluation() != 0) {
     order_ = {reply.evaluation(), reply.evaluation_epoch(), reply.evaluation_final(),
               reply.evaluation_saves()};
@@ -172,6 +175,11 @@ absl::Status Heartbeat::AwaitEnd() {
 bool Heartbeat::work_ends() const {
   MutexLock lock(mutex_);
   return work_ends_;
+}
+
+uint64_t Heartbeat::steps() const {
+  MutexLock lock(mutex_);
+  return steps_;
 }
 
 std::optional<Heartbeat::Order> Heartbeat::AwaitOrder(uint64_t newer_than) {

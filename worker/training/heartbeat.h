@@ -37,10 +37,11 @@ class Heartbeat {
     bool saves = false;
   };
 
-  /// Starts at once. worker/core/heartbeat_times.h says which interval to use. All arguments must
-  /// outlive the heartbeat.
+  /// Starts at once. worker/core/heartbeat_times.h says which interval to use. `tells_speed`:
+  /// whether the coordinator decides by the worker's speed how many steps it takes. All other
+  /// arguments must outlive the heartbeat.
   Heartbeat(const CoordinatorClient& coordinator, const Identity& identity, absl::Duration interval,
-            const StepFigures& figures, Interruption& interruption);
+            const StepFigures& figures, Interruption& interruption, bool tells_speed = false);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
@@ -51,6 +52,10 @@ class Heartbeat {
 
   /// True once the coordinator has asked the workers to end; never false again.
   bool work_ends() const;
+
+  /// Returns the number of mini-batches that the coordinator wants of the next pushes; 0 if it has
+  /// named none.
+  uint64_t steps() const;
 
   /// Waits for an evaluation whose number is above `newer_than`; returns nothing once Close was
   /// called.
@@ -74,6 +79,7 @@ class Heartbeat {
   const absl::Duration interval_;
   const StepFigures& figures_;
   Interruption& interruption_;
+  const bool tells_speed_;
 
   // Owned by the thread:
   HeartbeatStream stream_;
@@ -86,6 +92,7 @@ class Heartbeat {
   std::optional<Phase> phase_ ABSL_GUARDED_BY(mutex_);
   std::string failure_ ABSL_GUARDED_BY(mutex_);
   bool work_ends_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t steps_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<Order> order_ ABSL_GUARDED_BY(mutex_);
   uint64_t evaluation_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t measured_ ABSL_GUARDED_BY(mutex_) = 0;

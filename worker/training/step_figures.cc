@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/limits.h"
+
 namespace slipstream {
 
 void StepFigures::OnStep(const Step& step) {
@@ -75,9 +77,22 @@ StepFigures::Figures StepFigures::Read(absl::Time now) const {
   now = std::min(now, done_at_);
   figures.examples_per_second =
       examples / std::max(1e-9, absl::ToDoubleSeconds(now - window_.front().turn));
+  figures.steps_per_second = Speed();
   figures.recent.assign(recent_.begin(), recent_.end());
   ReadShares(now, figures);
   return figures;
+}
+
+double StepFigures::Speed() const {
+  if (steps_ < kSpeedSteps) return 0;
+  absl::Duration computed;
+  for (const Step& step : window_) {
+    computed += step.backward_end - step.forward_begin - step.waited;
+  }
+  if (computed <= absl::ZeroDuration()) return 0;
+  // A clock that was set may give any time.
+  const double speed = static_cast<double>(window_.size()) / absl::ToDoubleSeconds(computed);
+  return std::min(speed, kStepsPerSecondMax);
 }
 
 void StepFigures::ReadShares(absl::Time now, Figures& figures) const {

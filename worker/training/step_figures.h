@@ -34,6 +34,9 @@ class StepFigures {
   static constexpr size_t kStepsTold = 4;
   static constexpr size_t kLanesTold = 64;
 
+  /// The number of steps after which the speed is known: the first ones alone take too long.
+  static constexpr size_t kSpeedSteps = 8;
+
   struct Step {
     /// Counts from 1; steps that were given up leave gaps.
     uint64_t number = 0;
@@ -70,6 +73,11 @@ class StepFigures {
     uint64_t recent_examples = 0;
     double examples_per_second = 0;
     double train_loss = 0;
+
+    /// Steps per second of computing, over the same steps; 0 before kSpeedSteps steps. Waiting does
+    /// not count: a worker that pushes more often waits more, and would be told to push more often
+    /// still.
+    double steps_per_second = 0;
 
     /// Absent if the loss has no classes, and before the first step.
     std::optional<double> train_accuracy;
@@ -114,6 +122,7 @@ class StepFigures {
   Figures Read(absl::Time now) const;
 
  private:
+  double Speed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadShares(absl::Time now, Figures& figures) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;

@@ -48,6 +48,7 @@ absl::Status TrainingLoop::Run() {
   uint32_t slot = 0;
   while (!interruption_.interrupted()) {
     if (heartbeat_.work_ends()) client_.OnWorkEnds();
+    if (const uint64_t steps = heartbeat_.steps(); steps > 0) client_.OnSteps(steps);
     const absl::Time turn = absl::Now();
     const uint64_t before = steps_;
     const absl::StatusOr<ParameterClient::Step> step = client_.Advance(slot);

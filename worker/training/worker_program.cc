@@ -95,7 +95,8 @@ absl::Status WorkerProgram::Run() {
                        {"incarnation", Value(joined_.identity.incarnation)},
                        {"name", settings_.name}});
     const absl::Duration interval = HeartbeatInterval(joined_.lease, settings_.cluster.workers);
-    Heartbeat heartbeat(coordinator_, joined_.identity, interval, figures_, interruption_);
+    Heartbeat heartbeat(coordinator_, joined_.identity, interval, figures_, interruption_,
+                        settings_.worker.steps_by_speed);
     status = Caught([&] { return TakePart(heartbeat); });
     // Ends the other threads too: they have no work without this one.
     if (!status.ok()) interruption_.Fail(status);

@@ -100,6 +100,9 @@ RunSpec RandomSpec(RandomStream& random) {
       row.needs_policy && row.policy != spec.consistency.policy) {
     spec.worker = {};
   }
+  if (spec.consistency.traits().work == PolicyTraits::Work::kRounds) {
+    spec.worker.steps_by_speed = false;
+  }
   if (RowOf(spec.worker.algorithm).pushes_per_fetch != nullptr) {
     const uint32_t pushes = spec.consistency.traits().waits_for_members ? 1 : random.Below(90);
     spec.worker.parameters["fetch_every"] = pushes * spec.worker.parameters["push_every"];

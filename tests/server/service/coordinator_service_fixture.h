@@ -170,8 +170,8 @@ class CoordinatorServiceTest : public testing::Test {
     return status;
   }
 
-  void Train() {
-    Start();
+  void Train(const RunSpec& spec = Spec()) {
+    Start(spec);
     Sync();
     ada_ = Register();
     bob_ = Register();

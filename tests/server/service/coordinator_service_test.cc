@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <future>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -285,6 +286,31 @@ TEST_F(CoordinatorServiceTest, RefusesAHeartbeatThatNoWorkerSends) {
 
   EXPECT_EQ(AskOnce(&Stub::Heartbeat, request, reply).error_code(), StatusCode::INVALID_ARGUMENT);
   EXPECT_FALSE(Status().workers(0).has_nonfinite());
+}
+
+TEST_F(CoordinatorServiceTest, TellsEachWorkerItsStepsWhereTheyFollowSpeeds) {
+  RunSpec spec = Spec();
+  spec.worker.algorithm = AlgorithmKind::kLocalSgd;
+  spec.worker.parameters["steps"] = 500;
+  spec.worker.steps_by_speed = true;
+  Train(spec);
+  const auto steps_of = [this](const v1::Identity& worker, double speed) {
+    v1::HeartbeatRequest request;
+    *request.mutable_identity() = worker;
+    request.set_steps_per_second(speed);
+    v1::HeartbeatReply reply;
+    EXPECT_TRUE(AskOnce(&Stub::Heartbeat, request, reply).ok());
+    return reply.steps();
+  };
+  EXPECT_EQ(steps_of(ada_, 0), 0u);
+  EXPECT_EQ(steps_of(ada_, 10), 500u);
+  EXPECT_EQ(steps_of(bob_, 2), 100u);
+
+  v1::HeartbeatRequest odd;
+  *odd.mutable_identity() = bob_;
+  odd.set_steps_per_second(std::numeric_limits<double>::quiet_NaN());
+  v1::HeartbeatReply reply;
+  EXPECT_EQ(AskOnce(&Stub::Heartbeat, odd, reply).error_code(), StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(CoordinatorServiceTest, AWorkerThatLeavesTellsWhatItHasDone) {

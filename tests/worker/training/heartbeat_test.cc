@@ -78,6 +78,27 @@ TEST_F(HeartbeatTest, HandsOutAnOrderOnce) {
   EXPECT_FALSE(heartbeat.AwaitOrder(5));
 }
 
+TEST_F(HeartbeatTest, TellsTheSpeedWhereItIsAskedForAndHearsOfTheSteps) {
+  StepFigures::Step step;
+  step.forward_begin = absl::Now();
+  step.backward_end = step.forward_begin + absl::Milliseconds(250);
+  for (size_t i = 0; i < StepFigures::kSpeedSteps; ++i) figures_.OnStep(step);
+  v1::HeartbeatReply reply = Reply(v1::TRAINING);
+  reply.set_steps(3);
+  coordinator_.SetHeartbeatReply(reply);
+  {
+    const Heartbeat silent(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+    while (silent.steps() == 0) std::this_thread::yield();
+    EXPECT_EQ(silent.steps(), 3u);
+    EXPECT_EQ(coordinator_.last_heartbeat().steps_per_second(), 0);
+  }
+  const Heartbeat telling(client_, {}, absl::Milliseconds(3), figures_, interruption_, true);
+
+  while (coordinator_.last_heartbeat().steps_per_second() == 0) std::this_thread::yield();
+
+  EXPECT_DOUBLE_EQ(coordinator_.last_heartbeat().steps_per_second(), 4);
+}
+
 TEST_F(HeartbeatTest, HearsThatWorkEndsAndSaysWhenThisWorkerIsDone) {
   v1::HeartbeatReply reply = Reply(v1::TRAINING);
   reply.set_work_ends(true);

@@ -48,6 +48,17 @@ TEST(StepFiguresTest, AreZeroBeforeTheFirstStep) {
   EXPECT_EQ(figures.overlap, 0);
 }
 
+TEST(StepFiguresTest, TheSpeedIsThatOfComputingOnceThereAreStepsEnough) {
+  StepFigures figures;
+  for (size_t i = 1; i <= StepFigures::kSpeedSteps; ++i) {
+    EXPECT_EQ(figures.Read(kStart).steps_per_second, 0);
+    figures.OnStep(StepEndingAt(4 * static_cast<int>(i), 5, 2.0f, i));
+  }
+
+  EXPECT_DOUBLE_EQ(figures.Read(kStart + absl::Hours(1)).steps_per_second, 1.0 / 3)
+      << "waiting does not count";
+}
+
 TEST(StepFiguresTest, StayWhatTheyWereWhenTheWorkWasDone) {
   StepFigures figures;
   figures.OnStep(StepEndingAt(4, 5, 2.0f));
