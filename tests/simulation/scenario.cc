@@ -26,6 +26,7 @@ constexpr uint64_t kElasticStream = 9;
 constexpr uint64_t kGapStream = 10;
 constexpr uint64_t kStageStream = 11;
 constexpr uint64_t kFetchStream = 12;
+constexpr uint64_t kSpeedStream = 13;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -133,6 +134,14 @@ void DrawSeldomFetching(Scenario& scenario) {
   run.worker.algorithm = AlgorithmKind::kDownpour;
   run.worker.parameters["push_every"] = 1;  // Keeps the values of a sum below 1.
   run.worker.parameters["fetch_every"] = chance.Between(2, 4);
+}
+
+/// Draws workers that take local steps by their speed, among those whose work comes in units.
+void DrawStepsBySpeed(Scenario& scenario) {
+  Chance chance(scenario.seed, kSpeedStream);
+  RunSpec& run = scenario.run;
+  if (!RowOf(run.worker.algorithm).has_local_weights || scenario.stages_in_rounds() > 0) return;
+  run.worker.steps_by_speed = chance.Happens(400);
 }
 
 void DrawTimes(Chance& chance, Scenario& scenario) {
@@ -310,6 +319,10 @@ uint32_t Scenario::stages_in_rounds() const {
   return stages;
 }
 
+absl::Duration Scenario::ComputeTimeOf(WorkerId worker) const {
+  return compute_time[std::min<size_t>(Value(worker), compute_time.size() - 1)];
+}
+
 Scenario DrawScenario(uint64_t seed) {
   Chance chance(seed, kMainStream);
   Scenario scenario;
@@ -341,6 +354,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawElastic(scenario);
   DrawSeldomFetching(scenario);
   DrawStages(scenario);
+  DrawStepsBySpeed(scenario);
   LetRoundsClose(scenario.run);
   return scenario;
 }
@@ -388,6 +402,7 @@ std::string Describe(const Scenario& scenario) {
   if (run.worker.pushes_per_fetch() > 1) {
     text += fmt::format(" fetches every {}", run.worker.pushes_per_fetch());
   }
+  if (run.worker.steps_by_speed) text += " by speed";
   if (run.wire.push_codec == Encoding::kInt8) text += " push_codec=int8";
   return text + DescribeStop(run.training);
 }

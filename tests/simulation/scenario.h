@@ -72,6 +72,9 @@ struct Scenario {
   }
   uint32_t batches_total() const;
   uint32_t ExamplesOf(uint64_t batch) const;
+
+  /// Returns how long the worker usually takes for a mini-batch.
+  absl::Duration ComputeTimeOf(WorkerId worker) const;
   const StalenessGuardSpec& guard() const { return run.consistency.max_staleness; }
   bool blocks() const { return guard().action == StalenessGuardSpec::Action::kBlock; }
   /// Returns whether the run may end at a point that cannot be known beforehand.

@@ -184,6 +184,7 @@ void SimCoordinator::Heartbeat(const std::string& bytes, const Respond& respond)
   const auto request = Parsed<v1::HeartbeatRequest>(bytes);
   const Identity worker = FromWire(request.identity());
   absl::Status event = coordinator_.OnHeartbeat(worker, FromWire(request.progress()), queue_.now());
+  if (event.ok()) event = coordinator_.OnSpeed(worker, request.steps_per_second());
   if (event.ok() && request.done_pushing()) {
     event = coordinator_.OnDonePushing(worker, queue_.now());
   }

@@ -36,9 +36,14 @@ void SimHeartbeat::Beat() {
   *request.mutable_identity() = ToWire(identity_);
   *request.mutable_progress() = ToWire(progress_);
   request.set_done_pushing(is_hurried_);
+  if (world_.scenario.run.worker.steps_by_speed) {
+    const absl::Duration step = world_.scenario.ComputeTimeOf(identity_.worker);
+    request.set_steps_per_second(1 / absl::ToDoubleSeconds(step));
+  }
   calls_.Call<v1::HeartbeatReply>(Method::kHeartbeat, request,
                                   [this](const absl::StatusOr<v1::HeartbeatReply>& reply) {
                                     work_ends_ |= reply.ok() && reply->work_ends();
+                                    if (reply.ok()) steps_ = reply->steps();
                                     on_reply_(reply);
                                     if (!is_closed_) BeatLater();
                                   });

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_TESTS_SIMULATION_SIM_HEARTBEAT_H_
 #define SLIPSTREAM_TESTS_SIMULATION_SIM_HEARTBEAT_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -37,6 +38,10 @@ class SimHeartbeat {
 
   /// Returns whether no more work may be begun. Once true, it stays true.
   bool work_ends() const { return work_ends_; }
+
+  /// Returns the number of mini-batches that the coordinator wants of the next pushes; 0 if it has
+  /// named none.
+  uint64_t steps() const { return steps_; }
   void Close() { is_closed_ = true; }
 
  private:
@@ -52,6 +57,7 @@ class SimHeartbeat {
   absl::Duration lease_;
   bool is_hurried_ = false;
   bool work_ends_ = false;
+  uint64_t steps_ = 0;
   bool is_closed_ = false;
 };
 

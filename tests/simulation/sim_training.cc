@@ -64,6 +64,7 @@ void SimTraining::Initialize(uint64_t grant, std::function<void()> done) {
 
 void SimTraining::TakeTurn() {
   if (heartbeat_.work_ends()) core_.OnWorkEnds();
+  if (heartbeat_.steps() > 0) core_.OnSteps(heartbeat_.steps());
   Settle(turn_, [this](const WorkerCore::Action& action) { OnTurn(action); });
 }
 
@@ -143,10 +144,8 @@ void SimTraining::Compute(const BatchRanges& batches) {
   if (!takes_local_steps()) core_.OnBatchesBegun(batches, turn_);
   slot.batches = batches;
   if (!keeps_weights()) slot.gradient = world_.gradients.Compute(batches, slot.weights);
-  const auto& times = world_.scenario.compute_time;
-  const size_t worker = Value(shards_.identity().worker);
   const auto steps = static_cast<int64_t>(CountOf(batches));
-  const absl::Duration time = steps * times[std::min(worker, times.size() - 1)];
+  const absl::Duration time = steps * world_.scenario.ComputeTimeOf(shards_.identity().worker);
   world_.network.AtProcess(process_, world_.queue.now() + chance_.Time(time / 2, time * 3 / 2),
                            [this] { return keeps_weights() ? Land([this] { Push(); }) : Push(); });
 }
