@@ -68,7 +68,10 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   plan.round_size = spec.consistency.round_size(spec.cluster.workers);
   plan.effective_n = workers / plan.round_size;
   const bool is_never_stale = spec.consistency.traits().one_per_member;
-  const double in_flight = workers * spec.training.pipeline_depth;
+  // A push counts from the last fetch, over (k + 1)/2 pushes of each worker where it fetches with
+  // every k-th.
+  const double pushes = (1.0 + static_cast<double>(spec.worker.pushes_per_fetch())) / 2;
+  const double in_flight = workers * spec.training.pipeline_depth * pushes;
   plan.expected_staleness = is_never_stale ? 0 : (in_flight - 1) / plan.round_size;
   const StalenessGuardSpec& guard = spec.consistency.max_staleness;
   const auto bound = static_cast<double>(guard.bound);
@@ -82,13 +85,14 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
 
 namespace {
 
-/// Returns "softsync (n = 4)".
+/// Returns "softsync (n = 4)". `more`: a fact beside the parameters; empty for none.
 template <typename Row, typename Values>
-std::string RowText(const Row& row, const Values& values) {
+std::string RowText(const Row& row, const Values& values, std::string_view more = "") {
   std::vector<std::string> facts;
   for (const auto& [key, value] : ParametersOf(row, values)) {
     facts.push_back(fmt::format("{} = {}", key, value));
   }
+  if (!more.empty()) facts.emplace_back(more);
   if (facts.empty()) return std::string(row.name);
   return fmt::format("{} ({})", row.name, fmt::join(facts, ", "));
 }
@@ -105,10 +109,12 @@ std::string PolicyText(const RunSpec& spec) {
   return text + RowText(RowOf(spec.consistency.policy), spec.consistency.parameters);
 }
 
-/// Returns "local_sgd (steps = 8), which servers apply by sgd with a learning rate of 1".
+/// Returns "local_sgd (steps = 8), which servers apply by sgd with a learning rate of 1"; or, where
+/// steps follow speeds, "local_sgd (steps = 8, fewer of slower workers), which …".
 std::string AlgorithmText(const WorkerSpec& worker) {
   const AlgorithmRow& row = RowOf(worker.algorithm);
-  const std::string text = RowText(row, worker.parameters);
+  const std::string_view more = worker.steps_by_speed ? "fewer of slower workers" : "";
+  const std::string text = RowText(row, worker.parameters, more);
   if (!row.has_local_weights) return text;
   return fmt::format("{}, which servers apply by {} with a learning rate of {}", text,
                      RowText(RowOf(worker.outer.kind), worker.outer.parameters),

@@ -45,6 +45,32 @@ TEST(RunPlanTest, ExpectsTheStalenessOfAllGradientsUnderWay) {
   EXPECT_DOUBLE_EQ(plan->expected_staleness, 59.0 / 2);
 }
 
+// In three pushes from one fetch to the next, each of 30 workers pushes once, twice and thrice
+// since its fetch: 29, 59 and 89 other pushes come before.
+TEST(RunPlanTest, ExpectsMoreStalenessWhereWeightsAreFetchedSeldom) {
+  RunSpec spec = Spec();
+  spec.consistency.policy = PolicyKind::kAsync;
+  spec.worker.algorithm = AlgorithmKind::kDownpour;
+  spec.worker.parameters["push_every"] = 4;
+  spec.worker.parameters["fetch_every"] = 12;
+
+  const auto plan = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok());
+  EXPECT_DOUBLE_EQ(plan->expected_staleness, 59);
+}
+
+TEST(RunPlanTest, SaysThatSlowerWorkersTakeFewerSteps) {
+  RunSpec spec = Spec();
+  spec.worker.algorithm = AlgorithmKind::kLocalSgd;
+  spec.worker.steps_by_speed = true;
+
+  const auto plan = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(PlanText(spec, *plan), HasSubstr("local_sgd (steps = 8, fewer of slower workers), "));
+}
+
 TEST(RunPlanTest, SaysWhatKeepingTheBasesOfGradientsCosts) {
   RunSpec spec = Spec();
   const auto without = PlanRun(spec);
