@@ -83,7 +83,20 @@ void CheckBesideOthers(const RunDraft& draft, size_t place, DiagnosticList& diag
                     "the run; use reject, scale or drop",
                     row.name));
   }
-  const AlgorithmRow& algorithm = RowOf(draft.spec.worker.algorithm);
+  const WorkerSpec& worker = draft.spec.worker;
+  if (row.traits.waits_for_members && worker.pushes_per_fetch() > 1) {
+    report(
+        fmt::format("under {} shards wait for workers, which fetch weights with each push then; "
+                    "use softsync or async with fetch_every above push_every",
+                    row.name));
+  }
+  if (row.traits.work == PolicyTraits::Work::kRounds && worker.steps_by_speed) {
+    report(
+        fmt::format("{} names the mini-batches of each push, so that steps_by_speed has no "
+                    "force; use softsync, async or ssp",
+                    row.name));
+  }
+  const AlgorithmRow& algorithm = RowOf(worker.algorithm);
   if (draft.IsUsable("worker.algorithm") && algorithm.needs_policy &&
       algorithm.policy != row.kind) {
     report(fmt::format("worker.algorithm {} needs consistency.policy {} from the first epoch on",

@@ -115,7 +115,9 @@ class LocalSgdTest(unittest.TestCase):
 
     def test_the_death_of_a_worker_ends_nothing(self):
         for algorithm in ALGORITHMS:
-            status = cluster.outlive_one(CONFIG, {**algorithm, "consistency.policy": "async"})
+            # A push stands for eight mini-batches, so the run needs more of them to last.
+            status = cluster.outlive_one(CONFIG, {**algorithm, "consistency.policy": "async",
+                                                  "training.epochs": 10})
             self.assertEqual(int(status["batches_done"]), int(status["batches_total"]))
 
 

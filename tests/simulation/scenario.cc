@@ -242,7 +242,8 @@ ConsistencySpec DrawEarlierPolicy(Chance& chance, const Scenario& scenario, bool
   policy.parameters["slack"] = chance.Between(0, 4);
   if (has_rounds) {
     policy.policy = workers > 1 && chance.Happens(500) ? Policy::kBackup : Policy::kHardsync;
-  } else if (!scenario.blocks() && chance.Happens(300)) {
+  } else if (!scenario.blocks() && scenario.run.worker.pushes_per_fetch() == 1 &&
+             chance.Happens(300)) {
     policy.policy = Policy::kSsp;
   } else {
     policy.policy = chance.Happens(500) ? Policy::kSoftsync : Policy::kAsync;
@@ -255,10 +256,11 @@ void DrawStages(Scenario& scenario) {
   Chance chance(scenario.seed, kStageStream);
   RunSpec& run = scenario.run;
   if (run.training.epochs < 2 || !chance.Happens(250)) return;
-  if (run.worker.pushes_per_fetch() > 1) return;  // Needs a policy that waits for nobody.
   const uint32_t count = chance.Between(1, std::min(run.training.epochs - 1, 2u));
   const bool all_have_rounds = scenario.HasRounds(0);
-  const bool may_have_rounds = run.training.pipeline_depth == 1;
+  // A worker that fetches seldom needs policies that wait for nobody.
+  const bool fetches_seldom = run.worker.pushes_per_fetch() > 1;
+  const bool may_have_rounds = run.training.pipeline_depth == 1 && !fetches_seldom;
   bool has_rounds = all_have_rounds || (may_have_rounds && chance.Happens(600));
   for (uint32_t i = 0; i < count; ++i) {
     run.policies_before.push_back({DrawEarlierPolicy(chance, scenario, has_rounds), i + 1});

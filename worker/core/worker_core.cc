@@ -32,7 +32,11 @@ void WorkerCore::EnterStage(const Stage& stage) {
   is_stage_over_ = false;
   is_left_out_ = false;
   for (Slot& slot : slots_) {
-    for (Held& shard : slot) shard.is_held = shard.is_held && shard.stage >= stage.number;
+    for (Held& shard : slot) {
+      const bool is_of_stage = shard.stage >= stage.number;
+      shard.is_held = shard.is_held && is_of_stage;
+      shard.is_kept = shard.is_kept && is_of_stage;
+    }
   }
 }
 

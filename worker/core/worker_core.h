@@ -132,8 +132,8 @@ class WorkerCore {
   explicit WorkerCore(const Options& options);
 
   /// Goes on with a later stage of the run, once the coordinator has said that all shards have
-  /// reached it. Weights of earlier stages are not used any more: shards do not await their
-  /// gradients. REQUIRES: a number above that of the stage; no batches in flight.
+  /// reached it. Weights of earlier stages are not used any more: shards take their gradients for
+  /// late. REQUIRES: a number above that of the stage; no batches in flight.
   void EnterStage(const Stage& stage);
 
   /// Returns the slot's next action. Finished means that nothing is left for this slot in this

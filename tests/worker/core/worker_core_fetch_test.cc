@@ -91,6 +91,15 @@ TEST_F(FetchTest, AfterALeftOutBatchAllWeightsAreFetched) {
   EXPECT_EQ(core_.Next(), Action(PullShards{{{kShard0, Version{0}}, {kShard1, Version{0}}}}));
 }
 
+TEST_F(FetchTest, AnotherPolicyBeginsWithAFetch) {
+  Push(8);
+  ASSERT_TRUE(core_.goes_on());
+
+  core_.EnterStage({.number = 1});
+
+  EXPECT_EQ(core_.Next(), Action(PullShards{{{kShard0, Version{0}}, {kShard1, Version{0}}}}));
+}
+
 TEST_F(FetchTest, NothingIsFetchedForTheEnd) {
   core_.OnNoMoreUnits();
   for (int i = 0; i < 5; ++i) Push(8 + i);
