@@ -86,8 +86,8 @@ void CheckBesideOthers(const RunDraft& draft, size_t place, DiagnosticList& diag
   const WorkerSpec& worker = draft.spec.worker;
   if (row.traits.waits_for_members && worker.pushes_per_fetch() > 1) {
     report(
-        fmt::format("under {} shards wait for workers, which fetch weights with each push then; "
-                    "use softsync or async with fetch_every above push_every",
+        fmt::format("fetch_every above push_every does not go with {}: there each push must fetch "
+                    "weights; use softsync or async",
                     row.name));
   }
   if (row.traits.work == PolicyTraits::Work::kRounds && worker.steps_by_speed) {

@@ -255,7 +255,7 @@ struct WeightsHeader {
   /// The life of the shard to which the version belongs.
   Life life{};
 
-  /// In the answer to a pull that trains: the member's clock as the shard has it. It is above the
+  /// In an answer to train on: the member's clock as the shard has it. It is above the
   /// clock that the member named if others went on while the member rested, or before it joined.
   WorkerClock clock{};
 

@@ -44,7 +44,7 @@ inline constexpr std::array kAlgorithmParameters = {
                  .max = 10'000,
                  .is_whole = true},
     ParameterRow{.key = "fetch_every",
-                 .doc = "The number of mini-batches between two fetches of weights, a multiple of "
+                 .doc = "The most mini-batches between two fetches of weights, a multiple of "
                         "push_every; in between, a worker goes on from its own weights. 0 fetches "
                         "with each push.",
                  .initial = 0,

@@ -324,7 +324,7 @@ struct RunSpec {
   TrainingSpec training;
   ConsistencySpec consistency;
 
-  /// The policies of the run's first epochs, in order; `consistency` follows them. At most
+  /// The policies of the run's first epochs, in order; `consistency` follows them. Fewer than
   /// kPolicyStagesMax; their epochs rise, and end before training.epochs.
   std::vector<PolicyStage> policies_before;
 

@@ -20,15 +20,22 @@ using Json = nlohmann::ordered_json;
 // Values of settings such as lists of layers would make lines too long.
 constexpr size_t kValueBytesMax = 40;
 
-/// Returns a text such as "softsync n=2".
-std::string PolicyOf(const RunGroup& group) {
-  const ConsistencySpec& consistency = group.settings().consistency;
+std::string TextOf(const ConsistencySpec& consistency) {
   const PolicyRow& row = RowOf(consistency.policy);
   std::string text(row.name);
   for (const auto& [key, value] : ParametersOf(row, consistency.parameters)) {
     text += fmt::format(" {}={}", key, value);
   }
   return text;
+}
+
+/// Returns a text such as "softsync n=2", or "hardsync to epoch 2, softsync n=2".
+std::string PolicyOf(const RunGroup& group) {
+  std::string text;
+  for (const PolicyStage& stage : group.settings().policies_before) {
+    text += fmt::format("{} to epoch {}, ", TextOf(stage.consistency), stage.until_epoch);
+  }
+  return text + TextOf(group.settings().consistency);
 }
 
 /// Returns the number of runs, such as "3", or "3 (2 different)" if seeds repeat.
@@ -61,7 +68,9 @@ std::string SettingsText(const RunGroup& group) {
     const auto is_shown = [&path = path](std::string_view key) {
       return !key.empty() && path == fmt::format("consistency.{}", key);
     };
-    if (path == "consistency.policy" || std::ranges::any_of(policy.parameters, is_shown)) continue;
+    if (path == "consistency.policy" || path == "consistency.before" ||
+        std::ranges::any_of(policy.parameters, is_shown))
+      continue;
     const std::string_view shown = CutUtf8(value, kValueBytesMax);
     text += fmt::format("{}{}={}{}", text.empty() ? "" : " ", path, shown,
                         shown.size() < value.size() ? "…" : "");

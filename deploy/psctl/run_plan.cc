@@ -133,17 +133,18 @@ std::string MemoryText(const RunPlan& plan) {
 }  // namespace
 
 std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
+  const std::string of_last = spec.policies_before.empty() ? "" : ", under the last policy";
   const std::string facts = FormatFacts({
       {"run", spec.name},
       {"parameters", fmt::format("{}", plan.parameters)},
       {"workers", fmt::format("{}", spec.cluster.workers)},
       {"policy", PolicyText(spec)},
       {"workers push", AlgorithmText(spec.worker)},
-      {"gradients per update (c)", fmt::format("{}", plan.round_size)},
-      {"effective n (workers/c)", fmt::format("{:.3g}", plan.effective_n)},
+      {"gradients per update (c)", fmt::format("{}{}", plan.round_size, of_last)},
+      {"effective n (workers/c)", fmt::format("{:.3g}{}", plan.effective_n, of_last)},
       {"expected mean staleness",
-       fmt::format("{}{:.3g}", plan.is_staleness_bounded ? "at most " : "",
-                   plan.expected_staleness)},
+       fmt::format("{}{:.3g}{}", plan.is_staleness_bounded ? "at most " : "",
+                   plan.expected_staleness, of_last)},
       {"server memory, at most", MemoryText(plan)},
       {"epochs", fmt::format("{}", spec.training.epochs)},
       {"batches per epoch", plan.batches_per_epoch ? fmt::format("{}", *plan.batches_per_epoch)

@@ -97,6 +97,12 @@ std::optional<WorkerClock> MemberTable::SlowestClock() const {
   return slowest;
 }
 
+WorkerClock MemberTable::NewestClock() const {
+  WorkerClock newest{};
+  for (const auto& [worker, record] : records_) newest = std::max(newest, record.clock);
+  return newest;
+}
+
 void MemberTable::RestAll() {
   for (auto& [worker, record] : records_) record.is_in_pace = false;
 }

@@ -179,6 +179,9 @@ class MemberTable {
     return found;
   }
 
+  /// Returns the highest clock of all members, in the pace or not; 0 if there are none.
+  WorkerClock NewestClock() const;
+
   /// Takes all members out of the pace.
   void RestAll();
 

@@ -70,9 +70,12 @@ void ShardMachine::MakeWork() {
 
 ShardOutput ShardMachine::OnStage(uint32_t stage) {
   ShardOutput output;
-  if (stage <= state_.stage) return output;
+  // A shard that takes the place of one that is gone may learn of a later stage and of the run's
+  // failure at once, and have no plan.
+  const bool is_known = stage <= options_.later.size() && has_plan();
+  if (stage <= state_.stage || !is_known) return output;
   // The coordinator moves on when every shard has drained, so no gradient waits in a round.
-  PS_CHECK(has_plan() && round().contributions() == 0);
+  PS_CHECK(round().contributions() == 0);
   state_.stage = stage;
   state_.stage_begin = decided();
   state_.phase = Phase::kTraining;
@@ -81,7 +84,9 @@ ShardOutput ShardMachine::OnStage(uint32_t stage) {
   state_.round = NewRound();
   state_.round_was_held_back = false;
   state_.draft.reset();
-  // Nobody is at work between two stages; whoever has work in this one says so.
+  // Nobody is at work between two stages; whoever has work in this one says so. All continue at one
+  // clock: where no pace was kept, their clocks have come apart.
+  if (traits_.keeps_pace) state_.pace = std::max(state_.pace, members().NewestClock());
   state_.members.RestAll();
   state_.slowest.reset();
   return output;

@@ -143,7 +143,8 @@ class ShardMachine {
   ShardOutput OnView(const View& view);
 
   /// Goes on to a later stage of the run: to its policy, and its part of the mini-batches. Has no
-  /// effect if the stage has been reached. REQUIRES: a plan, and no gradient in the open round.
+  /// effect if the stage has been reached, if there is no such stage, or without a plan. REQUIRES:
+  /// no gradient in the open round.
   ShardOutput OnStage(uint32_t stage);
 
   /// `drain_version`: the version that ends the run, in kDraining where work comes in rounds.

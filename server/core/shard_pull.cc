@@ -176,7 +176,7 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
   // A worker that has left meanwhile is still answered, but has no record any more.
   const auto [worker, incarnation] = *call.reader;
   const bool is_member = members().Find(worker, incarnation) != nullptr;
-  if (call.is_pull && is_member) answer.weights->clock = members().At(worker).clock;
+  if (is_member) answer.weights->clock = members().At(worker).clock;
   const bool is_to_train = !work.has_value() || work->kind == RoundWork::Kind::kCompute;
   if (!is_to_train) return answer;
   answer.trainer = call.trainer;

@@ -239,7 +239,7 @@ class Pace {
     Version has_to_see{};
   };
 
-  /// Nobody is at work when a stage begins, and no call waits.
+  /// Nobody is at work when a stage begins, and no call waits. All continue at the highest clock.
   void EnterStage(uint32_t stage) {
     const ConsistencySpec policy = scenario_.PolicyOf(stage);
     stage_ = stage;
@@ -247,6 +247,7 @@ class Pace {
     slack_ = static_cast<uint64_t>(policy.parameters["slack"]);
     is_over_ = false;
     for (auto& [incarnation, worker] : workers_) {
+      if (keeps_pace_) pace_ = std::max(pace_, worker.clock);
       worker.clock_in_pace.reset();
       worker.waits_for.reset();
     }

@@ -26,6 +26,8 @@ WorkerCore::WorkerCore(const Options& options)
 }
 
 void WorkerCore::EnterStage(const Stage& stage) {
+  // A push that was aborted because its round is over is not begun again: others did its batches.
+  if (stage_.in_step) begun_.clear();
   PS_CHECK(stage.number > stage_.number && begun_.empty());
   PS_CHECK(options_.depth == 1 || !stage.in_step);
   stage_ = stage;

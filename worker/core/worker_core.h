@@ -133,7 +133,7 @@ class WorkerCore {
 
   /// Goes on with a later stage of the run, once the coordinator has said that all shards have
   /// reached it. Weights of earlier stages are not used any more: shards take their gradients for
-  /// late. REQUIRES: a number above that of the stage; no batches in flight.
+  /// late. REQUIRES: a number above that of the stage; no push in flight.
   void EnterStage(const Stage& stage);
 
   /// Returns the slot's next action. Finished means that nothing is left for this slot in this

@@ -87,7 +87,7 @@ double StepFigures::Speed() const {
   if (steps_ < kSpeedSteps) return 0;
   absl::Duration computed;
   for (const Step& step : window_) {
-    computed += step.backward_end - step.forward_begin - step.waited;
+    computed += step.backward_end - step.forward_begin - step.waited + step.update;
   }
   if (computed <= absl::ZeroDuration()) return 0;
   // A clock that was set may give any time.

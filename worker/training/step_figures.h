@@ -51,6 +51,8 @@ class StepFigures {
     absl::Time backward_end;
     absl::Duration waited;  // The forward pass's wait for weights.
 
+    absl::Duration update;  // The time of a local step's update, after the backward pass.
+
     /// How long the computing thread stood still before and after the step, for answers and
     /// weights.
     absl::Duration blocked;

@@ -285,9 +285,11 @@ absl::Status TrainingLoop::StepLocally(uint64_t index, const BatchRanges& batche
     if (absl::Status status = Land(batches); !status.ok()) return status;
     step.blocked += absl::Now() - step.backward_end;
   }
+  const absl::Time update_begin = absl::Now();
   options_.clip.Clip(plan.gradients_host());
   local_loss_ = result->loss;
   options_.local_steps->OnGradient(index);
+  step.update = absl::Now() - update_begin;
   local_examples_ += step.examples;
   OnStepDone(step, *result);
   return absl::OkStatus();

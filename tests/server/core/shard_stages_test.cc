@@ -118,5 +118,34 @@ TEST(ShardStagesOfPaceTest, NobodyIsAwaitedWhoHasNotBegunWorkInTheStage) {
   EXPECT_TRUE(std::holds_alternative<Serve>(driver.Pull(ahead)));
 }
 
+/// Nobody waits until the slow worker has made all the pushes of the stage before.
+TEST(ShardStagesOfPaceTest, AllContinueAtOneClock) {
+  ShardMachineDriver driver(TwoPolicies({Policy::kAsync}, {Policy::kSsp}), Plan());
+  driver.Start(FoundingView(2));
+  ShardMachine::PushFacts fast = PushOf(0, 1, 0);
+  fast.header.clock = WorkerClock{90};
+  driver.Push(fast, 1);
+  driver.PublishAll();
+  driver.OnPhase(Phase::kDraining);
+
+  driver.OnStage(1);
+
+  PullRequest slow = TrainingPullOf(1);
+  slow.clock = WorkerClock{9};
+  EXPECT_TRUE(std::holds_alternative<Serve>(driver.Pull(slow)));
+  EXPECT_EQ(driver.core().members().At(WorkerId{1}).clock, WorkerClock{90});
+  PullRequest ahead = TrainingPullOf(0, 0, 2);
+  ahead.clock = WorkerClock{91};
+  EXPECT_TRUE(std::holds_alternative<Serve>(driver.Pull(ahead)));
+}
+
+TEST(ShardStagesOfPaceTest, AStageThatDoesNotExistChangesNothing) {
+  ShardMachineDriver driver(TwoPolicies({Policy::kAsync}, {Policy::kSsp}), Plan());
+  driver.Start(FoundingView(2));
+  driver.OnStage(2);
+  EXPECT_EQ(driver.core().phase(), Phase::kTraining);
+  EXPECT_EQ(driver.Push(PushOf(0, 1, 0), 1).reply.outcome, PushOutcome::kApplied);
+}
+
 }  // namespace
 }  // namespace slipstream

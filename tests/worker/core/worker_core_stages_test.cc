@@ -56,6 +56,20 @@ TEST(WorkerCoreStagesTest, TakesTheWorkThatCameWithWeightsOfTheNextStage) {
   EXPECT_EQ(core.Next(), Action(WorkerCore::ComputeBatches{{{8, 1}}, true}));
 }
 
+TEST(WorkerCoreStagesTest, ForgetsBatchesWhosePushWasAbortedWithTheirStage) {
+  WorkerCore core({.shards = 1, .in_step = true});
+  const RoundWork work = {.kind = RoundWork::Kind::kCompute, .batches = {4, 1}};
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(2, work)).ok());
+  Begin(core);
+  ASSERT_TRUE(core.OnWeights(kShard0, OfStage(1, Weights(3))).ok());  // A repeated call's.
+  ASSERT_EQ(core.Next(), Action(WorkerCore::Finished{}));
+
+  core.EnterStage({.number = 1});
+
+  core.OnUnit({.id = 1, .first = 6, .batches = 1});
+  EXPECT_EQ(core.Next(), Action(WorkerCore::ComputeBatches{{{6, 1}}, true}));
+}
+
 TEST(WorkerCoreStagesTest, APushThatCameTooLateForItsStageEndsIt) {
   WorkerCore core({.shards = 1, .in_step = true});
   const RoundWork work = {.kind = RoundWork::Kind::kCompute, .batches = {4, 1}};
