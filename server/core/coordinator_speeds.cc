@@ -22,8 +22,9 @@ WorkerSpeeds::WorkerSpeeds(uint64_t steps) : steps_(steps) { PS_CHECK(steps > 0)
 absl::Status WorkerSpeeds::Report(WorkerId worker, double steps_per_second) {
   // Not a number fails this comparison, too.
   if (!(steps_per_second >= 0 && steps_per_second <= kStepsPerSecondMax)) {
-    return absl::InvalidArgumentError(fmt::format(
-        "steps_per_second must be a number in [0, {}], and not {}", kStepsPerSecondMax, steps_per_second));
+    return absl::InvalidArgumentError(
+        fmt::format("steps_per_second must be a number in [0, {}], and not {}", kStepsPerSecondMax,
+                    steps_per_second));
   }
   if (steps_per_second == 0) return absl::OkStatus();
   const auto [known, is_new] = speeds_.emplace(worker, steps_per_second);

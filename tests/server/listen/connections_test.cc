@@ -79,8 +79,8 @@ TEST_F(ConnectionsTest, WhoGoesAtOnceKeepsThePlaceForAWhile) {
   EXPECT_FALSE(connections_->HasPlace());
   const FileDescriptor next = Connect();
 
-  // More than place_time: where the end of the brief connection came as a FIN and not as a reset, TCP
-  // counts it as a byte received.
+  // More than place_time: where the end of the brief connection came as a FIN and not as a reset,
+  // TCP counts it as a byte received.
   milliseconds_ += 1'100;
 
   EXPECT_GT(Receive(next), 0);
