@@ -117,7 +117,7 @@ class WorkerCore {
   using Action =
       std::variant<PullShards, ExcuseShards, ReleaseShards, ComputeBatches, AwaitUnit, Finished>;
 
-  /// What depends on the policy in force.
+  /// A stage of the run, and the options that follow from the policy in force.
   struct Stage {
     /// The place of the policy in the run's sequence of policies.
     uint32_t number = 0;

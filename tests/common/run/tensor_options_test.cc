@@ -60,7 +60,7 @@ TEST(TensorOptionsTest, MatchesWhatThePlainRecursionMatches) {
 }
 
 TEST(TensorOptionsTest, ALongNameTakesNoLongerThanItsLengthTimesThePattern) {
-  // Whoever tries every place for every star would not come back.
+  // A matcher that tries every place for every star would not come back.
   std::string pattern;
   for (int i = 0; i < 100; ++i) pattern += "a*";
   EXPECT_FALSE(MatchesPattern(pattern + "b", std::string(512, 'a')));
