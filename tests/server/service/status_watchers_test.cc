@@ -213,9 +213,15 @@ TEST_F(StatusWatchersTest, RefusesMoreThanItsBoundUntilOneHasGone) {
 }
 
 TEST_F(StatusWatchersTest, AReaderThatDoesNotReadHoldsOneStatus) {
-  // The status is larger than what flow control lets through unread.
+  // A status is larger than what flow control lets through unread. gRPC widens that window when it
+  // has measured the connection (BDP probe), and may then take several megabytes.
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 16);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  const auto stub = v1::Coordinator::NewStub(grpc::CreateCustomChannel(
+      loopback_.address(), grpc::InsecureChannelCredentials(), arguments));
   padding_ = std::string(size_t{3} << 20, 'x');
-  Watcher slow(*stub_, 100);
+  Watcher slow(*stub, 100);
   ASSERT_TRUE(TickUntil([this] { return asked_ == 1; }));
 
   for (int i = 0; i < 100; ++i) {
