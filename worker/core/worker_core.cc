@@ -67,11 +67,16 @@ uint64_t WorkerCore::PushesOfFetch(uint32_t slot) const {
   return std::ranges::all_of(slots_[slot], &Held::is_held) ? 1 : pushes_of_fetch_ + 1;
 }
 
-std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot) const {
+Version WorkerCore::NewestOf(const Slot& slot) {
   Version newest{};
   for (const Held& shard : slot) {
     if (shard.is_held) newest = std::max(newest, shard.version);
   }
+  return newest;
+}
+
+std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot) const {
+  const Version newest = NewestOf(slot);
   PullShards missing;
   for (uint32_t i = 0; i < slot.size(); ++i) {
     if (slot[i].is_held || slot[i].is_kept) continue;
@@ -114,38 +119,48 @@ WorkerCore::PullShards WorkerCore::PullsOfPush(uint32_t slot) const {
   return all;
 }
 
+std::optional<WorkerCore::Action> WorkerCore::ExcuseWhereBehind(bool may_be_last) const {
+  const Version newest = NewestOf(slots_.front());
+  const auto is_behind = [&](const Held& shard) {
+    return shard.is_held && shard.version < newest && !(may_be_last && shard.goes_no_further);
+  };
+  Version oldest = newest;
+  for (const Held& shard : slots_.front()) {
+    if (is_behind(shard)) oldest = std::min(oldest, shard.version);
+  }
+  ExcuseShards behind;
+  for (uint32_t i = 0; i < slots_.front().size(); ++i) {
+    const Held& shard = slots_.front()[i];
+    if (is_behind(shard) && shard.version == oldest) behind.shards.push_back(ShardId{i});
+  }
+  if (behind.shards.empty()) return std::nullopt;
+  return behind;
+}
+
 WorkerCore::Action WorkerCore::NextOfRounds() const {
   if (is_stage_over_) return Finished{};
-  const Slot& held = slots_.front();
-  if (std::optional<Action> pull = PullWhatIsMissing(held)) return *std::move(pull);
-  const auto older = [](const Held& a, const Held& b) { return a.version < b.version; };
-  const Version newest = std::max_element(held.begin(), held.end(), older)->version;
   // A worker that joins between two updates finds the shards at different versions. The shards
   // behind wait for this worker in a round that the others have closed without it. Excusing the
   // worker there brings them level, unless the run has ended with shards at different versions
   // because no worker was left. The shards furthest behind are excused first. Otherwise two workers
   // could wait for ever, each at one shard for the excuse that the other has yet to send to another
-  // shard.
+  // shard. Shard 0 comes after the others, as it may be the last to which others push (Fragments).
+  const Slot& held = slots_.front();
+  if (const std::optional<Action> pull = PullWhatIsMissing(held)) {
+    const bool is_of_first = pull == Action(PullShards{{{ShardId{0}, NewestOf(held)}}});
+    const std::optional<Action> excuse = is_of_first ? ExcuseWhereBehind(true) : std::nullopt;
+    return excuse.has_value() ? *excuse : *pull;
+  }
   const bool is_finished = work_->kind == RoundWork::Kind::kFinished;
-  const auto is_behind = [&](const Held& shard) {
-    return shard.version < newest && !(is_finished && shard.goes_no_further);
-  };
-  Version oldest = newest;
-  for (const Held& shard : held) {
-    if (is_behind(shard)) oldest = std::min(oldest, shard.version);
-  }
-  ExcuseShards behind;
-  ExcuseShards all;
-  for (uint32_t i = 0; i < held.size(); ++i) {
-    if (is_behind(held[i]) && held[i].version == oldest) behind.shards.push_back(ShardId{i});
-    all.shards.push_back(ShardId{i});
-  }
-  if (!behind.shards.empty()) return behind;
+  if (std::optional<Action> excuse = ExcuseWhereBehind(is_finished)) return *std::move(excuse);
   switch (work_->kind) {
     case RoundWork::Kind::kCompute:
       return ComputeBatches{{work_->batches}, true};
-    case RoundWork::Kind::kExcused:
+    case RoundWork::Kind::kExcused: {
+      ExcuseShards all;
+      for (uint32_t i = 0; i < held.size(); ++i) all.shards.push_back(ShardId{i});
       return all;
+    }
     case RoundWork::Kind::kFinished:
       break;
   }

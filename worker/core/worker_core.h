@@ -276,6 +276,9 @@ class WorkerCore {
 
   /// The number of pushes begun since the last fetch of weights, including the slot's next one.
   uint64_t PushesOfFetch(uint32_t slot) const;
+
+  /// The newest version held of any shard.
+  static Version NewestOf(const Slot& slot);
   std::optional<Action> PullWhatIsMissing(const Slot& slot) const;
   std::optional<Action> ReleaseWhatIsHeld(const Slot& slot) const;
 
@@ -283,6 +286,9 @@ class WorkerCore {
   /// consider the worker at work.
   std::optional<Action> ReleaseAndRest(const Slot& slot) const;
   WorkerClock clock_begun() const { return WorkerClock{completed_ + begun_.size()}; }
+  /// Excuses the worker from rounds of shards that are behind others; from the oldest rounds first.
+  /// `may_be_last`: a shard may stay behind that goes no further.
+  std::optional<Action> ExcuseWhereBehind(bool may_be_last) const;
   Action NextOfRounds() const;
   Action NextOfUnits(uint32_t slot) const;
 

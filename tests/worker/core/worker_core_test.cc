@@ -35,7 +35,7 @@ TEST(WorkerCoreTest, StartsByPullingEveryShardAndLastTheOneThatNamesWork) {
   constexpr ShardId kShard2{2};
   EXPECT_EQ(core.Next(), Action(PullShards{{{kShard1, Version{0}}, {kShard2, Version{0}}}}));
 
-  ASSERT_TRUE(core.OnWeights(kShard1, Weights(5)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard1, Weights(6)).ok());
   ASSERT_TRUE(core.OnWeights(kShard2, Weights(6)).ok());
 
   EXPECT_EQ(core.Next(), Action(PullShards{{{kShard0, Version{6}}}}));
