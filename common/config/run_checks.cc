@@ -158,6 +158,58 @@ void CheckFetches(Draft draft, Diagnostics diagnostics) {
                   is_of_policy ? RowOf(consistency.policy).name : "block"));
 }
 
+/// Checks that the model can be exchanged in as many fragments, within the steps of a push.
+void CheckFragments(Draft draft, Diagnostics diagnostics) {
+  for (const char* key : {"worker.algorithm", "worker.steps", "worker.fragments",
+                          "worker.fragment_delay", "worker.mixing", "cluster.servers"}) {
+    if (!draft.IsUsable(key)) return;
+  }
+  const WorkerSpec& worker = draft.spec.worker;
+  const auto delay = static_cast<uint64_t>(worker.parameters["fragment_delay"]);
+  const double mixing = worker.parameters["mixing"];
+  const auto report = [&](const char* key, const std::string& what) {
+    diagnostics.Report(draft.KeySource(key), what);
+  };
+  const uint32_t fragments = worker.fragments();
+  if (fragments == 1) {
+    const char* key = delay > 0 ? "worker.fragment_delay" : "worker.mixing";
+    if (delay > 0 || mixing > 0) {
+      report(key, fmt::format("{} is of no effect without fragments; set fragments to 2 or more",
+                              std::string_view(key).substr(7)));
+    }
+    return;
+  }
+  const size_t servers = draft.spec.cluster.servers.size();
+  if (servers % fragments != 0) {
+    return report("worker.fragments",
+                  fmt::format("fragments must divide the number of servers, {}, and {} does not: a "
+                              "fragment is the weights of some of the servers, and all are of one "
+                              "size",
+                              servers, fragments));
+  }
+  const uint64_t apart = worker.quantum() / fragments;
+  if (apart == 0) {
+    return report(
+        "worker.fragments",
+        fmt::format("fragments must be at most steps, {}, not {}: each is exchanged after "
+                    "another of the steps",
+                    worker.quantum(), fragments));
+  }
+  if (delay >= apart) {
+    return report(
+        "worker.fragment_delay",
+        fmt::format("fragment_delay must be below steps/fragments, {}, not {}: a fragment "
+                    "has to arrive before the next one leaves",
+                    apart, delay));
+  }
+  if (delay > 0 && mixing == 0) {
+    report(
+        "worker.fragment_delay",
+        "with mixing 0, the steps taken during fragment_delay would be lost; set mixing, which is "
+        "published with 0.5");
+  }
+}
+
 /// Checks that steps can follow speeds.
 void CheckStepsBySpeed(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "worker.steps_by_speed";
@@ -390,6 +442,11 @@ void CheckTransport(Draft draft, Diagnostics diagnostics) {
         draft.KeySource(path),
         fmt::format("wire.transport shm carries fp32 alone; use auto or unix with {}", path));
   }
+  constexpr const char* kFragments = "worker.fragments";
+  if (draft.IsUsable(kFragments) && draft.spec.worker.fragments() > 1) {
+    diagnostics.Report(draft.KeySource(kFragments),
+                       "wire.transport shm does not carry fragments; use auto or unix");
+  }
 }
 
 }  // namespace
@@ -404,6 +461,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckPipeline(draft, diagnostics);
   CheckAlgorithm(draft, diagnostics);
   CheckFetches(draft, diagnostics);
+  CheckFragments(draft, diagnostics);
   CheckStepsBySpeed(draft, diagnostics);
   CheckSchedule(draft, diagnostics);
   CheckTarget(draft, diagnostics);

@@ -51,6 +51,27 @@ inline constexpr std::array kAlgorithmParameters = {
                  .max = 1'000'000,
                  .is_whole = true,
                  .is_off_at_zero = true},
+    ParameterRow{.key = "fragments",
+                 .doc = "The number of parts of the model that are exchanged one after another in "
+                        "the course of steps; divides the number of servers. 0 or 1 exchanges the "
+                        "whole model at once.",
+                 .initial = 0,
+                 .max = 256,
+                 .is_whole = true,
+                 .is_off_at_zero = true},
+    ParameterRow{.key = "fragment_delay",
+                 .doc = "The number of steps that a worker takes while a fragment is exchanged, "
+                        "below steps/fragments.",
+                 .initial = 0,
+                 .max = 10'000,
+                 .is_whole = true,
+                 .is_off_at_zero = true},
+    ParameterRow{.key = "mixing",
+                 .doc = "α, the share of a worker's own weights that it keeps when those of a "
+                        "fragment arrive. Published with 0.5 where fragment_delay is above 0.",
+                 .initial = 0,
+                 .max = kShareMax,
+                 .is_off_at_zero = true},
     ParameterRow{.key = "elasticity",
                  .doc = "β, the share of their distance by which the workers together draw the "
                         "servers' weights to their own; each draws by β/workers.",
@@ -134,11 +155,11 @@ inline constexpr std::array kAlgorithmRows = {
                  .has_local_weights = true,
                  .quantum = StepsOf},
     // Douillard et al., arXiv 2311.08105; the outer rate and momentum are theirs, and so is
-    // hardsync: the momentum would build up stale deltas.
+    // hardsync: the momentum would build up stale deltas. Fragments are of arXiv 2501.18512.
     AlgorithmRow{.kind = AlgorithmKind::kDiloco,
                  .name = "diloco",
                  .doc = "local steps of adamw, and nesterov over how far they have led",
-                 .parameters = {"steps"},
+                 .parameters = {"steps", "fragments", "fragment_delay", "mixing"},
                  .pushes = PushKind::kDelta,
                  .has_local_weights = true,
                  .outer = RuleKind::kNesterov,

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_COMMON_RUN_RUN_SPEC_H_
 #define SLIPSTREAM_COMMON_RUN_RUN_SPEC_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -170,6 +171,15 @@ struct WorkerSpec {
     const AlgorithmRow& row = RowOf(algorithm);
     return row.pushes_per_fetch == nullptr ? 1 : row.pushes_per_fetch(parameters);
   }
+
+  /// Returns the number of fragments in which the model is exchanged. At least 1; divides the
+  /// number of servers.
+  constexpr uint32_t fragments() const {
+    return std::max<uint32_t>(1, static_cast<uint32_t>(parameters["fragments"]));
+  }
+
+  /// Returns whether a worker receives weights beside those that it computes on.
+  constexpr bool lands_apart() const { return RowOf(algorithm).keeps_weights || fragments() > 1; }
 
   friend bool operator==(const WorkerSpec&, const WorkerSpec&) = default;
 };

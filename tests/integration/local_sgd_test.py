@@ -11,7 +11,10 @@ import recompute_staleness
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 ALGORITHMS = ({"worker.algorithm": "local_sgd"},
-              {"worker.algorithm": "easgd", "worker.push_every": 8})  # Keeps its weights.
+              {"worker.algorithm": "easgd", "worker.push_every": 8},  # Keeps its weights.
+              {"worker.algorithm": "diloco", "worker.fragments": 2, "worker.fragment_delay": 2,
+               "worker.mixing": 0.5, "worker.outer.kind": "sgd",
+               "worker.outer.learning_rate": 0.2})
 SELDOM_FETCHING = {"worker.algorithm": "downpour", "worker.push_every": 8, "worker.fetch_every": 16}
 # 100 mini-batches an epoch are not a multiple of the local steps.
 SETTINGS = {"worker.algorithm": "local_sgd", "data.train_examples": 3200}
@@ -44,7 +47,7 @@ class LocalSgdTest(unittest.TestCase):
                     self.assertLess(len(pushes), 25, "a push stands for eight, but at the end")
 
     def test_what_is_refused_and_computed_again_loses_no_mini_batch(self):
-        for algorithm in (ALGORITHMS[0], SELDOM_FETCHING):
+        for algorithm in (ALGORITHMS[0], ALGORITHMS[2], SELDOM_FETCHING):
             with self.subTest(algorithm=algorithm), cluster.scratch() as directory:
                 settings = {**SETTINGS, **algorithm, "consistency.policy": "async",
                             "training.epochs": 4, "consistency.max_staleness.action": "reject",

@@ -75,16 +75,18 @@ void ComputeKept(const Scenario& scenario, const BatchRanges& batches, uint32_t 
   std::ranges::copy(landing, model.values(Arena::kLanding).begin());
   const auto algorithm = MakeWorkerAlgorithm(
       run.worker.algorithm, {.parameters = run.worker.parameters, .workers = run.cluster.workers});
-  algorithm->OnLanding(model);
+  const ParameterRange all = {0, model.parameters()};
+  algorithm->OnLanding(model, all, false);
   algorithm->OnGradient(model, {.learning_rate = run.optimizer.learning_rate});
-  algorithm->BeforePush(model);
+  algorithm->BeforePush(model, all);
   std::ranges::copy(model.values(Arena::kGradient), pushed.begin());
   std::ranges::fill(pushed.first(Gradients::kSlots), 0.0f);
 }
 
 /// Computes what an algorithm with local weights pushes to one shard. All of its pushes between two
 /// fetches start from the weights fetched, and not from where its last steps led, so that a push
-/// can be computed again without the worker's past.
+/// can be computed again without the worker's past. For the same reason a fragment's push is that
+/// of all steps of its mini-batches.
 void ComputeLocally(const Scenario& scenario, const BatchRanges& batches, uint32_t shard,
                     std::span<const float> weights, std::span<float> pushed) {
   using Arena = LocalModel::Arena;
@@ -97,7 +99,7 @@ void ComputeLocally(const Scenario& scenario, const BatchRanges& batches, uint32
     algorithm->OnGradient(
         model, {.number = steps++, .learning_rate = scenario.run.optimizer.learning_rate});
   });
-  algorithm->BeforePush(model);
+  algorithm->BeforePush(model, {0, model.parameters()});
   std::ranges::copy(model.values(Arena::kGradient), pushed.begin());
 }
 

@@ -27,6 +27,7 @@ constexpr uint64_t kGapStream = 10;
 constexpr uint64_t kStageStream = 11;
 constexpr uint64_t kFetchStream = 12;
 constexpr uint64_t kSpeedStream = 13;
+constexpr uint64_t kFragmentStream = 14;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -134,6 +135,20 @@ void DrawSeldomFetching(Scenario& scenario) {
   run.worker.algorithm = AlgorithmKind::kDownpour;
   run.worker.parameters["push_every"] = 1;  // Keeps the values of a sum below 1.
   run.worker.parameters["fetch_every"] = chance.Between(2, 4);
+}
+
+/// Draws workers that exchange the model in fragments, among those with local steps.
+void DrawFragments(Scenario& scenario) {
+  Chance chance(scenario.seed, kFragmentStream);
+  WorkerSpec& worker = scenario.run.worker;
+  const bool may_draw = worker.algorithm == AlgorithmKind::kLocalSgd && scenario.shards > 1;
+  if (!may_draw || !chance.Happens(500)) return;
+  worker.algorithm = AlgorithmKind::kDiloco;
+  worker.parameters["fragments"] = scenario.shards;
+  worker.parameters["steps"] = chance.Between(scenario.shards, 6);
+  if (worker.quantum() >= 2 * scenario.shards) {
+    worker.parameters["fragment_delay"] = chance.Between(0, 1);
+  }
 }
 
 /// Draws workers that take local steps by their speed, among those whose work comes in units.
@@ -355,6 +370,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawAlgorithm(scenario);
   DrawElastic(scenario);
   DrawSeldomFetching(scenario);
+  DrawFragments(scenario);
   DrawStages(scenario);
   DrawStepsBySpeed(scenario);
   LetRoundsClose(scenario.run);
@@ -403,6 +419,10 @@ std::string Describe(const Scenario& scenario) {
   if (RowOf(run.worker.algorithm).keeps_weights) text += " keeps";
   if (run.worker.pushes_per_fetch() > 1) {
     text += fmt::format(" fetches every {}", run.worker.pushes_per_fetch());
+  }
+  if (run.worker.fragments() > 1) {
+    text += fmt::format(" fragments={} delay={}", run.worker.fragments(),
+                        run.worker.parameters["fragment_delay"]);
   }
   if (run.worker.steps_by_speed) text += " by speed";
   if (run.wire.push_codec == Encoding::kInt8) text += " push_codec=int8";

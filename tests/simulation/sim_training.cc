@@ -37,6 +37,8 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
       slots_(world.scenario.run.training.pipeline_depth),
       encoders_(world.scenario.run.wire.push_codec, shards.map(),
                 world.scenario.run.training.pipeline_depth),
+      fragments_(world.scenario.run.worker.fragments(), shards.map().shards(),
+                 static_cast<uint64_t>(world.scenario.run.worker.parameters["fragment_delay"])),
       lanes_(shards.MakeLanes()) {
   for (Slot& slot : slots_) slot.weights.resize(shards.map().parameters());
 }
@@ -143,11 +145,43 @@ void SimTraining::Compute(const BatchRanges& batches) {
   // A worker with local steps begins the push once it has taken them.
   if (!takes_local_steps()) core_.OnBatchesBegun(batches, turn_);
   slot.batches = batches;
+  slot.unsent = shards_.all();
   if (!keeps_weights()) slot.gradient = world_.gradients.Compute(batches, slot.weights);
+  if (fragments_.count() > 1) return StepOn(0);
   const auto steps = static_cast<int64_t>(CountOf(batches));
   const absl::Duration time = steps * world_.scenario.ComputeTimeOf(shards_.identity().worker);
   world_.network.AtProcess(process_, world_.queue.now() + chance_.Time(time / 2, time * 3 / 2),
                            [this] { return keeps_weights() ? Land([this] { Push(); }) : Push(); });
+}
+
+void SimTraining::StepOn(uint64_t taken) {
+  if (is_closed_) return;
+  Slot& slot = slots_[turn_];
+  const uint64_t steps = CountOf(slot.batches);
+  if (taken == steps) return AfterAnswers([this] { Push(); });
+  const absl::Duration time = world_.scenario.ComputeTimeOf(shards_.identity().worker);
+  const auto next = [this, taken = taken + 1, steps] {
+    const std::vector<ShardId> leaving = fragments_.LeavingAfter(taken, steps);
+    if (leaving.empty()) return StepOn(taken);
+    AfterAnswers([this, leaving, taken] { PushFragment(leaving, taken); });
+  };
+  world_.network.AtProcess(process_, world_.queue.now() + chance_.Time(time / 2, time * 3 / 2),
+                           next);
+}
+
+void SimTraining::PushFragment(const std::vector<ShardId>& shards, uint64_t taken) {
+  if (is_closed_) return;
+  Slot& slot = slots_[turn_];
+  const bool is_first = slot.unsent.size() == shards_.all().size();
+  if (is_first) core_.OnBatchesBegun(slot.batches, turn_);
+  PushGradient(turn_, shards);
+  if (fragments_.delay() > 0) return StepOn(taken);
+  AfterAnswers([this, taken] { StepOn(taken); });
+}
+
+void SimTraining::AfterAnswers(const std::function<void()>& then) {
+  if (slots_[turn_].unanswered == 0) return then();
+  slots_[turn_].then = then;
 }
 
 void SimTraining::Land(const std::function<void()>& then) {
@@ -168,10 +202,12 @@ void SimTraining::Land(const std::function<void()>& then) {
 
 void SimTraining::Push() {
   if (is_closed_) return;
-  if (takes_local_steps()) core_.OnBatchesBegun(slots_[turn_].batches, turn_);
+  const std::vector<ShardId> rest = slots_[turn_].unsent;
+  const bool is_first = rest.size() == shards_.all().size();
+  if (takes_local_steps() && is_first) core_.OnBatchesBegun(slots_[turn_].batches, turn_);
   if (core_.wants_unit()) units_.Ask();
   TakeUnit();
-  PushGradient(turn_);
+  PushGradient(turn_, rest);
   turn_ = (turn_ + 1) % slots_.size();
   TakeTurn();
 }
@@ -203,10 +239,12 @@ void SimTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPul
   }
 }
 
-void SimTraining::PushGradient(uint32_t slot) {
-  slots_[slot].is_pushing = true;
-  slots_[slot].is_refused = true;
-  for (const ShardId shard : shards_.all()) {
+void SimTraining::PushGradient(uint32_t slot, const std::vector<ShardId>& shards) {
+  std::vector<ShardId>& unsent = slots_[slot].unsent;
+  if (unsent.size() == shards_.all().size()) slots_[slot].is_refused = true;
+  std::erase_if(unsent, [&](ShardId shard) { return std::ranges::count(shards, shard) > 0; });
+  slots_[slot].is_pushing = unsent.empty();
+  for (const ShardId shard : shards) {
     const auto begin = [this, slot, shard](ShardLane& lane, ShardLane::Done done) {
       const Gradients::Gradient& gradient = slots_[slot].gradient;
       const PushHeader header = Header(shard, slot, gradient);

@@ -22,6 +22,7 @@
 #include "tests/simulation/sim_world.h"
 #include "tests/simulation/worker_shards.h"
 #include "worker/client/push_encoders.h"
+#include "worker/core/fragments.h"
 #include "worker/core/unit_queue.h"
 #include "worker/core/worker_core.h"
 
@@ -58,6 +59,10 @@ class SimTraining {
     std::vector<float> weights;
     BatchRanges batches;           // Those that are computed or pushed.
     Gradients::Gradient gradient;  // The gradient of its last step.
+
+    // Of the push that is made or was made last: the shards that it has yet to be sent to, and
+    // whether it has been sent to all.
+    std::vector<ShardId> unsent;
     bool is_pushing = false;
     bool is_refused = false;  // By every shard that has answered its push.
     bool is_finished = false;
@@ -91,6 +96,14 @@ class SimTraining {
   void Compute(const BatchRanges& batches);
   void Push();
 
+  /// For a worker whose model is exchanged in fragments: takes the next step and pushes what leaves
+  /// then, until the rest of the push may follow.
+  void StepOn(uint64_t taken);
+  void PushFragment(const std::vector<ShardId>& shards, uint64_t taken);
+
+  /// Continues once the slot has no call without an answer.
+  void AfterAnswers(const std::function<void()>& then);
+
   /// For a worker that keeps its weights: pulls those that its push is relative to, and computes
   /// what it pushes.
   void Land(const std::function<void()>& then);
@@ -98,7 +111,7 @@ class SimTraining {
 
   // Requests to the lanes.
   void PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls);
-  void PushGradient(uint32_t slot);
+  void PushGradient(uint32_t slot, const std::vector<ShardId>& shards);
   void PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull);
   PushHeader Header(ShardId shard, uint32_t slot, const Gradients::Gradient& gradient,
                     std::optional<bool> pull = std::nullopt);
@@ -121,6 +134,7 @@ class SimTraining {
   WorkerCore core_;
   std::vector<Slot> slots_;
   PushEncoders encoders_;
+  const Fragments fragments_;
   SimLanes lanes_;
   uint32_t stage_ = 0;
   bool has_no_more_units_ = false;

@@ -11,6 +11,7 @@ namespace slipstream {
 
 std::unique_ptr<const WorkerAlgorithm> MakeGradient(const AlgorithmOptions& options);
 std::unique_ptr<const WorkerAlgorithm> MakeLocalSgd(const AlgorithmOptions& options);
+std::unique_ptr<const WorkerAlgorithm> MakeDiloco(const AlgorithmOptions& options);
 std::unique_ptr<const WorkerAlgorithm> MakeDownpour(const AlgorithmOptions& options);
 std::unique_ptr<const WorkerAlgorithm> MakeElasticAveraging(const AlgorithmOptions& options);
 

@@ -18,9 +18,9 @@ class Downpour final : public WorkerAlgorithm {
     model.Step(step.learning_rate);
   }
 
-  void BeforePush(LocalModel& model) const override {
+  void BeforePush(LocalModel& model, ParameterRange range) const override {
     using Arena = LocalModel::Arena;
-    model.Combine(Arena::kGradient, 1, Arena::kAnchor, 0, Arena::kAnchor);
+    model.CopyWithin(range, Arena::kGradient, Arena::kAnchor);
   }
 };
 

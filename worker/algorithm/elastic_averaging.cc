@@ -17,17 +17,17 @@ class ElasticAveraging final : public WorkerAlgorithm {
  public:
   explicit ElasticAveraging(float alpha) : alpha_(alpha) {}
 
-  void OnLanding(LocalModel& model) const override {
-    model.Combine(Arena::kAnchor, -alpha_, Arena::kWeights, alpha_, Arena::kLanding);
-    model.Combine(Arena::kWeights, 1, Arena::kWeights, 1, Arena::kAnchor);
+  void OnLanding(LocalModel& model, ParameterRange range, bool /*answers_push*/) const override {
+    model.CombineWithin(range, Arena::kAnchor, -alpha_, Arena::kWeights, alpha_, Arena::kLanding);
+    model.CombineWithin(range, Arena::kWeights, 1, Arena::kWeights, 1, Arena::kAnchor);
   }
 
   void OnGradient(LocalModel& model, const Step& step) const override {
     model.Step(step.learning_rate);
   }
 
-  void BeforePush(LocalModel& model) const override {
-    model.Combine(Arena::kGradient, 1, Arena::kAnchor, 0, Arena::kAnchor);
+  void BeforePush(LocalModel& model, ParameterRange range) const override {
+    model.CopyWithin(range, Arena::kGradient, Arena::kAnchor);
   }
 
   void OnRefused(LocalModel& model, ParameterRange range) const override {

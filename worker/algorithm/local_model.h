@@ -17,17 +17,18 @@ class LocalModel {
  public:
   enum class Arena : uint8_t {
     /// The weights from which the next mini-batch's gradient is computed. The answer to a pull or
-    /// push is written here, unless the algorithm keeps its weights (AlgorithmRow::keeps_weights).
+    /// push is written here, unless weights land apart (WorkerSpec::lands_apart).
     kWeights,
 
     /// The mean gradient of the last mini-batch, until something else is written here. When a push
-    /// begins, its values are taken from here.
+    /// begins, its values are taken from here, unless it goes in fragments.
     kGradient,
 
-    /// Free for the algorithm's use.
+    /// Free for the algorithm's use. The values of a push in fragments are taken from here: they
+    /// have to stay while the next mini-batches write their gradients.
     kAnchor,
 
-    /// The servers' weights, for an algorithm that keeps its own; else it may not be used.
+    /// The servers' weights, where they land apart; else it may not be used.
     kLanding,
   };
 
@@ -44,6 +45,11 @@ class LocalModel {
   /// The same for the whole model.
   void Combine(Arena out, float a, Arena x, float b, Arena y) {
     CombineWithin({0, parameters()}, out, a, x, b, y);
+  }
+
+  /// Copies the range of `from` to `to`.
+  void CopyWithin(ParameterRange range, Arena to, Arena from) {
+    CombineWithin(range, to, 1, from, 0, from);
   }
 
   /// The number of values in each arena.

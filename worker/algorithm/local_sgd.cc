@@ -17,9 +17,9 @@ class LocalSgd final : public WorkerAlgorithm {
     model.Step(step.learning_rate);
   }
 
-  void BeforePush(LocalModel& model) const override {
+  void BeforePush(LocalModel& model, ParameterRange range) const override {
     using Arena = LocalModel::Arena;
-    model.Combine(Arena::kGradient, 1, Arena::kAnchor, -1, Arena::kWeights);
+    model.CombineWithin(range, Arena::kGradient, 1, Arena::kAnchor, -1, Arena::kWeights);
   }
 };
 

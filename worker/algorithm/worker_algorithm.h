@@ -31,18 +31,25 @@ class WorkerAlgorithm {
 
   virtual ~WorkerAlgorithm() = default;
 
-  /// Called once before a push, by an algorithm's row with keeps_weights: kLanding holds the
-  /// servers' weights of now, and kGradient the last mini-batch's gradient, of which OnGradient is
-  /// told next.
-  virtual void OnLanding(LocalModel& /*model*/) const {}
+  /// Called, by a row with keeps_weights, once before a push for the whole model: kLanding holds
+  /// the servers' weights of now, and kGradient the last mini-batch's gradient, of which OnGradient
+  /// is told next.
+  ///
+  /// Called, by an algorithm with fragments, when kLanding has got weights of a fragment. They
+  /// answer its push if BeforePush was called for `range` since the last landing there
+  /// (`answers_push`). Otherwise they are those of a pull, or of an answer to no gradient.
+  virtual void OnLanding(LocalModel& /*model*/, ParameterRange /*range*/,
+                         bool /*answers_push*/) const {}
 
   /// Called when the gradient of a mini-batch, computed from the model's weights, is complete. At
   /// step 0 all weights have arrived, and those of each shard are of one version, or else they are
   /// still those that the steps of the last push led to (AlgorithmRow::pushes_per_fetch).
   virtual void OnGradient(LocalModel& /*model*/, const Step& /*step*/) const {}
 
-  /// Called after the push's last gradient: writes the values to be pushed to kGradient.
-  virtual void BeforePush(LocalModel& /*model*/) const {}
+  /// Called after the last gradient before these values are pushed, which is the push's last one
+  /// unless the algorithm has fragments. Writes the values to be pushed to kGradient; with
+  /// fragments, to kAnchor.
+  virtual void BeforePush(LocalModel& /*model*/, ParameterRange /*range*/) const {}
 
   /// Called, by a row with keeps_weights, when the last push had no effect on these weights of the
   /// servers.
@@ -55,6 +62,9 @@ struct AlgorithmOptions {
 
   /// λ, the number of workers that the run is planned for.
   uint32_t workers = 1;
+
+  /// The number of fragments in which the model is exchanged.
+  uint32_t fragments = 1;
 };
 
 /// Returns the algorithm that a run asks for.

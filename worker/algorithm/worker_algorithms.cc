@@ -15,7 +15,7 @@ struct Maker {
 
 constexpr Maker kMakers[] = {
     {AlgorithmKind::kGradient, MakeGradient},       {AlgorithmKind::kLocalSgd, MakeLocalSgd},
-    {AlgorithmKind::kDiloco, MakeLocalSgd},         {AlgorithmKind::kFedbuff, MakeLocalSgd},
+    {AlgorithmKind::kDiloco, MakeDiloco},           {AlgorithmKind::kFedbuff, MakeLocalSgd},
     {AlgorithmKind::kDownpour, MakeDownpour},       {AlgorithmKind::kEasgd, MakeElasticAveraging},
     {AlgorithmKind::kEamsgd, MakeElasticAveraging},
 };

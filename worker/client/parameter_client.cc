@@ -19,7 +19,7 @@ bool Overlaps(const ParameterClient::Options& options, size_t slots) {
     const size_t bytes = options.map.range(ShardId{i}).size() * sizeof(float);
     is_worth_it = is_worth_it || bytes > alone_bytes_max;
   }
-  return slots > 1 || is_worth_it;
+  return slots > 1 || options.sends_parts_ahead || is_worth_it;
 }
 
 bool HasEffect(const PushReply& reply) {
@@ -34,7 +34,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
     : identity_(options.identity),
       kind_(options.pushes),
       keeps_weights_(options.keeps_weights),
-      changes_weights_(options.has_local_weights && !options.keeps_weights),
+      changes_weights_(options.changes_weights),
       slots_(std::move(slots)),
       overlaps_(Overlaps(options, slots_.size())),
       encoders_(options.shards.push_encoding, options.map, static_cast<uint32_t>(slots_.size())),
@@ -46,6 +46,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
              .keeps_weights = options.keeps_weights,
              .pushes_per_fetch = options.pushes_per_fetch,
              .releases_unused = options.releases_unused}),
+      has_landed_(options.map.shards()),
       group_(options.servers, options.map, options.shards, sleeper, cancel) {
   for (const Slot& slot : slots_) {
     PS_CHECK(slot.weights.size() == options.map.parameters());
@@ -55,7 +56,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
 
 ParameterClient::~ParameterClient() {
   for (const std::shared_ptr<Push>& push : pushes_) {
-    if (push != nullptr && !push->feed.is_over()) push->feed.Abort();
+    if (push != nullptr && !push->parts.back()->feed.is_over()) push->parts.back()->feed.Abort();
   }
 }
 
@@ -116,38 +117,83 @@ std::vector<ParameterRange> ParameterClient::TakeRangesWithoutEffect() {
 // Pushes: these run on the caller's thread.
 
 GradientFeed& ParameterClient::BeginPush(uint32_t slot, const Gradient& gradient) {
-  auto push =
-      std::make_shared<Push>(slot, gradient, group_.map().parameters(), group_.map().shards());
+  return BeginPart(slot, PushOf(slot, gradient).unsent);
+}
+
+ParameterClient::Push& ParameterClient::PushOf(uint32_t slot, const Gradient& gradient) {
+  std::shared_ptr<Push>& push = pushes_[slot];
+  if (push != nullptr && !push->unsent.empty()) return *push;
+  push = std::make_shared<Push>(slot, gradient, group_.all());
+  MutexLock lock(mutex_);
+  // If weights were replaced since Advance, the core may ask for something else here. The step
+  // computed from the old weights will then fail.
+  if (std::holds_alternative<WorkerCore::ComputeBatches>(core_.Next(slot))) {
+    core_.OnBatchesBegun(gradient.batches, slot);
+  }
+  return *push;
+}
+
+GradientFeed& ParameterClient::BeginPart(uint32_t slot, const std::vector<ShardId>& shards) {
+  const std::shared_ptr<Push> push = pushes_[slot];
+  Part& part = *push->parts.emplace_back(std::make_unique<Part>(shards, group_.map().parameters()));
+  std::erase_if(push->unsent,
+                [&part](ShardId shard) { return std::ranges::count(part.shards, shard) > 0; });
   {
     MutexLock lock(mutex_);
-    const WorkerCore::Action action = core_.Next(slot);
-    // If weights were replaced since Advance, the core may ask for something else here. The step
-    // computed from the old weights will then fail.
-    if (std::holds_alternative<WorkerCore::ComputeBatches>(action)) {
-      core_.OnBatchesBegun(gradient.batches, slot);
-    }
-    push->under_way = group_.map().shards();
-    lanes_under_way_ += push->under_way;
+    push->under_way += static_cast<uint32_t>(part.shards.size());
+    lanes_under_way_ += static_cast<uint32_t>(part.shards.size());
   }
-  pushes_[slot] = push;
-  if (overlaps_) group_.Start([this, push](ShardClient& shard) { return ServePush(shard, *push); });
-  return push->feed;
+  if (overlaps_) {
+    group_.Start(part.shards, [this, push, &part](ShardClient& shard) {
+      return ServePush(shard, *push, part.feed);
+    });
+  }
+  return part.feed;
 }
 
 absl::Status ParameterClient::FinishPush(uint32_t slot, const PushSeal& seal) {
   Push& push = *pushes_[slot];
-  push.feed.Seal(seal);
+  Part& part = *push.parts.back();
+  part.feed.Seal(seal);
   if (overlaps_) return absl::OkStatus();
   const absl::Status status = group_.Run(
-      group_.all(), [this, &push](ShardClient& shard) { return ServePush(shard, push); });
+      part.shards, [&](ShardClient& shard) { return ServePush(shard, push, part.feed); });
   return status.ok() ? status : Fail(status);
+}
+
+absl::Status ParameterClient::PushPart(const Gradient& gradient, const std::vector<ShardId>& shards,
+                                       const PushSeal& seal) {
+  PS_CHECK(slots_.size() == 1);
+  PushOf(0, gradient);
+  BeginPart(0, shards);
+  return FinishPush(0, seal);
+}
+
+std::vector<ShardId> ParameterClient::ShardsToPush() const {
+  const Push* push = pushes_.front().get();
+  return push == nullptr || push->unsent.empty() ? group_.all() : push->unsent;
+}
+
+std::vector<ParameterRange> ParameterClient::TakeLanded() {
+  MutexLock lock(mutex_);
+  PS_CHECK(lanes_under_way_ == 0);
+  std::vector<ParameterRange> ranges;
+  for (const ShardId shard : group_.all()) {
+    if (has_landed_[Value(shard)]) ranges.push_back(group_.map().range(shard));
+    has_landed_[Value(shard)] = false;
+  }
+  return ranges;
 }
 
 void ParameterClient::AbortPush(uint32_t slot) {
   const std::shared_ptr<Push> push = std::exchange(pushes_[slot], nullptr);
-  push->feed.Abort();
+  const Part& part = *push->parts.back();
+  push->parts.back()->feed.Abort();
   MutexLock lock(mutex_);
-  if (!overlaps_) lanes_under_way_ -= std::exchange(push->under_way, 0);  // No lane has it.
+  if (!overlaps_) {  // No lane has the part.
+    push->under_way -= static_cast<uint32_t>(part.shards.size());
+    lanes_under_way_ -= static_cast<uint32_t>(part.shards.size());
+  }
   while (push->under_way > 0) changed_.Wait(mutex_);
 }
 
@@ -197,6 +243,7 @@ absl::Status ParameterClient::Pull(uint32_t slot, const WorkerCore::PullShards& 
         shard.Pull(PullHeader(shard.shard(), slot, min_version), ArrivalOf(shard, slot));
     if (!header.ok()) return header.status();
     MutexLock lock(mutex_);
+    has_landed_[Value(shard.shard())] = true;
     return core_.OnWeights(shard.shard(), *header, slot);
   });
 }
@@ -244,9 +291,9 @@ PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient&
   return header;
 }
 
-absl::Status ParameterClient::ServePush(ShardClient& shard, Push& push) {
-  absl::Status status = ExchangePush(shard, push);
-  const bool is_aborted = push.feed.is_aborted();
+absl::Status ParameterClient::ServePush(ShardClient& shard, Push& push, GradientFeed& feed) {
+  absl::Status status = ExchangePush(shard, push, feed);
+  const bool is_aborted = feed.is_aborted();
   if (is_aborted) status = absl::OkStatus();
   if (!status.ok()) {
     group_.EndCalls();  // First: whoever learns of the failure finds no call under way.
@@ -261,20 +308,20 @@ absl::Status ParameterClient::ServePush(ShardClient& shard, Push& push) {
   }
   MutexLock lock(mutex_);
   --lanes_under_way_;
-  if (--push.under_way == 0 && !is_aborted) transfers_.push_back(std::move(push.transfer));
+  if (--push.under_way == 0 && push.unanswered == 0) transfers_.push_back(std::move(push.transfer));
   changed_.NotifyAll();
   return status;
 }
 
-absl::Status ParameterClient::ExchangePush(ShardClient& shard, Push& push) {
+absl::Status ParameterClient::ExchangePush(ShardClient& shard, Push& push, GradientFeed& feed) {
   // Once the backward pass has begun, all weights have arrived, so the core's view of them is
   // final.
   const ParameterRange range = shard.range();
-  if (!push.feed.AwaitFinal(range.end - 1)) return absl::OkStatus();
+  if (!feed.AwaitFinal(range.end - 1)) return absl::OkStatus();
   const ShardPush pushed = {.header = Header(shard.shard(), push.slot, push.gradient),
                             .values = slots_[push.slot].gradient.subspan(range.begin, range.size()),
                             .encoder = encoders_.Of(shard.shard(), push.slot),
-                            .feed = &push.feed};
+                            .feed = &feed};
   WeightsArrival weights = ArrivalOf(shard, push.slot);
   if (!changes_weights_) weights.StartFrom(pushed.header.life, pushed.header.base);
   if (pushed.encoder != nullptr) pushed.encoder->Begin();
@@ -287,10 +334,16 @@ absl::Status ParameterClient::ExchangePush(ShardClient& shard, Push& push) {
 
 absl::Status ParameterClient::Follow(const ShardClient& shard, uint32_t slot, Push* push,
                                      ShardExchange& exchange) {
+  bool brings_weights = false;
   for (bool is_first = true;; is_first = false) {
     const absl::StatusOr<std::optional<ExchangeAnswer>> answer = exchange.Next();
     if (!answer.ok()) return answer.status();
-    if (!answer->has_value()) return absl::OkStatus();
+    if (!answer->has_value()) {
+      MutexLock lock(mutex_);
+      if (brings_weights) has_landed_[Value(shard.shard())] = true;
+      return absl::OkStatus();
+    }
+    brings_weights = (*answer)->weights.has_value();
     const absl::Status heeded = Heed(shard.shard(), slot, push, **answer, is_first);
     if (!heeded.ok()) return shard.is_stopped() ? absl::CancelledError("stopped") : heeded;
   }

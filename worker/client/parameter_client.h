@@ -70,8 +70,7 @@ class ParameterClient {
     bool releases_unused = false;
     uint64_t quantum = 1;
 
-    /// The same as in WorkerCore::Options. A slot's weights are then those of the servers alone,
-    /// and may have no listener.
+    /// The same as in WorkerCore::Options.
     bool keeps_weights = false;
 
     /// The same as in WorkerCore::Options.
@@ -80,9 +79,11 @@ class ParameterClient {
     /// The kind of values that the caller pushes.
     PushKind pushes = PushKind::kGradient;
 
-    /// Set if the caller changes weights between their arrival and the push that follows: those of
-    /// the slot, unless it keeps weights of its own.
-    bool has_local_weights = false;
+    /// Set if the caller changes a slot's weights between their arrival and the push that follows.
+    bool changes_weights = false;
+
+    /// Set if the caller computes while parts of a push are sent (PushPart).
+    bool sends_parts_ahead = false;
     ShardOptions shards;
   };
 
@@ -158,8 +159,22 @@ class ParameterClient {
   /// loss to their push logs.
   absl::Status FinishPush(uint32_t slot, const PushSeal& seal);
 
-  /// Aborts the push: the gradient must not count. Advance names batches again, unless they are
-  /// skipped.
+  /// Pushes the values of these shards ahead of the others of the same gradient. BeginPush then
+  /// begins the rest. The values are final, and they count whether or not the rest does. REQUIRES:
+  /// one slot; the shards are among ShardsToPush().
+  absl::Status PushPart(const Gradient& gradient, const std::vector<ShardId>& shards,
+                        const PushSeal& seal);
+
+  /// Returns the shards whose parts of the gradient were not pushed ahead. All of them, unless the
+  /// caller is between PushPart and the end of that push.
+  std::vector<ShardId> ShardsToPush() const;
+
+  /// Returns the ranges of the shards of which new weights have arrived, in full, since the last
+  /// call. REQUIRES: nothing is under way, see Drain().
+  std::vector<ParameterRange> TakeLanded();
+
+  /// Aborts the push: the gradient must not count, except for parts that were pushed ahead. Advance
+  /// names batches again, unless they are skipped.
   void AbortPush(uint32_t slot);
 
   /// Waits until everything that was begun is done: all pushes are answered, and all weights have
@@ -189,23 +204,36 @@ class ParameterClient {
 
   Version version(ShardId shard, uint32_t slot = 0) const;
 
+  const ShardMap& map() const { return group_.map(); }
+
   /// Returns the transfers that ended since the last call, oldest first.
   std::vector<Transfer> TakeTransfers();
 
  private:
+  /// The values of a gradient that are pushed to these shards at once.
+  struct Part {
+    Part(std::vector<ShardId> to, size_t parameters) : shards(std::move(to)), feed(parameters) {}
+
+    const std::vector<ShardId> shards;
+    GradientFeed feed;
+  };
+
   /// One gradient that is being pushed. Owned by its slot, until that begins another, and by the
   /// lanes that work on it.
   struct Push {
-    Push(uint32_t of_slot, const Gradient& of_gradient, size_t parameters, uint32_t shards)
+    Push(uint32_t of_slot, const Gradient& of_gradient, const std::vector<ShardId>& shards)
         : slot(of_slot),
           gradient(of_gradient),
-          feed(parameters),
-          unanswered(shards),
-          transfer{of_gradient.step, std::vector<LaneTimes>(shards)} {}
+          unsent(shards),
+          unanswered(static_cast<uint32_t>(shards.size())),
+          transfer{of_gradient.step, std::vector<LaneTimes>(shards.size())} {}
 
     const uint32_t slot;
     const Gradient gradient;
-    GradientFeed feed;
+
+    // Used by the client's owner.
+    std::vector<ShardId> unsent;               // The shards that are in no part yet.
+    std::vector<std::unique_ptr<Part>> parts;  // The last is the newest.
 
     // Guarded by the client's mutex.
     uint32_t unanswered;     // Shards that have not answered.
@@ -218,9 +246,15 @@ class ParameterClient {
   /// Tells shards that no gradient comes, and takes weights if `pull` is set.
   absl::Status PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull);
 
+  /// Returns the slot's push if some of its parts have yet to be sent; otherwise begins one.
+  Push& PushOf(uint32_t slot, const Gradient& gradient);
+
+  /// Begins the part of the slot's push to these shards.
+  GradientFeed& BeginPart(uint32_t slot, const std::vector<ShardId>& shards);
+
   // These run in a lane.
-  absl::Status ServePush(ShardClient& shard, Push& push);
-  absl::Status ExchangePush(ShardClient& shard, Push& push);
+  absl::Status ServePush(ShardClient& shard, Push& push, GradientFeed& feed);
+  absl::Status ExchangePush(ShardClient& shard, Push& push, GradientFeed& feed);
 
   /// Runs the exchange to its end and reports each answer to the core. `push` is null for an
   /// excuse.
@@ -266,6 +300,7 @@ class ParameterClient {
   FirstFailure failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<Transfer> transfers_ ABSL_GUARDED_BY(mutex_);
   std::vector<ParameterRange> without_effect_ ABSL_GUARDED_BY(mutex_);
+  std::vector<bool> has_landed_ ABSL_GUARDED_BY(mutex_);  // By shard: since TakeLanded.
 
   ShardGroup group_;  // Last, so that its lanes end before the members that they use.
 };

@@ -27,8 +27,9 @@ absl::Status ShardGroup::Run(const std::vector<ShardId>& shards, const Work& wor
   });
 }
 
-void ShardGroup::Start(Work work) {
-  lanes_.Start(all_, [this, work = std::move(work)](ShardId shard) { return work(client(shard)); });
+void ShardGroup::Start(const std::vector<ShardId>& shards, Work work) {
+  lanes_.Start(shards,
+               [this, work = std::move(work)](ShardId shard) { return work(client(shard)); });
 }
 
 }  // namespace slipstream

@@ -35,9 +35,9 @@ class ShardGroup {
   /// first failure is returned.
   absl::Status Run(const std::vector<ShardId>& shards, const Work& work);
 
-  /// Queues `work` in the lane of each shard, behind its earlier work, and returns at once. If
-  /// `work` fails, it calls EndCalls itself before it reports the failure to anyone.
-  void Start(Work work);
+  /// Queues `work` in the lane of each of `shards`, behind its earlier work, and returns at once.
+  /// If `work` fails, it calls EndCalls itself before it reports the failure to anyone.
+  void Start(const std::vector<ShardId>& shards, Work work);
 
   /// Cancels the calls under way on all shards, and every later one.
   void EndCalls() { cancel_.Throw(); }

@@ -35,14 +35,14 @@ std::vector<ParameterRange> MovingTensors(const TensorRules& rules, const Tensor
 
 }  // namespace
 
-HostModel::HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout, bool keeps_weights,
+HostModel::HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout, bool lands_apart,
                      Plan& plan)
     : rules_(optimizer, layout, {0, layout.parameters()}),
       row_(RowOf(optimizer.kind)),
       plan_(plan),
       pieces_(row_.measures_tensors ? MovingTensors(rules_, layout) : PiecesOf(rules_)),
       anchor_(layout.parameters()),
-      landing_(keeps_weights ? layout.parameters() : 0),
+      landing_(lands_apart ? layout.parameters() : 0),
       scalars_(rules_.InitialScalars()) {
   PS_CHECK(plan.weights_host().size() == anchor_.size());
   size_t largest = 0;

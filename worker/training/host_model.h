@@ -20,19 +20,21 @@ namespace slipstream {
 /// the plan's own arenas; on other devices it uses the arenas through which weights and gradients
 /// are copied, so a step of a GPU costs two copies between it and the host.
 ///
-/// Allocates memory for the anchor, for each state array of the optimizer, and for the landing of
-/// an algorithm that keeps its weights, each as large as the model.
+/// Allocates memory for the anchor, for each state array of the optimizer, and for the landing
+/// where weights land apart, each as large as the model.
 ///
 /// Not thread-safe: one owner, the plan's. No step of the plan may run during a call.
 class HostModel final : public LocalModel {
  public:
   /// `plan` computes a net of this layout, and must outlive the model.
-  HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout, bool keeps_weights,
+  HostModel(const OptimizerSpec& optimizer, const TensorLayout& layout, bool lands_apart,
             Plan& plan);
 
-  /// The memory into which the servers' weights are written, for an algorithm that keeps its own;
-  /// else empty.
+  /// The memory into which the servers' weights are written, where they land apart; else empty.
   std::span<float> landing() { return landing_; }
+
+  /// The algorithm's anchor.
+  std::span<float> anchor() { return anchor_; }
 
   /// Resets the optimizer's state to that before the first step.
   void ForgetState();

@@ -1,6 +1,10 @@
 #include "worker/training/local_steps.h"
 
+#include <algorithm>
+
 namespace slipstream {
+
+using Arena = LocalModel::Arena;
 
 std::unique_ptr<LocalSteps> LocalSteps::Make(const RunSpec& run, const TensorLayout& layout,
                                              uint64_t examples, Plan& plan) {
@@ -11,17 +15,24 @@ std::unique_ptr<LocalSteps> LocalSteps::Make(const RunSpec& run, const TensorLay
 LocalSteps::LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t examples,
                        Plan& plan)
     : algorithm_(MakeWorkerAlgorithm(run.worker.algorithm, {.parameters = run.worker.parameters,
-                                                            .workers = run.cluster.workers})),
+                                                            .workers = run.cluster.workers,
+                                                            .fragments = run.worker.fragments()})),
+      keeps_weights_(RowOf(run.worker.algorithm).keeps_weights),
+      fragments_(run.worker.fragments(), static_cast<uint32_t>(run.cluster.servers.size()),
+                 static_cast<uint64_t>(run.worker.parameters["fragment_delay"])),
       examples_(examples),
       batch_size_(run.training.batch_size),
       learning_rate_(run.optimizer.learning_rate, run.optimizer.schedule,
                      {.examples_per_epoch = examples, .epochs = run.training.epochs}),
-      model_(run.optimizer, layout, RowOf(run.worker.algorithm).keeps_weights, plan),
-      landing_(model_.landing()) {}
+      model_(run.optimizer, layout, run.worker.lands_apart(), plan),
+      landing_(model_.landing()),
+      outbox_(has_fragments() ? model_.anchor() : plan.gradients_host()) {}
 
 void LocalSteps::StartFromLanding() {
-  using Arena = LocalModel::Arena;
-  model_.Combine(Arena::kWeights, 1, Arena::kLanding, 0, Arena::kLanding);
+  const ParameterRange all = {0, model_.parameters()};
+  model_.CopyWithin(all, Arena::kWeights, Arena::kLanding);
+  model_.CopyWithin(all, Arena::kAnchor, Arena::kLanding);
+  on_the_way_.clear();
   is_started_ = true;
 }
 
@@ -30,12 +41,31 @@ void LocalSteps::ForgetState() {
   is_started_ = false;
 }
 
-void LocalSteps::OnGradient(uint64_t batch) {
+void LocalSteps::OnFragmentLanding(ParameterRange range) {
+  algorithm_->OnLanding(model_, range, std::erase(on_the_way_, range) > 0);
+}
+
+void LocalSteps::BeforePush(ParameterRange range) {
+  algorithm_->BeforePush(model_, range);
+  if (has_fragments()) on_the_way_.push_back(range);
+}
+
+uint64_t LocalSteps::ExamplesBefore(uint64_t batch) const {
   const uint64_t batches_per_epoch = (examples_ + batch_size_ - 1) / batch_size_;
-  const uint64_t examples_before =
-      batch / batches_per_epoch * examples_ + batch % batches_per_epoch * batch_size_;
-  algorithm_->OnGradient(model_,
-                         {.number = steps_, .learning_rate = learning_rate_.At(examples_before)});
+  return batch / batches_per_epoch * examples_ + batch % batches_per_epoch * batch_size_;
+}
+
+uint32_t LocalSteps::ExamplesOf(const BatchRanges& batches) const {
+  uint64_t examples = 0;
+  for (const BatchRange& range : batches) {
+    examples += ExamplesBefore(range.first + range.count) - ExamplesBefore(range.first);
+  }
+  return static_cast<uint32_t>(examples);
+}
+
+void LocalSteps::OnGradient(uint64_t batch) {
+  algorithm_->OnGradient(
+      model_, {.number = steps_, .learning_rate = learning_rate_.At(ExamplesBefore(batch))});
   ++steps_;
 }
 

@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "common/layout/tensor_layout.h"
 #include "common/policy/learning_rate.h"
+#include "common/protocol/batch_ranges.h"
 #include "common/run/run_spec.h"
 #include "worker/algorithm/worker_algorithm.h"
 #include "worker/compute/plan.h"
+#include "worker/core/fragments.h"
 #include "worker/training/host_model.h"
 
 namespace slipstream {
@@ -28,11 +31,21 @@ class LocalSteps {
                                           uint64_t examples, Plan& plan);
 
   /// Whether the worker keeps its weights from push to push (AlgorithmRow::keeps_weights).
-  bool keeps_weights() const { return !landing().empty(); }
+  bool keeps_weights() const { return keeps_weights_; }
 
-  /// The memory into which the client writes the servers' weights, if the worker keeps its own;
-  /// else empty.
+  /// When the parts of a push leave; of one fragment, if the algorithm has none.
+  const Fragments& fragments() const { return fragments_; }
+  bool has_fragments() const { return fragments_.count() > 1; }
+
+  /// The memory into which the client writes the servers' weights, if they land apart
+  /// (WorkerSpec::lands_apart); else empty.
   std::span<float> landing() const { return landing_; }
+
+  /// The memory of the values to be pushed.
+  std::span<const float> outbox() const { return outbox_; }
+
+  /// The number of examples of these mini-batches.
+  uint32_t ExamplesOf(const BatchRanges& batches) const;
 
   /// Begins the steps of a push: the weights for it are there, or are arriving.
   void Begin() {
@@ -40,17 +53,20 @@ class LocalSteps {
     has_landed_ = false;
   }
 
-  /// Takes the servers' weights, which are in landing(), as the worker's own. For a worker that
-  /// keeps its weights this comes before all steps, and after ForgetState.
+  /// Takes the servers' weights, which are in landing(), as the worker's own. Where weights land
+  /// apart this comes before all steps, and after ForgetState.
   void StartFromLanding();
   bool is_started() const { return is_started_; }
 
-  /// The newest weights of the servers are in landing(), and the next call is the push's last
-  /// OnGradient, or, if there is no gradient, BeforePush.
+  /// For a worker that keeps its weights: the newest weights of the servers are in landing(), and
+  /// the next call is the push's last OnGradient, or, if there is no gradient, BeforePush.
   void OnLanding() {
-    algorithm_->OnLanding(model_);
+    algorithm_->OnLanding(model_, {0, model_.parameters()}, false);
     has_landed_ = true;
   }
+
+  /// With fragments: weights of a shard, whose range this is, have come to landing().
+  void OnFragmentLanding(ParameterRange range);
 
   /// Whether OnLanding was called since Begin.
   bool has_landed() const { return has_landed_; }
@@ -61,11 +77,12 @@ class LocalSteps {
   /// Takes a step with the gradient of mini-batch `batch`, which the plan holds.
   void OnGradient(uint64_t batch);
 
-  /// Writes the values to be pushed over the plan's gradients. REQUIRES: steps() > 0.
-  void BeforePush() { algorithm_->BeforePush(model_); }
+  /// Writes the values of a shard, whose range this is, to outbox(). REQUIRES: steps() > 0, or a
+  /// step before.
+  void BeforePush(ParameterRange range);
 
-  /// Resets the optimizer's state to that before the first step. A worker that keeps its weights
-  /// starts anew from those of the servers.
+  /// Resets the optimizer's state to that before the first step. Where weights land apart, the
+  /// worker starts anew from those of the servers.
   void ForgetState();
 
   /// The number of steps since Begin.
@@ -74,12 +91,23 @@ class LocalSteps {
  private:
   LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t examples, Plan& plan);
 
+  /// Returns the number of examples of all mini-batches before this one.
+  uint64_t ExamplesBefore(uint64_t batch) const;
+
+  // Constant after construction.
   const std::unique_ptr<const WorkerAlgorithm> algorithm_;
+  const bool keeps_weights_;
+  const Fragments fragments_;
   const uint64_t examples_;
   const uint64_t batch_size_;
   const LearningRate learning_rate_;
+
   HostModel model_;
   const std::span<float> landing_;
+  const std::span<const float> outbox_;
+
+  /// With fragments: the shards' parts that were pushed, and not answered by weights yet.
+  std::vector<ParameterRange> on_the_way_;
   bool is_started_ = false;
   bool has_landed_ = false;
   uint64_t steps_ = 0;

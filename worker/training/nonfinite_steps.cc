@@ -11,7 +11,7 @@
 namespace slipstream {
 
 std::optional<std::string> NonfinitePart(float loss, std::span<const float> gradient,
-                                         Encoding push_codec) {
+                                         Encoding push_codec, size_t begin) {
   if (!std::isfinite(loss)) return fmt::format("a loss of {}", loss);
   const float limit = std::min(RowOf(push_codec).overflow_min, kGradientLimit);
   if (AllBelow({std::as_bytes(gradient)}, limit)) return std::nullopt;
@@ -24,7 +24,7 @@ std::optional<std::string> NonfinitePart(float loss, std::span<const float> grad
           ? fmt::format(" (too much for wire.push_codec {})", RowOf(push_codec).name)
           : " (servers take magnitudes below 2^50)";
   return fmt::format("a gradient with {}{} at parameter {}, and a loss of {}", *wrong, beyond,
-                     wrong - gradient.begin(), loss);
+                     begin + static_cast<size_t>(wrong - gradient.begin()), loss);
 }
 
 NonfiniteSteps::NonfiniteSteps(uint32_t in_a_row_max) : in_a_row_max_(in_a_row_max) {

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_TRAINING_NONFINITE_STEPS_H_
 #define SLIPSTREAM_WORKER_TRAINING_NONFINITE_STEPS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,9 +14,10 @@ namespace slipstream {
 
 /// Returns a description of the non-finite part of a step: "a loss of nan", "a gradient with inf at
 /// parameter 17". Values that are too large for the codec of pushes or for the servers count as
-/// non-finite. Returns nothing for a healthy step, whose gradient may be pushed.
+/// non-finite. Returns nothing for a healthy step, whose gradient may be pushed. `begin`: where in
+/// the model the gradient begins, if it is a part.
 std::optional<std::string> NonfinitePart(float loss, std::span<const float> gradient,
-                                         Encoding push_codec = Encoding::kFp32);
+                                         Encoding push_codec = Encoding::kFp32, size_t begin = 0);
 
 /// Counts a worker's steps with non-finite values, and fails when there are too many.
 ///

@@ -180,58 +180,107 @@ absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Tim
 
 absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time turn) {
   LocalSteps& local = *options_.local_steps;
-  Plan& plan = *plans_.front();
-  if (client_.goes_on()) {
-    const absl::Status status = SettleWeights(batches);
-    if (absl::IsCancelled(status)) return absl::OkStatus();  // The client knows what to do.
-    if (!status.ok()) return status;
+  absl::Status status;
+  if (client_.goes_on() || local.has_fragments()) status = SettleWeights(batches);
+  if (status.ok()) status = TakeLocalSteps(batches, turn);
+  if (status.ok() && local.keeps_weights() && local.steps() > 0 && !local.has_landed()) {
+    status = Land(batches);
   }
-  local.Begin();
-  local_examples_ = 0;
-  for (const BatchRange& range : batches) {
-    for (uint64_t i = 0; i < range.count; ++i) {
-      if (interruption_.interrupted()) return absl::CancelledError("stopped");
-      const absl::Status status = StepLocally(range.first + i, batches, turn);
-      // The client knows what to do, as in PushGradient.
-      if (absl::IsCancelled(status)) return absl::OkStatus();
-      if (!status.ok()) return status;
-      turn = absl::Now();
-    }
+  // CANCELLED: the client knows what to do, as in PushGradient.
+  if (!status.ok()) {
+    return absl::IsCancelled(status) && !interruption_.interrupted() ? absl::OkStatus() : status;
   }
-  if (local.keeps_weights() && local.steps() > 0 && !local.has_landed()) {
-    const absl::Status status = Land(batches);
-    if (absl::IsCancelled(status)) return absl::OkStatus();
-    if (!status.ok()) return status;
-  }
-  if (local.steps() > 0) local.BeforePush();
-  std::optional<std::string> nonfinite;
-  if (local.steps() > 0) {
-    nonfinite = NonfinitePart(local_loss_, plan.gradients_host(), options_.push_codec);
-  }
+  std::optional<std::string> nonfinite = std::exchange(part_nonfinite_, std::nullopt);
+  if (local.steps() > 0 && !nonfinite) nonfinite = PreparePart(client_.ShardsToPush());
   if (nonfinite) {
-    const uint64_t last = EndOf(batches) - 1;
-    if (absl::Status status = NoteNonfinite(last, *nonfinite); !status.ok()) return status;
+    status = NoteNonfinite(EndOf(batches) - 1, *nonfinite);
+    if (!status.ok()) return status;
   }
   const bool counts = local.steps() > 0 && !nonfinite;
-  client_.BeginPush(
-      0, {.batches = batches, .examples = static_cast<uint32_t>(local_examples_), .step = steps_});
+  client_.BeginPush(0, GradientOf(batches));
   if (!counts) {
     // The state may be non-finite like the weights, and kept weights give nothing finite again.
-    if (nonfinite || local.keeps_weights()) local.ForgetState();
+    if (nonfinite || !local.landing().empty()) local.ForgetState();
     client_.AbortPush(0);
     LeaveOut(0);
     return absl::OkStatus();
   }
-  if (absl::Status status = PrepareToPush(); !status.ok()) {
+  if (status = PrepareToPush(); !status.ok()) {
     client_.AbortPush(0);
     return status;
   }
   ExpectWeights(0);
   last_over_ = steps_;
-  const PushSeal seal = {.loss = local_loss_};
-  if (absl::Status pushed = client_.FinishPush(0, seal); !pushed.ok()) return pushed;
+  if (status = client_.FinishPush(0, {.loss = local_loss_}); !status.ok()) return status;
   NoteHealthy();
   return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::TakeLocalSteps(const BatchRanges& batches, absl::Time turn) {
+  options_.local_steps->Begin();
+  local_examples_ = 0;
+  uint64_t taken = 0;
+  for (const BatchRange& range : batches) {
+    for (uint64_t i = 0; i < range.count && !part_nonfinite_; ++i) {
+      if (interruption_.interrupted()) return absl::CancelledError("stopped");
+      absl::Status status = StepLocally(range.first + i, batches, turn);
+      if (status.ok()) status = ExchangeFragments(batches, ++taken);
+      if (!status.ok()) return status;
+      turn = absl::Now();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::ExchangeFragments(const BatchRanges& batches, uint64_t taken) {
+  LocalSteps& local = *options_.local_steps;
+  const Fragments& fragments = local.fragments();
+  const uint64_t steps = CountOf(batches);
+  const std::vector<ShardId> leaving = fragments.LeavingAfter(taken, steps);
+  const bool is_due =
+      taken == steps || !leaving.empty() || taken >= left_after_ + fragments.delay();
+  if (is_on_the_way_ && is_due) {
+    if (absl::Status status = LandFragments(); !status.ok()) return status;
+  }
+  if (leaving.empty() || local.steps() == 0) return absl::OkStatus();
+  part_nonfinite_ = PreparePart(leaving);
+  if (part_nonfinite_) return absl::OkStatus();
+  if (absl::Status status = PrepareToPush(); !status.ok()) return status;
+  const absl::Status pushed = client_.PushPart(GradientOf(batches), leaving, {.loss = local_loss_});
+  if (!pushed.ok()) return pushed;
+  left_after_ = taken;
+  is_on_the_way_ = true;
+  return fragments.delay() == 0 ? LandFragments() : absl::OkStatus();
+}
+
+absl::Status TrainingLoop::LandFragments() {
+  if (absl::Status status = client_.Drain(); !status.ok()) return status;
+  is_on_the_way_ = false;
+  for (const ParameterRange& range : client_.TakeLanded()) {
+    options_.local_steps->OnFragmentLanding(range);
+  }
+  return absl::OkStatus();
+}
+
+std::optional<std::string> TrainingLoop::PreparePart(const std::vector<ShardId>& shards) {
+  LocalSteps& local = *options_.local_steps;
+  std::optional<std::string> nonfinite;
+  for (const ShardId shard : shards) {
+    const ParameterRange range = client_.map().range(shard);
+    local.BeforePush(range);
+    const std::span<const float> values = local.outbox().subspan(range.begin, range.size());
+    if (!nonfinite)
+      nonfinite = NonfinitePart(local_loss_, values, options_.push_codec, range.begin);
+  }
+  return nonfinite;
+}
+
+ParameterClient::Gradient TrainingLoop::GradientOf(const BatchRanges& batches) const {
+  // When the first part leaves, nobody knows yet whether later steps will be left out.
+  const bool has_fragments = options_.local_steps->has_fragments();
+  const uint64_t examples =
+      has_fragments ? options_.local_steps->ExamplesOf(batches) : local_examples_;
+  return {.batches = batches, .examples = static_cast<uint32_t>(examples), .step = steps_};
 }
 
 absl::Status TrainingLoop::SettleWeights(const BatchRanges& batches) {
@@ -239,14 +288,14 @@ absl::Status TrainingLoop::SettleWeights(const BatchRanges& batches) {
   if (absl::Status status = client_.Drain(); !status.ok()) return status;
   // Weights that came meanwhile may have ended the round.
   if (absl::Status status = CheckWanted(client_.Advance(0), batches); !status.ok()) return status;
-  if (!local.keeps_weights()) return absl::OkStatus();
+  if (local.landing().empty()) return absl::OkStatus();
   const std::vector<ParameterRange> without_effect = client_.TakeRangesWithoutEffect();
-  if (local.is_started()) {
+  if (!local.is_started()) {
+    local.StartFromLanding();
+  } else {
     for (const ParameterRange& range : without_effect) local.OnRefused(range);
-    return absl::OkStatus();
   }
-  local.StartFromLanding();
-  return absl::OkStatus();
+  return local.has_fragments() ? LandFragments() : absl::OkStatus();
 }
 
 absl::Status TrainingLoop::Land(const BatchRanges& batches) {
@@ -363,7 +412,9 @@ void TrainingLoop::LeaveOut(uint32_t slot) {
 }
 
 void TrainingLoop::ExpectWeights(uint32_t slot) {
-  if (!client_.goes_on()) plans_[slot]->ExpectWeights();
+  const LocalSteps* local = options_.local_steps;
+  const bool lands_apart = local != nullptr && !local->landing().empty();
+  if (!client_.goes_on() && !lands_apart) plans_[slot]->ExpectWeights();
 }
 
 absl::Status TrainingLoop::Delay() {

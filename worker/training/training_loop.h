@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -102,11 +103,28 @@ class TrainingLoop {
   /// Takes local steps on these mini-batches and pushes their result.
   absl::Status PushLocalSteps(const BatchRanges& batches, absl::Time turn);
 
+  /// Takes the steps, and pushes the fragments that leave before the last of them.
+  absl::Status TakeLocalSteps(const BatchRanges& batches, absl::Time turn);
+
   /// For a worker that goes on from its own weights: waits for all of the last push's answers,
   /// whose lanes may still read its gradient. If it keeps its weights for good, this then undoes
   /// what that push did, where it had no effect, and takes the servers' weights as its own, where
   /// it has none. CANCELLED if `batches` are not wanted any more.
   absl::Status SettleWeights(const BatchRanges& batches);
+
+  /// Lands and pushes the fragments that are due after `taken` steps of the push of `batches`.
+  absl::Status ExchangeFragments(const BatchRanges& batches, uint64_t taken);
+
+  /// Waits for the weights of fragments on their way, and hands those that have come to the
+  /// algorithm.
+  absl::Status LandFragments();
+
+  /// Writes the values of the shards' parts of the push to its outbox. Returns a description of
+  /// those that are not finite.
+  std::optional<std::string> PreparePart(const std::vector<ShardId>& shards);
+
+  /// Describes the push of `batches`, whose steps are taken or are being taken.
+  ParameterClient::Gradient GradientOf(const BatchRanges& batches) const;
 
   /// For a worker that keeps its weights: waits for the newest weights of the servers. CANCELLED if
   /// they show that the push of `batches` is not wanted any more.
@@ -169,8 +187,13 @@ class TrainingLoop {
   uint64_t steps_ = 0;           // The number of steps begun.
   uint64_t local_examples_ = 0;  // Examples of the local steps since the last push.
   float local_loss_ = 0;         // The loss of the last local step.
-  uint64_t last_over_ = 0;       // The last step that was pushed or left out.
-  std::vector<bool> finished_;   // By slot: in this stage.
+
+  // With fragments: those of the push being computed.
+  uint64_t left_after_ = 0;                    // The number of steps after which one left last.
+  bool is_on_the_way_ = false;                 // One has left and not landed.
+  std::optional<std::string> part_nonfinite_;  // Why the push has to end unfinished.
+  uint64_t last_over_ = 0;                     // The last step that was pushed or left out.
+  std::vector<bool> finished_;                 // By slot: in this stage.
   uint32_t stage_ = 0;
   bool has_no_more_units_ = false;
 };

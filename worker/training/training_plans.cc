@@ -35,7 +35,8 @@ absl::StatusOr<TrainingPlans> TrainingPlans::Prepare(Device& device, const RunSp
 }
 
 absl::Status TrainingPlans::MakeArena(const RunSpec& settings, size_t parameters) {
-  if (!settings.wire.may_share_memory()) return absl::OkStatus();
+  // Fragments are pushed from memory of their own (LocalSteps::outbox).
+  if (!settings.wire.may_share_memory() || settings.worker.fragments() > 1) return absl::OkStatus();
   absl::StatusOr<SharedArena> arena =
       SharedArena::Make(settings.training.pipeline_depth, parameters);
   if (!arena.ok()) return DoWithoutSharing(settings, arena.status().message());

@@ -201,10 +201,8 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
   }
   const PolicyTraits first = settings_.StageOf(0).consistency.traits();
   const AlgorithmRow& algorithm = RowOf(settings_.worker.algorithm);
-  if (algorithm.keeps_weights) {
-    slots.front().weights = local_steps_->landing();
-    slots.front().listener = nullptr;
-  }
+  const bool lands_apart = settings_.worker.lands_apart();
+  if (lands_apart) slots.front() = {local_steps_->landing(), local_steps_->outbox(), nullptr};
   ShardOptions shards = OptionsOfShards();
   shards.arena = plans_.shared_arena();
   return std::make_unique<ParameterClient>(
@@ -217,7 +215,8 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
                                .keeps_weights = algorithm.keeps_weights,
                                .pushes_per_fetch = settings_.worker.pushes_per_fetch(),
                                .pushes = algorithm.pushes,
-                               .has_local_weights = algorithm.has_local_weights,
+                               .changes_weights = algorithm.has_local_weights && !lands_apart,
+                               .sends_parts_ahead = settings_.worker.fragments() > 1,
                                .shards = shards},
       std::move(slots), MakeSleeper(), interruption_.cancel_switch());
 }

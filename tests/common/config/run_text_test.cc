@@ -77,6 +77,16 @@ void AddStages(RandomStream& random, RunSpec& spec) {
   spec.policies_before.push_back(stage);
 }
 
+/// Adds as many fragments as servers where the algorithm has them.
+void AddFragments(RandomStream& random, RunSpec& spec) {
+  if (spec.worker.algorithm != AlgorithmKind::kDiloco) return;
+  spec.worker.parameters["steps"] = 2 + random.Below(90);
+  spec.worker.parameters["fragments"] = 2;
+  spec.worker.parameters["fragment_delay"] = random.Below(2) * (spec.worker.quantum() / 2 - 1);
+  spec.worker.parameters["mixing"] = 0.5;
+  spec.wire.transport = WireSpec::Transport::kAuto;
+}
+
 /// Returns settings that pass every check: each key is random, and then keys are made to agree.
 RunSpec RandomSpec(RandomStream& random) {
   RunSpec spec = Default();
@@ -125,6 +135,7 @@ RunSpec RandomSpec(RandomStream& random) {
     const uint32_t pushes = spec.consistency.traits().waits_for_members ? 1 : random.Below(90);
     spec.worker.parameters["fetch_every"] = pushes * spec.worker.parameters["push_every"];
   }
+  AddFragments(random, spec);
   if (spec.consistency.parameters["c"] > 0) spec.consistency.parameters["n"] = 1;
   AddStages(random, spec);
   uint32_t workers_min = 1;

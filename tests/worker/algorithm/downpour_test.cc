@@ -32,7 +32,7 @@ TEST(DownpourTest, PushesTheSumOfItsStepsGradients) {
       downpour->OnGradient(model, {.number = step, .learning_rate = 0.5});
     }
     EXPECT_EQ(model[Arena::kWeights], pulled / 8);
-    downpour->BeforePush(model);
+    downpour->BeforePush(model, {0, 1});
 
     EXPECT_EQ(model[Arena::kGradient], pulled * 7 / 4);
   }
@@ -99,7 +99,7 @@ std::vector<Pair::Push> Pair::Train(size_t pushes) const {
       model[Arena::kGradient] = gradient(model[Arena::kWeights]);
       algorithm->OnGradient(model, {.number = step, .learning_rate = local_rate});
     }
-    algorithm->BeforePush(model);
+    algorithm->BeforePush(model, {0, 1});
     core.OnBatchesBegun(std::get<WorkerCore::ComputeBatches>(action).batches);
     const bool pulls = core.TermsOfPush(ShardId{0}).pull;
     const float pushed = model[Arena::kGradient];

@@ -29,10 +29,10 @@ class ElasticAveragingTest : public testing::Test {
 };
 
 TEST_F(ElasticAveragingTest, TheForceIsOfTheWeightsThatTheGradientIsOf) {
-  easgd_->OnLanding(model_);
+  easgd_->OnLanding(model_, {0, 1}, false);
   TakeStep(0);
   EXPECT_FLOAT_EQ(model_[Arena::kWeights], 0.725f);
-  easgd_->BeforePush(model_);
+  easgd_->BeforePush(model_, {0, 1});
 
   const float center = 0 - model_[Arena::kGradient];
   EXPECT_FLOAT_EQ(center, 0.225f);
@@ -40,9 +40,9 @@ TEST_F(ElasticAveragingTest, TheForceIsOfTheWeightsThatTheGradientIsOf) {
 
 TEST_F(ElasticAveragingTest, ARefusedPushLeavesTheStepsAlone) {
   TakeStep(0);
-  easgd_->OnLanding(model_);
+  easgd_->OnLanding(model_, {0, 1}, false);
   TakeStep(1);
-  easgd_->BeforePush(model_);
+  easgd_->BeforePush(model_, {0, 1});
 
   easgd_->OnRefused(model_, {0, 1});
 

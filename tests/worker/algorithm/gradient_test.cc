@@ -18,7 +18,7 @@ TEST(GradientTest, LeavesTheModelAlone) {
   model[Arena::kGradient] = 3;
 
   gradient->OnGradient(model, {.number = 0, .learning_rate = 0.5});
-  gradient->BeforePush(model);
+  gradient->BeforePush(model, {0, 1});
 
   EXPECT_EQ(model[Arena::kWeights], 2);
   EXPECT_EQ(model[Arena::kGradient], 3);

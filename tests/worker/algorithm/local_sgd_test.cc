@@ -22,7 +22,7 @@ TEST(LocalSgdTest, PushesHowFarItsStepsHaveLed) {
     local_sgd->OnGradient(model, {.number = step, .learning_rate = 0.5});
   }
   EXPECT_EQ(model[Arena::kWeights], 1);
-  local_sgd->BeforePush(model);
+  local_sgd->BeforePush(model, {0, 1});
 
   EXPECT_EQ(model[Arena::kGradient], 7);
 }
@@ -35,7 +35,7 @@ TEST(LocalSgdTest, StartsAnewFromWhatHasCome) {
     model[Arena::kWeights] = pulled;
     model[Arena::kGradient] = 4;
     local_sgd->OnGradient(model, {.number = 0, .learning_rate = 0.25});
-    local_sgd->BeforePush(model);
+    local_sgd->BeforePush(model, {0, 1});
 
     EXPECT_EQ(model[Arena::kGradient], 1) << "from " << pulled;
   }

@@ -87,7 +87,8 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     options.quantum = run_.worker.quantum();
     const AlgorithmRow& algorithm = RowOf(run_.worker.algorithm);
     options.pushes = algorithm.pushes;
-    options.has_local_weights = algorithm.has_local_weights;
+    options.changes_weights = algorithm.has_local_weights && !run_.worker.lands_apart();
+    options.sends_parts_ahead = run_.worker.fragments() > 1;
     options.keeps_weights = algorithm.keeps_weights;
     options.pushes_per_fetch = run_.worker.pushes_per_fetch();
     options.shards.chunk_bytes = 256;
@@ -97,9 +98,8 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
       slots.push_back({plans_[i]->weights_host(), plans_[i]->gradients_host(), links_[i].get()});
     }
     local_steps_ = LocalSteps::Make(run_, shapes_.layout, data_.count(), *plans_.front());
-    if (algorithm.keeps_weights) {
-      slots.front().weights = local_steps_->landing();
-      slots.front().listener = nullptr;
+    if (run_.worker.lands_apart()) {
+      slots.front() = {local_steps_->landing(), local_steps_->outbox(), nullptr};
     }
     client_ = std::make_unique<ParameterClient>(
         options, slots, [](absl::Duration) { return true; }, interruption_.cancel_switch());

@@ -1,0 +1,144 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "tests/worker/training/training_loop_fixture.h"
+
+namespace slipstream {
+namespace {
+
+/// Tests of a worker that exchanges its model in two fragments, which are the two shards. The rule
+/// of its steps is plain gradient descent.
+class FragmentsTest : public TrainingLoopTest {
+ protected:
+  FragmentsTest() {
+    run_.worker.algorithm = AlgorithmKind::kDiloco;
+    run_.worker.parameters["fragments"] = 2;
+    run_.worker.parameters["steps"] = 4;
+    run_.training.batch_size = kBatchSize;
+    run_.cluster.servers = {"a:1", "b:2"};
+  }
+
+  void DelayFragments() {
+    run_.worker.parameters["fragment_delay"] = 1;
+    run_.worker.parameters["mixing"] = 0.5;
+  }
+
+  /// Takes the worker's steps again, and compares the values of each part with what was pushed.
+  void ExpectEveryPartIsThatOfItsSteps(uint64_t batches) {
+    const std::vector<FakeShard::Push> pushes[2] = {shards_[0]->taken(), shards_[1]->taken()};
+    const uint64_t quantum = run_.worker.quantum();
+    const auto delay = static_cast<uint64_t>(run_.worker.parameters["fragment_delay"]);
+    ASSERT_EQ(pushes[0].size(), (batches + quantum - 1) / quantum);
+    ASSERT_EQ(pushes[1].size(), pushes[0].size());
+    std::vector<float> x = WeightsAt(0, 0);
+    std::vector<float> anchor = x;
+    const auto land = [&](uint32_t shard, uint64_t push) {
+      if (push + 1 >= pushes[shard].size()) return;
+      const std::vector<float> landed =
+          shards_[shard]->weights_of(pushes[shard][push + 1].header.base_version());
+      const auto mixing = static_cast<float>(run_.worker.parameters["mixing"]);
+      const size_t begin = map_.range(ShardId{shard}).begin;
+      for (size_t i = 0; i < landed.size(); ++i) {
+        x[begin + i] = mixing * x[begin + i] + (1 - mixing) * landed[i];
+        anchor[begin + i] = landed[i];
+      }
+    };
+    const auto expect_pushed = [&](uint32_t shard, uint64_t push) {
+      const size_t begin = map_.range(ShardId{shard}).begin;
+      const std::vector<float>& values = pushes[shard][push].values;
+      for (size_t i = 0; i < values.size(); ++i) {
+        ASSERT_NEAR(values[i], anchor[begin + i] - x[begin + i], 2e-6)
+            << "push " << push << " to shard " << shard << ", value " << i;
+      }
+    };
+    for (uint64_t push = 0; push < pushes[0].size(); ++push) {
+      const uint64_t first = push * quantum;
+      const uint64_t steps = std::min(quantum, batches - first);
+      const uint64_t leaves = std::max<uint64_t>(1, steps / 2);
+      for (uint64_t taken = 1; taken <= steps; ++taken) {
+        const std::vector<float> gradient = GradientOf(x, first + taken - 1);
+        const auto rate = static_cast<float>(run_.optimizer.learning_rate);
+        for (size_t i = 0; i < x.size(); ++i) x[i] -= rate * gradient[i];
+        if (taken == leaves) expect_pushed(1, push);
+        if (taken == std::min(leaves + delay, steps)) land(1, push);
+      }
+      expect_pushed(0, push);
+      land(0, push);
+    }
+  }
+};
+
+TEST_P(FragmentsTest, EachIsPushedAfterItsShareOfTheSteps) {
+  ASSERT_TRUE(Run(20).ok());
+
+  ExpectEveryPartIsThatOfItsSteps(20);
+  for (const FakeShard::Push& push : shards_[1]->taken()) {
+    EXPECT_EQ(push.header.batches(0).count(), 4u);
+    EXPECT_EQ(push.header.examples(), 4 * kBatchSize);
+  }
+  EXPECT_EQ(figures_.Read(absl::Now()).progress.back().batches_done, 20u);
+}
+
+TEST_P(FragmentsTest, ALastPushOfFewerStepsIsCutToo) {
+  ASSERT_TRUE(Run(15).ok());
+
+  ExpectEveryPartIsThatOfItsSteps(15);
+}
+
+TEST_P(FragmentsTest, StepsGoOnWhileOneIsOnTheWay) {
+  DelayFragments();
+
+  ASSERT_TRUE(Run(20).ok());
+
+  ExpectEveryPartIsThatOfItsSteps(20);
+}
+
+TEST_P(FragmentsTest, EachIsPushedOnceWhateverBreaks) {
+  DelayFragments();
+  constexpr Fault kFaults[] = {Fault::kNone,
+                               Fault::kBreakBeforeTaking,
+                               Fault::kBreakAfterTaking,
+                               Fault::kBreakWithinWeights,
+                               Fault::kMoveOnWithinWeights,
+                               Fault::kRetryLater};
+  RandomStream random(8, 0);
+  for (const auto& shard : shards_) {
+    for (int i = 0; i < 20; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
+  }
+
+  ASSERT_TRUE(Run(40).ok());
+
+  ExpectEveryPartIsThatOfItsSteps(40);
+}
+
+TEST_P(FragmentsTest, ARefusedOneDoesNotHoldBackTheOthers) {
+  shards_[1]->RefuseNext(v1::TOO_STALE);
+
+  ASSERT_TRUE(Run(12).ok());
+
+  EXPECT_EQ(shards_[0]->taken().size(), 3u);
+  EXPECT_EQ(shards_[1]->taken().size(), 2u);
+  EXPECT_EQ(figures_.Read(absl::Now()).progress.back().batches_done, 12u);
+}
+
+// The weights of the worker are lost with the second step, and those of the servers are not.
+TEST_P(FragmentsTest, APushThatIsNotFiniteEndsAndTheWorkerStartsAnew) {
+  run_.optimizer.learning_rate = 1e38;
+
+  const absl::Status status = Run(12);
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kOk) << status;
+  for (const float weight : shards_[1]->weights()) EXPECT_TRUE(std::isfinite(weight));
+  EXPECT_GT(figures_.Read(absl::Now()).nonfinite.total, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, FragmentsTest,
+                         testing::Values(Case{"OfTheProcessor", 1, false},
+                                         Case{"OfADeviceWithItsOwnMemory", 1, true}),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,51 @@
+#ifndef SLIPSTREAM_WORKER_CORE_FRAGMENTS_H_
+#define SLIPSTREAM_WORKER_CORE_FRAGMENTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "common/base/ids.h"
+
+namespace slipstream {
+
+/// The parts in which a worker pushes, of a model that is cut into fragments as in Streaming DiLoCo
+/// (arXiv 2501.18512). A push stands for a number of local steps, and each fragment's part of it
+/// leaves after other ones of them, evenly spread. Fragment k of P holds the weights of the shards
+/// k, k + P, k + 2P, …
+///
+/// Fragments leave in the order of their numbers, whatever the number of steps; with fewer steps
+/// than fragments, several leave at once. In another order, workers with unequal numbers of steps
+/// would wait for each other in the rounds of two shards.
+///
+/// Fragment 0 leaves last: where work comes in rounds, shard 0 names the next mini-batches, so the
+/// worker could not go on anyway. To every shard the push looks like one whose parts leave at once:
+/// it has one number, one clock and the same mini-batches everywhere, and a shard's values come
+/// from as many steps, those since its last part.
+///
+/// Immutable.
+class Fragments {
+ public:
+  /// One fragment, whose only part leaves after the last step.
+  Fragments() = default;
+
+  /// `delay`: the number of steps that a worker takes while a fragment is exchanged. REQUIRES:
+  /// count > 0.
+  Fragments(uint32_t count, uint32_t shards, uint64_t delay)
+      : count_(count), shards_(shards), delay_(delay) {}
+
+  uint32_t count() const { return count_; }
+  uint64_t delay() const { return delay_; }
+
+  /// Returns the shards whose part leaves after `taken` of the push's `steps` steps; none after the
+  /// last step, when all shards' parts leave that have not left before.
+  std::vector<ShardId> LeavingAfter(uint64_t taken, uint64_t steps) const;
+
+ private:
+  uint32_t count_ = 1;
+  uint32_t shards_ = 1;
+  uint64_t delay_ = 0;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_CORE_FRAGMENTS_H_
