@@ -158,7 +158,8 @@ void CheckFetches(Draft draft, Diagnostics diagnostics) {
                   is_of_policy ? RowOf(consistency.policy).name : "block"));
 }
 
-/// Checks that the model can be exchanged in as many fragments, within the steps of a push.
+/// Checks that the servers can be divided into fragments, and that these fit into the steps of a
+/// push.
 void CheckFragments(Draft draft, Diagnostics diagnostics) {
   for (const char* key : {"worker.algorithm", "worker.steps", "worker.fragments",
                           "worker.fragment_delay", "worker.mixing", "cluster.servers"}) {

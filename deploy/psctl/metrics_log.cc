@@ -61,8 +61,9 @@ Json LanesJson(const v1::WorkerStatus& worker, uint64_t told) {
     Json push = Json::array();
     Json pull = Json::array();
     for (const v1::LaneTimes& lane : step.lanes()) {
-      push.push_back(Span(lane.push_begin(), lane.push_end()));
-      pull.push_back(Span(lane.pull_begin(), lane.pull_end()));
+      const bool is_used = lane.push_end() > 0;
+      push.push_back(is_used ? Span(lane.push_begin(), lane.push_end()) : Json());
+      pull.push_back(is_used ? Span(lane.pull_begin(), lane.pull_end()) : Json());
     }
     steps.push_back({{"worker", worker.worker()},
                      {"step", step.step()},

@@ -1,13 +1,17 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "common/kernels/rules/tensor_rules.h"
 #include "tests/simulation/checkers.h"
 #include "tests/simulation/gradients.h"
+#include "tests/simulation/weighing.h"
 
 namespace slipstream {
 namespace {
@@ -15,69 +19,165 @@ namespace {
 // The error of a float's sum of a few terms of size one, with some room.
 constexpr double kTolerance = 1e-4;
 
-// The error of one gradient rounded to int8: half a step, and half a step lost by the previous one.
-constexpr double kRoundingMax = 1.0 / 127;
+using Vector = std::vector<double>;
 
-/// Returns λ of the delay compensation by base weights, and 0 for other compensations.
-double Strength(const Scenario& scenario) {
-  const OptimizerSpec& optimizer = scenario.run.optimizer;
-  const bool applies = optimizer.staleness_scaling == StalenessScaling::kDelayCompensated;
-  return applies ? optimizer.scaling_parameters["delay_compensation"] : 0;
-}
+/// The sum of gradients at one position.
+struct Sum {
+  double value = 0;
+  double size = 0;  // The sum of their magnitudes.
 
-/// The mean size of each position's steps in one shard, as gap_aware knows it.
-struct MeanSteps {
-  std::vector<double> sizes = std::vector<double>(Gradients::kShardValues);
-  uint64_t updates = 0;
-
-  void Note(const std::vector<float>& before, const std::vector<float>& after) {
-    const double share = 1.0 / static_cast<double>(std::min<uint64_t>(++updates, 100));
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      sizes[i] += share * (std::abs(double{after[i]} - double{before[i]}) - sizes[i]);
-    }
-  }
+  /// A rule that divides by the size of gradients turns the rounding of a sum that cancels out into
+  /// a step. So such a sum says nothing of the step.
+  bool is_certain() const { return size == 0 || std::abs(value) > 1e-2; }
 };
 
-/// Adds to `change` the effect of a gradient in a version on the dense positions. Each has the same
-/// factor as the gradient's counting position.
-void AddGradient(const Scenario& scenario, uint32_t shard, const Entry& entry,
-                 const std::vector<float>& base, const std::vector<float>& now,
-                 const MeanSteps& mean_steps, std::vector<double>& change) {
-  std::vector<float> gradient(Gradients::kShardValues);
-  Gradients::ComputeDense(scenario, entry.push->made.batches, shard, base, gradient);
-  const double strength = Strength(scenario);
-  const bool is_gap_aware = scenario.run.optimizer.staleness_scaling == StalenessScaling::kGapAware;
-  for (size_t i = Gradients::kSlots; i < gradient.size(); ++i) {
-    const double g = gradient[i];
-    const double moved = double{now[i]} - double{base[i]};
-    const double step = mean_steps.sizes[i] + 1e-20;
-    const double share = is_gap_aware ? step / (step + std::abs(moved)) : 1;
-    change[i] += entry.change * share * (g + strength * g * g * moved);
-  }
-}
+/// What the compensation of stale gradients knows of each position of a shard.
+class Compensation {
+ public:
+  explicit Compensation(const OptimizerSpec& optimizer)
+      : kind_(optimizer.staleness_scaling),
+        strength_(optimizer.scaling_parameters[kind_ == StalenessScaling::kDelayAdaptive
+                                                   ? "delay_strength"
+                                                   : "delay_compensation"]) {}
 
-void CheckVersion(const Scenario& scenario, uint32_t shard, const Evidence& evidence,
-                  Version version, const std::vector<float>& before,
-                  const std::vector<float>& after, const MeanSteps& mean_steps,
-                  Findings& findings) {
-  std::vector<double> change(Gradients::kShardValues);
-  const bool is_rounded = scenario.run.wire.push_codec != Encoding::kFp32;
-  double tolerance = kTolerance;
-  for (const Entry& entry : evidence.entries[shard].at(version)) {
-    // Compensation at most doubles the error of rounding.
-    if (is_rounded) tolerance += 2 * kRoundingMax * std::abs(entry.change);
-    if (entry.push == nullptr) return;  // CheckPushes reports it.
-    const auto base = evidence.weights[shard].find(entry.push->made.base);
-    if (base == evidence.weights[shard].end()) return;
-    AddGradient(scenario, shard, entry, *base->second, before, mean_steps, change);
+  /// Returns the value that counts for a gradient's value g at position i, whose weight has moved.
+  double Of(size_t i, double g, double moved) {
+    switch (kind_) {
+      case StalenessScaling::kDelayCompensated:
+        return g + strength_ * g * g * moved;
+      case StalenessScaling::kDelayAdaptive:
+        history_[i] = 0.95 * history_[i] + 0.05 * g * g;
+        return g + strength_ / std::sqrt(history_[i] + 1e-7) * g * g * moved;
+      case StalenessScaling::kGapAware: {
+        const double step = history_[i] + 1e-20;
+        return g * step / (step + std::abs(moved));
+      }
+      default:
+        return g;
+    }
   }
-  for (size_t i = Gradients::kSlots; i < change.size(); ++i) {
-    const double found = double{after[i]} - double{before[i]};
-    if (std::abs(found - change[i]) <= tolerance) continue;
-    return findings.Add("shard {} version {}: position {} changed by {}, its gradients come to {}",
-                        shard, Value(version), i, found, change[i]);
+
+  void OnUpdate(const std::vector<float>& before, const std::vector<float>& after) {
+    if (kind_ != StalenessScaling::kGapAware) return;
+    const double share = 1.0 / static_cast<double>(std::min<uint64_t>(++updates_, 100));
+    for (size_t i = 0; i < history_.size(); ++i) {
+      const double step = std::abs(double{after[i]} - double{before[i]});
+      history_[i] += share * (step - history_[i]);
+    }
   }
-}
+
+ private:
+  const StalenessScaling kind_;
+  const double strength_;
+  Vector history_ = Vector(Gradients::kShardValues);
+  uint64_t updates_ = 0;
+};
+
+/// Makes the versions of one shard again, each from the published one before it.
+class Replay {
+ public:
+  Replay(const Scenario& scenario, const Evidence& evidence, uint32_t shard, Findings& findings)
+      : scenario_(scenario),
+        evidence_(evidence),
+        shard_(shard),
+        findings_(findings),
+        rules_(
+            scenario.run.server_optimizer(), Gradients(scenario).layout(),
+            {size_t{shard} * Gradients::kShardValues, size_t{shard + 1} * Gradients::kShardValues}),
+        row_(RowOf(scenario.run.server_optimizer().kind)),
+        scalars_(rules_.InitialScalars()),
+        compensation_(scenario.run.optimizer),
+        weighing_(scenario) {
+    states_.fill(std::vector<float>(Gradients::kShardValues));
+  }
+
+  void Take(Version version, const std::vector<float>& before, const std::vector<float>& after) {
+    const std::vector<Entry>& entries = evidence_.entries[shard_].at(version);
+    std::vector<Sum> combined(Gradients::kShardValues);
+    std::vector<float> expected = before;
+    if (!entries.empty()) {
+      const std::optional<StepSize> step = Combine(version, entries, before, combined);
+      if (!step.has_value()) return;
+      expected = Update(before, combined, *step);
+      compensation_.OnUpdate(before, after);
+    }
+    const bool is_certain = std::ranges::all_of(combined, &Sum::is_certain);
+    // A rule that measures tensors lets every position follow from all.
+    if (!is_certain && row_.measures_tensors) return;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const bool counts = row_.kind == RuleKind::kSgd || combined[i].is_certain();
+      if (!counts || std::abs(expected[i] - after[i]) <= kTolerance) continue;
+      return findings_.Add("shard {} version {}: position {} is {}, its gradients, {}, lead to {}",
+                           shard_, Value(version), i, after[i], combined[i].value, expected[i]);
+    }
+  }
+
+ private:
+  /// Adds up the gradients of a version and returns the size of its step; null if others report
+  /// that something is missing.
+  std::optional<StepSize> Combine(Version version, const std::vector<Entry>& entries,
+                                  const std::vector<float>& now, std::vector<Sum>& combined) {
+    std::vector<double> lags;
+    for (const Entry& entry : entries) {
+      if (entry.push == nullptr) return std::nullopt;  // CheckPushes reports it.
+      lags.push_back(static_cast<double>(Value(version) - 1 - Value(entry.push->made.base)));
+    }
+    const Weighing::Factors factors =
+        weighing_.Take(evidence_.StageOf(shard_, version), entries, lags);
+    for (size_t k = 0; k < entries.size(); ++k) {
+      const auto base = evidence_.weights[shard_].find(entries[k].push->made.base);
+      if (base == evidence_.weights[shard_].end())
+        return std::nullopt;  // CheckVersions reports it.
+      const std::vector<float> gradient = GradientOf(*entries[k].push, *base->second);
+      for (size_t i = 0; i < combined.size(); ++i) {
+        const double moved = double{now[i]} - double{(*base->second)[i]};
+        const double part = factors.shares[k] * compensation_.Of(i, gradient[i], moved);
+        combined[i].value += part;
+        combined[i].size += std::abs(part);
+      }
+    }
+    return StepSize{.rate = static_cast<float>(factors.rate),
+                    .scale = static_cast<float>(factors.scale)};
+  }
+
+  std::vector<float> GradientOf(const PushEvidence& push, const std::vector<float>& base) const {
+    if (push.arrived != nullptr) return *push.arrived;
+    std::vector<float> gradient(Gradients::kShardValues);
+    Gradients::ComputeDense(scenario_, push.made.batches, shard_, base, gradient);
+    gradient[*push.made.slot] = 1;
+    return gradient;
+  }
+
+  /// Makes one update by the rule, which tests/common/kernels compares with others' optimizers.
+  std::vector<float> Update(const std::vector<float>& before, const std::vector<Sum>& combined,
+                            const StepSize& step) {
+    std::vector<float> after(before.size());
+    std::array<std::vector<float>, kStateArraysMax> next;
+    UpdateArrays arrays = {.weights_in = before, .weights_out = after};
+    for (uint32_t i = 0; i < row_.state_arrays; ++i) {
+      next[i].resize(before.size());
+      arrays.states[i] = {states_[i], next[i]};
+    }
+    std::vector<float> gradient;
+    for (const Sum& sum : combined) gradient.push_back(static_cast<float>(sum.value));
+    scalars_ = rules_.Next(scalars_);
+    rules_.Update(0, arrays, {.sum = gradient}, step, scalars_, Stores::kCached);
+    if (row_.measures_tensors) rules_.FinishTensor(0, before, after, step);
+    for (uint32_t i = 0; i < row_.state_arrays; ++i) states_[i] = std::move(next[i]);
+    return after;
+  }
+
+  const Scenario& scenario_;
+  const Evidence& evidence_;
+  const uint32_t shard_;
+  Findings& findings_;
+  const TensorRules rules_;
+  const RuleRow& row_;
+  std::array<std::vector<float>, kStateArraysMax> states_;
+  RuleScalars scalars_;
+  Compensation compensation_;
+  Weighing weighing_;
+};
 
 /// Checks that a gradient computed from the latest weights given is not refused as too stale,
 /// unless a bound says so. With several gradients in flight, it is unknown here which weights were
@@ -112,12 +212,9 @@ void CheckNumbers(const Scenario& scenario, const History& history, const Eviden
                   Findings& findings) {
   for (uint32_t shard = 0; shard < evidence.weights.size(); ++shard) {
     Values before;
-    MeanSteps mean_steps;
+    Replay replay(scenario, evidence, shard, findings);
     for (const auto& [version, after] : evidence.weights[shard]) {
-      if (before != nullptr) {
-        CheckVersion(scenario, shard, evidence, version, *before, *after, mean_steps, findings);
-        if (!evidence.entries[shard].at(version).empty()) mean_steps.Note(*before, *after);
-      }
+      if (before != nullptr) replay.Take(version, *before, *after);
       before = after;
     }
   }
@@ -127,7 +224,31 @@ void CheckNumbers(const Scenario& scenario, const History& history, const Eviden
 namespace {
 
 /// Half a step of int8 if the largest value is 1, plus the rounding of sums.
-constexpr double kErrorMax = 0.5 / 127 + 1e-5;
+constexpr double kHalfStep = 0.5 / 127 + 1e-5;
+
+/// The rounding of sums of some hundred values, with some room.
+constexpr double kSumTolerance = 1e-3;
+
+/// Returns whether `arrived` is what the codec makes of `wanted`: int8 rounds each value; the
+/// others send the mean of the positive and that of the negative values of a block, or of a part of
+/// them, and topk each value itself.
+bool IsEncoded(Encoding codec, const Vector& wanted, const std::vector<float>& arrived) {
+  const size_t block = RowOf(codec).block_values;
+  for (size_t begin = 0; begin < wanted.size(); begin += block) {
+    double positive = 0;
+    double negative = 0;
+    for (size_t i = begin; i < std::min(begin + block, wanted.size()); ++i) {
+      const double lost = wanted[i] - double{arrived[i]};
+      if (codec == Encoding::kInt8 && std::abs(lost) > kHalfStep) return false;
+      const bool is_sent = arrived[i] != 0;
+      if (codec == Encoding::kTopK && is_sent && std::abs(lost) > kTolerance) return false;
+      if (is_sent) (arrived[i] > 0 ? positive : negative) += lost;
+    }
+    if (codec == Encoding::kInt8) continue;
+    if (std::abs(positive) > kSumTolerance || std::abs(negative) > kSumTolerance) return false;
+  }
+  return true;
+}
 
 /// The gradients of one slot of a worker at one shard, as they were computed and as they arrived.
 class Lane {
@@ -145,9 +266,7 @@ class Lane {
     if (arrived_ == nullptr) {
       return findings.Add("{}: counts, but what arrived is another gradient", Text(push));
     }
-    for (size_t i = Gradients::kSlots; i < error_.size(); ++i) {
-      error_[i] = wanted_[i] - double{(*arrived_)[i]};
-    }
+    for (size_t i = 0; i < error_.size(); ++i) error_[i] = wanted_[i] - double{(*arrived_)[i]};
   }
 
   void OnArrived(const GradientArrived& event, Findings& findings) {
@@ -164,24 +283,23 @@ class Lane {
     const auto& weights = evidence_.weights[Value(event.push.shard)];
     const auto base = weights.find(made_.base);
     if (base == weights.end()) return;  // CheckVersions reports it.
-    wanted_ = error_;
     std::vector<float> gradient(Gradients::kShardValues);
     Gradients::ComputeDense(scenario_, made_.batches, Value(event.push.shard), *base->second,
                             gradient);
-    for (size_t i = Gradients::kSlots; i < wanted_.size(); ++i) {
-      wanted_[i] += gradient[i];
-      const double apart = std::abs(wanted_[i] - double{(*arrived_)[i]});
-      if (apart <= kErrorMax) continue;
-      return findings.Add("{}: position {} arrived as {}, with what was lost before it is {}",
-                          Text(event.push), i, (*arrived_)[i], wanted_[i]);
-    }
+    gradient[*made_.slot] = 1;
+    wanted_ = error_;
+    for (size_t i = 0; i < wanted_.size(); ++i) wanted_[i] += gradient[i];
+    if (IsEncoded(scenario_.run.wire.push_codec, wanted_, *arrived_)) return;
+    findings.Add(
+        "{}: what arrived is not what {} makes of the gradient and of what was lost before",
+        Text(event.push), RowOf(scenario_.run.wire.push_codec).name);
   }
 
  private:
   const Scenario& scenario_;
   const Evidence& evidence_;
-  std::vector<double> error_;   // The loss of earlier gradients.
-  std::vector<double> wanted_;  // The present gradient plus that error.
+  Vector error_;   // The loss of earlier gradients.
+  Vector wanted_;  // The present gradient plus that error.
   PushMade made_;
   Values arrived_;
 };

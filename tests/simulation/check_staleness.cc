@@ -7,20 +7,13 @@
 #include <vector>
 
 #include "tests/simulation/checkers.h"
+#include "tests/simulation/weighing.h"
 
 namespace slipstream {
 namespace {
 
-constexpr size_t kWindowUpdates = 100;
-
 // The error of a float's sum of a few terms of size one, with some room.
 constexpr double kTolerance = 1e-5;
-
-double Mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
 
 bool IsNear(double a, double b) { return std::abs(a - b) <= kTolerance; }
 
@@ -29,11 +22,16 @@ bool IsNear(double a, double b) { return std::abs(a - b) <= kTolerance; }
 class ShardLag {
  public:
   ShardLag(const Scenario& scenario, const Evidence& evidence, size_t shard, Findings& findings)
-      : scenario_(scenario), evidence_(evidence), shard_(shard), findings_(findings) {}
+      : scenario_(scenario),
+        evidence_(evidence),
+        shard_(shard),
+        findings_(findings),
+        weighing_(scenario) {}
 
   void Take(Version version, const std::vector<Entry>& entries) {
     if (entries.empty()) return;
-    has_rounds_ = scenario_.HasRounds(evidence_.StageOf(shard_, version));
+    const uint32_t stage = evidence_.StageOf(shard_, version);
+    has_rounds_ = scenario_.HasRounds(stage);
     std::vector<double> lags;
     std::vector<Version> bases;
     for (const Entry& entry : entries) {
@@ -58,30 +56,24 @@ class ShardLag {
     }
     std::ranges::sort(bases);
     clocks_.push_back(bases);
-    means_.push_back(Mean(lags));
-    CheckChanges(version, entries, lags);
+    CheckChanges(version, entries, weighing_.Take(stage, entries, lags));
   }
 
   void Compare(const ShardEnd& end) {
     if (end.histogram != histogram_) findings_.Add("shard {}: another histogram", shard_);
     if (end.gradients != all_.size()) findings_.Add("shard {}: another count", shard_);
-    if (!IsNear(end.mean_staleness, Mean(all_))) {
+    if (!IsNear(end.mean_staleness, MeanOf(all_))) {
       findings_.Add("shard {}: mean staleness {}, it is {}", shard_, end.mean_staleness,
-                    Mean(all_));
+                    MeanOf(all_));
     }
-    if (!IsNear(end.window_mean, WindowMean())) {
+    if (!IsNear(end.window_mean, weighing_.WindowMean())) {
       findings_.Add("shard {}: mean of the last updates {}, it is {}", shard_, end.window_mean,
-                    WindowMean());
+                    weighing_.WindowMean());
     }
     CompareClocks(end);
   }
 
  private:
-  double WindowMean() const {
-    const size_t first = means_.size() - std::min(means_.size(), kWindowUpdates);
-    return Mean({means_.begin() + static_cast<std::ptrdiff_t>(first), means_.end()});
-  }
-
   /// Checks the guard's bound. Rounds of members take no stale gradients, whatever the guard.
   void CheckGuard(const PushMade& made, uint64_t lag) {
     using Action = StalenessGuardSpec::Action;
@@ -93,28 +85,12 @@ class ShardLag {
     }
   }
 
-  double GuardShare(double lag) const {
-    const StalenessGuardSpec& guard = scenario_.guard();
-    const auto bound = static_cast<double>(guard.bound);
-    const bool scales = guard.action == StalenessGuardSpec::Action::kScale && lag > bound;
-    return scales ? bound / lag : 1.0;
-  }
-
+  /// Checks each gradient's factor, where it shows in the weights.
   void CheckChanges(Version version, const std::vector<Entry>& entries,
-                    const std::vector<double>& lags) {
-    using Scaling = OptimizerSpec::StalenessScaling;
-    const Scaling scaling = scenario_.run.optimizer.staleness_scaling;
-    double rate = scenario_.run.server_optimizer().learning_rate;
-    if (scaling == Scaling::kMean) rate /= std::max(1.0, WindowMean());
-    double examples = 0;
-    for (const Entry& entry : entries) examples += entry.push->made.examples;
+                    const Weighing::Factors& factors) {
     for (size_t i = 0; i < entries.size(); ++i) {
-      double share = has_rounds_ ? entries[i].push->made.examples / examples
-                                 : 1.0 / static_cast<double>(entries.size());
-      if (RowOf(scenario_.run.worker.algorithm).sums_pushes) share = 1;
-      double expected = -rate * share * GuardShare(lags[i]);
-      if (scaling == Scaling::kPerGradient) expected /= std::max(1.0, lags[i]);
-      if (IsNear(entries[i].change, expected)) continue;
+      const double expected = -factors.rate * factors.shares[i];
+      if (!evidence_.is_shown || IsNear(entries[i].change, expected)) continue;
       findings_.Add("{}: counts {} in version {}, expected {}", Text(entries[i].push->made.push),
                     entries[i].change, Value(version), expected);
     }
@@ -128,7 +104,8 @@ class ShardLag {
     for (size_t i = 0; i < end.clocks.size(); ++i) {
       std::vector<Version> clock = end.clocks[i];
       std::ranges::sort(clock);
-      if (clock != clocks_[first + i] || !IsNear(end.clock_means[i], means_[first + i])) {
+      if (clock != clocks_[first + i] ||
+          !IsNear(end.clock_means[i], weighing_.means()[first + i])) {
         findings_.Add("shard {}: another vector clock, {} before the last", shard_,
                       end.clocks.size() - 1 - i);
       }
@@ -143,7 +120,7 @@ class ShardLag {
   std::vector<uint64_t> histogram_;
   std::vector<double> all_;
   std::vector<std::vector<Version>> clocks_;
-  std::vector<double> means_;
+  Weighing weighing_;
 };
 
 }  // namespace

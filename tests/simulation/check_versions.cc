@@ -87,8 +87,9 @@ void CheckVersions(const History& history, const Evidence& evidence, Findings& f
 }
 
 std::vector<std::string> CheckEqual(const History& history, const History& without_faults) {
-  const Evidence evidence(history);
-  const Evidence expected(without_faults);
+  constexpr bool kShowsGradients = false;  // Whole versions are compared, and no gradients sought.
+  const Evidence evidence(history, kShowsGradients);
+  const Evidence expected(without_faults, kShowsGradients);
   Findings findings;
   for (size_t shard = 0; shard < evidence.weights.size(); ++shard) {
     const auto& [version, last] = *evidence.weights[shard].rbegin();

@@ -217,7 +217,7 @@ void CheckEnd(const History& history, const Evidence& evidence, Findings& findin
 }
 
 std::vector<std::string> CheckAll(const Scenario& scenario, const History& history) {
-  const Evidence evidence(history);
+  const Evidence evidence(history, scenario.shows_gradients());
   Findings findings;
   CheckEnd(history, evidence, findings);
   CheckVersions(history, evidence, findings);

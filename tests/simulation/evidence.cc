@@ -6,14 +6,22 @@
 
 namespace slipstream {
 
-Evidence::Evidence(const History& history)
-    : weights(history.ends.size()),
+Evidence::Evidence(const History& history, bool shows_gradients)
+    : is_shown(shows_gradients),
+      weights(history.ends.size()),
       entries(history.ends.size()),
       stage_begins(history.ends.size()) {
   std::vector<Version> newest(history.ends.size());
   for (const Event& event : history.events) {
     if (const auto* made = std::get_if<PushMade>(&event)) {
-      pushes[made->push].made = *made;
+      PushEvidence& push = pushes[made->push];
+      push.made = *made;
+      push.arrived = nullptr;
+    } else if (const auto* arrived = std::get_if<GradientArrived>(&event)) {
+      // A refused push may arrive late, when its sequence belongs to another push.
+      PushEvidence& push = pushes[arrived->push];
+      const bool is_it = arrived->base == push.made.base && arrived->batches == push.made.batches;
+      if (is_it) push.arrived = arrived->values;
     } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
       PushEvidence& push = pushes[decided->push];
       push.decisions.push_back(decided->reply);
@@ -36,11 +44,29 @@ Evidence::Evidence(const History& history)
           end->reason == EndReason::kMaxSeconds || end->reason == EndReason::kTargetAccuracy;
     }
   }
-  FindEntries();
+  if (is_shown) {
+    FindEntriesInWeights();
+  } else {
+    FindEntriesInAnswers();
+  }
   FindDead(history);
 }
 
-void Evidence::FindEntries() {
+void Evidence::FindEntriesInAnswers() {
+  for (size_t shard = 0; shard < weights.size(); ++shard) {
+    for (const auto& [version, after] : weights[shard]) entries[shard][version];
+  }
+  for (const auto& [key, push] : pushes) {
+    if (!push.made.slot.has_value() || !push.taken.has_value()) continue;
+    const PushOutcome outcome = push.taken->outcome;
+    if (outcome != PushOutcome::kApplied && outcome != PushOutcome::kBuffered) continue;
+    const auto found = entries[Value(key.shard)].find(push.taken->version);
+    if (found == entries[Value(key.shard)].end()) continue;  // CheckPushes reports it.
+    found->second.push_back({*push.made.slot, found->first, 0, &push});
+  }
+}
+
+void Evidence::FindEntriesInWeights() {
   std::map<std::pair<ShardId, uint32_t>, const PushEvidence*> by_slot;
   for (const auto& [key, push] : pushes) {
     if (!push.made.slot.has_value()) continue;

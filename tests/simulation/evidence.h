@@ -40,22 +40,30 @@ struct PushEvidence {
 
   /// The first decision that was not a refusal: it determines the push's result.
   std::optional<PushReply> taken;
+
+  /// The values that have reached the shard, if they travelled encoded.
+  Values arrived;
 };
 
-/// A gradient in the weights, as found in the weights themselves.
+/// A gradient in the weights, as found in the weights themselves or, where it does not show there
+/// by itself, in the answer to its push. CheckNumbers compares all of a version's weights.
 struct Entry {
   uint32_t slot = 0;
-  Version version{};  // The first version that contains it.
-  double change = 0;
+  Version version{};                   // The first version that contains it.
+  double change = 0;                   // At its counting position, if it shows there.
   const PushEvidence* push = nullptr;  // Null if nobody sent it.
 };
 
 /// A history sorted for the checkers. It contains only what was observed, and none of the cores'
 /// rules.
 struct Evidence {
-  explicit Evidence(const History& history);
+  /// `shows_gradients`: see Scenario.
+  Evidence(const History& history, bool shows_gradients);
   Evidence(const Evidence&) = delete;
   Evidence& operator=(const Evidence&) = delete;
+
+  /// Whether entries were found in the weights.
+  const bool is_shown;
 
   std::map<PushKey, PushEvidence> pushes;
 
@@ -84,7 +92,8 @@ struct Evidence {
   bool ended_early = false;
 
  private:
-  void FindEntries();
+  void FindEntriesInWeights();
+  void FindEntriesInAnswers();
   void FindDead(const History& history);
 };
 

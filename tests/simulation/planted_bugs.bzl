@@ -91,6 +91,16 @@ PLANTED_BUGS = {
         "stage_ = options_.StageOf(state_.stage);",
         "stage_ = options_.StageOf(is_first() ? state_.stage : 0);",
     )]),
+    # Workers whose pushes have unequal numbers of steps send fragments in unequal orders.
+    "fragments_in_unequal_orders": ("//worker/core:fragments.cc", [(
+        "steps * fragment / count_ > taken",
+        "steps * fragment / count_ != taken",
+    )]),
+    # An update that was made ahead, while its gradient arrived, leaves the rule's state as it was.
+    "state_left_behind_by_a_draft": ("//server/service:training_state.cc", [(
+        "return std::move(made->to);",
+        "std::swap(state_, state_next_); return std::move(made->to);",
+    )]),
 }
 
 def planted_bugs(name):
@@ -127,6 +137,7 @@ def planted_bugs(name):
                 "//server/core",
                 "//server/service",
                 "//worker/client",
+                "//worker/core",
             ],
             testonly = True,
         )

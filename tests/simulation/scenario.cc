@@ -28,6 +28,10 @@ constexpr uint64_t kStageStream = 11;
 constexpr uint64_t kFetchStream = 12;
 constexpr uint64_t kSpeedStream = 13;
 constexpr uint64_t kFragmentStream = 14;
+constexpr uint64_t kRuleStream = 15;
+constexpr uint64_t kWeighingStream = 16;
+constexpr uint64_t kTensorStream = 17;
+constexpr uint64_t kAdaptiveStream = 18;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -95,9 +99,60 @@ void DrawNewerCompensation(Scenario& scenario) {
   }
 }
 
+/// Draws other factors for stale gradients, and other rates.
+void DrawWeighing(Scenario& scenario) {
+  Chance chance(scenario.seed, kWeighingStream);
+  OptimizerSpec& optimizer = scenario.run.optimizer;
+  constexpr StalenessScaling kScalings[] = {
+      StalenessScaling::kPolynomial, StalenessScaling::kInverseSqrt, StalenessScaling::kRudra};
+  const bool may_draw = !RowOf(optimizer.staleness_scaling).uses_base_weights;
+  if (may_draw && chance.Happens(250))
+    optimizer.staleness_scaling = kScalings[chance.Between(0, 2)];
+}
+
+/// Draws the compensation whose factor follows the gradients' size, where each update has one
+/// gradient: with more, it depends on their order, which the checkers do not know.
+void DrawAdaptiveCompensation(Scenario& scenario) {
+  Chance chance(scenario.seed, kAdaptiveStream);
+  RunSpec& run = scenario.run;
+  const Policy policy = run.consistency.policy;
+  const bool has_single_gradients = run.policies_before.empty() && !scenario.blocks() &&
+                                    (policy == Policy::kAsync || policy == Policy::kSsp);
+  const bool is_compensated =
+      run.optimizer.staleness_scaling == StalenessScaling::kDelayCompensated;
+  if (!has_single_gradients || !is_compensated || !chance.Happens(500)) return;
+  run.optimizer.staleness_scaling = StalenessScaling::kDelayAdaptive;
+}
+
+/// Draws the servers' rule.
+void DrawRule(Scenario& scenario) {
+  Chance chance(scenario.seed, kRuleStream);
+  RunSpec& run = scenario.run;
+  const AlgorithmRow& algorithm = RowOf(run.worker.algorithm);
+  if (algorithm.keeps_weights || !chance.Happens(350)) return;
+  const RuleKind kind = kRuleRows[chance.Between(1, kRuleRows.size() - 1)].kind;  // Not sgd.
+  if (algorithm.has_local_weights) {
+    run.worker.outer.kind = kind;
+    run.worker.outer.learning_rate = 0.05;
+  } else {
+    run.optimizer.kind = kind;
+    run.optimizer.learning_rate = 0.05;
+  }
+}
+
+/// Draws another learning rate for the weights of the first shard, where workers have no rate.
+void DrawTensorOptions(Scenario& scenario) {
+  Chance chance(scenario.seed, kTensorStream);
+  RunSpec& run = scenario.run;
+  if (RowOf(run.worker.algorithm).has_local_weights || !chance.Happens(100)) return;
+  run.optimizer.per_tensor = {{.match = "of-shard-0", .learning_rate_factor = 0.25}};
+}
+
 void DrawCodec(Scenario& scenario) {
   Chance chance(scenario.seed, kCodecStream);
-  if (chance.Happens(250)) scenario.run.wire.push_codec = Encoding::kInt8;
+  constexpr Encoding kCodecs[] = {Encoding::kInt8, Encoding::kOneBit, Encoding::kTwoBit,
+                                  Encoding::kTopK};
+  if (chance.Happens(250)) scenario.run.wire.push_codec = kCodecs[chance.Between(0, 3)];
 }
 
 /// Draws workers with local steps. They have one gradient in flight, which is not one of pulled
@@ -149,6 +204,7 @@ void DrawFragments(Scenario& scenario) {
   if (worker.quantum() >= 2 * scenario.shards) {
     worker.parameters["fragment_delay"] = chance.Between(0, 1);
   }
+  scenario.has_nonfinite_steps = chance.Happens(300);
 }
 
 /// Draws workers that take local steps by their speed, among those whose work comes in units.
@@ -290,23 +346,6 @@ void LetRoundsClose(RunSpec& run) {
   if (run.cluster.servers.size() > 1 || run.training.pipeline_depth > 1) guard.bound = 1;
 }
 
-std::string Describe(const WorkerFault& fault) {
-  constexpr std::string_view kNames[] = {"crash", "freeze", "replace"};
-  return fmt::format(" {}(worker {} at {} ms, {} ms{})", kNames[static_cast<size_t>(fault.kind)],
-                     fault.worker, absl::ToInt64Milliseconds(fault.at),
-                     absl::ToInt64Milliseconds(fault.lasting), fault.returns ? ", returns" : "");
-}
-
-std::string DescribeStop(const TrainingSpec& training) {
-  std::string text;
-  if (training.max_steps > 0) text += fmt::format(" max_steps={}", training.max_steps);
-  if (training.max_seconds > 0) text += fmt::format(" max_seconds={}", training.max_seconds);
-  if (training.target_accuracy > 0) {
-    text += fmt::format(" target_accuracy={}", training.target_accuracy);
-  }
-  return text;
-}
-
 }  // namespace
 
 uint32_t Scenario::batches_total() const {
@@ -328,6 +367,12 @@ uint32_t Scenario::StageOfBatch(uint64_t batch) const {
     if (batch >= one.BatchesEnd(batches_per_epoch(), batches_total())) ++stage;
   }
   return stage;
+}
+
+bool Scenario::shows_gradients() const {
+  const Encoding codec = run.wire.push_codec;
+  return run.server_optimizer().kind == RuleKind::kSgd && run.optimizer.per_tensor.empty() &&
+         codec != Encoding::kOneBit && codec != Encoding::kTwoBit;
 }
 
 uint32_t Scenario::stages_in_rounds() const {
@@ -360,6 +405,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawFixedRound(scenario);
   DrawTraining(chance, scenario);
   DrawNewerCompensation(scenario);
+  DrawWeighing(scenario);
   DrawCodec(scenario);
   DrawTimes(chance, scenario);
   // There is room for one or two pushes only, so many pushes are told to retry later.
@@ -373,6 +419,9 @@ Scenario DrawScenario(uint64_t seed) {
   DrawFragments(scenario);
   DrawStages(scenario);
   DrawStepsBySpeed(scenario);
+  DrawAdaptiveCompensation(scenario);
+  DrawRule(scenario);
+  DrawTensorOptions(scenario);
   LetRoundsClose(scenario.run);
   return scenario;
 }
@@ -381,52 +430,6 @@ Scenario WithoutFaults(Scenario scenario) {
   scenario.faults = Faults();
   scenario.joins.clear();
   return scenario;
-}
-
-std::string Describe(const Scenario& scenario) {
-  const RunSpec& run = scenario.run;
-  std::string text = fmt::format(
-      "seed {}: {} n={} slack={} backups={} guard={}:{} workers={} shards={} epochs={} batches={} "
-      "batch_size={} "
-      "scaling={} "
-      "lease={}ms delay<={}us update<={}us push_bytes_max={} joins={}; faults: loss={} "
-      "duplicates={} per mille, late<={}ms, failure<={}ms, cancel<={}ms, until {} ms;",
-      scenario.seed, RowOf(run.consistency.policy).name, run.consistency.parameters["n"],
-      run.consistency.parameters["slack"], run.consistency.parameters["backups"],
-      ActionName(scenario.guard().action), scenario.guard().bound, run.cluster.workers,
-      scenario.shards, run.training.epochs, scenario.batches_total(), run.training.batch_size,
-      static_cast<int>(run.optimizer.staleness_scaling),
-      absl::ToInt64Milliseconds(run.cluster.lease), absl::ToInt64Microseconds(scenario.delay_max),
-      absl::ToInt64Microseconds(scenario.update_time_max), run.wire.push_bytes_max,
-      scenario.joins.size(), scenario.faults.loss_per_mille, scenario.faults.duplicate_per_mille,
-      absl::ToInt64Milliseconds(scenario.faults.late_max),
-      absl::ToInt64Milliseconds(scenario.faults.failure_max),
-      absl::ToInt64Milliseconds(scenario.faults.cancel_max),
-      absl::ToInt64Milliseconds(scenario.faults.end));
-  for (const WorkerFault& fault : scenario.faults.workers) text += Describe(fault);
-  if (run.training.pipeline_depth > 1) text += " pipeline_depth=2";
-  if (run.consistency.parameters["c"] > 0) {
-    text += fmt::format(" c={}", run.consistency.parameters["c"]);
-  }
-  for (const PolicyStage& stage : run.policies_before) {
-    text += fmt::format(" before={}", RowOf(stage.consistency.policy).name);
-    for (const auto& [key, value] :
-         ParametersOf(RowOf(stage.consistency.policy), stage.consistency.parameters)) {
-      text += fmt::format(":{}={}", key, value);
-    }
-  }
-  if (run.worker.quantum() > 1) text += fmt::format(" steps={}", run.worker.quantum());
-  if (RowOf(run.worker.algorithm).keeps_weights) text += " keeps";
-  if (run.worker.pushes_per_fetch() > 1) {
-    text += fmt::format(" fetches every {}", run.worker.pushes_per_fetch());
-  }
-  if (run.worker.fragments() > 1) {
-    text += fmt::format(" fragments={} delay={}", run.worker.fragments(),
-                        run.worker.parameters["fragment_delay"]);
-  }
-  if (run.worker.steps_by_speed) text += " by speed";
-  if (run.wire.push_codec == Encoding::kInt8) text += " push_codec=int8";
-  return text + DescribeStop(run.training);
 }
 
 }  // namespace slipstream

@@ -63,6 +63,9 @@ struct Scenario {
   /// The longest time of one update, during which its version is decided but not published.
   absl::Duration update_time_max;
 
+  /// Whether the first steps of a push may give no finite values, so that fragments leave later.
+  bool has_nonfinite_steps = false;
+
   /// When workers join during training.
   std::vector<absl::Duration> joins;
   Faults faults;
@@ -81,6 +84,11 @@ struct Scenario {
   bool may_end_early() const {
     return run.training.max_seconds > 0 || run.training.target_accuracy > 0;
   }
+
+  /// Returns whether each gradient shows in the weights by its counting position alone
+  /// (gradients.h): servers follow plain sgd, and what a push loses to its encoding is in other
+  /// positions.
+  bool shows_gradients() const;
 
   /// The policy of one stage of the run.
   ConsistencySpec PolicyOf(uint32_t stage) const { return run.StageOf(stage).consistency; }

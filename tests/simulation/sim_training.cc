@@ -37,7 +37,7 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
       slots_(world.scenario.run.training.pipeline_depth),
       encoders_(world.scenario.run.wire.push_codec, shards.map(),
                 world.scenario.run.training.pipeline_depth),
-      fragments_(world.scenario.run.worker.fragments(), shards.map().shards(),
+      fragments_(world.scenario.run.worker.fragments(),
                  static_cast<uint64_t>(world.scenario.run.worker.parameters["fragment_delay"])),
       lanes_(shards.MakeLanes()) {
   for (Slot& slot : slots_) slot.weights.resize(shards.map().parameters());
@@ -161,8 +161,11 @@ void SimTraining::StepOn(uint64_t taken) {
   if (taken == steps) return AfterAnswers([this] { Push(); });
   const absl::Duration time = world_.scenario.ComputeTimeOf(shards_.identity().worker);
   const auto next = [this, taken = taken + 1, steps] {
-    const std::vector<ShardId> leaving = fragments_.LeavingAfter(taken, steps);
-    if (leaving.empty()) return StepOn(taken);
+    const std::vector<ShardId> leaving =
+        fragments_.LeavingAfter(taken, steps, slots_[turn_].unsent);
+    // A worker has nothing to push before the first step that gave finite values.
+    const bool has_nothing = world_.scenario.has_nonfinite_steps && chance_.Happens(200);
+    if (leaving.empty() || has_nothing) return StepOn(taken);
     AfterAnswers([this, leaving, taken] { PushFragment(leaving, taken); });
   };
   world_.network.AtProcess(process_, world_.queue.now() + chance_.Time(time / 2, time * 3 / 2),

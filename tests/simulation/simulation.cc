@@ -28,7 +28,9 @@ void OnAbort(int) {
                repeat_line.c_str());
 }
 
-bool NobodyDied(const History& history) { return Evidence(history).died.empty(); }
+bool NobodyDied(const Scenario& scenario, const History& history) {
+  return Evidence(history, scenario.shows_gradients()).died.empty();
+}
 
 void CompareWithQuietRun(const Scenario& scenario, const History& history, Simulated& simulated) {
   // In these runs, the bits do not depend on timing.
@@ -37,7 +39,7 @@ void CompareWithQuietRun(const Scenario& scenario, const History& history, Simul
     return stage.consistency.traits().order == PolicyTraits::Order::kRank;
   });
   const bool applies = is_repeatable && scenario.joins.empty() && !scenario.may_end_early() &&
-                       simulated.findings.empty() && NobodyDied(history);
+                       simulated.findings.empty() && NobodyDied(scenario, history);
   if (!applies) return;
   const Scenario quiet = WithoutFaults(scenario);
   SimCluster cluster(quiet, {.luck = 1});

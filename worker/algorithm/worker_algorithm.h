@@ -35,9 +35,9 @@ class WorkerAlgorithm {
   /// the servers' weights of now, and kGradient the last mini-batch's gradient, of which OnGradient
   /// is told next.
   ///
-  /// Called, by an algorithm with fragments, when kLanding has got weights of a fragment. They
-  /// answer its push if BeforePush was called for `range` since the last landing there
-  /// (`answers_push`). Otherwise they are those of a pull, or of an answer to no gradient.
+  /// Called, by an algorithm with fragments, when kLanding has got weights of a shard.
+  /// `answers_push`: whether BeforePush was called for this range since the last landing there. The
+  /// weights then answer that push, or follow on its refusal. Otherwise no push was on its way.
   virtual void OnLanding(LocalModel& /*model*/, ParameterRange /*range*/,
                          bool /*answers_push*/) const {}
 

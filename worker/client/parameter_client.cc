@@ -67,12 +67,13 @@ absl::Status ParameterClient::Initialize(uint64_t grant, std::span<const float> 
 }
 
 absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
+  const Push* push = pushes_[slot].get();
+  PS_CHECK(push == nullptr || push->unsent.empty());
   for (;;) {
     absl::Status status;
     std::optional<WorkerCore::Action> action;
     {
       MutexLock lock(mutex_);
-      const Push* push = pushes_[slot].get();
       while (failure_.status().ok() && push != nullptr && push->unanswered > 0)
         changed_.Wait(mutex_);
       status = failure_.status();
@@ -117,7 +118,7 @@ std::vector<ParameterRange> ParameterClient::TakeRangesWithoutEffect() {
 // Pushes: these run on the caller's thread.
 
 GradientFeed& ParameterClient::BeginPush(uint32_t slot, const Gradient& gradient) {
-  return BeginPart(slot, PushOf(slot, gradient).unsent);
+  return BeginPart(slot, gradient.step, PushOf(slot, gradient).unsent);
 }
 
 ParameterClient::Push& ParameterClient::PushOf(uint32_t slot, const Gradient& gradient) {
@@ -133,20 +134,19 @@ ParameterClient::Push& ParameterClient::PushOf(uint32_t slot, const Gradient& gr
   return *push;
 }
 
-GradientFeed& ParameterClient::BeginPart(uint32_t slot, const std::vector<ShardId>& shards) {
+GradientFeed& ParameterClient::BeginPart(uint32_t slot, uint64_t step,
+                                         const std::vector<ShardId>& shards) {
   const std::shared_ptr<Push> push = pushes_[slot];
-  Part& part = *push->parts.emplace_back(std::make_unique<Part>(shards, group_.map().parameters()));
+  Part& part = *push->parts.emplace_back(std::make_unique<Part>(shards, step, group_.map()));
   std::erase_if(push->unsent,
                 [&part](ShardId shard) { return std::ranges::count(part.shards, shard) > 0; });
   {
     MutexLock lock(mutex_);
-    push->under_way += static_cast<uint32_t>(part.shards.size());
-    lanes_under_way_ += static_cast<uint32_t>(part.shards.size());
+    lanes_under_way_ += part.under_way;
   }
   if (overlaps_) {
-    group_.Start(part.shards, [this, push, &part](ShardClient& shard) {
-      return ServePush(shard, *push, part.feed);
-    });
+    group_.Start(part.shards,
+                 [this, push, &part](ShardClient& shard) { return ServePush(shard, *push, part); });
   }
   return part.feed;
 }
@@ -156,8 +156,8 @@ absl::Status ParameterClient::FinishPush(uint32_t slot, const PushSeal& seal) {
   Part& part = *push.parts.back();
   part.feed.Seal(seal);
   if (overlaps_) return absl::OkStatus();
-  const absl::Status status = group_.Run(
-      part.shards, [&](ShardClient& shard) { return ServePush(shard, push, part.feed); });
+  const absl::Status status =
+      group_.Run(part.shards, [&](ShardClient& shard) { return ServePush(shard, push, part); });
   return status.ok() ? status : Fail(status);
 }
 
@@ -165,7 +165,7 @@ absl::Status ParameterClient::PushPart(const Gradient& gradient, const std::vect
                                        const PushSeal& seal) {
   PS_CHECK(slots_.size() == 1);
   PushOf(0, gradient);
-  BeginPart(0, shards);
+  BeginPart(0, gradient.step, shards);
   return FinishPush(0, seal);
 }
 
@@ -187,14 +187,13 @@ std::vector<ParameterRange> ParameterClient::TakeLanded() {
 
 void ParameterClient::AbortPush(uint32_t slot) {
   const std::shared_ptr<Push> push = std::exchange(pushes_[slot], nullptr);
-  const Part& part = *push->parts.back();
-  push->parts.back()->feed.Abort();
+  Part& newest = *push->parts.back();
+  newest.feed.Abort();
   MutexLock lock(mutex_);
-  if (!overlaps_) {  // No lane has the part.
-    push->under_way -= static_cast<uint32_t>(part.shards.size());
-    lanes_under_way_ -= static_cast<uint32_t>(part.shards.size());
+  if (!overlaps_) lanes_under_way_ -= std::exchange(newest.under_way, 0);  // No lane has it.
+  for (const std::unique_ptr<Part>& part : push->parts) {
+    while (part->under_way > 0) changed_.Wait(mutex_);
   }
-  while (push->under_way > 0) changed_.Wait(mutex_);
 }
 
 void ParameterClient::Skip(uint32_t slot) {
@@ -291,9 +290,9 @@ PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient&
   return header;
 }
 
-absl::Status ParameterClient::ServePush(ShardClient& shard, Push& push, GradientFeed& feed) {
-  absl::Status status = ExchangePush(shard, push, feed);
-  const bool is_aborted = feed.is_aborted();
+absl::Status ParameterClient::ServePush(ShardClient& shard, Push& push, Part& part) {
+  absl::Status status = ExchangePush(shard, push, part);
+  const bool is_aborted = part.feed.is_aborted();
   if (is_aborted) status = absl::OkStatus();
   if (!status.ok()) {
     group_.EndCalls();  // First: whoever learns of the failure finds no call under way.
@@ -308,27 +307,27 @@ absl::Status ParameterClient::ServePush(ShardClient& shard, Push& push, Gradient
   }
   MutexLock lock(mutex_);
   --lanes_under_way_;
-  if (--push.under_way == 0 && push.unanswered == 0) transfers_.push_back(std::move(push.transfer));
+  if (--part.under_way == 0 && !is_aborted) transfers_.push_back(std::move(part.transfer));
   changed_.NotifyAll();
   return status;
 }
 
-absl::Status ParameterClient::ExchangePush(ShardClient& shard, Push& push, GradientFeed& feed) {
+absl::Status ParameterClient::ExchangePush(ShardClient& shard, Push& push, Part& part) {
   // Once the backward pass has begun, all weights have arrived, so the core's view of them is
   // final.
   const ParameterRange range = shard.range();
-  if (!feed.AwaitFinal(range.end - 1)) return absl::OkStatus();
+  if (!part.feed.AwaitFinal(range.end - 1)) return absl::OkStatus();
   const ShardPush pushed = {.header = Header(shard.shard(), push.slot, push.gradient),
                             .values = slots_[push.slot].gradient.subspan(range.begin, range.size()),
                             .encoder = encoders_.Of(shard.shard(), push.slot),
-                            .feed = &feed};
+                            .feed = &part.feed};
   WeightsArrival weights = ArrivalOf(shard, push.slot);
   if (!changes_weights_) weights.StartFrom(pushed.header.life, pushed.header.base);
   if (pushed.encoder != nullptr) pushed.encoder->Begin();
   ShardExchange exchange(shard, pushed, std::move(weights));
   const absl::Status status = Follow(shard, push.slot, &push, exchange);
   MutexLock lock(mutex_);
-  push.transfer.lanes[Value(shard.shard())] = exchange.times();
+  part.transfer.lanes[Value(shard.shard())] = exchange.times();
   return status;
 }
 

@@ -97,7 +97,7 @@ class ParameterClient {
     std::span<const float> gradient;
 
     /// May be null. The caller then has to wait for the weights itself: with FinishPush, or with
-    /// Drain where there are several slots or messages.
+    /// Drain where there are several slots or messages, or parts are sent ahead.
     WeightsListener* listener = nullptr;
   };
 
@@ -110,7 +110,8 @@ class ParameterClient {
     uint64_t step = 0;
   };
 
-  /// How the exchange of one step went, lane by lane in the order of shards.
+  /// How the exchange of one step went, lane by lane in the order of shards. Lanes of shards to
+  /// which nothing was pushed after this step have no times.
   struct Transfer {
     uint64_t step = 0;
     std::vector<LaneTimes> lanes;
@@ -160,7 +161,8 @@ class ParameterClient {
   absl::Status FinishPush(uint32_t slot, const PushSeal& seal);
 
   /// Pushes the values of these shards ahead of the others of the same gradient. BeginPush then
-  /// begins the rest. The values are final, and they count whether or not the rest does. REQUIRES:
+  /// begins the rest; until that is finished or aborted, Advance, FetchForPush and EnterStage may
+  /// not be called. The values are final, and they count whether or not the rest does. REQUIRES:
   /// one slot; the shards are among ShardsToPush().
   absl::Status PushPart(const Gradient& gradient, const std::vector<ShardId>& shards,
                         const PushSeal& seal);
@@ -212,10 +214,18 @@ class ParameterClient {
  private:
   /// The values of a gradient that are pushed to these shards at once.
   struct Part {
-    Part(std::vector<ShardId> to, size_t parameters) : shards(std::move(to)), feed(parameters) {}
+    Part(std::vector<ShardId> to, uint64_t step, const ShardMap& map)
+        : shards(std::move(to)),
+          feed(map.parameters()),
+          under_way(static_cast<uint32_t>(shards.size())),
+          transfer{step, std::vector<LaneTimes>(map.shards())} {}
 
     const std::vector<ShardId> shards;
     GradientFeed feed;
+
+    // Guarded by the client's mutex.
+    uint32_t under_way;  // Lanes that have not finished.
+    Transfer transfer;
   };
 
   /// One gradient that is being pushed. Owned by its slot, until that begins another, and by the
@@ -225,8 +235,7 @@ class ParameterClient {
         : slot(of_slot),
           gradient(of_gradient),
           unsent(shards),
-          unanswered(static_cast<uint32_t>(shards.size())),
-          transfer{of_gradient.step, std::vector<LaneTimes>(shards.size())} {}
+          unanswered(static_cast<uint32_t>(shards.size())) {}
 
     const uint32_t slot;
     const Gradient gradient;
@@ -236,9 +245,7 @@ class ParameterClient {
     std::vector<std::unique_ptr<Part>> parts;  // The last is the newest.
 
     // Guarded by the client's mutex.
-    uint32_t unanswered;     // Shards that have not answered.
-    uint32_t under_way = 0;  // Lanes that have not finished.
-    Transfer transfer;
+    uint32_t unanswered;  // Shards that have not answered.
   };
 
   absl::Status Pull(uint32_t slot, const WorkerCore::PullShards& action);
@@ -249,12 +256,12 @@ class ParameterClient {
   /// Returns the slot's push if some of its parts have yet to be sent; otherwise begins one.
   Push& PushOf(uint32_t slot, const Gradient& gradient);
 
-  /// Begins the part of the slot's push to these shards.
-  GradientFeed& BeginPart(uint32_t slot, const std::vector<ShardId>& shards);
+  /// Begins the part of the slot's push to these shards, after the caller's step of this number.
+  GradientFeed& BeginPart(uint32_t slot, uint64_t step, const std::vector<ShardId>& shards);
 
   // These run in a lane.
-  absl::Status ServePush(ShardClient& shard, Push& push, GradientFeed& feed);
-  absl::Status ExchangePush(ShardClient& shard, Push& push, GradientFeed& feed);
+  absl::Status ServePush(ShardClient& shard, Push& push, Part& part);
+  absl::Status ExchangePush(ShardClient& shard, Push& push, Part& part);
 
   /// Runs the exchange to its end and reports each answer to the core. `push` is null for an
   /// excuse.

@@ -10,8 +10,8 @@ namespace slipstream {
 
 /// The parts in which a worker pushes, of a model that is cut into fragments as in Streaming DiLoCo
 /// (arXiv 2501.18512). A push stands for a number of local steps, and each fragment's part of it
-/// leaves after other ones of them, evenly spread. Fragment k of P holds the weights of the shards
-/// k, k + P, k + 2P, …
+/// leaves after a different number of them, evenly spread. Fragment k of P holds the weights of the
+/// shards k, k + P, k + 2P, …
 ///
 /// Fragments leave in the order of their numbers, whatever the number of steps; with fewer steps
 /// than fragments, several leave at once. In another order, workers with unequal numbers of steps
@@ -19,8 +19,9 @@ namespace slipstream {
 ///
 /// Fragment 0 leaves last: where work comes in rounds, shard 0 names the next mini-batches, so the
 /// worker could not go on anyway. To every shard the push looks like one whose parts leave at once:
-/// it has one number, one clock and the same mini-batches everywhere, and a shard's values come
-/// from as many steps, those since its last part.
+/// it has one number, one clock and the same mini-batches everywhere. A shard's values come from
+/// the steps since its last part, which are as many as the push's mini-batches only while pushes
+/// have equal numbers of steps.
 ///
 /// Immutable.
 class Fragments {
@@ -30,19 +31,19 @@ class Fragments {
 
   /// `delay`: the number of steps that a worker takes while a fragment is exchanged. REQUIRES:
   /// count > 0.
-  Fragments(uint32_t count, uint32_t shards, uint64_t delay)
-      : count_(count), shards_(shards), delay_(delay) {}
+  Fragments(uint32_t count, uint64_t delay) : count_(count), delay_(delay) {}
 
   uint32_t count() const { return count_; }
   uint64_t delay() const { return delay_; }
 
-  /// Returns the shards whose part leaves after `taken` of the push's `steps` steps; none after the
-  /// last step, when all shards' parts leave that have not left before.
-  std::vector<ShardId> LeavingAfter(uint64_t taken, uint64_t steps) const;
+  /// Returns those of `unsent`, the shards whose part has not left, whose part leaves after `taken`
+  /// of the push's `steps` steps. A part that could not leave when it was due leaves with the next
+  /// one. None after the last step, when all parts leave that have not left before.
+  std::vector<ShardId> LeavingAfter(uint64_t taken, uint64_t steps,
+                                    std::vector<ShardId> unsent) const;
 
  private:
   uint32_t count_ = 1;
-  uint32_t shards_ = 1;
   uint64_t delay_ = 0;
 };
 

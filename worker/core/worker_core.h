@@ -165,8 +165,8 @@ class WorkerCore {
 
   /// Notes that the batches that the slot began are done without a push. With rounds, the slot next
   /// excuses itself from the open round. Without rounds, it pulls, after it has released weights
-  /// that shards may wait for. REQUIRES: the batches are the oldest in flight, and their weights
-  /// are held.
+  /// that shards may wait for. REQUIRES: the batches are the oldest in flight. Shards that have
+  /// answered a part of their push, if any, may hold newer weights or none.
   void OnBatchesSkipped(uint32_t slot = 0);
 
   void OnUnit(const WorkUnit& unit) { units_.Add(unit); }

@@ -18,7 +18,7 @@ LocalSteps::LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t 
                                                             .workers = run.cluster.workers,
                                                             .fragments = run.worker.fragments()})),
       keeps_weights_(RowOf(run.worker.algorithm).keeps_weights),
-      fragments_(run.worker.fragments(), static_cast<uint32_t>(run.cluster.servers.size()),
+      fragments_(run.worker.fragments(),
                  static_cast<uint64_t>(run.worker.parameters["fragment_delay"])),
       examples_(examples),
       batch_size_(run.training.batch_size),

@@ -77,8 +77,7 @@ class LocalSteps {
   /// Takes a step with the gradient of mini-batch `batch`, which the plan holds.
   void OnGradient(uint64_t batch);
 
-  /// Writes the values of a shard, whose range this is, to outbox(). REQUIRES: steps() > 0, or a
-  /// step before.
+  /// Writes the values of a shard, whose range this is, to outbox(). REQUIRES: steps() > 0.
   void BeforePush(ParameterRange range);
 
   /// Resets the optimizer's state to that before the first step. Where weights land apart, the

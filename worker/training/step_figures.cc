@@ -23,7 +23,7 @@ void StepFigures::OnTransfer(ParameterClient::Transfer transfer) {
   for (const LaneTimes& lane : transfer.lanes) longest = std::max(longest, lane.busy);
   MutexLock lock(mutex_);
   communication_ += longest;
-  // The step is still in the window, because a pipeline is much shorter.
+  // The step is still in the window, because few steps are taken while a gradient is on its way.
   const auto step = std::find_if(window_.rbegin(), window_.rend(),
                                  [&](const Step& known) { return known.number == transfer.step; });
   if (step == window_.rend()) return;

@@ -186,14 +186,16 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
   if (status.ok() && local.keeps_weights() && local.steps() > 0 && !local.has_landed()) {
     status = Land(batches);
   }
-  // CANCELLED: the client knows what to do, as in PushGradient.
+  // CANCELLED: the client knows what to do, as in PushGradient, unless a part has left.
   if (!status.ok()) {
-    return absl::IsCancelled(status) && !interruption_.interrupted() ? absl::OkStatus() : status;
+    const bool has_begun = client_.ShardsToPush().size() < client_.map().shards();
+    const bool goes_on = absl::IsCancelled(status) && !interruption_.interrupted() && !has_begun;
+    return goes_on ? absl::OkStatus() : status;
   }
   std::optional<std::string> nonfinite = std::exchange(part_nonfinite_, std::nullopt);
   if (local.steps() > 0 && !nonfinite) nonfinite = PreparePart(client_.ShardsToPush());
   if (nonfinite) {
-    status = NoteNonfinite(EndOf(batches) - 1, *nonfinite);
+    status = NoteNonfinite(last_batch_, *nonfinite);
     if (!status.ok()) return status;
   }
   const bool counts = local.steps() > 0 && !nonfinite;
@@ -223,10 +225,11 @@ absl::Status TrainingLoop::TakeLocalSteps(const BatchRanges& batches, absl::Time
   for (const BatchRange& range : batches) {
     for (uint64_t i = 0; i < range.count && !part_nonfinite_; ++i) {
       if (interruption_.interrupted()) return absl::CancelledError("stopped");
-      absl::Status status = StepLocally(range.first + i, batches, turn);
-      if (status.ok()) status = ExchangeFragments(batches, ++taken);
+      const absl::Status status = StepLocally(range.first + i, batches, turn);
       if (!status.ok()) return status;
       turn = absl::Now();
+      last_batch_ = range.first + i;
+      if (absl::Status done = ExchangeFragments(batches, ++taken); !done.ok()) return done;
     }
   }
   return absl::OkStatus();
@@ -236,13 +239,15 @@ absl::Status TrainingLoop::ExchangeFragments(const BatchRanges& batches, uint64_
   LocalSteps& local = *options_.local_steps;
   const Fragments& fragments = local.fragments();
   const uint64_t steps = CountOf(batches);
-  const std::vector<ShardId> leaving = fragments.LeavingAfter(taken, steps);
+  // Without any step, there is nothing to push yet.
+  std::vector<ShardId> leaving;
+  if (local.steps() > 0) leaving = fragments.LeavingAfter(taken, steps, client_.ShardsToPush());
   const bool is_due =
       taken == steps || !leaving.empty() || taken >= left_after_ + fragments.delay();
   if (is_on_the_way_ && is_due) {
     if (absl::Status status = LandFragments(); !status.ok()) return status;
   }
-  if (leaving.empty() || local.steps() == 0) return absl::OkStatus();
+  if (leaving.empty()) return absl::OkStatus();
   part_nonfinite_ = PreparePart(leaving);
   if (part_nonfinite_) return absl::OkStatus();
   if (absl::Status status = PrepareToPush(); !status.ok()) return status;

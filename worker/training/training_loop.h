@@ -187,13 +187,15 @@ class TrainingLoop {
   uint64_t steps_ = 0;           // The number of steps begun.
   uint64_t local_examples_ = 0;  // Examples of the local steps since the last push.
   float local_loss_ = 0;         // The loss of the last local step.
+  uint64_t last_batch_ = 0;      // The mini-batch of the last local step.
 
-  // With fragments: those of the push being computed.
-  uint64_t left_after_ = 0;                    // The number of steps after which one left last.
-  bool is_on_the_way_ = false;                 // One has left and not landed.
+  // With fragments: the state of the push that is being computed.
+  uint64_t left_after_ = 0;                    // The number of steps after which a part left last.
+  bool is_on_the_way_ = false;                 // A part has left, and its weights have not landed.
   std::optional<std::string> part_nonfinite_;  // Why the push has to end unfinished.
-  uint64_t last_over_ = 0;                     // The last step that was pushed or left out.
-  std::vector<bool> finished_;                 // By slot: in this stage.
+
+  uint64_t last_over_ = 0;      // The last step that was pushed or left out.
+  std::vector<bool> finished_;  // By slot: in this stage.
   uint32_t stage_ = 0;
   bool has_no_more_units_ = false;
 };

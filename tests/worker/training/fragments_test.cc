@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/worker/training/training_loop_fixture.h"
+#include "worker/data/batch_order.h"
 
 namespace slipstream {
 namespace {
@@ -124,15 +125,44 @@ TEST_P(FragmentsTest, ARefusedOneDoesNotHoldBackTheOthers) {
   EXPECT_EQ(figures_.Read(absl::Now()).progress.back().batches_done, 12u);
 }
 
-// The weights of the worker are lost with the second step, and those of the servers are not.
-TEST_P(FragmentsTest, APushThatIsNotFiniteEndsAndTheWorkerStartsAnew) {
-  run_.optimizer.learning_rate = 1e38;
+// The last of four steps leads further than the encoding reaches, when the second fragment's part
+// has left.
+TEST_P(FragmentsTest, APushThatCannotBeSentInFullEndsAndPartsThatHaveLeftCount) {
+  run_.wire.push_codec = Encoding::kFp16;
+  BatchOrder order(data_.count(), kBatchSize, kSeed);
+  for (const uint32_t spoilt : order.Examples(3)) {
+    std::fill_n(data_.examples.begin() + spoilt * 8, 8, 1e8f);
+  }
 
-  const absl::Status status = Run(12);
+  ASSERT_TRUE(Run(4).ok());
 
-  EXPECT_EQ(status.code(), absl::StatusCode::kOk) << status;
-  for (const float weight : shards_[1]->weights()) EXPECT_TRUE(std::isfinite(weight));
-  EXPECT_GT(figures_.Read(absl::Now()).nonfinite.total, 0u);
+  EXPECT_EQ(shards_[0]->taken().size(), 0u);
+  EXPECT_EQ(shards_[1]->taken().size(), 1u);
+  EXPECT_EQ(figures_.Read(absl::Now()).nonfinite.total, 1u);
+  EXPECT_EQ(figures_.Read(absl::Now()).nonfinite.batch, 3u);
+  EXPECT_EQ(figures_.Read(absl::Now()).progress.back().batches_done, 4u);
+}
+
+// Nothing can leave after the two steps after which it should.
+TEST_P(FragmentsTest, APartLeavesAfterTheFirstStepThatCounts) {
+  BatchOrder order(data_.count(), kBatchSize, kSeed);
+  for (const uint64_t batch : {0, 1}) {
+    for (const uint32_t spoilt : order.Examples(batch)) {
+      data_.examples[spoilt * 8] = std::numeric_limits<float>::infinity();
+    }
+  }
+
+  ASSERT_TRUE(Run(4).ok());
+
+  std::vector<float> x = WeightsAt(0, 0);
+  const std::vector<float> gradient = GradientOf(x, 2);
+  const std::vector<FakeShard::Push> second = shards_[1]->taken();
+  ASSERT_EQ(second.size(), 1u);
+  const size_t begin = map_.range(ShardId{1}).begin;
+  for (size_t i = 0; i < second[0].values.size(); ++i) {
+    ASSERT_NEAR(second[0].values[i],
+                static_cast<float>(run_.optimizer.learning_rate) * gradient[begin + i], 1e-6);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, FragmentsTest,

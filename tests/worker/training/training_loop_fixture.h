@@ -117,7 +117,8 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
                        .local_steps = local_steps_.get(),
                        .seed = kSeed,
                        .clip = GradientClip(run_.optimizer),
-                       .slowdown = slowdown_},
+                       .slowdown = slowdown_,
+                       .push_codec = run_.wire.push_codec},
                       data_, plans_, *client_, units_, heartbeat_, figures_, interruption_);
     return loop.Run();
   }

@@ -1,0 +1,83 @@
+// The line that describes a scenario.
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "tests/simulation/scenario.h"
+
+namespace slipstream {
+namespace {
+
+std::string Describe(const WorkerFault& fault) {
+  constexpr std::string_view kNames[] = {"crash", "freeze", "replace"};
+  return fmt::format(" {}(worker {} at {} ms, {} ms{})", kNames[static_cast<size_t>(fault.kind)],
+                     fault.worker, absl::ToInt64Milliseconds(fault.at),
+                     absl::ToInt64Milliseconds(fault.lasting), fault.returns ? ", returns" : "");
+}
+
+std::string DescribeStop(const TrainingSpec& training) {
+  std::string text;
+  if (training.max_steps > 0) text += fmt::format(" max_steps={}", training.max_steps);
+  if (training.max_seconds > 0) text += fmt::format(" max_seconds={}", training.max_seconds);
+  if (training.target_accuracy > 0) {
+    text += fmt::format(" target_accuracy={}", training.target_accuracy);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string Describe(const Scenario& scenario) {
+  const RunSpec& run = scenario.run;
+  std::string text = fmt::format(
+      "seed {}: {} n={} slack={} backups={} guard={}:{} workers={} shards={} epochs={} batches={} "
+      "batch_size={} "
+      "scaling={} "
+      "lease={}ms delay<={}us update<={}us push_bytes_max={} joins={}; faults: loss={} "
+      "duplicates={} per mille, late<={}ms, failure<={}ms, cancel<={}ms, until {} ms;",
+      scenario.seed, RowOf(run.consistency.policy).name, run.consistency.parameters["n"],
+      run.consistency.parameters["slack"], run.consistency.parameters["backups"],
+      ActionName(scenario.guard().action), scenario.guard().bound, run.cluster.workers,
+      scenario.shards, run.training.epochs, scenario.batches_total(), run.training.batch_size,
+      RowOf(run.optimizer.staleness_scaling).name, absl::ToInt64Milliseconds(run.cluster.lease),
+      absl::ToInt64Microseconds(scenario.delay_max),
+      absl::ToInt64Microseconds(scenario.update_time_max), run.wire.push_bytes_max,
+      scenario.joins.size(), scenario.faults.loss_per_mille, scenario.faults.duplicate_per_mille,
+      absl::ToInt64Milliseconds(scenario.faults.late_max),
+      absl::ToInt64Milliseconds(scenario.faults.failure_max),
+      absl::ToInt64Milliseconds(scenario.faults.cancel_max),
+      absl::ToInt64Milliseconds(scenario.faults.end));
+  for (const WorkerFault& fault : scenario.faults.workers) text += Describe(fault);
+  if (run.training.pipeline_depth > 1) text += " pipeline_depth=2";
+  if (run.consistency.parameters["c"] > 0) {
+    text += fmt::format(" c={}", run.consistency.parameters["c"]);
+  }
+  for (const PolicyStage& stage : run.policies_before) {
+    text += fmt::format(" before={}", RowOf(stage.consistency.policy).name);
+    for (const auto& [key, value] :
+         ParametersOf(RowOf(stage.consistency.policy), stage.consistency.parameters)) {
+      text += fmt::format(":{}={}", key, value);
+    }
+  }
+  if (run.worker.quantum() > 1) text += fmt::format(" steps={}", run.worker.quantum());
+  if (RowOf(run.worker.algorithm).keeps_weights) text += " keeps";
+  if (run.worker.pushes_per_fetch() > 1) {
+    text += fmt::format(" fetches every {}", run.worker.pushes_per_fetch());
+  }
+  if (run.worker.fragments() > 1) {
+    text += fmt::format(" fragments={} delay={}", run.worker.fragments(),
+                        run.worker.parameters["fragment_delay"]);
+  }
+  if (scenario.has_nonfinite_steps) text += " nonfinite steps";
+  if (run.worker.steps_by_speed) text += " by speed";
+  if (run.wire.push_codec != Encoding::kFp32) {
+    text += fmt::format(" push_codec={}", RowOf(run.wire.push_codec).name);
+  }
+  text += fmt::format(" rule={}", RowOf(run.server_optimizer().kind).name);
+  if (!run.optimizer.per_tensor.empty()) text += " options of tensors";
+  return text + DescribeStop(run.training);
+}
+
+}  // namespace slipstream
