@@ -125,6 +125,24 @@ void CheckAlgorithm(Draft draft, Diagnostics diagnostics) {
   }
 }
 
+/// Checks that a worker that goes on without fetching stays within the bound of staleness: its own
+/// pushes make versions, too, and those beyond the bound would be lost each time.
+void CheckFetchesWithinBound(Draft draft, Diagnostics diagnostics) {
+  using Action = StalenessGuardSpec::Action;
+  const RunSpec& run = draft.spec;
+  const StalenessGuardSpec& guard = run.consistency.max_staleness;
+  const bool loses = guard.action == Action::kReject || guard.action == Action::kDrop;
+  if (!loses || !draft.IsUsable("consistency.max_staleness.bound")) return;
+  const uint64_t own =
+      (run.worker.pushes_per_fetch() - 1) / run.consistency.round_size(run.cluster.workers);
+  if (own <= guard.bound) return;
+  diagnostics.Report(draft.KeySource("worker.fetch_every"),
+                     fmt::format("fetch_every: the last push before a fetch is {} versions old by "
+                                 "the worker's own pushes alone, and max_staleness {} allows {}; "
+                                 "fetch more often, or raise the bound",
+                                 own, ActionName(guard.action), guard.bound));
+}
+
 /// Checks that workers can fetch weights less often than they push.
 void CheckFetches(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "worker.fetch_every";
@@ -148,7 +166,10 @@ void CheckFetches(Draft draft, Diagnostics diagnostics) {
   for (const char* key : {"consistency.policy", "consistency.max_staleness.action"}) {
     if (!draft.IsUsable(key)) return;
   }
-  if (!consistency.traits().waits_for_members) return;
+  if (!consistency.traits().waits_for_members) {
+    CheckFetchesWithinBound(draft, diagnostics);
+    return;
+  }
   const bool is_of_policy = RowOf(consistency.policy).traits.waits_for_members;
   diagnostics.Report(
       draft.KeySource(kPath),
