@@ -54,6 +54,9 @@ absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
     NoteRefusal(report, arrival.status());
     return arrival.status();
   }
+  for (const ServerReport::Pushed& pushed : report.pushed) {
+    membership_.RenewByPush(pushed.worker, pushed.incarnation, pushed.clock, now);
+  }
   const uint32_t shard = Value(report.shard);
   switch (*arrival) {
     case Servers::Arrival::kKnown:
@@ -110,13 +113,13 @@ absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, abs
 }
 
 absl::StatusOr<Coordinator::Preparation> Coordinator::OnPrepareModel(
-    const Identity& worker, const TensorLayout& layout, const Initialization::Data& data,
-    absl::Time now) {
+    const Identity& worker, const std::optional<TensorLayout>& layout,
+    const Initialization::Data& data, absl::Time now) {
   if (absl::Status live = membership_.Renew(worker, now); !live.ok()) return live;
   if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
-  if (absl::Status agreed = initialization_.Propose(worker, layout, data); !agreed.ok()) {
-    return agreed;
-  }
+  const absl::Status agreed = layout.has_value() ? initialization_.Propose(worker, *layout, data)
+                                                 : initialization_.ProposeAgain(worker);
+  if (!agreed.ok()) return agreed;
   Advance(now);
   return AskModel(worker);
 }

@@ -104,7 +104,10 @@ class Coordinator {
 
   /// The calls of workers. Each one but OnMeasured and OnLeave renews the lease of a live worker.
   absl::StatusOr<Identity> OnRegister(const Applicant& applicant, absl::Time now);
-  absl::StatusOr<Preparation> OnPrepareModel(const Identity& worker, const TensorLayout& layout,
+
+  /// `layout`: null from a worker that has named it before; `data` is then ignored.
+  absl::StatusOr<Preparation> OnPrepareModel(const Identity& worker,
+                                             const std::optional<TensorLayout>& layout,
                                              const Initialization::Data& data, absl::Time now);
   absl::Status OnFinishInitialization(const Identity& worker, uint64_t grant, absl::Time now);
   absl::Status OnHeartbeat(const Identity& worker, std::span<const Progress> progress,

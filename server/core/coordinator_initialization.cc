@@ -58,6 +58,13 @@ absl::Status Initialization::Propose(const Identity& client, const TensorLayout&
   if (!difference.empty()) return absl::InvalidArgumentError(difference);
 
   proposers_.insert(client.worker);
+  return ProposeAgain(client);
+}
+
+absl::Status Initialization::ProposeAgain(const Identity& client) {
+  if (!proposers_.contains(client.worker)) {
+    return absl::InvalidArgumentError("layout: a worker names it in its first PrepareModel");
+  }
   const bool queued = std::find(waiting_.begin(), waiting_.end(), client) != waiting_.end();
   const bool holds = grant_.has_value() && grant_->holder == client;
   if (!queued && !holds) waiting_.push_back(client);

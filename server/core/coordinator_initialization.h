@@ -60,6 +60,10 @@ class Initialization {
   /// number of examples is out of bounds or the model cannot be cut into shards.
   absl::Status Propose(const Identity& client, const TensorLayout& layout, const Data& data);
 
+  /// Queues a client that has proposed the model before, unless it waits already or holds the
+  /// grant. Fails if it has not.
+  absl::Status ProposeAgain(const Identity& client);
+
   /// Grants initialisation to the client that has waited longest, unless a client holds the grant,
   /// nobody waits, or initialisation has finished. Returns whether it did.
   bool GrantNext();

@@ -67,6 +67,15 @@ absl::Status Membership::Renew(const Identity& identity, absl::Time now) {
   return absl::OkStatus();
 }
 
+void Membership::RenewByPush(WorkerId worker, Incarnation incarnation, WorkerClock clock,
+                             absl::Time now) {
+  if (!Check({run_, worker, incarnation}).ok()) return;
+  Worker& pusher = workers_.at(worker);
+  if (clock <= pusher.pushed) return;
+  pusher.pushed = clock;
+  pusher.last_heard = std::max(pusher.last_heard, now);
+}
+
 absl::Status Membership::Check(const Identity& identity) const {
   const uint32_t id = Value(identity.worker);
   if (identity.run != run_) {

@@ -57,6 +57,9 @@ class Membership {
     uint64_t instance = 0;
     absl::Time last_heard;
 
+    /// Its clock with the newest push that a shard has reported.
+    WorkerClock pushed{};
+
     /// The failure that it named when it left, or why it was declared dead. Empty after a clean
     /// end.
     std::string failure;
@@ -87,6 +90,10 @@ class Membership {
   /// Renews the lease of a live incarnation. Fails, naming why, for another run, an older
   /// incarnation, or a worker that is gone.
   absl::Status Renew(const Identity& identity, absl::Time now);
+
+  /// Renews the lease of a live incarnation that has pushed since, by its clock: a shard has told
+  /// the coordinator of the push. Has no effect for others.
+  void RenewByPush(WorkerId worker, Incarnation incarnation, WorkerClock clock, absl::Time now);
 
   /// Does the checks of Renew, but changes nothing.
   absl::Status Check(const Identity& identity) const;

@@ -108,11 +108,17 @@ grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerC
                                                            const v1::PrepareModelRequest* request,
                                                            v1::PrepareModelReply* reply) {
   const Identity worker = FromWire(request->identity());
-  absl::StatusOr<TensorLayout> layout = FromWire(request->layout());
+  absl::Status read;
+  std::optional<TensorLayout> layout;
+  if (request->has_layout()) {
+    absl::StatusOr<TensorLayout> named = FromWire(request->layout());
+    read = named.status();
+    if (named.ok()) layout = *std::move(named);
+  }
   const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!layout.ok()) return layout.status();
+    if (!read.ok()) return read;
     const Initialization::Data data{request->examples(), request->data_fingerprint()};
-    return coordinator_.OnPrepareModel(worker, *layout, data, now).status();
+    return coordinator_.OnPrepareModel(worker, layout, data, now).status();
   };
   const auto question = [this, worker, reply](bool is_last)
                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {

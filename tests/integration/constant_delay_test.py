@@ -37,8 +37,8 @@ def stubs():
 
 
 class Worker:
-    """A worker that computes the gradient of θ²/2, and asks for no work: its pushes name mini-batches
-    of their own."""
+    """A worker that computes the gradient of θ²/2. It asks for no work, as its pushes name mini-batches
+    of their own, and sends no heartbeats: its pushes renew its lease."""
 
     def __init__(self, modules, coordinator, number):
         self.shards = modules["shard_pb2"]
@@ -125,7 +125,7 @@ class ConstantDelayTest(unittest.TestCase):
     def largest_after(self, updates, delay, rate):
         """Returns the largest |θ| of the last versions. θ begins at 1."""
         settings = {"cluster.servers": "localhost:7070", "cluster.workers": delay + 1,
-                    "cluster.lease": "300s", "consistency.policy": "async",
+                    "cluster.lease": "5s", "consistency.policy": "async",
                     "optimizer.kind": "sgd", "optimizer.learning_rate": rate,
                     "training.epochs": 1000, "evaluation.every_epochs": 0}
         with cluster.scratch() as directory, cluster.Cluster(CONFIG, settings, directory,

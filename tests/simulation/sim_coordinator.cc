@@ -122,7 +122,9 @@ void SimCoordinator::Note(const absl::Status& status, const Identity& worker,
 
 void SimCoordinator::SyncServer(const std::string& bytes, const Respond& respond) {
   const auto request = Parsed<v1::SyncServerRequest>(bytes);
-  const absl::Status recorded = coordinator_.OnServer(FromWire(request), queue_.now());
+  const ServerReport report = FromWire(request);
+  const absl::Status recorded = coordinator_.OnServer(report, queue_.now());
+  if (recorded.ok()) NotePushers(report);
   const auto question = [this, seen = request.orders_seen()](
                             bool is_last) -> std::optional<absl::StatusOr<std::string>> {
     const ServerOrders& orders = coordinator_.orders();
@@ -130,6 +132,16 @@ void SimCoordinator::SyncServer(const std::string& bytes, const Respond& respond
     return ToWire(orders).SerializeAsString();
   };
   ServeOrPark(recorded, request.wait_ms(), question, respond);
+}
+
+void SimCoordinator::NotePushers(const ServerReport& report) {
+  for (const ServerReport::Pushed& pushed : report.pushed) {
+    const Identity worker{coordinator_.orders().run, pushed.worker, pushed.incarnation};
+    WorkerClock& clock = clocks_[pushed.incarnation];
+    if (pushed.clock <= clock || !coordinator_.membership().Check(worker).ok()) continue;
+    clock = pushed.clock;
+    history_.Add(WorkerHeard{WorkerHeard::What::kCalled, worker, queue_.now()});
+  }
 }
 
 void SimCoordinator::Register(const std::string& bytes, const Respond& respond) {
@@ -155,11 +167,11 @@ void SimCoordinator::Register(const std::string& bytes, const Respond& respond) 
 void SimCoordinator::PrepareModel(const std::string& bytes, const Respond& respond) {
   const auto request = Parsed<v1::PrepareModelRequest>(bytes);
   const Identity worker = FromWire(request.identity());
-  const absl::StatusOr<TensorLayout> layout = FromWire(request.layout());
-  PS_CHECK(layout.ok());
+  std::optional<TensorLayout> layout;
+  if (request.has_layout()) layout = FromWire(request.layout()).value();
   const Initialization::Data data{request.examples(), request.data_fingerprint()};
   const absl::Status event =
-      coordinator_.OnPrepareModel(worker, *layout, data, queue_.now()).status();
+      coordinator_.OnPrepareModel(worker, layout, data, queue_.now()).status();
   Note(event, worker, WorkerHeard::What::kCalled);
   const auto question = [this, worker](bool is_last) -> std::optional<absl::StatusOr<std::string>> {
     const absl::StatusOr<Coordinator::Preparation> answer = coordinator_.AskModel(worker);

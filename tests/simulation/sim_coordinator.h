@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -48,6 +49,9 @@ class SimCoordinator {
   void Note(const absl::Status& status, const Identity& worker, WorkerHeard::What what);
 
   void SyncServer(const std::string& bytes, const Respond& respond);
+
+  /// A shard's report shows which workers have pushed, and so live.
+  void NotePushers(const ServerReport& report);
   void Register(const std::string& bytes, const Respond& respond);
   void PrepareModel(const std::string& bytes, const Respond& respond);
   void FinishInitialization(const std::string& bytes, const Respond& respond);
@@ -66,6 +70,7 @@ class SimCoordinator {
   ViewNumber view_noted_{};
   bool end_is_noted_ = false;
   Phase phase_noted_ = Phase::kWaitingForServers;
+  std::map<Incarnation, WorkerClock> clocks_;  // With the newest push that a shard has reported.
 };
 
 }  // namespace slipstream

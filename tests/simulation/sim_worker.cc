@@ -63,13 +63,14 @@ void SimWorker::Start() {
 void SimWorker::PrepareModel() {
   v1::PrepareModelRequest request;
   *request.mutable_identity() = ToWire(identity_);
-  *request.mutable_layout() = ToWire(world_.gradients.layout());
+  if (!has_named_model_) *request.mutable_layout() = ToWire(world_.gradients.layout());
   request.set_examples(world_.scenario.examples_per_epoch);
   request.set_data_fingerprint(world_.scenario.seed);
   request.set_wait_ms(kPrepareWaitMs);
   calls_.Call<v1::PrepareModelReply>(Method::kPrepareModel, request,
                                      [this](const absl::StatusOr<v1::PrepareModelReply>& reply) {
                                        if (!reply.ok()) return Fail(reply.status());
+                                       has_named_model_ = true;
                                        OnPrepared(*reply);
                                      });
 }

@@ -64,6 +64,7 @@ class SimWorker {
   std::optional<WorkerId> asked_;
   const std::function<void(const absl::Status&)> on_end_;
   const std::shared_ptr<Process> process_ = std::make_shared<Process>();
+  bool has_named_model_ = false;
   bool is_leaving_ = false;
 
   Identity identity_;

@@ -74,6 +74,7 @@ absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
   while (!cancelled()) {
     const absl::StatusOr<v1::PrepareModelReply> reply = coordinator.PrepareModel(request);
     if (!reply.ok()) return reply.status();
+    request.clear_layout();  // Known from now on.
     if (reply->state() == v1::PrepareModelReply::WAIT) {
       if (reply->message() != waiting_for) LogInfo("waiting", {{"for", reply->message()}});
       waiting_for = reply->message();

@@ -37,6 +37,19 @@ TEST(InitializationTest, GrantsOneClientAtATimeInOrderOfAsking) {
   EXPECT_EQ(initialization.grant()->number, 1u);
 }
 
+TEST(InitializationTest, AClientNamesTheModelOnce) {
+  Initialization initialization(2);
+  EXPECT_EQ(initialization.ProposeAgain(Client(3)).message(),
+            "layout: a worker names it in its first PrepareModel");
+  ASSERT_TRUE(initialization.Propose(Client(3), Layout(), kData).ok());
+
+  EXPECT_TRUE(initialization.ProposeAgain(Client(3)).ok());
+  EXPECT_FALSE(initialization.ProposeAgain(Client(1)).ok());
+
+  initialization.Forget(WorkerId{3});
+  EXPECT_FALSE(initialization.ProposeAgain(Client(3, 2)).ok()) << "another process, another model";
+}
+
 TEST(InitializationTest, GrantsAnewUnderAHigherNumberWhenTheHolderDies) {
   Initialization initialization(2);
   ASSERT_TRUE(initialization.Propose(Client(0), Layout(), kData).ok());

@@ -80,6 +80,25 @@ TEST(MembershipTest, AHeartbeatRenewsTheLease) {
   EXPECT_EQ(membership.LeaseLeft(membership.workers().at(worker.worker), At(8)), absl::Seconds(1));
 }
 
+TEST(MembershipTest, APushRenewsTheLeaseOnce) {
+  Membership membership(kRun, kLease);
+  const Identity worker = Join(membership, WorkerId{0}, At(0));
+  const auto left = [&](double seconds) {
+    return membership.LeaseLeft(membership.workers().at(worker.worker), At(seconds));
+  };
+  const absl::Duration late = kLease - absl::Seconds(1);
+  const double at = absl::ToDoubleSeconds(late);
+
+  membership.RenewByPush(worker.worker, worker.incarnation, WorkerClock{1}, At(at));
+  EXPECT_EQ(left(at), kLease);
+
+  membership.RenewByPush(worker.worker, worker.incarnation, WorkerClock{1}, At(at + 1));
+  EXPECT_EQ(left(at + 1), kLease - absl::Seconds(1)) << "the same push, in another report";
+  membership.RenewByPush(worker.worker, Incarnation{Value(worker.incarnation) - 1}, WorkerClock{9},
+                         At(at + 1));
+  EXPECT_EQ(left(at + 1), kLease - absl::Seconds(1)) << "of an older incarnation";
+}
+
 TEST(MembershipTest, FirstViewHoldsAllLiveAsFoundingAndLaterOnesDoNot) {
   Membership membership(kRun, kLease);
   const Identity second = Join(membership, WorkerId{1}, At(0));
