@@ -197,7 +197,7 @@ void CheckFragments(Draft draft, Diagnostics diagnostics) {
     const char* key = delay > 0 ? "worker.fragment_delay" : "worker.mixing";
     if (delay > 0 || mixing > 0) {
       report(key, fmt::format("{} is of no effect without fragments; set fragments to 2 or more",
-                              std::string_view(key).substr(7)));
+                              std::string_view(key).substr(std::string_view("worker.").size())));
     }
     return;
   }
