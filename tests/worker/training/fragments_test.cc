@@ -99,16 +99,7 @@ TEST_P(FragmentsTest, StepsGoOnWhileOneIsOnTheWay) {
 
 TEST_P(FragmentsTest, EachIsPushedOnceWhateverBreaks) {
   DelayFragments();
-  constexpr Fault kFaults[] = {Fault::kNone,
-                               Fault::kBreakBeforeTaking,
-                               Fault::kBreakAfterTaking,
-                               Fault::kBreakWithinWeights,
-                               Fault::kMoveOnWithinWeights,
-                               Fault::kRetryLater};
-  RandomStream random(8, 0);
-  for (const auto& shard : shards_) {
-    for (int i = 0; i < 20; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
-  }
+  AddFaults(kPassingFaults, 8);
 
   ASSERT_TRUE(Run(40).ok());
 

@@ -50,16 +50,7 @@ TEST_P(LocalStepsTest, StepsFollowTheOptionsOfTensors) {
 }
 
 TEST_P(LocalStepsTest, NoDeltaComesFromTwoVersionsOfAShardWhateverBreaks) {
-  constexpr Fault kFaults[] = {Fault::kNone,
-                               Fault::kBreakBeforeTaking,
-                               Fault::kBreakAfterTaking,
-                               Fault::kBreakWithinWeights,
-                               Fault::kMoveOnWithinWeights,
-                               Fault::kRetryLater};
-  RandomStream random(8, 0);
-  for (const auto& shard : shards_) {
-    for (int i = 0; i < 20; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
-  }
+  AddFaults(kPassingFaults, 8);
 
   ASSERT_TRUE(Run(30).ok());
 
@@ -161,10 +152,7 @@ TEST_P(KeptWeightsTest, EveryPushIsTheForceOnTheWeightsOfAllEarlierSteps) {
 TEST_P(KeptWeightsTest, WhatBreaksOnTheWayChangesNoStep) {
   constexpr Fault kFaults[] = {Fault::kNone, Fault::kBreakBeforeTaking, Fault::kBreakAfterTaking,
                                Fault::kRetryLater};
-  RandomStream random(9, 0);
-  for (const auto& shard : shards_) {
-    for (int i = 0; i < 20; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
-  }
+  AddFaults(kFaults, 9);
 
   ASSERT_TRUE(Run(30).ok());
 
@@ -183,10 +171,7 @@ TEST_P(KeptWeightsTest, InRoundsAnAnswerThatBreaksOffChangesNoStep) {
     return work;
   });
   constexpr Fault kFaults[] = {Fault::kNone, Fault::kBreakWithinWeights, Fault::kBreakAfterTaking};
-  RandomStream random(10, 0);
-  for (const auto& shard : shards_) {
-    for (int i = 0; i < 20; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
-  }
+  AddFaults(kFaults, 10);
 
   ASSERT_TRUE(Run(30).ok());
 
@@ -281,10 +266,7 @@ TEST_P(SeldomFetchingTest, BetweenFetchesTheStepsGoOn) {
 TEST_P(SeldomFetchingTest, WhatBreaksOnTheWayChangesNoStep) {
   constexpr Fault kFaults[] = {Fault::kNone, Fault::kBreakBeforeTaking, Fault::kBreakAfterTaking,
                                Fault::kBreakWithinWeights, Fault::kRetryLater};
-  RandomStream random(11, 0);
-  for (const auto& shard : shards_) {
-    for (int i = 0; i < 20; ++i) shard->AddFault(kFaults[random.Below(std::size(kFaults))]);
-  }
+  AddFaults(kFaults, 11);
 
   ASSERT_TRUE(Run(30).ok());
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <variant>
@@ -28,6 +29,14 @@
 namespace slipstream {
 
 using Fault = FakeShard::Fault;
+
+/// Those from which a worker recovers by itself, and none.
+inline constexpr Fault kPassingFaults[] = {Fault::kNone,
+                                           Fault::kBreakBeforeTaking,
+                                           Fault::kBreakAfterTaking,
+                                           Fault::kBreakWithinWeights,
+                                           Fault::kMoveOnWithinWeights,
+                                           Fault::kRetryLater};
 
 inline constexpr uint32_t kBatchSize = 8;
 inline constexpr uint32_t kClasses = 3;
@@ -121,6 +130,14 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
                        .push_codec = run_.wire.push_codec},
                       data_, plans_, *client_, units_, heartbeat_, figures_, interruption_);
     return loop.Run();
+  }
+
+  /// Gives the next 20 pushes to each shard faults out of these, by chance.
+  void AddFaults(std::span<const Fault> faults, uint64_t seed) {
+    RandomStream random(seed, 0);
+    for (const auto& shard : shards_) {
+      for (int i = 0; i < 20; ++i) shard->AddFault(faults[random.Below(faults.size())]);
+    }
   }
 
   std::vector<float> WeightsAt(uint64_t first_version, uint64_t second_version) const {
