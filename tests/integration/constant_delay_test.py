@@ -36,6 +36,22 @@ def stubs():
     return directory, status.make_stubs(status.proto_folder(), pathlib.Path(directory.name))
 
 
+def patiently(call, *arguments):
+    """Repeats a call for as long as the other side is not ready for it. Returns the answer."""
+    answers = []
+
+    def is_answered():
+        try:
+            answers.append(call(*arguments, timeout=cluster.DEADLINE_S))
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.UNAVAILABLE:
+                raise
+        return answers
+
+    cluster.wait_until(is_answered, "a call was not answered")
+    return answers[0]
+
+
 class Worker:
     """A worker that computes the gradient of θ²/2. It asks for no work, as its pushes name mini-batches
     of their own, and sends no heartbeats: its pushes renew its lease."""
@@ -44,18 +60,18 @@ class Worker:
         self.shards = modules["shard_pb2"]
         self.messages = modules["coordinator_pb2"]
         self.control = modules["coordinator_pb2_grpc"].CoordinatorStub(coordinator)
-        registered = self.control.Register(
-            self.messages.RegisterRequest(worker=number, host="test", process=1,
-                                          instance=number + 1), timeout=cluster.DEADLINE_S)
+        registered = patiently(self.control.Register, self.messages.RegisterRequest(
+            worker=number, host="test", process=1, instance=number + 1))
         self.identity = registered.identity
         # A server knows a worker by its connection.
         self.channel = grpc.insecure_channel(registered.servers[0],
                                              [("grpc.use_local_subchannel_pool", 1)])
         self.shard = modules["shard_pb2_grpc"].ShardStub(self.channel)
-        self.shard.GetTransports(self.shards.GetTransportsRequest(identity=self.identity),
-                                 timeout=cluster.DEADLINE_S)
+        patiently(self.shard.GetTransports,
+                  self.shards.GetTransportsRequest(identity=self.identity))
         self.outgoing = queue.SimpleQueue()
-        self.answers = self.shard.Exchange(iter(self.outgoing.get, None))
+        self.answers = self.shard.Exchange(iter(self.outgoing.get, None),
+                                           timeout=10 * cluster.DEADLINE_S)
         self.pushes = 0
 
     def prepare(self):
@@ -65,33 +81,27 @@ class Worker:
         request.layout.tensors.add(name="theta", shape=[SIZE])
         deadline = time.monotonic() + cluster.DEADLINE_S
         while time.monotonic() < deadline:
-            reply = self.control.PrepareModel(request, timeout=cluster.DEADLINE_S)
+            reply = patiently(self.control.PrepareModel, request)
             self.shard_map = reply.shard_map.fingerprint
             if reply.state == reply.READY:
                 return
             if reply.state == reply.GRANTED:
-                try:
-                    self.initialize(reply.grant)
-                except grpc.RpcError as error:
-                    # UNAVAILABLE: the shard has not heard of the grant yet.
-                    if error.code() != grpc.StatusCode.UNAVAILABLE:
-                        raise
+                self.initialize(reply.grant)
         raise AssertionError("the model is not ready")
 
     def initialize(self, grant):
         header = self.shards.InitializeHeader(identity=self.identity, grant=grant,
                                               shard_map=self.shard_map, count=SIZE)
         values = struct.pack(f"<{SIZE}f", *[1] * SIZE)
-        self.shard.Initialize(iter([self.shards.InitializeRequest(header=header, values=values)]),
-                              timeout=cluster.DEADLINE_S)
-        self.control.FinishInitialization(
-            self.messages.FinishInitializationRequest(identity=self.identity, grant=grant),
-            timeout=cluster.DEADLINE_S)
+        message = self.shards.InitializeRequest(header=header, values=values)
+        patiently(lambda timeout: self.shard.Initialize(iter([message]), timeout=timeout))
+        patiently(self.control.FinishInitialization, self.messages.FinishInitializationRequest(
+            identity=self.identity, grant=grant))
 
     def pull(self):
         request = self.shards.PullRequest(identity=self.identity, shard_map=self.shard_map,
                                           trains=True, sequence=1)
-        self.take(next(iter(self.shard.Pull(request, timeout=cluster.DEADLINE_S))))
+        self.take(patiently(lambda timeout: next(self.shard.Pull(request, timeout=timeout))))
 
     def take(self, weights):
         self.version, self.life = weights.header.version, weights.header.life
@@ -105,8 +115,10 @@ class Worker:
             base_version=self.version, life=self.life, count=SIZE, examples=1, pull=True,
             clock=self.pushes, batches=[self.shards.BatchRange(first=batch, count=1)])
         values = struct.pack(f"<{SIZE}f", *[self.weight] * SIZE)
-        self.outgoing.put(self.shards.PushChunk(header=header, values=values))
-        answer = next(self.answers)
+        answer = None
+        while answer is None or answer.push.retry_after_ms > 0:
+            self.outgoing.put(self.shards.PushChunk(header=header, values=values))
+            answer = next(self.answers)
         self.take(answer)
         return answer.push
 
