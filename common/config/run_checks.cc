@@ -13,6 +13,7 @@
 #include "common/config/server_address.h"
 #include "common/config/stage_checks.h"
 #include "common/config/tensor_options_table.h"
+#include "common/config/worker_checks.h"
 #include "common/layout/shard_map.h"
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
@@ -92,158 +93,6 @@ void CheckPipeline(Draft draft, Diagnostics diagnostics) {
       fmt::format("training.pipeline_depth must be 1, not {}, with "
                   "consistency.policy {}, whose gradients are never stale",
                   draft.spec.training.pipeline_depth, RowOf(consistency.policy).name));
-}
-
-/// Checks that the other axes fit what the worker's algorithm needs.
-void CheckAlgorithm(Draft draft, Diagnostics diagnostics) {
-  if (!draft.IsUsable("worker.algorithm")) return;
-  const AlgorithmRow& algorithm = RowOf(draft.spec.worker.algorithm);
-  constexpr const char* kDepth = "training.pipeline_depth";
-  const uint32_t depth = draft.spec.training.pipeline_depth;
-  if (algorithm.has_local_weights && draft.IsUsable(kDepth) && depth > 1) {
-    diagnostics.Report(draft.KeySource(kDepth),
-                       fmt::format("training.pipeline_depth must be 1, not {}, with "
-                                   "worker.algorithm {}, whose workers compute one push at a time",
-                                   depth, algorithm.name));
-  }
-  constexpr const char* kPolicy = "consistency.policy";
-  const PolicyKind policy = draft.spec.consistency.policy;
-  if (draft.IsUsable(kPolicy) && algorithm.needs_policy && algorithm.policy != policy) {
-    diagnostics.Report(
-        draft.KeySource(kPolicy),
-        fmt::format("worker.algorithm {} needs consistency.policy {}, whose rounds "
-                    "are its buffers, and not {}",
-                    algorithm.name, RowOf(algorithm.policy).name, RowOf(policy).name));
-  }
-  constexpr const char* kScaling = "optimizer.staleness_scaling";
-  const ScalingRow& scaling = RowOf(draft.spec.optimizer.staleness_scaling);
-  if (scaling.uses_base_weights && draft.IsUsable(kScaling) && algorithm.has_local_weights) {
-    diagnostics.Report(draft.KeySource(kScaling),
-                       fmt::format("staleness_scaling {} is for gradients of pulled weights, and "
-                                   "with worker.algorithm {} workers push what local steps gave",
-                                   scaling.name, algorithm.name));
-  }
-}
-
-/// Checks that a worker that goes on without fetching stays within the bound of staleness: its own
-/// pushes make versions, too, and those beyond the bound would be lost each time.
-void CheckFetchesWithinBound(Draft draft, Diagnostics diagnostics) {
-  using Action = StalenessGuardSpec::Action;
-  const RunSpec& run = draft.spec;
-  const StalenessGuardSpec& guard = run.consistency.max_staleness;
-  const bool loses = guard.action == Action::kReject || guard.action == Action::kDrop;
-  if (!loses || !draft.IsUsable("consistency.max_staleness.bound")) return;
-  const uint64_t own =
-      (run.worker.pushes_per_fetch() - 1) / run.consistency.round_size(run.cluster.workers);
-  if (own <= guard.bound) return;
-  diagnostics.Report(draft.KeySource("worker.fetch_every"),
-                     fmt::format("fetch_every: the last push before a fetch is {} versions old by "
-                                 "the worker's own pushes alone, and max_staleness {} allows {}; "
-                                 "fetch more often, or raise the bound",
-                                 own, ActionName(guard.action), guard.bound));
-}
-
-/// Checks that workers can fetch weights less often than they push.
-void CheckFetches(Draft draft, Diagnostics diagnostics) {
-  constexpr const char* kPath = "worker.fetch_every";
-  for (const char* key : {"worker.algorithm", "worker.push_every", kPath}) {
-    if (!draft.IsUsable(key)) return;
-  }
-  const WorkerSpec& worker = draft.spec.worker;
-  const AlgorithmRow& algorithm = RowOf(worker.algorithm);
-  const auto fetch_every = static_cast<uint64_t>(worker.parameters["fetch_every"]);
-  if (algorithm.pushes_per_fetch == nullptr || fetch_every == 0) return;
-  if (fetch_every % worker.quantum() != 0) {
-    diagnostics.Report(draft.KeySource(kPath),
-                       fmt::format("fetch_every must be a multiple of push_every, {}, not {}: "
-                                   "weights come with the answer to a push, and all gradients of "
-                                   "a push start from the weights of one fetch",
-                                   worker.quantum(), fetch_every));
-    return;
-  }
-  if (worker.pushes_per_fetch() == 1) return;
-  const ConsistencySpec& consistency = draft.spec.consistency;
-  for (const char* key : {"consistency.policy", "consistency.max_staleness.action"}) {
-    if (!draft.IsUsable(key)) return;
-  }
-  if (!consistency.traits().waits_for_members) {
-    CheckFetchesWithinBound(draft, diagnostics);
-    return;
-  }
-  const bool is_of_policy = RowOf(consistency.policy).traits.waits_for_members;
-  diagnostics.Report(
-      draft.KeySource(kPath),
-      fmt::format("fetch_every above push_every lets workers go on without the servers' weights, "
-                  "and under {} servers hold members back by what they fetch; use async, or "
-                  "softsync without block",
-                  is_of_policy ? RowOf(consistency.policy).name : "block"));
-}
-
-/// Checks that the servers can be divided into fragments, and that these fit into the steps of a
-/// push.
-void CheckFragments(Draft draft, Diagnostics diagnostics) {
-  for (const char* key : {"worker.algorithm", "worker.steps", "worker.fragments",
-                          "worker.fragment_delay", "worker.mixing", "cluster.servers"}) {
-    if (!draft.IsUsable(key)) return;
-  }
-  const WorkerSpec& worker = draft.spec.worker;
-  const auto delay = static_cast<uint64_t>(worker.parameters["fragment_delay"]);
-  const double mixing = worker.parameters["mixing"];
-  const auto report = [&](const char* key, const std::string& what) {
-    diagnostics.Report(draft.KeySource(key), what);
-  };
-  const uint32_t fragments = worker.fragments();
-  if (fragments == 1) {
-    const char* key = delay > 0 ? "worker.fragment_delay" : "worker.mixing";
-    if (delay > 0 || mixing > 0) {
-      report(key, fmt::format("{} is of no effect without fragments; set fragments to 2 or more",
-                              std::string_view(key).substr(std::string_view("worker.").size())));
-    }
-    return;
-  }
-  const size_t servers = draft.spec.cluster.servers.size();
-  if (servers % fragments != 0) {
-    return report("worker.fragments",
-                  fmt::format("fragments must divide the number of servers, {}, and {} does not: a "
-                              "fragment is the weights of some of the servers, and all are of one "
-                              "size",
-                              servers, fragments));
-  }
-  const uint64_t apart = worker.quantum() / fragments;
-  if (apart == 0) {
-    return report(
-        "worker.fragments",
-        fmt::format("fragments must be at most steps, {}, not {}: each is exchanged after "
-                    "another of the steps",
-                    worker.quantum(), fragments));
-  }
-  if (delay >= apart) {
-    return report(
-        "worker.fragment_delay",
-        fmt::format("fragment_delay must be below steps/fragments, {}, not {}: a fragment "
-                    "has to arrive before the next one leaves",
-                    apart, delay));
-  }
-  if (delay > 0 && mixing == 0) {
-    report(
-        "worker.fragment_delay",
-        "with mixing 0, the steps taken during fragment_delay would be lost; set mixing, which is "
-        "published with 0.5");
-  }
-}
-
-/// Checks that steps can follow speeds.
-void CheckStepsBySpeed(Draft draft, Diagnostics diagnostics) {
-  constexpr const char* kPath = "worker.steps_by_speed";
-  const ConsistencySpec& consistency = draft.spec.consistency;
-  if (!draft.spec.worker.steps_by_speed || !draft.IsUsable(kPath)) return;
-  if (!draft.IsUsable("consistency.policy")) return;
-  if (consistency.traits().work != PolicyTraits::Work::kRounds) return;
-  diagnostics.Report(draft.KeySource(kPath),
-                     fmt::format("steps_by_speed needs a policy whose workers push when they are "
-                                 "ready: under {} a round names the same number of mini-batches "
-                                 "to each; use softsync, async or ssp",
-                                 RowOf(consistency.policy).name));
 }
 
 void CheckSchedule(Draft draft, Diagnostics diagnostics) {
@@ -481,10 +330,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckStages(draft, diagnostics);
   CheckGuard(draft, diagnostics);
   CheckPipeline(draft, diagnostics);
-  CheckAlgorithm(draft, diagnostics);
-  CheckFetches(draft, diagnostics);
-  CheckFragments(draft, diagnostics);
-  CheckStepsBySpeed(draft, diagnostics);
+  CheckWorker(draft, diagnostics);
   CheckSchedule(draft, diagnostics);
   CheckTarget(draft, diagnostics);
   CheckServers(draft, diagnostics);

@@ -31,7 +31,7 @@ struct Sum {
   bool is_certain() const { return size == 0 || std::abs(value) > 1e-2; }
 };
 
-/// What the compensation of stale gradients knows of each position of a shard.
+/// The run's compensation of stale gradients, with what it remembers of each position of a shard.
 class Compensation {
  public:
   explicit Compensation(const OptimizerSpec& optimizer)

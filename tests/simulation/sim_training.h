@@ -60,11 +60,10 @@ class SimTraining {
     BatchRanges batches;           // Those that are computed or pushed.
     Gradients::Gradient gradient;  // The gradient of its last step.
 
-    // Of the push that is made or was made last: the shards that it has yet to be sent to, and
-    // whether it has been sent to all.
-    std::vector<ShardId> unsent;
-    bool is_pushing = false;
-    bool is_refused = false;  // By every shard that has answered its push.
+    // The state of the push that is made or was made last.
+    std::vector<ShardId> unsent;  // The shards to which it has yet to be sent.
+    bool is_pushing = false;      // It has been sent to all, and not all have answered.
+    bool is_refused = false;      // By every shard that has answered its push.
     bool is_finished = false;
 
     // The number of this slot's calls without an answer, and the loop's continuation once there are

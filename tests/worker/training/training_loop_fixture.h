@@ -30,7 +30,7 @@ namespace slipstream {
 
 using Fault = FakeShard::Fault;
 
-/// Those from which a worker recovers by itself, and none.
+/// The faults from which a worker recovers by itself, and the absence of one.
 inline constexpr Fault kPassingFaults[] = {Fault::kNone,
                                            Fault::kBreakBeforeTaking,
                                            Fault::kBreakAfterTaking,
