@@ -19,6 +19,12 @@ inline constexpr uint32_t kWorkersMax = 4096;
 /// The most epochs of a run.
 inline constexpr uint32_t kEpochsMax = 100'000;
 
+/// The most mini-batches of a run that its settings may name.
+inline constexpr uint64_t kStepsMax = uint64_t{1} << 40;
+
+/// The most examples of an epoch. The bound keeps counts of mini-batches far from overflow.
+inline constexpr uint64_t kExamplesMax = uint64_t{1} << 40;
+
 /// The largest speed of a worker that is believed, in mini-batches per second.
 inline constexpr double kStepsPerSecondMax = 1e9;
 

@@ -36,6 +36,7 @@ bool Field::Applies(const RunSpec& spec) const {
   if (!condition) return true;
   const Field* decider = FindField(condition->path);
   PS_CHECK(decider != nullptr);
+  if (!decider->Applies(spec)) return false;
   const FieldValue value = decider->get(spec);
   const auto& choice = std::get<std::string>(std::get<ScalarValue>(value));
   return std::ranges::count(condition->choices, choice) > 0;

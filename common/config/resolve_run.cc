@@ -20,21 +20,27 @@ void ResetField(const Field& field, RunDraft& draft) {
   draft.given.erase(field.path);
 }
 
+/// Returns the condition for which the field has no meaning: its own, or one of the key that
+/// decides about it. REQUIRES: the field does not apply.
+const Condition& UnmetCondition(const Field& field, const RunSpec& spec) {
+  const Field* decider = FindField(field.condition->path);
+  return decider->Applies(spec) ? *field.condition : UnmetCondition(*decider, spec);
+}
+
 void ResolveConditions(RunDraft& draft, DiagnosticList& diagnostics) {
   std::set<std::string, std::less<>> without_meaning;
   for (const Field& field : Fields()) {
     if (!draft.IsGiven(field.path) || field.Applies(draft.spec)) continue;
-    const Condition& condition = *field.condition;
+    const Condition& condition = UnmetCondition(field, draft.spec);
     if (!draft.IsUsable(condition.path)) continue;
     // If the deciding key has no meaning itself, that was reported already, or is no error.
-    const bool is_said = without_meaning.contains(condition.path);
+    const bool is_said = without_meaning.contains(field.condition->path);
     without_meaning.insert(field.path);
     if (!is_said && draft.OriginOf(field.path) >= draft.OriginOf(condition.path)) {
-      const std::string decider = FindField(condition.path)->name();
       diagnostics.Report(draft.KeySource(field.path),
-                         fmt::format("\"{}\" belongs to {} {}, and {} is {}", field.name(), decider,
-                                     fmt::join(condition.choices, " or "), decider,
-                                     ChoiceOf(condition.path, draft.spec)));
+                         fmt::format("\"{}\" belongs to {} {}, and {} is {}", field.name(),
+                                     condition.path, fmt::join(condition.choices, " or "),
+                                     condition.path, ChoiceOf(condition.path, draft.spec)));
     }
     ResetField(field, draft);
   }
@@ -105,19 +111,20 @@ void ResolveRates(RunDraft& draft) {
                       outer.learning_rate);
 }
 
-/// Sets the key at `path` to a value that the worker's algorithm brings, unless the key was given.
+/// Sets the key at `path` to a value that the choice of the key `bringer` brings, unless the key
+/// was given.
 template <typename Value>
-void Bring(RunDraft& draft, const std::string& path, Value brought, Value& value) {
+void Bring(RunDraft& draft, const std::string& bringer, const std::string& path, Value brought,
+           Value& value) {
   const auto before = draft.given.find(path);
   if (before != draft.given.end() && !before->second.is_brought) return;
-  constexpr const char* kAlgorithm = "worker.algorithm";
-  // Nobody knows what an algorithm would bring whose name is wrong.
-  const bool is_valid = draft.IsUsable(kAlgorithm);
+  // Nobody knows what a choice would bring whose name is wrong.
+  const bool is_valid = draft.IsUsable(bringer);
   if (value == brought && is_valid) return;
   const FieldValue weaker = FindField(path)->get(draft.spec);
-  draft.given[path] = {.origin = draft.OriginOf(kAlgorithm),
-                       .key = draft.KeySource(kAlgorithm),
-                       .value = draft.KeySource(kAlgorithm),
+  draft.given[path] = {.origin = draft.OriginOf(bringer),
+                       .key = draft.KeySource(bringer),
+                       .value = draft.KeySource(bringer),
                        .items = {},
                        .is_valid = is_valid,
                        .weaker = weaker,
@@ -131,10 +138,18 @@ void Bring(RunDraft& draft, const std::string& path, Value brought, Value& value
 void BringDefaults(RunDraft& draft) {
   RunSpec& spec = draft.spec;
   const AlgorithmRow& algorithm = RowOf(spec.worker.algorithm);
-  Bring(draft, "consistency.policy", algorithm.policy, spec.consistency.policy);
-  Bring(draft, "optimizer.kind", algorithm.inner, spec.optimizer.kind);
-  Bring(draft, "worker.outer.kind", algorithm.outer, spec.worker.outer.kind);
-  Bring(draft, "optimizer.staleness_scaling", algorithm.scaling, spec.optimizer.staleness_scaling);
+  const auto bring = [&draft](const std::string& path, auto brought, auto& value) {
+    Bring(draft, "worker.algorithm", path, brought, value);
+  };
+  bring("consistency.policy", algorithm.policy, spec.consistency.policy);
+  bring("optimizer.kind", algorithm.inner, spec.optimizer.kind);
+  bring("worker.outer.kind", algorithm.outer, spec.worker.outer.kind);
+  bring("optimizer.staleness_scaling", algorithm.scaling, spec.optimizer.staleness_scaling);
+  using By = EvaluationSpec::By;
+  const bool is_theirs = spec.model_from == SuppliedBy::kWorkers;
+  Bring(draft, "model.from", "data.from", spec.model_from, spec.data.from);
+  Bring(draft, "model.from", "evaluation.by", is_theirs ? By::kNobody : By::kWorkers,
+        spec.evaluation.by);
 }
 
 void ResolveRun(RunDraft& draft, DiagnosticList& diagnostics) {

@@ -113,9 +113,38 @@ void CheckSchedule(Draft draft, Diagnostics diagnostics) {
   }
 }
 
+/// Checks what follows from models and examples that the workers bring.
+void CheckSources(Draft draft, Diagnostics diagnostics) {
+  const RunSpec& spec = draft.spec;
+  if (!draft.IsUsable("model.from") || !draft.IsUsable("data.from")) return;
+  if (spec.model_from == SuppliedBy::kWorkers && spec.data.from == SuppliedBy::kSettings) {
+    diagnostics.Report(draft.KeySource("data.from"),
+                       "model.from workers needs data.from workers: nobody else knows what "
+                       "examples their model takes");
+  }
+  constexpr const char* kEpochs = "training.epochs";
+  if (spec.data.from == SuppliedBy::kSettings || !draft.IsUsable(kEpochs)) return;
+  if (!draft.IsUsable("training.work") || !draft.IsUsable("data.examples")) return;
+  const bool is_one_epoch =
+      spec.training.work == TrainingSpec::Work::kOwn && spec.data.examples == 0;
+  if (!is_one_epoch || spec.training.epochs == 1) return;
+  diagnostics.Report(
+      draft.KeySource(kEpochs),
+      "with training.work own, epochs need \"data.examples\", the number of examples "
+      "that count as one; without it the whole run is one, and ends by max_steps or "
+      "max_seconds, or when a worker or psctl stop ends it");
+}
+
 void CheckTarget(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "training.target_accuracy";
   if (!draft.IsUsable(kPath) || draft.spec.training.target_accuracy == 0) return;
+  if (draft.IsUsable("evaluation.by") && draft.spec.evaluation.by == EvaluationSpec::By::kNobody) {
+    diagnostics.Report(
+        draft.KeySource(kPath),
+        "target_accuracy is looked for in evaluations, and with evaluation.by nobody "
+        "there are none");
+    return;
+  }
   if (draft.IsUsable("model.loss") && draft.spec.model.loss == ModelSpec::Loss::kMse) {
     diagnostics.Report(draft.KeySource(kPath),
                        "target_accuracy is never reached with model.loss mse, which knows no "
@@ -230,7 +259,8 @@ bool HasModel(Draft draft, Diagnostics diagnostics) {
 }
 
 void CheckExamplesFit(Draft draft, const NetShapes& net, Diagnostics diagnostics) {
-  if (!draft.IsUsable("data.format")) return;
+  if (!draft.IsUsable("data.from") || !draft.IsUsable("data.format")) return;
+  if (draft.spec.data.from == SuppliedBy::kWorkers) return;
   const std::optional<KnownExamples> known = FindKnownExamples(draft.spec.data.format);
   if (!known) return;  // Files say it themselves; workers compare them.
   const bool is_preset = !draft.spec.model.preset.empty();
@@ -288,6 +318,7 @@ void CheckShards(Draft draft, const NetShapes& net, Diagnostics diagnostics) {
 }
 
 void CheckModel(Draft draft, Diagnostics diagnostics) {
+  if (!draft.IsUsable("model.from") || draft.spec.model_from == SuppliedBy::kWorkers) return;
   if (!HasModel(draft, diagnostics)) return;
   const auto shapes = InferShapes(draft.spec.model);
   if (const auto* error = std::get_if<ShapeError>(&shapes)) {
@@ -324,6 +355,7 @@ void CheckTransport(Draft draft, Diagnostics diagnostics) {
 
 void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckModel(draft, diagnostics);
+  CheckSources(draft, diagnostics);
   CheckDataPath(draft, diagnostics);
   CheckLabelColumns(draft, diagnostics);
   CheckPolicy(draft, diagnostics);

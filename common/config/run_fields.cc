@@ -45,32 +45,6 @@ void AddGeneral(Table& table) {
       [](auto& s) -> auto& { return s.seed; }));
 }
 
-void AddModel(Table& table) {
-  std::vector<std::string> presets;
-  for (std::string_view name : PresetNames()) presets.emplace_back(name);
-  Field preset = Scalar(
-      "model.preset", "The name of a predefined net.", ChoiceType{presets},
-      [](auto& s) -> auto& { return s.model.preset; });
-  preset.example = "lenet5";
-  table.push_back(preset);
-  Field input = List(
-      "model.input", "Channels, height and width of one example; with layers.",
-      ListType{CountType{1, 65'536}, 3, 3}, [](auto& s) -> auto& { return s.model.input; });
-  input.example = "[1, 28, 28]";
-  table.push_back(input);
-  table.push_back(Records(
-      "model.layers", "The layers in order; with input, instead of preset.", LayersType{},
-      [](auto& s) -> auto& { return s.model.layers; }));
-  table.back().example =
-      "[conv2d: {channels: 6, kernel: 5, padding: 2}, relu, max_pool: {kernel: 2, stride: 2}, "
-      "flatten, dense: {units: 10}]";
-  table.push_back(Choice(
-      "model.loss",
-      "The loss, which training makes small: cross_entropy for classes, or mse, the mean squared "
-      "difference of outputs and targets (for classes: 1 for the class, 0 for others).",
-      {"cross_entropy", "mse"}, [](auto& s) -> auto& { return s.model.loss; }));
-}
-
 void AddModelFiles(Table& table) {
   const auto worker = Field::Locality::kWorker;
   table.push_back(
@@ -93,7 +67,63 @@ void AddModelFiles(Table& table) {
       CountType{0, kEpochsMax}, [](auto& s) -> auto& { return s.model_files.save_every_epochs; }));
 }
 
+/// Makes the keys from the one of number `first` on keys of settings that describe the net.
+void OnlyWithOwnNet(Table& table, size_t first) {
+  for (size_t i = first; i < table.size(); ++i) {
+    table[i].condition = Condition{"model.from", {"settings"}};
+  }
+}
+
+void AddModel(Table& table) {
+  std::vector<std::string> presets;
+  for (std::string_view name : PresetNames()) presets.emplace_back(name);
+  table.push_back(Choice(
+      "model.from",
+      "Whether these settings describe the net, for ps_worker, or the workers bring a model of "
+      "their "
+      "own, as programs with the Python package do.",
+      {"settings", "workers"}, [](auto& s) -> auto& { return s.model_from; }));
+  const size_t first = table.size();
+  Field preset = Scalar(
+      "model.preset", "The name of a predefined net.", ChoiceType{presets},
+      [](auto& s) -> auto& { return s.model.preset; });
+  preset.example = "lenet5";
+  table.push_back(preset);
+  Field input = List(
+      "model.input", "Channels, height and width of one example; with layers.",
+      ListType{CountType{1, 65'536}, 3, 3}, [](auto& s) -> auto& { return s.model.input; });
+  input.example = "[1, 28, 28]";
+  table.push_back(input);
+  table.push_back(Records(
+      "model.layers", "The layers in order; with input, instead of preset.", LayersType{},
+      [](auto& s) -> auto& { return s.model.layers; }));
+  table.back().example =
+      "[conv2d: {channels: 6, kernel: 5, padding: 2}, relu, max_pool: {kernel: 2, stride: 2}, "
+      "flatten, dense: {units: 10}]";
+  table.push_back(Choice(
+      "model.loss",
+      "The loss, which training makes small: cross_entropy for classes, or mse, the mean squared "
+      "difference of outputs and targets (for classes: 1 for the class, 0 for others).",
+      {"cross_entropy", "mse"}, [](auto& s) -> auto& { return s.model.loss; }));
+  AddModelFiles(table);
+  OnlyWithOwnNet(table, first);
+}
+
 void AddData(Table& table) {
+  table.push_back(Choice(
+      "data.from",
+      "Whether ps_worker reads or generates the examples, as these settings say, or the workers "
+      "bring "
+      "their own. The model being theirs, they are, too.",
+      {"settings", "workers"}, [](auto& s) -> auto& { return s.data.from; }));
+  table.back().has_dependent_default = true;
+  table.push_back(Only(
+      "data.from", {"workers"}, "",
+      Scalar(
+          "data.examples",
+          "The number of examples of an epoch; 0 for as many as the first worker says it has, or "
+          "with training.work own, for all that training.max_steps lets pass.",
+          CountType{0, kExamplesMax}, [](auto& s) -> auto& { return s.data.examples; })));
   table.push_back(Choice(
       "data.format",
       "Generated examples, or files: idx as MNIST and Fashion-MNIST publish them, CIFAR-10's "
@@ -102,6 +132,7 @@ void AddData(Table& table) {
       "csv with numbers (train.csv, test.csv).",
       {"synthetic", "idx", "cifar10", "npy", "csv"},
       [](auto& s) -> auto& { return s.data.format; }));
+  table.back().condition = Condition{"data.from", {"settings"}};
   table.push_back(Only(
       "data.format", {"idx", "cifar10", "npy", "csv"}, "data/fashion-mnist",
       Local(Field::Locality::kWorker, Scalar(
@@ -127,6 +158,14 @@ void AddData(Table& table) {
 }
 
 void AddTraining(Table& table) {
+  table.push_back(
+      Only("data.from", {"workers"}, "",
+           Choice(
+               "training.work",
+               "handed_out: servers name the mini-batches, so that an epoch has each example once, "
+               "whoever comes and goes. own: workers choose their examples, and servers only count "
+               "mini-batches.",
+               {"handed_out", "own"}, [](auto& s) -> auto& { return s.training.work; })));
   table.push_back(Scalar(
       "training.batch_size", "The number of examples in one mini-batch of one worker (μ).",
       CountType{1, 65'536}, [](auto& s) -> auto& { return s.training.batch_size; }));
@@ -137,7 +176,7 @@ void AddTraining(Table& table) {
       "training.max_steps",
       "Ends the run after so many worker steps (mini-batches pushed by all workers together); 0 "
       "for no limit.",
-      CountType{0, uint64_t{1} << 40}, [](auto& s) -> auto& { return s.training.max_steps; }));
+      CountType{0, kStepsMax}, [](auto& s) -> auto& { return s.training.max_steps; }));
   table.push_back(Scalar(
       "training.max_seconds", "Ends the run after this time of training; 0 for no limit.",
       NumberType{.max = 1e9}, [](auto& s) -> auto& { return s.training.max_seconds; }));
@@ -269,10 +308,19 @@ void AddMachine(Table& table) {
       "Pushes that a shard holds before it asks workers to retry later; 0 for as many as workers "
       "may have on their way.",
       BytesType{0, uint64_t{1} << 40, 1}, [](auto& s) -> auto& { return s.wire.push_bytes_max; }));
-  table.push_back(Scalar(
-      "evaluation.every_epochs",
-      "Measures accuracy on the test set every so many epochs; 0: only at the end.",
-      CountType{0, kEpochsMax}, [](auto& s) -> auto& { return s.evaluation.every_epochs; }));
+  table.push_back(Choice(
+      "evaluation.by",
+      "Whether workers measure the weights, the final ones in any case, or nobody does. nobody if "
+      "the "
+      "model is the workers'.",
+      {"workers", "nobody"}, [](auto& s) -> auto& { return s.evaluation.by; }));
+  table.back().has_dependent_default = true;
+  table.push_back(Only(
+      "evaluation.by", {"workers"}, "",
+      Scalar(
+          "evaluation.every_epochs",
+          "Measures accuracy on the test set every so many epochs; 0: only at the end.",
+          CountType{0, kEpochsMax}, [](auto& s) -> auto& { return s.evaluation.every_epochs; })));
   table.push_back(Local(server, Choice(
                                     "log.level", "The lowest level that is logged.",
                                     {"debug", "info", "warning", "error"},
@@ -346,7 +394,6 @@ std::vector<Field> RunFields() {
   Table table;
   AddGeneral(table);
   AddModel(table);
-  AddModelFiles(table);
   AddData(table);
   AddTraining(table);
   AddOptimizerFields(table);

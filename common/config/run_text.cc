@@ -74,9 +74,10 @@ class SectionWriter {
 /// be read.
 bool IsWritten(const Field& field, const RunSpec& spec) {
   const bool has_preset = !spec.model.preset.empty();
+  if (!field.Applies(spec)) return false;
   if (field.path == "model.preset") return has_preset;
   if (field.path == "model.input" || field.path == "model.layers") return !has_preset;
-  return field.Applies(spec);
+  return true;
 }
 
 std::string ValueOf(const Field& field, const RunSpec& spec) {
@@ -106,7 +107,7 @@ void WriteTemplateField(const Field& field, const RunSpec& defaults, SectionWrit
   const std::string indent = writer.Enter(field.path, "\n");
   std::string doc = field.doc;
   if (field.condition) {
-    doc += fmt::format(" Only with {} {}.", FindField(field.condition->path)->name(),
+    doc += fmt::format(" Only with {} {}.", field.condition->path,
                        fmt::join(field.condition->choices, " or "));
   }
   const std::string bounds = DescribeField(field.type);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/encoding.h"
 #include "common/base/ids.h"
+#include "common/base/limits.h"
 #include "common/base/precision.h"
 #include "common/model/model_spec.h"
 #include "common/run/algorithm_rows.h"
@@ -26,6 +28,10 @@ namespace slipstream {
 /// common/config parses, checks and prints it; other code takes the struct that it needs.
 /// common/config enforces the bounds in these comments, so code that receives a RunSpec relies on
 /// them. Bounds that have names are in common/base/limits.h.
+
+/// Where a run's model or its examples come from: these settings describe them, or the workers
+/// bring their own.
+enum class SuppliedBy : uint8_t { kSettings, kWorkers };
 
 /// Files of weights, beside the net itself.
 struct ModelFilesSpec {
@@ -43,6 +49,12 @@ struct ModelFilesSpec {
 };
 
 struct DataSpec {
+  SuppliedBy from = SuppliedBy::kSettings;
+
+  /// For examples of workers: the number of examples of an epoch; 0 if the first worker says it, or
+  /// where workers choose their own mini-batches, if the whole run is one epoch. At most 2^40.
+  uint64_t examples = 0;
+
   enum class Format { kSynthetic, kIdx, kCifar10, kNpy, kCsv };
   Format format = Format::kSynthetic;
 
@@ -61,6 +73,11 @@ struct DataSpec {
 };
 
 struct TrainingSpec {
+  /// For examples of workers: whether the servers say which examples a mini-batch has, so that an
+  /// epoch has each of them once, or only how many mini-batches are to be computed.
+  enum class Work : uint8_t { kHandedOut, kOwn };
+  Work work = Work::kHandedOut;
+
   /// μ, the number of examples of one mini-batch of one worker. In [1, 65536].
   uint32_t batch_size = 32;
 
@@ -68,7 +85,7 @@ struct TrainingSpec {
   uint32_t epochs = 1;
 
   /// Worker steps that end the run before its epochs are over; 0 for no limit. A step is a
-  /// mini-batch whose gradient was pushed; steps are counted over all workers. At most 2^40.
+  /// mini-batch whose gradient was pushed; steps are counted over all workers. At most kStepsMax.
   uint64_t max_steps = 0;
 
   /// Seconds of training that end the run, without start and final evaluation; 0 for no limit. In
@@ -247,6 +264,10 @@ struct WireSpec {
 };
 
 struct EvaluationSpec {
+  /// Whether workers measure the weights, the final ones in any case, or nobody does.
+  enum class By : uint8_t { kWorkers, kNobody };
+  By by = By::kWorkers;
+
   /// Accuracy is measured on the test set after every so many epochs; 0 for only at the end.
   uint32_t every_epochs = 1;
 
@@ -328,7 +349,8 @@ struct RunSpec {
   uint32_t version = 1;
   std::string name = "run";
   uint64_t seed = 1;
-  ModelSpec model;
+  SuppliedBy model_from = SuppliedBy::kSettings;
+  ModelSpec model;  // Of no meaning if it is the workers'.
   ModelFilesSpec model_files;
   DataSpec data;
   TrainingSpec training;
@@ -348,6 +370,16 @@ struct RunSpec {
   RunControlSpec run;
   TestingSpec testing;
   SecuritySpec security;
+
+  /// Returns the number of examples of an epoch if it follows from the settings, whatever workers
+  /// say of theirs.
+  std::optional<uint64_t> fixed_examples() const {
+    if (data.from == SuppliedBy::kSettings) return std::nullopt;
+    if (data.examples > 0) return data.examples;
+    if (training.work == TrainingSpec::Work::kHandedOut) return std::nullopt;
+    const uint64_t steps = training.max_steps > 0 ? training.max_steps : kStepsMax;
+    return steps * training.batch_size;
+  }
 
   /// Returns a stage of the run: it has one for each policy, in order, and the last one ends with
   /// the run. REQUIRES: number ≤ policies_before.size().

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "common/base/duration_text.h"
 #include "common/process/steady_time.h"
@@ -51,7 +52,22 @@ absl::Status Cluster::Start() {
   return status;
 }
 
+absl::Status Cluster::StartOwnWorker(uint32_t worker) {
+  std::vector<std::string> variables = {"SLIPSTREAM_COORDINATOR=" + coordinator_,
+                                        "SLIPSTREAM_WORKER=" + std::to_string(worker),
+                                        "SLIPSTREAM_RUN_DIR=" + directory_.path()};
+  const SecuritySpec& security = options_.security;
+  for (const auto& [name, value] : {std::pair("SLIPSTREAM_CA", security.mtls.ca),
+                                    std::pair("SLIPSTREAM_CERTIFICATE", security.mtls.certificate),
+                                    std::pair("SLIPSTREAM_KEY", security.mtls.key),
+                                    std::pair("SLIPSTREAM_TOKEN", security.token)}) {
+    if (!value.empty()) variables.push_back(std::string(name) + "=" + value);
+  }
+  return StartProcess({Role::kWorker, worker}, options_.worker_command, variables);
+}
+
 absl::Status Cluster::StartWorker(uint32_t worker) {
+  if (!options_.worker_command.empty()) return StartOwnWorker(worker);
   std::vector<std::string> command = {options_.programs.worker, "--coordinator", coordinator_,
                                       "--worker", std::to_string(worker)};
   if (options_.worker_log_format == LogSpec::Format::kJson) {
@@ -76,13 +92,18 @@ absl::Status Cluster::StartServer(uint32_t shard) {
   return StartProcess(name, std::move(command));
 }
 
-absl::Status Cluster::StartProcess(ProcessName name, std::vector<std::string> command) {
+absl::Status Cluster::StartProcess(ProcessName name, std::vector<std::string> command,
+                                   const std::vector<std::string>& variables) {
   const std::string log = directory_.LogPath(name);
-  absl::StatusOr<ChildProcess> process =
-      ChildProcess::Start({.command = std::move(command),
-                           .environment = ChildEnvironment(environ),
-                           .stdout_path = log,
-                           .stderr_path = log});
+  // Of variables with one name the first counts.
+  std::vector<std::string> environment = variables;
+  for (std::string& variable : ChildEnvironment(environ)) {
+    environment.push_back(std::move(variable));
+  }
+  absl::StatusOr<ChildProcess> process = ChildProcess::Start({.command = std::move(command),
+                                                              .environment = std::move(environment),
+                                                              .stdout_path = log,
+                                                              .stderr_path = log});
   if (!process.ok()) return process.status();
   members_.push_back({.name = name, .process = *std::move(process)});
   return absl::OkStatus();

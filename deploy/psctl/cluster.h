@@ -33,6 +33,10 @@ class Cluster {
     uint32_t servers = 1;
     uint32_t workers = 1;
 
+    /// The program of the workers with its arguments, if it is not ps_worker. The first word is its
+    /// path.
+    std::vector<std::string> worker_command;
+
     /// The format of log lines that workers write before they have the run's settings.
     LogSpec::Format worker_log_format = LogSpec::Format::kText;
 
@@ -81,9 +85,11 @@ class Cluster {
     bool has_ended = false;
   };
 
-  absl::Status StartProcess(ProcessName name, std::vector<std::string> command);
+  absl::Status StartProcess(ProcessName name, std::vector<std::string> command,
+                            const std::vector<std::string>& variables = {});
   absl::Status StartServer(uint32_t shard);
   absl::Status StartWorker(uint32_t worker);
+  absl::Status StartOwnWorker(uint32_t worker);
   absl::Status WaitForCoordinator();
   void WaitForEnd(absl::Duration timeout, bool or_stop) const;
   void SignalAll(int signal);

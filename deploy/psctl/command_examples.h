@@ -24,7 +24,12 @@ inline constexpr char kRunExamples[] =
     "  psctl run run.yaml\n"
     "  psctl run run.yaml --set training.epochs=3 --set cluster.workers=8\n"
     "  psctl run run.yaml -o json >result.json\n"
-    "  psctl run run.yaml --run-dir runs/first --push-log";
+    "  psctl run run.yaml --run-dir runs/first --push-log\n"
+    "  psctl run run.yaml -- python3 train.py --verbose\n"
+    "\n"
+    "What follows -- is a program that each worker runs instead of ps_worker. In its environment\n"
+    "SLIPSTREAM_COORDINATOR names server 0, SLIPSTREAM_WORKER is the worker's id, and\n"
+    "SLIPSTREAM_RUN_DIR the run directory, where worker-0.log and so on have what it prints.";
 
 inline constexpr char kValidateExamples[] =
     "Examples:\n"

@@ -1,6 +1,7 @@
 #include "deploy/psctl/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -399,6 +400,19 @@ std::vector<CommandDescription> DescribeCommands() { return DescribeApp(CommandL
 std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* argv) {
   CommandLine line;
   line.run.program = argv[0];
+  // What follows `psctl run … --` is another program's, so that its flags are not psctl's.
+  if (argc > 1 && std::string_view(argv[1]) == "run") {
+    const char* const* const end = argv + argc;
+    const char* const* const mark = std::find(argv + 2, end, std::string_view("--"));
+    if (mark != end) {
+      line.run.worker_command.assign(mark + 1, end);
+      argc = static_cast<int>(mark - argv);
+      if (line.run.worker_command.empty()) {
+        line.app.exit(CLI::ValidationError("after -- comes the program that the workers run"));
+        return ExitCode::kUsage;
+      }
+    }
+  }
   try {
     line.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {  // CLI11 also throws for help and version.

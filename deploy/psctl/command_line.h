@@ -35,6 +35,9 @@ struct RunArguments {
   /// The directory of ps_server and ps_worker. If empty, psctl looks for them itself.
   std::string bin_dir;
 
+  /// The program that the workers run instead of ps_worker, and its arguments; empty for ps_worker.
+  std::vector<std::string> worker_command;
+
   /// How long the weights may take to be measured and saved after a signal. In [0 s, 1 h].
   absl::Duration save_timeout = absl::Seconds(30);
 

@@ -89,14 +89,20 @@ Json ConditionSchema(const Field& field) {
           {"else", AtPath(field.path, false, /*must_be_there=*/false)}};
 }
 
-/// A net has a name, or an input and layers.
+/// A net has a name, or an input and layers, or is the workers'.
 Json ModelChoice() {
   const Json forbidden = false;
   const Json preset = {{"required", Json::array({"preset"})},
                        {"properties", {{"input", forbidden}, {"layers", forbidden}}}};
   const Json layers = {{"required", Json::array({"input", "layers"})},
                        {"properties", {{"preset", forbidden}}}};
-  return Json::array({preset, layers});
+  const Json theirs = {{"required", Json::array({"from"})},
+                       {"properties",
+                        {{"from", {{"enum", Json::array({"workers"})}}},
+                         {"preset", forbidden},
+                         {"input", forbidden},
+                         {"layers", forbidden}}}};
+  return Json::array({preset, layers, theirs});
 }
 
 /// A section that may be written as a list, whose last item is the section and whose others are its

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/str_split.h"
+
 namespace slipstream {
 namespace {
 
@@ -58,6 +60,20 @@ absl::StatusOr<ProgramPaths> FindPrograms(std::string_view bin_dir) {
       FindProgram("ps_worker", "worker", "PS_WORKER_BINARY", bin_dir);
   if (!worker.ok()) return worker.status();
   return ProgramPaths{.server = *std::move(server), .worker = *std::move(worker)};
+}
+
+absl::StatusOr<std::string> FindOnPath(const std::string& program) {
+  if (program.find('/') != std::string::npos) {
+    if (IsExecutable(program)) return program;
+    return absl::NotFoundError("cannot execute " + program);
+  }
+  const char* const path = std::getenv("PATH");
+  const std::vector<std::string> folders = absl::StrSplit(path == nullptr ? "" : path, ':');
+  for (const std::string& folder : folders) {
+    std::string candidate = (fs::path(folder) / program).string();
+    if (IsExecutable(candidate)) return candidate;
+  }
+  return absl::NotFoundError("there is no program " + program + " on the PATH");
 }
 
 absl::StatusOr<std::string> FindEvaluator(std::string_view bin_dir) {

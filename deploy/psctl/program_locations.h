@@ -26,6 +26,10 @@ std::vector<std::string> CandidatePaths(std::string_view program, std::string_vi
 /// Fails, saying where it looked, if one is not there or cannot be executed.
 absl::StatusOr<ProgramPaths> FindPrograms(std::string_view bin_dir);
 
+/// Returns the path of a program that a user named as in a shell: a path as it is, another word as
+/// found on PATH. NOT_FOUND if there is none that can be executed.
+absl::StatusOr<std::string> FindOnPath(const std::string& program);
+
 /// Finds ps_evaluate, as FindPrograms does the others; PS_EVALUATE_BINARY names it.
 absl::StatusOr<std::string> FindEvaluator(std::string_view bin_dir);
 

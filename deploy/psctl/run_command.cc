@@ -131,6 +131,7 @@ std::string ReachedText(const v1::RunStatus& status) {
 class LocalRun {
  public:
   LocalRun(const RunArguments& arguments, const RunSpec& spec, ProgramPaths programs,
+           std::vector<std::string> worker_command,
            std::shared_ptr<grpc::ChannelCredentials> credentials, RunDirectory directory,
            const StopSignal& stop)
       : arguments_(arguments),
@@ -147,6 +148,7 @@ class LocalRun {
         cluster_({.programs = std::move(programs),
                   .servers = static_cast<uint32_t>(spec.cluster.servers.size()),
                   .workers = spec.cluster.workers,
+                  .worker_command = std::move(worker_command),
                   .worker_log_format = spec.log.format,
                   .security = spec.security,
                   .save_dir = spec.model_files.save_dir.empty() ? directory_.path() : "",
@@ -360,6 +362,20 @@ int RunCommand(const RunArguments& arguments) {
   absl::StatusOr<ProgramPaths> programs = FindPrograms(arguments.bin_dir);
   if (!programs.ok()) return EndWithStatus(arguments.format, programs.status(), "");
 
+  std::vector<std::string> worker_command = arguments.worker_command;
+  if (!worker_command.empty()) {
+    absl::StatusOr<std::string> program = FindOnPath(worker_command.front());
+    if (!program.ok()) return EndWithStatus(arguments.format, program.status(), "");
+    worker_command.front() = *std::move(program);
+  } else if (spec.data.from == SuppliedBy::kWorkers) {
+    return EndWithStatus(arguments.format,
+                         absl::InvalidArgumentError(fmt::format(
+                             "the workers bring their own examples (data.from: workers), so name "
+                             "their program: psctl run {} -- python3 train.py",
+                             arguments.config.path)),
+                         "");
+  }
+
   auto credentials = PsctlCredentials(spec.security);
   if (!credentials.ok()) return EndWithStatus(arguments.format, credentials.status(), "");
 
@@ -380,8 +396,8 @@ int RunCommand(const RunArguments& arguments) {
     StartLogging({"psctl", std::nullopt}, LogSpec::Level::kInfo, LogSpec::Format::kJson);
   }
   TellOfStart(spec, directory->path());
-  return LocalRun(arguments, spec, *std::move(programs), *std::move(credentials),
-                  *std::move(directory), stop)
+  return LocalRun(arguments, spec, *std::move(programs), std::move(worker_command),
+                  *std::move(credentials), *std::move(directory), stop)
       .Run();
 }
 

@@ -30,9 +30,19 @@ absl::StatusOr<TensorLayout> LayoutOf(const ModelSpec& model) {
 }
 
 std::optional<uint64_t> BatchesPerEpoch(const RunSpec& spec) {
-  if (spec.data.format != DataSpec::Format::kSynthetic) return std::nullopt;
+  const bool are_generated =
+      spec.data.from == SuppliedBy::kSettings && spec.data.format == DataSpec::Format::kSynthetic;
+  const std::optional<uint64_t> examples =
+      are_generated ? spec.data.train_examples : spec.fixed_examples();
+  if (!examples.has_value()) return std::nullopt;
   const uint64_t batch = spec.training.batch_size;
-  return (spec.data.train_examples + batch - 1) / batch;
+  return (*examples + batch - 1) / batch;
+}
+
+/// Returns whether no number of mini-batches ends the run.
+bool IsEndless(const RunSpec& spec) {
+  return spec.data.from == SuppliedBy::kWorkers && spec.training.work == TrainingSpec::Work::kOwn &&
+         spec.data.examples == 0 && spec.training.max_steps == 0;
 }
 
 bool LetsNothingBeyond(StalenessGuardSpec::Action action) {
@@ -40,16 +50,14 @@ bool LetsNothingBeyond(StalenessGuardSpec::Action action) {
   return action == Action::kReject || action == Action::kBlock || action == Action::kDrop;
 }
 
-}  // namespace
-
-absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
+/// Computes what follows from the model.
+absl::Status PlanShards(const RunSpec& spec, RunPlan& plan) {
   const absl::StatusOr<TensorLayout> layout = LayoutOf(spec.model);
   if (!layout.ok()) return layout.status();
   const auto servers = static_cast<uint32_t>(spec.cluster.servers.size());
   const absl::StatusOr<ShardMap> shard_map = ShardMap::Cut(*layout, servers, CutOptionsOf(spec));
   if (!shard_map.ok()) return shard_map.status();
 
-  RunPlan plan;
   plan.parameters = layout->parameters();
   for (uint32_t shard = 0; shard < servers; ++shard) {
     plan.shards.push_back(shard_map->range(ShardId{shard}));
@@ -63,6 +71,16 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
     RunSpec without = spec;
     without.optimizer.staleness_scaling = StalenessScaling::kNone;
     plan.base_weights_bytes = plan.server_bytes - ShardBytesNeeded(largest, without);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
+  RunPlan plan;
+  if (spec.model_from == SuppliedBy::kSettings) {
+    if (absl::Status planned = PlanShards(spec, plan); !planned.ok()) return planned;
   }
   const double workers = spec.cluster.workers;
   plan.round_size = spec.consistency.round_size(spec.cluster.workers);
@@ -130,13 +148,22 @@ std::string MemoryText(const RunPlan& plan) {
                      all, BytesText(plan.base_weights_bytes));
 }
 
+std::string BatchesText(const RunSpec& spec, const RunPlan& plan) {
+  if (IsEndless(spec)) return "no limit";
+  if (plan.batches_per_epoch) return fmt::format("{}", *plan.batches_per_epoch);
+  return spec.data.from == SuppliedBy::kSettings ? "known once a worker has read the data"
+                                                 : "known once a worker has said how many it has";
+}
+
 }  // namespace
 
 std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
+  const bool is_known = !plan.shards.empty();
+  const std::string unknown = "known once a worker has named its tensors";
   const std::string of_last = spec.policies_before.empty() ? "" : ", under the last policy";
   const std::string facts = FormatFacts({
       {"run", spec.name},
-      {"parameters", fmt::format("{}", plan.parameters)},
+      {"parameters", is_known ? fmt::format("{}", plan.parameters) : unknown},
       {"workers", fmt::format("{}", spec.cluster.workers)},
       {"policy", PolicyText(spec)},
       {"workers push", AlgorithmText(spec.worker)},
@@ -145,11 +172,12 @@ std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
       {"expected mean staleness",
        fmt::format("{}{:.3g}{}", plan.is_staleness_bounded ? "at most " : "",
                    plan.expected_staleness, of_last)},
-      {"server memory, at most", MemoryText(plan)},
-      {"epochs", fmt::format("{}", spec.training.epochs)},
-      {"batches per epoch", plan.batches_per_epoch ? fmt::format("{}", *plan.batches_per_epoch)
-                                                   : "known once a worker has read the data"},
+      {"server memory, at most", is_known ? MemoryText(plan) : unknown},
+      {"epochs", IsEndless(spec) ? "until a worker or psctl stop ends it, or by max_seconds"
+                                 : fmt::format("{}", spec.training.epochs)},
+      {"batches per epoch", BatchesText(spec, plan)},
   });
+  if (!is_known) return facts;
   std::vector<TableRow> rows;
   for (size_t shard = 0; shard < plan.shards.size(); ++shard) {
     const ParameterRange& range = plan.shards[shard];
@@ -170,13 +198,13 @@ Json PlanJson(const RunSpec& spec, const RunPlan& plan) {
   }
   return {
       {"name", spec.name},
-      {"parameters", plan.parameters},
+      {"parameters", plan.shards.empty() ? Json(nullptr) : Json(plan.parameters)},
       {"workers", spec.cluster.workers},
       {"policy", RowOf(spec.consistency.policy).name},
       {"round_size", plan.round_size},
       {"effective_n", plan.effective_n},
       {"expected_staleness", plan.expected_staleness},
-      {"server_bytes", plan.server_bytes},
+      {"server_bytes", plan.shards.empty() ? Json(nullptr) : Json(plan.server_bytes)},
       {"epochs", spec.training.epochs},
       {"batches_per_epoch", plan.batches_per_epoch ? Json(*plan.batches_per_epoch) : Json(nullptr)},
       {"shards", std::move(shards)}};

@@ -197,7 +197,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir, const 
       {"pushes", status.pushes()},
       {"staleness", MessageJson(status.staleness())},
       {"guard", GuardJson(status)},
-      {"weights_sha256", status.weights_sha256()},
+      {"weights_sha256", TextOrNull(status.weights_sha256())},
       {"model", deciding != nullptr ? TextOrNull(deciding->model_file()) : Json(nullptr)},
       {"models", end.models},
       {"push_logs_complete",
@@ -257,7 +257,9 @@ std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir)
                                  staleness.p50(), staleness.p99(), staleness.max()));
   facts.emplace_back("values", ValuesText(status));
   if (status.has_guard()) facts.emplace_back("guard", GuardText(status));
-  facts.emplace_back("weights sha256", status.weights_sha256());
+  if (!status.weights_sha256().empty()) {
+    facts.emplace_back("weights sha256", status.weights_sha256());
+  }
   if (deciding != nullptr && !deciding->model_file().empty()) {
     facts.emplace_back("model", deciding->model_file());
   }

@@ -133,10 +133,10 @@ class Coordinator {
   absl::Status OnLeave(const Identity& worker, const std::string& failure, absl::Time now,
                        bool ends_run = false, std::span<const Progress> progress = {});
 
-  /// Ends training now, as if its time were over, because an operator wants it. The weights of that
+  /// Ends training now, as if its time were over, for a reason from outside. The weights of that
   /// moment become the final ones. FAILED_PRECONDITION before training has begun; no effect once
   /// work has ended; OUT_OF_RANGE once the run has finished, ABORTED if it has failed.
-  absl::Status OnEndTraining(absl::Time now);
+  absl::Status OnEndTraining(EndReason reason, absl::Time now);
 
   /// Carries out what depends on time alone: leases and timeouts end.
   void Tick(absl::Time now);
@@ -251,6 +251,7 @@ class Coordinator {
   const StopConditions stop_conditions_;
   const absl::Duration lease_;
   const absl::Duration start_timeout_;
+  const bool is_measured_;  // Workers measure the weights, at least the final ones.
   const bool exits_after_;
   const std::vector<std::string> addresses_;  // The servers' addresses in the settings.
 

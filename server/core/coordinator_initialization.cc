@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/limits.h"
+
 namespace slipstream {
 namespace {
 
@@ -18,7 +20,8 @@ std::string FirstDifference(const Initialization::Data& agreed, const Initializa
     return fmt::format("the training set has {} examples, the run's has {}", named.examples,
                        agreed.examples);
   }
-  if (agreed.fingerprint != named.fingerprint) {
+  const bool are_known = agreed.fingerprint != 0 && named.fingerprint != 0;
+  if (are_known && agreed.fingerprint != named.fingerprint) {
     return fmt::format("the training set has fingerprint {:016x}, the run's has {:016x}",
                        named.fingerprint, agreed.fingerprint);
   }
@@ -43,9 +46,15 @@ std::string FirstDifference(const TensorLayout& agreed, const TensorLayout& name
 }
 
 absl::Status Initialization::Propose(const Identity& client, const TensorLayout& layout,
-                                     const Data& data) {
+                                     const Data& named) {
+  Data data = named;
+  if (fixed_examples_.has_value() && data.examples == 0) data.examples = *fixed_examples_;
   if (!model_.has_value()) {
-    if (data.examples == 0 || data.examples > kExamplesMax) {
+    const Data fixed = {fixed_examples_.value_or(data.examples), data.fingerprint};
+    if (const std::string difference = FirstDifference(fixed, data); !difference.empty()) {
+      return absl::InvalidArgumentError(difference);
+    }
+    if (!fixed_examples_ && (data.examples == 0 || data.examples > kExamplesMax)) {
       return absl::InvalidArgumentError(
           fmt::format("a training set has 1 to {} examples, not {}", kExamplesMax, data.examples));
     }

@@ -30,11 +30,11 @@ namespace slipstream {
 /// Not thread-safe: one owner, which serialises calls.
 class Initialization {
  public:
-  /// The most examples of a training set. The bound keeps counts of mini-batches far from overflow.
-  static constexpr uint64_t kExamplesMax = uint64_t{1} << 40;
-
   struct Data {
+    /// The examples of an epoch; 0 from a client that leaves them to the settings.
     uint64_t examples = 0;
+
+    /// Equal for equal training sets; 0 if the client does not know it.
     uint64_t fingerprint = 0;
 
     friend bool operator==(const Data&, const Data&) = default;
@@ -52,8 +52,10 @@ class Initialization {
     Identity holder;
   };
 
-  explicit Initialization(uint32_t shards, const CutOptions& cut = {})
-      : shards_(shards), cut_(cut) {}
+  /// `fixed_examples`: the examples of an epoch, if they follow from the settings.
+  explicit Initialization(uint32_t shards, const CutOptions& cut = {},
+                          std::optional<uint64_t> fixed_examples = std::nullopt)
+      : shards_(shards), cut_(cut), fixed_examples_(fixed_examples) {}
 
   /// Takes the model and data of the first client, compares those of later clients with them, and
   /// queues the client for a grant. Fails, naming the difference, if they differ, and also if the
@@ -88,6 +90,7 @@ class Initialization {
   // Constant after construction.
   const uint32_t shards_;
   const CutOptions cut_;
+  const std::optional<uint64_t> fixed_examples_;
 
   std::optional<Model> model_;
 

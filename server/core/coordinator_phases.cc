@@ -130,6 +130,10 @@ bool Coordinator::AdvanceDraining(absl::Time now) {
     EnterStage(stage_ + 1, now);
     return true;
   }
+  if (!is_measured_) {
+    MoveTo(Phase::kFinished, now);
+    return true;
+  }
   if (const auto replaced = evaluations_.OnLastUpdate(epochs_done())) NoteSkipped(*replaced);
   MoveTo(Phase::kEvaluating, now);
   return true;
@@ -187,13 +191,13 @@ void Coordinator::EndWork(EndReason reason) {
   ++changes_;
 }
 
-absl::Status Coordinator::OnEndTraining(absl::Time now) {
+absl::Status Coordinator::OnEndTraining(EndReason reason, absl::Time now) {
   if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
   if (phase_ < Phase::kTraining) {
     return absl::FailedPreconditionError(
         fmt::format("training has not begun: the run is {}", Name(phase_)));
   }
-  if (!end_reason_.has_value()) EndWork(EndReason::kInterrupted);
+  if (!end_reason_.has_value()) EndWork(reason);
   Advance(now);
   return absl::OkStatus();
 }

@@ -18,6 +18,8 @@ std::string_view Name(EndReason reason) {
       return "target_accuracy";
     case EndReason::kInterrupted:
       return "interrupted";
+    case EndReason::kWorker:
+      return "worker";
   }
   return "unknown";
 }
@@ -29,7 +31,11 @@ uint64_t StopConditions::Steps(uint64_t batches_per_epoch) const {
 }
 
 EndReason StopConditions::ReasonOfLastStep(uint64_t batches_per_epoch) const {
-  const bool is_cut = Steps(batches_per_epoch) < batches_per_epoch * training_.epochs;
+  const uint64_t of_epochs = batches_per_epoch * training_.epochs;
+  // Where workers choose their own mini-batches, max_steps may be what makes the epoch.
+  const bool makes_epoch =
+      training_.work == TrainingSpec::Work::kOwn && training_.max_steps == of_epochs;
+  const bool is_cut = Steps(batches_per_epoch) < of_epochs || makes_epoch;
   return is_cut ? EndReason::kMaxSteps : EndReason::kEpochs;
 }
 

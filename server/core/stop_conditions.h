@@ -19,6 +19,9 @@ enum class EndReason : uint8_t {
 
   /// An operator ended training.
   kInterrupted,
+
+  /// A worker's program did.
+  kWorker,
 };
 
 /// Returns the name used in run.yaml, status and summary: "epochs", "max_steps", …

@@ -150,6 +150,9 @@ absl::Status CoordinatorService::TakeHeartbeat(const v1::HeartbeatRequest& reque
   absl::Status taken = coordinator_.OnHeartbeat(worker, FromWire(request.progress()), now);
   if (taken.ok()) taken = coordinator_.OnSpeed(worker, request.steps_per_second());
   if (taken.ok() && request.done_pushing()) taken = coordinator_.OnDonePushing(worker, now);
+  if (taken.ok() && request.ends_training() && !coordinator_.WorkEnds()) {
+    taken = coordinator_.OnEndTraining(EndReason::kWorker, now);
+  }
   if (!taken.ok()) return taken;
   coordinator_.OnMeasured(worker, request.evaluation(), request.measured_examples(), now);
   heartbeats_[worker.worker] = *std::move(figures);
@@ -240,7 +243,7 @@ grpc::ServerUnaryReactor* CoordinatorService::EndTraining(grpc::CallbackServerCo
                                                           v1::EndTrainingReply*) {
   const auto event = [this](absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     caller.IsGuest();
-    const absl::Status ended = coordinator_.OnEndTraining(now);
+    const absl::Status ended = coordinator_.OnEndTraining(EndReason::kInterrupted, now);
     if (ended.ok()) caller.Audit("ended training", "the weights that there are become the final");
     return ended;
   };

@@ -149,7 +149,8 @@ class Stop {
       case EndReason::kTargetAccuracy:
         return is_reached_;
       case EndReason::kInterrupted:
-        return false;  // No operator takes part in a simulation.
+      case EndReason::kWorker:
+        return false;  // Nobody in a simulation asks for the end.
     }
     return false;
   }

@@ -14,7 +14,7 @@ constexpr uint64_t kNetworkStreams = 100;  // The first of the seed's streams, o
 
 /// Once faults have stopped, a run ends within this time, or it never will.
 constexpr absl::Duration kProgress = absl::Minutes(3);
-constexpr uint64_t kStepsMax = 3'000'000;
+constexpr uint64_t kEventsMax = 3'000'000;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ SimCluster::SimCluster(const Scenario& scenario, const Options& options)
 
 void SimCluster::Run() {
   const absl::Time deadline = absl::UnixEpoch() + scenario_.faults.end + kProgress;
-  while (!IsOver() && queue_.now() < deadline && queue_.steps() < kStepsMax) queue_.Step();
+  while (!IsOver() && queue_.now() < deadline && queue_.steps() < kEventsMax) queue_.Step();
   history_.is_finished = IsOver() && coordinator_.core().phase() == Phase::kFinished;
   if (!history_.is_finished) history_.stuck = DescribeStuck();
   for (const auto& shard : shards_) history_.ends.push_back(shard->End());

@@ -70,7 +70,7 @@ TEST(FieldTableTest, SectionsAndTheirKeysAreFound) {
   EXPECT_FALSE(IsSection("seed"));
   EXPECT_FALSE(IsSection(""));
   EXPECT_EQ(KeysOf("training"),
-            (std::vector<std::string>{"batch_size", "epochs", "max_steps", "max_seconds",
+            (std::vector<std::string>{"work", "batch_size", "epochs", "max_steps", "max_seconds",
                                       "target_accuracy", "nonfinite_max", "pipeline_depth"}));
 }
 

@@ -87,6 +87,22 @@ void AddFragments(RandomStream& random, RunSpec& spec) {
   spec.wire.transport = WireSpec::Transport::kAuto;
 }
 
+/// Makes the sources of the model and the examples agree.
+void AddSources(RunSpec& spec) {
+  if (spec.model_from == SuppliedBy::kWorkers) {
+    spec.model = {};
+    spec.data.from = SuppliedBy::kWorkers;
+    spec.data.format = DataSpec::Format::kSynthetic;
+    spec.data.path.clear();
+    spec.data.label_columns.clear();
+    spec.data.train_examples = DataSpec().train_examples;
+    spec.data.test_examples = DataSpec().test_examples;
+  }
+  const bool is_own = spec.training.work == TrainingSpec::Work::kOwn;
+  if (is_own && spec.data.examples == 0) spec.training.epochs = 1;
+  if (spec.evaluation.by == EvaluationSpec::By::kNobody) spec.training.target_accuracy = 0;
+}
+
 /// Returns settings that pass every check: each key is random, and then keys are made to agree.
 RunSpec RandomSpec(RandomStream& random) {
   RunSpec spec = Default();
@@ -99,6 +115,7 @@ RunSpec RandomSpec(RandomStream& random) {
   if (spec.data.format == DataSpec::Format::kCifar10) spec.model = *FindPreset("cifar_quick");
   if (random.Below(2) == 0) spec.model.preset.clear();
   if (spec.data.format == DataSpec::Format::kCsv) spec.data.label_columns = {"price, in [€]"};
+  AddSources(spec);
   if (spec.model.loss == ModelSpec::Loss::kMse) spec.training.target_accuracy = 0;
   if (spec.optimizer.schedule.kind == ScheduleSpec::Kind::kStep) {
     spec.optimizer.schedule.at_epochs = {0.1, 1.0 / 3, 7};
@@ -175,6 +192,7 @@ constexpr char kDefaultsWithLayers[] = R"(version: 1
 name: run
 seed: 1
 model:
+  from: settings
   input: [1, 28, 28]
   layers:
     - flatten
@@ -185,6 +203,7 @@ model:
   save_dir: ""
   save_every_epochs: 0
 data:
+  from: settings
   format: synthetic
   train_examples: 20000
   test_examples: 4000
@@ -232,6 +251,7 @@ wire:
   pull_codec: fp32
   push_bytes_max: 0
 evaluation:
+  by: workers
   every_epochs: 1
 log:
   level: info
@@ -257,6 +277,21 @@ TEST(RunTextTest, CanonicalYamlOfTheDefaults) {
   spec.model.layers = {FlattenLayer{}, DropoutLayer{0.1f}, DenseLayer{10}};
 
   EXPECT_EQ(ToYaml(spec), kDefaultsWithLayers);
+}
+
+TEST(RunTextTest, WorkersMayBringTheirModelAndTheirExamples) {
+  const ConfigResult result = ParseRunConfig("model: {from: workers}", "run.yaml");
+
+  const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result);
+  ASSERT_EQ(diagnostics, nullptr) << ToString(*diagnostics);
+  const auto& spec = std::get<RunSpec>(result);
+  EXPECT_EQ(spec.data.from, SuppliedBy::kWorkers);
+  EXPECT_EQ(spec.evaluation.by, EvaluationSpec::By::kNobody);
+  const std::string text = ToYaml(spec);
+  EXPECT_NE(text.find("model:\n  from: workers\ndata:\n  from: workers\n  examples: 0\n"
+                      "training:\n  work: handed_out\n"),
+            std::string::npos)
+      << text;
 }
 
 TEST(RunTextTest, AnItemOfAListHasTheSettingsThatWereGiven) {
@@ -345,7 +380,7 @@ TEST(RunTextTest, FingerprintsDifferExactlyIfThereIsADifference) {
 }
 
 TEST(RunTextTest, TheFingerprintIsTheSameOnEveryMachine) {
-  EXPECT_EQ(Fingerprint(Default()), 15'380'195'253'624'486'012u) << FingerprintText(Default());
+  EXPECT_EQ(Fingerprint(Default()), 352'810'684'442'269'908u) << FingerprintText(Default());
 }
 
 }  // namespace

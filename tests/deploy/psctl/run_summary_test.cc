@@ -139,7 +139,7 @@ TEST(RunSummaryTest, FlagsAPushLogThatWasCutOff) {
   EXPECT_EQ(server["push_log_pushes"], 7);
   EXPECT_EQ(server["push_log_failure"], "the push log d/p.csv ends after 7 pushes: full");
   EXPECT_THAT(SummaryText(status, "d"),
-              HasSubstr("push log        cut off: the push log d/p.csv ends after 7 pushes"));
+              HasSubstr("push log       cut off: the push log d/p.csv ends after 7 pushes"));
 }
 
 TEST(RunSummaryTest, TellsScriptsOfAFailure) {
@@ -154,10 +154,10 @@ TEST(RunSummaryTest, ShowsPeopleFiguresAndTheHistogram) {
 
   const std::string text = SummaryText(status, "runs/demo");
 
-  EXPECT_THAT(text, HasSubstr("policy          softsync (n = 2, 1 gradient per update)\n"));
-  EXPECT_THAT(text, HasSubstr("test accuracy   90.00%\n"));
-  EXPECT_THAT(text, HasSubstr("time            30.0 s\n"));
-  EXPECT_THAT(text, HasSubstr("staleness       mean 1.250, p50 1, p99 3, max 3\n"));
+  EXPECT_THAT(text, HasSubstr("policy         softsync (n = 2, 1 gradient per update)\n"));
+  EXPECT_THAT(text, HasSubstr("test accuracy  90.00%\n"));
+  EXPECT_THAT(text, HasSubstr("time           30.0 s\n"));
+  EXPECT_THAT(text, HasSubstr("staleness      mean 1.250, p50 1, p99 3, max 3\n"));
   EXPECT_THAT(text, HasSubstr("        1         90  45.0%   65.0%  ####"));
 }
 
@@ -172,7 +172,7 @@ TEST(RunSummaryTest, SaysHowManyBytesTheValuesTookAndWhatShareOfFp32ThatIs) {
   ASSERT_EQ(status.shards_size(), 2);
 
   EXPECT_THAT(SummaryText(status, "d"),
-              HasSubstr("values          pushed 1.0 KiB (25.0% of fp32), pulled 2.0 MiB\n"));
+              HasSubstr("values         pushed 1.0 KiB (25.0% of fp32), pulled 2.0 MiB\n"));
   const nlohmann::ordered_json server = SummaryJson(status, "d", {})["servers"][0];
   EXPECT_EQ(server["pushed_bytes"], 512);
   EXPECT_EQ(server["pushed_fp32_bytes"], 2048);
@@ -189,7 +189,7 @@ TEST(RunSummaryTest, SaysWhichWorkersWereLostAndWhy) {
   EXPECT_EQ(SummaryJson(status, "d", {})["workers_lost"].dump(), "[1]");
   EXPECT_EQ(SummaryJson(status, "d", {})["workers"][1]["failure"], "signal 9 (Killed)");
   EXPECT_THAT(SummaryText(status, "d"),
-              HasSubstr("workers lost    1 of 2: worker 1 (signal 9 (Killed))\n"));
+              HasSubstr("workers lost   1 of 2: worker 1 (signal 9 (Killed))\n"));
 }
 
 TEST(RunSummaryTest, TellsTheEpochOfTheWeightsThatWereMeasured) {

@@ -26,6 +26,18 @@ std::string Refusal(Initialization& initialization, const TensorLayout& layout, 
   return std::string(initialization.Propose(Client(9), layout, data).message());
 }
 
+TEST(InitializationTest, TheSettingsMayFixTheExamplesOfAnEpoch) {
+  Initialization initialization(2, {}, 640);
+  const uint64_t others = 641;
+
+  EXPECT_EQ(initialization.Propose(Client(0), Layout(500), {others, 0}).message(),
+            "the training set has 641 examples, the run's has 640");
+  ASSERT_TRUE(initialization.Propose(Client(1), Layout(500), {0, 0}).ok());
+  ASSERT_TRUE(initialization.Propose(Client(2), Layout(500), {640, 7}).ok());
+  EXPECT_FALSE(initialization.Propose(Client(3), Layout(500), {others, 0}).ok());
+  EXPECT_EQ(initialization.model()->data.examples, 640u);
+}
+
 TEST(InitializationTest, GrantsOneClientAtATimeInOrderOfAsking) {
   Initialization initialization(2);
   ASSERT_TRUE(initialization.Propose(Client(3), Layout(), kData).ok());
@@ -93,8 +105,7 @@ TEST(InitializationTest, RefusesWhatCannotBeTrained) {
 
   EXPECT_FALSE(initialization.Propose(Client(0), Layout(), kData).ok());
   EXPECT_FALSE(initialization.Propose(Client(0), Layout(500), {0, 42}).ok());
-  EXPECT_FALSE(
-      initialization.Propose(Client(0), Layout(500), {Initialization::kExamplesMax + 1, 42}).ok());
+  EXPECT_FALSE(initialization.Propose(Client(0), Layout(500), {kExamplesMax + 1, 42}).ok());
   EXPECT_FALSE(initialization.model().has_value());
 }
 

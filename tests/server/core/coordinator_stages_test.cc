@@ -109,7 +109,7 @@ TEST_F(CoordinatorStagesTest, AWorkerThatIsBehindIsSentToTheStageThatEnds) {
   Sync();
   ASSERT_EQ(coordinator().stage(), 1u);
 
-  ASSERT_TRUE(coordinator().OnEndTraining(now_).ok());
+  ASSERT_TRUE(coordinator().OnEndTraining(EndReason::kInterrupted, now_).ok());
 
   EXPECT_EQ(AskIn(0), WorkState::kStage);
   EXPECT_EQ(AskIn(1), WorkState::kFinished);
@@ -134,7 +134,7 @@ TEST_F(CoordinatorStagesTest, AnEndBetweenTwoStagesIsTheEnd) {
   WorkAllAs(ada_);
   ASSERT_EQ(coordinator().phase(), Phase::kDraining);
 
-  ASSERT_TRUE(coordinator().OnEndTraining(now_).ok());
+  ASSERT_TRUE(coordinator().OnEndTraining(EndReason::kInterrupted, now_).ok());
   EXPECT_EQ(AskIn(0), WorkState::kFinished);
   DrainAll();
 

@@ -122,16 +122,18 @@ TEST_F(CoordinatorStopTest, WhoeverAsksEndsTrainingAsIfTimeWereOver) {
     initialized_ = drained_ = false;
     Train(Spec(policy));
 
-    ASSERT_TRUE(coordinator().OnEndTraining(now_).ok());
+    ASSERT_TRUE(coordinator().OnEndTraining(EndReason::kInterrupted, now_).ok());
 
     EXPECT_TRUE(coordinator().WorkEnds());
     EXPECT_EQ(coordinator().orders().ends_work, policy == Policy::kHardsync);
-    ASSERT_TRUE(coordinator().OnEndTraining(now_).ok()) << "asking twice changes nothing";
+    ASSERT_TRUE(coordinator().OnEndTraining(EndReason::kInterrupted, now_).ok())
+        << "asking twice changes nothing";
     drained_ = true;
     Sync();
     ASSERT_NO_FATAL_FAILURE(Finish());
     EXPECT_EQ(coordinator().end_reason(), EndReason::kInterrupted);
-    EXPECT_EQ(coordinator().OnEndTraining(now_).code(), absl::StatusCode::kOutOfRange);
+    EXPECT_EQ(coordinator().OnEndTraining(EndReason::kInterrupted, now_).code(),
+              absl::StatusCode::kOutOfRange);
   }
 }
 
@@ -139,16 +141,30 @@ TEST_F(CoordinatorStopTest, ARunThatWasOverByItselfKeepsItsReason) {
   Train(Spec());
   WorkAllAs(ada_);
 
-  ASSERT_TRUE(coordinator().OnEndTraining(now_).ok());
+  ASSERT_TRUE(coordinator().OnEndTraining(EndReason::kInterrupted, now_).ok());
 
   ASSERT_NO_FATAL_FAILURE(Finish());
   EXPECT_EQ(coordinator().end_reason(), EndReason::kEpochs);
 }
 
+TEST_F(CoordinatorStopTest, WhereNobodyMeasuresTheLastUpdateEndsTheRun) {
+  RunSpec spec = Spec();
+  spec.evaluation = {.by = EvaluationSpec::By::kNobody, .every_epochs = 1};
+  Train(spec);
+  WorkAllAs(ada_);
+  ASSERT_EQ(coordinator().phase(), Phase::kDraining);
+
+  drained_ = true;
+  Sync();
+
+  EXPECT_EQ(coordinator().phase(), Phase::kFinished);
+  EXPECT_TRUE(coordinator().evaluations().results().empty());
+}
+
 TEST_F(CoordinatorStopTest, ThereIsNothingToEndBeforeTraining) {
   Use(Spec());
 
-  const absl::Status early = coordinator().OnEndTraining(now_);
+  const absl::Status early = coordinator().OnEndTraining(EndReason::kInterrupted, now_);
 
   EXPECT_EQ(early.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(early.message(), HasSubstr("training has not begun"));
