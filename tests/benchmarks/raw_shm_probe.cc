@@ -25,12 +25,12 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/memory/aligned_buffer.h"
 #include "tests/benchmarks/child_process.h"
 #include "tests/benchmarks/exchange_commands.h"
 #include "tests/benchmarks/raw_part.h"
 #include "tests/benchmarks/shared_segment.h"
 #include "worker/client/shard_lanes.h"
-#include "worker/compute/cpu/aligned_buffer.h"
 
 namespace slipstream::benchmarks {
 namespace {

@@ -9,13 +9,18 @@
 #include "common/log/log.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
+#include "common/wire/wire_text.h"
 #include "worker/client/retries.h"
+#include "worker/client/work_progress.h"
 
 namespace slipstream {
 namespace {
 
 // Kept short, because a waiting call delays a program that is told to stop.
 constexpr uint32_t kWaitMilliseconds = 500;
+
+/// The most bytes of a failure's message that the coordinator is sent.
+constexpr size_t kReasonBytesMax = 1000;
 
 std::string HostName() {
   std::array<char, 256> name{};
@@ -43,6 +48,27 @@ absl::StatusOr<JoinedRun> JoinRun(CoordinatorClient& coordinator, std::optional<
                    reply->settings(),
                    {reply->servers().begin(), reply->servers().end()},
                    lease};
+}
+
+ShardOptions ShardOptionsOf(const JoinedRun& joined, const RunSpec& settings, const ShardMap& map,
+                            const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  ShardOptions options = ShardOptions::For(settings, map);
+  options.retry.give_up_after = MembersPatience(joined.lease);
+  options.channel.identity = joined.identity;
+  options.channel.credentials = credentials;
+  options.seed = settings.seed + Value(joined.identity.incarnation);
+  return options;
+}
+
+absl::Status LeaveRun(const CoordinatorClient& coordinator, const Identity& identity,
+                      const std::string& failure, bool ends_run,
+                      const std::vector<UnitProgress>& progress) {
+  v1::LeaveRequest request;
+  *request.mutable_identity() = ToWire(identity);
+  if (!failure.empty()) request.set_failure(WireText(failure, kReasonBytesMax));
+  *request.mutable_progress() = ToWire(progress);
+  request.set_ends_run(ends_run);
+  return coordinator.Leave(request);
 }
 
 absl::Status WhyFenced(const CoordinatorClient& coordinator, const Identity& identity,

@@ -13,7 +13,10 @@
 #include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
 #include "common/protocol/shard_messages.h"
+#include "common/run/run_spec.h"
 #include "worker/client/coordinator_client.h"
+#include "worker/client/shard_options.h"
+#include "worker/core/unit_queue.h"
 
 namespace slipstream {
 
@@ -36,6 +39,17 @@ struct JoinedRun {
 /// for as long as a member should (MembersPatience). Fails with INTERNAL if the answer is
 /// incomplete.
 absl::StatusOr<JoinedRun> JoinRun(CoordinatorClient& coordinator, std::optional<WorkerId> worker);
+
+/// Returns how a member talks to the shards of its run.
+ShardOptions ShardOptionsOf(const JoinedRun& joined, const RunSpec& settings, const ShardMap& map,
+                            const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+
+/// Leaves the run. `failure`: why the worker cannot go on, for people; empty if it can. `ends_run`:
+/// no other worker could go on either. `progress`: what was pushed since the last heartbeat, and
+/// would otherwise be handed out again.
+absl::Status LeaveRun(const CoordinatorClient& coordinator, const Identity& identity,
+                      const std::string& failure, bool ends_run,
+                      const std::vector<UnitProgress>& progress);
 
 /// Returns the failure to report for a worker that was fenced, as `fenced` says. If another process
 /// has registered under its id since, this is INVALID_ARGUMENT and names that process: to register

@@ -29,6 +29,25 @@ bool HasEffect(const PushReply& reply) {
 
 }  // namespace
 
+ParameterClient::Options ParameterClient::Options::For(const RunSpec& settings,
+                                                       const JoinedRun& joined, const ShardMap& map,
+                                                       const ShardOptions& shards) {
+  const PolicyTraits first = settings.StageOf(0).consistency.traits();
+  const AlgorithmRow& algorithm = RowOf(settings.worker.algorithm);
+  return {.identity = joined.identity,
+          .servers = joined.servers,
+          .map = map,
+          .in_step = first.in_step,
+          .releases_unused = first.waits_for_members,
+          .quantum = settings.worker.quantum(),
+          .keeps_weights = algorithm.keeps_weights,
+          .pushes_per_fetch = settings.worker.pushes_per_fetch(),
+          .pushes = algorithm.pushes,
+          .changes_weights = algorithm.has_local_weights && !settings.worker.lands_apart(),
+          .sends_parts_ahead = settings.worker.fragments() > 1,
+          .shards = shards};
+}
+
 ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots, Sleeper sleeper,
                                  CancelSwitch& cancel)
     : identity_(options.identity),
@@ -47,6 +66,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
              .pushes_per_fetch = options.pushes_per_fetch,
              .releases_unused = options.releases_unused}),
       has_landed_(options.map.shards()),
+      replies_(options.map.shards()),
       group_(options.servers, options.map, options.shards, sleeper, cancel) {
   for (const Slot& slot : slots_) {
     PS_CHECK(slot.weights.size() == options.map.parameters());
@@ -358,6 +378,7 @@ absl::Status ParameterClient::Heed(ShardId shard, uint32_t slot, Push* push,
   if (status.ok() && answer.weights) status = core_.OnWeights(shard, *answer.weights, slot);
   if (!status.ok()) return status;
   if (push != nullptr && is_first) {
+    replies_[Value(shard)] = answer.push;
     if (keeps_weights_ && !HasEffect(answer.push))
       without_effect_.push_back(group_.map().range(shard));
     if (--push->unanswered == 0) core_.OnBatchesDone(slot);
@@ -411,6 +432,11 @@ bool ParameterClient::goes_on() const {
 Version ParameterClient::version(ShardId shard, uint32_t slot) const {
   MutexLock lock(mutex_);
   return core_.version(shard, slot);
+}
+
+std::vector<PushReply> ParameterClient::replies() const {
+  MutexLock lock(mutex_);
+  return replies_;
 }
 
 std::vector<ParameterClient::Transfer> ParameterClient::TakeTransfers() {

@@ -14,9 +14,11 @@
 #include "common/layout/shard_map.h"
 #include "common/protocol/batch_ranges.h"
 #include "common/protocol/shard_messages.h"
+#include "common/run/run_spec.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/first_failure.h"
 #include "worker/client/gradient_feed.h"
+#include "worker/client/joining.h"
 #include "worker/client/push_encoders.h"
 #include "worker/client/shard_client.h"
 #include "worker/client/shard_exchange.h"
@@ -85,6 +87,10 @@ class ParameterClient {
     /// Set if the caller computes while parts of a push are sent (PushPart).
     bool sends_parts_ahead = false;
     ShardOptions shards;
+
+    /// Returns the options that a run's settings ask for of a member.
+    static Options For(const RunSpec& settings, const JoinedRun& joined, const ShardMap& map,
+                       const ShardOptions& shards);
   };
 
   /// The memory of one pipeline slot: a gradient and the weights that it is computed from. It must
@@ -208,6 +214,9 @@ class ParameterClient {
 
   const ShardMap& map() const { return group_.map(); }
 
+  /// Returns the first answer to the newest push of each shard; the defaults before that.
+  std::vector<PushReply> replies() const;
+
   /// Returns the transfers that ended since the last call, oldest first.
   std::vector<Transfer> TakeTransfers();
 
@@ -307,7 +316,8 @@ class ParameterClient {
   FirstFailure failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<Transfer> transfers_ ABSL_GUARDED_BY(mutex_);
   std::vector<ParameterRange> without_effect_ ABSL_GUARDED_BY(mutex_);
-  std::vector<bool> has_landed_ ABSL_GUARDED_BY(mutex_);  // By shard: since TakeLanded.
+  std::vector<bool> has_landed_ ABSL_GUARDED_BY(mutex_);    // By shard: since TakeLanded.
+  std::vector<PushReply> replies_ ABSL_GUARDED_BY(mutex_);  // By shard.
 
   ShardGroup group_;  // Last, so that its lanes end before the members that they use.
 };

@@ -122,6 +122,7 @@ absl::Status Heartbeat::Beat() {
     MutexLock lock(mutex_);
     request.set_evaluation(evaluation_);
     request.set_measured_examples(measured_);
+    request.set_ends_training(ends_training_);
   }
   if (figures.nonfinite.total > 0) {
     v1::NonfiniteStatus& nonfinite = *request.mutable_nonfinite();
@@ -170,6 +171,13 @@ absl::Status Heartbeat::AwaitEnd() {
     changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
   }
   return absl::OkStatus();
+}
+
+void Heartbeat::EndTraining() {
+  MutexLock lock(mutex_);
+  ends_training_ = true;
+  is_hurried_ = true;
+  changed_.NotifyAll();
 }
 
 bool Heartbeat::work_ends() const {

@@ -57,6 +57,9 @@ class Heartbeat {
   /// named none.
   uint64_t steps() const;
 
+  /// Asks the coordinator to end training, with the next heartbeat.
+  void EndTraining();
+
   /// Waits for an evaluation whose number is above `newer_than`; returns nothing once Close was
   /// called.
   std::optional<Order> AwaitOrder(uint64_t newer_than);
@@ -92,6 +95,7 @@ class Heartbeat {
   std::optional<Phase> phase_ ABSL_GUARDED_BY(mutex_);
   std::string failure_ ABSL_GUARDED_BY(mutex_);
   bool work_ends_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ends_training_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t steps_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<Order> order_ ABSL_GUARDED_BY(mutex_);
   uint64_t evaluation_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -32,13 +32,12 @@ TrainingLoop::TrainingLoop(const Options& options, const Dataset& train,
       train_(train),
       plans_(plans),
       client_(client),
-      units_(units),
+      work_(options.stages, static_cast<uint32_t>(plans.size()), client, units, figures),
       heartbeat_(heartbeat),
       figures_(figures),
       interruption_(interruption),
       delays_(options.seed, kDelayStreams + Value(options.worker)),
-      nonfinite_(options.nonfinite_max),
-      finished_(plans.size()) {
+      nonfinite_(options.nonfinite_max) {
   for (const std::unique_ptr<Plan>& plan : plans) {
     feeds_.push_back(std::make_unique<BatchFeed>(train, options.batch_size, options.seed, *plan));
   }
@@ -53,87 +52,23 @@ absl::Status TrainingLoop::Run() {
     const uint64_t before = steps_;
     const absl::StatusOr<ParameterClient::Step> step = client_.Advance(slot);
     if (!step.ok()) return step.status();
-    TellFigures();
+    work_.TellFigures();
     const bool is_finished = std::holds_alternative<ParameterClient::Finished>(*step);
-    const bool is_over = is_finished && IsOver(slot);
-    if (is_over && !MayGoOn()) return Drain();
     absl::Status status;
     if (const auto* compute = std::get_if<ParameterClient::Compute>(&*step)) {
       status = Push(slot, compute->batches, turn);
-    } else if (!is_finished || is_over) {
-      status = AwaitUnit();
+    } else if (is_finished) {
+      const absl::StatusOr<bool> is_over = work_.HeedFinished(slot);
+      if (is_over.ok() && *is_over) return work_.Drain();
+      status = is_over.status();
+    } else {
+      status = work_.AwaitUnit();
     }
     if (!status.ok()) return status;
     const bool was_its_turn = is_finished || last_over_ > before;
     if (was_its_turn) slot = (slot + 1) % static_cast<uint32_t>(plans_.size());
   }
   return absl::CancelledError("stopped");
-}
-
-bool TrainingLoop::IsOver(uint32_t finished_slot) {
-  finished_[finished_slot] = true;
-  return std::ranges::all_of(finished_, [](bool is_finished) { return is_finished; });
-}
-
-absl::Status TrainingLoop::Drain() {
-  absl::Status status = client_.Drain();
-  TellFigures();
-  figures_.OnDone(client_.progress(), absl::Now());
-  return status;
-}
-
-void TrainingLoop::TellFigures() {
-  for (ParameterClient::Transfer& transfer : client_.TakeTransfers()) {
-    figures_.OnTransfer(std::move(transfer));
-  }
-  figures_.OnProgress(client_.progress());
-  figures_.OnSplitPushes(client_.split_pushes());
-}
-
-absl::Status TrainingLoop::AwaitUnit() {
-  // The pushes in flight may be the last work there is. So first finish them: the coordinator has
-  // to learn that they are done, and the shards which weights will not be used.
-  for (uint32_t slot = 0; slot < plans_.size(); ++slot) {
-    const absl::StatusOr<ParameterClient::Step> step = client_.Advance(slot);
-    if (!step.ok()) return step.status();
-  }
-  TellFigures();
-  units_.Ask();
-  return TakeUnit(units_.Await());
-}
-
-absl::Status TrainingLoop::TakeUnit(const UnitFetcher::Result& result) {
-  if (!result.ok()) return result.status();
-  absl::Status status;
-  if (const auto* unit = std::get_if<WorkUnit>(&*result)) {
-    client_.OnUnit(*unit);
-  } else if (const auto* next = std::get_if<UnitFetcher::NextStage>(&*result)) {
-    status = EnterStage(next->number);
-  } else {
-    has_no_more_units_ = true;
-    client_.OnNoMoreUnits();
-  }
-  figures_.OnProgress(client_.progress());
-  return status;
-}
-
-absl::Status TrainingLoop::EnterStage(uint32_t number) {
-  if (number >= options_.stages.size()) {
-    return absl::InternalError(
-        fmt::format("the coordinator names policy {} of {}", number + 1, options_.stages.size()));
-  }
-  const PolicyTraits& traits = options_.stages[number];
-  LogInfo("another policy takes over", {{"place", number + 1}});
-  stage_ = number;
-  finished_.assign(finished_.size(), false);
-  return client_.EnterStage(
-      {.number = number, .in_step = traits.in_step, .releases_unused = traits.waits_for_members});
-}
-
-absl::Status TrainingLoop::Prefetch() {
-  if (client_.wants_unit()) units_.Ask();
-  const std::optional<UnitFetcher::Result> result = units_.Take();
-  return result ? TakeUnit(*result) : absl::OkStatus();
 }
 
 absl::Status TrainingLoop::Push(uint32_t slot, const BatchRanges& batches, absl::Time turn) {
@@ -393,7 +328,7 @@ void TrainingLoop::NoteHealthy() {
 
 absl::Status TrainingLoop::PrepareToPush() {
   if (absl::Status status = Delay(); !status.ok()) return status;
-  return Prefetch();
+  return work_.Prefetch();
 }
 
 absl::Status TrainingLoop::NoteNonfinite(uint64_t index, const std::string& what) {

@@ -27,6 +27,7 @@
 #include "worker/training/nonfinite_steps.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/unit_fetcher.h"
+#include "worker/training/work_source.h"
 
 namespace slipstream {
 
@@ -83,16 +84,6 @@ class TrainingLoop {
   absl::Status Run();
 
  private:
-  /// True once nothing is left for any slot in this stage of the run.
-  bool IsOver(uint32_t finished_slot);
-
-  /// True if the run may go on with another stage.
-  bool MayGoOn() const { return !has_no_more_units_ && stage_ + 1 < options_.stages.size(); }
-  absl::Status AwaitUnit();
-  absl::Status TakeUnit(const UnitFetcher::Result& result);
-  absl::Status EnterStage(uint32_t number);
-  absl::Status Prefetch();
-
   /// Pushes the values computed from these mini-batches, unless their weights were replaced in the
   /// meantime. `turn` is when the slot's turn came.
   absl::Status Push(uint32_t slot, const BatchRanges& batches, absl::Time turn);
@@ -163,10 +154,6 @@ class TrainingLoop {
   /// Makes the slot's next step wait for the weights of an answer, if these are what it computes
   /// from.
   void ExpectWeights(uint32_t slot);
-  absl::Status Drain();
-
-  /// Passes the lanes' results on to the figures.
-  void TellFigures();
   absl::Status Delay();
 
   // Constant after construction.
@@ -175,7 +162,7 @@ class TrainingLoop {
 
   const std::span<const std::unique_ptr<Plan>> plans_;
   ParameterClient& client_;
-  UnitFetcher& units_;
+  WorkSource work_;
   const Heartbeat& heartbeat_;
   StepFigures& figures_;
   Interruption& interruption_;
@@ -194,10 +181,7 @@ class TrainingLoop {
   bool is_on_the_way_ = false;                 // A part has left, and its weights have not landed.
   std::optional<std::string> part_nonfinite_;  // Why the push has to end unfinished.
 
-  uint64_t last_over_ = 0;      // The last step that was pushed or left out.
-  std::vector<bool> finished_;  // By slot: in this stage.
-  uint32_t stage_ = 0;
-  bool has_no_more_units_ = false;
+  uint64_t last_over_ = 0;  // The last step that was pushed or left out.
 };
 
 }  // namespace slipstream

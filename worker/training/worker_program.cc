@@ -19,8 +19,6 @@
 #include "common/policy/staleness_guard.h"
 #include "common/process/steady_time.h"
 #include "common/wire/shard_wire.h"
-#include "common/wire/wire_text.h"
-#include "worker/client/work_progress.h"
 #include "worker/compute/open_device.h"
 #include "worker/core/heartbeat_times.h"
 #include "worker/data/load_data.h"
@@ -53,9 +51,6 @@ absl::Status NothingToDo(const absl::Status& finished) {
   LogInfo(std::string(finished.message()));
   return absl::OkStatus();
 }
-
-/// The most bytes of a failure's message that the coordinator is sent.
-constexpr size_t kReasonBytesMax = 1000;
 
 /// How often reading a long file is logged.
 constexpr absl::Duration kReadingTold = absl::Seconds(5);
@@ -128,16 +123,18 @@ absl::Status WorkerProgram::ReadSettings() {
       ToStatusOr(ParseRunConfig(joined_.settings, "the run's settings", overrides));
   if (!settings.ok()) return settings.status();
   settings_ = *std::move(settings);
+  if (settings_.data.from == SuppliedBy::kWorkers) {
+    return absl::InvalidArgumentError(
+        "the run's workers bring their own examples (data.from: workers in run.yaml), and "
+        "ps_worker "
+        "has none; start programs that use the Python package slipstream, or another client of the "
+        "protocol");
+  }
   return absl::OkStatus();
 }
 
 ShardOptions WorkerProgram::OptionsOfShards() const {
-  ShardOptions options = ShardOptions::For(settings_, map_);
-  options.retry.give_up_after = MembersPatience(joined_.lease);
-  options.channel.identity = joined_.identity;
-  options.channel.credentials = options_.credentials;
-  options.seed = settings_.seed + Value(joined_.identity.incarnation);
-  return options;
+  return ShardOptionsOf(joined_, settings_, map_, options_.credentials);
 }
 
 absl::Status WorkerProgram::TakePart(Heartbeat& heartbeat) {
@@ -199,26 +196,14 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
     Plan& plan = *plans_.plans()[i];
     slots.push_back({plan.weights_host(), plan.gradients_host(), plan_weights_[i].get()});
   }
-  const PolicyTraits first = settings_.StageOf(0).consistency.traits();
-  const AlgorithmRow& algorithm = RowOf(settings_.worker.algorithm);
-  const bool lands_apart = settings_.worker.lands_apart();
-  if (lands_apart) slots.front() = {local_steps_->landing(), local_steps_->outbox(), nullptr};
+  if (settings_.worker.lands_apart()) {
+    slots.front() = {local_steps_->landing(), local_steps_->outbox(), nullptr};
+  }
   ShardOptions shards = OptionsOfShards();
   shards.arena = plans_.shared_arena();
   return std::make_unique<ParameterClient>(
-      ParameterClient::Options{.identity = joined_.identity,
-                               .servers = joined_.servers,
-                               .map = map_,
-                               .in_step = first.in_step,
-                               .releases_unused = first.waits_for_members,
-                               .quantum = settings_.worker.quantum(),
-                               .keeps_weights = algorithm.keeps_weights,
-                               .pushes_per_fetch = settings_.worker.pushes_per_fetch(),
-                               .pushes = algorithm.pushes,
-                               .changes_weights = algorithm.has_local_weights && !lands_apart,
-                               .sends_parts_ahead = settings_.worker.fragments() > 1,
-                               .shards = shards},
-      std::move(slots), MakeSleeper(), interruption_.cancel_switch());
+      ParameterClient::Options::For(settings_, joined_, map_, shards), std::move(slots),
+      MakeSleeper(), interruption_.cancel_switch());
 }
 
 absl::Status WorkerProgram::PrepareModel() {
@@ -316,16 +301,13 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
 
 void WorkerProgram::Leave(const absl::Status& status) {
   if (absl::IsFailedPrecondition(status)) return;  // Fenced: this incarnation has ended already.
-  v1::LeaveRequest request;
-  *request.mutable_identity() = ToWire(joined_.identity);
-  if (!status.ok()) request.set_failure(WireText(std::string(status.message()), kReasonBytesMax));
   const StepFigures::Figures figures = figures_.Read(absl::Now());
-  // Pushes since the last heartbeat would otherwise be handed out again.
-  *request.mutable_progress() = ToWire(figures.progress);
   // If the weights give one worker no finite values, they give them to none.
-  request.set_ends_run(!status.ok() &&
-                       figures.nonfinite.in_a_row >= settings_.training.nonfinite_max);
-  const absl::Status left = coordinator_.Leave(request);
+  const bool ends_run =
+      !status.ok() && figures.nonfinite.in_a_row >= settings_.training.nonfinite_max;
+  const std::string failure = status.ok() ? "" : std::string(status.message());
+  const absl::Status left =
+      LeaveRun(coordinator_, joined_.identity, failure, ends_run, figures.progress);
   if (left.ok()) {
     LogInfo(interruption_.interrupted() ? "left the run early" : "left the run");
   } else {

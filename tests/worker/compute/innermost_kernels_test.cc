@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/philox.h"
-#include "worker/compute/cpu/aligned_buffer.h"
+#include "common/memory/aligned_buffer.h"
 #include "worker/compute/cpu/innermost_layout.h"
 #include "worker/compute/cpu/plain_image.h"
 #include "worker/compute/cpu/plain_vector.h"

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "common/memory/aligned_buffer.h"
 #include "common/model/net_shapes.h"
 #include "worker/compute/batch_check.h"
-#include "worker/compute/cpu/aligned_buffer.h"
 #include "worker/compute/cpu/node_choice.h"
 #include "worker/compute/plan.h"
 #include "worker/compute/weights_gate.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "worker/compute/cpu/aligned_buffer.h"
+#include "common/memory/aligned_buffer.h"
 #include "worker/compute/cpu/image_block.h"
 #include "worker/compute/cpu/innermost_kernels.h"
 #include "worker/compute/cpu/node.h"

@@ -1,0 +1,62 @@
+#ifndef SLIPSTREAM_WORKER_TRAINING_WORK_SOURCE_H_
+#define SLIPSTREAM_WORKER_TRAINING_WORK_SOURCE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/run/policy_rows.h"
+#include "worker/client/parameter_client.h"
+#include "worker/training/step_figures.h"
+#include "worker/training/unit_fetcher.h"
+
+namespace slipstream {
+
+/// Keeps a client in work: fetches units for it, leads it from one of the run's policies to the
+/// next, and knows when nothing is left. It passes the client's progress on to the figures, by
+/// which the heartbeat reports it.
+///
+/// Not thread-safe: one owner, the client's.
+class WorkSource {
+ public:
+  /// `stages`: the traits of the run's policies, one after another; at least one. `slots`: the
+  /// client's. All other arguments must outlive this object; `units` is used only if the client
+  /// needs units.
+  WorkSource(std::vector<PolicyTraits> stages, uint32_t slots, ParameterClient& client,
+             UnitFetcher& units, StepFigures& figures);
+
+  /// Heeds the client's answer Finished for a slot. Returns whether no slot has work left in this
+  /// run. If the others have none in this stage, it waits for the next stage.
+  absl::StatusOr<bool> HeedFinished(uint32_t slot);
+
+  /// Heeds the client's answer AwaitUnit: waits for a unit, for the next stage, or for the end of
+  /// work. Waits for all pushes first.
+  absl::Status AwaitUnit();
+
+  /// Asks for a unit if the client will soon need one, and takes one that has arrived.
+  absl::Status Prefetch();
+
+  /// Waits until everything that the client began is done, and reports that no push follows.
+  absl::Status Drain();
+
+  /// Passes the results of the client's lanes on to the figures.
+  void TellFigures();
+
+ private:
+  absl::Status TakeUnit(const UnitFetcher::Result& result);
+  absl::Status EnterStage(uint32_t number);
+
+  // Constant after construction.
+  const std::vector<PolicyTraits> stages_;
+  ParameterClient& client_;
+  UnitFetcher& units_;
+  StepFigures& figures_;
+
+  std::vector<bool> finished_;  // By slot: in this stage.
+  uint32_t stage_ = 0;
+  bool has_no_more_units_ = false;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_TRAINING_WORK_SOURCE_H_
